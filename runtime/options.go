@@ -1,0 +1,107 @@
+package runtime
+
+import (
+	"io"
+	"time"
+)
+
+// Options says what [Create] makes. The zero value is a complete, safe sandbox:
+// the default image, the default limits, no network.
+type Options struct {
+	// Image names the image that the guest sees as its root, as
+	// `gaol image ls` prints it: a name, an id, or an id's unique prefix.
+	// Empty: the default image, which Create builds when the store lacks it.
+	Image string
+
+	// Store is the folder of the image store. Empty: /var/lib/gaol, or
+	// $XDG_DATA_HOME/gaol where the former can't be written.
+	Store string
+
+	// Env are the variables every run sees, besides PATH, HOME, USER, LANG and
+	// TMPDIR, which it may replace. Nothing of the host's environment is
+	// passed on.
+	Env map[string]string
+
+	// Cwd is the working directory of the runs: an absolute path in the
+	// guest's tree, made if missing and owned by the guest.
+	// Empty: /workspace.
+	Cwd string
+
+	// Hostname is the guest's host name. Empty: "secure-exec".
+	Hostname string
+
+	// Limits bound the runs and the tree. A zero field takes its default.
+	Limits Limits
+
+	// CgroupParent is the cgroup below which jails are made, as an absolute
+	// path in the hierarchy. Empty: "/gaol".
+	CgroupParent string
+
+	// Progress is where the building of a missing default image is reported.
+	// Nil: nowhere.
+	Progress io.Writer
+}
+
+// Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files,
+// Output and Value hold for each run by itself; Disk and Inodes hold for the
+// runtime, whose files outlive its runs. A zero field means the default;
+// a negative one is an error.
+type Limits struct {
+	Memory  int64         // bytes of a run's memory, page cache of its files included; default 256 MiB; swap is never used
+	CPUs    float64       // processors a run may keep busy; default 1
+	CPUTime time.Duration // processor time of all of a run's processes together; default: not limited
+	Pids    int64         // tasks (processes and threads) of a run; default 64
+	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024
+	Disk    int64         // bytes written to the tree; default 64 MiB
+	Inodes  int64         // files and folders in the tree; default 16,384
+	Output  int64         // captured bytes of each of stdout and stderr; default 16 MiB
+	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
+}
+
+// RunOptions says how one run goes. The zero value runs with the runtime's own
+// settings, 30 seconds at most, and an empty standard input.
+type RunOptions struct {
+	// Name is the file name that the program bears in stack traces and in
+	// import.meta: a plain name in the working directory, without a slash.
+	// The ending picks the language: .mjs and .js are ES modules, .cjs is
+	// CommonJS, .mts and .ts are ES modules with types that Node strips.
+	// No such file is written. Empty: "main.mjs". Command has no use for it.
+	Name string
+
+	// Args are the program's arguments: process.argv from its third on.
+	Args []string
+
+	// Env is laid over the runtime's Env.
+	Env map[string]string
+
+	// Cwd is this run's working directory, which must exist.
+	// Empty: the runtime's.
+	Cwd string
+
+	// Stdin is read as the run consumes it. Nil: empty. A run's end does not
+	// wait for a Read that is still blocked; that Read's data is dropped.
+	Stdin io.Reader
+
+	// Timeout is the wall-clock time a run may take. Zero: 30 seconds.
+	// Negative: no limit.
+	Timeout time.Duration
+
+	// OnStdout and OnStderr get the output as it comes, all of it, whatever
+	// the capture limit says. Each is called from one goroutine at a time; the
+	// slice is valid during the call. A slow callback slows the guest down.
+	OnStdout func([]byte)
+	OnStderr func([]byte)
+
+	// OnOutputLimit says what happens when the captured output of a stream
+	// reaches Limits.Output. The zero value drops the rest and lets the
+	// program go on.
+	OnOutputLimit OutputAction
+}
+
+// OutputAction is what happens to a run that prints more than is captured.
+type OutputAction int
+
+const (
+	TruncateOutput OutputAction = iota // drop what is over the limit; Result.Truncated says so
+	KillOnOutput                       // end the run with CauseOutput
+)

@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Cause says why a run ended, if not by itself.
+type Cause string
+
+const (
+	CauseNone     Cause = ""         // it ended by itself, whatever its exit code
+	CauseTimeout  Cause = "timeout"  // RunOptions.Timeout passed
+	CauseCPU      Cause = "cpu"      // Limits.CPUTime was used up
+	CauseMemory   Cause = "memory"   // the kernel killed a process of the run for memory, or Node's heap was full
+	CausePids     Cause = "pids"     // it failed after Limits.Pids refused it a process or thread
+	CauseOutput   Cause = "output"   // it printed more than Limits.Output, with KillOnOutput
+	CauseCanceled Cause = "canceled" // its context was done, or its runtime was closed
+	CauseSignal   Cause = "signal"   // a signal ended it that gaol did not send
+)
+
+// Result is what came of a run. A guest that throws, exits non-zero, or is
+// stopped by a limit has a Result like any other.
+type Result struct {
+	Stdout   []byte          // captured standard output, at most Limits.Output bytes
+	Stderr   []byte          // captured standard error, likewise
+	ExitCode int             // exit status; 128+n for a guest that signal n killed
+	Signal   string          // name of the signal that killed it, such as "SIGKILL"; empty if none did
+	Cause    Cause           // why it ended, if not by itself
+	Value    json.RawMessage // JSON text of the last __return; nil when nothing was returned
+	Duration time.Duration   // wall-clock time from the request to the last process reaped
+	Usage    Usage
+	// Truncated says which streams had more than was captured.
+	Truncated struct{ Stdout, Stderr bool }
+}
+
+// Usage is what a run used, all its processes together, as its cgroup counted.
+type Usage struct {
+	CPU        time.Duration // user and system time
+	PeakMemory int64         // bytes
+	PeakPids   int64         // tasks at once; 0 where the kernel does not tell (before Linux 6.1)
+}
+
+// ErrNoValue is Decode's error for a run that returned nothing.
+var ErrNoValue = errors.New("gaol: the program returned no value")
+
+// Decode unmarshals Value into v. It returns [ErrNoValue] when the program
+// returned nothing.
+func (r *Result) Decode(v any) error {
+	if r.Value == nil {
+		return ErrNoValue
+	}
+	return json.Unmarshal(r.Value, v)
+}

@@ -1,0 +1,214 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"sync"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+)
+
+// DefaultStateDir is where live jails are registered.
+const DefaultStateDir = "/run/gaol"
+
+// Jail holds a tree of files and the processes that Start makes in it.
+type Jail struct {
+	spec      Spec
+	slot      *slot
+	container *libcontainer.Container
+	pid1      *libcontainer.Process
+	keeper    chan struct{} // closed to end the thread that pid 1 depends on
+
+	mu     sync.Mutex
+	closed bool
+	runs   sync.WaitGroup
+	live   map[*Process]struct{}
+	serial int
+}
+
+var sweepOnce sync.Map // state folder → *sync.Once
+
+// openCgroupRoot has the cgroups library open the root of the hierarchies, which
+// it does once in a process, while no thread has a mount namespace of its own:
+// opened from one it would lead nowhere once that namespace is gone.
+var openCgroupRoot = sync.OnceFunc(func() {
+	// On v1 the root is a tmpfs, which the library refuses to hand out after
+	// it has opened it for itself.
+	if root, err := cgroups.OpenFile("/sys/fs/cgroup", "", unix.O_PATH|unix.O_DIRECTORY); err == nil {
+		root.Close()
+	}
+})
+
+// Create makes a jail. Nothing of it is left if it fails.
+func Create(ctx context.Context, s Spec) (*Jail, error) {
+	if s.StateDir == "" {
+		s.StateDir = DefaultStateDir
+	}
+	once, _ := sweepOnce.LoadOrStore(s.StateDir, new(sync.Once))
+	var err error
+	once.(*sync.Once).Do(func() { err = Sweep(s.StateDir) })
+	if err != nil {
+		return nil, err
+	}
+	openCgroupRoot()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sl, err := takeSlot(jailsDir(s.StateDir), s.CgroupParent)
+	if err != nil {
+		return nil, stepError("register", s.StateDir, err)
+	}
+	j := &Jail{spec: s, slot: sl, keeper: make(chan struct{}), live: map[*Process]struct{}{}}
+	if err := j.startKeeper(); err != nil {
+		return nil, errors.Join(err, j.end())
+	}
+	return j, nil
+}
+
+// startKeeper runs start on a thread of its own, which lives until j.keeper is
+// closed. The kernel kills pid 1 when the thread that started it ends: the end
+// of the process, even by SIGKILL, ends all its threads.
+func (j *Jail) startKeeper() error {
+	started := make(chan error)
+	go keep(func() {
+		started <- j.start()
+		<-j.keeper
+	})
+	return <-started
+}
+
+// keep runs f on a locked thread that ends with it. Go never ends the main
+// thread, so that one is held here while another takes the work.
+func keep(f func()) {
+	goruntime.LockOSThread() // never unlocked: the thread must end, see above
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	taken := make(chan struct{})
+	go keep(func() {
+		close(taken)
+		f()
+	})
+	<-taken
+	goruntime.UnlockOSThread()
+}
+
+// Preconditions: those of stage.
+func (j *Jail) start() error {
+	dir := filepath.Join(j.spec.StateDir, "stage")
+	if err := os.MkdirAll(filepath.Join(dir, stageRoot), 0o711); err != nil {
+		return stepError("make", dir, err)
+	}
+	host, err := os.Open("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return stepError("open", "mount namespace", err)
+	}
+	defer host.Close()
+	if err := stage(dir, &j.spec, j.slot.firstHostID()); err != nil {
+		return err
+	}
+	if err := j.startPid1(dir); err != nil {
+		return err
+	}
+	// The jail has its own copy of the mounts by now: drop this thread's.
+	return stepError("leave", "mount namespace", unix.Setns(int(host.Fd()), unix.CLONE_NEWNS))
+}
+
+func (j *Jail) startPid1(stageDir string) error {
+	group := jailCgroup(j.spec.CgroupParent, j.slot.name())
+	conf := config(&j.spec, stageDir, group, j.slot.firstHostID())
+	container, err := libcontainer.Create(jailsDir(j.spec.StateDir), j.slot.name(), conf)
+	if err != nil {
+		return stepError("create", "container", err)
+	}
+	j.container = container
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return stepError("open", os.DevNull, err)
+	}
+	defer null.Close()
+	host, child, err := socketPair()
+	if err != nil {
+		return stepError("make", "socket", err)
+	}
+	defer host.Close()
+	p := &libcontainer.Process{
+		Init:       true,
+		Args:       append([]string{enter.Path, strconv.Itoa(firstExtraFile)}, j.spec.Reaper...),
+		Env:        []string{"PATH=/usr/bin"},
+		Cwd:        "/",
+		Stdin:      null,
+		Stdout:     null,
+		Stderr:     null,
+		ExtraFiles: []*os.File{child},
+		Rlimits:    rlimits(&Command{OpenFiles: 64}),
+	}
+	err = container.Run(p)
+	child.Close()
+	if err != nil {
+		return stepError("start", "container", err)
+	}
+	j.pid1 = p
+	if err := enter.Hand(host, enter.Setup{DieWithHost: true, Filter: j.spec.Filter}); err != nil {
+		return stepError("enter", j.spec.Reaper[0], err)
+	}
+	return j.makeRoomForRuns()
+}
+
+// makeRoomForRuns moves pid 1 to a group of its own where groups that hold
+// processes can't have children with limits (cgroup v2).
+func (j *Jail) makeRoomForRuns() error {
+	version, err := cgroup.Detect()
+	if err != nil || version == cgroup.V1 {
+		return stepError("find", "cgroups", err)
+	}
+	group, err := cgroup.New(j.groupPath("init"), cgroup.Limits{})
+	if err != nil {
+		return stepError("make", "cgroup", err)
+	}
+	pid, err := j.pid1.Pid()
+	if err != nil {
+		return stepError("find", "pid 1", err)
+	}
+	return stepError("move", "pid 1", group.AddPID(pid))
+}
+
+func (j *Jail) groupPath(name string) string {
+	return path.Join(j.spec.CgroupParent, j.slot.name(), name)
+}
+
+// rlimits of every process of a jail. The number of processes is bounded by the
+// cgroup, which counts a run and not a user.
+func rlimits(c *Command) []configs.Rlimit {
+	set := func(resource int, value int64) configs.Rlimit {
+		return configs.Rlimit{Type: resource, Soft: uint64(value), Hard: uint64(value)}
+	}
+	limits := []configs.Rlimit{
+		set(unix.RLIMIT_CORE, 0),
+		set(unix.RLIMIT_NOFILE, c.OpenFiles),
+		set(unix.RLIMIT_MEMLOCK, 64<<10),
+		set(unix.RLIMIT_MSGQUEUE, 0),
+		set(unix.RLIMIT_SIGPENDING, 1024),
+		set(unix.RLIMIT_NPROC, maxProcesses),
+	}
+	if c.FileSize > 0 {
+		limits = append(limits, set(unix.RLIMIT_FSIZE, c.FileSize))
+	}
+	return limits
+}
+
+// maxProcesses bounds all runs of a jail together: a second guard behind the
+// cgroups' limits.
+const maxProcesses = 8192

@@ -1,0 +1,28 @@
+// Package jail holds processes with the kernel: namespaces, mounts, cgroups,
+// system call filters, ids, limits, killing and accounting. It is mechanism
+// only: it takes a plain [Spec] and never hears of a permission.
+//
+//	Create ── slot (uid range, name) ── stage (tmpfs, overlay) ── libcontainer ── pid 1: catatonit -P
+//	   │
+//	   ├─ Start ── run cgroup ── libcontainer joins the namespaces ── enter (filter) ── PROGRAM
+//	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
+//	   │
+//	 Close ── kill, reap pid 1, remove cgroups and state, give the slot back
+//
+// A program that imports this package needs no call in its main: the re-executed
+// init process of a jail is caught in a package init.
+//
+// # What ends a jail
+//
+// Close does. So does the death of the host process, however it dies: the kernel
+// kills pid 1 when the host thread that started it ends, and with pid 1 all that
+// is in the pid namespace. What a killed host left in /run/gaol and in the
+// cgroups is cleared by the next process that makes a jail.
+//
+// # What it does not protect against
+//
+// A bug in the host's kernel. One run of a jail from another run of the same
+// jail: they share a user id, a file tree and a pid namespace. Side channels
+// through the processor. What reads /proc/cpuinfo, /proc/meminfo or
+// /proc/loadavg learns about the machine.
+package jail

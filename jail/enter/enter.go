@@ -1,0 +1,79 @@
+package enter
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// Source is the C source of the program. It needs nothing but a C library and
+// is meant to be linked statically.
+//
+//go:embed src/enter.c
+var Source string
+
+// Where an image holds what starts a jail.
+const (
+	Path   = "/usr/libexec/gaol/enter"     // the compiled program, mode 0711, owned by root
+	Reaper = "/usr/libexec/gaol/catatonit" // the static pid 1
+)
+
+// Setup is what the program is told before it enters.
+type Setup struct {
+	// DieWithHost has the kernel kill the process when the host thread that
+	// started it ends. It is for pid 1: the rest of the jail dies with it.
+	DieWithHost bool
+
+	// Filter is a classic BPF program: an array of struct sock_filter.
+	Filter []byte
+}
+
+const (
+	dieWithHost    = 1
+	instructionLen = 8 // sizeof(struct sock_filter)
+)
+
+// StepError says which step of the program failed, and why.
+type StepError struct {
+	Step string // "setup", "death signal", "seccomp" or "exec"
+	Err  syscall.Errno
+}
+
+// Error names the step and the cause.
+func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
+
+// Unwrap returns the errno.
+func (e *StepError) Unwrap() error { return e.Err }
+
+var steps = map[uint32]string{1: "setup", 2: "death signal", 3: "seccomp", 4: "exec"}
+
+// ErrUnexpected is what a report that makes no sense gives.
+var ErrUnexpected = errors.New("unexpected report of the entry program")
+
+// Hand tells the program behind conn what to do and waits until its own
+// program runs. A failed step is a [*StepError].
+func Hand(conn io.ReadWriter, s Setup) error {
+	head := make([]byte, 8, 8+len(s.Filter))
+	if s.DieWithHost {
+		binary.NativeEndian.PutUint32(head, dieWithHost)
+	}
+	binary.NativeEndian.PutUint32(head[4:], uint32(len(s.Filter)/instructionLen))
+	if _, err := conn.Write(append(head, s.Filter...)); err != nil {
+		return fmt.Errorf("hand over the filter: %w", err)
+	}
+	var report [8]byte
+	switch n, err := io.ReadFull(conn, report[:]); {
+	case n == 0 && err == io.EOF:
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the report: %w", err)
+	}
+	step, known := steps[binary.NativeEndian.Uint32(report[:])]
+	if !known {
+		return ErrUnexpected
+	}
+	return &StepError{step, syscall.Errno(binary.NativeEndian.Uint32(report[4:]))}
+}

@@ -1,0 +1,18 @@
+package jail
+
+import (
+	"os"
+
+	"github.com/opencontainers/runc/libcontainer"
+
+	_ "github.com/opencontainers/cgroups/devices"           // device rules of cgroups
+	_ "github.com/opencontainers/runc/libcontainer/nsenter" // joins the namespaces before Go starts
+)
+
+// libcontainer starts the processes of a jail by executing this program again,
+// with "init" as its argument and the variable below set.
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == "init" && os.Getenv("_LIBCONTAINER_INITPIPE") != "" {
+		libcontainer.Init() // does not return
+	}
+}

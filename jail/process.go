@@ -1,0 +1,112 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+
+	"gaol/jail/cgroup"
+)
+
+// Process is a process that Start made, and all that descends from it.
+type Process struct {
+	jail    *Jail
+	group   *cgroup.Group
+	process *libcontainer.Process
+	started bool
+
+	kill sync.Once
+	done chan struct{}
+	exit Exit
+	err  error
+}
+
+// Exit is how a process ended and what its group used.
+type Exit struct {
+	Code   int            // exit status, if Signal is 0
+	Signal syscall.Signal // the signal that killed it
+	Usage  cgroup.Usage
+}
+
+// Done is closed when the process has ended, nothing of its group is left and
+// its cgroup is removed.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for Done and says how the process ended. An error means that its
+// group could not be killed, read or removed.
+func (p *Process) Wait() (Exit, error) {
+	<-p.done
+	return p.exit, p.err
+}
+
+// Kill kills the process and all that descends from it. It does not wait.
+func (p *Process) Kill() {
+	p.kill.Do(func() {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+			defer cancel()
+			// The group may be gone already, and reap kills what is left.
+			_ = p.group.Kill(ctx)
+		}()
+	})
+}
+
+// CPU is the processor time that the group has used so far.
+func (p *Process) CPU() (time.Duration, error) {
+	usage, err := p.group.Usage()
+	return usage.CPU, err
+}
+
+// reap waits for the process, ends what it left running, and accounts.
+func (p *Process) reap() {
+	defer p.jail.runs.Done()
+	defer close(p.done)
+	defer func() {
+		p.jail.mu.Lock()
+		defer p.jail.mu.Unlock()
+		delete(p.jail.live, p)
+	}()
+	p.waitFirst()
+	p.exit.Usage, p.err = p.finish()
+}
+
+// waitFirst waits for the process itself, whose parent is this one.
+func (p *Process) waitFirst() {
+	state, err := p.process.Wait()
+	if state == nil {
+		p.err = stepError("wait", "", err)
+		return
+	}
+	status := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		p.exit.Signal = status.Signal()
+		return
+	}
+	p.exit.Code = status.ExitStatus()
+}
+
+// finish empties the group, reads what it used and removes it.
+func (p *Process) finish() (cgroup.Usage, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	killErr := stepError("kill", p.group.Path(), p.group.Kill(ctx))
+	usage, usageErr := p.group.Usage()
+	return usage, errors.Join(p.err, killErr,
+		stepError("read", "usage", usageErr),
+		stepError("remove", p.group.Path(), p.group.Delete()))
+}
+
+// abandon undoes a start that failed half-way.
+func (p *Process) abandon() error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	err := p.group.Kill(ctx)
+	if p.started {
+		_, _ = p.process.Wait()
+	}
+	return errors.Join(err, p.group.Delete())
+}

@@ -1,0 +1,157 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The names in the staging tmpfs. The overlay is given them as relative paths,
+// so that the guest, who can read its mount options, sees no path of the host.
+const (
+	stageImage = "image"
+	stageLayer = "layer"
+	stageUpper = "upper"
+	stageWork  = "work"
+	stageDev   = "dev"  // device nodes, bound into the jail's /dev
+	stageRoot  = "root" // where the overlay is mounted
+)
+
+// ownInodes are the inodes of the tmpfs that are not the guest's: the folders
+// above, and what overlayfs keeps in its work folder.
+const ownInodes = 32
+
+// stage mounts the jail's root at stageRoot below dir. Both must exist, also where
+// the host sees them: libcontainer starts later processes there.
+//
+// Preconditions: the thread is locked to its goroutine and is not the process's
+// main thread. The mounts are the thread's alone: the host does not see them,
+// and they end with it.
+func stage(dir string, s *Spec, firstID int) error {
+	steps := []struct {
+		name, target string
+		do           func() error
+	}{
+		// CLONE_FS: the working directory below is the thread's own.
+		{"unshare", "mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS) }},
+		// Slave, not private: a disk that the host unmounts must not stay busy here.
+		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
+		{"mount", "tmpfs", func() error { return mountTmpfs(dir, s) }},
+		{"chdir", dir, func() error { return unix.Chdir(dir) }},
+		{"make", "folders", makeStageDirs},
+		{"mount", s.Image, func() error { return bindReadOnly(s.Image, stageImage) }},
+		{"write", "layer", func() error { return writeLayer(s.Layer) }},
+		{"make", "devices", makeDevices},
+		{"make", "guest folders", func() error { return makeGuestDirs(s.Dirs, firstID) }},
+		{"mount", "overlay", mountOverlay},
+	}
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			return &StepError{step.name, step.target, err}
+		}
+	}
+	return nil
+}
+
+func mountTmpfs(dir string, s *Spec) error {
+	layer := int64(0)
+	for _, f := range s.Layer {
+		layer += int64(len(f.Data)) + int64(os.Getpagesize())
+	}
+	inodes := s.Inodes + ownInodes + int64(len(deviceTable)+4*len(s.Dirs)+4*len(s.Layer))
+	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", s.Disk+layer, inodes)
+	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID, data)
+}
+
+func makeStageDirs() error {
+	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageDev, stageRoot} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(d, 0o755); err != nil { // whatever the host's umask
+			return err
+		}
+	}
+	return nil
+}
+
+func bindReadOnly(source, target string) error {
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+	return unix.Mount("", target, "", flags, "")
+}
+
+// makeDevices makes nodes for this jail alone. Those of the host would be shared:
+// a lock on them, or their times, would be seen from jail to jail.
+func makeDevices() error {
+	for _, d := range deviceTable {
+		path := filepath.Join(stageDev, filepath.Base(d.path))
+		if err := unix.Mknod(path, unix.S_IFCHR, int(unix.Mkdev(d.major, d.minor))); err != nil {
+			return &os.PathError{Op: "mknod", Path: path, Err: err}
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeLayer writes files that belong to the host's root, an id that the jail's
+// user namespace does not have.
+func writeLayer(files []File) error {
+	for _, f := range files {
+		path := filepath.Join(stageLayer, f.Path)
+		if err := mkdirAll(filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.Data, f.Mode); err != nil {
+			return err
+		}
+		if err := os.Chmod(path, f.Mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mkdirAll makes folders that all may enter, whatever the host's umask is.
+func mkdirAll(path string) error {
+	if path == "." {
+		return nil
+	}
+	if err := mkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		if os.IsExist(err) {
+			return nil
+		}
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
+// makeGuestDirs makes the folders in the upper layer, where their owner covers
+// that of a folder of the same name in the image. What is above them stays the
+// host's.
+func makeGuestDirs(dirs []string, firstID int) error {
+	for _, d := range dirs {
+		path := filepath.Join(stageUpper, d)
+		if err := mkdirAll(path); err != nil {
+			return err
+		}
+		if err := os.Chown(path, firstID+GuestUID, firstID+GuestGID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mountOverlay() error {
+	data := fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", stageLayer, stageImage, stageUpper, stageWork)
+	return unix.Mount("overlay", stageRoot, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data)
+}

@@ -1,0 +1,89 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
+
+	"gaol/jail/cgroup"
+)
+
+const (
+	slotSuffix  = ".slot"
+	killTimeout = 10 * time.Second // for the processes of one jail to be gone
+)
+
+// Sweep clears what dead host processes left in the state folder and in the
+// cgroups. Create does so once in each process.
+func Sweep(stateDir string) error {
+	dir := jailsDir(stateDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return stepError("sweep", dir, err)
+	}
+	var failed error
+	for _, e := range entries {
+		number, isSlot := strings.CutSuffix(e.Name(), slotSuffix)
+		n, err := strconv.Atoi(number)
+		if !isSlot || err != nil {
+			continue
+		}
+		s, err := lockSlot(dir, n, 0)
+		if err == nil && s != nil {
+			err = s.release()
+		}
+		failed = errors.Join(failed, stepError("sweep", e.Name(), err))
+	}
+	return failed
+}
+
+// clear ends what is left of a jail whose host died and removes its traces.
+func clear(dir string, s *slot, c claim) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if err := killGroup(ctx, path.Join(c.CgroupParent, s.name())); err != nil {
+		return err
+	}
+	if err := removeCgroups(c.CgroupParent, s.name()); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, s.name()))
+}
+
+func killGroup(ctx context.Context, path string) error {
+	group, err := cgroup.Open(path)
+	if err != nil {
+		return err
+	}
+	return group.Kill(ctx)
+}
+
+// removeCgroups removes a jail's empty groups from every hierarchy, those too
+// that libcontainer made and gaol has no use for.
+func removeCgroups(parent, name string) error {
+	m, err := manager.New(jailCgroup(parent, name))
+	if err != nil {
+		return err
+	}
+	return m.Destroy()
+}
+
+func jailCgroup(parent, name string) *cgroups.Cgroup {
+	return &cgroups.Cgroup{
+		Path:      path.Join(parent, name),
+		Resources: &cgroups.Resources{Devices: deviceRules()},
+	}
+}
+
+func jailsDir(stateDir string) string { return filepath.Join(stateDir, "jails") }

@@ -1,0 +1,69 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gaol/jail"
+	"gaol/jail/seccomp"
+	"gaol/rootfs"
+	"gaol/vfs"
+)
+
+// NodeRuntime is a sandbox. Its methods may be called from several goroutines at
+// once.
+type NodeRuntime struct {
+	opts  settings
+	jail  *jail.Jail
+	image *rootfs.Lease
+
+	closing chan struct{} // closed when Close begins
+	close   sync.Once
+	err     error // Close's
+}
+
+// Create makes a sandbox. It validates o once and keeps a copy. It builds the
+// default image if the store lacks it, which takes some seconds and the network;
+// `gaol image build` does so ahead of time.
+//
+// Errors say what is missing and what to do; `gaol doctor` explains more.
+func Create(ctx context.Context, o Options) (*NodeRuntime, error) {
+	rt, err := create(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("gaol: create: %w", err)
+	}
+	return rt, nil
+}
+
+func create(ctx context.Context, o Options) (*NodeRuntime, error) {
+	s, err := o.settle()
+	if err != nil {
+		return nil, err
+	}
+	if err := privileged(); err != nil {
+		return nil, err
+	}
+	image, lease, err := holdImage(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	j, err := createJail(ctx, s, image)
+	if err != nil {
+		return nil, errors.Join(err, lease.Close())
+	}
+	return &NodeRuntime{opts: s, jail: j, image: lease, closing: make(chan struct{})}, nil
+}
+
+func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jail, error) {
+	filter, err := seccomp.Compile()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := vfs.NewPlan(image.Root(), s.cwd, s.limits.Disk, s.limits.Inodes)
+	if err != nil {
+		return nil, err
+	}
+	return jail.Create(ctx, jailSpec(s, plan, filter))
+}

@@ -1,0 +1,37 @@
+// Package runtime runs untrusted Node.js programs, each in a jail that the
+// kernel holds, and says what came of them. It is gaol's public SDK.
+//
+//	Create ──> NodeRuntime ── Run, Exec, Command (as many as you like, also at once) ──> Result
+//	                │
+//	              Close
+//
+// A runtime is one sandbox: a file tree that lasts from run to run, and a jail
+// around it. A run is one fresh process in it; nothing of its memory outlives it,
+// and when its first process ends, what it left running is killed.
+//
+//	rt, err := runtime.Create(ctx, runtime.Options{})
+//	if err != nil { ... }
+//	defer rt.Close()
+//	res, err := rt.Run(ctx, `__return({ sum: 1 + 2 })`, runtime.RunOptions{})
+//
+// A guest that fails is a [Result]; a host that fails is an error. So a program
+// that throws, exits with 3, is killed for memory or runs out of time comes back
+// with a nil error, and an error means that gaol could not do its job.
+//
+// # What holds the guest
+//
+// The kernel: user, pid, mount, network, ipc, uts and cgroup namespaces, no
+// capability, no_new_privs, a system call filter, cgroup limits, a read-only image
+// under a bounded writable layer. See package jail. The guest's JavaScript has no
+// part in it.
+//
+// # What it does not protect against
+//
+// A bug in the host's kernel; side channels through shared hardware; one run of a
+// runtime from another run of the same runtime. Use one runtime for each party
+// that must not see the others.
+//
+// # Requirements
+//
+// Linux on amd64 or arm64, root, and what `gaol doctor` checks for.
+package runtime

@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+	"gaol/vfs"
+)
+
+// Where the tree has what a run needs.
+const (
+	nodePath    = "/usr/local/bin/node"
+	preludePath = "/usr/libexec/gaol/prelude.cjs"
+)
+
+//go:embed guest/prelude.cjs
+var prelude []byte
+
+// jailSpec lowers what a runtime is to what the jail is made of.
+func jailSpec(s settings, plan vfs.Plan, filter []byte) jail.Spec {
+	spec := jail.Spec{
+		Image:        plan.Image,
+		Layer:        []jail.File{{Path: preludePath, Mode: 0o644, Data: prelude}},
+		Disk:         plan.Disk,
+		Inodes:       plan.Inodes,
+		Shm:          plan.Shm,
+		Hostname:     s.hostname,
+		Reaper:       []string{enter.Reaper, "-P"},
+		Filter:       filter,
+		CgroupParent: s.cgroupParent,
+	}
+	for _, d := range plan.Dirs {
+		spec.Dirs = append(spec.Dirs, string(d))
+	}
+	return spec
+}
+
+// task is what one run starts, before the pipes are made.
+type task struct {
+	path     string
+	args     []string
+	env      []string
+	dir      vfs.Path
+	limits   Limits
+	program  *program // nil for a Command
+	hasValue bool     // whether the program gets a __return
+}
+
+// newTask lowers one run's options to what it starts.
+func (s settings) newTask(o RunOptions) (*task, error) {
+	t := &task{dir: s.cwd, limits: s.limits}
+	if o.Cwd != "" {
+		dir, err := vfs.ParsePath(o.Cwd)
+		if err != nil {
+			return nil, fmt.Errorf("option Cwd: %w", err)
+		}
+		t.dir = dir
+	}
+	for _, arg := range o.Args {
+		if strings.ContainsRune(arg, 0) {
+			return nil, fmt.Errorf("option Args: %q has a NUL", arg)
+		}
+	}
+	env := maps.Clone(s.env)
+	if err := overlayEnv(env, o.Env); err != nil {
+		return nil, fmt.Errorf("option Env: %w", err)
+	}
+	t.env = envList(env)
+	return t, nil
+}
+
+// nodeTask is the task of a program for Node.
+func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, error) {
+	t, err := s.newTask(o)
+	if err != nil {
+		return nil, err
+	}
+	t.hasValue = hasValue
+	if t.program, err = newProgram(code, o.Name, t.dir, s.limits.Value, hasValue); err != nil {
+		return nil, err
+	}
+	t.path = nodePath
+	t.args = append([]string{
+		"--max-old-space-size=" + strconv.FormatInt(heapMiB(s.limits.Memory), 10),
+		"--import=" + preludePath,
+		string(t.dir.Join(t.program.name)),
+	}, o.Args...)
+	return t, nil
+}
+
+// commandTask is the task of any program of the image.
+func (s settings) commandTask(name string, args []string, o RunOptions) (*task, error) {
+	if name == "" || strings.ContainsRune(name, 0) {
+		return nil, fmt.Errorf("command %q: no program's name", name)
+	}
+	if len(o.Args) > 0 {
+		return nil, fmt.Errorf("option Args: a command's arguments are Command's own")
+	}
+	o.Args = args
+	t, err := s.newTask(o)
+	if err != nil {
+		return nil, err
+	}
+	t.path, t.args = name, args
+	return t, nil
+}
+
+func (t *task) command() jail.Command {
+	return jail.Command{
+		Path:      t.path,
+		Args:      t.args,
+		Env:       t.env,
+		Dir:       string(t.dir),
+		Limits:    cgroup.Limits{Memory: t.limits.Memory, CPUs: t.limits.CPUs, Pids: t.limits.Pids},
+		OpenFiles: t.limits.Files,
+		FileSize:  t.limits.Disk,
+	}
+}
+
+// heapMiB is the limit of Node's old space for a memory limit in bytes. It is
+// lower than the memory so that V8 collects garbage in earnest before the kernel
+// has to kill: of the rest, about 48 MiB are V8's young space at its largest
+// (three semi-spaces of 16 MiB) and 40 MiB are Node itself.
+func heapMiB(memory int64) int64 {
+	const reserve, least = 88, 16
+	mib := memory >> 20
+	return max(mib-reserve, mib/4, least)
+}

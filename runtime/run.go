@@ -1,0 +1,116 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gaol/jail"
+)
+
+// ErrClosed is what the methods of a closed runtime answer.
+var ErrClosed = errors.New("the runtime is closed")
+
+// Run runs code as a program of Node and waits for its end. The code is an ES
+// module (see RunOptions.Name): top-level await, import of node: modules, of
+// packages and of files relative to the working directory work. The module is
+// no file itself, so a child process can't be started from its path; a Worker can.
+//
+// The program may call __return(value) any number of times; the JSON text of the
+// last value comes back as Result.Value, also when the program fails later.
+// undefined and NaN become null. What can't be written as JSON, or is larger than
+// Limits.Value, throws in the program.
+//
+// The error is nil whatever the program did.
+func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (*Result, error) {
+	return rt.named("run", func() (*Result, error) {
+		t, err := rt.opts.nodeTask(code, o, true)
+		if err != nil {
+			return nil, err
+		}
+		return rt.do(ctx, t, o)
+	})
+}
+
+// Exec is Run for a program that returns nothing: it has no __return, and no
+// channel to the host but its standard streams.
+func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (*Result, error) {
+	return rt.named("exec", func() (*Result, error) {
+		t, err := rt.opts.nodeTask(code, o, false)
+		if err != nil {
+			return nil, err
+		}
+		return rt.do(ctx, t, o)
+	})
+}
+
+// Command runs a program of the image with arguments, without a shell in
+// between. name is a path in the guest's tree, or is looked up in PATH; the error
+// wraps fs.ErrNotExist if there is no such program, and fs.ErrPermission if it may
+// not be executed.
+func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (*Result, error) {
+	return rt.named("command", func() (*Result, error) {
+		t, err := rt.opts.commandTask(name, args, o)
+		if err != nil {
+			return nil, err
+		}
+		return rt.do(ctx, t, o)
+	})
+}
+
+func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, error) {
+	res, err := f()
+	if errors.Is(err, jail.ErrClosed) {
+		err = ErrClosed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gaol: %s: %w", what, err)
+	}
+	return res, nil
+}
+
+// do takes one run from its start to its end.
+func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, error) {
+	began := time.Now()
+	if ctx.Err() != nil {
+		return &Result{Cause: CauseCanceled, ExitCode: killedCode, Signal: killedSignal}, nil
+	}
+	s, err := openStreams(t, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	p, err := s.start(ctx, rt.jail, t.command())
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{process: p, limits: t.limits, full: s.full, closing: rt.closing}
+	s.pump()
+	cause := w.until(ctx, o.Timeout)
+	exit, err := p.Wait()
+	s.drain()
+	if err != nil {
+		return nil, err
+	}
+	res := s.result()
+	res.Duration = time.Since(began)
+	conclude(res, cause, exit)
+	return res, nil
+}
+
+// Close kills what runs, which then ends with CauseCanceled, and removes the
+// sandbox with its files. It returns when nothing is left of it. Closing twice
+// returns what the first Close did.
+func (rt *NodeRuntime) Close() error {
+	rt.close.Do(func() {
+		close(rt.closing)
+		if err := rt.jail.Close(); err != nil {
+			rt.err = fmt.Errorf("gaol: close: %w", err)
+		}
+		if err := rt.image.Close(); err != nil && rt.err == nil {
+			rt.err = fmt.Errorf("gaol: close: %w", err)
+		}
+	})
+	return rt.err
+}

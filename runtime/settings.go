@@ -1,0 +1,192 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gaol/vfs"
+)
+
+// What a zero field of Options and RunOptions means.
+const (
+	defaultHostname     = "secure-exec"
+	defaultCgroupParent = "/gaol"
+	defaultTimeout      = 30 * time.Second
+	defaultName         = "main.mjs"
+)
+
+var defaultLimits = Limits{
+	Memory: 256 << 20,
+	CPUs:   1,
+	Pids:   64,
+	Files:  1024,
+	Disk:   64 << 20,
+	Inodes: 16384,
+	Output: 16 << 20,
+	Value:  16 << 20,
+}
+
+// Least values that a run can live with.
+const (
+	minMemory = 48 << 20 // a bare Node touches some 45 MB
+	minPids   = 16       // a bare Node has 7 threads, and 4 more once it reads a file
+	minFiles  = 32       // a bare Node has 20 open
+	minDisk   = 64 << 10
+	minInodes = 16
+)
+
+// What the kernel's structures and ours hold.
+const (
+	maxHostname = 64        // sethostname(2)
+	maxEnvVar   = 128 << 10 // MAX_ARG_STRLEN of execve(2)
+	maxEnv      = 1 << 20
+	maxProgram  = 16 << 20
+)
+
+// settings are Options once they are checked and their defaults filled in.
+type settings struct {
+	env          map[string]string
+	cwd          vfs.Path
+	hostname     string
+	limits       Limits
+	cgroupParent string
+}
+
+func (o Options) settle() (settings, error) {
+	s := settings{
+		hostname:     o.Hostname,
+		cgroupParent: o.CgroupParent,
+		cwd:          vfs.Workspace,
+		limits:       o.Limits.withDefaults(),
+		env:          baseEnv(),
+	}
+	if s.hostname == "" {
+		s.hostname = defaultHostname
+	}
+	if s.cgroupParent == "" {
+		s.cgroupParent = defaultCgroupParent
+	}
+	if o.Cwd != "" {
+		cwd, err := vfs.ParsePath(o.Cwd)
+		if err != nil {
+			return settings{}, fmt.Errorf("option Cwd: %w", err)
+		}
+		s.cwd = cwd
+	}
+	if err := overlayEnv(s.env, o.Env); err != nil {
+		return settings{}, fmt.Errorf("option Env: %w", err)
+	}
+	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.limits.check())
+}
+
+func (l Limits) withDefaults() Limits {
+	d := defaultLimits
+	for _, f := range []struct{ value, fallback *int64 }{
+		{&l.Memory, &d.Memory}, {&l.Pids, &d.Pids}, {&l.Files, &d.Files}, {&l.Disk, &d.Disk},
+		{&l.Inodes, &d.Inodes}, {&l.Output, &d.Output}, {&l.Value, &d.Value},
+	} {
+		if *f.value == 0 {
+			*f.value = *f.fallback
+		}
+	}
+	if l.CPUs == 0 {
+		l.CPUs = d.CPUs
+	}
+	return l
+}
+
+func (l Limits) check() error {
+	const huge = 1 << 50 // so that sums do not overflow
+	var failed error
+	for _, f := range []struct {
+		name               string
+		value, least, most int64
+	}{
+		{"Memory", l.Memory, minMemory, huge},
+		{"Pids", l.Pids, minPids, 4 << 20},    // PID_MAX_LIMIT
+		{"Files", l.Files, minFiles, 1 << 20}, // fs.nr_open
+		{"Disk", l.Disk, minDisk, huge},
+		{"Inodes", l.Inodes, minInodes, huge},
+		{"Output", l.Output, 1, 1 << 30},
+		{"Value", l.Value, 1, 1 << 30},
+		{"CPUTime", int64(l.CPUTime), 0, math.MaxInt64},
+	} {
+		if f.value < f.least || f.value > f.most {
+			failed = errors.Join(failed, fmt.Errorf("limit %s: %d is not between %d and %d", f.name, f.value, f.least, f.most))
+		}
+	}
+	if !(l.CPUs >= 0.01 && l.CPUs <= 4096) { // written so that NaN fails
+		failed = errors.Join(failed, fmt.Errorf("limit CPUs: %v is not between 0.01 and 4096", l.CPUs))
+	}
+	return failed
+}
+
+var hostnamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+
+func checkHostname(name string) error {
+	if len(name) > maxHostname || !hostnamePattern.MatchString(name) {
+		return fmt.Errorf("option Hostname: %q is no host name of at most %d letters, digits, dots and hyphens", name, maxHostname)
+	}
+	return nil
+}
+
+var cgroupPattern = regexp.MustCompile(`^(/[A-Za-z0-9_@:.\\-]+)+$`)
+
+func checkCgroup(p string) error {
+	if !cgroupPattern.MatchString(p) || path.Clean(p) != p {
+		return fmt.Errorf("option CgroupParent: %q is no absolute, clean path of a cgroup", p)
+	}
+	return nil
+}
+
+// baseEnv is what a run sees if the caller says nothing.
+func baseEnv() map[string]string {
+	return map[string]string{
+		"PATH":   "/usr/local/bin:/usr/bin:/bin",
+		"HOME":   string(vfs.Home),
+		"USER":   "node",
+		"LANG":   "C.UTF-8",
+		"TMPDIR": "/tmp",
+	}
+}
+
+var errEnvName = errors.New("a variable's name has at least one character and no '=' or NUL")
+
+// overlayEnv puts extra over env after checking it.
+func overlayEnv(env, extra map[string]string) error {
+	for name, value := range extra {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return fmt.Errorf("%q: %w", name, errEnvName)
+		case strings.ContainsRune(value, 0):
+			return fmt.Errorf("%q: the value has a NUL", name)
+		case len(name)+len(value)+2 > maxEnvVar:
+			return fmt.Errorf("%q: longer than %d bytes", name, maxEnvVar)
+		}
+		env[name] = value
+	}
+	total := 0
+	for name, value := range env {
+		total += len(name) + len(value) + 2
+	}
+	if total > maxEnv {
+		return fmt.Errorf("all variables together have %d bytes, the limit is %d", total, maxEnv)
+	}
+	return nil
+}
+
+// envList renders variables as execve takes them, in a stable order.
+func envList(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}

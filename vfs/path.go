@@ -1,0 +1,29 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Path is an absolute, clean path in the guest's tree. Only [ParsePath] makes
+// one from text.
+type Path string
+
+// maxPath is Linux's PATH_MAX, its final NUL included.
+const maxPath = 4096
+
+var errPath = errors.New("not an absolute, clean path")
+
+// ParsePath accepts an absolute path without ".", "..", doubled or trailing
+// slashes and NUL bytes.
+func ParsePath(s string) (Path, error) {
+	if !path.IsAbs(s) || path.Clean(s) != s || strings.ContainsRune(s, 0) || len(s) >= maxPath {
+		return "", fmt.Errorf("path %q: %w", s, errPath)
+	}
+	return Path(s), nil
+}
+
+// Join returns the path of the entry name in the folder p.
+func (p Path) Join(name string) Path { return Path(path.Join(string(p), name)) }

@@ -1,0 +1,40 @@
+package vfs
+
+import "fmt"
+
+// The folders that belong to the guest in every tree.
+const (
+	Home      Path = "/home/node"
+	Workspace Path = "/workspace" // the working directory of runs
+)
+
+// shmSize bounds /dev/shm, which is apart from the tree's own limit. 16 MiB is
+// room for what Node programs are seen to put there: nothing but small locks
+// and test fixtures.
+const shmSize = 16 << 20
+
+// Plan is what a tree is made of.
+type Plan struct {
+	Image  string // host folder with the image's root
+	Dirs   []Path // the guest's own folders
+	Disk   int64  // bytes that may be written
+	Inodes int64  // files and folders that may be made
+	Shm    int64  // bytes in /dev/shm
+}
+
+// reserved are trees that are not part of an overlay, where a folder can't be made.
+var reserved = []Path{"/proc", "/dev", "/sys"}
+
+// NewPlan plans the tree of an image with cwd as one of the guest's folders.
+func NewPlan(image string, cwd Path, disk, inodes int64) (Plan, error) {
+	for _, r := range reserved {
+		if cwd == r || len(cwd) > len(r) && cwd[:len(r)+1] == r+"/" {
+			return Plan{}, fmt.Errorf("path %q: %s holds no files of a guest", cwd, r)
+		}
+	}
+	dirs := []Path{Home, Workspace}
+	if cwd != Home && cwd != Workspace && cwd != "/" {
+		dirs = append(dirs, cwd)
+	}
+	return Plan{Image: image, Dirs: dirs, Disk: disk, Inodes: inodes, Shm: shmSize}, nil
+}

@@ -65,6 +65,9 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := makeStateDirs(s.StateDir); err != nil {
+		return nil, err
+	}
 	sl, err := takeSlot(jailsDir(s.StateDir), s.CgroupParent)
 	if err != nil {
 		return nil, stepError("register", s.StateDir, err)
@@ -75,6 +78,22 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	}
 	return j, nil
 }
+
+// makeStateDirs makes the folders that all jails share. A jail's first process goes
+// through them as an id that owns nothing there, whatever the host's umask is.
+func makeStateDirs(stateDir string) error {
+	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir), filepath.Join(stageDir(stateDir), stageRoot)} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return stepError("make", dir, err)
+		}
+		if err := os.Chmod(dir, 0o711); err != nil {
+			return stepError("make", dir, err)
+		}
+	}
+	return nil
+}
+
+func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") }
 
 // startKeeper runs start on a thread of its own, which lives until j.keeper is
 // closed. The kernel kills pid 1 when the thread that started it ends: the end
@@ -107,10 +126,7 @@ func keep(f func()) {
 
 // Preconditions: those of stage.
 func (j *Jail) start() error {
-	dir := filepath.Join(j.spec.StateDir, "stage")
-	if err := os.MkdirAll(filepath.Join(dir, stageRoot), 0o711); err != nil {
-		return stepError("make", dir, err)
-	}
+	dir := stageDir(j.spec.StateDir)
 	host, err := os.Open("/proc/thread-self/ns/mnt")
 	if err != nil {
 		return stepError("open", "mount namespace", err)
@@ -161,8 +177,8 @@ func (j *Jail) startPid1(stageDir string) error {
 		return stepError("start", "container", err)
 	}
 	j.pid1 = p
-	if err := enter.Hand(host, enter.Setup{DieWithHost: true, Filter: j.spec.Filter}); err != nil {
-		return stepError("enter", j.spec.Reaper[0], err)
+	if err := hand(host, j.spec.Reaper[0], enter.Setup{DieWithHost: true, Filter: j.spec.Filter}); err != nil {
+		return err
 	}
 	return j.makeRoomForRuns()
 }

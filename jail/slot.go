@@ -44,9 +44,6 @@ func (s *slot) firstHostID() int { return firstID + s.number*idsEach }
 // takeSlot finds a free slot. One that a dead process held is cleared first, so
 // that no process of an older jail can be alive under the ids that it gives.
 func takeSlot(dir, cgroupParent string) (*slot, error) {
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, err
-	}
 	start := rand.IntN(maxSlots)
 	for i := range maxSlots {
 		s, err := lockSlot(dir, (start+i)%maxSlots, os.O_CREATE)

@@ -102,11 +102,16 @@ func (p *Process) launch(name string, c *Command) error {
 		return stepError("start", c.Path, err)
 	}
 	p.started = true
-	err = enter.Hand(host, enter.Setup{Filter: p.jail.spec.Filter})
+	return hand(host, c.Path, enter.Setup{Filter: p.jail.spec.Filter})
+}
+
+// hand tells the entry program what to do, and names the step that failed.
+func hand(host *os.File, program string, s enter.Setup) error {
+	err := enter.Hand(host, s)
 	if failed, ok := errors.AsType[*enter.StepError](err); ok {
-		return stepError(failed.Step, c.Path, failed.Err)
+		return stepError(failed.Step, program, failed.Err)
 	}
-	return stepError("enter", c.Path, err)
+	return stepError("enter", program, err)
 }
 
 // own gives the process's pipes to its user, who could not open /dev/stdout

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -69,11 +70,11 @@ func (p *program) open() (*os.File, error) {
 	}
 	f := os.NewFile(uintptr(fd), "program")
 	if _, err := f.Write(p.text); err != nil {
-		return nil, closeWith(err, f)
+		return nil, errors.Join(err, f.Close())
 	}
 	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, closeWith(os.NewSyscallError("fcntl", err), f)
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
 	}
 	return f, nil
 }

@@ -1,0 +1,80 @@
+package jail
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"gaol/jail/enter"
+	"gaol/jail/seccomp"
+)
+
+// tinyImage makes an image of a static busybox, the reaper and the entry program.
+var tinyImage = sync.OnceValues(func() (string, error) {
+	root, err := os.MkdirTemp("", "gaol-jail-test-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(root, 0o755); err != nil {
+		return "", err
+	}
+	for _, d := range []string{"proc", "dev", "tmp", "bin", "etc", filepath.Dir(enter.Path)[1:]} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky); err != nil {
+		return "", err
+	}
+	for from, to := range map[string]string{"/bin/busybox": "/bin/busybox", "/usr/bin/catatonit": enter.Reaper} {
+		if err := copyProgram(from, filepath.Join(root, to)); err != nil {
+			return "", err
+		}
+	}
+	for _, applet := range []string{"sh", "cat", "id", "ls", "sleep", "touch", "mkdir", "dd", "true", "readlink", "kill", "chmod", "stat", "flock"} {
+		if err := os.Symlink("busybox", filepath.Join(root, "bin", applet)); err != nil {
+			return "", err
+		}
+	}
+	cc := exec.Command("cc", "-x", "c", "-static", "-O2", "-o", filepath.Join(root, enter.Path), "-")
+	cc.Stdin = newReader(enter.Source)
+	if out, err := cc.CombinedOutput(); err != nil {
+		return "", &StepError{"compile", string(out), err}
+	}
+	return root, os.Chmod(filepath.Join(root, enter.Path), 0o711)
+})
+
+func copyProgram(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o755)
+}
+
+func testSpec(t testing.TB) Spec {
+	t.Helper()
+	image, err := tinyImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter, err := seccomp.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{
+		Image:        image,
+		Layer:        []File{{Path: "/etc/gaol/note", Mode: 0o644, Data: []byte("from the layer\n")}},
+		Dirs:         []string{"/work"},
+		Disk:         1 << 20,
+		Inodes:       64,
+		Shm:          1 << 20,
+		Hostname:     "cell",
+		Reaper:       []string{enter.Reaper, "-P"},
+		Filter:       filter,
+		CgroupParent: "/gaol-test-jail",
+		StateDir:     stateDir,
+	}
+}

@@ -1,0 +1,310 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/cgroup"
+)
+
+func newReader(s string) io.Reader { return strings.NewReader(s) }
+
+func newJail(t *testing.T, change ...func(*Spec)) *Jail {
+	t.Helper()
+	spec := testSpec(t)
+	for _, f := range change {
+		f(&spec)
+	}
+	j, err := Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+// start starts a shell script and returns what it will have printed.
+func start(t *testing.T, j *Jail, script string, change ...func(*Command)) (*Process, func() string) {
+	t.Helper()
+	in, inW, err1 := os.Pipe()
+	out, outW, err2 := os.Pipe()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	inW.Close()
+	defer in.Close()
+	defer outW.Close()
+	c := Command{
+		Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin", "A=b"}, Dir: "/work",
+		Stdin: in, Stdout: outW, Stderr: outW, OpenFiles: 64, FileSize: 1 << 20,
+		Limits: cgroup.Limits{Memory: 32 << 20, CPUs: 1, Pids: 16},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	p, err := j.Start(t.Context(), c)
+	if err != nil {
+		out.Close()
+		t.Fatal(err)
+	}
+	return p, func() string {
+		defer out.Close()
+		text, err := io.ReadAll(out)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+}
+
+func output(t *testing.T, j *Jail, script string) string {
+	t.Helper()
+	p, read := start(t, j, script)
+	text := read()
+	if exit, err := p.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
+		t.Errorf("%s: %+v, %v: %s", script, exit, err, text)
+	}
+	return strings.TrimSpace(text)
+}
+
+func TestGuestSees(t *testing.T) {
+	j := newJail(t)
+	for _, tc := range []struct{ script, want string }{
+		{"id -u; id -g", "1000\n1000"},
+		{"echo $A-$HOME-$USER", "b-/-"},
+		{"pwd; umask", "/work\n0022"},
+		{"cat /etc/gaol/note", "from the layer"},
+		{"cat /proc/sys/kernel/hostname", "cell"},
+		{"ls /dev", "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero"},
+		{"ls / | grep -c sys", "0"},
+		{"ulimit -c; ulimit -n", "0\n64"},
+		{"cat /proc/net/dev | grep -v lo: | grep -c :", "0"},
+		{"grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | sed 's/.*\\t//' | sort -u", "0000000000000000\n1\n2"},
+		{"cat /proc/1/comm", "catatonit"},
+		{"cat /proc/cmdline /proc/keys /proc/timer_list | wc -c", "0"},
+		{"sed 's/.*://' /proc/self/cgroup | sort -u", "/\n/r8"},
+		{"ls -l /proc/self/fd 2>/dev/null | sed -n 's/.* \\([0-9]\\) -> \\([a-z]*\\).*/\\1 \\2/p'", "0 pipe\n1 pipe\n2 pipe"},
+		{"echo x > /dev/stderr", "x"},
+	} {
+		if tc.want == "/\n/r8" {
+			tc.want = strings.Replace(tc.want, "8", fmt.Sprint(j.serial+1), 1)
+		}
+		script := strings.NewReplacer("grep", "busybox grep", "sed", "busybox sed", "sort", "busybox sort", "wc", "busybox wc").Replace(tc.script)
+		if got := output(t, j, script+"; true"); got != tc.want {
+			t.Errorf("%s\n got %q\nwant %q", tc.script, got, tc.want)
+		}
+	}
+}
+
+func TestGuestCannotWrite(t *testing.T) {
+	j := newJail(t)
+	for _, path := range []string{
+		"/x", "/bin/x", "/bin/busybox", "/etc/gaol/note", "/dev/x", "/proc/sys/kernel/hostname", "/proc/1/oom_score_adj",
+		"/proc/sysrq-trigger", "/proc/self/uid_map", "/proc/self/setgroups", "/proc/1/mem", "/proc/1/environ",
+	} {
+		if got := output(t, j, "echo 1 2>/dev/null >"+path+" && echo written; true"); got != "" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := output(t, j, "echo 1 >/work/a && echo 2 >/tmp/b && echo 3 >/dev/shm/c && cat /work/a /tmp/b /dev/shm/c"); got != "1\n2\n3" {
+		t.Errorf("the guest's own folders: %q", got)
+	}
+	if got := output(t, j, "cat /work/a"); got != "1" {
+		t.Errorf("files do not last from run to run: %q", got)
+	}
+}
+
+func TestDiskIsBounded(t *testing.T) {
+	j := newJail(t)
+	got := output(t, j, "dd if=/dev/zero of=a bs=64k 2>/dev/null; dd if=/dev/zero of=b bs=64k 2>/dev/null; busybox du -k a b | busybox awk '{s+=$1} END {print s}'")
+	if kib, err := strconv.Atoi(got); err != nil || kib < 1000 || kib > 1024+8 { // gaol's own file has a page
+		t.Errorf("wrote %s KiB on a disk of 1024", got)
+	}
+	output(t, j, "busybox rm a b")
+	got = output(t, j, "i=0; while echo >f$i; do i=$((i+1)); done 2>/dev/null; echo $i")
+	var made int
+	if _, err := fmt.Sscan(got, &made); err != nil || made < 60 || made > 110 {
+		t.Errorf("made %s files on a disk of 64 inodes", got)
+	}
+}
+
+func TestExits(t *testing.T) {
+	j := newJail(t)
+	for _, tc := range []struct {
+		script string
+		code   int
+		signal syscall.Signal
+	}{
+		{"exit 0", 0, 0}, {"exit 7", 7, 0}, {"kill -9 $$", 0, unix.SIGKILL}, {"kill -SEGV $$", 0, unix.SIGSEGV},
+		{"sleep 100 & exit 3", 3, 0}, // what it leaves is killed
+		{"(sleep 100 &) ; exit 4", 4, 0},
+	} {
+		began := time.Now()
+		p, read := start(t, j, tc.script)
+		exit, err := p.Wait()
+		read()
+		if err != nil || exit.Code != tc.code || exit.Signal != tc.signal {
+			t.Errorf("%s: %+v, %v", tc.script, exit, err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: took %v", tc.script, took)
+		}
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	j := newJail(t)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, tc := range []struct {
+		path, dir string
+		want      error
+	}{
+		{"nosuch", "/work", fs.ErrNotExist},
+		{"/etc/gaol/note", "/work", fs.ErrPermission},
+		{"sh", "/nosuch", nil},
+	} {
+		_, err := j.Start(t.Context(), Command{
+			Path: tc.path, Dir: tc.dir, Env: []string{"PATH=/bin"}, Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+		})
+		if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
+			t.Errorf("%s in %s: %v, want %v", tc.path, tc.dir, err, tc.want)
+		}
+	}
+	if got := output(t, j, "echo fine"); got != "fine" {
+		t.Errorf("after failed starts: %q", got)
+	}
+}
+
+func TestKill(t *testing.T) {
+	j := newJail(t)
+	for name, script := range map[string]string{
+		"sleeper": "sleep 100", "stopped": "kill -STOP $$", "tree": "sleep 100 & sleep 100 & wait",
+		"fork bomb": "f() { f & f & }; f; sleep 100", "deaf": "trap '' TERM INT HUP; while :; do :; done",
+	} {
+		p, read := start(t, j, script)
+		time.Sleep(50 * time.Millisecond)
+		began := time.Now()
+		p.Kill()
+		exit, err := p.Wait()
+		read()
+		if err != nil || exit.Signal != unix.SIGKILL {
+			t.Errorf("%s: %+v, %v", name, exit, err)
+		}
+		t.Logf("%s: gone after %v", name, time.Since(began))
+	}
+}
+
+func TestLimitsAreCounted(t *testing.T) {
+	j := newJail(t)
+	p, read := start(t, j, "busybox awk 'BEGIN { s = \"x\"; while (1) s = s s }'")
+	exit, err := p.Wait()
+	read()
+	if err != nil || exit.Usage.OOMKills == 0 || exit.Usage.PeakMemory < 16<<20 {
+		t.Errorf("memory: %+v, %v", exit, err)
+	}
+	p, read = start(t, j, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do sleep 5 & done; exit 0")
+	exit, err = p.Wait()
+	read()
+	if err != nil || exit.Usage.PidsRefused == 0 {
+		t.Errorf("pids: %+v, %v", exit, err)
+	}
+	p, read = start(t, j, "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+	exit, err = p.Wait()
+	read()
+	if err != nil || exit.Usage.CPU < 10*time.Millisecond {
+		t.Errorf("cpu: %+v, %v", exit, err)
+	}
+}
+
+// Two jails must have nothing in common that one can hold and the other notice.
+func TestJailsAreApart(t *testing.T) {
+	a, b := newJail(t), newJail(t)
+	if a.slot.firstHostID() == b.slot.firstHostID() {
+		t.Fatal("two live jails have the same ids")
+	}
+	p, read := start(t, a, "for f in /dev/null /dev/zero /bin/busybox /etc/gaol/note /work; do flock -x $f sleep 100 & done; echo locked; wait")
+	for _, f := range []string{"/dev/null", "/dev/zero", "/bin/busybox", "/etc/gaol/note", "/work"} {
+		if got := output(t, b, "flock -n -x "+f+" echo free 2>&1; true"); got != "free" {
+			t.Errorf("%s is locked in the other jail: %s", f, got)
+		}
+	}
+	p.Kill()
+	if _, err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	read()
+}
+
+func TestCreateErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Spec)
+		step   string
+	}{
+		"no image":   {func(s *Spec) { s.Image = "/nosuch" }, "mount"},
+		"no reaper":  {func(s *Spec) { s.Reaper = []string{"/nosuch"} }, "exec"},
+		"bad filter": {func(s *Spec) { s.Filter = make([]byte, 8) }, "seccomp"},
+		"no filter":  {func(s *Spec) { s.Filter = nil }, "setup"},
+		"no disk":    {func(s *Spec) { s.Disk, s.Inodes = 4096, -40 }, ""},
+		"state":      {func(s *Spec) { s.StateDir = "/proc/nosuch" }, "make"},
+	} {
+		spec := testSpec(t)
+		tc.change(&spec)
+		j, err := Create(t.Context(), spec)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			j.Close()
+			continue
+		}
+		step, ok := errors.AsType[*StepError](err)
+		if !ok || tc.step != "" && step.Step != tc.step {
+			t.Errorf("%s: %v, want a failed %s", name, err, tc.step)
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	spec := testSpec(t)
+	j, err := Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, read := start(t, j, "sleep 100 & sleep 100")
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	if exit, err := p.Wait(); err != nil || exit.Signal != unix.SIGKILL {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	read()
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	null, _ := os.Open(os.DevNull)
+	defer null.Close()
+	if _, err := j.Start(t.Context(), Command{Path: "sh", Stdin: null, Stdout: null, Stderr: null}); !errors.Is(err, ErrClosed) {
+		t.Errorf("start in a closed jail: %v", err)
+	}
+	left, err := filepath.Glob(filepath.Join(jailsDir(stateDir), j.slot.name()+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

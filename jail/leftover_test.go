@@ -1,0 +1,189 @@
+package jail
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stateDir is not the machine's own, so that tests see nobody else's jails. Child
+// processes of a test are given it.
+var stateDir = os.Getenv("GAOL_TEST_STATE")
+
+func TestMain(m *testing.M) {
+	if stateDir != "" {
+		beHost()
+		return
+	}
+	var err error
+	if stateDir, err = os.MkdirTemp("/run", "gaol-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if image, err := tinyImage(); err == nil {
+		os.RemoveAll(image)
+	}
+	if left := leftovers(); len(left) > 0 {
+		fmt.Fprintln(os.Stderr, "left behind:", left)
+		code = 1
+	}
+	os.RemoveAll(stateDir)
+	removeTestGroups()
+	os.Exit(code)
+}
+
+// leftovers are the state and the cgroups of jails that should be gone.
+func leftovers() []string {
+	state, _ := filepath.Glob(filepath.Join(jailsDir(stateDir), "*"))
+	v1, _ := filepath.Glob("/sys/fs/cgroup/*/gaol-test-jail/j*")
+	v2, _ := filepath.Glob("/sys/fs/cgroup/gaol-test-jail/j*")
+	return append(append(state, v1...), v2...)
+}
+
+// The parent group is kept by gaol, as any number of processes may use it.
+func removeTestGroups() {
+	v1, _ := filepath.Glob("/sys/fs/cgroup/*/gaol-test-jail")
+	for _, dir := range append(v1, "/sys/fs/cgroup/gaol-test-jail") {
+		_ = os.Remove(dir)
+	}
+}
+
+// beHost makes a jail with something running in it, says so, and waits to be
+// killed.
+func beHost() {
+	image := os.Getenv("GAOL_TEST_IMAGE")
+	tinyImage = func() (string, error) { return image, nil }
+	j, err := Create(context.Background(), testSpec(&testing.T{}))
+	if err != nil {
+		fmt.Println("failed:", err)
+		return
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		fmt.Println("failed:", err)
+		return
+	}
+	if _, err := j.Start(context.Background(), Command{
+		Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+	}); err != nil {
+		fmt.Println("failed:", err)
+		return
+	}
+	fmt.Println("jail", j.slot.number)
+	select {}
+}
+
+func TestHostIsKilled(t *testing.T) {
+	image, err := tinyImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := exec.Command("/proc/self/exe")
+	host.Env = append(os.Environ(), "GAOL_TEST_STATE="+stateDir, "GAOL_TEST_IMAGE="+image)
+	out, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	var number int
+	if _, err := fmt.Sscanf(line, "jail %d", &number); err != nil {
+		t.Fatalf("the host says %q", line)
+	}
+	s := slot{number: number}
+	waitFor(t, "three processes to be up", func() bool { return len(processesOf(t, &s)) == 3 }) // reaper, shell, child
+	if err := host.Process.Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = host.Wait()
+	waitFor(t, "the jail to die", func() bool { return len(processesOf(t, &s)) == 0 })
+	if len(leftovers()) == 0 {
+		t.Fatal("a killed host leaves nothing: this test proves nothing")
+	}
+	if err := Sweep(stateDir); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(); len(left) > 0 {
+		t.Errorf("after a sweep: %v", left)
+	}
+}
+
+func waitFor(t *testing.T, what string, ready func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ready(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// A slot whose holder is dead is taken only once it has been cleared.
+func TestSlotsAreNotShared(t *testing.T) {
+	dir := jailsDir(t.TempDir())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	taken := map[int]bool{}
+	for range 50 {
+		s, err := takeSlot(dir, "/gaol-test-jail")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.release()
+		if taken[s.number] {
+			t.Fatalf("slot %d is given twice", s.number)
+		}
+		taken[s.number] = true
+		if again, err := lockSlot(dir, s.number, os.O_CREATE); err != nil || again != nil {
+			t.Fatalf("slot %d is locked twice: %v, %v", s.number, again, err)
+		}
+	}
+	for name, text := range map[string]string{"5000.slot": "x", "7.slot": "", "8.slot": "{", "notes.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Sweep(filepath.Dir(dir)); err != nil {
+		t.Error(err)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 50+1 && !taken[7] && !taken[8] {
+		t.Errorf("after a sweep: %v", names)
+	}
+}
+
+// processesOf finds what runs under the ids of a slot.
+func processesOf(t *testing.T, s *slot) []string {
+	t.Helper()
+	statuses, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range statuses {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended
+		}
+		var uid int
+		for line := range strings.Lines(string(text)) {
+			if _, err := fmt.Sscanf(line, "Uid: %d", &uid); err == nil {
+				break
+			}
+		}
+		if uid >= s.firstHostID() && uid < s.firstHostID()+idsEach {
+			found = append(found, path)
+		}
+	}
+	return found
+}

@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/vfs"
+)
+
+func TestDefaults(t *testing.T) {
+	got, err := Options{}.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := settings{
+		env: map[string]string{
+			"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+		},
+		cwd:          "/workspace",
+		hostname:     "secure-exec",
+		cgroupParent: "/gaol",
+		limits: Limits{
+			Memory: 256 << 20, CPUs: 1, Pids: 64, Files: 1024, Disk: 64 << 20, Inodes: 16384, Output: 16 << 20, Value: 16 << 20,
+		},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSettleRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		opts Options
+		says string
+	}{
+		{Options{Cwd: "work"}, "option Cwd"},
+		{Options{Cwd: "/a/../b"}, "option Cwd"},
+		{Options{Hostname: "a b"}, "option Hostname"},
+		{Options{Hostname: "-a"}, "option Hostname"},
+		{Options{Hostname: strings.Repeat("a", 65)}, "option Hostname"},
+		{Options{CgroupParent: "gaol"}, "option CgroupParent"},
+		{Options{CgroupParent: "/a/../.."}, "option CgroupParent"},
+		{Options{CgroupParent: "/"}, "option CgroupParent"},
+		{Options{Env: map[string]string{"": "x"}}, "option Env"},
+		{Options{Env: map[string]string{"A=B": "x"}}, "option Env"},
+		{Options{Env: map[string]string{"A": "x\x00"}}, "option Env"},
+		{Options{Env: map[string]string{"A": strings.Repeat("x", maxEnvVar)}}, "option Env"},
+		{Options{Limits: Limits{Memory: -1}}, "limit Memory"},
+		{Options{Limits: Limits{Memory: 1 << 20}}, "limit Memory"},
+		{Options{Limits: Limits{Pids: 1}}, "limit Pids"},
+		{Options{Limits: Limits{Files: 3}}, "limit Files"},
+		{Options{Limits: Limits{Disk: -1}}, "limit Disk"},
+		{Options{Limits: Limits{Inodes: 1}}, "limit Inodes"},
+		{Options{Limits: Limits{Output: -1}}, "limit Output"},
+		{Options{Limits: Limits{Value: 1 << 40}}, "limit Value"},
+		{Options{Limits: Limits{CPUTime: -time.Second}}, "limit CPUTime"},
+		{Options{Limits: Limits{CPUs: -1}}, "limit CPUs"},
+		{Options{Limits: Limits{CPUs: math.NaN()}}, "limit CPUs"},
+	} {
+		if _, err := tc.opts.settle(); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%+v: %v, want an error about %q", tc.opts, err, tc.says)
+		}
+	}
+}
+
+func TestSettleCopies(t *testing.T) {
+	env := map[string]string{"A": "1"}
+	s, err := Options{Env: env}.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env["A"] = "2"
+	if s.env["A"] != "1" {
+		t.Error("the caller's map is shared")
+	}
+	if _, err := s.nodeTask("", RunOptions{Env: map[string]string{"A": "3"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	if s.env["A"] != "1" {
+		t.Error("a run's variables stay")
+	}
+}
+
+func TestTasks(t *testing.T) {
+	s, err := Options{Limits: Limits{Memory: 512 << 20}}.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := s.nodeTask("1", RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantArgs := []string{"--max-old-space-size=424", "--import=" + preludePath, "/tmp/job.ts", "--x"}
+	if diff := cmp.Diff(wantArgs, task.args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if task.path != nodePath || task.dir != vfs.Path("/tmp") {
+		t.Errorf("starts %s in %s", task.path, task.dir)
+	}
+	task, err = s.commandTask("npm", []string{"-v"}, RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.path != "npm" || !cmp.Equal(task.args, []string{"-v"}) || task.program != nil {
+		t.Errorf("command is %+v", task)
+	}
+}
+
+func TestTasksRefused(t *testing.T) {
+	s, _ := Options{}.settle()
+	for _, o := range []RunOptions{
+		{Name: "a/b.mjs"}, {Name: "noending"}, {Name: "a.py"}, {Name: "\xff.mjs"}, {Name: strings.Repeat("a", 300) + ".mjs"},
+		{Cwd: "rel"}, {Args: []string{"a\x00"}}, {Env: map[string]string{"=": ""}},
+	} {
+		if _, err := s.nodeTask("", o, true); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	if _, err := s.nodeTask(strings.Repeat(" ", maxProgram+1), RunOptions{}, true); err == nil {
+		t.Error("a program over the limit is accepted")
+	}
+	if _, err := s.commandTask("", nil, RunOptions{}); err == nil {
+		t.Error("a command without a name is accepted")
+	}
+	if _, err := s.commandTask("ls", nil, RunOptions{Args: []string{"-l"}}); err == nil {
+		t.Error("a command with arguments in two places is accepted")
+	}
+}
+
+func TestHeapMiB(t *testing.T) {
+	for memory, want := range map[int64]int64{48 << 20: 16, 64 << 20: 16, 128 << 20: 40, 256 << 20: 168, 1 << 30: 936} {
+		if got := heapMiB(memory); got != want {
+			t.Errorf("heapMiB(%d MiB) = %d, want %d", memory>>20, got, want)
+		}
+	}
+}

@@ -100,28 +100,12 @@ func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") 
 // of the process, even by SIGKILL, ends all its threads.
 func (j *Jail) startKeeper() error {
 	started := make(chan error)
-	go keep(func() {
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		started <- j.start()
 		<-j.keeper
-	})
+	}()
 	return <-started
-}
-
-// keep runs f on a locked thread that ends with it. Go never ends the main
-// thread, so that one is held here while another takes the work.
-func keep(f func()) {
-	goruntime.LockOSThread() // never unlocked: the thread must end, see above
-	if unix.Gettid() != unix.Getpid() {
-		f()
-		return
-	}
-	taken := make(chan struct{})
-	go keep(func() {
-		close(taken)
-		f()
-	})
-	<-taken
-	goruntime.UnlockOSThread()
 }
 
 // Preconditions: those of stage.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -33,18 +34,34 @@ var tinyImage = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	for _, applet := range []string{"sh", "cat", "id", "ls", "sleep", "touch", "mkdir", "dd", "true", "readlink", "kill", "chmod", "stat", "flock"} {
+	for _, applet := range []string{"sh", "cat", "id", "ls", "sleep", "touch", "mkdir", "dd", "true", "readlink", "kill", "chmod", "stat"} {
 		if err := os.Symlink("busybox", filepath.Join(root, "bin", applet)); err != nil {
 			return "", err
 		}
 	}
-	cc := exec.Command("cc", "-x", "c", "-static", "-O2", "-o", filepath.Join(root, enter.Path), "-")
-	cc.Stdin = newReader(enter.Source)
-	if out, err := cc.CombinedOutput(); err != nil {
-		return "", &StepError{"compile", string(out), err}
+	for path, source := range map[string]string{enter.Path: enter.Source, "/bin/lock": lockSource} {
+		cc := exec.Command("cc", "-x", "c", "-static", "-O2", "-o", filepath.Join(root, path), "-")
+		cc.Stdin = strings.NewReader(source)
+		if out, err := cc.CombinedOutput(); err != nil {
+			return "", &StepError{"compile", string(out), err}
+		}
 	}
 	return root, os.Chmod(filepath.Join(root, enter.Path), 0o711)
 })
+
+// lockSource locks the files that it is given, then lets a child go on with them.
+const lockSource = `
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+	for (int i = 1; i < argc; i++)
+		if (flock(open(argv[i], O_RDONLY), LOCK_EX | LOCK_NB))
+			return 1;
+	if (fork() == 0)
+		sleep(3600);
+	return 0;
+}`
 
 func copyProgram(from, to string) error {
 	text, err := os.ReadFile(from)

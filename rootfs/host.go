@@ -1,0 +1,117 @@
+package rootfs
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// MissingError tells what a build needs of the host and did not find.
+type MissingError struct {
+	Missing  []string // what, such as "busybox (static)"
+	Packages []string // the Debian packages that have it, in the same order
+}
+
+// Error is one line that ends in the cure.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("the host lacks %s: apt-get install %s",
+		strings.Join(e.Missing, ", "), strings.Join(e.Packages, " "))
+}
+
+// CheckHost says whether this host has what building an image takes. If not,
+// the error is a [*MissingError].
+func CheckHost() error {
+	in := pinned()
+	return in.checkHost()
+}
+
+// checkHost looks for everything at once: one message, one cure.
+func (in *inputs) checkHost() error {
+	var e MissingError
+	for _, need := range []struct {
+		what, pkg string
+		found     bool
+	}{
+		{"busybox (static)", "busybox-static", static(in.busybox)},
+		{"catatonit (static)", "catatonit", static(in.reaper)},
+		{"cc", "gcc", hasCompiler()},
+		{"a static C library", "libc6-dev", hasCompiler() && hasStaticLibc()},
+		{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
+		{"CA certificates", "ca-certificates", exists(in.certs)},
+	} {
+		if !need.found {
+			e.Missing = append(e.Missing, need.what)
+			e.Packages = append(e.Packages, need.pkg)
+		}
+	}
+	if e.Missing == nil {
+		return nil
+	}
+	return &e
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// static says whether path is a program that needs no loader and no library,
+// which the tree may not have.
+func static(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	libs, err := f.ImportedLibraries()
+	return err == nil && len(libs) == 0 && interpreter(f) == ""
+}
+
+func hasCompiler() bool {
+	_, err := exec.LookPath("cc")
+	return err == nil
+}
+
+// hasStaticLibc asks the compiler, which prints a bare name if it has none.
+func hasStaticLibc() bool {
+	out, err := exec.Command("cc", "-print-file-name=libc.a").Output()
+	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))
+}
+
+// compile makes the static program out from C source.
+func compile(ctx context.Context, source, out string) error {
+	// From standard input, and without symbols: the program must not depend on
+	// where it was compiled.
+	cmd := exec.CommandContext(ctx, "cc",
+		"-static", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", out, "-x", "c", "-")
+	cmd.Stdin = strings.NewReader(source)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return fmt.Errorf("cc: %w: %s", err, firstError(stderr.String()))
+	}
+	if !static(out) {
+		return errors.New("cc: the program is not static")
+	}
+	return nil
+}
+
+// firstError picks the line of a compiler's output that says what is wrong.
+func firstError(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
+		if strings.Contains(line, "error:") {
+			return line
+		}
+	}
+	return lines[0]
+}

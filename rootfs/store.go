@@ -1,0 +1,93 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const systemDir = "/var/lib/gaol"
+
+// Errors of the store, to be matched with errors.Is.
+var (
+	ErrNotFound  = errors.New("no such image")
+	ErrAmbiguous = errors.New("more than one image has this prefix")
+	ErrInUse     = errors.New("image is in use")
+)
+
+// Store is a folder of images. Any number of processes may use one at a time;
+// what they share, they share through the file system alone.
+type Store struct {
+	dir string
+	in  inputs
+}
+
+// DefaultDir returns the folder of the store where none is named: /var/lib/gaol
+// where that can be written, else gaol below $XDG_DATA_HOME, else
+// ~/.local/share/gaol.
+func DefaultDir() (string, error) { return defaultDir(systemDir) }
+
+func defaultDir(system string) (string, error) {
+	if writable(system) {
+		return system, nil
+	}
+	// A relative $XDG_DATA_HOME is to be ignored, says its specification.
+	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, "gaol"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("image store: %w", err)
+	}
+	return filepath.Join(home, ".local/share/gaol"), nil
+}
+
+// writable says whether dir is a folder we can write to, or could make.
+func writable(dir string) bool {
+	err := unix.Access(dir, unix.W_OK)
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Access(filepath.Dir(dir), unix.W_OK)
+	}
+	return err == nil
+}
+
+// Open returns the store in dir, which is made if missing. An empty dir means
+// [DefaultDir].
+func Open(dir string) (*Store, error) {
+	if dir == "" {
+		var err error
+		if dir, err = DefaultDir(); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("image store: %w", err)
+	}
+	s := &Store{dir: dir, in: pinned()}
+	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			return nil, fmt.Errorf("image store: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Dir returns the store's folder, an absolute path.
+func (s *Store) Dir() string { return s.dir }
+
+func (s *Store) images() string    { return filepath.Join(s.dir, "images") }
+func (s *Store) names() string     { return filepath.Join(s.dir, "names") }
+func (s *Store) downloads() string { return filepath.Join(s.dir, "downloads") }
+func (s *Store) locks() string     { return filepath.Join(s.dir, "locks") }
+func (s *Store) tmp() string       { return filepath.Join(s.dir, "tmp") }
+
+// lock takes the lock under which the index of images and names, and the list
+// of temporary folders, are changed. It is held for moments only.
+func (s *Store) lock(ctx context.Context) (*os.File, error) {
+	return lockWait(ctx, filepath.Join(s.dir, "lock"))
+}

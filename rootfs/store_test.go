@@ -1,0 +1,204 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// put stores an image that is nothing but an id and names.
+func put(t *testing.T, s *Store, digits string, names ...string) *Image {
+	t.Helper()
+	digits += strings.Repeat("0", 64-len(digits))
+	w, err := s.scratch(t.Context())
+	must(t, err)
+	defer w.Close()
+	tr, err := newImageTree(w.path("image"))
+	must(t, err)
+	must(t, tr.Close())
+	created := time.Date(2026, 1, 1, 0, 0, len(digits), 0, time.UTC)
+	i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: created}, names)
+	must(t, err)
+	return i
+}
+
+func openEmpty(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "made/by/open"))
+	must(t, err)
+	return s
+}
+
+func TestLookup(t *testing.T) {
+	s := openEmpty(t)
+	one := put(t, s, "abc1", "one", "both").ID
+	two := put(t, s, "abd2", "two", "both", "abc1") // a name goes before a prefix
+	for ref, want := range map[string]string{
+		"one": one, "both": two.ID, "abc1": two.ID, "two": two.ID,
+		one: one, one[:11]: one, "abc10": one, "abd": two.ID,
+		"sha256:ab": "ambiguous", "ab": "ambiguous",
+		"": "none", "three": "none", "abc3": "none", "../names/one": "none", "sha256:": "none",
+		"ABC1": "none", "/": "none", ".": "none", "..": "none", one + "0": "none",
+	} {
+		i, err := s.Lookup(ref)
+		switch {
+		case errors.Is(err, ErrAmbiguous):
+			i = &Image{ID: "ambiguous"}
+		case errors.Is(err, ErrNotFound):
+			i = &Image{ID: "none"}
+		case err != nil:
+			t.Errorf("%q: %v", ref, err)
+			continue
+		}
+		if i.ID != want {
+			t.Errorf("%q is %s, want %s", ref, i.ID, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"abc1", "both", "two"}, two.Names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if i, err := s.Ensure(t.Context(), "one", BuildOptions{}); err != nil || i.ID != one {
+		t.Errorf("Ensure: %v, %v", i, err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	s := openEmpty(t)
+	one, two := put(t, s, "abc1", "one", "both"), put(t, s, "abd2", "two")
+	if err := s.Remove("ab"); !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("ambiguous: %v", err)
+	}
+	must(t, s.Remove("both"))
+	if err := s.Remove("one"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := os.Stat(one.Root()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its tree: %v", err)
+	}
+	images, err := s.List()
+	must(t, err)
+	if len(images) != 1 || images[0].ID != two.ID {
+		t.Errorf("images %v", images)
+	}
+	must(t, s.Remove("abd"))
+	checkEmpty(t, s)
+}
+
+func TestRemoveInUse(t *testing.T) {
+	s := openEmpty(t)
+	i := put(t, s, "abc1", "one")
+	first, err := i.Hold()
+	must(t, err)
+	second, err := i.Hold()
+	must(t, err)
+	for _, l := range []*Lease{first, second} {
+		if err := s.Remove("one"); !errors.Is(err, ErrInUse) {
+			t.Errorf("in use: %v", err)
+		}
+		if _, err := s.Lookup("one"); err != nil {
+			t.Errorf("the image in use: %v", err)
+		}
+		must(t, l.Close())
+	}
+	must(t, s.Remove("one"))
+	if _, err := i.Hold(); !errors.Is(err, ErrNotFound) {
+		t.Errorf("hold what is gone: %v", err)
+	}
+	checkEmpty(t, s)
+}
+
+// TestHoldRace: an image that was moved away between the opening and the
+// locking of its lock can't be held.
+func TestHoldRace(t *testing.T) {
+	s := openEmpty(t)
+	i := put(t, s, "abc1")
+	path := filepath.Join(i.dir, imageLock)
+	f, err := lockNow(path, os.O_RDONLY, unix.LOCK_SH)
+	must(t, err)
+	defer f.Close()
+	if !samePath(f, path) {
+		t.Error("the lock is not at its path")
+	}
+	must(t, os.Remove(path))
+	must(t, os.WriteFile(path, nil, 0o644))
+	if samePath(f, path) {
+		t.Error("a new lock was taken for the old one")
+	}
+}
+
+// TestStaleScratch: what a killed build left goes, what a living one has stays.
+func TestStaleScratch(t *testing.T) {
+	s := openEmpty(t)
+	living, err := s.scratch(t.Context())
+	must(t, err)
+	defer living.Close()
+	killed, err := s.scratch(t.Context())
+	must(t, err)
+	must(t, os.MkdirAll(killed.path("image/rootfs"), 0o755))
+	must(t, killed.lock.Close()) // as the kernel does it
+	must(t, os.Mkdir(filepath.Join(s.tmp(), "no-lock-yet"), 0o755))
+
+	next, err := s.scratch(t.Context())
+	must(t, err)
+	left, err := os.ReadDir(s.tmp())
+	must(t, err)
+	if len(left) != 2 {
+		t.Errorf("left are %v", left)
+	}
+	for _, dir := range []string{living.dir, next.dir} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, next.Close())
+}
+
+func TestDefaultDir(t *testing.T) {
+	there, home := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	for _, c := range []struct{ system, data, want string }{
+		{there, "/data", there},
+		{there + "/new", "/data", there + "/new"},
+		{there + "/no/parent", "/data", "/data/gaol"},
+		{there + "/no/parent", "relative", home + "/.local/share/gaol"},
+		{there + "/no/parent", "", home + "/.local/share/gaol"},
+	} {
+		t.Setenv("XDG_DATA_HOME", c.data)
+		if got, err := defaultDir(c.system); err != nil || got != c.want {
+			t.Errorf("%+v: got %s, %v", c, got, err)
+		}
+	}
+}
+
+func TestDanglingName(t *testing.T) {
+	s := openEmpty(t)
+	must(t, s.setName("gone", strings.Repeat("a", 64)))
+	if _, err := s.Lookup("gone"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+	if images, err := s.List(); err != nil || len(images) != 0 {
+		t.Errorf("images %v, %v", images, err)
+	}
+}
+
+func TestLockWait(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := lockWait(t.Context(), path)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := lockWait(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { _ = first.Close() })
+	second, err := lockWait(t.Context(), path)
+	must(t, err)
+	must(t, second.Close())
+}

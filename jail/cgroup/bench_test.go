@@ -1,0 +1,50 @@
+package cgroup
+
+import (
+	"testing"
+)
+
+// What each run pays, its processes apart.
+func BenchmarkRunGroup(b *testing.B) {
+	for _, s := range subjects(b) {
+		b.Run(s.name, func(b *testing.B) {
+			parent := s.group(b, Limits{})
+			limits := Limits{}
+			if s.limits {
+				limits = Limits{Memory: 256 << 20, CPUs: 1, Pids: 64}
+			}
+			for b.Loop() {
+				g, err := newGroup(s.on, parent.Path()+"/r", limits)
+				if err != nil {
+					b.Fatal(err)
+				}
+				kill(b, g)
+				if s.limits {
+					if _, err := g.Usage(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := g.Delete(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkAddPID moves a process to and fro. On v1 each of the five moves may
+// wait for all processors to pass a quiet state.
+func BenchmarkAddPID(b *testing.B) {
+	for _, s := range subjects(b) {
+		b.Run(s.name, func(b *testing.B) {
+			g1, g2 := s.group(b, Limits{}), s.group(b, Limits{})
+			pid := guest(b, g1, "sleep").Process.Pid
+			for b.Loop() {
+				g1, g2 = g2, g1
+				if err := g1.AddPID(pid); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

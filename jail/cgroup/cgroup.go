@@ -1,0 +1,123 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Limits bound what all processes of a group and its descendants use together.
+// A zero field sets no limit; a negative one is an error.
+type Limits struct {
+	Memory int64   // bytes, page cache and kernel memory included; swap is never used
+	CPUs   float64 // processors kept busy; less than 0.01 counts as 0.01
+	Pids   int64   // tasks: processes and threads
+}
+
+// Usage is what a group and its descendants have used since it was made.
+type Usage struct {
+	CPU         time.Duration // processor time, user and system
+	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which doesn't tell
+	PeakPids    int64         // tasks at one time; 0 before Linux 6.6, which doesn't tell
+	OOMKills    int64         // processes killed for want of memory; on v1 not those of descendants
+	PidsRefused int64         // forks refused by the limit on tasks
+}
+
+// Group is a cgroup: on v2 one directory, on v1 one in each of five hierarchies.
+// Its methods may be called from several goroutines at once.
+type Group struct {
+	path string
+	on   backend
+}
+
+// backend is what v1 and v2 do differently. Paths are those of [New].
+type backend interface {
+	controllers() []string
+	dirs(path string) []string // where the group is in the file system
+	create(path string, l Limits) error
+	addPID(path string, pid int) error
+	kill(path string) (empty bool, err error) // one attempt, which doesn't wait
+	usage(path string) (Usage, error)
+}
+
+// New makes the group at path, such as "/gaol/j17/r1", which counts from the
+// root of the hierarchy. Missing parents are made, without limits, and are never
+// removed here. A group that exists already gets the limits and keeps its
+// counters.
+func New(path string, l Limits) (*Group, error) {
+	on, err := thisMachine()
+	if err != nil {
+		return nil, err
+	}
+	return newGroup(on, path, l)
+}
+
+func newGroup(on backend, path string, l Limits) (*Group, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) refuses NaN too
+		return nil, fmt.Errorf("cgroup: make %s: negative limit in %+v", path, l)
+	}
+	g := &Group{path: path, on: on}
+	if err := on.create(path, l); err != nil {
+		return nil, errors.Join(fmt.Errorf("cgroup: make %s: %w", path, err), g.Delete())
+	}
+	return g, nil
+}
+
+// Open names an existing group, to end and remove what an earlier process left
+// behind. It does not look whether the group is there: for Kill and Delete a
+// missing group is an empty one.
+func Open(path string) (*Group, error) {
+	on, err := thisMachine()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	return &Group{path: path, on: on}, nil
+}
+
+// checkPath keeps a mistake from reaching the root group or climbing out of the
+// mount: what comes next is killing all that is in there.
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+		return fmt.Errorf("cgroup: path %q is not absolute, clean and below the root", path)
+	}
+	return nil
+}
+
+// Path is the group's path, as given to [New].
+func (g *Group) Path() string { return g.path }
+
+// Controllers names the hierarchies the group is in, as libcontainer's
+// Process.SubCgroupPaths wants them: the five of v1, or "" for v2's only one.
+func (g *Group) Controllers() []string { return g.on.controllers() }
+
+// Dirs are the group's directories in the host's file system, in the order of
+// [Group.Controllers]. Who adds processes by their cgroup.procs files must keep
+// to that order: on v1 it begins with the freezer, by which Kill finds them.
+func (g *Group) Dirs() []string { return g.on.dirs(g.path) }
+
+// AddPID moves a process, with all its threads, into the group.
+func (g *Group) AddPID(pid int) error {
+	if pid <= 0 { // the kernel takes 0 for the caller itself
+		return fmt.Errorf("cgroup: add to %s: bad pid %d", g.path, pid)
+	}
+	if err := g.on.addPID(g.path, pid); err != nil {
+		return fmt.Errorf("cgroup: add pid %d to %s: %w", pid, g.path, err)
+	}
+	return nil
+}
+
+// Usage reads the group's counters.
+func (g *Group) Usage() (Usage, error) {
+	u, err := g.on.usage(g.path)
+	if err != nil {
+		return Usage{}, fmt.Errorf("cgroup: usage of %s: %w", g.path, err)
+	}
+	return u, nil
+}

@@ -1,0 +1,26 @@
+// Package cgroup bounds, counts and kills groups of processes, alike on cgroup
+// v1 and v2. Which of the two it works on is found by looking at the machine,
+// see [Detect]; nothing configures it.
+//
+// # Life cycle
+//
+//	New ──> AddPID … (or the launcher writes into Dirs itself)
+//	  └──> Kill ──> Usage ──> Delete
+//
+// Usage is read after Kill, when nothing can run any more, and before Delete,
+// which takes the counters away. All three work on a [Group] got by [Open] too:
+// that, and [Sweep], are how the leftovers of a crashed process are cleared.
+//
+// # Limits
+//
+// Memory counts page cache and kernel memory too, and nothing is ever swapped.
+// When it runs out the kernel kills the group's biggest process, not the whole
+// group: v1 can't do the latter, and both versions are to show a guest the same.
+//
+// # What it does not protect against
+//
+// A process that may write to a cgroup mount can leave its group; keeping guests
+// away from those is the mount plan's duty. A group bounds nothing that is not
+// charged to it: disk bandwidth, disk space, open files. CPU time is bounded over
+// periods of 100 ms, so a short burst may use more processors than allowed.
+package cgroup

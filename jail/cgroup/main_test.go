@@ -1,0 +1,120 @@
+package cgroup
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperEnv makes the test binary play a guest: the variable says which.
+const helperEnv = "GAOL_CGROUP_HELPER"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(helperEnv); role != "" {
+		bufio.NewReader(os.Stdin).ReadString('\n') // not before it is in its group
+		roles[role]()
+		os.Exit(0)
+	}
+	code := m.Run()
+	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		if left, _ := filepath.Glob(filepath.Join(pattern, testPrefix+"*")); left != nil {
+			fmt.Fprintln(os.Stderr, "cgroups left behind:", left)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+var roles = map[string]func(){
+	"sleep": func() { time.Sleep(time.Minute) },
+	"stop":  func() { unix.Kill(os.Getpid(), unix.SIGSTOP) },
+	"spin": func() {
+		for start := time.Now(); time.Since(start) < 50*time.Millisecond; {
+		}
+	},
+	"allocate": func() {
+		b, err := unix.Mmap(-1, 0, 256<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			panic(err)
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	},
+	// Both copies go on with the loop. Raw system calls are all that works in a
+	// Go program's fork, and all that is needed.
+	"forkbomb": func() {
+		for {
+			unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		}
+	},
+}
+
+var (
+	// Other packages' tests may run beside this one.
+	testPrefix = fmt.Sprintf("gaol-test-cgroup-%d-", os.Getpid())
+	testCount  atomic.Int64
+)
+
+func testPath() string { return fmt.Sprintf("/%s%d", testPrefix, testCount.Add(1)) }
+
+// guest starts a helper in g and returns once it does its role.
+func guest(t testing.TB, g *Group, role string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{helperEnv + "=" + role}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if err := g.AddPID(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// kill fails the test when the group isn't empty in good time.
+func kill(t testing.TB, g *Group) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := g.Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitFor waits until the group holds n processes.
+func waitFor(t testing.TB, g *Group, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		pids, err := listProcs(g.Dirs()[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(pids) >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d processes", len(pids), n)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/cgroups/v3/cgroup1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// v1 keeps a group in one hierarchy per controller.
+type v1 struct {
+	root       string
+	subsystems []cgroup1.Subsystem
+	memsw      bool // the kernel counts swap, so a limit on it can be set
+}
+
+func newV1(root string) *v1 {
+	_, err := os.Stat(filepath.Join(root, "memory", "memory.memsw.limit_in_bytes"))
+	return &v1{
+		root: root,
+		// In the order of controllersV1, which is the order of AddPID.
+		subsystems: []cgroup1.Subsystem{
+			cgroup1.NewFreezer(root),
+			cgroup1.NewPids(root),
+			cgroup1.NewMemory(root),
+			cgroup1.NewCpu(root),
+			cgroup1.NewCpuacct(root),
+		},
+		memsw: err == nil,
+	}
+}
+
+func (v *v1) controllers() []string { return controllersV1 }
+
+func (v *v1) dir(controller, path string) string {
+	return filepath.Join(v.root, controller, path)
+}
+
+func (v *v1) dirs(path string) []string {
+	dirs := make([]string, len(controllersV1))
+	for i, c := range controllersV1 {
+		dirs[i] = v.dir(c, path)
+	}
+	return dirs
+}
+
+// hierarchy stands in for the library's default one, which reads the mount table
+// for every group and makes it in eight more hierarchies that no limit needs.
+func (v *v1) hierarchy() ([]cgroup1.Subsystem, error) { return v.subsystems, nil }
+
+func (v *v1) create(path string, l Limits) error {
+	_, err := cgroup1.New(cgroup1.StaticPath(path), v.resources(l), cgroup1.WithHierarchy(v.hierarchy))
+	return err
+}
+
+func (v *v1) resources(l Limits) *specs.LinuxResources {
+	r := &specs.LinuxResources{}
+	if l.Memory > 0 {
+		r.Memory = &specs.LinuxMemory{Limit: &l.Memory, Swappiness: new(uint64)}
+		if v.memsw {
+			r.Memory.Swap = &l.Memory // v1 counts memory and swap together: none is left for swap
+		}
+	}
+	if l.CPUs > 0 {
+		quota, period := l.quota(), uint64(cpuPeriod)
+		r.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
+	}
+	if l.Pids > 0 {
+		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
+	}
+	return r
+}
+
+func (v *v1) addPID(path string, pid int) error {
+	g, err := cgroup1.Load(cgroup1.StaticPath(path), cgroup1.WithHierarchy(v.hierarchy))
+	if err != nil {
+		return err
+	}
+	return g.AddProc(uint64(pid))
+}
+
+// kill freezes the group, so that nothing forks away while the list of processes
+// is read and signalled, and thaws it, for frozen processes do not die on v1.
+func (v *v1) kill(path string) (bool, error) {
+	top := v.dir("freezer", path)
+	dirs, err := tree(top)
+	if err != nil {
+		return false, err
+	}
+	if pids, err := listProcs(dirs); err != nil || len(pids) == 0 {
+		return err == nil, err
+	}
+	freezeErr := v.freeze(top)
+	killErr := killProcs(dirs)
+	// Every directory, because one of them may still be frozen from a Kill
+	// whose process crashed.
+	var thawErr error
+	for _, d := range dirs {
+		thawErr = errors.Join(thawErr, writeFile(filepath.Join(d, "freezer.state"), "THAWED"))
+	}
+	return false, errors.Join(freezeErr, killErr, thawErr)
+}
+
+// freeze waits for a few milliseconds at most: a process that sleeps inside the
+// kernel may take for ever to freeze, and killing works without it, by repetition.
+// The library's own Freeze would wait for ever too.
+func (v *v1) freeze(dir string) error {
+	state := filepath.Join(dir, "freezer.state")
+	if err := writeFile(state, "FROZEN"); err != nil {
+		return err
+	}
+	for wait := 50 * time.Microsecond; wait < 4*time.Millisecond; wait *= 2 {
+		if s, err := readFile(state); err != nil || string(s) == "FROZEN\n" {
+			return gone(err)
+		}
+		time.Sleep(wait)
+	}
+	return nil
+}
+
+// usage reads five files. The library's Stat reads some thirty, memory.stat among
+// them, for which the kernel first sums up counters over all processors.
+func (v *v1) usage(path string) (Usage, error) {
+	var u Usage
+	var cpu int64
+	err := errors.Join(
+		readInt(&cpu, v.dir("cpuacct", path)+"/cpuacct.usage"),
+		readInt(&u.PeakMemory, v.dir("memory", path)+"/memory.max_usage_in_bytes"),
+		readKey(&u.OOMKills, v.dir("memory", path)+"/memory.oom_control", "oom_kill"),
+		optional(readInt(&u.PeakPids, v.dir("pids", path)+"/pids.peak")),
+		readKey(&u.PidsRefused, v.dir("pids", path)+"/pids.events", "max"),
+	)
+	u.CPU = time.Duration(cpu)
+	return u, err
+}
+
+// optional forgives a file that older kernels do not have.
+func optional(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

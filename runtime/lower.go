@@ -88,7 +88,7 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	t.path = nodePath
 	t.args = append([]string{
 		"--max-old-space-size=" + strconv.FormatInt(heapMiB(s.limits.Memory), 10),
-		"--import=" + preludePath,
+		t.program.preload + "=" + preludePath,
 		string(t.dir.Join(t.program.name)),
 	}, o.Args...)
 	return t, nil

@@ -18,18 +18,25 @@ import (
 // program is the text that a run's prelude reads. guest/prelude.cjs draws the
 // format.
 type program struct {
-	name string // file name in the working directory
-	text []byte
+	name    string // file name in the working directory
+	preload string // the flag of Node that loads the prelude
+	text    []byte
 }
 
-// formats are Node's names for what a file name's ending says.
-var formats = map[string]string{
-	".mjs": "module",
-	".js":  "module",
-	".cjs": "commonjs",
-	".mts": "module-typescript",
-	".ts":  "module-typescript",
-}
+// A format is what a file name's ending says: Node's name for it, and the flag that
+// preloads for its loader. With --import the main module is an ES module's even if
+// its text is not, and require.main is undefined.
+type format struct{ name, preload string }
+
+var (
+	esModule = format{"module", "--import"}
+	typed    = format{"module-typescript", "--import"}
+	formats  = map[string]format{
+		".mjs": esModule, ".js": esModule,
+		".mts": typed, ".ts": typed,
+		".cjs": {"commonjs", "--require"},
+	}
+)
 
 func newProgram(code, name string, dir vfs.Path, valueLimit int64, hasValue bool) (*program, error) {
 	if name == "" {
@@ -53,12 +60,12 @@ func newProgram(code, name string, dir vfs.Path, valueLimit int64, hasValue bool
 		Path   string `json:"path"`
 		Format string `json:"format"`
 		Value  int64  `json:"value"`
-	}{file, format, valueLimit})
+	}{file, format.name, valueLimit})
 	if err != nil {
 		return nil, err
 	}
 	text := binary.BigEndian.AppendUint32(nil, uint32(len(head)))
-	return &program{name, append(append(text, head...), code...)}, nil
+	return &program{name, format.preload, append(append(text, head...), code...)}, nil
 }
 
 // open returns the program as a sealed memory file: nobody can change it while it

@@ -61,7 +61,7 @@ func TestPrograms(t *testing.T) {
 			want: runtime.Result{Stdout: []byte(`[["/usr/local/bin/node","/tmp/job.mjs","--flag","x y"],[],"/tmp","file:///tmp/job.mjs","/tmp/job.mjs","/tmp",true]` + "\n")},
 		},
 		{name: "TypeScript", opts: runtime.RunOptions{Name: "main.ts"}, code: `interface A { n: number }; const a: A = { n: 4 }; console.log(a.n as number)`, want: runtime.Result{Stdout: []byte("4\n")}},
-		{name: "CommonJS", opts: runtime.RunOptions{Name: "main.cjs"}, code: `console.log(typeof require, __filename, require('os').hostname()); __return(1)`, want: runtime.Result{Stdout: []byte("function /workspace/main.cjs secure-exec\n"), Value: []byte("1")}},
+		{name: "CommonJS", opts: runtime.RunOptions{Name: "main.cjs"}, code: `console.log(require.main === module, __filename, require('os').hostname()); __return(1)`, want: runtime.Result{Stdout: []byte("true /workspace/main.cjs secure-exec\n"), Value: []byte("1")}},
 		{
 			name: "globals", code: `console.log(Object.getOwnPropertyNames(globalThis).filter(n => n.startsWith('_')).join(), Object.keys(globalThis).includes('__return'))`,
 			want: runtime.Result{Stdout: []byte("__return false\n")},

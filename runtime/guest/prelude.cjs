@@ -1,5 +1,5 @@
 // The guest's half of a run's protocol. Node loads it before the program, by
-// --import, in the main thread and in each worker. It is a convenience for the
+// --import or --require, in the main thread and in each worker. It is a convenience for the
 // program, not a guard: nothing that keeps the guest in depends on it.
 //
 // fd 4, a sealed memory file:   u32 n | n bytes of JSON | the program
@@ -43,7 +43,7 @@ function serve({ path, format, source }) {
   const url = pathToFileURL(path).href;
   const hooks = registerHooks({
     resolve(specifier, context, next) {
-      return specifier === url ? { url, format, shortCircuit: true } : next(specifier, context);
+      return specifier === url || specifier === path ? { url, format, shortCircuit: true } : next(specifier, context);
     },
     load(asked, context, next) {
       hooks.deregister();

@@ -262,12 +262,18 @@ func TestCreateErrors(t *testing.T) {
 		change func(*Spec)
 		step   string
 	}{
-		"no image":   {func(s *Spec) { s.Image = "/nosuch" }, "mount"},
-		"no reaper":  {func(s *Spec) { s.Reaper = []string{"/nosuch"} }, "exec"},
-		"bad filter": {func(s *Spec) { s.Filter = make([]byte, 8) }, "seccomp"},
-		"no filter":  {func(s *Spec) { s.Filter = nil }, "setup"},
-		"no disk":    {func(s *Spec) { s.Disk, s.Inodes = 4096, -40 }, ""},
-		"state":      {func(s *Spec) { s.StateDir = "/proc/nosuch" }, "make"},
+		"no image":       {func(s *Spec) { s.Image = "/nosuch" }, "mount"},
+		"no reaper":      {func(s *Spec) { s.Reaper = []string{"/nosuch"} }, "exec"},
+		"bad filter":     {func(s *Spec) { s.Filter = make([]byte, 8) }, "seccomp"},
+		"no filter":      {func(s *Spec) { s.Filter = nil }, "setup"},
+		"guard":          {func(s *Spec) { s.Dirs = []string{"/usr/libexec/gaol"} }, "make"},
+		"guard's parent": {func(s *Spec) { s.Dirs = []string{"/usr"} }, "make"},
+		"root":           {func(s *Spec) { s.Dirs = []string{"/"} }, "make"},
+		"over a file":    {func(s *Spec) { s.Dirs = []string{"/bin/busybox"} }, "make"},
+		"below a file":   {func(s *Spec) { s.Dirs = []string{"/etc/gaol/note/x"} }, "make"},
+		"over a link":    {func(s *Spec) { s.Dirs = []string{"/bin/sh/x"} }, "make"},
+		"no disk":        {func(s *Spec) { s.Disk, s.Inodes = 4096, -40 }, ""},
+		"state":          {func(s *Spec) { s.StateDir = "/proc/nosuch" }, "make"},
 	} {
 		spec := testSpec(t)
 		tc.change(&spec)

@@ -24,6 +24,7 @@ type Spec struct {
 	Layer []File
 
 	// Dirs are made in the writable layer, in order, and belong to the guest.
+	// None may be above the entry program or hide a file of the image.
 	Dirs []string // guest paths
 
 	// Disk and Inodes bound the writable layer.

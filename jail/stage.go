@@ -118,39 +118,6 @@ func writeLayer(files []File) error {
 	return nil
 }
 
-// mkdirAll makes folders that all may enter, whatever the host's umask is.
-func mkdirAll(path string) error {
-	if path == "." {
-		return nil
-	}
-	if err := mkdirAll(filepath.Dir(path)); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, 0o755); err != nil {
-		if os.IsExist(err) {
-			return nil
-		}
-		return err
-	}
-	return os.Chmod(path, 0o755)
-}
-
-// makeGuestDirs makes the folders in the upper layer, where their owner covers
-// that of a folder of the same name in the image. What is above them stays the
-// host's.
-func makeGuestDirs(dirs []string, firstID int) error {
-	for _, d := range dirs {
-		path := filepath.Join(stageUpper, d)
-		if err := mkdirAll(path); err != nil {
-			return err
-		}
-		if err := os.Chown(path, firstID+GuestUID, firstID+GuestGID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func mountOverlay() error {
 	data := fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", stageLayer, stageImage, stageUpper, stageWork)
 	return unix.Mount("overlay", stageRoot, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data)

@@ -1,0 +1,71 @@
+package jail
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"gaol/jail/enter"
+)
+
+// makeGuestDirs makes the folders in the upper layer, where their owner covers
+// that of a folder of the same name in the image. What is above them stays the
+// host's.
+func makeGuestDirs(dirs []string, firstID int) error {
+	for _, d := range dirs {
+		if err := checkGuestDir(d); err != nil {
+			return err
+		}
+		path := filepath.Join(stageUpper, d)
+		if err := mkdirAll(path); err != nil {
+			return err
+		}
+		if err := os.Chown(path, firstID+GuestUID, firstID+GuestGID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errGuard = errors.New("holds the program that puts the filter on, and so can't be the guest's")
+
+// checkGuestDir refuses a folder whose owner could replace the entry program, and
+// one that would hide a file or a link of the image.
+func checkGuestDir(dir string) error {
+	for _, guard := range []string{enter.Path, enter.Reaper} {
+		if dir == "/" || strings.HasPrefix(guard+"/", dir+"/") {
+			return &os.PathError{Op: "own", Path: dir, Err: errGuard}
+		}
+	}
+	for p := dir; p != "/"; p = filepath.Dir(p) {
+		for _, layer := range []string{stageLayer, stageImage} {
+			info, err := os.Lstat(filepath.Join(layer, p))
+			if err == nil && !info.IsDir() {
+				err = &os.PathError{Op: "make", Path: p, Err: syscall.ENOTDIR}
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mkdirAll makes folders that all may enter, whatever the host's umask is.
+func mkdirAll(path string) error {
+	if path == "." {
+		return nil
+	}
+	if err := mkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		if os.IsExist(err) {
+			return nil
+		}
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}

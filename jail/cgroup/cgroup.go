@@ -35,6 +35,7 @@ type Group struct {
 type backend interface {
 	controllers() []string
 	dirs(path string) []string // where the group is in the file system
+	joinFile() string          // in each of dirs
 	create(path string, l Limits) error
 	addPID(path string, pid int) error
 	kill(path string) (empty bool, err error) // one attempt, which doesn't wait
@@ -98,11 +99,25 @@ func (g *Group) Path() string { return g.path }
 func (g *Group) Controllers() []string { return g.on.controllers() }
 
 // Dirs are the group's directories in the host's file system, in the order of
-// [Group.Controllers]. Who adds processes by their cgroup.procs files must keep
-// to that order: on v1 it begins with the freezer, by which Kill finds them.
+// [Group.Controllers]. On v2 an open one is what clone3's CLONE_INTO_CGROUP wants,
+// the quickest way in.
 func (g *Group) Dirs() []string { return g.on.dirs(g.path) }
 
-// AddPID moves a process, with all its threads, into the group.
+// JoinFiles are the files to which a process with a single thread writes "0", in
+// this order, to put itself into the group. On v1 that takes 0.15 ms for all five,
+// where [Group.AddPID] takes 10: a thread that moves only itself need not wait for
+// every processor to pass through a quiet state, once for each hierarchy. The
+// order begins with the freezer's, by which Kill finds processes.
+func (g *Group) JoinFiles() []string {
+	files := g.Dirs()
+	for i, d := range files {
+		files[i] = filepath.Join(d, g.on.joinFile())
+	}
+	return files
+}
+
+// AddPID moves a process, with all its threads, into the group. It takes some 10 ms
+// when no other was moved just before: see [Group.JoinFiles] for what doesn't.
 func (g *Group) AddPID(pid int) error {
 	if pid <= 0 { // the kernel takes 0 for the caller itself
 		return fmt.Errorf("cgroup: add to %s: bad pid %d", g.path, pid)

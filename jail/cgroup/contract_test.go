@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,6 +88,7 @@ func TestContract(t *testing.T) {
 		{"fifty at once", testMany, false},
 		{"sweep", testSweep, false},
 		{"add a bad pid", testAddBad, false},
+		{"join", testJoin, false},
 		{"cpu is counted", testCPU, true},
 		{"memory kill is counted", testMemory, true},
 		{"refused forks are counted", testPids, true},
@@ -139,16 +141,11 @@ func testKillForkBomb(t *testing.T, s subject) {
 	const pids = 40
 	for range 5 { // it is a race
 		g := s.group(t, Limits{Pids: pids})
-		start := g
+		var guard []*Group
 		if !s.limits {
-			start = s.limited(t, Limits{Pids: pids})
+			guard = append(guard, s.limited(t, Limits{Pids: pids}))
 		}
-		cmd := guest(t, start, "forkbomb")
-		if start != g {
-			if err := g.AddPID(cmd.Process.Pid); err != nil {
-				t.Fatal(err)
-			}
-		}
+		guest(t, g, "forkbomb", guard...)
 		waitFor(t, g, pids/2)
 		began := time.Now()
 		kill(t, g)
@@ -285,50 +282,24 @@ func testAddBad(t *testing.T, s subject) {
 	}
 }
 
-func testCPU(t *testing.T, s subject) {
-	g := s.group(t, Limits{CPUs: 0.5})
-	guest(t, g, "spin").Wait()
-	u, err := g.Usage()
+func testJoin(t *testing.T, s subject) {
+	g := s.group(t, Limits{})
+	script := `for f; do echo 0 >"$f" || exit 1; done; echo; exec sleep 60`
+	cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, g.JoinFiles()...)...)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.CPU < 15*time.Millisecond || u.CPU > time.Second {
-		t.Errorf("cpu %v", u.CPU)
-	}
-}
-
-func testMemory(t *testing.T, s subject) {
-	const limit = 64 << 20
-	g := s.group(t, Limits{Memory: limit})
-	cmd := guest(t, g, "allocate")
-	cmd.Wait()
-	if got := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); got != unix.SIGKILL {
-		t.Errorf("ended by %v", got)
-	}
-	u, err := g.Usage()
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel may charge a few pages over the limit for itself.
-	if u.OOMKills != 1 || u.PeakMemory > limit+1<<20 || u.PeakMemory < limit/2 {
-		t.Errorf("usage %+v", u)
-	}
-}
-
-func testPids(t *testing.T, s subject) {
-	const limit = 20
-	g := s.group(t, Limits{Pids: limit})
-	guest(t, g, "forkbomb")
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		u, err := g.Usage()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u.PidsRefused > 0 && u.PeakPids == limit {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("usage %+v", u)
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	out.Read(make([]byte, 1)) // it has joined, or failed
+	for _, d := range g.Dirs() {
+		if pids, err := listProcs([]string{d}); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
+			t.Errorf("%s: %v, %v; want %d", d, pids, err, cmd.Process.Pid)
 		}
 	}
+	kill(t, g)
 }

@@ -4,7 +4,7 @@
 //
 // # Life cycle
 //
-//	New ──> AddPID … (or the launcher writes into Dirs itself)
+//	New ──> AddPID, or the process itself by JoinFiles, or CLONE_INTO_CGROUP
 //	  └──> Kill ──> Usage ──> Delete
 //
 // Usage is read after Kill, when nothing can run any more, and before Delete,

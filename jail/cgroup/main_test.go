@@ -66,8 +66,9 @@ var (
 
 func testPath() string { return fmt.Sprintf("/%s%d", testPrefix, testCount.Add(1)) }
 
-// guest starts a helper in g and returns once it does its role.
-func guest(t testing.TB, g *Group, role string) *exec.Cmd {
+// guest starts a helper in g, and in another hierarchy's groups, and has it begin
+// with its role.
+func guest(t testing.TB, g *Group, role string, also ...*Group) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{helperEnv + "=" + role}
@@ -83,8 +84,10 @@ func guest(t testing.TB, g *Group, role string) *exec.Cmd {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	if err := g.AddPID(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
+	for _, g := range append(also, g) {
+		if err := g.AddPID(cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)

@@ -35,6 +35,7 @@ func newV1(root string) *v1 {
 }
 
 func (v *v1) controllers() []string { return controllersV1 }
+func (v *v1) joinFile() string      { return "tasks" }
 
 func (v *v1) dir(controller, path string) string {
 	return filepath.Join(v.root, controller, path)

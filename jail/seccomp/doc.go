@@ -1,0 +1,26 @@
+// Package seccomp makes the system call filter that guests run under: a classic
+// BPF program, compiled by libseccomp from two tables that carry their reasons.
+//
+//	call ──> other architecture, x32 ───────────────> process killed
+//	     ──> in Allowed ──> a Refusal matches ──────> its errno
+//	     │              └─> none does ──────────────> allowed
+//	     ──> in Denied ─────────────────────────────> EPERM
+//	     └─> in neither ────────────────────────────> ENOSYS
+//
+// A legitimate program never dies of the filter, and falls back as on a kernel
+// that lacks the call. clone3 is in neither table on purpose: its flags lie in
+// memory, which a filter can't read, and C libraries go back to clone on ENOSYS
+// only.
+//
+// # Life cycle
+//
+// [Compile] once, load the bytes in each guest: after no_new_privs is set, or
+// with CAP_SYS_ADMIN, as the last step before guest code or execve. A filter can't
+// be taken off and is inherited.
+//
+// # What it does not protect against
+//
+// It sees numbers and flags, never the memory behind a pointer: paths, addresses
+// and structures are the business of mounts, Landlock and namespaces. An allowed
+// call may have a bug in the kernel. Limits on amounts are those of cgroups.
+package seccomp

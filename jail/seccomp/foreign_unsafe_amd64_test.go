@@ -1,0 +1,50 @@
+package seccomp
+
+import (
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// callForeign calls getpid by int 0x80, which is the door of 32-bit programs and
+// open to 64-bit ones as well.
+func callForeign() {
+	code := []byte{
+		0xb8, 20, 0, 0, 0, // mov eax, 20
+		0xcd, 0x80, //        int 0x80
+		0xc3, //              ret
+	}
+	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		panic(err)
+	}
+	copy(page, code)
+	entry := unsafe.Pointer(&page[0])
+	closure := unsafe.Pointer(&entry) // a func value points to a pointer to code
+	(*(*func())(unsafe.Pointer(&closure)))()
+}
+
+func TestOtherArchitectures(t *testing.T) {
+	const x32 = 0x4000_0000
+	tests := []struct {
+		name string
+		order
+	}{
+		{"int 0x80", order{Foreign: true}},
+		{"x32", order{Calls: []call{{Nr: unix.SYS_GETPID | x32}}}},
+		{"x32 of a call that x32 has for itself", order{Calls: []call{{Nr: 520 | x32}}}}, // execve
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if _, state := helper(t, test.order); !state.Success() {
+				t.Errorf("guard off: %v", state)
+			}
+			test.Filter = filter(t)
+			if _, state := helper(t, test.order); state.Sys().(syscall.WaitStatus).Signal() != unix.SIGSYS {
+				t.Errorf("guard on: %v", state)
+			}
+		})
+	}
+}

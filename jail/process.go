@@ -15,14 +15,16 @@ import (
 // Process is a process that Start made, and all that descends from it.
 type Process struct {
 	jail    *Jail
+	name    string // of its group in the jail's
 	group   *cgroup.Group
 	process *libcontainer.Process
 	started bool
 
-	kill sync.Once
-	done chan struct{}
-	exit Exit
-	err  error
+	kill   sync.Once
+	killed chan struct{} // closed by Kill
+	done   chan struct{}
+	exit   Exit
+	err    error
 }
 
 // Exit is how a process ended and what its group used.
@@ -44,15 +46,27 @@ func (p *Process) Wait() (Exit, error) {
 }
 
 // Kill kills the process and all that descends from it. It does not wait.
-func (p *Process) Kill() {
-	p.kill.Do(func() {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-			defer cancel()
-			// The group may be gone already, and reap kills what is left.
-			_ = p.group.Kill(ctx)
-		}()
-	})
+func (p *Process) Kill() { p.kill.Do(func() { close(p.killed) }) }
+
+// killer does what Kill asks for, until the process is done: one that is just
+// being started may still bring others into the group.
+func (p *Process) killer() {
+	const again = 5 * time.Millisecond
+	select {
+	case <-p.done:
+		return
+	case <-p.killed:
+	}
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+		_ = p.group.Kill(ctx) // finish reports what can't be killed
+		cancel()
+		select {
+		case <-p.done:
+			return
+		case <-time.After(again):
+		}
+	}
 }
 
 // CPU is the processor time that the group has used so far.
@@ -63,13 +77,7 @@ func (p *Process) CPU() (time.Duration, error) {
 
 // reap waits for the process, ends what it left running, and accounts.
 func (p *Process) reap() {
-	defer p.jail.runs.Done()
-	defer close(p.done)
-	defer func() {
-		p.jail.mu.Lock()
-		defer p.jail.mu.Unlock()
-		delete(p.jail.live, p)
-	}()
+	defer p.leave()
 	p.waitFirst()
 	p.exit.Usage, p.err = p.finish()
 }
@@ -102,6 +110,9 @@ func (p *Process) finish() (cgroup.Usage, error) {
 
 // abandon undoes a start that failed half-way.
 func (p *Process) abandon() error {
+	if p.group == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	err := p.group.Kill(ctx)

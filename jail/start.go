@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
 
@@ -15,62 +16,67 @@ import (
 // firstExtraFile is the descriptor that the first of a process's extra files gets.
 const firstExtraFile = 3
 
+// startTimeout bounds the time from a start to the program's first instruction. A
+// hostile process of the same jail may stop one that has its user id already.
+const startTimeout = 30 * time.Second
+
 // Start starts a process in the jail and returns when its program runs.
 // A program that does not exist is a [*StepError] that wraps fs.ErrNotExist.
 func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	name, err := j.admit()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p, err := j.admit()
 	if err != nil {
 		return nil, err
 	}
-	p, err := j.startIn(name, &c)
-	if err != nil {
-		j.runs.Done()
+	defer context.AfterFunc(ctx, p.Kill)()
+	if err := p.start(&c); err != nil {
+		err = errors.Join(err, p.abandon())
+		if ctx.Err() != nil {
+			err = stepError("start", c.Path, ctx.Err()) // the kill's doing
+		}
+		p.leave()
 		return nil, err
 	}
-	j.register(p)
 	go p.reap()
 	return p, nil
 }
 
-// admit counts a process in, so that Close waits for it, and names it.
-func (j *Jail) admit() (string, error) {
+// admit makes a process that Close kills and waits for.
+func (j *Jail) admit() (*Process, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
-		return "", ErrClosed
+		return nil, ErrClosed
 	}
-	j.runs.Add(1)
 	j.serial++
-	return "r" + strconv.Itoa(j.serial), nil
-}
-
-// register makes p one that Close kills; if Close has begun, that is now.
-func (j *Jail) register(p *Process) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	p := &Process{jail: j, name: "r" + strconv.Itoa(j.serial), killed: make(chan struct{}), done: make(chan struct{})}
 	j.live[p] = struct{}{}
-	if j.closed {
-		p.Kill()
-	}
-}
-
-func (j *Jail) startIn(name string, c *Command) (*Process, error) {
-	group, err := cgroup.New(j.groupPath(name), c.Limits)
-	if err != nil {
-		return nil, stepError("make", "cgroup", err)
-	}
-	p := &Process{jail: j, group: group, done: make(chan struct{})}
-	if err := p.launch(name, c); err != nil {
-		return nil, errors.Join(err, p.abandon())
-	}
+	j.runs.Add(1)
 	return p, nil
 }
 
+// leave takes back what admit did.
+func (p *Process) leave() {
+	close(p.done)
+	p.jail.mu.Lock()
+	delete(p.jail.live, p)
+	p.jail.mu.Unlock()
+	p.jail.runs.Done()
+}
+
+func (p *Process) start(c *Command) error {
+	group, err := cgroup.New(p.jail.groupPath(p.name), c.Limits)
+	if err != nil {
+		return stepError("make", "cgroup", err)
+	}
+	p.group = group
+	go p.killer()
+	return p.launch(c)
+}
+
 // launch has libcontainer start the entry program and hands it the filter.
-func (p *Process) launch(name string, c *Command) error {
+func (p *Process) launch(c *Command) error {
 	host, child, err := socketPair()
 	if err != nil {
 		return stepError("make", "socket", err)
@@ -94,7 +100,7 @@ func (p *Process) launch(name string, c *Command) error {
 		SubCgroupPaths: map[string]string{},
 	}
 	for _, controller := range p.group.Controllers() {
-		p.process.SubCgroupPaths[controller] = name
+		p.process.SubCgroupPaths[controller] = p.name
 	}
 	err = p.jail.container.Start(p.process)
 	child.Close()

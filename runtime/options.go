@@ -82,8 +82,8 @@ type RunOptions struct {
 	// wait for a Read that is still blocked; that Read's data is dropped.
 	Stdin io.Reader
 
-	// Timeout is the wall-clock time a run may take. Zero: 30 seconds.
-	// Negative: no limit.
+	// Timeout is the wall-clock time a run may take, its start included.
+	// Zero: 30 seconds. Negative: no limit.
 	Timeout time.Duration
 
 	// OnStdout and OnStderr get the output as it comes, all of it, whatever

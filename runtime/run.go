@@ -73,21 +73,23 @@ func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, e
 // do takes one run from its start to its end.
 func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, error) {
 	began := time.Now()
-	if ctx.Err() != nil {
-		return &Result{Cause: CauseCanceled, ExitCode: killedCode, Signal: killedSignal}, nil
-	}
+	limit, stop := withTimeout(ctx, o.Timeout)
+	defer stop()
 	s, err := openStreams(t, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	p, err := s.start(ctx, rt.jail, t.command())
+	p, err := s.start(limit, rt.jail, t.command())
 	if err != nil {
-		return nil, err
+		if limit.Err() == nil {
+			return nil, err
+		}
+		return &Result{Cause: endCause(limit), ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}, nil
 	}
 	w := &watch{process: p, limits: t.limits, full: s.full, closing: rt.closing}
 	s.pump()
-	cause := w.until(ctx, o.Timeout)
+	cause := w.until(limit)
 	exit, err := p.Wait()
 	s.drain()
 	if err != nil {
@@ -97,6 +99,27 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 	res.Duration = time.Since(began)
 	conclude(res, cause, exit)
 	return res, nil
+}
+
+var errTimeout = errors.New("the run's time is up")
+
+// withTimeout bounds a run, its start included.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	switch {
+	case timeout < 0:
+		return context.WithCancel(ctx)
+	case timeout == 0:
+		timeout = defaultTimeout
+	}
+	return context.WithTimeoutCause(ctx, timeout, errTimeout)
+}
+
+// endCause says why the context of withTimeout ended.
+func endCause(limit context.Context) Cause {
+	if context.Cause(limit) == errTimeout {
+		return CauseTimeout
+	}
+	return CauseCanceled
 }
 
 // Close kills what runs, which then ends with CauseCanceled, and removes the

@@ -17,31 +17,20 @@ type watch struct {
 }
 
 // until waits for the end of the run, and kills it if it must. It says why it
-// did.
-func (w *watch) until(ctx context.Context, timeout time.Duration) Cause {
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
-	var late <-chan time.Time
-	if timeout > 0 {
-		t := time.NewTimer(timeout)
-		defer t.Stop()
-		late = t.C
-	}
+// did. limit is withTimeout's.
+func (w *watch) until(limit context.Context) Cause {
 	spent, stop := w.cpuSpent()
 	defer stop()
 	cause := CauseNone
 	select {
 	case <-w.process.Done():
 		return CauseNone
-	case <-late:
-		cause = CauseTimeout
 	case <-spent:
 		cause = CauseCPU
 	case <-w.full:
 		cause = CauseOutput
-	case <-ctx.Done():
-		cause = CauseCanceled
+	case <-limit.Done():
+		cause = endCause(limit)
 	case <-w.closing:
 		cause = CauseCanceled
 	}

@@ -32,10 +32,14 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 	defer context.AfterFunc(ctx, p.Kill)()
 	if err := p.start(&c); err != nil {
 		err = errors.Join(err, p.abandon())
-		if ctx.Err() != nil {
-			err = stepError("start", c.Path, ctx.Err()) // the kill's doing
-		}
 		p.leave()
+		// What a killed start says of itself is no news.
+		switch {
+		case ctx.Err() != nil:
+			err = stepError("start", c.Path, ctx.Err())
+		case j.isClosed():
+			err = ErrClosed
+		}
 		return nil, err
 	}
 	go p.reap()
@@ -54,6 +58,12 @@ func (j *Jail) admit() (*Process, error) {
 	j.live[p] = struct{}{}
 	j.runs.Add(1)
 	return p, nil
+}
+
+func (j *Jail) isClosed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closed
 }
 
 // leave takes back what admit did.

@@ -60,10 +60,12 @@ func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, 
 }
 
 func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, error) {
-	res, err := f()
-	if errors.Is(err, jail.ErrClosed) {
-		err = ErrClosed
+	select {
+	case <-rt.closing:
+		return nil, fmt.Errorf("gaol: %s: %w", what, ErrClosed)
+	default:
 	}
+	res, err := f()
 	if err != nil {
 		return nil, fmt.Errorf("gaol: %s: %w", what, err)
 	}
@@ -82,10 +84,7 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 	defer s.close()
 	p, err := s.start(limit, rt.jail, t.command())
 	if err != nil {
-		if limit.Err() == nil {
-			return nil, err
-		}
-		return &Result{Cause: endCause(limit), ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}, nil
+		return rt.notStarted(limit, began, err)
 	}
 	w := &watch{process: p, limits: t.limits, full: s.full, closing: rt.closing}
 	s.pump()
@@ -98,6 +97,20 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 	res := s.result()
 	res.Duration = time.Since(began)
 	conclude(res, cause, exit)
+	return res, nil
+}
+
+// notStarted is what comes of a run that was ended before its program began.
+func (rt *NodeRuntime) notStarted(limit context.Context, began time.Time, err error) (*Result, error) {
+	res := &Result{ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}
+	switch {
+	case limit.Err() != nil:
+		res.Cause = endCause(limit)
+	case errors.Is(err, jail.ErrClosed):
+		res.Cause = CauseCanceled
+	default:
+		return nil, err
+	}
 	return res, nil
 }
 

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	before := takeInventory()
 	code := m.Run()
+	removeParent()
 	if left := settle(before); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "left behind:\n  %s\n", strings.Join(left, "\n  "))
 		code = 1
@@ -29,9 +31,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// parentVar hands the cgroup parent of the tests on to programs that they start.
+const parentVar = "GAOL_TEST_CGROUP"
+
+// parent is the cgroup that these tests make their jails in. It tells them from
+// jails that others on this machine make at the same time.
+var parent = cmp.Or(os.Getenv(parentVar), fmt.Sprintf("/gaol-test-%d", os.Getpid()))
+
 // create makes a runtime that is closed when the test ends.
 func create(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	t.Helper()
+	o.CgroupParent = parent
 	rt, err := runtime.Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -54,26 +64,52 @@ func run(t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.RunOption
 	return res
 }
 
-// inventory is what this machine holds that could be a sandbox's.
+// inventory is what this machine holds of the jails below parent, and what this
+// process has.
 type inventory struct {
-	processes []string // under the ids that jails use
-	cgroups   []string // below /gaol
-	mounts    []string // of this process
+	processes []string // pids
+	cgroups   []string
 	state     []string // in /run/gaol/jails
+	mounts    []string // of this process
 	temp      []string // in the system's temporary folder
 	fds       int      // of this process
 }
 
 func takeInventory() inventory {
 	fds, _ := os.ReadDir("/proc/self/fd")
+	groups := glob("/sys/fs/cgroup/*"+parent+"/j*", "/sys/fs/cgroup/*"+parent+"/j*/*/", "/sys/fs/cgroup"+parent+"/j*", "/sys/fs/cgroup"+parent+"/j*/*/")
 	return inventory{
-		processes: guestProcesses(),
-		cgroups:   glob("/sys/fs/cgroup/*/gaol/*", "/sys/fs/cgroup/gaol/*/*"),
+		processes: processesIn(groups),
+		cgroups:   groups,
+		state:     jailState(),
 		mounts:    lines("/proc/self/mountinfo"),
-		state:     glob("/run/gaol/jails/*"),
 		temp:      glob(os.TempDir() + "/gaol*"),
 		fds:       len(fds),
 	}
+}
+
+func processesIn(groups []string) []string {
+	var pids []string
+	for _, g := range groups {
+		for _, pid := range lines(filepath.Join(g, "cgroup.procs")) {
+			if pid != "" && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// jailState lists what is registered of jails whose claim names our parent.
+func jailState() []string {
+	var found []string
+	for _, slot := range glob("/run/gaol/jails/*.slot") {
+		if strings.Contains(strings.Join(lines(slot), ""), `"`+parent+`"`) {
+			number := strings.TrimSuffix(filepath.Base(slot), ".slot")
+			found = append(append(found, slot), glob("/run/gaol/jails/j"+number)...)
+		}
+	}
+	return found
 }
 
 // settle compares with an earlier inventory, giving processes that were killed a
@@ -113,22 +149,12 @@ func added(before, after inventory) []string {
 	return found
 }
 
-// guestProcesses lists the processes whose user is in the range of jails, see
-// package jail.
-func guestProcesses() []string {
-	var found []string
-	for _, status := range glob("/proc/[0-9]*/status") {
-		var name string
-		var uid int64
-		for _, line := range lines(status) {
-			_, _ = fmt.Sscanf(line, "Name: %s", &name)
-			_, _ = fmt.Sscanf(line, "Uid: %d", &uid)
-		}
-		if uid >= 0x70000000 && uid < 0x80000000 {
-			found = append(found, status+" "+name)
-		}
+// removeParent removes the group that gaol made for all jails and keeps, as any
+// number of processes may use it.
+func removeParent() {
+	for _, dir := range glob("/sys/fs/cgroup/*"+parent, "/sys/fs/cgroup"+parent) {
+		_ = os.Remove(dir) // what is in there is reported as left behind
 	}
-	return found
 }
 
 func glob(patterns ...string) []string {

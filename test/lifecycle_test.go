@@ -1,0 +1,182 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gaol/runtime"
+)
+
+// Runtimes that come and go, with runs killed in the middle, leave nothing.
+func TestTwoHundredRuntimes(t *testing.T) {
+	before := takeInventory()
+	const atOnce, total = 8, 200
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range total {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			liveAndDie(t, i)
+		})
+	}
+	wg.Wait()
+	if left := settle(before); len(left) > 0 {
+		t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
+	}
+}
+
+// liveAndDie ends a runtime in one of several ways.
+func liveAndDie(t *testing.T, i int) {
+	rt, err := runtime.Create(t.Context(), runtime.Options{CgroupParent: parent})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	const busy = `import { spawn } from 'node:child_process'; spawn('sleep', ['100'], { detached: true }); for (;;);`
+	moment := time.Duration(rand.IntN(100)) * time.Millisecond
+	switch i % 4 {
+	case 0: // closed while idle
+	case 1: // closed in the middle of a run, perhaps of its start
+		time.AfterFunc(moment, func() { rt.Close() })
+		_, err = rt.Run(t.Context(), busy, runtime.RunOptions{})
+	case 2: // canceled
+		ctx, cancel := context.WithTimeout(t.Context(), moment)
+		defer cancel()
+		_, err = rt.Run(ctx, busy, runtime.RunOptions{})
+	case 3: // out of time
+		_, err = rt.Run(t.Context(), busy, runtime.RunOptions{Timeout: moment + time.Millisecond})
+	}
+	if err != nil && !strings.Contains(err.Error(), runtime.ErrClosed.Error()) {
+		t.Error(err)
+	}
+	if err := rt.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// hostMode has this test binary be a program that uses the SDK.
+const hostMode = "GAOL_TEST_HOST"
+
+func init() {
+	if os.Getenv(hostMode) == "" {
+		return
+	}
+	for range 3 {
+		rt, err := runtime.Create(context.Background(), runtime.Options{CgroupParent: os.Getenv(parentVar)})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		for range 2 {
+			go rt.Run(context.Background(), `console.log('up'); for (;;);`, runtime.RunOptions{
+				OnStdout: func(b []byte) { os.Stdout.Write(b) },
+			})
+		}
+	}
+	select {}
+}
+
+// Nothing survives a host that is killed, and the next one clears what it left.
+func TestHostIsKilled(t *testing.T) {
+	before := takeInventory()
+	host := exec.Command("/proc/self/exe")
+	host.Env = append(os.Environ(), hostMode+"=1", parentVar+"="+parent)
+	out, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	up := bufio.NewScanner(out)
+	for range 6 {
+		if !up.Scan() || up.Text() != "up" {
+			t.Fatalf("the host says %q", up.Text())
+		}
+	}
+	if n := len(takeInventory().processes) - len(before.processes); n < 9 { // three times a reaper and two runs
+		t.Errorf("the host has %d processes in its jails", n)
+	}
+	if err := host.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = host.Wait()
+	deadline := time.Now().Add(5 * time.Second)
+	for len(takeInventory().processes) > len(before.processes) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %v", takeInventory().processes)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if len(added(before, takeInventory())) == 0 {
+		t.Error("a killed host left nothing to clear: this test proves nothing")
+	}
+	// A process sweeps when it makes its first jail, so it takes a new one.
+	next := exec.Command("/proc/self/exe", "-test.run=^TestNextHost$")
+	next.Env = append(os.Environ(), parentVar+"="+parent)
+	if text, err := next.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if left := settle(before); len(left) > 0 {
+		t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
+	}
+}
+
+// TestNextHost is what the new process of TestHostIsKilled does; by itself, it is
+// a test that a process can be the first.
+func TestNextHost(t *testing.T) {
+	if res := run(t, create(t, runtime.Options{}), `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("%+v", res)
+	}
+}
+
+// A program of the same runtime that stops whatever is being started can't keep
+// the host waiting.
+func TestNeighbourStopsStarts(t *testing.T) {
+	rt := create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
+	ctx, cancel := context.WithCancel(t.Context())
+	up, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		res, err := rt.Run(ctx, `
+			import { readdirSync } from 'node:fs';
+			console.log('up');
+			for (;;) for (const pid of readdirSync('/proc')) if (Number(pid) > 1 && pid != process.pid) try { process.kill(pid, 'SIGSTOP') } catch {}`,
+			runtime.RunOptions{OnStdout: func([]byte) { close(up) }})
+		if err != nil || res.Cause != runtime.CauseCanceled {
+			t.Errorf("the neighbour: %+v, %v", res, err)
+		}
+	}()
+	<-up
+	stopped := 0
+	for range 10 {
+		began := time.Now()
+		res, err := rt.Run(t.Context(), `__return(1)`, runtime.RunOptions{Timeout: 300 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if res.Cause == runtime.CauseTimeout {
+			stopped++
+		}
+	}
+	cancel()
+	<-ended
+	if stopped == 0 {
+		t.Error("the neighbour stopped no run: this test proves nothing")
+	}
+	if res := run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("afterwards: %+v", res)
+	}
+}

@@ -1,0 +1,54 @@
+# `make` alone lists the targets. Those that start jails need root: as another
+# user they go through sudo.
+
+GO      ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+
+# bin/toolchain is the Go that .ci/deps fetches where the system's is too old.
+export PATH := $(CURDIR)/bin/toolchain/bin:$(PATH):/usr/local/go/bin
+
+ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$$PATH")
+
+# The linter's own dependencies are many, and would be ours if they stood in
+# go.mod; golangci-lint advises a file of their own too.
+LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # several targets use the machine as a whole
+.PHONY: help deps build image run test check fmt vet lint bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install what is missing on Debian or Ubuntu
+	@.ci/deps
+
+build: deps ## build bin/gaol
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/gaol ./cmd/gaol
+
+image: build ## build the default image where it is missing
+	@$(ROOT) bin/gaol image ls | grep -qw default || $(ROOT) bin/gaol image build
+
+run: image ## set everything up and run two programs in a jail
+	$(ROOT) bin/gaol run --json cmd/gaol/testdata/fibonacci.mjs
+	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
+
+test: image vet ## run all tests
+	$(ROOT) $(GO) test -count=1 -timeout 15m ./...
+
+check: deps fmt lint test ## what CI runs: format, vet, linters, tests
+
+fmt: deps ## fail if a file is not as gofmt has it
+	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
+
+vet: deps ## run go vet
+	$(GO) vet ./...
+
+lint: deps ## run golangci-lint, as .ci/lint.mod pins it
+	$(LINT) run ./...
+
+bench: image ## run the benchmarks, as ratios to bare node
+	$(ROOT) $(GO) test -run='^$$' -bench=. -benchtime=1x ./test/bench
+
+clean: ## remove what was built; images stay (gaol image rm)
+	rm -rf bin coverage.out

@@ -1,0 +1,30 @@
+// Command gaol runs untrusted Node.js programs in a jail made of Linux
+// namespaces, cgroups and seccomp.
+//
+// It is a thin front to [gaol/runtime]: it reads flags, makes one runtime, lets
+// one program run in it, hands its output on and turns the result into an exit
+// status. It decides nothing about the jail itself.
+//
+//	args ─> cobra ─> request ─> runtime.Create ─> Run | Command ─> exit status
+//	                    │                               │
+//	                 code from FILE, -e or -       output passed on, or one JSON object
+//
+// # Exit status
+//
+//	the guest's   the program ended by itself, or by a signal n (128+n)
+//	124           it ran out of time
+//	137           it was killed for memory
+//	125           gaol itself failed: wrong flags, a missing file, no privileges
+//	130, 143      gaol got SIGINT or SIGTERM and stopped the program
+//	141           nobody reads gaol's output any more
+//
+// A guest may choose these numbers too. Who must tell them apart reads the
+// "cause" of --json: it comes from the kernel, not from the guest.
+//
+// # What --json prints
+//
+// One object on standard output and nothing else, on standard error neither;
+// its exitCode is the guest's own, while gaol's exit status stays as above.
+// When gaol itself fails there is no object: standard output is empty, standard
+// error has the one line, and the status is 125.
+package main

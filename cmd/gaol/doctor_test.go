@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gaol/runtime"
+)
+
+func TestDoctorJSON(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "store")
+	got := new(fake).call(t, "", "doctor", "--json", "--store", store)
+	var report struct {
+		OK     *bool
+		Checks []map[string]string
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || report.OK == nil || len(report.Checks) == 0 {
+		t.Fatalf("%v: %s", err, got.stdout)
+	}
+	for _, c := range report.Checks {
+		if len(c) != 4 || c["name"] == "" || c["status"] == "" || c["detail"] == "" {
+			t.Errorf("check %v: want name, status, detail and cure", c)
+		}
+		if _, found := c["cure"]; !found || (c["status"] == "ok") != (c["cure"] == "") {
+			t.Errorf("check %v: want a cure for what is not ok, and for nothing else", c)
+		}
+	}
+	wantCode, wantLines := 0, 0
+	if !*report.OK {
+		wantCode, wantLines = exitFailure, 1
+	}
+	if got.code != wantCode || strings.Count(got.stderr, "\n") != wantLines {
+		t.Errorf("ok is %v, but exit status %d, standard error %q", *report.OK, got.code, got.stderr)
+	}
+	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the store was made: %v", err)
+	}
+}
+
+func TestTryProgram(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		fake   fake
+		detail string
+		err    string
+	}{
+		{"right", fake{guest: ends(runtime.Result{Value: []byte(`{"answer":42,"node":"v1"}`)})}, "Node v1 answered 42", ""},
+		{"wrong", fake{guest: ends(runtime.Result{Value: []byte(`{"answer":41}`)})}, "", "exit code 0"},
+		{"crash", fake{guest: ends(runtime.Result{ExitCode: 139, Stderr: []byte("a\nb")})}, "", "exit code 139, cause \"\": a b"},
+		{"no jail", fake{createErr: errors.New("no jail")}, "", "no jail"},
+		{"no end", fake{guest: ends(runtime.Result{Value: []byte(`{"answer":42}`)}), closeErr: errors.New("busy")}, "Node", "busy"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := &app{create: tc.fake.create}
+			detail, err := a.tryProgram(context.Background(), "")
+			if !strings.Contains(detail, tc.detail) {
+				t.Errorf("detail %q, want %q in it", detail, tc.detail)
+			}
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("error %v, want %q", err, tc.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"gaol/rootfs"
+)
+
+// Exit statuses that are not the guest's own; the first three are those of
+// timeout(1) and of docker run.
+const (
+	exitTimeout   = 124
+	exitFailure   = 125
+	exitMemory    = 137
+	exitSignal    = 128 // plus the signal's number
+	exitNoReaders = exitSignal + int(syscall.SIGPIPE)
+)
+
+// advisedError is an error that knows what to do about it.
+type advisedError struct {
+	err    error
+	advice string
+}
+
+func (e *advisedError) Error() string { return e.err.Error() }
+func (e *advisedError) Unwrap() error { return e.err }
+
+// usageError makes err a mistake in the command line of the command at path.
+func usageError(path string, err error) error {
+	return &advisedError{err, "see " + path + " --help"}
+}
+
+// outputError is a failure to hand output on.
+type outputError struct {
+	stream string
+	err    error
+}
+
+// newOutputError leaves out what *os.File adds: the stream has a name here.
+func newOutputError(stream string, err error) *outputError {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return &outputError{stream, err}
+}
+
+func (e *outputError) Error() string { return "write " + e.stream + ": " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// cures says what to do about errors that users meet. The first match counts,
+// so an error's own meaning comes before the errno it may wrap.
+var cures = []struct {
+	is   error
+	cure string
+}{
+	{rootfs.ErrNotFound, "`gaol image ls` lists the images there are, `gaol image build` makes one"},
+	{rootfs.ErrAmbiguous, "give more of the id, as `gaol image ls` prints it"},
+	{syscall.ENOSPC, "free some disk space, or choose another disk with --store"},
+	{syscall.EDQUOT, "free some disk space, or choose another disk with --store"},
+	{syscall.EROFS, "choose a folder that can be written with --store"},
+	{os.ErrPermission, "run gaol as root (sudo gaol ...); `gaol doctor` says what is missing"},
+}
+
+// cureFor gives the sentence that ends err's line, or "".
+func cureFor(err error) string {
+	if a, ok := errors.AsType[*advisedError](err); ok {
+		return a.advice
+	}
+	if _, ok := errors.AsType[*outputError](err); ok {
+		return "send it to where there is room for it"
+	}
+	for _, c := range cures {
+		if errors.Is(err, c.is) {
+			return c.cure
+		}
+	}
+	return ""
+}
+
+// complain prints err as the one line that gaol's own failures get.
+func complain(w io.Writer, err error) {
+	text := strings.TrimPrefix(oneLine(err.Error()), "gaol: ")
+	if cure := cureFor(err); cure != "" {
+		text += "; " + cure
+	}
+	fmt.Fprintln(w, "gaol: "+text)
+}
+
+// oneLine folds line breaks, which cobra's suggestions and some tools' messages
+// have, and drops control characters: messages can quote file names.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// canceled gives the exit status of a command whose context ended, if it did
+// for one of the reasons that make gaol end without a word.
+func canceled(ctx context.Context, err error) (int, bool) {
+	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
+		return exitSignal + int(sig.sig), true
+	}
+	// Only a pipe of gaol's own output: an EPIPE from elsewhere is a failure.
+	if out, ok := errors.AsType[*outputError](err); ok && errors.Is(out, syscall.EPIPE) {
+		return exitNoReaders, true
+	}
+	return 0, false
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"gaol/runtime"
+)
+
+// fake is a sandbox that runs nothing. It keeps what it was asked for and does
+// what its guest does.
+type fake struct {
+	options runtime.Options
+	run     runtime.RunOptions
+	code    string
+	command []string
+	closed  int
+
+	createErr, closeErr error
+	// guest is the run. Nil: an empty result.
+	guest func(ctx context.Context, o runtime.RunOptions) (*runtime.Result, error)
+}
+
+func (f *fake) create(_ context.Context, o runtime.Options) (sandbox, error) {
+	f.options = o
+	if f.createErr != nil {
+		return nil, f.createErr
+	}
+	return f, nil
+}
+
+func (f *fake) Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
+	f.code = code
+	return f.do(ctx, o)
+}
+
+func (f *fake) Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error) {
+	f.command = append([]string{name}, args...)
+	return f.do(ctx, o)
+}
+
+func (f *fake) do(ctx context.Context, o runtime.RunOptions) (*runtime.Result, error) {
+	f.run = o
+	if f.guest == nil {
+		return &runtime.Result{}, nil
+	}
+	return f.guest(ctx, o)
+}
+
+func (f *fake) Close() error { f.closed++; return f.closeErr }
+
+// ends makes a guest of which res comes.
+func ends(res runtime.Result) func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
+	return func(context.Context, runtime.RunOptions) (*runtime.Result, error) { return &res, nil }
+}
+
+// outcome is what one call of gaol did.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// call runs the command line with f in place of a runtime.
+func (f *fake) call(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	return f.callContext(t.Context(), stdin, args...)
+}
+
+func (f *fake) callContext(ctx context.Context, stdin string, args ...string) outcome {
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr, create: f.create}
+	code := a.main(ctx, args)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// checkFailure checks the form that gaol's own failures have.
+func checkFailure(t *testing.T, got outcome, text string) {
+	t.Helper()
+	if got.code != exitFailure {
+		t.Errorf("exit status %d, want %d", got.code, exitFailure)
+	}
+	if got.stdout != "" {
+		t.Errorf("standard output has %q, want nothing", got.stdout)
+	}
+	line, rest, _ := strings.Cut(got.stderr, "\n")
+	if rest != "" || !strings.HasPrefix(line, "gaol: ") || strings.HasPrefix(line, "gaol: gaol: ") {
+		t.Errorf("standard error has %q, want one line that starts with gaol:", got.stderr)
+	}
+	if !strings.Contains(line, text) {
+		t.Errorf("standard error has %q, want %q in it", line, text)
+	}
+}

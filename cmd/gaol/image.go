@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gaol/rootfs"
+)
+
+const imageLong = `An image is the root file system that guests see read-only: Node, npm, a shell
+and the usual small tools. Images live in a store, by the hash of their content.
+
+gaol run builds the default image itself where it is missing.`
+
+func (a *app) imageCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "List, build and remove images",
+		Long:  imageLong,
+		Args:  usageArgs(noArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.imageList(), a.imageBuild(), a.imageRemove())
+	return cmd
+}
+
+func (a *app) imageList() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the images of the store",
+		Args:    usageArgs(noArgs),
+		RunE: func(*cobra.Command, []string) error {
+			store, err := rootfs.Open(dir)
+			if err != nil {
+				return err
+			}
+			images, err := store.List()
+			if err != nil {
+				return err
+			}
+			return a.print(imageTable(images))
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
+}
+
+func (a *app) imageBuild() *cobra.Command {
+	var dir string
+	o := rootfs.BuildOptions{Progress: a.stderr}
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build an image and print its id",
+		Long: `Build an image and print its id on standard output.
+
+Node and npm come from the npm registry that npm_config_registry names, through
+the proxy that the environment names, and are checked against known hashes. An
+image whose content the store has already is not stored twice.`,
+		Example: `  gaol image build
+  gaol image build --node 22 --name old`,
+		Args: usageArgs(noArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := rootfs.Open(dir)
+			if err != nil {
+				return err
+			}
+			image, err := store.Build(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return a.print(image.ID + "\n")
+		},
+	}
+	cmd.Flags().StringVar(&o.NodeVersion, "node", "", "`VERSION` of Node, such as 22 or 24.21.0 (default "+rootfs.DefaultNode+")")
+	cmd.Flags().StringVar(&o.Name, "name", "", "one more `NAME` for the image, for --image")
+	addStoreFlag(cmd, &dir)
+	return cmd
+}
+
+func (a *app) imageRemove() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:               "rm NAME...",
+		Aliases:           []string{"remove"},
+		Short:             "Remove images, by name, id or an id's unique prefix",
+		Args:              usageArgs(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: completeImages,
+		RunE: func(_ *cobra.Command, refs []string) error {
+			store, err := rootfs.Open(dir)
+			if err != nil {
+				return err
+			}
+			for _, ref := range refs {
+				if err := store.Remove(ref); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
+}
+
+// print writes text to standard output.
+func (a *app) print(text string) error {
+	if _, err := fmt.Fprint(a.stdout, text); err != nil {
+		return newOutputError("standard output", err)
+	}
+	return nil
+}
+
+// shortID is as much of an id as people can tell images apart by.
+const shortID = len("sha256:") + 12
+
+func imageTable(images []*rootfs.Image) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "ID\tNODE\tARCH\tSIZE\tCREATED\tNAMES")
+	for _, i := range images {
+		fmt.Fprintf(w, "%.*s\t%s\t%s\t%.0f MB\t%s\t%s\n", shortID, i.ID, i.Node, i.Arch,
+			float64(i.Size)/1e6, i.Created.Local().Format(time.DateTime), strings.Join(i.Names, " "))
+	}
+	_ = w.Flush() // it writes to memory
+	return text.String()
+}
+
+// completeImages completes an image's name for a shell.
+func completeImages(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	dir, _ := cmd.Flags().GetString("store")
+	store, err := rootfs.Open(dir)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	images, err := store.List()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, i := range images {
+		names = append(names, i.Names...)
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"gaol/runtime"
+)
+
+// output is the object that --json prints. Its shape is a promise to programs.
+type output struct {
+	// Stdout and Stderr are text: what isn't UTF-8 becomes U+FFFD.
+	Stdout     string          `json:"stdout"`
+	Stderr     string          `json:"stderr"`
+	ExitCode   int             `json:"exitCode"`
+	Signal     string          `json:"signal"`
+	Cause      runtime.Cause   `json:"cause"`
+	Value      json.RawMessage `json:"value,omitempty"` // absent when nothing was returned
+	DurationMs float64         `json:"durationMs"`
+	Usage      outputUsage     `json:"usage"`
+	Truncated  outputTruncated `json:"truncated"`
+	Denials    []struct{}      `json:"denials"` // always empty until permissions exist
+}
+
+type outputUsage struct {
+	CPUMs           float64 `json:"cpuMs"`
+	PeakMemoryBytes int64   `json:"peakMemoryBytes"`
+	Pids            int64   `json:"pids"`
+}
+
+type outputTruncated struct {
+	Stdout bool `json:"stdout"`
+	Stderr bool `json:"stderr"`
+}
+
+func newOutput(res *runtime.Result) *output {
+	return &output{
+		Stdout:     string(res.Stdout),
+		Stderr:     string(res.Stderr),
+		ExitCode:   res.ExitCode,
+		Signal:     res.Signal,
+		Cause:      res.Cause,
+		Value:      res.Value,
+		DurationMs: milliseconds(res.Duration),
+		Usage: outputUsage{
+			CPUMs:           milliseconds(res.Usage.CPU),
+			PeakMemoryBytes: res.Usage.PeakMemory,
+			Pids:            res.Usage.PeakPids,
+		},
+		Truncated: outputTruncated(res.Truncated),
+		Denials:   []struct{}{},
+	}
+}
+
+// milliseconds keeps three digits after the point: the rest is noise.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / 1000
+}
+
+// printJSON prints v as one line. It is encoded before any of it is printed:
+// a consumer sees an object or nothing.
+func (a *app) printJSON(v any) error {
+	text, err := marshalLine(v)
+	if err != nil {
+		return err
+	}
+	if _, err := a.stdout.Write(text); err != nil {
+		return newOutputError("standard output", err)
+	}
+	return nil
+}
+
+func marshalLine(v any) ([]byte, error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false) // this is no web page, and <> are frequent in stack traces
+	err := enc.Encode(v)
+	return line.Bytes(), err
+}

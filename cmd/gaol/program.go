@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// maxCode bounds what is read as code, from a file or from standard input.
+const maxCode = 16 << 20
+
+// program is what a gaol run is to run: code, or a command of the image.
+type program struct {
+	name    string // the code's file name in the guest; "" for the default
+	code    string
+	command string // if not empty, the program to run in place of code
+	args    []string
+}
+
+// program reads the command line's words, and the code they lead to.
+func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (*program, error) {
+	words, rest := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		words, rest = args[:dash], args[dash:]
+	}
+	err := f.check()
+	if err == nil {
+		err = f.checkWords(words, rest)
+	}
+	if err != nil {
+		return nil, usageError(cmd.CommandPath(), err)
+	}
+	switch {
+	case f.command:
+		return &program{command: rest[0], args: rest[1:]}, nil
+	case f.set.Changed("eval"):
+		return &program{code: f.eval, args: rest}, nil
+	case words[0] == "-":
+		code, err := readCode(cmd.Context(), stdin, "standard input")
+		return &program{code: code, args: rest}, err
+	default:
+		code, err := readCodeFile(cmd.Context(), words[0])
+		return &program{name: guestName(words[0]), code: code, args: rest}, err
+	}
+}
+
+// checkWords refuses command lines that name no program, or two. The words are
+// those before --, rest are those after it.
+func (f *runFlags) checkWords(words, rest []string) error {
+	eval := f.set.Changed("eval")
+	switch {
+	case f.command && eval:
+		return errors.New("--command and -e exclude each other")
+	case f.command && len(words) > 0:
+		return errors.New("--command takes its program after --: --command -- " + oneLine(words[0]))
+	case f.command && (len(rest) == 0 || rest[0] == ""):
+		return errors.New("--command needs a program: --command -- PROG [ARG...]")
+	case f.command:
+		return nil
+	case eval && len(words) > 0:
+		return errors.New("-e and a file exclude each other; the program's arguments go after --")
+	case eval:
+		return nil
+	case len(words) == 0:
+		return errors.New("nothing to run: give a FILE, - or -e CODE")
+	case len(words) > 1:
+		return errors.New("unexpected argument " + quote(words[1]) + ": the program's arguments go after --")
+	case words[0] == "-" && f.stdin:
+		return errors.New("- and --stdin exclude each other: both read standard input")
+	}
+	return nil
+}
+
+// guestName gives the name that the file at path bears in the guest. Its
+// ending tells the language; without one, as /dev/fd/63 of a shell's <(...),
+// it is taken for the default.
+func guestName(path string) string {
+	name := filepath.Base(path)
+	if filepath.Ext(name) == "" {
+		return ""
+	}
+	return name
+}
+
+func readCodeFile(ctx context.Context, path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", codeError(err)
+	}
+	defer file.Close()
+	return readCode(ctx, file, path)
+}
+
+// readCode reads all of r, within bounds and until ctx is done: a terminal or
+// a pipe may keep a Read waiting for ever.
+func readCode(ctx context.Context, r io.Reader, name string) (string, error) {
+	type result struct {
+		code []byte
+		err  error
+	}
+	done := make(chan result, 1) // room for one: the reader may outlive this call
+	go func() {
+		code, err := io.ReadAll(io.LimitReader(r, maxCode+1))
+		done <- result{code, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case got := <-done:
+		switch {
+		case got.err != nil:
+			return "", codeError(got.err)
+		case len(got.code) > maxCode:
+			return "", codeError(fmt.Errorf("read %s: more than %d bytes", name, maxCode))
+		}
+		return string(got.code), nil
+	}
+}
+
+func codeError(err error) error {
+	return &advisedError{fmt.Errorf("run: %w", err), "give a file of JavaScript, - or -e CODE"}
+}

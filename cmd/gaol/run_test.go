@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/rootfs"
+	"gaol/runtime"
+)
+
+func TestRunFlags(t *testing.T) {
+	defaults := runtime.Options{
+		Cwd:      "/workspace",
+		Hostname: "secure-exec",
+		Limits: runtime.Limits{
+			Memory: 256 << 20, CPUs: 1, Pids: 64, Disk: 64 << 20, Output: 1,
+		},
+	}
+	for _, tc := range []struct {
+		name    string
+		args    []string
+		change  func(*runtime.Options)
+		timeout time.Duration
+	}{
+		{"none", nil, func(*runtime.Options) {}, 30 * time.Second},
+		{"json keeps output", []string{"--json"}, func(o *runtime.Options) { o.Limits.Output = 16 << 20 }, 30 * time.Second},
+		{"max-output", []string{"--json", "--max-output", "5k"}, func(o *runtime.Options) { o.Limits.Output = 5 << 10 }, 30 * time.Second},
+		{"timeout", []string{"--timeout", "5s"}, func(*runtime.Options) {}, 5 * time.Second},
+		{"no timeout", []string{"--timeout", "0"}, func(*runtime.Options) {}, -1},
+		{"limits", []string{"--memory", "1g", "--cpus", "0.5", "--cpu-time", "2m", "--pids", "7", "--disk", "4096"},
+			func(o *runtime.Options) {
+				o.Limits = runtime.Limits{Memory: 1 << 30, CPUs: 0.5, CPUTime: 2 * time.Minute, Pids: 7, Disk: 4096, Output: 1}
+			}, 30 * time.Second},
+		{"env", []string{"--env", "A=1", "--env", "B=x=y", "--env", "A=", "--env", "C= "},
+			func(o *runtime.Options) { o.Env = map[string]string{"A": "", "B": "x=y", "C": " "} }, 30 * time.Second},
+		{"places", []string{"--cwd", "/srv", "--hostname", "h", "--image", "i", "--store", "s"},
+			func(o *runtime.Options) { o.Cwd, o.Hostname, o.Image, o.Store = "/srv", "h", "i", "s" }, 30 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var f fake
+			got := f.call(t, "", append(append([]string{"run"}, tc.args...), "-e", "1")...)
+			if got.code != 0 || got.stderr != "" {
+				t.Fatalf("got %+v", got)
+			}
+			want := defaults
+			tc.change(&want)
+			if diff := cmp.Diff(want, f.options); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+			if f.run.Timeout != tc.timeout {
+				t.Errorf("timeout %v, want %v", f.run.Timeout, tc.timeout)
+			}
+			if f.closed != 1 {
+				t.Errorf("closed %d times", f.closed)
+			}
+		})
+	}
+}
+
+func TestRunProgram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prog.ts")
+	bare := filepath.Join(t.TempDir(), "prog")
+	for _, path := range []string{file, bare} {
+		if err := os.WriteFile(path, []byte("from file"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		name       string
+		args       []string
+		code, file string
+		rest       []string
+		command    []string
+	}{
+		{"eval", []string{"-e", "1+1"}, "1+1", "", nil, nil},
+		{"empty eval", []string{"-e", ""}, "", "", nil, nil},
+		{"eval with arguments", []string{"-e", "1", "--", "-e", "--json", "-"}, "1", "", []string{"-e", "--json", "-"}, nil},
+		{"file", []string{file}, "from file", "prog.ts", nil, nil},
+		{"file, flags behind", []string{file, "--json", "--", "a"}, "from file", "prog.ts", []string{"a"}, nil},
+		{"file without an ending", []string{bare}, "from file", "", nil, nil},
+		{"standard input", []string{"-", "--", "a", "b"}, "from stdin", "", []string{"a", "b"}, nil},
+		{"command", []string{"--command", "--", "npm", "--version"}, "", "", nil, []string{"npm", "--version"}},
+		{"command alone", []string{"--command", "--", "ls"}, "", "", nil, []string{"ls"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var f fake
+			if got := f.call(t, "from stdin", append([]string{"run"}, tc.args...)...); got.code != 0 {
+				t.Fatalf("got %+v", got)
+			}
+			got := []any{f.code, f.run.Name, len(f.run.Args), strings.Join(f.run.Args, " "), strings.Join(f.command, " ")}
+			want := []any{tc.code, tc.file, len(tc.rest), strings.Join(tc.rest, " "), strings.Join(tc.command, " ")}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("program (-want +got):\n%s", diff)
+			}
+			if f.run.Stdin != nil {
+				t.Error("standard input is passed on without --stdin")
+			}
+		})
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	big := filepath.Join(t.TempDir(), "big.mjs")
+	if err := os.WriteFile(big, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(big, maxCode+1); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args string
+		want string
+	}{
+		{"run", "nothing to run"},
+		{"run a.mjs b.mjs", `"b.mjs"`},
+		{"run -e 1 a.mjs", "exclude each other"},
+		{"run -e 1 --command -- ls", "exclude each other"},
+		{"run --command", "needs a program"},
+		{"run --command ls", "after --"},
+		{"run - --stdin", "exclude each other"},
+		{"run /nonexistent/x.mjs", "/nonexistent/x.mjs: no such file"},
+		{"run /", "is a directory"},
+		{"run " + big, "more than 16777216 bytes"},
+		{"run --bogus", "--bogus"},
+		{"run -x", "-x"},
+		{"run -e", "-e"},
+		{"run --timeout -e 1", "--timeout"},
+		{"run --timeout 5 -e 1", "--timeout"},
+		{"run --timeout -5s -e 1", "--timeout"},
+		{"run --cpu-time x -e 1", "--cpu-time"},
+		{"run --memory 0 -e 1", "--memory"},
+		{"run --memory 256mb -e 1", "--memory"},
+		{"run --disk -1 -e 1", "--disk"},
+		{"run --max-output k -e 1", "--max-output"},
+		{"run --cpus NaN -e 1", "--cpus"},
+		{"run --cpus 0 -e 1", "--cpus"},
+		{"run --pids 1.5 -e 1", "--pids"},
+		{"run --env K -e 1", "--env"},
+		{"run --env =V -e 1", "--env"},
+		{"run --cwd rel -e 1", "--cwd"},
+		{"run --image= -e 1", "--image"},
+		{"run --json=maybe -e 1", "--json"},
+		{"bogus", `unknown command "bogus"`},
+		{"image bogus", `unknown command "bogus"`},
+		{"image rm", "at least 1"},
+		{"image ls x", `unexpected argument "x"`},
+		{"doctor x", `unexpected argument "x"`},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			var f fake
+			checkFailure(t, f.call(t, "", strings.Fields(tc.args)...), tc.want)
+			if f.closed != 0 {
+				t.Error("a runtime was made for a wrong command line")
+			}
+		})
+	}
+}
+
+func TestRunFailures(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fake fake
+		want string
+	}{
+		{"create", fake{createErr: errors.New("gaol: create: mount /workspace: no such device")}, "gaol: create: mount /workspace: no such device"},
+		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, "as root"},
+		{"no image", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNotFound)}, "gaol image ls"},
+		{"full disk", fake{createErr: &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}}, "free some disk space"},
+		{"many lines", fake{createErr: errors.Join(errors.New("one"), errors.New("two\x1b[31m"))}, "one two?[31m"},
+		{"close", fake{closeErr: errors.New("gaol: close: busy")}, "close: busy"},
+		{"run", fake{guest: func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
+			return nil, fmt.Errorf("gaol: run: %w", syscall.EPIPE)
+		}}, "run: broken pipe"},
+	} {
+		for _, mode := range []string{"plain", "json"} {
+			t.Run(tc.name+" "+mode, func(t *testing.T) {
+				args := []string{"run", "-e", "1"}
+				if mode == "json" {
+					args = append(args, "--json")
+				}
+				checkFailure(t, tc.fake.call(t, "", args...), tc.want)
+			})
+		}
+	}
+}
+
+func TestCommandNotFound(t *testing.T) {
+	f := fake{guest: func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
+		return nil, &fs.PathError{Op: "exec", Path: "nope", Err: fs.ErrPermission}
+	}}
+	checkFailure(t, f.call(t, "", "run", "--command", "--", "nope"), "give a program of the image")
+}
+
+func TestExitStatus(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		res  runtime.Result
+		code int
+		line string
+	}{
+		{"success", nil, runtime.Result{}, 0, ""},
+		{"exit code", nil, runtime.Result{ExitCode: 7}, 7, ""},
+		{"signal", nil, runtime.Result{ExitCode: 137, Signal: "SIGKILL", Cause: runtime.CauseSignal}, 137, ""},
+		{"timeout", []string{"--timeout", "1500ms"}, runtime.Result{ExitCode: 137, Cause: runtime.CauseTimeout}, 124, "longer than 1.5s; allow more with --timeout"},
+		{"default timeout", nil, runtime.Result{ExitCode: 137, Cause: runtime.CauseTimeout}, 124, "longer than 30s"},
+		{"memory", []string{"--memory", "65536k"}, runtime.Result{ExitCode: 137, Cause: runtime.CauseMemory}, 137, "more than 64m; allow more with --memory"},
+		{"memory of a child", nil, runtime.Result{ExitCode: 1, Cause: runtime.CauseMemory}, 137, "256m"},
+		{"cpu", []string{"--cpu-time", "1s"}, runtime.Result{ExitCode: 137, Cause: runtime.CauseCPU}, 137, "more than 1s of processor time; allow more with --cpu-time"},
+		{"pids", nil, runtime.Result{ExitCode: 1, Cause: runtime.CausePids}, 1, "more than 64 processes and threads; allow more with --pids"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := fake{guest: ends(tc.res)}
+			args := append([]string{"run", "-e", "1"}, tc.args...)
+			got := f.call(t, "", args...)
+			if got.code != tc.code || got.stdout != "" {
+				t.Errorf("got %+v, want exit status %d", got, tc.code)
+			}
+			if tc.line == "" && got.stderr != "" || !strings.Contains(got.stderr, tc.line) || strings.Count(got.stderr, "\n") > 1 {
+				t.Errorf("standard error has %q, want one line with %q", got.stderr, tc.line)
+			}
+			if inJSON := f.call(t, "", append(args, "--json")...); inJSON.code != tc.code || inJSON.stderr != "" {
+				t.Errorf("with --json: got %+v, want exit status %d and no line", inJSON, tc.code)
+			}
+		})
+	}
+}
+
+// prints makes a guest that prints to both streams and reads all its input.
+func prints(stdout, stderr string) func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
+	return func(_ context.Context, o runtime.RunOptions) (*runtime.Result, error) {
+		if o.Stdin != nil {
+			in, err := io.ReadAll(o.Stdin)
+			if err != nil {
+				return nil, err
+			}
+			stdout += string(in)
+		}
+		for _, b := range []byte(stdout) {
+			o.OnStdout([]byte{b})
+		}
+		o.OnStderr([]byte(stderr))
+		return &runtime.Result{ExitCode: 3}, nil
+	}
+}
+
+func TestRunPassesOn(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want outcome
+	}{
+		{"both streams", nil, outcome{3, "out\xff\n", "err"}},
+		{"stdin", []string{"--stdin"}, outcome{3, "out\xff\nin", "err"}},
+		{"cut", []string{"--max-output", "3"}, outcome{3, "out", "errgaol: standard output was cut after 3 bytes; allow more with --max-output\n"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := fake{guest: prints("out\xff\n", "err")}
+			got := f.call(t, "in", append([]string{"run", "-e", "1"}, tc.args...)...)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// broken is an output that can't be written.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: b.err}
+}
+
+// TestBrokenOutput also shows that the run ends: its guest waits for that.
+func TestBrokenOutput(t *testing.T) {
+	guest := func(ctx context.Context, o runtime.RunOptions) (*runtime.Result, error) {
+		if o.OnStdout != nil {
+			o.OnStdout([]byte("y\n"))
+			<-ctx.Done()
+		}
+		return &runtime.Result{ExitCode: 137, Cause: runtime.CauseCanceled}, nil
+	}
+	for _, tc := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{syscall.EPIPE, exitNoReaders, ""},
+		{syscall.ENOSPC, exitFailure, "gaol: write standard output: no space left on device; send it to where there is room for it\n"},
+	} {
+		for _, args := range [][]string{{"run", "-e", "1"}, {"run", "-e", "1", "--json"}} {
+			t.Run(tc.err.Error()+" "+strings.Join(args, " "), func(t *testing.T) {
+				f := fake{guest: guest}
+				var stderr strings.Builder
+				a := &app{stdin: strings.NewReader(""), stdout: broken{tc.err}, stderr: &stderr, create: f.create}
+				if code := a.main(t.Context(), args); code != tc.code || stderr.String() != tc.want || f.closed != 1 {
+					t.Errorf("exit status %d, %q, closed %d times; want %d, %q, once", code, &stderr, f.closed, tc.code, tc.want)
+				}
+			})
+		}
+	}
+}
+
+func TestRunInterrupted(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			f := fake{guest: func(ctx context.Context, _ runtime.RunOptions) (*runtime.Result, error) {
+				cancel(signalError{sig})
+				<-ctx.Done()
+				return &runtime.Result{ExitCode: 137, Cause: runtime.CauseCanceled}, nil
+			}}
+			got := f.callContext(ctx, "", "run", "-e", "1")
+			if want := (outcome{code: 128 + int(sig)}); got != want || f.closed != 1 {
+				t.Errorf("got %+v, closed %d times; want %+v, once", got, f.closed, want)
+			}
+		})
+	}
+}
+
+// TestInterruptedReading: code on its way may never come.
+func TestInterruptedReading(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(signalError{syscall.SIGINT})
+	r, w := io.Pipe()
+	defer w.Close()
+	a := &app{stdin: r, stdout: io.Discard, stderr: io.Discard, create: new(fake).create}
+	if code := a.main(ctx, []string{"run", "-"}); code != 130 {
+		t.Errorf("exit status %d, want 130", code)
+	}
+}

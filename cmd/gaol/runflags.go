@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"path"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gaol/runtime"
+)
+
+// runFlags are the flags of gaol run.
+type runFlags struct {
+	set *pflag.FlagSet // where they were read from
+
+	json, stdin, command bool
+	eval                 string
+
+	timeout, cpuTime        period
+	memory, disk, maxOutput size
+	cpus                    share
+	pids                    count
+
+	env                       variables
+	cwd, hostname, image, dir string
+}
+
+// defaultRunFlags has the defaults that package runtime documents; they are
+// written out so that --help and the lines about a limit can name them.
+func defaultRunFlags() *runFlags {
+	return &runFlags{
+		timeout:   period(30 * time.Second),
+		memory:    256 << 20,
+		disk:      64 << 20,
+		maxOutput: 16 << 20,
+		cpus:      1,
+		pids:      64,
+	}
+}
+
+// add defines the flags on cmd.
+func (f *runFlags) add(cmd *cobra.Command) {
+	f.set = cmd.Flags()
+	f.set.SortFlags = false
+
+	f.set.StringVarP(&f.eval, "eval", "e", "", "run `CODE` in place of a file")
+	f.set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, in place of code")
+	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
+	f.set.BoolVar(&f.stdin, "stdin", false, "pass standard input on to the program, which else has an empty one")
+
+	f.set.Var(&f.timeout, "timeout", "time the run may take; 0 for no limit")
+	f.set.Var(&f.memory, "memory", "memory it may use; there is no swap")
+	f.set.Var(&f.cpus, "cpus", "processors it may keep busy")
+	f.set.Var(&f.cpuTime, "cpu-time", "processor time it may use; 0 for no limit")
+	f.set.Var(&f.pids, "pids", "processes and threads it may have")
+	f.set.Var(&f.disk, "disk", "bytes it may write to its file system")
+	f.set.Var(&f.maxOutput, "max-output", "bytes --json keeps of each output stream; if given without --json, what goes through")
+
+	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
+	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing")
+	f.set.StringVar(&f.hostname, "hostname", "secure-exec", "host `NAME` in the guest")
+	f.set.StringVar(&f.image, "image", "", "`NAME` or id of the image the guest sees (default: the default image, built if missing)")
+	addStoreFlag(cmd, &f.dir)
+	_ = cmd.RegisterFlagCompletionFunc("image", completeImages) // fails only for a flag that isn't there
+}
+
+// check refuses what pflag lets through.
+func (f *runFlags) check() error {
+	for name, value := range map[string]string{"cwd": f.cwd, "hostname": f.hostname, "image": f.image, "store": f.dir} {
+		if value == "" && f.set.Changed(name) {
+			return errors.New("--" + name + " is empty")
+		}
+	}
+	if !path.IsAbs(f.cwd) {
+		return errors.New("--cwd " + quote(f.cwd) + ": want an absolute path in the guest")
+	}
+	return nil
+}
+
+// options gives what the flags say about the sandbox.
+func (f *runFlags) options() runtime.Options {
+	return runtime.Options{
+		Image:    f.image,
+		Store:    f.dir,
+		Env:      f.env,
+		Cwd:      f.cwd,
+		Hostname: f.hostname,
+		Limits: runtime.Limits{
+			Memory:  int64(f.memory),
+			CPUs:    float64(f.cpus),
+			CPUTime: time.Duration(f.cpuTime),
+			Pids:    int64(f.pids),
+			Disk:    int64(f.disk),
+			Output:  f.capture(),
+		},
+	}
+}
+
+// capture gives the number of bytes of each stream that the runtime is to keep.
+func (f *runFlags) capture() int64 {
+	if f.json {
+		return int64(f.maxOutput)
+	}
+	return 1 // the output goes through and what was kept of it is never read
+}
+
+// runTimeout gives the time limit as [runtime.RunOptions] has it, where zero
+// means the default and a negative time none.
+func (f *runFlags) runTimeout() time.Duration {
+	if f.timeout == 0 {
+		return -1
+	}
+	return time.Duration(f.timeout)
+}

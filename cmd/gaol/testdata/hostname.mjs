@@ -1,0 +1,3 @@
+import os from 'node:os';
+
+console.log(`guest hostname: ${os.hostname()}`);

@@ -1,0 +1,165 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestProbesAreWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range probes() {
+		if p.name == "" || p.look == nil || names[p.name] {
+			t.Errorf("probe %q: want a name of its own and a function", p.name)
+		}
+		names[p.name] = true
+	}
+}
+
+// TestExamine looks at this machine. What it finds differs from one to the
+// next; that each finding has its parts and nothing is left behind does not.
+func TestExamine(t *testing.T) {
+	before := mounts(t)
+	store := filepath.Join(t.TempDir(), "store")
+	r := Examine(t.Context(), Options{Store: store, Program: func(context.Context) (string, error) {
+		t.Error("the program was run, though it would have to build an image")
+		return "", nil
+	}})
+	if len(r.Checks) != len(probes()) {
+		t.Errorf("%d checks of %d probes", len(r.Checks), len(probes()))
+	}
+	allOK := true
+	for _, c := range r.Checks {
+		if c.Detail == "" || (c.Status == OK) != (c.Cure == "") {
+			t.Errorf("want a detail, and a cure where something is wrong: %+v", c)
+		}
+		if strings.Contains(c.Detail+c.Cure, "\n") {
+			t.Errorf("more than one line: %+v", c)
+		}
+		allOK = allOK && c.Status != Missing
+	}
+	if r.OK != allOK {
+		t.Errorf("OK is %v", r.OK)
+	}
+	if after := mounts(t); after != before {
+		t.Errorf("mounts before:\n%s\nafter:\n%s", before, after)
+	}
+	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the store was made: %v", err)
+	}
+}
+
+func mounts(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestExamineStopsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := Examine(ctx, Options{}); len(r.Checks) != 0 {
+		t.Errorf("%d checks after the context's end", len(r.Checks))
+	}
+}
+
+func TestLookProgram(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		hasImage bool
+		program  func(context.Context) (string, error)
+		want     Status
+		detail   string
+	}{
+		{"none", true, nil, Degraded, "not tried"},
+		{"no image", false, func(context.Context) (string, error) { panic("not to be called") }, Degraded, "no image"},
+		{"works", true, func(context.Context) (string, error) { return "42", nil }, OK, "42"},
+		{"fails", true, func(context.Context) (string, error) { return "", errors.New("gaol: create: x") }, Missing, "create: x"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x := &examination{ctx: t.Context(), hasImage: tc.hasImage, options: Options{Program: tc.program}}
+			got := lookProgram(x)
+			if got.status != tc.want || !strings.Contains(got.detail, tc.detail) || strings.HasPrefix(got.detail, "gaol:") {
+				t.Errorf("got %+v, want %s with %q", got, tc.want, tc.detail)
+			}
+		})
+	}
+}
+
+func TestNamespaceCure(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"user", unix.ENOSPC, "sysctl -w user.max_user_namespaces=65536"},
+		{"network", unix.ENOSPC, "sysctl -w user.max_net_namespaces=65536"},
+		{"mount", unix.EUSERS, "sysctl -w user.max_mnt_namespaces=65536"},
+		{"pid", unix.EINVAL, "CONFIG_PID_NS=y"},
+		{"user", unix.EPERM, "as root"},
+		{"user", errors.New("anything else"), "--privileged"},
+	} {
+		for _, n := range namespaces {
+			if n.name == tc.name && !strings.Contains(n.cure(tc.err), tc.want) {
+				t.Errorf("%s, %v: %q, want %q in it", n.name, tc.err, n.cure(tc.err), tc.want)
+			}
+		}
+	}
+}
+
+// TestTryReports shows that a trial's failure comes back: a new user namespace
+// gives no right to mount in the mount namespace of the host.
+func TestTryReports(t *testing.T) {
+	x := &examination{ctx: t.Context(), root: isRoot()}
+	if err := x.try(childNothing, unix.CLONE_NEWUSER); err != nil {
+		t.Skip("no user namespaces here: ", err)
+	}
+	err := x.try(childTmpfs, unix.CLONE_NEWUSER)
+	if err == nil || err.Error() != "make mounts private: operation not permitted" {
+		t.Errorf("got %v, want the child's own words", err)
+	}
+}
+
+func TestExisting(t *testing.T) {
+	dir := t.TempDir()
+	for _, tc := range []struct{ path, want string }{
+		{dir, dir},
+		{dir + "/a/b/c", dir},
+		{"/nonexistent/x", "/"},
+	} {
+		if got := existing(tc.path); got != tc.want {
+			t.Errorf("existing(%s) = %s, want %s", tc.path, got, tc.want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	r := &Report{Checks: []Check{
+		{"kernel", OK, "6.1", ""},
+		{"a longer name", Degraded, "half", "do this"},
+		{"cgroup", Missing, "none", "do that"},
+	}}
+	const want = `ok        kernel         6.1
+degraded  a longer name  half
+                         cure: do this
+missing   cgroup         none
+                         cure: do that
+
+gaol can't run here: 1 missing, 1 degraded
+`
+	if got := r.Text(false); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	coloured := r.Text(true)
+	if !strings.Contains(coloured, "\x1b[31mmissing \x1b[0m  cgroup") {
+		t.Errorf("no colour in %q", coloured)
+	}
+}

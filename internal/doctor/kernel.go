@@ -1,0 +1,170 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	seccomp "github.com/seccomp/libseccomp-golang"
+	"golang.org/x/sys/unix"
+)
+
+// systemCalls are those that gaol can't do without and that not every kernel
+// still in use has. They are called, with arguments that do nothing: versions
+// tell little, for distributions carry features back.
+var systemCalls = []struct {
+	name  string
+	since string
+	try   func() error
+}{
+	{"openat2", "5.6", tryOpenat2},
+	{"close_range with CLOEXEC", "5.11", tryCloseRange},
+}
+
+func tryOpenat2() error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &how)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+func tryCloseRange() error {
+	const none = 1<<32 - 1 // no descriptor has this number
+	return unix.CloseRange(none, none, unix.CLOSE_RANGE_CLOEXEC)
+}
+
+func lookKernel(*examination) finding {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return missing("uname: "+err.Error(), "run gaol on Linux itself, not on what imitates it")
+	}
+	version := unix.ByteSliceToString(name.Release[:])
+	for _, c := range systemCalls {
+		if err := c.try(); err != nil {
+			return missing(fmt.Sprintf("%s: %s: %v", version, c.name, err),
+				"boot a kernel of version "+c.since+" or later, best 6.1 or later; in a container, use a current runtime and libseccomp")
+		}
+	}
+	return ok(version)
+}
+
+// seccompActions are those the filter uses.
+var seccompActions = []struct {
+	name   string
+	action uint32
+	needed bool
+}{
+	{"errno", unix.SECCOMP_RET_ERRNO, true},
+	{"kill_process", unix.SECCOMP_RET_KILL_PROCESS, true},
+	{"log", unix.SECCOMP_RET_LOG, false},
+	{"user_notif", unix.SECCOMP_RET_USER_NOTIF, false},
+}
+
+const seccompCure = "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y"
+
+func lookSeccomp(*examination) finding {
+	if err := unix.Prctl(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err != nil {
+		return missing("none: "+err.Error(), seccompCure)
+	}
+	var have, lacking []string
+	needed := false
+	for _, a := range seccompActions {
+		if hasSeccompAction(a.action) {
+			have = append(have, a.name)
+			continue
+		}
+		lacking = append(lacking, a.name)
+		needed = needed || a.needed
+	}
+	switch {
+	case needed:
+		return missing("no filter action "+strings.Join(lacking, ", "), seccompCure)
+	case lacking != nil:
+		return degraded("no filter action "+strings.Join(lacking, ", "), "boot a kernel of version 5.0 or later")
+	}
+	return ok("filter actions " + strings.Join(have, ", "))
+}
+
+// hasSeccompAction asks the kernel: /proc/sys/kernel/seccomp/actions_avail, which
+// says the same, isn't shown in every container.
+func hasSeccompAction(action uint32) bool {
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0
+}
+
+func lookLibseccomp(*examination) finding {
+	major, minor, micro := seccomp.GetLibraryVersion()
+	detail := fmt.Sprintf("version %d.%d.%d", major, minor, micro)
+	if major < 2 || major == 2 && minor < 5 {
+		return missing(detail+": it doesn't know the system calls of current Node", "apt-get install libseccomp2, of version 2.5 or later")
+	}
+	return ok(detail)
+}
+
+func lookLandlock(*examination) finding {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return degraded("none: "+errno.Error(), "boot a kernel of version 5.13 or later with landlock in its lsm= parameter")
+	}
+	return ok(fmt.Sprintf("ABI %d", abi))
+}
+
+// readSetting reads a number from /proc/sys; found is false where the kernel has
+// no such setting.
+func readSetting(name string) (value int, found bool, err error) {
+	text, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	value, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	return value, true, err
+}
+
+func lookUserNamespaceLimit(*examination) finding {
+	const name = "user.max_user_namespaces"
+	n, found, err := readSetting(name)
+	switch {
+	case err != nil:
+		return degraded(err.Error(), "mount -t proc proc /proc")
+	case !found:
+		return missing("this kernel has none", "boot a kernel with CONFIG_USER_NS=y")
+	case n == 0:
+		return missing(name+" is 0", "sysctl -w "+name+"=65536")
+	}
+	return ok(fmt.Sprintf("%s is %d", name, n))
+}
+
+func lookUnprivileged(x *examination) finding {
+	return x.lookRestriction("kernel.unprivileged_userns_clone", []int{1})
+}
+
+func lookAppArmor(x *examination) finding {
+	return x.lookRestriction("kernel.apparmor_restrict_unprivileged_userns", []int{0})
+}
+
+// lookRestriction reads a setting that restricts everybody but root, whom gaol
+// needs anyway: so it explains failures of others and is none by itself.
+func (x *examination) lookRestriction(name string, free []int) finding {
+	n, found, err := readSetting(name)
+	switch {
+	case err != nil:
+		return degraded(err.Error(), "mount -t proc proc /proc")
+	case !found:
+		return ok("this kernel has no " + name)
+	case slices.Contains(free, n):
+		return ok(fmt.Sprintf("%s is %d", name, n))
+	case x.root:
+		return ok(fmt.Sprintf("%s is %d, which doesn't bind root", name, n))
+	}
+	return degraded(fmt.Sprintf("%s is %d", name, n), fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", name, free[0]))
+}

@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileSystems are the mounts tried, by the child that tries them.
+var fileSystems = map[child]struct{ module, cure string }{
+	childTmpfs:   {"tmpfs", "boot a kernel with CONFIG_TMPFS=y"},
+	childOverlay: {"overlay", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS"},
+}
+
+// lookMount mounts a file system in a mount namespace that ends with the child.
+func (x *examination) lookMount(c child) finding {
+	fs := fileSystems[c]
+	err := x.try(c, unix.CLONE_NEWNS)
+	if err == nil {
+		return ok("mounted one and wrote to it")
+	}
+	detail := err.Error()
+	if !x.root {
+		return degraded(detail, "run gaol doctor as root to try it for real")
+	}
+	if errors.Is(err, unix.EPERM) || listed(fs.module) {
+		return missing(detail, "in a container, give it CAP_SYS_ADMIN (docker run --privileged)")
+	}
+	return missing(detail, fs.cure)
+}
+
+// listed says whether the kernel knows a file system by this name.
+func listed(name string) bool {
+	text, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// scratchMount is where the children mount: a folder that every system has. It
+// is covered in their own mount namespace only.
+const scratchMount = "/tmp"
+
+// tryTmpfs mounts a tmpfs with limits, as a jail does.
+//
+// Precondition: the process has a mount namespace of its own.
+func tryTmpfs() error {
+	// Private: nothing of this may show on the host.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("tmpfs", scratchMount, "tmpfs", unix.MS_NOSUID, "size=1m,nr_inodes=64,mode=0755"); err != nil {
+		return fmt.Errorf("mount tmpfs: %w", err)
+	}
+	return tryFile(scratchMount + "/file")
+}
+
+// tryOverlay mounts an overlay whose upper layer is a tmpfs, as a jail does.
+//
+// Precondition: the process has a mount namespace of its own.
+func tryOverlay() error {
+	if err := tryTmpfs(); err != nil {
+		return err
+	}
+	if err := os.Chdir(scratchMount); err != nil {
+		return err
+	}
+	for _, d := range []string{"lower", "upper", "work", "root"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("overlay", "root", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work"); err != nil {
+		return fmt.Errorf("mount overlay: %w", err)
+	}
+	return tryFile("root/file")
+}
+
+func tryFile(path string) error { return os.WriteFile(path, []byte("gaol\n"), 0o644) }

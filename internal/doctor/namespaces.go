@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespace is a kind of namespace that a jail has.
+type namespace struct {
+	name   string
+	flag   uintptr
+	config string // the kernel option that offers it
+	why    string
+}
+
+var namespaces = []namespace{
+	{"user", unix.CLONE_NEWUSER, "CONFIG_USER_NS", "give guests ids that are nobody on the host"},
+	{"pid", unix.CLONE_NEWPID, "CONFIG_PID_NS", "hide processes and to end them"},
+	{"mount", unix.CLONE_NEWNS, "", "give guests a file tree of their own"}, // every kernel has it
+	{"network", unix.CLONE_NEWNET, "CONFIG_NET_NS", "give guests no network"},
+	{"ipc", unix.CLONE_NEWIPC, "CONFIG_IPC_NS", "share no memory with the host"},
+	{"uts", unix.CLONE_NEWUTS, "CONFIG_UTS_NS", "give guests a host name of their own"},
+	{"cgroup", unix.CLONE_NEWCGROUP, "CONFIG_CGROUPS", "hide the host's cgroups"},
+}
+
+// look makes the namespace.
+func (n namespace) look(x *examination) finding {
+	err := x.try(childNothing, n.flag)
+	if err == nil && x.root {
+		return ok("made one")
+	}
+	if err == nil {
+		return ok("made one, inside a user namespace")
+	}
+	return missing(err.Error(), n.cure(err))
+}
+
+// cure reads the error as clone(2) explains it.
+func (n namespace) cure(err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return "run as root; in a container, give it CAP_SYS_ADMIN and a seccomp profile that allows clone " +
+			"(docker run --privileged); on Ubuntu, sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
+		return "sysctl -w user.max_" + n.sysctl() + "_namespaces=65536"
+	case errors.Is(err, unix.EINVAL) && n.config != "":
+		return "boot a kernel with " + n.config + "=y"
+	}
+	return "boot a newer kernel; in a container, docker run --privileged"
+}
+
+// sysctl is the namespace's name in /proc/sys/user.
+func (n namespace) sysctl() string {
+	switch n.flag {
+	case unix.CLONE_NEWNS:
+		return "mnt"
+	case unix.CLONE_NEWNET:
+		return "net"
+	default:
+		return n.name
+	}
+}

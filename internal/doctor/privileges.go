@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func isRoot() bool { return os.Geteuid() == 0 }
+
+// capabilities are those that a root whose set was cut down, as in a container,
+// may lack. What is used in the jail's own user namespace only isn't among them:
+// who makes one has all capabilities there.
+var capabilities = []struct {
+	name string
+	bit  int
+	why  string
+}{
+	{"SYS_ADMIN", unix.CAP_SYS_ADMIN, "namespaces and mounts"},
+	{"CHOWN", unix.CAP_CHOWN, "give the guest its folders"},
+	{"DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE, "enter folders that belong to the guest"},
+	{"FOWNER", unix.CAP_FOWNER, "change modes of the guest's files"},
+	{"KILL", unix.CAP_KILL, "end the guest's processes"},
+	{"MKNOD", unix.CAP_MKNOD, "make the guest's /dev"},
+	{"SETUID", unix.CAP_SETUID, "map user ids"},
+	{"SETGID", unix.CAP_SETGID, "map group ids"},
+}
+
+func lookPrivileges(x *examination) finding {
+	if !x.root {
+		return missing(fmt.Sprintf("user id %d", os.Geteuid()), "run gaol as root: sudo gaol ...")
+	}
+	have, err := effectiveCapabilities()
+	if err != nil {
+		return degraded("root; capabilities unknown: "+err.Error(), "mount -t proc proc /proc")
+	}
+	var lacking []string
+	for _, c := range capabilities {
+		if have&(1<<c.bit) == 0 {
+			lacking = append(lacking, "CAP_"+c.name+" ("+c.why+")")
+		}
+	}
+	if lacking != nil {
+		return missing("root without "+strings.Join(lacking, ", "),
+			"start the container with these capabilities (docker run --privileged)")
+	}
+	return ok("root, with every capability gaol uses")
+}
+
+// effectiveCapabilities reads the set of this process.
+func effectiveCapabilities() (uint64, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData // version 3 has 64 bits in two halves
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return 0, fmt.Errorf("capget: %w", err)
+	}
+	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective), nil
+}

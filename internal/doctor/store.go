@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/rootfs"
+)
+
+// buildSpace is what building an image takes for a while: the downloads, the
+// tree, and both once more.
+const buildSpace = 600_000_000
+
+// storeDir is the folder to look at.
+func (x *examination) storeDir() (string, error) {
+	if x.options.Store != "" {
+		return filepath.Abs(x.options.Store)
+	}
+	return rootfs.DefaultDir()
+}
+
+func lookStore(x *examination) finding {
+	dir, err := x.storeDir()
+	if err != nil {
+		return missing(err.Error(), "choose a folder with --store")
+	}
+	place := existing(dir)
+	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
+		return missing(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(place, &fs); err != nil {
+		return missing(fmt.Sprintf("%s: statfs: %v", place, err), "choose a folder with --store")
+	}
+	free := fs.Bavail * uint64(fs.Bsize)
+	detail := fmt.Sprintf("%s, %d MB free", dir, free/1e6)
+	if free < buildSpace {
+		return degraded(detail, fmt.Sprintf("free %d MB for building an image, or choose another disk with --store", buildSpace/1_000_000))
+	}
+	return ok(detail)
+}
+
+// existing gives dir, or the nearest folder above it that exists: where dir
+// would be made.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			return dir
+		}
+		dir = filepath.Dir(dir) // ends at /, which exists
+	}
+}
+
+func lookImage(x *examination) finding {
+	const cure = "gaol image build (gaol run does it too)"
+	dir, err := x.storeDir()
+	if err != nil {
+		return missing(err.Error(), "choose a folder with --store")
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return degraded("none: the store is still empty", cure) // Open would make it
+	}
+	store, err := rootfs.Open(dir)
+	if err != nil {
+		return missing(err.Error(), "run gaol as root, or choose a folder with --store")
+	}
+	image, err := store.Lookup("default")
+	switch {
+	case errors.Is(err, rootfs.ErrNotFound):
+		return degraded("not built yet", cure)
+	case err != nil:
+		return missing(err.Error(), "gaol image rm default && gaol image build")
+	}
+	x.hasImage = true
+	return ok(fmt.Sprintf("Node %s, %d MB", image.Node, image.Size/1e6))
+}
+
+func lookTools(x *examination) finding {
+	err := rootfs.CheckHost()
+	if err == nil {
+		return ok("all there")
+	}
+	cure := "see what building one says: gaol image build"
+	if m, isMissing := errors.AsType[*rootfs.MissingError](err); isMissing {
+		cure = "apt-get install " + strings.Join(m.Packages, " ")
+	}
+	if x.hasImage {
+		return degraded(err.Error(), cure) // what there is can be run
+	}
+	return missing(err.Error(), cure)
+}
+
+func lookProgram(x *examination) finding {
+	switch {
+	case x.options.Program == nil:
+		return degraded("not tried", "run gaol doctor")
+	case !x.hasImage:
+		return degraded("not tried: there is no image to run it in", "gaol image build, then gaol doctor again")
+	}
+	detail, err := x.options.Program(x.ctx)
+	if err != nil {
+		return missing(strings.TrimPrefix(err.Error(), "gaol: "), x.programCure())
+	}
+	return ok(detail)
+}
+
+func (x *examination) programCure() string {
+	if !x.root {
+		return "run gaol as root: sudo gaol doctor"
+	}
+	return "cure what is missing above; if nothing is, this is a bug of gaol"
+}

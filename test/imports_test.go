@@ -1,0 +1,220 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "gaol"
+
+// floors are the storeys of the house, by top-level folder. An import goes down,
+// or stays on its floor; on the ground floor it stays in its folder, because
+// those three know nothing of each other.
+var floors = map[string]int{
+	"cmd": 3, "test": 3,
+	"runtime": 2,
+	"rootfs":  1, "internal": 1,
+	"policy": 0, "vfs": 0, "jail": 0,
+}
+
+// otherFolders may stand beside the floors at the top.
+var otherFolders = []string{".ci", ".git", "bin"}
+
+// forbidden is what no file imports, with the reason.
+var forbidden = map[string]string{
+	"github.com/stretchr/testify": "testing, go-cmp and testscript say what failed without a second language",
+	"github.com/pkg/errors":       "fmt.Errorf with %w and errors.AsType",
+	"io/ioutil":                   "deprecated: io and os have it all",
+	"plugin":                      "it would load code into the process that holds the jails",
+}
+
+// emptyNames say nothing about a package: each thing in one has a better home.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "lib"}
+
+// pkg is what go list tells about a package.
+type pkg struct {
+	ImportPath, Name, Dir              string
+	GoFiles, CgoFiles                  []string
+	TestGoFiles, XTestGoFiles          []string
+	Imports, TestImports, XTestImports []string
+}
+
+// imports gives those of its tests too: a test that reaches up ties the floors
+// together just as well.
+func (p pkg) imports() []string {
+	return slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+}
+
+func (p pkg) files() []string {
+	return slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
+}
+
+// packages lists those of this repository.
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command("go", "list", "-json", "./...")
+	cmd.Dir, cmd.Stderr = "..", &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var list []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		switch err := dec.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return list
+		case err != nil:
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+}
+
+// folder gives the top-level folder of one of our packages.
+func folder(importPath string) (string, bool) {
+	rest, ours := strings.CutPrefix(importPath, module+"/")
+	top, _, _ := strings.Cut(rest, "/")
+	return top, ours
+}
+
+// mayImport says whether the arrow from one of our folders to another goes down.
+func mayImport(from, to string) bool {
+	if floors[from] == 0 || floors[from] == 3 {
+		return floors[to] < floors[from] || from == to
+	}
+	return floors[to] <= floors[from]
+}
+
+func TestMayImport(t *testing.T) {
+	for _, tc := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"cmd", "runtime", true},
+		{"runtime", "policy", true},
+		{"rootfs", "internal", true},
+		{"jail", "jail", true},
+		{"runtime", "cmd", false},
+		{"internal", "runtime", false},
+		{"jail", "vfs", false},
+		{"policy", "jail", false},
+		{"cmd", "test", false},
+	} {
+		if got := mayImport(tc.from, tc.to); got != tc.want {
+			t.Errorf("mayImport(%s, %s) = %v, want %v", tc.from, tc.to, got, tc.want)
+		}
+	}
+}
+
+func TestImportsGoDown(t *testing.T) {
+	for _, p := range packages(t) {
+		from, _ := folder(p.ImportPath)
+		if _, known := floors[from]; !known {
+			t.Errorf("%s stands on no floor", p.ImportPath)
+		}
+		for _, path := range p.imports() {
+			if to, ours := folder(path); ours && !mayImport(from, to) {
+				t.Errorf("%s imports %s: floor %d may not know of %s, on floor %d", p.ImportPath, path, floors[from], to, floors[to])
+			}
+		}
+	}
+}
+
+func TestForbiddenImports(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, path := range p.imports() {
+			for bad, reason := range forbidden {
+				if path == bad || strings.HasPrefix(path, bad+"/") {
+					t.Errorf("%s imports %s: %s", p.ImportPath, path, reason)
+				}
+			}
+		}
+	}
+}
+
+func TestPackageNames(t *testing.T) {
+	for _, p := range packages(t) {
+		if slices.Contains(emptyNames, p.Name) || slices.Contains(emptyNames, path.Base(p.ImportPath)) {
+			t.Errorf("%s: a name that says nothing", p.ImportPath)
+		}
+		for _, f := range p.files() {
+			if slices.Contains(emptyNames, strings.TrimSuffix(strings.TrimSuffix(f, ".go"), "_test")) {
+				t.Errorf("%s/%s: a name that says nothing", p.ImportPath, f)
+			}
+		}
+	}
+}
+
+func TestTopLevelFolders(t *testing.T) {
+	entries, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		_, known := floors[e.Name()]
+		if e.IsDir() && !known && !slices.Contains(otherFolders, e.Name()) {
+			t.Errorf("%s/ has no place at the top: floors and otherFolders are all there is", e.Name())
+		}
+	}
+}
+
+// parse gives each of p's files, as far as f asks for.
+func (p pkg) parse(t *testing.T, mode parser.Mode, f func(name string, file *ast.File)) {
+	t.Helper()
+	for _, name := range p.files() {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(name, file)
+	}
+}
+
+func TestOneDocPerPackage(t *testing.T) {
+	for _, p := range packages(t) {
+		documented := false
+		p.parse(t, parser.PackageClauseOnly|parser.ParseComments, func(name string, file *ast.File) {
+			switch {
+			case name == "doc.go":
+				documented = file.Doc != nil
+			case file.Doc != nil:
+				t.Errorf("%s/%s has a package comment: it belongs in doc.go", p.ImportPath, name)
+			}
+		})
+		if !documented {
+			t.Errorf("%s has no doc.go with a package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestStandardRuntimeName keeps the two packages named runtime apart.
+func TestStandardRuntimeName(t *testing.T) {
+	for _, p := range packages(t) {
+		p.parse(t, parser.ImportsOnly, func(name string, file *ast.File) {
+			for _, spec := range file.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if path == "runtime" && (spec.Name == nil || spec.Name.Name != "goruntime") {
+					t.Errorf("%s/%s imports the standard runtime: name it goruntime", p.ImportPath, name)
+				}
+			}
+		})
+	}
+}

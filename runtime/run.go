@@ -129,7 +129,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 
 // endCause says why the context of withTimeout ended.
 func endCause(limit context.Context) Cause {
-	if context.Cause(limit) == errTimeout {
+	if errors.Is(context.Cause(limit), errTimeout) {
 		return CauseTimeout
 	}
 	return CauseCanceled

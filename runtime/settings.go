@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,13 +119,26 @@ func (l Limits) check() error {
 		{"CPUTime", int64(l.CPUTime), 0, math.MaxInt64},
 	} {
 		if f.value < f.least || f.value > f.most {
-			failed = errors.Join(failed, fmt.Errorf("limit %s: %d is not between %d and %d", f.name, f.value, f.least, f.most))
+			failed = errors.Join(failed, &LimitError{f.name, float64(f.value), float64(f.least), float64(f.most)})
 		}
 	}
-	if !(l.CPUs >= 0.01 && l.CPUs <= 4096) { // written so that NaN fails
-		failed = errors.Join(failed, fmt.Errorf("limit CPUs: %v is not between 0.01 and 4096", l.CPUs))
+	const leastCPUs, mostCPUs = 0.01, 4096
+	if !(l.CPUs >= leastCPUs && l.CPUs <= mostCPUs) { // written so that NaN fails
+		failed = errors.Join(failed, &LimitError{"CPUs", l.CPUs, leastCPUs, mostCPUs})
 	}
 	return failed
+}
+
+// LimitError says that a field of Limits is out of bounds.
+type LimitError struct {
+	Limit              string // the field's name
+	Value, Least, Most float64
+}
+
+// Error names the field and its bounds.
+func (e *LimitError) Error() string {
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	return fmt.Sprintf("limit %s: %s is not between %s and %s", e.Limit, number(e.Value), number(e.Least), number(e.Most))
 }
 
 var hostnamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)

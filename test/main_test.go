@@ -17,6 +17,12 @@ import (
 
 // TestMain fails the package if anything of ours is left when its tests are done.
 func TestMain(m *testing.M) {
+	temp, err := os.MkdirTemp("", "gaol-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv("TMPDIR", temp) // what is left in there is ours
 	before := takeInventory()
 	code := m.Run()
 	removeParent()
@@ -24,6 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "left behind:\n  %s\n", strings.Join(left, "\n  "))
 		code = 1
 	}
+	os.RemoveAll(temp)
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -83,7 +90,7 @@ func takeInventory() inventory {
 		cgroups:   groups,
 		state:     jailState(),
 		mounts:    lines("/proc/self/mountinfo"),
-		temp:      glob(os.TempDir() + "/gaol*"),
+		temp:      glob(os.TempDir() + "/*"),
 		fds:       len(fds),
 	}
 }

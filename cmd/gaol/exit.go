@@ -7,10 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"gaol/rootfs"
+	"gaol/runtime"
 )
 
 // Exit statuses that are not the guest's own; the first three are those of
@@ -76,12 +78,29 @@ func cureFor(err error) string {
 	if _, ok := errors.AsType[*outputError](err); ok {
 		return "send it to where there is room for it"
 	}
+	if l, ok := errors.AsType[*runtime.LimitError](err); ok {
+		return limitCure(l)
+	}
 	for _, c := range cures {
 		if errors.Is(err, c.is) {
 			return c.cure
 		}
 	}
 	return ""
+}
+
+// limitFlags are the flags that set runtime.Limits, by field.
+var limitFlags = map[string]string{
+	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "Disk": "disk", "Output": "max-output",
+}
+
+func limitCure(l *runtime.LimitError) string {
+	least := strconv.FormatFloat(l.Least, 'f', -1, 64)
+	if l.Limit == "Memory" || l.Limit == "Disk" || l.Limit == "Output" {
+		bytes := size(l.Least)
+		least = bytes.String()
+	}
+	return fmt.Sprintf("--%s takes %s and more", limitFlags[l.Limit], least)
 }
 
 // complain prints err as the one line that gaol's own failures get.

@@ -13,6 +13,7 @@ import (
 // config lowers a Spec to what libcontainer makes.
 func config(s *Spec, stageDir string, group *cgroups.Cgroup, firstID int) *configs.Config {
 	umask := uint32(0o022)
+	oomScore := 1000 // a machine short of memory kills guests first
 	ids := []configs.IDMap{{ContainerID: 0, HostID: int64(firstID), Size: idsEach}}
 	return &configs.Config{
 		Rootfs:          filepath.Join(stageDir, stageRoot),
@@ -35,6 +36,7 @@ func config(s *Spec, stageDir string, group *cgroups.Cgroup, firstID int) *confi
 		MaskPaths:       maskedPaths,
 		ReadonlyPaths:   readonlyPaths,
 		Umask:           &umask,
+		OomScoreAdj:     &oomScore,
 		Networks:        []*configs.Network{{Type: "loopback"}},
 		Cgroups:         group,
 	}

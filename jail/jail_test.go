@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -81,6 +82,8 @@ func output(t *testing.T, j *Jail, script string) string {
 }
 
 func TestGuestSees(t *testing.T) {
+	signal.Ignore(unix.SIGHUP) // as nohup does; the guest must not notice
+	defer signal.Reset(unix.SIGHUP)
 	j := newJail(t)
 	for _, tc := range []struct{ script, want string }{
 		{"id -u; id -g", "1000\n1000"},
@@ -94,6 +97,8 @@ func TestGuestSees(t *testing.T) {
 		{"cat /proc/net/dev | grep -v lo: | grep -c :", "0"},
 		{"grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | sed 's/.*\\t//' | sort -u", "0000000000000000\n1\n2"},
 		{"cat /proc/1/comm", "catatonit"},
+		{"cat /proc/self/oom_score_adj", "1000"},
+		{"grep -E '^Sig(Blk|Ign)' /proc/self/status | sed 's/.*\\t//' | sort -u", "0000000000000000"},
 		{"cat /proc/cmdline /proc/keys /proc/timer_list | wc -c", "0"},
 		{"sed 's/.*://' /proc/self/cgroup | sort -u", "/\n/r8"},
 		{"for f in /proc/$$/fd/*; do readlink $f; done | sed 's/:.*//'", "pipe\npipe\npipe"},

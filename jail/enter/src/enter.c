@@ -68,6 +68,18 @@ static void die_with_host(void)
 		_exit(127);
 }
 
+/* A program starts with the signals as a shell would have them, whatever the
+ * host ignores or blocks. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static struct sock_filter filter[BPF_MAXINSNS];
@@ -88,6 +100,7 @@ int main(int argc, char **argv)
 
 	if (head[0] & DIE_WITH_HOST)
 		die_with_host();
+	reset_signals();
 
 	struct sock_fprog program = { .len = head[1], .filter = filter };
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))

@@ -53,11 +53,13 @@ func mounts(s *Spec) []*configs.Mount {
 }
 
 // maskedPaths are hidden, readonlyPaths can't be written even by an owner. The
-// lists are runc's, and what tells about the host's boot, disks and interrupts.
+// lists are runc's, and what tells about the host's kernel, boot, disks, interrupts
+// and other jails.
 var (
 	maskedPaths = []string{
 		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/proc/cgroups", "/proc/config.gz", "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/sys/kernel/random/boot_id",
 		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/modules", "/proc/partitions", "/proc/swaps",
 	}
 	readonlyPaths = []string{

@@ -3,6 +3,7 @@ package jail
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -128,7 +129,13 @@ func (j *Jail) start() error {
 
 func (j *Jail) startPid1(stageDir string) error {
 	group := jailCgroup(j.spec.CgroupParent, j.slot.name())
+	userNS, err := makeUserNamespace(j.slot.firstHostID())
+	if err != nil {
+		return stepError("make", "user namespace", err)
+	}
+	defer userNS.Close()
 	conf := config(&j.spec, stageDir, group, j.slot.firstHostID())
+	conf.Namespaces.Add(configs.NEWUSER, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), userNS.Fd()))
 	container, err := libcontainer.Create(jailsDir(j.spec.StateDir), j.slot.name(), conf)
 	if err != nil {
 		return stepError("create", "container", err)
@@ -153,7 +160,6 @@ func (j *Jail) startPid1(stageDir string) error {
 		Stdout:     null,
 		Stderr:     null,
 		ExtraFiles: []*os.File{child},
-		Rlimits:    rlimits(&Command{OpenFiles: 64}),
 	}
 	err = container.Run(p)
 	child.Close()
@@ -161,7 +167,7 @@ func (j *Jail) startPid1(stageDir string) error {
 		return stepError("start", "container", err)
 	}
 	j.pid1 = p
-	if err := hand(host, j.spec.Reaper[0], enter.Setup{DieWithHost: true, Filter: j.spec.Filter}); err != nil {
+	if err := hand(host, j.spec.Reaper[0], enter.Setup{DieWithHost: true, Limits: rlimits(&Command{OpenFiles: 64}), Filter: j.spec.Filter}); err != nil {
 		return err
 	}
 	return j.makeRoomForRuns()
@@ -174,9 +180,16 @@ func (j *Jail) makeRoomForRuns() error {
 	if err != nil || version == cgroup.V1 {
 		return stepError("find", "cgroups", err)
 	}
-	group, err := cgroup.New(j.groupPath("init"), cgroup.Limits{})
+	// Not made by New, which would want controllers in it: the jail's own group
+	// can't pass any on before pid 1 has left it.
+	group, err := cgroup.Open(j.groupPath("init"))
 	if err != nil {
-		return stepError("make", "cgroup", err)
+		return stepError("open", "cgroup", err)
+	}
+	for _, dir := range group.Dirs() {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return stepError("make", "cgroup", err)
+		}
 	}
 	pid, err := j.pid1.Pid()
 	if err != nil {
@@ -191,12 +204,14 @@ func (j *Jail) groupPath(name string) string {
 
 // rlimits of every process of a jail. The number of processes is bounded by the
 // cgroup, which counts a run and not a user.
-func rlimits(c *Command) []configs.Rlimit {
-	set := func(resource int, value int64) configs.Rlimit {
-		return configs.Rlimit{Type: resource, Soft: uint64(value), Hard: uint64(value)}
+func rlimits(c *Command) []enter.Limit {
+	set := func(resource int, value int64) enter.Limit {
+		return enter.Limit{Resource: uint32(resource), Most: uint64(value)}
 	}
-	limits := []configs.Rlimit{
-		set(unix.RLIMIT_CORE, 0),
+	limits := []enter.Limit{
+		// No core file fits into a byte, and by core(5) only this value also
+		// keeps the host's handler, if it has one, from being started as root.
+		set(unix.RLIMIT_CORE, 1),
 		set(unix.RLIMIT_NOFILE, c.OpenFiles),
 		set(unix.RLIMIT_MEMLOCK, 64<<10),
 		set(unix.RLIMIT_MSGQUEUE, 0),

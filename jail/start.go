@@ -106,7 +106,6 @@ func (p *Process) launch(c *Command) error {
 		Stdout:         c.Stdout,
 		Stderr:         c.Stderr,
 		ExtraFiles:     append(append([]*os.File(nil), c.Files...), child),
-		Rlimits:        rlimits(c),
 		SubCgroupPaths: map[string]string{},
 	}
 	for _, controller := range p.group.Controllers() {
@@ -118,7 +117,7 @@ func (p *Process) launch(c *Command) error {
 		return stepError("start", c.Path, err)
 	}
 	p.started = true
-	return hand(host, c.Path, enter.Setup{Filter: p.jail.spec.Filter})
+	return hand(host, c.Path, enter.Setup{Limits: rlimits(c), Filter: p.jail.spec.Filter})
 }
 
 // hand tells the entry program what to do, and names the step that failed.

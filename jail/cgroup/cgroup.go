@@ -10,7 +10,7 @@ import (
 // Limits bound what all processes of a group and its descendants use together.
 // A zero field sets no limit; a negative one is an error.
 type Limits struct {
-	Memory int64   // bytes, page cache and kernel memory included; swap is never used
+	Memory int64   // bytes, page cache and kernel memory included; swap is never used; on v1, as much again for TCP buffers
 	CPUs   float64 // processors kept busy; less than 0.01 counts as 0.01
 	Pids   int64   // tasks: processes and threads
 }

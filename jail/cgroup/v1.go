@@ -16,10 +16,14 @@ type v1 struct {
 	root       string
 	subsystems []cgroup1.Subsystem
 	memsw      bool // the kernel counts swap, so a limit on it can be set
+	tcp        bool // it counts the buffers of TCP sockets, which v1 does apart
 }
 
 func newV1(root string) *v1 {
-	_, err := os.Stat(filepath.Join(root, "memory", "memory.memsw.limit_in_bytes"))
+	has := func(file string) bool {
+		_, err := os.Stat(filepath.Join(root, "memory", file))
+		return err == nil
+	}
 	return &v1{
 		root: root,
 		// In the order of controllersV1, which is the order of AddPID.
@@ -30,7 +34,8 @@ func newV1(root string) *v1 {
 			cgroup1.NewCpu(root),
 			cgroup1.NewCpuacct(root),
 		},
-		memsw: err == nil,
+		memsw: has("memory.memsw.limit_in_bytes"),
+		tcp:   has("memory.kmem.tcp.limit_in_bytes"),
 	}
 }
 
@@ -64,6 +69,9 @@ func (v *v1) resources(l Limits) *specs.LinuxResources {
 		r.Memory = &specs.LinuxMemory{Limit: &l.Memory, Swappiness: new(uint64)}
 		if v.memsw {
 			r.Memory.Swap = &l.Memory // v1 counts memory and swap together: none is left for swap
+		}
+		if v.tcp {
+			r.Memory.KernelTCP = &l.Memory
 		}
 	}
 	if l.CPUs > 0 {

@@ -2,8 +2,8 @@
 // before its own program: it puts the system call filter on, and ties the
 // jail's pid 1 to the life of the host process.
 //
-//	libcontainer: namespaces, ids, capabilities, rlimits, no_new_privs
-//	   └─ execve enter ── filter ── execve PROGRAM
+//	libcontainer: namespaces, ids, capabilities, no_new_privs
+//	   └─ execve enter ── limits, filter ── execve PROGRAM
 //	        ▲      │
 //	  setup │      │ step and errno, or end of file
 //	        └ host ┘

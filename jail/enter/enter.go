@@ -27,8 +27,18 @@ type Setup struct {
 	// started it ends. It is for pid 1: the rest of the jail dies with it.
 	DieWithHost bool
 
+	// Limits are the process's resource limits, soft and hard. They only fall:
+	// where the host's own hard limit is lower, that stays.
+	Limits []Limit
+
 	// Filter is a classic BPF program: an array of struct sock_filter.
 	Filter []byte
+}
+
+// Limit is a resource limit, see setrlimit(2).
+type Limit struct {
+	Resource uint32 // RLIMIT_…
+	Most     uint64
 }
 
 const (
@@ -38,7 +48,7 @@ const (
 
 // StepError says which step of the program failed, and why.
 type StepError struct {
-	Step string // "setup", "death signal", "seccomp" or "exec"
+	Step string // "setup", "death signal", "limit", "seccomp" or "exec"
 	Err  syscall.Errno
 }
 
@@ -48,7 +58,7 @@ func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 // Unwrap returns the errno.
 func (e *StepError) Unwrap() error { return e.Err }
 
-var steps = map[uint32]string{1: "setup", 2: "death signal", 3: "seccomp", 4: "exec"}
+var steps = map[uint32]string{1: "setup", 2: "death signal", 3: "seccomp", 4: "exec", 5: "limit"}
 
 // ErrUnexpected is what a report that makes no sense gives.
 var ErrUnexpected = errors.New("unexpected report of the entry program")
@@ -56,12 +66,7 @@ var ErrUnexpected = errors.New("unexpected report of the entry program")
 // Hand tells the program behind conn what to do and waits until its own
 // program runs. A failed step is a [*StepError].
 func Hand(conn io.ReadWriter, s Setup) error {
-	head := make([]byte, 8, 8+len(s.Filter))
-	if s.DieWithHost {
-		binary.NativeEndian.PutUint32(head, dieWithHost)
-	}
-	binary.NativeEndian.PutUint32(head[4:], uint32(len(s.Filter)/instructionLen))
-	if _, err := conn.Write(append(head, s.Filter...)); err != nil {
+	if _, err := conn.Write(s.encode()); err != nil {
 		return fmt.Errorf("hand over the filter: %w", err)
 	}
 	var report [8]byte
@@ -76,4 +81,21 @@ func Hand(conn io.ReadWriter, s Setup) error {
 		return ErrUnexpected
 	}
 	return &StepError{step, syscall.Errno(binary.NativeEndian.Uint32(report[4:]))}
+}
+
+// encode writes what src/enter.c draws.
+func (s *Setup) encode() []byte {
+	order := binary.NativeEndian
+	var flags uint32
+	if s.DieWithHost {
+		flags = dieWithHost
+	}
+	text := order.AppendUint32(nil, flags)
+	text = order.AppendUint32(text, uint32(len(s.Limits)))
+	for _, l := range s.Limits {
+		text = order.AppendUint32(text, l.Resource)
+		text = order.AppendUint64(order.AppendUint32(text, 0), l.Most)
+	}
+	text = order.AppendUint32(text, uint32(len(s.Filter)/instructionLen))
+	return append(text, s.Filter...)
 }

@@ -39,7 +39,7 @@ func TestHand(t *testing.T) {
 		{"cut off", "abc", io.ErrUnexpectedEOF},
 	} {
 		c := &conn{reply: strings.NewReader(tc.reply)}
-		err := Hand(c, Setup{DieWithHost: true, Filter: filter})
+		err := Hand(c, Setup{DieWithHost: true, Limits: []Limit{{7, 1 << 32}}, Filter: filter})
 		if want, ok := errors.AsType[*StepError](tc.want); ok {
 			got, ok := errors.AsType[*StepError](err)
 			if !ok || *got != *want || !errors.Is(err, want.Err) {
@@ -48,7 +48,7 @@ func TestHand(t *testing.T) {
 		} else if !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
-		if got := c.String(); got != words(1, 2)+string(filter) {
+		if got := c.String(); got != words(1, 1, 7, 0)+string(binary.NativeEndian.AppendUint64(nil, 1<<32))+words(2)+string(filter) {
 			t.Errorf("%s: the program is told %q", tc.name, got)
 		}
 	}

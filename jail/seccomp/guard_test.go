@@ -85,6 +85,14 @@ func TestArguments(t *testing.T) {
 		{"mknod of a pipe", of("mknodat", badFD, math.MaxUint, unix.S_IFIFO|0o600), unix.EFAULT, unix.EFAULT},
 		{"mknod of a file", of("mknodat", badFD, math.MaxUint, 0o600), unix.EFAULT, unix.EFAULT},
 
+		// Addresses that can't be read, so that nothing is changed where it gets through.
+		{"setrlimit CORE", of("setrlimit", unix.RLIMIT_CORE, 1), unix.EPERM, unix.EFAULT},
+		{"setrlimit NOFILE", of("setrlimit", unix.RLIMIT_NOFILE, 1), unix.EFAULT, unix.EFAULT},
+		{"prlimit CORE", of("prlimit64", 0, unix.RLIMIT_CORE, 1, 0), unix.EPERM, unix.EFAULT},
+		{"prlimit CORE, high address", of("prlimit64", 0, unix.RLIMIT_CORE, 1<<62, 0), unix.EPERM, unix.EFAULT},
+		{"prlimit CORE, asked", of("prlimit64", 0, unix.RLIMIT_CORE, 0, 0), noErr, noErr},
+		{"prlimit NOFILE", of("prlimit64", 0, unix.RLIMIT_NOFILE, 1, 0), unix.EFAULT, unix.EFAULT},
+
 		{"prctl SET_MM", of("prctl", unix.PR_SET_MM, 1, 0, 0, 1), unix.EPERM, unix.EINVAL},
 		{"prctl SET_PTRACER", of("prctl", unix.PR_SET_PTRACER, 1<<30), unix.EPERM, unix.EINVAL},
 		{"prctl MCE_KILL and garbage", of("prctl", unix.PR_MCE_KILL|garbage, 99), unix.EPERM, unix.EINVAL},

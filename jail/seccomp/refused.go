@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
 
 // A new namespace of any kind is new kernel surface. CLONE_NEWTIME is not listed:
 // its bit means part of a signal number to clone.
@@ -54,6 +58,14 @@ var prctlOptions = allBut(0, int32Mask, unix.EPERM, []uint64{
 	unix.PR_PAC_RESET_KEYS, unix.PR_PAC_SET_ENABLED_KEYS, unix.PR_PAC_GET_ENABLED_KEYS,
 	unix.PR_SET_TAGGED_ADDR_CTRL, unix.PR_GET_TAGGED_ADDR_CTRL,
 })
+
+// The jail sets RLIMIT_CORE to 1, the one value that keeps the host's core handler,
+// which runs as root, from being started (core(5)). Asking stays allowed: prlimit
+// with no new limit.
+var (
+	noCore1 = values(0, unix.EPERM, unix.RLIMIT_CORE)                                     // setrlimit(resource, new)
+	noCore2 = allBut(2, math.MaxUint64, unix.EPERM, []uint64{0}, is(1, unix.RLIMIT_CORE)) // prlimit(pid, resource, new, old)
+)
 
 const socketType = 0xf // the rest of the type argument are SOCK_CLOEXEC and SOCK_NONBLOCK
 

@@ -3,12 +3,13 @@
  *
  *     enter FD PROGRAM [ARG...]
  *
- * By then namespaces, ids, capabilities, rlimits, no_new_privs and the cgroup
- * are in place. What is left must be done by the process itself, right before
- * its program: the system call filter and, for the jail's pid 1, the tie to
- * the host's life. FD is one end of a stream socket:
+ * By then namespaces, ids, capabilities, no_new_privs and the cgroup are in
+ * place. What is left must be done by the process itself, right before its
+ * program: resource limits, signals, the system call filter and, for the jail's
+ * pid 1, the tie to the host's life. FD is one end of a stream socket:
  *
- *     host -> enter   u32 flags | u32 n | n * struct sock_filter
+ *     host -> enter   u32 flags | u32 m | m * struct limit
+ *                               | u32 n | n * struct sock_filter
  *     enter -> host   u32 step | u32 errno       when a step failed
  *                     end of file                PROGRAM runs
  *
@@ -26,11 +27,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { DIE_WITH_HOST = 1 };
-enum step { STEP_SETUP = 1, STEP_DEATH_SIGNAL, STEP_SECCOMP, STEP_EXEC };
+enum step { STEP_SETUP = 1, STEP_DEATH_SIGNAL, STEP_SECCOMP, STEP_EXEC, STEP_LIMIT };
+
+struct limit {
+	uint32_t resource;
+	uint32_t unused;
+	uint64_t most;
+};
 
 static int fd;
 
@@ -68,6 +76,32 @@ static void die_with_host(void)
 		_exit(127);
 }
 
+/* Limits only fall: where the host's own is lower, that stays. */
+static void set_limit(const struct limit *l)
+{
+	struct rlimit r;
+
+	if (getrlimit(l->resource, &r))
+		fail(STEP_LIMIT);
+	if (r.rlim_max > l->most)
+		r.rlim_max = l->most;
+	r.rlim_cur = r.rlim_max;
+	if (setrlimit(l->resource, &r))
+		fail(STEP_LIMIT);
+}
+
+static uint32_t read_count(uint32_t most)
+{
+	uint32_t n;
+
+	read_all(&n, sizeof(n));
+	if (n > most) {
+		errno = EINVAL;
+		fail(STEP_SETUP);
+	}
+	return n;
+}
+
 /* A program starts with the signals as a shell would have them, whatever the
  * host ignores or blocks. */
 static void reset_signals(void)
@@ -83,7 +117,8 @@ static void reset_signals(void)
 int main(int argc, char **argv)
 {
 	static struct sock_filter filter[BPF_MAXINSNS];
-	uint32_t head[2];
+	struct limit limits[RLIM_NLIMITS];
+	uint32_t flags, count;
 
 	if (argc < 3)
 		return 125;
@@ -91,18 +126,19 @@ int main(int argc, char **argv)
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC))
 		return 125;
 
-	read_all(head, sizeof(head));
-	if (head[1] == 0 || head[1] > BPF_MAXINSNS) {
-		errno = EINVAL;
-		fail(STEP_SETUP);
-	}
-	read_all(filter, head[1] * sizeof(filter[0]));
+	read_all(&flags, sizeof(flags));
+	count = read_count(RLIM_NLIMITS);
+	read_all(limits, count * sizeof(limits[0]));
+	for (uint32_t i = 0; i < count; i++)
+		set_limit(&limits[i]);
+	count = read_count(BPF_MAXINSNS);
+	read_all(filter, count * sizeof(filter[0]));
 
-	if (head[0] & DIE_WITH_HOST)
+	if (flags & DIE_WITH_HOST)
 		die_with_host();
 	reset_signals();
 
-	struct sock_fprog program = { .len = head[1], .filter = filter };
+	struct sock_fprog program = { .len = count, .filter = filter };
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
 		fail(STEP_SECCOMP);
 

@@ -1,0 +1,184 @@
+package jail
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/enter"
+)
+
+// These tests attack a jail with one of its guards off, and then with it on, so
+// that those of package test, which only have the latter, prove something.
+
+// withAttack puts a program of test/testdata/escape at /attack.
+func withAttack(t *testing.T, name string) func(*Spec) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), name)
+	cc := exec.Command("cc", "-static", "-Os", "-s", "-o", to, filepath.Join("../test/testdata/escape", name+".c"))
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	program, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(s *Spec) { s.Layer = append(s.Layer, File{Path: "/attack", Mode: 0o755, Data: program}) }
+}
+
+// noFilter allows every call.
+func noFilter(s *Spec) {
+	s.Filter = binary.NativeEndian.AppendUint16(nil, unix.BPF_RET|unix.BPF_K)
+	s.Filter = append(s.Filter, 0, 0)
+	s.Filter = binary.NativeEndian.AppendUint32(s.Filter, 0x7fff_0000) // SECCOMP_RET_ALLOW
+}
+
+// readableEnter lets the guest read the entry program, which makes it dumpable.
+func readableEnter(t *testing.T) {
+	t.Helper()
+	image, err := tinyImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(image, enter.Path)
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chmod(program, 0o711); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The moment before the filter: a process on its way in has no filter yet and may
+// have the guest's user id already.
+func TestEscapeWindowBeforeTheFilter(t *testing.T) {
+	attack := func(t *testing.T, change ...func(*Spec)) string {
+		j := newJail(t, append(change, withAttack(t, "window"))...)
+		_, read := start(t, j, "/attack 3")
+		ended := make(chan string)
+		go func() { ended <- read() }()
+		for {
+			select {
+			case found := <-ended:
+				return found
+			default:
+				output(t, j, "true")
+			}
+		}
+	}
+	t.Run("guard on", func(t *testing.T) {
+		found := attack(t)
+		t.Log(found)
+		if strings.Contains(found, "attempts 0\n") || strings.Count(found, "\n") != 2 { // "up", and the attempts
+			t.Errorf("got hold of a process: %s", found)
+		}
+	})
+	t.Run("guard off", func(t *testing.T) {
+		readableEnter(t)
+		found := attack(t)
+		t.Log(found)
+		if !strings.Contains(found, "mem written") {
+			t.Error("a dumpable entry program is not attacked: the test proves nothing")
+		}
+	})
+}
+
+// A folder of the host's leads out of the root (CVE-2024-21626, CVE-2016-9962).
+func TestEscapeLeakedDescriptor(t *testing.T) {
+	j := newJail(t, withAttack(t, "climb"))
+	if got := output(t, j, "/attack"); got != "" {
+		t.Errorf("guard on: %s", got)
+	}
+	leak, err := os.Open("/usr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leak.Close()
+	_, read := start(t, j, "/attack", func(c *Command) { c.Files = []*os.File{leak} })
+	if got := read(); !strings.Contains(got, "fd 3 outside") {
+		t.Errorf("guard off: %q: the test proves nothing", got)
+	}
+}
+
+// Every descriptor of the host is open while processes start, and none gets in.
+func TestEscapeHostDescriptorsStayOutside(t *testing.T) {
+	j := newJail(t, withAttack(t, "climb"))
+	for range 50 { // without O_CLOEXEC, as a careless library would
+		fd, err := unix.Open("/usr", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+	}
+	if got := output(t, j, "/attack"); got != "" {
+		t.Errorf("got in: %s", got)
+	}
+}
+
+// CVE-2017-5226: characters typed into the terminal are commands of its owner.
+func TestEscapeTIOCSTI(t *testing.T) {
+	const closed = "/dev/tty 6\n" // ENXIO: no controlling terminal
+	for _, tc := range []struct {
+		name   string
+		change []func(*Spec)
+		errno  unix.Errno
+	}{{"guard on", nil, unix.EPERM}, {"guard off", []func(*Spec){noFilter}, 0}} {
+		got := output(t, newJail(t, append(tc.change, withAttack(t, "terminal"))...), "/attack")
+		want := closed
+		for _, request := range []string{"0x5412", "0x100005412", "0xffffffff00005412"} {
+			want += request + " " + strconv.Itoa(int(tc.errno)) + "\n"
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", tc.name, got, want)
+		}
+	}
+}
+
+// Calls that would do something for the guest if the filter did not refuse them.
+func TestEscapeKernelSurface(t *testing.T) {
+	calls := []struct {
+		name string
+		call string // as call.c takes it
+	}{
+		{"unshare(CLONE_NEWUSER)", spell(unix.SYS_UNSHARE, unix.CLONE_NEWUSER)},
+		{"keyctl(KEYCTL_GET_KEYRING_ID)", spell(unix.SYS_KEYCTL, 0, 0xffff_ffff_ffff_fffd, 1)},
+		{"ptrace(PTRACE_TRACEME)", spell(unix.SYS_PTRACE, 0)},
+		{"personality(ADDR_NO_RANDOMIZE)", spell(unix.SYS_PERSONALITY, 0x40000)},
+		{"socket(AF_VSOCK)", spell(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
+		{"socket(AF_NETLINK, NETLINK_AUDIT)", spell(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT)},
+		{"shmget", spell(unix.SYS_SHMGET, unix.IPC_PRIVATE, 4096, 0o600)},
+		{"msgget", spell(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600)},
+	}
+	var list []string
+	for _, c := range calls {
+		list = append(list, c.call)
+	}
+	script := "/attack " + strings.Join(list, " ")
+	on := strings.Fields(output(t, newJail(t, withAttack(t, "call")), script))
+	off := strings.Fields(output(t, newJail(t, withAttack(t, "call"), noFilter), script))
+	if len(on) != len(calls) || len(off) != len(calls) {
+		t.Fatalf("answers %v and %v", on, off)
+	}
+	for i, c := range calls {
+		if on[i] == "0" || off[i] != "0" {
+			t.Errorf("%s: errno %s with the filter and %s without, want only the former to fail", c.name, on[i], off[i])
+		}
+	}
+}
+
+// spell writes a call as call.c takes it.
+func spell(nr int, args ...uint64) string {
+	words := []string{strconv.Itoa(nr)}
+	for _, a := range args {
+		words = append(words, strconv.FormatUint(a, 10))
+	}
+	return strings.Join(words, ",")
+}

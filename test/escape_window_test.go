@@ -1,0 +1,135 @@
+package test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gaol/rootfs"
+	"gaol/runtime"
+)
+
+// duringStarts has an attack going on while n runs and commands start, then ends
+// it and returns what it printed.
+func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, args ...string) []string {
+	t.Helper()
+	b := inBackground(t, rt, attack, append([]string{"25"}, args...)...)
+	for i := range n {
+		if i%20 == 0 {
+			run(t, rt, ``, runtime.RunOptions{})
+		} else {
+			output(t, rt, runtime.RunOptions{}, "true")
+		}
+	}
+	output(t, rt, runtime.RunOptions{}, "touch", "/tmp/end")
+	return b.rest()
+}
+
+// The moment before the filter: a run looks for the next one, which has no filter
+// yet. The guard, an entry program that can't be read, is off in package jail's
+// TestEscapeWindowBeforeTheFilter.
+func TestEscapeWindowBeforeTheFilter(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	found := duringStarts(t, rt, 110, install(t, rt, "window"))
+	if len(found) != 1 || found[0] == "attempts 0" {
+		t.Errorf("found %s", strings.Join(found, ", "))
+	}
+}
+
+// A run that is stopped on its way in must end as others do that never end.
+func TestEscapeStoppedOnTheWayIn(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	attack := inBackground(t, rt, install(t, rt, "window"), "60", "stop")
+	began := time.Now()
+	res, err := rt.Command(t.Context(), "true", nil, runtime.RunOptions{Timeout: time.Second})
+	if took := time.Since(began); err != nil || res.Cause != runtime.CauseTimeout || took > 3*time.Second {
+		t.Errorf("after %v: %+v, %v, want a timeout after 1s", took, res, err)
+	}
+	attack.end()
+	if res := run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("after the attack: %s", res.Stderr)
+	}
+}
+
+// Close must not wait for what was stopped.
+func TestEscapeStoppedAndClosed(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	inBackground(t, rt, install(t, rt, "window"), "60", "stop")
+	ended := make(chan error)
+	go func() {
+		_, err := rt.Command(t.Context(), "true", nil, runtime.RunOptions{})
+		ended <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	began := time.Now()
+	if err := rt.Close(); err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("closed after %v: %v", time.Since(began), err)
+	}
+	if err := <-ended; err != nil && !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("the stopped command: %v", err)
+	}
+}
+
+// CVE-2019-5736: /proc/PID/exe of the program that enters the jail leads to the
+// host's own binary.
+func TestEscapeProgramOverwrite(t *testing.T) {
+	before := hostPrograms(t)
+	rt := create(t, runtime.Options{})
+	exe := install(t, rt, "exe")
+	found := duringStarts(t, rt, 100, exe,
+		"/proc/self/exe", "/proc/1/exe", "/usr/local/bin/node", "/usr/libexec/gaol/enter", "/usr/libexec/gaol/catatonit", "/usr/libexec/gaol/prelude.cjs", "/bin/sh")
+	if len(found) != 1 || !strings.HasPrefix(found[0], "held ") || found[0] == "held 0" {
+		t.Errorf("found %s", strings.Join(found, ", "))
+	}
+	for path, sum := range hostPrograms(t) {
+		if sum != before[path] {
+			t.Errorf("%s has changed", path)
+		}
+	}
+	// The guard is that others' programs are not the guest's: its own can be written.
+	res := run(t, rt, `import fs from 'node:fs'; fs.writeFileSync(process.argv[2], ''); __return(1)`, runtime.RunOptions{Args: []string{exe}})
+	if string(res.Value) != "1" {
+		t.Errorf("a program of the guest's own can't be overwritten: %s: the test proves nothing", res.Stderr)
+	}
+}
+
+// hostPrograms are the sums of this binary and of all that images are made of.
+func hostPrograms(t *testing.T) map[string][sha256.Size]byte {
+	t.Helper()
+	store, err := rootfs.DefaultDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string][sha256.Size]byte{"/proc/self/exe": sum(t, "/proc/self/exe")}
+	err = filepath.WalkDir(filepath.Join(store, "images"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			sums[path] = sum(t, path)
+		}
+		return err
+	})
+	if err != nil || len(sums) < 10 {
+		t.Fatalf("%d files, %v", len(sums), err)
+	}
+	return sums
+}
+
+func sum(t *testing.T, path string) (sum [sha256.Size]byte) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		t.Fatal(err)
+	}
+	hash.Sum(sum[:0])
+	return sum
+}

@@ -128,6 +128,9 @@ func (j *Jail) start() error {
 }
 
 func (j *Jail) startPid1(stageDir string) error {
+	if err := j.makeGroup(); err != nil {
+		return err
+	}
 	group := jailCgroup(j.spec.CgroupParent, j.slot.name())
 	userNS, err := makeUserNamespace(j.slot.firstHostID())
 	if err != nil {
@@ -171,6 +174,14 @@ func (j *Jail) startPid1(stageDir string) error {
 		return err
 	}
 	return j.makeRoomForRuns()
+}
+
+// makeGroup makes the jail's group with all its controllers, or says why it can't
+// be. libcontainer would make do with less: on v2, below a group that holds
+// processes, it puts all groups into threaded mode, which they never leave.
+func (j *Jail) makeGroup() error {
+	_, err := cgroup.New(j.groupPath(""), cgroup.Limits{})
+	return stepError("make", "cgroup", err)
 }
 
 // makeRoomForRuns moves pid 1 to a group of its own where groups that hold

@@ -3,11 +3,16 @@ package jail
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 )
@@ -118,6 +123,32 @@ func (p *Process) abandon() error {
 	err := p.group.Kill(ctx)
 	if p.started {
 		_, _ = p.process.Wait()
+	} else {
+		p.reapHelpers()
 	}
 	return errors.Join(err, p.group.Delete())
+}
+
+// reapHelpers waits for the children that a failed start left in the group. On
+// cgroup v2 libcontainer's helpers are born there, so that a kill, also one for
+// want of memory, may hit any of them; libcontainer then waits for the first
+// alone, and pid 1 can't end before the last one of its namespace is reaped.
+//
+// Preconditions: the group was killed.
+func (p *Process) reapHelpers() {
+	files, _ := filepath.Glob("/proc/[0-9]*/cgroup") // fails only for a wrong pattern
+	for _, file := range files {
+		// On v2 a dead process still tells its group.
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(text)), p.group.Path()) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		for err == nil { // it ends with ECHILD: waited for, or not a child
+			_, err = unix.Wait4(pid, nil, 0, nil)
+			if err == unix.EINTR {
+				err = nil
+			}
+		}
+	}
 }

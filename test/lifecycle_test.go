@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -178,5 +179,23 @@ func TestNeighbourStopsStarts(t *testing.T) {
 	}
 	if res := run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
 		t.Errorf("afterwards: %+v", res)
+	}
+}
+
+// A program that only root may read and execute, in a folder that only root may
+// enter, under root's strictest umask, can make jails too.
+func TestPrivateProgram(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	text, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "umask 077; exec "+program+" -test.run='^TestNextHost$'")
+	cmd.Env = append(os.Environ(), parentVar+"="+parent)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
 	}
 }

@@ -1,0 +1,63 @@
+package jail
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A start that is killed at whatever moment leaves no process, not even a dead
+// one: that would keep pid 1, and so Close, from ending.
+func TestStartIsKilled(t *testing.T) {
+	j := newJail(t)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	killed := 0
+	for i := range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond/2)
+		p, err := j.Start(ctx, Command{
+			Path: "/bin/sh", Args: []string{"-c", "sleep 100"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+		})
+		cancel()
+		if err != nil {
+			killed++
+			continue
+		}
+		p.Kill()
+		if _, err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if killed == 0 {
+		t.Error("no start was killed: this test proves nothing")
+	}
+	if left := deadChildren(t); len(left) > 0 {
+		t.Errorf("%d starts were killed and left %v", killed, left)
+	}
+}
+
+// deadChildren are the children of this process that nobody has waited for.
+func deadChildren(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		var pid, parent int
+		var name, state string
+		_, _ = fmt.Sscan(string(text), &pid, &name, &state, &parent) // a name with blanks is none of ours
+		if state == "Z" && parent == os.Getpid() {
+			found = append(found, name)
+		}
+	}
+	return found
+}

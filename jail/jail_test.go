@@ -82,8 +82,10 @@ func output(t *testing.T, j *Jail, script string) string {
 }
 
 func TestGuestSees(t *testing.T) {
-	signal.Ignore(unix.SIGHUP) // as nohup does; the guest must not notice
-	defer signal.Reset(unix.SIGHUP)
+	for _, s := range []syscall.Signal{unix.SIGHUP, 32} { // as nohup does, and some C libraries
+		signal.Ignore(s) // the guest must not notice
+		defer signal.Reset(s)
+	}
 	j := newJail(t)
 	for _, tc := range []struct{ script, want string }{
 		{"id -u; id -g", "1000\n1000"},

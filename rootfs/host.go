@@ -84,12 +84,27 @@ func hasStaticLibc() bool {
 	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))
 }
 
-// compile makes the static program out from C source.
-func compile(ctx context.Context, source, out string) error {
-	// From standard input, and without symbols: the program must not depend on
+// compileProgram makes the static program out from C source.
+func compileProgram(ctx context.Context, source, out string) error {
+	if err := compile(ctx, source, "-static", "-o", out); err != nil {
+		return err
+	}
+	if !static(out) {
+		return errors.New("cc: the program is not static")
+	}
+	return nil
+}
+
+// compileLibrary makes the shared object out from C source.
+func compileLibrary(ctx context.Context, source, out string) error {
+	return compile(ctx, source, "-shared", "-fPIC", "-o", out)
+}
+
+func compile(ctx context.Context, source string, flags ...string) error {
+	// From standard input, and without symbols: the outcome must not depend on
 	// where it was compiled.
-	cmd := exec.CommandContext(ctx, "cc",
-		"-static", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", out, "-x", "c", "-")
+	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-x", "c", "-"}, flags...)
+	cmd := exec.CommandContext(ctx, "cc", args...)
 	cmd.Stdin = strings.NewReader(source)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -98,9 +113,6 @@ func compile(ctx context.Context, source, out string) error {
 			return cause
 		}
 		return fmt.Errorf("cc: %w: %s", err, firstError(stderr.String()))
-	}
-	if !static(out) {
-		return errors.New("cc: the program is not static")
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gaol/jail/enter"
+	"gaol/jail/zygote"
 )
 
 // DefaultNode is the version of Node in the default image.
@@ -40,6 +41,7 @@ type inputs struct {
 	pins     map[string]string // package@version: its integrity, known beforehand
 	registry string            // empty: the configured one
 	enter    string            // C source
+	zygote   string            // C source
 	busybox  string            // host paths from here on
 	reaper   string
 	zoneinfo string
@@ -62,6 +64,7 @@ func pinned() inputs {
 			"npm@11.21.2":              "sha512-7HPApk+AflMUavSseL1Pm6CnYqMIHk53x+KmuhqmTDqPkjPMgxIpTPcTqsE91EKNw4gFBJV9fnXiSdGm1DXq9A==",
 		},
 		enter:    enter.Source,
+		zygote:   zygote.Source,
 		busybox:  "/bin/busybox",
 		reaper:   "/usr/bin/catatonit",
 		zoneinfo: "/usr/share/zoneinfo",
@@ -107,7 +110,7 @@ type plan struct {
 // plan names the outcome. What the host adds, such as its version of busybox,
 // is left out: an update of the host need not make the next run build an image.
 func (in *inputs) plan(node, npm pkg, extra string) (plan, error) {
-	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter})
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote})
 	if err != nil {
 		return plan{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"gaol/jail/enter"
+	"gaol/jail/zygote"
 )
 
 // steps make the tree. What needs only the host comes first: what is wrong
@@ -23,6 +24,7 @@ var steps = []struct {
 }{
 	{"lay out", (*build).layOut},
 	{"compile the entry program", (*build).compileEnter},
+	{"compile the zygote", (*build).compileZygote},
 	{"copy busybox", (*build).copyBusybox},
 	{"copy catatonit", (*build).copyReaper},
 	{"copy time zones", (*build).copyZones},
@@ -68,10 +70,19 @@ func (b *build) layOut(context.Context) error {
 // before its filter is in place.
 func (b *build) compileEnter(ctx context.Context) error {
 	out := b.scratch.path("enter")
-	if err := compile(ctx, b.store.in.enter, out); err != nil {
+	if err := compileProgram(ctx, b.store.in.enter, out); err != nil {
 		return err
 	}
 	return b.tree.copy(out, enter.Path, 0o711)
+}
+
+// compileZygote adds what makes Node one that forks.
+func (b *build) compileZygote(ctx context.Context) error {
+	out := b.scratch.path("zygote.so")
+	if err := compileLibrary(ctx, b.store.in.zygote, out); err != nil {
+		return err
+	}
+	return b.tree.copy(out, zygote.Path, 0o644)
 }
 
 func (b *build) copyBusybox(ctx context.Context) error {

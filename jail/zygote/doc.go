@@ -1,0 +1,25 @@
+// Package zygote keeps a warmed-up Node that forks: each child walks into a jail
+// and becomes a run, which spares it Node's start.
+//
+//	Start ── mount namespace (image, read-only, and nothing else) ── node, warm ── waits
+//	   │
+//	   ├─ Fork ── order + descriptors ──> zygote: clone into the jail's pid namespace
+//	   │             └─ request ────────> child: cgroup, namespaces, descriptors, limits,
+//	   │                                  user, no capabilities, filter ─> JavaScript, or execve
+//	 Close
+//
+// A [Pool] starts zygotes when they are needed, replaces those that are old or
+// broken, and ends them when nobody wants them any more.
+//
+// A zygote is outside every jail. It holds no secret and has run no guest's code,
+// and has no descriptor but its socket's. It ends with the host process.
+//
+// src/zygote.c draws the protocol. The module that Node runs, which warms it up
+// and makes a child's JavaScript state its own, is the caller's: see [Spec].
+//
+// # What it does not protect against
+//
+// Children of one zygote have the same address layout, and the same seed of V8's
+// hash tables: a guest that finds out its own knows its siblings'. A [Pool] bounds
+// how many share them.
+package zygote

@@ -1,0 +1,121 @@
+package zygote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"gaol/jail/enter"
+)
+
+// Request is what a child becomes.
+type Request struct {
+	// Args are the program and its arguments, which /proc shows. The program is a
+	// guest path, or a name looked up in PATH of Env.
+	Args []string
+
+	// Script is the place in Args of the script's path, which is followed by its
+	// arguments. The child then goes on as the zygote's Node, which Args should be
+	// the command line of. Zero: it executes Args[0].
+	Script int
+
+	Env []string // K=V
+	Dir string   // guest path of the working directory
+
+	// Files become the descriptors from 0 on: at least three, at most five.
+	Files []*os.File
+
+	// JoinFiles are written to before anything else, to join cgroups.
+	JoinFiles []*os.File
+
+	// Cgroup is the directory of the cgroup that the child is born in; may be nil.
+	Cgroup *os.File
+
+	// Jail is a pidfd of the jail's pid 1.
+	Jail *os.File
+
+	UID, GID int // as the guest sees them
+	Limits   []enter.Limit
+	Filter   []byte // see enter.Setup
+}
+
+// StepError says which step on the way into the jail failed, and why.
+type StepError struct {
+	Step string
+	Err  syscall.Errno
+}
+
+// Error names the step and the cause.
+func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
+
+// Unwrap returns the errno.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// steps are enum step of src/zygote.c.
+var steps = []string{
+	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session",
+	"limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp", "event loop", "exec",
+}
+
+// errUnexpected is what an answer that makes no sense gives.
+var errUnexpected = errors.New("unexpected answer of the zygote")
+
+func stepError(step, errno uint32) error {
+	if step == 0 || int(step) >= len(steps) {
+		return errUnexpected
+	}
+	return &StepError{steps[step], syscall.Errno(errno)}
+}
+
+const (
+	minFiles, maxFiles = 3, 5
+	instructionLen     = 8 // sizeof(struct sock_filter)
+	maxText            = 8 << 20
+)
+
+// check refuses what the child would refuse with less to say.
+func (r *Request) check() error {
+	switch {
+	case len(r.Files) < minFiles || len(r.Files) > maxFiles:
+		return fmt.Errorf("%d files for a process, want %d to %d", len(r.Files), minFiles, maxFiles)
+	case len(r.Args) == 0 || r.Script < 0 || r.Script >= len(r.Args):
+		return fmt.Errorf("script %d of %d arguments", r.Script, len(r.Args))
+	}
+	for _, list := range [][]string{r.Args, r.Env, {r.Dir}} {
+		for _, s := range list {
+			if strings.ContainsRune(s, 0) {
+				return fmt.Errorf("%q has a NUL", s)
+			}
+		}
+	}
+	return nil
+}
+
+// encode writes struct request and what follows it.
+func (r *Request) encode() ([]byte, error) {
+	var text []byte
+	for _, list := range [][]string{r.Args, r.Env, {r.Dir}} {
+		for _, s := range list {
+			text = append(append(text, s...), 0)
+		}
+	}
+	if len(text) > maxText {
+		return nil, fmt.Errorf("arguments and environment have %d bytes: %w", len(text), syscall.E2BIG)
+	}
+	order := binary.NativeEndian
+	var b []byte
+	for _, n := range []int{
+		r.Script, len(r.Files), len(r.JoinFiles), len(r.Limits), len(r.Filter) / instructionLen,
+		len(r.Args), len(r.Env), len(text), r.UID, r.GID,
+	} {
+		b = order.AppendUint32(b, uint32(n))
+	}
+	for _, l := range r.Limits {
+		b = order.AppendUint32(b, l.Resource)
+		b = order.AppendUint64(order.AppendUint32(b, 0), l.Most)
+	}
+	return append(append(b, r.Filter...), text...), nil
+}

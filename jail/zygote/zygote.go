@@ -1,0 +1,326 @@
+package zygote
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	goruntime "runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/cgroup"
+)
+
+// Spec is what a zygote is made of.
+type Spec struct {
+	// Image is the folder that is its root. Its Path must hold the object compiled
+	// from Source.
+	Image string
+
+	// Layer is laid over Image.
+	Layer []File
+
+	// Args are the program, a guest path, and its arguments. It must be Node, and
+	// call the addon's serve once it is warm.
+	Args []string
+
+	Env []string // K=V
+
+	// Dir is an empty folder to mount at; the host sees none of it. Zygotes may
+	// share one.
+	Dir string
+
+	// Cgroup is the path of a cgroup for the zygote alone.
+	Cgroup string
+}
+
+// File is a file of Spec.Layer, which root owns and all may read.
+type File struct {
+	Path string // guest path
+	Data []byte
+}
+
+const (
+	startTimeout = 20 * time.Second // until it is warm: a busy machine takes its time
+	forkTimeout  = 10 * time.Second // of the fork itself, which takes a millisecond
+	answerLen    = 16
+	orderLen     = 8
+	bornInCgroup = 1 // order.flags
+)
+
+// Zygote is a running zygote.
+type Zygote struct {
+	process *os.Process
+	group   *cgroup.Group
+	started time.Time
+
+	mu     sync.Mutex // one order at a time
+	conn   *net.UnixConn
+	serial uint32
+	forks  int
+	broken bool // it died or does not answer
+
+	end  chan struct{} // closed to end the thread that it depends on
+	gone chan struct{} // closed when all is cleared away
+	err  error         // of the clearing
+	once sync.Once
+}
+
+// Start starts a zygote and returns when it is warm.
+func Start(ctx context.Context, s Spec) (*Zygote, error) {
+	z := &Zygote{started: time.Now(), end: make(chan struct{}), gone: make(chan struct{})}
+	if err := z.start(ctx, &s); err != nil {
+		return nil, fmt.Errorf("start zygote: %w", err)
+	}
+	return z, nil
+}
+
+func (z *Zygote) start(ctx context.Context, s *Spec) error {
+	host, child, err := socketPair(unix.SOCK_SEQPACKET)
+	if err != nil {
+		return err
+	}
+	z.conn = host
+	output, written, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, host.Close(), child.Close())
+	}
+	defer output.Close()
+	launched := make(chan error)
+	go z.keep(s, child, written, launched)
+	err = <-launched
+	written.Close() // both are the zygote's alone now: their end tells of its death
+	child.Close()
+	if err != nil {
+		return errors.Join(err, host.Close())
+	}
+	if err := z.waitWarm(ctx, s); err != nil {
+		_ = z.process.Kill()
+		_ = output.SetReadDeadline(time.Now().Add(time.Second))
+		said, _ := io.ReadAll(io.LimitReader(output, 4<<10))
+		return errors.Join(fmt.Errorf("%w: %s", err, bytes.TrimSpace(said)), z.Close())
+	}
+	return nil
+}
+
+// keep starts the process on a thread of its own, which the process is to end
+// with, and clears up after it.
+func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
+	goruntime.LockOSThread() // never unlocked: the thread has another root
+	defer close(z.gone)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		defer null.Close()
+		err = stage(s.Dir, s)
+	}
+	if err == nil {
+		z.process, err = os.StartProcess(s.Args[0], s.Args, &os.ProcAttr{
+			Dir:   "/",
+			Env:   append([]string{"LD_PRELOAD=" + Path}, s.Env...),
+			Files: []*os.File{null, written, written, null, null, child}, // CONTROL of src/zygote.c is the last
+			Sys:   &unix.SysProcAttr{Setsid: true},
+		})
+	}
+	launched <- err
+	if err != nil {
+		return
+	}
+	<-z.end
+	_ = z.process.Kill()
+	_, err = z.process.Wait()
+	z.err = err
+}
+
+// waitWarm also moves the zygote to its cgroup: what it allocates is its own.
+func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
+	group, err := cgroup.New(s.Cgroup, cgroup.Limits{})
+	if err != nil {
+		return err
+	}
+	z.group = group
+	if err := group.AddPID(z.process.Pid); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(startTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	defer context.AfterFunc(ctx, func() { _ = z.conn.SetReadDeadline(time.Now()) })()
+	_, err = z.answer(deadline)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// Fork makes a child that becomes what r says, and returns when its own program
+// runs, or when it has ended. A failed step is a [*StepError]; another error means
+// that the zygote is not to be used any more, see [Zygote.Broken].
+//
+// The child is this process's, which has to wait for it. It ends when ctx does, if
+// that is while Fork runs.
+func (z *Zygote) Fork(ctx context.Context, r *Request) (*os.Process, error) {
+	text, err := r.encode()
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	host, run, err := socketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return nil, err
+	}
+	defer host.Close()
+	p, err := z.order(r, host, run, text)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = p.Kill() })
+	defer stop()
+	if err := readFailure(host); err != nil {
+		_ = p.Kill()
+		_, _ = p.Wait()
+		return nil, err
+	}
+	return p, nil
+}
+
+// order has the zygote fork, and hands the child its request.
+func (z *Zygote) order(r *Request, host *net.UnixConn, run *os.File, text []byte) (*os.Process, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	defer run.Close()
+	if z.broken {
+		return nil, ErrBroken
+	}
+	z.serial++
+	z.forks++
+	fds := []int{int(run.Fd()), int(r.Jail.Fd())}
+	flags := uint32(0)
+	if r.Cgroup != nil {
+		flags = bornInCgroup
+		fds = append(fds, int(r.Cgroup.Fd()))
+	}
+	message := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, z.serial), flags)
+	deadline := time.Now().Add(forkTimeout)
+	_ = z.conn.SetWriteDeadline(deadline)
+	if _, _, err := z.conn.WriteMsgUnix(message, unix.UnixRights(fds...), nil); err != nil {
+		return nil, z.fail(err)
+	}
+	run.Close() // so that the child's end is the last
+	_ = host.SetDeadline(deadline)
+	sendErr := r.send(host, text) // the child may read it before the zygote answers
+	pid, err := z.answer(deadline)
+	if err != nil {
+		return nil, err
+	}
+	p, err := os.FindProcess(pid) // it is our child: nobody else can wait for it
+	if err != nil {
+		return nil, err
+	}
+	if sendErr != nil && !errors.Is(sendErr, unix.EPIPE) { // a child that ends early says why
+		_ = p.Kill()
+		_, _ = p.Wait()
+		return nil, sendErr
+	}
+	return p, nil
+}
+
+func (r *Request) send(host *net.UnixConn, text []byte) error {
+	var fds []int
+	for _, list := range [][]*os.File{r.Files, r.JoinFiles} {
+		for _, f := range list {
+			fds = append(fds, int(f.Fd()))
+		}
+	}
+	n, _, err := host.WriteMsgUnix(text, unix.UnixRights(fds...), nil)
+	if err == nil && n < len(text) {
+		_, err = host.Write(text[n:])
+	}
+	return err
+}
+
+// ErrBroken is what a zygote that died, or does not answer, gives.
+var ErrBroken = errors.New("the zygote is broken")
+
+// answer reads one, and returns the pid in it.
+//
+// Preconditions: z.mu is held, or z is new.
+func (z *Zygote) answer(deadline time.Time) (int, error) {
+	var b [answerLen]byte
+	_ = z.conn.SetReadDeadline(deadline)
+	n, err := z.conn.Read(b[:])
+	word := func(i int) uint32 { return binary.NativeEndian.Uint32(b[4*i:]) }
+	switch {
+	case err != nil:
+		return 0, z.fail(err)
+	case n != answerLen || word(0) != z.serial:
+		return 0, z.fail(errUnexpected)
+	case word(2) != 0:
+		return 0, stepError(word(2), word(3))
+	}
+	return int(int32(word(1))), nil
+}
+
+func (z *Zygote) fail(err error) error {
+	z.broken = true
+	return fmt.Errorf("%w: %w", ErrBroken, err)
+}
+
+// readFailure waits for the end of the child's set-up.
+func readFailure(host *net.UnixConn) error {
+	var b [8]byte
+	_ = host.SetReadDeadline(time.Time{})
+	switch n, err := io.ReadFull(host, b[:]); {
+	case n == 0 && (err == io.EOF || errors.Is(err, unix.ECONNRESET)):
+		return nil // reset: it ended before it had read its request
+	case err != nil:
+		return fmt.Errorf("read the child's report: %w", err)
+	}
+	return stepError(binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]))
+}
+
+// Broken reports whether the zygote died or did not answer.
+func (z *Zygote) Broken() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.broken
+}
+
+// Close ends the zygote. Its children live on.
+func (z *Zygote) Close() error {
+	z.once.Do(func() {
+		close(z.end)
+		<-z.gone
+		z.err = errors.Join(z.err, z.conn.Close())
+		if z.group != nil {
+			z.err = errors.Join(z.err, z.group.Delete())
+		}
+	})
+	return z.err
+}
+
+// socketPair returns the host's end and the other side's. The host's does not block
+// a thread while it is read.
+func socketPair(kind int) (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	file := os.NewFile(uintptr(fds[0]), "zygote")
+	defer file.Close() // FileConn has its own copy
+	other := os.NewFile(uintptr(fds[1]), "zygote")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, nil, errors.Join(err, other.Close())
+	}
+	return conn.(*net.UnixConn), other, nil
+}

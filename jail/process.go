@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
@@ -19,17 +18,22 @@ import (
 
 // Process is a process that Start made, and all that descends from it.
 type Process struct {
-	jail    *Jail
-	name    string // of its group in the jail's
-	group   *cgroup.Group
-	process *libcontainer.Process
-	started bool
+	jail  *Jail
+	name  string // of its group in the jail's
+	group *cgroup.Group
+	first firstProcess // nil before it runs
 
 	kill   sync.Once
 	killed chan struct{} // closed by Kill
 	done   chan struct{}
 	exit   Exit
 	err    error
+}
+
+// firstProcess is what has to be waited for: a child of the host's, whichever way
+// it was started.
+type firstProcess interface {
+	Wait() (*os.ProcessState, error)
 }
 
 // Exit is how a process ended and what its group used.
@@ -89,7 +93,7 @@ func (p *Process) reap() {
 
 // waitFirst waits for the process itself, whose parent is this one.
 func (p *Process) waitFirst() {
-	state, err := p.process.Wait()
+	state, err := p.first.Wait()
 	if state == nil {
 		p.err = stepError("wait", "", err)
 		return
@@ -121,8 +125,8 @@ func (p *Process) abandon() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	err := p.group.Kill(ctx)
-	if p.started {
-		_, _ = p.process.Wait()
+	if p.first != nil {
+		_, _ = p.first.Wait()
 	} else {
 		p.reapHelpers()
 	}

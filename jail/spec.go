@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/zygote"
 )
 
 // The ids of guest processes, as they see them.
@@ -71,6 +72,14 @@ type Command struct {
 	// keeps its own copies and closes them.
 	Stdin, Stdout, Stderr *os.File
 	Files                 []*os.File
+
+	// Zygote forks the process. Nil: libcontainer starts it.
+	Zygote *zygote.Pool
+
+	// Script, if not 0, is the place in Args, from 1, of the script that the forked
+	// child runs as the Node that it is already; Path and Args are then the command
+	// line that it bears. Zero: it executes Path. Of no use without Zygote.
+	Script int
 
 	Limits    cgroup.Limits // of the process and all that descends from it
 	OpenFiles int64         // RLIMIT_NOFILE

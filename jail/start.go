@@ -30,7 +30,7 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, p.Kill)()
-	if err := p.start(&c); err != nil {
+	if err := p.start(ctx, &c); err != nil {
 		err = errors.Join(err, p.abandon())
 		p.leave()
 		// What a killed start says of itself is no news.
@@ -75,13 +75,19 @@ func (p *Process) leave() {
 	p.jail.runs.Done()
 }
 
-func (p *Process) start(c *Command) error {
+func (p *Process) start(ctx context.Context, c *Command) error {
 	group, err := cgroup.New(p.jail.groupPath(p.name), c.Limits)
 	if err != nil {
 		return stepError("make", "cgroup", err)
 	}
 	p.group = group
 	go p.killer()
+	if err := p.jail.own(c); err != nil {
+		return stepError("own", "pipes", err)
+	}
+	if c.Zygote != nil {
+		return p.fork(ctx, c)
+	}
 	return p.launch(c)
 }
 
@@ -92,11 +98,8 @@ func (p *Process) launch(c *Command) error {
 		return stepError("make", "socket", err)
 	}
 	defer host.Close()
-	if err := p.jail.own(c); err != nil {
-		return stepError("own", "pipes", err)
-	}
 	setup := strconv.Itoa(firstExtraFile + len(c.Files))
-	p.process = &libcontainer.Process{
+	process := &libcontainer.Process{
 		Args:           append([]string{enter.Path, setup, c.Path}, c.Args...),
 		Env:            c.Env,
 		UID:            GuestUID,
@@ -109,14 +112,14 @@ func (p *Process) launch(c *Command) error {
 		SubCgroupPaths: map[string]string{},
 	}
 	for _, controller := range p.group.Controllers() {
-		p.process.SubCgroupPaths[controller] = p.name
+		process.SubCgroupPaths[controller] = p.name
 	}
-	err = p.jail.container.Start(p.process)
+	err = p.jail.container.Start(process)
 	child.Close()
 	if err != nil {
 		return stepError("start", c.Path, err)
 	}
-	p.started = true
+	p.first = process
 	return hand(host, c.Path, enter.Setup{Limits: rlimits(c), Filter: p.jail.spec.Filter})
 }
 

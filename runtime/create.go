@@ -18,6 +18,7 @@ type NodeRuntime struct {
 	opts  settings
 	jail  *jail.Jail
 	image *rootfs.Lease
+	forks *zygotes // nil without LauncherZygote
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
@@ -53,7 +54,11 @@ func create(ctx context.Context, o Options) (*NodeRuntime, error) {
 	if err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	return &NodeRuntime{opts: s, jail: j, image: lease, closing: make(chan struct{})}, nil
+	rt := &NodeRuntime{opts: s, jail: j, image: lease, closing: make(chan struct{})}
+	if s.launcher == LauncherZygote {
+		rt.forks = holdZygotes(zygoteKind{image.Root(), heapMiB(s.limits.Memory), s.cgroupParent})
+	}
+	return rt, nil
 }
 
 func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jail, error) {

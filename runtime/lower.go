@@ -1,11 +1,14 @@
 package runtime
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gaol/jail"
 	"gaol/jail/cgroup"
@@ -16,17 +19,34 @@ import (
 // Where the tree has what a run needs.
 const (
 	nodePath    = "/usr/local/bin/node"
-	preludePath = "/usr/libexec/gaol/prelude.cjs"
+	guestFolder = "/usr/libexec/gaol/"
+	preludePath = guestFolder + "prelude.cjs"
+	zygotePath  = guestFolder + "zygote.cjs"
 )
 
-//go:embed guest/prelude.cjs
-var prelude []byte
+//go:embed guest/*.cjs
+var guestFiles embed.FS
+
+// guestLayer are our own JavaScript files, as the tree has them.
+var guestLayer = sync.OnceValue(func() (layer []jail.File) {
+	names, err := fs.Glob(guestFiles, "guest/*")
+	for _, name := range names {
+		var text []byte
+		if text, err = guestFiles.ReadFile(name); err == nil {
+			layer = append(layer, jail.File{Path: guestFolder + path.Base(name), Mode: 0o644, Data: text})
+		}
+	}
+	if err != nil {
+		panic(err) // they are part of this program
+	}
+	return layer
+})
 
 // jailSpec lowers what a runtime is to what the jail is made of.
 func jailSpec(s settings, plan vfs.Plan, filter []byte) jail.Spec {
 	spec := jail.Spec{
 		Image:        plan.Image,
-		Layer:        []jail.File{{Path: preludePath, Mode: 0o644, Data: prelude}},
+		Layer:        guestLayer(),
 		Disk:         plan.Disk,
 		Inodes:       plan.Inodes,
 		Shm:          plan.Shm,
@@ -48,6 +68,7 @@ type task struct {
 	env      []string
 	dir      vfs.Path
 	limits   Limits
+	script   int      // place of the program in args, from 1; 0: a Command
 	program  *program // nil for a Command
 	hasValue bool     // whether the program gets a __return
 }
@@ -91,6 +112,7 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 		t.program.preload + "=" + preludePath,
 		string(t.dir.Join(t.program.name)),
 	}, o.Args...)
+	t.script = len(t.args) - len(o.Args)
 	return t, nil
 }
 
@@ -111,8 +133,9 @@ func (s settings) commandTask(name string, args []string, o RunOptions) (*task, 
 	return t, nil
 }
 
-func (t *task) command() jail.Command {
-	return jail.Command{
+// command lowers a task to what the jail starts.
+func (rt *NodeRuntime) command(t *task) jail.Command {
+	c := jail.Command{
 		Path:      t.path,
 		Args:      t.args,
 		Env:       t.env,
@@ -121,6 +144,13 @@ func (t *task) command() jail.Command {
 		OpenFiles: t.limits.Files,
 		FileSize:  t.limits.Disk,
 	}
+	if rt.forks != nil {
+		c.Zygote = rt.forks.pool
+		if t.script > 0 && readByZygote(t.env) {
+			c.Script = t.script
+		}
+	}
+	return c
 }
 
 // heapMiB is the limit of Node's old space for a memory limit in bytes. It is

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"io"
 	"time"
 )
@@ -37,9 +38,36 @@ type Options struct {
 	// path in the hierarchy. Empty: "/gaol".
 	CgroupParent string
 
+	// Launcher is how runs are started.
+	Launcher Launcher
+
 	// Progress is where the building of a missing default image is reported.
 	// Nil: nowhere.
 	Progress io.Writer
+}
+
+// Launcher is a way to start runs. What a guest can observe does not differ between
+// them, beyond speed.
+type Launcher int
+
+const (
+	// LauncherExec starts a new process of Node for each run.
+	LauncherExec Launcher = iota
+
+	// LauncherZygote forks runs from a Node that is up already. The host process
+	// keeps one for each image and heap size, from the first run on.
+	LauncherZygote
+)
+
+// String names the launcher as the command line does.
+func (l Launcher) String() string {
+	switch l {
+	case LauncherExec:
+		return "exec"
+	case LauncherZygote:
+		return "zygote"
+	}
+	return fmt.Sprintf("Launcher(%d)", int(l))
 }
 
 // Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files,

@@ -82,7 +82,7 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 		return nil, err
 	}
 	defer s.close()
-	p, err := s.start(limit, rt.jail, t.command())
+	p, err := s.start(limit, rt.jail, rt.command(t))
 	if err != nil {
 		return rt.notStarted(limit, began, err)
 	}
@@ -144,6 +144,7 @@ func (rt *NodeRuntime) Close() error {
 		if err := rt.jail.Close(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
 		}
+		rt.forks.release()
 		if err := rt.image.Close(); err != nil && rt.err == nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
 		}

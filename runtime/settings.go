@@ -57,6 +57,7 @@ type settings struct {
 	hostname     string
 	limits       Limits
 	cgroupParent string
+	launcher     Launcher
 }
 
 func (o Options) settle() (settings, error) {
@@ -66,6 +67,7 @@ func (o Options) settle() (settings, error) {
 		cwd:          vfs.Workspace,
 		limits:       o.Limits.withDefaults(),
 		env:          baseEnv(),
+		launcher:     o.Launcher,
 	}
 	if s.hostname == "" {
 		s.hostname = defaultHostname
@@ -83,7 +85,7 @@ func (o Options) settle() (settings, error) {
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return settings{}, fmt.Errorf("option Env: %w", err)
 	}
-	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.limits.check())
+	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), checkLauncher(s.launcher), s.limits.check())
 }
 
 func (l Limits) withDefaults() Limits {
@@ -155,6 +157,13 @@ var cgroupPattern = regexp.MustCompile(`^(/[A-Za-z0-9_@:.\\-]+)+$`)
 func checkCgroup(p string) error {
 	if !cgroupPattern.MatchString(p) || path.Clean(p) != p {
 		return fmt.Errorf("option CgroupParent: %q is no absolute, clean path of a cgroup", p)
+	}
+	return nil
+}
+
+func checkLauncher(l Launcher) error {
+	if l < LauncherExec || l > LauncherZygote {
+		return fmt.Errorf("option Launcher: there is no %v", l)
 	}
 	return nil
 }

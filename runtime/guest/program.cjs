@@ -1,5 +1,5 @@
-// The guest's half of a run's protocol. Node loads it before the program, by
-// --import or --require, in the main thread and in each worker. It is a convenience for the
+// The guest's half of a run's protocol. prelude.cjs and zygote.cjs load it before the
+// program, in the main thread and in each worker. It is a convenience for the
 // program, not a guard: nothing that keeps the guest in depends on it.
 //
 // fd 4, a sealed memory file:   u32 n | n bytes of JSON | the program
@@ -37,13 +37,13 @@ function readProgram() {
   return { ...JSON.parse(bytes.toString('utf8', 4, end)), source: bytes.toString('utf8', end) };
 }
 
-// Serves the program as a module that is no file. The hooks go with its first
-// load, so that they cost and show nothing afterwards.
-function serve({ path, format, source }) {
+// Serves the program as a module that is no file, under other names too. The hooks
+// go with its first load, so that they cost and show nothing afterwards.
+function serve({ path, format, source }, names) {
   const url = pathToFileURL(path).href;
   const hooks = registerHooks({
     resolve(specifier, context, next) {
-      return specifier === url || specifier === path ? { url, format, shortCircuit: true } : next(specifier, context);
+      return specifier === url || specifier === path || names.includes(specifier) ? { url, format, shortCircuit: true } : next(specifier, context);
     },
     load(asked, context, next) {
       hooks.deregister();
@@ -92,7 +92,11 @@ function defineReturn(limit) {
   defineProperty(globalThis, '__return', { value: __return });
 }
 
-const program = readProgram();
-serve(program);
-process.execArgv = []; // else they would show in the program and pass to its forks
-if (isMainThread && program.value > 0) defineReturn(program.value);
+function begin(program, names = []) {
+  serve(program, names);
+  delete require.cache[__filename];
+  process.execArgv = []; // else they would show in the program and pass to its forks
+  if (isMainThread && program.value > 0) defineReturn(program.value);
+}
+
+module.exports = { begin, readProgram };

@@ -1,0 +1,90 @@
+// What a zygote loads, by --require: it warms Node up and waits. In each child,
+// which is a run, it makes the state that Node had from before the run's own, and
+// lets Node go on to its main module as always. Workers of a run load it too.
+//
+// The child's descriptors, environment and arguments are jail/zygote/src/zygote.c's
+// work. Here is what Node keeps copies of.
+'use strict';
+
+const fs = require('node:fs');
+const Module = require('node:module');
+const { pathToFileURL } = require('node:url');
+const v8 = require('node:v8');
+const vm = require('node:vm');
+const { isMainThread } = require('node:worker_threads');
+const { begin, readProgram } = require('./program.cjs');
+
+const ADDON = '/usr/libexec/gaol/zygote.so';
+const entry = process.argv[1]; // what Node takes for its main module
+
+function warmUp() {
+  // What nearly every program uses: its code is compiled, and its pages are shared.
+  for (const name of ['net', 'tty', 'stream', 'events', 'util', 'path', 'timers', 'fs/promises', 'timers/promises', 'crypto', 'child_process', 'os']) require(name);
+  console.log(); // makes process.stdout, a pipe here as in every child
+  console.error();
+  v8.setFlagsFromString('--expose-gc');
+  const gc = vm.runInNewContext('gc');
+  v8.setFlagsFromString('--no-expose-gc');
+  gc();
+  gc();
+}
+
+// The streams exist, but opening one has made its pipe non-blocking. That is to
+// happen to the run's pipe at the same moment as in plain Node, if ever.
+function openOnUse(name) {
+  const own = Object.getOwnPropertyDescriptor(process, name);
+  Object.defineProperty(process, name, {
+    ...own,
+    get() {
+      Object.defineProperty(process, name, own);
+      process[name]._handle.setBlocking(false);
+      return process[name];
+    },
+  });
+}
+
+// Has Node run the program where it would run the entry: Node looks for that with
+// a function that anybody may replace.
+function redirect({ path, format }) {
+  const find = Module._findPath;
+  const { realpathSync } = fs;
+  const module = `${path}.mjs`; // an ending by which Node takes its loader for ES modules
+  Module._findPath = () => {
+    Module._findPath = find;
+    if (format === 'commonjs') return false;
+    fs.realpathSync = (found) => {
+      fs.realpathSync = realpathSync;
+      return found;
+    };
+    return module;
+  };
+  return [entry, pathToFileURL(module).href];
+}
+
+function reseed() {
+  v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ process.pid)}`);
+  Math.random();
+  v8.setFlagsFromString('--random-seed=0'); // for what has a generator of its own
+}
+
+function becomeRun([pid, ...args]) {
+  const program = readProgram();
+  Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
+  process.argv.splice(1, Infinity, ...args);
+  process.chdir('.'); // forgets the zygote's
+  openOnUse('stdout');
+  openOnUse('stderr');
+  reseed();
+  if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
+  begin(program, redirect(program));
+}
+
+if (isMainThread) {
+  const addon = { exports: {} };
+  process.dlopen(addon, ADDON);
+  warmUp();
+  becomeRun(addon.exports());
+} else {
+  begin(readProgram());
+}
+delete require.cache[__filename];

@@ -1,0 +1,115 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gaol/jail"
+	"gaol/jail/zygote"
+)
+
+// zygoteKind is what must be alike for two runtimes to share zygotes.
+type zygoteKind struct {
+	image        string
+	heapMiB      int64
+	cgroupParent string
+}
+
+// zygotes is a pool of zygotes and who holds it.
+type zygotes struct {
+	kind    zygoteKind
+	pool    *zygote.Pool
+	holders int
+}
+
+// shared are this process's pools. One that nobody holds stays, since the next
+// runtime mostly wants the same, until CloseIdle.
+var shared struct {
+	sync.Mutex
+	list map[zygoteKind]*zygotes
+}
+
+func holdZygotes(kind zygoteKind) *zygotes {
+	shared.Lock()
+	defer shared.Unlock()
+	z := shared.list[kind]
+	if z == nil {
+		z = &zygotes{kind: kind, pool: zygote.NewPool(zygoteSpec(kind), zygote.Options{})}
+		if shared.list == nil {
+			shared.list = map[zygoteKind]*zygotes{}
+		}
+		shared.list[kind] = z
+	}
+	z.holders++
+	return z
+}
+
+func (z *zygotes) release() {
+	if z == nil {
+		return
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	z.holders--
+}
+
+// CloseIdle ends the zygotes that no open runtime uses. They stay otherwise, one
+// for each image and heap size, until the host process ends: the next runtime then
+// finds its Node warm.
+func CloseIdle() error {
+	shared.Lock()
+	var idle []*zygotes
+	for kind, z := range shared.list {
+		if z.holders == 0 {
+			idle = append(idle, z)
+			delete(shared.list, kind)
+		}
+	}
+	shared.Unlock()
+	var failed error
+	for _, z := range idle {
+		failed = errors.Join(failed, z.pool.Close())
+	}
+	return failed
+}
+
+// zygoteEntry stands where Node expects its main module. There is no such file.
+const zygoteEntry = "/main"
+
+func zygoteSpec(kind zygoteKind) zygote.Spec {
+	s := zygote.Spec{
+		Image: kind.image,
+		Args: []string{
+			nodePath,
+			// No helper threads: fork does not copy them.
+			"--single-threaded", "--v8-pool-size=0", "--disable-sigusr1",
+			"--max-old-space-size=" + strconv.FormatInt(kind.heapMiB, 10),
+			"--require=" + zygotePath,
+			zygoteEntry,
+		},
+		Env:    envList(baseEnv()),
+		Dir:    jail.DefaultStateDir,
+		Cgroup: kind.cgroupParent,
+	}
+	for _, f := range guestLayer() {
+		s.Layer = append(s.Layer, zygote.File{Path: f.Path, Data: f.Data})
+	}
+	return s
+}
+
+// startVariables are those that Node, or a library of it, reads when it starts. A
+// Node that is up already would not notice them.
+var startVariables = []string{"NODE_", "LC_", "LANGUAGE", "ICU_", "OPENSSL_", "SSL_", "LD_", "MALLOC_", "GLIBC_", "UV_", "V8_"}
+
+// readByZygote reports whether a zygote can become a run with this environment.
+func readByZygote(env []string) bool {
+	if !slices.Contains(env, "LANG="+baseEnv()["LANG"]) {
+		return false
+	}
+	return !slices.ContainsFunc(env, func(variable string) bool {
+		return slices.ContainsFunc(startVariables, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
+	})
+}

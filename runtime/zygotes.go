@@ -86,6 +86,7 @@ func zygoteSpec(kind zygoteKind) zygote.Spec {
 			nodePath,
 			// No helper threads: fork does not copy them.
 			"--single-threaded", "--v8-pool-size=0", "--disable-sigusr1",
+			"--no-flush-bytecode", // what was compiled once is compiled in every child
 			"--max-old-space-size=" + strconv.FormatInt(kind.heapMiB, 10),
 			"--require=" + zygotePath,
 			zygoteEntry,

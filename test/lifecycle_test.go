@@ -37,7 +37,7 @@ func TestTwoHundredRuntimes(t *testing.T) {
 
 // liveAndDie ends a runtime in one of several ways.
 func liveAndDie(t *testing.T, i int) {
-	rt, err := runtime.Create(t.Context(), runtime.Options{CgroupParent: parent})
+	rt, err := runtime.Create(t.Context(), ours(runtime.Options{}))
 	if err != nil {
 		t.Error(err)
 		return
@@ -72,7 +72,7 @@ func init() {
 		return
 	}
 	for range 3 {
-		rt, err := runtime.Create(context.Background(), runtime.Options{CgroupParent: os.Getenv(parentVar)})
+		rt, err := runtime.Create(context.Background(), ours(runtime.Options{}))
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

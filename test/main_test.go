@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 	os.Setenv("TMPDIR", temp) // what is left in there is ours
 	before := takeInventory()
 	code := m.Run()
+	if err := runtime.CloseIdle(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	removeParent()
 	if left := settle(before); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "left behind:\n  %s\n", strings.Join(left, "\n  "))
@@ -45,11 +49,33 @@ const parentVar = "GAOL_TEST_CGROUP"
 // jails that others on this machine make at the same time.
 var parent = cmp.Or(os.Getenv(parentVar), fmt.Sprintf("/gaol-test-%d", os.Getpid()))
 
+// Variables that choose what the tests run on, besides the defaults. They reach
+// programs that tests start, too.
+const (
+	storeVar    = "GAOL_TEST_STORE"
+	launcherVar = "GAOL_TEST_LAUNCHER"
+)
+
+// launchers are all there are. TestLaunchers runs every test that makes runs with
+// each of them but the default one, which they have anyway.
+var launchers = []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote}
+
+// ours makes a runtime one of these tests'.
+func ours(o runtime.Options) runtime.Options {
+	o.CgroupParent = parent
+	o.Store = cmp.Or(o.Store, os.Getenv(storeVar))
+	for _, l := range launchers {
+		if l.String() == os.Getenv(launcherVar) {
+			o.Launcher = l
+		}
+	}
+	return o
+}
+
 // create makes a runtime that is closed when the test ends.
 func create(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	t.Helper()
-	o.CgroupParent = parent
-	rt, err := runtime.Create(t.Context(), o)
+	rt, err := runtime.Create(t.Context(), ours(o))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,4 +99,4 @@ function begin(program, names = []) {
   if (isMainThread && program.value > 0) defineReturn(program.value);
 }
 
-module.exports = { begin, readProgram };
+module.exports = { begin, readProgram, serve };

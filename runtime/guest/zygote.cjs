@@ -12,21 +12,43 @@ const { pathToFileURL } = require('node:url');
 const v8 = require('node:v8');
 const vm = require('node:vm');
 const { isMainThread } = require('node:worker_threads');
-const { begin, readProgram } = require('./program.cjs');
+const { begin, readProgram, serve } = require('./program.cjs');
 
+const warm = [
+  'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
+  'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tty', 'url', 'util',
+];
 const ADDON = '/usr/libexec/gaol/zygote.so';
 const entry = process.argv[1]; // what Node takes for its main module
 
 function warmUp() {
   // What nearly every program uses: its code is compiled, and its pages are shared.
-  for (const name of ['net', 'tty', 'stream', 'events', 'util', 'path', 'timers', 'fs/promises', 'timers/promises', 'crypto', 'child_process', 'os']) require(name);
+  for (const name of warm) require(name);
   console.log(); // makes process.stdout, a pipe here as in every child
   console.error();
+  loadModule();
+  tidyHeap();
+}
+
+// Loads a module as a run will load its program.
+function loadModule() {
+  const program = { path: '/warm.mjs', format: 'module', source: 'console.log(import.meta.url); export {}' };
+  serve(program, []);
+  import(pathToFileURL(program.path).href);
+  process._tickCallback(); // which loads it: the event loop does not turn before the fork
+}
+
+// A child copies each page that it writes to. Collecting the garbage of the start is
+// such writing, and so is sweeping, which V8 puts off until it must.
+function tidyHeap() {
   v8.setFlagsFromString('--expose-gc');
   const gc = vm.runInNewContext('gc');
   v8.setFlagsFromString('--no-expose-gc');
   gc();
-  gc();
+  const { emitWarning } = process;
+  process.emitWarning = () => {}; // of what is no stable API yet
+  v8.queryObjects(class {}); // walks the whole heap, which must be swept for that
+  process.emitWarning = emitWarning;
 }
 
 // The streams exist, but opening one has made its pipe non-blocking. That is to

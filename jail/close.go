@@ -35,9 +35,7 @@ func (j *Jail) end() error {
 		failed = stepError("kill", "pid 1", ignoreGone(j.pid1.Signal(unix.SIGKILL)))
 		_, _ = j.pid1.Wait() // that it was killed is no news
 	}
-	if j.pidfd != nil {
-		j.pidfd.Close()
-	}
+	j.closeForks()
 	close(j.keeper)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()

@@ -30,6 +30,8 @@ type Jail struct {
 	container *libcontainer.Container
 	pid1      *libcontainer.Process
 	pidfd     *os.File      // of pid 1
+	joinFiles []*os.File    // of the hierarchies that only the jail has a group in
+	unified   *os.File      // the jail's group in a v2 hierarchy beside those of v1; may be nil
 	keeper    chan struct{} // closed to end the thread that pid 1 depends on
 
 	mu     sync.Mutex
@@ -171,27 +173,13 @@ func (j *Jail) startPid1(stageDir string) error {
 		return stepError("start", "container", err)
 	}
 	j.pid1 = p
-	if err := j.openPidfd(); err != nil {
+	if err := errors.Join(j.openPidfd(), j.openJoinFiles(group)); err != nil {
 		return stepError("open", "pid 1", err)
 	}
 	if err := hand(host, j.spec.Reaper[0], enter.Setup{DieWithHost: true, Limits: rlimits(&Command{OpenFiles: 64}), Filter: j.spec.Filter}); err != nil {
 		return err
 	}
 	return j.makeRoomForRuns()
-}
-
-// openPidfd gets what a forked process enters the jail's namespaces by.
-func (j *Jail) openPidfd() error {
-	pid, err := j.pid1.Pid()
-	if err != nil {
-		return err
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return os.NewSyscallError("pidfd_open", err)
-	}
-	j.pidfd = os.NewFile(uintptr(fd), "pid 1")
-	return nil
 }
 
 // makeGroup makes the jail's group with all its controllers, or says why it can't

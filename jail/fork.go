@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
@@ -45,6 +49,73 @@ func (p *Process) fork(ctx context.Context, c *Command) error {
 	return nil
 }
 
+// openPidfd gets what a forked process enters the jail's namespaces by.
+func (j *Jail) openPidfd() error {
+	pid, err := j.pid1.Pid()
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	j.pidfd = os.NewFile(uintptr(fd), "pid 1")
+	return nil
+}
+
+// openJoinFiles gets what a forked process enters the jail's groups by where the run
+// has none of its own: on v1 libcontainer makes some in all hierarchies, and that
+// of the devices holds rules.
+func (j *Jail) openJoinFiles(conf *cgroups.Cgroup) error {
+	version, err := cgroup.Detect()
+	if err != nil || version == cgroup.V2 {
+		return err
+	}
+	own, err := cgroup.Open(j.groupPath(""))
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(conf)
+	if err != nil {
+		return err
+	}
+	for controller, dir := range m.GetPaths() {
+		if dir == "" || slices.Contains(own.Controllers(), controller) {
+			continue
+		}
+		f, err := openFD(filepath.Join(dir, "tasks"), unix.O_WRONLY)
+		switch {
+		case err == nil:
+			j.joinFiles = append(j.joinFiles, f)
+		case !errors.Is(err, unix.ENOENT):
+			return err
+		default: // only v2 has no such file
+			if j.unified, err = openFD(dir, unix.O_DIRECTORY|unix.O_RDONLY); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// closeForks closes what only forked processes need.
+func (j *Jail) closeForks() {
+	for _, f := range append(j.joinFiles, j.pidfd, j.unified) {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// openFD is os.OpenFile for what the poller is not to watch.
+func openFD(path string, flag int) (*os.File, error) {
+	fd, err := unix.Open(path, flag|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
 // openGroup opens what the child gets into its cgroup by.
 func (p *Process) openGroup(r *zygote.Request) (closeAll func(), err error) {
 	var files []*os.File
@@ -54,13 +125,11 @@ func (p *Process) openGroup(r *zygote.Request) (closeAll func(), err error) {
 		}
 	}
 	open := func(path string, flag int) error {
-		// Not by os.OpenFile, which would have the poller watch it.
-		fd, err := unix.Open(path, flag|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &os.PathError{Op: "open", Path: path, Err: err}
+		f, err := openFD(path, flag)
+		if err == nil {
+			files = append(files, f)
 		}
-		files = append(files, os.NewFile(uintptr(fd), path))
-		return nil
+		return err
 	}
 	version, err := cgroup.Detect()
 	if err == nil && version == cgroup.V2 {
@@ -78,6 +147,7 @@ func (p *Process) openGroup(r *zygote.Request) (closeAll func(), err error) {
 		closeAll()
 		return nil, err
 	}
-	r.JoinFiles = files
+	r.Cgroup = p.jail.unified
+	r.JoinFiles = append(slices.Clone(files), p.jail.joinFiles...)
 	return closeAll, nil
 }

@@ -105,7 +105,7 @@ func TestInside(t *testing.T) {
 
 // Capabilities, filter and no_new_privs hold for all that a run is made of.
 func checkStatus(t *testing.T, s survey) {
-	if len(s.Status) < 5+4 {
+	if len(s.Status) < 3+4 { // a forked Node has fewer threads than one that was started
 		t.Errorf("only %d processes and threads are looked at", len(s.Status))
 	}
 	for who, text := range s.Status {

@@ -65,14 +65,16 @@ function openOnUse(name) {
   });
 }
 
-// Has Node run the program where it would run the entry: Node looks for that with
-// a function that anybody may replace.
-function redirect({ path, format }) {
+// Has Node run the program where it would run the file at asked: it looks for its
+// main module with a function that anybody may replace. Returns further names of
+// the program.
+function redirect({ path, format }, asked) {
   const find = Module._findPath;
   const { realpathSync } = fs;
   const module = `${path}.mjs`; // an ending by which Node takes its loader for ES modules
-  Module._findPath = () => {
+  Module._findPath = (request, ...rest) => {
     Module._findPath = find;
+    if (request !== asked) return find(request, ...rest); // a worker of another file
     if (format === 'commonjs') return false;
     fs.realpathSync = (found) => {
       fs.realpathSync = realpathSync;
@@ -80,7 +82,7 @@ function redirect({ path, format }) {
     };
     return module;
   };
-  return [entry, pathToFileURL(module).href];
+  return [asked, pathToFileURL(module).href];
 }
 
 function reseed() {
@@ -98,7 +100,7 @@ function becomeRun([pid, ...args]) {
   openOnUse('stderr');
   reseed();
   if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
-  begin(program, redirect(program));
+  begin(program, redirect(program, entry));
 }
 
 if (isMainThread) {
@@ -107,6 +109,7 @@ if (isMainThread) {
   warmUp();
   becomeRun(addon.exports());
 } else {
-  begin(readProgram());
+  const program = readProgram();
+  begin(program, redirect(program, program.path));
 }
 delete require.cache[__filename];

@@ -75,7 +75,13 @@ func ours(o runtime.Options) runtime.Options {
 // create makes a runtime that is closed when the test ends.
 func create(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	t.Helper()
-	rt, err := runtime.Create(t.Context(), ours(o))
+	return createAs(t, ours(o))
+}
+
+// createAs is create with the options as they are.
+func createAs(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
+	t.Helper()
+	rt, err := runtime.Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,5 +21,7 @@
 //
 // Children of one zygote have the same address layout, and the same seed of V8's
 // hash tables: a guest that finds out its own knows its siblings'. A [Pool] bounds
-// how many share them.
+// how many share them. What a vm.createContext of theirs gets from Math.random, which
+// is no source of secrets, comes from one sequence, too; that of the main context,
+// and of workers, does not.
 package zygote

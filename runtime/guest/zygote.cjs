@@ -91,6 +91,19 @@ function reseed() {
   v8.setFlagsFromString('--random-seed=0'); // for what has a generator of its own
 }
 
+// performance.now counts from the fork already: the addon's work.
+function setTimeOrigin() {
+  const own = Object.getOwnPropertyDescriptor(Performance.prototype, 'timeOrigin');
+  const origin = Date.now() - performance.now();
+  const { get } = Object.getOwnPropertyDescriptor({
+    get timeOrigin() {
+      own.get.call(this); // throws for what is no Performance
+      return origin;
+    },
+  }, 'timeOrigin');
+  Object.defineProperty(Performance.prototype, 'timeOrigin', { ...own, get });
+}
+
 function becomeRun([pid, ...args]) {
   const program = readProgram();
   Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
@@ -99,6 +112,7 @@ function becomeRun([pid, ...args]) {
   openOnUse('stdout');
   openOnUse('stderr');
   reseed();
+  setTimeOrigin();
   if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
   begin(program, redirect(program, entry));
 }

@@ -91,6 +91,8 @@ int uv_loop_fork(struct uv_loop *);
 int RAND_poll(void); /* OpenSSL's */
 extern uint64_t _ZN4node11per_process15node_start_timeE __attribute__((weak));
 #define node_start_time _ZN4node11per_process15node_start_timeE
+extern uint64_t _ZN4node11performance25performance_process_startE __attribute__((weak));
+#define performance_start _ZN4node11performance25performance_process_startE
 
 /* ---- the preloaded library ---- */
 
@@ -591,19 +593,28 @@ static void put_filter_on(void)
 	must(STEP_SECCOMP, syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
 }
 
+static void ignore_signal(int s) { (void)s; }
+
 /* Gives Node's process-wide state to this process. */
 static void become_node(napi_env env)
 {
 	struct uv_loop *loop;
 	struct timespec now;
+	sigset_t none;
 
+	/* Node without the thread that waits for this signal blocks it, for good. */
+	signal(SIGUSR1, ignore_signal);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (napi_get_uv_event_loop(env, &loop) || uv_loop_fork(loop))
 		bad(STEP_LOOP);
 	environ = q.envp;
 	RAND_poll(); /* else children whose pids are alike would share random numbers */
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_MONOTONIC, &now); /* what process.uptime and performance.now count from */
 	if (&node_start_time)
 		node_start_time = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	if (&performance_start)
+		performance_start = now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
 static void execute(void)

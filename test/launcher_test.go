@@ -1,0 +1,93 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/runtime"
+)
+
+// The contract of launchers: with each of them every test of this package holds.
+func TestLaunchers(t *testing.T) {
+	if os.Getenv(launcherVar) != "" {
+		t.Skip("this is the run of one launcher")
+	}
+	for _, l := range launchers[1:] { // the first has its turn outside of this test
+		t.Run(l.String(), func(t *testing.T) {
+			// What makes no runs, or chooses the launcher itself, need not be repeated.
+			again := exec.Command("/proc/self/exe", "-test.skip=^(TestScripts|TestImports.*|TestForbidden.*|TestPackage.*|TestTop.*|TestOneDoc.*|TestStandard.*)$")
+			again.Env = append(os.Environ(), launcherVar+"="+l.String())
+			if text, err := again.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+		})
+	}
+}
+
+// state is what testdata/state.mjs returns.
+type state struct {
+	Same  map[string]any
+	Fresh map[string]any
+	Clock map[string]float64
+}
+
+func takeState(t *testing.T, l runtime.Launcher, name string) state {
+	t.Helper()
+	code, err := os.ReadFile("testdata/state.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ours(runtime.Options{Env: map[string]string{"OWN": "1"}})
+	o.Launcher = l
+	rt := createAs(t, o)
+	res := run(t, rt, string(code), runtime.RunOptions{Name: name, Args: []string{"an argument"}, Env: map[string]string{"TZ": "Asia/Tokyo"}, Cwd: "/tmp"})
+	var s state
+	if err := res.Decode(&s); err != nil {
+		t.Fatalf("%v: %s%s", err, res.Stdout, res.Stderr)
+	}
+	return s
+}
+
+// A forked run differs in nothing that it can see from one that was started.
+func TestForkedStateIsTheRunsOwn(t *testing.T) {
+	started := takeState(t, runtime.LauncherExec, "job.mjs")
+	first, second := takeState(t, runtime.LauncherZygote, "job.mjs"), takeState(t, runtime.LauncherZygote, "job.mjs")
+	if diff := cmp.Diff(started.Same, first.Same); diff != "" {
+		t.Errorf("started (-), forked (+):\n%s", diff)
+	}
+	for name, value := range first.Fresh {
+		if cmp.Equal(value, second.Fresh[name]) {
+			t.Errorf("%s is %v in two runs", name, value)
+		}
+	}
+	for name, seconds := range second.Clock {
+		if seconds < 0 || seconds > 5 { // the zygote is older only by chance: see the next test
+			t.Errorf("%s: %v seconds", name, seconds)
+		}
+	}
+}
+
+// Each Math.random of 50 runs, and of their workers, is another.
+func TestForkedRandomness(t *testing.T) {
+	o := ours(runtime.Options{})
+	o.Launcher = runtime.LauncherZygote
+	rt := createAs(t, o)
+	seen := map[string]bool{}
+	for range 50 {
+		res := run(t, rt, `import { randomUUID } from 'node:crypto'; __return([Math.random(), randomUUID()].map(String))`, runtime.RunOptions{})
+		var values []string
+		if err := json.Unmarshal(res.Value, &values); err != nil {
+			t.Fatalf("%v: %s", err, res.Stderr)
+		}
+		for _, v := range values {
+			if seen[v] {
+				t.Errorf("%s comes twice", v)
+			}
+			seen[v] = true
+		}
+	}
+}

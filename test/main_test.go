@@ -53,6 +53,7 @@ var parent = cmp.Or(os.Getenv(parentVar), fmt.Sprintf("/gaol-test-%d", os.Getpid
 // programs that tests start, too.
 const (
 	storeVar    = "GAOL_TEST_STORE"
+	imageVar    = "GAOL_TEST_IMAGE"
 	launcherVar = "GAOL_TEST_LAUNCHER"
 )
 
@@ -64,6 +65,7 @@ var launchers = []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote}
 func ours(o runtime.Options) runtime.Options {
 	o.CgroupParent = parent
 	o.Store = cmp.Or(o.Store, os.Getenv(storeVar))
+	o.Image = cmp.Or(o.Image, os.Getenv(imageVar))
 	for _, l := range launchers {
 		if l.String() == os.Getenv(launcherVar) {
 			o.Launcher = l

@@ -7,9 +7,27 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"gaol/runtime"
 )
 
-var rounds = flag.Int("gaol.n", defaultRounds, "samples to take of each time")
+var (
+	rounds   = flag.Int("gaol.n", defaultRounds, "samples to take of each time")
+	store    = flag.String("gaol.store", "", "folder of the image store")
+	launcher = flag.String("gaol.launcher", "exec", "exec or zygote")
+)
+
+// created are the options of the runtimes that are measured.
+func created() (runtime.Options, error) {
+	o := runtime.Options{Store: *store}
+	for _, l := range []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote} {
+		if l.String() == *launcher {
+			o.Launcher = l
+			return o, nil
+		}
+	}
+	return o, fmt.Errorf("there is no launcher %q", *launcher)
+}
 
 // reports are printed when all is done: a table in between would break the line
 // that go test writes for a benchmark.
@@ -18,8 +36,12 @@ var reports []*Report
 // BenchmarkGaol takes its own samples: an iteration is a whole measurement, and
 // one lasts longer than -benchtime. For benchstat use -count.
 func BenchmarkGaol(b *testing.B) {
+	create, err := created()
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
-		r, err := Measure(b.Context(), Options{Rounds: *rounds})
+		r, err := Measure(b.Context(), Options{Rounds: *rounds, Create: create})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -37,6 +59,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
+	}
+	if err := runtime.CloseIdle(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

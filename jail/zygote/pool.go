@@ -40,6 +40,8 @@ type Pool struct {
 	ended  bool
 	ending sync.WaitGroup // of what happens in the background
 	failed error          // of closing old ones
+
+	sweep func(context.Context) error // does so once
 }
 
 // NewPool returns a pool of zygotes that s describes. It starts none yet. The
@@ -51,7 +53,13 @@ func NewPool(s Spec, o Options) *Pool {
 	if o.Age == 0 {
 		o.Age = defaultAge
 	}
-	return &Pool{spec: s, parent: s.Cgroup, options: o}
+	p := &Pool{spec: s, parent: s.Cgroup, options: o}
+	var once sync.Once
+	p.sweep = func(ctx context.Context) (err error) {
+		once.Do(func() { err = Sweep(ctx, p.parent) })
+		return err
+	}
+	return p
 }
 
 // ErrClosed is what a closed pool answers.
@@ -130,7 +138,9 @@ func (p *Pool) startNext() {
 	p.ending.Go(func() {
 		s := p.spec
 		s.Cgroup = groupName(p.parent)
-		z, err := Start(context.Background(), s)
+		ctx := context.Background()
+		_ = p.sweep(ctx) // what is left over harms nobody
+		z, err := Start(ctx, s)
 		p.mu.Lock()
 		old := p.now
 		if err == nil {

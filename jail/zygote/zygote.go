@@ -217,7 +217,6 @@ func (z *Zygote) order(r *Request, host *net.UnixConn, run *os.File, text []byte
 	}
 	run.Close() // so that the child's end is the last
 	_ = host.SetDeadline(deadline)
-	sendErr := r.send(host, text) // the child may read it before the zygote answers
 	pid, err := z.answer(deadline)
 	if err != nil {
 		return nil, err
@@ -226,10 +225,12 @@ func (z *Zygote) order(r *Request, host *net.UnixConn, run *os.File, text []byte
 	if err != nil {
 		return nil, err
 	}
-	if sendErr != nil && !errors.Is(sendErr, unix.EPIPE) { // a child that ends early says why
+	// Not before the answer: a child whose zygote died without one gets no request,
+	// and so can't run what another zygote is then asked for.
+	if err := r.send(host, text); err != nil && !errors.Is(err, unix.EPIPE) { // a child that ends early says why
 		_ = p.Kill()
 		_, _ = p.Wait()
-		return nil, sendErr
+		return nil, err
 	}
 	return p, nil
 }

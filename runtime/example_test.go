@@ -21,11 +21,13 @@ func Example() {
 		console.log('hello from', os.hostname());
 		__return({ sum: 1 + 2 });`, runtime.RunOptions{Timeout: 5 * time.Second})
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
 	}
 	var out struct{ Sum int }
 	if err := res.Decode(&out); err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
 	}
 	fmt.Printf("%sexit code %d, sum %d\n", res.Stdout, res.ExitCode, out.Sum)
 	// Output:
@@ -42,7 +44,8 @@ func ExampleNodeRuntime_Command() {
 	defer rt.Close()
 	res, err := rt.Command(ctx, "sh", []string{"-c", "echo hello $WHO; exit 3"}, runtime.RunOptions{})
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
 	}
 	fmt.Printf("%sexit code %d\n", res.Stdout, res.ExitCode)
 	// Output:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	goruntime "runtime"
 	"strconv"
 	"sync"
@@ -30,6 +29,8 @@ type Jail struct {
 	container *libcontainer.Container
 	pid1      *libcontainer.Process
 	keeper    chan struct{} // closed to end the thread that pid 1 depends on
+
+	turn chan struct{} // holds one element while libcontainer starts a process
 
 	mu     sync.Mutex
 	closed bool
@@ -56,45 +57,29 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.StateDir == "" {
 		s.StateDir = DefaultStateDir
 	}
-	once, _ := sweepOnce.LoadOrStore(s.StateDir, new(sync.Once))
-	var err error
-	once.(*sync.Once).Do(func() { err = Sweep(s.StateDir) })
-	if err != nil {
-		return nil, err
+	// Cleaning up needs to know the cgroups, so they come first.
+	if _, err := cgroup.Detect(); err != nil {
+		return nil, stepError("find", "cgroups", err)
 	}
 	openCgroupRoot()
-	if err := ctx.Err(); err != nil {
+	if err := makeStateDirs(s.StateDir); err != nil {
 		return nil, err
 	}
-	if err := makeStateDirs(s.StateDir); err != nil {
+	once, _ := sweepOnce.LoadOrStore(s.StateDir, new(sync.Once))
+	once.(*sync.Once).Do(func() { _ = Sweep(s.StateDir) }) // what is stuck takes a place, no more
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	sl, err := takeSlot(jailsDir(s.StateDir), s.CgroupParent)
 	if err != nil {
 		return nil, stepError("register", s.StateDir, err)
 	}
-	j := &Jail{spec: s, slot: sl, keeper: make(chan struct{}), live: map[*Process]struct{}{}}
+	j := &Jail{spec: s, slot: sl, keeper: make(chan struct{}), turn: make(chan struct{}, 1), live: map[*Process]struct{}{}}
 	if err := j.startKeeper(); err != nil {
 		return nil, errors.Join(err, j.end())
 	}
 	return j, nil
 }
-
-// makeStateDirs makes the folders that all jails share. A jail's first process goes
-// through them as an id that owns nothing there, whatever the host's umask is.
-func makeStateDirs(stateDir string) error {
-	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir), filepath.Join(stageDir(stateDir), stageRoot)} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
-			return stepError("make", dir, err)
-		}
-		if err := os.Chmod(dir, 0o711); err != nil {
-			return stepError("make", dir, err)
-		}
-	}
-	return nil
-}
-
-func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") }
 
 // startKeeper runs start on a thread of its own, which lives until j.keeper is
 // closed. The kernel kills pid 1 when the thread that started it ends: the end
@@ -156,7 +141,7 @@ func (j *Jail) startPid1(stageDir string) error {
 	defer host.Close()
 	p := &libcontainer.Process{
 		Init:       true,
-		Args:       append([]string{enter.Path, strconv.Itoa(firstExtraFile)}, j.spec.Reaper...),
+		Args:       append([]string{enter.Path, strconv.Itoa(firstExtraFile), "/"}, j.spec.Reaper...),
 		Env:        []string{"PATH=/usr/bin"},
 		Cwd:        "/",
 		Stdin:      null,
@@ -170,7 +155,7 @@ func (j *Jail) startPid1(stageDir string) error {
 		return stepError("start", "container", err)
 	}
 	j.pid1 = p
-	if err := hand(host, j.spec.Reaper[0], enter.Setup{DieWithHost: true, Limits: rlimits(&Command{OpenFiles: 64}), Filter: j.spec.Filter}); err != nil {
+	if err := hand(host, j.spec.Reaper[0], "/", enter.Setup{DieWithHost: true, Limits: rlimits(&Command{OpenFiles: 64}), Filter: j.spec.Filter}); err != nil {
 		return err
 	}
 	return j.makeRoomForRuns()

@@ -22,7 +22,8 @@ const (
 )
 
 // Sweep clears what dead host processes left in the state folder and in the
-// cgroups. Create does so once in each process.
+// cgroups. Create does so once in each process; what can't be cleared then stays
+// for the next.
 func Sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)
@@ -39,17 +40,28 @@ func Sweep(stateDir string) error {
 		if !isSlot || err != nil {
 			continue
 		}
-		s, err := lockSlot(dir, n, 0)
-		if err == nil && s != nil {
-			err = s.release()
-		}
-		failed = errors.Join(failed, stepError("sweep", e.Name(), err))
+		failed = errors.Join(failed, stepError("sweep", e.Name(), sweepSlot(dir, n)))
 	}
 	return failed
 }
 
+func sweepSlot(dir string, n int) error {
+	s, err := lockSlot(dir, n, 0)
+	if err != nil || s == nil {
+		return err
+	}
+	if err := s.clear(dir); err != nil {
+		return errors.Join(err, s.file.Close())
+	}
+	return s.release()
+}
+
 // clear ends what is left of a jail whose host died and removes its traces.
-func clear(dir string, s *slot, c claim) error {
+func (s *slot) clear(dir string) error {
+	c, err := s.read()
+	if err != nil || c == nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	if err := killGroup(ctx, path.Join(c.CgroupParent, s.name())); err != nil {
@@ -85,5 +97,3 @@ func jailCgroup(parent, name string) *cgroups.Cgroup {
 		Resources: &cgroups.Resources{Devices: deviceRules()},
 	}
 }
-
-func jailsDir(stateDir string) string { return filepath.Join(stateDir, "jails") }

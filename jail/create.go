@@ -39,8 +39,6 @@ type Jail struct {
 	serial int
 }
 
-var sweepOnce sync.Map // state folder → *sync.Once
-
 // openCgroupRoot has the cgroups library open the root of the hierarchies, which
 // it does once in a process, while no thread has a mount namespace of its own:
 // opened from one it would lead nowhere once that namespace is gone.
@@ -57,6 +55,9 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.StateDir == "" {
 		s.StateDir = DefaultStateDir
 	}
+	if err := checkDescriptors(); err != nil {
+		return nil, stepError("reserve", "file descriptors", err)
+	}
 	// Cleaning up needs to know the cgroups, so they come first.
 	if _, err := cgroup.Detect(); err != nil {
 		return nil, stepError("find", "cgroups", err)
@@ -65,8 +66,7 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if err := makeStateDirs(s.StateDir); err != nil {
 		return nil, err
 	}
-	once, _ := sweepOnce.LoadOrStore(s.StateDir, new(sync.Once))
-	once.(*sync.Once).Do(func() { _ = Sweep(s.StateDir) }) // what is stuck takes a place, no more
+	sweepOnce(s.StateDir)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -79,6 +79,25 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 		return nil, errors.Join(err, j.end())
 	}
 	return j, nil
+}
+
+// checkDescriptors fails if Create would run out of file descriptors half-way. The
+// cgroups library would keep such a failure for as long as the process lives.
+func checkDescriptors() error {
+	const need = 40 // about twice what Create has open at a time
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for range need {
+		fd, err := unix.FcntlInt(null.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+	}
+	return nil
 }
 
 // startKeeper runs start on a thread of its own, which lives until j.keeper is

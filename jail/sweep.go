@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -21,9 +22,37 @@ const (
 	killTimeout = 10 * time.Second // for the processes of one jail to be gone
 )
 
+// swept tells which state folders this process has swept.
+var swept struct {
+	sync.Mutex
+	dirs map[string]bool
+}
+
+// sweepOnce sweeps a folder unless this process has done so. What can't be cleared
+// takes a place and does no other harm.
+func sweepOnce(stateDir string) {
+	swept.Lock()
+	defer swept.Unlock()
+	if swept.dirs[stateDir] {
+		return
+	}
+	if swept.dirs == nil {
+		swept.dirs = map[string]bool{}
+	}
+	swept.dirs[stateDir] = true
+	_ = Sweep(stateDir)
+}
+
+// sweepAgain has the next Create clear what this process could not.
+func sweepAgain(stateDir string) {
+	swept.Lock()
+	defer swept.Unlock()
+	delete(swept.dirs, stateDir)
+}
+
 // Sweep clears what dead host processes left in the state folder and in the
-// cgroups. Create does so once in each process; what can't be cleared then stays
-// for the next.
+// cgroups. Create does so once in each process, and again after a jail that could
+// not be cleared away, as for want of file descriptors.
 func Sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)

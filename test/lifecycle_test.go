@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/runtime"
 )
 
@@ -69,9 +71,17 @@ func liveAndDie(t *testing.T, i int) {
 const hostMode = "GAOL_TEST_HOST"
 
 func init() {
-	if os.Getenv(hostMode) == "" {
-		return
+	switch os.Getenv(hostMode) {
+	case "busy":
+		beBusy()
+	case "short":
+		beShort()
+		os.Exit(0)
 	}
+}
+
+// beBusy has runs in jails and waits to be killed.
+func beBusy() {
 	for range 3 {
 		rt, err := runtime.Create(context.Background(), runtime.Options{CgroupParent: os.Getenv(parentVar)})
 		if err != nil {
@@ -91,7 +101,7 @@ func init() {
 func TestHostIsKilled(t *testing.T) {
 	before := takeInventory()
 	host := exec.Command("/proc/self/exe")
-	host.Env = append(os.Environ(), hostMode+"=1", parentVar+"="+parent)
+	host.Env = append(os.Environ(), hostMode+"=busy", parentVar+"="+parent)
 	out, err := host.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -156,5 +166,48 @@ func TestPrivateProgram(t *testing.T) {
 	cmd.Env = append(os.Environ(), parentVar+"="+parent)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+// beShort makes runtimes until it has no file descriptors left, and once more when
+// it has.
+func beShort() {
+	o := runtime.Options{CgroupParent: os.Getenv(parentVar)}
+	failures := 0
+	for few := range uint64(60) {
+		few := unix.Rlimit{Cur: 8 + few, Max: 4096}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			fmt.Println(err)
+		}
+		rt, err := runtime.Create(context.Background(), o)
+		if err == nil {
+			_, err = rt.Run(context.Background(), "1", runtime.RunOptions{})
+			err = errors.Join(err, rt.Close())
+		}
+		if err != nil {
+			failures++
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 4096, Max: 4096}); err != nil {
+		fmt.Println(err)
+	}
+	rt, err := runtime.Create(context.Background(), o)
+	if err == nil {
+		err = rt.Close()
+	}
+	fmt.Println("after", failures > 0, "failures:", err)
+}
+
+// Want of file descriptors makes errors, leaves nothing, and is over when it is.
+func TestFewDescriptors(t *testing.T) {
+	before := takeInventory()
+	host := exec.Command("/proc/self/exe")
+	host.Env = append(os.Environ(), hostMode+"=short", parentVar+"="+parent)
+	text, err := host.CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(text), "after true failures: <nil>\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if left := settle(before); len(left) > 0 {
+		t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 )
@@ -39,8 +40,10 @@ func sweepOnce(stateDir string) {
 	if swept.dirs == nil {
 		swept.dirs = map[string]bool{}
 	}
-	swept.dirs[stateDir] = true
-	_ = Sweep(stateDir)
+	// Another try is worth it for want of something that comes back, but not for
+	// a process that can't be killed, which takes its time each time.
+	err := Sweep(stateDir)
+	swept.dirs[stateDir] = !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ENOMEM)
 }
 
 // sweepAgain has the next Create clear what this process could not.

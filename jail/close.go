@@ -46,7 +46,8 @@ func (j *Jail) end() error {
 		stepError("remove", "state", os.RemoveAll(filepath.Join(dir, j.slot.name()))),
 	)
 	if failed != nil {
-		// The claim stays for a sweep to clear once this process is gone.
+		// The claim stays, unlocked, for a sweep to clear.
+		sweepAgain(j.spec.StateDir)
 		return errors.Join(failed, j.slot.file.Close())
 	}
 	return stepError("release", j.slot.name(), j.slot.release())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	goruntime "runtime"
 	"strconv"
 	"sync"
@@ -34,14 +33,14 @@ type Jail struct {
 	unified   *os.File      // the jail's group in a v2 hierarchy beside those of v1; may be nil
 	keeper    chan struct{} // closed to end the thread that pid 1 depends on
 
+	turn chan struct{} // holds one element while libcontainer starts a process
+
 	mu     sync.Mutex
 	closed bool
 	runs   sync.WaitGroup
 	live   map[*Process]struct{}
 	serial int
 }
-
-var sweepOnce sync.Map // state folder → *sync.Once
 
 // openCgroupRoot has the cgroups library open the root of the hierarchies, which
 // it does once in a process, while no thread has a mount namespace of its own:
@@ -59,45 +58,50 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.StateDir == "" {
 		s.StateDir = DefaultStateDir
 	}
-	once, _ := sweepOnce.LoadOrStore(s.StateDir, new(sync.Once))
-	var err error
-	once.(*sync.Once).Do(func() { err = Sweep(s.StateDir) })
-	if err != nil {
-		return nil, err
+	if err := checkDescriptors(); err != nil {
+		return nil, stepError("reserve", "file descriptors", err)
+	}
+	// Cleaning up needs to know the cgroups, so they come first.
+	if _, err := cgroup.Detect(); err != nil {
+		return nil, stepError("find", "cgroups", err)
 	}
 	openCgroupRoot()
-	if err := ctx.Err(); err != nil {
+	if err := makeStateDirs(s.StateDir); err != nil {
 		return nil, err
 	}
-	if err := makeStateDirs(s.StateDir); err != nil {
+	sweepOnce(s.StateDir)
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	sl, err := takeSlot(jailsDir(s.StateDir), s.CgroupParent)
 	if err != nil {
 		return nil, stepError("register", s.StateDir, err)
 	}
-	j := &Jail{spec: s, slot: sl, keeper: make(chan struct{}), live: map[*Process]struct{}{}}
+	j := &Jail{spec: s, slot: sl, keeper: make(chan struct{}), turn: make(chan struct{}, 1), live: map[*Process]struct{}{}}
 	if err := j.startKeeper(); err != nil {
 		return nil, errors.Join(err, j.end())
 	}
 	return j, nil
 }
 
-// makeStateDirs makes the folders that all jails share. A jail's first process goes
-// through them as an id that owns nothing there, whatever the host's umask is.
-func makeStateDirs(stateDir string) error {
-	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir), filepath.Join(stageDir(stateDir), stageRoot)} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
-			return stepError("make", dir, err)
+// checkDescriptors fails if Create would run out of file descriptors half-way. The
+// cgroups library would keep such a failure for as long as the process lives.
+func checkDescriptors() error {
+	const need = 40 // about twice what Create has open at a time
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for range need {
+		fd, err := unix.FcntlInt(null.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
 		}
-		if err := os.Chmod(dir, 0o711); err != nil {
-			return stepError("make", dir, err)
-		}
+		defer unix.Close(fd)
 	}
 	return nil
 }
-
-func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") }
 
 // startKeeper runs start on a thread of its own, which lives until j.keeper is
 // closed. The kernel kills pid 1 when the thread that started it ends: the end
@@ -159,7 +163,7 @@ func (j *Jail) startPid1(stageDir string) error {
 	defer host.Close()
 	p := &libcontainer.Process{
 		Init:       true,
-		Args:       append([]string{enter.Path, strconv.Itoa(firstExtraFile)}, j.spec.Reaper...),
+		Args:       append([]string{enter.Path, strconv.Itoa(firstExtraFile), "/"}, j.spec.Reaper...),
 		Env:        []string{"PATH=/usr/bin"},
 		Cwd:        "/",
 		Stdin:      null,
@@ -176,7 +180,7 @@ func (j *Jail) startPid1(stageDir string) error {
 	if err := errors.Join(j.openPidfd(), j.openJoinFiles(group)); err != nil {
 		return stepError("open", "pid 1", err)
 	}
-	if err := hand(host, j.spec.Reaper[0], enter.Setup{DieWithHost: true, Limits: rlimits(&Command{OpenFiles: 64}), Filter: j.spec.Filter}); err != nil {
+	if err := hand(host, j.spec.Reaper[0], "/", enter.Setup{DieWithHost: true, Limits: rlimits(&Command{OpenFiles: 64}), Filter: j.spec.Filter}); err != nil {
 		return err
 	}
 	return j.makeRoomForRuns()

@@ -34,6 +34,9 @@ var errGuard = errors.New("holds the program that puts the filter on, and so can
 // checkGuestDir refuses a folder whose owner could replace the entry program, and
 // one that would hide a file or a link of the image.
 func checkGuestDir(dir string) error {
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
+		return &os.PathError{Op: "make", Path: dir, Err: syscall.EINVAL}
+	}
 	for _, guard := range []string{enter.Path, enter.Reaper} {
 		if dir == "/" || strings.HasPrefix(guard+"/", dir+"/") {
 			return &os.PathError{Op: "own", Path: dir, Err: errGuard}

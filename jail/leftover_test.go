@@ -3,6 +3,7 @@ package jail
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -149,16 +150,52 @@ func TestSlotsAreNotShared(t *testing.T) {
 			t.Fatalf("slot %d is locked twice: %v, %v", s.number, again, err)
 		}
 	}
-	for name, text := range map[string]string{"5000.slot": "x", "7.slot": "", "8.slot": "{", "notes.txt": "x"} {
+	const odd = `{"cgroupParent":"/a/../.."}`
+	for name, text := range map[string]string{"5000.slot": "x", "5001.slot": "", "5002.slot": "{", "5003.slot": "{}", "5004.slot": odd, "notes.txt": "x"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	odd1, odd2, odd3 := filepath.Join(dir, "5011.slot"), filepath.Join(dir, "5012.slot"), filepath.Join(dir, "5013.slot")
+	if err := errors.Join(os.Symlink("/etc/passwd", odd1), unix.Mkfifo(odd2, 0o600), os.Mkdir(odd3, 0o700)); err != nil {
+		t.Fatal(err)
+	}
 	if err := Sweep(filepath.Dir(dir)); err != nil {
 		t.Error(err)
 	}
-	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 50+1 && !taken[7] && !taken[8] {
-		t.Errorf("after a sweep: %v", names)
+	for _, n := range []int{5011, 5012, 5013} {
+		if s, err := lockSlot(dir, n, os.O_CREATE); s != nil || err != nil {
+			t.Errorf("slot %d, which is no file: %v, %v", n, s, err)
+		}
+	}
+	// Those that are held, those three, and the notes.
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 50+3+1 {
+		t.Errorf("after a sweep: %d files, %v", len(names), names)
+	}
+}
+
+// A folder that somebody else can write to is not used: root would follow a link
+// of theirs.
+func TestStateFolderIsOurs(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"another's": func(dir string) error { return os.Chown(dir, 1000, 1000) },
+		"for all":   func(dir string) error { return os.Chmod(dir, 0o777) },
+		"a link":    func(dir string) error { return errors.Join(os.Remove(dir), os.Symlink(t.TempDir(), dir)) },
+		"jails, too": func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"/jails", 0o711), os.Chown(dir+"/jails", 1000, 0))
+		},
+		"a plain file": func(dir string) error { return errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)) },
+	} {
+		dir := filepath.Join(t.TempDir(), "state")
+		if err := errors.Join(os.Mkdir(dir, 0o711), spoil(dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := makeStateDirs(dir); err == nil {
+			t.Errorf("%s: is used", name)
+		}
+	}
+	if err := makeStateDirs(filepath.Join(t.TempDir(), "new", "state")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 
@@ -42,8 +43,10 @@ func (s *slot) name() string     { return "j" + strconv.Itoa(s.number) }
 func (s *slot) firstHostID() int { return firstID + s.number*idsEach }
 
 // takeSlot finds a free slot. One that a dead process held is cleared first, so
-// that no process of an older jail can be alive under the ids that it gives.
+// that no process of an older jail can be alive under the ids that it gives. One
+// that can't be cleared is passed over.
 func takeSlot(dir, cgroupParent string) (*slot, error) {
+	full := errNoSlot
 	start := rand.IntN(maxSlots)
 	for i := range maxSlots {
 		s, err := lockSlot(dir, (start+i)%maxSlots, os.O_CREATE)
@@ -53,20 +56,24 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 		if s == nil {
 			continue
 		}
+		if err := s.clear(dir); err != nil {
+			full = errors.Join(full, err, s.file.Close())
+			continue
+		}
 		if err := s.write(claim{cgroupParent}); err != nil {
 			return nil, errors.Join(err, s.release())
 		}
 		return s, nil
 	}
-	return nil, errNoSlot
+	return nil, full
 }
 
-// lockSlot locks slot n and clears what is left over there. It returns nil if
-// somebody holds it, or if it does not exist and flag has no O_CREATE.
+// lockSlot locks slot n. It returns nil if somebody holds it, if it does not exist
+// and flag has no O_CREATE, or if something else has its name.
 func lockSlot(dir string, n, flag int) (*slot, error) {
-	path := filepath.Join(dir, strconv.Itoa(n)+slotSuffix)
-	f, err := os.OpenFile(path, os.O_RDWR|flag, 0o600)
-	if errors.Is(err, os.ErrNotExist) {
+	name := filepath.Join(dir, strconv.Itoa(n)+slotSuffix)
+	f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|flag, 0o600)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) {
 		return nil, nil
 	}
 	if err != nil {
@@ -75,13 +82,6 @@ func lockSlot(dir string, n, flag int) (*slot, error) {
 	s := &slot{number: n, file: f}
 	if !s.lock() {
 		return nil, f.Close()
-	}
-	c, err := s.read()
-	if err == nil && c != nil {
-		err = clear(dir, s, *c)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
 }
@@ -94,18 +94,19 @@ func (s *slot) lock() bool {
 	}
 	opened, err1 := s.file.Stat()
 	named, err2 := os.Stat(s.file.Name())
-	return err1 == nil && err2 == nil && os.SameFile(opened, named)
+	return err1 == nil && err2 == nil && opened.Mode().IsRegular() && os.SameFile(opened, named)
 }
 
-// read returns nil for a file that nobody wrote a claim to. A file that was
-// half written belongs to a host that had made nothing yet.
+// read returns nil for a file that holds no claim. One that was half written
+// belongs to a host that had made nothing yet.
 func (s *slot) read() (*claim, error) {
 	text, err := io.ReadAll(io.LimitReader(s.file, 4096))
 	if err != nil {
 		return nil, err
 	}
 	var c claim
-	if json.Unmarshal(text, &c) != nil {
+	p := &c.CgroupParent
+	if json.Unmarshal(text, &c) != nil || !path.IsAbs(*p) || path.Clean(*p) != *p || *p == "/" {
 		return nil, nil
 	}
 	return &c, nil

@@ -19,10 +19,6 @@ const (
 	stageRoot  = "root" // where the overlay is mounted
 )
 
-// ownInodes are the inodes of the tmpfs that are not the guest's: the folders
-// above, and what overlayfs keeps in its work folder.
-const ownInodes = 32
-
 // stage mounts the jail's root at stageRoot below dir. Both must exist, also where
 // the host sees them: libcontainer starts later processes there.
 //
@@ -38,7 +34,7 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"unshare", "mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS) }},
 		// Slave, not private: a disk that the host unmounts must not stay busy here.
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
-		{"mount", "tmpfs", func() error { return mountTmpfs(dir, s) }},
+		{"mount", "tmpfs", func() error { return mountTmpfs(dir) }},
 		{"chdir", dir, func() error { return unix.Chdir(dir) }},
 		{"make", "folders", makeStageDirs},
 		{"mount", s.Image, func() error { return bindReadOnly(s.Image, stageImage) }},
@@ -46,6 +42,7 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"make", "devices", makeDevices},
 		{"make", "guest folders", func() error { return makeGuestDirs(s.Dirs, firstID) }},
 		{"mount", "overlay", mountOverlay},
+		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},
 	}
 	for _, step := range steps {
 		if err := step.do(); err != nil {
@@ -55,14 +52,22 @@ func stage(dir string, s *Spec, firstID int) error {
 	return nil
 }
 
-func mountTmpfs(dir string, s *Spec) error {
-	layer := int64(0)
-	for _, f := range s.Layer {
-		layer += int64(len(f.Data)) + int64(os.Getpagesize())
+// mountTmpfs mounts what limitTmpfs bounds later. Its nodes in stageDev are to work,
+// so it is not nodev; the overlay is.
+func mountTmpfs(dir string) error {
+	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID, "mode=0755")
+}
+
+// limitTmpfs leaves the guest room for what it may write and no more, besides what
+// is there already.
+func limitTmpfs(s *Spec) error {
+	var now unix.Statfs_t
+	if err := unix.Statfs(".", &now); err != nil {
+		return err
 	}
-	inodes := s.Inodes + ownInodes + int64(len(deviceTable)+4*len(s.Dirs)+4*len(s.Layer))
-	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", s.Disk+layer, inodes)
-	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID, data)
+	bytes, inodes := int64(now.Blocks-now.Bfree)*now.Bsize, int64(now.Files-now.Ffree)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", bytes+s.Disk, inodes+s.Inodes)
+	return unix.Mount("", ".", "", unix.MS_REMOUNT|unix.MS_NOSUID, data)
 }
 
 func makeStageDirs() error {

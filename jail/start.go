@@ -29,21 +29,31 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, p.Kill)()
-	if err := p.start(ctx, &c); err != nil {
+	inTime := context.AfterFunc(ctx, p.Kill)
+	err = p.start(ctx, &c)
+	if err != nil {
 		err = errors.Join(err, p.abandon())
 		p.leave()
-		// What a killed start says of itself is no news.
-		switch {
-		case ctx.Err() != nil:
-			err = stepError("start", c.Path, ctx.Err())
-		case j.isClosed():
-			err = ErrClosed
-		}
-		return nil, err
+	} else {
+		go p.reap()
 	}
-	go p.reap()
-	return p, nil
+	if inTime() && err == nil {
+		return p, nil
+	}
+	return nil, p.startError(ctx, &c, err)
+}
+
+// startError waits until nothing is left of a start that failed or was killed,
+// and says why it was. What a killed start says of itself is no news.
+func (p *Process) startError(ctx context.Context, c *Command, err error) error {
+	<-p.done
+	switch {
+	case ctx.Err() != nil:
+		return stepError("start", c.Path, ctx.Err())
+	case p.jail.isClosed():
+		return ErrClosed
+	}
+	return err
 }
 
 // admit makes a process that Close kills and waits for.
@@ -100,11 +110,11 @@ func (p *Process) launch(c *Command) error {
 	defer host.Close()
 	setup := strconv.Itoa(firstExtraFile + len(c.Files))
 	process := &libcontainer.Process{
-		Args:           append([]string{enter.Path, setup, c.Path}, c.Args...),
+		Args:           append([]string{enter.Path, setup, c.Dir, c.Path}, c.Args...),
 		Env:            c.Env,
 		UID:            GuestUID,
 		GID:            GuestGID,
-		Cwd:            c.Dir,
+		Cwd:            "/",
 		Stdin:          c.Stdin,
 		Stdout:         c.Stdout,
 		Stderr:         c.Stderr,
@@ -114,19 +124,37 @@ func (p *Process) launch(c *Command) error {
 	for _, controller := range p.group.Controllers() {
 		process.SubCgroupPaths[controller] = p.name
 	}
-	err = p.jail.container.Start(process)
+	err = p.startInTurn(process)
 	child.Close()
 	if err != nil {
 		return stepError("start", c.Path, err)
 	}
 	p.first = process
-	return hand(host, c.Path, enter.Setup{Limits: rlimits(c), Filter: p.jail.spec.Filter})
+	return hand(host, c.Path, c.Dir, enter.Setup{Limits: rlimits(c), Filter: p.jail.spec.Filter})
+}
+
+var errKilled = errors.New("killed before its turn")
+
+// startInTurn has libcontainer start the process. It starts one at a time of a
+// jail, and that one may be held up; waiting for it here ends with a kill.
+func (p *Process) startInTurn(process *libcontainer.Process) error {
+	select {
+	case p.jail.turn <- struct{}{}:
+	case <-p.killed:
+		return errKilled
+	}
+	defer func() { <-p.jail.turn }()
+	return p.jail.container.Start(process)
 }
 
 // hand tells the entry program what to do, and names the step that failed.
-func hand(host *os.File, program string, s enter.Setup) error {
+func hand(host *os.File, program, dir string, s enter.Setup) error {
 	err := enter.Hand(host, s)
-	if failed, ok := errors.AsType[*enter.StepError](err); ok {
+	failed, ok := errors.AsType[*enter.StepError](err)
+	switch {
+	case ok && failed.Step == enter.StepChdir:
+		return stepError(failed.Step, dir, failed.Err)
+	case ok:
 		return stepError(failed.Step, program, failed.Err)
 	}
 	return stepError("enter", program, err)

@@ -18,9 +18,13 @@ func TestStartIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
+	const starts = 80
+	began := time.Now()
+	output(t, j, "true")
+	whole := time.Since(began)
 	killed := 0
-	for i := range 60 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond/2)
+	for i := range starts {
+		ctx, cancel := context.WithTimeout(t.Context(), whole*time.Duration(i)/starts)
 		p, err := j.Start(ctx, Command{
 			Path: "/bin/sh", Args: []string{"-c", "sleep 100"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
 		})

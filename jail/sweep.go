@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 )
@@ -21,8 +23,39 @@ const (
 	killTimeout = 10 * time.Second // for the processes of one jail to be gone
 )
 
+// swept tells which state folders this process has swept.
+var swept struct {
+	sync.Mutex
+	dirs map[string]bool
+}
+
+// sweepOnce sweeps a folder unless this process has done so. What can't be cleared
+// takes a place and does no other harm.
+func sweepOnce(stateDir string) {
+	swept.Lock()
+	defer swept.Unlock()
+	if swept.dirs[stateDir] {
+		return
+	}
+	if swept.dirs == nil {
+		swept.dirs = map[string]bool{}
+	}
+	// Another try is worth it for want of something that comes back, but not for
+	// a process that can't be killed, which takes its time each time.
+	err := Sweep(stateDir)
+	swept.dirs[stateDir] = !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ENOMEM)
+}
+
+// sweepAgain has the next Create clear what this process could not.
+func sweepAgain(stateDir string) {
+	swept.Lock()
+	defer swept.Unlock()
+	delete(swept.dirs, stateDir)
+}
+
 // Sweep clears what dead host processes left in the state folder and in the
-// cgroups. Create does so once in each process.
+// cgroups. Create does so once in each process, and again after a jail that could
+// not be cleared away, as for want of file descriptors.
 func Sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)
@@ -39,17 +72,28 @@ func Sweep(stateDir string) error {
 		if !isSlot || err != nil {
 			continue
 		}
-		s, err := lockSlot(dir, n, 0)
-		if err == nil && s != nil {
-			err = s.release()
-		}
-		failed = errors.Join(failed, stepError("sweep", e.Name(), err))
+		failed = errors.Join(failed, stepError("sweep", e.Name(), sweepSlot(dir, n)))
 	}
 	return failed
 }
 
+func sweepSlot(dir string, n int) error {
+	s, err := lockSlot(dir, n, 0)
+	if err != nil || s == nil {
+		return err
+	}
+	if err := s.clear(dir); err != nil {
+		return errors.Join(err, s.file.Close())
+	}
+	return s.release()
+}
+
 // clear ends what is left of a jail whose host died and removes its traces.
-func clear(dir string, s *slot, c claim) error {
+func (s *slot) clear(dir string) error {
+	c, err := s.read()
+	if err != nil || c == nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	if err := killGroup(ctx, path.Join(c.CgroupParent, s.name())); err != nil {
@@ -85,5 +129,3 @@ func jailCgroup(parent, name string) *cgroups.Cgroup {
 		Resources: &cgroups.Resources{Devices: deviceRules()},
 	}
 }
-
-func jailsDir(stateDir string) string { return filepath.Join(stateDir, "jails") }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,30 +17,31 @@ const (
 )
 
 // conclude fills in how the run ended. killed is why gaol ended it, if it did.
-func conclude(res *Result, killed Cause, exit jail.Exit) {
+// stderrTail is the end of a standard error that is longer than what was captured.
+func conclude(res *Result, killed Cause, exit jail.Exit, stderrTail []byte) {
 	res.ExitCode = exit.Code
 	if exit.Signal != 0 {
 		res.ExitCode = 128 + int(exit.Signal)
 		res.Signal = unix.SignalName(exit.Signal)
 	}
 	res.Usage = Usage{CPU: exit.Usage.CPU, PeakMemory: exit.Usage.PeakMemory, PeakPids: exit.Usage.PeakPids}
-	res.Cause = causeOf(killed, exit, res.Stderr)
+	res.Cause = causeOf(killed, exit, slices.Concat(res.Stderr, stderrTail))
 }
 
-// causeOf says why a run ended. Memory comes first where the first process was
-// not killed by gaol: a program whose child died for memory mostly fails in a
-// way of its own.
+// causeOf says why a run ended. Where gaol did not end it, memory comes first: a
+// program whose child died for memory mostly fails in a way of its own.
 func causeOf(killed Cause, exit jail.Exit, stderr []byte) Cause {
-	failed := exit.Code != 0 || exit.Signal != 0
+	// Where it can't have a thread, libuv aborts.
+	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT
 	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
 	switch {
-	case exit.Usage.OOMKills > 0:
-		return CauseMemory
 	case byGaol:
 		return killed
+	case exit.Usage.OOMKills > 0:
+		return CauseMemory
 	case heapFull(exit, stderr):
 		return CauseMemory
-	case failed && exit.Usage.PidsRefused > 0:
+	case refused && exit.Usage.PidsRefused > 0:
 		return CausePids
 	case exit.Signal != 0:
 		return CauseSignal

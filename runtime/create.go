@@ -43,7 +43,7 @@ func create(ctx context.Context, o Options) (*NodeRuntime, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := privileged(); err != nil {
+	if err := errors.Join(privileged(), s.limits.checkHost()); err != nil {
 		return nil, err
 	}
 	image, lease, err := holdImage(ctx, o)

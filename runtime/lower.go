@@ -83,10 +83,8 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 		}
 		t.dir = dir
 	}
-	for _, arg := range o.Args {
-		if strings.ContainsRune(arg, 0) {
-			return nil, fmt.Errorf("option Args: %q has a NUL", arg)
-		}
+	if err := checkArgs(o.Args); err != nil {
+		return nil, err
 	}
 	env := maps.Clone(s.env)
 	if err := overlayEnv(env, o.Env); err != nil {
@@ -94,6 +92,23 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 	}
 	t.env = envList(env)
 	return t, nil
+}
+
+func checkArgs(args []string) error {
+	total := 0
+	for _, arg := range args {
+		if strings.ContainsRune(arg, 0) {
+			return fmt.Errorf("option Args: %q has a NUL", arg)
+		}
+		if len(arg) >= maxString {
+			return fmt.Errorf("option Args: an argument has %d bytes, the limit is %d", len(arg), maxString-1)
+		}
+		total += len(arg) + 1
+	}
+	if total > maxStrings {
+		return fmt.Errorf("option Args: all together have %d bytes, the limit is %d", total, maxStrings)
+	}
+	return nil
 }
 
 // nodeTask is the task of a program for Node.

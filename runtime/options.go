@@ -79,7 +79,7 @@ type Limits struct {
 	CPUs    float64       // processors a run may keep busy; default 1
 	CPUTime time.Duration // processor time of all of a run's processes together; default: not limited
 	Pids    int64         // tasks (processes and threads) of a run; default 64
-	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024
+	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024; at most the host process's own hard limit
 	Disk    int64         // bytes written to the tree; default 64 MiB
 	Inodes  int64         // files and folders in the tree; default 16,384
 	Output  int64         // captured bytes of each of stdout and stderr; default 16 MiB
@@ -107,7 +107,8 @@ type RunOptions struct {
 	Cwd string
 
 	// Stdin is read as the run consumes it. Nil: empty. A run's end does not
-	// wait for a Read that is still blocked; that Read's data is dropped.
+	// wait for a Read that is still blocked; that Read's data is dropped. If a
+	// Read fails during the run, the run's error is that.
 	Stdin io.Reader
 
 	// Timeout is the wall-clock time a run may take, its start included.

@@ -90,13 +90,14 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 	s.pump()
 	cause := w.until(limit)
 	exit, err := p.Wait()
+	took := time.Since(began)
 	s.drain()
-	if err != nil {
+	if err = errors.Join(err, s.stdinError()); err != nil {
 		return nil, err
 	}
 	res := s.result()
-	res.Duration = time.Since(began)
-	conclude(res, cause, exit)
+	res.Duration = took
+	conclude(res, cause, exit, s.stderr.tail)
 	return res, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/vfs"
 )
 
@@ -45,8 +47,8 @@ const (
 // What the kernel's structures and ours hold.
 const (
 	maxHostname = 64        // sethostname(2)
-	maxEnvVar   = 128 << 10 // MAX_ARG_STRLEN of execve(2)
-	maxEnv      = 1 << 20
+	maxString   = 128 << 10 // MAX_ARG_STRLEN of execve(2), the final NUL included
+	maxStrings  = 768 << 10 // of arguments, and of variables: execve(2) takes 2 MiB of both with the usual stack
 	maxProgram  = 16 << 20
 )
 
@@ -124,11 +126,23 @@ func (l Limits) check() error {
 			failed = errors.Join(failed, &LimitError{f.name, float64(f.value), float64(f.least), float64(f.most)})
 		}
 	}
-	const leastCPUs, mostCPUs = 0.01, 4096
+	const leastCPUs, mostCPUs = 0.05, 4096            // with less, Node takes seconds to start
 	if !(l.CPUs >= leastCPUs && l.CPUs <= mostCPUs) { // written so that NaN fails
 		failed = errors.Join(failed, &LimitError{"CPUs", l.CPUs, leastCPUs, mostCPUs})
 	}
 	return failed
+}
+
+// checkHost refuses what this process has no right to pass on.
+func (l Limits) checkHost() error {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return err
+	}
+	if uint64(l.Files) > files.Max {
+		return &LimitError{"Files", float64(l.Files), minFiles, float64(files.Max)}
+	}
+	return nil
 }
 
 // LimitError says that a field of Limits is out of bounds.
@@ -189,8 +203,8 @@ func overlayEnv(env, extra map[string]string) error {
 			return fmt.Errorf("%q: %w", name, errEnvName)
 		case strings.ContainsRune(value, 0):
 			return fmt.Errorf("%q: the value has a NUL", name)
-		case len(name)+len(value)+2 > maxEnvVar:
-			return fmt.Errorf("%q: longer than %d bytes", name, maxEnvVar)
+		case len(name)+len(value)+2 > maxString:
+			return fmt.Errorf("%q: longer than %d bytes", name, maxString)
 		}
 		env[name] = value
 	}
@@ -198,8 +212,8 @@ func overlayEnv(env, extra map[string]string) error {
 	for name, value := range env {
 		total += len(name) + len(value) + 2
 	}
-	if total > maxEnv {
-		return fmt.Errorf("all variables together have %d bytes, the limit is %d", total, maxEnv)
+	if total > maxStrings {
+		return fmt.Errorf("all variables together have %d bytes, the limit is %d", total, maxStrings)
 	}
 	return nil
 }

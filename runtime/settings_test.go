@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestSettleRefuses(t *testing.T) {
 		{Options{Env: map[string]string{"": "x"}}, "option Env"},
 		{Options{Env: map[string]string{"A=B": "x"}}, "option Env"},
 		{Options{Env: map[string]string{"A": "x\x00"}}, "option Env"},
-		{Options{Env: map[string]string{"A": strings.Repeat("x", maxEnvVar)}}, "option Env"},
+		{Options{Env: map[string]string{"A": strings.Repeat("x", maxString)}}, "option Env"},
 		{Options{Limits: Limits{Memory: -1}}, "limit Memory"},
 		{Options{Limits: Limits{Memory: 1 << 20}}, "limit Memory"},
 		{Options{Limits: Limits{Pids: 1}}, "limit Pids"},
@@ -114,7 +115,8 @@ func TestTasksRefused(t *testing.T) {
 	s, _ := Options{}.settle()
 	for _, o := range []RunOptions{
 		{Name: "a/b.mjs"}, {Name: "noending"}, {Name: "a.py"}, {Name: "\xff.mjs"}, {Name: strings.Repeat("a", 300) + ".mjs"},
-		{Cwd: "rel"}, {Args: []string{"a\x00"}}, {Env: map[string]string{"=": ""}},
+		{Cwd: "rel"}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
+		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
 		if _, err := s.nodeTask("", o, true); err == nil {
 			t.Errorf("%+v is accepted", o)

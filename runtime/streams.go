@@ -3,10 +3,13 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/jail"
 )
@@ -19,6 +22,7 @@ type streams struct {
 
 	stdin          io.Reader // nil: empty
 	stdinPipe      *os.File
+	stdinFailed    chan error // at most one: the caller's reader's
 	stdout, stderr *capture
 	value          *valueReader // nil without a __return
 	full           chan struct{}
@@ -26,7 +30,7 @@ type streams struct {
 }
 
 func openStreams(t *task, o RunOptions) (*streams, error) {
-	s := &streams{stdin: o.Stdin, full: make(chan struct{})}
+	s := &streams{stdin: o.Stdin, stdinFailed: make(chan error, 1), full: make(chan struct{})}
 	if err := s.open(t, o); err != nil {
 		s.close()
 		return nil, err
@@ -80,7 +84,7 @@ func (s *streams) pipeOut() (*pipeReader, error) {
 		return nil, err
 	}
 	s.host, s.guest = append(s.host, r), append(s.guest, w)
-	return &pipeReader{file: r, rest: maxPipe}, nil
+	return &pipeReader{file: r}, nil
 }
 
 // pipeIn makes the run's next descriptor one that we write to.
@@ -113,7 +117,11 @@ func (s *streams) pump() {
 	}
 	// Not waited for: the caller's Read may block for ever.
 	go func() {
-		_, _ = io.Copy(s.stdinPipe, s.stdin) // the run need not read it all
+		in := &failing{from: s.stdin}
+		_, _ = io.Copy(s.stdinPipe, in) // the run need not read it all
+		if in.err != nil {
+			s.stdinFailed <- in.err
+		}
 		s.stdinPipe.Close()
 	}()
 }
@@ -125,6 +133,31 @@ func (s *streams) drain() {
 		_ = f.SetReadDeadline(time.Now()) // fails only for what is closed
 	}
 	s.pumps.Wait()
+}
+
+// stdinError is why the run did not get all of the caller's standard input, as
+// far as that is the caller's doing.
+func (s *streams) stdinError() error {
+	select {
+	case err := <-s.stdinFailed:
+		return fmt.Errorf("read standard input: %w", err)
+	default:
+		return nil
+	}
+}
+
+// failing tells the errors of a reader from those of who is written to.
+type failing struct {
+	from io.Reader
+	err  error
+}
+
+func (f *failing) Read(b []byte) (int, error) {
+	n, err := f.from.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
 }
 
 func (s *streams) result() *Result {
@@ -150,18 +183,13 @@ func (s *streams) close() {
 	}
 }
 
-// After a run's end its pipes hold at most what the kernel lets an unprivileged
-// process enlarge them to (fs.pipe-max-size).
-const maxPipe = 1 << 20
-
-// lastWait is how long a pipe may be silent after its run's end before it counts
-// as ended. It matters only where somebody else holds the other end: a run may
-// have passed it to another run of its runtime, which must not keep this one's
-// caller waiting.
+// lastWait is how long reading waits for bytes that a pipe held at its run's end.
+// It matters only where somebody else takes them.
 const lastWait = 20 * time.Millisecond
 
 // pipeReader reads a pipe to its end or, once a read deadline has told it that
-// the run is gone, until what was written before is read.
+// the run is gone, until what was written before is read. Another run of the
+// runtime may hold the other end: it must not keep this one's caller waiting.
 type pipeReader struct {
 	file     *os.File
 	draining bool
@@ -175,6 +203,7 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 			if r.rest <= 0 {
 				return 0, io.EOF
 			}
+			b = b[:min(len(b), r.rest)]
 			if err := r.file.SetReadDeadline(time.Now().Add(lastWait)); err != nil {
 				return 0, err
 			}
@@ -184,7 +213,7 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 			if r.draining {
 				return 0, io.EOF
 			}
-			r.draining = true
+			r.draining, r.rest = true, waiting(r.file)
 			continue
 		}
 		if r.draining {
@@ -192,6 +221,17 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 		}
 		return n, err
 	}
+}
+
+// waiting is how many bytes a pipe holds (FIONREAD, which x/sys calls TIOCINQ). What a run wrote is all there once it
+// has ended; what comes later is somebody else's.
+func waiting(f *os.File) (n int) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
 }
 
 // capture takes in one output stream.
@@ -202,8 +242,12 @@ type capture struct {
 	onFull func()
 
 	kept      []byte
+	tail      []byte // the end of what was not kept
 	truncated bool
 }
+
+// maxTail is enough for what V8 says when it gives up.
+const maxTail = 4 << 10
 
 func (c *capture) pump() {
 	buf := make([]byte, 64<<10) // a pipe's usual size
@@ -224,6 +268,9 @@ func (c *capture) pump() {
 func (c *capture) keep(b []byte) {
 	room := c.limit - int64(len(c.kept))
 	if int64(len(b)) > room {
+		dropped := b[room:]
+		c.tail = append(c.tail, dropped[max(0, len(dropped)-maxTail):]...)
+		c.tail = c.tail[max(0, len(c.tail)-maxTail):]
 		b = b[:room]
 		c.truncated = true
 		c.onFull()

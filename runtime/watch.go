@@ -24,7 +24,11 @@ func (w *watch) until(limit context.Context) Cause {
 	cause := CauseNone
 	select {
 	case <-w.process.Done():
-		return CauseNone
+		// The limit may have killed it while it was being started.
+		if limit.Err() == nil {
+			return CauseNone
+		}
+		return endCause(limit)
 	case <-spent:
 		cause = CauseCPU
 	case <-w.full:

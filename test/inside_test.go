@@ -109,6 +109,9 @@ func checkStatus(t *testing.T, s survey) {
 		t.Errorf("only %d processes and threads are looked at", len(s.Status))
 	}
 	for who, text := range s.Status {
+		if !strings.HasPrefix(text, "Name:") && strings.HasPrefix(who, "thread") {
+			continue // it ended meanwhile
+		}
 		fields := map[string]string{}
 		for line := range strings.Lines(text) {
 			name, value, _ := strings.Cut(line, ":")
@@ -219,7 +222,8 @@ func checkFolders(t *testing.T, s survey) {
 		"/dev/pts": "ptmx", "/dev/shm": "", "/proc/acpi": "", "/sys": "ENOENT", "/run": "", "/home": "node", "/tmp": "", "/workspace": "",
 		"/proc/1/fd": "EACCES", "/proc/1/root": "EACCES", "/proc/1/cwd": "EACCES",
 	} {
-		if got := s.Dirs[path]; got != want && (path != "/proc/acpi" || got != "ENOENT") {
+		// core, which not every kernel has, is a link to /proc/kcore.
+		if got := strings.Replace(s.Dirs[path], "core fd", "fd", 1); got != want && (path != "/proc/acpi" || got != "ENOENT") {
 			t.Errorf("%s has %q, want %q", path, got, want)
 		}
 	}

@@ -3,6 +3,7 @@ package test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/runtime"
 )
@@ -56,7 +59,7 @@ func liveAndDie(t *testing.T, i int) {
 	case 3: // out of time
 		_, err = rt.Run(t.Context(), busy, runtime.RunOptions{Timeout: moment + time.Millisecond})
 	}
-	if err != nil && !strings.Contains(err.Error(), runtime.ErrClosed.Error()) {
+	if err != nil && !errors.Is(err, runtime.ErrClosed) {
 		t.Error(err)
 	}
 	if err := rt.Close(); err != nil {
@@ -68,9 +71,17 @@ func liveAndDie(t *testing.T, i int) {
 const hostMode = "GAOL_TEST_HOST"
 
 func init() {
-	if os.Getenv(hostMode) == "" {
-		return
+	switch os.Getenv(hostMode) {
+	case "busy":
+		beBusy()
+	case "short":
+		beShort()
+		os.Exit(0)
 	}
+}
+
+// beBusy has runs in jails and waits to be killed.
+func beBusy() {
 	for range 3 {
 		rt, err := runtime.Create(context.Background(), ours(runtime.Options{}))
 		if err != nil {
@@ -90,7 +101,7 @@ func init() {
 func TestHostIsKilled(t *testing.T) {
 	before := takeInventory()
 	host := exec.Command("/proc/self/exe")
-	host.Env = append(os.Environ(), hostMode+"=1", parentVar+"="+parent)
+	host.Env = append(os.Environ(), hostMode+"=busy", parentVar+"="+parent)
 	out, err := host.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -140,48 +151,6 @@ func TestNextHost(t *testing.T) {
 	}
 }
 
-// A program of the same runtime that stops whatever is being started can't keep
-// the host waiting.
-func TestNeighbourStopsStarts(t *testing.T) {
-	rt := create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
-	ctx, cancel := context.WithCancel(t.Context())
-	up, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		res, err := rt.Run(ctx, `
-			import { readdirSync } from 'node:fs';
-			console.log('up');
-			for (;;) for (const pid of readdirSync('/proc')) if (Number(pid) > 1 && pid != process.pid) try { process.kill(pid, 'SIGSTOP') } catch {}`,
-			runtime.RunOptions{OnStdout: func([]byte) { close(up) }})
-		if err != nil || res.Cause != runtime.CauseCanceled {
-			t.Errorf("the neighbour: %+v, %v", res, err)
-		}
-	}()
-	<-up
-	stopped := 0
-	for range 10 {
-		began := time.Now()
-		res, err := rt.Run(t.Context(), `__return(1)`, runtime.RunOptions{Timeout: 300 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("took %v", took)
-		}
-		if res.Cause == runtime.CauseTimeout {
-			stopped++
-		}
-	}
-	cancel()
-	<-ended
-	if stopped == 0 {
-		t.Error("the neighbour stopped no run: this test proves nothing")
-	}
-	if res := run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
-		t.Errorf("afterwards: %+v", res)
-	}
-}
-
 // A program that only root may read and execute, in a folder that only root may
 // enter, under root's strictest umask, can make jails too.
 func TestPrivateProgram(t *testing.T) {
@@ -197,5 +166,48 @@ func TestPrivateProgram(t *testing.T) {
 	cmd.Env = append(os.Environ(), parentVar+"="+parent)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+// beShort makes runtimes until it has no file descriptors left, and once more when
+// it has.
+func beShort() {
+	o := runtime.Options{CgroupParent: os.Getenv(parentVar)}
+	failures := 0
+	for few := range uint64(60) {
+		few := unix.Rlimit{Cur: 8 + few, Max: 4096}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			fmt.Println(err)
+		}
+		rt, err := runtime.Create(context.Background(), o)
+		if err == nil {
+			_, err = rt.Run(context.Background(), "1", runtime.RunOptions{})
+			err = errors.Join(err, rt.Close())
+		}
+		if err != nil {
+			failures++
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 4096, Max: 4096}); err != nil {
+		fmt.Println(err)
+	}
+	rt, err := runtime.Create(context.Background(), o)
+	if err == nil {
+		err = rt.Close()
+	}
+	fmt.Println("after", failures > 0, "failures:", err)
+}
+
+// Want of file descriptors makes errors, leaves nothing, and is over when it is.
+func TestFewDescriptors(t *testing.T) {
+	before := takeInventory()
+	host := exec.Command("/proc/self/exe")
+	host.Env = append(os.Environ(), hostMode+"=short", parentVar+"="+parent)
+	text, err := host.CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(text), "after true failures: <nil>\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if left := settle(before); len(left) > 0 {
+		t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
 	}
 }

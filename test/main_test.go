@@ -118,7 +118,7 @@ type inventory struct {
 
 func takeInventory() inventory {
 	fds, _ := os.ReadDir("/proc/self/fd")
-	groups := glob("/sys/fs/cgroup/*"+parent+"/j*", "/sys/fs/cgroup/*"+parent+"/j*/*/", "/sys/fs/cgroup"+parent+"/j*", "/sys/fs/cgroup"+parent+"/j*/*/")
+	groups := jailGroups()
 	return inventory{
 		processes: processesIn(groups),
 		cgroups:   groups,
@@ -127,6 +127,17 @@ func takeInventory() inventory {
 		temp:      glob(os.TempDir() + "/*"),
 		fds:       len(fds),
 	}
+}
+
+// jailGroups lists the groups of jails and of their runs, on v1 and v2.
+func jailGroups() []string {
+	var groups []string
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		for _, procs := range glob(root+parent+"/j*/cgroup.procs", root+parent+"/j*/*/cgroup.procs") {
+			groups = append(groups, filepath.Dir(procs))
+		}
+	}
+	return groups
 }
 
 func processesIn(groups []string) []string {

@@ -48,3 +48,19 @@ func BenchmarkAddPID(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkKill ends a group of two processes.
+func BenchmarkKill(b *testing.B) {
+	for _, s := range subjects(b) {
+		b.Run(s.name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				g := s.group(b, Limits{})
+				guest(b, g, "sleep")
+				guest(b, g, "sleep")
+				b.StartTimer()
+				kill(b, g)
+			}
+		})
+	}
+}

@@ -19,7 +19,7 @@ type Limits struct {
 type Usage struct {
 	CPU         time.Duration // processor time, user and system
 	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which doesn't tell
-	PeakPids    int64         // tasks at one time; 0 before Linux 6.6, which doesn't tell
+	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which doesn't tell
 	OOMKills    int64         // processes killed for want of memory; on v1 not those of descendants
 	PidsRefused int64         // forks refused by the limit on tasks
 }

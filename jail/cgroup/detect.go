@@ -76,18 +76,31 @@ func Detect() (Version, error) {
 	return v, nil
 }
 
-// thisMachine is the backend for what Detect finds, looked for once: mounts do
-// not change under a running server, and each run asks.
-var thisMachine = sync.OnceValues(func() (backend, error) {
+// machine keeps what was found: mounts do not change under a running server, and
+// each run asks. A failed look is not kept, for it may have failed for want of a
+// file descriptor.
+var machine struct {
+	sync.Mutex
+	on backend
+}
+
+// thisMachine is the backend for what Detect finds.
+func thisMachine() (backend, error) {
+	machine.Lock()
+	defer machine.Unlock()
+	if machine.on != nil {
+		return machine.on, nil
+	}
 	v, err := look(mountpoint)
 	if err != nil {
 		return nil, err
 	}
+	machine.on = newV1(mountpoint)
 	if v == V2 {
-		return newV2(mountpoint, controllersV2), nil
+		machine.on = newV2(mountpoint, controllersV2)
 	}
-	return newV1(mountpoint), nil
-})
+	return machine.on, nil
+}
 
 func look(root string) (Version, error) {
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")) // only v2 has this file

@@ -35,7 +35,10 @@ func TestMain(m *testing.M) {
 
 var roles = map[string]func(){
 	"sleep": func() { time.Sleep(time.Minute) },
-	"stop":  func() { unix.Kill(os.Getpid(), unix.SIGSTOP) },
+	"stop": func() {
+		unix.Kill(os.Getpid(), unix.SIGSTOP)
+		time.Sleep(time.Minute) // the signal may take a moment
+	},
 	"spin": func() {
 		for start := time.Now(); time.Since(start) < 50*time.Millisecond; {
 		}

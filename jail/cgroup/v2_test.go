@@ -155,8 +155,8 @@ func TestV2KillByFreezing(t *testing.T) {
 			continue
 		}
 		g := s.group(t, Limits{})
-		cmd := guest(t, g, "sleep")
-		guest(t, s.at(t, g.Path()+"/below", Limits{}), "stop")
+		cmd := guest(t, s.at(t, g.Path()+"/a", Limits{}), "sleep")
+		guest(t, s.at(t, g.Path()+"/b", Limits{}), "stop")
 		if err := v.killByFreezing(g.Dirs()[0]); err != nil {
 			t.Fatal(err)
 		}

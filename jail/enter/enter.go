@@ -48,7 +48,7 @@ const (
 
 // StepError says which step of the program failed, and why.
 type StepError struct {
-	Step string // "setup", "death signal", "limit", "seccomp" or "exec"
+	Step string // "setup", "death signal", "limit", "seccomp", "exec" or StepChdir
 	Err  syscall.Errno
 }
 
@@ -58,10 +58,17 @@ func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 // Unwrap returns the errno.
 func (e *StepError) Unwrap() error { return e.Err }
 
-var steps = map[uint32]string{1: "setup", 2: "death signal", 3: "seccomp", 4: "exec", 5: "limit"}
+// StepChdir is the step that has the process's working directory as its object; the
+// others have the program.
+const StepChdir = "chdir"
 
-// ErrUnexpected is what a report that makes no sense gives.
-var ErrUnexpected = errors.New("unexpected report of the entry program")
+var steps = map[uint32]string{1: "setup", 2: "death signal", 3: "seccomp", 4: "exec", 5: "limit", 6: StepChdir}
+
+// What Hand gives where the program does not speak as it should.
+var (
+	ErrUnexpected = errors.New("unexpected report of the entry program")
+	ErrEnded      = errors.New("the entry program ended")
+)
 
 // Hand tells the program behind conn what to do and waits until its own
 // program runs. A failed step is a [*StepError].
@@ -69,14 +76,28 @@ func Hand(conn io.ReadWriter, s Setup) error {
 	if _, err := conn.Write(s.encode()); err != nil {
 		return fmt.Errorf("hand over the filter: %w", err)
 	}
-	var report [8]byte
-	switch n, err := io.ReadFull(conn, report[:]); {
-	case n == 0 && err == io.EOF:
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the report: %w", err)
+	if err := readReport(conn); err != nil {
+		return err
 	}
-	step, known := steps[binary.NativeEndian.Uint32(report[:])]
+	// All is set; an end without a further report is that of a program that was
+	// started, for the socket is closed by that.
+	if err := readReport(conn); !errors.Is(err, ErrEnded) {
+		return err
+	}
+	return nil
+}
+
+// readReport returns nil for the report that all is set.
+func readReport(r io.Reader) error {
+	var report [8]byte
+	if _, err := io.ReadFull(r, report[:]); err != nil {
+		return fmt.Errorf("%w: %w", ErrEnded, err)
+	}
+	number := binary.NativeEndian.Uint32(report[:])
+	if number == 0 {
+		return nil
+	}
+	step, known := steps[number]
 	if !known {
 		return ErrUnexpected
 	}

@@ -32,11 +32,13 @@ func TestHand(t *testing.T) {
 		name, reply string
 		want        error
 	}{
-		{"runs", "", nil},
+		{"runs", words(0, 0), nil},
+		{"ended before", "", ErrEnded},
 		{"no filter", words(3, uint32(syscall.EINVAL)), &StepError{"seccomp", syscall.EINVAL}},
-		{"no program", words(4, uint32(syscall.ENOENT)), &StepError{"exec", syscall.ENOENT}},
+		{"no program", words(0, 0, 4, uint32(syscall.ENOENT)), &StepError{"exec", syscall.ENOENT}},
 		{"nonsense", words(99, 1), ErrUnexpected},
-		{"cut off", "abc", io.ErrUnexpectedEOF},
+		{"cut off", "abc", ErrEnded},
+		{"set twice", words(0, 0, 0, 0), nil},
 	} {
 		c := &conn{reply: strings.NewReader(tc.reply)}
 		err := Hand(c, Setup{DieWithHost: true, Limits: []Limit{{7, 1 << 32}}, Filter: filter})

@@ -15,15 +15,25 @@ import (
 // Compile gives the filter for this machine's architecture: an array of struct
 // sock_filter in the machine's byte order. It takes some milliseconds the first
 // time; the result is kept, and not to be changed.
-func Compile() ([]byte, error) { return compiled() }
-
-var compiled = sync.OnceValues(func() ([]byte, error) {
+func Compile() ([]byte, error) {
+	compiled.Lock()
+	defer compiled.Unlock()
+	if compiled.program != nil {
+		return compiled.program, nil
+	}
 	p, err := compile(Allowed, Denied)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: compile: %w", err)
 	}
+	compiled.program = p
 	return p, nil
-})
+}
+
+// compiled keeps no failure: it may have been for want of a file descriptor.
+var compiled struct {
+	sync.Mutex
+	program []byte
+}
 
 // guarded marks, in the first program, calls that the second one decides on. No
 // filter of ours returns it to the kernel.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -35,6 +36,7 @@ type Report struct {
 	LaterRun Times // any other run
 	Close    Times
 	Whole    Times // Create, one run and Close together
+	Overtime Times // how long after its timeout an endless loop's Run returned
 	Clients  []Throughput
 	Idle     Memory
 }
@@ -109,6 +111,9 @@ func (m *measurer) all(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := m.overtime(ctx); err != nil {
+		return err
+	}
 	if err := m.throughput(ctx); err != nil {
 		return err
 	}
@@ -131,6 +136,22 @@ func (m *measurer) round(ctx context.Context) error {
 		return err
 	}
 	return r.LaterRun.time(func() error { return run(ctx, m.lasting) })
+}
+
+func (m *measurer) overtime(ctx context.Context) error {
+	const limit = 150 * time.Millisecond
+	for range max(5, m.options.Rounds/4) {
+		began := time.Now()
+		res, err := m.lasting.Run(ctx, "for (;;);", runtime.RunOptions{Timeout: limit})
+		if err != nil {
+			return err
+		}
+		if res.Cause != runtime.CauseTimeout {
+			return fmt.Errorf("an endless loop ended with cause %q", res.Cause)
+		}
+		m.report.Overtime = append(m.report.Overtime, time.Since(began)-limit)
+	}
+	return nil
 }
 
 func (m *measurer) sampleBare(ctx context.Context) error {

@@ -25,6 +25,7 @@ func (r *Report) rows() []row {
 		{"run", r.LaterRun, bar},
 		{"close", r.Close, 0},
 		{"create+run+close", r.Whole, 0},
+		{"overtime", r.Overtime, 0},
 	}
 }
 

@@ -1,16 +1,17 @@
 /*
  * enter: the last step of a process into the jail.
  *
- *     enter FD PROGRAM [ARG...]
+ *     enter FD DIR PROGRAM [ARG...]
  *
  * By then namespaces, ids, capabilities, no_new_privs and the cgroup are in
  * place. What is left must be done by the process itself, right before its
- * program: resource limits, signals, the system call filter and, for the jail's
+ * program: its working directory, resource limits, signals, the system call filter and, for the jail's
  * pid 1, the tie to the host's life. FD is one end of a stream socket:
  *
  *     host -> enter   u32 flags | u32 m | m * struct limit
  *                               | u32 n | n * struct sock_filter
- *     enter -> host   u32 step | u32 errno       when a step failed
+ *     enter -> host   u32 step | u32 errno       when a step failed, or
+ *                     0        | 0               all is set; then
  *                     end of file                PROGRAM runs
  *
  * The image holds this file with mode 0711. A program that its user may not
@@ -32,7 +33,7 @@
 #include <unistd.h>
 
 enum { DIE_WITH_HOST = 1 };
-enum step { STEP_SETUP = 1, STEP_DEATH_SIGNAL, STEP_SECCOMP, STEP_EXEC, STEP_LIMIT };
+enum step { STEP_SETUP = 1, STEP_DEATH_SIGNAL, STEP_SECCOMP, STEP_EXEC, STEP_LIMIT, STEP_CHDIR };
 
 struct limit {
 	uint32_t resource;
@@ -42,11 +43,18 @@ struct limit {
 
 static int fd;
 
+static void report(uint32_t step, uint32_t err)
+{
+	uint32_t words[2] = { step, err };
+
+	if (write(fd, words, sizeof(words)) != sizeof(words))
+		_exit(127);
+}
+
 static void fail(enum step step)
 {
-	uint32_t report[2] = { step, errno };
-	ssize_t n = write(fd, report, sizeof(report));
-	_exit(n == sizeof(report) ? 126 : 127);
+	report(step, errno);
+	_exit(126);
 }
 
 static void read_all(void *to, size_t size)
@@ -121,12 +129,14 @@ int main(int argc, char **argv)
 	struct limit limits[RLIM_NLIMITS];
 	uint32_t flags, count;
 
-	if (argc < 3)
+	if (argc < 4)
 		return 125;
 	fd = atoi(argv[1]);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC))
 		return 125;
 
+	if (chdir(argv[2]))
+		fail(STEP_CHDIR);
 	read_all(&flags, sizeof(flags));
 	count = read_count(RLIM_NLIMITS);
 	read_all(limits, count * sizeof(limits[0]));
@@ -143,6 +153,7 @@ int main(int argc, char **argv)
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
 		fail(STEP_SECCOMP);
 
-	execvp(argv[2], argv + 2);
+	report(0, 0);
+	execvp(argv[3], argv + 3);
 	fail(STEP_EXEC);
 }

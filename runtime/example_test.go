@@ -1,0 +1,54 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"gaol/runtime"
+)
+
+func Example() {
+	ctx := context.Background()
+	rt, err := runtime.Create(ctx, runtime.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	res, err := rt.Run(ctx, `
+		import os from 'node:os';
+		console.log('hello from', os.hostname());
+		__return({ sum: 1 + 2 });`, runtime.RunOptions{Timeout: 5 * time.Second})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	var out struct{ Sum int }
+	if err := res.Decode(&out); err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Printf("%sexit code %d, sum %d\n", res.Stdout, res.ExitCode, out.Sum)
+	// Output:
+	// hello from secure-exec
+	// exit code 0, sum 3
+}
+
+func ExampleNodeRuntime_Command() {
+	ctx := context.Background()
+	rt, err := runtime.Create(ctx, runtime.Options{Env: map[string]string{"WHO": "you"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	res, err := rt.Command(ctx, "sh", []string{"-c", "echo hello $WHO; exit 3"}, runtime.RunOptions{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Printf("%sexit code %d\n", res.Stdout, res.ExitCode)
+	// Output:
+	// hello you
+	// exit code 3
+}

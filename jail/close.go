@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +34,7 @@ func (j *Jail) end() error {
 	var failed error
 	if j.pid1 != nil {
 		failed = stepError("kill", "pid 1", ignoreGone(j.pid1.Signal(unix.SIGKILL)))
-		_, _ = j.pid1.Wait() // that it was killed is no news
+		failed = errors.Join(failed, stepError("wait", "pid 1", j.waitPid1()))
 	}
 	j.closeForks()
 	close(j.keeper)
@@ -51,6 +52,25 @@ func (j *Jail) end() error {
 		return errors.Join(failed, j.slot.file.Close())
 	}
 	return stepError("release", j.slot.name(), j.slot.release())
+}
+
+var errNotReaped = errors.New("a process of the jail is left that nobody waits for")
+
+// waitPid1 waits for the killed pid 1 to end, but not for ever: the kernel has it
+// wait for its whole namespace, and a child that a zygote forked as it died is one
+// that the host does not know of. How it ended is no news.
+func (j *Jail) waitPid1() error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = j.pid1.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(killTimeout):
+		return errNotReaped
+	}
 }
 
 func ignoreGone(err error) error {

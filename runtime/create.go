@@ -50,6 +50,9 @@ func create(ctx context.Context, o Options) (*NodeRuntime, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.launcher.check(image); err != nil {
+		return nil, errors.Join(err, lease.Close())
+	}
 	j, err := createJail(ctx, s, image)
 	if err != nil {
 		return nil, errors.Join(err, lease.Close())

@@ -87,7 +87,7 @@ func (o Options) settle() (settings, error) {
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return settings{}, fmt.Errorf("option Env: %w", err)
 	}
-	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), checkLauncher(s.launcher), s.limits.check())
+	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.limits.check())
 }
 
 func (l Limits) withDefaults() Limits {
@@ -175,7 +175,7 @@ func checkCgroup(p string) error {
 	return nil
 }
 
-func checkLauncher(l Launcher) error {
+func (l Launcher) known() error {
 	if l < LauncherExec || l > LauncherZygote {
 		return fmt.Errorf("option Launcher: there is no %v", l)
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +10,22 @@ import (
 
 	"gaol/jail"
 	"gaol/jail/zygote"
+	"gaol/rootfs"
 )
+
+// forkable are the major versions of Node that a zygote is known to work with. A
+// fork of Node 26 can wait at its exit for a helper thread that fork did not copy.
+var forkable = []string{"22", "24"}
+
+// check refuses an image whose Node the launcher can't start.
+func (l Launcher) check(image *rootfs.Image) error {
+	major, _, _ := strings.Cut(image.Node, ".")
+	if l == LauncherZygote && !slices.Contains(forkable, major) {
+		return fmt.Errorf("option Launcher: the zygote works with Node %s, the image has %s: %w",
+			strings.Join(forkable, " and "), image.Node, ErrUnsupported)
+	}
+	return nil
+}
 
 // zygoteKind is what must be alike for two runtimes to share zygotes.
 type zygoteKind struct {

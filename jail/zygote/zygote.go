@@ -178,7 +178,7 @@ func (z *Zygote) Fork(ctx context.Context, r *Request) (*os.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer host.Close()
+	defer func() { _ = host.Close() }()
 	p, err := z.order(r, host, run, text)
 	if err != nil {
 		return nil, err

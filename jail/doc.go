@@ -5,6 +5,7 @@
 //	Create ── slot (uid range, name) ── stage (tmpfs, overlay) ── libcontainer ── pid 1: catatonit -P
 //	   │
 //	   ├─ Start ── run cgroup ── libcontainer joins the namespaces ── enter (filter) ── PROGRAM
+//	   │                      └─ or a zygote forks, and its child joins them ─────────┘
 //	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
 //	   │
 //	 Close ── kill, reap pid 1, remove cgroups and state, give the slot back

@@ -193,7 +193,7 @@ func beShort() {
 	}
 	rt, err := runtime.Create(context.Background(), o)
 	if err == nil {
-		err = rt.Close()
+		err = errors.Join(rt.Close(), runtime.CloseIdle())
 	}
 	fmt.Println("after", failures > 0, "failures:", err)
 }

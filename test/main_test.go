@@ -129,12 +129,18 @@ func takeInventory() inventory {
 	}
 }
 
-// jailGroups lists the groups of jails and of their runs, on v1 and v2.
+// jailGroups lists the groups of jails, of their runs and of zygotes that no
+// process has any more, on v1 and v2.
 func jailGroups() []string {
 	var groups []string
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		for _, procs := range glob(root+parent+"/j*/cgroup.procs", root+parent+"/j*/*/cgroup.procs") {
 			groups = append(groups, filepath.Dir(procs))
+		}
+		for _, zygote := range glob(root + parent + "/zygote-*") {
+			if !strings.HasPrefix(filepath.Base(zygote), fmt.Sprintf("zygote-%d-", os.Getpid())) {
+				groups = append(groups, zygote)
+			}
 		}
 	}
 	return groups

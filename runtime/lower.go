@@ -86,6 +86,9 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 	if err := checkArgs(o.Args); err != nil {
 		return nil, err
 	}
+	if o.OnOutputLimit < TruncateOutput || o.OnOutputLimit > KillOnOutput {
+		return nil, fmt.Errorf("option OnOutputLimit: there is no action %d", o.OnOutputLimit)
+	}
 	env := maps.Clone(s.env)
 	if err := overlayEnv(env, o.Env); err != nil {
 		return nil, fmt.Errorf("option Env: %w", err)

@@ -115,7 +115,7 @@ func TestTasksRefused(t *testing.T) {
 	s, _ := Options{}.settle()
 	for _, o := range []RunOptions{
 		{Name: "a/b.mjs"}, {Name: "noending"}, {Name: "a.py"}, {Name: "\xff.mjs"}, {Name: strings.Repeat("a", 300) + ".mjs"},
-		{Cwd: "rel"}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
+		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
 		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
 		if _, err := s.nodeTask("", o, true); err == nil {

@@ -226,7 +226,7 @@ var Allowed = []Row{
 	{Name: "rmdir", Reason: "fs.rmdir"},
 	{Name: "rename", Reason: "fs.rename"},
 	{Name: "renameat", Reason: "tar"},
-	{Name: "renameat2", Reason: "mv -n"},
+	{Name: "renameat2", Reason: "mv -n", Refuse: noWhiteout},
 	{Name: "link", Reason: "fs.link"},
 	{Name: "linkat", Reason: "ln"},
 	{Name: "symlink", Reason: "fs.symlink, npm's .bin"},

@@ -1,5 +1,5 @@
 // Package seccomp makes the system call filter that guests run under: a classic
-// BPF program, compiled by libseccomp from two tables that carry their reasons.
+// BPF program, made from two tables that carry their reasons.
 //
 //	call ──> other architecture, x32 ───────────────> process killed
 //	     ──> in Allowed ──> a Refusal matches ──────> its errno
@@ -11,6 +11,21 @@
 // that lacks the call. clone3 is in neither table on purpose: its flags lie in
 // memory, which a filter can't read, and C libraries go back to clone on ENOSYS
 // only.
+//
+// # How it is made
+//
+//	Allowed, Denied ── compile ──> graph of questions ── assemble ──> []sock_filter
+//	                                 one node for all      loads, jumps, one
+//	                                 equal questions       return for an answer
+//
+// Which call? is a search tree over ranges of numbers, which arguments? the same
+// over the values that refusals name. libseccomp tells the calls' numbers only:
+// it knows no "none of these values" under a mask, so that a list of good ones
+// takes it a rule for each way to miss them, and 2,179 instructions in all.
+//
+// Size matters since each run loads the filter anew. The kernel checks and
+// translates each instruction, and then goes through the program once for each
+// call there is: see BenchmarkLoad.
 //
 // # Life cycle
 //

@@ -12,7 +12,7 @@ func load(filter []byte) error {
 		return err
 	}
 	prog := unix.SockFprog{
-		Len:    uint16(len(filter) / instructionSize),
+		Len:    uint16(len(filter) / unix.SizeofSockFilter),
 		Filter: (*unix.SockFilter)(unsafe.Pointer(&filter[0])),
 	}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,

@@ -34,6 +34,7 @@ type call struct {
 // report is the copy's answer, on standard output.
 type report struct {
 	Errnos []syscall.Errno // of the calls, 0 for success
+	Loaded time.Duration   // that it took to put the filter on
 	Took   time.Duration   // for all rounds
 }
 
@@ -50,10 +51,13 @@ func help() {
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
 		panic(err)
 	}
+	var r report
 	if o.Filter != nil {
+		start := time.Now()
 		if err := load(o.Filter); err != nil {
 			panic(err)
 		}
+		r.Loaded = time.Since(start)
 	}
 	if o.Foreign {
 		callForeign()
@@ -61,7 +65,6 @@ func help() {
 	if o.Program != "" {
 		panic(unix.Exec("/bin/sh", []string{"sh", "-c", o.Program}, nil))
 	}
-	var r report
 	if o.Rounds > 0 {
 		c := o.Calls[0]
 		start := time.Now()
@@ -128,10 +131,19 @@ func filter(t testing.TB) []byte {
 	return f
 }
 
+func native(t testing.TB) machine {
+	t.Helper()
+	m, err := nativeMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // nr is the number of a call that this architecture has.
 func nr(t testing.TB, name string) uintptr {
 	t.Helper()
-	n, err := number(name)
+	n, err := native(t).number(name)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

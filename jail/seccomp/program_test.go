@@ -1,35 +1,89 @@
 package seccomp
 
 import (
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 
-	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's answers.
-const (
-	retAllow       = 0x7fff_0000
-	retErrno       = 0x0005_0000
-	retKillProcess = 0x8000_0000
-)
+// A filter made for each machine, and what a plain reading of the tables says.
+type subject struct {
+	machine
+	program []unix.SockFilter
+	allowed map[uint32]Row
+	denied  map[uint32]Row
+}
 
-// data is the kernel's struct seccomp_data, as 32-bit words.
-func data(arch, nr uint32, args [6]uint64) (words [16]uint32) {
-	words[0], words[1] = nr, arch
-	for i, a := range args {
-		words[4+2*i], words[5+2*i] = uint32(a), uint32(a>>32) // little endian, as are all our machines
+func subjects(t testing.TB) []subject {
+	t.Helper()
+	var list []subject
+	for _, m := range machines {
+		p, err := compile(m, Allowed, Denied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, subject{m, p, byNumber(m, Allowed), byNumber(m, Denied)})
+	}
+	return list
+}
+
+func byNumber(m machine, rows []Row) map[uint32]Row {
+	all := map[uint32]Row{}
+	for _, r := range rows {
+		if nr, err := m.number(r.Name); err == nil {
+			all[nr] = r
+		}
+	}
+	return all
+}
+
+// expected reads the tables, without a thought to speed.
+func (s subject) expected(c guestCall) uint32 {
+	const errno = unix.SECCOMP_RET_ERRNO
+	if c.arch != s.audit || s.x32 && c.nr >= x32Bit && c.nr != math.MaxUint32 {
+		return unix.SECCOMP_RET_KILL_PROCESS
+	}
+	if _, ok := s.denied[c.nr]; ok {
+		return errno | uint32(unix.EPERM)
+	}
+	row, ok := s.allowed[c.nr]
+	if !ok {
+		return errno | uint32(unix.ENOSYS)
+	}
+	for _, r := range row.Refuse {
+		if !slices.ContainsFunc(r.Match, func(m Match) bool { return !holds(m, c.args[m.Arg]) }) {
+			return errno | uint32(r.Errno)
+		}
+	}
+	return unix.SECCOMP_RET_ALLOW
+}
+
+func holds(m Match, arg uint64) bool {
+	return slices.Contains(m.Values, arg&m.Mask) == (m.Test == OneOf)
+}
+
+// guestCall is the kernel's struct seccomp_data, as far as it matters.
+type guestCall struct {
+	arch, nr uint32
+	args     [6]uint64
+}
+
+func (c guestCall) words() (words [16]uint32) {
+	words[0], words[1] = c.nr, c.arch
+	for i, a := range c.args {
+		words[4+2*i], words[5+2*i] = uint32(a), uint32(a>>32)
 	}
 	return words
 }
 
-// run interprets a filter.
-func run(t testing.TB, p []instruction, words [16]uint32) uint32 {
-	t.Helper()
+// run interprets a program, and tells whether it looked at an argument.
+func run(t testing.TB, p []unix.SockFilter, c guestCall) (answer uint32, looked bool) {
 	var a uint32
+	words := c.words()
 	for pc := 0; pc < len(p); pc++ {
 		in := p[pc]
 		jump := func(yes bool) {
@@ -42,180 +96,181 @@ func run(t testing.TB, p []instruction, words [16]uint32) uint32 {
 		switch in.Code {
 		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
 			a = words[in.K/4]
+			looked = looked || in.K >= 16
 		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
 			a &= in.K
 		case unix.BPF_JMP | unix.BPF_JA:
 			pc += int(in.K)
 		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
 			jump(a == in.K)
-		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
-			jump(a > in.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(a&in.K != 0)
 		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
 			jump(a >= in.K)
 		case unix.BPF_RET | unix.BPF_K:
-			return in.K
+			return in.K, looked
 		default:
 			t.Fatalf("instruction %d: code %#x", pc, in.Code)
 		}
 	}
 	t.Fatal("ran over the end")
-	return 0
+	return 0, false
 }
 
-// nativeArch reads the architecture's number from the filter, whose first
-// comparison it is.
-func nativeArch(p []instruction) uint32 { return p[1].K }
-
-func program(t testing.TB) []instruction {
-	t.Helper()
-	p, err := decode(filter(t))
-	if err != nil {
-		t.Fatal(err)
+// hold fails the test if the program doesn't answer as the tables say.
+func (s subject) hold(t testing.TB, c guestCall) {
+	if got, _ := run(t, s.program, c); got != s.expected(c) {
+		t.Helper()
+		t.Fatalf("arch %#x, call %#x(%#x): %#x, want %#x", c.arch, c.nr, c.args, got, s.expected(c))
 	}
-	return p
 }
 
-// TestProgram holds the compiled filter against a plain reading of the tables,
-// with arguments near those that the tables name.
-func TestProgram(t *testing.T) {
-	p := program(t)
-	t.Logf("%d instructions", len(p))
+// TestProgramIsShort is for the table's next row: each run pays for what it adds.
+func TestProgramIsShort(t *testing.T) {
+	const most = 250
+	for _, s := range subjects(t) {
+		t.Logf("%s: %d instructions", s.arch, len(s.program))
+		if len(s.program) > most {
+			t.Errorf("%s: more than %d instructions", s.arch, most)
+		}
+	}
+}
+
+func TestProgramCalls(t *testing.T) {
+	numbers := []uint32{math.MaxInt32, math.MaxUint32, math.MaxUint32 - 1}
+	for nr := range uint32(601) {
+		numbers = append(numbers, nr, nr|x32Bit, nr|1<<31, nr|3<<30, nr|1<<16)
+	}
+	for bit := range 32 {
+		numbers = append(numbers, 1<<bit, 1<<bit-1, 1<<bit+1)
+	}
+	archs := []uint32{0, math.MaxUint32, unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, unix.AUDIT_ARCH_MIPS, unix.AUDIT_ARCH_RISCV64}
+	for _, m := range machines {
+		archs = append(archs, m.audit)
+		for bit := range 32 {
+			archs = append(archs, m.audit^1<<bit)
+		}
+	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, r := range Allowed {
-		nr, err := number(r.Name)
-		if err != nil {
-			continue
-		}
-		rounds := 1
-		if r.Refuse != nil {
-			rounds = 20_000
-		}
-		for range rounds {
-			args := guess(random, r.Refuse)
-			got := run(t, p, data(nativeArch(p), uint32(nr), args))
-			if want := expected(r.Refuse, args); !slices.Contains(want, got) {
-				t.Fatalf("%s(%#x): %#x, want one of %#x", r.Name, args, got, want)
-			}
-		}
-	}
-	for _, r := range Denied {
-		if nr, err := number(r.Name); err == nil {
-			if got := run(t, p, data(nativeArch(p), uint32(nr), [6]uint64{})); got != retErrno|uint32(unix.EPERM) {
-				t.Errorf("%s: %#x", r.Name, got)
+	for _, s := range subjects(t) {
+		for _, arch := range archs {
+			for _, nr := range numbers {
+				s.hold(t, guestCall{arch, nr, [6]uint64{}})
+				s.hold(t, guestCall{arch, nr, anyArguments(random)})
 			}
 		}
 	}
 }
 
-// expected lists the answers that the refusals allow for; several may match.
-func expected(refuse []Refusal, args [6]uint64) []uint32 {
-	var want []uint32
-	for _, r := range refuse {
-		if !slices.ContainsFunc(r.Match, func(m Match) bool { return args[m.Arg]&m.Mask != m.Value }) {
-			want = append(want, retErrno|uint32(r.Errno))
+// What is allowed without a look at an argument costs nothing later, see compile.
+func TestProgramLooksOnlyWhereGuarded(t *testing.T) {
+	for _, s := range subjects(t) {
+		for nr := range uint32(601) {
+			_, looked := run(t, s.program, guestCall{arch: s.audit, nr: nr})
+			if guarded := s.allowed[nr].Refuse != nil; looked != guarded {
+				t.Errorf("%s: call %d: looks at an argument %v, guarded %v", s.arch, nr, looked, guarded)
+			}
 		}
 	}
-	if want == nil {
-		return []uint32{retAllow}
-	}
-	return want
 }
 
-// guess makes arguments: a refusal's, with one bit changed at times, and garbage
-// where no mask looks.
-func guess(random *rand.Rand, refuse []Refusal) (args [6]uint64) {
+// TestProgramArguments takes all combinations of the values in a row, and then
+// replaces one argument by whatever may be mistaken for one of its values.
+func TestProgramArguments(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, s := range subjects(t) {
+		for nr, r := range s.allowed {
+			for _, args := range combinations(r) {
+				s.hold(t, guestCall{s.audit, nr, args})
+				for arg, values := range mentioned(r) {
+					for _, v := range lookalikes(values) {
+						other := args
+						other[arg] = v
+						s.hold(t, guestCall{s.audit, nr, other})
+					}
+				}
+				for range 50 {
+					other := anyArguments(random)
+					other[random.IntN(6)] = args[random.IntN(6)]
+					s.hold(t, guestCall{s.audit, nr, other})
+				}
+			}
+		}
+	}
+}
+
+// mentioned are the values that a row has about each argument, masks among them.
+func mentioned(r Row) map[uint][]uint64 {
+	all := map[uint][]uint64{}
+	for _, refusal := range r.Refuse {
+		for _, m := range refusal.Match {
+			all[m.Arg] = append(append(all[m.Arg], m.Values...), m.Mask)
+		}
+	}
+	for arg, values := range all {
+		slices.Sort(values)
+		all[arg] = slices.Compact(values)
+	}
+	return all
+}
+
+func combinations(r Row) [][6]uint64 {
+	list := [][6]uint64{{}}
+	for arg, values := range mentioned(r) {
+		for _, args := range slices.Clone(list) {
+			for _, v := range values {
+				args[arg] = v
+				list = append(list, args)
+			}
+		}
+	}
+	return list
+}
+
+func lookalikes(values []uint64) []uint64 {
+	list := []uint64{0, math.MaxUint64}
+	for _, v := range values {
+		list = append(list, v-1, v+1, ^v, v|garbage, v<<32)
+		for bit := range 64 {
+			list = append(list, v^1<<bit, 1<<bit)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func anyArguments(random *rand.Rand) (args [6]uint64) {
 	for i := range args {
 		args[i] = random.Uint64() >> random.UintN(64)
-	}
-	if len(refuse) == 0 {
-		return args
-	}
-	for _, m := range refuse[random.IntN(len(refuse))].Match {
-		args[m.Arg] = args[m.Arg]&^m.Mask | m.Value
-		if random.IntN(4) == 0 {
-			args[m.Arg] ^= 1 << random.UintN(32)
-		}
 	}
 	return args
 }
 
-func TestAllBut(t *testing.T) {
-	const mask = 0xf0
-	keep := []uint64{0x00, 0x30, 0xf0}
-	refuse := allBut(2, mask, unix.EPERM, keep)
-	for v := range uint64(0x200) {
-		allowed := slices.Contains(keep, v&mask)
-		if got := expected(refuse, [6]uint64{2: v})[0] == retAllow; got != allowed {
-			t.Errorf("%#x: allowed %v", v, got)
+func FuzzProgram(f *testing.F) {
+	list := subjects(f)
+	for i, s := range list {
+		for nr, r := range s.allowed {
+			if all := combinations(r); len(r.Refuse) > 0 {
+				args := all[len(all)-1]
+				f.Add(i, s.audit, nr, args[0], args[1], args[2], args[3])
+			}
 		}
 	}
+	f.Fuzz(func(t *testing.T, which int, arch, nr uint32, a, b, c, d uint64) {
+		s := list[uint(which)%uint(len(list))]
+		s.hold(t, guestCall{arch, nr, [6]uint64{a, b, c, d}})
+		s.hold(t, guestCall{s.audit, nr % 512, [6]uint64{a, b, c, d}})
+	})
 }
 
-func TestProgramOtherwise(t *testing.T) {
-	p := program(t)
-	tests := []struct {
-		name string
-		arch uint32
-		nr   uint32
-		want uint32
-	}{
-		{"unknown call", nativeArch(p), 9999, retErrno | uint32(unix.ENOSYS)},
-		{"no call", nativeArch(p), 0xffff_ffff, retErrno | uint32(unix.ENOSYS)},
-		{"i386", unix.AUDIT_ARCH_I386, 20, retKillProcess},
-		{"arm", unix.AUDIT_ARCH_ARM, 20, retKillProcess},
-		{"mips", unix.AUDIT_ARCH_MIPS, 20, retKillProcess},
-	}
-	for _, test := range tests {
-		if got := run(t, p, data(test.arch, test.nr, [6]uint64{})); got != test.want {
-			t.Errorf("%s: %#x, want %#x", test.name, got, test.want)
-		}
-	}
-}
-
-func TestLink(t *testing.T) {
-	ret := func(k uint32) instruction { return instruction{Code: returnConstant, K: k} }
-	test := func(list ...instruction) []byte {
-		b, err := encode(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	got, err := link(test(ret(retTrace|1), ret(retAllow)), test(ret(retErrno)))
-	if err != nil {
+// Compile gives what compile makes for this machine.
+func TestCompile(t *testing.T) {
+	p := make([]unix.SockFilter, len(filter(t))/unix.SizeofSockFilter)
+	if _, err := binary.Decode(filter(t), binary.NativeEndian, p); err != nil {
 		t.Fatal(err)
 	}
-	p, _ := decode(got)
-	if !slices.Equal(p, []instruction{{Code: jumpAlways, K: 1}, ret(retAllow), ret(retErrno)}) {
-		t.Errorf("got %v", p)
-	}
-	if _, err := link(test(ret(retAllow)), test(ret(retErrno))); err == nil {
-		t.Error("linked with nothing to link")
-	}
-	if _, err := link(make([]byte, instructionSize*unix.BPF_MAXINSNS), test(ret(retErrno))); err == nil {
-		t.Error("linked more than the kernel takes")
-	}
-}
-
-// A misspelt or foreign name is left out; a wrong condition is an error.
-func TestCompileErrors(t *testing.T) {
-	guard := Row{Name: "ioctl", Reason: "test", Refuse: noInput}
-	if _, err := compile([]Row{guard, {Name: "nonsense", Reason: "test"}}, nil); err != nil {
-		t.Error(err)
-	}
-	bad := Row{Name: "read", Reason: "test", Refuse: []Refusal{{[]Match{{Arg: 6}}, syscall.EPERM}}}
-	if _, err := compile([]Row{guard, bad}, nil); err == nil {
-		t.Error("a seventh argument was taken")
-	}
-	if _, err := number("nonsense"); err != libseccomp.ErrSyscallDoesNotExist {
-		t.Errorf("got %v", err)
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	for b.Loop() {
-		if _, err := compile(Allowed, Denied); err != nil {
-			b.Fatal(err)
-		}
+	want, err := compile(native(t), Allowed, Denied)
+	if err != nil || !slices.Equal(p, want) {
+		t.Errorf("differs from %d instructions, %v", len(want), err)
 	}
 }

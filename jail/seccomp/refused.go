@@ -2,44 +2,51 @@ package seccomp
 
 import (
 	"math"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
 // A new namespace of any kind is new kernel surface. CLONE_NEWTIME is not listed:
 // its bit means part of a signal number to clone.
-var noNamespaces = anyBit(0, unix.EPERM,
+var noNamespaces = refuse(unix.EPERM, anyBit(0,
 	unix.CLONE_NEWUSER, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
-	unix.CLONE_NEWIPC, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP)
+	unix.CLONE_NEWIPC, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP))
 
 // TIOCSTI types into the terminal that gaol was started from (CVE-2017-5226),
 // TIOCLINUX pastes into a console, TIOCSETD loads line disciplines, of which
 // several had root holes (CVE-2017-2636).
-var noInput = values(1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD)
+var noInput = refuse(unix.EPERM, is(1, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD))
 
 // 0xffffffff asks, 0 is what everyone has. The others turn off address
 // randomisation or map page zero.
-var personalities = allBut(0, int32Mask, unix.EPERM, []uint64{0, 0xffff_ffff})
+var personalities = refuse(unix.EPERM, isNot(0, 0, 0xffff_ffff))
 
 // A listener decides on its subject's calls in place of the kernel. Nothing but
 // sandboxes use it.
-var noListener = []Refusal{{
-	Match: []Match{is(0, unix.SECCOMP_SET_MODE_FILTER), {1, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER}},
-	Errno: unix.EPERM,
-}}
+var noListener = refuse(unix.EPERM,
+	is(0, unix.SECCOMP_SET_MODE_FILTER), anyBit(1, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER))
 
 // Files, pipes and sockets have no driver behind them. A character device 0,0
 // needs no privilege and is how an overlay marks a deleted file.
 var (
-	fileTypes  = []uint64{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK}
-	noDevices1 = allBut(1, unix.S_IFMT, unix.EPERM, fileTypes) // mknod(path, mode, dev)
-	noDevices2 = allBut(2, unix.S_IFMT, unix.EPERM, fileTypes) // mknodat(dir, path, mode, dev)
+	noDevices1 = noDevices(1) // mknod(path, mode, dev)
+	noDevices2 = noDevices(2) // mknodat(dir, path, mode, dev)
 )
+
+func noDevices(mode uint) []Refusal {
+	types := []uint64{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK}
+	return refuse(unix.EPERM, Match{mode, unix.S_IFMT, NoneOf, types})
+}
+
+// The flag leaves that device under the old name. An overlay has no such rename,
+// either, and answers the same.
+var noWhiteout = refuse(unix.EINVAL, anyBit(4, unix.RENAME_WHITEOUT)) // renameat2(dir, from, dir, to, flags)
 
 // prctlOptions leaves what a process may do to itself without effect on others.
 // A sub-reaper may keep orphans from pid 1: killing goes by cgroup, which finds
 // them all the same.
-var prctlOptions = allBut(0, int32Mask, unix.EPERM, []uint64{
+var prctlOptions = refuse(unix.EPERM, isNot(0,
 	unix.PR_SET_NAME, unix.PR_GET_NAME,
 	unix.PR_SET_PDEATHSIG, unix.PR_GET_PDEATHSIG,
 	unix.PR_SET_DUMPABLE, unix.PR_GET_DUMPABLE,
@@ -57,14 +64,14 @@ var prctlOptions = allBut(0, int32Mask, unix.EPERM, []uint64{
 	unix.PR_SVE_SET_VL, unix.PR_SVE_GET_VL, unix.PR_SME_SET_VL, unix.PR_SME_GET_VL,
 	unix.PR_PAC_RESET_KEYS, unix.PR_PAC_SET_ENABLED_KEYS, unix.PR_PAC_GET_ENABLED_KEYS,
 	unix.PR_SET_TAGGED_ADDR_CTRL, unix.PR_GET_TAGGED_ADDR_CTRL,
-})
+))
 
 // The jail sets RLIMIT_CORE to 1, the one value that keeps the host's core handler,
 // which runs as root, from being started (core(5)). Asking stays allowed: prlimit
 // with no new limit.
 var (
-	noCore1 = values(0, unix.EPERM, unix.RLIMIT_CORE)                                     // setrlimit(resource, new)
-	noCore2 = allBut(2, math.MaxUint64, unix.EPERM, []uint64{0}, is(1, unix.RLIMIT_CORE)) // prlimit(pid, resource, new, old)
+	noCore1 = refuse(unix.EPERM, is(0, unix.RLIMIT_CORE))                            // setrlimit(resource, new)
+	noCore2 = refuse(unix.EPERM, is(1, unix.RLIMIT_CORE), anyBit(2, math.MaxUint64)) // prlimit(pid, resource, new, old)
 )
 
 const socketType = 0xf // the rest of the type argument are SOCK_CLOEXEC and SOCK_NONBLOCK
@@ -73,37 +80,25 @@ const socketType = 0xf // the rest of the type argument are SOCK_CLOEXEC and SOC
 // protocols only. Raw sockets, refused by right and not for want of support, get
 // EPERM. Netlink is there for getifaddrs, by which os.networkInterfaces works;
 // without capabilities its route family can only be asked.
-var sockets = join(
-	allBut(0, int32Mask, unix.EAFNOSUPPORT, []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}),
-	allBut(2, int32Mask, unix.EPROTONOSUPPORT, []uint64{unix.NETLINK_ROUTE}, is(0, unix.AF_NETLINK)),
-	internet(unix.AF_INET),
-	internet(unix.AF_INET6),
+var sockets = slices.Concat(
+	refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)),
+	refuse(unix.EPROTONOSUPPORT, is(0, unix.AF_NETLINK), isNot(2, unix.NETLINK_ROUTE)),
+	refuse(unix.EPERM, internet, Match{1, socketType, NoneOf, []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM}}),
+	refuse(unix.EPROTONOSUPPORT, internet, isNot(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_MPTCP)),
 )
 
-func internet(family uint64) []Refusal {
-	protocols := []uint64{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_MPTCP}
-	stream, datagram := Match{1, socketType, unix.SOCK_STREAM}, Match{1, socketType, unix.SOCK_DGRAM}
-	return join(
-		allBut(1, socketType, unix.EPERM, []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM}, is(0, family)),
-		allBut(2, int32Mask, unix.EPROTONOSUPPORT, protocols, is(0, family), stream),
-		allBut(2, int32Mask, unix.EPROTONOSUPPORT, protocols, is(0, family), datagram),
-	)
-}
+var internet = is(0, unix.AF_INET, unix.AF_INET6)
 
-var pairs = allBut(0, int32Mask, unix.EAFNOSUPPORT, []uint64{unix.AF_UNIX})
+var pairs = refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_UNIX))
 
 // sockopts keeps out of sockets what a capability or a table entry above keeps
 // out elsewhere, so that not all hangs on one check in the kernel.
-var sockopts = join(
+var sockopts = slices.Concat(
 	// Programs in the kernel: filters on sockets.
-	option(unix.SOL_SOCKET, unix.SO_ATTACH_FILTER), option(unix.SOL_SOCKET, unix.SO_ATTACH_BPF),
-	option(unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF), option(unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_EBPF),
+	refuse(unix.EPERM, is(1, unix.SOL_SOCKET), is(2,
+		unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF)),
 	// Netfilter's tables, 64 and 65 at both levels (CVE-2021-22555).
-	option(unix.SOL_IP, 64), option(unix.SOL_IP, 65), option(unix.SOL_IPV6, 64), option(unix.SOL_IPV6, 65),
+	refuse(unix.EPERM, is(1, unix.SOL_IP, unix.SOL_IPV6), is(2, 64, 65)),
 	// TLS inside the kernel; OpenSSL does without (CVE-2023-0461).
-	option(unix.SOL_TCP, unix.TCP_ULP),
+	refuse(unix.EPERM, is(1, unix.SOL_TCP), is(2, unix.TCP_ULP)),
 )
-
-func option(level, name uint64) []Refusal {
-	return []Refusal{{Match: []Match{is(1, level), is(2, name)}, Errno: unix.EPERM}}
-}

@@ -1,10 +1,9 @@
 package seccomp
 
 import (
-	"math/bits"
+	"errors"
+	"fmt"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Row is what a table says about one system call.
@@ -14,105 +13,92 @@ type Row struct {
 	Refuse []Refusal // in Allowed only: arguments that the permission does not extend to
 }
 
-// Refusal fails a call whose arguments all match with an errno.
+// Refusal fails a call whose arguments all match with an errno. Of the refusals of
+// a row the first that matches answers.
 type Refusal struct {
-	Match []Match
 	Errno syscall.Errno
+	Match []Match
 }
 
-// Match holds for a call whose argument number Arg, from 0, equals Value in the
-// bits of Mask. The mask is part of every comparison since the kernel takes most
-// arguments as 32 bits: one that compared all 64 would be led past by setting a
-// bit which the kernel then ignores (CVE-2017-5226's first cure fell to that).
+// Match holds for a call whose argument number Arg, from 0, is one of Values, or
+// none of them, in the bits of Mask. The mask is part of every comparison since the
+// kernel takes most arguments as 32 bits: one that compared all 64 would be led
+// past by setting a bit which the kernel then ignores (CVE-2017-5226's first cure
+// fell to that).
 type Match struct {
-	Arg   uint
-	Mask  uint64
-	Value uint64
+	Arg    uint
+	Mask   uint64
+	Test   Test
+	Values []uint64
 }
 
-const int32Mask = 0xffff_ffff
+// Test is what a Match asks about an argument.
+type Test uint8
+
+// Both tests stand for themselves in the program, whatever the mask. NoneOf is for
+// arguments of which a few values are good: it matches what is not known yet, too.
+const (
+	OneOf Test = iota
+	NoneOf
+)
+
+const (
+	int32Mask    = 0xffff_ffff
+	mostErrno    = 4095 // MAX_ERRNO of the kernel, which would cut off what is above
+	mostArgument = 5
+)
+
+// refuse makes a list of one, for tables.
+func refuse(errno syscall.Errno, match ...Match) []Refusal {
+	return []Refusal{{errno, match}}
+}
 
 // is matches an argument that the kernel takes as an int.
-func is(arg uint, value uint64) Match { return Match{arg, int32Mask, value} }
+func is(arg uint, values ...uint64) Match { return Match{arg, int32Mask, OneOf, values} }
 
-// anyBit refuses each of the flags.
-func anyBit(arg uint, errno syscall.Errno, flags ...uint64) []Refusal {
-	var list []Refusal
+// isNot is the contrary of is.
+func isNot(arg uint, values ...uint64) Match { return Match{arg, int32Mask, NoneOf, values} }
+
+// anyBit matches an argument with one or more of the flags.
+func anyBit(arg uint, flags ...uint64) Match {
+	m := Match{Arg: arg, Test: NoneOf, Values: []uint64{0}}
 	for _, f := range flags {
-		list = append(list, Refusal{[]Match{{arg, f, f}}, errno})
+		m.Mask |= f
 	}
-	return list
+	return m
 }
 
-// values refuses each of the values of an int.
-func values(arg uint, errno syscall.Errno, refused ...uint64) []Refusal {
-	var list []Refusal
-	for _, v := range refused {
-		list = append(list, Refusal{[]Match{is(arg, v)}, errno})
+// check finds mistakes that would make a refusal match always, or never.
+func (r Refusal) check() error {
+	if r.Errno == 0 || r.Errno > mostErrno {
+		return fmt.Errorf("errno %d of 1 to %d", int(r.Errno), mostErrno)
 	}
-	return list
-}
-
-// allBut refuses, where the conditions of when hold, every value of an argument's
-// mask bits but those allowed. So it denies what is not known yet, too.
-func allBut(arg uint, mask uint64, errno syscall.Errno, allowed []uint64, when ...Match) []Refusal {
-	var list []Refusal
-	for _, rest := range complement(Match{Arg: arg}, mask, allowed) {
-		list = append(list, Refusal{append([]Match{rest}, when...), errno})
+	if len(r.Match) == 0 {
+		return fmt.Errorf("errno %d without a match", int(r.Errno))
 	}
-	return list
-}
-
-// complement covers all values of the bits in mask that are not in keep, with
-// as few matches as there are places where a binary search for one of keep can
-// go wrong. It is needed since libseccomp has no "is none of" under a mask. All of
-// keep agree with fixed in fixed's bits.
-func complement(fixed Match, mask uint64, keep []uint64) []Match {
-	if len(keep) == 0 {
-		return []Match{fixed}
-	}
-	if mask == 0 {
-		return nil
-	}
-	bit := uint64(1) << (bits.Len64(mask) - 1)
-	var list []Match
-	for _, value := range []uint64{0, bit} {
-		var same []uint64
-		for _, v := range keep {
-			if v&bit == value {
-				same = append(same, v)
-			}
+	for _, m := range r.Match {
+		if err := m.check(); err != nil {
+			return fmt.Errorf("%+v: %w", m, err)
 		}
-		list = append(list, complement(Match{fixed.Arg, fixed.Mask | bit, fixed.Value | value}, mask&^bit, same)...)
 	}
-	return list
+	return nil
 }
 
-func join(lists ...[]Refusal) []Refusal {
-	var all []Refusal
-	for _, l := range lists {
-		all = append(all, l...)
+func (m Match) check() error {
+	switch {
+	case m.Arg > mostArgument:
+		return fmt.Errorf("argument %d of 0 to %d", m.Arg, mostArgument)
+	case m.Mask == 0:
+		return errors.New("no bit to look at")
+	case m.Test > NoneOf:
+		return fmt.Errorf("test %d", m.Test)
+	case len(m.Values) == 0:
+		return errors.New("no value")
 	}
-	return all
-}
-
-// newer are numbers of calls that came after some version of libseccomp still in
-// use. All architectures number new calls alike since Linux 5.1.
-var newer = map[string]int32{
-	"cachestat":         unix.SYS_CACHESTAT,
-	"fchmodat2":         unix.SYS_FCHMODAT2,
-	"map_shadow_stack":  unix.SYS_MAP_SHADOW_STACK,
-	"futex_wake":        unix.SYS_FUTEX_WAKE,
-	"futex_wait":        unix.SYS_FUTEX_WAIT,
-	"futex_requeue":     unix.SYS_FUTEX_REQUEUE,
-	"statmount":         unix.SYS_STATMOUNT,
-	"listmount":         unix.SYS_LISTMOUNT,
-	"lsm_set_self_attr": unix.SYS_LSM_SET_SELF_ATTR,
-	"mseal":             unix.SYS_MSEAL,
-	"setxattrat":        463,
-	"getxattrat":        464,
-	"listxattrat":       465,
-	"removexattrat":     466,
-	"open_tree_attr":    467,
-	"listns":            470,
+	for _, v := range m.Values {
+		if v&^m.Mask != 0 {
+			return fmt.Errorf("value %#x has bits outside of the mask", v)
+		}
+	}
+	return nil
 }

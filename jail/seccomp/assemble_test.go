@@ -1,0 +1,106 @@
+package seccomp
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// manyGuards allows calls that have an own block each, so that the program is
+// longer than a comparison can jump.
+func manyGuards(n int) []Row {
+	var rows []Row
+	for _, r := range Allowed[:n] {
+		values := []uint64{uint64(len(rows)) << 4, uint64(len(rows))<<4 | 2, uint64(len(rows))<<4 | 5, uint64(len(rows)) << 36}
+		r.Refuse = refuse(unix.EPERM, Match{1, 1<<44 - 1, OneOf, values}, Match{2, 0xff, NoneOf, []uint64{1, uint64(len(rows))}})
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestLongJumps(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{20, 30, 40, 100, 200} {
+		rows := manyGuards(n)
+		p, err := compile(native(t), rows, Denied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := subject{native(t), p, byNumber(native(t), rows), byNumber(native(t), Denied)}
+		t.Logf("%d instructions", len(p))
+		for range 50_000 {
+			c := guestCall{s.audit, random.Uint32N(600), anyArguments(random)}
+			if r := s.allowed[c.nr]; r.Refuse != nil {
+				values := r.Refuse[0].Match[0].Values
+				c.args[1] = values[random.IntN(len(values))] ^ 1<<random.UintN(64)
+				c.args[2] = random.Uint64N(256)
+			}
+			s.hold(t, c)
+		}
+	}
+}
+
+func TestAssembleLimits(t *testing.T) {
+	g := graph{}
+	chain := func(length int) *node {
+		n := g.answer(unix.SECCOMP_RET_ALLOW)
+		for k := range length {
+			n = g.ask(callNumber, unix.BPF_JEQ, uint32(k), g.answer(unix.SECCOMP_RET_KILL_PROCESS), n)
+		}
+		return n
+	}
+	p, err := assemble(chain(4000)) // and a copy of "kill" for each 250 or so
+	if err != nil {
+		t.Fatal(err)
+	}
+	for nr := range uint32(5000) {
+		want := uint32(unix.SECCOMP_RET_ALLOW)
+		if nr < 4000 {
+			want = unix.SECCOMP_RET_KILL_PROCESS
+		}
+		if got, _ := run(t, p, guestCall{nr: nr}); got != want {
+			t.Fatalf("%d: %#x", nr, got)
+		}
+	}
+	if _, err := assemble(chain(unix.BPF_MAXINSNS)); err == nil {
+		t.Error("assembled more than the kernel takes")
+	}
+}
+
+// Where both branches are almost too far, room must be left for what either needs.
+func TestJumpsThatJustFit(t *testing.T) {
+	ret := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET, K: k} }
+	for distance := 250; distance < 260; distance++ {
+		for _, yesAt := range []int{1, 2} {
+			yes, no := &node{k: 1}, &node{k: 2}
+			p := make([]unix.SockFilter, distance)
+			p[yesAt-1], p[2-yesAt] = ret(yes.k), ret(no.k)
+			root := &node{jump: unix.BPF_JEQ, word: callNumber, k: 5, yes: yes, no: no}
+			a := assembler{reversed: p, at: map[*node]int{yes: yesAt, no: 3 - yesAt}, loads: map[*node]bool{root: true}}
+			if err := a.write(root); err != nil {
+				t.Errorf("%d, %d: %v", distance, yesAt, err)
+				continue
+			}
+			slices.Reverse(a.reversed)
+			for nr, want := range map[uint32]uint32{5: yes.k, 6: no.k} {
+				if got, _ := run(t, a.reversed, guestCall{nr: nr}); got != want {
+					t.Errorf("%d, %d: call %d: %d, want %d", distance, yesAt, nr, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A jump that doesn't fit its 8 bits must not be cut off, should bring ever fail.
+func TestJumpThatDoesNotFit(t *testing.T) {
+	for distance, fits := range map[int]bool{255: true, 256: false, 257: false} {
+		yes, no := &node{k: 1}, &node{k: 2}
+		a := assembler{reversed: make([]unix.SockFilter, distance), at: map[*node]int{yes: 0, no: distance}}
+		in, err := a.comparison(&node{jump: unix.BPF_JEQ, yes: yes, no: no})
+		if (err == nil) != fits || fits && int(in.Jt) != distance {
+			t.Errorf("%d: %+v, %v", distance, in, err)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // Limits bound what all processes of a group and its descendants use together.
@@ -33,12 +35,16 @@ type Group struct {
 
 // backend is what v1 and v2 do differently. Paths are those of [New].
 type backend interface {
-	controllers() []string
-	dirs(path string) []string // where the group is in the file system
-	joinFile() string          // in each of dirs
+	dirs(path string) []string      // where the group is in the file system
+	otherDirs(path string) []string // where a top group is, besides
+	makeTop(path string, rules []specs.LinuxDeviceCgroup) error
+	joinFile() string // in each of dirs
 	create(path string, l Limits) error
 	addPID(path string, pid int) error
-	kill(path string) (empty bool, err error) // one attempt, which doesn't wait
+
+	// kill is one attempt, the nth from 0, which doesn't wait for who is killed.
+	kill(path string, n int) (empty bool, err error)
+
 	usage(path string) (Usage, error)
 }
 
@@ -94,12 +100,8 @@ func checkPath(path string) error {
 // Path is the group's path, as given to [New].
 func (g *Group) Path() string { return g.path }
 
-// Controllers names the hierarchies the group is in, as libcontainer's
-// Process.SubCgroupPaths wants them: the five of v1, or "" for v2's only one.
-func (g *Group) Controllers() []string { return g.on.controllers() }
-
-// Dirs are the group's directories in the host's file system, in the order of
-// [Group.Controllers]. On v2 an open one is what clone3's CLONE_INTO_CGROUP wants,
+// Dirs are the group's directories in the host's file system, one for each
+// hierarchy. On v2 an open one is what clone3's CLONE_INTO_CGROUP wants,
 // the quickest way in.
 func (g *Group) Dirs() []string { return g.on.dirs(g.path) }
 

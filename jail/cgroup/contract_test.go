@@ -3,10 +3,14 @@ package cgroup
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,12 +86,16 @@ func TestContract(t *testing.T) {
 		{"kill of a frozen group", testKillFrozen, false},
 		{"kill of a fork bomb", testKillForkBomb, false},
 		{"kill of deep descendants", testKillDeep, false},
+		{"kill of a process without its first thread", testKillHeadless, false},
 		{"kill ends with its context", testKillContext, false},
 		{"delete", testDelete, false},
 		{"fifty at once", testMany, false},
+		{"the first of a parent at once", testFirst, false},
 		{"sweep", testSweep, false},
 		{"add a bad pid", testAddBad, false},
 		{"join", testJoin, false},
+		{"top", testTop, false},
+		{"top holds no descriptors", testTopDescriptors, false},
 		{"cpu is counted", testCPU, true},
 		{"memory kill is counted", testMemory, true},
 		{"refused forks are counted", testPids, true},
@@ -179,6 +187,27 @@ func testKillDeep(t *testing.T, s subject) {
 	}
 }
 
+// A process whose first thread has ended goes on with the others.
+func testKillHeadless(t *testing.T, s subject) {
+	parent := s.group(t, Limits{})
+	g := s.at(t, parent.Path()+"/child", Limits{})
+	cmd := guest(t, g, "headless")
+	stat := "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat"
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(stat)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("the first thread goes on: %s, %v", text, err)
+		}
+		if strings.Contains(string(text), ") Z ") {
+			break
+		}
+	}
+	if pids, err := listProcs(g.Dirs()[:1]); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
+		t.Fatalf("%v, %v: this test proves nothing", pids, err)
+	}
+	kill(t, parent)
+}
+
 func testKillContext(t *testing.T, s subject) {
 	g := s.group(t, Limits{})
 	guest(t, g, "sleep")
@@ -232,6 +261,34 @@ func testMany(t *testing.T, s subject) {
 	wg.Wait()
 }
 
+// The first groups below a parent are made by several at once, and have their limits.
+func testFirst(t *testing.T, s subject) {
+	var l Limits
+	if s.limits {
+		l = Limits{Memory: 1 << 20, CPUs: 1, Pids: 8}
+	}
+	for range 20 {
+		parent := testPath()
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				g, err := newGroup(s.on, fmt.Sprintf("%s/sub/r%d", parent, i), l)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := g.Usage(); err != nil && s.limits {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := (&Group{path: parent, on: s.on}).Delete(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func testSweep(t *testing.T, s subject) {
 	parent := s.group(t, Limits{})
 	left, kept := s.at(t, parent.Path()+"/left", Limits{}), s.at(t, parent.Path()+"/kept", Limits{})
@@ -266,10 +323,10 @@ func testAddBad(t *testing.T, s subject) {
 	}
 }
 
-func testJoin(t *testing.T, s subject) {
-	g := s.group(t, Limits{})
-	script := `for f; do echo 0 >"$f" || exit 1; done; echo; exec sleep 60`
-	cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, g.JoinFiles()...)...)
+// startShell starts a script that ends with the test at the latest.
+func startShell(t *testing.T, script string, args []string) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +334,17 @@ func testJoin(t *testing.T, s subject) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, out
+}
+
+func testJoin(t *testing.T, s subject) {
+	g := s.group(t, Limits{})
+	script := `for f; do echo 0 >"$f" || exit 1; done; echo; exec sleep 60`
+	cmd, out := startShell(t, script, g.JoinFiles())
 	out.Read(make([]byte, 1)) // it has joined, or failed
 	for _, d := range g.Dirs() {
 		if pids, err := listProcs([]string{d}); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
@@ -286,4 +352,74 @@ func testJoin(t *testing.T, s subject) {
 		}
 	}
 	kill(t, g)
+}
+
+// A group at the top of a namespace is in every hierarchy, and in each its processes
+// have the given devices and no others.
+func testTop(t *testing.T, s subject) {
+	g, err := newTop(s.on, testPath(), []Device{{1, 5}, {5, AnyMinor}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		kill(t, g)
+		if err := g.Delete(); err != nil {
+			t.Error(err)
+		}
+		for _, d := range append(g.Dirs(), g.OtherDirs()...) {
+			if _, err := os.Stat(d); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: %v", d, err)
+			}
+		}
+	}()
+	files := g.JoinFiles()
+	for _, d := range g.OtherDirs() {
+		if _, err := os.Stat(d + "/tasks"); err == nil { // v2, which has none, is joined by being born there
+			files = append(files, d+"/tasks")
+		}
+	}
+	script := `for f; do echo 0 >"$f" || exit 1; done; true </dev/zero && ! true </dev/full; echo $?; exec sleep 60`
+	cmd, out := startShell(t, script, files)
+	line := make([]byte, 2)
+	if _, err := io.ReadFull(out, line); err != nil || string(line) != "0\n" {
+		t.Errorf("%q, %v: want /dev/zero to open, and /dev/full not to", line, err)
+	}
+	outside := 0
+	groups, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cgroup")
+	for line := range strings.Lines(string(groups)) {
+		if !strings.HasSuffix(strings.TrimSpace(line), ":"+g.Path()) {
+			outside++
+		}
+	}
+	// That of a v2 mount beside v1, in which it was not born, or that is no subject's.
+	if err != nil || s.limits && outside > 1 {
+		t.Errorf("%v: in other groups, too: %s", err, groups)
+	}
+}
+
+// A host makes thousands of jails: what making one leaves open is not to wait for the
+// garbage collector.
+func testTopDescriptors(t *testing.T, s subject) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const groups, kept = 20, 4 // what the library keeps once, and Go's poller
+	open := func() int {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(fds)
+	}
+	before := open()
+	for range groups {
+		g, err := newTop(s.on, testPath(), []Device{{1, 5}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Delete(); err != nil {
+			t.Error(err)
+		}
+	}
+	if after := open(); after > before+kept {
+		t.Errorf("%d descriptors are open, %d before", after, before)
+	}
 }

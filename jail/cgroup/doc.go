@@ -7,9 +7,17 @@
 //	New ──> AddPID, or the process itself by JoinFiles, or CLONE_INTO_CGROUP
 //	  └──> Kill ──> Usage ──> Delete
 //
+// [NewTop] begins a tree of groups, with rules about devices, that a cgroup namespace
+// hides all others from.
+//
 // Usage is read after Kill, when nothing can run any more, and before Delete,
 // which takes the counters away. All three work on a [Group] got by [Open] too:
 // that, and [Sweep], are how the leftovers of a crashed process are cleared.
+//
+// On v1, which has no file that kills a group, each of its processes gets a signal.
+// Only a group that survives several rounds of that, as one that forks without end
+// may, is frozen for a moment. If this process is killed in that moment, the group
+// stays frozen, all of it with the signal pending, until it is swept.
 //
 // # Limits
 //

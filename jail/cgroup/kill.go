@@ -19,9 +19,9 @@ import (
 func (g *Group) Kill(ctx context.Context) error {
 	wait := backoff{least: 50 * time.Microsecond, most: 4 * time.Millisecond}
 	var last error
-	for {
+	for n := 0; ; n++ {
 		// A failed attempt is repeated: what it failed on may be just dying.
-		empty, err := g.on.kill(g.path)
+		empty, err := g.on.kill(g.path, n)
 		if empty {
 			return nil
 		}

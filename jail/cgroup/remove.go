@@ -22,7 +22,7 @@ func (g *Group) Delete() error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
 	var errs []error
-	for _, d := range g.on.dirs(g.path) {
+	for _, d := range append(g.on.dirs(g.path), g.on.otherDirs(g.path)...) {
 		if err := remove(ctx, d); err != nil {
 			errs = append(errs, fmt.Errorf("cgroup: delete %s: %w", d, err))
 		}

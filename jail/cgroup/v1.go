@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
@@ -17,6 +19,7 @@ type v1 struct {
 	subsystems []cgroup1.Subsystem
 	memsw      bool // the kernel counts swap, so a limit on it can be set
 	tcp        bool // it counts the buffers of TCP sockets, which v1 does apart
+	others     func() ([]string, error)
 }
 
 func newV1(root string) *v1 {
@@ -34,13 +37,13 @@ func newV1(root string) *v1 {
 			cgroup1.NewCpu(root),
 			cgroup1.NewCpuacct(root),
 		},
-		memsw: has("memory.memsw.limit_in_bytes"),
-		tcp:   has("memory.kmem.tcp.limit_in_bytes"),
+		memsw:  has("memory.memsw.limit_in_bytes"),
+		tcp:    has("memory.kmem.tcp.limit_in_bytes"),
+		others: sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) }),
 	}
 }
 
-func (v *v1) controllers() []string { return controllersV1 }
-func (v *v1) joinFile() string      { return "tasks" }
+func (v *v1) joinFile() string { return "tasks" }
 
 func (v *v1) dir(controller, path string) string {
 	return filepath.Join(v.root, controller, path)
@@ -52,6 +55,38 @@ func (v *v1) dirs(path string) []string {
 		dirs[i] = v.dir(c, path)
 	}
 	return dirs
+}
+
+func (v *v1) otherDirs(path string) []string {
+	others, _ := v.others() // makeTop has failed if this does
+	dirs := make([]string, len(others))
+	for i, name := range others {
+		dirs[i] = v.dir(name, path)
+	}
+	return dirs
+}
+
+// makeTop leaves to the library what those hierarchies need that do not work as
+// they are: a group of cpuset's must be given processors.
+func (v *v1) makeTop(path string, rules []specs.LinuxDeviceCgroup) error {
+	others, err := v.others()
+	if err != nil {
+		return err
+	}
+	for _, dir := range v.otherDirs(path) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(others, "devices") {
+		return &MissingError{V1, v.root, []string{"devices"}, "mount -t cgroup -o devices none " + v.root + "/devices"}
+	}
+	if slices.Contains(others, "cpuset") {
+		if err := cgroup1.NewCpuset(v.root).Create(path, &specs.LinuxResources{}); err != nil {
+			return err
+		}
+	}
+	return cgroup1.NewDevices(v.root).Create(path, &specs.LinuxResources{Devices: rules})
 }
 
 // hierarchy stands in for the library's default one, which reads the mount table
@@ -92,9 +127,16 @@ func (v *v1) addPID(path string, pid int) error {
 	return g.AddProc(uint64(pid))
 }
 
-// kill freezes the group, so that nothing forks away while the list of processes
-// is read and signalled, and thaws it, for frozen processes do not die on v1.
-func (v *v1) kill(path string) (bool, error) {
+// plainKills is how many attempts come before one that freezes: the processes that
+// they kill have some six milliseconds to end, which few need.
+const plainKills = 7
+
+// kill signals every process that it finds, which ends all but what forks in
+// between. What the first attempts leave is frozen, so that nothing forks away while
+// the list of processes is read and signalled, and thawed, for frozen processes do
+// not die on v1. Not at once: a host that dies just then leaves a frozen group, which
+// stays until the next sweep.
+func (v *v1) kill(path string, n int) (bool, error) {
 	top := v.dir("freezer", path)
 	dirs, err := tree(top)
 	if err != nil {
@@ -103,10 +145,13 @@ func (v *v1) kill(path string) (bool, error) {
 	if pids, err := listProcs(dirs); err != nil || len(pids) == 0 {
 		return err == nil, err
 	}
-	freezeErr := v.freeze(top)
+	var freezeErr error
+	if n >= plainKills {
+		freezeErr = v.freeze(top)
+	}
 	killErr := killProcs(dirs)
-	// Every directory, because one of them may still be frozen from a Kill
-	// whose process crashed.
+	// In plain attempts, too, and every directory: one of them may still be frozen
+	// from a Kill whose process crashed.
 	var thawErr error
 	for _, d := range dirs {
 		thawErr = errors.Join(thawErr, writeFile(filepath.Join(d, "freezer.state"), "THAWED"))

@@ -75,6 +75,7 @@ func TestV2Files(t *testing.T) {
 			root := t.TempDir()
 			dir := filepath.Join(root, "gaol/r1")
 			fakeFiles(t, dir, v2Group)
+			fakeFiles(t, filepath.Dir(dir), map[string]string{"cgroup.subtree_control": "cpu memory pids\n"})
 			for _, name := range test.remove {
 				os.Remove(filepath.Join(dir, name))
 			}
@@ -96,25 +97,41 @@ func TestV2Files(t *testing.T) {
 	}
 }
 
+// Enabling waits for others, so that it is done where it is needed alone.
 func TestV2Enable(t *testing.T) {
-	root := t.TempDir()
-	fakeFiles(t, root, map[string]string{
-		"cgroup.subtree_control":         "",
-		"gaol/cgroup.subtree_control":    "",
-		"gaol/r1/cgroup.controllers":     "cpu\n",
-		"gaol/r1/cgroup.subtree_control": "",
-	})
-	if _, err := newGroup(newV2(root, controllersV2), "/gaol/r1", Limits{}); err != nil {
-		t.Fatal(err)
+	const all, on, none = "+cpu +memory +pids", "cpu memory pids\n", "\n"
+	tests := []struct {
+		name       string
+		root, gaol string // what is enabled
+		exists     bool   // the group itself
+		wantRoot   string
+		wantGaol   string
+	}{
+		{"nowhere", none, "cpu\n", false, all, all},
+		{"above the parent", on, none, false, on, all},
+		{"in the parent", on, on, false, on, on},
+		{"in the parent, by now perhaps", on, on, true, on, all},
 	}
-	for file, want := range map[string]string{
-		"cgroup.subtree_control":         "+cpu +memory +pids",
-		"gaol/cgroup.subtree_control":    "+cpu +memory +pids",
-		"gaol/r1/cgroup.subtree_control": "", // a group that holds processes can't
-	} {
-		if got, _ := os.ReadFile(filepath.Join(root, file)); string(got) != want {
-			t.Errorf("%s holds %q, want %q", file, got, want)
-		}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			root := t.TempDir()
+			fakeFiles(t, root, map[string]string{"cgroup.subtree_control": test.root, "gaol/cgroup.subtree_control": test.gaol})
+			if test.exists {
+				fakeFiles(t, root, map[string]string{"gaol/r1/cgroup.subtree_control": none})
+			}
+			if _, err := newV2Group(root); err != nil {
+				t.Fatal(err)
+			}
+			for file, want := range map[string]string{"": test.wantRoot, "gaol": test.wantGaol} {
+				if got, _ := os.ReadFile(filepath.Join(root, file, "cgroup.subtree_control")); string(got) != want {
+					t.Errorf("/%s: %q, want %q", file, got, want)
+				}
+			}
+			// A group that holds processes can't pass any on.
+			if got, _ := os.ReadFile(filepath.Join(root, "gaol/r1/cgroup.subtree_control")); len(got) > len(none) {
+				t.Errorf("the group itself: %q", got)
+			}
+		})
 	}
 }
 
@@ -124,8 +141,8 @@ func TestV2EnableRefused(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"parent with processes", map[string]string{"gaol/cgroup.type": "domain\n", "gaol/cgroup.procs": "42\n"}, "group /gaol holds processes (42 is one)"},
-		{"not delegated", map[string]string{"gaol/cgroup.type": "domain\n", "gaol/cgroup.procs": ""}, "Delegate=yes"},
+		{"parent with processes", map[string]string{"cgroup.subtree_control": "cpu memory pids\n", "gaol/cgroup.type": "domain\n", "gaol/cgroup.procs": "42\n"}, "group /gaol holds processes (42 is one)"},
+		{"not delegated", map[string]string{"cgroup.subtree_control": "cpu\n", "gaol/cgroup.type": "domain\n", "gaol/cgroup.procs": ""}, "Delegate=yes"},
 		{"a real root may hold processes", map[string]string{"cgroup.procs": "1\n"}, "Delegate=yes"},
 	}
 	for _, test := range tests {

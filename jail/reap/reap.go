@@ -1,0 +1,74 @@
+package reap
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child is a child of this process that nobody has waited for.
+type Child struct {
+	PID int
+
+	pidfd *os.File
+	conn  syscall.RawConn
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	Code   int            // exit status, if Signal is 0
+	Signal syscall.Signal // the signal that killed it
+}
+
+// Take takes charge of a child. One that can't be taken charge of is killed and
+// waited for.
+//
+// Preconditions: nobody else waits for it.
+func Take(pid int) (*Child, error) {
+	// Linux 5.10. What waits for such a pidfd gets EAGAIN.
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL) // nobody has waited for it: it is the one
+		_, _ = wait(unix.P_PID, pid)
+		return nil, os.NewSyscallError("pidfd_open", err)
+	}
+	c := &Child{PID: pid, pidfd: os.NewFile(uintptr(fd), "pidfd")}
+	c.conn, err = c.pidfd.SyscallConn()
+	return c, err
+}
+
+// Kill kills the child. One that was waited for is left alone, and is no error.
+func (c *Child) Kill() error {
+	var err error
+	gone := c.conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	if gone != nil || err == unix.ESRCH {
+		return nil
+	}
+	return os.NewSyscallError("pidfd_send_signal", err)
+}
+
+// Wait waits for the child's end and says how it ended. Each child has to be waited
+// for, and just once.
+func (c *Child) Wait() (Exit, error) {
+	defer c.pidfd.Close()
+	var exit Exit
+	var err error
+	look := func(fd uintptr) bool {
+		exit, err = wait(unix.P_PIDFD, int(fd))
+		return err != unix.EAGAIN
+	}
+	if c.conn.Read(look) != nil { // the poller had no room for it: then it costs a thread
+		if waited := c.conn.Control(func(fd uintptr) { block(fd, look) }); waited != nil {
+			return Exit{}, waited
+		}
+	}
+	return exit, os.NewSyscallError("waitid", err)
+}
+
+// block looks until the process has ended.
+func block(pidfd uintptr, look func(uintptr) bool) {
+	for !look(pidfd) {
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
+	}
+}

@@ -1,0 +1,80 @@
+package enter
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+)
+
+// What Hand gives where the program does not speak as it should.
+var (
+	ErrUnexpected = errors.New("unexpected report of the entry program")
+	ErrEnded      = errors.New("the entry program ended")
+)
+
+// The first number of a report, unless it is a step's.
+const (
+	reportSet    = 0
+	reportCloned = 0xffff_ffff
+)
+
+// Hand tells the program behind conn what to do and waits until its own program
+// runs, or until nothing of it is left. It calls cloned with the pid of the child
+// that Clone makes, once it is told; Await waits for that. A failed step is a
+// [*StepError].
+func Hand(conn io.ReadWriter, l List, cloned func(pid int) error) error {
+	message, err := l.encode()
+	if err != nil {
+		return err
+	}
+	if err := write(conn, message); err != nil {
+		return fmt.Errorf("hand over the list: %w", err)
+	}
+	outcome := ErrEnded
+	for {
+		number, value, err := readReport(conn)
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET): // reset: it had not read everything
+			return outcome
+		case err != nil:
+			return fmt.Errorf("read the report: %w", err)
+		}
+		switch number {
+		case reportSet:
+			outcome = nil
+		case reportCloned:
+			if err = cloned(int(value)); err == nil && l.awaits() {
+				err = write(conn, []byte{0})
+			}
+		default:
+			outcome = l.stepError(number, syscall.Errno(value))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (l *List) awaits() bool {
+	return slices.ContainsFunc(l.Steps, func(s Step) bool { return s.op == opAwait })
+}
+
+// write makes no error of a program that ended early: it says why.
+func write(conn io.Writer, b []byte) error {
+	_, err := conn.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+func readReport(r io.Reader) (number, value uint32, err error) {
+	var b [8]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return 0, 0, err
+	}
+	return binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]), nil
+}

@@ -1,0 +1,24 @@
+package enter
+
+import _ "embed"
+
+//go:embed src/wire.c
+var wireSource string
+
+//go:embed src/steps.c
+var stepsSource string
+
+//go:embed src/main.c
+var mainSource string
+
+// Source is the C source of the program: src/wire.c, which reads the list,
+// src/steps.c, which can do each step, and src/main.c, which does the list. They are
+// one translation unit. It needs nothing but a C library and is meant to be linked
+// statically.
+var Source = wireSource + stepsSource + mainSource
+
+// Where an image holds what starts a jail.
+const (
+	Path   = "/usr/libexec/gaol/enter"     // the compiled program, mode 0711, owned by root
+	Reaper = "/usr/libexec/gaol/catatonit" // the static pid 1
+)

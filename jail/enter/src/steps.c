@@ -1,0 +1,196 @@
+
+/* ---- what steps do: each returns a negative number, and errno, if it fails ---- */
+
+static const char *string(const struct step *s, int i) { return text + s->text[i]; }
+
+static long write_file(const char *path, const char *data)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	long n = file < 0 ? -1 : write(file, data, strlen(data));
+
+	if (file >= 0)
+		close(file);
+	return n;
+}
+
+/* The session keyring would be the host's otherwise. */
+static long new_keyring(void)
+{
+	long n = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+	return n < 0 && errno == ENOSYS ? 0 : n;
+}
+
+/* Namespaces made from here on are this user's: the kernel charges some of what is
+ * in them to whoever made them. The change drops the capabilities in effect. */
+static long act_for(uint32_t uid)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_setresuid, -1, uid, -1) || syscall(SYS_capget, &head, caps))
+		return -1;
+	caps[0].effective = caps[0].permitted;
+	caps[1].effective = caps[1].permitted;
+	return syscall(SYS_capset, &head, caps);
+}
+
+/* The rest is a child's, which is the host's child too: the host waits for it, and
+ * what is to happen when the thread that started this program ends happens to it. */
+static long clone_child(int cgroup, uint64_t flags)
+{
+	struct clone_args a = { .flags = flags | CLONE_PARENT };
+
+	if (cgroup >= 0) {
+		a.flags |= CLONE_INTO_CGROUP;
+		a.cgroup = cgroup;
+	}
+	long pid = syscall(SYS_clone3, &a, sizeof(a));
+	if (pid > 0) {
+		report(CLONED, pid);
+		_exit(0);
+	}
+	return pid;
+}
+
+static long await(void)
+{
+	char byte;
+
+	read_all(&byte, sizeof(byte));
+	return 0;
+}
+
+static long bring_loopback_up(void)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	long n = s < 0 ? -1 : ioctl(s, SIOCSIFFLAGS, &request);
+
+	if (s >= 0)
+		close(s);
+	return n;
+}
+
+/* Leaves nothing of the old root: pivot_root(2) explains the two dots. */
+static long change_root(const char *dir)
+{
+	if (chdir(dir) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH))
+		return -1;
+	return chdir("/");
+}
+
+/* Hides a file or a folder, if this kernel has it. */
+static long hide(const char *path)
+{
+	if (mount("/dev/null", path, NULL, MS_BIND, NULL) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != ENOTDIR)
+		return -1;
+	return mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1");
+}
+
+static long make_read_only(const char *path, unsigned long flags)
+{
+	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL))
+		return errno == ENOENT ? 0 : -1;
+	return mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | flags, NULL);
+}
+
+/* Limits only fall: where the host's own is lower, that stays. */
+static long lower_limit(int resource, uint64_t most)
+{
+	struct rlimit r;
+
+	if (getrlimit(resource, &r))
+		return -1;
+	if (r.rlim_max > most)
+		r.rlim_max = most;
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(resource, &r);
+}
+
+static long empty_bounding_set(void)
+{
+	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
+		if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0))
+			return -1;
+	return 0;
+}
+
+static long become(uint32_t uid, uint64_t gid)
+{
+	if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, gid, gid, gid))
+		return -1;
+	return syscall(SYS_setresuid, uid, uid, uid);
+}
+
+static long drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+		return -1;
+	return syscall(SYS_capset, &head, none);
+}
+
+/* The signal comes when the host's thread ends from now on; the socket tells
+ * whether the host ended before. A change of ids would undo this. */
+static long die_with_host(int with)
+{
+	struct pollfd host = { .fd = fd };
+
+	if (prctl(PR_SET_PDEATHSIG, with, 0, 0, 0) || poll(&host, 1, 0) < 0)
+		return -1;
+	if (host.revents)
+		_exit(127);
+	return 0;
+}
+
+/* A program starts with the signals as a shell would have them, whatever the
+ * host ignores or blocks. By system calls: the C library keeps two signals to
+ * itself. All zero is the kernel's default action, and an empty set. */
+static long reset_signals(void)
+{
+	static const unsigned long zero[8];
+	const size_t set = _NSIG / 8;
+
+	for (int s = 1; s < _NSIG; s++)
+		syscall(SYS_rt_sigaction, s, zero, NULL, set); /* two can't be changed */
+	return syscall(SYS_rt_sigprocmask, SIG_SETMASK, zero, NULL, set);
+}
+
+static long put_filter_on(void)
+{
+	struct sock_fprog program = { .len = told.instructions, .filter = filter };
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+/* Takes n strings from p on. */
+static char **take(char **p, uint64_t n)
+{
+	char **strings = n <= told.text ? calloc(n + 1, sizeof(char *)) : NULL;
+
+	for (uint64_t i = 0; strings && i < n; i++) {
+		if (*p >= text + told.text)
+			return NULL;
+		strings[i] = *p;
+		*p += strlen(*p) + 1;
+	}
+	return strings;
+}
+
+static long execute(const struct step *s)
+{
+	char *p = text + s->text[0];
+	char **argv = take(&p, s->number);
+
+	environ = take(&p, s->value); /* where execvp finds PATH */
+	if (!argv || !argv[0] || !environ) {
+		errno = EINVAL;
+		return -1;
+	}
+	report(0, 0);
+	return execvp(argv[0], argv);
+}

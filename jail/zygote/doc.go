@@ -4,12 +4,22 @@
 //	Start ── mount namespace (image, read-only, and nothing else) ── node, warm ── waits
 //	   │
 //	   ├─ Fork ── order + descriptors ──> zygote: clone into the jail's pid namespace
-//	   │             └─ request ────────> child: cgroup, namespaces, descriptors, limits,
-//	   │                                  user, no capabilities, filter ─> JavaScript, or execve
+//	   │             ├─ request ────────> child: cgroup, namespaces, descriptors, limits,
+//	   │  Park ─────>│                    user, no capabilities
+//	   │             └─ program ────────> arguments, filter ─> JavaScript, or execve
 //	 Close
 //
-// A [Pool] starts zygotes when they are needed, replaces those that are old or
-// broken, and ends them when nobody wants them any more.
+// Fork does it all at once; Park stops half-way, and Child.Run goes on when there is
+// a program. A parked child has gone through a rehearsal of its run, so that the pages
+// which a run writes to are its own already.
+//
+// Node's helper threads stay behind in the zygote. The first signal of a child to one
+// of them makes it anew in the child, where it slept in the zygote: a small run needs
+// none, and one that collects much garbage has them all.
+//
+// A [Pool] starts zygotes when they are needed, replaces those that are old, dead or
+// hung, and ends them when nobody wants them any more. A zygote may die between a
+// fork and telling of it; the child then gets no request, ends, and is waited for.
 //
 // A zygote is outside every jail. It holds no secret and has run no guest's code,
 // and has no descriptor but its socket's. It ends with the host process.

@@ -14,16 +14,24 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// Options says how long a zygote is used. A zero field takes its default.
+// Options says how long a zygote is used. A zero field takes its default. Forks and
+// Age are no hard bounds: an old zygote serves until its successor is warm.
 type Options struct {
 	Forks int           // children of one zygote, which have the same address layout; default 5,000
 	Age   time.Duration // since its start; default 10 minutes
+
+	// Patience is how long a zygote may take to fork, which is a matter of
+	// milliseconds: one that takes longer hangs, and is replaced. The next one is
+	// given twice as long, lest a busy machine look like a broken zygote. Default
+	// 2 seconds.
+	Patience time.Duration
 }
 
 const (
-	defaultForks = 5000
-	defaultAge   = 10 * time.Minute
-	ahead        = 10 // a tenth of its life before the end its successor is started
+	defaultForks    = 5000
+	defaultAge      = 10 * time.Minute
+	defaultPatience = 2 * time.Second
+	ahead           = 10 // a tenth of its life before the end its successor is started
 )
 
 // Pool keeps one zygote of a kind. Its methods may be called from several
@@ -38,6 +46,7 @@ type Pool struct {
 	next   chan struct{} // closed when the successor being started is there, or is not; nil: none is
 	err    error         // of the last start
 	ended  bool
+	end    chan struct{}  // closed when Close begins
 	ending sync.WaitGroup // of what happens in the background
 	failed error          // of closing old ones
 
@@ -53,7 +62,10 @@ func NewPool(s Spec, o Options) *Pool {
 	if o.Age == 0 {
 		o.Age = defaultAge
 	}
-	p := &Pool{spec: s, parent: s.Cgroup, options: o}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	p := &Pool{spec: s, parent: s.Cgroup, options: o, end: make(chan struct{})}
 	var once sync.Once
 	p.sweep = func(ctx context.Context) (err error) {
 		once.Do(func() { err = Sweep(ctx, p.parent) })
@@ -65,18 +77,31 @@ func NewPool(s Spec, o Options) *Pool {
 // ErrClosed is what a closed pool answers.
 var ErrClosed = errors.New("the pool of zygotes is closed")
 
-// Fork is [Zygote.Fork] with a zygote of the pool. One that turns out broken is
-// replaced, and the run, which had not started, starts from the new one.
-func (p *Pool) Fork(ctx context.Context, r *Request) (*os.Process, error) {
+// Fork is [Zygote.Fork] with a zygote of the pool. One that turns out broken, be it
+// while it starts, is replaced, and the run, which had not started, starts from the
+// new one.
+func (p *Pool) Fork(ctx context.Context, e *Entry, program *Program) (*Child, error) {
+	return p.attempt(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
+		return z.Fork(ctx, e, program, patience)
+	})
+}
+
+// Park is [Zygote.Park], as Fork is [Zygote.Fork].
+func (p *Pool) Park(ctx context.Context, e *Entry) (*Child, error) {
+	return p.attempt(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
+		return z.Park(ctx, e, patience)
+	})
+}
+
+func (p *Pool) attempt(ctx context.Context, fork func(*Zygote, time.Duration) (*Child, error)) (*Child, error) {
 	const attempts = 3
 	var err error
-	for range attempts {
+	for attempt := range attempts {
 		var z *Zygote
-		if z, err = p.get(ctx); err != nil {
-			return nil, err
+		var child *Child
+		if z, err = p.get(ctx); err == nil {
+			child, err = fork(z, p.options.Patience<<attempt)
 		}
-		var child *os.Process
-		child, err = z.Fork(ctx, r)
 		if !errors.Is(err, ErrBroken) {
 			return child, err
 		}
@@ -85,47 +110,53 @@ func (p *Pool) Fork(ctx context.Context, r *Request) (*os.Process, error) {
 	return nil, err
 }
 
+// Warm starts a zygote in the background, if there is none: the first Fork then waits
+// the less.
+func (p *Pool) Warm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended && p.now == nil && p.next == nil {
+		p.startNext()
+	}
+}
+
 // get returns the current zygote, which is started if there is none.
 func (p *Pool) get(ctx context.Context) (*Zygote, error) {
-	for {
-		p.mu.Lock()
-		if p.ended {
-			p.mu.Unlock()
-			return nil, ErrClosed
+	for waited := false; ; waited = true {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		z, err := p.now, p.err
-		if p.next == nil && (z == nil && err == nil || z != nil && p.old(z)) {
-			p.startNext()
-		}
-		next := p.next
-		if next == nil && z == nil {
-			p.err = nil // who comes later may try again
-		}
-		p.mu.Unlock()
-		switch {
-		case z != nil:
-			return z, nil
-		case next == nil:
-			return nil, err
+		z, next, err := p.look(waited)
+		if z != nil || err != nil {
+			return z, err
 		}
 		select {
 		case <-next:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// old reports whether it is time to start the successor.
-func (p *Pool) old(z *Zygote) bool {
-	forks, age := z.life()
-	return forks >= p.options.Forks-p.options.Forks/ahead || age >= p.options.Age-p.options.Age/ahead
+// look returns the current zygote or else what to wait for. For who has waited, the
+// failure of the last start is an error; who has not gets another start.
+func (p *Pool) look(waited bool) (*Zygote, <-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+		return nil, nil, ErrClosed
+	case p.now == nil && waited && p.err != nil:
+		return nil, nil, p.err
+	case p.next == nil && (p.now == nil || p.old(p.now)):
+		p.startNext()
+	}
+	return p.now, p.next, nil
 }
 
-func (z *Zygote) life() (forks int, age time.Duration) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	return z.forks, time.Since(z.started)
+// old reports whether it is time to start the successor.
+func (p *Pool) old(z *Zygote) bool {
+	forks, age := int(z.forks.Load()), time.Since(z.started)
+	return forks >= p.options.Forks-p.options.Forks/ahead || age >= p.options.Age-p.options.Age/ahead
 }
 
 // startNext starts a zygote in the background, which then takes the place of the
@@ -145,6 +176,7 @@ func (p *Pool) startNext() {
 		old := p.now
 		if err == nil {
 			p.now = z
+			p.ending.Go(func() { p.watch(z) })
 		} else {
 			old = nil // better an old one than none
 		}
@@ -155,12 +187,36 @@ func (p *Pool) startNext() {
 	})
 }
 
+// watch clears a zygote away that died while nobody asked it for anything, and
+// replaces it, so that no run has to wait. One that has never served is not: what
+// kills it may kill every one.
+//
+// There is no such watch for zygotes that hang. They run no guest's code, so that it
+// takes somebody with root's rights to stop one, and a run that finds it out loses
+// Options.Patience.
+func (p *Pool) watch(z *Zygote) {
+	select {
+	case <-z.dead:
+	case <-z.gone:
+		return
+	case <-p.end:
+		return
+	}
+	p.drop(z)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended && p.now == nil && p.next == nil && z.forks.Load() > 0 {
+		p.startNext()
+	}
+}
+
+// drop ends a zygote, which may be nil, unless somebody else does.
 func (p *Pool) drop(z *Zygote) {
 	p.mu.Lock()
 	if p.now != z {
-		z = nil // somebody else did
+		z = nil
 	} else {
-		p.now, p.err = nil, nil
+		p.now = nil
 	}
 	p.mu.Unlock()
 	p.retire(z)
@@ -179,13 +235,21 @@ func (p *Pool) retire(z *Zygote) {
 	p.mu.Unlock()
 }
 
-// Close ends the pool's zygote. Children live on.
+// Close ends the pool's zygote. Children live on. Closing twice is no error.
 func (p *Pool) Close() error {
 	p.mu.Lock()
-	p.ended = true
+	if !p.ended {
+		p.ended = true
+		close(p.end)
+	}
 	p.mu.Unlock()
 	p.ending.Wait()
-	p.drop(p.now)
+	p.mu.Lock()
+	last := p.now
+	p.mu.Unlock()
+	p.drop(last)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.failed
 }
 

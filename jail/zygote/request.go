@@ -11,8 +11,24 @@ import (
 	"gaol/jail/enter"
 )
 
-// Request is what a child becomes.
-type Request struct {
+// Entry is how a child goes into a jail.
+type Entry struct {
+	// JoinFiles are written to before anything else, to join cgroups.
+	JoinFiles []*os.File
+
+	// Cgroup is the directory of the cgroup that the child is born in; may be nil.
+	Cgroup *os.File
+
+	// Jail is a pidfd of the jail's pid 1.
+	Jail *os.File
+
+	UID, GID int // as the guest sees them
+	Limits   []enter.Limit
+	Filter   []byte // see enter.Setup
+}
+
+// Program is what a child becomes there.
+type Program struct {
 	// Args are the program and its arguments, which /proc shows. The program is a
 	// guest path, or a name looked up in PATH of Env.
 	Args []string
@@ -27,19 +43,6 @@ type Request struct {
 
 	// Files become the descriptors from 0 on: at least three, at most five.
 	Files []*os.File
-
-	// JoinFiles are written to before anything else, to join cgroups.
-	JoinFiles []*os.File
-
-	// Cgroup is the directory of the cgroup that the child is born in; may be nil.
-	Cgroup *os.File
-
-	// Jail is a pidfd of the jail's pid 1.
-	Jail *os.File
-
-	UID, GID int // as the guest sees them
-	Limits   []enter.Limit
-	Filter   []byte // see enter.Setup
 }
 
 // StepError says which step on the way into the jail failed, and why.
@@ -77,14 +80,14 @@ const (
 )
 
 // check refuses what the child would refuse with less to say.
-func (r *Request) check() error {
+func (p *Program) check() error {
 	switch {
-	case len(r.Files) < minFiles || len(r.Files) > maxFiles:
-		return fmt.Errorf("%d files for a process, want %d to %d", len(r.Files), minFiles, maxFiles)
-	case len(r.Args) == 0 || r.Script < 0 || r.Script >= len(r.Args):
-		return fmt.Errorf("script %d of %d arguments", r.Script, len(r.Args))
+	case len(p.Files) < minFiles || len(p.Files) > maxFiles:
+		return fmt.Errorf("%d files for a process, want %d to %d", len(p.Files), minFiles, maxFiles)
+	case len(p.Args) == 0 || p.Script < 0 || p.Script >= len(p.Args):
+		return fmt.Errorf("script %d of %d arguments", p.Script, len(p.Args))
 	}
-	for _, list := range [][]string{r.Args, r.Env, {r.Dir}} {
+	for _, list := range [][]string{p.Args, p.Env, {p.Dir}} {
 		for _, s := range list {
 			if strings.ContainsRune(s, 0) {
 				return fmt.Errorf("%q has a NUL", s)
@@ -95,9 +98,26 @@ func (r *Request) check() error {
 }
 
 // encode writes struct request and what follows it.
-func (r *Request) encode() ([]byte, error) {
+func (e *Entry) encode(parked bool) []byte {
+	isParked := 0
+	if parked {
+		isParked = 1
+	}
+	b := words(isParked, len(e.JoinFiles), len(e.Limits), len(e.Filter)/instructionLen, e.UID, e.GID)
+	for _, l := range e.Limits {
+		b = append(b, words(int(l.Resource), 0)...)
+		b = binary.NativeEndian.AppendUint64(b, l.Most)
+	}
+	return append(b, e.Filter...)
+}
+
+// encode checks the program and writes struct program and what follows it.
+func (p *Program) encode() ([]byte, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	var text []byte
-	for _, list := range [][]string{r.Args, r.Env, {r.Dir}} {
+	for _, list := range [][]string{p.Args, p.Env, {p.Dir}} {
 		for _, s := range list {
 			text = append(append(text, s...), 0)
 		}
@@ -105,17 +125,13 @@ func (r *Request) encode() ([]byte, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("arguments and environment have %d bytes: %w", len(text), syscall.E2BIG)
 	}
-	order := binary.NativeEndian
+	return append(words(p.Script, len(p.Files), len(p.Args), len(p.Env), len(text)), text...), nil
+}
+
+func words(list ...int) []byte {
 	var b []byte
-	for _, n := range []int{
-		r.Script, len(r.Files), len(r.JoinFiles), len(r.Limits), len(r.Filter) / instructionLen,
-		len(r.Args), len(r.Env), len(text), r.UID, r.GID,
-	} {
-		b = order.AppendUint32(b, uint32(n))
+	for _, n := range list {
+		b = binary.NativeEndian.AppendUint32(b, uint32(n))
 	}
-	for _, l := range r.Limits {
-		b = order.AppendUint32(b, l.Resource)
-		b = order.AppendUint64(order.AppendUint32(b, 0), l.Most)
-	}
-	return append(append(b, r.Filter...), text...), nil
+	return b
 }

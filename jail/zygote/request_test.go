@@ -1,7 +1,7 @@
 package zygote
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"os"
 	"strings"
@@ -11,49 +11,34 @@ import (
 	"gaol/jail/enter"
 )
 
-func words(b []byte) []uint32 {
-	var ws []uint32
-	for ; len(b) >= 4; b = b[4:] {
-		ws = append(ws, binary.NativeEndian.Uint32(b))
-	}
-	return ws
-}
-
 func TestEncode(t *testing.T) {
-	r := Request{
-		Args: []string{"node", "-x", "main"}, Script: 2, Env: []string{"A=1"}, Dir: "/work",
-		Files: make([]*os.File, 3), JoinFiles: make([]*os.File, 1), UID: 1000, GID: 1001,
+	e := Entry{
+		JoinFiles: make([]*os.File, 1), UID: 1000, GID: 1001,
 		Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*instructionLen),
 	}
-	b, err := r.encode()
-	if err != nil {
-		t.Fatal(err)
+	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1001, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
+		t.Errorf("the entry is % x, want % x", got, want)
 	}
+	p := Program{Args: []string{"node", "-x", "main"}, Script: 2, Env: []string{"A=1"}, Dir: "/work", Files: make([]*os.File, 3)}
 	const text = "node\x00-x\x00main\x00A=1\x00/work\x00"
-	want := []uint32{2, 3, 1, 1, 2, 3, 1, uint32(len(text)), 1000, 1001, 7, 0, 0, 2, 0, 0, 0, 0}
-	head := b[:len(b)-len(text)]
-	for i, w := range words(head) {
-		if i >= len(want) || w != want[i] {
-			t.Fatalf("encoded as %v, want %v", words(head), want)
-		}
-	}
-	if string(b[len(head):]) != text {
-		t.Errorf("text %q, want %q", b[len(head):], text)
+	got, err := p.encode()
+	if want := append(words(2, 3, 3, 1, len(text)), text...); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the program is %q, %v, want %q", got, err, want)
 	}
 }
 
 func TestCheck(t *testing.T) {
-	good := Request{Args: []string{"sh"}, Dir: "/", Files: make([]*os.File, 3)}
+	good := Program{Args: []string{"sh"}, Dir: "/", Files: make([]*os.File, 3)}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
-	for name, spoil := range map[string]func(*Request){
-		"no program": func(r *Request) { r.Args = nil }, "script": func(r *Request) { r.Script = 1 }, "two files": func(r *Request) { r.Files = r.Files[:2] },
-		"six files": func(r *Request) { r.Files = make([]*os.File, 6) }, "NUL": func(r *Request) { r.Env = []string{"A=\x00"} },
+	for name, spoil := range map[string]func(*Program){
+		"no program": func(p *Program) { p.Args = nil }, "script": func(p *Program) { p.Script = 1 }, "two files": func(p *Program) { p.Files = p.Files[:2] },
+		"six files": func(p *Program) { p.Files = make([]*os.File, 6) }, "NUL": func(p *Program) { p.Env = []string{"A=\x00"} },
 	} {
-		r := good
-		spoil(&r)
-		if r.check() == nil {
+		p := good
+		spoil(&p)
+		if p.check() == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +50,7 @@ type File struct {
 
 const (
 	startTimeout = 20 * time.Second // until it is warm: a busy machine takes its time
-	forkTimeout  = 10 * time.Second // of the fork itself, which takes a millisecond
+	sendTimeout  = 10 * time.Second // until a child has taken in its request
 	answerLen    = 16
 	orderLen     = 8
 	bornInCgroup = 1 // order.flags
@@ -61,21 +62,26 @@ type Zygote struct {
 	group   *cgroup.Group
 	started time.Time
 
+	forks atomic.Int64
+
 	mu     sync.Mutex // one order at a time
 	conn   *net.UnixConn
 	serial uint32
-	forks  int
 	broken bool // it died or does not answer
+	lost   bool // it may have a child whose pid it has not told
+
+	children known
 
 	end  chan struct{} // closed to end the thread that it depends on
-	gone chan struct{} // closed when all is cleared away
+	dead chan struct{} // closed when it died unasked
+	gone chan struct{} // closed when it is no more
 	err  error         // of the clearing
 	once sync.Once
 }
 
 // Start starts a zygote and returns when it is warm.
 func Start(ctx context.Context, s Spec) (*Zygote, error) {
-	z := &Zygote{started: time.Now(), end: make(chan struct{}), gone: make(chan struct{})}
+	z := &Zygote{started: time.Now(), end: make(chan struct{}), dead: make(chan struct{}), gone: make(chan struct{})}
 	if err := z.start(ctx, &s); err != nil {
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}
@@ -122,20 +128,31 @@ func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
 	}
 	if err == nil {
 		z.process, err = os.StartProcess(s.Args[0], s.Args, &os.ProcAttr{
-			Dir:   "/",
-			Env:   append([]string{"LD_PRELOAD=" + Path}, s.Env...),
+			Dir: "/",
+			// Bound now, a function's first call in a child costs neither a search nor a page.
+			Env:   append([]string{"LD_PRELOAD=" + Path, "LD_BIND_NOW=1"}, s.Env...),
 			Files: []*os.File{null, written, written, null, null, child}, // CONTROL of src/zygote.c is the last
-			Sys:   &unix.SysProcAttr{Setsid: true},
+			// Its own prctl comes only with its first line: a host that is killed before would leave it to warm up.
+			Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 		})
 	}
 	launched <- err
 	if err != nil {
 		return
 	}
-	<-z.end
-	_ = z.process.Kill()
-	_, err = z.process.Wait()
-	z.err = err
+	ended := make(chan error, 1)
+	go func() {
+		_, err := z.process.Wait()
+		ended <- err
+	}()
+	select {
+	case z.err = <-ended:
+		close(z.dead)
+		<-z.end
+	case <-z.end:
+		_ = z.process.Kill()
+		z.err = <-ended
+	}
 }
 
 // waitWarm also moves the zygote to its cgroup: what it allocates is its own.
@@ -160,41 +177,68 @@ func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 	return err
 }
 
-// Fork makes a child that becomes what r says, and returns when its own program
-// runs, or when it has ended. A failed step is a [*StepError]; another error means
-// that the zygote is not to be used any more, see [Zygote.Broken].
+// Fork makes a child that enters a jail as e says and becomes p there, and returns
+// when its own program runs, or when it has ended. A failed step is a [*StepError];
+// another error means that the zygote is not to be used any more, see
+// [Zygote.Broken]. That is so, too, when patience is over before the zygote has
+// forked, which takes it milliseconds.
 //
 // The child is this process's, which has to wait for it. It ends when ctx does, if
 // that is while Fork runs.
-func (z *Zygote) Fork(ctx context.Context, r *Request) (*os.Process, error) {
-	text, err := r.encode()
-	if err == nil {
-		err = r.check()
-	}
+func (z *Zygote) Fork(ctx context.Context, e *Entry, p *Program, patience time.Duration) (*Child, error) {
+	text, err := p.encode()
 	if err != nil {
 		return nil, err
 	}
+	c, err := z.send(e, false, patience)
+	if err != nil {
+		return nil, err
+	}
+	defer c.letGo()
+	if err := c.bounded(ctx, func() error { return c.become(p, text) }); err != nil {
+		c.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Park is Fork up to the program: the child is in its jail, and waits for
+// [Child.Run].
+func (z *Zygote) Park(ctx context.Context, e *Entry, patience time.Duration) (*Child, error) {
+	c, err := z.send(e, true, patience)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.bounded(ctx, c.report); err != nil {
+		c.letGo()
+		c.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+// send makes a child that has its Entry.
+func (z *Zygote) send(e *Entry, parked bool, patience time.Duration) (*Child, error) {
 	host, run, err := socketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = host.Close() }()
-	p, err := z.order(r, host, run, text)
+	c, err := z.order(e, run, patience)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, host.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { _ = p.Kill() })
-	defer stop()
-	if err := readFailure(host); err != nil {
-		_ = p.Kill()
-		_, _ = p.Wait()
-		return nil, err
+	c.host = host
+	// Not before the answer: a child whose zygote died without one gets no request,
+	// and so can't run what another zygote is then asked for.
+	if err := c.tell(e.encode(parked), e.JoinFiles); err != nil {
+		c.end()
+		return nil, errors.Join(err, host.Close())
 	}
-	return p, nil
+	return c, nil
 }
 
-// order has the zygote fork, and hands the child its request.
-func (z *Zygote) order(r *Request, host *net.UnixConn, run *os.File, text []byte) (*os.Process, error) {
+// order has the zygote fork, and closes run.
+func (z *Zygote) order(e *Entry, run *os.File, patience time.Duration) (*Child, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	defer run.Close()
@@ -202,51 +246,26 @@ func (z *Zygote) order(r *Request, host *net.UnixConn, run *os.File, text []byte
 		return nil, ErrBroken
 	}
 	z.serial++
-	z.forks++
-	fds := []int{int(run.Fd()), int(r.Jail.Fd())}
+	z.forks.Add(1)
+	fds := []int{int(run.Fd()), int(e.Jail.Fd())}
 	flags := uint32(0)
-	if r.Cgroup != nil {
+	if e.Cgroup != nil {
 		flags = bornInCgroup
-		fds = append(fds, int(r.Cgroup.Fd()))
+		fds = append(fds, int(e.Cgroup.Fd()))
 	}
 	message := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, z.serial), flags)
-	deadline := time.Now().Add(forkTimeout)
+	deadline := time.Now().Add(patience)
 	_ = z.conn.SetWriteDeadline(deadline)
 	if _, _, err := z.conn.WriteMsgUnix(message, unix.UnixRights(fds...), nil); err != nil {
 		return nil, z.fail(err)
 	}
 	run.Close() // so that the child's end is the last
-	_ = host.SetDeadline(deadline)
 	pid, err := z.answer(deadline)
 	if err != nil {
+		z.lost = z.broken
 		return nil, err
 	}
-	p, err := os.FindProcess(pid) // it is our child: nobody else can wait for it
-	if err != nil {
-		return nil, err
-	}
-	// Not before the answer: a child whose zygote died without one gets no request,
-	// and so can't run what another zygote is then asked for.
-	if err := r.send(host, text); err != nil && !errors.Is(err, unix.EPIPE) { // a child that ends early says why
-		_ = p.Kill()
-		_, _ = p.Wait()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (r *Request) send(host *net.UnixConn, text []byte) error {
-	var fds []int
-	for _, list := range [][]*os.File{r.Files, r.JoinFiles} {
-		for _, f := range list {
-			fds = append(fds, int(f.Fd()))
-		}
-	}
-	n, _, err := host.WriteMsgUnix(text, unix.UnixRights(fds...), nil)
-	if err == nil && n < len(text) {
-		_, err = host.Write(text[n:])
-	}
-	return err
+	return z.child(pid)
 }
 
 // ErrBroken is what a zygote that died, or does not answer, gives.
@@ -276,19 +295,6 @@ func (z *Zygote) fail(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// readFailure waits for the end of the child's set-up.
-func readFailure(host *net.UnixConn) error {
-	var b [8]byte
-	_ = host.SetReadDeadline(time.Time{})
-	switch n, err := io.ReadFull(host, b[:]); {
-	case n == 0 && (err == io.EOF || errors.Is(err, unix.ECONNRESET)):
-		return nil // reset: it ended before it had read its request
-	case err != nil:
-		return fmt.Errorf("read the child's report: %w", err)
-	}
-	return stepError(binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]))
-}
-
 // Broken reports whether the zygote died or did not answer.
 func (z *Zygote) Broken() bool {
 	z.mu.Lock()
@@ -301,7 +307,7 @@ func (z *Zygote) Close() error {
 	z.once.Do(func() {
 		close(z.end)
 		<-z.gone
-		z.err = errors.Join(z.err, z.conn.Close())
+		z.err = errors.Join(z.err, z.conn.Close(), z.reapLost())
 		if z.group != nil {
 			z.err = errors.Join(z.err, z.group.Delete())
 		}

@@ -2,11 +2,15 @@
 
 static int run; /* its socket */
 
+static int report(enum step step)
+{
+	struct report r = { step, step ? errno : 0 };
+	return send(run, &r, sizeof(r), MSG_NOSIGNAL) == sizeof(r) ? 0 : -1;
+}
+
 static void fail(enum step step)
 {
-	struct failure f = { step, errno };
-	ssize_t n = send(run, &f, sizeof(f), MSG_NOSIGNAL);
-	_exit(n == sizeof(f) ? 126 : 127);
+	_exit(report(step) ? 127 : 126);
 }
 
 static void must(enum step step, int result)
@@ -38,18 +42,41 @@ static void read_all(void *to, size_t size)
 
 static struct {
 	struct request r;
-	int fds[MOST_FDS];
+	int joins[MOST_FDS];
 	struct limit limits[RLIM_NLIMITS];
 	struct sock_filter filter[BPF_MAXINSNS];
+	struct program p;
+	int files[MOST_FDS];
 	char *text, *environment, *directory;
 	char **argv, **envp;
 } q;
+
+static void read_head(void *to, size_t size, int fds[MOST_FDS])
+{
+	ssize_t n = receive(run, to, size, fds);
+
+	if (n == 0)
+		_exit(127); /* the host wants no run of it any more */
+	must(STEP_REQUEST, n);
+	read_all((char *)to + n, size - n);
+}
+
+static void take_request(void)
+{
+	struct request *r = &q.r;
+
+	read_head(r, sizeof(*r), q.joins);
+	if (r->joins > MOST_FDS || r->limits > RLIM_NLIMITS || r->instructions > BPF_MAXINSNS)
+		bad(STEP_REQUEST);
+	read_all(q.limits, r->limits * sizeof(q.limits[0]));
+	read_all(q.filter, r->instructions * sizeof(q.filter[0]));
+}
 
 /* Splits text into n strings and returns what follows. */
 static char *split(char *text, char **list, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (text >= q.text + q.r.text)
+		if (text >= q.text + q.p.text)
 			bad(STEP_REQUEST);
 		list[i] = text;
 		text += strlen(text) + 1;
@@ -57,38 +84,32 @@ static char *split(char *text, char **list, uint32_t n)
 	return text;
 }
 
-static void take_request(void)
+static void take_program(void)
 {
-	ssize_t n = receive(run, &q.r, sizeof(q.r), q.fds);
+	struct program *p = &q.p;
 
-	must(STEP_REQUEST, n);
-	if (n < (ssize_t)sizeof(q.r))
-		read_all((char *)&q.r + n, sizeof(q.r) - n);
-	struct request *r = &q.r;
-	if (r->files < 3 || r->files > GUEST_FDS || r->joins > MOST_FDS - GUEST_FDS || r->limits > RLIM_NLIMITS ||
-	    r->instructions > BPF_MAXINSNS || r->text > MOST_TEXT || r->text == 0 || r->argc == 0 ||
-	    r->argc > r->text || r->envc > r->text || r->script >= r->argc)
+	read_head(p, sizeof(*p), q.files);
+	if (p->files < 3 || p->files > GUEST_FDS || p->text > MOST_TEXT || p->text == 0 || p->argc == 0 ||
+	    p->argc > p->text || p->envc > p->text || p->script >= p->argc)
 		bad(STEP_REQUEST);
-	for (uint32_t i = 0; i < r->files + r->joins; i++)
-		if (q.fds[i] < GUEST_FDS)
+	for (uint32_t i = 0; i < p->files; i++)
+		if (q.files[i] < GUEST_FDS)
 			bad(STEP_REQUEST);
-	read_all(q.limits, r->limits * sizeof(q.limits[0]));
-	read_all(q.filter, r->instructions * sizeof(q.filter[0]));
 	/* Mapped, not allocated: set_arguments shows it to the kernel. */
-	q.text = mmap(NULL, r->text + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	q.argv = calloc(r->argc + 1, sizeof(char *));
-	q.envp = calloc(r->envc + 1, sizeof(char *));
+	q.text = mmap(NULL, p->text + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	q.argv = calloc(p->argc + 1, sizeof(char *));
+	q.envp = calloc(p->envc + 1, sizeof(char *));
 	if (q.text == MAP_FAILED || !q.argv || !q.envp)
 		fail(STEP_REQUEST);
-	read_all(q.text, r->text);
-	q.environment = split(q.text, q.argv, r->argc);
-	q.directory = split(q.environment, q.envp, r->envc);
+	read_all(q.text, p->text);
+	q.environment = split(q.text, q.argv, p->argc);
+	q.directory = split(q.environment, q.envp, p->envc);
 }
 
 static void join_cgroups(void)
 {
 	for (uint32_t i = 0; i < q.r.joins; i++)
-		must(STEP_CGROUP, write(q.fds[q.r.files + i], "0", 1));
+		must(STEP_CGROUP, write(q.joins[i], "0", 1));
 }
 
 /* Has /proc show the run's own arguments and environment, not the zygote's. The
@@ -141,46 +162,72 @@ static void offer_to_oom_killer(void)
 	close(fd);
 }
 
+/* libuv makes the lock's pipe anew as it is forked, the main loop's in uv_loop_fork,
+ * and those of the loops of other threads, which are not here, never. */
+static bool is_renewed(int i)
+{
+	struct stat s;
+
+	return own[i].kind == PIPE && (fstat(own[i].fd, &s) || s.st_ino != own[i].inode);
+}
+
 static int renew(int kind)
 {
 	switch (kind) {
 	case EPOLL:
 		return epoll_create1(EPOLL_CLOEXEC);
-	case EVENT:
-		return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	default:
+	case NULL_FILE:
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	default: /* an end of a pipe must be one that epoll takes, too */
+		return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	}
 }
 
-/* Leaves the guest's descriptors, the run's socket and, for JavaScript, new ones in
- * the place of Node's own. */
-static void take_descriptors(void)
+/* Leaves of the zygote's descriptors those from 0 on, which the guest's take the place
+ * of, and new ones in the place of Node's own; and the run's socket. */
+static void renew_descriptors(void)
 {
 	int top = CONTROL;
-	uint32_t n = q.r.files;
 
 	must(STEP_DESCRIPTORS, dup3(run, CONTROL, O_CLOEXEC));
 	run = CONTROL;
-	for (uint32_t i = 0; i < GUEST_FDS; i++)
-		if (i >= n)
-			close(i);
-		else /* Node, too, lets its children inherit nothing unasked */
-			must(STEP_DESCRIPTORS, q.r.script ? dup3(q.fds[i], i, O_CLOEXEC) : dup2(q.fds[i], i));
-	if (q.r.script) {
-		close_all(q.fds);
-		close_all(ordered);
-		for (int i = 0; i < owned; i++) {
-			top = own[i].fd > top ? own[i].fd : top;
-			if (own[i].kind == PIPE)
-				continue;
-			int fd = renew(own[i].kind);
-			must(STEP_DESCRIPTORS, fd);
-			must(STEP_DESCRIPTORS, dup3(fd, own[i].fd, O_CLOEXEC));
-			close(fd);
-		}
+	close_all(q.joins);
+	close_all(ordered);
+	for (int i = 0; i < owned; i++) {
+		top = own[i].fd > top ? own[i].fd : top;
+		if (is_renewed(i))
+			continue;
+		int fd = renew(own[i].kind);
+		must(STEP_DESCRIPTORS, fd);
+		must(STEP_DESCRIPTORS, dup3(fd, own[i].fd, O_CLOEXEC));
+		close(fd);
 	}
 	must(STEP_DESCRIPTORS, syscall(SYS_close_range, top + 1, ~0U, 0));
+}
+
+static int sink = -1; /* where the output of a rehearsal goes */
+
+static void open_sink(void)
+{
+	int ends[2];
+
+	must(STEP_DESCRIPTORS, pipe2(ends, O_CLOEXEC));
+	must(STEP_DESCRIPTORS, dup3(ends[1], 1, O_CLOEXEC));
+	must(STEP_DESCRIPTORS, dup3(ends[1], 2, O_CLOEXEC));
+	close(ends[1]);
+	sink = ends[0];
+}
+
+static void take_files(void)
+{
+	for (uint32_t i = 0; i < GUEST_FDS; i++)
+		if (i >= q.p.files)
+			close(i);
+		else /* Node, too, lets its children inherit nothing unasked */
+			must(STEP_DESCRIPTORS, q.p.script ? dup3(q.files[i], i, O_CLOEXEC) : dup2(q.files[i], i));
+	close_all(q.files);
+	if (sink >= 0)
+		close(sink);
 }
 
 /* Limits only fall: where the host's own is lower, that stays. */
@@ -225,7 +272,6 @@ static void ignore_signal(int s) { (void)s; }
 static void become_node(napi_env env)
 {
 	struct uv_loop *loop;
-	struct timespec now;
 	sigset_t none;
 
 	/* Node without the thread that waits for this signal blocks it, for good. */
@@ -234,47 +280,116 @@ static void become_node(napi_env env)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (napi_get_uv_event_loop(env, &loop) || uv_loop_fork(loop))
 		bad(STEP_LOOP);
-	environ = q.envp;
-	RAND_poll(); /* else children whose pids are alike would share random numbers */
-	clock_gettime(CLOCK_MONOTONIC, &now); /* what process.uptime and performance.now count from */
+	forget_waiters();
+	if (getpid() == zygote) /* any other pid tells OpenSSL that it was forked */
+		RAND_poll();
+}
+
+/* When Node reached what: microseconds since 1970, then nanoseconds of the monotonic
+ * clock, negative for what is to come. */
+static double *milestones;
+enum { ORIGIN_TIMESTAMP, ORIGIN, MILESTONES = 8 };
+
+static double read_clock(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+/* Has performance and process.uptime count from when the program came, as if Node had
+ * been up at once. */
+static void set_clocks(double came)
+{
+	double now = read_clock(CLOCK_MONOTONIC);
+
+	milestones[ORIGIN_TIMESTAMP] = (read_clock(CLOCK_REALTIME) - (now - came)) / 1000;
+	milestones[ORIGIN] = came;
+	for (int i = ORIGIN + 1; i < MILESTONES; i++)
+		if (milestones[i] > 0)
+			milestones[i] = now;
 	if (&node_start_time)
-		node_start_time = now.tv_sec * 1000000000ULL + now.tv_nsec;
+		node_start_time = came;
 	if (&performance_start)
-		performance_start = now.tv_sec * 1000000000ULL + now.tv_nsec;
+		performance_start = came;
 }
 
 static void execute(void)
 {
 	reset_signals();
-	environ = q.envp; /* where execvp finds PATH */
-	execvp(q.argv[0], q.argv);
+	syscall(SYS_close_range, CONTROL + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+	execvp(q.argv[0], q.argv); /* which finds PATH in environ */
 	fail(STEP_EXEC);
 }
 
-/* Goes all the way from the zygote into the jail. */
+/* Goes from the zygote into the jail. */
 static void enter(napi_env env, int pidfd)
 {
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	take_request();
 	join_cgroups();
 	enter_namespaces(pidfd);
-	if (q.r.script)
-		set_arguments();
 	offer_to_oom_killer();
-	take_descriptors();
+	renew_descriptors();
 	must(STEP_SESSION, setsid());
 	set_limits();
 	become_user();
-	must(STEP_DIRECTORY, chdir(q.directory));
-	put_filter_on();
-	if (!q.r.script)
-		execute();
 	become_node(env);
+	if (q.r.parked) {
+		open_sink();
+		must(STEP_REQUEST, report(0));
+	}
+}
+
+/* Goes on, once there is a program, to the last step before the guest's code. */
+static void begin_program(void)
+{
+	take_program();
+	double came = read_clock(CLOCK_MONOTONIC);
+	if (q.p.script)
+		set_arguments();
+	take_files();
+	must(STEP_DIRECTORY, chdir(q.directory));
+	environ = q.envp;
+	put_filter_on();
+	if (q.r.parked)
+		must(STEP_REQUEST, report(0));
+	if (!q.p.script)
+		execute();
+	uv_setup_args(q.p.argc, q.argv); /* where process.title goes */
+	set_clocks(came);
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	close(run); /* tells the host */
 }
 
 /* ---- the addon ---- */
+
+/* Where Node keeps its exit code. */
+static const int32_t *exit_info;
+enum { EXITING, EXIT_CODE, HAS_EXIT_CODE, EXIT_FIELDS };
+
+/* Ends the process where Node, with all JavaScript behind it and its threads stopped,
+ * starts to free what it has: half of a small run's page faults. */
+static void leave(void *unused)
+{
+	(void)unused;
+	if (forked && exit_info[EXITING])
+		exit(exit_info[HAS_EXIT_CODE] ? exit_info[EXIT_CODE] : 0);
+}
+
+static const char *take_arrays(napi_env env, napi_callback_info info)
+{
+	napi_value array[2];
+	size_t n = 2, fields, times;
+	int type;
+
+	if (napi_get_cb_info(env, info, &n, array, NULL, NULL) || n != 2 ||
+	    napi_get_typedarray_info(env, array[0], &type, &fields, (void **)&exit_info, NULL, NULL) || fields != EXIT_FIELDS ||
+	    napi_get_typedarray_info(env, array[1], &type, &times, (void **)&milestones, NULL, NULL) || times != MILESTONES)
+		return "no exit info, or no milestones";
+	return napi_add_env_cleanup_hook(env, leave, NULL) ? "no memory" : NULL;
+}
 
 static napi_value throw(napi_env env, const char *text)
 {
@@ -282,19 +397,30 @@ static napi_value throw(napi_env env, const char *text)
 	return NULL;
 }
 
-/* serve(): [pid, program, ...arguments], in a child only. */
-static napi_value serve(napi_env env, void *info)
+static const char *get_ready(napi_env env, napi_callback_info info)
+{
+	const char *wrong = take_arrays(env, info);
+
+	if (!wrong)
+		wrong = all_asleep() ? list_own() : "a helper thread does not come to rest";
+	if (wrong)
+		return wrong;
+	dl_iterate_phdr(enlarge_code, NULL);
+	sort_free_memory();
+	zygote = getpid();
+	struct answer ready = { .pid = zygote };
+	return send(CONTROL, &ready, sizeof(ready), MSG_NOSIGNAL) == sizeof(ready) ? NULL : "no host";
+}
+
+/* serve(exit info, milestones): [pid, is it parked], in a child only. */
+static napi_value serve(napi_env env, napi_callback_info info)
 {
 	struct order o;
-	const char *wrong = list_own();
+	const char *wrong = get_ready(env, info);
 	napi_value list, item;
 
-	(void)info;
 	if (wrong)
 		return throw(env, wrong);
-	struct answer ready = { .pid = getpid() };
-	if (send(CONTROL, &ready, sizeof(ready), MSG_NOSIGNAL) != sizeof(ready))
-		return throw(env, "no host");
 	do
 		if (receive(CONTROL, &o, sizeof(o), ordered) != sizeof(o))
 			_exit(0); /* the host closed the socket */
@@ -302,12 +428,28 @@ static napi_value serve(napi_env env, void *info)
 
 	forked = true;
 	enter(env, ordered[1]);
-	if (napi_create_array_with_length(env, 1 + q.r.argc - q.r.script, &list) ||
-	    napi_create_int32(env, getpid(), &item) || napi_set_element(env, list, 0, item))
+	if (!q.r.parked)
+		begin_program();
+	if (napi_create_array_with_length(env, 2, &list) || napi_create_int32(env, getpid(), &item) ||
+	    napi_set_element(env, list, 0, item) || napi_create_int32(env, q.r.parked, &item) ||
+	    napi_set_element(env, list, 1, item))
 		return throw(env, "no memory");
-	for (uint32_t i = q.r.script; i < q.r.argc; i++)
+	return list;
+}
+
+/* receive(): [program, ...arguments]. */
+static napi_value take(napi_env env, napi_callback_info info)
+{
+	napi_value list, item;
+
+	(void)info;
+	if (q.r.parked)
+		begin_program();
+	if (napi_create_array_with_length(env, q.p.argc - q.p.script, &list))
+		return throw(env, "no memory");
+	for (uint32_t i = q.p.script; i < q.p.argc; i++)
 		if (napi_create_string_utf8(env, q.argv[i], SIZE_MAX, &item) ||
-		    napi_set_element(env, list, 1 + i - q.r.script, item))
+		    napi_set_element(env, list, i - q.p.script, item))
 			return throw(env, "no memory");
 	return list;
 }
@@ -318,6 +460,10 @@ __attribute__((visibility("default"))) napi_value napi_register_module_v1(napi_e
 {
 	napi_value f;
 
-	(void)exports;
-	return napi_create_function(env, "serve", SIZE_MAX, serve, NULL, &f) ? NULL : f;
+	if (napi_create_function(env, "serve", SIZE_MAX, serve, NULL, &f) ||
+	    napi_set_named_property(env, exports, "serve", f) ||
+	    napi_create_function(env, "receive", SIZE_MAX, take, NULL, &f) ||
+	    napi_set_named_property(env, exports, "receive", f))
+		return throw(env, "no memory");
+	return exports;
 }

@@ -2,18 +2,24 @@
  * zygote: a warmed-up Node that forks, and what its child does to become a run.
  *
  * One object in two parts. As an LD_PRELOAD library it lets Node be forked. As an
- * N-API addon it has one function, serve(), which waits for requests and returns
- * in the children only.
+ * N-API addon it has two functions: serve(), which waits for orders and returns in
+ * the children only, and receive(), by which a child gets its program.
  *
  *     host -> zygote   struct order, with descriptors:        SOCK_SEQPACKET
  *                      run, pidfd of the jail's pid 1 [, directory of the cgroup]
  *     zygote -> host   struct answer: the child's pid, or which step failed
  *
  *     host -> child    struct request, with descriptors:      SOCK_STREAM, "run"
- *                      0, 1, 2 ... of the guest, then files to join cgroups by;
- *                      limits | filter | text
- *     child -> host    struct failure                         when a step failed
+ *                      files to join cgroups by;
+ *                      limits | filter
+ *     child -> host    struct report                          if it is to be parked
+ *     host -> child    struct program, with descriptors:
+ *                      0, 1, 2 ... of the guest;
+ *                      text
+ *     child -> host    struct report                          if it was parked
  *                      end of file                            the guest's code runs
+ *
+ * A report tells which step failed; then the child has ended. Step 0 is none.
  *
  * text is argc + envc + 1 strings, each with its NUL: arguments, variables,
  * working directory. With script = k > 0 the child returns to JavaScript, where
@@ -29,10 +35,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -68,26 +76,31 @@ enum {
 
 struct order { uint32_t serial, flags; };
 struct answer { uint32_t serial; int32_t pid; uint32_t step, error; };
-struct failure { uint32_t step, error; };
+struct report { uint32_t step, error; };
 struct limit { uint32_t resource, unused; uint64_t most; };
-struct request {
-	uint32_t script, files, joins, limits, instructions, argc, envc, text, uid, gid;
-};
+struct request { uint32_t parked, joins, limits, instructions, uid, gid; };
+struct program { uint32_t script, files, argc, envc, text; };
 
 /* ---- Node's side, declared here since an image has no headers ---- */
 
 typedef struct napi_env__ *napi_env;
 typedef struct napi_value__ *napi_value;
-typedef napi_value (*napi_callback)(napi_env, void *);
+typedef struct napi_callback_info__ *napi_callback_info;
+typedef napi_value (*napi_callback)(napi_env, napi_callback_info);
 struct uv_loop;
 int napi_create_function(napi_env, const char *, size_t, napi_callback, void *, napi_value *);
 int napi_create_array_with_length(napi_env, size_t, napi_value *);
 int napi_create_int32(napi_env, int32_t, napi_value *);
 int napi_create_string_utf8(napi_env, const char *, size_t, napi_value *);
+int napi_set_named_property(napi_env, napi_value, const char *, napi_value);
 int napi_set_element(napi_env, napi_value, uint32_t, napi_value);
+int napi_get_cb_info(napi_env, napi_callback_info, size_t *, napi_value *, napi_value *, void **);
+int napi_get_typedarray_info(napi_env, napi_value, int *, size_t *, void **, napi_value *, size_t *);
+int napi_add_env_cleanup_hook(napi_env, void (*)(void *), void *);
 int napi_throw_error(napi_env, const char *, const char *);
 int napi_get_uv_event_loop(napi_env, struct uv_loop **);
 int uv_loop_fork(struct uv_loop *);
+char **uv_setup_args(int, char **);
 int RAND_poll(void); /* OpenSSL's */
 extern uint64_t _ZN4node11per_process15node_start_timeE __attribute__((weak));
 #define node_start_time _ZN4node11per_process15node_start_timeE
@@ -100,10 +113,23 @@ enum { MOST_KNOWN = 64 };
 
 static bool forked; /* this is a child */
 
-/* What Node's other threads hold. A child doesn't have them: it must neither wait for
- * them nor end what they use. */
-static struct { const void *list[MOST_KNOWN]; int n; } threads, waited;
-static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Node's helper threads, which a child does not have. They sleep when the zygote forks;
+ * what they wait by, and where, is noted for the child to wake one there. */
+static struct sleeper {
+	pthread_t thread;
+	pthread_cond_t *wake; /* NULL: it does not sleep */
+	pthread_mutex_t *lock;
+	void *place[5]; /* see pthread_cond_wait */
+	void *tls;
+	int *tid;             /* the C library's, cleared at its end for who joins it */
+	char stack[4096] __attribute__((aligned(16))); /* until it is back on its own */
+} sleepers[MOST_KNOWN];
+static int sleeper_count;
+static __thread struct sleeper *self;
+static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_t absent[MOST_KNOWN]; /* threads of the zygote that a child lacks */
+static int absent_count;
 
 static struct { void (*prepare)(void), (*parent)(void), (*child)(void); } at_fork[MOST_KNOWN];
 static int at_forks;
@@ -112,25 +138,6 @@ static int at_forks;
 	static __typeof__(name) *real; \
 	if (!real && !(real = dlvsym(RTLD_NEXT, #name, version))) \
 		real = dlsym(RTLD_NEXT, #name)
-
-static bool is_known(const void *list[], int n, const void *p)
-{
-	for (int i = 0; i < n; i++)
-		if (list[i] == p)
-			return true;
-	return false;
-}
-
-static void know(const void *list[], int *n, const void *p)
-{
-	pthread_mutex_lock(&known_lock);
-	if (!is_known(list, *n, p)) {
-		if (*n == MOST_KNOWN)
-			abort(); /* no Node that we know comes near */
-		list[(*n)++] = p;
-	}
-	pthread_mutex_unlock(&known_lock);
-}
 
 /* V8 keeps its heap from being forked. */
 int madvise(void *start, size_t size, int advice)
@@ -161,58 +168,141 @@ int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *
 {
 	REAL(pthread_create, "GLIBC_2.34");
 	int failed = real(t, attr, run, arg);
-	if (!failed && !forked)
-		know(threads.list, &threads.n, (void *)*t);
+	if (!failed && !forked) {
+		if (absent_count == MOST_KNOWN)
+			abort(); /* no Node that we know comes near */
+		absent[absent_count++] = *t;
+	}
 	return failed;
+}
+
+static int find_absent(pthread_t t)
+{
+	int i = forked ? absent_count - 1 : -1;
+	while (i >= 0 && absent[i] != t)
+		i--;
+	return i;
 }
 
 int pthread_join(pthread_t t, void **result)
 {
 	REAL(pthread_join, "GLIBC_2.34");
-	return forked && is_known(threads.list, threads.n, (void *)t) ? 0 : real(t, result);
+	return find_absent(t) >= 0 ? 0 : real(t, result);
+}
+
+static struct sleeper *new_sleeper(void)
+{
+	pthread_mutex_lock(&sleepers_lock);
+	if (sleeper_count == MOST_KNOWN)
+		abort();
+	struct sleeper *s = &sleepers[sleeper_count++];
+	pthread_mutex_unlock(&sleepers_lock);
+	s->thread = pthread_self();
+	s->tls = __builtin_thread_pointer();
+	prctl(PR_GET_TID_ADDRESS, &s->tid, 0, 0, 0);
+	return s;
 }
 
 int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	REAL(pthread_cond_wait, "GLIBC_2.3.2");
-	if (!forked) {
-		know(waited.list, &waited.n, c);
-		know(waited.list, &waited.n, m);
-	}
-	return real(c, m);
+	if (forked)
+		return real(c, m);
+	if (!self)
+		self = new_sleeper();
+	self->lock = m;
+	/* The C library's longjmp would clean up the wait, which this child has forgotten. */
+	if (__builtin_setjmp(self->place))
+		return pthread_mutex_lock(m);
+	__atomic_store_n(&self->wake, c, __ATOMIC_RELEASE);
+	int failed = real(c, m);
+	__atomic_store_n(&self->wake, NULL, __ATOMIC_RELEASE);
+	return failed;
 }
 
-int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
+/* Waits for the helpers to have nothing to do. */
+static bool all_asleep(void)
 {
-	REAL(pthread_cond_timedwait, "GLIBC_2.3.2");
-	if (!forked) {
-		know(waited.list, &waited.n, c);
-		know(waited.list, &waited.n, m);
-	}
-	return real(c, m, t);
-}
-
-/* True once: the address may be another object's later. */
-static bool forget(const void *p)
-{
-	for (int i = 0; forked && i < waited.n; i++)
-		if (waited.list[i] == p) {
-			waited.list[i] = NULL;
+	for (int ms = 0; ms < 5000; ms++) {
+		bool awake = false;
+		for (int i = 0; i < sleeper_count; i++)
+			if (&sleepers[i] != self && !__atomic_load_n(&sleepers[i].wake, __ATOMIC_ACQUIRE))
+				awake = true;
+		if (!awake)
 			return true;
-		}
+		usleep(1000);
+	}
 	return false;
 }
 
-int pthread_cond_destroy(pthread_cond_t *c)
+static int go_on(void *sleeper)
 {
-	REAL(pthread_cond_destroy, "GLIBC_2.3.2");
-	return forget(c) ? 0 : real(c);
+	__builtin_longjmp(((struct sleeper *)sleeper)->place, 1);
 }
 
-int pthread_mutex_destroy(pthread_mutex_t *m)
+/* Makes the thread again that was s, as the C library would. */
+static void revive(struct sleeper *s)
 {
-	REAL(pthread_mutex_destroy, "GLIBC_2.2.5");
-	return forget(m) ? 0 : real(m);
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+			  CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+	int i = find_absent(s->thread);
+
+	if (clone(go_on, s->stack + sizeof(s->stack), flags, s, s->tid, s->tls, s->tid) >= 0 && i >= 0)
+		absent[i] = 0;
+}
+
+/* In a child, wakes what slept in the zygote: one, or all. A small run wakes none. */
+static void wake(pthread_cond_t *c, bool all)
+{
+	if (!forked)
+		return;
+	pthread_mutex_lock(&sleepers_lock);
+	for (int i = 0; i < sleeper_count; i++) {
+		struct sleeper *s = &sleepers[i];
+		if (s->wake != c)
+			continue;
+		s->wake = NULL;
+		revive(s);
+		if (!all)
+			break;
+	}
+	pthread_mutex_unlock(&sleepers_lock);
+}
+
+int pthread_cond_signal(pthread_cond_t *c)
+{
+	REAL(pthread_cond_signal, "GLIBC_2.3.2");
+	wake(c, false);
+	return real(c);
+}
+
+int pthread_cond_broadcast(pthread_cond_t *c)
+{
+	REAL(pthread_cond_broadcast, "GLIBC_2.3.2");
+	wake(c, true);
+	return real(c);
+}
+
+/* The kernel's waiters are not here: nobody is to count them as waiting. */
+static void forget_waiters(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* as libuv has it */
+	for (int i = 0; i < sleeper_count; i++)
+		if (sleepers[i].wake) {
+			pthread_cond_init(sleepers[i].wake, &attr);
+			pthread_mutex_init(sleepers[i].lock, NULL);
+		}
+}
+
+/* What Node takes down at its end goes with the process anyway. A child leaves it, and
+ * calls what was registered after the fork, by addons of the guest's, alone. */
+int __cxa_atexit(void (*f)(void *), void *arg, void *object)
+{
+	REAL(__cxa_atexit, "GLIBC_2.2.5");
+	return forked ? real(f, arg, object) : 0;
 }
 
 /* glibc's fork calls these, and clone3 does not. */
@@ -242,7 +332,8 @@ static void reset_signals(void)
 __attribute__((constructor)) static void begin(void)
 {
 	syscall(SYS_close_range, CONTROL + 1, ~0U, 0); /* whatever the host leaves open */
-	unsetenv("LD_PRELOAD"); /* it is not for the children of runs */
+	unsetenv("LD_PRELOAD"); /* they are not for the children of runs */
+	unsetenv("LD_BIND_NOW");
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	reset_signals();
 	umask(022);
@@ -252,24 +343,22 @@ __attribute__((constructor)) static void begin(void)
 /* ---- the zygote ---- */
 
 /* Descriptors that Node itself has open. A child makes its own: through a shared epoll
- * or eventfd it could disturb the zygote. */
-static struct { int fd, kind; } own[MOST_KNOWN];
+ * or eventfd it could disturb the zygote, and what libuv reads from a pipe of signals
+ * are addresses, which it calls. */
+static struct { int fd, kind; ino_t inode; } own[MOST_KNOWN];
 static int owned;
 enum { EPOLL, EVENT, PIPE, NULL_FILE };
 
+static pid_t zygote; /* its pid, as it sees it */
 static int ordered[MOST_FDS]; /* the descriptors of the last order */
 
-static int kind_of(int fd)
+static int kind_of(int fd, const struct stat *s)
 {
-	struct stat s;
-
-	if (fstat(fd, &s))
-		return -1;
-	if (S_ISFIFO(s.st_mode))
-		return PIPE; /* libuv's for signals, which it makes anew in a child */
-	if (S_ISDIR(s.st_mode))
+	if (S_ISFIFO(s->st_mode))
+		return PIPE; /* libuv's for signals: one lock, and one for each loop */
+	if (S_ISDIR(s->st_mode))
 		return NULL_FILE; /* libuv's spare: here, where there is no /dev/null, it is "/" */
-	if (s.st_mode & S_IFMT)
+	if (s->st_mode & S_IFMT)
 		return -1;
 	if (epoll_ctl(fd, EPOLL_CTL_DEL, CONTROL, NULL) < 0 && errno == ENOENT)
 		return EPOLL;
@@ -279,17 +368,54 @@ static int kind_of(int fd)
 static const char *list_own(void)
 {
 	for (int fd = CONTROL + 1; fd < 256; fd++) {
-		if (fcntl(fd, F_GETFD) < 0)
+		struct stat s;
+		if (fstat(fd, &s))
 			continue;
-		int kind = kind_of(fd);
+		int kind = kind_of(fd, &s);
 		if (kind < 0)
 			return "a descriptor of an unknown kind is open";
 		if (owned == MOST_KNOWN)
 			return "too many descriptors are open";
 		own[owned].fd = fd;
+		own[owned].inode = s.st_ino;
 		own[owned++].kind = kind;
 	}
 	return NULL;
+}
+
+/* Puts Node's code into huge pages, which a child finds mapped: it faults file pages in
+ * anew, two hundred times in a small run. Kernels before 6.1 can't, and need not. */
+static int enlarge_code(struct dl_phdr_info *program, __attribute__((unused)) size_t size_of_info, __attribute__((unused)) void *data)
+{
+	enum { HUGE = 2 << 20, COLLAPSE = 25 /* MADV_COLLAPSE */ };
+
+	for (int i = 0; i < program->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &program->dlpi_phdr[i];
+		uintptr_t from = program->dlpi_addr + p->p_vaddr, to = from + p->p_filesz;
+		from = (from + HUGE - 1) & -(uintptr_t)HUGE;
+		to &= -(uintptr_t)HUGE;
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || from >= to)
+			continue;
+		size_t size = to - from;
+		char *room = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (room == MAP_FAILED)
+			break;
+		char *copy = (char *)(((uintptr_t)room + HUGE - 1) & -(uintptr_t)HUGE);
+		memcpy(copy, (void *)from, size);
+		if (!madvise(copy, size, COLLAPSE) && !mprotect(copy, size, PROT_READ | PROT_EXEC))
+			mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from);
+		munmap(room, size + HUGE);
+	}
+	return 1; /* the first is the program; its libraries have less code than a huge page */
+}
+
+/* The C library sorts what was freed when it next looks for room, which a child would
+ * pay for with a copy of each page. */
+static void sort_free_memory(void)
+{
+	malloc_trim(0);
+	void *volatile room = malloc(64 << 10); /* smaller than what is mapped by itself */
+	free(room);
 }
 
 /* Reads a message's data and descriptors. The rest of fds is -1. */

@@ -1,0 +1,59 @@
+package zygote
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// inGroup starts a program in a process group; zero: in one of its own.
+func inGroup(t *testing.T, group int, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// The child that nobody knows of is waited for, and no other's end is taken from who
+// waits for it.
+func TestReapLost(t *testing.T) {
+	zygote := inGroup(t, 0, "sleep", "60")
+	group := zygote.Process.Pid
+	other := inGroup(t, 0, "true")
+	first := inGroup(t, group, "true")
+	lost := inGroup(t, group, "sleep", "0.05")
+	_ = zygote.Process.Kill()
+	_ = zygote.Wait()
+
+	z := &Zygote{process: zygote.Process, lost: true}
+	c, err := z.child(first.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { // hides the lost one until then
+		if exit, err := c.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
+			t.Errorf("the known child: %+v, %v", exit, err)
+		}
+	})
+	if err := z.reapLost(); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Kill(lost.Process.Pid, 0); err != unix.ESRCH {
+		t.Errorf("the lost child is there: %v", err)
+	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("a child of another group: %v", err)
+	}
+	if err := z.reapLost(); err != nil {
+		t.Errorf("without a lost child: %v", err)
+	}
+	if z.children.has(first.Process.Pid) {
+		t.Error("a child that was waited for is known for ever")
+	}
+}

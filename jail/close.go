@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Close kills what runs in the jail and removes the jail. It returns when
@@ -33,19 +30,14 @@ func (j *Jail) Close() error {
 func (j *Jail) end() error {
 	var failed error
 	if j.pid1 != nil {
-		failed = stepError("kill", "pid 1", ignoreGone(j.pid1.Signal(unix.SIGKILL)))
+		failed = stepError("kill", "pid 1", j.pid1.Kill())
 		failed = errors.Join(failed, stepError("wait", "pid 1", j.waitPid1()))
 	}
-	j.closeForks()
+	j.closeFiles()
 	close(j.keeper)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	dir := jailsDir(j.spec.StateDir)
-	failed = errors.Join(failed,
-		stepError("kill", j.slot.name(), killGroup(ctx, j.groupPath(""))),
-		stepError("remove", "cgroups", removeCgroups(j.spec.CgroupParent, j.slot.name())),
-		stepError("remove", "state", os.RemoveAll(filepath.Join(dir, j.slot.name()))),
-	)
+	failed = errors.Join(failed, stepError("clear", j.slot.name(), clearGroup(ctx, j.groupPath(""))))
 	if failed != nil {
 		// The claim stays, unlocked, for a sweep to clear.
 		sweepAgain(j.spec.StateDir)
@@ -54,11 +46,22 @@ func (j *Jail) end() error {
 	return stepError("release", j.slot.name(), j.slot.release())
 }
 
+func (j *Jail) closeFiles() {
+	for _, f := range []*os.File{j.program, j.pidfd} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if j.shared != nil {
+		j.shared.close()
+	}
+}
+
 var errNotReaped = errors.New("a process of the jail is left that nobody waits for")
 
 // waitPid1 waits for the killed pid 1 to end, but not for ever: the kernel has it
-// wait for its whole namespace, and a child that a zygote forked as it died is one
-// that the host does not know of. How it ended is no news.
+// wait for its whole namespace, whose processes came from outside and have to be
+// waited for there. How it ended is no news.
 func (j *Jail) waitPid1() error {
 	ended := make(chan struct{})
 	go func() {
@@ -71,11 +74,4 @@ func (j *Jail) waitPid1() error {
 	case <-time.After(killTimeout):
 		return errNotReaped
 	}
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
 }

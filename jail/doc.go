@@ -2,16 +2,21 @@
 // system call filters, ids, limits, killing and accounting. It is mechanism
 // only: it takes a plain [Spec] and never hears of a permission.
 //
-//	Create ── slot (uid range, name) ── stage (tmpfs, overlay) ── libcontainer ── pid 1: catatonit -P
+//	Create ── slot (uid range, name) ── cgroups ── stage (tmpfs, overlay, root, /dev)
+//	   │         └─ enter: namespaces, /proc, root, no rights, filter ── pid 1: catatonit -P
 //	   │
-//	   ├─ Start ── run cgroup ── libcontainer joins the namespaces ── enter (filter) ── PROGRAM
-//	   │                      └─ or a zygote forks, and its child joins them ─────────┘
+//	   ├─ Start ── run cgroup ── enter: namespaces, no rights, filter ── PROGRAM
+//	   │                      └─ or a zygote forks, and its child does the same
 //	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
 //	   │
 //	 Close ── kill, reap pid 1, remove cgroups and state, give the slot back
 //
-// A program that imports this package needs no call in its main: the re-executed
-// init process of a jail is caught in a package init.
+// The host mounts what it can, on a thread with a mount namespace of its own. What
+// only a process of the jail can do, or only one with a single thread, is package
+// enter's: a list of steps for it tells the whole way.
+//
+// A program that imports this package needs no call in its main. Its main goroutine
+// keeps the main thread: see runtime.LockOSThread.
 //
 // # What ends a jail
 //

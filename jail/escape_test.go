@@ -39,19 +39,22 @@ func noFilter(s *Spec) {
 	s.Filter = binary.NativeEndian.AppendUint32(s.Filter, 0x7fff_0000) // SECCOMP_RET_ALLOW
 }
 
-// readableEnter lets the guest read the entry program, which makes it dumpable.
-func readableEnter(t *testing.T) {
+// changedEnter has the entry program do something else in place of a piece of its
+// source.
+func changedEnter(t *testing.T, piece, other string) {
 	t.Helper()
 	image, err := tinyImage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(image, enter.Path)
-	if err := os.Chmod(program, 0o755); err != nil {
+	if !strings.Contains(enter.Source, piece) {
+		t.Fatalf("the entry program has no %q", piece)
+	}
+	if err := compileEnter(image, strings.Replace(enter.Source, piece, other, 1)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.Chmod(program, 0o711); err != nil {
+		if err := compileEnter(image, enter.Source); err != nil {
 			t.Error(err)
 		}
 	})
@@ -82,7 +85,8 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 		}
 	})
 	t.Run("guard off", func(t *testing.T) {
-		readableEnter(t)
+		const piece = "case STEP_SIGNALS:"
+		changedEnter(t, piece, piece+" prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);")
 		found := attack(t)
 		t.Log(found)
 		if !strings.Contains(found, "mem written") {
@@ -118,8 +122,17 @@ func TestEscapeHostDescriptorsStayOutside(t *testing.T) {
 		}
 		defer unix.Close(fd)
 	}
+	const high = 700
+	if err := unix.Dup3(1, high, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(high)
 	if got := output(t, j, "/attack"); got != "" {
 		t.Errorf("got in: %s", got)
+	}
+	// The size of the table, too, would tell how many the host has open.
+	if got := output(t, newJail(t), "busybox grep FDSize /proc/1/status /proc/$$/status | busybox cut -f2"); got != "64\n64" {
+		t.Errorf("tables of descriptors: %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,15 +40,30 @@ var tinyImage = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	for path, source := range map[string]string{enter.Path: enter.Source, "/bin/lock": lockSource} {
-		cc := exec.Command("cc", "-x", "c", "-static", "-O2", "-o", filepath.Join(root, path), "-")
-		cc.Stdin = strings.NewReader(source)
-		if out, err := cc.CombinedOutput(); err != nil {
-			return "", &StepError{"compile", string(out), err}
-		}
+	if err := compile(filepath.Join(root, "bin/lock"), lockSource); err != nil {
+		return "", err
 	}
-	return root, os.Chmod(filepath.Join(root, enter.Path), 0o711)
+	return root, compileEnter(root, enter.Source)
 })
+
+// compileEnter replaces an image's entry program: a file that is executed just then
+// can't be written.
+func compileEnter(image, source string) error {
+	path := filepath.Join(image, enter.Path)
+	if err := compile(path+".new", source); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(path+".new", 0o711), os.Rename(path+".new", path))
+}
+
+func compile(to, source string) error {
+	cc := exec.Command("cc", "-x", "c", "-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o", to, "-")
+	cc.Stdin = strings.NewReader(source)
+	if out, err := cc.CombinedOutput(); err != nil {
+		return &StepError{"compile", string(out), err}
+	}
+	return nil
+}
 
 // lockSource locks the files that it is given, then lets a child go on with them.
 const lockSource = `
@@ -91,7 +107,7 @@ func testSpec(t testing.TB) Spec {
 		Hostname:     "cell",
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,
-		CgroupParent: "/gaol-test-jail",
+		CgroupParent: cgroupParent,
 		StateDir:     stateDir,
 	}
 }

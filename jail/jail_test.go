@@ -89,7 +89,7 @@ func TestGuestSees(t *testing.T) {
 	j := newJail(t)
 	for _, tc := range []struct{ script, want string }{
 		{"id -u; id -g", "1000\n1000"},
-		{"echo $A-$HOME-$USER", "b-/-"},
+		{"echo $A-$HOME-$USER", "b--"},
 		{"pwd; umask", "/work\n0022"},
 		{"cat /etc/gaol/note", "from the layer"},
 		{"cat /proc/sys/kernel/hostname", "cell"},

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,10 @@ import (
 // stateDir is not the machine's own, so that tests see nobody else's jails. Child
 // processes of a test are given it.
 var stateDir = os.Getenv("GAOL_TEST_STATE")
+
+// cgroupParent tells the jails of these tests from those of others who test at the
+// same time.
+var cgroupParent = cmp.Or(os.Getenv("GAOL_TEST_CGROUP"), fmt.Sprintf("/gaol-test-jail-%d", os.Getpid()))
 
 func TestMain(m *testing.M) {
 	if stateDir != "" {
@@ -45,15 +50,15 @@ func TestMain(m *testing.M) {
 // leftovers are the state and the cgroups of jails that should be gone.
 func leftovers() []string {
 	state, _ := filepath.Glob(filepath.Join(jailsDir(stateDir), "*"))
-	v1, _ := filepath.Glob("/sys/fs/cgroup/*/gaol-test-jail/j*")
-	v2, _ := filepath.Glob("/sys/fs/cgroup/gaol-test-jail/j*")
+	v1, _ := filepath.Glob("/sys/fs/cgroup/*" + cgroupParent + "/j*")
+	v2, _ := filepath.Glob("/sys/fs/cgroup" + cgroupParent + "/j*")
 	return append(append(state, v1...), v2...)
 }
 
 // The parent group is kept by gaol, as any number of processes may use it.
 func removeTestGroups() {
-	v1, _ := filepath.Glob("/sys/fs/cgroup/*/gaol-test-jail")
-	for _, dir := range append(v1, "/sys/fs/cgroup/gaol-test-jail") {
+	v1, _ := filepath.Glob("/sys/fs/cgroup/*" + cgroupParent)
+	for _, dir := range append(v1, "/sys/fs/cgroup"+cgroupParent) {
 		_ = os.Remove(dir)
 	}
 }
@@ -63,33 +68,40 @@ func removeTestGroups() {
 func beHost() {
 	image := os.Getenv("GAOL_TEST_IMAGE")
 	tinyImage = func() (string, error) { return image, nil }
-	j, err := Create(context.Background(), testSpec(&testing.T{}))
+	fmt.Println("up")
+	number, err := makeBusyJail()
 	if err != nil {
 		fmt.Println("failed:", err)
 		return
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		fmt.Println("failed:", err)
-		return
-	}
-	if _, err := j.Start(context.Background(), Command{
-		Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
-	}); err != nil {
-		fmt.Println("failed:", err)
-		return
-	}
-	fmt.Println("jail", j.slot.number)
+	fmt.Println("jail", number)
 	select {}
 }
 
-func TestHostIsKilled(t *testing.T) {
+func makeBusyJail() (number int, err error) {
+	j, err := Create(context.Background(), testSpec(&testing.T{}))
+	if err != nil {
+		return 0, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	_, err = j.Start(context.Background(), Command{
+		Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+	})
+	return j.slot.number, err
+}
+
+// startHost starts a process that is a host, and reads its first line.
+func startHost(t *testing.T) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
 	image, err := tinyImage()
 	if err != nil {
 		t.Fatal(err)
 	}
 	host := exec.Command("/proc/self/exe")
-	host.Env = append(os.Environ(), "GAOL_TEST_STATE="+stateDir, "GAOL_TEST_IMAGE="+image)
+	host.Env = append(os.Environ(), "GAOL_TEST_STATE="+stateDir, "GAOL_TEST_CGROUP="+cgroupParent, "GAOL_TEST_IMAGE="+image)
 	out, err := host.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +109,16 @@ func TestHostIsKilled(t *testing.T) {
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, _ := bufio.NewReader(out).ReadString('\n')
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); line != "up\n" {
+		t.Fatalf("the host says %q, %v", line, err)
+	}
+	return host, lines
+}
+
+func TestHostIsKilled(t *testing.T) {
+	host, lines := startHost(t)
+	line, _ := lines.ReadString('\n')
 	var number int
 	if _, err := fmt.Sscanf(line, "jail %d", &number); err != nil {
 		t.Fatalf("the host says %q", line)
@@ -120,6 +141,84 @@ func TestHostIsKilled(t *testing.T) {
 	}
 }
 
+// A host that is killed at whatever moment of making a jail, and of starting
+// something in it, leaves no process; and nothing else that a sweep does not clear.
+func TestHostIsKilledOnTheWay(t *testing.T) {
+	const name = "gaol-test-way" // tells the entry programs of this test from others
+	const piece = "if (do_step("
+	changedEnter(t, piece, `if (usleep(500) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)
+	const rounds = 40
+	early, late := 0, 0
+	whole := time.Duration(0) // what making and starting take here
+	for i := range rounds {
+		host, lines := startHost(t)
+		if began := time.Now(); i == 0 {
+			if line, _ := lines.ReadString('\n'); !strings.HasPrefix(line, "jail ") {
+				t.Fatalf("the host says %q", line)
+			}
+			whole = time.Since(began)
+		}
+		time.Sleep(time.Duration(i) * whole * 5 / 4 / rounds)
+		early += len(processesCalled(t, name))
+		if err := host.Process.Signal(unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if line, _ := lines.ReadString('\n'); line != "" {
+			late++
+		}
+		_ = host.Wait()
+		waitFor(t, "what it started to end", func() bool {
+			return len(jailProcesses(t)) == 0 && len(processesCalled(t, name)) == 0
+		})
+		if err := Sweep(stateDir); err != nil {
+			t.Error(err)
+		}
+		if left := leftovers(); len(left) > 0 {
+			t.Fatalf("after a sweep: %v", left)
+		}
+	}
+	if early == 0 || late == 0 || late == rounds {
+		t.Errorf("%d entry programs were on their way, %d of %d hosts were done: the test proves little", early, late, rounds)
+	}
+}
+
+// processesCalled finds live processes by what ps shows. Dead ones, whose host is
+// dead too, are the machine's to reap.
+func processesCalled(t *testing.T, name string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		if _, state, called := strings.Cut(string(text), " ("+name+") "); called && state[0] != 'Z' {
+			found = append(found, file)
+		}
+	}
+	return found
+}
+
+// jailProcesses are the processes in the groups of the jails of this test.
+func jailProcesses(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"/sys/fs/cgroup/*" + cgroupParent + "/j*", "/sys/fs/cgroup" + cgroupParent + "/j*"} {
+		for _, below := range []string{"/cgroup.procs", "/*/cgroup.procs"} {
+			files, err := filepath.Glob(pattern + below)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				text, _ := os.ReadFile(file) // it may be gone
+				found = append(found, strings.Fields(string(text))...)
+			}
+		}
+	}
+	return found
+}
+
 func waitFor(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ready(); time.Sleep(time.Millisecond) {
@@ -137,7 +236,7 @@ func TestSlotsAreNotShared(t *testing.T) {
 	}
 	taken := map[int]bool{}
 	for range 50 {
-		s, err := takeSlot(dir, "/gaol-test-jail")
+		s, err := takeSlot(dir, cgroupParent)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,17 +3,13 @@ package jail
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gaol/jail/cgroup"
+	"gaol/jail/reap"
 )
 
 // Process is a process that Start made, and all that descends from it.
@@ -21,7 +17,9 @@ type Process struct {
 	jail  *Jail
 	name  string // of its group in the jail's
 	group *cgroup.Group
-	first firstProcess // nil before it runs
+	first firstProcess // nil before it is made
+
+	parkedCPU atomic.Int64 // nanoseconds that it had used before it got its program
 
 	kill   sync.Once
 	killed chan struct{} // closed by Kill
@@ -33,7 +31,7 @@ type Process struct {
 // firstProcess is what has to be waited for: a child of the host's, whichever way
 // it was started.
 type firstProcess interface {
-	Wait() (*os.ProcessState, error)
+	Wait() (reap.Exit, error)
 }
 
 // Exit is how a process ended and what its group used.
@@ -81,7 +79,7 @@ func (p *Process) killer() {
 // CPU is the processor time that the group has used so far.
 func (p *Process) CPU() (time.Duration, error) {
 	usage, err := p.group.Usage()
-	return usage.CPU, err
+	return usage.CPU - time.Duration(p.parkedCPU.Load()), err
 }
 
 // reap waits for the process, ends what it left running, and accounts.
@@ -93,17 +91,8 @@ func (p *Process) reap() {
 
 // waitFirst waits for the process itself, whose parent is this one.
 func (p *Process) waitFirst() {
-	state, err := p.first.Wait()
-	if state == nil {
-		p.err = stepError("wait", "", err)
-		return
-	}
-	status := state.Sys().(syscall.WaitStatus)
-	if status.Signaled() {
-		p.exit.Signal = status.Signal()
-		return
-	}
-	p.exit.Code = status.ExitStatus()
+	exit, err := p.first.Wait()
+	p.exit.Code, p.exit.Signal, p.err = exit.Code, exit.Signal, stepError("wait", "", err)
 }
 
 // finish empties the group, reads what it used and removes it.
@@ -112,6 +101,7 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	defer cancel()
 	killErr := stepError("kill", p.group.Path(), p.group.Kill(ctx))
 	usage, usageErr := p.group.Usage()
+	usage.CPU -= time.Duration(p.parkedCPU.Load())
 	return usage, errors.Join(p.err, killErr,
 		stepError("read", "usage", usageErr),
 		stepError("remove", p.group.Path(), p.group.Delete()))
@@ -127,32 +117,6 @@ func (p *Process) abandon() error {
 	err := p.group.Kill(ctx)
 	if p.first != nil {
 		_, _ = p.first.Wait()
-	} else {
-		p.reapHelpers()
 	}
 	return errors.Join(err, p.group.Delete())
-}
-
-// reapHelpers waits for the children that a failed start left in the group. On
-// cgroup v2 libcontainer's helpers are born there, so that a kill, also one for
-// want of memory, may hit any of them; libcontainer then waits for the first
-// alone, and pid 1 can't end before the last one of its namespace is reaped.
-//
-// Preconditions: the group was killed.
-func (p *Process) reapHelpers() {
-	files, _ := filepath.Glob("/proc/[0-9]*/cgroup") // fails only for a wrong pattern
-	for _, file := range files {
-		// On v2 a dead process still tells its group.
-		text, err := os.ReadFile(file)
-		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(text)), p.group.Path()) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		for err == nil { // it ends with ECHILD: waited for, or not a child
-			_, err = unix.Wait4(pid, nil, 0, nil)
-			if err == unix.EINTR {
-				err = nil
-			}
-		}
-	}
 }

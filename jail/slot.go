@@ -56,7 +56,7 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 		if s == nil {
 			continue
 		}
-		if err := s.clear(dir); err != nil {
+		if err := s.clear(); err != nil {
 			full = errors.Join(full, err, s.file.Close())
 			continue
 		}

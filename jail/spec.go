@@ -17,7 +17,9 @@ const (
 // the jail's tree; the others are the host's.
 type Spec struct {
 	// Image is the folder that the guest sees as its root, read-only. Its files
-	// should belong to an id that no guest has, such as the host's root.
+	// should belong to an id that no guest has, such as the host's root. It must
+	// come from a trusted builder: processes begin their way into the jail as its
+	// entry program, with the host's rights.
 	Image string
 
 	// Layer is laid over Image, read-only too: files that the guest can read
@@ -73,13 +75,17 @@ type Command struct {
 	Stdin, Stdout, Stderr *os.File
 	Files                 []*os.File
 
-	// Zygote forks the process. Nil: libcontainer starts it.
+	// Zygote forks the process. Nil: the entry program starts it.
 	Zygote *zygote.Pool
 
 	// Script, if not 0, is the place in Args, from 1, of the script that the forked
 	// child runs as the Node that it is already; Path and Args are then the command
 	// line that it bears. Zero: it executes Path. Of no use without Zygote.
 	Script int
+
+	// Parked, if not nil, becomes the process, unless it has ended before. Limits,
+	// OpenFiles and FileSize are then what it was parked with.
+	Parked *Parked
 
 	Limits    cgroup.Limits // of the process and all that descends from it
 	OpenFiles int64         // RLIMIT_NOFILE

@@ -15,12 +15,15 @@ const (
 	stageLayer = "layer"
 	stageUpper = "upper"
 	stageWork  = "work"
-	stageDev   = "dev"  // device nodes, bound into the jail's /dev
-	stageRoot  = "root" // where the overlay is mounted
+	stageTree  = "tree" // where the overlay is mounted
+	stageRoot  = "root" // what the guest sees as its root
 )
 
-// stage mounts the jail's root at stageRoot below dir. Both must exist, also where
-// the host sees them: libcontainer starts later processes there.
+// stage mounts the jail's tree, without /proc, at stageRoot below dir. It makes dir
+// the thread's working directory.
+//
+// What is mounted here belongs to the host's user namespace: no id of the jail owns
+// it, and in the jail's own namespace, which gets a copy, it is locked.
 //
 // Preconditions: the thread is locked to its goroutine and is not the process's
 // main thread, see init. The mounts are the thread's alone: the host does not see
@@ -39,10 +42,12 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"make", "folders", makeStageDirs},
 		{"mount", s.Image, func() error { return bindReadOnly(s.Image, stageImage) }},
 		{"write", "layer", func() error { return writeLayer(s.Layer) }},
-		{"make", "devices", makeDevices},
 		{"make", "guest folders", func() error { return makeGuestDirs(s.Dirs, firstID) }},
+		{"make", "mount points", makeMountPoints},
 		{"mount", "overlay", mountOverlay},
+		{"lay", "root", func() error { return layRoot(s.Dirs) }},
 		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},
+		{"mount", "/dev", func() error { return mountDev(s, firstID) }},
 	}
 	for _, step := range steps {
 		if err := step.do(); err != nil {
@@ -52,10 +57,9 @@ func stage(dir string, s *Spec, firstID int) error {
 	return nil
 }
 
-// mountTmpfs mounts what limitTmpfs bounds later. Its nodes in stageDev are to work,
-// so it is not nodev; the overlay is.
+// mountTmpfs mounts what limitTmpfs bounds later.
 func mountTmpfs(dir string) error {
-	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID, "mode=0755")
+	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
 }
 
 // limitTmpfs leaves the guest room for what it may write and no more, besides what
@@ -67,11 +71,11 @@ func limitTmpfs(s *Spec) error {
 	}
 	bytes, inodes := int64(now.Blocks-now.Bfree)*now.Bsize, int64(now.Files-now.Ffree)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", bytes+s.Disk, inodes+s.Inodes)
-	return unix.Mount("", ".", "", unix.MS_REMOUNT|unix.MS_NOSUID, data)
+	return unix.Mount("", ".", "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, data)
 }
 
 func makeStageDirs() error {
-	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageDev, stageRoot} {
+	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return err
 		}
@@ -88,21 +92,6 @@ func bindReadOnly(source, target string) error {
 	}
 	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
 	return unix.Mount("", target, "", flags, "")
-}
-
-// makeDevices makes nodes for this jail alone. Those of the host would be shared:
-// a lock on them, or their times, would be seen from jail to jail.
-func makeDevices() error {
-	for _, d := range deviceTable {
-		path := filepath.Join(stageDev, filepath.Base(d.path))
-		if err := unix.Mknod(path, unix.S_IFCHR, int(unix.Mkdev(d.major, d.minor))); err != nil {
-			return &os.PathError{Op: "mknod", Path: path, Err: err}
-		}
-		if err := os.Chmod(path, 0o666); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writeLayer writes files that belong to the host's root, an id that the jail's
@@ -125,5 +114,5 @@ func writeLayer(files []File) error {
 
 func mountOverlay() error {
 	data := fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", stageLayer, stageImage, stageUpper, stageWork)
-	return unix.Mount("overlay", stageRoot, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data)
+	return unix.Mount("overlay", stageTree, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data)
 }

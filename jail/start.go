@@ -7,14 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/opencontainers/runc/libcontainer"
-
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/reap"
 )
-
-// firstExtraFile is the descriptor that the first of a process's extra files gets.
-const firstExtraFile = 3
 
 // startTimeout bounds the time from a start to the program's first instruction. A
 // hostile process of the same jail may stop one that has its user id already.
@@ -25,6 +21,15 @@ const startTimeout = 30 * time.Second
 func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if c.Parked != nil {
+		p, ok, err := c.Parked.resume(ctx, &c)
+		if ok && err == nil {
+			return p, nil
+		}
+		if ok {
+			return nil, p.startError(ctx, &c, err)
+		}
+	}
 	p, err := j.admit()
 	if err != nil {
 		return nil, err
@@ -86,78 +91,43 @@ func (p *Process) leave() {
 }
 
 func (p *Process) start(ctx context.Context, c *Command) error {
-	group, err := cgroup.New(p.jail.groupPath(p.name), c.Limits)
+	own, in, err := p.prepare(c)
 	if err != nil {
-		return stepError("make", "cgroup", err)
+		return err
 	}
-	p.group = group
-	go p.killer()
+	defer own.close()
 	if err := p.jail.own(c); err != nil {
 		return stepError("own", "pipes", err)
 	}
 	if c.Zygote != nil {
-		return p.fork(ctx, c)
+		return p.fork(ctx, c, &in)
 	}
-	return p.launch(c)
+	return p.launch(c, &in)
 }
 
-// launch has libcontainer start the entry program and hands it the filter.
-func (p *Process) launch(c *Command) error {
-	host, child, err := socketPair()
+// prepare makes the process's group.
+func (p *Process) prepare(c *Command) (own *groups, in groups, err error) {
+	group, err := cgroup.New(p.jail.groupPath(p.name), c.Limits)
 	if err != nil {
-		return stepError("make", "socket", err)
+		return nil, in, stepError("make", "cgroup", err)
 	}
-	defer host.Close()
-	setup := strconv.Itoa(firstExtraFile + len(c.Files))
-	process := &libcontainer.Process{
-		Args:           append([]string{enter.Path, setup, c.Dir, c.Path}, c.Args...),
-		Env:            c.Env,
-		UID:            GuestUID,
-		GID:            GuestGID,
-		Cwd:            "/",
-		Stdin:          c.Stdin,
-		Stdout:         c.Stdout,
-		Stderr:         c.Stderr,
-		ExtraFiles:     append(append([]*os.File(nil), c.Files...), child),
-		SubCgroupPaths: map[string]string{},
-	}
-	for _, controller := range p.group.Controllers() {
-		process.SubCgroupPaths[controller] = p.name
-	}
-	err = p.startInTurn(process)
-	child.Close()
+	p.group = group
+	go p.killer()
+	own, in, err = p.openGroups()
+	return own, in, stepError("open", "cgroup", err)
+}
+
+// launch starts the process by the entry program.
+func (p *Process) launch(c *Command, in *groups) error {
+	way, err := newPass(append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...))
 	if err != nil {
-		return stepError("start", c.Path, err)
+		return err
 	}
-	p.first = process
-	return hand(host, c.Path, c.Dir, enter.Setup{Limits: rlimits(c), Filter: p.jail.spec.Filter})
-}
-
-var errKilled = errors.New("killed before its turn")
-
-// startInTurn has libcontainer start the process. It starts one at a time of a
-// jail, and that one may be held up; waiting for it here ends with a kill.
-func (p *Process) startInTurn(process *libcontainer.Process) error {
-	select {
-	case p.jail.turn <- struct{}{}:
-	case <-p.killed:
-		return errKilled
-	}
-	defer func() { <-p.jail.turn }()
-	return p.jail.container.Start(process)
-}
-
-// hand tells the entry program what to do, and names the step that failed.
-func hand(host *os.File, program, dir string, s enter.Setup) error {
-	err := enter.Hand(host, s)
-	failed, ok := errors.AsType[*enter.StepError](err)
-	switch {
-	case ok && failed.Step == enter.StepChdir:
-		return stepError(failed.Step, dir, failed.Err)
-	case ok:
-		return stepError(failed.Step, program, failed.Err)
-	}
-	return stepError("enter", program, err)
+	list := enter.List{Steps: p.jail.enteringSteps(way, c, in), Filter: p.jail.spec.Filter}
+	return way.run(p.jail.program, list, func(child *reap.Child) error {
+		p.first = child
+		return nil
+	})
 }
 
 // own gives the process's pipes to its user, who could not open /dev/stdout

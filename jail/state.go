@@ -10,17 +10,15 @@ import (
 // The state folder:
 //
 //	jails/N.slot    the claim of the process that holds slot N, locked by it
-//	jails/jN        libcontainer's state of the jail
-//	stage/root      where each jail's own thread mounts its tree; empty to others
+//	stage           where each jail's own thread mounts its tree; empty to others
 func jailsDir(stateDir string) string { return filepath.Join(stateDir, "jails") }
 func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") }
 
 var errNotOurs = errors.New("not a folder that only this user can write to")
 
-// makeStateDirs makes the folders that all jails share. A jail's first process goes
-// through them as an id that owns nothing there, whatever the host's umask is.
+// makeStateDirs makes the folders that all jails share, whatever the host's umask is.
 func makeStateDirs(stateDir string) error {
-	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir), filepath.Join(stageDir(stateDir), stageRoot)} {
+	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir)} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
 			return stepError("make", dir, err)
 		}

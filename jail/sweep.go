@@ -5,14 +5,11 @@ import (
 	"errors"
 	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/cgroups/manager"
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
@@ -82,50 +79,31 @@ func sweepSlot(dir string, n int) error {
 	if err != nil || s == nil {
 		return err
 	}
-	if err := s.clear(dir); err != nil {
+	if err := s.clear(); err != nil {
 		return errors.Join(err, s.file.Close())
 	}
 	return s.release()
 }
 
 // clear ends what is left of a jail whose host died and removes its traces.
-func (s *slot) clear(dir string) error {
+func (s *slot) clear() error {
 	c, err := s.read()
 	if err != nil || c == nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	if err := killGroup(ctx, path.Join(c.CgroupParent, s.name())); err != nil {
-		return err
-	}
-	if err := removeCgroups(c.CgroupParent, s.name()); err != nil {
-		return err
-	}
-	return os.RemoveAll(filepath.Join(dir, s.name()))
+	return clearGroup(ctx, path.Join(c.CgroupParent, s.name()))
 }
 
-func killGroup(ctx context.Context, path string) error {
+// clearGroup ends what is in a jail's group, and removes it and those of its runs.
+func clearGroup(ctx context.Context, path string) error {
 	group, err := cgroup.Open(path)
 	if err != nil {
 		return err
 	}
-	return group.Kill(ctx)
-}
-
-// removeCgroups removes a jail's empty groups from every hierarchy, those too
-// that libcontainer made and gaol has no use for.
-func removeCgroups(parent, name string) error {
-	m, err := manager.New(jailCgroup(parent, name))
-	if err != nil {
+	if err := group.Kill(ctx); err != nil {
 		return err
 	}
-	return m.Destroy()
-}
-
-func jailCgroup(parent, name string) *cgroups.Cgroup {
-	return &cgroups.Cgroup{
-		Path:      path.Join(parent, name),
-		Resources: &cgroups.Resources{Devices: deviceRules()},
-	}
+	return group.Delete()
 }

@@ -1,0 +1,181 @@
+package jail
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+)
+
+// Each step that fails on the way into a jail is named, and leaves nothing.
+func TestFailedStepsAreNamed(t *testing.T) {
+	making, entering := stepsOf(t, newJail(t))
+	// The filter's first instruction, which does nothing, says which step is to fail.
+	const piece, ofEntering = "if (do_step(", 1000
+	changedEnter(t, piece, "if (filter[0].k == current + (list[3].op == STEP_NAMESPACES ? 1000 : 0)) fail(EDOM); else "+piece)
+	for base, steps := range map[int][]enter.Step{0: making, ofEntering: entering} {
+		for i, want := range steps {
+			err := makeAndStart(t, uint32(base+i+1))
+			step, ok := errors.AsType[*StepError](err)
+			if !ok || step.Err != unix.EDOM || step.Step != want.Name {
+				t.Errorf("%v, want a failed %s", err, want.Name)
+			} else if step.Target != want.Target && step.Step != "cgroup" { // another jail's
+				t.Errorf("%v, want a failed %s %s", err, want.Name, want.Target)
+			}
+		}
+	}
+	if err := makeAndStart(t, ofEntering-1); err != nil {
+		t.Errorf("no step is to fail: %v", err)
+	}
+	if left := deadChildren(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// stepsOf are the lists that make a jail and that enter it, as the entry program
+// gets them.
+func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
+	t.Helper()
+	first := enter.CloseFrom(0)
+	group, err := cgroup.Open(j.groupPath(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := openGroups(group.Dirs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.close()
+	for range 2 {
+		p, err := newPass([]*os.File{nil, nil, nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.host.Close()
+		defer p.files[p.own].Close()
+		if making == nil {
+			making = append([]enter.Step{first}, j.makingSteps(p, top, enter.NoCgroup)...)
+		} else {
+			all := groups{join: append(append([]*os.File(nil), top.join...), j.shared.join...)}
+			entering = append([]enter.Step{first}, j.enteringSteps(p, &Command{Path: "sh", Dir: "/work", OpenFiles: 64}, &all)...)
+		}
+	}
+	return making, entering
+}
+
+// makeAndStart makes a jail whose filter has a number and allows all, and starts
+// something in it.
+func makeAndStart(t *testing.T, number uint32) error {
+	spec := testSpec(t)
+	noFilter(&spec)
+	load := binary.NativeEndian.AppendUint32([]byte{unix.BPF_LD | unix.BPF_IMM, 0, 0, 0}, number)
+	spec.Filter = append(load, spec.Filter...)
+	j, err := Create(t.Context(), spec)
+	if err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	_, err = j.Start(t.Context(), Command{
+		Path: "sh", Dir: "/work", Env: []string{"PATH=/bin"}, Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+	})
+	return errors.Join(err, j.Close())
+}
+
+// What is executed with the host's rights is the host's.
+func TestEntryProgramIsTheHosts(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"another's": func(path string) error { return os.Chown(path, 1000, 0) },
+		"for all":   func(path string) error { return os.Chmod(path, 0o777) },
+		"a link": func(path string) error {
+			return errors.Join(os.Rename(path, path+"-"), os.Symlink("enter-", path))
+		},
+		"below a link": func(path string) error {
+			dir := filepath.Dir(path)
+			return errors.Join(os.Rename(dir, dir+"-"), os.Symlink("gaol-", dir))
+		},
+		"a folder": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o711)) },
+		"missing":  os.Remove,
+	} {
+		spec := testSpec(t)
+		image := filepath.Join(t.TempDir(), "image")
+		if err := os.CopyFS(image, os.DirFS(spec.Image)); err != nil {
+			t.Fatal(err)
+		}
+		spec.Image = image
+		path := filepath.Join(image, enter.Path)
+		if err := errors.Join(os.Chmod(path, 0o711), spoil(path)); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Create(t.Context(), spec)
+		if step, ok := errors.AsType[*StepError](err); !ok || step.Step != "open" {
+			t.Errorf("%s: %v, want a failed open", name, err)
+		}
+		if err == nil {
+			j.Close()
+		}
+	}
+}
+
+// An image of another version is named as the reason.
+func TestOtherEntryProgram(t *testing.T) {
+	changedEnter(t, "if (argc != 2)", "if (argc != 4)")
+	if err := makeAndStart(t, 0); !errors.Is(err, errOtherVersion) {
+		t.Errorf("%v, want %v", err, errOtherVersion)
+	}
+}
+
+func names(steps []enter.Step) []string {
+	var list []string
+	for _, s := range steps {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+func lastIndex(list []string, name string) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// The steps are in the order that way.go gives reasons for.
+func TestOrderOfSteps(t *testing.T) {
+	making, entering := stepsOf(t, newJail(t))
+	for _, tc := range []struct {
+		list          string
+		before, after string
+	}{
+		{"making", "cgroup", "cgroup namespace"}, {"making", "cgroup namespace", "clone"}, {"making", "clone", "await"}, {"making", "mount", "pivot"},
+		{"making", "pivot", "hide"}, {"making", "capabilities", "death signal"},
+		{"entering", "clone", "cgroup"}, {"entering", "user", "chdir"},
+		{"both", "descriptors", "chdir"}, {"both", "capabilities", "chdir"}, {"both", "limit", "no_new_privs"},
+		{"both", "no_new_privs", "seccomp"}, {"both", "seccomp", "exec"},
+	} {
+		for name, list := range map[string][]string{"making": names(making), "entering": names(entering)} {
+			if tc.list != name && tc.list != "both" {
+				continue
+			}
+			last, first := lastIndex(list, tc.before), slices.Index(list, tc.after)
+			if noneJoined := !slices.Contains(list, "cgroup"); noneJoined && (tc.before == "cgroup" || tc.after == "cgroup") {
+				continue // on v2 processes are born in them
+			}
+			if last < 0 || first < last {
+				t.Errorf("%s: %s is not before %s: %q", name, tc.before, tc.after, list)
+			}
+		}
+	}
+}

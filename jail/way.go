@@ -1,0 +1,129 @@
+package jail
+
+import (
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/enter"
+)
+
+// oomScore has a machine that is short of memory kill guests first.
+const oomScore = 1000
+
+// The steps below are what the entry program does. They come in this order because:
+//
+//   - cgroups are joined before the cgroup namespace is made, which begins where its
+//     maker is, and before the memory of a process grows;
+//   - a file system of the jail's namespaces can be mounted only where the host's
+//     shows, so before the root changes; what is hidden in it is named in the new root;
+//   - the host's descriptors are closed before a guest's working directory, which may
+//     lead through /proc/self/fd, is looked up (CVE-2024-21626);
+//   - the working directory is looked up with the guest's rights, not the host's;
+//   - the filter comes last: it refuses most of these steps.
+
+// makingSteps make a jail around its first process.
+func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	const procFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	steps := append([]enter.Step{enter.Keyring(), enter.OOMScore(oomScore)}, p.join(top.join)...)
+	steps = append(steps, p.join(j.shared.join)...)
+	steps = append(steps,
+		// Not by the clone: the kernel would have it begin where that puts pid 1. It
+		// is the host's user namespace's, which takes nothing away.
+		enter.CgroupNamespace(),
+		// Some of the kernel's counts by user (inotify's, above all) are held
+		// against the limits of the user who made the user namespace, too: were that
+		// the host's root, one jail could take all that there is from the other jails
+		// and from root.
+		enter.ActFor(j.slot.firstHostID()),
+		enter.Clone(init, namespaces),
+		enter.Await(), // until the user namespace has ids
+		enter.Become(0, 0),
+		enter.Hostname(j.spec.Hostname),
+		enter.Loopback(),
+		// The copies of the host's mounts are locked, so that this can't become the
+		// root; a mount of the same tree over it can.
+		enter.Mount(stageRoot, stageRoot, "", unix.MS_BIND|unix.MS_REC, ""),
+		enter.Mount("proc", stageRoot+"/proc", "proc", procFlags, ""),
+		enter.Root(stageRoot),
+	)
+	for _, path := range readonlyPaths {
+		steps = append(steps, enter.ReadOnly(path, procFlags))
+	}
+	for _, path := range maskedPaths {
+		steps = append(steps, enter.Hide(path))
+	}
+	steps = append(steps, p.commonSteps(rlimits(&Command{OpenFiles: 64}))...)
+	return append(append(steps, enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost()), lastSteps(j.spec.Reaper, []string{"PATH=/usr/bin"})...)
+}
+
+// enteringSteps take a process into the jail.
+func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	pidfd := p.fd(j.pidfd)
+	steps := []enter.Step{
+		enter.Keyring(),
+		enter.OOMScore(oomScore),
+		enter.Namespaces(pidfd, unix.CLONE_NEWPID), // for children alone
+		enter.Clone(p.groupFD(in.born), 0),
+	}
+	steps = append(append(steps, p.join(in.join)...), enter.Namespaces(pidfd, namespaces))
+	steps = append(steps, p.commonSteps(rlimits(c))...)
+	steps = append(steps, enter.Become(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir))
+	return append(steps, lastSteps(append([]string{c.Path}, c.Args...), c.Env)...)
+}
+
+// commonSteps need the rights that are dropped after them.
+func (p *pass) commonSteps(limits []enter.Limit) []enter.Step {
+	steps := []enter.Step{enter.Session(), p.closeOthers(), enter.Umask(0o022)}
+	for _, l := range limits {
+		steps = append(steps, l.Step())
+	}
+	return append(steps, enter.BoundingSet())
+}
+
+func lastSteps(args, env []string) []enter.Step {
+	return []enter.Step{enter.Signals(), enter.NoNewPrivs(), enter.Filter(), enter.Execute(args, env)}
+}
+
+// rlimits of every process of a jail. The number of processes is bounded by the
+// cgroup, which counts a run and not a user.
+func rlimits(c *Command) []enter.Limit {
+	set := func(resource int, value int64) enter.Limit {
+		return enter.Limit{Resource: uint32(resource), Most: uint64(value)}
+	}
+	limits := []enter.Limit{
+		// No core file fits into a byte, and by core(5) only this value also
+		// keeps the host's handler, if it has one, from being started as root.
+		set(unix.RLIMIT_CORE, 1),
+		set(unix.RLIMIT_NOFILE, c.OpenFiles),
+		set(unix.RLIMIT_MEMLOCK, 64<<10),
+		set(unix.RLIMIT_MSGQUEUE, 0),
+		set(unix.RLIMIT_SIGPENDING, 1024),
+		set(unix.RLIMIT_NPROC, maxProcesses),
+	}
+	if c.FileSize > 0 {
+		limits = append(limits, set(unix.RLIMIT_FSIZE, c.FileSize))
+	}
+	return limits
+}
+
+// maxProcesses bounds all runs of a jail together: a second guard behind the
+// cgroups' limits.
+const maxProcesses = 8192
+
+// maskedPaths are hidden, readonlyPaths can't be written even by an owner. The
+// lists are runc's, and what tells about the host's kernel, boot, disks, interrupts
+// and other jails.
+var (
+	maskedPaths = []string{
+		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/proc/cgroups", "/proc/config.gz", "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/sys/kernel/random/boot_id",
+		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/modules", "/proc/partitions", "/proc/swaps",
+	}
+	readonlyPaths = []string{
+		"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+	}
+)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"gaol/jail"
 	"gaol/jail/seccomp"
@@ -19,6 +20,9 @@ type NodeRuntime struct {
 	jail  *jail.Jail
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
+	queue queue    // its live runs
+
+	parked atomic.Pointer[jail.Parked] // becomes the first run's process; mostly nil
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
@@ -31,21 +35,28 @@ type NodeRuntime struct {
 //
 // Errors say what is missing and what to do; `gaol doctor` explains more.
 func Create(ctx context.Context, o Options) (*NodeRuntime, error) {
-	rt, err := create(ctx, o)
+	s, err := o.check()
+	if err != nil {
+		return nil, fmt.Errorf("gaol: create: %w", err)
+	}
+	rt, err := create(ctx, o, s)
 	if err != nil {
 		return nil, fmt.Errorf("gaol: create: %w", err)
 	}
 	return rt, nil
 }
 
-func create(ctx context.Context, o Options) (*NodeRuntime, error) {
+// check is settle, and refuses what this process can't do.
+func (o Options) check() (settings, error) {
 	s, err := o.settle()
 	if err != nil {
-		return nil, err
+		return settings{}, err
 	}
-	if err := errors.Join(privileged(), s.limits.checkHost()); err != nil {
-		return nil, err
-	}
+	return s, errors.Join(privileged(), s.limits.checkHost())
+}
+
+// create makes a sandbox of what o.check returned. Of o it takes the image.
+func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 	image, lease, err := holdImage(ctx, o)
 	if err != nil {
 		return nil, err
@@ -57,9 +68,9 @@ func create(ctx context.Context, o Options) (*NodeRuntime, error) {
 	if err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	rt := &NodeRuntime{opts: s, jail: j, image: lease, closing: make(chan struct{})}
+	rt := &NodeRuntime{opts: s, jail: j, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
 	if s.launcher == LauncherZygote {
-		rt.forks = holdZygotes(zygoteKind{image.Root(), heapMiB(s.limits.Memory), s.cgroupParent})
+		rt.forks = holdZygotes(zygoteKind{image.Root(), heapMiB(s.limits.Memory), s.cgroupParent, s.zygote})
 	}
 	return rt, nil
 }

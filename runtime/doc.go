@@ -18,6 +18,11 @@
 // that throws, exits with 3, is killed for memory or runs out of time comes back
 // with a nil error, and an error means that gaol could not do its job.
 //
+// A [Pool] keeps runtimes ready for who can't wait for Create.
+//
+// Any number of runs can be asked for at once. A runtime has 64 of them under way,
+// or Options.MaxConcurrentRuns, and the others wait for their turn.
+//
 // # What holds the guest
 //
 // The kernel: user, pid, mount, network, ipc, uts and cgroup namespaces, no

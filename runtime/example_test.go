@@ -52,3 +52,26 @@ func ExampleNodeRuntime_Command() {
 	// hello you
 	// exit code 3
 }
+
+func ExamplePool() {
+	ctx := context.Background()
+	pool, err := runtime.NewPool(runtime.Options{}, runtime.PoolOptions{Size: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	rt, err := pool.Get(ctx)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer rt.Close() // it was used: the pool does not want it back
+	res, err := rt.Run(ctx, `console.log('hello')`, runtime.RunOptions{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Printf("%s", res.Stdout)
+	// Output:
+	// hello
+}

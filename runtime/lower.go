@@ -21,6 +21,7 @@ const (
 	nodePath    = "/usr/local/bin/node"
 	guestFolder = "/usr/libexec/gaol/"
 	preludePath = guestFolder + "prelude.cjs"
+	workerPath  = guestFolder + "worker.cjs"
 	zygotePath  = guestFolder + "zygote.cjs"
 )
 
@@ -127,6 +128,7 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	t.path = nodePath
 	t.args = append([]string{
 		"--max-old-space-size=" + strconv.FormatInt(heapMiB(s.limits.Memory), 10),
+		"--require=" + workerPath,
 		t.program.preload + "=" + preludePath,
 		string(t.dir.Join(t.program.name)),
 	}, o.Args...)
@@ -153,22 +155,25 @@ func (s settings) commandTask(name string, args []string, o RunOptions) (*task, 
 
 // command lowers a task to what the jail starts.
 func (rt *NodeRuntime) command(t *task) jail.Command {
-	c := jail.Command{
-		Path:      t.path,
-		Args:      t.args,
-		Env:       t.env,
-		Dir:       string(t.dir),
-		Limits:    cgroup.Limits{Memory: t.limits.Memory, CPUs: t.limits.CPUs, Pids: t.limits.Pids},
-		OpenFiles: t.limits.Files,
-		FileSize:  t.limits.Disk,
-	}
+	c := t.limits.command()
+	c.Path, c.Args, c.Env, c.Dir = t.path, t.args, t.env, string(t.dir)
 	if rt.forks != nil {
 		c.Zygote = rt.forks.pool
+		c.Parked = rt.parked.Swap(nil)
 		if t.script > 0 && readByZygote(t.env) {
 			c.Script = t.script
 		}
 	}
 	return c
+}
+
+// command is what the limits alone say of a command.
+func (l *Limits) command() jail.Command {
+	return jail.Command{
+		Limits:    cgroup.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids},
+		OpenFiles: l.Files,
+		FileSize:  l.Disk,
+	}
 }
 
 // heapMiB is the limit of Node's old space for a memory limit in bytes. It is

@@ -24,7 +24,8 @@ type Options struct {
 	Env map[string]string
 
 	// Cwd is the working directory of the runs: an absolute path in the
-	// guest's tree, made if missing and owned by the guest.
+	// guest's tree, made if missing and owned by the guest. Best is one that the
+	// image has nothing in: see package vfs.
 	// Empty: /workspace.
 	Cwd string
 
@@ -41,6 +42,20 @@ type Options struct {
 	// Launcher is how runs are started.
 	Launcher Launcher
 
+	// MaxConcurrentRuns is how many runs the runtime has at once, at most 8,192.
+	// Further ones wait for their turn, in the order in which they were asked for,
+	// as long as their context lets them; Timeout counts from the turn. Runs that
+	// wait for each other, as through files, or through a callback that asks for
+	// another run, must fit in together: otherwise they end by their Timeout alone.
+	// Zero: 64, which may use 16 GiB with the default Limits.Memory.
+	//
+	// In the host process as a whole only starts take turns: a few at a time for
+	// each processor.
+	MaxConcurrentRuns int
+
+	// Zygote is for LauncherZygote; with another it is an error.
+	Zygote ZygoteOptions
+
 	// Progress is where the building of a missing default image is reported.
 	// Nil: nowhere.
 	Progress io.Writer
@@ -51,18 +66,42 @@ type Options struct {
 type Launcher int
 
 const (
-	// LauncherExec starts a new process of Node for each run.
-	LauncherExec Launcher = iota
-
 	// LauncherZygote forks runs from a Node that is up already. The host process
-	// keeps one for each image and heap size, from the first run on until
-	// CloseIdle. It works with Node 22 and 24.
+	// keeps one for each image, heap size, CgroupParent and ZygoteOptions, from
+	// the first Create on until CloseIdle. One that dies, or hangs, is replaced,
+	// and the runs that it has not started yet start from the next one. It works
+	// with Node 22, 24 and 26.
 	//
-	// It is young: performance.nodeTiming tells the times of the Node that was
-	// forked, its library shows in /proc/self/maps, and a Node that hangs is
-	// replaced only after 10 seconds.
-	LauncherZygote
+	// What a guest can see of it: the library that forks is in /proc/self/maps; a
+	// report of process.report names it, and the flags of the Node that was forked;
+	// the standard streams exist before their first use; V8's helper threads are
+	// there once they are needed; SIGUSR1 does nothing, where it starts a debugger
+	// in other Nodes.
+	//
+	// A run whose environment has a variable that Node reads as it starts, such as
+	// NODE_OPTIONS, LC_ALL or SSL_CERT_FILE, or another LANG, gets a Node of its own.
+	LauncherZygote Launcher = iota
+
+	// LauncherExec starts a new process of Node for each run, of any version. For
+	// a host process that makes just one run it is the sooner: no Node has to warm
+	// up first.
+	LauncherExec
 )
+
+// ZygoteOptions says how long runs are forked from one Node, which is what they have
+// in common: their address layout. A zero field takes its default; a negative one is
+// an error. Forks and Age are no hard bounds, as a Node serves until its successor,
+// which is started a little before, is warm.
+type ZygoteOptions struct {
+	Forks int           // runs that are forked from it; default 5,000
+	Age   time.Duration // since its start; default 10 minutes
+
+	// Patience is how long it may take to fork, which is a matter of
+	// milliseconds, before it counts as hung. Its successor is given twice as
+	// long. The end of a run that waits for a hung one is late by as much.
+	// Default 2 seconds.
+	Patience time.Duration
+}
 
 // String names the launcher as the command line does.
 func (l Launcher) String() string {
@@ -116,8 +155,9 @@ type RunOptions struct {
 	// Read fails during the run, the run's error is that.
 	Stdin io.Reader
 
-	// Timeout is the wall-clock time a run may take, its start included.
-	// Zero: 30 seconds. Negative: no limit.
+	// Timeout is the wall-clock time a run may take, its start included, but not
+	// what it waits for its turn (Options.MaxConcurrentRuns): a context with a
+	// deadline bounds both. Zero: 30 seconds. Negative: no limit.
 	Timeout time.Duration
 
 	// OnStdout and OnStderr get the output as it comes, all of it, whatever

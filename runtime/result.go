@@ -29,7 +29,8 @@ type Result struct {
 	Signal   string          // name of the signal that killed it, such as "SIGKILL"; empty if none did
 	Cause    Cause           // why it ended, if not by itself
 	Value    json.RawMessage // JSON text of the last __return; nil when nothing was returned
-	Duration time.Duration   // wall-clock time from the request to the last process reaped
+	Duration time.Duration   // wall-clock time from its turn to the last process reaped
+	Queued   time.Duration   // wall-clock time before that: see Options.MaxConcurrentRuns
 	Usage    Usage
 	// Truncated says which streams had more than was captured.
 	Truncated struct{ Stdout, Stderr bool }

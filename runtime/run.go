@@ -9,8 +9,8 @@ import (
 	"gaol/jail"
 )
 
-// ErrClosed is what the methods of a closed runtime answer.
-var ErrClosed = errors.New("the runtime is closed")
+// ErrClosed is what the methods of a closed runtime, or of a closed pool, answer.
+var ErrClosed = errors.New("it is closed")
 
 // Run runs code as a program of Node and waits for its end. The code is an ES
 // module (see RunOptions.Name): top-level await, import of node: modules, of
@@ -72,8 +72,13 @@ func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, e
 	return res, nil
 }
 
-// do takes one run from its start to its end.
+// do takes one run from its turn to its end.
 func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, error) {
+	return rt.inTurn(ctx, func(started func()) (*Result, error) { return rt.perform(ctx, t, o, started) })
+}
+
+// perform takes one run from its start to its end. It calls started in between.
+func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, started func()) (*Result, error) {
 	began := time.Now()
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
@@ -83,6 +88,7 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 	}
 	defer s.close()
 	p, err := s.start(limit, rt.jail, rt.command(t))
+	started()
 	if err != nil {
 		return rt.notStarted(limit, began, err)
 	}

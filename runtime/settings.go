@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -60,6 +61,9 @@ type settings struct {
 	limits       Limits
 	cgroupParent string
 	launcher     Launcher
+	zygote       ZygoteOptions
+
+	concurrentRuns int
 }
 
 func (o Options) settle() (settings, error) {
@@ -70,6 +74,9 @@ func (o Options) settle() (settings, error) {
 		limits:       o.Limits.withDefaults(),
 		env:          baseEnv(),
 		launcher:     o.Launcher,
+		zygote:       o.Zygote,
+
+		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
 	}
 	if s.hostname == "" {
 		s.hostname = defaultHostname
@@ -87,7 +94,7 @@ func (o Options) settle() (settings, error) {
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return settings{}, fmt.Errorf("option Env: %w", err)
 	}
-	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.limits.check())
+	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.zygote.check(s.launcher), checkConcurrentRuns(s.concurrentRuns), s.limits.check())
 }
 
 func (l Limits) withDefaults() Limits {
@@ -175,9 +182,26 @@ func checkCgroup(p string) error {
 	return nil
 }
 
+func checkConcurrentRuns(n int) error {
+	if n < 1 || n > mostConcurrentRuns {
+		return fmt.Errorf("option MaxConcurrentRuns: %d is not between 1 and %d", n, mostConcurrentRuns)
+	}
+	return nil
+}
+
 func (l Launcher) known() error {
-	if l < LauncherExec || l > LauncherZygote {
+	if l < LauncherZygote || l > LauncherExec {
 		return fmt.Errorf("option Launcher: there is no %v", l)
+	}
+	return nil
+}
+
+func (o ZygoteOptions) check(l Launcher) error {
+	if l != LauncherZygote && o != (ZygoteOptions{}) {
+		return fmt.Errorf("option Zygote: the launcher is %v", l)
+	}
+	if o.Forks < 0 || o.Age < 0 || o.Patience < 0 {
+		return fmt.Errorf("option Zygote: %+v has a negative field", o)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ func TestDefaults(t *testing.T) {
 		limits: Limits{
 			Memory: 256 << 20, CPUs: 1, Pids: 64, Files: 1024, Disk: 64 << 20, Inodes: 16384, Output: 16 << 20, Value: 16 << 20,
 		},
+		concurrentRuns: 64,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -42,14 +43,20 @@ func TestSettleRefuses(t *testing.T) {
 		{Options{Cwd: "/a/../b"}, "option Cwd"},
 		{Options{Hostname: "a b"}, "option Hostname"},
 		{Options{Hostname: "-a"}, "option Hostname"},
+		{Options{Launcher: LauncherExec, Zygote: ZygoteOptions{Forks: 1}}, "option Zygote"},
 		{Options{Hostname: strings.Repeat("a", 65)}, "option Hostname"},
 		{Options{CgroupParent: "gaol"}, "option CgroupParent"},
 		{Options{CgroupParent: "/a/../.."}, "option CgroupParent"},
 		{Options{CgroupParent: "/"}, "option CgroupParent"},
+		{Options{MaxConcurrentRuns: -1}, "option MaxConcurrentRuns"},
+		{Options{MaxConcurrentRuns: 1 << 20}, "option MaxConcurrentRuns"},
 		{Options{Env: map[string]string{"": "x"}}, "option Env"},
 		{Options{Env: map[string]string{"A=B": "x"}}, "option Env"},
 		{Options{Env: map[string]string{"A": "x\x00"}}, "option Env"},
 		{Options{Env: map[string]string{"A": strings.Repeat("x", maxString)}}, "option Env"},
+		{Options{Zygote: ZygoteOptions{Forks: -1}}, "option Zygote"},
+		{Options{Zygote: ZygoteOptions{Age: -1}}, "option Zygote"},
+		{Options{Zygote: ZygoteOptions{Patience: -1}}, "option Zygote"},
 		{Options{Limits: Limits{Memory: -1}}, "limit Memory"},
 		{Options{Limits: Limits{Memory: 1 << 20}}, "limit Memory"},
 		{Options{Limits: Limits{Pids: 1}}, "limit Pids"},
@@ -95,7 +102,7 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantArgs := []string{"--max-old-space-size=424", "--import=" + preludePath, "/tmp/job.ts", "--x"}
+	wantArgs := []string{"--max-old-space-size=424", "--require=" + workerPath, "--import=" + preludePath, "/tmp/job.ts", "--x"}
 	if diff := cmp.Diff(wantArgs, task.args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

@@ -13,16 +13,16 @@ import (
 	"gaol/rootfs"
 )
 
-// forkable are the major versions of Node that a zygote is known to work with. A
-// fork of Node 26 can wait at its exit for a helper thread that fork did not copy.
-var forkable = []string{"22", "24"}
+// forkable are the major versions of Node that a zygote is known to work with: others
+// may have threads, or an exit code, where a zygote does not look for them.
+var forkable = []string{"22", "24", "26"}
 
 // check refuses an image whose Node the launcher can't start.
 func (l Launcher) check(image *rootfs.Image) error {
 	major, _, _ := strings.Cut(image.Node, ".")
 	if l == LauncherZygote && !slices.Contains(forkable, major) {
-		return fmt.Errorf("option Launcher: the zygote works with Node %s, the image has %s: %w",
-			strings.Join(forkable, " and "), image.Node, ErrUnsupported)
+		return fmt.Errorf("option Launcher: the zygote works with Node %s, the image has %s, which takes LauncherExec: %w",
+			strings.Join(forkable, ", "), image.Node, ErrUnsupported)
 	}
 	return nil
 }
@@ -32,6 +32,7 @@ type zygoteKind struct {
 	image        string
 	heapMiB      int64
 	cgroupParent string
+	options      ZygoteOptions
 }
 
 // zygotes is a pool of zygotes and who holds it.
@@ -53,13 +54,14 @@ func holdZygotes(kind zygoteKind) *zygotes {
 	defer shared.Unlock()
 	z := shared.list[kind]
 	if z == nil {
-		z = &zygotes{kind: kind, pool: zygote.NewPool(zygoteSpec(kind), zygote.Options{})}
+		z = &zygotes{kind: kind, pool: zygote.NewPool(zygoteSpec(kind), zygote.Options(kind.options))}
 		if shared.list == nil {
 			shared.list = map[zygoteKind]*zygotes{}
 		}
 		shared.list[kind] = z
 	}
 	z.holders++
+	z.pool.Warm()
 	return z
 }
 
@@ -72,9 +74,9 @@ func (z *zygotes) release() {
 	z.holders--
 }
 
-// CloseIdle ends the zygotes that no open runtime uses. They stay otherwise, one
-// for each image and heap size, until the host process ends: the next runtime then
-// finds its Node warm.
+// CloseIdle ends the zygotes that no open runtime uses. They stay otherwise, one for
+// each kind that [LauncherZygote] tells of, until the host process ends: the next
+// runtime then finds its Node warm.
 func CloseIdle() error {
 	shared.Lock()
 	var idle []*zygotes
@@ -100,9 +102,7 @@ func zygoteSpec(kind zygoteKind) zygote.Spec {
 		Image: kind.image,
 		Args: []string{
 			nodePath,
-			// No helper threads: fork does not copy them.
-			"--single-threaded", "--v8-pool-size=0", "--disable-sigusr1",
-			"--no-flush-bytecode", // what was compiled once is compiled in every child
+			"--disable-sigusr1", // its thread would wait for the zygote's signals
 			"--max-old-space-size=" + strconv.FormatInt(kind.heapMiB, 10),
 			"--require=" + zygotePath,
 			zygoteEntry,
@@ -121,12 +121,19 @@ func zygoteSpec(kind zygoteKind) zygote.Spec {
 // Node that is up already would not notice them.
 var startVariables = []string{"NODE_", "LC_", "LANGUAGE", "ICU_", "OPENSSL_", "SSL_", "LD_", "MALLOC_", "GLIBC_", "UV_", "V8_"}
 
+// lateVariables are exceptions, which are read when they are first needed: in the run.
+var lateVariables = []string{
+	"UV_THREADPOOL_SIZE=", // libuv starts its threads with their first task
+	"NODE_ENV=",           // it is for programs: Node itself does not read it
+}
+
 // readByZygote reports whether a zygote can become a run with this environment.
 func readByZygote(env []string) bool {
 	if !slices.Contains(env, "LANG="+baseEnv()["LANG"]) {
 		return false
 	}
 	return !slices.ContainsFunc(env, func(variable string) bool {
-		return slices.ContainsFunc(startVariables, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
+		starts := func(prefix string) bool { return strings.HasPrefix(variable, prefix) }
+		return slices.ContainsFunc(startVariables, starts) && !slices.ContainsFunc(lateVariables, starts)
 	})
 }

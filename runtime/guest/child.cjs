@@ -1,0 +1,74 @@
+// What makes a fork of the zygote a run: the state that Node keeps copies of becomes
+// the run's own, and Node is led to the program where it looks for its main module.
+// The child's descriptors, environment and arguments are the work of
+// jail/zygote/src/child.c.
+'use strict';
+
+const fs = require('node:fs');
+const Module = require('node:module');
+const { pathToFileURL } = require('node:url');
+const v8 = require('node:v8');
+const { begin, readProgram } = require('./program.cjs');
+
+const entry = process.argv[1]; // what Node takes for its main module
+
+// The streams exist, but opening one has made its pipe non-blocking. That is to
+// happen to the run's pipe at the same moment as in plain Node, if ever.
+function openOnUse(name) {
+  const own = Object.getOwnPropertyDescriptor(process, name);
+  Object.defineProperty(process, name, {
+    ...own,
+    get() {
+      Object.defineProperty(process, name, own);
+      process[name]._handle.setBlocking(false);
+      return process[name];
+    },
+  });
+}
+
+// Has Node run the program where it would run the file at asked: it looks for its
+// main module with a function that anybody may replace. Returns further names of
+// the program.
+function redirect({ path, format }, asked) {
+  const find = Module._findPath;
+  const { realpathSync } = fs;
+  const module = `${path}.mjs`; // an ending by which Node takes its loader for ES modules
+  Module._findPath = (request, ...rest) => {
+    Module._findPath = find;
+    if (request !== asked) return find(request, ...rest); // a worker of another file
+    if (format === 'commonjs') return false;
+    fs.realpathSync = (found) => {
+      fs.realpathSync = realpathSync;
+      return found;
+    };
+    return module;
+  };
+  return [asked, pathToFileURL(module).href];
+}
+
+function reseed() {
+  v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ process.pid)}`);
+  Math.random();
+  v8.setFlagsFromString('--random-seed=0'); // for what has a generator of its own
+}
+
+function becomeRun(pid, args) {
+  const program = readProgram();
+  Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
+  process.argv.splice(1, Infinity, ...args);
+  process.chdir('.'); // forgets the zygote's
+  openOnUse('stdout');
+  openOnUse('stderr');
+  reseed();
+  if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
+  begin(program, redirect(program, entry));
+}
+
+// A worker of a run has a Node of its own, and that same program.
+function becomeWorker() {
+  const program = readProgram();
+  begin(program, redirect(program, program.path));
+}
+
+module.exports = { becomeRun, becomeWorker, entry, redirect };
+delete require.cache[__filename];

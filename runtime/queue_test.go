@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestQueueIsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := make(queue, 2)
+		var order []int
+		for i := range 6 {
+			go func() {
+				if !q.enter(t.Context(), nil) {
+					t.Error("not let in")
+				}
+				order = append(order, i)
+				time.Sleep(time.Duration(i+1) * time.Second) // so that one leaves at a time
+				q.leave()
+			}()
+			synctest.Wait()
+		}
+		if len(order) != 2 {
+			t.Errorf("%v were let in at once", order)
+		}
+		time.Sleep(time.Hour)
+		for i, got := range order {
+			if got != i {
+				t.Errorf("let in in the order %v", order)
+			}
+		}
+		if len(order) != 6 || len(q) != 0 {
+			t.Errorf("%v were let in, %d did not leave", order, len(q))
+		}
+	})
+}
+
+func TestQueueIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := make(queue, 1)
+		q.enter(t.Context(), nil)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if q.enter(short, nil) {
+			t.Error("let in where there is no room, until the context ended")
+		}
+		closing := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(closing) })
+		if q.enter(t.Context(), closing) {
+			t.Error("let in where there is no room, until the runtime closed")
+		}
+		q.leave()
+		if !q.enter(t.Context(), nil) {
+			t.Error("who gave up has taken a place")
+		}
+	})
+}
+
+// A start that is held up holds up others for a moment only, and gives its place
+// back once.
+func TestQueueLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := make(queue, 1)
+		q.enter(t.Context(), nil)
+		first := q.leaseOut(time.Second)
+		began := time.Now()
+		q.enter(t.Context(), nil)
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("waited for %v", waited)
+		}
+		second := q.leaseOut(time.Second)
+		first()
+		if len(q) != 1 {
+			t.Error("who was late left for another")
+		}
+		second()
+		second()
+		time.Sleep(time.Hour)
+		if len(q) != 0 {
+			t.Errorf("%d did not leave", len(q))
+		}
+	})
+}

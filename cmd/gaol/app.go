@@ -7,14 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
 )
 
-// app is one invocation: its streams, and how it comes by a sandbox.
+// app is one invocation: its streams, and how it comes by a sandbox and by figures.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	create         func(context.Context, runtime.Options) (sandbox, error)
+	measure        func(context.Context, bench.Options) (*bench.Report, error)
 
 	exit int // status of a command that did its job: mostly 0, or the guest's
 }
@@ -30,9 +32,16 @@ type sandbox interface {
 func createRuntime(ctx context.Context, o runtime.Options) (sandbox, error) {
 	rt, err := runtime.Create(ctx, o)
 	if err != nil {
-		return nil, err // not rt: a nil *NodeRuntime is no nil sandbox
+		return nil, err
 	}
-	return rt, nil
+	return onlyRuntime{rt}, nil
+}
+
+// onlyRuntime is the one that a command makes: no other will want its zygote.
+type onlyRuntime struct{ *runtime.NodeRuntime }
+
+func (rt onlyRuntime) Close() error {
+	return errors.Join(rt.NodeRuntime.Close(), runtime.CloseIdle())
 }
 
 const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and gives back what it
@@ -44,7 +53,8 @@ system, no network. Nothing of the host shows inside.`
 const rootExample = `  gaol doctor                                    what this machine offers
   gaol run -e 'console.log(process.version)'     run a line of code
   gaol run --json --timeout 5s prog.mjs          run a file, get one JSON object
-  gaol image build                               make the default image`
+  gaol image build                               make the default image
+  gaol bench                                     what jails cost, beside bare node`
 
 // main runs the command line args and gives back the exit status.
 func (a *app) main(ctx context.Context, args []string) int {
@@ -80,7 +90,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand())
+	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand(), a.benchCommand())
 	return root
 }
 

@@ -3,11 +3,14 @@
 //
 // It is a thin front to [gaol/runtime]: it reads flags, makes one runtime, lets
 // one program run in it, hands its output on and turns the result into an exit
-// status. It decides nothing about the jail itself.
+// status. It decides nothing about the jail itself. Where gaol run is not told how
+// to start Node, it starts a new one: a zygote takes twice as long for one run.
 //
 //	args ─> cobra ─> request ─> runtime.Create ─> Run | Command ─> exit status
 //	                    │                               │
 //	                 code from FILE, -e or -       output passed on, or one JSON object
+//
+// gaol bench measures jails beside bare Node: see package [gaol/cmd/gaol/bench].
 //
 // # Exit status
 //

@@ -17,6 +17,6 @@ func main() {
 // a [signalError] as its cause, the status is the one a shell gives to a
 // program that this signal killed.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, create: createRuntime}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, create: createRuntime, measure: measure}
 	return a.main(ctx, args)
 }

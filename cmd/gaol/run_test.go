@@ -23,6 +23,7 @@ func TestRunFlags(t *testing.T) {
 	defaults := runtime.Options{
 		Cwd:      "/workspace",
 		Hostname: "secure-exec",
+		Launcher: runtime.LauncherExec,
 		Limits: runtime.Limits{
 			Memory: 256 << 20, CPUs: 1, Pids: 64, Disk: 64 << 20, Output: 1,
 		},
@@ -46,6 +47,7 @@ func TestRunFlags(t *testing.T) {
 			func(o *runtime.Options) { o.Env = map[string]string{"A": "", "B": "x=y", "C": " "} }, 30 * time.Second},
 		{"places", []string{"--cwd", "/srv", "--hostname", "h", "--image", "i", "--store", "s"},
 			func(o *runtime.Options) { o.Cwd, o.Hostname, o.Image, o.Store = "/srv", "h", "i", "s" }, 30 * time.Second},
+		{"launcher", []string{"--launcher", "zygote"}, func(o *runtime.Options) { o.Launcher = runtime.LauncherZygote }, 30 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var f fake

@@ -22,6 +22,7 @@ type runFlags struct {
 	memory, disk, maxOutput size
 	cpus                    share
 	pids                    count
+	launcher                launcher
 
 	env                       variables
 	cwd, hostname, image, dir string
@@ -37,6 +38,7 @@ func defaultRunFlags() *runFlags {
 		maxOutput: 16 << 20,
 		cpus:      1,
 		pids:      64,
+		launcher:  launcher(runtime.LauncherExec), // for one run, the sooner: see the flag
 	}
 }
 
@@ -62,8 +64,10 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing")
 	f.set.StringVar(&f.hostname, "hostname", "secure-exec", "host `NAME` in the guest")
 	f.set.StringVar(&f.image, "image", "", "`NAME` or id of the image the guest sees (default: the default image, built if missing)")
+	f.set.Var(&f.launcher, "launcher", "exec; or zygote, which has to warm up: for the one run of a command it takes twice as long")
 	addStoreFlag(cmd, &f.dir)
 	_ = cmd.RegisterFlagCompletionFunc("image", completeImages) // fails only for a flag that isn't there
+	_ = cmd.RegisterFlagCompletionFunc("launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses what pflag lets through.
@@ -87,6 +91,7 @@ func (f *runFlags) options() runtime.Options {
 		Env:      f.env,
 		Cwd:      f.cwd,
 		Hostname: f.hostname,
+		Launcher: runtime.Launcher(f.launcher),
 		Limits: runtime.Limits{
 			Memory:  int64(f.memory),
 			CPUs:    float64(f.cpus),

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gaol/runtime"
 )
 
 // The flags' own value types. Each refuses what it can't mean, so that a wrong
@@ -148,3 +150,54 @@ func (v *variables) String() string {
 
 // Type implements pflag.Value.
 func (*variables) Type() string { return "K=V" }
+
+// launcher is a way to start runs.
+type launcher runtime.Launcher
+
+// Set implements pflag.Value.
+func (v *launcher) Set(s string) error {
+	for _, l := range bothLaunchers {
+		if l.String() == s {
+			*v = launcher(l)
+			return nil
+		}
+	}
+	return errors.New("want exec or zygote")
+}
+
+// String implements pflag.Value.
+func (v *launcher) String() string { return runtime.Launcher(*v).String() }
+
+// Type implements pflag.Value.
+func (*launcher) Type() string { return "NAME" }
+
+// bothLaunchers are all there are.
+var bothLaunchers = []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote}
+
+// launchers are one or both; none stands for both.
+type launchers []runtime.Launcher
+
+// Set implements pflag.Value.
+func (v *launchers) Set(s string) error {
+	if s == "both" {
+		*v = bothLaunchers
+		return nil
+	}
+	var one launcher
+	if one.Set(s) != nil {
+		return errors.New("want exec, zygote or both")
+	}
+	*v = launchers{runtime.Launcher(one)}
+	return nil
+}
+
+// String implements pflag.Value.
+func (v *launchers) String() string {
+	if len(*v) == 1 {
+		return (*v)[0].String()
+	}
+	return "both"
+}
+
+// Type implements pflag.Value.
+func (*launchers) Type() string { return "NAME" }

@@ -53,3 +53,22 @@ func FuzzSize(f *testing.F) {
 		}
 	})
 }
+
+func TestLaunchers(t *testing.T) {
+	for _, tc := range []struct{ text, one, some string }{
+		{"exec", "exec", "exec"},
+		{"zygote", "zygote", "zygote"},
+		{"both", "", "both"},
+		{"", "", ""},
+		{"Exec", "", ""},
+	} {
+		var one launcher
+		if err := one.Set(tc.text); (err == nil) != (tc.one != "") || err == nil && one.String() != tc.one {
+			t.Errorf("%q: %v, %v; want %q", tc.text, &one, err, tc.one)
+		}
+		var some launchers
+		if err := some.Set(tc.text); (err == nil) != (tc.some != "") || err == nil && some.String() != tc.some {
+			t.Errorf("%q: %v, %v; want %q", tc.text, &some, err, tc.some)
+		}
+	}
+}

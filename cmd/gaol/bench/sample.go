@@ -25,14 +25,6 @@ func (t Times) Percentile(p int) time.Duration {
 	return percentile(t, p)
 }
 
-// Rates are samples of how many things were done in a second.
-type Rates []float64
-
-// Median returns the middle sample, or 0 if there are none.
-func (r Rates) Median() float64 {
-	return percentile(r, 50)
-}
-
 // percentile picks by nearest rank.
 func percentile[E cmp.Ordered](s []E, p int) E {
 	if len(s) == 0 {
@@ -41,4 +33,36 @@ func percentile[E cmp.Ordered](s []E, p int) E {
 	}
 	rank := (len(s)*p + 99) / 100
 	return slices.Sorted(slices.Values(s))[max(rank, 1)-1]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Side is who ran a program.
+type Side string
+
+// The sides. A jail's is named as its launcher.
+const (
+	Bare   Side = "bare"
+	Exec   Side = "exec"
+	Zygote Side = "zygote"
+)
+
+// Samples are the times of each side.
+type Samples map[Side]*Times
+
+// of gives one side's samples, to read or to add to.
+func (s Samples) of(side Side) *Times {
+	if s[side] == nil {
+		s[side] = new(Times)
+	}
+	return s[side]
+}
+
+// percentiles gives each side's, in milliseconds.
+func (s Samples) percentiles(p int) Values {
+	v := Values{}
+	for side, times := range s {
+		v[side] = milliseconds(times.Percentile(p))
+	}
+	return v
 }

@@ -1,14 +1,14 @@
 package bench
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"gaol/runtime"
 )
 
 func TestPercentile(t *testing.T) {
@@ -45,43 +45,35 @@ func TestFailuresAreNoSamples(t *testing.T) {
 	if err := times.time(func() error { return failure }); err != failure || len(times) != 0 {
 		t.Errorf("got %v and %d samples", err, len(times))
 	}
-	if err := checkOutput([]byte("hello")); err == nil {
-		t.Error("other output is accepted")
+	good := runtime.Result{Stdout: []byte(hello.stdout), Value: []byte(hello.value)}
+	for name, change := range map[string]func(*runtime.Result){
+		"output":    func(r *runtime.Result) { r.Stdout = []byte("hello") },
+		"value":     func(r *runtime.Result) { r.Value = nil },
+		"exit code": func(r *runtime.Result) { r.ExitCode = 1 },
+	} {
+		bad := good
+		change(&bad)
+		if err := hello.check(&bad); err == nil {
+			t.Errorf("another %s is accepted", name)
+		}
+	}
+	if err := hello.check(&good); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestSliceEndsAfterFailures(t *testing.T) {
 	failure := errors.New("failed")
-	var rates Rates
-	if err := rates.slice(4, func() error { return failure }); !errors.Is(err, failure) {
+	if _, err := slice(4, func() error { return failure }); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestTable(t *testing.T) {
-	r := &Report{
-		Bare:     Times{10 * time.Millisecond},
-		LaterRun: Times{31 * time.Millisecond},
-		Clients:  []Throughput{{Clients: 2, Runs: Rates{30}, Bare: Rates{60}}},
-		Idle:     Memory{Processes: 1, PSS: 64 << 10},
-	}
-	var out bytes.Buffer
-	if err := r.WriteTable(&out); err != nil {
+func TestMemoryOfChild(t *testing.T) {
+	before, err := descendants()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3.10", "≤ 3.0: MISSED", "0.50", "PSS 64 KiB"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, &out)
-		}
-	}
-	r.Metrics(func(_ float64, unit string) {
-		if strings.ContainsAny(unit, " \t\n") {
-			t.Errorf("unit %q: the benchmark format has no room for white space", unit)
-		}
-	})
-}
-
-func TestMemoryOfChild(t *testing.T) {
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()
 	if err != nil {
@@ -103,7 +95,12 @@ func TestMemoryOfChild(t *testing.T) {
 	if !slices.Contains(pids, cat.Process.Pid) || slices.Contains(pids, os.Getpid()) {
 		t.Errorf("the descendants of %d are %v, want %d among them", os.Getpid(), pids, cat.Process.Pid)
 	}
-	if pss, err := proportionalSize(cat.Process.Pid); err != nil || pss <= 0 {
-		t.Errorf("PSS of a child: %d, %v", pss, err)
+	dirty, err1 := weighNew(before, "Private_Dirty")
+	both, err2 := weighNew(before, "Private_Dirty", "Rss")
+	if err := errors.Join(err1, err2); err != nil || dirty <= 0 || both <= dirty {
+		t.Errorf("a child has %d, and %d with what it shares, %v", dirty, both, err)
+	}
+	if _, err := weigh(os.Getpid(), "Nonsense"); err == nil {
+		t.Error("a field that isn't there has a size")
 	}
 }

@@ -1,0 +1,126 @@
+package bench
+
+import "maps"
+
+// ID names a figure for programs: it stays when the words for people change.
+type ID string
+
+// The figures.
+const (
+	runMedianID     ID = "run-p50"
+	runTailID       ID = "run-p99"
+	clients1ID      ID = "throughput-1"
+	clients2ID      ID = "throughput-2"
+	clients4ID      ID = "throughput-4"
+	lifecycleID     ID = "create-run-close"
+	pooledID        ID = "pool-get-run"
+	idleMemoryID    ID = "idle-memory"
+	programMemoryID ID = "program-memory"
+	computeID       ID = "compute"
+	jsonID          ID = "json"
+	garbageID       ID = "garbage"
+	filesID         ID = "files"
+	fewLiveID       ID = "live-few"
+	manyLiveID      ID = "live-many"
+	createID        ID = "create"
+	firstRunID      ID = "first-run"
+	closeID         ID = "close"
+	overtimeID      ID = "overtime"
+)
+
+// Bar is what the zygote's side of a figure is held against.
+type Bar struct {
+	Limit float64 `json:"bar"`  // the worst that is good enough
+	Goal  float64 `json:"goal"` // what to go past it to
+
+	AtLeast bool `json:"atLeast,omitempty"` // more is better: Limit is the least
+	OfValue bool `json:"ofValue,omitempty"` // it's about the value itself, not about its ratio
+}
+
+// bars are gaol's own, by figure. One without is there to look at.
+var bars = map[ID]Bar{
+	runMedianID:     {Limit: 0.22, Goal: 0.12},
+	runTailID:       {Limit: 0.5, Goal: 0.25},
+	clients4ID:      {Limit: 4, Goal: 8, AtLeast: true},
+	lifecycleID:     {Limit: 1, Goal: 0.5},
+	pooledID:        {Limit: 0.3, Goal: 0.15},
+	idleMemoryID:    {Limit: 1, Goal: 0.3, OfValue: true},
+	programMemoryID: {Limit: 10, Goal: 6, OfValue: true},
+	computeID:       {Limit: 1.1, Goal: 1.02},
+	jsonID:          {Limit: 1.1, Goal: 1.02},
+	garbageID:       {Limit: 1.1, Goal: 1.02},
+	filesID:         {Limit: 1.1, Goal: 1.02},
+	fewLiveID:       {Limit: 1.3, Goal: 1},
+	manyLiveID:      {Limit: 1.3, Goal: 1},
+}
+
+// Values are one figure's, by side.
+type Values map[Side]float64
+
+// Figure is one thing that was measured.
+type Figure struct {
+	ID     ID     `json:"id"`
+	Name   string `json:"name"`
+	Unit   string `json:"unit"` // of Values
+	Values Values `json:"values"`
+
+	// Ratio is each jailed side's value through that which Against names, in
+	// the same run of the benchmark; nil where there's nothing to compare with.
+	Ratio   Values `json:"ratio,omitempty"`
+	Against string `json:"against,omitempty"`
+
+	*Bar       // nil where there's none
+	Met  *bool `json:"met,omitempty"` // nil where there's no bar, or no zygote to hold against it
+}
+
+// againstBare makes a figure of values that are told as multiples of bare node's.
+func againstBare(id ID, name, unit string, v Values) Figure {
+	f := Figure{ID: id, Name: name, Unit: unit, Values: v, Against: "bare node", Ratio: Values{}}
+	for side, value := range v {
+		if side != Bare {
+			f.Ratio[side] = value / v[Bare]
+		}
+	}
+	return f.judged()
+}
+
+// againstOwn makes a figure of values that are told as multiples of the same
+// side's own at another time.
+func againstOwn(id ID, name, unit string, v, base Values, against string) Figure {
+	f := Figure{ID: id, Name: name, Unit: unit, Values: v, Against: against, Ratio: maps.Clone(v)}
+	for side := range v {
+		f.Ratio[side] /= base[side]
+	}
+	return f.judged()
+}
+
+// alone makes a figure that is compared with nothing.
+func alone(id ID, name, unit string, v Values) Figure {
+	return Figure{ID: id, Name: name, Unit: unit, Values: v}.judged()
+}
+
+// judged holds the zygote's side against the figure's bar.
+func (f Figure) judged() Figure {
+	bar, ok := bars[f.ID]
+	if !ok {
+		return f
+	}
+	f.Bar = &bar
+	measured := f.Ratio
+	if bar.OfValue {
+		measured = f.Values
+	}
+	if got, ok := measured[Zygote]; ok {
+		met := bar.met(got)
+		f.Met = &met
+	}
+	return f
+}
+
+// met is false for a NaN too.
+func (b Bar) met(got float64) bool {
+	if b.AtLeast {
+		return got >= b.Limit
+	}
+	return got <= b.Limit
+}

@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestArrivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		left := 0
+		var s Times
+		err := arrivals(t.Context(), 10, &s, func() (func() error, error) {
+			time.Sleep(70 * time.Millisecond) // longer than they are apart
+			return func() error { time.Sleep(time.Second); left++; return nil }, nil
+		})
+		if err != nil || left != 10 || len(s) != 10 {
+			t.Fatalf("%v, %d left, %d samples", err, left, len(s))
+		}
+		if took := time.Since(began); took != 9*50*time.Millisecond+1070*time.Millisecond {
+			t.Errorf("they took %v", took)
+		}
+		if got := s.Percentile(100); got != 70*time.Millisecond {
+			t.Errorf("the longest wait was %v", got)
+		}
+	})
+}
+
+func TestArrivalsEnd(t *testing.T) {
+	failure, reason := errors.New("failed"), errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var s Times
+	visits := 0
+	err := arrivals(ctx, 1000, &s, func() (func() error, error) {
+		visits++
+		cancel(reason)
+		return nil, failure
+	})
+	if !errors.Is(err, failure) || !errors.Is(err, reason) || visits != 1 || len(s) != 0 {
+		t.Errorf("%v after %d visits and %d samples", err, visits, len(s))
+	}
+}

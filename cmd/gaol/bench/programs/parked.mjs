@@ -1,0 +1,3 @@
+// A small program that waits: it is weighed while it does.
+console.log('parked');
+setTimeout(() => {}, 1e9);

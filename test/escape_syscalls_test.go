@@ -96,6 +96,7 @@ var surface = []struct {
 	{"settimeofday", unix.SYS_SETTIMEOFDAY, "z,z", unix.EPERM},
 	{"mknod: a block device", unix.SYS_MKNODAT, "-100,t,0x61b0,0x800", unix.EPERM},
 	{"mknod: an overlay's whiteout", unix.SYS_MKNODAT, "-100,t,0x21b0,0", unix.EPERM},
+	{"renameat2: a whiteout", unix.SYS_RENAMEAT2, "-100,t,-100,t,4", unix.EINVAL},
 
 	{"shmget", unix.SYS_SHMGET, "0,4096,0x380", unix.EPERM},
 	{"semget", unix.SYS_SEMGET, "0,1,0x380", unix.EPERM},

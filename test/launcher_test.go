@@ -16,7 +16,7 @@ func TestLaunchers(t *testing.T) {
 	for _, l := range launchers[1:] { // the first has its turn outside of this test
 		t.Run(l.String(), func(t *testing.T) {
 			// What makes no runs, or chooses the launcher itself, need not be repeated.
-			again := exec.Command("/proc/self/exe", "-test.skip=^(TestLaunchers|TestScripts|TestImports.*|TestForbidden.*|TestPackage.*|TestTop.*|TestOneDoc.*|TestStandard.*)$")
+			again := exec.Command("/proc/self/exe", "-test.skip=^(TestLaunchers|TestScripts|TestImports.*|TestForbidden.*|TestPackage.*|TestTop.*|TestOneDoc.*|TestStandard.*|TestForked.*|TestZygote.*|TestThousand.*)$")
 			again.Env = append(os.Environ(), launcherVar+"="+l.String())
 			if text, err := again.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, text)
@@ -68,14 +68,18 @@ func TestForkedStateIsTheRunsOwn(t *testing.T) {
 	}
 }
 
-// Each Math.random of 50 runs, and of their workers, is another.
+// Each Math.random of 50 runs, of their workers and of their contexts, is another.
 func TestForkedRandomness(t *testing.T) {
 	o := ours(runtime.Options{})
 	o.Launcher = runtime.LauncherZygote
 	rt := createAs(t, o)
 	seen := map[string]bool{}
 	for range 50 {
-		res := run(t, rt, `import { randomUUID } from 'node:crypto'; __return([Math.random(), randomUUID()].map(String))`, runtime.RunOptions{})
+		res := run(t, rt, `
+			import { randomUUID } from 'node:crypto'; import { Worker } from 'node:worker_threads';
+			const worker = new Worker('require("worker_threads").parentPort.postMessage([Math.random(), require("crypto").randomUUID()])', { eval: true });
+			const theirs = await new Promise(r => worker.on('message', r));
+			__return([Math.random(), randomUUID(), ...theirs].map(String))`, runtime.RunOptions{})
 		var values []string
 		if err := json.Unmarshal(res.Value, &values); err != nil {
 			t.Fatalf("%v: %s", err, res.Stderr)

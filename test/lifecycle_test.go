@@ -77,6 +77,12 @@ func init() {
 	case "short":
 		beShort()
 		os.Exit(0)
+	case "storm":
+		beStorm()
+		os.Exit(1)
+	case "crowd":
+		beCrowd()
+		os.Exit(0)
 	}
 }
 

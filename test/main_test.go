@@ -50,7 +50,10 @@ const parentVar = "GAOL_TEST_CGROUP"
 var parent = cmp.Or(os.Getenv(parentVar), fmt.Sprintf("/gaol-test-%d", os.Getpid()))
 
 // Variables that choose what the tests run on, besides the defaults. They reach
-// programs that tests start, too.
+// programs that tests start, too. To run them all with another Node:
+//
+//	gaol image build --node 22 --name node-22
+//	GAOL_TEST_IMAGE=node-22 go test ./test
 const (
 	storeVar    = "GAOL_TEST_STORE"
 	imageVar    = "GAOL_TEST_IMAGE"
@@ -59,7 +62,7 @@ const (
 
 // launchers are all there are. TestLaunchers runs every test that makes runs with
 // each of them but the default one, which they have anyway.
-var launchers = []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote}
+var launchers = []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec}
 
 // ours makes a runtime one of these tests'.
 func ours(o runtime.Options) runtime.Options {
@@ -93,6 +96,14 @@ func createAs(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 		}
 	})
 	return rt
+}
+
+// createForking is create with the zygote, whatever the tests run on.
+func createForking(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
+	t.Helper()
+	o = ours(o)
+	o.Launcher = runtime.LauncherZygote
+	return createAs(t, o)
 }
 
 // run runs a program and fails the test if gaol could not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,22 @@ func neighbour(t *testing.T, rt *runtime.NodeRuntime, code string) (stop func())
 		cancel()
 		<-ended
 	}
+}
+
+// runningNode is the host's number of the one process of a run that prints a line.
+func runningNode(t *testing.T, rt *runtime.NodeRuntime) int {
+	t.Helper()
+	before := processesIn(jailGroups())
+	stop := neighbour(t, rt, `process.stdin.on('data', () => {}); import('node:fs').then(() => console.log('up')); setInterval(() => {}, 1000)`)
+	t.Cleanup(stop)
+	for _, pid := range processesIn(jailGroups()) {
+		if !strings.Contains(" "+strings.Join(before, " ")+" ", " "+pid+" ") {
+			n, _ := strconv.Atoi(pid)
+			return n
+		}
+	}
+	t.Fatal("there is no process of the run")
+	return 0
 }
 
 const stopper = `

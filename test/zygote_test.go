@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -12,24 +13,28 @@ import (
 	"gaol/runtime"
 )
 
-// myZygotes are the zygotes that this process started: children that bear the
-// flags of one.
+// zygoteGroups are the cgroups of the zygotes that this process started.
+func zygoteGroups() []string {
+	name := fmt.Sprintf("/zygote-%d-*", os.Getpid())
+	return glob("/sys/fs/cgroup"+parent+name, "/sys/fs/cgroup/*"+parent+name)
+}
+
+// myZygotes are the zygotes that this process started. A child of one that is just
+// leaving its group has entered a pid namespace before.
 func myZygotes(t *testing.T) []int {
 	t.Helper()
+	namespaces := len(strings.Fields(statusOf("self")["NSpid"]))
 	var found []int
-	for _, path := range glob("/proc/[0-9]*/stat") {
-		fields := strings.Fields(strings.Join(lines(path), ""))
-		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
-		cmdline, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if len(fields) > 3 && fields[3] == strconv.Itoa(os.Getpid()) && strings.Contains(string(cmdline), "--single-threaded\x00") {
-			found = append(found, pid)
+	for _, pid := range processesIn(zygoteGroups()) {
+		if len(strings.Fields(statusOf(pid)["NSpid"])) == namespaces {
+			n, _ := strconv.Atoi(pid)
+			found = append(found, n)
 		}
 	}
 	return found
 }
 
-// A zygote that is killed, or stopped, while runs come and go costs none of them
-// more than time.
+// A zygote that is killed while runs come and go costs none of them more than time.
 func TestZygoteIsReplaced(t *testing.T) {
 	o := ours(runtime.Options{})
 	o.Launcher = runtime.LauncherZygote

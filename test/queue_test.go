@@ -1,0 +1,219 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
+)
+
+// peak watches a number until the returned function is called, which tells the
+// most that it was.
+func peak(number func() int) (most func() int) {
+	end, result := make(chan struct{}), make(chan int)
+	go func() {
+		most := 0
+		for {
+			most = max(most, number())
+			select {
+			case <-end:
+				result <- most
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int {
+		close(end)
+		return <-result
+	}
+}
+
+func openDescriptors() int {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	return len(fds)
+}
+
+// liveRuns is how many runs of these tests' runtimes have a group.
+func liveRuns() int {
+	dirs := map[string]bool{}
+	for _, dir := range glob("/sys/fs/cgroup/pids"+parent+"/j*/r*", "/sys/fs/cgroup"+parent+"/j*/r*") {
+		dirs[dir] = true
+	}
+	return len(dirs)
+}
+
+// A thousand runs asked for at once all come to their end, none late: what they
+// wait for their turn is not of their time. The host has descriptors and runs for
+// the few whose turn it is.
+func TestThousandRunsAtOnce(t *testing.T) {
+	for _, runtimes := range []int{1, 20} {
+		t.Run(fmt.Sprint(runtimes, " runtimes"), func(t *testing.T) {
+			const total, atOnce = 1000, 16
+			var rts []*runtime.NodeRuntime
+			for range runtimes {
+				rts = append(rts, createForking(t, runtime.Options{MaxConcurrentRuns: atOnce}))
+			}
+			run(t, rts[0], ``, runtime.RunOptions{}) // the zygote is up
+			before := openDescriptors()
+			descriptors, runs := peak(openDescriptors), peak(liveRuns)
+			began := time.Now()
+			longest := atTheSameTime(t, total, func(i int) (*runtime.Result, error) {
+				return rts[i%runtimes].Run(t.Context(), `__return(process.argv[2])`, runtime.RunOptions{Args: []string{fmt.Sprint(i)}, Timeout: 3 * time.Second})
+			})
+			took, mostDescriptors, mostRuns := time.Since(began), descriptors()-before, runs()
+			t.Logf("%v, the last one waited %v; at most %d runs and %d descriptors", took, longest, mostRuns, mostDescriptors)
+			if mostRuns > runtimes*atOnce {
+				t.Errorf("%d runs at once", mostRuns)
+			}
+			if most := 10*runtimes*atOnce + 300; mostDescriptors > most { // a start has about 15, a run 5, a jail being closed some
+				t.Errorf("%d descriptors, want %d at most", mostDescriptors, most)
+			}
+			if longest < took/4 {
+				t.Errorf("the last one waited %v: this test proves nothing", longest)
+			}
+		})
+	}
+}
+
+// atTheSameTime performs n runs at once, each of which has to return its number,
+// and tells how long the last one waited.
+func atTheSameTime(t *testing.T, n int, perform func(i int) (*runtime.Result, error)) (longest time.Duration) {
+	t.Helper()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		all.Go(func() {
+			res, err := perform(i)
+			if err != nil || string(res.Value) != fmt.Sprintf("%q", fmt.Sprint(i)) {
+				t.Errorf("run %d: %+v, %v", i, res, err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			longest = max(longest, res.Queued)
+		})
+	}
+	all.Wait()
+	return longest
+}
+
+// Who waits for a turn stops to when the context ends or the runtime closes.
+func TestQueueIsLeft(t *testing.T) {
+	rt := create(t, runtime.Options{MaxConcurrentRuns: 1})
+	up, closed := make(chan struct{}), make(chan struct{})
+	go rt.Run(t.Context(), `console.log('up'); setInterval(() => {}, 1000)`, runtime.RunOptions{OnStdout: func([]byte) { close(up) }})
+	<-up
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	res, err := rt.Run(ctx, ``, runtime.RunOptions{Timeout: time.Millisecond})
+	if err != nil || res.Cause != runtime.CauseCanceled || res.Queued < 100*time.Millisecond || res.Duration != 0 {
+		t.Errorf("canceled: %+v, %v", res, err)
+	}
+	go func() {
+		defer close(closed)
+		res, err := rt.Run(t.Context(), ``, runtime.RunOptions{})
+		if err != nil || res.Cause != runtime.CauseCanceled {
+			t.Errorf("closed: %+v, %v", res, err)
+		}
+	}()
+	time.Sleep(50 * time.Millisecond)
+	if err := rt.Close(); err != nil {
+		t.Error(err)
+	}
+	<-closed
+}
+
+// As many runs as MaxConcurrentRuns can wait for each other.
+func TestRunsTalk(t *testing.T) {
+	const n = 8
+	rt := create(t, runtime.Options{MaxConcurrentRuns: n})
+	atTheSameTime(t, n, func(i int) (*runtime.Result, error) {
+		return rt.Run(t.Context(), `
+			import fs from 'node:fs';
+			fs.writeFileSync('here' + process.argv[2], '');
+			while (fs.readdirSync('.').length < 8) await new Promise(r => setTimeout(r, 5));
+			__return(process.argv[2])`, runtime.RunOptions{Args: []string{fmt.Sprint(i)}})
+	})
+}
+
+// Starts that a hostile program holds up in one runtime don't hold up another's.
+func TestHeldUpStartsAreTheRuntimesOwn(t *testing.T) {
+	rt, other := create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}}), create(t, runtime.Options{})
+	stop := neighbour(t, rt, stopper)
+	var held sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 100 {
+		held.Go(func() { _, _ = rt.Command(ctx, "true", nil, runtime.RunOptions{}) })
+	}
+	began := time.Now()
+	for range 3 {
+		if res := run(t, other, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+			t.Errorf("%+v", res)
+		}
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("three runs took %v", took)
+	} else {
+		t.Logf("three runs took %v", took)
+	}
+	cancel()
+	held.Wait()
+	stop()
+}
+
+// A run of a machine without descriptors to spare waits too: it does not fail.
+func TestThousandRunsWithFewDescriptors(t *testing.T) {
+	again := hostProgram(t, "crowd")
+	again.Env = append(again.Env, launcherVar+"=zygote")
+	text, err := again.CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(text), "0 of 1000 failed\n") {
+		t.Errorf("%v\n%.2000s", err, text)
+	}
+}
+
+// hostProgram is this test binary as another program that uses the SDK.
+func hostProgram(t *testing.T, mode string) *exec.Cmd {
+	t.Helper()
+	host := exec.Command("/proc/self/exe")
+	host.Env = append(os.Environ(), hostMode+"="+mode, parentVar+"="+parent)
+	return host
+}
+
+// beCrowd asks for a thousand runs at once with a thousand descriptors.
+func beCrowd() {
+	few := unix.Rlimit{Cur: 1024, Max: 4096}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		fmt.Println(err)
+	}
+	rt, err := runtime.Create(context.Background(), ours(runtime.Options{}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for range 1000 {
+		all.Go(func() {
+			if res, err := rt.Run(context.Background(), `__return(1)`, runtime.RunOptions{}); err != nil || string(res.Value) != "1" {
+				failed.Add(1)
+				fmt.Println(res, err)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(rt.Close(), runtime.CloseIdle()); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(failed.Load(), "of 1000 failed")
+}

@@ -1,0 +1,104 @@
+/*
+ * pass: passes descriptors on.
+ *
+ *     pass give PATH       gives its descriptors 1 to 3 to who listens at PATH
+ *     pass take PATH       listens, says "up", and holds what it is given
+ *     pass flood PATH      does so, and writes to it without end
+ *     pass bury            sends them, and the socket, into a socket that nobody reads
+ *     pass daemon          holds them in a process that nobody is the parent of
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { MANY = 3 };
+
+static struct msghdr message(struct iovec *v, void *control, size_t size)
+{
+	return (struct msghdr){ .msg_iov = v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = size };
+}
+
+static int send_to(int socket, const int *fds, int n)
+{
+	char byte = 0, control[CMSG_SPACE(8 * sizeof(int))] = { 0 };
+	struct iovec v = { &byte, 1 };
+	struct msghdr m = message(&v, control, CMSG_SPACE(n * sizeof(int)));
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	return sendmsg(socket, &m, 0) == 1 ? 0 : 1;
+}
+
+static int take(struct sockaddr_un *at, int flood)
+{
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(s, (void *)at, sizeof(*at)) || listen(s, 8))
+		return 1;
+	puts("up");
+	fflush(stdout);
+	for (;;) {
+		char byte, control[CMSG_SPACE(MANY * sizeof(int))];
+		struct iovec v = { &byte, 1 };
+		struct msghdr m = message(&v, control, sizeof(control));
+		int fds[MANY], from = accept(s, NULL, NULL);
+
+		if (from < 0 || recvmsg(from, &m, 0) != 1 || !CMSG_FIRSTHDR(&m))
+			return 1;
+		memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fds));
+		puts("taken");
+		fflush(stdout);
+		if (flood && fork() == 0)
+			for (int alive = 1; alive;) {
+				char block[4096];
+				memset(block, 0xff, sizeof(block));
+				alive = 0;
+				for (int i = 0; i < MANY; i++)
+					alive |= write(fds[i], block, sizeof(block)) > 0;
+			}
+		if (write(from, "k", 1) != 1)
+			return 1;
+		close(from);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fds[] = { 1, 2, 3, 0, 0 }, pair[2];
+	char byte;
+
+	if (argc < 2)
+		return 2;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_IGN);
+	if (argc > 2)
+		strncpy(at.sun_path, argv[2], sizeof(at.sun_path) - 1);
+	if (!strcmp(argv[1], "take") || !strcmp(argv[1], "flood"))
+		return take(&at, argv[1][0] == 'f');
+	if (!strcmp(argv[1], "give")) {
+		int s = socket(AF_UNIX, SOCK_STREAM, 0);
+		return connect(s, (void *)&at, sizeof(at)) || send_to(s, fds, MANY) || read(s, &byte, 1) != 1;
+	}
+	if (!strcmp(argv[1], "bury")) {
+		if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
+			return 1;
+		fds[3] = pair[0];
+		fds[4] = pair[1];
+		return send_to(pair[0], fds, 5) || send_to(pair[1], fds, 5);
+	}
+	if (fork())
+		return 0;
+	setsid();
+	if (fork())
+		return 0;
+	for (;;)
+		pause();
+}

@@ -1,0 +1,322 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+	"gaol/jail/seccomp"
+	"gaol/jail/zygote"
+	"gaol/rootfs"
+)
+
+// faulty is a zygote whose first child is sound, whose next ones each have one fault
+// on their way into the jail, and whose others are sound again. Two in a row die and
+// stop at the same point, which is before a statement of enter or begin_program in src/child.c
+// or after the last; then, for each step of enum step, one has its call fail.
+type faulty struct {
+	points int
+	steps  []string // that a child checks by must, in the order of enum step
+}
+
+const faultySource = `
+static int turn; /* the number of the last fork */
+
+static void point(int n)
+{
+	if ((turn - 2) / 2 == n && turn >= 2)
+		kill(getpid(), turn % 2 ? SIGSTOP : SIGKILL);
+}
+`
+
+// source is zygote.Source with the faults in it.
+func (f *faulty) source(t *testing.T) string {
+	t.Helper()
+	source := zygote.Source
+	for _, head := range []string{"static void enter(napi_env env, int pidfd)\n{\n", "static void begin_program(void)\n{\n"} {
+		before, rest, ok1 := strings.Cut(source, head)
+		body, after, ok2 := strings.Cut(rest, "\n}\n")
+		if !ok1 || !ok2 {
+			t.Fatalf("%q is not what this test takes it for", head)
+		}
+		source = before + head + f.withPoints(body) + "\n}\n" + after
+	}
+	for at, what := range map[string]string{
+		"static pid_t fork_into(int cgroup)\n{\n":           "\tturn++;\n",
+		"static void must(enum step step, int result)\n{\n": fmt.Sprintf("\tif (turn - 2 - 2 * %d == (int)step - 1) {\n\t\terrno = EXFULL;\n\t\tresult = -1;\n\t}\n", f.points),
+		"enum step {\n": "",
+	} {
+		if strings.Count(source, at) != 1 {
+			t.Fatalf("%q is not in the source once", at)
+		}
+		source = strings.Replace(source, at, at+what, 1)
+	}
+	at := strings.Index(source, "/* As fork, but")
+	return source[:at] + faultySource + source[at:]
+}
+
+// withPoints puts one before each statement of a function's body, and after the last.
+func (f *faulty) withPoints(body string) string {
+	body = regexp.MustCompile(`(?m)^\t\b`).ReplaceAllStringFunc(body, func(tab string) string {
+		f.points++
+		return fmt.Sprintf("\tpoint(%d);\n%s", f.points-1, tab)
+	}) + fmt.Sprintf("\n\tpoint(%d);", f.points)
+	f.points++
+	return body
+}
+
+func compileFaulty(t *testing.T, f *faulty) []byte {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "zygote.so")
+	cc := exec.Command("cc", "-x", "c", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", to, "-")
+	cc.Stdin = strings.NewReader(f.source(t))
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	object, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// ranCode is the exit code of a child that got through.
+const ranCode = 7
+
+// How long a child may take that stops, and one that does not.
+const moment, whole = 150 * time.Millisecond, 10 * time.Second
+
+// zygoteOf returns zygotes of the image with another object.
+func zygoteOf(t *testing.T, image *rootfs.Image, object []byte) *zygote.Pool {
+	t.Helper()
+	const script = "/usr/libexec/gaol/zygote.cjs"
+	pool := zygote.NewPool(zygote.Spec{
+		Image: image.Root(),
+		Layer: []zygote.File{
+			{Path: zygote.Path, Data: object},
+			{Path: script, Data: fmt.Appendf(nil, `const a = { exports: {} }; process.dlopen(a, '%s'); a.exports.serve(new Int32Array(3), new Float64Array(8)); process.exit(%d)`, zygote.Path, ranCode)},
+		},
+		Args: []string{"/usr/local/bin/node", "--single-threaded", "--v8-pool-size=0", "--disable-sigusr1", script},
+		Dir:  jail.DefaultStateDir, Cgroup: parent,
+	}, zygote.Options{})
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pool
+}
+
+func jailOf(t *testing.T, image *rootfs.Image) *jail.Jail {
+	t.Helper()
+	filter, err := seccomp.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := jail.Create(t.Context(), jail.Spec{
+		Image: image.Root(), Disk: 1 << 20, Inodes: 64, Shm: 1 << 20, Hostname: "cell",
+		Reaper: []string{enter.Reaper, "-P"}, Filter: filter, CgroupParent: parent,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+func defaultImage(t *testing.T) *rootfs.Image {
+	t.Helper()
+	store, err := rootfs.Open(os.Getenv(storeVar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := store.Ensure(t.Context(), os.Getenv(imageVar), rootfs.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// forkOnce has a child run for as long as limit at most, and says how that ended.
+func forkOnce(t *testing.T, j *jail.Jail, pool *zygote.Pool, limit time.Duration) (jail.Exit, error) {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	p, err := j.Start(ctx, jail.Command{
+		Path: "/usr/local/bin/node", Args: []string{"main"}, Script: 1, Dir: "/tmp", Zygote: pool,
+		Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16},
+	})
+	if err != nil {
+		return jail.Exit{}, err
+	}
+	defer context.AfterFunc(ctx, p.Kill)()
+	return p.Wait()
+}
+
+// A child that dies, stops or fails between any two steps of its way into the jail is
+// a run that ended so, or an error that names the step. Nothing is left of it, and
+// the next child of the same zygote is sound.
+func TestZygoteChildFailsOnItsWay(t *testing.T) {
+	f := &faulty{steps: []string{
+		"request", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
+	}}
+	image := defaultImage(t)
+	pool, j := zygoteOf(t, image, compileFaulty(t, f)), jailOf(t, image)
+	sound := func() {
+		if exit, err := forkOnce(t, j, pool, whole); err != nil || exit.Code != ranCode {
+			t.Fatalf("a sound child: %+v, %v", exit, err)
+		}
+	}
+	sound()
+	zygotes := myZygotes(t)
+	for point := range f.points {
+		if exit, err := forkOnce(t, j, pool, whole); err != nil || exit.Signal != unix.SIGKILL {
+			t.Errorf("killed at point %d: %+v, %v", point, exit, err)
+		}
+		nothingLeft(t)
+		exit, err := forkOnce(t, j, pool, moment)
+		if !errors.Is(err, context.DeadlineExceeded) && (err != nil || exit.Signal != unix.SIGKILL) {
+			t.Errorf("stopped at point %d: %+v, %v", point, exit, err)
+		}
+		nothingLeft(t)
+	}
+	f.failSteps(t, j, pool)
+	sound()
+	if now := myZygotes(t); !slices.Equal(now, zygotes) {
+		t.Errorf("zygotes %v, before %v", now, zygotes)
+	}
+}
+
+func (f *faulty) failSteps(t *testing.T, j *jail.Jail, pool *zygote.Pool) {
+	t.Helper()
+	var failed []string
+	for range strings.Count(enumStep(t), "STEP_") {
+		exit, err := forkOnce(t, j, pool, whole)
+		if err == nil && exit.Code == ranCode {
+			continue // a step that is checked otherwise, as by the zygote
+		}
+		step, ok := errors.AsType[*jail.StepError](err)
+		if !ok || !errors.Is(err, unix.EXFULL) {
+			t.Errorf("after %v: %+v, %v", failed, exit, err)
+			continue
+		}
+		failed = append(failed, step.Step)
+		nothingLeft(t)
+	}
+	want := f.steps
+	if v, err := cgroup.Detect(); err == nil && v == cgroup.V2 {
+		want = slices.DeleteFunc(slices.Clone(want), func(s string) bool { return s == "cgroup" }) // it joins none: it is born there
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(failed)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("failed at %v, want %v", failed, want)
+	}
+}
+
+func enumStep(t *testing.T) string {
+	t.Helper()
+	_, list, _ := strings.Cut(zygote.Source, "enum step {")
+	list, _, ok := strings.Cut(list, "}")
+	if !ok {
+		t.Fatal("there is no enum step")
+	}
+	return list
+}
+
+// What fails in the zygote is told as what fails in the child, and harms no other.
+func TestZygoteFails(t *testing.T) {
+	image := defaultImage(t)
+	object, err := os.ReadFile(image.Root() + zygote.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, j := zygoteOf(t, image, object), jailOf(t, image)
+	root, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	own, dead := pidfd(t, exec.Command("sleep", "60"), false), pidfd(t, exec.Command("true"), true)
+	for _, tc := range []struct {
+		step  string
+		entry zygote.Entry
+	}{
+		{"pid namespace", zygote.Entry{Jail: dead}},
+		{"pid namespace", zygote.Entry{Jail: root}},
+		{"clone", zygote.Entry{Jail: own, Cgroup: root}},
+	} {
+		_, err := pool.Fork(t.Context(), &tc.entry, &zygote.Program{Args: []string{"node"}, Dir: "/", Files: []*os.File{root, root, root}})
+		if failed, ok := errors.AsType[*zygote.StepError](err); !ok || failed.Step != tc.step {
+			t.Errorf("%v, want a failed %s", err, tc.step)
+		}
+		if exit, err := forkOnce(t, j, pool, whole); err != nil || exit.Code != ranCode {
+			t.Errorf("the next child: %+v, %v", exit, err)
+		}
+	}
+}
+
+// pidfd starts a process and returns a pidfd of it.
+func pidfd(t *testing.T, c *exec.Cmd, ended bool) *os.File {
+	t.Helper()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(c.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	t.Cleanup(func() {
+		f.Close()
+		if !ended {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	})
+	if ended {
+		_ = c.Wait()
+	}
+	return f
+}
+
+// nothingLeft fails if there is more than reapers in the jails, or a dead child that
+// nobody has waited for.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	if runs := liveRuns(); runs > 0 {
+		t.Errorf("%d runs have a group", runs)
+	}
+	for _, pid := range processesIn(jailGroups()) {
+		if name := lines("/proc/" + pid + "/comm")[0]; name != "catatonit" {
+			t.Errorf("process %s, %s, is left", pid, name)
+		}
+	}
+	for _, path := range glob("/proc/[0-9]*/stat") {
+		_, fields, _ := strings.Cut(lines(path)[0], ") ")
+		if strings.HasPrefix(fields, "Z "+strconv.Itoa(os.Getpid())+" ") {
+			t.Errorf("%s: nobody has waited for it", path)
+		}
+	}
+}

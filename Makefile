@@ -47,8 +47,8 @@ vet: deps ## run go vet
 lint: deps ## run golangci-lint, as .ci/lint.mod pins it
 	$(LINT) run ./...
 
-bench: image ## run the benchmarks, as ratios to bare node
-	$(ROOT) $(GO) test -run='^$$' -bench=. -benchtime=1x ./test/bench
+bench: image ## measure jails beside bare node, and draw bin/bench.svg
+	$(ROOT) bin/gaol bench --picture bin/bench.svg
 
 clean: ## remove what was built; images stay (gaol image rm)
 	rm -rf bin coverage.out

@@ -7,6 +7,10 @@
 // it, and a writable layer in memory, bounded in bytes and inodes, that lasts as
 // long as the runtime. No folder of the host is part of it.
 //
+// Files can be renamed and linked between the guest's own folders and /tmp. A guest's
+// folder in which the image has files is the exception: there, and in /var/tmp, such
+// a call from another folder fails with EXDEV, and many small files take longer.
+//
 // The package makes no mount and opens no file. It does not protect what the
 // host itself puts into the image.
 package vfs

@@ -23,6 +23,7 @@ var systemCalls = []struct {
 	try   func() error
 }{
 	{"openat2", "5.6", tryOpenat2},
+	{"clone3", "5.7", tryClone3}, // into a cgroup, which is as old as that
 	{"close_range with CLOEXEC", "5.11", tryCloseRange},
 }
 
@@ -33,6 +34,14 @@ func tryOpenat2() error {
 		return err
 	}
 	return unix.Close(fd)
+}
+
+func tryClone3() error {
+	_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+	if errno == unix.EINVAL { // it is there, and wants arguments
+		return nil
+	}
+	return errno
 }
 
 func tryCloseRange() error {

@@ -7,7 +7,7 @@ func probes() []probe {
 		{"privileges", "make namespaces, cgroups and mounts", lookPrivileges},
 		{"kernel", "keep file operations and descriptors in the guest's tree", lookKernel},
 		{"seccomp", "filter system calls", lookSeccomp},
-		{"libseccomp", "compile the filter", lookLibseccomp},
+		{"libseccomp", "number the system calls of the filter", lookLibseccomp},
 		{"landlock", "hold the file permissions of policies, once gaol has them", lookLandlock},
 		{"user namespaces", "", lookUserNamespaceLimit},
 		{"unprivileged user namespaces", "", lookUnprivileged},

@@ -24,12 +24,8 @@ func TestLongJumps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{20, 30, 40, 100, 200} {
 		rows := manyGuards(n)
-		p, err := compile(native(t), rows, Denied)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := subject{native(t), p, byNumber(native(t), rows), byNumber(native(t), Denied)}
-		t.Logf("%d instructions", len(p))
+		s := newSubject(t, native(t), tables{allowed: rows, denied: Denied})
+		t.Logf("%d instructions", len(s.program))
 		for range 50_000 {
 			c := guestCall{s.audit, random.Uint32N(600), anyArguments(random)}
 			if r := s.allowed[c.nr]; r.Refuse != nil {

@@ -1,58 +1,65 @@
 package seccomp
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"slices"
 
 	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
 )
 
-// Compile gives the filter for this machine's architecture: an array of struct
-// sock_filter in the machine's byte order. It is made the first time and kept, and
-// not to be changed.
-func Compile() ([]byte, error) { return compiled() }
-
-var compiled = sync.OnceValues(func() ([]byte, error) {
-	m, err := nativeMachine()
-	if err != nil {
-		return nil, fmt.Errorf("seccomp: %w", err)
-	}
-	p, err := compile(m, Allowed, Denied)
-	if err != nil {
-		return nil, fmt.Errorf("seccomp: compile: %w", err)
-	}
-	return binary.Append(nil, binary.NativeEndian, p)
-})
+// tables are what a filter is made of.
+type tables struct {
+	allowed, denied []Row
+	over            []Row // laid over both: they refuse first
+	notify          bool  // labelled refusals ask the listener
+}
 
 // compile asks, in this order: which architecture, which call, which arguments.
 //
 // Kernels from 5.11 on try out, when the filter is loaded, which calls it allows
 // whatever their arguments, and don't run it for those. They give up on a call at
 // the first look at an argument, so that only guarded calls may get to one.
-func compile(m machine, allowed, denied []Row) ([]unix.SockFilter, error) {
+func compile(m machine, t tables) ([]unix.SockFilter, error) {
 	g := graph{}
 	calls := map[uint32]*node{}
-	for _, r := range allowed {
-		n, err := g.refusals(r.Refuse)
-		if err == nil {
-			err = decide(calls, m, r.Name, n)
+	over := byName(t.over)
+	take := func(rows []Row, otherwise *node) error {
+		for _, r := range rows {
+			n, err := g.refusals(slices.Concat(over[r.Name], r.Refuse), t.notify, otherwise)
+			if err == nil {
+				err = decide(calls, m, r.Name, n)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.Name, err)
+			}
+			delete(over, r.Name)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Name, err)
-		}
+		return nil
 	}
-	for _, r := range denied {
-		if err := decide(calls, m, r.Name, g.errno(unix.EPERM)); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Name, err)
-		}
+	if err := take(t.allowed, g.answer(unix.SECCOMP_RET_ALLOW)); err != nil {
+		return nil, err
+	}
+	if err := take(t.denied, g.errno(unix.EPERM)); err != nil {
+		return nil, err
+	}
+	for name := range over { // is misspelt, and would take nothing away
+		return nil, fmt.Errorf("%s: a restriction of a call that no table has", name)
 	}
 	kill := g.answer(unix.SECCOMP_RET_KILL_PROCESS)
 	which := g.search(callNumber, spansOfCalls(calls, m, g.errno(unix.ENOSYS), kill))
 	return assemble(g.ask(callArch, unix.BPF_JEQ, m.audit, which, kill))
+}
+
+// byName joins what several rows say about one call.
+func byName(rows []Row) map[string][]Refusal {
+	all := map[string][]Refusal{}
+	for _, r := range rows {
+		all[r.Name] = append(all[r.Name], r.Refuse...)
+	}
+	return all
 }
 
 // decide notes what is to happen to a call, if this architecture has it. Unknown

@@ -2,6 +2,7 @@
 // BPF program, made from two tables that carry their reasons.
 //
 //	call ──> other architecture, x32 ───────────────> process killed
+//	     ──> a restriction's Refusal matches ───────> its errno, or the listener
 //	     ──> in Allowed ──> a Refusal matches ──────> its errno
 //	     │              └─> none does ──────────────> allowed
 //	     ──> in Denied ─────────────────────────────> EPERM
@@ -12,11 +13,19 @@
 // memory, which a filter can't read, and C libraries go back to clone on ENOSYS
 // only.
 //
+// # Restrictions
+//
+// What a policy takes away is laid over the tables: [NoSpawn] and its neighbours, in
+// any combination. Their refusals carry labels, by which the host may hear of them:
+// package notify answers calls that such a filter sends to its listener. Where a
+// guest's own filter gives the call an errno, the kernel takes that and the host
+// hears nothing; the call is refused all the same.
+//
 // # How it is made
 //
-//	Allowed, Denied ── compile ──> graph of questions ── assemble ──> []sock_filter
-//	                                 one node for all      loads, jumps, one
-//	                                 equal questions       return for an answer
+//	tables, restrictions ── compile ──> graph of questions ── assemble ──> []sock_filter
+//	                                      one node for all      loads, jumps, one
+//	                                      equal questions       return for an answer
 //
 // Which call? is a search tree over ranges of numbers, which arguments? the same
 // over the values that refusals name. libseccomp tells the calls' numbers only:
@@ -29,13 +38,14 @@
 //
 // # Life cycle
 //
-// [Compile] once, load the bytes in each guest: after no_new_privs is set, or
-// with CAP_SYS_ADMIN, as the last step before guest code or execve. A filter can't
-// be taken off and is inherited.
+// [CompileWith] once for a set of restrictions, load the bytes in each guest: after
+// no_new_privs is set, or with CAP_SYS_ADMIN, as the last step before guest code or
+// execve. A filter can't be taken off and is inherited.
 //
 // # What it does not protect against
 //
 // It sees numbers and flags, never the memory behind a pointer: paths, addresses
 // and structures are the business of mounts, Landlock and namespaces. An allowed
-// call may have a bug in the kernel. Limits on amounts are those of cgroups.
+// call may have a bug in the kernel. Limits on amounts are those of cgroups. What
+// runs already when a restriction is put on goes on: sockets that are open stay so.
 package seccomp

@@ -3,6 +3,7 @@ package seccomp
 import (
 	"fmt"
 	"math"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -61,21 +62,25 @@ func (g graph) ask(w word, jump uint16, k uint32, yes, no *node) *node {
 }
 
 // refusals asks for each in turn. None matches most calls.
-func (g graph) refusals(list []Refusal) (*node, error) {
-	n := g.answer(unix.SECCOMP_RET_ALLOW)
-	for i := len(list) - 1; i >= 0; i-- {
-		if err := list[i].check(); err != nil {
+func (g graph) refusals(list []Refusal, notify bool, otherwise *node) (*node, error) {
+	n := otherwise
+	for i, r := range slices.Backward(list) {
+		if err := r.check(); err != nil {
 			return nil, fmt.Errorf("refusal %d: %w", i, err)
 		}
-		n = g.refusal(list[i], n)
+		refused := g.errno(r.Errno)
+		if notify && r.Label != "" {
+			refused = g.answer(unix.SECCOMP_RET_USER_NOTIF)
+		}
+		n = g.refusal(r, refused, n)
 	}
 	return n, nil
 }
 
-func (g graph) refusal(r Refusal, otherwise *node) *node {
-	n := g.errno(r.Errno)
-	for i := len(r.Match) - 1; i >= 0; i-- {
-		n = g.match(r.Match[i], n, otherwise)
+func (g graph) refusal(r Refusal, refused, otherwise *node) *node {
+	n := refused
+	for _, m := range slices.Backward(r.Match) {
+		n = g.match(m, n, otherwise)
 	}
 	return n
 }

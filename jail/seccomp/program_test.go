@@ -14,27 +14,54 @@ import (
 type subject struct {
 	machine
 	program []unix.SockFilter
-	allowed map[uint32]Row
+	allowed map[uint32]Row // with the restrictions before their own refusals
 	denied  map[uint32]Row
+	notify  bool
 }
 
 func subjects(t testing.TB) []subject {
 	t.Helper()
 	var list []subject
 	for _, m := range machines {
-		p, err := compile(m, Allowed, Denied)
-		if err != nil {
-			t.Fatal(err)
+		for _, over := range tableSets() {
+			list = append(list, newSubject(t, m, over))
 		}
-		list = append(list, subject{m, p, byNumber(m, Allowed), byNumber(m, Denied)})
 	}
 	return list
 }
 
-func byNumber(m machine, rows []Row) map[uint32]Row {
+// tableSets are the tables as they are, and with much laid over them.
+func tableSets() []tables {
+	most := slices.Concat(NoSpawn, NoMemfd, NoDatagrams, OnlyTCP, NoMetadata, NoRename)
+	var all []tables
+	for _, over := range [][]Row{nil, most, slices.Concat(NoSpawn, NoInternet)} {
+		for _, notify := range []bool{false, true} {
+			all = append(all, tables{Allowed, Denied, over, notify})
+		}
+	}
+	return all
+}
+
+func newSubject(t testing.TB, m machine, from tables) subject {
+	t.Helper()
+	p, err := compile(m, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject{m, p, numbered(m, from.allowed, from.over), numbered(m, from.denied, from.over), from.notify}
+}
+
+func numbered(m machine, rows, over []Row) map[uint32]Row {
 	all := map[uint32]Row{}
 	for _, r := range rows {
 		if nr, err := m.number(r.Name); err == nil {
+			var first []Refusal
+			for _, o := range over {
+				if o.Name == r.Name {
+					first = append(first, o.Refuse...)
+				}
+			}
+			r.Refuse = append(first, r.Refuse...)
 			all[nr] = r
 		}
 	}
@@ -47,23 +74,22 @@ func (s subject) expected(c guestCall) uint32 {
 	if c.arch != s.audit || s.x32 && c.nr >= x32Bit && c.nr != math.MaxUint32 {
 		return unix.SECCOMP_RET_KILL_PROCESS
 	}
-	if _, ok := s.denied[c.nr]; ok {
-		return errno | uint32(unix.EPERM)
-	}
-	row, ok := s.allowed[c.nr]
-	if !ok {
+	row, usual := s.allowed[c.nr], uint32(unix.SECCOMP_RET_ALLOW)
+	if denied, ok := s.denied[c.nr]; ok {
+		row, usual = denied, errno|uint32(unix.EPERM)
+	} else if row.Name == "" {
 		return errno | uint32(unix.ENOSYS)
 	}
 	for _, r := range row.Refuse {
-		if !slices.ContainsFunc(r.Match, func(m Match) bool { return !holds(m, c.args[m.Arg]) }) {
+		switch {
+		case !r.matches(c.args):
+		case s.notify && r.Label != "":
+			return unix.SECCOMP_RET_USER_NOTIF
+		default:
 			return errno | uint32(r.Errno)
 		}
 	}
-	return unix.SECCOMP_RET_ALLOW
-}
-
-func holds(m Match, arg uint64) bool {
-	return slices.Contains(m.Values, arg&m.Mask) == (m.Test == OneOf)
+	return usual
 }
 
 // guestCall is the kernel's struct seccomp_data, as far as it matters.
@@ -127,11 +153,16 @@ func (s subject) hold(t testing.TB, c guestCall) {
 
 // TestProgramIsShort is for the table's next row: each run pays for what it adds.
 func TestProgramIsShort(t *testing.T) {
-	const most = 250
-	for _, s := range subjects(t) {
-		t.Logf("%s: %d instructions", s.arch, len(s.program))
-		if len(s.program) > most {
-			t.Errorf("%s: more than %d instructions", s.arch, most)
+	for _, m := range machines {
+		for _, from := range tableSets() {
+			n, most := len(newSubject(t, m, from).program), 250
+			if from.over != nil {
+				most = 300
+			}
+			t.Logf("%s: %d restrictions, notify %v: %d instructions", m.arch, len(from.over), from.notify, n)
+			if n > most {
+				t.Errorf("more than %d instructions", most)
+			}
 		}
 	}
 }
@@ -167,7 +198,8 @@ func TestProgramLooksOnlyWhereGuarded(t *testing.T) {
 	for _, s := range subjects(t) {
 		for nr := range uint32(601) {
 			_, looked := run(t, s.program, guestCall{arch: s.audit, nr: nr})
-			if guarded := s.allowed[nr].Refuse != nil; looked != guarded {
+			list := s.allowed[nr].Refuse
+			if guarded := len(list) > 0 && len(list[0].Match) > 0; looked != guarded {
 				t.Errorf("%s: call %d: looks at an argument %v, guarded %v", s.arch, nr, looked, guarded)
 			}
 		}
@@ -269,7 +301,7 @@ func TestCompile(t *testing.T) {
 	if _, err := binary.Decode(filter(t), binary.NativeEndian, p); err != nil {
 		t.Fatal(err)
 	}
-	want, err := compile(native(t), Allowed, Denied)
+	want, err := compile(native(t), tables{allowed: Allowed, denied: Denied})
 	if err != nil || !slices.Equal(p, want) {
 		t.Errorf("differs from %d instructions, %v", len(want), err)
 	}

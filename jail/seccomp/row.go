@@ -3,6 +3,7 @@ package seccomp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 )
 
@@ -10,14 +11,21 @@ import (
 type Row struct {
 	Name   string    // as in the kernel's tables
 	Reason string    // who needs it, or why no guest may have it
-	Refuse []Refusal // in Allowed only: arguments that the permission does not extend to
+	Refuse []Refusal // arguments that the permission does not extend to; none in Denied
 }
 
 // Refusal fails a call whose arguments all match with an errno. Of the refusals of
 // a row the first that matches answers.
 type Refusal struct {
 	Errno syscall.Errno
-	Match []Match
+	Match []Match // none: every call, if there is a label
+
+	// Label names the refusal for who hears of the call, and is nothing to this
+	// package. Rows of Allowed have none: nobody asks why they refuse.
+	Label string
+	// Text is which argument, counted from 1, points to a path that is worth
+	// telling. 0: none does.
+	Text int
 }
 
 // Match holds for a call whose argument number Arg, from 0, is one of Values, or
@@ -50,7 +58,7 @@ const (
 
 // refuse makes a list of one, for tables.
 func refuse(errno syscall.Errno, match ...Match) []Refusal {
-	return []Refusal{{errno, match}}
+	return []Refusal{{Errno: errno, Match: match}}
 }
 
 // is matches an argument that the kernel takes as an int.
@@ -68,13 +76,31 @@ func anyBit(arg uint, flags ...uint64) Match {
 	return m
 }
 
+// matches reads the refusal as the program does. A refusal without a match answers
+// every call.
+func (r Refusal) matches(args [6]uint64) bool {
+	for _, m := range r.Match {
+		if !m.holds(args[m.Arg]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m Match) holds(arg uint64) bool {
+	return slices.Contains(m.Values, arg&m.Mask) == (m.Test == OneOf)
+}
+
 // check finds mistakes that would make a refusal match always, or never.
 func (r Refusal) check() error {
 	if r.Errno == 0 || r.Errno > mostErrno {
 		return fmt.Errorf("errno %d of 1 to %d", int(r.Errno), mostErrno)
 	}
-	if len(r.Match) == 0 {
+	if len(r.Match) == 0 && r.Label == "" {
 		return fmt.Errorf("errno %d without a match", int(r.Errno))
+	}
+	if r.Text < 0 || r.Text > mostArgument+1 {
+		return fmt.Errorf("text %d of 0 to %d", r.Text, mostArgument+1)
 	}
 	for _, m := range r.Match {
 		if err := m.check(); err != nil {

@@ -1,0 +1,148 @@
+package seccomp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The listener must be told of just those calls that the program sends it.
+func TestRefusalAgreesWithProgram(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, from := range tableSets() {
+		f, err := newFilter(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := from.notify && from.over != nil; f.Notify != want {
+			t.Errorf("asks a listener: %v, want %v", f.Notify, want)
+		}
+		p := make([]unix.SockFilter, len(f.Program)/unix.SizeofSockFilter)
+		if _, err := binary.Decode(f.Program, binary.NativeEndian, p); err != nil {
+			t.Fatal(err)
+		}
+		for nr, r := range numbered(native(t), Allowed, from.over) {
+			for _, args := range append(combinations(r), anyArguments(random), anyArguments(random)) {
+				refusal, ok := f.Refusal(int(nr), args)
+				got, _ := run(t, p, guestCall{native(t).audit, nr, args})
+				want := unix.SECCOMP_RET_ERRNO | uint32(refusal.Errno)
+				if from.notify {
+					want = unix.SECCOMP_RET_USER_NOTIF
+				}
+				if ok && got != want || !ok && got == unix.SECCOMP_RET_USER_NOTIF {
+					t.Fatalf("%s(%#x): %#x, and %+v, %v", r.Name, args, got, refusal, ok)
+				}
+			}
+		}
+	}
+}
+
+// Of two restrictions of one call the first that matches answers, and one without a
+// label answers by errno.
+func TestRefusalInOrder(t *testing.T) {
+	rows := slices.Concat([]Row{{Name: "socket", Refuse: refuse(unix.EMFILE, is(0, unix.AF_INET6))}}, NoDatagrams, NoInternet)
+	f, err := CompileWith(rows, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		family, kind uint64
+		label        string
+	}{
+		{unix.AF_INET6, unix.SOCK_DGRAM, ""},
+		{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, "datagram"},
+		{unix.AF_INET, unix.SOCK_STREAM, "socket"},
+		{unix.AF_NETLINK | garbage, unix.SOCK_RAW, "socket"},
+		{unix.AF_UNIX, unix.SOCK_DGRAM, ""},
+		{unix.AF_ALG, unix.SOCK_SEQPACKET, ""},
+	}
+	for _, test := range tests {
+		got, ok := f.Refusal(unix.SYS_SOCKET, [6]uint64{test.family, test.kind})
+		if ok != (test.label != "") || ok && got.Label != test.label {
+			t.Errorf("%d, %d: %+v, %v, want %q", test.family, test.kind, got, ok, test.label)
+		}
+	}
+	if got, ok := f.Refusal(-1, [6]uint64{}); ok {
+		t.Errorf("no call: %+v", got)
+	}
+}
+
+// A denied call can be told of, too, and stays denied.
+func TestRestrictDenied(t *testing.T) {
+	over := []Row{{Name: "mount", Refuse: []Refusal{{Errno: unix.EACCES, Label: "test", Match: []Match{is(3, 1)}}}}}
+	s := newSubject(t, native(t), tables{Allowed, Denied, over, true})
+	for flags, want := range map[uint64]uint32{
+		0: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM),
+		1: unix.SECCOMP_RET_USER_NOTIF,
+	} {
+		c := guestCall{s.audit, uint32(nr(t, "mount")), [6]uint64{3: flags}}
+		s.hold(t, c)
+		if got, _ := run(t, s.program, c); got != want {
+			t.Errorf("flags %d: %#x, want %#x", flags, got, want)
+		}
+	}
+}
+
+func TestFiltersAreKept(t *testing.T) {
+	get := func(rows []Row, notify bool) *Filter {
+		f, err := CompileWith(rows, notify)
+		if err != nil {
+			t.Error(err)
+		}
+		return f
+	}
+	first := get(NoSpawn, true)
+	if get(slices.Clone(NoSpawn), true) != first {
+		t.Error("an equal set was made again")
+	}
+	if get(NoSpawn, false) == first || get(NoRename, true) == first {
+		t.Error("another set has the same filter")
+	}
+	if !bytes.Equal(get(nil, true).Program, filter(t)) {
+		t.Error("a listener without restrictions makes a difference")
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if get(NoSpawn, true) != first {
+				t.Error("an equal set was made again")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	c := cache{filters: map[string]*Filter{}}
+	for i := range 2 * mostKept {
+		row := Row{Name: "read", Reason: fmt.Sprint(i), Refuse: refuse(unix.EPERM, is(0, 1))}
+		if _, err := c.get(tables{allowed: Allowed, over: []Row{row}}); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.filters) != min(i+1, mostKept) {
+			t.Fatalf("%d filters after %d", len(c.filters), i+1)
+		}
+	}
+	if _, err := c.get(tables{over: []Row{{Name: "read"}}}); err == nil || len(c.filters) != mostKept {
+		t.Errorf("a mistake was kept: %d filters, %v", len(c.filters), err)
+	}
+}
+
+// Who changes rows later does not change filters that others have.
+func TestFilterIsACopy(t *testing.T) {
+	rows := []Row{{Name: "read", Refuse: []Refusal{{Errno: unix.EPERM, Label: "test", Match: []Match{is(0, 1)}}}}}
+	f, err := CompileWith(rows, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows[0].Refuse[0].Match[0].Values[0] = 2
+	if _, ok := f.Refusal(unix.SYS_READ, [6]uint64{1}); !ok {
+		t.Error("it changed")
+	}
+}

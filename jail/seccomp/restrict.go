@@ -1,0 +1,112 @@
+package seccomp
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A cause is why restrictions refuse, and how.
+type cause struct {
+	label string
+	errno syscall.Errno
+}
+
+var (
+	spawn    = cause{"spawn", unix.EPERM}
+	socket   = cause{"socket", unix.EACCES}
+	datagram = cause{"datagram", unix.EACCES}
+	metadata = cause{"chmod", unix.EPERM}
+	naming   = cause{"rename", unix.EPERM}
+
+	// As a kernel answers that was built without, so that programs fall back to TCP.
+	noProtocol = cause{"protocol", unix.EPROTONOSUPPORT}
+	noFastOpen = cause{"protocol", unix.EOPNOTSUPP}
+)
+
+// when refuses calls whose arguments all match, or every call.
+func (c cause) when(match ...Match) []Refusal {
+	return []Refusal{{Errno: c.errno, Match: match, Label: c.label}}
+}
+
+// path refuses every call, and names the argument, from 0, that points to a path.
+func (c cause) path(arg int) []Refusal {
+	return []Refusal{{Errno: c.errno, Label: c.label, Text: arg + 1}}
+}
+
+// NoSpawn takes processes and programs away, and leaves threads. Who puts such a
+// filter on can't execve either: it must be guest code already, or have a listener
+// that lets it pass, see package notify.
+var NoSpawn = []Row{
+	{Name: "clone", Reason: "makes processes; with the bit, threads", Refuse: spawn.when(Match{0, unix.CLONE_THREAD, OneOf, []uint64{0}})},
+	{Name: "fork", Reason: "makes processes", Refuse: spawn.when()},
+	{Name: "vfork", Reason: "makes processes", Refuse: spawn.when()},
+	{Name: "execve", Reason: "starts programs", Refuse: spawn.path(0)},
+	{Name: "execveat", Reason: "starts programs", Refuse: spawn.path(1)},
+}
+
+// NoMemfd takes programs in memory away, for guests with a list of programs that
+// they may start: Landlock holds the list, and does not see files without a path.
+var NoMemfd = []Row{
+	{Name: "memfd_create", Reason: "its file can be executed but for this flag, which is for good", Refuse: spawn.when(
+		Match{1, unix.MFD_NOEXEC_SEAL, OneOf, []uint64{0}})},
+}
+
+// NoInternet leaves sockets between the jail's own processes only.
+var NoInternet = []Row{
+	{Name: "socket", Reason: "the other families that Allowed has; netlink shows interfaces", Refuse: socket.when(
+		is(0, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))},
+}
+
+// NoDatagrams takes UDP away, of which Landlock's rules for ports know nothing.
+var NoDatagrams = []Row{
+	{Name: "socket", Reason: "UDP, and ping's ICMP", Refuse: datagram.when(internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_DGRAM}})},
+}
+
+// OnlyTCP takes away what makes a stream past Landlock's rules for ports. It says
+// nothing of datagrams.
+var OnlyTCP = []Row{
+	{Name: "socket", Reason: "MPTCP, which Landlock does not take for TCP", Refuse: noProtocol.when(
+		internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_STREAM}}, isNot(2, 0, unix.IPPROTO_TCP))},
+	{Name: "sendto", Reason: "connects by sending, which Landlock does not see", Refuse: noFastOpen.when(anyBit(3, unix.MSG_FASTOPEN))},
+	{Name: "sendmsg", Reason: "as sendto", Refuse: noFastOpen.when(anyBit(2, unix.MSG_FASTOPEN))},
+	{Name: "sendmmsg", Reason: "as sendto", Refuse: noFastOpen.when(anyBit(3, unix.MSG_FASTOPEN))},
+}
+
+// NoMetadata takes changes of modes, owners, times and attributes away, of which
+// Landlock has no right.
+var NoMetadata = []Row{
+	{Name: "chmod", Reason: "mode", Refuse: metadata.path(0)},
+	{Name: "fchmod", Reason: "mode", Refuse: metadata.when()},
+	{Name: "fchmodat", Reason: "mode", Refuse: metadata.path(1)},
+	{Name: "fchmodat2", Reason: "mode", Refuse: metadata.path(1)},
+	{Name: "chown", Reason: "owner", Refuse: metadata.path(0)},
+	{Name: "fchown", Reason: "owner", Refuse: metadata.when()},
+	{Name: "lchown", Reason: "owner", Refuse: metadata.path(0)},
+	{Name: "fchownat", Reason: "owner", Refuse: metadata.path(1)},
+	{Name: "utime", Reason: "times", Refuse: metadata.path(0)},
+	{Name: "utimes", Reason: "times", Refuse: metadata.path(0)},
+	{Name: "futimesat", Reason: "times", Refuse: metadata.path(1)},
+	{Name: "utimensat", Reason: "times; without a path those of an open file", Refuse: metadata.path(1)},
+	{Name: "setxattr", Reason: "attributes", Refuse: metadata.path(0)},
+	{Name: "lsetxattr", Reason: "attributes", Refuse: metadata.path(0)},
+	{Name: "fsetxattr", Reason: "attributes", Refuse: metadata.when()},
+	{Name: "setxattrat", Reason: "attributes", Refuse: metadata.path(1)},
+	{Name: "removexattr", Reason: "attributes", Refuse: metadata.path(0)},
+	{Name: "lremovexattr", Reason: "attributes", Refuse: metadata.path(0)},
+	{Name: "fremovexattr", Reason: "attributes", Refuse: metadata.when()},
+	{Name: "removexattrat", Reason: "attributes", Refuse: metadata.path(1)},
+	{Name: "ioctl", Reason: "chattr's flags", Refuse: metadata.when(is(1, unix.FS_IOC_SETFLAGS, fsSetXattr))},
+}
+
+const fsSetXattr = 0x401c_5820 // FS_IOC_FSSETXATTR: more of those flags
+
+// NoRename takes new names for files away. Landlock holds where they may lead, not
+// whether there may be any.
+var NoRename = []Row{
+	{Name: "rename", Reason: "another name", Refuse: naming.path(0)},
+	{Name: "renameat", Reason: "another name", Refuse: naming.path(1)},
+	{Name: "renameat2", Reason: "another name", Refuse: naming.path(1)},
+	{Name: "link", Reason: "a second name", Refuse: naming.path(0)},
+	{Name: "linkat", Reason: "a second name", Refuse: naming.path(1)},
+}

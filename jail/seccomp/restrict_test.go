@@ -1,0 +1,161 @@
+package seccomp
+
+import (
+	"math"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+var restrictions = map[string][]Row{
+	"NoSpawn": NoSpawn, "NoMemfd": NoMemfd, "NoInternet": NoInternet, "NoDatagrams": NoDatagrams,
+	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename,
+}
+
+func TestRestrictionRows(t *testing.T) {
+	known := map[string]bool{}
+	for _, r := range slices.Concat(Allowed, Denied) {
+		known[r.Name] = true
+	}
+	for name, rows := range restrictions {
+		seen := map[string]bool{}
+		for _, r := range rows {
+			if r.Reason == "" || len(r.Refuse) == 0 {
+				t.Errorf("%s: %s lacks a reason or a refusal", name, r.Name)
+			}
+			if !known[r.Name] || seen[r.Name] {
+				t.Errorf("%s: %s is in no table, or here twice", name, r.Name)
+			}
+			seen[r.Name] = true
+			for _, refusal := range r.Refuse {
+				if refusal.Label == "" {
+					t.Errorf("%s: %s has no label", name, r.Name)
+				}
+			}
+		}
+	}
+}
+
+// Calls that fail for bad arguments where they get through. They are made with the
+// restriction and with the tables alone. What is refused wholly has its own test.
+func TestRestrictions(t *testing.T) {
+	const (
+		bad, ok         = math.MaxUint, syscall.Errno(0)
+		stream, dgram   = unix.SOCK_STREAM, unix.SOCK_DGRAM
+		badClone        = unix.CLONE_SIGHAND // without CLONE_VM: EINVAL
+		eacces          = unix.EACCES
+		eperm, efault   = unix.EPERM, unix.EFAULT
+		fellBack, notUp = unix.EPROTONOSUPPORT, unix.EOPNOTSUPP
+	)
+	type test struct {
+		name    string
+		args    [6]uintptr
+		on, off syscall.Errno
+	}
+	tests := map[string][]test{
+		"NoSpawn": {
+			{"clone", [6]uintptr{badClone}, eperm, unix.EINVAL},
+			{"clone", [6]uintptr{badClone | garbage}, eperm, unix.EINVAL},
+			{"clone", [6]uintptr{badClone | unix.CLONE_THREAD}, unix.EINVAL, unix.EINVAL},
+		},
+		"NoMemfd": {
+			{"memfd_create", [6]uintptr{bad, 0}, eperm, efault},
+			{"memfd_create", [6]uintptr{bad, unix.MFD_EXEC | unix.MFD_CLOEXEC}, eperm, efault},
+			{"memfd_create", [6]uintptr{bad, unix.MFD_NOEXEC_SEAL}, efault, efault},
+		},
+		"NoInternet": {
+			{"socket", [6]uintptr{unix.AF_INET, stream}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET6 | garbage, dgram}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET, unix.SOCK_RAW, 1}, eacces, eperm},
+			{"socket", [6]uintptr{unix.AF_NETLINK, unix.SOCK_RAW}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_UNIX, stream}, ok, ok},
+			{"socket", [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}, unix.EAFNOSUPPORT, unix.EAFNOSUPPORT},
+		},
+		"NoDatagrams": {
+			{"socket", [6]uintptr{unix.AF_INET, dgram | unix.SOCK_CLOEXEC}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET6, dgram | garbage, unix.IPPROTO_UDP}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET, stream}, ok, ok},
+			{"socket", [6]uintptr{unix.AF_UNIX, dgram}, ok, ok},
+		},
+		"OnlyTCP": {
+			{"socket", [6]uintptr{unix.AF_INET, stream, unix.IPPROTO_TCP}, ok, ok},
+			{"socket", [6]uintptr{unix.AF_INET6, stream, 0}, ok, ok},
+			{"socket", [6]uintptr{unix.AF_INET, dgram, unix.IPPROTO_UDP}, ok, ok},
+			{"socket", [6]uintptr{unix.AF_UNIX, stream, unix.IPPROTO_MPTCP}, fellBack, fellBack}, // the kernel's own
+			{"sendto", [6]uintptr{bad, 0, 0, unix.MSG_FASTOPEN}, notUp, unix.EBADF},
+			{"sendto", [6]uintptr{bad, 0, 0, unix.MSG_DONTWAIT}, unix.EBADF, unix.EBADF},
+			{"sendmsg", [6]uintptr{bad, bad, unix.MSG_FASTOPEN | garbage}, notUp, unix.EBADF},
+			{"sendmmsg", [6]uintptr{bad, bad, 1, unix.MSG_FASTOPEN}, notUp, unix.EBADF},
+		},
+		"NoMetadata": {
+			{"ioctl", [6]uintptr{bad, unix.FS_IOC_SETFLAGS}, eperm, unix.EBADF},
+			{"ioctl", [6]uintptr{bad, fsSetXattr}, eperm, unix.EBADF},
+			{"ioctl", [6]uintptr{bad, unix.FS_IOC_GETFLAGS}, unix.EBADF, unix.EBADF},
+		},
+	}
+	for set, list := range tests {
+		var calls []call
+		var made []test
+		for _, test := range list {
+			if nr, err := native(t).number(test.name); err == nil {
+				calls, made = append(calls, call{uintptr(nr), test.args}), append(made, test)
+			}
+		}
+		on, off := under(t, restricted(t, restrictions[set]), calls...), under(t, filter(t), calls...)
+		for i, test := range made {
+			if on[i] != test.on || off[i] != test.off {
+				t.Errorf("%s: %s(%#x): %v, want %v; without it %v, want %v",
+					set, test.name, test.args, on[i], test.on, off[i], test.off)
+			}
+		}
+	}
+}
+
+// TestRestrictedCalls makes each call that a restriction takes away wholly, with
+// arguments that harm nothing. Without it the same call is not refused for want of
+// permission; fork and vfork are left out there, since they would work.
+func TestRestrictedCalls(t *testing.T) {
+	for set, rows := range restrictions {
+		var on, off []call
+		var made []Row
+		for _, r := range rows {
+			nr, err := native(t).number(r.Name)
+			if err != nil || len(r.Refuse[0].Match) > 0 {
+				continue
+			}
+			made, on = append(made, r), append(on, call{uintptr(nr), harmless})
+			if r.Name == "fork" || r.Name == "vfork" {
+				nr = uint32(unix.SYS_GETPPID)
+			}
+			off = append(off, call{uintptr(nr), harmless})
+		}
+		with, without := under(t, restricted(t, rows), on...), under(t, filter(t), off...)
+		for i, r := range made {
+			if with[i] != r.Refuse[0].Errno || without[i] == r.Refuse[0].Errno {
+				t.Errorf("%s: %s: %v, without it %v", set, r.Name, with[i], without[i])
+			}
+		}
+	}
+}
+
+// A kernel without MPTCP can't show what the restriction is for.
+func TestOnlyTCPRefusesMPTCP(t *testing.T) {
+	mptcp := call{unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}}
+	if got := under(t, restricted(t, OnlyTCP), mptcp)[0]; got != unix.EPROTONOSUPPORT {
+		t.Errorf("MPTCP: %v", got)
+	}
+	if got := under(t, filter(t), mptcp)[0]; got != 0 {
+		t.Skipf("this kernel has no MPTCP to refuse: %v", got)
+	}
+}
+
+func restricted(t testing.TB, rows []Row) []byte {
+	t.Helper()
+	f, err := CompileWith(rows, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Program
+}

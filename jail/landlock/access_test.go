@@ -1,0 +1,145 @@
+package landlock
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestRights shows for each right that it works, that without it the kernel says
+// no with the errno that the documentation has, and that with it it works again.
+func TestRights(t *testing.T) {
+	needRoot(t)
+	for _, tc := range []struct {
+		right Access
+		act   string
+		args  string // paths in the tree
+		want  syscall.Errno
+	}{
+		{ReadFile, "open", "a/file", unix.EACCES},
+		{ReadFile, "chdir open", "a file", unix.EACCES},
+		{WriteFile, "write", "a/file", unix.EACCES},
+		{WriteFile, "append", "a/file", unix.EACCES},
+		{ReadDir, "list", "a", unix.EACCES},
+		{RemoveDir, "rmdir", "a/empty", unix.EACCES},
+		{RemoveDir, "rename", "a/empty a/other", unix.EACCES},
+		{RemoveFile, "unlink", "a/file", unix.EACCES},
+		{RemoveFile, "rename", "a/file a/other", unix.EACCES},
+		{RemoveFile, "exchange", "a/file a/full", unix.EACCES},
+		{MakeChar, "mkchar", "a/new", unix.EACCES},
+		{MakeBlock, "mkblock", "a/new", unix.EACCES},
+		{MakeDir, "mkdir", "a/new", unix.EACCES},
+		{MakeDir, "rename", "a/empty a/other", unix.EACCES},
+		{MakeReg, "create", "a/new", unix.EACCES},
+		{MakeReg, "rename", "a/file a/other", unix.EACCES},
+		{MakeReg, "link", "a/file a/other", unix.EACCES},
+		{MakeSock, "bind", "a/new", unix.EACCES},
+		{MakeFifo, "mkfifo", "a/new", unix.EACCES},
+		{MakeSym, "symlink", "a/new", unix.EACCES},
+		{Refer, "rename", "a/file b/other", unix.EXDEV},
+		{Refer, "link", "a/file b/other", unix.EXDEV},
+		{Refer, "rename", "a/full b/other", unix.EXDEV},
+		{Truncate, "empty", "a/file", unix.EACCES},
+		{Truncate, "truncate", "a/file", unix.EACCES},
+		{Truncate, "ftruncate", "a/file", unix.EACCES},
+		{IoctlDev, "ioctl", "a/door", unix.EACCES},
+	} {
+		t.Run(tc.right.String()+" "+tc.act+" "+tc.args, func(t *testing.T) {
+			abi, _, _ := (&Ruleset{Handled: tc.right}).Needs()
+			needABI(t, abi)
+			try := func(rules ...Rule) syscall.Errno {
+				dir := tree(t)
+				ruleset := makeBelow(t, dir, &Ruleset{Handled: tc.right, Rules: rules})
+				return under(t, ruleset, in(dir, tc.act, tc.args))[0]
+			}
+			if dir := tree(t); under(t, nil, in(dir, tc.act, tc.args))[0] != 0 {
+				t.Error("it does not work with the guard off")
+			}
+			if got := try(); got != tc.want {
+				t.Errorf("without the right: %v, want %v", got, tc.want)
+			}
+			if got := try(Rule{Path: "/", Tree: true, Access: tc.right}); got != 0 {
+				t.Errorf("with the right: %v", got)
+			}
+		})
+	}
+}
+
+// in makes an act with paths in dir; the second of "chdir open" is a bare name.
+func in(dir, name, paths string) act {
+	args := strings.Fields(paths)
+	for i := range args {
+		if name != "chdir open" || i == 0 {
+			args[i] = filepath.Join(dir, args[i])
+		}
+	}
+	return do(name, args...)
+}
+
+// TestReferIsAlwaysHandled shows that any right that is handled stops renames from
+// folder to folder, and which of two errors the kernel gives where both fit.
+func TestReferIsAlwaysHandled(t *testing.T) {
+	needRoot(t)
+	needABI(t, 2)
+	dir := tree(t)
+	move := in(dir, "rename", "a/file b/other")
+	if got := under(t, makeBelow(t, dir, &Ruleset{Handled: MakeSym}), move)[0]; got != unix.EXDEV {
+		t.Errorf("with another right handled: %v", got)
+	}
+	r := &Ruleset{Handled: Refer | MakeReg, Rules: []Rule{{Path: "/", Tree: true, Access: Refer}}}
+	if got := under(t, makeBelow(t, dir, r), move)[0]; got != unix.EACCES {
+		t.Errorf("without a right to make files: %v", got)
+	}
+	// A file may not gain rights by a move: b grants writing, a does not.
+	r = &Ruleset{Handled: Refer | WriteFile, Rules: []Rule{
+		{Path: "/", Tree: true, Access: Refer},
+		{Path: "/b", Tree: true, Access: WriteFile},
+	}}
+	if got := under(t, makeBelow(t, dir, r), move, in(dir, "rename", "b/file a/other")); names(got) != "EXDEV ok" {
+		t.Errorf("to where it may be written, and back: %s", names(got))
+	}
+}
+
+// TestFileRule shows that a rule for a file grants no more than that file, whatever
+// it asks for.
+func TestFileRule(t *testing.T) {
+	needRoot(t)
+	needABI(t, 3)
+	dir := tree(t)
+	ruleset := makeBelow(t, dir, &Ruleset{
+		Handled: ReadFile | ReadDir | MakeReg | Truncate,
+		Rules:   []Rule{{Path: "/a/file", Access: ReadFile | ReadDir | MakeReg}},
+	})
+	got := under(t, ruleset,
+		in(dir, "open", "a/file"), in(dir, "open", "a/full/inner"), in(dir, "list", "a"),
+		in(dir, "truncate", "a/file"), in(dir, "create", "a/new"), in(dir, "stat", "b/file"), in(dir, "path", "b/file"))
+	if names(got) != "ok EACCES EACCES EACCES EACCES ok ok" {
+		t.Error(names(got))
+	}
+	// A rule that has no right of a file is none.
+	ruleset = makeBelow(t, dir, &Ruleset{Handled: ReadDir, Rules: []Rule{{Path: "/a/file", Access: ReadDir}}})
+	if got := under(t, ruleset, in(dir, "list", "a")); names(got) != "EACCES" {
+		t.Error(names(got))
+	}
+}
+
+// TestFileRuleIsOfTheFile shows that a rule follows the file and not the name.
+func TestFileRuleIsOfTheFile(t *testing.T) {
+	needRoot(t)
+	dir := tree(t)
+	needABI(t, 1)
+	ruleset := makeBelow(t, dir, &Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/a/file", Access: ReadFile}}})
+	if err := os.Rename(dir+"/a/file", dir+"/b/moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/a/file", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := under(t, ruleset, in(dir, "open", "a/file"), in(dir, "open", "b/moved")); names(got) != "EACCES ok" {
+		t.Error(names(got))
+	}
+}

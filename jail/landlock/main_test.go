@@ -1,0 +1,187 @@
+package landlock
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A ruleset can't be taken off, so that a copy of the test binary wears it.
+
+// helperEnv makes the test binary such a copy.
+const helperEnv = "GAOL_LANDLOCK_HELPER"
+
+// order is what the copy is told to do, on standard input. It has the ruleset as
+// descriptor 3.
+type order struct {
+	Restrict bool // or else the guard is off
+	Before   []act
+	Acts     []act // are done one after the other, with the ruleset on
+	Stay     bool  // until the end of standard input
+	SameNet  bool  // as the test; or else it has a network namespace of its own
+}
+
+// act is something that acts knows how to do.
+type act struct {
+	Name string
+	Args []string
+}
+
+func do(name string, args ...string) act { return act{name, args} }
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) != "" {
+		help()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func help() {
+	goruntime.LockOSThread() // the ruleset is this thread's, and its children's
+	var o order
+	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
+		panic(err)
+	}
+	perform(o.Before)
+	if o.Restrict {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			panic(err)
+		}
+		if err := Restrict(os.NewFile(3, "ruleset"), 0); err != nil {
+			panic(err)
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(perform(o.Acts)); err != nil {
+		panic(err)
+	}
+	if o.Stay {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+	}
+}
+
+func perform(list []act) (errnos []syscall.Errno) {
+	for _, a := range list {
+		errnos = append(errnos, errnoOf(acts[a.Name](a.Args)))
+	}
+	return errnos
+}
+
+func errnoOf(err error) syscall.Errno {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	if err != nil {
+		panic(err)
+	}
+	return 0
+}
+
+// under has a copy do things under a ruleset, or with the guard off if it is nil.
+// It gives the error of each, 0 for none.
+func under(t *testing.T, ruleset *os.File, list ...act) []syscall.Errno {
+	t.Helper()
+	return run(t, ruleset, order{Acts: list})
+}
+
+func run(t *testing.T, ruleset *os.File, o order) []syscall.Errno {
+	t.Helper()
+	o.Restrict = ruleset != nil
+	in, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{helperEnv + "=1"}
+	cmd.Stdin = strings.NewReader(string(in))
+	cmd.Stderr = os.Stderr
+	if ruleset != nil {
+		cmd.ExtraFiles = []*os.File{ruleset}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if !o.SameNet {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errnos []syscall.Errno
+	if err := json.Unmarshal(out, &errnos); err != nil {
+		t.Fatal(err)
+	}
+	if len(errnos) != len(o.Acts) {
+		t.Fatalf("%d answers to %d acts", len(errnos), len(o.Acts))
+	}
+	return errnos
+}
+
+// needRoot skips where the test can't make what it needs, such as namespaces.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making namespaces and devices needs root")
+	}
+}
+
+func needABI(t *testing.T, abi int) {
+	t.Helper()
+	have, err := ABI()
+	if err != nil {
+		t.Skip(err)
+	}
+	if have < abi {
+		t.Skipf("needs ABI %d, this kernel has %d", abi, have)
+	}
+}
+
+// tree makes files for a test: a/file, a/empty, a/full/inner, a/door (a device), b.
+func tree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{"a/empty", "a/full", "b"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"a/file", "a/full/inner", "b/file"} {
+		if err := os.WriteFile(filepath.Join(dir, f), []byte("text"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := unix.Mknod(dir+"/a/door", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// makeBelow makes a ruleset whose paths are below dir.
+func makeBelow(t *testing.T, dir string, r *Ruleset) *os.File {
+	t.Helper()
+	file, err := r.Make(openRoot(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+func openRoot(t *testing.T, dir string) *os.File {
+	t.Helper()
+	root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}

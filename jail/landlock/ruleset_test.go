@@ -1,0 +1,193 @@
+package landlock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestTables(t *testing.T) {
+	var seen Access
+	for _, r := range rights {
+		if r.Name == "" || r.Reason == "" || r.ABI < 1 || r.ABI > len(versions) || seen&r.Bit != 0 {
+			t.Errorf("want a name, a reason, a bit of its own and an ABI: %+v", r)
+		}
+		seen |= r.Bit
+	}
+	if seen != All || seen != 1<<len(rights)-1 {
+		t.Errorf("bits %#x", uint64(seen))
+	}
+	for i, v := range versions {
+		if v.ABI != i+1 || v.Linux == "" || v.Adds == "" {
+			t.Errorf("row %d: %+v", i, v)
+		}
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	for _, tc := range []struct {
+		r     Ruleset
+		abi   int
+		linux string
+		what  string
+	}{
+		{Ruleset{}, 0, "", ""},
+		{Ruleset{Handled: ReadFile | Execute}, 1, "5.13", "execute"},
+		{Ruleset{Handled: ReadFile | Refer}, 2, "5.19", "refer"},
+		{Ruleset{Handled: Refer | Truncate}, 3, "6.2", "truncate"},
+		{Ruleset{Handled: Truncate, ConnectTCP: &Ports{}}, 4, "6.7", "connect_tcp"},
+		{Ruleset{Handled: All}, 5, "6.10", "ioctl_dev"},
+		{Ruleset{Handled: All, Signals: true}, 6, "6.12", "signal scope"},
+		{Ruleset{AbstractSockets: true}, 6, "6.12", "abstract unix socket scope"},
+	} {
+		if abi, linux, what := tc.r.Needs(); abi != tc.abi || linux != tc.linux || what != tc.what {
+			t.Errorf("%+v: %d, %s, %s", tc.r, abi, linux, what)
+		}
+	}
+}
+
+// TestOldKernel fakes an older ABI.
+func TestOldKernel(t *testing.T) {
+	r := &Ruleset{
+		Handled:    ReadFile | Truncate,
+		Rules:      []Rule{{Path: "/", Tree: true, Access: ReadFile | Truncate}},
+		ConnectTCP: &Ports{},
+		Signals:    true,
+	}
+	root := openRoot(t, t.TempDir())
+	_, err := r.makeFor(5, root)
+	if want := (ABIError{Have: 5, Need: 6, Linux: "6.12", What: "signal scope"}); !isABIError(err, want) {
+		t.Errorf("got %v, want %v", err, &want)
+	}
+	const text = "landlock: truncate needs ABI 3, Linux 6.2 or later; this kernel has ABI 1"
+	if _, err := (&Ruleset{Handled: Truncate}).makeFor(1, root); fmt.Sprint(err) != text {
+		t.Errorf("%v, want %s", err, text)
+	}
+	r.Degraded = true
+	for _, tc := range []struct {
+		abi     int
+		missing string
+		access  Access
+	}{
+		{1, "truncate connect_tcp signal scope", ReadFile},
+		{3, "connect_tcp signal scope", ReadFile | Truncate},
+		{4, "signal scope", ReadFile | Truncate},
+		{6, "", ReadFile | Truncate},
+		{99, "", ReadFile | Truncate},
+	} {
+		got, err := r.fit(tc.abi)
+		if err != nil || got.Handled != tc.access || got.Rules[0].Access != tc.access ||
+			(got.ConnectTCP != nil) != (tc.abi >= 4) || got.Signals != (tc.abi >= 6) {
+			t.Errorf("ABI %d: %+v, %v", tc.abi, got, err)
+		}
+		if missing := strings.Join(r.missing(tc.abi), " "); missing != tc.missing {
+			t.Errorf("ABI %d: %s, want %s", tc.abi, missing, tc.missing)
+		}
+		if err := got.check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if r.Handled != ReadFile|Truncate || r.Rules[0].Access != ReadFile|Truncate || !r.Signals {
+		t.Errorf("the ruleset itself was changed: %+v", r)
+	}
+	if _, err := (&Ruleset{Handled: Truncate, Degraded: true}).makeFor(1, root); !errors.Is(err, ErrNothing) {
+		t.Errorf("nothing is left: %v", err)
+	}
+}
+
+func isABIError(err error, want ABIError) bool {
+	got, ok := errors.AsType[*ABIError](err)
+	return ok && *got == want
+}
+
+func TestRefused(t *testing.T) {
+	needABI(t, 4)
+	dir := tree(t)
+	for name, target := range map[string]string{"link": "a", "a/link": "file", "a/dead": "none"} {
+		if err := os.Symlink(target, dir+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(path string) Ruleset {
+		return Ruleset{Handled: ReadFile, Rules: []Rule{{Path: path, Access: ReadFile}}}
+	}
+	for _, tc := range []struct {
+		name string
+		r    Ruleset
+		want error // nil: any
+		text string
+	}{
+		{"nothing", Ruleset{}, ErrNothing, "denies nothing"},
+		{"unknown right", Ruleset{Handled: 1 << 40}, nil, "rights 0x10000000000 are not known"},
+		{"relative", read("a/file"), nil, "landlock: rule for a/file: not absolute"},
+		{"no path", read(""), nil, "not absolute"},
+		{"folder", read("/a"), ErrFolder, "landlock: rule for /a: is a folder"},
+		{"missing", read("/a/none"), unix.ENOENT, "rule for /a/none: no such file"},
+		{"file on the way", read("/a/file/x"), unix.ENOTDIR, "/a/file/x"},
+		{"symbolic link", read("/a/link"), ErrSymlink, "landlock: rule for /a/link: a symbolic link is on the way"},
+		{"symbolic link on the way", read("/link/file"), ErrSymlink, "/link/file"},
+		{"dead symbolic link", read("/a/dead"), ErrSymlink, "/a/dead"},
+		{"zero byte", read("/a/fi\x00le"), unix.EINVAL, "/a/fi"},
+		{"out of the root", read("/../../../etc/passwd"), unix.ENOENT, "passwd"},
+		{"more than is handled", Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/", Tree: true, Access: ReadFile | ReadDir}}},
+			nil, "grants what is not handled: read_dir"},
+		{"too many rules", Ruleset{Handled: ReadFile, Rules: make([]Rule, MaxRules+1)}, nil, "4097 rules, of 4096 at most"},
+		{"too many rules and ports", Ruleset{Handled: ReadFile, Rules: slices.Repeat(read("/a/file").Rules, MaxRules-1),
+			ConnectTCP: &Ports{Allowed: []uint16{1, 2}}}, nil, "4097 rules"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			file, err := tc.r.Make(openRoot(t, dir))
+			if err == nil {
+				file.Close()
+				t.Fatal("it was made")
+			}
+			if tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("got %v, want %q", err, tc.text)
+			}
+		})
+	}
+}
+
+func TestOptional(t *testing.T) {
+	needRoot(t)
+	needABI(t, 1)
+	dir := tree(t)
+	ruleset := makeBelow(t, dir, &Ruleset{Handled: ReadFile, Rules: []Rule{
+		{Path: "/none", Access: ReadFile, Optional: true},
+		{Path: "/a/file", Access: ReadFile, Optional: true},
+	}})
+	if got := under(t, ruleset, in(dir, "open", "a/file"), in(dir, "open", "b/file")); names(got) != "ok EACCES" {
+		t.Error(names(got))
+	}
+	bad := Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/a", Access: ReadFile, Optional: true}}}
+	if _, err := bad.Make(openRoot(t, dir)); !errors.Is(err, ErrFolder) {
+		t.Errorf("a folder where an optional file may be: %v", err)
+	}
+}
+
+func TestManyRules(t *testing.T) {
+	needABI(t, 4)
+	r := &Ruleset{Handled: ReadFile, ConnectTCP: &Ports{}}
+	for port := range uint16(MaxRules) {
+		r.ConnectTCP.Allowed = append(r.ConnectTCP.Allowed, port)
+	}
+	makeBelow(t, t.TempDir(), r)
+}
+
+func TestNoLandlock(t *testing.T) {
+	for errno, cure := range map[syscall.Errno]string{
+		unix.ENOSYS:     "CONFIG_SECURITY_LANDLOCK=y",
+		unix.EOPNOTSUPP: "lsm=",
+		unix.EPERM:      "seccomp",
+	} {
+		if err := noLandlock(errno); !errors.Is(err, ErrNone) || !errors.Is(err, errno) || !strings.Contains(err.Error(), cure) {
+			t.Errorf("%v: %v", errno, err)
+		}
+	}
+}

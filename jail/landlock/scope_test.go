@@ -1,0 +1,80 @@
+package landlock
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestSignals shows that who puts on the same ruleset is not in the same domain: a
+// second process can't signal the first, nor one without a domain, but its own
+// children and itself.
+func TestSignals(t *testing.T) {
+	needRoot(t)
+	needABI(t, 6)
+	ruleset := makeBelow(t, t.TempDir(), &Ruleset{Signals: true})
+	pid := sleeper(t, ruleset)
+	free := strconv.Itoa(os.Getpid())
+	list := []act{do("kill", pid), do("kill", free), do("kill", "0"), do("kill child")}
+	if got := under(t, ruleset, list...); names(got) != "EPERM EPERM ok ok" {
+		t.Error(names(got))
+	}
+	if got := under(t, nil, list...); names(got) != "ok ok ok ok" {
+		t.Errorf("with the guard off: %s", names(got))
+	}
+}
+
+// sleeper starts a process that wears the ruleset until the test's end.
+func sleeper(t *testing.T, ruleset *os.File) (pid string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{helperEnv + "=1"}
+	cmd.ExtraFiles = []*os.File{ruleset}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	// It answers when it wears the ruleset, and then waits for its input's end.
+	if _, err := in.Write([]byte(`{"Restrict":true,"Stay":true}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(cmd.Process.Pid)
+}
+
+// TestAbstractSockets shows that the scope keeps programs from sockets that were made
+// outside of it. The copy has this process's network namespace for this.
+func TestAbstractSockets(t *testing.T) {
+	needRoot(t)
+	needABI(t, 6)
+	name := "gaol-landlock-test-" + strconv.Itoa(os.Getpid())
+	l, err := net.Listen("unix", "@"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ruleset := makeBelow(t, t.TempDir(), &Ruleset{AbstractSockets: true})
+	acts := order{SameNet: true, Acts: []act{do("abstract", name)}}
+	if got := run(t, ruleset, acts); names(got) != "EPERM" {
+		t.Error(names(got))
+	}
+	if got := run(t, nil, acts); names(got) != "ok" {
+		t.Errorf("with the guard off: %s", names(got))
+	}
+}

@@ -63,8 +63,8 @@ var NoDatagrams = []Row{
 	{Name: "socket", Reason: "UDP, and ping's ICMP", Refuse: datagram.when(internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_DGRAM}})},
 }
 
-// OnlyTCP takes away what makes a stream past Landlock's rules for ports. It says
-// nothing of datagrams.
+// OnlyTCP takes away what makes a stream past Landlock's rules for ports: both ways
+// lead to any port as late as Linux 6.18. It says nothing of datagrams.
 var OnlyTCP = []Row{
 	{Name: "socket", Reason: "MPTCP, which Landlock does not take for TCP", Refuse: noProtocol.when(
 		internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_STREAM}}, isNot(2, 0, unix.IPPROTO_TCP))},

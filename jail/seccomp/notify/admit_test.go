@@ -1,0 +1,158 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const self = "/proc/self/exe"
+
+// launcher searches, and becomes a program that tries to do the same.
+func launcher(then order) order {
+	return order{
+		Calls:   []call{inet},
+		Reports: 8,
+		Execute: []string{"/nowhere/program", "/etc/passwd", self},
+		Then:    &then,
+	}
+}
+
+func admitted(t *testing.T, g *guest) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := g.Admit(ctx, g.conn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The launcher's execve calls pass, the guest's don't.
+func TestAdmit(t *testing.T) {
+	g := start(t, restrictions(), launcher(order{Calls: []call{exe, chmod}}))
+	g.theirs.Close()
+	admitted(t, g)
+	var calls []Call
+	done := g.serve(t, func(c Call) { calls = append(calls, c) })
+	if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM, unix.EPERM}) {
+		t.Errorf("the program got %v", got)
+	}
+	await(t, done, "Serve")
+	if len(calls) != 2 || calls[0].Label != "spawn" || calls[0].Text != exe.Path || calls[1].Label != "chmod" {
+		t.Errorf("told of %+v", calls)
+	}
+	// Its report, which nobody had read, is still there.
+	if text, err := io.ReadAll(g.conn); err != nil || len(text) != 8 {
+		t.Errorf("read %q, %v", text, err)
+	}
+}
+
+// Without Admit the launcher can't become a program.
+func TestNotAdmitted(t *testing.T) {
+	_, calls, errnos := told(t, restrictions(), launcher(order{}))
+	if want := []syscall.Errno{unix.EACCES, unix.EPERM, unix.EPERM, unix.EPERM}; !slices.Equal(errnos, want) || len(calls) != len(want) {
+		t.Errorf("got %v, told of %+v", errnos, calls)
+	}
+}
+
+// A copy of the launcher's end that another process has keeps the socket open. The
+// program must not pass for the launcher by that.
+func TestAdmitWithALeakedSocket(t *testing.T) {
+	for range 5 {
+		g := start(t, restrictions(), launcher(order{Execute: []string{self}, Then: &order{}}))
+		admitted(t, g) // returns, for the program makes a call
+		done := g.serve(t, nil)
+		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM}) {
+			t.Errorf("the program got %v", got)
+		}
+		await(t, done, "Serve")
+		g.theirs.Close()
+	}
+}
+
+// A call may be received before the news that the launcher's end was closed.
+func TestAdmitLooksAtTheSocket(t *testing.T) {
+	g := start(t, restrictions(), order{Calls: []call{exe}})
+	host, launcher, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	defer launcher.Close()
+	w, err := g.watch(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.end()
+	n, err := g.receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	launcher.Close()
+	if err := g.admit(n, &admission{}, w); err != errRuns || g.held != n {
+		t.Errorf("got %v, holds %v", err, g.held)
+	}
+}
+
+// A program that asks for nothing is noticed by the socket, and so is a launcher
+// that dies.
+func TestAdmitReturns(t *testing.T) {
+	t.Run("program", func(t *testing.T) {
+		g := start(t, restrictions(), launcher(order{Sleep: true}))
+		g.theirs.Close()
+		admitted(t, g)
+	})
+	t.Run("no program", func(t *testing.T) {
+		g := start(t, restrictions(), order{Execute: []string{"/nowhere"}})
+		g.theirs.Close()
+		admitted(t, g)
+		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.ENOENT}) {
+			t.Errorf("the launcher got %v", got)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		g := start(t, restrictions(), order{Sleep: true})
+		g.theirs.Close()
+		time.AfterFunc(20*time.Millisecond, func() { _ = g.cmd.Process.Kill() })
+		admitted(t, g)
+	})
+	t.Run("killed in its execve", func(t *testing.T) {
+		g := start(t, restrictions(), order{Execute: []string{self}, Then: &order{}})
+		g.theirs.Close()
+		g.blocked(t)
+		kill(t, g)
+		admitted(t, g)
+	})
+}
+
+// What ends Admit does not end Serve.
+func TestAdmitGivesUp(t *testing.T) {
+	g := start(t, restrictions(), order{Sleep: true})
+	g.theirs.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := g.Admit(ctx, g.conn); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	done := g.serve(t, nil)
+	select {
+	case <-done:
+		t.Error("Serve ended with it")
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+func TestAdmitEndsByClose(t *testing.T) {
+	g := start(t, restrictions(), order{Sleep: true})
+	time.AfterFunc(20*time.Millisecond, func() { g.Close() })
+	if err := g.Admit(t.Context(), g.conn); err == nil {
+		t.Error("admitted")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -41,6 +42,9 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.StateDir == "" {
 		s.StateDir = DefaultStateDir
 	}
+	if s.Filter == nil {
+		return nil, &StepError{"seccomp", "no filter", unix.EINVAL}
+	}
 	// Cleaning up needs to know the cgroups, so they come first.
 	if _, err := cgroup.Detect(); err != nil {
 		return nil, stepError("find", "cgroups", err)
@@ -56,6 +60,9 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if err != nil {
 		return nil, stepError("register", s.StateDir, err)
 	}
+	// Without its pid 1 there is no jail.
+	s.Show = append(slices.Clone(s.Show), Place{Path: s.reaper()})
+	s.Exec = append(slices.Clone(s.Exec), Place{Path: s.reaper()})
 	j := &Jail{spec: s, slot: sl, keeper: make(chan struct{}), live: map[*Process]struct{}{}}
 	if err := j.startKeeper(); err != nil {
 		return nil, errors.Join(err, j.end())
@@ -114,7 +121,7 @@ func (j *Jail) startPid1(top *groups) error {
 	if init != nil {
 		defer init.Close()
 	}
-	p, err := newPass([]*os.File{null, null, null})
+	p, err := newPass([]*os.File{null, null, null}, nil)
 	if err != nil {
 		return err
 	}
@@ -122,7 +129,7 @@ func (j *Jail) startPid1(top *groups) error {
 	if p.born = top.born; p.born == nil {
 		p.born = j.shared.born
 	}
-	list := enter.List{Steps: j.makingSteps(p, top, p.groupFD(init)), Filter: j.spec.Filter}
+	list := enter.List{Steps: j.makingSteps(p, top, p.groupFD(init)), Filter: j.spec.Filter.Program}
 	return p.run(j.program, list, func(child *reap.Child) error {
 		j.pid1 = child
 		return j.meetPid1(child.PID)

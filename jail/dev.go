@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,11 +33,16 @@ var deviceLinks = []struct{ name, target string }{
 
 const terminalGroup = 5 // the owner of terminals, as on Debian
 
+// mountPoints are for what is made for the jail, and no part of its tree.
+var mountPoints = []string{"/proc", "/dev"}
+
+func isMountPoint(path string) bool { return slices.Contains(mountPoints, path) }
+
 // makeMountPoints makes them in the upper layer, where they cover what the image may
 // have by their names: a link there would lead the host out of the tree.
 func makeMountPoints() error {
-	for _, name := range []string{"proc", "dev"} {
-		if err := mkdirAll(filepath.Join(stageUpper, name)); err != nil {
+	for _, path := range mountPoints {
+		if err := mkdirAll(filepath.Join(stageUpper, path)); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,14 +14,17 @@ import (
 // makeGuestDirs makes the folders in the upper layer, where their owner covers
 // that of a folder of the same name in the image. What is above them stays the
 // host's.
-func makeGuestDirs(dirs []string, firstID int) error {
-	for _, d := range dirs {
+func makeGuestDirs(s *Spec, firstID int) error {
+	for _, d := range s.Dirs {
 		if err := checkGuestDir(d); err != nil {
 			return err
 		}
 		path := filepath.Join(stageUpper, d)
 		if err := mkdirAll(path); err != nil {
 			return err
+		}
+		if slices.Contains(s.Sealed, d) {
+			continue
 		}
 		if err := os.Chown(path, firstID+GuestUID, firstID+GuestGID); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/enter"
+	"gaol/jail/seccomp"
 )
 
 // These tests attack a jail with one of its guards off, and then with it on, so
@@ -34,9 +35,9 @@ func withAttack(t *testing.T, name string) func(*Spec) {
 
 // noFilter allows every call.
 func noFilter(s *Spec) {
-	s.Filter = binary.NativeEndian.AppendUint16(nil, unix.BPF_RET|unix.BPF_K)
-	s.Filter = append(s.Filter, 0, 0)
-	s.Filter = binary.NativeEndian.AppendUint32(s.Filter, 0x7fff_0000) // SECCOMP_RET_ALLOW
+	b := binary.NativeEndian.AppendUint16(nil, unix.BPF_RET|unix.BPF_K)
+	b = binary.NativeEndian.AppendUint32(append(b, 0, 0), unix.SECCOMP_RET_ALLOW)
+	s.Filter = &seccomp.Filter{Program: b}
 }
 
 // changedEnter has the entry program do something else in place of a piece of its

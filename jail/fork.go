@@ -19,6 +19,7 @@ func (p *Process) fork(ctx context.Context, c *Command, in *groups) error {
 }
 
 func (p *Process) entry(c *Command, in *groups) *zygote.Entry {
+	filter := p.jail.filter(c)
 	return &zygote.Entry{
 		JoinFiles: in.join,
 		Cgroup:    in.born,
@@ -26,7 +27,11 @@ func (p *Process) entry(c *Command, in *groups) *zygote.Entry {
 		UID:       GuestUID,
 		GID:       GuestGID,
 		Limits:    rlimits(c),
-		Filter:    p.jail.spec.Filter,
+		Filter:    filter.Program,
+		Listening: p.listening(filter),
+
+		Ruleset:      c.Ruleset,
+		RulesetFlags: c.RulesetFlags,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/seccomp"
 )
 
 func newJail(t *testing.T, change ...func(*Spec)) *Jail {
@@ -272,7 +273,7 @@ func TestCreateErrors(t *testing.T) {
 	}{
 		"no image":        {func(s *Spec) { s.Image = "/nosuch" }, "mount"},
 		"no reaper":       {func(s *Spec) { s.Reaper = []string{"/nosuch"} }, "exec"},
-		"bad filter":      {func(s *Spec) { s.Filter = make([]byte, 8) }, "seccomp"},
+		"bad filter":      {func(s *Spec) { s.Filter = &seccomp.Filter{Program: make([]byte, 8)} }, "seccomp"},
 		"no filter":       {func(s *Spec) { s.Filter = nil }, "seccomp"},
 		"guard":           {func(s *Spec) { s.Dirs = []string{"/usr/libexec/gaol"} }, "make"},
 		"guard's parent":  {func(s *Spec) { s.Dirs = []string{"/usr"} }, "make"},

@@ -75,6 +75,7 @@ func (k *Parked) resume(ctx context.Context, c *Command) (p *Process, ok bool, e
 		p.Kill()
 		return p, true, stepError("own", "pipes", err)
 	}
+	p.hearing.expect(c)
 	err = k.child.Run(ctx, program(c))
 	if errors.Is(err, zygote.ErrEnded) {
 		return p, false, nil

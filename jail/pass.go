@@ -2,6 +2,7 @@ package jail
 
 import (
 	"errors"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -43,20 +44,26 @@ func openProgram() (*os.File, error) {
 
 // A pass is one process's way through the entry program.
 type pass struct {
-	host  *os.File // its socket
+	host  *net.UnixConn // its socket
 	files []*os.File
 	own   int      // how many of files are its program's; the socket's other end is next
+	late  int      // how many after that are needed when the others are closed
 	born  *os.File // the cgroup that the entry program itself starts in; may be nil
 }
 
 // newPass begins a pass of a program that gets the files as its descriptors from 0
-// on.
-func newPass(files []*os.File) (*pass, error) {
-	host, child, err := socketPair()
+// on. Its ruleset may be nil.
+func newPass(files []*os.File, ruleset *os.File) (*pass, error) {
+	host, child, err := enter.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, stepError("make", "socket", err)
 	}
-	return &pass{host: host, files: append(files[:len(files):len(files)], child), own: len(files)}, nil
+	p := &pass{host: host, files: append(files[:len(files):len(files)], child), own: len(files)}
+	if ruleset != nil {
+		p.files = append(p.files, ruleset)
+		p.late = 1
+	}
+	return p, nil
 }
 
 // fd gives the entry program a file, and returns its descriptor there.
@@ -127,5 +134,14 @@ const notOurs = 125
 
 var errOtherVersion = errors.New("the image was made by another version of gaol: build it anew")
 
-// closeOthers leaves the program's files and the socket, which is the next.
-func (p *pass) closeOthers() enter.Step { return enter.CloseFrom(p.own + 1) }
+// closeOthers leaves the program's files, the socket, which is the next, and what is
+// needed late.
+func (p *pass) closeOthers() enter.Step { return enter.CloseFrom(p.own + 1 + p.late) }
+
+// restrict puts the ruleset on, if there is one, and closes it.
+func (p *pass) restrict(flags uint32) []enter.Step {
+	if p.late == 0 {
+		return nil
+	}
+	return []enter.Step{enter.Ruleset(p.own+1, flags), enter.CloseFrom(p.own + 1)}
+}

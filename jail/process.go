@@ -21,6 +21,8 @@ type Process struct {
 
 	parkedCPU atomic.Int64 // nanoseconds that it had used before it got its program
 
+	hearing hearing
+
 	kill   sync.Once
 	killed chan struct{} // closed by Kill
 	done   chan struct{}
@@ -102,6 +104,7 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	killErr := stepError("kill", p.group.Path(), p.group.Kill(ctx))
 	usage, usageErr := p.group.Usage()
 	usage.CPU -= time.Duration(p.parkedCPU.Load())
+	p.hearing.end()
 	return usage, errors.Join(p.err, killErr,
 		stepError("read", "usage", usageErr),
 		stepError("remove", p.group.Path(), p.group.Delete()))
@@ -118,5 +121,6 @@ func (p *Process) abandon() error {
 	if p.first != nil {
 		_, _ = p.first.Wait()
 	}
+	p.hearing.end()
 	return errors.Join(err, p.group.Delete())
 }

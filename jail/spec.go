@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/seccomp"
+	"gaol/jail/seccomp/notify"
 	"gaol/jail/zygote"
 )
 
@@ -30,6 +32,23 @@ type Spec struct {
 	// None may be above the entry program or hide a file of the image.
 	Dirs []string // guest paths
 
+	// Sealed are those of Dirs that belong to the host's root, which nobody else can
+	// make anything in.
+	Sealed []string
+
+	// Hide are places that show as an empty file or folder without permissions. Show
+	// are parts of them that show as they are: of the places of both that hold a path,
+	// the longest decides. What leads to a shown place can be seen. /proc and /dev
+	// can't be hidden, and what is in /dev can.
+	Hide, Show []Place
+
+	// ReadOnly are places where nothing can be changed (EROFS).
+	ReadOnly []Place
+
+	// NoExec are places from which nothing can be executed, or mapped as code. Exec
+	// are parts of them that it can: the longest decides.
+	NoExec, Exec []Place
+
 	// Disk and Inodes bound the writable layer.
 	Disk   int64 // bytes
 	Inodes int64
@@ -37,13 +56,21 @@ type Spec struct {
 	// Shm bounds /dev/shm.
 	Shm int64 // bytes
 
+	// HideProcesses leaves in /proc only those that the reader may trace, which with a
+	// Command.Ruleset are those of the same run.
+	HideProcesses bool
+
+	// Loopback brings the loopback interface up. There is no other in the jail.
+	Loopback bool
+
 	Hostname string
 
 	// Reaper is pid 1: a static program of the image and its arguments.
 	Reaper []string // the first is a guest path
 
-	// Filter is the BPF program that every process of the jail runs under.
-	Filter []byte
+	// Filter is the system call filter of pid 1, and of the processes whose Command
+	// has none of its own.
+	Filter *seccomp.Filter
 
 	// CgroupParent is the cgroup that the jail's is made in, an absolute path
 	// in the hierarchy.
@@ -84,8 +111,19 @@ type Command struct {
 	Script int
 
 	// Parked, if not nil, becomes the process, unless it has ended before. Limits,
-	// OpenFiles and FileSize are then what it was parked with.
+	// OpenFiles, FileSize, Filter and Ruleset are then what it was parked with.
 	Parked *Parked
+
+	// Filter replaces the jail's. If it notifies (seccomp.Filter.Notify), Refused, which
+	// may be nil, is told of each call that it refuses by a label: before Wait returns,
+	// and from one goroutine at a time.
+	Filter  *seccomp.Filter
+	Refused func(notify.Call)
+
+	// Ruleset, if not nil, is put on the process, see [Jail.Ruleset], with
+	// RulesetFlags of landlock_restrict_self(2). The caller keeps it.
+	Ruleset      *os.File
+	RulesetFlags uint32
 
 	Limits    cgroup.Limits // of the process and all that descends from it
 	OpenFiles int64         // RLIMIT_NOFILE

@@ -15,8 +15,10 @@ const (
 	stageLayer = "layer"
 	stageUpper = "upper"
 	stageWork  = "work"
-	stageTree  = "tree" // where the overlay is mounted
-	stageRoot  = "root" // what the guest sees as its root
+	stageTree  = "tree"  // where the overlay is mounted
+	stageRoot  = "root"  // what the guest sees as its root
+	stageBlank = "blank" // what hides parts of it
+	stageKept  = "kept"  // what is to be seen again
 )
 
 // stage mounts the jail's tree, without /proc, at stageRoot below dir. It makes dir
@@ -42,12 +44,13 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"make", "folders", makeStageDirs},
 		{"mount", s.Image, func() error { return bindReadOnly(s.Image, stageImage) }},
 		{"write", "layer", func() error { return writeLayer(s.Layer) }},
-		{"make", "guest folders", func() error { return makeGuestDirs(s.Dirs, firstID) }},
+		{"make", "guest folders", func() error { return makeGuestDirs(s, firstID) }},
 		{"make", "mount points", makeMountPoints},
 		{"mount", "overlay", mountOverlay},
-		{"lay", "root", func() error { return layRoot(s.Dirs) }},
-		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},
+		{"lay", "root", func() error { return layRoot(s) }},
 		{"mount", "/dev", func() error { return mountDev(s, firstID) }},
+		{"cover", "places", func() error { return cover(s, firstID) }},
+		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},
 	}
 	for _, step := range steps {
 		if err := step.do(); err != nil {
@@ -71,11 +74,15 @@ func limitTmpfs(s *Spec) error {
 	}
 	bytes, inodes := int64(now.Blocks-now.Bfree)*now.Bsize, int64(now.Files-now.Ffree)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", bytes+s.Disk, inodes+s.Inodes)
-	return unix.Mount("", ".", "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, data)
+	flags := uintptr(unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV)
+	if s.noExec("/") {
+		flags |= unix.MS_NOEXEC // of the mount that becomes the guest's root
+	}
+	return unix.Mount("", ".", "", flags, data)
 }
 
 func makeStageDirs() error {
-	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot} {
+	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot, stageBlank, stageKept} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return err
 		}

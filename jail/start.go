@@ -34,6 +34,7 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.hearing.expect(&c)
 	inTime := context.AfterFunc(ctx, p.Kill)
 	err = p.start(ctx, &c)
 	if err != nil {
@@ -119,11 +120,12 @@ func (p *Process) prepare(c *Command) (own *groups, in groups, err error) {
 
 // launch starts the process by the entry program.
 func (p *Process) launch(c *Command, in *groups) error {
-	way, err := newPass(append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...))
+	way, err := newPass(append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...), c.Ruleset)
 	if err != nil {
 		return err
 	}
-	list := enter.List{Steps: p.jail.enteringSteps(way, c, in), Filter: p.jail.spec.Filter}
+	filter := p.jail.filter(c)
+	list := enter.List{Steps: p.jail.enteringSteps(way, c, in), Filter: filter.Program, Listening: p.listening(filter)}
 	return way.run(p.jail.program, list, func(child *reap.Child) error {
 		p.first = child
 		return nil

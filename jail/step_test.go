@@ -12,6 +12,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/seccomp"
 )
 
 // Each step that fails on the way into a jail is named, and leaves nothing.
@@ -54,7 +55,7 @@ func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	}
 	defer top.close()
 	for range 2 {
-		p, err := newPass([]*os.File{nil, nil, nil})
+		p, err := newPass([]*os.File{nil, nil, nil}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func makeAndStart(t *testing.T, number uint32) error {
 	spec := testSpec(t)
 	noFilter(&spec)
 	load := binary.NativeEndian.AppendUint32([]byte{unix.BPF_LD | unix.BPF_IMM, 0, 0, 0}, number)
-	spec.Filter = append(load, spec.Filter...)
+	spec.Filter = &seccomp.Filter{Program: append(load, spec.Filter.Program...)}
 	j, err := Create(t.Context(), spec)
 	if err != nil {
 		return err

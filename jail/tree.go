@@ -23,9 +23,12 @@ import (
 // A guest's folder that has something of the image's stays in the overlay, which
 // alone can let it change that: slower, and of another mount. So do the folders
 // that anyone may write to inside those that are mounted, such as /var/tmp.
-func layRoot(dirs []string) error {
-	l := layout{way: map[string]bool{}}
-	for _, d := range dirs {
+//
+// What is hidden is not mounted at all: an empty file or folder that nobody may open
+// has its place, and that of whatever is in it.
+func layRoot(s *Spec) error {
+	l := layout{spec: s, way: map[string]bool{}}
+	for _, d := range s.Dirs {
 		for p := filepath.Dir(d); p != "/"; p = filepath.Dir(p) {
 			l.way[p] = true
 		}
@@ -40,7 +43,8 @@ func layRoot(dirs []string) error {
 // layout makes the root. Nobody changes the overlay meanwhile: a name that is no link
 // is none when it is mounted.
 type layout struct {
-	way map[string]bool // folders above one of the guest's
+	spec *Spec
+	way  map[string]bool // folders above one of the guest's
 }
 
 // mostOnWay bounds the mounts that one folder on the way to a guest's costs. With more
@@ -62,6 +66,11 @@ func (l layout) fill(dir string, inside []fs.DirEntry) error {
 
 func (l layout) place(path string, info fs.FileInfo) error {
 	from, to := filepath.Join(stageTree, path), filepath.Join(stageRoot, path)
+	if isHidden := l.spec.hides(path) && !isMountPoint(path); isHidden && !(info.IsDir() && l.spec.leads(path)) {
+		return makeAs(to, info.IsDir(), 0)
+	} else if isHidden {
+		l.way[path] = true
+	}
 	switch info.Mode().Type() {
 	case fs.ModeSymlink:
 		target, err := os.Readlink(from)
@@ -72,7 +81,7 @@ func (l layout) place(path string, info fs.FileInfo) error {
 	if err := os.WriteFile(to, nil, 0o644); err != nil { // to be mounted over
 		return err
 	}
-	return bind(from, to)
+	return l.bind(path)
 }
 
 func (l layout) placeFolder(path string, info fs.FileInfo) error {
@@ -91,16 +100,16 @@ func (l layout) placeFolder(path string, info fs.FileInfo) error {
 	switch {
 	case err != nil || len(inside) == 0:
 		return err
-	case l.way[path] && len(inside) <= mostOnWay:
+	case l.way[path] && (len(inside) <= mostOnWay || l.spec.hides(path)):
 		return l.fill(path, inside)
 	}
-	return bind(from, to)
+	return l.bind(path)
 }
 
-// bind makes a mount with the flags of the mount that from is on.
-func bind(from, to string) error {
-	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
-		return &os.PathError{Op: "mount", Path: to, Err: err}
+// bind mounts what the overlay has.
+func (l layout) bind(path string) error {
+	if err := unix.Mount(filepath.Join(stageTree, path), filepath.Join(stageRoot, path), "", unix.MS_BIND, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: path, Err: err}
 	}
-	return nil
+	return l.spec.setFlags(path)
 }

@@ -18,7 +18,8 @@ const oomScore = 1000
 //   - the host's descriptors are closed before a guest's working directory, which may
 //     lead through /proc/self/fd, is looked up (CVE-2024-21626);
 //   - the working directory is looked up with the guest's rights, not the host's;
-//   - the filter comes last: it refuses most of these steps.
+//   - a ruleset comes after the working directory, which is looked up without it, and
+//     the filter last: it refuses most of these steps.
 
 // makingSteps make a jail around its first process.
 func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
@@ -40,11 +41,15 @@ func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 		enter.Await(), // until the user namespace has ids
 		enter.Become(0, 0),
 		enter.Hostname(j.spec.Hostname),
-		enter.Loopback(),
+	)
+	if j.spec.Loopback {
+		steps = append(steps, enter.Loopback())
+	}
+	steps = append(steps,
 		// The copies of the host's mounts are locked, so that this can't become the
 		// root; a mount of the same tree over it can.
 		enter.Mount(stageRoot, stageRoot, "", unix.MS_BIND|unix.MS_REC, ""),
-		enter.Mount("proc", stageRoot+"/proc", "proc", procFlags, ""),
+		enter.Mount("proc", stageRoot+"/proc", "proc", procFlags, j.spec.procOptions()),
 		enter.Root(stageRoot),
 	)
 	for _, path := range readonlyPaths {
@@ -54,7 +59,8 @@ func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 		steps = append(steps, enter.Hide(path))
 	}
 	steps = append(steps, p.commonSteps(rlimits(&Command{OpenFiles: 64}))...)
-	return append(append(steps, enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost()), lastSteps(j.spec.Reaper, []string{"PATH=/usr/bin"})...)
+	return append(append(steps, enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost(), enter.Signals(), enter.NoNewPrivs(), enter.Filter()),
+		enter.Execute(j.spec.Reaper, []string{"PATH=/usr/bin"}))
 }
 
 // enteringSteps take a process into the jail.
@@ -70,8 +76,13 @@ func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
 	}
 	steps = append(append(steps, p.join(in.join)...), enter.Namespaces(pidfd, namespaces))
 	steps = append(steps, p.commonSteps(rlimits(c))...)
-	steps = append(steps, enter.Become(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir))
-	return append(steps, lastSteps(append([]string{c.Path}, c.Args...), c.Env)...)
+	steps = append(steps, enter.Become(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
+	steps = append(steps, p.restrict(c.RulesetFlags)...)
+	filter := enter.Filter()
+	if j.filter(c).Notify {
+		filter = enter.FilterListened()
+	}
+	return append(steps, filter, enter.Execute(append([]string{c.Path}, c.Args...), c.Env))
 }
 
 // commonSteps need the rights that are dropped after them.
@@ -83,8 +94,13 @@ func (p *pass) commonSteps(limits []enter.Limit) []enter.Step {
 	return append(steps, enter.BoundingSet())
 }
 
-func lastSteps(args, env []string) []enter.Step {
-	return []enter.Step{enter.Signals(), enter.NoNewPrivs(), enter.Filter(), enter.Execute(args, env)}
+// procOptions has a guest see, of other processes, those that it may trace: with a
+// ruleset on, which makes a domain of a run, that is no other run's.
+func (s *Spec) procOptions() string {
+	if s.HideProcesses {
+		return "hidepid=2" // invisible
+	}
+	return ""
 }
 
 // rlimits of every process of a jail. The number of processes is bounded by the

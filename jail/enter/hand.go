@@ -1,10 +1,11 @@
 package enter
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"slices"
 	"syscall"
 )
@@ -17,15 +18,16 @@ var (
 
 // The first number of a report, unless it is a step's.
 const (
-	reportSet    = 0
-	reportCloned = 0xffff_ffff
+	reportSet     = 0
+	reportListens = 0xffff_fffe
+	reportCloned  = 0xffff_ffff
 )
 
 // Hand tells the program behind conn what to do and waits until its own program
 // runs, or until nothing of it is left. It calls cloned with the pid of the child
 // that Clone makes, once it is told; Await waits for that. A failed step is a
 // [*StepError].
-func Hand(conn io.ReadWriter, l List, cloned func(pid int) error) error {
+func Hand(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 	message, err := l.encode()
 	if err != nil {
 		return err
@@ -35,7 +37,10 @@ func Hand(conn io.ReadWriter, l List, cloned func(pid int) error) error {
 	}
 	outcome := ErrEnded
 	for {
-		number, value, err := readReport(conn)
+		number, value, file, err := ReadReport(conn)
+		if file != nil {
+			l.pass(file, conn)
+		}
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET): // reset: it had not read everything
 			return outcome
@@ -45,6 +50,7 @@ func Hand(conn io.ReadWriter, l List, cloned func(pid int) error) error {
 		switch number {
 		case reportSet:
 			outcome = nil
+		case reportListens:
 		case reportCloned:
 			if err = cloned(int(value)); err == nil && l.awaits() {
 				err = write(conn, []byte{0})
@@ -71,10 +77,11 @@ func write(conn io.Writer, b []byte) error {
 	return err
 }
 
-func readReport(r io.Reader) (number, value uint32, err error) {
-	var b [8]byte
-	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return 0, 0, err
+// pass gives the filter's listener to whom it is for.
+func (l *List) pass(listener *os.File, conn *net.UnixConn) {
+	if l.Listening == nil {
+		listener.Close()
+		return
 	}
-	return binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]), nil
+	l.Listening(listener, conn)
 }

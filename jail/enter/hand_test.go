@@ -1,21 +1,41 @@
 package enter
 
 import (
-	"bytes"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-// conn is the host's end of a conversation whose other side has spoken already.
-type conn struct {
-	bytes.Buffer // what the host writes
-	reply        io.Reader
+// spoken is the host's end of a conversation whose other side has said all that it
+// will. written gives what the host wrote.
+func spoken(t *testing.T, reply string) (host *net.UnixConn, written func() string) {
+	t.Helper()
+	host, other, err := SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { host.Close(); other.Close() })
+	if _, err := other.WriteString(reply); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Shutdown(int(other.Fd()), unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	return host, func() string {
+		host.Close()
+		text, err := io.ReadAll(other)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
 }
-
-func (c *conn) Read(b []byte) (int, error) { return c.reply.Read(b) }
 
 func TestHand(t *testing.T) {
 	list := List{Steps: []Step{Keyring(), Clone(NoCgroup, 0), Chdir("/x"), Execute([]string{"prog"}, nil)}}
@@ -38,7 +58,7 @@ func TestHand(t *testing.T) {
 		{"cut off", "abc", io.ErrUnexpectedEOF, 0},
 		{"host fails", child, errOwn, 42},
 	} {
-		c := &conn{reply: strings.NewReader(tc.reply)}
+		c, _ := spoken(t, tc.reply)
 		pid := 0
 		err := Hand(c, list, func(p int) error {
 			pid = p
@@ -61,16 +81,20 @@ func TestHand(t *testing.T) {
 	}
 }
 
-// gone is the host's end of a conversation whose other side has spoken and hung up.
-type gone struct{ io.Reader }
-
-func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
-
 // What a program says before it ends is worth more than that it did.
 func TestHandHearsThoseWhoEnded(t *testing.T) {
 	list := List{Steps: []Step{Clone(NoCgroup, 0), Await()}}
-	c := gone{strings.NewReader(words(reportCloned, 1, 2, uint32(syscall.EDOM)))}
-	err := Hand(c, list, func(int) error { return nil })
+	host, other, err := SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	_, err = other.WriteString(words(reportCloned, 1, 2, uint32(syscall.EDOM)))
+	other.Close() // what the host writes fails with EPIPE
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Hand(host, list, func(int) error { return nil })
 	if want := (&StepError{"await", "", syscall.EDOM}); err == nil || err.Error() != want.Error() {
 		t.Errorf("%v, want %v", err, want)
 	}
@@ -85,12 +109,54 @@ func TestHandLetsTheChildGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &conn{reply: strings.NewReader(words(reportCloned, 1, 0, 0))}
+		c, written := spoken(t, words(reportCloned, 1, 0, 0))
 		if err := Hand(c, list, func(int) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.TrimPrefix(c.String(), string(message)); len(got) != len(steps)-1 {
+		if got := strings.TrimPrefix(written(), string(message)); len(got) != len(steps)-1 {
 			t.Errorf("%d steps: %q follows the list", len(steps), got)
 		}
+	}
+}
+
+// The filter's listener goes to whom it is for, who can tell the launcher's calls from
+// those of its program.
+func TestHandPassesTheListener(t *testing.T) {
+	host, other, err := SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	defer other.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, s := range []struct {
+		text   string
+		rights []byte
+	}{{words(reportCloned, 1), nil}, {words(reportListens, 0), unix.UnixRights(int(null.Fd()))}, {words(0, 0), nil}} {
+		if err := unix.Sendmsg(int(other.Fd()), []byte(s.text), s.rights, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got *os.File
+	list := List{Steps: []Step{Clone(NoCgroup, 0)}, Listening: func(l *os.File, conn syscall.Conn) {
+		if got = l; conn != syscall.Conn(host) {
+			t.Errorf("the socket is %v", conn)
+		}
+		other.Close()
+	}}
+	if err := Hand(host, list, func(int) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if got == nil {
+		t.Fatal("no listener")
+	}
+	defer got.Close()
+	var a, b unix.Stat_t
+	if err := errors.Join(unix.Fstat(int(got.Fd()), &a), unix.Fstat(int(null.Fd()), &b)); err != nil || a.Rdev != b.Rdev {
+		t.Errorf("%v; device %d, want %d", err, a.Rdev, b.Rdev)
 	}
 }

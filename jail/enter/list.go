@@ -3,6 +3,7 @@ package enter
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 )
@@ -14,6 +15,11 @@ type List struct {
 	// Filter is a classic BPF program: an array of struct sock_filter. The step of
 	// the same name puts it on.
 	Filter []byte
+
+	// Listening gets the listener that FilterListened makes, and owns it. The other end
+	// of conn, which stays Hand's, is closed once the program has executed another, or
+	// has ended: until then, the calls that the filter refers to the listener are its own.
+	Listening func(listener *os.File, conn syscall.Conn)
 }
 
 const (

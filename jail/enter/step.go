@@ -45,6 +45,7 @@ const (
 	opDeathSignal
 	opSignals
 	opNoNewPrivs
+	opRuleset
 	opFilter
 	opExecute
 )
@@ -168,8 +169,18 @@ func Signals() Step { return Step{Name: "signals", op: opSignals} }
 // NoNewPrivs has no program that is executed give the process any rights.
 func NoNewPrivs() Step { return Step{Name: "no_new_privs", op: opNoNewPrivs} }
 
+// Ruleset puts a Landlock ruleset on that is open, with flags of
+// landlock_restrict_self(2).
+func Ruleset(file int, flags uint32) Step {
+	return Step{Name: "landlock", op: opRuleset, number: uint32(file), value: uint64(flags)}
+}
+
 // Filter puts the list's system call filter on.
 func Filter() Step { return Step{Name: "seccomp", op: opFilter} }
+
+// FilterListened is Filter for a program that refers calls to a listener, which the
+// list's Listening gets.
+func FilterListened() Step { return Step{Name: "seccomp", op: opFilter, number: 1} }
 
 // Execute runs a program. The first argument is its path, or a name that is looked
 // up in PATH of the environment.

@@ -2,17 +2,18 @@ package zygote
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/enter"
 	"gaol/jail/reap"
 )
 
@@ -21,6 +22,8 @@ type Child struct {
 	process *reap.Child
 	zygote  *Zygote
 	host    *net.UnixConn // until it has its program
+
+	listening func(*os.File, syscall.Conn) // Entry's
 }
 
 // ErrEnded is what a parked child gives that ended before it had its program.
@@ -73,10 +76,21 @@ func (c *Child) become(p *Program, text []byte) error {
 	if err := c.tell(text, p.Files); err != nil {
 		return err
 	}
-	if err := c.report(); !errors.Is(err, ErrEnded) {
-		return err
+	if c.listening != nil {
+		if err := c.report(); err != nil {
+			return running(err)
+		}
 	}
-	return nil // it runs the program, or has ended: that is what Wait tells
+	return running(c.report())
+}
+
+// running makes no error of the end of the reports: the child runs the program, or has
+// ended, which is what Wait tells.
+func running(err error) error {
+	if errors.Is(err, ErrEnded) {
+		return nil
+	}
+	return err
 }
 
 // resume is become for a parked child, which tells of its end by saying nothing.
@@ -87,24 +101,25 @@ func (c *Child) resume(p *Program, text []byte) error {
 	if err := c.report(); err != nil {
 		return err
 	}
-	if err := c.report(); !errors.Is(err, ErrEnded) {
-		return err
-	}
-	return nil
+	return running(c.report())
 }
 
 // report reads one. There is none from a child that has ended, or whose program runs.
 func (c *Child) report() error {
-	var b [8]byte
 	_ = c.host.SetReadDeadline(time.Time{})
-	switch n, err := io.ReadFull(c.host, b[:]); {
-	case n == 0 && (err == io.EOF || errors.Is(err, unix.ECONNRESET)):
+	step, errno, file, err := enter.ReadReport(c.host)
+	if file != nil && c.listening != nil {
+		c.listening(file, c.host)
+	} else if file != nil {
+		file.Close()
+	}
+	switch {
+	case err == io.EOF || errors.Is(err, unix.ECONNRESET):
 		return ErrEnded // reset: it ended before it had read its request
 	case err != nil:
 		return fmt.Errorf("read the child's report: %w", err)
-	}
-	if step := binary.NativeEndian.Uint32(b[:]); step != 0 {
-		return stepError(step, binary.NativeEndian.Uint32(b[4:]))
+	case step != 0:
+		return stepError(step, errno)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@
 // A zygote is outside every jail. It holds no secret and has run no guest's code,
 // and has no descriptor but its socket's. It ends with the host process.
 //
-// src/zygote.c draws the protocol. The module that Node runs, which warms it up
+// src/wire.c draws the protocol. The module that Node runs, which warms it up
 // and makes a child's JavaScript state its own, is the caller's: see [Spec].
 //
 // # What it does not protect against

@@ -24,7 +24,17 @@ type Entry struct {
 
 	UID, GID int // as the guest sees them
 	Limits   []enter.Limit
-	Filter   []byte // see enter.Setup
+	Filter   []byte // see enter.List
+
+	// Ruleset, if not nil, is the Landlock ruleset that is put on before the filter,
+	// with RulesetFlags of landlock_restrict_self(2).
+	Ruleset      *os.File
+	RulesetFlags uint32
+
+	// Listening, if not nil, gets the filter's listener once the filter is on, and
+	// owns it. Nobody answers the child's calls before. The child closes its end of
+	// conn when its own program runs; conn stays Fork's, or Run's.
+	Listening func(listener *os.File, conn syscall.Conn)
 }
 
 // Program is what a child becomes there.
@@ -57,10 +67,10 @@ func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 // Unwrap returns the errno.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// steps are enum step of src/zygote.c.
+// steps are enum step of src/wire.c.
 var steps = []string{
 	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session",
-	"limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp", "event loop", "exec",
+	"limit", "user", "capabilities", "chdir", "no_new_privs", "landlock", "seccomp", "event loop", "exec",
 }
 
 // errUnexpected is what an answer that makes no sense gives.
@@ -97,13 +107,33 @@ func (p *Program) check() error {
 	return nil
 }
 
+// Of request.flags.
+const (
+	hasRuleset = 1 << iota
+	hasListener
+)
+
+// files are the descriptors of the request.
+func (e *Entry) files() []*os.File {
+	if e.Ruleset == nil {
+		return e.JoinFiles
+	}
+	return append(e.JoinFiles[:len(e.JoinFiles):len(e.JoinFiles)], e.Ruleset)
+}
+
 // encode writes struct request and what follows it.
 func (e *Entry) encode(parked bool) []byte {
-	isParked := 0
+	isParked, flags := 0, 0
 	if parked {
 		isParked = 1
 	}
-	b := words(isParked, len(e.JoinFiles), len(e.Limits), len(e.Filter)/instructionLen, e.UID, e.GID)
+	if e.Ruleset != nil {
+		flags |= hasRuleset
+	}
+	if e.Listening != nil {
+		flags |= hasListener
+	}
+	b := words(isParked, len(e.JoinFiles), len(e.Limits), len(e.Filter)/instructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
 	for _, l := range e.Limits {
 		b = append(b, words(int(l.Resource), 0)...)
 		b = binary.NativeEndian.AppendUint64(b, l.Most)

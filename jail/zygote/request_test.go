@@ -16,8 +16,12 @@ func TestEncode(t *testing.T) {
 		JoinFiles: make([]*os.File, 1), UID: 1000, GID: 1001,
 		Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*instructionLen),
 	}
-	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1001, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
+	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1001, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
 		t.Errorf("the entry is % x, want % x", got, want)
+	}
+	e = Entry{Ruleset: os.Stdin, RulesetFlags: 3, Listening: func(*os.File, syscall.Conn) {}}
+	if got, want := e.encode(false), words(0, 0, 0, 0, 0, 0, hasRuleset|hasListener, 3); !bytes.Equal(got, want) || len(e.files()) != 1 {
+		t.Errorf("the entry is % x, want % x, with %v", got, want, e.files())
 	}
 	p := Program{Args: []string{"node", "-x", "main"}, Script: 2, Env: []string{"A=1"}, Dir: "/work", Files: make([]*os.File, 3)}
 	const text = "node\x00-x\x00main\x00A=1\x00/work\x00"

@@ -2,17 +2,24 @@ package zygote
 
 import _ "embed"
 
+//go:embed src/wire.c
+var wireSource string
+
 //go:embed src/zygote.c
 var zygoteSource string
+
+//go:embed src/request.c
+var requestSource string
 
 //go:embed src/child.c
 var childSource string
 
-// Source is the C source of the object that lets Node fork: src/zygote.c, which
-// Node loads and which forks, followed by src/child.c, which is the child's way into
-// the jail. They are one translation unit. It needs nothing but a C library and is
-// meant to be linked as a shared object.
-var Source = zygoteSource + childSource
+// Source is the C source of the object that lets Node fork: src/wire.c, which draws
+// what is said, src/zygote.c, which Node loads and which forks, src/request.c, which
+// reads what a child is told, and src/child.c, which is its way into the jail. They are
+// one translation unit. It needs nothing but a C library and is meant to be linked as a
+// shared object.
+var Source = wireSource + zygoteSource + requestSource + childSource
 
 // Path is where an image holds the compiled object.
 const Path = "/usr/libexec/gaol/zygote.so"

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/enter"
 )
 
 // Spec is what a zygote is made of.
@@ -89,7 +90,7 @@ func Start(ctx context.Context, s Spec) (*Zygote, error) {
 }
 
 func (z *Zygote) start(ctx context.Context, s *Spec) error {
-	host, child, err := socketPair(unix.SOCK_SEQPACKET)
+	host, child, err := enter.SocketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
 			Dir: "/",
 			// Bound now, a function's first call in a child costs neither a search nor a page.
 			Env:   append([]string{"LD_PRELOAD=" + Path, "LD_BIND_NOW=1"}, s.Env...),
-			Files: []*os.File{null, written, written, null, null, child}, // CONTROL of src/zygote.c is the last
+			Files: []*os.File{null, written, written, null, null, child}, // CONTROL of src/wire.c is the last
 			// Its own prctl comes only with its first line: a host that is killed before would leave it to warm up.
 			Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 		})
@@ -219,7 +220,7 @@ func (z *Zygote) Park(ctx context.Context, e *Entry, patience time.Duration) (*C
 
 // send makes a child that has its Entry.
 func (z *Zygote) send(e *Entry, parked bool, patience time.Duration) (*Child, error) {
-	host, run, err := socketPair(unix.SOCK_STREAM)
+	host, run, err := enter.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}
@@ -227,10 +228,10 @@ func (z *Zygote) send(e *Entry, parked bool, patience time.Duration) (*Child, er
 	if err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
-	c.host = host
+	c.host, c.listening = host, e.Listening
 	// Not before the answer: a child whose zygote died without one gets no request,
 	// and so can't run what another zygote is then asked for.
-	if err := c.tell(e.encode(parked), e.JoinFiles); err != nil {
+	if err := c.tell(e.encode(parked), e.files()); err != nil {
 		c.end()
 		return nil, errors.Join(err, host.Close())
 	}
@@ -313,21 +314,4 @@ func (z *Zygote) Close() error {
 		}
 	})
 	return z.err
-}
-
-// socketPair returns the host's end and the other side's. The host's does not block
-// a thread while it is read.
-func socketPair(kind int) (*net.UnixConn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	file := os.NewFile(uintptr(fds[0]), "zygote")
-	defer file.Close() // FileConn has its own copy
-	other := os.NewFile(uintptr(fds[1]), "zygote")
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return nil, nil, errors.Join(err, other.Close())
-	}
-	return conn.(*net.UnixConn), other, nil
 }

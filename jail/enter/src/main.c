@@ -5,7 +5,7 @@ enum op {
 	STEP_WRITE = 1, STEP_KEYRING, STEP_JOIN, STEP_UNSHARE, STEP_ACT_FOR, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT, STEP_BECOME,
 	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE, STEP_READ_ONLY, STEP_SESSION, STEP_CLOSE,
 	STEP_UMASK, STEP_LIMIT, STEP_BOUNDING_SET, STEP_CAPABILITIES, STEP_CHDIR, STEP_DEATH_SIGNAL, STEP_SIGNALS,
-	STEP_NO_NEW_PRIVS, STEP_FILTER, STEP_EXECUTE,
+	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE,
 };
 
 static long do_step(const struct step *s)
@@ -62,8 +62,10 @@ static long do_step(const struct step *s)
 		return reset_signals();
 	case STEP_NO_NEW_PRIVS:
 		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	case STEP_RULESET:
+		return syscall(SYS_landlock_restrict_self, s->number, s->value);
 	case STEP_FILTER:
-		return put_filter_on();
+		return put_filter_on(s->number);
 	case STEP_EXECUTE:
 		return execute(s);
 	}

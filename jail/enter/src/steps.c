@@ -160,11 +160,16 @@ static long reset_signals(void)
 	return syscall(SYS_rt_sigprocmask, SIG_SETMASK, zero, NULL, set);
 }
 
-static long put_filter_on(void)
+/* The listener, if the filter is to have one, is the host's. */
+static long put_filter_on(bool listens)
 {
 	struct sock_fprog program = { .len = told.instructions, .filter = filter };
+	long n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &program);
 
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+	if (n < 0 || !listens)
+		return n;
+	report_with(LISTENS, 0, n);
+	return close(n);
 }
 
 /* Takes n strings from p on. */

@@ -10,6 +10,7 @@
  *                     one byte                               answers STEP_AWAIT
  *     enter -> host   struct report:
  *                     CLONED | pid      this child does the rest
+ *                     LISTENS | 0       the filter is on; its listener comes along
  *                     n      | errno    the n-th step failed, counted from 1
  *                     0      | 0        all is set; then
  *                     end of file       the program runs
@@ -36,6 +37,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,11 +51,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef SYS_landlock_restrict_self /* headers older than Linux 5.13 */
+#define SYS_landlock_restrict_self 446
+#endif
+
 enum {
 	MOST_STEPS = 256,
 	MOST_TEXT = 8 << 20,
 	STRINGS = 4,         /* of a step */
-	CLONED = 0xffffffff, /* report.step */
+	LISTENS = 0xfffffffe, /* report.step */
+	CLONED = 0xffffffff,
 };
 
 struct message { uint32_t steps, instructions, text; };
@@ -67,13 +74,25 @@ static struct step list[MOST_STEPS];
 static struct sock_filter filter[BPF_MAXINSNS];
 static char *text;
 
-static void report(uint32_t step, uint32_t value)
+/* Reports, with a descriptor if file is one. */
+static void report_with(uint32_t step, uint32_t value, int file)
 {
+	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
 	struct report r = { step, value };
+	struct iovec v = { &r, sizeof(r) };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
 
-	if (send(fd, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
+	if (file >= 0) {
+		control.head = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
+	}
+	if (sendmsg(fd, &m, MSG_NOSIGNAL) != sizeof(r))
 		_exit(127);
 }
+
+static void report(uint32_t step, uint32_t value) { report_with(step, value, -1); }
 
 /* A list that can't be read is reported as the step after the last. */
 static void fail(int error)

@@ -1,110 +1,5 @@
-/* ---- the child ---- */
 
-static int run; /* its socket */
-
-static int report(enum step step)
-{
-	struct report r = { step, step ? errno : 0 };
-	return send(run, &r, sizeof(r), MSG_NOSIGNAL) == sizeof(r) ? 0 : -1;
-}
-
-static void fail(enum step step)
-{
-	_exit(report(step) ? 127 : 126);
-}
-
-static void must(enum step step, int result)
-{
-	if (result < 0)
-		fail(step);
-}
-
-static void bad(enum step step)
-{
-	errno = EINVAL;
-	fail(step);
-}
-
-static void read_all(void *to, size_t size)
-{
-	for (char *p = to; size > 0;) {
-		ssize_t n = read(run, p, size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			errno = EPIPE;
-		if (n <= 0)
-			fail(STEP_REQUEST);
-		p += n;
-		size -= n;
-	}
-}
-
-static struct {
-	struct request r;
-	int joins[MOST_FDS];
-	struct limit limits[RLIM_NLIMITS];
-	struct sock_filter filter[BPF_MAXINSNS];
-	struct program p;
-	int files[MOST_FDS];
-	char *text, *environment, *directory;
-	char **argv, **envp;
-} q;
-
-static void read_head(void *to, size_t size, int fds[MOST_FDS])
-{
-	ssize_t n = receive(run, to, size, fds);
-
-	if (n == 0)
-		_exit(127); /* the host wants no run of it any more */
-	must(STEP_REQUEST, n);
-	read_all((char *)to + n, size - n);
-}
-
-static void take_request(void)
-{
-	struct request *r = &q.r;
-
-	read_head(r, sizeof(*r), q.joins);
-	if (r->joins > MOST_FDS || r->limits > RLIM_NLIMITS || r->instructions > BPF_MAXINSNS)
-		bad(STEP_REQUEST);
-	read_all(q.limits, r->limits * sizeof(q.limits[0]));
-	read_all(q.filter, r->instructions * sizeof(q.filter[0]));
-}
-
-/* Splits text into n strings and returns what follows. */
-static char *split(char *text, char **list, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (text >= q.text + q.p.text)
-			bad(STEP_REQUEST);
-		list[i] = text;
-		text += strlen(text) + 1;
-	}
-	return text;
-}
-
-static void take_program(void)
-{
-	struct program *p = &q.p;
-
-	read_head(p, sizeof(*p), q.files);
-	if (p->files < 3 || p->files > GUEST_FDS || p->text > MOST_TEXT || p->text == 0 || p->argc == 0 ||
-	    p->argc > p->text || p->envc > p->text || p->script >= p->argc)
-		bad(STEP_REQUEST);
-	for (uint32_t i = 0; i < p->files; i++)
-		if (q.files[i] < GUEST_FDS)
-			bad(STEP_REQUEST);
-	/* Mapped, not allocated: set_arguments shows it to the kernel. */
-	q.text = mmap(NULL, p->text + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	q.argv = calloc(p->argc + 1, sizeof(char *));
-	q.envp = calloc(p->envc + 1, sizeof(char *));
-	if (q.text == MAP_FAILED || !q.argv || !q.envp)
-		fail(STEP_REQUEST);
-	read_all(q.text, p->text);
-	q.environment = split(q.text, q.argv, p->argc);
-	q.directory = split(q.environment, q.envp, p->envc);
-}
+/* ---- the way into the jail ---- */
 
 static void join_cgroups(void)
 {
@@ -202,6 +97,11 @@ static void renew_descriptors(void)
 		must(STEP_DESCRIPTORS, dup3(fd, own[i].fd, O_CLOEXEC));
 		close(fd);
 	}
+	if (q.ruleset >= 0) { /* until there is a program */
+		if (q.ruleset != ++top)
+			must(STEP_DESCRIPTORS, dup3(q.ruleset, top, O_CLOEXEC));
+		q.ruleset = top;
+	}
 	must(STEP_DESCRIPTORS, syscall(SYS_close_range, top + 1, ~0U, 0));
 }
 
@@ -258,12 +158,23 @@ static void become_user(void)
 	must(STEP_CAPABILITIES, syscall(SYS_capset, &head, none));
 }
 
-static void put_filter_on(void)
+static void put_ruleset_on(void)
+{
+	if (q.ruleset < 0)
+		return;
+	must(STEP_LANDLOCK, syscall(SYS_landlock_restrict_self, q.ruleset, q.r.ruleset_flags));
+	close(q.ruleset);
+}
+
+/* Returns the filter's listener, or -1 if it is to have none. */
+static int put_filter_on(void)
 {
 	struct sock_fprog program = { .len = q.r.instructions, .filter = q.filter };
+	bool listens = q.r.flags & LISTENER;
+	int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &program);
 
-	must(STEP_NO_NEW_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	must(STEP_SECCOMP, syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
+	must(STEP_SECCOMP, fd);
+	return listens ? fd : -1;
 }
 
 static void ignore_signal(int s) { (void)s; }
@@ -352,9 +263,13 @@ static void begin_program(void)
 	take_files();
 	must(STEP_DIRECTORY, chdir(q.directory));
 	environ = q.envp;
-	put_filter_on();
-	if (q.r.parked)
-		must(STEP_REQUEST, report(0));
+	must(STEP_NO_NEW_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	put_ruleset_on();
+	int listener = put_filter_on();
+	if (q.r.parked || listener >= 0)
+		must(STEP_REQUEST, report_with(0, listener));
+	if (listener >= 0)
+		close(listener);
 	if (!q.p.script)
 		execute();
 	uv_setup_args(q.p.argc, q.argv); /* where process.title goes */

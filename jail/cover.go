@@ -1,0 +1,233 @@
+package jail
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// cover mounts what hides or fixes places inside of folders that are else the guest's,
+// or the image's, to use. What is not there is made, so that the guest can't make it.
+//
+// A mount stays with its folder, which could be moved away, and another be made in its
+// place: so folders of the guest's that lead to one are mounted on themselves, as the
+// kernel does not rename, nor remove, where something is mounted. The price is that
+// nothing can be renamed or linked from there to other folders (EXDEV).
+//
+// Preconditions: those of stage; the root is laid.
+func cover(s *Spec, firstID int) error {
+	c := covers{spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}}
+	for _, p := range c.places() {
+		if err := c.prepare(p); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.places() {
+		if err := c.mount(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type covers struct {
+	spec   *Spec
+	guest  int // host id of the guest
+	pinned map[string]bool
+	kept   map[string]string // shown places, and where they are mounted meanwhile
+}
+
+// places are those that need a mount, what holds others first.
+func (c *covers) places() []Place {
+	var list []Place
+	for _, p := range slices.Concat(c.spec.Hide, c.spec.Show, c.flagged()) {
+		if p.Path != "/" && !slices.ContainsFunc(list, func(q Place) bool { return q.Path == p.Path }) && c.needsMount(p) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b Place) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// flagged are the places whose mounts have other flags than those around them.
+func (c *covers) flagged() []Place {
+	if len(c.spec.NoExec) == 0 {
+		return c.spec.ReadOnly
+	}
+	return slices.Concat(c.spec.ReadOnly, c.spec.NoExec, c.spec.Exec)
+}
+
+// needsMount reports false for what layRoot has seen to.
+func (c *covers) needsMount(p Place) bool {
+	above := c.spec.hides(filepath.Dir(p.Path))
+	switch {
+	case slices.Contains(c.spec.Hide, p):
+		return !above && !isBlank(filepath.Join(stageRoot, p.Path))
+	case above && slices.Contains(c.spec.Show, p) && c.covered(p.Path):
+		return true
+	}
+	return slices.Contains(c.flagged(), p) && !c.spec.hides(p.Path)
+}
+
+// covered reports whether a folder above is hidden by a mount.
+func (c *covers) covered(path string) bool {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if slices.Contains(c.spec.Hide, Place{dir, true}) {
+			return c.needsMount(Place{dir, true})
+		}
+	}
+	return false
+}
+
+// prepare makes what is not there, keeps it where it is, and keeps what is to be shown
+// again.
+func (c *covers) prepare(p Place) error {
+	if err := c.make(p); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(p.Path); dir != "/"; dir = filepath.Dir(dir) {
+		if err := c.pin(dir); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(c.spec.Show, p) {
+		return nil
+	}
+	if c.kept == nil {
+		c.kept = map[string]string{}
+	}
+	at := filepath.Join(stageKept, strconv.Itoa(len(c.kept)))
+	c.kept[p.Path] = at
+	return errors.Join(makeAs(at, p.Tree, 0o755), unix.Mount(filepath.Join(stageRoot, p.Path), at, "", unix.MS_BIND|unix.MS_REC, ""))
+}
+
+// make makes the place and what is above it. What is made in a folder of the guest's is
+// the guest's.
+func (c *covers) make(p Place) error {
+	path := stageRoot
+	for name := range strings.SplitSeq(p.Path[1:], "/") {
+		owned := c.isGuests(path)
+		path = filepath.Join(path, name)
+		isLast := path == filepath.Join(stageRoot, p.Path)
+		info, err := os.Lstat(path)
+		switch {
+		case err == nil && info.Mode()&os.ModeSymlink != 0:
+			return &os.PathError{Op: "cover", Path: p.Path, Err: syscall.ELOOP}
+		case err == nil && !info.IsDir() && (!isLast || p.Tree):
+			return &os.PathError{Op: "cover", Path: p.Path, Err: syscall.ENOTDIR}
+		case err == nil && info.IsDir() && isLast && !p.Tree:
+			return &os.PathError{Op: "cover", Path: p.Path, Err: syscall.EISDIR}
+		case err == nil:
+			continue
+		case !errors.Is(err, os.ErrNotExist):
+			return err
+		}
+		if err := makeAs(path, !isLast || p.Tree, 0o755); err != nil {
+			return err
+		}
+		if owned {
+			if err := os.Lchown(path, c.guest, c.guest-GuestUID+GuestGID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// makeAs makes an empty file or folder with that mode, whatever the host's umask.
+func makeAs(path string, folder bool, mode os.FileMode) (err error) {
+	if folder {
+		err = os.Mkdir(path, 0o700)
+	} else {
+		err = os.WriteFile(path, nil, 0o600)
+		mode &= 0o666
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// isGuests reports whether the guest can make or move things in a folder.
+func (c *covers) isGuests(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && (int(info.Sys().(*syscall.Stat_t).Uid) == c.guest || info.Mode()&0o002 != 0)
+}
+
+// pin keeps a folder that the guest could move where it is.
+func (c *covers) pin(dir string) error {
+	path := filepath.Join(stageRoot, dir)
+	if c.pinned[dir] || !c.isGuests(filepath.Dir(path)) {
+		return nil
+	}
+	c.pinned[dir] = true
+	return bindAgain(path)
+}
+
+func bindAgain(path string) error {
+	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: path, Err: err}
+	}
+	return nil
+}
+
+func (c *covers) mount(p Place) error {
+	path := filepath.Join(stageRoot, p.Path)
+	switch at, isKept := c.kept[p.Path]; {
+	case isKept:
+		if err := unix.Mount(at, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return &os.PathError{Op: "mount", Path: p.Path, Err: err}
+		}
+	case c.spec.hides(p.Path):
+		return c.hide(p)
+	default:
+		if err := bindAgain(path); err != nil {
+			return err
+		}
+	}
+	if err := c.spec.setFlags(p.Path); err != nil {
+		return os.NewSyscallError("mount_setattr", err)
+	}
+	return nil
+}
+
+// hide mounts something empty, which has folders that lead to what is shown in it.
+func (c *covers) hide(p Place) error {
+	blank := filepath.Join(stageBlank, strings.ReplaceAll(p.Path[1:], "/", ":"))
+	mode := os.FileMode(0)
+	if c.spec.leads(p.Path) {
+		mode = 0o711
+	}
+	if err := makeAs(blank, p.Tree, mode); err != nil {
+		return err
+	}
+	for shown := range c.kept {
+		if !isBelow(shown, p.Path) {
+			continue
+		}
+		inside := filepath.Join(blank, strings.TrimPrefix(shown, p.Path))
+		info, err := os.Lstat(filepath.Join(stageRoot, shown))
+		if err == nil {
+			err = errors.Join(mkdirAll(filepath.Dir(inside)), makeAs(inside, info.IsDir(), 0o755))
+		}
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	if err := unix.Mount(blank, filepath.Join(stageRoot, p.Path), "", unix.MS_BIND, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: p.Path, Err: err}
+	}
+	return nil
+}
+
+// isBlank reports whether there is a placeholder.
+func isBlank(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Perm() == 0 && info.Mode()&os.ModeSticky == 0 && info.Sys().(*syscall.Stat_t).Uid == 0
+}

@@ -1,0 +1,158 @@
+package jail
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// tries are scripts and what they print, as the guest.
+type tries []struct{ script, want string }
+
+func (list tries) check(t *testing.T, j *Jail) {
+	t.Helper()
+	for _, tc := range list {
+		if got := output(t, j, "("+tc.script+") 2>&1; true"); got != tc.want {
+			t.Errorf("%s\n got %q\nwant %q", tc.script, got, tc.want)
+		}
+	}
+}
+
+func tree(path string) Place { return Place{Path: path, Tree: true} }
+
+func file(path string) Place { return Place{Path: path} }
+
+// put makes a program of its own.
+func put(path string) string {
+	return "echo 'echo ran' | busybox sed '1i#!/bin/sh' >" + path + "; chmod 755 " + path + "; "
+}
+
+// A jail can be made of a few places that show.
+func TestHideAllButSome(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Hide = []Place{tree("/")}
+		s.Show = []Place{tree("/bin"), file("/etc/gaol/note"), tree("/work")}
+		s.Layer = append(s.Layer, File{Path: "/etc/gaol/other", Mode: 0o644}, File{Path: "/srv/x", Mode: 0o644}, File{Path: "/top", Mode: 0o644, Data: []byte("top")})
+	})
+	tries{
+		{"cat /etc/gaol/note", "from the layer"},
+		{"cat /etc/gaol/other", "cat: can't open '/etc/gaol/other': Permission denied"},
+		{"cat /top", "cat: can't open '/top': Permission denied"},
+		{"ls /srv", "ls: can't open '/srv': Permission denied"},
+		{"stat /srv/x", "stat: can't stat '/srv/x': Permission denied"},
+		{"cat /srv/../top /proc/self/root/top", "cat: can't open '/srv/../top': Permission denied\ncat: can't open '/proc/self/root/top': Permission denied"},
+		{"stat -c '%a %u' /srv /top", "0 65534\n0 65534"},
+		{"chmod 777 /srv", "chmod: /srv: Operation not permitted"},
+		{"echo x >/work/a && cat /work/a", "x"},
+		{"ls /tmp", "ls: can't open '/tmp': Permission denied"},
+		{"ls /etc /etc/gaol", "/etc:\ngaol\n\n/etc/gaol:\nnote\nother"},
+	}.check(t, j)
+}
+
+// What is hidden inside of the guest's own folders stays so, whatever the guest does to
+// what is around it.
+func TestHideInsideOwnFolders(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Hide = []Place{tree("/work/secret"), tree("/work/a/b/secret"), file("/work/.env"), tree("/tmp/x/y"), tree("/bin/none")}
+	})
+	const busy, denied = "Device or resource busy", "Permission denied"
+	tries{
+		{"ls /work/secret", "ls: can't open '/work/secret': " + denied},
+		{"mkdir /work/secret/x", "mkdir: can't create directory '/work/secret/x': " + denied},
+		{"echo x >/work/secret/x", "/bin/sh: can't create /work/secret/x: " + denied},
+		{"busybox mv /work/secret /work/open", "mv: can't rename '/work/secret': " + busy},
+		{"busybox rmdir /work/secret", "rmdir: '/work/secret': " + busy},
+		{"chmod 777 /work/secret", "chmod: /work/secret: Operation not permitted"},
+		{"cat /work/.env", "cat: can't open '/work/.env': " + denied},
+		{"busybox rm -f /work/.env", "rm: can't remove '/work/.env': " + busy},
+		{"echo y >/work/f; busybox mv /work/f /work/.env", "mv: can't rename '/work/f': " + busy},
+		{"busybox ln /work/.env /work/e", "ln: /work/e: Invalid cross-device link"},
+		{"busybox mv /work/a /work/c", "mv: can't rename '/work/a': " + busy},
+		{"busybox mv /work/a/b /work/a/c", "mv: can't rename '/work/a/b': " + busy},
+		{"busybox mv /tmp/x /tmp/z", "mv: can't rename '/tmp/x': " + busy},
+		{"ls /work/a/b/secret", "ls: can't open '/work/a/b/secret': " + denied},
+		{"echo mine >/work/a/b/file && cat /work/a/b/file && stat -c '%a %u' /work/a", "mine\n755 1000"},
+		{"busybox ln -s /work/secret /work/l && ls /work/l/", "ls: can't open '/work/l/': " + denied},
+		{"cd /work/secret", "/bin/sh: cd: line 0: can't cd to /work/secret: " + denied},
+		{"cat /proc/self/root/work/secret/x /work/../work/./secret/x", "cat: can't open '/proc/self/root/work/secret/x': " + denied + "\ncat: can't open '/work/../work/./secret/x': " + denied},
+		{"ls /bin/none", "ls: can't open '/bin/none': " + denied},
+	}.check(t, j)
+}
+
+func TestShowInsideOfHidden(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Hide = []Place{tree("/work/secret"), tree("/etc")}
+		s.Show = []Place{tree("/work/secret/open/here"), file("/etc/gaol/note")}
+	})
+	tries{
+		{"echo x >/work/secret/open/here/f && cat /work/secret/open/here/f", "x"},
+		{"echo x >/work/secret/open/f", "/bin/sh: can't create /work/secret/open/f: Permission denied"},
+		{"busybox rmdir /work/secret/open", "rmdir: '/work/secret/open': Permission denied"},
+		{"cat /etc/gaol/note; ls /etc/gaol", "from the layer\nnote"},
+	}.check(t, j)
+}
+
+func TestReadOnlyAndNoExec(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.ReadOnly = []Place{tree("/work/fixed"), file("/work/f")}
+		s.NoExec = []Place{tree("/tmp/noexec")}
+	})
+	tries{
+		{"echo x >/work/fixed/x", "/bin/sh: can't create /work/fixed/x: Read-only file system"},
+		{"echo x >/work/f", "/bin/sh: can't create /work/f: Read-only file system"},
+		{"chmod 777 /work/fixed", "chmod: /work/fixed: Read-only file system"},
+		{"busybox mv /work/fixed /work/x", "mv: can't rename '/work/fixed': Device or resource busy"},
+		{put("/work/script") + "/work/script", "ran"},
+		{put("/tmp/noexec/script") + "/tmp/noexec/script", "/bin/sh: /tmp/noexec/script: Permission denied"},
+		{"busybox mv /tmp/noexec /tmp/x", "mv: can't rename '/tmp/noexec': Device or resource busy"},
+	}.check(t, j)
+}
+
+// With a list of programs nothing else can be executed, or mapped as code.
+func TestExecOnlySome(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.NoExec = []Place{tree("/")}
+		s.Exec = []Place{file("/bin/busybox"), tree("/work/bin")}
+	})
+	tries{
+		{"/bin/busybox echo ran", "ran"},
+		{"/bin/lock", "/bin/sh: /bin/lock: Permission denied"},
+		{put("/work/bin/script") + "/work/bin/script", "ran"},
+		{"busybox mv /work/bin /work/c", "mv: can't rename '/work/bin': Device or resource busy"},
+	}.check(t, j)
+	for _, dir := range []string{"/work", "/tmp", "/dev/shm"} {
+		tries{{put(dir+"/script") + dir + "/script", "/bin/sh: " + dir + "/script: Permission denied"}}.check(t, j)
+	}
+}
+
+// The guest can make nothing its own in a sealed folder.
+func TestSealed(t *testing.T) {
+	j := newJail(t, func(s *Spec) { s.Sealed = []string{"/work"} })
+	tries{
+		{"echo x >/work/x", "/bin/sh: can't create /work/x: Permission denied"},
+		{"chmod 777 /work", "chmod: /work: Operation not permitted"},
+	}.check(t, j)
+}
+
+func TestPlacesThatCanNotBe(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Spec)
+		want   syscall.Errno
+	}{
+		"a link":           {func(s *Spec) { s.Hide = []Place{file("/bin/cat")} }, syscall.ELOOP},
+		"below a file":     {func(s *Spec) { s.Hide = []Place{tree("/bin/busybox/x")} }, syscall.ENOTDIR},
+		"a file as a tree": {func(s *Spec) { s.ReadOnly = []Place{tree("/bin/busybox")} }, syscall.ENOTDIR},
+		"a folder as one":  {func(s *Spec) { s.ReadOnly = []Place{file("/bin")} }, syscall.EISDIR},
+	} {
+		spec := testSpec(t)
+		tc.change(&spec)
+		j, err := Create(t.Context(), spec)
+		if err == nil {
+			j.Close()
+		}
+		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), "/bin") {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}

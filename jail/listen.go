@@ -1,0 +1,89 @@
+package jail
+
+import (
+	"context"
+	"os"
+	"sync"
+	"syscall"
+
+	"gaol/jail/seccomp"
+	"gaol/jail/seccomp/notify"
+)
+
+// filter is the filter of a command's process.
+func (j *Jail) filter(c *Command) *seccomp.Filter {
+	if c.Filter != nil {
+		return c.Filter
+	}
+	return j.spec.Filter
+}
+
+// listening is for whoever launches the process, to be called once the filter is on.
+// It is nil for a filter that asks nobody.
+func (p *Process) listening(f *seccomp.Filter) func(*os.File, syscall.Conn) {
+	if !f.Notify {
+		return nil
+	}
+	return func(file *os.File, conn syscall.Conn) {
+		l, err := notify.New(file, f)
+		if err != nil {
+			p.Kill() // its calls would have no answer
+			return
+		}
+		p.hearing.begin(l, conn)
+	}
+}
+
+// hearing answers the calls of a process that its filter refuses, and tells of them.
+type hearing struct {
+	mu       sync.Mutex
+	ended    bool
+	listener *notify.Listener // nil before it begins
+	heard    chan struct{}    // closed when all is answered
+
+	refused  func(notify.Call)
+	executes bool // the launcher is to become the program by an execve
+}
+
+// expect says what is going to run, and whom to tell of its calls.
+func (h *hearing) expect(c *Command) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused, h.executes = c.Refused, c.Zygote == nil || c.Script == 0
+	if h.refused == nil {
+		h.refused = func(notify.Call) {}
+	}
+}
+
+func (h *hearing) begin(l *notify.Listener, conn syscall.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended { // so is the process
+		_ = l.Close()
+		return
+	}
+	h.listener, h.heard = l, make(chan struct{})
+	refused, executes := h.refused, h.executes
+	go func() {
+		defer close(h.heard)
+		if executes {
+			_ = l.Admit(context.Background(), conn) // an error is that of a closed one
+		}
+		l.Serve(refused)
+	}()
+}
+
+// end returns when all that was refused is told.
+//
+// Preconditions: nothing of the process's group is left.
+func (h *hearing) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	if h.listener == nil {
+		return
+	}
+	_ = h.listener.Close()
+	<-h.heard
+	h.listener = nil
+}

@@ -1,0 +1,115 @@
+/*
+ * zygote: a warmed-up Node that forks, and what its child does to become a run.
+ *
+ * One object in two parts. As an LD_PRELOAD library it lets Node be forked. As an
+ * N-API addon it has two functions: serve(), which waits for orders and returns in
+ * the children only, and receive(), by which a child gets its program.
+ *
+ *     host -> zygote   struct order, with descriptors:        SOCK_SEQPACKET
+ *                      run, pidfd of the jail's pid 1 [, directory of the cgroup]
+ *     zygote -> host   struct answer: the child's pid, or which step failed
+ *
+ *     host -> child    struct request, with descriptors:      SOCK_STREAM, "run"
+ *                      files to join cgroups by [, ruleset];
+ *                      limits | filter
+ *     child -> host    struct report                          if it is to be parked
+ *     host -> child    struct program, with descriptors:
+ *                      0, 1, 2 ... of the guest;
+ *                      text
+ *     child -> host    struct report [, with a descriptor:    if it was parked, or
+ *                      the filter's listener]                 the filter has one
+ *                      end of file                            the guest's code runs
+ *
+ * A report tells which step failed; then the child has ended. Step 0 is none.
+ *
+ * text is argc + envc + 1 strings, each with its NUL: arguments, variables,
+ * working directory. With script = k > 0 the child returns to JavaScript, where
+ * arguments from the k-th on are the program's; otherwise it executes the first.
+ *
+ * The child is the host's own, not the zygote's (CLONE_PARENT): the host waits for
+ * it, also when the zygote is gone. It belongs to the jail's pid namespace from
+ * the start; the other namespaces it enters by one setns. Until the filter is on
+ * it is not dumpable, so that no process of the guest's user can trace it or write
+ * to its memory.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SYS_landlock_restrict_self /* headers older than Linux 5.13 */
+#define SYS_landlock_restrict_self 446
+#endif
+
+enum step {
+	STEP_REQUEST = 1, STEP_PID_NAMESPACE, STEP_CLONE, STEP_CGROUP, STEP_ARGUMENTS, STEP_NAMESPACES,
+	STEP_OOM_SCORE, STEP_DESCRIPTORS, STEP_SESSION, STEP_LIMIT, STEP_USER, STEP_CAPABILITIES,
+	STEP_DIRECTORY, STEP_NO_NEW_PRIVS, STEP_LANDLOCK, STEP_SECCOMP, STEP_LOOP, STEP_EXEC,
+};
+
+enum {
+	GUEST_FDS = 5,  /* the zygote keeps so many free for the guest's, */
+	CONTROL = 5,    /* has its socket here, and Node's own above */
+	MOST_FDS = 32,  /* of one message */
+	MOST_TEXT = 8 << 20,
+	CGROUP = 1,     /* order.flags: the third descriptor is a cgroup to be born in */
+	RULESET = 1,    /* request.flags: the last descriptor is a Landlock ruleset to be put on */
+	LISTENER = 2,   /* the filter has one, for the host */
+};
+
+struct order { uint32_t serial, flags; };
+struct answer { uint32_t serial; int32_t pid; uint32_t step, error; };
+struct report { uint32_t step, error; };
+struct limit { uint32_t resource, unused; uint64_t most; };
+struct request { uint32_t parked, joins, limits, instructions, uid, gid, flags, ruleset_flags; };
+struct program { uint32_t script, files, argc, envc, text; };
+
+/* ---- Node's side, declared here since an image has no headers ---- */
+
+typedef struct napi_env__ *napi_env;
+typedef struct napi_value__ *napi_value;
+typedef struct napi_callback_info__ *napi_callback_info;
+typedef napi_value (*napi_callback)(napi_env, napi_callback_info);
+struct uv_loop;
+int napi_create_function(napi_env, const char *, size_t, napi_callback, void *, napi_value *);
+int napi_create_array_with_length(napi_env, size_t, napi_value *);
+int napi_create_int32(napi_env, int32_t, napi_value *);
+int napi_create_string_utf8(napi_env, const char *, size_t, napi_value *);
+int napi_set_named_property(napi_env, napi_value, const char *, napi_value);
+int napi_set_element(napi_env, napi_value, uint32_t, napi_value);
+int napi_get_cb_info(napi_env, napi_callback_info, size_t *, napi_value *, napi_value *, void **);
+int napi_get_typedarray_info(napi_env, napi_value, int *, size_t *, void **, napi_value *, size_t *);
+int napi_add_env_cleanup_hook(napi_env, void (*)(void *), void *);
+int napi_throw_error(napi_env, const char *, const char *);
+int napi_get_uv_event_loop(napi_env, struct uv_loop **);
+int uv_loop_fork(struct uv_loop *);
+char **uv_setup_args(int, char **);
+int RAND_poll(void); /* OpenSSL's */
+extern uint64_t _ZN4node11per_process15node_start_timeE __attribute__((weak));
+#define node_start_time _ZN4node11per_process15node_start_timeE
+extern uint64_t _ZN4node11performance25performance_process_startE __attribute__((weak));
+#define performance_start _ZN4node11performance25performance_process_startE

@@ -1,7 +1,6 @@
 package landlock
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -32,8 +31,17 @@ func Versions() []Version { return append([]Version(nil), versions...) }
 // linuxOf returns the release that brought an ABI of the table.
 func linuxOf(abi int) string { return versions[abi-1].Linux }
 
-// ErrNone says that this kernel has no Landlock. What wraps it names the cure.
-var ErrNone = errors.New("this kernel has no landlock")
+// NoneError says that there is no Landlock here.
+type NoneError struct {
+	Cure string // what to do about it
+	Err  error  // what the kernel answered
+}
+
+// Error reads "landlock: operation not supported; add landlock to ...".
+func (e *NoneError) Error() string { return "landlock: " + e.Err.Error() + "; " + e.Cure }
+
+// Unwrap returns the kernel's answer.
+func (e *NoneError) Unwrap() error { return e.Err }
 
 // ABIError says that a kernel's Landlock is too old for what is asked of it.
 type ABIError struct {
@@ -51,7 +59,7 @@ func (e *ABIError) Error() string {
 var cachedABI = sync.OnceValues(askABI)
 
 // ABI returns the version of the kernel's Landlock, at least 1. It asks the kernel
-// once. An error matches ErrNone where there is no Landlock, and says what to do.
+// once. Its error is a *NoneError.
 func ABI() (int, error) { return cachedABI() }
 
 func askABI() (int, error) {
@@ -71,5 +79,5 @@ func noLandlock(errno syscall.Errno) error {
 	case unix.EOPNOTSUPP:
 		cure = "add landlock to the kernel's lsm= parameter, before the others"
 	}
-	return fmt.Errorf("%w: %w; %s", ErrNone, errno, cure)
+	return &NoneError{cure, errno}
 }

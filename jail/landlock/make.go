@@ -25,7 +25,7 @@ var ErrNothing = errors.New("landlock: the ruleset denies nothing")
 // process and as often as one likes: see Restrict. The caller closes it; domains
 // that were made of it stay.
 //
-// Errors: *ABIError, *RuleError, ErrNothing, one that matches ErrNone, or an *os.SyscallError.
+// Errors: *ABIError, *RuleError, *NoneError, ErrNothing or an *os.SyscallError.
 func (r *Ruleset) Make(root *os.File) (*os.File, error) {
 	abi, err := ABI()
 	if err != nil {

@@ -186,7 +186,8 @@ func TestNoLandlock(t *testing.T) {
 		unix.EOPNOTSUPP: "lsm=",
 		unix.EPERM:      "seccomp",
 	} {
-		if err := noLandlock(errno); !errors.Is(err, ErrNone) || !errors.Is(err, errno) || !strings.Contains(err.Error(), cure) {
+		err := noLandlock(errno)
+		if none, ok := errors.AsType[*NoneError](err); !ok || !errors.Is(err, errno) || !strings.Contains(none.Cure, cure) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}

@@ -1,0 +1,129 @@
+package audit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	goruntime "runtime"
+	"strconv"
+	"testing"
+
+	"gaol/jail/landlock"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperEnv makes the test binary a guest that wears the ruleset in descriptor 3, with
+// these flags, and does what its arguments say, once its standard input ends.
+const helperEnv = "GAOL_AUDIT_HELPER"
+
+func TestMain(m *testing.M) {
+	if flags := os.Getenv(helperEnv); flags != "" {
+		if err := help(flags); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func help(text string) error {
+	goruntime.LockOSThread() // domains are a thread's
+	flags, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stdin.Read(make([]byte, 1)); err == nil {
+		return fmt.Errorf("something came on standard input")
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := landlock.Restrict(os.NewFile(3, "ruleset"), flags); err != nil {
+		return err
+	}
+	for i, arg := range os.Args[1:] {
+		if err := helpWith(arg, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// helpWith reads a file, by cat from the second one on: what is executed since has
+// flags of its own.
+func helpWith(path string, i int) error {
+	if path == "nest" {
+		return nest()
+	}
+	if i == 0 {
+		if _, err := os.ReadFile(path); err == nil {
+			return fmt.Errorf("%s: was read", path)
+		}
+		return nil
+	}
+	if exec.Command("/bin/cat", path).Run() == nil {
+		return fmt.Errorf("%s: was read by cat", path)
+	}
+	return nil
+}
+
+// nest puts another domain on, of the guest's own making, and is denied by that.
+func nest() error {
+	ruleset, err := makeRuleset(&landlock.Ruleset{Handled: landlock.MakeDir})
+	if err != nil {
+		return err
+	}
+	defer ruleset.Close()
+	if err := landlock.Restrict(ruleset, unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON); err != nil {
+		return err
+	}
+	if err := unix.Mkdir(os.TempDir()+"/nested", 0); err != unix.EACCES {
+		return fmt.Errorf("mkdir: %w", err)
+	}
+	return nil
+}
+
+func makeRuleset(r *landlock.Ruleset) (*os.File, error) {
+	root, err := os.OpenFile("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return r.Make(root)
+}
+
+// switchOn switches audit on until the test's end. Who finds it locked does not know
+// what else listens, and leaves it alone.
+func switchOn(t *testing.T) {
+	t.Helper()
+	was, err := enabled()
+	switch {
+	case err != nil:
+		t.Skip("audit: ", err)
+	case was > 1:
+		t.Skip("audit is locked")
+	case was == 0:
+		if err := set(1); err != nil {
+			t.Skip("switching audit on: ", err)
+		}
+		t.Cleanup(func() {
+			if err := set(0); err != nil {
+				t.Error("switching audit off again: ", err)
+			}
+		})
+	}
+	if err := Available(); err != nil {
+		t.Skip(err)
+	}
+}
+
+func set(on uint32) error {
+	status := make([]byte, 40) // struct audit_status
+	binary.NativeEndian.PutUint32(status, unix.AUDIT_STATUS_ENABLED)
+	binary.NativeEndian.PutUint32(status[4:], on)
+	_, err := ask(unix.AUDIT_SET, unix.NLM_F_REQUEST|unix.NLM_F_ACK, status)
+	return err
+}

@@ -1,0 +1,224 @@
+package audit
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"gaol/jail/landlock"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// guest is a process that has yet to put its domain on.
+type guest struct {
+	*exec.Cmd
+	start io.Closer
+}
+
+func begin(t *testing.T, ruleset *os.File, flags int, args ...string) guest {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = []string{helperEnv + "=" + strconv.Itoa(flags)}
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{ruleset}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return guest{cmd, in}
+}
+
+func (g guest) end(t *testing.T) {
+	t.Helper()
+	g.start.Close()
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readRuleset(t *testing.T) *os.File {
+	t.Helper()
+	// All but the secrets can be read.
+	ruleset, err := makeRuleset(&landlock.Ruleset{Handled: landlock.ReadFile, Rules: []landlock.Rule{
+		{Path: "/usr", Tree: true, Access: landlock.ReadFile},
+		{Path: "/etc", Tree: true, Access: landlock.ReadFile},
+		{Path: "/proc", Tree: true, Access: landlock.ReadFile},
+		{Path: "/sys", Tree: true, Access: landlock.ReadFile},
+		{Path: "/dev", Tree: true, Access: landlock.ReadFile},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ruleset.Close() })
+	return ruleset
+}
+
+// secret makes a file that guests may not read.
+func secret(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// next waits for a denial.
+func next(t *testing.T, heard <-chan Denial) Denial {
+	t.Helper()
+	select {
+	case d := <-heard:
+		return d
+	case <-time.After(5 * time.Second):
+		t.Fatal("no denial was told")
+		return Denial{}
+	}
+}
+
+func TestReader(t *testing.T) {
+	switchOn(t)
+	defer goleak.VerifyNone(t)
+	r, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ruleset := readRuleset(t)
+	plain, hostile := secret(t, "plain"), secret(t, "a domain=1 path=\"x\n")
+	mine := begin(t, ruleset, unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, plain, hostile)
+	other := begin(t, ruleset, 0, plain)
+	heard, heardOther := make(chan Denial, 16), make(chan Denial, 16)
+	defer r.Watch(mine.Process.Pid, func(d Denial) { heard <- d })()
+	stop := r.Watch(other.Process.Pid, func(d Denial) { heardOther <- d })
+	mine.end(t)
+	for _, path := range []string{plain, hostile} {
+		d := next(t, heard)
+		if d.Path != path || d.PID != mine.Process.Pid || !slices.Equal(d.Blockers, []string{"fs.read_file"}) || time.Since(d.Time).Abs() > time.Minute {
+			t.Errorf("%+v, want a denial of %q", d, path)
+		}
+	}
+	stop() // before the other one does anything
+	other.end(t)
+	time.Sleep(100 * time.Millisecond)
+	if len(heard)+len(heardOther) != 0 {
+		t.Errorf("more was told: %+v", <-heard)
+	}
+}
+
+// TestWatchLate watches a process that has ended already.
+func TestWatchLate(t *testing.T) {
+	switchOn(t)
+	r, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := secret(t, "file")
+	g := begin(t, readRuleset(t), 0, path)
+	g.end(t)
+	time.Sleep(100 * time.Millisecond)
+	heard := make(chan Denial, 16)
+	defer r.Watch(g.Process.Pid, func(d Denial) { heard <- d })()
+	if d := next(t, heard); d.Path != path {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestNested shows that a guest's own domain is told as the guest's, unless the
+// host's flags say that domains below its own are not to be.
+func TestNested(t *testing.T) {
+	switchOn(t)
+	r, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, tc := range []struct {
+		flags int
+		want  int
+	}{
+		{0, 1},
+		{unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF, 0},
+	} {
+		g := begin(t, readRuleset(t), tc.flags, "nest")
+		heard := make(chan Denial, 16)
+		stop := r.Watch(g.Process.Pid, func(d Denial) { heard <- d })
+		g.end(t)
+		time.Sleep(200 * time.Millisecond)
+		stop()
+		if len(heard) != tc.want {
+			t.Errorf("flags %d: %d denials, want %d", tc.flags, len(heard), tc.want)
+		}
+	}
+}
+
+// TestOverflow has a reader stand still while more comes than the socket holds.
+func TestOverflow(t *testing.T) {
+	switchOn(t)
+	r, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if conn, err := r.socket.file.SyscallConn(); err != nil {
+		t.Fatal(err)
+	} else if err := conn.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	path := secret(t, "file")
+	g := begin(t, readRuleset(t), unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, append([]string{path}, slices.Repeat([]string{path}, 20)...)...)
+	defer r.Watch(g.Process.Pid, func(Denial) { time.Sleep(50 * time.Millisecond) })()
+	g.end(t)
+	for deadline := time.Now().Add(5 * time.Second); r.Stats().Lost == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing was lost: %+v", r.Stats())
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	switchOn(t)
+	defer goleak.VerifyNone(t)
+	r, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := r.Watch(1, func(Denial) {})
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := r.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("closing again: %v", err)
+	}
+}
+
+// TestAvailable looks at what it says while audit is as the machine has it.
+func TestAvailable(t *testing.T) {
+	on, errOn := enabled()
+	err := Available()
+	if err == nil {
+		if errOn != nil || on == 0 {
+			t.Errorf("it is available, though %d, %v", on, errOn)
+		}
+		return
+	}
+	u, ok := errors.AsType[*UnavailableError](err)
+	if !ok || u.Reason == "" || u.Cure == "" {
+		t.Errorf("%#v", err)
+	}
+	if _, openErr := Open(); openErr == nil || openErr.Error() != err.Error() {
+		t.Errorf("open: %v", openErr)
+	}
+}

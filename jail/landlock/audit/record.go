@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of a record. A path has at most 4096 bytes, and twice as many in hex.
+const (
+	maxRecord = 16 << 10
+	maxFields = 32
+)
+
+// record is what all records have: "audit(SECONDS.MILLIS:SERIAL): key=value ...".
+type record struct {
+	time   time.Time
+	serial uint64
+	fields map[string]string // text is decoded already
+}
+
+// text are the keys whose values the kernel quotes, or writes in hex if they hold a
+// quote, a blank, or what is not ASCII: only those can hold what a guest chose. So a
+// blank is always the end of a value, and what a guest writes is never a key.
+var text = map[string]bool{"path": true, "name": true, "dev": true, "exe": true, "comm": true, "ocomm": true}
+
+func parseRecord(line string) (record, error) {
+	if len(line) > maxRecord {
+		return record{}, fmt.Errorf("%d bytes, of %d at most", len(line), maxRecord)
+	}
+	stamp, rest, found := strings.Cut(line, ": ")
+	if !found {
+		return record{}, errors.New("no stamp")
+	}
+	r, err := parseStamp(stamp)
+	if err != nil {
+		return record{}, err
+	}
+	words := strings.Split(rest, " ")
+	if len(words) > maxFields {
+		return record{}, fmt.Errorf("%d fields, of %d at most", len(words), maxFields)
+	}
+	r.fields = make(map[string]string, len(words))
+	for _, word := range words {
+		if err := r.add(word); err != nil {
+			return record{}, err
+		}
+	}
+	return r, nil
+}
+
+func parseStamp(stamp string) (record, error) {
+	inner, opened := strings.CutPrefix(stamp, "audit(")
+	inner, closed := strings.CutSuffix(inner, ")")
+	instant, serial, parted := strings.Cut(inner, ":")
+	seconds, millis, dotted := strings.Cut(instant, ".")
+	if !opened || !closed || !parted || !dotted || len(millis) != 3 {
+		return record{}, fmt.Errorf("stamp %q", stamp)
+	}
+	s, errS := strconv.ParseUint(seconds, 10, 40)
+	ms, errMS := strconv.ParseUint(millis, 10, 10)
+	n, errN := strconv.ParseUint(serial, 10, 64)
+	return record{time: time.Unix(int64(s), int64(ms)*1e6), serial: n}, errors.Join(errS, errMS, errN)
+}
+
+// add adds a field. None comes twice: which of them would be the guest's?
+func (r *record) add(word string) error {
+	key, value, found := strings.Cut(word, "=")
+	if !found || key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		return fmt.Errorf("field %q", word)
+	}
+	if _, twice := r.fields[key]; twice {
+		return fmt.Errorf("field %s is there twice", key)
+	}
+	var err error
+	if text[key] {
+		value, err = parseText(value)
+	} else if !isPlain(value) {
+		err = fmt.Errorf("value %q", value)
+	}
+	if err != nil {
+		return fmt.Errorf("field %s: %w", key, err)
+	}
+	r.fields[key] = value
+	return nil
+}
+
+func parseText(value string) (string, error) {
+	if inner, quoted := strings.CutPrefix(value, `"`); quoted {
+		inner, closed := strings.CutSuffix(inner, `"`)
+		if !closed || !isPlain(inner) {
+			return "", fmt.Errorf("text %q", value)
+		}
+		return inner, nil
+	}
+	decoded, err := hex.DecodeString(value)
+	if err != nil {
+		return "", fmt.Errorf("hex: %w", err)
+	}
+	return string(decoded), nil
+}
+
+// isPlain tells whether the kernel would write this without hex.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c > '~' || c == '"' {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads a field that has to be there.
+func (r *record) number(key string, base, bits int) (uint64, error) {
+	value, found := r.fields[key]
+	if !found {
+		return 0, fmt.Errorf("no field %s", key)
+	}
+	n, err := strconv.ParseUint(value, base, bits)
+	if err != nil {
+		return 0, fmt.Errorf("field %s: %w", key, err)
+	}
+	return n, nil
+}
+
+// domainID reads the field that all records of Landlock have.
+func (r *record) domainID() (uint64, error) { return r.number("domain", 16, 64) }

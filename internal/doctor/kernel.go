@@ -117,14 +117,6 @@ func lookLibseccomp(*examination) finding {
 	return ok(detail)
 }
 
-func lookLandlock(*examination) finding {
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return degraded("none: "+errno.Error(), "boot a kernel of version 5.13 or later with landlock in its lsm= parameter")
-	}
-	return ok(fmt.Sprintf("ABI %d", abi))
-}
-
 // readSetting reads a number from /proc/sys; found is false where the kernel has
 // no such setting.
 func readSetting(name string) (value int, found bool, err error) {

@@ -9,6 +9,7 @@ func probes() []probe {
 		{"seccomp", "filter system calls", lookSeccomp},
 		{"libseccomp", "number the system calls of the filter", lookLibseccomp},
 		{"landlock", "hold the file permissions of policies, once gaol has them", lookLandlock},
+		{"audit", "", lookAudit},
 		{"user namespaces", "", lookUserNamespaceLimit},
 		{"unprivileged user namespaces", "", lookUnprivileged},
 		{"apparmor", "", lookAppArmor},

@@ -86,14 +86,25 @@ func next(t *testing.T, heard <-chan Denial) Denial {
 	}
 }
 
-func TestReader(t *testing.T) {
+// open opens a reader until the test's end, with audit on. Nothing of it is left.
+func open(t *testing.T) *Reader {
+	t.Helper()
 	switchOn(t)
-	defer goleak.VerifyNone(t)
 	r, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			t.Error(err)
+		}
+		goleak.VerifyNone(t)
+	})
+	return r
+}
+
+func TestReader(t *testing.T) {
+	r := open(t)
 	ruleset := readRuleset(t)
 	plain, hostile := secret(t, "plain"), secret(t, "a domain=1 path=\"x\n")
 	mine := begin(t, ruleset, unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, plain, hostile)
@@ -118,12 +129,7 @@ func TestReader(t *testing.T) {
 
 // TestWatchLate watches a process that has ended already.
 func TestWatchLate(t *testing.T) {
-	switchOn(t)
-	r, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := open(t)
 	path := secret(t, "file")
 	g := begin(t, readRuleset(t), 0, path)
 	g.end(t)
@@ -138,12 +144,7 @@ func TestWatchLate(t *testing.T) {
 // TestNested shows that a guest's own domain is told as the guest's, unless the
 // host's flags say that domains below its own are not to be.
 func TestNested(t *testing.T) {
-	switchOn(t)
-	r, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := open(t)
 	for _, tc := range []struct {
 		flags int
 		want  int
@@ -165,16 +166,11 @@ func TestNested(t *testing.T) {
 
 // TestOverflow has a reader stand still while more comes than the socket holds.
 func TestOverflow(t *testing.T) {
-	switchOn(t)
-	r, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if conn, err := r.socket.file.SyscallConn(); err != nil {
-		t.Fatal(err)
-	} else if err := conn.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1) }); err != nil {
-		t.Fatal(err)
+	r := open(t)
+	var err error
+	shrink := func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1) }
+	if gone := r.socket.conn.Control(shrink); gone != nil || err != nil {
+		t.Fatal(gone, err)
 	}
 	path := secret(t, "file")
 	g := begin(t, readRuleset(t), unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, append([]string{path}, slices.Repeat([]string{path}, 20)...)...)
@@ -188,12 +184,7 @@ func TestOverflow(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	switchOn(t)
-	defer goleak.VerifyNone(t)
-	r, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := open(t)
 	stop := r.Watch(1, func(Denial) {})
 	if err := r.Close(); err != nil {
 		t.Error(err)

@@ -21,7 +21,7 @@ type UnavailableError struct {
 	Err    error  // the cause; nil if the reason says all
 }
 
-// Error reads "audit: it is off; run auditctl -e 1, or boot with audit=1".
+// Error reads "audit: off; run auditctl -e 1, or boot with audit=1".
 func (e *UnavailableError) Error() string {
 	text := "audit: " + e.Reason
 	if e.Err != nil {
@@ -64,7 +64,7 @@ func lookOn() error {
 		return &UnavailableError{"its state can't be read",
 			"run as root with CAP_AUDIT_CONTROL, in the machine's own user and pid namespaces", err}
 	case on == 0:
-		return &UnavailableError{Reason: "it is off", Cure: "run auditctl -e 1, or boot with audit=1"}
+		return &UnavailableError{Reason: "off", Cure: "run auditctl -e 1, or boot with audit=1"}
 	}
 	return nil
 }

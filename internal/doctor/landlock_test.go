@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"testing"
+
+	"gaol/jail/landlock/audit"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestLandlockOf(t *testing.T) {
+	const cure = "boot a kernel of version 6.12 or later"
+	for _, tc := range []struct {
+		abi  int
+		want finding
+	}{
+		{8, ok("ABI 8")},
+		{7, ok("ABI 7")},
+		{6, ok("ABI 6")},
+		{5, degraded("ABI 5 without scopes for signals and abstract unix sockets (ABI 6)", cure)},
+		{1, degraded("ABI 1 without renames and links from folder to folder (ABI 2), a right to truncate files (ABI 3), "+
+			"rights to TCP ports (ABI 4), a right to send devices commands (ABI 5), "+
+			"scopes for signals and abstract unix sockets (ABI 6)", cure)},
+	} {
+		if got := landlockOf(tc.abi); got != tc.want {
+			t.Errorf("ABI %d: %+v", tc.abi, got)
+		}
+	}
+}
+
+func TestAuditOf(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want finding
+	}{
+		{nil, ok("on: what Landlock denies can be told")},
+		{&audit.UnavailableError{Reason: "off", Cure: "switch it on"}, ok("what Landlock denies is not told: off; switch it on")},
+		{&audit.UnavailableError{Reason: "unreadable", Cure: "be root", Err: unix.EPERM},
+			ok("what Landlock denies is not told: unreadable: operation not permitted; be root")},
+	} {
+		if got := auditOf(tc.err); got != tc.want {
+			t.Errorf("%v: %+v", tc.err, got)
+		}
+	}
+}

@@ -141,25 +141,31 @@ func TestWatchLate(t *testing.T) {
 	}
 }
 
-// TestNested shows that a guest's own domain is told as the guest's, unless the
-// host's flags say that domains below its own are not to be.
-func TestNested(t *testing.T) {
+// TestFlags shows which denials are told: by default none after the next execve, and
+// a guest's own domain's as if it were the host's.
+func TestFlags(t *testing.T) {
 	r := open(t)
+	ruleset, path := readRuleset(t), secret(t, "file")
 	for _, tc := range []struct {
+		name  string
 		flags int
+		acts  []string
 		want  int
 	}{
-		{0, 1},
-		{unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF, 0},
+		{"execve", 0, []string{path, path}, 1},
+		{"execve, told", unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, []string{path, path}, 2},
+		{"before execve, not told", unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF, []string{path}, 0},
+		{"own domain", 0, []string{"nest"}, 1},
+		{"own domain, not told", unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF, []string{"nest"}, 0},
 	} {
-		g := begin(t, readRuleset(t), tc.flags, "nest")
+		g := begin(t, ruleset, tc.flags, tc.acts...)
 		heard := make(chan Denial, 16)
 		stop := r.Watch(g.Process.Pid, func(d Denial) { heard <- d })
 		g.end(t)
 		time.Sleep(200 * time.Millisecond)
 		stop()
 		if len(heard) != tc.want {
-			t.Errorf("flags %d: %d denials, want %d", tc.flags, len(heard), tc.want)
+			t.Errorf("%s: %d denials, want %d", tc.name, len(heard), tc.want)
 		}
 	}
 }

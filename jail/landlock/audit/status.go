@@ -47,7 +47,7 @@ func Available() error {
 func lookABI() error {
 	abi, err := landlock.ABI()
 	if err == nil && abi < minABI {
-		err = &landlock.ABIError{Have: abi, Need: minABI, Linux: "6.15", What: "audit"}
+		err = &landlock.ABIError{Have: abi, Need: minABI, Linux: landlock.Versions()[minABI-1].Linux, What: "audit"}
 	}
 	if err != nil {
 		return &UnavailableError{"landlock tells no denials", "boot a kernel of version 6.15 or later", err}

@@ -1,0 +1,173 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Limits of a policy. 256 is more than anybody writes by hand, and few enough for
+// lowering, which looks at every pattern once for every place.
+const (
+	maxText    = 1 << 20 // bytes of JSON
+	maxRules   = 256     // in a scope
+	maxEntries = 256     // patterns in a scope, all rules together
+)
+
+// FormatError is text or a value that is no policy, and where.
+type FormatError struct {
+	Place string // fs.rules[1].paths[0]; "" for the whole
+	Why   string
+}
+
+// Error names the place and what is wrong with it.
+func (e *FormatError) Error() string {
+	if e.Place == "" {
+		return "permissions: " + e.Why
+	}
+	return "permissions: " + e.Place + ": " + e.Why
+}
+
+func misplaced(place, format string, args ...any) error {
+	return &FormatError{Place: place, Why: fmt.Sprintf(format, args...)}
+}
+
+// Check returns a *[FormatError] for what [Parse] would not accept either.
+func (p Permissions) Check() error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return misplaced("", "%v", err)
+	}
+	if len(text) > maxText {
+		return misplaced("", "more than %d bytes as JSON", maxText)
+	}
+	return nil
+}
+
+func (p Permissions) check() error {
+	for _, info := range scopes {
+		if err := info.check(*info.of(&p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scopeInfo) check(sc Scope) error {
+	if sc.Default != "" {
+		if err := checkMode(s.name+".default", sc.Default); err != nil {
+			return err
+		}
+	}
+	if sc.Rules != nil && len(sc.Rules) == 0 {
+		return misplaced(s.name+".rules", "empty list")
+	}
+	if len(sc.Rules) > maxRules {
+		return misplaced(s.name+".rules", "more than %d rules", maxRules)
+	}
+	entries := 0
+	for i, r := range sc.Rules {
+		place := fmt.Sprintf("%s.rules[%d]", s.name, i)
+		if entries += len(r.entries()); entries > maxEntries {
+			return misplaced(place, "more than %d %s in the scope", maxEntries, s.key)
+		}
+		if err := s.checkRule(place, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scopeInfo) checkRule(place string, r Rule) error {
+	if err := checkMode(place+".mode", r.Mode); err != nil {
+		return err
+	}
+	if err := s.checkOperations(place+".operations", r.Operations); err != nil {
+		return err
+	}
+	lists := []struct {
+		key  string
+		list []string
+	}{{"paths", r.Paths}, {"patterns", r.Patterns}}
+	for _, l := range lists {
+		switch {
+		case l.key != s.key && l.list != nil:
+			return misplaced(place+"."+l.key, "a rule of %s has none", s.name)
+		case l.key == s.key && len(l.list) == 0:
+			return misplaced(place+"."+l.key, "missing or empty")
+		}
+	}
+	for i, text := range r.entries() {
+		if err := s.checkEntry(text); err != nil {
+			return misplaced(fmt.Sprintf("%s.%s[%d]", place, s.key, i), "%q: %v", shorten(text), err)
+		}
+	}
+	if s.name == Network {
+		return checkSpeech(place, r)
+	}
+	return nil
+}
+
+func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
+	if ops != nil && len(ops) == 0 {
+		return misplaced(place, "empty list")
+	}
+	for i, op := range ops {
+		at := fmt.Sprintf("%s[%d]", place, i)
+		if !s.has(op) {
+			return misplaced(at, "%q is no operation of %s", shorten(string(op)), s.name)
+		}
+		if slices.Contains(ops[:i], op) {
+			return misplaced(at, "%q is there twice", op)
+		}
+	}
+	return nil
+}
+
+func (s *scopeInfo) checkEntry(text string) error {
+	if err := checkText(text); err != nil {
+		return err
+	}
+	return s.pattern(text)
+}
+
+// checkSpeech refuses an operation that none of the rule's patterns can match,
+// and a pattern for which it has no operation: they would be read and never hold.
+func checkSpeech(place string, r Rule) error {
+	used := make([]bool, len(r.Operations))
+	for n, text := range r.Patterns {
+		e, _ := parseEndpoint(text)
+		any := r.Operations == nil
+		for i, op := range r.Operations {
+			if e.speaks(op) {
+				any, used[i] = true, true
+			}
+		}
+		if !any {
+			return misplaced(fmt.Sprintf("%s.patterns[%d]", place, n), "%q: none of the rule's operations is about %s", text, e.proto)
+		}
+	}
+	if i := slices.Index(used, false); i >= 0 {
+		return misplaced(fmt.Sprintf("%s.operations[%d]", place, i), "%q: none of the rule's patterns is about it", r.Operations[i])
+	}
+	return nil
+}
+
+func checkMode(place string, m Mode) error {
+	if m != Allow && m != Deny {
+		return misplaced(place, "%q: not allow or deny", shorten(string(m)))
+	}
+	return nil
+}
+
+// shorten keeps a message readable whatever was passed.
+func shorten(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

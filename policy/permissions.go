@@ -1,0 +1,67 @@
+package policy
+
+// Mode says what becomes of an operation: [Allow] or [Deny].
+type Mode string
+
+// The modes.
+const (
+	Allow Mode = "allow"
+	Deny  Mode = "deny"
+)
+
+// Operation is what a guest may want to do within a scope, "read" or "connect".
+// The names belong to their scope: "read" is one thing in fs and another in env.
+type Operation string
+
+// Permissions are what a guest may do, scope by scope. A zero Scope is one that
+// was left out: it stays what it is in the permissions these are merged over.
+type Permissions struct {
+	FS           Scope `json:"fs,omitzero"`
+	Network      Scope `json:"network,omitzero"`
+	ChildProcess Scope `json:"childProcess,omitzero"`
+	Process      Scope `json:"process,omitzero"`
+	Env          Scope `json:"env,omitzero"`
+}
+
+// Scope is a default and the rules that depart from it; of those that match, the
+// last one decides. The zero Scope is left out, not denied. {Default: Deny} is
+// "deny" in JSON. Where there are rules, a Default of "" means [Deny].
+type Scope struct {
+	Default Mode
+	Rules   []Rule
+}
+
+// Rule allows or denies operations on what its patterns match.
+type Rule struct {
+	Mode Mode `json:"mode"`
+
+	// Operations are those it speaks of; nil stands for all of the scope.
+	Operations []Operation `json:"operations,omitempty"`
+
+	// Paths are the patterns of a rule of fs, Patterns those of network,
+	// childProcess and env. A rule of process has neither.
+	Paths    []string `json:"paths,omitempty"`
+	Patterns []string `json:"patterns,omitempty"`
+}
+
+// IsZero reports whether the scope was left out.
+func (s Scope) IsZero() bool { return s.Default == "" && s.Rules == nil }
+
+// Over merges p over base: a scope that p leaves out is the base's, any other is
+// p's alone. Rules of the two are never mixed.
+func (p Permissions) Over(base Permissions) Permissions {
+	for _, info := range scopes {
+		if s := info.of(&p); s.IsZero() {
+			*s = *info.of(&base)
+		}
+	}
+	return p
+}
+
+// entries are the patterns of a rule, wherever they are kept.
+func (r Rule) entries() []string {
+	if r.Paths != nil {
+		return r.Paths
+	}
+	return r.Patterns
+}

@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// RuleError is a rule that no kernel mechanism can hold, or, from [Narrow], one
+// that allows more than it may.
+type RuleError struct {
+	Scope   string
+	Rule    int    // in the scope's rules; -1 for the default or the whole scope
+	Place   string // fs.rules[1].paths[0]
+	Value   string // what stands there, if it is one thing
+	Why     string
+	Nearest string // what to write in its place; may be ""
+	Err     error  // errors.ErrUnsupported for what gaol lacks yet; may be nil
+}
+
+// Error names the rule, why nothing holds it, and the nearest that can be held.
+func (e *RuleError) Error() string {
+	var b strings.Builder
+	b.WriteString("permissions: " + e.Place)
+	if e.Value != "" {
+		fmt.Fprintf(&b, ": %q", e.Value)
+	}
+	b.WriteString(": " + e.Why)
+	if e.Nearest != "" {
+		b.WriteString("; nearest: " + e.Nearest)
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// refuse makes an error about a rule as a whole, or about a scope's default.
+func refuse(scope string, rule int, why, nearest string) *RuleError {
+	place := scope
+	if rule >= 0 {
+		place = fmt.Sprintf("%s.rules[%d]", scope, rule)
+	}
+	return &RuleError{Scope: scope, Rule: rule, Place: place, Why: why, Nearest: nearest}
+}
+
+// refuseEntry makes an error about one pattern of a rule.
+func refuseEntry(e entry, why, nearest string) *RuleError {
+	return &RuleError{Scope: e.scope, Rule: e.rule, Place: e.place(), Value: e.text, Why: why, Nearest: nearest}
+}
+
+// entry is one pattern and where it stands.
+type entry struct {
+	scope     string
+	key       string
+	rule, num int
+	text      string
+}
+
+func (e entry) place() string {
+	return fmt.Sprintf("%s.rules[%d].%s[%d]", e.scope, e.rule, e.key, e.num)
+}
+
+// entriesOf lists all patterns of a scope in order.
+func entriesOf(info *scopeInfo, s Scope) []entry {
+	var all []entry
+	for i, r := range s.Rules {
+		for n, text := range r.entries() {
+			all = append(all, entry{info.name, info.key, i, n, text})
+		}
+	}
+	return all
+}

@@ -1,0 +1,112 @@
+package policy
+
+import "slices"
+
+// The names of the scopes.
+const (
+	FS           = "fs"
+	Network      = "network"
+	ChildProcess = "childProcess"
+	Process      = "process"
+	Env          = "env"
+)
+
+// scopeInfo is one scope of the language: what it is about, its operations, and
+// where a rule keeps its patterns. Parser, checks and schema all read this table.
+type scopeInfo struct {
+	name    string
+	about   string
+	of      func(*Permissions) *Scope
+	key     string // of the patterns in a rule; "" for a scope without
+	entries string // what a pattern looks like
+	ops     []opInfo
+	pattern func(string) error // refuses a bad one
+	match   func(pattern string, op Operation, resource string) bool
+}
+
+type opInfo struct {
+	name  Operation
+	about string
+}
+
+var scopes = []scopeInfo{
+	{
+		name: FS, about: "files and folders of the guest's own tree",
+		of:  func(p *Permissions) *Scope { return &p.FS },
+		key: "paths", entries: "an absolute path; * and ? stay within one element, ** crosses them, P/** is P and all below",
+		pattern: checkPath, match: matchPathOp,
+		ops: []opInfo{
+			{"read", "read what a file holds"},
+			{"write", "write to a file, or create one"},
+			{"stat", "see that a file is there, its size, times and owner; comes along with any other operation"},
+			{"readdir", "list a folder"},
+			{"create_dir", "create a folder"},
+			{"rm", "remove a file or folder"},
+			{"rename", "rename or hard-link; also takes rm and write"},
+			{"symlink", "create a symbolic link"},
+			{"readlink", "read a symbolic link; comes along with any other operation"},
+			{"chmod", "change mode, owner, times and extended attributes"},
+			{"truncate", "cut a file short"},
+			{"execute", "start a file as a program"},
+		},
+	},
+	{
+		name: Network, about: "sockets other than those between the guest's own processes",
+		of:  func(p *Permissions) *Scope { return &p.Network },
+		key: "patterns", entries: "tcp://HOST:PORT, udp://HOST:PORT or dns://NAME; PORT may be *, HOST and NAME may be * or *.NAME",
+		pattern: checkNet, match: matchNet,
+		ops: []opInfo{
+			{"fetch", "make a request; the kernel cannot tell it from connect"},
+			{"connect", "connect to a port, or send to it"},
+			{"listen", "accept connections"},
+			{"dns", "look up a name"},
+		},
+	},
+	{
+		name: ChildProcess, about: "programs the guest starts",
+		of:  func(p *Permissions) *Scope { return &p.ChildProcess },
+		key: "patterns", entries: "the absolute path of a program; P/** is all programs below P",
+		pattern: checkPath, match: matchPathOp,
+		ops: []opInfo{{"spawn", "start a program"}},
+	},
+	{
+		name: Process, about: "other processes of the guest",
+		of: func(p *Permissions) *Scope { return &p.Process },
+		ops: []opInfo{
+			{"signal", "send a signal"},
+			{"inspect", "see others in /proc, and trace them"},
+		},
+	},
+	{
+		name: Env, about: "variables of the environment",
+		of:  func(p *Permissions) *Scope { return &p.Env },
+		key: "patterns", entries: "a variable's name; * and ? stand for any characters and for one",
+		pattern: checkEnv, match: func(pattern string, _ Operation, name string) bool { return matchWild(pattern, name) },
+		ops: []opInfo{{"read", "be given the variable"}},
+	},
+}
+
+func scopeNamed(name string) *scopeInfo {
+	for i := range scopes {
+		if scopes[i].name == name {
+			return &scopes[i]
+		}
+	}
+	return nil
+}
+
+func (s *scopeInfo) has(op Operation) bool {
+	return slices.ContainsFunc(s.ops, func(o opInfo) bool { return o.name == op })
+}
+
+// operations are those a rule speaks of, written out.
+func (s *scopeInfo) operations(r Rule) []Operation {
+	if r.Operations != nil {
+		return r.Operations
+	}
+	var all []Operation
+	for _, o := range s.ops {
+		all = append(all, o.name)
+	}
+	return all
+}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxPattern is Linux's PATH_MAX, its final NUL left out.
-const maxPattern = 4095
+// maxPattern is PATH_MAX of Linux.
+const maxPattern = 4096
 
 var (
 	errText     = errors.New("not a pattern: empty, too long, or not plain text")

@@ -42,7 +42,7 @@ var scopes = []scopeInfo{
 			{"readdir", "list a folder"},
 			{"create_dir", "create a folder"},
 			{"rm", "remove a file or folder"},
-			{"rename", "rename or hard-link; also takes rm and write"},
+			{"rename", "rename, and link from one folder to another; also takes rm and write"},
 			{"symlink", "create a symbolic link"},
 			{"readlink", "read a symbolic link; comes along with any other operation"},
 			{"chmod", "change mode, owner, times and extended attributes"},

@@ -1,0 +1,130 @@
+package policy
+
+import (
+	"slices"
+)
+
+// inRuntime ends the reason why a run cannot have what a runtime can.
+const inRuntime = ": this belongs in the runtime's own permissions"
+
+// fsNode is a node and what is to hold there.
+type fsNode struct {
+	node
+	said opSet // what the rules allow, as far as childProcess lets it
+	want opSet // with what Node needs
+
+	// What holds when the node has been lowered.
+	land             opSet // Landlock's grants here and above; chmod where it is left alone
+	hidden, ro, noex bool
+}
+
+// fs lowers fs to grants and mounts, from "/" down.
+func (l *lowering) fs() {
+	l.keepNeeds()
+	nodes := l.fsNodes()
+	l.exact(nodes)
+	l.sight(nodes)
+	l.chmod(nodes)
+	l.rename(nodes)
+	for i := range nodes {
+		n := &nodes[i]
+		var up fsNode
+		if n.parent >= 0 {
+			up = nodes[n.parent]
+		}
+		if l.outer == nil {
+			l.mount(n, up)
+		} else {
+			l.borrow(n, up)
+		}
+		if g := n.want &^ up.land & landlockSet; g != 0 {
+			l.plan.Grants = append(l.plan.Grants, Grant{n.place, g.list()})
+		}
+		n.land = up.land | n.want
+	}
+	if nodes[0].land&landlockSet == landlockSet {
+		l.plan.Grants = nil // "/" has it all: mounts hold the rest
+	} else {
+		l.plan.Restricts = true
+	}
+	if l.outer == nil {
+		l.seal(nodes)
+		l.pin(nodes)
+	}
+}
+
+// fsNodes are the places that rules or the world name, the programs of a list
+// among them, since execute is granted only there.
+func (l *lowering) fsNodes() []fsNode {
+	places := slices.Concat(placesOf(scopeNamed(FS), l.p.FS), trees(l.w.Own, l.w.Shared), l.plan.Spawn.Only)
+	if l.outer != nil {
+		places = append(places, placesOf(scopeNamed(FS), l.outerFS)...)
+	}
+	for _, n := range l.w.Needed {
+		places = append(places, n.place())
+	}
+	var nodes []fsNode
+	for _, n := range newTree(places) {
+		said := l.said(n.place)
+		nodes = append(nodes, fsNode{node: n, said: said, want: said | l.needed(n.place)})
+	}
+	return nodes
+}
+
+func (n Need) place() Place { return Place{Path: n.Path, Tree: n.Tree} }
+
+func (l *lowering) said(p Place) opSet {
+	set := decided(l.p, p)
+	if l.plan.Spawn.Only != nil && !l.spawns(p) {
+		set &^= executeSet
+	}
+	return set
+}
+
+// decided are the operations of fs that p allows at a place.
+func decided(p Permissions, at Place) opSet {
+	var set opSet
+	for i, o := range scopeNamed(FS).ops {
+		if p.Decide(FS, o.name, at.probe()).Allowed {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// needed are the operations Node needs at a place. A list of programs leaves
+// execute to loaders only.
+func (l *lowering) needed(p Place) opSet {
+	var set opSet
+	for _, n := range l.w.Needed {
+		if !n.place().holds(p) {
+			continue
+		}
+		ops := setOf(n.Operations...) | sightSet
+		if l.plan.Spawn.Only != nil && !n.Loader {
+			ops &^= executeSet
+		}
+		set |= ops
+	}
+	return set
+}
+
+// keepNeeds refuses a rule that denies what Node needs just there. One that
+// denies more, like /usr/**, leaves the need as it is.
+func (l *lowering) keepNeeds() {
+	for _, e := range entriesOf(scopeNamed(FS), l.p.FS) {
+		p, _ := placeOf(e.text)
+		for _, n := range l.w.Needed {
+			if n.place().holds(p) && l.deniesNeed(e, p, n) {
+				l.refuse(refuseEntry(e, "Node itself needs it: "+n.Reason, "leave it out"))
+			}
+		}
+	}
+}
+
+func (l *lowering) deniesNeed(e entry, p Place, n Need) bool {
+	return slices.ContainsFunc((setOf(n.Operations...) | sightSet).list(), func(op Operation) bool {
+		d := l.p.Decide(FS, op, p.probe())
+		return !d.Allowed && d.Rule == e.rule
+	})
+}

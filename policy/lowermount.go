@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"path"
+	"slices"
+)
+
+// mount holds what a place lacks of what holds around it: hidden if it lacks
+// all, else by a mount flag.
+func (l *lowering) mount(n *fsNode, up fsNode) {
+	n.hidden, n.ro, n.noex = up.hidden, up.ro, up.noex
+	if n.want == 0 {
+		if !up.hidden {
+			l.plan.Hide = append(l.plan.Hide, n.place)
+			n.hidden = true
+		}
+		return
+	}
+	if up.hidden {
+		l.plan.Show = append(l.plan.Show, n.place)
+		n.hidden = false
+	}
+	lost := up.land &^ n.want &^ sightSet
+	if lost&writingSet != 0 && n.want&writingSet == 0 && !n.ro {
+		l.plan.ReadOnly = append(l.plan.ReadOnly, n.place)
+		n.ro = true
+	}
+	if lost&executeSet != 0 && !n.noex {
+		l.plan.NoExec = append(l.plan.NoExec, n.place)
+		n.noex = true
+	}
+	l.leftover(n, lost&^n.flags())
+	l.beneath(n)
+}
+
+// flags are the operations that the mount flags at a node refuse.
+func (n *fsNode) flags() opSet {
+	var set opSet
+	if n.ro {
+		set |= writingSet
+	}
+	if n.noex {
+		set |= executeSet
+	}
+	return set
+}
+
+// leftover refuses operations that are allowed around a place, denied there, and
+// that no mount can take away.
+func (l *lowering) leftover(n *fsNode, lost opSet) {
+	if lost == 0 {
+		return
+	}
+	ops := lost.list()
+	l.refuse(l.at(FS, ops[0], n.place,
+		"Landlock cannot take back "+lost.String()+" below a folder that has it",
+		"deny everything there, or execute, or all of "+joinOps(writing)))
+}
+
+// beneath refuses a place that has more than the flags of a mount around it let
+// through.
+func (l *lowering) beneath(n *fsNode) {
+	if more := n.want & n.flags(); more != 0 {
+		why := "it lies below a folder where this is denied within one where it is allowed"
+		if l.needed(n.place)&more != 0 {
+			why = "Node itself needs " + more.String() + " there"
+		}
+		l.refuse(l.at(FS, more.list()[0], n.place, why, "deny it in the outermost folder, and allow it from there on"))
+	}
+}
+
+// borrow is mount for a run: it has its runtime's mounts and no others.
+func (l *lowering) borrow(n *fsNode, up fsNode) {
+	n.hidden = l.outer.hides(n.place)
+	n.ro = lies(l.outer.ReadOnly, n.place)
+	n.noex = lies(l.outer.NoExec, n.place)
+	lost := up.land &^ n.want &^ sightSet &^ n.flags()
+	if lost == 0 || n.hidden {
+		return
+	}
+	l.refuse(l.at(FS, lost.list()[0], n.place,
+		"a run has no mounts of its own to take back "+lost.String()+" below a folder that has it"+inRuntime,
+		"deny it in the outermost folder, and allow it beside this one"))
+}
+
+func lies(in []Place, p Place) bool {
+	return slices.ContainsFunc(in, func(q Place) bool { return q.holds(p) })
+}
+
+// hides reports whether the longest of Hide and Show around a place is in Hide.
+func (p *Plan) hides(at Place) bool {
+	hidden, longest := false, -1
+	for i, list := range [][]Place{p.Show, p.Hide} {
+		for _, q := range list {
+			if q.holds(at) && len(q.Path) > longest {
+				hidden, longest = i == 1, len(q.Path)
+			}
+		}
+	}
+	return hidden
+}
+
+// seal finds the guest's folders that are not to be its own.
+func (l *lowering) seal(nodes []fsNode) {
+	for _, n := range nodes {
+		own := n.place.Tree && slices.Contains(l.w.Own, n.place.Path)
+		if own && n.want&writingSet == 0 {
+			l.plan.Sealed = append(l.plan.Sealed, n.place.Path)
+		}
+	}
+	for _, n := range nodes {
+		f := l.ownerOf(n.place)
+		if f != "" && n.want&writingSet == chmodSet && slices.Contains(l.plan.Sealed, f) {
+			l.refuse(l.at(FS, "chmod", n.place, "chmod alone cannot be held in a folder the guest does not own", "allow write as well"))
+		}
+	}
+}
+
+// ownerOf returns the deepest of the guest's own folders around a place.
+func (l *lowering) ownerOf(p Place) string {
+	deepest := ""
+	for _, f := range l.w.Own {
+		if within(f, p.Path) && len(f) > len(deepest) {
+			deepest = f
+		}
+	}
+	return deepest
+}
+
+// pin finds the folders on the way to a mount that the guest could move away,
+// and put another in the place that the mount was to hold.
+func (l *lowering) pin(nodes []fsNode) {
+	plain := make([]node, len(nodes))
+	for i, n := range nodes {
+		plain[i] = n.node
+	}
+	held := slices.Concat(l.plan.Hide, l.plan.ReadOnly, l.plan.NoExec)
+	for _, p := range held {
+		for dir := path.Dir(p.Path); dir != "/"; dir = path.Dir(dir) {
+			over := Place{Path: path.Dir(dir), Tree: true}
+			movable := nodes[around(plain, over)].want&renameSet != 0 && l.writable(over.Path)
+			if movable && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
+				l.plan.Pinned = append(l.plan.Pinned, dir)
+			}
+		}
+	}
+	slices.Sort(l.plan.Pinned)
+}
+
+// writable reports whether a path lies in a folder where the guest may have files
+// of its own, permissions apart.
+func (l *lowering) writable(name string) bool {
+	return slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), func(f string) bool { return within(f, name) })
+}

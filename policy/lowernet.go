@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+)
+
+// network lowers the sockets of the internet's kinds: none, or on the loopback
+// device only.
+func (l *lowering) network() {
+	before := len(l.errs)
+	if l.p.Network.Default == Allow {
+		l.unsupported(refuse(Network, -1, "", `default "deny" with rules for localhost`))
+	}
+	info := scopeNamed(Network)
+	for _, e := range entriesOf(info, l.p.Network) {
+		l.host(e, l.p.Network.Rules[e.rule].Mode)
+	}
+	if len(l.errs) == before {
+		l.tcp()
+		l.udp()
+		l.plan.Net.Inet = l.plan.Net.TCP || l.plan.Net.UDP
+	}
+}
+
+// host refuses hosts outside, and addresses of this one: the kernel sees ports
+// only, so a rule for one loopback address would be one for all.
+func (l *lowering) host(e entry, mode Mode) {
+	end, _ := parseEndpoint(e.text)
+	switch {
+	case end.proto != "dns" && end.host != localhost && local(end.host):
+		l.refuse(refuseEntry(e, "ports are held, not addresses of the loopback device", end.proto+"://localhost:"+end.port))
+	case mode == Allow && end.proto == "dns":
+		l.unsupported(refuseEntry(e, "", "leave it out: localhost needs no look-up"))
+	case mode == Allow && end.host != localhost:
+		l.unsupported(refuseEntry(e, "", end.proto+"://localhost:"+end.port))
+	}
+}
+
+func (l *lowering) unsupported(err *RuleError) {
+	err.Why, err.Err = "there is no way out of the sandbox yet", errors.ErrUnsupported
+	l.refuse(err)
+}
+
+// tcp asks for every port that a rule names, and for one that none does, which
+// stands for all others.
+func (l *lowering) tcp() {
+	ports, other := portsOf(l.p.Network)
+	rest := l.askPort("tcp", other)
+	l.plan.Net.TCP = rest.listen.Allowed
+	l.plan.Net.AnyPort = rest.connect.Allowed
+	for _, port := range append(ports, other) {
+		a := l.askPort("tcp", port)
+		l.alike(a)
+		switch {
+		case a.listen.Allowed != rest.listen.Allowed:
+			l.refuse(l.onPort(max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
+		case a.connect.Allowed && !a.listen.Allowed:
+			l.refuse(l.onPort(a.connect.Rule, "listen cannot be told from that of sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
+		case rest.connect.Allowed && !a.connect.Allowed:
+			l.refuse(l.onPort(a.connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
+		case a.connect.Allowed && !rest.connect.Allowed:
+			l.plan.Net.Ports = append(l.plan.Net.Ports, port)
+		}
+	}
+}
+
+// udp is all or nothing: no kernel hook sees where a datagram goes.
+func (l *lowering) udp() {
+	ports, other := portsOf(l.p.Network)
+	rest := l.askPort("udp", other)
+	l.plan.Net.UDP = rest.connect.Allowed
+	for _, port := range append(ports, other) {
+		a := l.askPort("udp", port)
+		for _, d := range []Decision{a.fetch, a.connect, a.listen} {
+			if d.Allowed != rest.connect.Allowed {
+				l.refuse(l.onPort(max(d.Rule, rest.connect.Rule), "UDP is held as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
+			}
+		}
+	}
+}
+
+// portDecisions are what is decided about a port of localhost.
+type portDecisions struct{ fetch, connect, listen Decision }
+
+func (l *lowering) askPort(proto string, port uint16) portDecisions {
+	resource := proto + "://localhost:" + strconv.Itoa(int(port))
+	ask := func(op Operation) Decision { return l.p.Decide(Network, op, resource) }
+	return portDecisions{ask("fetch"), ask("connect"), ask("listen")}
+}
+
+// alike refuses to tell fetch from connect, which is how a fetch begins.
+func (l *lowering) alike(a portDecisions) {
+	if a.fetch.Allowed != a.connect.Allowed {
+		l.refuse(l.onPort(max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be told apart", "both in one rule"))
+	}
+}
+
+func (l *lowering) onPort(rule int, why, nearest string) *RuleError {
+	return refuse(Network, rule, why, nearest)
+}
+
+// portsOf are the ports that a scope names, in order, and one that it does not.
+func portsOf(scopes ...Scope) (named []uint16, other uint16) {
+	for _, s := range scopes {
+		for _, e := range entriesOf(scopeNamed(Network), s) {
+			end, _ := parseEndpoint(e.text)
+			if n, err := strconv.ParseUint(end.port, 10, 16); err == nil {
+				named = append(named, uint16(n))
+			}
+		}
+	}
+	slices.Sort(named)
+	named = slices.Compact(named)
+	for other = 65535; slices.Contains(named, other); {
+		other--
+	}
+	return named, other
+}

@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// notes says of each default and rule what it has come to.
+func (l *lowering) notes() {
+	for _, info := range scopes {
+		s := *info.of(&l.p)
+		l.note(info.name, -1, l.noteDefault(info.name, s))
+		for i, r := range s.Rules {
+			l.note(info.name, i, fmt.Sprintf("%s %s: %s", r.Mode, joinOps(info.operations(r)), l.noteRule(&info, r)))
+		}
+	}
+}
+
+func (l *lowering) note(scope string, rule int, text string) {
+	l.plan.Notes = append(l.plan.Notes, Note{scope, rule, text})
+}
+
+func (l *lowering) noteDefault(scope string, s Scope) string {
+	mode := s.Default
+	if mode == "" {
+		mode = Deny
+	}
+	switch scope {
+	case FS:
+		return fmt.Sprintf("%s: /**: %s", mode, strings.Join(append(l.heldAt(Place{"/", true}), l.heldWhole()...), "; "))
+	case Network:
+		return fmt.Sprintf("%s: %s", mode, l.plan.Net)
+	case ChildProcess:
+		return fmt.Sprintf("%s: %s", mode, l.plan.Spawn)
+	}
+	return fmt.Sprintf("%s what no rule speaks of", mode)
+}
+
+func (l *lowering) noteRule(info *scopeInfo, r Rule) string {
+	switch info.name {
+	case FS:
+		var held []string
+		for _, text := range r.Paths {
+			p, _ := placeOf(text)
+			held = append(held, text+": "+strings.Join(l.heldAt(p), ", "))
+		}
+		return strings.Join(held, "; ")
+	case Process:
+		if r.Mode == Allow {
+			return "nothing stands in the way"
+		}
+		return "Landlock's scope for signals, hidden entries of /proc and no ptrace for inspect"
+	case Env:
+		if r.Mode == Allow {
+			return strings.Join(r.Patterns, ", ") + ": passed"
+		}
+		return strings.Join(r.Patterns, ", ") + ": never passed"
+	}
+	return strings.Join(r.Patterns, ", ") + ": as part of the whole scope"
+}
+
+// heldAt says what is done at a place.
+func (l *lowering) heldAt(p Place) []string {
+	var held []string
+	mounts := []struct {
+		places []Place
+		text   string
+	}{
+		{l.plan.Hide, "hidden by a mount"},
+		{l.plan.Show, "shown in what is hidden"},
+		{l.plan.ReadOnly, "read-only mount"},
+		{l.plan.NoExec, "noexec mount"},
+	}
+	for _, m := range mounts {
+		if slices.Contains(m.places, p) {
+			held = append(held, m.text)
+		}
+	}
+	for _, g := range l.plan.Grants {
+		if g.Place == p {
+			held = append(held, "Landlock grants "+joinOps(g.Operations))
+		}
+	}
+	switch {
+	case held != nil:
+	case !l.plan.Restricts:
+		held = append(held, "whatever its owner and mode allow")
+	case p.Path == "/":
+		held = append(held, "Landlock grants nothing")
+	default:
+		held = append(held, "as the folder around it")
+	}
+	return held
+}
+
+// heldWhole says what is held for all files alike.
+func (l *lowering) heldWhole() []string {
+	var held []string
+	if l.plan.NoMetadata {
+		held = append(held, "seccomp refuses chmod")
+	}
+	if l.plan.NoRename {
+		held = append(held, "seccomp refuses rename and link")
+	}
+	if l.plan.Sealed != nil {
+		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not the guest's own")
+	}
+	if l.outer != nil && decided(Permissions{FS: l.outerFS}, Place{"/", true})&^decided(l.p, Place{"/", true})&sightSet != 0 {
+		held = append(held, "stat and readlink as the runtime has them")
+	}
+	return held
+}
+
+// String says by what the sockets are held.
+func (n Net) String() string {
+	if !n.Inet {
+		return "no sockets but those within the jail"
+	}
+	var on []string
+	if n.TCP {
+		on = append(on, "TCP listens on any port")
+	}
+	switch {
+	case n.AnyPort:
+		on = append(on, "TCP connects to any port")
+	case n.Ports != nil:
+		on = append(on, fmt.Sprintf("Landlock lets TCP connect to %v", n.Ports))
+	case n.TCP:
+		on = append(on, "Landlock lets TCP connect to no port")
+	}
+	if n.UDP {
+		on = append(on, "UDP on any port")
+	}
+	return "the loopback device only: " + strings.Join(on, ", ")
+}
+
+// String says by what starting programs is held.
+func (s Spawn) String() string {
+	switch {
+	case s.Denied:
+		return "seccomp refuses new programs and processes"
+	case s.Only == nil:
+		return "any program that fs lets it execute"
+	}
+	names := make([]string, len(s.Only))
+	for i, p := range s.Only {
+		names[i] = p.String()
+	}
+	return "Landlock grants execute on nothing but " + strings.Join(names, ", ")
+}

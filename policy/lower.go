@@ -11,7 +11,7 @@ type lowering struct {
 	p    Permissions // complete
 	w    World
 	plan *Plan
-	errs []error
+	errs []*RuleError
 
 	// outer is the plan of the runtime, when this one is of a run: it can have no
 	// mounts but those. outerFS is the runtime's scope.
@@ -41,19 +41,27 @@ func (l *lowering) lower() (*Plan, error) {
 	l.network()
 	l.process()
 	if len(l.errs) > 0 {
-		return nil, errors.Join(l.errs...)
+		return nil, l.joined()
 	}
 	l.notes()
 	return l.plan, nil
 }
 
+func (l *lowering) joined() error {
+	if len(l.errs) == 1 {
+		return l.errs[0]
+	}
+	errs := make([]error, len(l.errs))
+	for i, err := range l.errs {
+		errs[i] = err
+	}
+	return errors.Join(errs...)
+}
+
 // refuse keeps the first error of each place and reason: many nodes come of one
 // rule.
 func (l *lowering) refuse(err *RuleError) {
-	same := func(e error) bool {
-		old, ok := e.(*RuleError)
-		return ok && old.Place == err.Place && old.Why == err.Why
-	}
+	same := func(old *RuleError) bool { return old.Place == err.Place && old.Why == err.Why }
 	if !slices.ContainsFunc(l.errs, same) {
 		l.errs = append(l.errs, err)
 	}

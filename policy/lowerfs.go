@@ -1,8 +1,6 @@
 package policy
 
-import (
-	"slices"
-)
+import "slices"
 
 // inRuntime ends the reason why a run cannot have what a runtime can.
 const inRuntime = ": this belongs in the runtime's own permissions"
@@ -24,8 +22,20 @@ func (l *lowering) fs() {
 	nodes := l.fsNodes()
 	l.exact(nodes)
 	l.sight(nodes)
+	l.hold(nodes)
+	if len(l.errs) > 0 {
+		return // what follows would say the same again in other words
+	}
 	l.chmod(nodes)
 	l.rename(nodes)
+	if l.outer == nil {
+		l.seal(nodes)
+		l.pin(nodes)
+	}
+}
+
+// hold makes each node's grants, and its mounts.
+func (l *lowering) hold(nodes []fsNode) {
 	for i := range nodes {
 		n := &nodes[i]
 		var up fsNode
@@ -46,10 +56,6 @@ func (l *lowering) fs() {
 		l.plan.Grants = nil // "/" has it all: mounts hold the rest
 	} else {
 		l.plan.Restricts = true
-	}
-	if l.outer == nil {
-		l.seal(nodes)
-		l.pin(nodes)
 	}
 }
 

@@ -20,17 +20,27 @@ func (l *lowering) mount(n *fsNode, up fsNode) {
 		l.plan.Show = append(l.plan.Show, n.place)
 		n.hidden = false
 	}
-	lost := up.land &^ n.want &^ sightSet
+	lost := n.lost(up)
 	if lost&writingSet != 0 && n.want&writingSet == 0 && !n.ro {
 		l.plan.ReadOnly = append(l.plan.ReadOnly, n.place)
 		n.ro = true
 	}
-	if lost&executeSet != 0 && !n.noex {
+	if lost&executeSet != 0 && n.said != 0 && !n.noex {
 		l.plan.NoExec = append(l.plan.NoExec, n.place)
 		n.noex = true
 	}
 	l.leftover(n, lost&^n.flags())
 	l.beneath(n)
+}
+
+// lost are the operations that Landlock grants around a node and that are not to
+// be had there. No file can be listed.
+func (n *fsNode) lost(up fsNode) opSet {
+	lost := up.land &^ n.want &^ sightSet
+	if !n.place.Tree {
+		lost &^= setOf("readdir")
+	}
+	return lost
 }
 
 // flags are the operations that the mount flags at a node refuse.
@@ -46,9 +56,13 @@ func (n *fsNode) flags() opSet {
 }
 
 // leftover refuses operations that are allowed around a place, denied there, and
-// that no mount can take away.
+// that no mount can take away. Rename and chmod are looked at as a whole. A need
+// that is shown in a hidden place may have more than it needs: never to write, if
+// it does not need to, and always to execute, without which libraries cannot be
+// mapped.
 func (l *lowering) leftover(n *fsNode, lost opSet) {
-	if lost == 0 {
+	lost &^= renameSet | chmodSet
+	if lost == 0 || n.said == 0 {
 		return
 	}
 	ops := lost.list()
@@ -74,8 +88,8 @@ func (l *lowering) borrow(n *fsNode, up fsNode) {
 	n.hidden = l.outer.hides(n.place)
 	n.ro = lies(l.outer.ReadOnly, n.place)
 	n.noex = lies(l.outer.NoExec, n.place)
-	lost := up.land &^ n.want &^ sightSet &^ n.flags()
-	if lost == 0 || n.hidden {
+	lost := n.lost(up) &^ n.flags() &^ (renameSet | chmodSet)
+	if lost == 0 || n.hidden || n.said == 0 && n.want != 0 {
 		return
 	}
 	l.refuse(l.at(FS, lost.list()[0], n.place,

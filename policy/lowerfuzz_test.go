@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"slices"
+	"testing"
+)
+
+// fuzzPlaces are few, so that rules meet.
+var fuzzPlaces = []string{
+	"/**", "/a/**", "/a/b/**", "/a/b/c", "/a/f", "/lib/x/**", "/usr/**", "/tmp/**", "/tmp/d/**", "/tmp/d/e/**",
+	"/workspace/**", "/workspace/a/**", "/workspace/a/b/**", "/workspace/a/f", "/home/**", "/*/x",
+}
+
+var fuzzOps = [][]Operation{
+	nil, writing, ops("execute"), ops("read readdir"), ops("chmod"), ops("rename"), ops("read"),
+	ops("rm write rename truncate create_dir symlink"), ops("stat readlink"), ops("read write truncate"),
+	ops("write create_dir rm rename symlink chmod truncate execute"), ops("read readdir execute"),
+}
+
+// bytesOf reads choices from a fuzzer's bytes: 0 when there are no more.
+type bytesOf []byte
+
+func (b *bytesOf) pick(n int) int {
+	if len(*b) == 0 {
+		return 0
+	}
+	v := int((*b)[0]) % n
+	*b = (*b)[1:]
+	return v
+}
+
+func (b *bytesOf) scope(info *scopeInfo) Scope {
+	s := Scope{Default: []Mode{Deny, Allow}[b.pick(2)]}
+	for range b.pick(6) {
+		r := Rule{Mode: []Mode{Allow, Deny}[b.pick(2)]}
+		text := []string{fuzzPlaces[b.pick(len(fuzzPlaces))]}
+		if info.name == FS {
+			r.Operations, r.Paths = fuzzOps[b.pick(len(fuzzOps))], text
+		} else {
+			r.Patterns = text
+		}
+		s.Rules = append(s.Rules, r)
+	}
+	return s
+}
+
+func (b *bytesOf) permissions() Permissions {
+	p := Permissions{FS: b.scope(scopeNamed(FS))}
+	if b.pick(3) == 1 {
+		p.ChildProcess = b.scope(scopeNamed(ChildProcess))
+	}
+	return p.Over(Default())
+}
+
+func FuzzLower(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{1, 2, 1, 10, 0, 0, 11, 1})
+	f.Add([]byte{0, 3, 0, 0, 3, 0, 10, 0, 1, 12, 1, 1, 0, 1, 0, 6})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := bytesOf(data)
+		p := b.permissions()
+		plan, err := Lower(p, world)
+		if err == nil {
+			compare(t, p, plan, nil)
+		}
+	})
+}
+
+func FuzzLowerRun(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{1, 0, 0, 1, 2, 1, 10, 0, 0, 11, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := bytesOf(data)
+		outer, inner := b.permissions(), b.permissions()
+		jail, err := Lower(outer, world)
+		if err != nil {
+			return
+		}
+		if plan, err := LowerRun(outer, inner, world); err == nil {
+			compare(t, inner, plan, jail)
+		}
+	})
+}
+
+// compare asks of every place near the rules whether the kernel, as the plan
+// would have it, says what Decide does. jail is the runtime's plan for a run.
+func compare(t *testing.T, p Permissions, plan, jail *Plan) {
+	t.Helper()
+	var probes []Place
+	for _, text := range fuzzPlaces {
+		place, _ := placeOf(text)
+		probes = append(probes, place)
+	}
+	for _, n := range newTree(append(probes, tree("/home/node"), tree("/etc"), tree("/workspace/z"))) {
+		said, held := decided(p, n.place), held(plan, n.place)
+		if !n.place.Tree {
+			said, held = said&^folderSet, held&^folderSet
+		}
+		if plan.Spawn.Only != nil && !lies(plan.Spawn.Only, n.place) {
+			said &^= executeSet
+		}
+		if jail == nil && said == 0 && !plan.hides(n.place) && !near(n.place) {
+			t.Fatalf("%+v\n%+v\n%s: nothing is allowed, and it is there to be seen", p, plan, n.place)
+		}
+		if more := held &^ said &^ sightSet &^ needAt(n.place, said); more != 0 {
+			t.Fatalf("%+v\n%+v\n%s: %s held, though denied", p, plan, n.place, more)
+		}
+		if !ownsFiles(plan, n.place, held) {
+			said &^= chmodSet // there is nothing to change
+		}
+		if less := said &^ held; less != 0 {
+			t.Fatalf("%+v\n%+v\n%s: %s denied, though allowed", p, plan, n.place, less)
+		}
+	}
+}
+
+// near reports whether a place is in a need.
+func near(p Place) bool {
+	return slices.ContainsFunc(world.Needed, func(n Need) bool { return n.place().holds(p) })
+}
+
+// needAt is what may be had at a place though no rule allows it.
+func needAt(p Place, said opSet) opSet {
+	switch {
+	case !near(p):
+		return 0
+	case said == 0:
+		return ^opSet(0) // shown in a hidden place, with what is around it
+	}
+	return newLowering(Permissions{}, world).needed(p)
+}
+
+// held is what a guest could do at a place if the plan were carried out.
+func held(plan *Plan, at Place) opSet {
+	if plan.hides(at) {
+		return 0
+	}
+	set := landlockSet
+	if plan.Restricts {
+		set = 0
+		for _, g := range plan.Grants {
+			if g.Place.holds(at) {
+				set |= setOf(g.Operations...)
+			}
+		}
+	}
+	if lies(plan.ReadOnly, at) {
+		set &^= writingSet
+	}
+	if lies(plan.NoExec, at) {
+		set &^= executeSet
+	}
+	set &^= renameSet // a rename within a folder asks for these two only
+	if !plan.NoRename && set&moveSet == moveSet {
+		set |= renameSet
+	}
+	if !plan.NoMetadata && !lies(plan.ReadOnly, at) && ownsFiles(plan, at, set) {
+		set |= chmodSet
+	}
+	return set | sightSet
+}
+
+// ownsFiles reports whether there may be files of the guest's own at a place.
+func ownsFiles(plan *Plan, at Place, set opSet) bool {
+	l := newLowering(Permissions{}, world)
+	if f := l.ownerOf(at); f != "" && !slices.Contains(plan.Sealed, f) {
+		return true
+	}
+	return l.writable(at.Path) && set&writingSet != 0
+}

@@ -131,6 +131,11 @@ func (p endpoint) covers(r endpoint) bool {
 func (p endpoint) speaks(op Operation) bool { return (p.proto == "dns") == (op == "dns") }
 
 func matchNet(pattern string, op Operation, resource string) bool {
+	// Most rules are about another port, which is seen without parsing.
+	port := pattern[strings.LastIndexByte(pattern, ':')+1:]
+	if port != "*" && op != "dns" && !strings.HasSuffix(resource, ":"+port) {
+		return false
+	}
 	p, err := parseEndpoint(pattern)
 	if err != nil || !p.speaks(op) {
 		return false

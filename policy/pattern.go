@@ -51,6 +51,9 @@ func matchPathOp(pattern string, _ Operation, name string) bool { return matchPa
 // place where the elements between two of them fit is as good as any other. So
 // the time is at most the product of the lengths.
 func matchPath(pattern, name string) bool {
+	if dir, tree := strings.CutSuffix(pattern, "/**"); plain(dir) {
+		return !tree && name == pattern || tree && (dir == "" || within(dir, name))
+	}
 	pat, elems := split(pattern), split(name)
 	p, e := 0, 0
 	star, from := -1, 0 // the latest **, and what it has eaten up to
@@ -73,6 +76,12 @@ func matchPath(pattern, name string) bool {
 		p++
 	}
 	return p == len(pat)
+}
+
+// plain reports whether no character of a pattern stands for others. Nearly all
+// rules are P/** or a path, and lowering matches each with each.
+func plain(s string) bool {
+	return strings.IndexByte(s, '*') < 0 && strings.IndexByte(s, '?') < 0
 }
 
 // split returns a path's elements: none for "/".
@@ -119,7 +128,7 @@ func matchWild(pattern, s string) bool {
 func placeOf(pattern string) (Place, bool) {
 	elems := split(pattern)
 	for i, e := range elems {
-		if strings.ContainsAny(e, "*?") {
+		if !plain(e) {
 			p := Place{Path: "/" + strings.Join(elems[:i], "/"), Tree: true}
 			return p, e == "**" && i == len(elems)-1
 		}

@@ -1,26 +1,127 @@
-// Package policy is what a run may do: the scopes fs, network, childProcess,
-// process and env, their rules, and how rules are merged and matched.
+// Package policy is what a guest may do: the scopes fs, network, childProcess,
+// process and env, their rules, how rules are merged and matched, and what the
+// kernel is to do so that they hold.
 //
-// There is no code here yet: it comes with permissions. Until then every
-// runtime has one and the same policy, which nobody can change:
+//	JSON ── Parse ──> Permissions ── Over ──> Permissions ── Lower ──> Plan
+//	                  Check                   Decide          │
+//	                                                          └─> *RuleError:
+//	                                                              nothing holds it
 //
-//	network                              denied: an empty network namespace
-//	fs, childProcess, process, env       allowed, within the guest's own world
+// # Language
 //
-// Its own world is the jail: the image and a file tree of its own, its own
-// processes, the variables it was given. See packages jail and runtime for what
-// holds it there.
+// A policy is an object with a key for each scope that is not to stay as it is:
+//
+//	{
+//	  "network": "deny",
+//	  "fs": {
+//	    "default": "allow",
+//	    "rules": [
+//	      {"mode": "deny", "paths": ["/workspace/secret/**"]},
+//	      {"mode": "deny", "operations": ["execute"], "paths": ["/tmp/**"]}
+//	    ]
+//	  }
+//	}
+//
+// A scope is "allow", "deny" or rules. Of the rules that match, the last decides,
+// and where none does, the default: deny, if there is none. A rule without
+// operations is about all of its scope. Patterns are
+//
+//	fs             paths     absolute and clean: /workspace/**, /etc/hosts
+//	childProcess   patterns  the same, of programs
+//	network        patterns  tcp://HOST:PORT, udp://HOST:PORT, dns://NAME
+//	env            patterns  names of variables
+//	process        none
+//
+// In a path * and ? stay within one element, and ** as a whole element crosses
+// them: P/** is P and all below, /** is everything. There is no escape: a * in a
+// file's name is matched by a pattern's *. In a variable's name * is any
+// characters and ? is one. HOST is a name in lower case, an address, * or *.NAME,
+// which is all names below NAME; PORT is a number or *. The loopback device's
+// addresses are localhost by another name.
+//
+// Text is at most 1 MiB, a scope has at most 256 rules and 256 patterns, and a
+// pattern 4096 bytes. [Schema] is the language for editors.
+//
+// # Merging
+//
+// [Permissions.Over] goes scope by scope: one that is given is taken whole, one
+// that is left out is the base's. Nothing given is [Default]. A run's permissions
+// go over its runtime's, and [Narrow] refuses those that allow more.
+//
+// # What holds it, and what the guest sees
+//
+//	scope         operations              mechanism                       errno
+//	fs            all at once             hidden by a mount               ENOENT, EACCES
+//	fs            read readdir execute    Landlock                        EACCES
+//	fs            write create_dir rm     Landlock                        EACCES
+//	              symlink truncate
+//	fs            all of the writing      read-only mount, in a tree      EROFS
+//	              ones and chmod          where they are allowed
+//	fs            execute                 noexec mount, in the same       EACCES
+//	fs            rename                  Landlock: rm and write, REFER   EACCES, EXDEV
+//	                                      from folder to folder
+//	                                      everywhere: seccomp             EPERM
+//	fs            chmod                   the file's owner is another     EPERM
+//	                                      everywhere: seccomp             EPERM
+//	fs            stat readlink           hidden with all the rest, only  ENOENT, EACCES
+//	network       fetch connect listen    no sockets: seccomp             EAFNOSUPPORT
+//	network       fetch connect to ports  Landlock                        EACCES
+//	network       dns, hosts outside      an empty network namespace      ENETUNREACH
+//	childProcess  spawn                   seccomp                         EPERM
+//	childProcess  a list of programs      Landlock: execute               EACCES
+//	process       signal                  Landlock's scope                EPERM
+//	process       inspect                 entries of /proc, no ptrace     ENOENT, EPERM
+//	env           read                    the variable is not passed      not there
+//
+// A hidden folder is empty, cannot be listed or written, and is passed through to
+// what is shown in it: a name in it is ENOENT, listing it and creating there are
+// EACCES. A hidden file is EACCES.
+//
+// The kernel cannot tell some things apart, and so policies that try to are
+// refused by [Lower], with the nearest that holds:
+//
+//   - Places of fs and childProcess are P/** or one file, without other wildcards.
+//     One file's own operations are read, write, truncate, chmod, execute, stat and
+//     readlink; write is for a file that exists.
+//   - What a folder allows is taken back below it only as a whole: everything, or
+//     all that writes, or execute. Below that nothing is allowed again, but below
+//     what is hidden, as far as what is around it has that too.
+//   - stat and readlink come along with any other operation allowed at the same
+//     path, since no hook of the kernel sees them. A later rule that denies them
+//     there is refused.
+//   - rename is a link or a rename from folder to folder, and goes with rm and
+//     write. A second name in the same folder is a file created: write.
+//   - chmod, which is also chown, utimes and setxattr, goes with writing.
+//   - fetch is connect. TCP that connects also listens: listen(2) is the same for
+//     the sockets of Node's own children, and gives an unbound one any port.
+//   - UDP is allowed on all ports, both ways, or not.
+//   - Programs are listed, never excepted: a copy is another program.
+//   - What Node needs, [World] Needed, is not to be denied by its own path. A
+//     broader rule leaves it: to be seen, never written unless it must be, with
+//     whatever else is allowed around the folder that is hidden.
+//
+// # Runs
+//
+// [LowerRun] is for a run in a jail that was made for other permissions. Its mounts
+// stay, so it cannot take back what a folder allows, and chmod is the runtime's
+// or refused as a whole. What a run may not touch at all, but the runtime
+// may, it can still stat.
 //
 // # What belongs here
 //
-// Data and decisions. A policy is parsed from text and checked as a whole, two
-// are merged, and one answers whether an operation is allowed and which rule says
-// so. All of it is pure: no system calls, no files, no clock, so it runs and is
-// tested anywhere.
+// Data and decisions. All of it is pure: no system calls, no files, no clock, so
+// it runs and is tested anywhere. Enforcement is package jail's, which never hears
+// of a policy: package runtime applies a [Plan].
 //
-// # What does not
+// # What it does not protect against
 //
-// Enforcement. The kernel does that, in package jail, which never hears of a
-// policy: package runtime lowers one to the other. A permission that no kernel
-// mechanism holds is refused there; none is dropped silently.
+// Paths are names as they are written. A place that is a symbolic link, or is
+// reached through one, is another place to the kernel: whoever applies a plan must
+// refuse it, and a folder where a plan says file. A file with a second name
+// elsewhere, made before the guest came, has that place's permissions there.
+//
+// execute and lists of programs are about starting files, not about code: an
+// interpreter that is allowed runs any script it may read, and the loader of
+// shared libraries, which has to be executable, any program. Sockets within the
+// jail, abstract and in files, belong to no scope.
 package policy

@@ -30,11 +30,27 @@ func (l *lowering) noteDefault(scope string, s Scope) string {
 	case FS:
 		return fmt.Sprintf("%s: /**: %s", mode, strings.Join(append(l.heldAt(Place{"/", true}), l.heldWhole()...), "; "))
 	case Network:
-		return fmt.Sprintf("%s: %s", mode, l.plan.Net)
+		return fmt.Sprintf("%s; with the rules: %s", mode, l.plan.Net)
 	case ChildProcess:
-		return fmt.Sprintf("%s: %s", mode, l.plan.Spawn)
+		return fmt.Sprintf("%s; with the rules: %s", mode, l.plan.Spawn)
+	case Process:
+		return fmt.Sprintf("%s; with the rules: %s", mode, l.heldProcesses())
 	}
-	return fmt.Sprintf("%s what no rule speaks of", mode)
+	if mode == Allow {
+		return "allow: passed unless a rule denies it"
+	}
+	return "deny: never passed unless a rule allows it"
+}
+
+func (l *lowering) heldProcesses() string {
+	signals, inspect := "signals go anywhere in the jail", "/proc and ptrace as the system has them"
+	if l.plan.NoSignals {
+		signals = "Landlock keeps signals within the run"
+	}
+	if l.plan.NoInspect {
+		inspect = "no others in /proc, and no ptrace"
+	}
+	return signals + ", " + inspect
 }
 
 func (l *lowering) noteRule(info *scopeInfo, r Rule) string {
@@ -43,21 +59,20 @@ func (l *lowering) noteRule(info *scopeInfo, r Rule) string {
 		var held []string
 		for _, text := range r.Paths {
 			p, _ := placeOf(text)
-			held = append(held, text+": "+strings.Join(l.heldAt(p), ", "))
+			here := l.heldAt(p)
+			if !p.Tree && l.p.Decide(FS, "write", text).Allowed {
+				here = append(here, "for a file that is there: its folder decides who creates it")
+			}
+			held = append(held, text+": "+strings.Join(here, ", "))
 		}
 		return strings.Join(held, "; ")
-	case Process:
-		if r.Mode == Allow {
-			return "nothing stands in the way"
-		}
-		return "Landlock's scope for signals, hidden entries of /proc and no ptrace for inspect"
 	case Env:
 		if r.Mode == Allow {
 			return strings.Join(r.Patterns, ", ") + ": passed"
 		}
 		return strings.Join(r.Patterns, ", ") + ": never passed"
 	}
-	return strings.Join(r.Patterns, ", ") + ": as part of the whole scope"
+	return strings.Join(slices.Concat(r.Patterns, []string{"held with the scope as a whole"}), ", ")
 }
 
 // heldAt says what is done at a place.

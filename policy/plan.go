@@ -5,7 +5,11 @@ package policy
 type World struct {
 	Own    []string // folders that belong to the guest, /workspace
 	Shared []string // folders anyone may write to, /tmp
-	Cwd    string
+
+	// Cwd is the working directory. Permissions may hide it: whoever applies the
+	// plan leaves an empty folder there, to stand in.
+	Cwd string
+
 	Needed []Need // what Node itself needs, whatever the permissions are
 }
 
@@ -27,6 +31,7 @@ type Place struct {
 
 // Grant is what Landlock grants at a place. It holds for all below, and adds to
 // what is granted above. Operations are Landlock's only: no stat, readlink, chmod.
+// Of a single file's, those about folders mean nothing to Landlock.
 type Grant struct {
 	Place      Place
 	Operations []Operation

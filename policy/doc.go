@@ -51,7 +51,7 @@
 // # What holds it, and what the guest sees
 //
 //	scope         operations              mechanism                       errno
-//	fs            all at once             hidden by a mount               ENOENT, EACCES
+//	fs            all at once             hidden: not mounted, or covered EACCES
 //	fs            read readdir execute    Landlock                        EACCES
 //	fs            write create_dir rm     Landlock                        EACCES
 //	              symlink truncate
@@ -63,8 +63,8 @@
 //	                                      everywhere: seccomp             EPERM
 //	fs            chmod                   the file's owner is another     EPERM
 //	                                      everywhere: seccomp             EPERM
-//	fs            stat readlink           hidden with all the rest, only  ENOENT, EACCES
-//	network       fetch connect listen    no sockets: seccomp             EAFNOSUPPORT
+//	fs            stat readlink           hidden with all the rest, only  EACCES
+//	network       fetch connect listen    no sockets: seccomp             EACCES
 //	network       fetch connect to ports  Landlock                        EACCES
 //	network       dns, hosts outside      an empty network namespace      ENETUNREACH
 //	childProcess  spawn                   seccomp                         EPERM
@@ -73,9 +73,9 @@
 //	process       inspect                 entries of /proc, no ptrace     ENOENT, EPERM
 //	env           read                    the variable is not passed      not there
 //
-// A hidden folder is empty, cannot be listed or written, and is passed through to
-// what is shown in it: a name in it is ENOENT, listing it and creating there are
-// EACCES. A hidden file is EACCES.
+// What is hidden has an empty file or folder in its place that nobody may open or
+// enter: its name can be seen, all else is EACCES. A folder that leads to something
+// shown can be entered, and the rest of what is in it is hidden one by one.
 //
 // The kernel cannot tell some things apart, and so policies that try to are
 // refused by [Lower], with the nearest that holds:

@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // Mode says what becomes of an operation: [Allow] or [Deny].
 type Mode string
 
@@ -64,4 +66,27 @@ func (r Rule) entries() []string {
 		return r.Paths
 	}
 	return r.Patterns
+}
+
+// IsZero reports whether all scopes were left out.
+func (p Permissions) IsZero() bool {
+	for _, info := range scopes {
+		if !info.of(&p).IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone shares nothing with p.
+func (p Permissions) Clone() Permissions {
+	for _, info := range scopes {
+		s := info.of(&p)
+		s.Rules = slices.Clone(s.Rules)
+		for i := range s.Rules {
+			r := &s.Rules[i]
+			r.Operations, r.Paths, r.Patterns = slices.Clone(r.Operations), slices.Clone(r.Paths), slices.Clone(r.Patterns)
+		}
+	}
+	return p
 }

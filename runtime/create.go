@@ -18,6 +18,7 @@ import (
 type NodeRuntime struct {
 	opts  settings
 	jail  *jail.Jail
+	guard *guard
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
 	queue queue    // its live runs
@@ -64,11 +65,18 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 	if err := s.launcher.check(image); err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
+	g, err := newGuard(s.permissions, s.plan)
+	if err != nil {
+		return nil, errors.Join(err, lease.Close())
+	}
 	j, err := createJail(ctx, s, image)
 	if err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	rt := &NodeRuntime{opts: s, jail: j, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
+	if err := g.restrict(j, s.degraded); err != nil {
+		return nil, errors.Join(err, j.Close(), lease.Close())
+	}
+	rt := &NodeRuntime{opts: s, jail: j, guard: g, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
 	if s.launcher == LauncherZygote {
 		rt.forks = holdZygotes(zygoteKind{image.Root(), heapMiB(s.limits.Memory), s.cgroupParent, s.zygote})
 	}
@@ -76,7 +84,7 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 }
 
 func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jail, error) {
-	filter, err := seccomp.Compile()
+	filter, err := seccomp.CompileWith(nil, false)
 	if err != nil {
 		return nil, err
 	}

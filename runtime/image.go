@@ -11,7 +11,7 @@ import (
 
 // ErrUnsupported is wrapped by errors that say that this machine can't hold a
 // jail, or not with these options.
-var ErrUnsupported = errors.New("not supported here")
+var ErrUnsupported = errors.ErrUnsupported
 
 func privileged() error {
 	if os.Geteuid() != 0 {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"gaol/jail"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/seccomp"
 	"gaol/vfs"
 )
 
@@ -44,7 +46,7 @@ var guestLayer = sync.OnceValue(func() (layer []jail.File) {
 })
 
 // jailSpec lowers what a runtime is to what the jail is made of.
-func jailSpec(s settings, plan vfs.Plan, filter []byte) jail.Spec {
+func jailSpec(s settings, plan vfs.Plan, filter *seccomp.Filter) jail.Spec {
 	spec := jail.Spec{
 		Image:        plan.Image,
 		Layer:        guestLayer(),
@@ -56,9 +58,8 @@ func jailSpec(s settings, plan vfs.Plan, filter []byte) jail.Spec {
 		Filter:       filter,
 		CgroupParent: s.cgroupParent,
 	}
-	for _, d := range plan.Dirs {
-		spec.Dirs = append(spec.Dirs, string(d))
-	}
+	spec.Dirs = texts(plan.Dirs)
+	cover(&spec, s.plan)
 	return spec
 }
 
@@ -72,6 +73,8 @@ type task struct {
 	script   int      // place of the program in args, from 1; 0: a Command
 	program  *program // nil for a Command
 	hasValue bool     // whether the program gets a __return
+
+	guard *guard // nil: the runtime's
 }
 
 // newTask lowers one run's options to what it starts.
@@ -91,9 +94,18 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 		return nil, fmt.Errorf("option OnOutputLimit: there is no action %d", o.OnOutputLimit)
 	}
 	env := maps.Clone(s.env)
-	if err := overlayEnv(env, o.Env); err != nil {
+	err := overlayEnv(env, o.Env)
+	if err != nil {
 		return nil, fmt.Errorf("option Env: %w", err)
 	}
+	if !o.Permissions.IsZero() {
+		if t.guard, err = s.narrow(o.Permissions); err != nil {
+			return nil, fmt.Errorf("option Permissions: %w", err)
+		}
+	}
+	maps.DeleteFunc(env, func(name, _ string) bool {
+		return !s.permissions.PassesEnv(name) || t.guard != nil && !t.guard.permissions.PassesEnv(name)
+	})
 	t.env = envList(env)
 	return t, nil
 }
@@ -157,9 +169,13 @@ func (s settings) commandTask(name string, args []string, o RunOptions) (*task, 
 func (rt *NodeRuntime) command(t *task) jail.Command {
 	c := t.limits.command()
 	c.Path, c.Args, c.Env, c.Dir = t.path, t.args, t.env, string(t.dir)
+	g := cmp.Or(t.guard, rt.guard)
+	g.apply(&c, rt.opts)
 	if rt.forks != nil {
 		c.Zygote = rt.forks.pool
-		c.Parked = rt.parked.Swap(nil)
+		if g == rt.guard { // which a parked process is under
+			c.Parked = rt.parked.Swap(nil)
+		}
 		if t.script > 0 && readByZygote(t.env) {
 			c.Script = t.script
 		}

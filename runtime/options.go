@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"gaol/policy"
 )
 
 // Options says what [Create] makes. The zero value is a complete, safe sandbox:
@@ -38,6 +40,25 @@ type Options struct {
 	// CgroupParent is the cgroup below which jails are made, as an absolute
 	// path in the hierarchy. Empty: "/gaol".
 	CgroupParent string
+
+	// Permissions are what the runs may do. A scope that is left out is that of
+	// [policy.Default]: no network, all else within the guest's own world. Each rule
+	// is held by the kernel; Create refuses one that can't be (*policy.RuleError), or
+	// that this kernel can't hold (*landlock.ABIError). Package policy has the language,
+	// and what each operation comes to.
+	Permissions policy.Permissions
+
+	// AllowDegraded has Create go on where the kernel lacks a right of Landlock's
+	// that Permissions need: what it can't hold is then allowed, see
+	// [NodeRuntime.Missing].
+	AllowDegraded bool
+
+	// AuditDenials has Result.Denials tell also of what Landlock denies, above all
+	// of files, as the kernel's audit records it. That must be on (`auditctl -e 1`),
+	// and takes Linux 6.15: Create fails otherwise. Without it, such denials are told only
+	// when a program fails by one. The records are the machine's, for all that read
+	// them: a hostile guest can fill them.
+	AuditDenials bool
 
 	// Launcher is how runs are started.
 	Launcher Launcher
@@ -133,6 +154,12 @@ type Limits struct {
 // RunOptions says how one run goes. The zero value runs with the runtime's own
 // settings, 30 seconds at most, and an empty standard input.
 type RunOptions struct {
+	// Permissions are what the run may do, where that is less than its runtime may:
+	// what allows more is an error. A scope that is left out is the runtime's. A run
+	// has no mounts of its own, so that only some rules can be held, see
+	// [policy.LowerRun].
+	Permissions policy.Permissions
+
 	// Name is the file name that the program bears in stack traces and in
 	// import.meta: a plain name in the working directory, without a slash.
 	// The ending picks the language: .mjs and .js are ES modules, .cjs is

@@ -5,6 +5,7 @@ import "context"
 // park has the process of the first run forked ahead.
 func (rt *NodeRuntime) park(ctx context.Context) error {
 	c := rt.opts.limits.command()
+	rt.guard.apply(&c, rt.opts)
 	c.Zygote = rt.forks.pool
 	parked, err := rt.jail.Park(ctx, c)
 	if err == nil {

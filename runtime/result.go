@@ -32,8 +32,12 @@ type Result struct {
 	Duration time.Duration   // wall-clock time from its turn to the last process reaped
 	Queued   time.Duration   // wall-clock time before that: see Options.MaxConcurrentRuns
 	Usage    Usage
-	// Truncated says which streams had more than was captured.
-	Truncated struct{ Stdout, Stderr bool }
+	// Denials are what the permissions kept the run from, in the order of their first
+	// time: at most 64 that differ.
+	Denials []Denial
+	// Truncated says which streams had more than was captured, and whether there
+	// were more denials.
+	Truncated struct{ Stdout, Stderr, Denials bool }
 }
 
 // Usage is what a run used, all its processes together, as its cgroup counted.

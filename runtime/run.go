@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,16 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 		return nil, err
 	}
 	defer s.close()
-	p, err := s.start(limit, rt.jail, rt.command(t))
+	if t.guard != nil {
+		defer t.guard.close()
+		if err := t.guard.restrict(rt.jail, rt.opts.degraded); err != nil {
+			return nil, err
+		}
+	}
+	c := rt.command(t)
+	denials := rt.opts.newDenials(cmp.Or(t.guard, rt.guard))
+	c.Refused = denials.refused
+	p, err := s.start(limit, rt.jail, c)
 	started()
 	if err != nil {
 		return rt.notStarted(limit, began, err)
@@ -104,6 +114,7 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	res := s.result()
 	res.Duration = took
 	conclude(res, cause, exit, s.stderr.tail)
+	res.Denials, res.Truncated.Denials = denials.list(res)
 	return res, nil
 }
 
@@ -151,6 +162,7 @@ func (rt *NodeRuntime) Close() error {
 		if err := rt.jail.Close(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
 		}
+		rt.guard.close()
 		rt.forks.release()
 		if err := rt.image.Close(); err != nil && rt.err == nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)

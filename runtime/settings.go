@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/policy"
 	"gaol/vfs"
 )
 
@@ -63,6 +64,11 @@ type settings struct {
 	launcher     Launcher
 	zygote       ZygoteOptions
 
+	permissions policy.Permissions
+	plan        *policy.Plan
+	degraded    bool
+	audit       bool
+
 	concurrentRuns int
 }
 
@@ -75,6 +81,8 @@ func (o Options) settle() (settings, error) {
 		env:          baseEnv(),
 		launcher:     o.Launcher,
 		zygote:       o.Zygote,
+		degraded:     o.AllowDegraded,
+		audit:        o.AuditDenials,
 
 		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
 	}
@@ -93,6 +101,9 @@ func (o Options) settle() (settings, error) {
 	}
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return settings{}, fmt.Errorf("option Env: %w", err)
+	}
+	if err := s.permit(o.Permissions); err != nil {
+		return settings{}, fmt.Errorf("option Permissions: %w", err)
 	}
 	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.zygote.check(s.launcher), checkConcurrentRuns(s.concurrentRuns), s.limits.check())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/policy"
 	"gaol/vfs"
 )
 
@@ -17,7 +18,12 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got.plan == nil || got.plan.Net.Inet {
+		t.Errorf("the plan is %+v", got.plan)
+	}
+	got.plan = nil // package policy tests what it says
 	want := settings{
+		permissions: policy.Default(),
 		env: map[string]string{
 			"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
 		},
@@ -77,13 +83,15 @@ func TestSettleRefuses(t *testing.T) {
 
 func TestSettleCopies(t *testing.T) {
 	env := map[string]string{"A": "1"}
-	s, err := Options{Env: env}.settle()
+	rules := []policy.Rule{{Mode: policy.Allow, Patterns: []string{"A"}}}
+	s, err := Options{Env: env, Permissions: policy.Permissions{Env: policy.Scope{Rules: rules}}}.settle()
 	if err != nil {
 		t.Fatal(err)
 	}
 	env["A"] = "2"
-	if s.env["A"] != "1" {
-		t.Error("the caller's map is shared")
+	rules[0].Patterns[0] = "*"
+	if s.env["A"] != "1" || s.permissions.PassesEnv("B") {
+		t.Error("what is the caller's is shared")
 	}
 	if _, err := s.nodeTask("", RunOptions{Env: map[string]string{"A": "3"}}, true); err != nil {
 		t.Fatal(err)

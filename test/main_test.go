@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -69,6 +70,9 @@ func ours(o runtime.Options) runtime.Options {
 	o.CgroupParent = parent
 	o.Store = cmp.Or(o.Store, os.Getenv(storeVar))
 	o.Image = cmp.Or(o.Image, os.Getenv(imageVar))
+	if o.Permissions.IsZero() {
+		o.Permissions.Network = policy.Loopback() // which is more to attack than the default
+	}
 	for _, l := range launchers {
 		if l.String() == os.Getenv(launcherVar) {
 			o.Launcher = l

@@ -32,9 +32,17 @@ func NewPlan(image string, cwd Path, disk, inodes int64) (Plan, error) {
 			return Plan{}, fmt.Errorf("path %q: %s holds no files of a guest", cwd, r)
 		}
 	}
+	return Plan{Image: image, Dirs: Own(cwd), Disk: disk, Inodes: inodes, Shm: shmSize}, nil
+}
+
+// Own are the folders that belong to the guest in a tree with that working directory.
+func Own(cwd Path) []Path {
 	dirs := []Path{Home, Workspace}
 	if cwd != Home && cwd != Workspace && cwd != "/" {
 		dirs = append(dirs, cwd)
 	}
-	return Plan{Image: image, Dirs: dirs, Disk: disk, Inodes: inodes, Shm: shmSize}, nil
+	return dirs
 }
+
+// Shared are the folders of every tree that anyone may write to.
+func Shared() []Path { return []Path{"/tmp", "/var/tmp", "/dev/shm"} }

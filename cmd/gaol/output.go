@@ -11,16 +11,16 @@ import (
 // output is the object that --json prints. Its shape is a promise to programs.
 type output struct {
 	// Stdout and Stderr are text: what isn't UTF-8 becomes U+FFFD.
-	Stdout     string          `json:"stdout"`
-	Stderr     string          `json:"stderr"`
-	ExitCode   int             `json:"exitCode"`
-	Signal     string          `json:"signal"`
-	Cause      runtime.Cause   `json:"cause"`
-	Value      json.RawMessage `json:"value,omitempty"` // absent when nothing was returned
-	DurationMs float64         `json:"durationMs"`
-	Usage      outputUsage     `json:"usage"`
-	Truncated  outputTruncated `json:"truncated"`
-	Denials    []struct{}      `json:"denials"` // always empty until permissions exist
+	Stdout     string           `json:"stdout"`
+	Stderr     string           `json:"stderr"`
+	ExitCode   int              `json:"exitCode"`
+	Signal     string           `json:"signal"`
+	Cause      runtime.Cause    `json:"cause"`
+	Value      json.RawMessage  `json:"value,omitempty"` // absent when nothing was returned
+	DurationMs float64          `json:"durationMs"`
+	Usage      outputUsage      `json:"usage"`
+	Truncated  outputTruncated  `json:"truncated"`
+	Denials    []runtime.Denial `json:"denials"`
 }
 
 type outputUsage struct {
@@ -30,8 +30,9 @@ type outputUsage struct {
 }
 
 type outputTruncated struct {
-	Stdout bool `json:"stdout"`
-	Stderr bool `json:"stderr"`
+	Stdout  bool `json:"stdout"`
+	Stderr  bool `json:"stderr"`
+	Denials bool `json:"denials"`
 }
 
 func newOutput(res *runtime.Result) *output {
@@ -49,7 +50,7 @@ func newOutput(res *runtime.Result) *output {
 			Pids:            res.Usage.PeakPids,
 		},
 		Truncated: outputTruncated(res.Truncated),
-		Denials:   []struct{}{},
+		Denials:   append([]runtime.Denial{}, res.Denials...), // a list, also when there are none
 	}
 }
 

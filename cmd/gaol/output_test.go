@@ -25,6 +25,10 @@ func TestJSON(t *testing.T) {
 		Usage:    runtime.Usage{CPU: 3200 * time.Microsecond, PeakMemory: 31457280, PeakPids: 7},
 	}
 	full.Truncated.Stderr = true
+	full.Truncated.Denials = true
+	full.Denials = []runtime.Denial{{
+		Scope: "fs", Operation: "rename", Target: "/workspace/<a>", Rule: "fs.rules[1]", Count: 3, Source: runtime.SourceSeccomp,
+	}}
 	for _, tc := range []struct {
 		name string
 		res  runtime.Result

@@ -24,6 +24,10 @@ type runFlags struct {
 	pids                    count
 	launcher                launcher
 
+	permissions permissions
+	preset      preset
+	network     networkPatterns
+
 	env                       variables
 	cwd, hostname, image, dir string
 }
@@ -60,6 +64,10 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.Var(&f.disk, "disk", "bytes it may write to its file system")
 	f.set.Var(&f.maxOutput, "max-output", "bytes --json keeps of each output stream; if given without --json, what goes through")
 
+	f.set.Var(&f.permissions, "permissions", "what the program may do, as a JSON object or @FILE; laid over the preset scope by scope")
+	f.set.Var(&f.preset, "preset", "strict, workspace, default or open: see gaol policy presets")
+	f.set.Var(&f.network, "allow-net", "what the program may connect to and listen on, like tcp://localhost:*; may be repeated")
+
 	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
 	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing")
 	f.set.StringVar(&f.hostname, "hostname", "secure-exec", "host `NAME` in the guest")
@@ -80,7 +88,7 @@ func (f *runFlags) check() error {
 	if !path.IsAbs(f.cwd) {
 		return errors.New("--cwd " + quote(f.cwd) + ": want an absolute path in the guest")
 	}
-	return nil
+	return f.checkPermissions()
 }
 
 // options gives what the flags say about the sandbox.
@@ -92,6 +100,9 @@ func (f *runFlags) options() runtime.Options {
 		Cwd:      f.cwd,
 		Hostname: f.hostname,
 		Launcher: runtime.Launcher(f.launcher),
+
+		Permissions: f.permit(),
+
 		Limits: runtime.Limits{
 			Memory:  int64(f.memory),
 			CPUs:    float64(f.cpus),

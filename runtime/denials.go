@@ -1,0 +1,170 @@
+package runtime
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"gaol/jail/seccomp/notify"
+	"gaol/policy"
+)
+
+// Denial is an operation that permissions kept a run from. What it says of the target
+// is the guest's word: text to be shown, not to be trusted.
+type Denial struct {
+	Scope     string           `json:"scope"`
+	Operation policy.Operation `json:"operation"` // "socket" for one that neither connects nor listens yet
+
+	// Target is a path, or what kind of socket it was. Empty: there is none, as for
+	// a fork, or the kernel did not tell. At most 256 bytes of valid UTF-8.
+	Target string `json:"target"`
+
+	// Rule is what denied it, "fs.rules[2]" or "fs.default".
+	Rule string `json:"rule"`
+
+	Count  int64        `json:"count"` // how often
+	Source DenialSource `json:"source"`
+}
+
+// DenialSource is where gaol knows of a denial from.
+type DenialSource string
+
+const (
+	// SourceSeccomp is the system call filter, which asked this process. All of the
+	// calls that it refuses by permissions are told.
+	SourceSeccomp DenialSource = "seccomp"
+
+	// SourceAudit is the kernel's audit, with Options.AuditDenials. It may lose records
+	// when a machine has many.
+	SourceAudit DenialSource = "audit"
+
+	// SourceStderr is a hint: the program failed, and the last that it printed was an
+	// error of Node's for something that its permissions deny.
+	SourceStderr DenialSource = "stderr"
+)
+
+const (
+	mostDenials = 64
+	maxTarget   = 256
+)
+
+// denials takes in those of one run.
+type denials struct {
+	permissions policy.Permissions
+
+	mu   sync.Mutex
+	seen []Denial
+	more bool
+}
+
+func (s settings) newDenials(g *guard) *denials { return &denials{permissions: g.permissions} }
+
+// add counts one. Its rule is filled in.
+func (d *denials) add(n Denial) {
+	n.Target = shown(n.Target)
+	n.Rule = d.rule(n)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.seen {
+		old := &d.seen[i]
+		if old.Scope == n.Scope && old.Operation == n.Operation && old.Target == n.Target && old.Source == n.Source {
+			old.Count++
+			return
+		}
+	}
+	if len(d.seen) == mostDenials {
+		d.more = true
+		return
+	}
+	n.Count = 1
+	d.seen = append(d.seen, n)
+}
+
+// rule names what denies it.
+func (d *denials) rule(n Denial) string {
+	op, target := n.Operation, n.Target
+	switch {
+	case n.Scope == policy.Network: // of which all but localhost is denied by each
+		op, target = "connect", ""
+	case !path.IsAbs(target):
+		target = "/"
+	}
+	if rule := d.permissions.Decide(n.Scope, op, path.Clean(target)).Rule; rule >= 0 {
+		return n.Scope + ".rules[" + strconv.Itoa(rule) + "]"
+	}
+	return n.Scope + ".default"
+}
+
+func shown(target string) string {
+	target = strings.ToValidUTF8(target, "\uFFFD")
+	for len(target) > maxTarget {
+		_, size := utf8.DecodeLastRuneInString(target)
+		target = target[:len(target)-size]
+	}
+	return target
+}
+
+// list is what there is after the run's end.
+func (d *denials) list(res *Result) ([]Denial, bool) {
+	if n, ok := d.hint(res); ok {
+		d.add(n)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen, d.more
+}
+
+// refused takes a call that the filter refused.
+func (d *denials) refused(c notify.Call) {
+	n := Denial{Target: c.Text, Source: SourceSeccomp}
+	switch c.Label {
+	case "spawn":
+		n.Scope, n.Operation = policy.ChildProcess, "spawn"
+	case "chmod", "rename":
+		n.Scope, n.Operation = policy.FS, policy.Operation(c.Label)
+	default:
+		n.Scope, n.Operation, n.Target = policy.Network, "socket", socketKind(c)
+	}
+	d.add(n)
+}
+
+// hints are the first words of Node's errors, which name the call and the path.
+var hints = regexp.MustCompile(`(?m)^(?:\w*Error: )?(EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'`)
+
+// operationsOf are the operations that a call of Node's may have been denied for.
+var operationsOf = map[string][]policy.Operation{
+	"open": {"read", "write", "truncate"}, "scandir": {"readdir"}, "opendir": {"readdir"}, "mkdir": {"create_dir"},
+	"unlink": {"rm"}, "rmdir": {"rm"}, "rm": {"rm"}, "rename": {"rename", "rm", "write"}, "link": {"rename", "write"},
+	"symlink": {"symlink"}, "stat": {"stat"}, "lstat": {"stat"}, "access": {"stat"}, "readlink": {"readlink"},
+	"chmod": {"chmod"}, "utime": {"chmod"}, "chown": {"chmod"}, "copyfile": {"read", "write"}, "ftruncate": {"truncate"},
+}
+
+// hint is what the end of standard error says, if the permissions do deny that.
+func (d *denials) hint(res *Result) (Denial, bool) {
+	if res.ExitCode == 0 {
+		return Denial{}, false
+	}
+	tail := res.Stderr[max(0, len(res.Stderr)-maxTail):]
+	if i := bytes.LastIndex(tail, []byte("Node.js v")); i < 0 { // how Node ends what it says of an error
+		return Denial{}, false
+	}
+	all := hints.FindAllSubmatch(tail, -1)
+	if len(all) == 0 {
+		return Denial{}, false
+	}
+	last := all[len(all)-1]
+	target := string(last[3])
+	if !path.IsAbs(target) {
+		return Denial{}, false
+	}
+	for _, op := range operationsOf[string(last[2])] {
+		if !d.permissions.Decide(policy.FS, op, path.Clean(target)).Allowed {
+			return Denial{Scope: policy.FS, Operation: op, Target: target, Source: SourceStderr}, true
+		}
+	}
+	return Denial{}, false
+}

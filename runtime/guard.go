@@ -1,0 +1,207 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/jail/landlock"
+	"gaol/jail/seccomp"
+	"gaol/policy"
+)
+
+// guard is what holds permissions: those of a runtime, or of a run that has fewer.
+type guard struct {
+	permissions policy.Permissions // whole
+	plan        *policy.Plan
+	filter      *seccomp.Filter
+	ruleset     *os.File // nil: the plan needs none
+	missing     []string // what the kernel can't hold; only with AllowDegraded
+}
+
+// newGuard compiles what needs no jail.
+func newGuard(p policy.Permissions, plan *policy.Plan) (*guard, error) {
+	filter, err := seccomp.CompileWith(restrictions(plan), true)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{permissions: p, plan: plan, filter: filter}, nil
+}
+
+// restrict makes the ruleset, in the jail that it is for.
+func (g *guard) restrict(j *jail.Jail, degraded bool) error {
+	r := ruleset(g.plan)
+	if r == nil {
+		return nil
+	}
+	r.Degraded = degraded
+	var err error
+	if g.missing, err = r.Missing(); err != nil {
+		return err
+	}
+	g.ruleset, err = j.Ruleset(r)
+	return err
+}
+
+func (g *guard) close() {
+	if g.ruleset != nil {
+		g.ruleset.Close()
+	}
+}
+
+// apply has the command's process be held.
+func (g *guard) apply(c *jail.Command, s settings) {
+	c.Filter, c.Ruleset = g.filter, g.ruleset
+	if g.ruleset != nil {
+		c.RulesetFlags = s.logging()
+	}
+}
+
+// restrictions are the calls that a plan refuses.
+func restrictions(p *policy.Plan) []seccomp.Row {
+	var rows []seccomp.Row
+	for _, r := range []struct {
+		when bool
+		rows []seccomp.Row
+	}{
+		{p.Spawn.Denied, seccomp.NoSpawn},
+		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
+		{!p.Net.Inet, seccomp.NoInternet},
+		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
+		{p.Net.Inet && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.NoMetadata, seccomp.NoMetadata},
+		{p.NoRename, seccomp.NoRename},
+	} {
+		if r.when {
+			rows = append(rows, r.rows...)
+		}
+	}
+	return rows
+}
+
+// rights are what Landlock calls the operations of fs that it knows.
+var rights = map[policy.Operation]landlock.Access{
+	"read":       landlock.ReadFile,
+	"write":      landlock.WriteFile | landlock.MakeReg | landlock.MakeSock | landlock.MakeFifo,
+	"readdir":    landlock.ReadDir,
+	"create_dir": landlock.MakeDir,
+	"rm":         landlock.RemoveFile | landlock.RemoveDir,
+	"rename":     landlock.Refer,
+	"symlink":    landlock.MakeSym,
+	"truncate":   landlock.Truncate,
+	"execute":    landlock.Execute,
+}
+
+// ruleset is nil for a plan that needs none.
+func ruleset(p *policy.Plan) *landlock.Ruleset {
+	ports := p.Net.Inet && p.Net.TCP && !p.Net.AnyPort
+	if !p.Restricts && !p.NoSignals && !p.NoInspect && !ports {
+		return nil
+	}
+	// Of devices a guest has no use, and can make none. A domain must handle
+	// something, and is what keeps one run from looking into another.
+	r := &landlock.Ruleset{Handled: landlock.MakeChar | landlock.MakeBlock, Signals: p.NoSignals}
+	if ports {
+		r.ConnectTCP = &landlock.Ports{Allowed: p.Net.Ports}
+	}
+	if !p.Restricts {
+		// Where anything is handled, Refer is denied but where it is granted.
+		r.Handled |= landlock.Refer
+		r.Rules = []landlock.Rule{{Path: "/", Tree: true, Access: landlock.Refer}}
+		return r
+	}
+	for _, access := range rights {
+		r.Handled |= access
+	}
+	for _, g := range p.Grants {
+		rule := landlock.Rule{Path: g.Place.Path, Tree: g.Place.Tree, Optional: true}
+		for _, op := range g.Operations {
+			rule.Access |= rights[op]
+		}
+		r.Rules = append(r.Rules, rule)
+	}
+	return r
+}
+
+// cover has a jail be made as the plan says.
+func cover(spec *jail.Spec, p *policy.Plan) {
+	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
+	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
+	spec.Sealed = p.Sealed
+	spec.Loopback = p.Net.Inet
+	spec.HideProcesses = p.NoInspect
+	if p.Spawn.Only != nil {
+		// A loader can be told to load any program that it may map as code.
+		spec.NoExec = append(spec.NoExec, jail.Place{Path: "/", Tree: true})
+		spec.Exec = places(p.Spawn.Only)
+		for _, n := range needed {
+			if n.Loader {
+				spec.Exec = append(spec.Exec, jail.Place{Path: n.Path, Tree: n.Tree})
+			}
+		}
+	}
+}
+
+func places(list []policy.Place) []jail.Place {
+	var out []jail.Place
+	for _, p := range list {
+		out = append(out, jail.Place(p))
+	}
+	return out
+}
+
+// startable refuses permissions under which the launcher can't start Node.
+func startable(l Launcher, p policy.Permissions, plan *policy.Plan) error {
+	if l == LauncherExec && plan.Spawn.Only != nil && !p.Decide(policy.ChildProcess, "spawn", nodePath).Allowed {
+		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", nodePath, ErrUnsupported)
+	}
+	return nil
+}
+
+// permit takes permissions over the defaults, and refuses what can't be held.
+func (s *settings) permit(p policy.Permissions) (err error) {
+	s.permissions = p.Clone().Over(policy.Default())
+	if s.plan, err = policy.Lower(s.permissions, world(s.cwd)); err != nil {
+		return err
+	}
+	return startable(s.launcher, s.permissions, s.plan)
+}
+
+// narrow is permit for a run.
+func (s settings) narrow(p policy.Permissions) (*guard, error) {
+	plan, err := policy.LowerRun(s.permissions, p, world(s.cwd))
+	if err != nil {
+		return nil, err
+	}
+	if plan.NoInspect && !s.plan.NoInspect {
+		return nil, fmt.Errorf("process: inspect is denied by how /proc is mounted: deny it in the runtime's permissions: %w", ErrUnsupported)
+	}
+	whole := p.Over(s.permissions)
+	if err := startable(s.launcher, whole, plan); err != nil {
+		return nil, err
+	}
+	return newGuard(whole, plan)
+}
+
+// logging are the flags of a ruleset: without them the kernel would note what a guest
+// is denied whenever its audit is on, as often as the guest likes.
+func (s settings) logging() uint32 {
+	abi, err := landlock.ABI()
+	switch {
+	case err != nil || abi < loggingABI:
+		return 0
+	case s.audit:
+		return unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON
+	}
+	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF
+}
+
+// Missing are what the kernel does not hold of the runtime's permissions, in words.
+// There is nothing without Options.AllowDegraded.
+func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.guard.missing) }
+
+// loggingABI is the first version of Landlock that has those flags (Linux 6.15).
+const loggingABI = 7

@@ -1,0 +1,23 @@
+package runtime
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/seccomp/notify"
+)
+
+// socketKind says what a guest asked socket(2) for, as the manual page has it.
+func socketKind(c notify.Call) string {
+	family, ok := map[uint64]string{unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_NETLINK: "AF_NETLINK"}[c.Args[0]]
+	if c.Nr != unix.SYS_SOCKET || !ok {
+		return ""
+	}
+	const types = 0xf // the rest are flags
+	kind, ok := map[uint64]string{unix.SOCK_STREAM: "SOCK_STREAM", unix.SOCK_DGRAM: "SOCK_DGRAM", unix.SOCK_RAW: "SOCK_RAW"}[c.Args[1]&types]
+	if !ok {
+		kind = fmt.Sprint(c.Args[1] & types)
+	}
+	return family + " " + kind
+}

@@ -90,7 +90,8 @@
 //     path, since no hook of the kernel sees them. A later rule that denies them
 //     there is refused.
 //   - rename is a link or a rename from folder to folder, and goes with rm and
-//     write. A second name in the same folder is a file created: write.
+//     write. A second name in the same folder is a file created: write. Moving a
+//     file to where more is allowed than where it was is EXDEV, and programs copy it.
 //   - chmod, which is also chown, utimes and setxattr, goes with writing.
 //   - fetch is connect. TCP that connects also listens: listen(2) is the same for
 //     the sockets of Node's own children, and gives an unbound one any port.

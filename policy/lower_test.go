@@ -64,6 +64,9 @@ func TestLowerFS(t *testing.T) {
 		{"hidden in an allowed tree", `{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/a/secret/**"]}]}`, Plan{
 			Hide: []Place{tree("/workspace/a/secret")}, Pinned: []string{"/workspace/a"},
 		}},
+		{"every folder on the way that could be moved is pinned", `{"default":"allow","rules":[{"mode":"deny","paths":["/tmp/a/b/c","/opt/a/b/**"]}]}`, Plan{
+			Hide: []Place{tree("/opt/a/b"), file("/tmp/a/b/c")}, Pinned: []string{"/tmp/a", "/tmp/a/b"},
+		}},
 		{"shown in what is hidden in an allowed tree", `{"default":"allow","rules":[
 			{"mode":"deny","paths":["/workspace/a/**"]},{"mode":"allow","paths":["/workspace/a/b/**"]}]}`, Plan{
 			Hide: []Place{tree("/workspace/a")}, Show: []Place{tree("/workspace/a/b")},
@@ -161,6 +164,9 @@ func TestLowerRefuses(t *testing.T) {
 		{fs(`{"mode":"deny","operations":["execute"],"paths":["/usr/**"]}`), "fs.rules[0]", "Node itself needs execute", "outermost"},
 		{fs(`{"mode":"deny","paths":["/lib/**"]}`), "fs.rules[0].paths[0]", "its libraries", "leave it out"},
 		{fs(`{"mode":"deny","operations":["read"],"paths":["/lib/x"]}`), "fs.rules[0].paths[0]", "its libraries", "leave it out"},
+		{fs(`{"mode":"deny","paths":["/usr/bin/node"]}`), "fs.rules[0].paths[0]", "Node itself", "leave it out"},
+		{fs(`{"mode":"deny","paths":["/usr/bin/node/**"]}`), "fs.rules[0].paths[0]", "Node itself", "leave it out"},
+		{fs(`{"mode":"deny","operations":["stat"],"paths":["/lib/**"]}`), "fs.rules[0].paths[0]", "Node itself needs it", "leave it out"},
 		{fs(`{"mode":"deny","paths":["/a"]},{"mode":"deny","paths":["/a/b"]}`), "fs.rules[0].paths[0]", "it is a folder", "/a/**"},
 		{fs(`{"mode":"deny","paths":["/workspace"]}`), "fs.rules[0].paths[0]", "it is a folder", "/workspace/**"},
 		{`{"fs":{"rules":[{"mode":"allow","operations":["readdir"],"paths":["/a"]}]}}`, "fs.rules[0].paths[0]", "held by the folder", "/a/**"},

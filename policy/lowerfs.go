@@ -121,7 +121,8 @@ func (l *lowering) keepNeeds() {
 	for _, e := range entriesOf(scopeNamed(FS), l.p.FS) {
 		p, _ := placeOf(e.text)
 		for _, n := range l.w.Needed {
-			if n.place().holds(p) && l.deniesNeed(e, p, n) {
+			inside := p.Path == n.Path || n.place().holds(p)
+			if inside && l.deniesNeed(e, p, n) {
 				l.refuse(refuseEntry(e, "Node itself needs it: "+n.Reason, "leave it out"))
 			}
 		}

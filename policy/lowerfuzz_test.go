@@ -8,7 +8,7 @@ import (
 // fuzzPlaces are few, so that rules meet.
 var fuzzPlaces = []string{
 	"/**", "/a/**", "/a/b/**", "/a/b/c", "/a/f", "/lib/x/**", "/usr/**", "/tmp/**", "/tmp/d/**", "/tmp/d/e/**",
-	"/workspace/**", "/workspace/a/**", "/workspace/a/b/**", "/workspace/a/f", "/home/**", "/*/x",
+	"/workspace/**", "/workspace/a/**", "/workspace/a/b/**", "/workspace/a/f", "/home/**", "/usr/bin/node/**", "/dev/**", "/*/x",
 }
 
 var fuzzOps = [][]Operation{

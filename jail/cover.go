@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cover mounts what hides or fixes places inside of folders that are else the guest's,
-// or the image's, to use. What is not there is made, so that the guest can't make it.
+// cover makes what the guest is to have, and mounts what hides or fixes places inside of
+// folders that are else the guest's, or the image's, to use. What is not there is made,
+// so that the guest can't make it.
 //
 // A mount stays with its folder, which could be moved away, and another be made in its
 // place: so folders of the guest's that lead to one are mounted on themselves, as the
@@ -23,6 +24,11 @@ import (
 // Preconditions: those of stage; the root is laid.
 func cover(s *Spec, firstID int) error {
 	c := covers{spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}}
+	for _, p := range s.Make {
+		if err := c.makeGuests(p); err != nil {
+			return err
+		}
+	}
 	for _, p := range c.places() {
 		if err := c.prepare(p); err != nil {
 			return err
@@ -138,6 +144,15 @@ func (c *covers) make(p Place) error {
 		}
 	}
 	return nil
+}
+
+func (c *covers) makeGuests(p Place) error {
+	path := filepath.Join(stageRoot, p.Path)
+	_, err := os.Lstat(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return errors.Join(c.make(p), os.Lchown(path, c.guest, c.guest-GuestUID+GuestGID))
 }
 
 // makeAs makes an empty file or folder with that mode, whatever the host's umask.

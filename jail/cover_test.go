@@ -128,8 +128,14 @@ func TestExecOnlySome(t *testing.T) {
 
 // The guest can make nothing its own in a sealed folder.
 func TestSealed(t *testing.T) {
-	j := newJail(t, func(s *Spec) { s.Sealed = []string{"/work"} })
+	j := newJail(t, func(s *Spec) {
+		s.Sealed = []string{"/work"}
+		s.Make = []Place{tree("/work/a/mine"), file("/work/file"), tree("/tmp"), tree("/tmp/t")}
+	})
 	tries{
+		{"echo x >/work/a/mine/x && echo y >/work/file && echo z >/tmp/t/x && cat /work/a/mine/x /work/file /tmp/t/x", "x\ny\nz"},
+		{"stat -c '%a %u' /work /work/a /work/a/mine /work/file /tmp /tmp/t", "755 65534\n755 65534\n755 1000\n644 1000\n1777 65534\n755 1000"},
+		{"busybox rmdir /work/a", "rmdir: '/work/a': Permission denied"},
 		{"echo x >/work/x", "/bin/sh: can't create /work/x: Permission denied"},
 		{"chmod 777 /work", "chmod: /work: Operation not permitted"},
 	}.check(t, j)

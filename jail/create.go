@@ -132,7 +132,7 @@ func (j *Jail) startPid1(top *groups) error {
 	list := enter.List{Steps: j.makingSteps(p, top, p.groupFD(init)), Filter: j.spec.Filter.Program}
 	return p.run(j.program, list, func(child *reap.Child) error {
 		j.pid1 = child
-		return j.meetPid1(child.PID)
+		return j.meetPid1(child.PID())
 	})
 }
 

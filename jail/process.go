@@ -33,6 +33,7 @@ type Process struct {
 // firstProcess is what has to be waited for: a child of the host's, whichever way
 // it was started.
 type firstProcess interface {
+	PID() int
 	Wait() (reap.Exit, error)
 }
 
@@ -42,6 +43,9 @@ type Exit struct {
 	Signal syscall.Signal // the signal that killed it
 	Usage  cgroup.Usage
 }
+
+// PID is the process's, as the host numbers it.
+func (p *Process) PID() int { return p.first.PID() }
 
 // Done is closed when the process has ended, nothing of its group is left and
 // its cgroup is removed.

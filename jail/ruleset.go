@@ -19,7 +19,7 @@ func (j *Jail) Ruleset(r *landlock.Ruleset) (*os.File, error) {
 	if j.closed { // pid 1 may be gone, and its number another's
 		return nil, ErrClosed
 	}
-	root, err := openFD("/proc/"+strconv.Itoa(j.pid1.PID)+"/root", unix.O_PATH|unix.O_DIRECTORY)
+	root, err := openFD("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, stepError("open", "root", err)
 	}

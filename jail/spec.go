@@ -36,6 +36,9 @@ type Spec struct {
 	// make anything in.
 	Sealed []string
 
+	// Make are made where they are missing, empty and the guest's own.
+	Make []Place
+
 	// Hide are places that show as an empty file or folder without permissions. Show
 	// are parts of them that show as they are: of the places of both that hold a path,
 	// the longest decides. What leads to a shown place can be seen. /proc and /dev

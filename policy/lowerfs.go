@@ -30,7 +30,6 @@ func (l *lowering) fs() {
 	l.rename(nodes)
 	if l.outer == nil {
 		l.seal(nodes)
-		l.pin(nodes)
 	}
 }
 

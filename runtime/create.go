@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"gaol/jail"
+	"gaol/jail/landlock/audit"
 	"gaol/jail/seccomp"
 	"gaol/rootfs"
 	"gaol/vfs"
@@ -19,6 +20,7 @@ type NodeRuntime struct {
 	opts  settings
 	jail  *jail.Jail
 	guard *guard
+	audit *audit.Reader // nil without AuditDenials
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
 	queue queue    // its live runs
@@ -62,25 +64,50 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 	if err != nil {
 		return nil, err
 	}
+	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
+	if err := rt.build(ctx, image); err != nil {
+		return nil, errors.Join(err, rt.release())
+	}
+	return rt, nil
+}
+
+func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
+	s := rt.opts
 	if err := s.launcher.check(image); err != nil {
-		return nil, errors.Join(err, lease.Close())
+		return err
 	}
-	g, err := newGuard(s.permissions, s.plan)
-	if err != nil {
-		return nil, errors.Join(err, lease.Close())
+	if s.audit {
+		if rt.audit, err = holdAudit(); err != nil {
+			return err
+		}
 	}
-	j, err := createJail(ctx, s, image)
-	if err != nil {
-		return nil, errors.Join(err, lease.Close())
+	if rt.jail, err = createJail(ctx, s, image); err != nil {
+		return err
 	}
-	if err := g.restrict(j, s.degraded); err != nil {
-		return nil, errors.Join(err, j.Close(), lease.Close())
+	if rt.guard, err = newGuard(s.permissions, s.plan); err != nil {
+		return err
 	}
-	rt := &NodeRuntime{opts: s, jail: j, guard: g, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
+	if err := rt.guard.restrict(rt.jail, s.degraded); err != nil {
+		return err
+	}
 	if s.launcher == LauncherZygote {
 		rt.forks = holdZygotes(zygoteKind{image.Root(), heapMiB(s.limits.Memory), s.cgroupParent, s.zygote})
 	}
-	return rt, nil
+	return nil
+}
+
+// release gives back what there is, the last first.
+func (rt *NodeRuntime) release() error {
+	rt.forks.release()
+	var failed error
+	if rt.jail != nil {
+		failed = rt.jail.Close()
+	}
+	rt.guard.close()
+	if rt.audit != nil {
+		failed = errors.Join(failed, releaseAudit())
+	}
+	return errors.Join(failed, rt.image.Close())
 }
 
 func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jail, error) {

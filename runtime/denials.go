@@ -61,8 +61,6 @@ type denials struct {
 	more bool
 }
 
-func (s settings) newDenials(g *guard) *denials { return &denials{permissions: g.permissions} }
-
 // add counts one. Its rule is filled in.
 func (d *denials) add(n Denial) {
 	n.Target = shown(n.Target)
@@ -88,15 +86,26 @@ func (d *denials) add(n Denial) {
 func (d *denials) rule(n Denial) string {
 	op, target := n.Operation, n.Target
 	switch {
-	case n.Scope == policy.Network: // of which all but localhost is denied by each
-		op, target = "connect", ""
-	case !path.IsAbs(target):
-		target = "/"
+	case op == "socket": // any use of it is denied, and that of localhost by the rule that matters
+		op, target = "connect", "tcp://localhost:1"
+		if strings.HasSuffix(n.Target, "SOCK_DGRAM") {
+			target = "udp://localhost:1"
+		}
+	case n.Scope == policy.FS || n.Scope == policy.ChildProcess:
+		target = clean(target)
 	}
-	if rule := d.permissions.Decide(n.Scope, op, path.Clean(target)).Rule; rule >= 0 {
+	if rule := d.permissions.Decide(n.Scope, op, target).Rule; rule >= 0 {
 		return n.Scope + ".rules[" + strconv.Itoa(rule) + "]"
 	}
 	return n.Scope + ".default"
+}
+
+// clean is a path that permissions can decide on, of one that a guest gave.
+func clean(target string) string {
+	if !path.IsAbs(target) {
+		return "/"
+	}
+	return path.Clean(target)
 }
 
 func shown(target string) string {
@@ -162,7 +171,7 @@ func (d *denials) hint(res *Result) (Denial, bool) {
 		return Denial{}, false
 	}
 	for _, op := range operationsOf[string(last[2])] {
-		if !d.permissions.Decide(policy.FS, op, path.Clean(target)).Allowed {
+		if !d.permissions.Decide(policy.FS, op, clean(target)).Allowed {
 			return Denial{Scope: policy.FS, Operation: op, Target: target, Source: SourceStderr}, true
 		}
 	}

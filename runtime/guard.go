@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +48,7 @@ func (g *guard) restrict(j *jail.Jail, degraded bool) error {
 }
 
 func (g *guard) close() {
-	if g.ruleset != nil {
+	if g != nil && g.ruleset != nil {
 		g.ruleset.Close()
 	}
 }
@@ -127,10 +128,10 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 }
 
 // cover has a jail be made as the plan says.
-func cover(spec *jail.Spec, p *policy.Plan) {
+func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
-	spec.Sealed = p.Sealed
+	spec.Sealed, spec.Make = p.Sealed, writable(p.Grants, w)
 	spec.Loopback = p.Net.Inet
 	spec.HideProcesses = p.NoInspect
 	if p.Spawn.Only != nil {
@@ -143,6 +144,21 @@ func cover(spec *jail.Spec, p *policy.Plan) {
 			}
 		}
 	}
+}
+
+// writable are the places that a guest is given to write to. Landlock knows those that
+// are there when its ruleset is made, and above some the guest can make none.
+func writable(grants []policy.Grant, w policy.World) []jail.Place {
+	var out []jail.Place
+	for _, g := range grants {
+		isOwn := slices.ContainsFunc(slices.Concat(w.Own, w.Shared), func(dir string) bool {
+			return strings.HasPrefix(g.Place.Path, dir+"/")
+		})
+		if isOwn && slices.Contains(g.Operations, "write") {
+			out = append(out, jail.Place(g.Place))
+		}
+	}
+	return out
 }
 
 func places(list []policy.Place) []jail.Place {
@@ -193,10 +209,10 @@ func (s settings) logging() uint32 {
 	switch {
 	case err != nil || abi < loggingABI:
 		return 0
-	case s.audit:
-		return unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON
+	case s.audit: // not those of the guest's own domains, which look like ours
+		return unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
 	}
-	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF
+	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
 }
 
 // Missing are what the kernel does not hold of the runtime's permissions, in words.

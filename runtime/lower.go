@@ -59,7 +59,7 @@ func jailSpec(s settings, plan vfs.Plan, filter *seccomp.Filter) jail.Spec {
 		CgroupParent: s.cgroupParent,
 	}
 	spec.Dirs = texts(plan.Dirs)
-	cover(&spec, s.plan)
+	cover(&spec, s.plan, world(s.cwd))
 	return spec
 }
 

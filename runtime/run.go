@@ -95,19 +95,21 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 		}
 	}
 	c := rt.command(t)
-	denials := rt.opts.newDenials(cmp.Or(t.guard, rt.guard))
+	denials := &denials{permissions: cmp.Or(t.guard, rt.guard).permissions}
 	c.Refused = denials.refused
 	p, err := s.start(limit, rt.jail, c)
 	started()
 	if err != nil {
 		return rt.notStarted(limit, began, err)
 	}
+	audited := rt.listen(p.PID(), denials)
 	w := &watch{process: p, limits: t.limits, full: s.full, closing: rt.closing}
 	s.pump()
 	cause := w.until(limit)
 	exit, err := p.Wait()
 	took := time.Since(began)
 	s.drain()
+	audited()
 	if err = errors.Join(err, s.stdinError()); err != nil {
 		return nil, err
 	}
@@ -159,12 +161,7 @@ func endCause(limit context.Context) Cause {
 func (rt *NodeRuntime) Close() error {
 	rt.close.Do(func() {
 		close(rt.closing)
-		if err := rt.jail.Close(); err != nil {
-			rt.err = fmt.Errorf("gaol: close: %w", err)
-		}
-		rt.guard.close()
-		rt.forks.release()
-		if err := rt.image.Close(); err != nil && rt.err == nil {
+		if err := rt.release(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
 		}
 	})

@@ -9,8 +9,7 @@ import (
 
 // Child is a child of this process that nobody has waited for.
 type Child struct {
-	PID int
-
+	pid   int
 	pidfd *os.File
 	conn  syscall.RawConn
 }
@@ -33,10 +32,13 @@ func Take(pid int) (*Child, error) {
 		_, _ = wait(unix.P_PID, pid)
 		return nil, os.NewSyscallError("pidfd_open", err)
 	}
-	c := &Child{PID: pid, pidfd: os.NewFile(uintptr(fd), "pidfd")}
+	c := &Child{pid: pid, pidfd: os.NewFile(uintptr(fd), "pidfd")}
 	c.conn, err = c.pidfd.SyscallConn()
 	return c, err
 }
+
+// PID is the child's number.
+func (c *Child) PID() int { return c.pid }
 
 // Kill kills the child. One that was waited for is left alone, and is no error.
 func (c *Child) Kill() error {

@@ -51,13 +51,13 @@ func TestWait(t *testing.T) {
 // of one that was.
 func TestWaitLate(t *testing.T) {
 	c := begin(t, "exit 4")
-	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(status(c.PID), "zombie") && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(status(c.PID()), "zombie") && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	if got, err := c.Wait(); err != nil || got.Code != 4 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if text := status(c.PID); text != "" {
+	if text := status(c.PID()); text != "" {
 		t.Errorf("it is still there: %s", text)
 	}
 	if err := c.Kill(); err != nil {
@@ -90,7 +90,7 @@ func TestTakeNobody(t *testing.T) {
 	if _, err := c.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(c.PID); !errors.Is(err, unix.ESRCH) {
+	if _, err := Take(c.PID()); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("a child that was waited for: %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestTakeNobody(t *testing.T) {
 // A child that the poller does not watch is waited for all the same.
 func TestWaitUnwatched(t *testing.T) {
 	c := begin(t, "sleep 0.05; exit 6")
-	fd, err := unix.PidfdOpen(c.PID, 0) // the poller takes none that blocks
+	fd, err := unix.PidfdOpen(c.PID(), 0) // the poller takes none that blocks
 	if err != nil {
 		t.Fatal(err)
 	}

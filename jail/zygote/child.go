@@ -29,6 +29,9 @@ type Child struct {
 // ErrEnded is what a parked child gives that ended before it had its program.
 var ErrEnded = errors.New("the parked process has ended")
 
+// PID is the child's, as the host numbers it.
+func (c *Child) PID() int { return c.process.PID() }
+
 // Run has a parked child become p, and returns as [Zygote.Fork] does. The child ends
 // if it fails. It is to be called once.
 func (c *Child) Run(ctx context.Context, p *Program) error {
@@ -127,7 +130,7 @@ func (c *Child) report() error {
 // Wait waits for the child's end and says how it ended. Each child has to be waited
 // for, and just once.
 func (c *Child) Wait() (reap.Exit, error) {
-	defer c.zygote.children.remove(c.process.PID)
+	defer c.zygote.children.remove(c.process.PID())
 	return c.process.Wait()
 }
 

@@ -164,8 +164,11 @@ static long reset_signals(void)
 static long put_filter_on(bool listens)
 {
 	struct sock_fprog program = { .len = told.instructions, .filter = filter };
-	long n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &program);
+	int flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE : 0;
+	long n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 
+	if (n < 0 && errno == EINVAL && listens) /* before Linux 5.19 */
+		n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	if (n < 0 || !listens)
 		return n;
 	report_with(LISTENS, 0, n);

@@ -59,6 +59,7 @@ enum {
 	MOST_STEPS = 256,
 	MOST_TEXT = 8 << 20,
 	STRINGS = 4,         /* of a step */
+	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal has a call made twice */
 	LISTENS = 0xfffffffe, /* report.step */
 	CLONED = 0xffffffff,
 };

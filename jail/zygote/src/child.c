@@ -171,8 +171,11 @@ static int put_filter_on(void)
 {
 	struct sock_fprog program = { .len = q.r.instructions, .filter = q.filter };
 	bool listens = q.r.flags & LISTENER;
-	int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &program);
+	int flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE : 0;
+	int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 
+	if (fd < 0 && errno == EINVAL && listens) /* before Linux 5.19 */
+		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	must(STEP_SECCOMP, fd);
 	return listens ? fd : -1;
 }

@@ -79,6 +79,7 @@ enum {
 	CGROUP = 1,     /* order.flags: the third descriptor is a cgroup to be born in */
 	RULESET = 1,    /* request.flags: the last descriptor is a Landlock ruleset to be put on */
 	LISTENER = 2,   /* the filter has one, for the host */
+	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal has a call made twice */
 };
 
 struct order { uint32_t serial, flags; };

@@ -127,13 +127,14 @@ var lateVariables = []string{
 	"NODE_ENV=",           // it is for programs: Node itself does not read it
 }
 
-// readByZygote reports whether a zygote can become a run with this environment.
+// readByZygote reports whether a zygote can become a run with this environment. The
+// zygote's own LANG has the same locale as none has.
 func readByZygote(env []string) bool {
-	if !slices.Contains(env, "LANG="+baseEnv()["LANG"]) {
-		return false
-	}
 	return !slices.ContainsFunc(env, func(variable string) bool {
 		starts := func(prefix string) bool { return strings.HasPrefix(variable, prefix) }
+		if starts("LANG=") {
+			return variable != "LANG="+baseEnv()["LANG"]
+		}
 		return slices.ContainsFunc(startVariables, starts) && !slices.ContainsFunc(lateVariables, starts)
 	})
 }

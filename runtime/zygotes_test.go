@@ -47,6 +47,9 @@ func TestReadByZygote(t *testing.T) {
 			t.Errorf("%s: %v", tc.variable, read)
 		}
 	}
+	if !readByZygote(nil) {
+		t.Error("no LANG is that of the zygote")
+	}
 	if readByZygote([]string{"LANG=de_DE.UTF-8"}) {
 		t.Error("another LANG")
 	}

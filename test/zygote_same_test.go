@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -137,6 +138,7 @@ var programs = []struct {
 		fs.writeFileSync('/tmp/gen.mjs', 'export function f() { throw new Error("mapped") }\n//# sourceMappingURL=data:application/json;base64,' + map);
 		process.setSourceMapsEnabled(true); const { f } = await import('/tmp/gen.mjs'); try { f() } catch (e) { console.log(e.stack) } console.log(process.sourceMapsEnabled)`, mentions: "orig.ts"},
 	{name: "Intl", code: `console.log(new Intl.NumberFormat('de-DE', { style: 'currency', currency: 'EUR' }).format(1234.5), new Date(0).toLocaleString('fr-FR', { timeZone: 'Europe/Paris', dateStyle: 'full' }), ['ä', 'z', 'a'].sort(new Intl.Collator('sv').compare), Intl.DateTimeFormat().resolvedOptions(), 'I'.toLocaleLowerCase('tr'))`, mentions: "1.234,50"},
+	{name: "Intl without LANG", code: `console.log(Intl.DateTimeFormat().resolvedOptions(), (1234.5).toLocaleString(), ['ä', 'z', 'a'].sort(new Intl.Collator().compare), process.env)`, opts: runtime.RunOptions{Permissions: policy.Permissions{Env: policy.Scope{Default: policy.Deny}}}, mentions: "1,234.5"},
 	{name: "TZ", code: `console.log(new Date(0).toString(), new Date(2024, 6, 1).getTimezoneOffset(), Intl.DateTimeFormat().resolvedOptions().timeZone); process.env.TZ = 'UTC'; console.log(new Date(0).toString())`, opts: runtime.RunOptions{Env: map[string]string{"TZ": "America/New_York"}}, mentions: "Eastern"},
 	{name: "environment", code: `process.env.NEW = 1; delete process.env.HOME; console.log(process.env, Object.keys(process.env).length); process.loadEnvFile?.call; import('node:os').then(os => console.log(os.homedir(), os.tmpdir(), os.hostname(), os.userInfo().uid))`, opts: runtime.RunOptions{Env: map[string]string{"EMPTY": "", "Ü": "ä\nb"}}, mentions: "EMPTY: ''"},
 	{name: "process", code: `console.log(process.title, process.argv, process.argv0, process.execArgv, process.execPath, process.cwd(), process.umask(), process.ppid, process.version, process.release.name, process.config.variables.napi_build_version, process.allowedNodeEnvironmentFlags.size, process.features, process.getuid(), process.getgroups(), process.exitCode, process.channel, process.connected, process.debugPort, process.noDeprecation, process.report.directory, process.permission)`, opts: runtime.RunOptions{Args: []string{"", "ä", "--inspect"}}, mentions: "--inspect"},

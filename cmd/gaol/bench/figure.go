@@ -7,25 +7,27 @@ type ID string
 
 // The figures.
 const (
-	runMedianID     ID = "run-p50"
-	runTailID       ID = "run-p99"
-	clients1ID      ID = "throughput-1"
-	clients2ID      ID = "throughput-2"
-	clients4ID      ID = "throughput-4"
-	lifecycleID     ID = "create-run-close"
-	pooledID        ID = "pool-get-run"
-	idleMemoryID    ID = "idle-memory"
-	programMemoryID ID = "program-memory"
-	computeID       ID = "compute"
-	jsonID          ID = "json"
-	garbageID       ID = "garbage"
-	filesID         ID = "files"
-	fewLiveID       ID = "live-few"
-	manyLiveID      ID = "live-many"
-	createID        ID = "create"
-	firstRunID      ID = "first-run"
-	closeID         ID = "close"
-	overtimeID      ID = "overtime"
+	runMedianID       ID = "run-p50"
+	runTailID         ID = "run-p99"
+	clients1ID        ID = "throughput-1"
+	clients2ID        ID = "throughput-2"
+	clients4ID        ID = "throughput-4"
+	lifecycleID       ID = "create-run-close"
+	pooledID          ID = "pool-get-run"
+	idleMemoryID      ID = "idle-memory"
+	programMemoryID   ID = "program-memory"
+	computeID         ID = "compute"
+	jsonID            ID = "json"
+	garbageID         ID = "garbage"
+	filesID           ID = "files"
+	strictID          ID = "run-strict"
+	restrictedFilesID ID = "files-restricted"
+	fewLiveID         ID = "live-few"
+	manyLiveID        ID = "live-many"
+	createID          ID = "create"
+	firstRunID        ID = "first-run"
+	closeID           ID = "close"
+	overtimeID        ID = "overtime"
 )
 
 // Bar is what the zygote's side of a figure is held against.
@@ -39,19 +41,21 @@ type Bar struct {
 
 // bars are gaol's own, by figure. One without is there to look at.
 var bars = map[ID]Bar{
-	runMedianID:     {Limit: 0.22, Goal: 0.12},
-	runTailID:       {Limit: 0.5, Goal: 0.25},
-	clients4ID:      {Limit: 4, Goal: 8, AtLeast: true},
-	lifecycleID:     {Limit: 1, Goal: 0.5},
-	pooledID:        {Limit: 0.3, Goal: 0.15},
-	idleMemoryID:    {Limit: 1, Goal: 0.3, OfValue: true},
-	programMemoryID: {Limit: 10, Goal: 6, OfValue: true},
-	computeID:       {Limit: 1.1, Goal: 1.02},
-	jsonID:          {Limit: 1.1, Goal: 1.02},
-	garbageID:       {Limit: 1.1, Goal: 1.02},
-	filesID:         {Limit: 1.1, Goal: 1.02},
-	fewLiveID:       {Limit: 1.3, Goal: 1},
-	manyLiveID:      {Limit: 1.3, Goal: 1},
+	runMedianID:       {Limit: 0.22, Goal: 0.12},
+	runTailID:         {Limit: 0.5, Goal: 0.25},
+	clients4ID:        {Limit: 4, Goal: 8, AtLeast: true},
+	lifecycleID:       {Limit: 1, Goal: 0.5},
+	pooledID:          {Limit: 0.3, Goal: 0.15},
+	idleMemoryID:      {Limit: 1, Goal: 0.3, OfValue: true},
+	programMemoryID:   {Limit: 10, Goal: 6, OfValue: true},
+	computeID:         {Limit: 1.1, Goal: 1.02},
+	jsonID:            {Limit: 1.1, Goal: 1.02},
+	garbageID:         {Limit: 1.1, Goal: 1.02},
+	filesID:           {Limit: 1.1, Goal: 1.02},
+	strictID:          {Limit: 1.05, Goal: 1},
+	restrictedFilesID: {Limit: 1.1, Goal: 1.02},
+	fewLiveID:         {Limit: 1.3, Goal: 1},
+	manyLiveID:        {Limit: 1.3, Goal: 1},
 }
 
 // Values are one figure's, by side.

@@ -155,6 +155,7 @@ func (m *measurer) all(ctx context.Context) error {
 		{"pool", m.pooled},
 		{"memory", m.memory},
 		{"programs", m.programs},
+		{"permissions", m.permissions},
 		{"timeouts", m.overtime},
 		{"live runtimes", m.crowds},
 	} {

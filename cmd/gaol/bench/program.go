@@ -26,12 +26,14 @@ var (
 	parked = program{name: "parked", stdout: "parked\n"}
 )
 
-// workloads take bare node half a second to a second each.
-var workloads = []struct {
+type workload struct {
 	program
 	id   ID
 	what string
-}{
+}
+
+// workloads take bare node half a second to a second each.
+var workloads = []workload{
 	{program{name: "compute", rounds: 2000}, computeID, "compute-bound program"},
 	{program{name: "json", rounds: 450}, jsonID, "JSON program"},
 	{program{name: "garbage", rounds: 640}, garbageID, "GC-heavy program"},

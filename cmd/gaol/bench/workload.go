@@ -13,11 +13,7 @@ import (
 // program that is up.
 func (m *measurer) programs(ctx context.Context) (failed error) {
 	ample := map[Side]*runtime.NodeRuntime{}
-	defer func() {
-		for _, rt := range ample {
-			failed = errors.Join(failed, rt.Close())
-		}
-	}()
+	defer func() { failed = errors.Join(failed, closeAll(ample)) }()
 	for _, side := range m.jailed() {
 		rt, err := runtime.Create(ctx, ampleOptions(m.create(side)))
 		if err != nil {
@@ -26,19 +22,24 @@ func (m *measurer) programs(ctx context.Context) (failed error) {
 		ample[side] = rt
 	}
 	for _, w := range workloads {
-		name := w.what
-		if m.options.Quick {
-			const part = 8
-			w.rounds /= part
-			name += fmt.Sprintf(" (quick: 1/%d of its work)", part)
-		}
-		v, err := m.workload(ctx, w.program, ample)
+		w, name := m.scaled(w)
+		v, err := m.workload(ctx, w.program, ample, m.bare.run)
 		if err != nil {
 			return err
 		}
 		m.add(againstBare(w.id, name, "ms", v))
 	}
 	return nil
+}
+
+// scaled does less work where that was asked for, and says so in the name.
+func (m *measurer) scaled(w workload) (workload, string) {
+	if !m.options.Quick {
+		return w, w.what
+	}
+	const part = 8
+	w.rounds /= part
+	return w, fmt.Sprintf("%s (quick: 1/%d of its work)", w.what, part)
 }
 
 // ampleOptions has limits that are not what is measured: Node's helper threads are
@@ -52,7 +53,7 @@ func ampleOptions(o runtime.Options) runtime.Options {
 
 // workload gives the medians of the whole processes' times. A jail's output must be
 // what bare node's first is.
-func (m *measurer) workload(ctx context.Context, p program, ample map[Side]*runtime.NodeRuntime) (Values, error) {
+func (m *measurer) workload(ctx context.Context, p program, ample map[Side]*runtime.NodeRuntime, bare func(context.Context, program) error) (Values, error) {
 	first, err := m.bare.output(ctx, p)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (m *measurer) workload(ctx context.Context, p program, ample map[Side]*runt
 	p.stdout = string(first)
 	once := func(side Side) error {
 		if side == Bare {
-			return m.bare.run(ctx, p)
+			return bare(ctx, p)
 		}
 		return run(ctx, ample[side], p)
 	}

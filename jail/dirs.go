@@ -20,6 +20,9 @@ func makeGuestDirs(s *Spec, firstID int) error {
 			return err
 		}
 		path := filepath.Join(stageUpper, d)
+		if err := mkdirAsImage(filepath.Dir(d)); err != nil {
+			return err
+		}
 		if err := mkdirAll(path); err != nil {
 			return err
 		}
@@ -58,6 +61,30 @@ func checkGuestDir(dir string) error {
 		}
 	}
 	return nil
+}
+
+// mkdirAsImage makes a folder and those above it in the upper layer. Those that the
+// image has stay as they are there: /tmp, above all, is for everyone.
+func mkdirAsImage(dir string) error {
+	if dir == "/" {
+		return nil
+	}
+	if err := mkdirAsImage(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	path := filepath.Join(stageUpper, dir)
+	if _, err := os.Lstat(path); err == nil {
+		return nil // another of the guest's
+	}
+	info, err := os.Lstat(filepath.Join(stageImage, dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return mkdirAll(path)
+	}
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	return errors.Join(os.Mkdir(path, 0o700), os.Lchown(path, int(owner.Uid), int(owner.Gid)), os.Chmod(path, info.Mode()))
 }
 
 // mkdirAll makes folders that all may enter, whatever the host's umask is.

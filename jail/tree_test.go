@@ -48,6 +48,15 @@ func TestRootIsTheImages(t *testing.T) {
 	}
 }
 
+// A guest's folder changes nothing about those above it.
+func TestFolderInSharedFolder(t *testing.T) {
+	j := newJail(t, func(s *Spec) { s.Dirs = []string{"/work", "/tmp/a/own", "/tmp/a", "/new/b"} })
+	const script = "stat -c '%a %u' /tmp /tmp/a /tmp/a/own /new /new/b; echo x >/tmp/x && echo y >/tmp/a/own/y && cat /tmp/x /tmp/a/own/y"
+	if got, want := output(t, j, script), "1777 65534\n755 1000\n755 1000\n755 65534\n755 1000\nx\ny"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // What the guest reads about its mounts has no name of the host's, and its own folders
 // share one bound.
 func TestRootMounts(t *testing.T) {

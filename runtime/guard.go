@@ -40,10 +40,11 @@ func (g *guard) restrict(j *jail.Jail, degraded bool) error {
 	}
 	r.Degraded = degraded
 	var err error
-	if g.missing, err = r.Missing(); err != nil {
-		return err
+	if g.missing, err = r.Missing(); err == nil {
+		g.ruleset, err = j.Ruleset(r)
+	} else if degraded {
+		g.missing, err = []string{"all that Landlock holds: " + err.Error()}, nil
 	}
-	g.ruleset, err = j.Ruleset(r)
 	return err
 }
 

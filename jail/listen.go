@@ -69,7 +69,9 @@ func (h *hearing) begin(l *notify.Listener, conn syscall.Conn) {
 		if executes {
 			_ = l.Admit(context.Background(), conn) // an error is that of a closed one
 		}
-		l.Serve(refused)
+		if l.Serve(refused) != nil {
+			_ = l.Close() // its calls are refused with ENOSYS, and do not hang
+		}
 	}()
 }
 

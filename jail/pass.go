@@ -93,7 +93,7 @@ func (p *pass) join(files []*os.File) []enter.Step {
 // calls cloned for the process that the list makes, which may have to be waited for
 // even if it fails.
 func (p *pass) run(program *os.File, l enter.List, cloned func(*reap.Child) error) error {
-	defer p.host.Close()
+	defer func() { _ = p.host.Close() }()
 	// By descriptor, for it is on a mount that is read-only, and that the host
 	// can't take away from a live jail.
 	path := "/proc/self/fd/" + strconv.Itoa(p.fd(program))

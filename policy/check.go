@@ -6,17 +6,19 @@ import (
 	"slices"
 )
 
+// MaxText is how many bytes of JSON [Parse] reads at most.
+const MaxText = 1 << 20
+
 // Limits of a policy. 256 is more than anybody writes by hand, and few enough for
 // lowering, which looks at every pattern once for every place.
 const (
-	maxText    = 1 << 20 // bytes of JSON
-	maxRules   = 256     // in a scope
-	maxEntries = 256     // patterns in a scope, all rules together
+	maxRules   = 256 // in a scope
+	maxEntries = 256 // patterns in a scope, all rules together
 )
 
 // FormatError is text or a value that is no policy, and where.
 type FormatError struct {
-	Place string // fs.rules[1].paths[0]; "" for the whole
+	Place string // fs.rules[1].paths[0]; line 2, column 7 of what is no JSON; "" for the whole
 	Why   string
 }
 
@@ -41,8 +43,8 @@ func (p Permissions) Check() error {
 	if err != nil {
 		return misplaced("", "%v", err)
 	}
-	if len(text) > maxText {
-		return misplaced("", "more than %d bytes as JSON", maxText)
+	if len(text) > MaxText {
+		return misplaced("", "more than %d bytes as JSON", MaxText)
 	}
 	return nil
 }

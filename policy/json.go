@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -69,17 +71,28 @@ func (r *Rule) UnmarshalJSON(text []byte) error {
 // readAll bounds the text and makes sure that it is one JSON value and no more,
 // so that read meets no syntax error.
 func readAll(text []byte, read func(*reader)) error {
-	if len(text) > maxText {
-		return misplaced("", "more than %d bytes", maxText)
+	if len(text) > MaxText {
+		return misplaced("", "more than %d bytes", MaxText)
 	}
 	if !utf8.Valid(text) {
 		return misplaced("", "not UTF-8")
 	}
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
-		return misplaced("", "%v", err)
+		return misplaced(lineOf(text, err), "%v", err)
 	}
 	r := newReader(text)
 	read(r)
 	return r.err
+}
+
+// lineOf says where in the text a syntax error is, as editors count.
+func lineOf(text []byte, err error) string {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return ""
+	}
+	before := text[:max(0, min(syntax.Offset, int64(len(text)))-1)]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
 }

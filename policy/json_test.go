@@ -57,11 +57,13 @@ func TestParseRefuses(t *testing.T) {
 	rules := strings.TrimSuffix(strings.Repeat(`{"mode":"deny"},`, 257), ",")
 	half := `{"mode":"deny","paths":[` + strings.TrimSuffix(strings.Repeat(`"/a",`, 129), ",") + `]}`
 	tests := []struct{ text, place, why string }{
-		{``, "", "unexpected end"},
-		{`{} {}`, "", "after top-level value"},
+		{``, "line 1, column 1", "unexpected end"},
+		{`{} {}`, "line 1, column 4", "after top-level value"},
+		{"{\n  \"fs\": \"é\", x\n}", "line 2, column 14", "invalid character 'x'"},
+		{"{\n  \"fs\": ", "line 2, column 8", "unexpected end"},
 		{`[]`, "", "not an object"},
 		{`null`, "", "not an object"},
-		{`{"fs":"allow"}` + strings.Repeat(" ", maxText), "", "more than 1048576 bytes"},
+		{`{"fs":"allow"}` + strings.Repeat(" ", MaxText), "", "more than 1048576 bytes"},
 		{"{\"fs\":\"\xff\"}", "", "not UTF-8"},
 		{`{"files":"allow"}`, "files", "unknown key"},
 		{`{"FS":"allow"}`, "FS", "unknown key"},

@@ -34,7 +34,7 @@ func (l *lowering) host(e entry, mode Mode) {
 	case mode == Allow && end.proto == "dns":
 		l.unsupported(refuseEntry(e, "", "leave it out: localhost needs no look-up"))
 	case mode == Allow && end.host != localhost:
-		l.unsupported(refuseEntry(e, "", end.proto+"://localhost:"+end.port))
+		l.unsupported(refuseEntry(e, "", end.proto+"://localhost:*"))
 	}
 }
 

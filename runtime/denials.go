@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,9 +118,10 @@ func shown(target string) string {
 	return target
 }
 
-// list is what there is after the run's end.
-func (d *denials) list(res *Result) ([]Denial, bool) {
-	if n, ok := d.hint(res); ok {
+// list is what there is after the run's end. stderrTail is the end of a standard error
+// that is longer than what was captured.
+func (d *denials) list(res *Result, stderrTail []byte) ([]Denial, bool) {
+	if n, ok := d.hint(res.ExitCode, slices.Concat(res.Stderr, stderrTail)); ok {
 		d.add(n)
 	}
 	d.mu.Lock()
@@ -153,11 +155,11 @@ var operationsOf = map[string][]policy.Operation{
 }
 
 // hint is what the end of standard error says, if the permissions do deny that.
-func (d *denials) hint(res *Result) (Denial, bool) {
-	if res.ExitCode == 0 {
+func (d *denials) hint(exitCode int, stderr []byte) (Denial, bool) {
+	if exitCode == 0 {
 		return Denial{}, false
 	}
-	tail := res.Stderr[max(0, len(res.Stderr)-maxTail):]
+	tail := stderr[max(0, len(stderr)-maxTail):]
 	if i := bytes.LastIndex(tail, []byte("Node.js v")); i < 0 { // how Node ends what it says of an error
 		return Denial{}, false
 	}

@@ -116,7 +116,7 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	res := s.result()
 	res.Duration = took
 	conclude(res, cause, exit, s.stderr.tail)
-	res.Denials, res.Truncated.Denials = denials.list(res)
+	res.Denials, res.Truncated.Denials = denials.list(res, s.stderr.tail)
 	return res, nil
 }
 

@@ -25,6 +25,7 @@ type app struct {
 type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
+	Missing() []string
 	Close() error
 }
 
@@ -53,6 +54,7 @@ system, no network. Nothing of the host shows inside.`
 const rootExample = `  gaol doctor                                    what this machine offers
   gaol run -e 'console.log(process.version)'     run a line of code
   gaol run --json --timeout 5s prog.mjs          run a file, get one JSON object
+  gaol policy presets                            what programs may be let do, by name
   gaol image build                               make the default image
   gaol bench                                     what jails cost, beside bare node`
 
@@ -90,7 +92,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand(), a.benchCommand())
+	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand(), a.policyCommand(), a.benchCommand())
 	return root
 }
 

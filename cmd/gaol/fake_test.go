@@ -17,6 +17,7 @@ type fake struct {
 	code    string
 	command []string
 	closed  int
+	missing []string
 
 	createErr, closeErr error
 	// guest is the run. Nil: an empty result.
@@ -48,6 +49,8 @@ func (f *fake) do(ctx context.Context, o runtime.RunOptions) (*runtime.Result, e
 	}
 	return f.guest(ctx, o)
 }
+
+func (f *fake) Missing() []string { return f.missing }
 
 func (f *fake) Close() error { f.closed++; return f.closeErr }
 

@@ -77,6 +77,9 @@ func TestHelp(t *testing.T) {
 		{"doctor --help", "sudo gaol doctor"},
 		{"image", "build"},
 		{"image build --help", "--node"},
+		{"run --help", "tcp://localhost:*"},
+		{"policy", "presets"},
+		{"policy check --help", "gaol policy check policy.json"},
 		{"completion bash", "bash completion"},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -28,7 +29,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		words, rest = args[:dash], args[dash:]
 	}
-	err := f.check()
+	err := f.check(cmd.Context())
 	if err == nil {
 		err = f.checkWords(words, rest)
 	}
@@ -96,29 +97,40 @@ func readCodeFile(ctx context.Context, path string) (string, error) {
 	return readCode(ctx, file, path)
 }
 
-// readCode reads all of r, within bounds and until ctx is done: a terminal or
-// a pipe may keep a Read waiting for ever.
 func readCode(ctx context.Context, r io.Reader, name string) (string, error) {
+	code, err := readBounded(ctx, r, name, maxCode)
+	if err != nil && ctx.Err() == nil {
+		err = codeError(err)
+	}
+	return string(code), err
+}
+
+// readBounded reads all of r, within bounds and until ctx is done: a terminal or
+// a pipe may keep a Read waiting for ever.
+func readBounded(ctx context.Context, r io.Reader, name string, most int64) ([]byte, error) {
 	type result struct {
-		code []byte
+		text []byte
 		err  error
 	}
 	done := make(chan result, 1) // room for one: the reader may outlive this call
 	go func() {
-		code, err := io.ReadAll(io.LimitReader(r, maxCode+1))
-		done <- result{code, err}
+		text, err := io.ReadAll(io.LimitReader(r, most+1))
+		done <- result{text, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case got := <-done:
-		switch {
-		case got.err != nil:
-			return "", codeError(got.err)
-		case len(got.code) > maxCode:
-			return "", codeError(fmt.Errorf("read %s: more than %d bytes", name, maxCode))
+		if got.err == nil && int64(len(got.text)) > most {
+			got.err = fmt.Errorf("more than %d bytes", most)
 		}
-		return string(got.code), nil
+		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
+			got.err = p.Err // the file has a name here
+		}
+		if got.err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, got.err)
+		}
+		return got.text, nil
 	}
 }
 

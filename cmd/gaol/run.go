@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,11 @@ The program is an ES module (or CommonJS or TypeScript, by FILE's ending): it
 may import node: modules and use top-level await. FILE is read on the host; the
 program sees nothing else of the host: no files, no environment, no network.
 
+What it may do within its own world is said by --preset, over which --permissions
+goes scope by scope; --allow-net adds to the network scope of the preset. gaol
+policy tells more. A failed program that was denied something gets up to five
+lines on standard error that say what, and what would allow it.
+
 What it prints goes through as it comes. The value it hands to
 globalThis.__return is shown by --json only.
 
@@ -38,6 +45,8 @@ const runExample = `  gaol run prog.mjs
   echo 'console.log(1 + 1)' | gaol run -
   seq 10 | gaol run --stdin sum.mjs
   gaol run --timeout 5s --memory 512m --cpus 2 --env LANG=de_DE.UTF-8 prog.mjs
+  gaol run --preset strict prog.mjs
+  gaol run --preset workspace --allow-net 'tcp://localhost:*' server.mjs
   gaol run --command -- npm --version`
 
 func (a *app) runCommand() *cobra.Command {
@@ -73,6 +82,9 @@ func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
 	sb, err := a.create(ctx, o)
 	if err != nil {
 		return err
+	}
+	if missing := sb.Missing(); len(missing) > 0 && !f.json {
+		fmt.Fprintln(a.stderr, "gaol: this kernel does not hold: "+strings.Join(missing, ", "))
 	}
 	ro := runtime.RunOptions{Name: p.name, Args: p.args, Timeout: f.runTimeout()}
 	if f.stdin {
@@ -111,7 +123,7 @@ func (a *app) report(res *runtime.Result, f *runFlags, streams *streams) error {
 	if f.json {
 		return a.printJSON(newOutput(res))
 	}
-	for _, line := range append(streams.cuts(), f.verdict(res)...) {
+	for _, line := range slices.Concat(streams.cuts(), f.verdict(res), f.denied(res)) {
 		fmt.Fprintln(a.stderr, "gaol: "+line)
 	}
 	return nil

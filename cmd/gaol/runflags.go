@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"path"
 	"time"
@@ -24,9 +25,7 @@ type runFlags struct {
 	pids                    count
 	launcher                launcher
 
-	permissions permissions
-	preset      preset
-	network     networkPatterns
+	granted granted
 
 	env                       variables
 	cwd, hostname, image, dir string
@@ -64,9 +63,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.Var(&f.disk, "disk", "bytes it may write to its file system")
 	f.set.Var(&f.maxOutput, "max-output", "bytes --json keeps of each output stream; if given without --json, what goes through")
 
-	f.set.Var(&f.permissions, "permissions", "what the program may do, as a JSON object or @FILE; laid over the preset scope by scope")
-	f.set.Var(&f.preset, "preset", "strict, workspace, default or open: see gaol policy presets")
-	f.set.Var(&f.network, "allow-net", "what the program may connect to and listen on, like tcp://localhost:*; may be repeated")
+	f.granted.add(cmd)
 
 	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
 	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing")
@@ -79,7 +76,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 }
 
 // check refuses what pflag lets through.
-func (f *runFlags) check() error {
+func (f *runFlags) check(ctx context.Context) error {
 	for name, value := range map[string]string{"cwd": f.cwd, "hostname": f.hostname, "image": f.image, "store": f.dir} {
 		if value == "" && f.set.Changed(name) {
 			return errors.New("--" + name + " is empty")
@@ -88,7 +85,7 @@ func (f *runFlags) check() error {
 	if !path.IsAbs(f.cwd) {
 		return errors.New("--cwd " + quote(f.cwd) + ": want an absolute path in the guest")
 	}
-	return f.checkPermissions()
+	return f.checkPermissions(ctx)
 }
 
 // options gives what the flags say about the sandbox.
@@ -101,7 +98,9 @@ func (f *runFlags) options() runtime.Options {
 		Hostname: f.hostname,
 		Launcher: runtime.Launcher(f.launcher),
 
-		Permissions: f.permit(),
+		Permissions:   f.permit(),
+		AllowDegraded: f.granted.degraded,
+		AuditDenials:  f.granted.audit,
 
 		Limits: runtime.Limits{
 			Memory:  int64(f.memory),

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// socket is a denied one, as seccomp tells it.
+func socket(target string, count int64) runtime.Denial {
+	return runtime.Denial{Scope: "network", Operation: "socket", Target: target, Rule: "network.default", Count: count, Source: runtime.SourceSeccomp}
+}
+
+// file is a denied operation on one, as a program's last words tell it.
+func file(op policy.Operation, target string) runtime.Denial {
+	return runtime.Denial{Scope: "fs", Operation: op, Target: target, Rule: "fs.default", Count: 1, Source: runtime.SourceStderr}
+}
+
+func TestDenied(t *testing.T) {
+	const tcp, udp = "AF_INET6 SOCK_STREAM", "AF_INET SOCK_DGRAM"
+	spawn := runtime.Denial{Scope: "childProcess", Operation: "spawn", Rule: "childProcess.default", Count: 1, Source: runtime.SourceSeccomp}
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		denial runtime.Denial
+		want   string // all of the line behind "gaol: denied"
+	}{
+		{"tcp", nil, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times; allow with --allow-net 'tcp://localhost:*'"},
+		{"udp", nil, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
+		{"udp beside tcp", []string{"--allow-net", "tcp://localhost:*"}, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
+		{"network in permissions", []string{"--permissions", `{"network":"deny"}`}, socket(tcp, 1),
+			": network socket AF_INET6 SOCK_STREAM (network.default); allow with a rule for tcp://localhost:* in network of --permissions"},
+		{"a kind that nothing allows", nil, socket("AF_INET SOCK_RAW", 1), ": network socket AF_INET SOCK_RAW (network.default)"},
+		{"allowed already", []string{"--preset", "open"}, socket(tcp, 1), ": network socket AF_INET6 SOCK_STREAM (network.default)"},
+		{"spawn", []string{"--preset", "strict"}, spawn, `: childProcess spawn (childProcess.default); allow with "childProcess": "allow" in --permissions`},
+		{"read", []string{"--preset", "strict"}, file("read", "/etc/hosts"),
+			`, as the program says: fs read /etc/hosts (fs.default); allow with the rule {"mode":"allow","operations":["read"],"paths":["/etc/hosts"]} at the end of fs in --permissions`},
+		{"readdir", []string{"--preset", "strict"}, file("readdir", "/etc"),
+			`, as the program says: fs readdir /etc (fs.default); allow with the rule {"mode":"allow","operations":["read","readdir"],"paths":["/etc/**"]} at the end of fs in --permissions`},
+		{"write where chmod goes with it", []string{"--preset", "workspace"}, file("write", "/tmp/x"),
+			`, as the program says: fs write /tmp/x (fs.default); allow with the rule {"mode":"allow","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/tmp/**"]} at the end of fs in --permissions`},
+		{"a guest's own words", []string{"--preset", "strict"}, file("read", "/a\x1b[31m\u009b "), `, as the program says: fs read "/a\x1b[31m\u009b " (fs.default)`},
+		{"a pattern for a name", []string{"--preset", "strict"}, file("read", "/a*"), `, as the program says: fs read /a* (fs.default)`},
+		{"nothing denies it any more", nil, file("read", "/a"), `, as the program says: fs read /a (fs.default)`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := fake{guest: ends(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{tc.denial}})}
+			args := append([]string{"run", "-e", "1"}, tc.args...)
+			if got, want := f.call(t, "", args...), "gaol: denied"+tc.want+"\n"; got.code != 1 || got.stderr != want {
+				t.Errorf("standard error has %q, want %q", got.stderr, want)
+			}
+			if got := f.call(t, "", append(args, "--json")...); got.stderr != "" {
+				t.Errorf("with --json, standard error has %q", got.stderr)
+			}
+			f.guest = ends(runtime.Result{Denials: []runtime.Denial{tc.denial}})
+			if got := f.call(t, "", args...); got.stderr != "" {
+				t.Errorf("of a program that did well: %q", got.stderr)
+			}
+		})
+	}
+}
+
+func TestDeniedFew(t *testing.T) {
+	for _, tc := range []struct {
+		denials   int
+		truncated bool
+		lines     int
+		last      string
+	}{
+		{5, false, 5, "AF_INET SOCK_RAW"},
+		{6, false, 5, "gaol: denied: 2 more; --json lists them"},
+		{64, true, 5, "gaol: denied: more than 60 more; --json lists 64"},
+	} {
+		res := runtime.Result{ExitCode: 1, Denials: slices.Repeat([]runtime.Denial{socket("AF_INET SOCK_RAW", 1)}, tc.denials)}
+		res.Truncated.Denials = tc.truncated
+		f := fake{guest: ends(res)}
+		lines := strings.Split(strings.TrimSuffix(f.call(t, "", "run", "-e", "1").stderr, "\n"), "\n")
+		if len(lines) != tc.lines || !strings.Contains(lines[len(lines)-1], tc.last) {
+			t.Errorf("%d denials: got %q, want %d lines and %q in the last", tc.denials, lines, tc.lines, tc.last)
+		}
+	}
+}

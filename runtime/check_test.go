@@ -82,9 +82,10 @@ func TestHintBeyondCapture(t *testing.T) {
 		{"cut in two", 1, last[:20], last[20:], 1},
 		{"not the last", 1, last, strings.Repeat("x", maxTail), 0},
 		{"no failure", 0, last, "", 0},
+		{"from its folder", 1, strings.Replace(last, "/etc/", "../etc/", 1), "", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := denials{permissions: policy.Strict()}
+			d := denials{permissions: policy.Strict(), dir: "/workspace"}
 			got, _ := d.list(&Result{ExitCode: tc.code, Stderr: []byte(tc.kept)}, []byte(tc.tail))
 			if len(got) != tc.want || tc.want == 1 && (got[0].Target != "/etc/passwd" || got[0].Rule != "fs.default") {
 				t.Errorf("got %+v", got)

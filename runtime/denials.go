@@ -56,10 +56,15 @@ const (
 // denials takes in those of one run.
 type denials struct {
 	permissions policy.Permissions
+	dir         string // where the run started
 
 	mu   sync.Mutex
 	seen []Denial
 	more bool
+}
+
+func (t *task) newDenials(g *guard) *denials {
+	return &denials{permissions: g.permissions, dir: string(t.dir)}
 }
 
 // add counts one. Its rule is filled in.
@@ -169,8 +174,8 @@ func (d *denials) hint(exitCode int, stderr []byte) (Denial, bool) {
 	}
 	last := all[len(all)-1]
 	target := string(last[3])
-	if !path.IsAbs(target) {
-		return Denial{}, false
+	if !path.IsAbs(target) { // it may have gone elsewhere: this is a hint
+		target = path.Join(d.dir, target)
 	}
 	for _, op := range operationsOf[string(last[2])] {
 		if !d.permissions.Decide(policy.FS, op, clean(target)).Allowed {

@@ -155,12 +155,14 @@ func writable(grants []policy.Grant, w policy.World) []jail.Place {
 		isOwn := slices.ContainsFunc(slices.Concat(w.Own, w.Shared), func(dir string) bool {
 			return strings.HasPrefix(g.Place.Path, dir+"/")
 		})
-		if isOwn && slices.Contains(g.Operations, "write") {
+		if isOwn && slices.ContainsFunc(g.Operations, makes) {
 			out = append(out, jail.Place(g.Place))
 		}
 	}
 	return out
 }
+
+func makes(op policy.Operation) bool { return op == "write" || op == "create_dir" || op == "symlink" }
 
 func places(list []policy.Place) []jail.Place {
 	var out []jail.Place

@@ -95,7 +95,7 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 		}
 	}
 	c := rt.command(t)
-	denials := &denials{permissions: cmp.Or(t.guard, rt.guard).permissions}
+	denials := t.newDenials(cmp.Or(t.guard, rt.guard))
 	c.Refused = denials.refused
 	p, err := s.start(limit, rt.jail, c)
 	started()

@@ -1,9 +1,7 @@
 package runtime
 
 import (
-	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,7 +124,7 @@ func shown(target string) string {
 // list is what there is after the run's end. stderrTail is the end of a standard error
 // that is longer than what was captured.
 func (d *denials) list(res *Result, stderrTail []byte) ([]Denial, bool) {
-	if n, ok := d.hint(res.ExitCode, slices.Concat(res.Stderr, stderrTail)); ok {
+	if n, ok := d.hint(res.ExitCode, slices.Concat(res.Stderr, stderrTail)); ok && !d.told(n) {
 		d.add(n)
 	}
 	d.mu.Lock()
@@ -146,41 +144,4 @@ func (d *denials) refused(c notify.Call) {
 		n.Scope, n.Operation, n.Target = policy.Network, "socket", socketKind(c)
 	}
 	d.add(n)
-}
-
-// hints are the first words of Node's errors, which name the call and the path.
-var hints = regexp.MustCompile(`(?m)^(?:\w*Error: )?(EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'`)
-
-// operationsOf are the operations that a call of Node's may have been denied for.
-var operationsOf = map[string][]policy.Operation{
-	"open": {"read", "write", "truncate"}, "scandir": {"readdir"}, "opendir": {"readdir"}, "mkdir": {"create_dir"},
-	"unlink": {"rm"}, "rmdir": {"rm"}, "rm": {"rm"}, "rename": {"rename", "rm", "write"}, "link": {"rename", "write"},
-	"symlink": {"symlink"}, "stat": {"stat"}, "lstat": {"stat"}, "access": {"stat"}, "readlink": {"readlink"},
-	"chmod": {"chmod"}, "utime": {"chmod"}, "chown": {"chmod"}, "copyfile": {"read", "write"}, "ftruncate": {"truncate"},
-}
-
-// hint is what the end of standard error says, if the permissions do deny that.
-func (d *denials) hint(exitCode int, stderr []byte) (Denial, bool) {
-	if exitCode == 0 {
-		return Denial{}, false
-	}
-	tail := stderr[max(0, len(stderr)-maxTail):]
-	if i := bytes.LastIndex(tail, []byte("Node.js v")); i < 0 { // how Node ends what it says of an error
-		return Denial{}, false
-	}
-	all := hints.FindAllSubmatch(tail, -1)
-	if len(all) == 0 {
-		return Denial{}, false
-	}
-	last := all[len(all)-1]
-	target := string(last[3])
-	if !path.IsAbs(target) { // it may have gone elsewhere: this is a hint
-		target = path.Join(d.dir, target)
-	}
-	for _, op := range operationsOf[string(last[2])] {
-		if !d.permissions.Decide(policy.FS, op, clean(target)).Allowed {
-			return Denial{Scope: policy.FS, Operation: op, Target: target, Source: SourceStderr}, true
-		}
-	}
-	return Denial{}, false
 }

@@ -104,6 +104,10 @@ func (f *runFlags) allowingNet(d runtime.Denial) string {
 		"AF_INET SOCK_STREAM": "tcp://localhost:*", "AF_INET6 SOCK_STREAM": "tcp://localhost:*",
 		"AF_INET SOCK_DGRAM": "udp://localhost:*", "AF_INET6 SOCK_DGRAM": "udp://localhost:*",
 	}[d.Target]
+	reachable := policy.Permissions{Network: policy.Loopback()}
+	if d.Operation == "connect" && reachable.Decide(policy.Network, "connect", d.Target).Allowed {
+		pattern, ok = "tcp://localhost:*", true
+	}
 	resource := strings.Replace(pattern, "*", "1", 1)
 	if !ok || f.permit().Over(policy.Default()).Decide(policy.Network, "connect", resource).Allowed {
 		return ""

@@ -1,0 +1,118 @@
+package runtime
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gaol/policy"
+)
+
+// The first words of Node's errors, which name the call and what it was about.
+var (
+	pathError = regexp.MustCompile(`(?m)^(?:\w*Error: )?(?:EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'(?: -> '([^'\n]+)')?`)
+	callError = regexp.MustCompile(`\bError: (connect|kill|spawn|spawnSync) (?:(\S+) )?(?:EACCES|EPERM)\b(?: (\S+:\d+))?`)
+)
+
+// operationsOf are the operations on its path that a call of Node's may have been denied
+// for; of one with two paths, those on the first.
+var operationsOf = map[string][]policy.Operation{
+	"open": {"read", "write", "truncate"}, "scandir": {"readdir"}, "opendir": {"readdir"}, "mkdir": {"create_dir"},
+	"unlink": {"rm"}, "rmdir": {"rm"}, "rm": {"rm"}, "rename": {"rename", "rm"}, "link": {"rename"},
+	"stat": {"stat"}, "lstat": {"stat"}, "access": {"stat"}, "readlink": {"readlink"},
+	"chmod": {"chmod"}, "utime": {"chmod"}, "chown": {"chmod"}, "copyfile": {"read"}, "ftruncate": {"truncate"},
+}
+
+// operationsTo are those on the second path.
+var operationsTo = map[string][]policy.Operation{
+	"rename": {"rename", "write"}, "link": {"rename", "write"}, "symlink": {"symlink"}, "copyfile": {"write"},
+}
+
+// hint is what the end of standard error says, if the permissions do deny that.
+func (d *denials) hint(exitCode int, stderr []byte) (Denial, bool) {
+	if exitCode == 0 {
+		return Denial{}, false
+	}
+	tail := stderr[max(0, len(stderr)-maxTail):]
+	if !bytes.Contains(tail, []byte("Node.js v")) { // how Node ends what it says of an error
+		return Denial{}, false
+	}
+	if m := last(pathError, tail); m != nil {
+		return d.pathHint(m)
+	}
+	if m := last(callError, tail); m != nil {
+		return d.callHint(m)
+	}
+	return Denial{}, false
+}
+
+// last is the last match and its groups.
+func last(re *regexp.Regexp, text []byte) []string {
+	all := re.FindAllSubmatch(text, -1)
+	if len(all) == 0 {
+		return nil
+	}
+	var groups []string
+	for _, g := range all[len(all)-1] {
+		groups = append(groups, string(g))
+	}
+	return groups
+}
+
+func (d *denials) pathHint(m []string) (Denial, bool) {
+	call := m[1]
+	for _, at := range []struct {
+		path string
+		ops  []policy.Operation
+	}{{m[2], operationsOf[call]}, {m[3], operationsTo[call]}} {
+		target := at.path
+		if !path.IsAbs(target) { // the program may have gone elsewhere: this is a hint
+			target = path.Join(d.dir, target)
+		}
+		for _, op := range at.ops {
+			if !d.permissions.Decide(policy.FS, op, path.Clean(target)).Allowed {
+				return Denial{Scope: policy.FS, Operation: op, Target: target, Source: SourceStderr}, true
+			}
+		}
+	}
+	return Denial{}, false
+}
+
+func (d *denials) callHint(m []string) (Denial, bool) {
+	n := Denial{Source: SourceStderr}
+	resource := ""
+	switch m[1] {
+	case "connect":
+		resource = "tcp://" + bracketed(m[3])
+		n.Scope, n.Operation, n.Target = policy.Network, "connect", resource
+	case "kill":
+		n.Scope, n.Operation = policy.Process, "signal"
+	default:
+		n.Scope, n.Operation, n.Target = policy.ChildProcess, "spawn", m[2]
+		if resource = "/"; path.IsAbs(m[2]) {
+			resource = path.Clean(m[2])
+		}
+	}
+	return n, !d.permissions.Decide(n.Scope, n.Operation, resource).Allowed
+}
+
+// bracketed is an address and a port as a URL has them; Node prints ::1:80.
+func bracketed(s string) string {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || !strings.Contains(s[:i], ":") {
+		return s
+	}
+	return "[" + s[:i] + "]" + s[i:]
+}
+
+// told reports whether the kernel has told of what a hint is about: a socket that was
+// refused is why there is no connection.
+func (d *denials) told(n Denial) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.seen, func(old Denial) bool {
+		return old.Scope == n.Scope && (old.Operation == n.Operation || n.Scope == policy.Network)
+	})
+}

@@ -50,28 +50,34 @@
 //
 // # What holds it, and what the guest sees
 //
-//	scope         operations              mechanism                       errno
-//	fs            all at once             hidden: not mounted, or covered EACCES
-//	fs            read readdir execute    Landlock                        EACCES
-//	fs            write create_dir rm     Landlock                        EACCES
-//	              symlink truncate
-//	fs            all of the writing      read-only mount, in a tree      EROFS
-//	              ones and chmod          where they are allowed
-//	fs            execute                 noexec mount, in the same       EACCES
-//	fs            rename                  Landlock: rm and write, REFER   EACCES, EXDEV
-//	                                      from folder to folder
-//	                                      everywhere: seccomp             EPERM
-//	fs            chmod                   the file's owner is another     EPERM
-//	                                      everywhere: seccomp             EPERM
-//	fs            stat readlink           hidden with all the rest, only  EACCES
-//	network       fetch connect listen    no sockets: seccomp             EACCES
-//	network       fetch connect to ports  Landlock                        EACCES
-//	network       dns, hosts outside      an empty network namespace      ENETUNREACH
-//	childProcess  spawn                   seccomp                         EPERM
-//	childProcess  a list of programs      Landlock: execute               EACCES
-//	process       signal                  Landlock's scope                EPERM
-//	process       inspect                 entries of /proc, no ptrace     ENOENT, EPERM
-//	env           read                    the variable is not passed      not there
+//	scope         operations                         held by                                            errno                   kernel       not covered
+//	fs            all at once                        hidden: not mounted, or covered                    EACCES                  any          that the place itself is there
+//	fs            read readdir execute               Landlock                                           EACCES                  ABI 3, 6.2   open descriptors; what an interpreter reads as code
+//	fs            write create_dir rm symlink        Landlock                                           EACCES                  ABI 3, 6.2   P itself, of P/**: its folder decides
+//	fs            truncate                           Landlock                                           EACCES                  ABI 3, 6.2   descriptors open for writing
+//	fs            all of the writing ones and chmod  read-only mount, in a tree where they are allowed  EROFS                   any
+//	fs            execute                            noexec mount, in the same                          EACCES                  any          scripts that an interpreter reads
+//	fs            rename from folder to folder       Landlock: rm and write, REFER                      EACCES, EXDEV           ABI 3, 6.2   within one folder: it is rm and write
+//	fs            rename everywhere                  seccomp                                            EPERM                   any
+//	fs            chmod                              the file's owner is another                        EPERM                   any
+//	fs            chmod everywhere                   seccomp                                            EPERM                   any
+//	fs            stat readlink                      hidden with all the rest, only                     EACCES                  any          where something else is allowed
+//	network       fetch connect listen               no sockets: seccomp                                EACCES                  any          sockets within the jail, abstract and in files
+//	network       fetch connect to ports             Landlock; no MPTCP: seccomp                        EACCES                  ABI 4, 6.7   which loopback address
+//	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any          they can't be allowed yet
+//	childProcess  spawn                              seccomp                                            EPERM                   any          threads
+//	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   what a listed program runs itself
+//	process       signal                             Landlock's scope                                   EPERM                   ABI 6, 6.12  the run's own processes
+//	process       inspect                            entries of /proc, no ptrace                        ENOENT, EPERM           ABI 2, 5.19  the run's own processes
+//	env           read                               the variable is not passed                         not there               any          what a program reads elsewhere
+//
+// The kernel is the version of Landlock that it takes, and the first Linux that has it;
+// any is any that gaol runs on. Policies that allow all of fs and process, and network
+// but for ports, need no Landlock; [Workspace] takes Linux 6.2 and [Strict] 6.12. What a kernel
+// can't hold is refused as such.
+//
+// localhost is a name in /etc/hosts: where fs hides that, say 127.0.0.1. A program is
+// allowed by the path that it really has, /usr/bin/busybox and not /bin/sh.
 //
 // What is hidden has an empty file or folder in its place that nobody may open or
 // enter: its name can be seen, all else is EACCES. A folder that leads to something

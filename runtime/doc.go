@@ -30,6 +30,32 @@
 // under a bounded writable layer. See package jail. The guest's JavaScript has no
 // part in it.
 //
+// # Permissions
+//
+// Options.Permissions say what the runs may do, in the language of package policy, and
+// RunOptions.Permissions what one run may, where that is less. What is left out is
+// the default's: no network, all else within the guest's own world.
+//
+//	scope         operations                         held by                        errno           kernel  not covered
+//	fs            read write readdir create_dir      mounts that hide, or are       EACCES, EROFS,  6.2     stat where anything else
+//	              rm rename symlink chmod truncate   read-only or noexec;           EXDEV, EPERM            is allowed
+//	              execute stat readlink              Landlock; owners; seccomp
+//	network       fetch connect listen dns           no sockets: seccomp; ports:    EACCES,         6.7 *   UDP by port;
+//	                                                 Landlock; no way out           ENETUNREACH             hosts outside
+//	childProcess  spawn                              seccomp; a list of programs:   EPERM, EACCES   6.2 **  what a listed one
+//	                                                 Landlock and noexec mounts                             runs itself
+//	process       signal inspect                     Landlock's scope; /proc        EPERM, ENOENT   6.12    the run's own
+//	env           read                               the variable is not passed     not there       any
+//
+// * for rules about ports, ** for a list of programs; else any. Package policy has it
+// by operation, and what is refused because nothing holds it. Create refuses what this
+// kernel is too old for; [CheckPermissions] says all of it without making anything, as
+// `gaol policy check` does.
+//
+// What a run was denied is in Result.Denials, by rule and with its source: the kernel's
+// word, or a hint from what Node printed last. Folders within the guest's own that it
+// is let write in are made by Create.
+//
 // # What it does not protect against
 //
 // A bug in the host's kernel; side channels through shared hardware; one run of a

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,4 +40,54 @@ func TestWritable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKernelNeeded: the versions of Landlock that package policy's table names.
+func TestKernelNeeded(t *testing.T) {
+	for _, tc := range []struct {
+		name, text string
+		abi        int
+	}{
+		{"default", `{}`, 0},
+		{"open", `{"network":{"rules":[{"mode":"allow","patterns":["tcp://localhost:*","udp://localhost:*"]}]}}`, 0},
+		{"all hidden", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, 0},
+		{"read-only", `{"fs":{"default":"allow","rules":[{"mode":"deny","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/workspace/in/**"]}]}}`, 0},
+		{"noexec", `{"fs":{"default":"allow","rules":[{"mode":"deny","operations":["execute"],"paths":["/tmp/**"]}]}}`, 0},
+		{"no read", `{"fs":{"rules":[{"mode":"allow","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/workspace/**"]}]}}`, 3},
+		{"ports", `{"network":{"rules":[{"mode":"allow","operations":["listen"],"patterns":["tcp://localhost:*"]}]}}`, 4},
+		{"no spawn", `{"childProcess":"deny"}`, 0},
+		{"programs", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/usr/local/bin/node"]}]}}`, 3},
+		{"signal", `{"process":{"default":"allow","rules":[{"mode":"deny","operations":["signal"]}]}}`, 6},
+		{"inspect", `{"process":{"default":"allow","rules":[{"mode":"deny","operations":["inspect"]}]}}`, 2},
+		{"env", `{"env":"deny"}`, 0},
+		{"workspace", marshal(t, policy.Workspace("/workspace")), 3},
+		{"strict", marshal(t, policy.Strict()), 6},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := policy.Parse([]byte(tc.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := CheckPermissions(Options{Permissions: p, AllowDegraded: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			abi := 0
+			if r := ruleset(plan); r != nil {
+				abi, _, _ = r.Needs()
+			}
+			if abi != tc.abi {
+				t.Errorf("it needs ABI %d, want %d", abi, tc.abi)
+			}
+		})
+	}
+}
+
+func marshal(t *testing.T, p policy.Permissions) string {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

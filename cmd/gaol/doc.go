@@ -10,6 +10,11 @@
 //	                    │                               │
 //	                 code from FILE, -e or -       output passed on, or one JSON object
 //
+// gaol run checks permissions before anything is made: a preset, over which
+// --permissions goes scope by scope, and the patterns of --allow-net. What a program was
+// denied is told, in at most five lines, when it fails, and in full by --json. gaol policy
+// checks and prints permissions as [gaol/policy] has them.
+//
 // gaol bench measures jails beside bare Node: see package [gaol/cmd/gaol/bench].
 //
 // # Exit status

@@ -111,7 +111,7 @@ func TestBenchForReal(t *testing.T) {
 		t.Errorf("environment: %+v", e)
 	}
 	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
-		compute json garbage files live-few live-many`)
+		compute json garbage files run-strict files-restricted live-few live-many`)
 	others := strings.Fields(`throughput-1 throughput-2 create first-run close overtime`)
 	want := slices.Concat(barred, others)
 	if len(report.Figures) != len(want) {

@@ -132,7 +132,7 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
-	spec.Sealed, spec.Make = p.Sealed, writable(p.Grants, w)
+	spec.Sealed, spec.Make = p.Sealed, writable(p, w)
 	spec.Loopback = p.Net.Inet
 	spec.HideProcesses = p.NoInspect
 	if p.Spawn.Only != nil {
@@ -149,14 +149,22 @@ func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 
 // writable are the places that a guest is given to write to. Landlock knows those that
 // are there when its ruleset is made, and above some the guest can make none.
-func writable(grants []policy.Grant, w policy.World) []jail.Place {
+func writable(p *policy.Plan, w policy.World) []jail.Place {
 	var out []jail.Place
-	for _, g := range grants {
-		isOwn := slices.ContainsFunc(slices.Concat(w.Own, w.Shared), func(dir string) bool {
-			return strings.HasPrefix(g.Place.Path, dir+"/")
-		})
-		if isOwn && slices.ContainsFunc(g.Operations, makes) {
-			out = append(out, jail.Place(g.Place))
+	add := func(at policy.Place) {
+		isOwn := func(dir string) bool { return strings.HasPrefix(at.Path, dir+"/") }
+		if slices.ContainsFunc(slices.Concat(w.Own, w.Shared), isOwn) {
+			out = append(out, jail.Place(at))
+		}
+	}
+	for _, g := range p.Grants {
+		if slices.ContainsFunc(g.Operations, makes) {
+			add(g.Place)
+		}
+	}
+	if !p.Restricts { // without Landlock, all is allowed in what is shown
+		for _, at := range p.Show {
+			add(at)
 		}
 	}
 	return out

@@ -29,13 +29,14 @@ func TestWritable(t *testing.T) {
 		{"its own folder", []policy.Rule{allow("/workspace/**", all...)}, nil},
 		{"the image's", []policy.Rule{allow("/opt/out/**", all...)}, nil},
 		{"two", []policy.Rule{allow("/home/node/.npm/**", all...), allow("/workspace/out/**", all...)}, []jail.Place{{Path: "/workspace/out", Tree: true}, {Path: "/home/node/.npm", Tree: true}}},
+		{"in what is hidden", []policy.Rule{allow("/**"), {Mode: policy.Deny, Paths: []string{"/workspace/**"}}, allow("/workspace/out/**")}, []jail.Place{{Path: "/workspace/out", Tree: true}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			plan, err := CheckPermissions(Options{Permissions: policy.Permissions{FS: policy.Scope{Rules: tc.rules}}, AllowDegraded: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, writable(plan.Grants, w)); diff != "" {
+			if diff := cmp.Diff(tc.want, writable(plan, w)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

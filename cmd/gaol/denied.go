@@ -164,6 +164,12 @@ func rulesFor(d runtime.Denial) []policy.Rule {
 		file.Tree = true
 		return []policy.Rule{allow(file, "read", "readdir")}
 	}
+	if d.Source == runtime.SourceAudit { // which names the folder, but the file of a write
+		if d.Operation == "write" || d.Operation == "truncate" {
+			return nil
+		}
+		folder.Path = target
+	}
 	// Of files and folders that may not be there yet, the folder decides; and chmod and
 	// rename go with the others.
 	return []policy.Rule{allow(folder, d.Operation), allow(folder, slices.Clone(changes)...)}

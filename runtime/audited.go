@@ -27,8 +27,8 @@ func holdAudit() (*audit.Reader, error) {
 	defer auditing.Unlock()
 	if auditing.holders == 0 {
 		reader, err := audit.Open()
-		if unavailable, ok := errors.AsType[*audit.UnavailableError](err); ok {
-			return nil, fmt.Errorf("option AuditDenials: %w: %s: %w", err, unavailable.Cure, ErrUnsupported)
+		if _, ok := errors.AsType[*audit.UnavailableError](err); ok {
+			return nil, fmt.Errorf("option AuditDenials: %w: %w", err, ErrUnsupported)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("option AuditDenials: %w", err)

@@ -62,7 +62,7 @@
 //	fs            chmod                              the file's owner is another                        EPERM                   any
 //	fs            chmod everywhere                   seccomp                                            EPERM                   any
 //	fs            stat readlink                      hidden with all the rest, only                     EACCES                  any          where something else is allowed
-//	network       fetch connect listen               no sockets: seccomp                                EACCES                  any          sockets within the jail, abstract and in files
+//	network       fetch connect listen               no sockets of TCP, UDP or either: seccomp          EACCES                  any          sockets within the jail, abstract and in files
 //	network       fetch connect to ports             Landlock; no MPTCP: seccomp                        EACCES                  ABI 4, 6.7   which loopback address
 //	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any          they can't be allowed yet
 //	childProcess  spawn                              seccomp                                            EPERM                   any          threads
@@ -130,5 +130,7 @@
 // execute and lists of programs are about starting files, not about code: an
 // interpreter that is allowed runs any script it may read, and the loader of
 // shared libraries, which has to be executable, any program. Sockets within the
-// jail, abstract and in files, belong to no scope.
+// jail, abstract and in files, belong to no scope. What another run of the runtime
+// has opened it can hand over by them: a socket of TCP works for a run that may make
+// none, though it connects to no other ports than the run may.
 package policy

@@ -73,7 +73,8 @@ func restrictions(p *policy.Plan) []seccomp.Row {
 		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
 		{!p.Net.Inet, seccomp.NoInternet},
 		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
-		{p.Net.Inet && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.Net.Inet && !p.Net.TCP, seccomp.NoStreams},
+		{p.Net.Inet && p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
 		{p.NoMetadata, seccomp.NoMetadata},
 		{p.NoRename, seccomp.NoRename},
 	} {

@@ -16,6 +16,7 @@ var (
 	spawn    = cause{"spawn", unix.EPERM}
 	socket   = cause{"socket", unix.EACCES}
 	datagram = cause{"datagram", unix.EACCES}
+	stream   = cause{"stream", unix.EACCES}
 	metadata = cause{"chmod", unix.EPERM}
 	naming   = cause{"rename", unix.EPERM}
 
@@ -61,6 +62,12 @@ var NoInternet = []Row{
 // NoDatagrams takes UDP away, of which Landlock's rules for ports know nothing.
 var NoDatagrams = []Row{
 	{Name: "socket", Reason: "UDP, and ping's ICMP", Refuse: datagram.when(internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_DGRAM}})},
+}
+
+// NoStreams takes TCP away, of which Landlock's rules hold the ports that are connected
+// to, and not who listens.
+var NoStreams = []Row{
+	{Name: "socket", Reason: "TCP and what is like it", Refuse: stream.when(internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_STREAM}})},
 }
 
 // OnlyTCP takes away what makes a stream past Landlock's rules for ports: both ways

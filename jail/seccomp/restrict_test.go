@@ -10,7 +10,7 @@ import (
 )
 
 var restrictions = map[string][]Row{
-	"NoSpawn": NoSpawn, "NoMemfd": NoMemfd, "NoInternet": NoInternet, "NoDatagrams": NoDatagrams,
+	"NoSpawn": NoSpawn, "NoMemfd": NoMemfd, "NoInternet": NoInternet, "NoDatagrams": NoDatagrams, "NoStreams": NoStreams,
 	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename,
 }
 
@@ -78,6 +78,13 @@ func TestRestrictions(t *testing.T) {
 			{"socket", [6]uintptr{unix.AF_INET6, dgram | garbage, unix.IPPROTO_UDP}, eacces, ok},
 			{"socket", [6]uintptr{unix.AF_INET, stream}, ok, ok},
 			{"socket", [6]uintptr{unix.AF_UNIX, dgram}, ok, ok},
+		},
+		"NoStreams": {
+			{"socket", [6]uintptr{unix.AF_INET, stream | unix.SOCK_CLOEXEC}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET6, stream | garbage, unix.IPPROTO_TCP}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET, stream, unix.IPPROTO_MPTCP}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET, dgram}, ok, ok},
+			{"socket", [6]uintptr{unix.AF_UNIX, stream}, ok, ok},
 		},
 		"OnlyTCP": {
 			{"socket", [6]uintptr{unix.AF_INET, stream, unix.IPPROTO_TCP}, ok, ok},

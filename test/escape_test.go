@@ -15,7 +15,8 @@ import (
 	"gaol/runtime"
 )
 
-// compiled builds a program of testdata/escape once.
+// compiled builds a program once: one of testdata/escape, or of another folder there
+// that the name tells. With the ending .node it is a library that Node loads.
 var compiled = func() func(name string) ([]byte, error) {
 	var mu sync.Mutex
 	built := map[string][]byte{}
@@ -30,8 +31,16 @@ var compiled = func() func(name string) ([]byte, error) {
 			return nil, err
 		}
 		defer os.RemoveAll(dir)
-		to := filepath.Join(dir, name)
-		cc := exec.Command("cc", "-static", "-Os", "-s", "-o", to, filepath.Join("testdata/escape", name+".c"))
+		to, source := filepath.Join(dir, "program"), name
+		if !strings.Contains(source, "/") {
+			source = "escape/" + source
+		}
+		kind := []string{"-static"}
+		source, isLibrary := strings.CutSuffix(source, ".node")
+		if isLibrary {
+			kind = []string{"-shared", "-fPIC", "-DADDON"}
+		}
+		cc := exec.Command("cc", append(kind, "-Os", "-s", "-o", to, filepath.Join("testdata", source+".c"))...)
 		cc.Stderr = os.Stderr
 		if err := cc.Run(); err != nil {
 			return nil, err
@@ -41,7 +50,7 @@ var compiled = func() func(name string) ([]byte, error) {
 	}
 }()
 
-// install puts a program of testdata/escape into the guest's tree, as the guest
+// install puts a program that compiled builds into the guest's tree, as the guest
 // would, and returns its path there.
 func install(t testing.TB, rt *runtime.NodeRuntime, name string) string {
 	t.Helper()
@@ -49,12 +58,13 @@ func install(t testing.TB, rt *runtime.NodeRuntime, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	to := "/workspace/" + filepath.Base(name)
 	res := run(t, rt, `import fs from 'node:fs'; fs.writeFileSync(process.argv[2], fs.readFileSync(0), { mode: 0o755 })`,
-		runtime.RunOptions{Args: []string{"/workspace/" + name}, Stdin: bytes.NewReader(program)})
+		runtime.RunOptions{Args: []string{to}, Stdin: bytes.NewReader(program)})
 	if res.ExitCode != 0 {
 		t.Fatalf("install %s: %s", name, res.Stderr)
 	}
-	return "/workspace/" + name
+	return to
 }
 
 // output is what a command prints; it must not fail.

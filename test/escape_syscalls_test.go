@@ -52,6 +52,7 @@ var surface = []struct {
 	{"unshare: mount", unix.SYS_UNSHARE, "0x20000", unix.EPERM},
 	{"unshare: files", unix.SYS_UNSHARE, "0x400", unix.EPERM},
 	{"setns", unix.SYS_SETNS, "0,0", unix.EPERM},
+	{"clone: parent", unix.SYS_CLONE, "0x00008011,0", unix.EPERM},
 	{"clone: user", unix.SYS_CLONE, "0x10000011,0", unix.EPERM},
 	{"clone: mount", unix.SYS_CLONE, "0x00020011,0", unix.EPERM},
 	{"clone: net", unix.SYS_CLONE, "0x40000011,0", unix.EPERM},

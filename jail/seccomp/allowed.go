@@ -1,10 +1,12 @@
 package seccomp
 
+import "slices"
+
 // Allowed are the calls that guests may make, with who makes them. Names that an
 // architecture does not have are left out there. It is not to be changed.
 var Allowed = []Row{
 	// Processes and threads.
-	{Name: "clone", Reason: "fork, threads; no namespaces", Refuse: noNamespaces},
+	{Name: "clone", Reason: "fork, threads; no namespaces, no siblings", Refuse: slices.Concat(noNamespaces, noSiblings)},
 	{Name: "fork", Reason: "musl and old programs"},
 	{Name: "vfork", Reason: "spawning in libuv"},
 	{Name: "execve", Reason: "starts programs; the last step of entering a jail"},

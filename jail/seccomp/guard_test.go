@@ -66,6 +66,7 @@ func TestArguments(t *testing.T) {
 		{"clone NEWIPC", clone(unix.CLONE_NEWIPC), unix.EPERM, unix.EINVAL},
 		{"clone NEWUTS", clone(unix.CLONE_NEWUTS), unix.EPERM, unix.EINVAL},
 		{"clone NEWCGROUP", clone(unix.CLONE_NEWCGROUP), unix.EPERM, unix.EINVAL},
+		{"clone PARENT", clone(unix.CLONE_PARENT), unix.EPERM, unix.EINVAL},
 		{"clone NEWUSER and garbage", clone(unix.CLONE_NEWUSER | garbage), unix.EPERM, unix.EINVAL},
 		{"clone of a thread", clone(0), unix.EINVAL, unix.EINVAL},
 		{"clone3", of("clone3", 0, 0), unix.ENOSYS, unix.EINVAL},

@@ -13,6 +13,10 @@ var noNamespaces = refuse(unix.EPERM, anyBit(0,
 	unix.CLONE_NEWUSER, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
 	unix.CLONE_NEWIPC, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP))
 
+// A sibling of a run's first process is a child of the host, which does not know of it
+// and waits for it never: it stays as a zombie, of which no cgroup keeps count.
+var noSiblings = refuse(unix.EPERM, anyBit(0, unix.CLONE_PARENT))
+
 // TIOCSTI types into the terminal that gaol was started from (CVE-2017-5226),
 // TIOCLINUX pastes into a console, TIOCSETD loads line disciplines, of which
 // several had root holes (CVE-2017-2636).

@@ -128,8 +128,12 @@
 // elsewhere, made before the guest came, has that place's permissions there.
 //
 // execute and lists of programs are about starting files, not about code: an
-// interpreter that is allowed runs any script it may read, and the loader of
-// shared libraries, which has to be executable, any program. Sockets within the
+// interpreter that is allowed runs any script it may read, and where files may be
+// executed in a part of the tree only, the loader of shared libraries, which has to be,
+// runs any program that may be read. With a list of programs it does not: what is not
+// on the list can't be mapped as code either, so that Node loads addons from listed
+// places only. What the image has in /usr/lib counts as listed, whoever may write to a
+// listed place lists what he likes, and busybox is all of its applets. Sockets within the
 // jail, abstract and in files, belong to no scope. What another run of the runtime
 // has opened it can hand over by them: a socket of TCP works for a run that may make
 // none, though it connects to no other ports than the run may.

@@ -97,7 +97,8 @@ const (
 	// report of process.report names it, and the flags of the Node that was forked;
 	// the standard streams exist before their first use; V8's helper threads are
 	// there once they are needed; SIGUSR1 does nothing, where it starts a debugger
-	// in other Nodes.
+	// in other Nodes; and where permissions say which files may be executed, or which
+	// programs started, /proc/self/exe may not, while process.execPath may.
 	//
 	// A run whose environment has a variable that Node reads as it starts, such as
 	// NODE_OPTIONS, LC_ALL or SSL_CERT_FILE, or another LANG, gets a Node of its own.

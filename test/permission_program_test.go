@@ -1,0 +1,186 @@
+package test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+const (
+	node    = "/usr/local/bin/node"
+	busybox = "/usr/bin/busybox"
+)
+
+// listing allows the programs to be started.
+func listing(paths ...string) policy.Permissions {
+	return policy.Permissions{ChildProcess: allowing(nil, paths...)}
+}
+
+// programWays are ways to start programs, from Node.
+const programWays = `
+	import { spawnSync } from 'node:child_process'; import fs from 'node:fs';
+	const start = (file, args = ['x'], o = {}) => () => {
+		const r = spawnSync(file, args, { encoding: 'utf8', argv0: 'echo', ...o });
+		if (r.error) throw r.error;
+		return r.status ? 'status ' + r.status : 'ok';
+	};
+	const loader = fs.existsSync('/lib64/ld-linux-x86-64.so.2') ? '/lib64/ld-linux-x86-64.so.2' : '/lib/ld-linux-aarch64.so.1';
+	await attempt('node', start('/usr/local/bin/node', ['-p', '1'], { argv0: 'node' }));
+	await attempt('busybox', start('/usr/bin/busybox'));
+	await attempt('applet', start('/usr/bin/echo'));
+	await attempt('applet by the shell', start('/bin/sh', ['-c', 'ls / >/dev/null'], { argv0: 'sh' }));
+	await attempt('loader of a listed one', start(loader, ['/usr/bin/busybox', 'echo', 'x']));
+	for (const dir of ['/tmp', '/workspace', '/home/node', '/dev/shm']) {
+		fs.copyFileSync('/usr/bin/busybox', dir + '/echo'); fs.chmodSync(dir + '/echo', 0o755);
+		fs.writeFileSync(dir + '/script', '#!/usr/bin/busybox sh\necho x\n', { mode: 0o755 });
+		await attempt('copy in ' + dir, start(dir + '/echo'));
+		await attempt('loader of ' + dir, start(loader, [dir + '/echo', 'x']));
+		await attempt('script in ' + dir, start(dir + '/script'));
+	}
+	fs.symlinkSync('/tmp/echo', '/tmp/link'); await attempt('symbolic link', start('/tmp/link'));
+	fs.linkSync('/tmp/echo', '/tmp/hard'); await attempt('hard link', start('/tmp/hard'));
+	await attempt('from the shell', start('/bin/sh', ['-c', '/tmp/echo x'], { argv0: 'sh' }));
+	await attempt('root', start('/proc/self/root/tmp/echo'));
+	await attempt('dots', start('/usr/bin/../../tmp/echo'));
+	await attempt('descriptor', start('/proc/self/fd/3', ['x'], { stdio: [0, 'pipe', 'pipe', fs.openSync('/tmp/echo')] }));
+	await attempt('npm', start('/usr/local/lib/node_modules/npm/bin/npm-cli.js', ['--version']));
+	await attempt('self', start('/proc/self/exe', ['-p', '1'], { argv0: 'node' }));`
+
+// Programs that are listed start, and there is no way around for others: a copy is
+// another program.
+func TestPermissionProgramList(t *testing.T) {
+	listed := attempts(t, permitted(t, listing(node, busybox)), programWays, runtime.RunOptions{})
+	any := attempts(t, permitted(t, policy.Permissions{}), programWays, runtime.RunOptions{})
+	for _, way := range []string{"node", "busybox", "applet", "applet by the shell", "loader of a listed one"} {
+		if listed[way] != "ok" {
+			t.Errorf("%s: %s", way, listed[way])
+		}
+	}
+	for way, got := range any {
+		isShm := strings.HasSuffix(way, " /dev/shm") // where nobody executes anything
+		if isShm == (got == "ok") {
+			t.Errorf("with any program: %s: %s: the test proves nothing", way, got)
+		}
+	}
+	for _, way := range []string{
+		"copy in /tmp", "copy in /workspace", "copy in /home/node", "copy in /dev/shm", "script in /tmp", "script in /workspace",
+		"symbolic link", "hard link", "root", "dots", "descriptor", "npm",
+	} {
+		if listed[way] != "EACCES" {
+			t.Errorf("%s: %s", way, listed[way])
+		}
+	}
+	self := "EACCES" // it is the Node of outside that was forked
+	if os.Getenv(launcherVar) == runtime.LauncherExec.String() {
+		self = "ok"
+	}
+	for way, want := range map[string]string{
+		"self": self,
+		"loader of /tmp": "status 127", "loader of /workspace": "status 127", "loader of /home/node": "status 127", "loader of /dev/shm": "status 127",
+		"from the shell": "status 126",
+	} {
+		if listed[way] != want {
+			t.Errorf("%s: %s, want %s", way, listed[way], want)
+		}
+	}
+}
+
+// What a program of the list may be made to do: the list is of files, and what is in
+// them is their own business. Code in memory files is nobody's file.
+func TestPermissionListedProgram(t *testing.T) {
+	const at = "/workspace/listed/"
+	listed, any := permitted(t, listing(node, busybox, at+"**")), permitted(t, policy.Permissions{})
+	for _, rt := range []*runtime.NodeRuntime{listed, any} {
+		install(t, rt, "permission/spawn")
+		install(t, rt, "permission/spawn.node")
+		run(t, rt, `import fs from 'node:fs'; fs.mkdirSync('listed', { recursive: true });
+			for (const f of ['spawn', 'spawn.node']) fs.copyFileSync(f, 'listed/' + f)`, runtime.RunOptions{})
+	}
+	for _, tc := range []struct{ way, want, any string }{
+		{"memfd", "memfd EPERM", "ran"},
+		{"memfd-exec", "memfd-exec EPERM", "ran"},
+		{"memfd-sealed", "memfd-sealed EACCES", "memfd-sealed EACCES"},
+		{"execve", "ran", "ran"}, // /bin/sh, which is busybox
+		{"execveat-fd", "ran", "ran"},
+		{"execve-self", "thread ok", "thread ok"},
+	} {
+		if got := output(t, listed, runtime.RunOptions{}, at+"spawn", tc.way); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.way, got, tc.want)
+		}
+		if got := output(t, any, runtime.RunOptions{}, at+"spawn", tc.way); got != tc.any {
+			t.Errorf("with any program: %s: %q, want %q", tc.way, got, tc.any)
+		}
+	}
+	// Libraries are code like programs: from places that are not listed none is loaded.
+	for _, tc := range []struct {
+		rt      *runtime.NodeRuntime
+		library string
+		loads   bool
+	}{{listed, "/workspace/spawn.node", false}, {listed, at + "spawn.node", true}, {any, "/workspace/spawn.node", true}} {
+		o := runtime.RunOptions{Env: map[string]string{"WAYS": "thread", "LD_PRELOAD": tc.library}}
+		res, err := tc.rt.Command(t.Context(), node, []string{"-p", "1"}, o)
+		if err != nil || strings.HasPrefix(string(res.Stdout), "thread ok") != tc.loads {
+			t.Errorf("preload %s: %+v, %v", tc.library, res, err)
+		}
+		res = run(t, tc.rt, `process.dlopen({ exports: {} }, process.argv[2])`, runtime.RunOptions{Args: []string{tc.library}, Env: map[string]string{"WAYS": "thread"}})
+		if strings.HasPrefix(string(res.Stdout), "thread ok") != tc.loads {
+			t.Errorf("addon %s: %s%s", tc.library, res.Stdout, res.Stderr)
+		}
+	}
+}
+
+// Command is held by the list, and without any spawning it starts what it is told to.
+func TestPermissionProgramOfCommand(t *testing.T) {
+	rt := permitted(t, listing(node))
+	for _, name := range []string{"sh", busybox, "/usr/local/bin/npm", install(t, rt, "permission/spawn")} {
+		if _, err := rt.Command(t.Context(), name, nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := output(t, rt, runtime.RunOptions{}, "node", "-p", "6*7"); got != "42" {
+		t.Errorf("got %s", got)
+	}
+	if _, err := rt.Command(t.Context(), "no-such", nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if got := output(t, permitted(t, noSpawn), runtime.RunOptions{}, "sh", "-c", "echo $((6*7))"); got != "42" {
+		t.Errorf("without spawning: %s", got)
+	}
+}
+
+func TestPermissionProgramRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		p        policy.Permissions
+		launcher runtime.Launcher
+		says     string
+	}{
+		"a link":            {listing(node, "/bin/sh"), runtime.LauncherZygote, "cover /bin/sh: too many levels of symbolic links"},
+		"a folder as file":  {listing(node, "/usr/bin"), runtime.LauncherZygote, "cover /usr/bin: is a directory"},
+		"no Node to launch": {listing(busybox), runtime.LauncherExec, "/usr/local/bin/node is not among the programs that may be started"},
+	} {
+		o := ours(runtime.Options{Permissions: tc.p})
+		o.Launcher = tc.launcher
+		rt, err := runtime.Create(t.Context(), o)
+		if err == nil {
+			rt.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.says) || errors.Is(err, runtime.ErrUnsupported) != (tc.launcher == runtime.LauncherExec) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	all := policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Patterns: []string{"/bin/sh"}}}}
+	if err := refusal(t, policy.Permissions{ChildProcess: all}); err.Place != "childProcess.rules[0]" || err.Nearest == "" {
+		t.Errorf("all programs but one, of which a copy is another: %v", err)
+	}
+	o := ours(runtime.Options{Permissions: listing(busybox)})
+	o.Launcher = runtime.LauncherZygote
+	rt := createAs(t, o)
+	if res := run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("a forked Node needs no listing: %+v", res)
+	}
+}

@@ -67,7 +67,7 @@
 //	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any          they can't be allowed yet
 //	childProcess  spawn                              seccomp                                            EPERM                   any          threads
 //	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   what a listed program runs itself
-//	process       signal                             Landlock's scope                                   EPERM                   ABI 6, 6.12  the run's own processes
+//	process       signal                             Landlock's scope; prlimit of others: seccomp       EPERM                   ABI 6, 6.12  the run's own processes
 //	process       inspect                            entries of /proc, no ptrace                        ENOENT, EPERM           ABI 2, 5.19  the run's own processes
 //	env           read                               the variable is not passed                         not there               any          what a program reads elsewhere
 //
@@ -102,6 +102,9 @@
 //   - fetch is connect. TCP that connects also listens: listen(2) is the same for
 //     the sockets of Node's own children, and gives an unbound one any port.
 //   - UDP is allowed on all ports, both ways, or not.
+//   - inspect, where it is allowed, is what /proc tells anyone. What takes a tracer's
+//     right, other runs' variables, memory and open files, is there only if nothing
+//     else takes Landlock: fs with rules, ports, or signal denied.
 //   - Programs are listed, never excepted: a copy is another program.
 //   - What Node needs, [World] Needed, is not to be denied by its own path. A
 //     broader rule leaves it: to be seen, never written unless it must be, with
@@ -121,6 +124,9 @@
 // of a policy: package runtime applies a [Plan].
 //
 // # What it does not protect against
+//
+// A run that may neither signal nor inspect others can still tell their numbers, and
+// change their priority and which processors they use.
 //
 // Paths are names as they are written. A place that is a symbolic link, or is
 // reached through one, is another place to the kernel: whoever applies a plan must

@@ -138,6 +138,8 @@ func (d *denials) refused(c notify.Call) {
 	switch c.Label {
 	case "spawn":
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"
+	case "signal":
+		n.Scope, n.Operation = policy.Process, "signal"
 	case "chmod", "rename":
 		n.Scope, n.Operation = policy.FS, policy.Operation(c.Label)
 	default:

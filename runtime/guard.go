@@ -75,6 +75,7 @@ func restrictions(p *policy.Plan) []seccomp.Row {
 		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
 		{p.Net.Inet && !p.Net.TCP, seccomp.NoStreams},
 		{p.Net.Inet && p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.NoSignals, seccomp.NoForeignLimits},
 		{p.NoMetadata, seccomp.NoMetadata},
 		{p.NoRename, seccomp.NoRename},
 	} {

@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ var (
 	stream   = cause{"stream", unix.EACCES}
 	metadata = cause{"chmod", unix.EPERM}
 	naming   = cause{"rename", unix.EPERM}
+	signal   = cause{"signal", unix.EPERM}
 
 	// As a kernel answers that was built without, so that programs fall back to TCP.
 	noProtocol = cause{"protocol", unix.EPROTONOSUPPORT}
@@ -51,6 +53,12 @@ var NoSpawn = []Row{
 var NoMemfd = []Row{
 	{Name: "memfd_create", Reason: "its file can be executed but for this flag, which is for good", Refuse: spawn.when(
 		Match{1, unix.MFD_NOEXEC_SEAL, OneOf, []uint64{0}})},
+}
+
+// NoForeignLimits keeps a process from limiting others, by which the kernel would send
+// them signals: SIGKILL for the time of the processor. Landlock has no right for it.
+var NoForeignLimits = []Row{
+	{Name: "prlimit64", Reason: "sets limits of another process; of this one by number 0", Refuse: signal.when(isNot(0, 0), anyBit(2, math.MaxUint64))},
 }
 
 // NoInternet leaves sockets between the jail's own processes only.

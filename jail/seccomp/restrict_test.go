@@ -10,7 +10,7 @@ import (
 )
 
 var restrictions = map[string][]Row{
-	"NoSpawn": NoSpawn, "NoMemfd": NoMemfd, "NoInternet": NoInternet, "NoDatagrams": NoDatagrams, "NoStreams": NoStreams,
+	"NoSpawn": NoSpawn, "NoMemfd": NoMemfd, "NoInternet": NoInternet, "NoDatagrams": NoDatagrams, "NoStreams": NoStreams, "NoForeignLimits": NoForeignLimits,
 	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename,
 }
 
@@ -78,6 +78,11 @@ func TestRestrictions(t *testing.T) {
 			{"socket", [6]uintptr{unix.AF_INET6, dgram | garbage, unix.IPPROTO_UDP}, eacces, ok},
 			{"socket", [6]uintptr{unix.AF_INET, stream}, ok, ok},
 			{"socket", [6]uintptr{unix.AF_UNIX, dgram}, ok, ok},
+		},
+		"NoForeignLimits": {
+			{"prlimit64", [6]uintptr{1, bad, bad, 0}, eperm, efault},
+			{"prlimit64", [6]uintptr{1, bad, 0, 0}, unix.EINVAL, unix.EINVAL},
+			{"prlimit64", [6]uintptr{0, bad, bad, 0}, efault, efault},
 		},
 		"NoStreams": {
 			{"socket", [6]uintptr{unix.AF_INET, stream | unix.SOCK_CLOEXEC}, eacces, ok},

@@ -80,7 +80,7 @@ func TestPermissionProgramList(t *testing.T) {
 		self = "ok"
 	}
 	for way, want := range map[string]string{
-		"self": self,
+		"self":           self,
 		"loader of /tmp": "status 127", "loader of /workspace": "status 127", "loader of /home/node": "status 127", "loader of /dev/shm": "status 127",
 		"from the shell": "status 126",
 	} {
@@ -174,7 +174,7 @@ func TestPermissionProgramRefused(t *testing.T) {
 		}
 	}
 	all := policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Patterns: []string{"/bin/sh"}}}}
-	if err := refusal(t, policy.Permissions{ChildProcess: all}); err.Place != "childProcess.rules[0]" || err.Nearest == "" {
+	if err := refusal(t, policy.Permissions{ChildProcess: all}); err.Place != "childProcess.rules[0].patterns[0]" || err.Nearest == "" {
 		t.Errorf("all programs but one, of which a copy is another: %v", err)
 	}
 	o := ours(runtime.Options{Permissions: listing(busybox)})

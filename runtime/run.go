@@ -47,9 +47,10 @@ func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (*Re
 }
 
 // Command runs a program of the image with arguments, without a shell in
-// between. name is a path in the guest's tree, or is looked up in PATH; the error
-// wraps fs.ErrNotExist if there is no such program, and fs.ErrPermission if it may
-// not be executed.
+// between. name is a path in the guest's tree, or is looked up in the PATH that the run
+// gets, or in /bin and /usr/bin if its permissions keep that from it; the error wraps
+// fs.ErrNotExist if there is no such program, and fs.ErrPermission if it may not be
+// executed.
 func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (*Result, error) {
 	return rt.named("command", func() (*Result, error) {
 		t, err := rt.opts.commandTask(name, args, o)

@@ -142,6 +142,8 @@ func (d *denials) refused(c notify.Call) {
 		n.Scope, n.Operation = policy.Process, "signal"
 	case "chmod", "rename":
 		n.Scope, n.Operation = policy.FS, policy.Operation(c.Label)
+	case "fast open":
+		n.Scope, n.Operation = policy.Network, "connect"
 	default:
 		n.Scope, n.Operation, n.Target = policy.Network, "socket", socketKind(c)
 	}

@@ -24,7 +24,7 @@ var (
 
 	// As a kernel answers that was built without, so that programs fall back to TCP.
 	noProtocol = cause{"protocol", unix.EPROTONOSUPPORT}
-	noFastOpen = cause{"protocol", unix.EOPNOTSUPP}
+	noFastOpen = cause{"fast open", unix.EOPNOTSUPP}
 )
 
 // when refuses calls whose arguments all match, or every call.

@@ -52,6 +52,12 @@ func TestPermissionDenials(t *testing.T) {
 		{name: "UDP", p: onlyProtocol("tcp"), command: []string{"net", "local"}, want: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 1), socket("AF_INET6 SOCK_DGRAM", 1)}},
 		{name: "TCP", p: onlyProtocol("udp"), command: []string{"net", "local"}, want: []runtime.Denial{socket("AF_INET SOCK_STREAM", 1), socket("AF_INET6 SOCK_STREAM", 1)}},
 		{
+			name: "ways past ports", p: portsOnly("tcp://localhost:7800"), command: []string{"net", "ways", "7801"}, // Landlock's denials are told by audit only
+			want: []runtime.Denial{
+				socket("AF_INET SOCK_DGRAM", 3), bySeccomp(policy.Network, "connect", "", "network.default", 4), socket("AF_INET SOCK_STREAM", 3), socket("AF_INET6 SOCK_STREAM", 1),
+			},
+		},
+		{
 			name: "a child's", program: `import { execFileSync } from 'node:child_process'; execFileSync(process.argv[2], ['get', '80']); execFileSync(process.argv[2], ['get', '80'])`,
 			want: []runtime.Denial{socket("AF_INET SOCK_STREAM", 2)},
 		},

@@ -1,6 +1,8 @@
 package test
 
 import (
+	"errors"
+	"io/fs"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -75,6 +77,27 @@ func TestPermissionSpawnBySystemCalls(t *testing.T) {
 		if got := output(t, any, runtime.RunOptions{}, spawn, way); got != "ran" && got != "thread ok" {
 			t.Errorf("with any program: %s: %q: the test proves nothing", way, got)
 		}
+	}
+}
+
+// A program that Command starts is let in by one execve, which the host has the kernel
+// carry out. There is no moment in which a second one gets through, and those of the
+// search for the program are nobody's denials.
+func TestPermissionSpawnAfterCommand(t *testing.T) {
+	rt := permitted(t, noSpawn)
+	spawn := install(t, rt, "permission/spawn")
+	first := map[string]string{"PATH": "/none:/usr/local/bin:/workspace"}
+	for range 30 {
+		res, err := rt.Command(t.Context(), "spawn", []string{"execve", "fork"}, runtime.RunOptions{Env: first})
+		if err != nil || string(res.Stdout) != "execve EPERM\nfork EPERM\n" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		wantSame(t, "denials", []runtime.Denial{
+			bySeccomp(policy.ChildProcess, "spawn", "/bin/sh", "childProcess.default", 1), bySeccomp(policy.ChildProcess, "spawn", "", "childProcess.default", 1),
+		}, res.Denials)
+	}
+	if _, err := rt.Command(t.Context(), spawn+"-none", nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 

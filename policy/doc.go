@@ -79,6 +79,9 @@
 // localhost is a name in /etc/hosts: where fs hides that, say 127.0.0.1. A program is
 // allowed by the path that it really has, /usr/bin/busybox and not /bin/sh.
 //
+// Without network Node's own look-ups of names answer EAI_AGAIN or ECONNREFUSED, but for
+// localhost, and os.networkInterfaces throws: it takes a socket.
+//
 // What is hidden has an empty file or folder in its place that nobody may open or
 // enter: its name can be seen, all else is EACCES. A folder that leads to something
 // shown can be entered, and the rest of what is in it is hidden one by one.
@@ -141,6 +144,6 @@
 // places only. What the image has in /usr/lib counts as listed, whoever may write to a
 // listed place lists what he likes, and busybox is all of its applets. Sockets within the
 // jail, abstract and in files, belong to no scope. What another run of the runtime
-// has opened it can hand over by them: a socket of TCP works for a run that may make
-// none, though it connects to no other ports than the run may.
+// has opened it can hand over by them: a socket works for a run that may make none. A
+// list of ports holds for such sockets, too.
 package policy

@@ -115,7 +115,7 @@ func TestPermissionLoopback(t *testing.T) {
 	install(t, b, "permission/net")
 	all := map[string]string{"tcp4": "ok", "tcp6": "ok", "udp4": "ok", "udp6": "ok"}
 	wantSame(t, "in one program", all, answers(output(t, a, runtime.RunOptions{}, net, "local")))
-	away := map[string]string{"tcp4": "ENETUNREACH", "tcp6": "ENETUNREACH", "udp4": "ENETUNREACH", "udp6": "ENETUNREACH"}
+	away := map[string]string{"metadata": "ENETUNREACH", "multicast": "ENETUNREACH", "tcp4": "ENETUNREACH", "tcp6": "ENETUNREACH", "udp4": "ENETUNREACH", "udp6": "ENETUNREACH"}
 	wantSame(t, "outside", away, answers(output(t, a, runtime.RunOptions{}, net, "outside", "80")))
 
 	inBackground(t, a, "node", "-e", `require('net').createServer(s => s.end()).listen(7103, '127.0.0.1', () => console.log('up'))`)
@@ -179,7 +179,9 @@ func TestPermissionPorts(t *testing.T) {
 	}
 	for port, want := range map[string]string{"7200": "ENETUNREACH", "7201": "EACCES"} {
 		got := answers(output(t, some, runtime.RunOptions{}, net, "outside", port))
-		wantSame(t, "outside, port "+port, map[string]string{"tcp4": want, "tcp6": want, "udp4": "EACCES", "udp6": "EACCES"}, got)
+		wantSame(t, "outside, port "+port, map[string]string{
+			"tcp4": want, "tcp6": want, "metadata": want, "udp4": "EACCES", "udp6": "EACCES", "multicast": "EACCES",
+		}, got)
 	}
 }
 
@@ -219,13 +221,12 @@ func TestPermissionProtocols(t *testing.T) {
 	}
 }
 
-// A run that has fewer ports than its runtime can be handed a socket by another run,
-// and is held all the same: for a port it is the caller that counts. A socket that
-// was made elsewhere can be had by who may make none: runs of a runtime that talk to
-// each other share what they have.
+// A run that has fewer ports than its runtime can be handed a socket by another run, and
+// is held to its ports all the same. One that may make none uses what it is handed: runs
+// of a runtime that talk to each other share what they have.
 func TestPermissionPassedSocket(t *testing.T) {
 	rt := permitted(t, policy.Open())
-	net := install(t, rt, "permission/net")
+	pass := install(t, rt, "permission/pass")
 	for _, tc := range []struct {
 		name, want, seen string
 		p                policy.Permissions
@@ -235,8 +236,8 @@ func TestPermissionPassedSocket(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			at := "/tmp/" + strings.ReplaceAll(tc.name, " ", "-")
-			giver := inBackground(t, rt, net, "give", at)
-			if got := output(t, rt, runtime.RunOptions{Permissions: tc.p}, net, "take", at); got != tc.want {
+			giver := inBackground(t, rt, pass, "give", at)
+			if got := output(t, rt, runtime.RunOptions{Permissions: tc.p}, pass, "take", at); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 			if got := giver.next(t); got != tc.seen {

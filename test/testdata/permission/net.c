@@ -9,8 +9,6 @@
  *     net outside PORT     hosts that are not this one: "WAY ERRNO"
  *     net local            a server and a client each of TCP and UDP, IPv4 and IPv6: "WAY ERRNO"
  *     net get PORT         connects: an errno
- *     net give PATH        sends a socket of AF_INET that listens to who connects at PATH
- *     net take PATH        connects there, takes it, and connects to it by a new one
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -25,7 +23,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { MPTCP = 262, SCTP = 132, UDPLITE = 136, FASTOPEN_CONNECT = 30 };
@@ -34,7 +31,6 @@ union any {
 	struct sockaddr sa;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
-	struct sockaddr_un un;
 };
 
 static const char *said(long n) { return n < 0 ? strerrorname_np(errno) : "ok"; }
@@ -244,6 +240,8 @@ static int outside(int port)
 {
 	print("tcp4", to(tcp(), "192.0.2.1", port));
 	print("tcp6", to(socket(AF_INET6, SOCK_STREAM, 0), "2001:db8::1", port));
+	print("metadata", to(tcp(), "169.254.169.254", port));
+	print("multicast", datagram_to("224.0.0.1", port));
 	print("udp4", datagram_to("192.0.2.1", port));
 	print("udp6", datagram_to("2001:db8::1", port));
 	return 0;
@@ -308,61 +306,6 @@ static int descriptors(void)
 	return 0;
 }
 
-/* ---- a socket that changes hands ---- */
-
-static int at(const char *path, int listens)
-{
-	union any a = { .un.sun_family = AF_UNIX };
-	int s = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	strncpy(a.un.sun_path, path, sizeof(a.un.sun_path) - 1);
-	if (listens ? bind(s, &a.sa, sizeof(a.un)) || listen(s, 1) : connect(s, &a.sa, sizeof(a.un)))
-		return -1;
-	return s;
-}
-
-static int pass(int over, int *fd, int receive)
-{
-	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
-	char byte = 0;
-	struct iovec v = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
-
-	if (receive) {
-		if (recvmsg(over, &m, 0) != 1 || !CMSG_FIRSTHDR(&m))
-			return -1;
-		memcpy(fd, CMSG_DATA(&control.head), sizeof(int));
-		return 0;
-	}
-	control.head = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-	memcpy(CMSG_DATA(&control.head), fd, sizeof(int));
-	return sendmsg(over, &m, 0) == 1 ? 0 : -1;
-}
-
-static int give(const char *path)
-{
-	int listener = at(path, 1), streams = server("127.0.0.1", SOCK_STREAM, 7001), fresh = tcp();
-
-	puts(listener < 0 || streams < 0 ? "failed" : "up");
-	fflush(stdout);
-	int over = accept(listener, NULL, NULL);
-	if (pass(over, &fresh, 0))
-		return 1;
-	puts(reached(streams, SOCK_STREAM, 5000) ? "reached" : "-");
-	return 0;
-}
-
-static int take(const char *path)
-{
-	int fd = -1;
-
-	if (pass(at(path, 0), &fd, 1))
-		return 1;
-	puts(said(tcp()));
-	puts(said(to(fd, "127.0.0.1", 7001)));
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
@@ -381,9 +324,5 @@ int main(int argc, char **argv)
 		return local();
 	if (!strcmp(verb, "get"))
 		return puts(said(to(tcp(), "127.0.0.1", atoi(arg)))) < 0;
-	if (!strcmp(verb, "give"))
-		return give(arg);
-	if (!strcmp(verb, "take"))
-		return take(arg);
 	return 2;
 }

@@ -61,6 +61,9 @@ func (k *Parked) Alive() bool {
 	}
 }
 
+// Kill ends the process, for which there is no program.
+func (k *Parked) Kill() { k.process.Kill() }
+
 // resume has the parked process become c's program. It reports false if it had ended
 // before.
 func (k *Parked) resume(ctx context.Context, c *Command) (p *Process, ok bool, err error) {

@@ -173,8 +173,11 @@ func (rt *NodeRuntime) command(t *task) jail.Command {
 	g.apply(&c, rt.opts)
 	if rt.forks != nil {
 		c.Zygote = rt.forks.pool
-		if g == rt.guard { // which a parked process is under
-			c.Parked = rt.parked.Swap(nil)
+		switch parked := rt.parked.Swap(nil); {
+		case g == rt.guard: // which a parked process is under
+			c.Parked = parked
+		case parked != nil:
+			parked.Kill() // nothing of a later run is to wait where this one can stop it
 		}
 		if t.script > 0 && readByZygote(t.env) {
 			c.Script = t.script

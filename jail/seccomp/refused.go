@@ -14,7 +14,8 @@ var noNamespaces = refuse(unix.EPERM, anyBit(0,
 	unix.CLONE_NEWIPC, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP))
 
 // A sibling of a run's first process is a child of the host, which does not know of it
-// and waits for it never: it stays as a zombie, of which no cgroup keeps count.
+// and never waits for it: it stays as a zombie when the run is over, and the kernel does
+// not end the jail's pid 1 before it is gone.
 var noSiblings = refuse(unix.EPERM, anyBit(0, unix.CLONE_PARENT))
 
 // TIOCSTI types into the terminal that gaol was started from (CVE-2017-5226),

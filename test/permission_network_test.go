@@ -202,6 +202,14 @@ func TestPermissionPortsOfNode(t *testing.T) {
 
 // TCP goes without UDP, and UDP without TCP.
 func TestPermissionProtocols(t *testing.T) {
+	rt := permitted(t, policy.Permissions{Network: allowing([]policy.Operation{"listen"}, "tcp://localhost:*")})
+	net := install(t, rt, "permission/net")
+	got := answers(output(t, rt, runtime.RunOptions{}, net, "ways", "7401"))
+	for _, way := range streams {
+		if got[way] != "EACCES -" {
+			t.Errorf("only listening: %s: %s", way, got[way])
+		}
+	}
 	for name, want := range map[string]map[string]string{
 		"tcp": {"tcp4": "ok", "tcp6": "ok", "udp4": "EACCES", "udp6": "EACCES"},
 		"udp": {"tcp4": "EACCES", "tcp6": "EACCES", "udp4": "ok", "udp6": "ok"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"gaol/policy"
 	"gaol/runtime"
@@ -65,6 +66,22 @@ func TestZygotePermissionsOfParkedRun(t *testing.T) {
 	}
 	rt := parkedRuntime(t, runtime.Options{Permissions: policy.Open(), Env: map[string]string{"OWN": "1", "OTHER": "1"}})
 	testPermissionsOfRuns(t, rt)
+}
+
+// A run of its own permissions finds nothing of a later run that it could stop.
+func TestZygotePermissionsOfRunMeetNoParked(t *testing.T) {
+	rt := parkedRuntime(t, runtime.Options{Permissions: policy.Open()})
+	res := run(t, rt, `import { readdirSync } from 'node:fs';
+		for (let i = 0; i < 20; i++) {
+			for (const pid of readdirSync('/proc').filter(Number).map(Number).filter(p => p != process.pid)) try { process.kill(pid, 'SIGSTOP') } catch {}
+			await new Promise(r => setTimeout(r, 5));
+		}`, runtime.RunOptions{Permissions: noSpawn})
+	if res.ExitCode != 0 {
+		t.Errorf("%s", res.Stderr)
+	}
+	if res = run(t, rt, `__return(1)`, runtime.RunOptions{Timeout: 5 * time.Second}); string(res.Value) != "1" {
+		t.Errorf("the next run: %+v", res)
+	}
 }
 
 func testPermissionsOfRuns(t *testing.T, rt *runtime.NodeRuntime) {

@@ -184,10 +184,15 @@ func places(list []policy.Place) []jail.Place {
 
 // startable refuses permissions under which the launcher can't start Node.
 func startable(l Launcher, p policy.Permissions, plan *policy.Plan) error {
-	if l == LauncherExec && plan.Spawn.Only != nil && !p.Decide(policy.ChildProcess, "spawn", nodePath).Allowed {
+	if l == LauncherExec && !startsNode(p, plan) {
 		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", nodePath, ErrUnsupported)
 	}
 	return nil
+}
+
+// startsNode reports whether a new process of Node can be started, as the first of a run.
+func startsNode(p policy.Permissions, plan *policy.Plan) bool {
+	return plan.Spawn.Only == nil || p.Decide(policy.ChildProcess, "spawn", nodePath).Allowed
 }
 
 // permit takes permissions over the defaults, and refuses what can't be held.

@@ -101,7 +101,8 @@ const (
 	// programs started, /proc/self/exe may not, while process.execPath may.
 	//
 	// A run whose environment has a variable that Node reads as it starts, such as
-	// NODE_OPTIONS, LC_ALL or SSL_CERT_FILE, or another LANG, gets a Node of its own.
+	// NODE_OPTIONS, LC_ALL or SSL_CERT_FILE, or another LANG, gets a Node of its own. A
+	// list of programs that may be started has to have Node, then.
 	LauncherZygote Launcher = iota
 
 	// LauncherExec starts a new process of Node for each run, of any version. For

@@ -89,3 +89,11 @@ func TestPermissionEnvWithoutPath(t *testing.T) {
 		t.Errorf("%s: %s", node, got)
 	}
 }
+
+// A program that sees no variables has the language that it has otherwise.
+func TestPermissionEnvAndLanguage(t *testing.T) {
+	const code = `__return([Intl.DateTimeFormat().resolvedOptions(), new Intl.Collator().resolvedOptions(), (1234.5).toLocaleString(), Buffer.from('\u00e4').length])`
+	want := run(t, permitted(t, policy.Permissions{}), code, runtime.RunOptions{})
+	got := run(t, permitted(t, policy.Permissions{Env: denied}), code, runtime.RunOptions{})
+	wantSame(t, "language", string(want.Value), string(got.Value))
+}

@@ -62,10 +62,10 @@ func TestLowerFS(t *testing.T) {
 			Grants: []Grant{{tree("/"), ops(looking)}, {tree("/workspace"), ops(makes)}, {file("/dev/null"), ops("write")}},
 		}},
 		{"hidden in an allowed tree", `{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/a/secret/**"]}]}`, Plan{
-			Hide: []Place{tree("/workspace/a/secret")},
+			Hide: []Place{tree("/workspace/a/secret")}, Pinned: []string{"/workspace/a"},
 		}},
-		{"two hidden in allowed trees", `{"default":"allow","rules":[{"mode":"deny","paths":["/tmp/a/b/c","/opt/a/b/**"]}]}`, Plan{
-			Hide: []Place{tree("/opt/a/b"), file("/tmp/a/b/c")},
+		{"every folder on the way that could be moved is pinned", `{"default":"allow","rules":[{"mode":"deny","paths":["/tmp/a/b/c","/opt/a/b/**"]}]}`, Plan{
+			Hide: []Place{tree("/opt/a/b"), file("/tmp/a/b/c")}, Pinned: []string{"/tmp/a", "/tmp/a/b"},
 		}},
 		{"shown in what is hidden in an allowed tree", `{"default":"allow","rules":[
 			{"mode":"deny","paths":["/workspace/a/**"]},{"mode":"allow","paths":["/workspace/a/b/**"]}]}`, Plan{

@@ -30,6 +30,7 @@ func (l *lowering) fs() {
 	l.rename(nodes)
 	if l.outer == nil {
 		l.seal(nodes)
+		l.pin(nodes)
 	}
 }
 

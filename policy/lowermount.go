@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"slices"
 )
 
@@ -138,6 +139,26 @@ func (l *lowering) ownerOf(p Place) string {
 		}
 	}
 	return deepest
+}
+
+// pin finds the folders on the way to a mount that the guest could move away,
+// and put another in the place that the mount was to hold.
+func (l *lowering) pin(nodes []fsNode) {
+	plain := make([]node, len(nodes))
+	for i, n := range nodes {
+		plain[i] = n.node
+	}
+	held := slices.Concat(l.plan.Hide, l.plan.ReadOnly, l.plan.NoExec)
+	for _, p := range held {
+		for dir := path.Dir(p.Path); dir != "/"; dir = path.Dir(dir) {
+			over := Place{Path: path.Dir(dir), Tree: true}
+			movable := nodes[around(plain, over)].want&renameSet != 0 && l.writable(over.Path)
+			if movable && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
+				l.plan.Pinned = append(l.plan.Pinned, dir)
+			}
+		}
+	}
+	slices.Sort(l.plan.Pinned)
 }
 
 // writable reports whether a path lies in a folder where the guest may have files

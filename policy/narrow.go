@@ -135,6 +135,6 @@ func LowerRun(outer, inner Permissions, w World) (*Plan, error) {
 	l.outer, l.outerFS = jail, outer.FS
 	l.plan.Hide, l.plan.Show = slices.Clone(jail.Hide), slices.Clone(jail.Show)
 	l.plan.ReadOnly, l.plan.NoExec = slices.Clone(jail.ReadOnly), slices.Clone(jail.NoExec)
-	l.plan.Sealed = slices.Clone(jail.Sealed)
+	l.plan.Pinned, l.plan.Sealed = slices.Clone(jail.Pinned), slices.Clone(jail.Sealed)
 	return l.lower()
 }

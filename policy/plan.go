@@ -59,6 +59,11 @@ type Plan struct {
 	// more.
 	ReadOnly, NoExec []Place
 
+	// Pinned are folders that lead to a place in Hide, ReadOnly or NoExec and
+	// that the guest could rename or remove, and then put another in its place.
+	// Mounted on themselves they answer EBUSY.
+	Pinned []string
+
 	// Sealed are folders of World.Own that are not to belong to the guest, since
 	// Landlock holds no chmod. Only places below them that a Grant lets it
 	// write to are the guest's.

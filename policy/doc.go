@@ -133,7 +133,8 @@
 //
 // Paths are names as they are written. A place that is a symbolic link, or is
 // reached through one, is another place to the kernel: whoever applies a plan must
-// refuse it, and a folder where a plan says file. A file with a second name
+// refuse it, and a folder where a plan says file: [Permissions.Refuse]. Landlock
+// grants are for what is there: folders that they name are to be made. A file with a second name
 // elsewhere, made before the guest came, has that place's permissions there.
 //
 // execute and lists of programs are about starting files, not about code: an

@@ -70,3 +70,23 @@ func entriesOf(info *scopeInfo, s Scope) []entry {
 	}
 	return all
 }
+
+// Refuse asks about each place that a rule of fs or childProcess names. Where it is
+// told why nothing holds the rule there, and what would be, that is a *[RuleError];
+// several are joined.
+func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
+	l := &lowering{p: p}
+	for _, scope := range []string{FS, ChildProcess} {
+		info := scopeNamed(scope)
+		for _, e := range entriesOf(info, *info.of(&p)) {
+			place, ok := placeOf(e.text)
+			if why, nearest := wrong(place); ok && why != "" {
+				l.refuse(refuseEntry(e, why, nearest))
+			}
+		}
+	}
+	if len(l.errs) == 0 {
+		return nil
+	}
+	return l.joined()
+}

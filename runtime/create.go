@@ -64,6 +64,7 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.image = image.Root()
 	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
@@ -73,7 +74,7 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 
 func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
 	s := rt.opts
-	if err := s.launcher.check(image); err != nil {
+	if err := errors.Join(s.launcher.check(image), s.place()); err != nil {
 		return err
 	}
 	if s.audit {

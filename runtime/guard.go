@@ -213,6 +213,9 @@ func (s settings) narrow(p policy.Permissions) (*guard, error) {
 	if plan.NoInspect && !s.plan.NoInspect {
 		return nil, fmt.Errorf("process: inspect is denied by how /proc is mounted: deny it in the runtime's permissions: %w", ErrUnsupported)
 	}
+	if err := placed(p, s.image); err != nil {
+		return nil, err
+	}
 	whole := p.Over(s.permissions)
 	if err := startable(s.launcher, whole, plan); err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ type settings struct {
 	launcher     Launcher
 	zygote       ZygoteOptions
 
+	image       string // host folder with its root
 	permissions policy.Permissions
 	plan        *policy.Plan
 	degraded    bool

@@ -229,7 +229,7 @@ func (c *covers) hide(p Place) error {
 		inside := filepath.Join(blank, strings.TrimPrefix(shown, p.Path))
 		info, err := os.Lstat(filepath.Join(stageRoot, shown))
 		if err == nil {
-			err = errors.Join(mkdirAll(filepath.Dir(inside)), makeAs(inside, info.IsDir(), 0o755))
+			err = errors.Join(leadTo(inside, blank), makeAs(inside, info.IsDir(), 0o755))
 		}
 		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
@@ -239,6 +239,16 @@ func (c *covers) hide(p Place) error {
 		return &os.PathError{Op: "mount", Path: p.Path, Err: err}
 	}
 	return nil
+}
+
+// leadTo makes the folders from one that hides to what is shown in it, which can be
+// entered and not be listed.
+func leadTo(inside, blank string) error {
+	err := mkdirAll(filepath.Dir(inside))
+	for dir := filepath.Dir(inside); dir != blank; dir = filepath.Dir(dir) {
+		err = errors.Join(err, os.Chmod(dir, 0o711))
+	}
+	return err
 }
 
 // isBlank reports whether there is a placeholder.

@@ -83,8 +83,11 @@
 // localhost, and os.networkInterfaces throws: it takes a socket.
 //
 // What is hidden has an empty file or folder in its place that nobody may open or
-// enter: its name can be seen, all else is EACCES. A folder that leads to something
-// shown can be entered, and the rest of what is in it is hidden one by one.
+// enter: its name can be seen, all else is EACCES; but chmod and utimes EPERM, and to
+// remove or rename it, or a folder that leads to it, EBUSY. Out of such a folder
+// nothing can be renamed or linked: EXDEV. A folder that leads to something shown can
+// be entered and not be listed, and the rest of what is in it is hidden one by one, or
+// is not there: ENOENT.
 //
 // The kernel cannot tell some things apart, and so policies that try to are
 // refused by [Lower], with the nearest that holds:
@@ -112,6 +115,21 @@
 //   - What Node needs, [World] Needed, is not to be denied by its own path. A
 //     broader rule leaves it: to be seen, never written unless it must be, with
 //     whatever else is allowed around the folder that is hidden.
+//
+// # What else takes part
+//
+//   - To execute a file takes read as well. fs.copyFile takes read, write and chmod,
+//     and over another file truncate; fs.truncate read, write and truncate.
+//   - truncate alone empties a file: open with O_TRUNC for reading does.
+//   - Where rename is denied everywhere, so is each second name, in the same folder
+//     and for a file of O_TMPFILE: EPERM.
+//   - Names that come and go in a folder can be watched with inotify where readdir is
+//     denied, extended attributes read where read is, unless the folder is hidden.
+//   - A program in memory, from memfd_create, is no file that execute is asked for.
+//     Only a list of programs, or childProcess denied, keeps it from being started.
+//   - A file that was opened stays open: a run that is passed a descriptor over a
+//     unix socket, by one with more permissions, may do with it what it was opened
+//     for, list a folder for one. It can't open it anew, nor anything by way of it.
 //
 // # Runs
 //

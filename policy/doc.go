@@ -82,8 +82,8 @@
 // Without network Node's own look-ups of names answer EAI_AGAIN or ECONNREFUSED, but for
 // localhost, and os.networkInterfaces throws: it takes a socket.
 //
-// What is hidden has an empty file or folder in its place that nobody may open or
-// enter: its name can be seen, all else is EACCES; but chmod and utimes EPERM, and to
+// What is hidden has an empty file or folder in its place, a file for a link, that
+// nobody may open or enter: its name can be seen, all else is EACCES; but chmod and utimes EPERM, and to
 // remove or rename it, or a folder that leads to it, EBUSY. Out of such a folder
 // nothing can be renamed or linked: EXDEV. A folder that leads to something shown can
 // be entered and not be listed, and the rest of what is in it is hidden one by one, or

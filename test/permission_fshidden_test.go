@@ -13,6 +13,7 @@ type denied struct {
 	Top   string   `json:"top"`
 	Parts []string `json:"parts"`
 	File  bool     `json:"file"`
+	Ways  []string `json:"ways,omitempty"` // nil: all
 }
 
 // ways tries all of testdata/permission/around.mjs, and returns what came of each.
@@ -47,14 +48,14 @@ func TestPermissionFSHidden(t *testing.T) {
 	rt := create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":[
 		"/workspace/secret/**","/workspace/a/b/secret/**","/workspace/.env","/workspace/x/y/.env","/tmp/secret/**","/dev/shm/secret/**","/var/tmp/secret/**","/home/node/.npmrc"]}`)})
 	for _, d := range []denied{
-		{"/workspace", []string{"secret"}, false},
-		{"/workspace", []string{"a", "b", "secret"}, false},
-		{"/workspace", []string{".env"}, true},
-		{"/workspace", []string{"x", "y", ".env"}, true},
-		{"/tmp", []string{"secret"}, false},
-		{"/dev/shm", []string{"secret"}, false},
-		{"/var/tmp", []string{"secret"}, false},
-		{"/home/node", []string{".npmrc"}, true},
+		{"/workspace", []string{"secret"}, false, nil},
+		{"/workspace", []string{"a", "b", "secret"}, false, nil},
+		{"/workspace", []string{".env"}, true, nil},
+		{"/workspace", []string{"x", "y", ".env"}, true, nil},
+		{"/tmp", []string{"secret"}, false, nil},
+		{"/dev/shm", []string{"secret"}, false, nil},
+		{"/var/tmp", []string{"secret"}, false, nil},
+		{"/home/node", []string{".npmrc"}, true, nil},
 	} {
 		t.Run(d.Top+" "+d.Parts[0], func(t *testing.T) {
 			for way, code := range ways(t, free, d, runtime.RunOptions{}) {

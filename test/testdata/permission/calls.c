@@ -99,6 +99,7 @@ static int chowns(void) { return done(syscall(SYS_fchownat, at, "file", getuid()
 static int touches(void) { return done(syscall(SYS_utimensat, at, "file", NULL, 0)); }
 static int touch_open(void) { return with("file", O_RDONLY, syscall(SYS_utimensat, fd, NULL, NULL, 0)); }
 static int xattrs(void) { return by_path("file", syscall(SYS_setxattr, path, "user.x", "y", 1, 0)); }
+static int xattr_read(void) { char b[9]; int e = by_path("file", syscall(SYS_getxattr, path, "user.x", b, sizeof(b))); return e == ENODATA ? 0 : e; }
 static int chattr(void) { long f = 0; return with("file", O_RDONLY, ioctl(fd, SETFLAGS, &f)); }
 static int truncates(void) { return by_path("file", syscall(SYS_truncate, path, 1)); }
 static int truncate_open(void) { return with("file", O_WRONLY, syscall(SYS_ftruncate, fd, 1)); }
@@ -209,7 +210,7 @@ static const struct { const char *name; int (*make)(void); } calls[] = {
 	C(open_read), C(open_write), C(open_both), C(open_append), C(open_create), C(open_trunc), C(open_read_trunc), C(open_link), C(open_path),
 	C(openat2_read), C(openat2_create), C(creat_new), C(creat_old), C(mknod_file), C(mknod_fifo), C(mknod_device), C(mkdirs), C(unlinks), C(rmdirs),
 	C(rename_file), C(rename_over), C(rename_folder), C(rename_away), C(exchange), C(exchange_folder), C(link_here), C(link_away), C(symlinks),
-	C(readlinks), C(statxs), C(accesses), C(chmods), C(chmods2), C(chmod_open), C(chowns), C(touches), C(touch_open), C(xattrs), C(chattr),
+	C(readlinks), C(statxs), C(accesses), C(chmods), C(chmods2), C(chmod_open), C(chowns), C(touches), C(touch_open), C(xattrs), C(xattr_read), C(chattr),
 	C(truncates), C(truncate_open), C(lists), C(map_write), C(punch), C(tmpfile_open), C(tmpfile_link), C(copy_range), C(sends), C(handle), C(binds),
 	C(watches), C(execs), C(exec_fd), C(exec_path_fd), C(exec_memory), C(exec_here),
 };

@@ -1,0 +1,25 @@
+// What works whatever a program may do. Returns {what: its result}.
+import assert from 'node:assert'; import crypto from 'node:crypto'; import os from 'node:os'; import { Worker, isMainThread } from 'node:worker_threads';
+import vm from 'node:vm'; import v8 from 'node:v8'; import zlib from 'node:zlib'; import util from 'node:util'; import { builtinModules } from 'node:module'; import { setTimeout as sleep } from 'node:timers/promises';
+const done = {}, t = async (name, f) => { try { done[name] = String(await f()) } catch (e) { done[name] = e.code ?? String(e) } };
+const skip = ['wasi', 'trace_events', 'inspector', 'inspector/promises', 'sys', 'punycode'];
+await t('modules', async () => { for (const m of builtinModules) if (!/^_/.test(m) && !skip.includes(m)) await import('node:' + m.replace(/^node:/, '')); return 'all' });
+await t('worker', () => new Promise((ok, no) => new Worker('require("worker_threads").parentPort.postMessage(require("crypto").randomBytes(4).length)', { eval: true }).on('message', ok).on('error', no)));
+await t('WebAssembly', async () => (await WebAssembly.instantiate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 127, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0, 10, 6, 1, 4, 0, 65, 42, 11]))).instance.exports.f());
+await t('Intl', () => new Intl.DateTimeFormat('de-DE', { month: 'long', timeZone: 'Asia/Tokyo' }).format(new Date(0)));
+await t('crypto', () => crypto.createHash('sha256').update('x').digest('hex').length);
+await t('keys', () => crypto.generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.type);
+await t('scrypt', () => util.promisify(crypto.scrypt)('p', 's', 16).then(k => k.length));
+await t('fetch', () => fetch('data:text/plain,hello').then(r => r.text()));
+await t('memory', () => process.memoryUsage().rss > 1e6 && process.memoryUsage.rss() > 1e6);
+await t('cpus', () => os.cpus().length > 0 && os.totalmem() > 0 && os.loadavg().length === 3);
+await t('report', () => typeof process.report.getReport().header.nodejsVersion);
+await t('heap', () => v8.getHeapStatistics().total_heap_size > 0);
+await t('vm', () => vm.runInNewContext('6 * 7'));
+await t('zlib', () => util.promisify(zlib.gzip)('x').then(b => b.length > 0));
+await t('timers', () => sleep(5, 'slept'));
+await t('eval', () => import('data:text/javascript,export default 7').then(m => m.default));
+await t('stack', () => new Error('x').stack.includes('main.mjs'));
+await t('compile', () => { let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7; return s > 0 });
+await t('streams', async () => { let n = 0; for await (const c of new Blob(['abc']).stream()) n += c.length; return n });
+__return(done);

@@ -63,6 +63,8 @@ func TestPermissionFSGrantedFolder(t *testing.T) {
 		"alone":            {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/out/**"]}`)},
 		"deep":             {"/workspace/a/b/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/a/b/out/**"]}`)},
 		"in what is read":  {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","paths":["/workspace/out/**"]}`)},
+		"temporary":        {"/tmp/a/out", fsRules(t, "deny", `{"mode":"allow","operations":["read"],"paths":["/tmp/**"]},{"mode":"allow","paths":["/tmp/a/out/**"]}`)},
+		"in what is kept":  {"/var/tmp/out", fsRules(t, "deny", `{"mode":"allow","paths":["/var/tmp/out/**"]}`)},
 		"of the workspace": {"/workspace/deep/er", policy.Workspace("/workspace/deep/er")},
 	} {
 		rt := create(t, runtime.Options{Permissions: tc.policy})
@@ -164,6 +166,18 @@ func TestPermissionFSReplacedBetweenRuns(t *testing.T) {
 	output(t, rt, runtime.RunOptions{}, "sh", "-c", "rm public && mv private public && mkdir private && mv was/f private")
 	got := value[[]string](t, rt, `import fs from 'node:fs'; __return(['public', 'private'].map(d => { try { return fs.readFileSync('/workspace/' + d + '/f', 'utf8') } catch (e) { return e.code } }))`, o)
 	if diff := cmp.Diff([]string{"the secret", "EACCES"}, got); diff != "" { // a grant is for what is there when a run starts
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A folder that anyone may write to stays one, though permissions name one in it.
+func TestPermissionFSGrantedTemporary(t *testing.T) {
+	rt := create(t, runtime.Options{Permissions: fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir","write","rm","rename","truncate","chmod","execute"],"paths":["/**"]},
+		{"mode":"allow","paths":["/tmp/out/**"]}`)})
+	got := value[[]string](t, rt, `import fs from 'node:fs'; fs.writeFileSync('/tmp/f', ''); fs.mkdirSync('/tmp/out/d');
+		let code = ''; try { fs.mkdirSync('/tmp/d') } catch (e) { code = e.code }
+		__return([fs.statSync('/tmp').mode.toString(8), code])`, runtime.RunOptions{})
+	if diff := cmp.Diff([]string{"41777", "EACCES"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -1,6 +1,8 @@
 package test
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +71,58 @@ func TestPermissionFSHidden(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// So it is where the image's own files are the guest's, as the working directory is one
+// of the image's.
+func TestPermissionFSHiddenInImage(t *testing.T) {
+	rt := create(t, runtime.Options{Cwd: "/etc", Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/etc/secret/**","/etc/group","/etc/a/b/secret/**"]}`)})
+	for _, d := range []denied{
+		{Top: "/etc", Parts: []string{"secret"}}, {Top: "/etc", Parts: []string{"group"}, File: true}, {Top: "/etc", Parts: []string{"a", "b", "secret"}},
+	} {
+		free := create(t, runtime.Options{Cwd: "/etc"})
+		for way, code := range ways(t, free, d, runtime.RunOptions{}) {
+			if code != "" {
+				t.Errorf("where it is allowed, %s, %s: %s: this test proves nothing", d.Parts, way, code)
+			}
+		}
+		for way, code := range ways(t, rt, d, runtime.RunOptions{}) {
+			if want := answers(way); !slices.Contains(want, code) {
+				t.Errorf("%s, %s: %q, want one of %q", d.Parts, way, code, want)
+			}
+		}
+	}
+}
+
+// Neither does what starts a run get past it: the run is not begun in a hidden folder,
+// nor a program that is hidden, or that may not be executed, started.
+func TestPermissionFSStarts(t *testing.T) {
+	hidden := create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/workspace/secret/**","/usr/bin/busybox"]}`)})
+	free := create(t, runtime.Options{})
+	put(t, free, "/workspace/secret/calls", static(t, "calls"))
+	noExecute := fsRules(t, "allow", `{"mode":"deny","operations":["execute"],"paths":["/**"]}`)
+	noRead := fsRules(t, "allow", `{"mode":"deny","operations":["read"],"paths":["/**"]}`)
+	for _, tc := range []struct {
+		name, program string
+		rt            *runtime.NodeRuntime
+		o             runtime.RunOptions
+		allowed       bool
+	}{
+		{"free", "/workspace/secret/calls", free, runtime.RunOptions{}, true},
+		{"free, there", "calls", free, runtime.RunOptions{Cwd: "/workspace/secret", Env: map[string]string{"PATH": "/workspace/secret"}}, true},
+		{"a hidden program", "/workspace/secret/calls", hidden, runtime.RunOptions{}, false},
+		{"a hidden program of the image", "/usr/bin/busybox", hidden, runtime.RunOptions{}, false},
+		{"in a hidden folder", "/usr/local/bin/node", hidden, runtime.RunOptions{Cwd: "/workspace/secret"}, false},
+		{"not executable for a run", "/workspace/secret/calls", free, runtime.RunOptions{Permissions: noExecute}, false},
+		{"not readable for a run", "/workspace/secret/calls", free, runtime.RunOptions{Permissions: noRead}, false},
+	} {
+		res, err := tc.rt.Command(t.Context(), tc.program, nil, tc.o)
+		if tc.allowed && (err != nil || res.ExitCode != 0) || !tc.allowed && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %+v, %v", tc.name, res, err)
+		}
+	}
+	if res, err := hidden.Run(t.Context(), ``, runtime.RunOptions{Cwd: "/workspace/secret"}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("a run in a hidden folder: %+v, %v", res, err)
 	}
 }

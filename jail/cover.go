@@ -23,7 +23,7 @@ import (
 //
 // Preconditions: those of stage; the root is laid.
 func cover(s *Spec, firstID int) error {
-	c := covers{spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}}
+	c := covers{spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}, kept: map[string]string{}, links: map[string]string{}}
 	for _, p := range s.Make {
 		if err := c.makeGuests(p); err != nil {
 			return err
@@ -47,6 +47,7 @@ type covers struct {
 	guest  int // host id of the guest
 	pinned map[string]bool
 	kept   map[string]string // shown places, and where they are mounted meanwhile
+	links  map[string]string // shown symbolic links, and what they say
 }
 
 // places are those that need a mount, what holds others first.
@@ -94,6 +95,10 @@ func (c *covers) covered(path string) bool {
 // prepare makes what is not there, keeps it where it is, and keeps what is to be shown
 // again.
 func (c *covers) prepare(p Place) error {
+	if target, err := os.Readlink(filepath.Join(stageRoot, p.Path)); err == nil && !p.Tree && slices.Contains(c.spec.Show, p) {
+		c.links[p.Path] = target // which is made anew where it is shown: no mount stands for a link
+		return nil
+	}
 	if err := c.make(p); err != nil {
 		return err
 	}
@@ -104,9 +109,6 @@ func (c *covers) prepare(p Place) error {
 	}
 	if !slices.Contains(c.spec.Show, p) {
 		return nil
-	}
-	if c.kept == nil {
-		c.kept = map[string]string{}
 	}
 	at := filepath.Join(stageKept, strconv.Itoa(len(c.kept)))
 	c.kept[p.Path] = at
@@ -193,6 +195,9 @@ func bindAgain(path string) error {
 }
 
 func (c *covers) mount(p Place) error {
+	if _, isLink := c.links[p.Path]; isLink {
+		return nil
+	}
 	path := filepath.Join(stageRoot, p.Path)
 	switch at, isKept := c.kept[p.Path]; {
 	case isKept:
@@ -232,6 +237,15 @@ func (c *covers) hide(p Place) error {
 			err = errors.Join(leadTo(inside, blank), makeAs(inside, info.IsDir(), 0o755))
 		}
 		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	for shown, target := range c.links {
+		if !isBelow(shown, p.Path) {
+			continue
+		}
+		inside := filepath.Join(blank, strings.TrimPrefix(shown, p.Path))
+		if err := errors.Join(leadTo(inside, blank), os.Symlink(target, inside)); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func TestShowInsideOfHidden(t *testing.T) {
 		{"echo x >/work/secret/open/here/f && cat /work/secret/open/here/f", "x"},
 		{"echo x >/work/secret/open/f", "/bin/sh: can't create /work/secret/open/f: Permission denied"},
 		{"busybox rmdir /work/secret/open", "rmdir: '/work/secret/open': Permission denied"},
-		{"cat /etc/gaol/note; ls /etc/gaol", "from the layer\nnote"},
+		{"cat /etc/gaol/note; ls /etc/gaol", "from the layer\nls: can't open '/etc/gaol': Permission denied"},
 	}.check(t, j)
 }
 

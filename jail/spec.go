@@ -41,8 +41,8 @@ type Spec struct {
 
 	// Hide are places that show as an empty file or folder without permissions. Show
 	// are parts of them that show as they are: of the places of both that hold a path,
-	// the longest decides. What leads to a shown place can be seen. /proc and /dev
-	// can't be hidden, and what is in /dev can.
+	// the longest decides. What leads to a shown place can be entered. /proc can't be
+	// hidden.
 	Hide, Show []Place
 
 	// ReadOnly are places where nothing can be changed (EROFS).

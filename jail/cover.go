@@ -34,6 +34,13 @@ func cover(s *Spec, firstID int) error {
 			return err
 		}
 	}
+	for _, dir := range s.Pinned {
+		for ; dir != "/"; dir = filepath.Dir(dir) {
+			if err := c.pin(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
 	for _, p := range c.places() {
 		if err := c.mount(p); err != nil {
 			return err

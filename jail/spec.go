@@ -52,6 +52,10 @@ type Spec struct {
 	// are parts of them that it can: the longest decides.
 	NoExec, Exec []Place
 
+	// Pinned are folders that stay where they are (EBUSY): in one of the guest's others
+	// could be put in their place. So do those that lead to what is hidden or fixed.
+	Pinned []string // guest paths
+
 	// Disk and Inodes bound the writable layer.
 	Disk   int64 // bytes
 	Inodes int64

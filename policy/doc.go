@@ -101,9 +101,10 @@
 //   - stat and readlink come along with any other operation allowed at the same
 //     path, since no hook of the kernel sees them. A later rule that denies them
 //     there is refused.
-//   - rename is a link or a rename from folder to folder, and goes with rm and
-//     write. A second name in the same folder is a file created: write. Moving a
-//     file to where more is allowed than where it was is EXDEV, and programs copy it.
+//   - rename is a link or a rename, and goes with rm and write. Within one folder
+//     it is nothing but removing and creating: where rename is allowed anywhere, it
+//     is wherever rm is with write, create_dir or symlink. Moving a file to where more
+//     is allowed than where it was is EXDEV, and programs copy it.
 //   - chmod, which is also chown, utimes and setxattr, goes with writing.
 //   - fetch is connect. TCP that connects also listens: listen(2) is the same for
 //     the sockets of Node's own children, and gives an unbound one any port.
@@ -136,7 +137,8 @@
 // [LowerRun] is for a run in a jail that was made for other permissions. Its mounts
 // stay, so it cannot take back what a folder allows, and chmod is the runtime's
 // or refused as a whole. What a run may not touch at all, but the runtime
-// may, it can still stat.
+// may, it can still stat. What it is granted in a folder goes along with that, where
+// the run may rename it: a runtime's is held in its place (EBUSY).
 //
 // # What belongs here
 //

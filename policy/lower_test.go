@@ -71,6 +71,12 @@ func TestLowerFS(t *testing.T) {
 			{"mode":"deny","paths":["/workspace/a/**"]},{"mode":"allow","paths":["/workspace/a/b/**"]}]}`, Plan{
 			Hide: []Place{tree("/workspace/a")}, Show: []Place{tree("/workspace/a/b")},
 		}},
+		{"a grant in a folder where folders can be renamed", `{"default":"allow","rules":[
+			{"mode":"deny","operations":["execute","chmod"],"paths":["/**"]},{"mode":"allow","operations":["execute"],"paths":["/workspace/a/bin/**"]}]}`, Plan{
+			Restricts: true, NoMetadata: true, Pinned: []string{"/workspace/a", "/workspace/a/bin"},
+			Grants: []Grant{{tree("/"), ops("read write readdir create_dir rm rename symlink truncate")}, {tree("/lib"), ops("execute")},
+				{file("/usr/bin/node"), ops("execute")}, {tree("/workspace/a/bin"), ops("execute")}},
+		}},
 		{"read-only and noexec", `{"default":"allow","rules":[
 			{"mode":"deny","operations":[` + writes + `],"paths":["/workspace/lib/**","/tmp/f"]},
 			{"mode":"deny","operations":["execute"],"paths":["/workspace/lib/**","/tmp/**"]}]}`, Plan{
@@ -157,6 +163,10 @@ func TestLowerRefuses(t *testing.T) {
 		{fs(`{"mode":"deny","operations":["stat"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "no hook for stat", "everything"},
 		{fs(`{"mode":"deny","operations":["chmod"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "holds no chmod", "nowhere"},
 		{fs(`{"mode":"deny","operations":["rename"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "tell a rename", "rename everywhere"},
+		{`{"fs":{"rules":[{"mode":"allow","operations":["rm","create_dir"],"paths":["/workspace/**"]},{"mode":"allow","operations":["rm","write","rename"],"paths":["/tmp/**"]}]}}`,
+			"fs", "tell a rename", "rename everywhere"},
+		{`{"fs":{"rules":[{"mode":"allow","operations":["rm","symlink"],"paths":["/workspace/**"]},{"mode":"allow","operations":["rm","write","rename"],"paths":["/tmp/**"]}]}}`,
+			"fs", "tell a rename", "rename everywhere"},
 		{fs(`{"mode":"deny","operations":["rm"],"paths":["/**"]}`), "fs", "removes one name", "rm and write"},
 		{fs(`{"mode":"deny","operations":["chmod"],"paths":["/tmp/**"]}`), "fs.rules[0].paths[0]", "holds no chmod", "nowhere"},
 		{fs(`{"mode":"deny","operations":[` + writes + `],"paths":["/a/**"]},{"mode":"allow","paths":["/a/b/**"]}`),

@@ -150,8 +150,8 @@ func held(plan *Plan, at Place) opSet {
 	if lies(plan.NoExec, at) {
 		set &^= executeSet
 	}
-	set &^= renameSet // a rename within a folder asks for these two only
-	if !plan.NoRename && set&moveSet == moveSet {
+	set &^= renameSet // a rename within a folder asks for removing and creating only
+	if !plan.NoRename && set.moves() {
 		set |= renameSet
 	}
 	if !plan.NoMetadata && !lies(plan.ReadOnly, at) && ownsFiles(plan, at, set) {

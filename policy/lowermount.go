@@ -142,7 +142,8 @@ func (l *lowering) ownerOf(p Place) string {
 }
 
 // pin finds the folders on the way to a mount that the guest could move away,
-// and put another in the place that the mount was to hold.
+// and put another in the place that the mount was to hold. A folder with a grant of
+// its own is one: Landlock's grants go along with it.
 func (l *lowering) pin(nodes []fsNode) {
 	plain := make([]node, len(nodes))
 	for i, n := range nodes {
@@ -150,15 +151,27 @@ func (l *lowering) pin(nodes []fsNode) {
 	}
 	held := slices.Concat(l.plan.Hide, l.plan.ReadOnly, l.plan.NoExec)
 	for _, p := range held {
-		for dir := path.Dir(p.Path); dir != "/"; dir = path.Dir(dir) {
-			over := Place{Path: path.Dir(dir), Tree: true}
-			movable := nodes[around(plain, over)].want&renameSet != 0 && l.writable(over.Path)
-			if movable && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
-				l.plan.Pinned = append(l.plan.Pinned, dir)
-			}
+		l.pinUp(nodes, plain, path.Dir(p.Path), held)
+	}
+	for _, g := range l.plan.Grants {
+		if g.Place.Tree {
+			l.pinUp(nodes, plain, g.Place.Path, held)
 		}
 	}
 	slices.Sort(l.plan.Pinned)
+}
+
+// pinUp pins a folder and those above it, as far as they can be moved and no mount is
+// there anyway.
+func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place) {
+	movable := setOf("rm", "create_dir") // what Landlock asks for to rename a folder
+	for ; dir != "/"; dir = path.Dir(dir) {
+		over := Place{Path: path.Dir(dir), Tree: true}
+		moves := !l.plan.NoRename && nodes[around(plain, over)].want&movable == movable && l.writable(over.Path)
+		if moves && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
+			l.plan.Pinned = append(l.plan.Pinned, dir)
+		}
+	}
 }
 
 // writable reports whether a path lies in a folder where the guest may have files

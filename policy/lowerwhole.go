@@ -85,14 +85,18 @@ func (l *lowering) rename(nodes []fsNode) {
 		return
 	}
 	for _, n := range nodes {
-		can, may := n.said&moveSet == moveSet, n.said&renameSet != 0
+		can, may := n.said.moves(), n.said&renameSet != 0
 		switch {
-		case may && !can:
+		case may && n.said&moveSet != moveSet:
 			l.refuse(l.at(FS, "rename", n.place, "a rename removes one name and creates another", "allow rm and write with it"))
 		case can && !may:
 			l.refuse(l.at(FS, "rename", n.place,
-				"Landlock cannot tell a rename within a folder from rm and write, which are allowed",
-				"deny rm or write there, or rename everywhere"))
+				"Landlock cannot tell a rename within a folder from rm and what creates, which are allowed",
+				"deny rm there, or rename everywhere"))
 		}
 	}
 }
+
+// moves reports whether something can be renamed within a folder: a file, a folder or
+// a link, by what it takes to create one.
+func (s opSet) moves() bool { return s&setOf("rm") != 0 && s&makeSet != 0 }

@@ -15,6 +15,7 @@ var (
 	chmodSet    = setOf("chmod")
 	renameSet   = setOf("rename")
 	moveSet     = setOf("rm", "write")
+	makeSet     = setOf("write", "create_dir", "symlink")
 	landlockSet = setOf(scopeNamed(FS).operations(Rule{})...) &^ sightSet &^ chmodSet
 
 	// folderSet are operations whose right Landlock looks for on the folder.

@@ -59,8 +59,9 @@ type Plan struct {
 	// more.
 	ReadOnly, NoExec []Place
 
-	// Pinned are folders that lead to a place in Hide, ReadOnly or NoExec and
-	// that the guest could rename or remove, and then put another in its place.
+	// Pinned are folders that lead to a place in Hide, ReadOnly or NoExec, or have a
+	// grant of their own, and that the guest could rename, and then put another in
+	// its place.
 	// Mounted on themselves they answer EBUSY.
 	Pinned []string
 

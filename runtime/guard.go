@@ -134,7 +134,7 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
-	spec.Sealed, spec.Make = p.Sealed, writable(p, w)
+	spec.Sealed, spec.Make, spec.Pinned = p.Sealed, writable(p, w), p.Pinned
 	spec.Loopback = p.Net.Inet
 	spec.HideProcesses = p.NoInspect
 	if p.Spawn.Only != nil {

@@ -2,6 +2,7 @@ package test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -179,5 +180,37 @@ func TestPermissionFSGrantedTemporary(t *testing.T) {
 		__return([fs.statSync('/tmp').mode.toString(8), code])`, runtime.RunOptions{})
 	if diff := cmp.Diff([]string{"41777", "EACCES"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A folder with more permissions than what is around it is not moved to where the guest
+// likes them, nor another into its place.
+func TestPermissionFSGrantedFolderStays(t *testing.T) {
+	const around = `"read","write","readdir","create_dir","rm","rename"`
+	const try = `import fs from 'node:fs';
+		const codes = {}, t = (name, f) => { try { f(); codes[name] = '' } catch (e) { codes[name] = e.code } };
+		t('make', () => fs.mkdirSync('/workspace/a/other', { recursive: true }));
+		t('truncate', () => { fs.writeFileSync('/workspace/a/bin/f', 'x'); fs.truncateSync('/workspace/a/bin/f') });
+		t('move another', () => fs.renameSync('/workspace/a/other', '/workspace/a/moved'));
+		t('move it', () => { fs.renameSync('/workspace/a/bin', '/workspace/a/x'); fs.renameSync('/workspace/a/x', '/workspace/a/bin') });
+		t('move what leads to it', () => { fs.renameSync('/workspace/a', '/workspace/b'); fs.renameSync('/workspace/b', '/workspace/a') });
+		t('move over it', () => { fs.mkdirSync('/workspace/a/y'); fs.rmSync('/workspace/a/bin/f'); fs.renameSync('/workspace/a/y', '/workspace/a/bin') });
+		__return(codes)`
+	for name, tc := range map[string]struct {
+		rules string
+		want  map[string]string
+	}{
+		"a grant":           {`{"mode":"allow","operations":[` + around + `],"paths":["/workspace/**"]},{"mode":"allow","operations":[` + around + `,"truncate"],"paths":["/workspace/a/bin/**"]}`, map[string]string{"move it": "EBUSY", "move what leads to it": "EBUSY", "move over it": "EBUSY"}},
+		"the same all over": {`{"mode":"allow","operations":[` + around + `,"truncate"],"paths":["/workspace/**"]}`, map[string]string{}},
+	} {
+		rt := create(t, runtime.Options{Permissions: fsRules(t, "deny", tc.rules)})
+		if name != "a grant" {
+			run(t, rt, `import fs from 'node:fs'; fs.mkdirSync('/workspace/a/bin', { recursive: true })`, runtime.RunOptions{})
+		}
+		want := map[string]string{"make": "", "truncate": "", "move another": "", "move it": "", "move what leads to it": "", "move over it": ""}
+		maps.Copy(want, tc.want)
+		if diff := cmp.Diff(want, value[map[string]string](t, rt, try, runtime.RunOptions{})); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
 	}
 }

@@ -142,3 +142,36 @@ func TestPermissionFSPassedDescriptors(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// Permissions are those of all that a run is made of: its threads, its children, and
+// theirs, whatever they break away from.
+func TestPermissionFSDescendants(t *testing.T) {
+	rt := withPrivate(t)
+	const try = `import fs from 'node:fs'; import { execFileSync } from 'node:child_process'; import { Worker } from 'node:worker_threads';
+		const path = '/workspace/private/f', codes = {};
+		const t = (name, f) => { try { codes[name] = String(f()) } catch (e) { codes[name] = e.code ?? (/denied/.test(e.stderr) ? 'EACCES' : String(e.stderr)) } };
+		const nested = depth => 'const { Worker, parentPort } = require("worker_threads"); ' + (depth
+			? 'new Worker(' + JSON.stringify(nested(depth - 1)) + ', { eval: true }).on("message", m => parentPort.postMessage(m))'
+			: 'try { parentPort.postMessage(require("fs").readFileSync("' + path + '", "utf8")) } catch (e) { parentPort.postMessage(e.code) }');
+		for (const depth of [0, 2]) codes['worker ' + depth] = await new Promise((ok, no) => new Worker(nested(depth), { eval: true }).on('message', ok).on('error', no));
+		codes.pool = String(await fs.promises.readFile(path).catch(e => e.code));
+		const pipe = { stdio: 'pipe' };
+		t('child', () => execFileSync('cat', [path], pipe));
+		t('shell', () => execFileSync('sh', ['-c', 'sh -c "cat ' + path + '"'], pipe));
+		t('detached', () => execFileSync('setsid', ['cat', path], pipe));
+		t('node', () => execFileSync('node', ['-e', 'process.stdout.write(require("fs").readFileSync("' + path + '"))'], pipe));
+		__return(codes)`
+	names := strings.Split("worker 0,worker 2,pool,child,shell,detached,node", ",")
+	for _, tc := range []struct {
+		o    runtime.RunOptions
+		want string
+	}{{runtime.RunOptions{}, "the secret"}, {runtime.RunOptions{Permissions: publicOnly(t)}, "EACCES"}} {
+		want := map[string]string{}
+		for _, name := range names {
+			want[name] = tc.want
+		}
+		if diff := gocmp.Diff(want, value[map[string]string](t, rt, try, tc.o)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+}

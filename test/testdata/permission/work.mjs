@@ -1,6 +1,14 @@
 // What works whatever a program may do. Returns {what: its result}.
-import assert from 'node:assert'; import crypto from 'node:crypto'; import os from 'node:os'; import { Worker, isMainThread } from 'node:worker_threads';
-import vm from 'node:vm'; import v8 from 'node:v8'; import zlib from 'node:zlib'; import util from 'node:util'; import { builtinModules } from 'node:module'; import { setTimeout as sleep } from 'node:timers/promises';
+import crypto from 'node:crypto';
+import { builtinModules } from 'node:module';
+import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import util from 'node:util';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import { Worker } from 'node:worker_threads';
+import zlib from 'node:zlib';
+
 const done = {}, t = async (name, f) => { try { done[name] = String(await f()) } catch (e) { done[name] = e.code ?? String(e) } };
 const skip = ['wasi', 'trace_events', 'inspector', 'inspector/promises', 'sys', 'punycode'];
 await t('modules', async () => { for (const m of builtinModules) if (!/^_/.test(m) && !skip.includes(m)) await import('node:' + m.replace(/^node:/, '')); return 'all' });

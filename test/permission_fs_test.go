@@ -77,8 +77,8 @@ func names(acts []act, ends ...string) []string {
 // everything are the operations of fs but stat and readlink, which come along.
 var everything = strings.Fields("read write readdir create_dir rm rename symlink chmod truncate execute")
 
-// without is everything but an operation, and rename if that can't be without it.
-func without(op string) []string {
+// allBut is everything but an operation, and rename if that can't be without it.
+func allBut(op string) []string {
 	return slices.DeleteFunc(slices.Clone(everything), func(o string) bool {
 		return o == op || o == "rename" && (op == "rm" || op == "write")
 	})
@@ -120,7 +120,7 @@ func TestPermissionFSCalls(t *testing.T) {
 	put(t, rt, "/workspace/bin/calls.node", addon(t, "calls"))
 	policies := map[string][]string{"all": everything, "none": {}}
 	for _, op := range everything {
-		policies["without "+op] = without(op)
+		policies["without "+op] = allBut(op)
 		if op != "rename" { // goes with rm and write
 			policies["only "+op] = []string{op}
 		}

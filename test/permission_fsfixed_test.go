@@ -31,7 +31,7 @@ func TestPermissionFSReadOnly(t *testing.T) {
 	free := create(t, runtime.Options{})
 	rt := create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","operations":`+changes+`,"paths":[
 		"/workspace/lib/**","/workspace/a/b/lib/**","/tmp/lib/**","/workspace/.conf","/workspace/x/y/.conf"]}`)})
-	for _, d := range []denied{
+	for _, d := range []withheld{
 		{Top: "/workspace", Parts: []string{"lib"}}, {Top: "/workspace", Parts: []string{"a", "b", "lib"}}, {Top: "/tmp", Parts: []string{"lib"}},
 		{Top: "/workspace", Parts: []string{".conf"}, File: true}, {Top: "/workspace", Parts: []string{"x", "y", ".conf"}, File: true},
 	} {

@@ -10,8 +10,8 @@ import (
 	"gaol/runtime"
 )
 
-// denied is a place that permissions withhold.
-type denied struct {
+// withheld is a place that permissions withhold.
+type withheld struct {
 	Top   string   `json:"top"`
 	Parts []string `json:"parts"`
 	File  bool     `json:"file"`
@@ -19,16 +19,16 @@ type denied struct {
 }
 
 // ways tries all of testdata/permission/around.mjs, and returns what came of each.
-func ways(t *testing.T, rt *runtime.NodeRuntime, d denied, o runtime.RunOptions) map[string]string {
+func ways(t *testing.T, rt *runtime.NodeRuntime, d withheld, o runtime.RunOptions) map[string]string {
 	t.Helper()
 	o.Args = []string{text(t, d)}
 	return value[map[string]string](t, rt, source(t, "around.mjs"), o)
 }
 
-// answers are those that a way of around.mjs has where the place is hidden by a mount,
+// hiddenAnswers are those that a way of around.mjs has where the place is hidden by a mount,
 // if not EACCES: it can't be moved (EBUSY), nor anything out of a folder that leads to it
 // (EXDEV), and its mode is another's (EPERM).
-func answers(way string) []string {
+func hiddenAnswers(way string) []string {
 	switch {
 	case strings.HasPrefix(way, "move "), strings.HasPrefix(way, "remove"), strings.HasPrefix(way, "anew, after"):
 		return []string{"EBUSY", "EXDEV", "EACCES", "EISDIR"}
@@ -49,7 +49,7 @@ func TestPermissionFSHidden(t *testing.T) {
 	free := create(t, runtime.Options{})
 	rt := create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":[
 		"/workspace/secret/**","/workspace/a/b/secret/**","/workspace/.env","/workspace/x/y/.env","/tmp/secret/**","/dev/shm/secret/**","/var/tmp/secret/**","/home/node/.npmrc"]}`)})
-	for _, d := range []denied{
+	for _, d := range []withheld{
 		{"/workspace", []string{"secret"}, false, nil},
 		{"/workspace", []string{"a", "b", "secret"}, false, nil},
 		{"/workspace", []string{".env"}, true, nil},
@@ -66,7 +66,7 @@ func TestPermissionFSHidden(t *testing.T) {
 				}
 			}
 			for way, code := range ways(t, rt, d, runtime.RunOptions{}) {
-				if want := answers(way); !slices.Contains(want, code) {
+				if want := hiddenAnswers(way); !slices.Contains(want, code) {
 					t.Errorf("%s: %q, want one of %q", way, code, want)
 				}
 			}
@@ -78,7 +78,7 @@ func TestPermissionFSHidden(t *testing.T) {
 // of the image's.
 func TestPermissionFSHiddenInImage(t *testing.T) {
 	rt := create(t, runtime.Options{Cwd: "/etc", Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/etc/secret/**","/etc/group","/etc/a/b/secret/**"]}`)})
-	for _, d := range []denied{
+	for _, d := range []withheld{
 		{Top: "/etc", Parts: []string{"secret"}}, {Top: "/etc", Parts: []string{"group"}, File: true}, {Top: "/etc", Parts: []string{"a", "b", "secret"}},
 	} {
 		free := create(t, runtime.Options{Cwd: "/etc"})
@@ -88,7 +88,7 @@ func TestPermissionFSHiddenInImage(t *testing.T) {
 			}
 		}
 		for way, code := range ways(t, rt, d, runtime.RunOptions{}) {
-			if want := answers(way); !slices.Contains(want, code) {
+			if want := hiddenAnswers(way); !slices.Contains(want, code) {
 				t.Errorf("%s, %s: %q, want one of %q", d.Parts, way, code, want)
 			}
 		}

@@ -29,6 +29,11 @@ func cover(s *Spec, firstID int) error {
 			return err
 		}
 	}
+	for _, p := range s.Keep {
+		if err := c.make(p); err != nil {
+			return err
+		}
+	}
 	for _, p := range c.places() {
 		if err := c.prepare(p); err != nil {
 			return err

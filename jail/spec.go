@@ -36,8 +36,9 @@ type Spec struct {
 	// make anything in.
 	Sealed []string
 
-	// Make are made where they are missing, empty and the guest's own.
-	Make []Place
+	// Make are made where they are missing, empty and the guest's own; Keep as well, as
+	// whose what is around them is.
+	Make, Keep []Place
 
 	// Hide are places that show as an empty file or folder without permissions. Show
 	// are parts of them that show as they are: of the places of both that hold a path,

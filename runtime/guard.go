@@ -134,7 +134,8 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
-	spec.Sealed, spec.Make, spec.Pinned = p.Sealed, writable(p, w), p.Pinned
+	spec.Sealed, spec.Pinned = p.Sealed, p.Pinned
+	spec.Make, spec.Keep = furnished(p, w)
 	spec.Loopback = p.Net.Inet
 	spec.HideProcesses = p.NoInspect
 	if p.Spawn.Only != nil {
@@ -149,27 +150,28 @@ func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 	}
 }
 
-// writable are the places that a guest is given to write to. Landlock knows those that
-// are there when its ruleset is made, and above some the guest can make none.
-func writable(p *policy.Plan, w policy.World) []jail.Place {
-	var out []jail.Place
-	add := func(at policy.Place) {
-		isOwn := func(dir string) bool { return strings.HasPrefix(at.Path, dir+"/") }
-		if slices.ContainsFunc(slices.Concat(w.Own, w.Shared), isOwn) {
-			out = append(out, jail.Place(at))
-		}
+// furnished are the places below the guest's own folders that it is granted something
+// in: own, if it may make something there, or kept as whose they are. A grant is for what
+// is there when the ruleset is made, and above some the guest can make nothing.
+func furnished(p *policy.Plan, w policy.World) (own, kept []jail.Place) {
+	isInside := func(at policy.Place) bool {
+		return slices.ContainsFunc(slices.Concat(w.Own, w.Shared), func(dir string) bool { return strings.HasPrefix(at.Path, dir+"/") })
 	}
 	for _, g := range p.Grants {
-		if slices.ContainsFunc(g.Operations, makes) {
-			add(g.Place)
+		switch {
+		case !isInside(g.Place):
+		case slices.ContainsFunc(g.Operations, makes):
+			own = append(own, jail.Place(g.Place))
+		case g.Place.Tree:
+			kept = append(kept, jail.Place(g.Place))
 		}
 	}
-	if !p.Restricts { // without Landlock, all is allowed in what is shown
-		for _, at := range p.Show {
-			add(at)
+	for _, at := range p.Show {
+		if !p.Restricts && isInside(at) { // without Landlock, all is allowed in what is shown
+			own = append(own, jail.Place(at))
 		}
 	}
-	return out
+	return own, kept
 }
 
 func makes(op policy.Operation) bool { return op == "write" || op == "create_dir" || op == "symlink" }

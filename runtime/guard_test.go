@@ -10,33 +10,41 @@ import (
 	"gaol/policy"
 )
 
-// TestWritable: what a guest is granted to write in is there from the start.
-func TestWritable(t *testing.T) {
+// TestFurnished: what a guest is granted to write in is there from the start.
+func TestFurnished(t *testing.T) {
 	w := policy.World{Own: []string{"/home/node", "/workspace"}, Shared: []string{"/tmp"}}
 	allow := func(path string, ops ...policy.Operation) policy.Rule {
 		return policy.Rule{Mode: policy.Allow, Operations: ops, Paths: []string{path}}
+	}
+	tree := func(paths ...string) (list []jail.Place) {
+		for _, p := range paths {
+			list = append(list, jail.Place{Path: p, Tree: true})
+		}
+		return list
 	}
 	all := []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}
 	for _, tc := range []struct {
 		name  string
 		rules []policy.Rule
-		want  []jail.Place
+		own   []jail.Place
+		kept  []jail.Place
 	}{
-		{"a folder", []policy.Rule{allow("/workspace/a/out/**", all...)}, []jail.Place{{Path: "/workspace/a/out", Tree: true}}},
-		{"to be read", []policy.Rule{allow("/workspace/in/**", "read", "readdir")}, nil},
-		{"a file", []policy.Rule{allow("/workspace/log", "write")}, []jail.Place{{Path: "/workspace/log"}}},
-		{"in a shared folder", []policy.Rule{allow("/tmp/out/**", all...)}, []jail.Place{{Path: "/tmp/out", Tree: true}}},
-		{"its own folder", []policy.Rule{allow("/workspace/**", all...)}, nil},
-		{"the image's", []policy.Rule{allow("/opt/out/**", all...)}, nil},
-		{"two", []policy.Rule{allow("/home/node/.npm/**", all...), allow("/workspace/out/**", all...)}, []jail.Place{{Path: "/workspace/out", Tree: true}, {Path: "/home/node/.npm", Tree: true}}},
-		{"in what is hidden", []policy.Rule{allow("/**"), {Mode: policy.Deny, Paths: []string{"/workspace/**"}}, allow("/workspace/out/**")}, []jail.Place{{Path: "/workspace/out", Tree: true}}},
+		{"a folder", []policy.Rule{allow("/workspace/a/out/**", all...)}, tree("/workspace/a/out"), nil},
+		{"to be read", []policy.Rule{allow("/workspace/in/**", "read", "readdir")}, nil, tree("/workspace/in")},
+		{"a file", []policy.Rule{allow("/workspace/log", "write")}, []jail.Place{{Path: "/workspace/log"}}, nil},
+		{"in a shared folder", []policy.Rule{allow("/tmp/out/**", all...)}, tree("/tmp/out"), nil},
+		{"its own folder", []policy.Rule{allow("/workspace/**", all...)}, nil, nil},
+		{"the image's", []policy.Rule{allow("/opt/out/**", all...)}, nil, nil},
+		{"two", []policy.Rule{allow("/home/node/.npm/**", all...), allow("/workspace/out/**", all...)}, tree("/workspace/out", "/home/node/.npm"), nil},
+		{"in what is hidden", []policy.Rule{allow("/**"), {Mode: policy.Deny, Paths: []string{"/workspace/**"}}, allow("/workspace/out/**")}, tree("/workspace/out"), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			plan, err := CheckPermissions(Options{Permissions: policy.Permissions{FS: policy.Scope{Rules: tc.rules}}, AllowDegraded: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, writable(plan, w)); diff != "" {
+			own, kept := furnished(plan, w)
+			if diff := cmp.Diff([][]jail.Place{tc.own, tc.kept}, [][]jail.Place{own, kept}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,9 +87,6 @@ func TestZygoteTenThousandRuns(t *testing.T) {
 		if tc.last > tc.first+tc.more {
 			t.Errorf("%s: %d after %d runs, %d after %d", tc.name, tc.first, part, tc.last, total)
 		}
-	}
-	if slow := slices.Max(times[len(times)-3:]); slow > 3*slices.Min(times[:3]) { // the machine is shared
-		t.Errorf("%d runs took %v at first, and %v at last", part, slices.Min(times[:3]), slow)
 	}
 	nothingLeft(t)
 }

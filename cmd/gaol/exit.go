@@ -67,7 +67,7 @@ var cures = []struct {
 	{syscall.ENOSPC, "free some disk space, or choose another disk with --store"},
 	{syscall.EDQUOT, "free some disk space, or choose another disk with --store"},
 	{syscall.EROFS, "choose a folder that can be written with --store"},
-	{syscall.ELOOP, "permissions name places without symbolic links: `gaol run --command -- readlink -f PATH` says where one leads"},
+	{syscall.ELOOP, "name places in the guest without symbolic links: `gaol run --command -- readlink -f PATH` says where one leads"},
 	{os.ErrPermission, "run gaol as root (sudo gaol ...); `gaol doctor` says what is missing"},
 }
 

@@ -23,7 +23,10 @@ import (
 //
 // Preconditions: those of stage; the root is laid.
 func cover(s *Spec, firstID int) error {
-	c := covers{spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}, kept: map[string]string{}, links: map[string]string{}}
+	c := covers{
+		spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}, kept: map[string]string{}, links: map[string]string{},
+		passages: map[string]bool{},
+	}
 	for _, p := range s.Make {
 		if err := c.makeGuests(p); err != nil {
 			return err
@@ -60,6 +63,8 @@ type covers struct {
 	pinned map[string]bool
 	kept   map[string]string // shown places, and where they are mounted meanwhile
 	links  map[string]string // shown symbolic links, and what they say
+
+	passages map[string]bool // made in a folder of the guest's, and hidden: not its own
 }
 
 // places are those that need a mount, what holds others first.
@@ -128,11 +133,11 @@ func (c *covers) prepare(p Place) error {
 }
 
 // make makes the place and what is above it. What is made in a folder of the guest's is
-// the guest's.
+// the guest's, but for what is hidden and leads there: that can be entered, and no more.
 func (c *covers) make(p Place) error {
 	path := stageRoot
 	for name := range strings.SplitSeq(p.Path[1:], "/") {
-		owned := c.isGuests(path)
+		owned := c.isGuests(path) || c.passages[path]
 		path = filepath.Join(path, name)
 		isLast := path == filepath.Join(stageRoot, p.Path)
 		info, err := os.Lstat(path)
@@ -151,7 +156,10 @@ func (c *covers) make(p Place) error {
 		if err := makeAs(path, !isLast || p.Tree, 0o755); err != nil {
 			return err
 		}
-		if owned {
+		switch hidden := c.spec.hides(strings.TrimPrefix(path, stageRoot)); {
+		case owned && hidden:
+			c.passages[path] = true
+		case owned:
 			if err := os.Lchown(path, c.guest, c.guest-GuestUID+GuestGID); err != nil {
 				return err
 			}
@@ -229,7 +237,8 @@ func (c *covers) mount(p Place) error {
 	return nil
 }
 
-// hide mounts something empty, which has folders that lead to what is shown in it.
+// hide mounts something empty, which has folders that lead to what is shown in it, and
+// to a folder of the guest's, where a run may be about to start.
 func (c *covers) hide(p Place) error {
 	blank := filepath.Join(stageBlank, strings.ReplaceAll(p.Path[1:], "/", ":"))
 	mode := os.FileMode(0)
@@ -239,6 +248,24 @@ func (c *covers) hide(p Place) error {
 	if err := makeAs(blank, p.Tree, mode); err != nil {
 		return err
 	}
+	if err := c.lead(p, blank); err != nil {
+		return err
+	}
+	if err := unix.Mount(blank, filepath.Join(stageRoot, p.Path), "", unix.MS_BIND, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: p.Path, Err: err}
+	}
+	return nil
+}
+
+// lead fills what hides a place.
+func (c *covers) lead(p Place, blank string) error {
+	for _, d := range c.spec.Dirs {
+		if isBelow(d, p.Path) && c.spec.hides(d) {
+			if err := mkdirPassage(filepath.Join(blank, strings.TrimPrefix(d, p.Path))); err != nil {
+				return err
+			}
+		}
+	}
 	for shown := range c.kept {
 		if !isBelow(shown, p.Path) {
 			continue
@@ -246,7 +273,7 @@ func (c *covers) hide(p Place) error {
 		inside := filepath.Join(blank, strings.TrimPrefix(shown, p.Path))
 		info, err := os.Lstat(filepath.Join(stageRoot, shown))
 		if err == nil {
-			err = errors.Join(leadTo(inside, blank), makeAs(inside, info.IsDir(), 0o755))
+			err = errors.Join(mkdirPassage(filepath.Dir(inside)), makeAs(inside, info.IsDir(), 0o755))
 		}
 		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
@@ -257,24 +284,19 @@ func (c *covers) hide(p Place) error {
 			continue
 		}
 		inside := filepath.Join(blank, strings.TrimPrefix(shown, p.Path))
-		if err := errors.Join(leadTo(inside, blank), os.Symlink(target, inside)); err != nil {
+		if err := errors.Join(mkdirPassage(filepath.Dir(inside)), os.Symlink(target, inside)); err != nil {
 			return err
 		}
-	}
-	if err := unix.Mount(blank, filepath.Join(stageRoot, p.Path), "", unix.MS_BIND, ""); err != nil {
-		return &os.PathError{Op: "mount", Path: p.Path, Err: err}
 	}
 	return nil
 }
 
-// leadTo makes the folders from one that hides to what is shown in it, which can be
-// entered and not be listed.
-func leadTo(inside, blank string) error {
-	err := mkdirAll(filepath.Dir(inside))
-	for dir := filepath.Dir(inside); dir != blank; dir = filepath.Dir(dir) {
-		err = errors.Join(err, os.Chmod(dir, 0o711))
+// mkdirPassage makes folders that can be entered, and not listed.
+func mkdirPassage(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return nil
 	}
-	return err
+	return errors.Join(mkdirPassage(filepath.Dir(path)), makeAs(path, true, 0o711))
 }
 
 // isBlank reports whether there is a placeholder.

@@ -89,7 +89,35 @@ func TestShowInsideOfHidden(t *testing.T) {
 		{"echo x >/work/secret/open/here/f && cat /work/secret/open/here/f", "x"},
 		{"echo x >/work/secret/open/f", "/bin/sh: can't create /work/secret/open/f: Permission denied"},
 		{"busybox rmdir /work/secret/open", "rmdir: '/work/secret/open': Permission denied"},
-		{"cat /etc/gaol/note; ls /etc/gaol", "from the layer\nls: can't open '/etc/gaol': Permission denied"},
+		{"cat /etc/gaol/note; ls /etc /etc/gaol", "from the layer\n/etc:\nls: can't open '/etc': Permission denied\n\n/etc/gaol:\nls: can't open '/etc/gaol': Permission denied"},
+		{"ls /work/secret/open", "ls: can't open '/work/secret/open': Permission denied"},
+	}.check(t, j)
+}
+
+// A folder of the guest's can be a working directory when it is hidden with what is
+// around it.
+func TestHideAroundOwnFolder(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Dirs = append(s.Dirs, "/srv/a/own")
+		s.Hide = []Place{tree("/srv")}
+	})
+	tries{
+		{"cd /srv/a/own && echo x >x", "/bin/sh: can't create x: Permission denied"},
+		{"ls /srv/a /srv/a/own", "/srv/a:\nls: can't open '/srv/a': Permission denied\n\n/srv/a/own:\nls: can't open '/srv/a/own': Permission denied"},
+	}.check(t, j)
+}
+
+// What leads to something shown is not the guest's, even where it can make folders.
+func TestShowInsideOfHiddenShared(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Hide = []Place{tree("/")}
+		s.Show = []Place{tree("/bin"), tree("/tmp/a/b/open")}
+		s.Make = []Place{tree("/tmp/a/b/open")}
+	})
+	tries{
+		{"stat -c %u /tmp/a /tmp/a/b /tmp/a/b/open", "65534\n65534\n1000"},
+		{"chmod 777 /tmp/a", "chmod: /tmp/a: Operation not permitted"},
+		{"echo x >/tmp/a/b/open/x && cat /tmp/a/b/open/x", "x"},
 	}.check(t, j)
 }
 

@@ -39,6 +39,38 @@ const (
 	writes      = `"write","create_dir","rm","rename","symlink","chmod","truncate"`
 )
 
+// A need is about what the image has: a folder of the guest's inside of it is as any other.
+func TestNeedEndsAtOwnFolder(t *testing.T) {
+	own := world
+	own.Own = append([]string{"/lib/mine"}, world.Own...)
+	noExecute := `{"default":"allow","rules":[{"mode":"deny","operations":["execute"],"paths":["/**"]}]}`
+	for name, text := range map[string]string{
+		"execute":    `{"fs":` + noExecute + `}`,
+		"at a place": `{"fs":{"default":"allow","rules":[{"mode":"deny","operations":["execute"],"paths":["/lib/mine/**"]}]}}`,
+		"programs":   `{"childProcess":{"rules":[{"mode":"allow","patterns":["/usr/bin/node"]}]}}`,
+	} {
+		p, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := Lower(p, own)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if held(plan, tree("/lib/mine"))&executeSet != 0 || held(plan, tree("/lib"))&executeSet == 0 {
+			t.Errorf("%s: %+v", name, plan)
+		}
+	}
+	own.Own[0] = "/lib"
+	p := Permissions{FS: Scope{Default: Allow, Rules: []Rule{{Mode: Deny, Operations: ops("execute"), Paths: []string{"/**"}}}}}
+	var rule *RuleError
+	if _, err := Lower(p, own); !errors.As(err, &rule) || !strings.Contains(rule.Why, "the guest's own") {
+		t.Errorf("where libraries are: %v", err)
+	}
+	if _, err := Lower(Strict(), own); err != nil { // nothing can be made there
+		t.Error(err)
+	}
+}
+
 func TestLowerFS(t *testing.T) {
 	needs := func(first ...Grant) []Grant {
 		return append(first, Grant{tree("/lib"), ops(looking)}, Grant{file("/dev/null"), ops("read write")}, Grant{file("/usr/bin/node"), ops("read execute")})

@@ -22,6 +22,7 @@ func (l *lowering) fs() {
 	nodes := l.fsNodes()
 	l.exact(nodes)
 	l.sight(nodes)
+	l.keepOwn(nodes)
 	l.hold(nodes)
 	if len(l.errs) > 0 {
 		return // what follows would say the same again in other words
@@ -79,6 +80,24 @@ func (l *lowering) fsNodes() []fsNode {
 
 func (n Need) place() Place { return Place{Path: n.Path, Tree: n.Tree} }
 
+// needs reports whether Node needs what is at a place. What the guest itself has in its
+// own folders it does not, wherever they are: libraries are the image's.
+func (l *lowering) needs(n Need, at Place) bool {
+	isOwn := func(f string) bool { return f != n.Path && within(n.Path, f) && within(f, at.Path) }
+	return n.place().holds(at) && !slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), isOwn)
+}
+
+// keepOwn refuses a folder of the guest's where Node needs what the permissions deny: what
+// the guest makes there would have it, too.
+func (l *lowering) keepOwn(nodes []fsNode) {
+	for _, n := range nodes {
+		own := n.place.Tree && (slices.Contains(l.w.Own, n.place.Path) || slices.Contains(l.w.Shared, n.place.Path))
+		if more := n.want &^ n.said &^ sightSet; own && more != 0 && n.want&writingSet != 0 {
+			l.refuse(l.at(FS, more.list()[0], n.place, "Node itself needs "+more.String()+" there, and the folder is the guest's own", "another working directory"))
+		}
+	}
+}
+
 func (l *lowering) said(p Place) opSet {
 	set := decided(l.p, p)
 	if l.plan.Spawn.Only != nil && !l.spawns(p) {
@@ -103,7 +122,7 @@ func decided(p Permissions, at Place) opSet {
 func (l *lowering) needed(p Place) opSet {
 	var set opSet
 	for _, n := range l.w.Needed {
-		if !n.place().holds(p) {
+		if !l.needs(n, p) {
 			continue
 		}
 		ops := setOf(n.Operations...) | sightSet
@@ -121,7 +140,7 @@ func (l *lowering) keepNeeds() {
 	for _, e := range entriesOf(scopeNamed(FS), l.p.FS) {
 		p, _ := placeOf(e.text)
 		for _, n := range l.w.Needed {
-			inside := p.Path == n.Path || n.place().holds(p)
+			inside := p.Path == n.Path || l.needs(n, p)
 			if inside && l.deniesNeed(e, p, n) {
 				l.refuse(refuseEntry(e, "Node itself needs it: "+n.Reason, "leave it out"))
 			}

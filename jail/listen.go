@@ -2,8 +2,11 @@ package jail
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"gaol/jail/seccomp"
@@ -27,6 +30,7 @@ func (p *Process) listening(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 	return func(file *os.File, conn syscall.Conn) {
 		l, err := notify.New(file, f)
 		if err != nil {
+			p.hearing.fail(err)
 			p.Kill() // its calls would have no answer
 			return
 		}
@@ -40,6 +44,7 @@ type hearing struct {
 	ended    bool
 	listener *notify.Listener // nil before it begins
 	heard    chan struct{}    // closed when all is answered
+	failed   atomic.Pointer[error]
 
 	refused  func(notify.Call)
 	executes bool // the launcher is to become the program by an execve
@@ -67,12 +72,32 @@ func (h *hearing) begin(l *notify.Listener, conn syscall.Conn) {
 	go func() {
 		defer close(h.heard)
 		if executes {
-			_ = l.Admit(context.Background(), conn) // an error is that of a closed one
+			h.fail(l.Admit(context.Background(), conn)) // Serve has the launcher's execve fail
 		}
 		if l.Serve(refused) != nil {
 			_ = l.Close() // its calls are refused with ENOSYS, and do not hang
 		}
 	}()
+}
+
+// fail notes why the host can't answer. That a socket is closed, as the program runs or is
+// being killed, is no reason.
+func (h *hearing) fail(err error) {
+	if err != nil && !errors.Is(err, os.ErrClosed) && !errors.Is(err, net.ErrClosed) {
+		h.failed.Store(&err)
+	}
+}
+
+// startError is what a start's own error comes from, if that is the host's failure to
+// answer: the process was killed for it, or had a wrong answer.
+func (h *hearing) startError(err error) error {
+	failed := h.failed.Load()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if failed == nil || err == nil && h.listener != nil {
+		return err
+	}
+	return stepError("listen", "filter", *failed)
 }
 
 // end returns when all that was refused is told.

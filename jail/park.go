@@ -79,7 +79,7 @@ func (k *Parked) resume(ctx context.Context, c *Command) (p *Process, ok bool, e
 		return p, true, stepError("own", "pipes", err)
 	}
 	p.hearing.expect(c)
-	err = k.child.Run(ctx, program(c))
+	err = p.hearing.startError(k.child.Run(ctx, program(c)))
 	if errors.Is(err, zygote.ErrEnded) {
 		return p, false, nil
 	}

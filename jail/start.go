@@ -36,7 +36,7 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	p.hearing.expect(&c)
 	inTime := context.AfterFunc(ctx, p.Kill)
-	err = p.start(ctx, &c)
+	err = p.hearing.startError(p.start(ctx, &c))
 	if err != nil {
 		err = errors.Join(err, p.abandon())
 		p.leave()

@@ -15,12 +15,15 @@ import (
 func ReadReport(conn *net.UnixConn) (number, value uint32, file *os.File, err error) {
 	var b [8]byte
 	oob := make([]byte, unix.CmsgSpace(4))
-	n, oobn, _, _, err := conn.ReadMsgUnix(b[:], oob)
+	n, oobn, flags, _, err := conn.ReadMsgUnix(b[:], oob)
 	if err == nil && n == 0 || errors.Is(err, io.EOF) {
 		return 0, 0, nil, io.EOF // as it is: net wraps it
 	}
 	if err == nil {
 		file, err = fileOf(oob[:oobn])
+	}
+	if err == nil && flags&unix.MSG_CTRUNC != 0 { // a file came, and there was no room for it
+		err = os.NewSyscallError("recvmsg", unix.EMFILE)
 	}
 	if err == nil {
 		if _, err = io.ReadFull(conn, b[n:]); err == io.EOF {

@@ -59,6 +59,7 @@
 //	fs            execute                            noexec mount, in the same                          EACCES                  any          scripts that an interpreter reads
 //	fs            rename from folder to folder       Landlock: rm and write, REFER                      EACCES, EXDEV           ABI 3, 6.2   within one folder: it is rm and write
 //	fs            rename everywhere                  seccomp                                            EPERM                   any
+//	fs            readdir                            no inotify, if a folder of the guest's is to be seen and not listed   EACCES                  any
 //	fs            chmod                              the file's owner is another                        EPERM                   any
 //	fs            chmod everywhere                   seccomp                                            EPERM                   any
 //	fs            stat readlink                      hidden with all the rest, only                     EACCES                  any          where something else is allowed

@@ -119,7 +119,7 @@ func TestLowerFS(t *testing.T) {
 			ReadOnly: []Place{file("/usr/bin/node")},
 		}},
 		{"only stat", `{"rules":[{"mode":"allow","operations":["stat"],"paths":["/**"]}]}`, Plan{
-			Restricts: true, Grants: needs(), Sealed: []string{"/workspace", "/home/node"}, NoMetadata: true, NoRename: true,
+			Restricts: true, Grants: needs(), Sealed: []string{"/workspace", "/home/node"}, NoMetadata: true, NoRename: true, NoWatch: true,
 		}},
 		{"one file", `{"rules":[{"mode":"allow","operations":["read","write"],"paths":["/workspace/a"]}]}`, Plan{
 			Restricts: true, Hide: []Place{tree("/")},

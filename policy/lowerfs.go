@@ -29,6 +29,7 @@ func (l *lowering) fs() {
 	}
 	l.chmod(nodes)
 	l.rename(nodes)
+	l.watch(nodes)
 	if l.outer == nil {
 		l.seal(nodes)
 		l.pin(nodes)

@@ -102,6 +102,10 @@ func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 		if jail == nil && said == 0 && !plan.hides(n.place) && !near(n.place) {
 			t.Fatalf("%+v\n%+v\n%s: nothing is allowed, and it is there to be seen", p, plan, n.place)
 		}
+		unlisted := n.place.Tree && said&listSet == 0 && !plan.hides(n.place)
+		if unlisted && !plan.NoWatch && newLowering(Permissions{}, world).writable(n.place.Path) {
+			t.Fatalf("%+v\n%+v\n%s: it can be watched, though not listed", p, plan, n.place)
+		}
 		if more := held &^ said &^ sightSet &^ needAt(n.place, said); more != 0 {
 			t.Fatalf("%+v\n%+v\n%s: %s held, though denied", p, plan, n.place, more)
 		}

@@ -77,6 +77,14 @@ func (l *lowering) chmodOfRun(n fsNode) {
 	}
 }
 
+// watch is refused altogether where a folder that others may change is to be seen and not
+// to be listed.
+func (l *lowering) watch(nodes []fsNode) {
+	l.plan.NoWatch = slices.ContainsFunc(nodes, func(n fsNode) bool {
+		return n.place.Tree && !n.hidden && n.said&listSet == 0 && l.writable(n.place.Path)
+	})
+}
+
 // rename within one folder is to Landlock nothing but removing and creating, so
 // it is allowed exactly where those are, or refused altogether.
 func (l *lowering) rename(nodes []fsNode) {

@@ -79,10 +79,10 @@ func TestLowerRun(t *testing.T) {
 			p.Spawn.Denied, p.NoSignals, p.NoInspect = true, true, true
 		})},
 		{`{"fs":"deny"}`, with(func(p *Plan) {
-			p.Restricts, p.NoMetadata, p.NoRename, p.Grants = true, true, true, needs
+			p.Restricts, p.NoMetadata, p.NoRename, p.NoWatch, p.Grants = true, true, true, true, needs
 		})},
 		{`{"fs":{"rules":[{"mode":"allow","operations":["read","readdir"],"paths":["/workspace/a/**"]}]}}`, with(func(p *Plan) {
-			p.Restricts, p.NoMetadata, p.NoRename = true, true, true
+			p.Restricts, p.NoMetadata, p.NoRename, p.NoWatch = true, true, true, true
 			p.Grants = append([]Grant{needs[0]}, Grant{file("/dev/null"), ops("read write")}, Grant{tree("/workspace/a"), ops("read readdir")}, needs[2])
 		})},
 	}

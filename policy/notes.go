@@ -118,6 +118,9 @@ func (l *lowering) heldWhole() []string {
 	if l.plan.NoRename {
 		held = append(held, "seccomp refuses rename and link")
 	}
+	if l.plan.NoWatch {
+		held = append(held, "seccomp refuses inotify")
+	}
 	if l.plan.Sealed != nil {
 		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not the guest's own")
 	}

@@ -14,6 +14,7 @@ var (
 	executeSet  = setOf("execute")
 	chmodSet    = setOf("chmod")
 	renameSet   = setOf("rename")
+	listSet     = setOf("readdir")
 	moveSet     = setOf("rm", "write")
 	makeSet     = setOf("write", "create_dir", "symlink")
 	landlockSet = setOf(scopeNamed(FS).operations(Rule{})...) &^ sightSet &^ chmodSet

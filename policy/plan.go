@@ -72,6 +72,7 @@ type Plan struct {
 
 	NoMetadata bool // refuse chmod, chown, utimes and setxattr calls altogether
 	NoRename   bool // refuse rename and link calls altogether
+	NoWatch    bool // refuse inotify altogether: a watched folder tells names, which Landlock does not see
 
 	Spawn Spawn
 	Net   Net

@@ -140,7 +140,7 @@ func (d *denials) refused(c notify.Call) {
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"
 	case "signal":
 		n.Scope, n.Operation = policy.Process, "signal"
-	case "chmod", "rename":
+	case "chmod", "rename", "readdir":
 		n.Scope, n.Operation = policy.FS, policy.Operation(c.Label)
 	case "fast open":
 		n.Scope, n.Operation = policy.Network, "connect"

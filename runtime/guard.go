@@ -78,6 +78,7 @@ func restrictions(p *policy.Plan) []seccomp.Row {
 		{p.NoSignals, seccomp.NoForeignLimits},
 		{p.NoMetadata, seccomp.NoMetadata},
 		{p.NoRename, seccomp.NoRename},
+		{p.NoWatch, seccomp.NoWatch},
 	} {
 		if r.when {
 			rows = append(rows, r.rows...)

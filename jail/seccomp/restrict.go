@@ -20,6 +20,7 @@ var (
 	stream   = cause{"stream", unix.EACCES}
 	metadata = cause{"chmod", unix.EPERM}
 	naming   = cause{"rename", unix.EPERM}
+	watching = cause{"readdir", unix.EACCES}
 	signal   = cause{"signal", unix.EPERM}
 
 	// As a kernel answers that was built without, so that programs fall back to TCP.
@@ -124,4 +125,10 @@ var NoRename = []Row{
 	{Name: "renameat2", Reason: "another name", Refuse: naming.path(1)},
 	{Name: "link", Reason: "a second name", Refuse: naming.path(0)},
 	{Name: "linkat", Reason: "a second name", Refuse: naming.path(1)},
+}
+
+// NoWatch takes watches away. They tell the names in a folder as others use them, and
+// Landlock has no right for that.
+var NoWatch = []Row{
+	{Name: "inotify_add_watch", Reason: "tells names", Refuse: watching.path(1)},
 }

@@ -11,7 +11,7 @@ import (
 
 var restrictions = map[string][]Row{
 	"NoSpawn": NoSpawn, "NoMemfd": NoMemfd, "NoInternet": NoInternet, "NoDatagrams": NoDatagrams, "NoStreams": NoStreams, "NoForeignLimits": NoForeignLimits,
-	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename,
+	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename, "NoWatch": NoWatch,
 }
 
 func TestRestrictionRows(t *testing.T) {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,22 +11,29 @@ import (
 func TestQueueIsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 2)
+		var mu sync.Mutex // of order: two are let in
 		var order []int
 		for i := range 6 {
 			go func() {
 				if !q.enter(t.Context(), nil) {
 					t.Error("not let in")
 				}
+				mu.Lock()
 				order = append(order, i)
+				mu.Unlock()
 				time.Sleep(time.Duration(i+1) * time.Second) // so that one leaves at a time
 				q.leave()
 			}()
 			synctest.Wait()
 		}
+		mu.Lock()
 		if len(order) != 2 {
 			t.Errorf("%v were let in at once", order)
 		}
+		mu.Unlock()
 		time.Sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
 		for i, got := range order {
 			if got != i {
 				t.Errorf("let in in the order %v", order)

@@ -15,6 +15,7 @@ import (
 func TestCheckPermissions(t *testing.T) {
 	secret := policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Paths: []string{"/srv/secret/**"}}}}}
 	list := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"/bin/true"}}}}}
+	listed := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{nodePath}}}}, FS: policy.Scope{Default: policy.Deny}}
 	for _, tc := range []struct {
 		name string
 		o    Options
@@ -26,6 +27,7 @@ func TestCheckPermissions(t *testing.T) {
 		{"a hidden folder", Options{Permissions: secret, Cwd: "/srv"}, ""},
 		{"a way out", Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}, "no way out"},
 		{"Node is started", Options{Permissions: list, Launcher: LauncherExec}, "is not among the programs"},
+		{"Node is started, and no file may be", Options{Permissions: listed, Launcher: LauncherExec}, "is not among the programs"},
 		{"Node is forked", Options{Permissions: list}, ""},
 		{"a launcher", Options{Launcher: 7}, "option Launcher"},
 		{"a folder", Options{Cwd: "srv"}, "srv"},

@@ -194,8 +194,10 @@ func startable(l Launcher, p policy.Permissions, plan *policy.Plan) error {
 }
 
 // startsNode reports whether a new process of Node can be started, as the first of a run.
+// With a list it is executed as any other program, which takes both scopes.
 func startsNode(p policy.Permissions, plan *policy.Plan) bool {
-	return plan.Spawn.Only == nil || p.Decide(policy.ChildProcess, "spawn", nodePath).Allowed
+	return plan.Spawn.Only == nil ||
+		p.Decide(policy.ChildProcess, "spawn", nodePath).Allowed && p.Decide(policy.FS, "execute", nodePath).Allowed
 }
 
 // permit takes permissions over the defaults, and refuses what can't be held.

@@ -125,12 +125,14 @@ func TestReadOnlyAndNoExec(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.ReadOnly = []Place{tree("/work/fixed"), file("/work/f")}
 		s.NoExec = []Place{tree("/tmp/noexec")}
+		s.Hide, s.Show = []Place{tree("/dev/shm/q")}, []Place{tree("/dev/shm/q/open")}
 	})
 	tries{
 		{"echo x >/work/fixed/x", "/bin/sh: can't create /work/fixed/x: Read-only file system"},
 		{"echo x >/work/f", "/bin/sh: can't create /work/f: Read-only file system"},
 		{"chmod 777 /work/fixed", "chmod: /work/fixed: Read-only file system"},
 		{"busybox mv /work/fixed /work/x", "mv: can't rename '/work/fixed': Device or resource busy"},
+		{put("/dev/shm/q/open/script") + "/dev/shm/q/open/script", "/bin/sh: /dev/shm/q/open/script: Permission denied"},
 		{put("/work/script") + "/work/script", "ran"},
 		{put("/tmp/noexec/script") + "/tmp/noexec/script", "/bin/sh: /tmp/noexec/script: Permission denied"},
 		{"busybox mv /tmp/noexec /tmp/x", "mv: can't rename '/tmp/noexec': Device or resource busy"},

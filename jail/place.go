@@ -69,9 +69,12 @@ func (s *Spec) setFlags(path string) error {
 	if len(s.NoExec)+len(s.ReadOnly) == 0 {
 		return nil
 	}
-	attr := unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NOEXEC}
-	if s.noExec(path) {
-		attr = unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC}
+	var attr unix.MountAttr
+	switch {
+	case s.noExec(path):
+		attr.Attr_set = unix.MOUNT_ATTR_NOEXEC
+	case !isBelow(path, "/dev"): // where nothing is executed, whatever the spec says
+		attr.Attr_clr = unix.MOUNT_ATTR_NOEXEC
 	}
 	if isOf(path, s.ReadOnly, nil) {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY

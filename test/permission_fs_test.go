@@ -30,7 +30,7 @@ var rawCalls = []act{
 	{"rename_file", "rename rm write"}, {"rename_over", "rename rm write"}, {"rename_folder", "rename rm create_dir"}, {"rename_away", "rename rm write"},
 	{"exchange", "rename rm write"}, {"exchange_folder", "rename rm write create_dir"},
 	{"link_here", "rename write"}, {"link_away", "rename write"}, {"tmpfile_open", "write"}, {"tmpfile_link", "write rename"},
-	{"symlinks", "symlink"}, {"readlinks", ""}, {"statxs", ""}, {"accesses", ""}, {"watches", ""},
+	{"symlinks", "symlink"}, {"readlinks", ""}, {"statxs", ""}, {"accesses", ""}, {"watches", "readdir"},
 	{"chmods", "chmod"}, {"chmods2", "chmod"}, {"chmod_open", "read chmod"}, {"chowns", "chmod"}, {"touches", "chmod"}, {"touch_open", "read chmod"},
 	{"xattrs", "chmod"}, {"xattr_read", ""}, {"chattr", "read chmod"},
 	{"truncates", "truncate"}, {"truncate_open", "truncate write"}, {"lists", "readdir"},

@@ -35,18 +35,31 @@ func withPrivate(t *testing.T, programs ...string) *runtime.NodeRuntime {
 
 // Opening a path while others change what it leads to opens what is allowed, or fails.
 func TestPermissionFSRaces(t *testing.T) {
+	// A busy machine may not let the threads meet: once is enough.
+	const tries = 20
 	race := func(t *testing.T, rt *runtime.NodeRuntime, o runtime.RunOptions, secret string) (open, wrong int) {
 		t.Helper()
-		output(t, rt, runtime.RunOptions{}, "rm", "-rf", "/workspace/public/race")
-		text := output(t, rt, o, "/workspace/bin/race", "/workspace/public/race", secret, "400")
 		neither := 0
-		if _, err := fmt.Sscan(text, &open, &wrong, &neither); err != nil || open == 0 || neither == 0 {
-			t.Errorf("opened %s: this test proves nothing", text)
+		for i := 0; i < tries && (open == 0 || neither == 0); i++ {
+			output(t, rt, runtime.RunOptions{}, "rm", "-rf", "/workspace/public/race")
+			text := output(t, rt, o, "/workspace/bin/race", "/workspace/public/race", secret, "400")
+			var had [3]int
+			if _, err := fmt.Sscan(text, &had[0], &had[1], &had[2]); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			open, wrong, neither = open+had[0], wrong+had[1], neither+had[2]
+		}
+		if open == 0 || neither == 0 {
+			t.Errorf("opened %d, and %d not: this test proves nothing", open, neither)
 		}
 		return open, wrong
 	}
 	rt := withPrivate(t, "race")
-	if _, secret := race(t, rt, runtime.RunOptions{}, "/workspace/private"); secret == 0 {
+	won := 0
+	for i := 0; i < tries && won == 0; i++ {
+		_, won = race(t, rt, runtime.RunOptions{}, "/workspace/private")
+	}
+	if won == 0 {
 		t.Error("the race is never won where all is allowed: this test proves nothing")
 	}
 	if _, secret := race(t, rt, runtime.RunOptions{Permissions: publicOnly(t)}, "/workspace/private"); secret > 0 {

@@ -41,13 +41,8 @@ var errGuard = errors.New("holds the program that puts the filter on, and so can
 // checkGuestDir refuses a folder whose owner could replace the entry program, and
 // one that would hide a file or a link of the image.
 func checkGuestDir(dir string) error {
-	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
-		return &os.PathError{Op: "make", Path: dir, Err: syscall.EINVAL}
-	}
-	for _, guard := range []string{enter.Path, enter.Reaper} {
-		if dir == "/" || strings.HasPrefix(guard+"/", dir+"/") {
-			return &os.PathError{Op: "own", Path: dir, Err: errGuard}
-		}
+	if err := checkFree(dir); err != nil {
+		return err
 	}
 	for p := dir; p != "/"; p = filepath.Dir(p) {
 		for _, layer := range []string{stageLayer, stageImage} {
@@ -58,6 +53,19 @@ func checkGuestDir(dir string) error {
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// checkFree refuses a place from which the entry program could be replaced.
+func checkFree(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return &os.PathError{Op: "make", Path: path, Err: syscall.EINVAL}
+	}
+	for _, guard := range []string{enter.Path, enter.Reaper} {
+		if path == "/" || strings.HasPrefix(guard+"/", path+"/") {
+			return &os.PathError{Op: "own", Path: path, Err: errGuard}
 		}
 	}
 	return nil

@@ -36,6 +36,9 @@ type Spec struct {
 	// make anything in.
 	Sealed []string
 
+	// Mounts are folders and files of the host's that show in the tree.
+	Mounts []Mount
+
 	// Make are made where they are missing, empty and the guest's own; Keep as well, as
 	// whose what is around them is.
 	Make, Keep []Place

@@ -11,14 +11,15 @@ import (
 // The names in the staging tmpfs. The overlay is given them as relative paths,
 // so that the guest, who can read its mount options, sees no path of the host.
 const (
-	stageImage = "image"
-	stageLayer = "layer"
-	stageUpper = "upper"
-	stageWork  = "work"
-	stageTree  = "tree"  // where the overlay is mounted
-	stageRoot  = "root"  // what the guest sees as its root
-	stageBlank = "blank" // what hides parts of it
-	stageKept  = "kept"  // what is to be seen again
+	stageImage  = "image"
+	stageLayer  = "layer"
+	stageUpper  = "upper"
+	stageWork   = "work"
+	stageTree   = "tree"   // where the overlay is mounted
+	stageRoot   = "root"   // what the guest sees as its root
+	stageBlank  = "blank"  // what hides parts of it
+	stageKept   = "kept"   // what is to be seen again
+	stageCopies = "copies" // what is written to folders of the host's
 )
 
 // stage mounts the jail's tree, without /proc, at stageRoot below dir. It makes dir
@@ -31,6 +32,11 @@ const (
 // main thread, see init. The mounts are the thread's alone: the host does not see
 // them, and they end with it.
 func stage(dir string, s *Spec, firstID int) error {
+	mounts, err := detach(s, firstID)
+	if err != nil {
+		return stepError("open", "mounts", err)
+	}
+	defer mounts.close()
 	steps := []struct {
 		name, target string
 		do           func() error
@@ -49,6 +55,7 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"mount", "overlay", mountOverlay},
 		{"lay", "root", func() error { return layRoot(s) }},
 		{"mount", "/dev", func() error { return mountDev(s, firstID) }},
+		{"mount", "folders of the host", func() error { return mountSources(s, mounts, firstID) }},
 		{"cover", "places", func() error { return cover(s, firstID) }},
 		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},
 	}
@@ -82,7 +89,7 @@ func limitTmpfs(s *Spec) error {
 }
 
 func makeStageDirs() error {
-	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot, stageBlank, stageKept} {
+	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot, stageBlank, stageKept, stageCopies} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return err
 		}

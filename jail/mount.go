@@ -1,0 +1,229 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Access is what a guest may do with a folder of the host's.
+type Access int
+
+// The zero value is the least.
+const (
+	ReadOnly    Access = iota
+	CopyOnWrite        // what the guest changes is its own, and the host's stays as it is
+	ReadWrite
+)
+
+// Mount shows a folder or a file of the host's in the tree. What belongs to its owner
+// appears as the guest's, and the guest's new files as that owner's, where the kernel can
+// do that for its file system ([ErrNoIDMap] otherwise). Mounts of the host's below it do
+// not show.
+type Mount struct {
+	Source *os.File // open by O_PATH. The caller keeps it
+	Target string   // guest path, made if missing
+	Access Access
+}
+
+// ErrNoIDMap is wrapped by the error of a mount whose files can't be given to the guest.
+// A read-only one does without.
+var ErrNoIDMap = errors.New("the source's file system can't show its files as another user's: that takes Linux 5.12 (ext4, XFS), 5.15 (Btrfs), 6.3 (tmpfs) or later")
+
+// sources are mounts that are nowhere yet.
+type sources []*os.File
+
+func (s sources) close() {
+	for _, f := range s {
+		f.Close()
+	}
+}
+
+// detach makes the mounts, while the thread is in the host's mount namespace: the
+// stage's own can't copy what is not in it.
+func detach(s *Spec, firstID int) (list sources, err error) {
+	defer func() {
+		if err != nil {
+			list.close()
+		}
+	}()
+	for _, m := range s.Mounts {
+		if err := checkTarget(m.Target); err != nil {
+			return list, err
+		}
+		fd, err := unix.OpenTree(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		if err != nil {
+			return list, &os.PathError{Op: "mount", Path: m.Target, Err: os.NewSyscallError("open_tree", err)}
+		}
+		list = append(list, os.NewFile(uintptr(fd), m.Target))
+		if err := m.setFlags(fd, firstID); err != nil {
+			return list, &os.PathError{Op: "mount", Path: m.Target, Err: err}
+		}
+	}
+	return list, nil
+}
+
+// checkTarget refuses what would hide a jail's own parts.
+func checkTarget(target string) error {
+	if err := checkFree(target); err != nil {
+		return err
+	}
+	for _, p := range mountPoints {
+		if target == p || isBelow(target, p) {
+			return &os.PathError{Op: "mount", Path: target, Err: syscall.EBUSY}
+		}
+	}
+	return nil
+}
+
+func (m *Mount) setFlags(fd, firstID int) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	if m.Access != ReadWrite {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return os.NewSyscallError("mount_setattr", err)
+	}
+	err := m.giveTo(fd, firstID)
+	if errors.Is(err, ErrNoIDMap) && m.Access == ReadOnly {
+		return nil
+	}
+	return err
+}
+
+// giveTo maps the source's owner to the guest.
+func (m *Mount) giveTo(fd, firstID int) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return err
+	}
+	users, err := idMap(swapped(int(info.Uid), GuestUID, firstID), swapped(int(info.Gid), GuestGID, firstID))
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
+	switch err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err {
+	case nil:
+		return nil
+	case unix.EINVAL, unix.EPERM, unix.ENOSYS: // EPERM: it has a map already
+		return fmt.Errorf("%w (%w)", ErrNoIDMap, err)
+	default:
+		return os.NewSyscallError("mount_setattr", err)
+	}
+}
+
+// swapped maps the ids of a file system to those of a jail: an owner's to the guest's,
+// the guest's, if it is among them, to the owner's, and the others to their own numbers.
+func swapped(owner, guest, firstID int) []syscall.SysProcIDMap {
+	list := []syscall.SysProcIDMap{{ContainerID: owner, HostID: firstID + guest, Size: 1}}
+	if owner != guest && owner < idsEach {
+		list = append(list, syscall.SysProcIDMap{ContainerID: guest, HostID: firstID + owner, Size: 1})
+	}
+	from := 0
+	for _, taken := range []int{min(owner, guest), max(owner, guest), idsEach} {
+		if to := min(taken, idsEach); to > from {
+			list = append(list, syscall.SysProcIDMap{ContainerID: from, HostID: firstID + from, Size: to - from})
+		}
+		from = taken + 1
+	}
+	return list
+}
+
+// idMap makes a user namespace for nothing but its map. A child makes it, which is
+// stopped before its program's first instruction and killed.
+func idMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
+	goruntime.LockOSThread() // the child is traced by the thread
+	defer goruntime.UnlockOSThread()
+	child, err := os.StartProcess("/proc/self/exe", []string{"idmap"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: users,
+		GidMappings: groups,
+		Ptrace:      true,
+		Pdeathsig:   unix.SIGKILL,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("make user map: %w", err)
+	}
+	defer func() {
+		_ = child.Kill()
+		_, _ = child.Wait()
+	}()
+	return openFD("/proc/"+strconv.Itoa(child.Pid)+"/ns/user", unix.O_RDONLY)
+}
+
+// mountSources puts the mounts into the root.
+//
+// Preconditions: those of stage; the root is laid.
+func mountSources(s *Spec, list sources, firstID int) error {
+	c := covers{spec: s, guest: firstID + GuestUID}
+	for _, i := range byTarget(s.Mounts) {
+		if err := c.mountSource(&s.Mounts[i], list[i], i); err != nil {
+			return &os.PathError{Op: "mount", Path: s.Mounts[i].Target, Err: err}
+		}
+	}
+	return nil
+}
+
+// byTarget orders mounts so that one below another comes after it.
+func byTarget(list []Mount) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(list[a].Target, list[b].Target) })
+	return order
+}
+
+func (c *covers) mountSource(m *Mount, source *os.File, number int) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
+		return err
+	}
+	isFolder := info.Mode&unix.S_IFMT == unix.S_IFDIR
+	if err := c.make(Place{Path: m.Target, Tree: isFolder}); err != nil {
+		return err
+	}
+	at := filepath.Join(stageRoot, m.Target)
+	if m.Access != CopyOnWrite {
+		return attach(source, at)
+	}
+	if !isFolder {
+		return fmt.Errorf("copy on write: %w", unix.ENOTDIR)
+	}
+	return mountCopy(source, at, number, &info)
+}
+
+func attach(source *os.File, at string) error {
+	err := unix.MoveMount(int(source.Fd()), "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return os.NewSyscallError("move_mount", err)
+}
+
+// mountCopy lays a folder of the stage over the source, to be written to. The names are
+// those that the guest sees in its list of mounts.
+func mountCopy(source *os.File, at string, number int, info *unix.Stat_t) error {
+	dir := filepath.Join(stageCopies, strconv.Itoa(number))
+	lower, upper, work := filepath.Join(dir, "lower"), filepath.Join(dir, "upper"), filepath.Join(dir, "work")
+	for _, d := range []string{dir, lower, upper, work} {
+		if err := makeAs(d, true, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := attach(source, lower); err != nil {
+		return err
+	}
+	// The folder itself is the upper's, whose owner and mode are what shows.
+	if err := errors.Join(os.Chown(upper, int(info.Uid), int(info.Gid)), os.Chmod(upper, os.FileMode(info.Mode&0o777))); err != nil {
+		return err
+	}
+	data := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work)
+	return os.NewSyscallError("mount", unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data))
+}

@@ -1,0 +1,152 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostFolder is one of another user's, with a file, a program and a folder of a third's.
+func hostFolder(t *testing.T) (dir string, source *os.File) {
+	t.Helper()
+	dir = t.TempDir()
+	const owner, third = 4242, 4343
+	for _, f := range []struct {
+		name  string
+		mode  os.FileMode
+		owner int
+	}{{"file", 0o600, owner}, {"open", 0o666, third}, {"closed", 0o600, third}} {
+		path := filepath.Join(dir, f.name)
+		if err := errors.Join(os.WriteFile(path, []byte("host's "+f.name+"\n"), f.mode), os.Chmod(path, f.mode), os.Chown(path, f.owner, f.owner)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o755), os.Chown(filepath.Join(dir, "sub"), owner, owner), os.Chown(dir, owner, owner)); err != nil {
+		t.Fatal(err)
+	}
+	source, err := openFD(dir, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { source.Close() })
+	return dir, source
+}
+
+func TestMountReadOnly(t *testing.T) {
+	_, source := hostFolder(t)
+	j := newJail(t, func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/work/a/host"}} })
+	tries{
+		{"cat /work/a/host/file /work/a/host/open", "host's file\nhost's open"},
+		{"cat /work/a/host/closed", "cat: can't open '/work/a/host/closed': Permission denied"},
+		{"stat -c '%a %u %g' /work/a/host/file /work/a/host/closed", "600 1000 1000\n600 4343 4343"},
+		{"echo x >/work/a/host/file", "/bin/sh: can't create /work/a/host/file: Read-only file system"},
+		{"touch /work/a/host/new", "touch: /work/a/host/new: Read-only file system"},
+		{"busybox mv /work/a/host /work/b", "mv: can't rename '/work/a/host': Device or resource busy"},
+	}.check(t, j)
+}
+
+func TestMountReadWrite(t *testing.T) {
+	dir, source := hostFolder(t)
+	j := newJail(t, func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/srv/host", Access: ReadWrite}} })
+	tries{
+		{"echo mine >/srv/host/file && echo new >/srv/host/sub/new && stat -c '%a %u' /srv/host/sub/new", "644 1000"},
+		{"busybox ln -s /etc/passwd /srv/host/link && busybox rm /srv/host/open && ls /srv/host", "closed\nfile\nlink\nsub"},
+		{"chmod 4755 /srv/host/file && stat -c %a /srv/host/file", "4755"},
+		{"cat /srv/host/../host/closed", "cat: can't open '/srv/host/../host/closed': Permission denied"},
+	}.check(t, j)
+	for name, want := range map[string]string{"file": "mine\n", "sub/new": "new\n"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		var info unix.Stat_t
+		if err := errors.Join(err, unix.Stat(filepath.Join(dir, name), &info)); err != nil || string(text) != want || info.Uid != 4242 {
+			t.Errorf("%s is %q of %d, %v", name, text, info.Uid, err)
+		}
+	}
+}
+
+func TestMountCopyOnWrite(t *testing.T) {
+	dir, source := hostFolder(t)
+	change := func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/work/host", Access: CopyOnWrite}} }
+	j, other := newJail(t, change), newJail(t, change)
+	tries{
+		{"echo mine >/work/host/file && busybox rm /work/host/open && mkdir /work/host/sub/d && cat /work/host/file && stat -c '%a %u' /work/host /work/host/file", "mine\n755 1000\n600 1000"},
+		{"dd if=/dev/zero of=/work/host/big bs=64k count=15 2>/dev/null; dd if=/dev/zero of=/work/big bs=64k count=15 2>&1 | busybox head -n 1", "dd: error writing '/work/big': No space left on device"},
+	}.check(t, j)
+	tries{{"cat /work/host/file; ls /work/host /work/host/sub", "host's file\n/work/host:\nclosed\nfile\nopen\nsub\n\n/work/host/sub:"}}.check(t, other)
+	text, err := os.ReadFile(filepath.Join(dir, "file"))
+	if err != nil || string(text) != "host's file\n" {
+		t.Errorf("the host's file is %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "open")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMountOneFile(t *testing.T) {
+	dir, _ := hostFolder(t)
+	source, err := openFD(filepath.Join(dir, "file"), unix.O_PATH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	j := newJail(t, func(s *Spec) {
+		s.Mounts = []Mount{{Source: source, Target: "/work/one"}, {Source: source, Target: "/etc/two"}}
+	})
+	tries{{"cat /work/one /etc/two; echo x >/work/one", "host's file\nhost's file\n/bin/sh: can't create /work/one: Read-only file system"}}.check(t, j)
+}
+
+func TestMountsRefused(t *testing.T) {
+	dir, source := hostFolder(t)
+	one, err := openFD(filepath.Join(dir, "file"), unix.O_PATH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	proc, err := openFD("/proc", unix.O_PATH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for name, tc := range map[string]struct {
+		mount Mount
+		want  error
+	}{
+		"the root":          {Mount{Source: source, Target: "/"}, errGuard},
+		"over our own":      {Mount{Source: source, Target: "/usr/libexec"}, errGuard},
+		"in /proc":          {Mount{Source: source, Target: "/proc/self"}, syscall.EBUSY},
+		"over /dev":         {Mount{Source: source, Target: "/dev"}, syscall.EBUSY},
+		"relative":          {Mount{Source: source, Target: "work/x"}, syscall.EINVAL},
+		"through a link":    {Mount{Source: source, Target: "/bin/sh"}, syscall.ELOOP},
+		"below a file":      {Mount{Source: source, Target: "/bin/busybox/x"}, syscall.ENOTDIR},
+		"a file on a tree":  {Mount{Source: one, Target: "/work"}, syscall.EISDIR},
+		"a copy of a file":  {Mount{Source: one, Target: "/work/x", Access: CopyOnWrite}, syscall.ENOTDIR},
+		"what has no owner": {Mount{Source: proc, Target: "/work/x", Access: ReadWrite}, ErrNoIDMap},
+	} {
+		spec := testSpec(t)
+		spec.Mounts = []Mount{tc.mount}
+		j, err := Create(t.Context(), spec)
+		if err == nil {
+			j.Close()
+		}
+		if !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+func TestSwapped(t *testing.T) {
+	for owner, want := range map[int]string{
+		0:     "[{0 101000 1} {1000 100000 1} {1 100001 999} {1001 101001 64535}]",
+		1000:  "[{1000 101000 1} {0 100000 1000} {1001 101001 64535}]",
+		4242:  "[{4242 101000 1} {1000 104242 1} {0 100000 1000} {1001 101001 3241} {4243 104243 61293}]",
+		70000: "[{70000 101000 1} {0 100000 1000} {1001 101001 64535}]",
+	} {
+		if got := fmt.Sprint(swapped(owner, 1000, 100000)); got != want {
+			t.Errorf("%d: %s, want %s", owner, got, want)
+		}
+	}
+}

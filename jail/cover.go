@@ -37,6 +37,11 @@ func cover(s *Spec, firstID int) error {
 			return err
 		}
 	}
+	for _, f := range s.Files {
+		if err := c.write(f); err != nil {
+			return err
+		}
+	}
 	for _, p := range c.places() {
 		if err := c.prepare(p); err != nil {
 			return err
@@ -81,10 +86,14 @@ func (c *covers) places() []Place {
 
 // flagged are the places whose mounts have other flags than those around them.
 func (c *covers) flagged() []Place {
-	if len(c.spec.NoExec) == 0 {
-		return c.spec.ReadOnly
+	var list []Place
+	if len(c.spec.ReadOnly) > 0 {
+		list = slices.Concat(c.spec.ReadOnly, c.spec.Writable)
 	}
-	return slices.Concat(c.spec.ReadOnly, c.spec.NoExec, c.spec.Exec)
+	if len(c.spec.NoExec) > 0 {
+		list = slices.Concat(list, c.spec.NoExec, c.spec.Exec)
+	}
+	return list
 }
 
 // needsMount reports false for what layRoot has seen to.
@@ -175,6 +184,19 @@ func (c *covers) makeGuests(p Place) error {
 		return err
 	}
 	return errors.Join(c.make(p), os.Lchown(path, c.guest, c.guest-GuestUID+GuestGID))
+}
+
+// write writes a file of the guest's, and makes the folders above it.
+func (c *covers) write(f File) error {
+	p := Place{Path: f.Path}
+	if err := c.makeGuests(p); err != nil {
+		return err
+	}
+	if err := c.make(p); err != nil { // it is no folder, and no link leads there
+		return err
+	}
+	path := filepath.Join(stageRoot, f.Path)
+	return errors.Join(os.WriteFile(path, f.Data, 0), os.Chmod(path, f.Mode))
 }
 
 // makeAs makes an empty file or folder with that mode, whatever the host's umask.

@@ -171,15 +171,31 @@ func TestSealed(t *testing.T) {
 	}.check(t, j)
 }
 
+func TestFiles(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Files = []File{{Path: "/work/a/b/c", Mode: 0o640, Data: []byte("content")}, {Path: "/work/a/b/run", Mode: 0o755, Data: []byte("#!/bin/sh\necho ran\n")}, {Path: "/etc/motd", Mode: 0o644, Data: []byte("hi")}}
+		s.ReadOnly, s.Writable = []Place{tree("/work")}, []Place{tree("/work/a/free")}
+	})
+	tries{
+		{"cat /work/a/b/c; echo; stat -c '%a %u' /work/a /work/a/b/c /work/a/b/run", "content\n755 1000\n640 1000\n755 1000"},
+		{"/work/a/b/run; cat /etc/motd", "ran\nhi"},
+		{"echo x >/work/a/b/c", "/bin/sh: can't create /work/a/b/c: Read-only file system"},
+		{"echo x >/work/a/free/x && cat /work/a/free/x", "x"},
+		{"busybox mv /work/a/free /work/a/x", "mv: can't rename '/work/a/free': Read-only file system"},
+	}.check(t, j)
+}
+
 func TestPlacesThatCanNotBe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Spec)
 		want   syscall.Errno
 	}{
-		"a link":           {func(s *Spec) { s.Hide = []Place{file("/bin/cat")} }, syscall.ELOOP},
-		"below a file":     {func(s *Spec) { s.Hide = []Place{tree("/bin/busybox/x")} }, syscall.ENOTDIR},
-		"a file as a tree": {func(s *Spec) { s.ReadOnly = []Place{tree("/bin/busybox")} }, syscall.ENOTDIR},
-		"a folder as one":  {func(s *Spec) { s.ReadOnly = []Place{file("/bin")} }, syscall.EISDIR},
+		"a link":            {func(s *Spec) { s.Hide = []Place{file("/bin/cat")} }, syscall.ELOOP},
+		"below a file":      {func(s *Spec) { s.Hide = []Place{tree("/bin/busybox/x")} }, syscall.ENOTDIR},
+		"a file as a tree":  {func(s *Spec) { s.ReadOnly = []Place{tree("/bin/busybox")} }, syscall.ENOTDIR},
+		"a file on a link":  {func(s *Spec) { s.Files = []File{{Path: "/bin/cat"}} }, syscall.ELOOP},
+		"a file for a tree": {func(s *Spec) { s.Files = []File{{Path: "/bin"}} }, syscall.EISDIR},
+		"a folder as one":   {func(s *Spec) { s.ReadOnly = []Place{file("/bin")} }, syscall.EISDIR},
 	} {
 		spec := testSpec(t)
 		tc.change(&spec)

@@ -76,8 +76,11 @@ func (s *Spec) setFlags(path string) error {
 	case !isBelow(path, "/dev"): // where nothing is executed, whatever the spec says
 		attr.Attr_clr = unix.MOUNT_ATTR_NOEXEC
 	}
-	if isOf(path, s.ReadOnly, nil) {
+	switch {
+	case isOf(path, s.ReadOnly, s.Writable):
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	case isOf(path, s.Writable, nil):
+		attr.Attr_clr |= unix.MOUNT_ATTR_RDONLY
 	}
 	return unix.MountSetattr(unix.AT_FDCWD, filepath.Join(stageRoot, path), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, &attr)
 }

@@ -43,14 +43,18 @@ type Spec struct {
 	// whose what is around them is.
 	Make, Keep []Place
 
+	// Files are the guest's own, with their folders. They are not part of Disk.
+	Files []File
+
 	// Hide are places that show as an empty file or folder without permissions. Show
 	// are parts of them that show as they are: of the places of both that hold a path,
 	// the longest decides. What leads to a shown place can be entered. /proc can't be
 	// hidden.
 	Hide, Show []Place
 
-	// ReadOnly are places where nothing can be changed (EROFS).
-	ReadOnly []Place
+	// ReadOnly are places where nothing can be changed (EROFS). Writable are parts of
+	// them where it can: mounts, made for the purpose if there is none.
+	ReadOnly, Writable []Place
 
 	// NoExec are places from which nothing can be executed, or mapped as code. Exec
 	// are parts of them that it can: the longest decides.
@@ -93,7 +97,7 @@ type Spec struct {
 	StateDir string
 }
 
-// File is a file of Spec.Layer.
+// File is a file of Spec.Layer, or Spec.Files.
 type File struct {
 	Path string // guest path
 	Mode os.FileMode

@@ -42,6 +42,9 @@ type Lease struct{ lock *os.File }
 // Close gives the image free.
 func (l *Lease) Close() error { return l.lock.Close() }
 
+// StoreDir returns the folder of the store that the image is in.
+func (i *Image) StoreDir() string { return filepath.Dir(filepath.Dir(i.dir)) }
+
 // Hold keeps the image from being removed while the lease is open: the files
 // below a mounted overlay must not go away. Any number of leases can be held at
 // a time. It is ErrNotFound when the image has been removed, or is being.

@@ -120,5 +120,10 @@ func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jai
 	if err != nil {
 		return nil, err
 	}
-	return jail.Create(ctx, jailSpec(s, plan, filter))
+	mounts, err := s.openMounts(image.StoreDir())
+	if err != nil {
+		return nil, err
+	}
+	defer closeMounts(mounts)
+	return jail.Create(ctx, jailSpec(s, plan, mounts, filter))
 }

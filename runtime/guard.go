@@ -203,7 +203,7 @@ func startsNode(p policy.Permissions, plan *policy.Plan) bool {
 // permit takes permissions over the defaults, and refuses what can't be held.
 func (s *settings) permit(p policy.Permissions) (err error) {
 	s.permissions = p.Clone().Over(policy.Default())
-	if s.plan, err = policy.Lower(s.permissions, world(s.cwd)); err != nil {
+	if s.plan, err = policy.Lower(s.permissions, s.world()); err != nil {
 		return err
 	}
 	return startable(s.launcher, s.permissions, s.plan)
@@ -211,7 +211,7 @@ func (s *settings) permit(p policy.Permissions) (err error) {
 
 // narrow is permit for a run.
 func (s settings) narrow(p policy.Permissions) (*guard, error) {
-	plan, err := policy.LowerRun(s.permissions, p, world(s.cwd))
+	plan, err := policy.LowerRun(s.permissions, p, s.world())
 	if err != nil {
 		return nil, err
 	}

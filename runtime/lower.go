@@ -46,7 +46,7 @@ var guestLayer = sync.OnceValue(func() (layer []jail.File) {
 })
 
 // jailSpec lowers what a runtime is to what the jail is made of.
-func jailSpec(s settings, plan vfs.Plan, filter *seccomp.Filter) jail.Spec {
+func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Filter) jail.Spec {
 	spec := jail.Spec{
 		Image:        plan.Image,
 		Layer:        guestLayer(),
@@ -59,7 +59,8 @@ func jailSpec(s settings, plan vfs.Plan, filter *seccomp.Filter) jail.Spec {
 		CgroupParent: s.cgroupParent,
 	}
 	spec.Dirs = texts(plan.Dirs)
-	cover(&spec, s.plan, world(s.cwd))
+	cover(&spec, s.plan, s.world())
+	s.furnish(&spec, mounts)
 	return spec
 }
 

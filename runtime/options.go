@@ -31,6 +31,23 @@ type Options struct {
 	// Empty: /workspace.
 	Cwd string
 
+	// Mounts are folders and files of the host that the guest sees.
+	Mounts []Mount
+
+	// NodeModules is a folder of the host with packages, shown read-only as
+	// node_modules in Cwd, where imports and requires of programs find them. Links
+	// inside it, as pnpm makes them, work; links that lead out of it don't.
+	NodeModules string
+
+	// Files are written into the tree before the first run: guest paths, whose
+	// folders are made if missing, and what is in them. They are the guest's, with
+	// mode 0644, and count as its own (Limits.Disk).
+	Files map[string][]byte
+
+	// ReadOnlyRoot leaves the guest nothing to write to but the mounts that say so:
+	// Cwd, the home folder and the temporary folders are read-only (EROFS).
+	ReadOnlyRoot bool
+
 	// Hostname is the guest's host name. Empty: "secure-exec".
 	Hostname string
 

@@ -70,6 +70,10 @@ type settings struct {
 	degraded    bool
 	audit       bool
 
+	mounts       []Mount
+	files        map[vfs.Path][]byte
+	readOnlyRoot bool
+
 	concurrentRuns int
 }
 
@@ -84,6 +88,7 @@ func (o Options) settle() (settings, error) {
 		zygote:       o.Zygote,
 		degraded:     o.AllowDegraded,
 		audit:        o.AuditDenials,
+		readOnlyRoot: o.ReadOnlyRoot,
 
 		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
 	}
@@ -99,6 +104,13 @@ func (o Options) settle() (settings, error) {
 			return settings{}, fmt.Errorf("option Cwd: %w", err)
 		}
 		s.cwd = cwd
+	}
+	var err error
+	if s.mounts, err = o.mounts(s.cwd); err != nil {
+		return settings{}, err
+	}
+	if s.files, err = o.files(); err != nil {
+		return settings{}, err
 	}
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return settings{}, fmt.Errorf("option Env: %w", err)

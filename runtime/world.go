@@ -1,13 +1,21 @@
 package runtime
 
 import (
+	"slices"
+
 	"gaol/policy"
 	"gaol/vfs"
 )
 
 // world is what lowering permissions must know of a tree.
-func world(cwd vfs.Path) policy.World {
-	return policy.World{Own: texts(vfs.Own(cwd)), Shared: texts(vfs.Shared()), Cwd: string(cwd), Needed: needed}
+func (s settings) world() policy.World {
+	w := policy.World{Own: texts(vfs.Own(s.cwd)), Shared: texts(vfs.Shared()), Cwd: string(s.cwd), Needed: needed}
+	for _, m := range s.mounts {
+		if m.Access != ReadOnly && !slices.Contains(w.Own, m.Target) {
+			w.Own = append(w.Own, m.Target)
+		}
+	}
+	return w
 }
 
 func texts(paths []vfs.Path) []string {

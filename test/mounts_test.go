@@ -1,0 +1,155 @@
+package test
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// hostTree makes a folder of the host's with files in it.
+func hostTree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		var err error
+		if target, isLink := strings.CutPrefix(text, "-> "); isLink {
+			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(target, path))
+		} else {
+			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestMounts(t *testing.T) {
+	files := map[string]string{"in.txt": "from the host", "sub/x": "y"}
+	dir, copied := hostTree(t, files), hostTree(t, files)
+	rt := create(t, runtime.Options{Mounts: []runtime.Mount{
+		{Source: dir, Target: "/workspace/ro"}, {Source: dir, Target: "/data/rw", Access: runtime.ReadWrite},
+		{Source: copied, Target: "/workspace/cow", Access: runtime.CopyOnWrite}, {Source: filepath.Join(dir, "in.txt"), Target: "/workspace/one.txt"},
+	}})
+	res := run(t, rt, `
+		import fs from 'node:fs'; const t = f => { try { return f() ?? 'ok' } catch (e) { return e.code } };
+		console.log(fs.readFileSync('ro/in.txt', 'utf8'), fs.readFileSync('one.txt', 'utf8'), fs.statSync('/data/rw/in.txt').uid);
+		console.log(t(() => fs.writeFileSync('ro/in.txt', '')), t(() => fs.writeFileSync('one.txt', '')), t(() => fs.writeFileSync('cow/in.txt', 'mine')), t(() => fs.rmSync('cow/sub', { recursive: true })), t(() => fs.writeFileSync('/data/rw/out.txt', 'out')));
+		console.log(fs.readFileSync('cow/in.txt', 'utf8'), fs.readdirSync('cow'), fs.readFileSync('/data/rw/in.txt', 'utf8'), fs.readdirSync('/data/rw'))`, runtime.RunOptions{})
+	const want = "from the host from the host 1000\nEROFS EROFS ok ok ok\nmine [ 'in.txt' ] from the host [ 'in.txt', 'out.txt', 'sub' ]\n"
+	if string(res.Stdout) != want {
+		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "out.txt")); err != nil || string(text) != "out" {
+		t.Errorf("out.txt: %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(copied, "sub/x")); err != nil {
+		t.Error(err)
+	}
+	// What was copied lasts as long as the runtime.
+	if res := run(t, rt, `console.log(require('fs').readFileSync('cow/in.txt', 'utf8'))`, runtime.RunOptions{Name: "a.cjs"}); string(res.Stdout) != "mine\n" {
+		t.Errorf("the next run reads %q", res.Stdout)
+	}
+}
+
+// Permissions hold for mounts as for all else.
+func TestMountsUnderPermissions(t *testing.T) {
+	dir := hostTree(t, map[string]string{"in.txt": "in", "secret/key": "k"})
+	deny := []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}
+	rt := create(t, runtime.Options{
+		Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.ReadWrite}, {Source: dir, Target: "/workspace/w", Access: runtime.ReadWrite}},
+		Permissions: policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{
+			{Mode: policy.Deny, Operations: deny, Paths: []string{"/**"}}, {Mode: policy.Allow, Operations: deny, Paths: []string{"/workspace/**"}},
+			{Mode: policy.Deny, Paths: []string{"/workspace/w/secret/**"}},
+		}}},
+	})
+	res := run(t, rt, `
+		import fs from 'node:fs'; const t = f => { try { return f() ?? 'ok' } catch (e) { return e.code } };
+		console.log(t(() => fs.writeFileSync('/data/in.txt', 'x')), t(() => fs.chmodSync('/data/in.txt', 0o777)), t(() => fs.utimesSync('/data/in.txt', 0, 0)), t(() => fs.writeFileSync('w/new', 'x')), t(() => fs.chmodSync('w/new', 0o600)));
+		console.log(t(() => fs.readFileSync('w/secret/key')), t(() => fs.renameSync('w/secret', 'w/open')), String(fs.readFileSync('/data/secret/key')))`, runtime.RunOptions{})
+	if want := "EROFS EROFS EROFS ok ok\nEACCES EBUSY k\n"; string(res.Stdout) != want {
+		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
+	}
+}
+
+// Packages are found by ESM and by CommonJS, also where pnpm has laid links.
+func TestNodeModules(t *testing.T) {
+	dir := hostTree(t, map[string]string{
+		"plain/package.json": `{"name":"plain","exports":{"import":"./m.mjs","require":"./c.cjs"}}`, "plain/m.mjs": `export default 'esm'`, "plain/c.cjs": `module.exports = 'cjs'`,
+		".pnpm/dep@1.0.0/node_modules/dep/index.js": `module.exports = 'dep'`,
+		".pnpm/linked@1.0.0/node_modules/dep":       "-> ../../dep@1.0.0/node_modules/dep", ".pnpm/linked@1.0.0/node_modules/linked/index.js": `module.exports = 'linked with ' + require('dep')`,
+		"linked": "-> .pnpm/linked@1.0.0/node_modules/linked", "out": "-> /etc", "@scope/p/index.js": `module.exports = 'scoped'`,
+	})
+	for _, cwd := range []string{"", "/srv/app"} {
+		rt := create(t, runtime.Options{NodeModules: dir, Cwd: cwd})
+		res := run(t, rt, `
+			import plain from 'plain'; import linked from 'linked'; import scoped from '@scope/p'; import { createRequire } from 'node:module'; import fs from 'node:fs';
+			console.log(plain, createRequire(import.meta.url)('plain'), linked, scoped);
+			try { fs.writeFileSync('node_modules/x', '') } catch (e) { console.log(e.code) }
+			console.log(fs.readdirSync('node_modules/out').includes('shadow'))`, runtime.RunOptions{})
+		if want := "esm cjs linked with dep scoped\nEROFS\nfalse\n"; string(res.Stdout) != want {
+			t.Errorf("%s: got %q %q\nwant %q", cwd, res.Stdout, res.Stderr, want)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	rt := create(t, runtime.Options{ReadOnlyRoot: true, Files: map[string][]byte{
+		"/workspace/lib/a.mjs": []byte(`export const a = 1`), "/etc/app.conf": {0, 255},
+	}})
+	res := run(t, rt, `
+		import { a } from './lib/a.mjs'; import fs from 'node:fs'; const t = f => { try { return f() ?? 'ok' } catch (e) { return e.code } };
+		console.log(a, fs.readFileSync('/etc/app.conf'), fs.statSync('lib').uid);
+		console.log(['/workspace/x', '/tmp/x', '/home/node/x', '/var/tmp/x', '/dev/shm/x', '/workspace/lib/a.mjs'].map(f => t(() => fs.writeFileSync(f, ''))).join(' '))`, runtime.RunOptions{})
+	if want := "1 <Buffer 00 ff> 1000\nEROFS EROFS EROFS EROFS EROFS EROFS\n"; string(res.Stdout) != want {
+		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
+	}
+}
+
+func TestMountsRefused(t *testing.T) {
+	dir := hostTree(t, map[string]string{"f": ""})
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/proc", link); err != nil {
+		t.Fatal(err)
+	}
+	mount := func(source, target string) runtime.Options {
+		return runtime.Options{Mounts: []runtime.Mount{{Source: source, Target: target}}}
+	}
+	for _, tc := range []struct {
+		name, says string
+		opts       runtime.Options
+	}{
+		{"root", "has to do with", mount("/", "/data")},
+		{"proc", "it is proc", mount("/proc", "/data")},
+		{"proc by a link", "it is proc", mount(link, "/data")},
+		{"sys", "it is sysfs", mount("/sys", "/data")},
+		{"dev", "/dev", mount("/dev", "/data")},
+		{"a device", "neither", mount("/dev/null", "/data")},
+		{"the state", "/run/gaol", mount("/run/gaol", "/data")},
+		{"above the state", "/run/gaol", mount("/run", "/data")},
+		{"the store", "has to do with", mount(filepath.Join(cmp.Or(os.Getenv(storeVar), "/var/lib/gaol"), "images"), "/data")},
+		{"relative", "not an absolute path", mount("x", "/data")},
+		{"missing", "no such file", mount("/nosuch", "/data")},
+		{"on root", "/", mount(dir, "/")},
+		{"on proc", "/proc/x", mount(dir, "/proc/x")},
+		{"unclean", "../", mount(dir, "/data/../x")},
+		{"twice", "twice", runtime.Options{NodeModules: dir, Mounts: []runtime.Mount{{Source: dir, Target: "/workspace/node_modules"}}}},
+		{"no access", "there is no access 7", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/d", Access: 7}}}},
+		{"a file's path", "Files", runtime.Options{Files: map[string][]byte{"x": nil}}},
+	} {
+		rt, err := runtime.Create(t.Context(), ours(tc.opts))
+		if err == nil {
+			rt.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %q in it", tc.name, err, tc.says)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,11 @@ type runFlags struct {
 	launcher                launcher
 
 	granted granted
+
+	mounts       mounts
+	files        guestFiles
+	nodeModules  string
+	readOnlyRoot bool
 
 	env                       variables
 	cwd, hostname, image, dir string
@@ -65,6 +71,11 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 	f.granted.add(cmd)
 
+	f.set.Var(&f.mounts, "mount", "folder or file of the host that the program sees: read-only unless it says rw, or cow for a copy to write to; may be repeated")
+	f.set.Var(&f.files, "file", "file of the host whose content the program finds at GUEST as its own; may be repeated")
+	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host with packages, shown read-only as node_modules in --cwd")
+	f.set.BoolVar(&f.readOnlyRoot, "read-only", false, "let the program write nowhere but to mounts that say so")
+
 	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
 	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing")
 	f.set.StringVar(&f.hostname, "hostname", "secure-exec", "host `NAME` in the guest")
@@ -77,13 +88,20 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // check refuses what pflag lets through.
 func (f *runFlags) check(ctx context.Context) error {
-	for name, value := range map[string]string{"cwd": f.cwd, "hostname": f.hostname, "image": f.image, "store": f.dir} {
+	for name, value := range map[string]string{"cwd": f.cwd, "hostname": f.hostname, "image": f.image, "store": f.dir, "node-modules": f.nodeModules} {
 		if value == "" && f.set.Changed(name) {
 			return errors.New("--" + name + " is empty")
 		}
 	}
 	if !path.IsAbs(f.cwd) {
 		return errors.New("--cwd " + quote(f.cwd) + ": want an absolute path in the guest")
+	}
+	if f.nodeModules != "" { // as --mount does with its own
+		dir, err := filepath.Abs(f.nodeModules)
+		if err != nil {
+			return err
+		}
+		f.nodeModules = dir
 	}
 	return f.checkPermissions(ctx)
 }
@@ -97,6 +115,11 @@ func (f *runFlags) options() runtime.Options {
 		Cwd:      f.cwd,
 		Hostname: f.hostname,
 		Launcher: runtime.Launcher(f.launcher),
+
+		Mounts:       f.mounts,
+		NodeModules:  f.nodeModules,
+		Files:        f.files,
+		ReadOnlyRoot: f.readOnlyRoot,
 
 		Permissions:   f.permit(),
 		AllowDegraded: f.granted.degraded,

@@ -70,22 +70,6 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	return list, nil
 }
 
-// files are the options' own, by their paths.
-func (o Options) files() (map[vfs.Path][]byte, error) {
-	var files map[vfs.Path][]byte
-	for name, text := range o.Files {
-		path, err := vfs.ParsePath(name)
-		if err != nil {
-			return nil, fmt.Errorf("option Files: %w", err)
-		}
-		if files == nil {
-			files = map[vfs.Path][]byte{}
-		}
-		files[path] = slices.Clone(text)
-	}
-	return files, nil
-}
-
 // openMounts opens the sources. The caller closes them.
 func (s settings) openMounts(store string) (open []jail.Mount, err error) {
 	for _, m := range s.mounts {
@@ -105,9 +89,7 @@ func (s settings) openMounts(store string) (open []jail.Mount, err error) {
 // furnish has a jail be made with the options' files and mounts.
 func (s settings) furnish(spec *jail.Spec, mounts []jail.Mount) {
 	spec.Mounts = mounts
-	for path, text := range s.files {
-		spec.Files = append(spec.Files, jail.File{Path: string(path), Mode: 0o644, Data: text})
-	}
+	spec.Files = s.files
 	if !s.readOnlyRoot {
 		return
 	}

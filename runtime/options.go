@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"gaol/policy"
@@ -41,8 +42,14 @@ type Options struct {
 
 	// Files are written into the tree before the first run: guest paths, whose
 	// folders are made if missing, and what is in them. They are the guest's, with
-	// mode 0644, and count as its own (Limits.Disk).
+	// mode 0644. All that Files and Folders write must fit in Limits.Disk and
+	// Limits.Inodes, which the guest then has for itself besides.
 	Files map[string][]byte
+
+	// Folders are copied into the tree: a guest path, and what comes there. Files
+	// are the guest's, with mode 0644, or 0755 if they can be executed; links, and
+	// what is no file, are an error.
+	Folders map[string]fs.FS
 
 	// ReadOnlyRoot leaves the guest nothing to write to but the mounts that say so:
 	// Cwd, the home folder and the temporary folders are read-only (EROFS).

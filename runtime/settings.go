@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail"
 	"gaol/policy"
 	"gaol/vfs"
 )
@@ -71,7 +72,7 @@ type settings struct {
 	audit       bool
 
 	mounts       []Mount
-	files        map[vfs.Path][]byte
+	files        []jail.File
 	readOnlyRoot bool
 
 	concurrentRuns int
@@ -109,7 +110,7 @@ func (o Options) settle() (settings, error) {
 	if s.mounts, err = o.mounts(s.cwd); err != nil {
 		return settings{}, err
 	}
-	if s.files, err = o.files(); err != nil {
+	if s.files, err = o.gather(s.limits); err != nil {
 		return settings{}, err
 	}
 	if err := overlayEnv(s.env, o.Env); err != nil {

@@ -3,10 +3,13 @@ package test
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"gaol/policy"
 	"gaol/runtime"
@@ -103,14 +106,25 @@ func TestNodeModules(t *testing.T) {
 func TestFiles(t *testing.T) {
 	rt := create(t, runtime.Options{ReadOnlyRoot: true, Files: map[string][]byte{
 		"/workspace/lib/a.mjs": []byte(`export const a = 1`), "/etc/app.conf": {0, 255},
-	}})
+	}, Folders: map[string]fs.FS{"/workspace/src": fstest.MapFS{
+		"x/run": {Data: []byte("#!/bin/sh\necho ran"), Mode: 0o700}, "b.cjs": {Data: []byte("module.exports = 2")},
+	}}})
 	res := run(t, rt, `
 		import { a } from './lib/a.mjs'; import fs from 'node:fs'; const t = f => { try { return f() ?? 'ok' } catch (e) { return e.code } };
-		console.log(a, fs.readFileSync('/etc/app.conf'), fs.statSync('lib').uid);
+		import b from './src/b.cjs'; import { execSync } from 'node:child_process';
+		console.log(a, b, fs.readFileSync('/etc/app.conf'), fs.statSync('lib').uid, String(execSync('src/x/run')).trim());
 		console.log(['/workspace/x', '/tmp/x', '/home/node/x', '/var/tmp/x', '/dev/shm/x', '/workspace/lib/a.mjs'].map(f => t(() => fs.writeFileSync(f, ''))).join(' '))`, runtime.RunOptions{})
-	if want := "1 <Buffer 00 ff> 1000\nEROFS EROFS EROFS EROFS EROFS EROFS\n"; string(res.Stdout) != want {
+	if want := "1 2 <Buffer 00 ff> 1000 ran\nEROFS EROFS EROFS EROFS EROFS EROFS\n"; string(res.Stdout) != want {
 		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
 	}
+}
+
+func many(n int) fs.FS {
+	m := fstest.MapFS{}
+	for i := range n {
+		m[strconv.Itoa(i)] = &fstest.MapFile{}
+	}
+	return m
 }
 
 func TestMountsRefused(t *testing.T) {
@@ -143,6 +157,11 @@ func TestMountsRefused(t *testing.T) {
 		{"twice", "twice", runtime.Options{NodeModules: dir, Mounts: []runtime.Mount{{Source: dir, Target: "/workspace/node_modules"}}}},
 		{"no access", "there is no access 7", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/d", Access: 7}}}},
 		{"a file's path", "Files", runtime.Options{Files: map[string][]byte{"x": nil}}},
+		{"a folder's path", "Folders", runtime.Options{Folders: map[string]fs.FS{"x": fstest.MapFS{}}}},
+		{"too much", "limit of Disk", runtime.Options{Limits: runtime.Limits{Disk: 64 << 10}, Files: map[string][]byte{"/a": make([]byte, 64<<10), "/b": {1}}}},
+		{"too many", "limit of Inodes", runtime.Options{Limits: runtime.Limits{Inodes: 16}, Folders: map[string]fs.FS{"/a": many(17)}}},
+		{"a file twice", "/d/a twice", runtime.Options{Files: map[string][]byte{"/d/a": nil}, Folders: map[string]fs.FS{"/d": fstest.MapFS{"a": {}}}}},
+		{"a link", "invalid", runtime.Options{Folders: map[string]fs.FS{"/d": fstest.MapFS{"l": {Mode: fs.ModeSymlink}}}}},
 	} {
 		rt, err := runtime.Create(t.Context(), ours(tc.opts))
 		if err == nil {

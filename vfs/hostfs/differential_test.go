@@ -1,0 +1,406 @@
+package hostfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// outcome is what one operation comes to.
+type outcome struct {
+	text string
+	err  error
+}
+
+func (o outcome) kind() string {
+	var errno syscall.Errno
+	switch {
+	case o.err == nil:
+		return "ok"
+	case errors.As(o.err, &errno):
+		return errno.Error()
+	}
+	return o.err.Error()
+}
+
+// tree is what both sides offer.
+type tree struct {
+	read     func(p string) ([]byte, error)
+	write    func(p string, data []byte) error
+	add      func(p string, data []byte) error
+	list     func(p string) ([]fs.DirEntry, error)
+	stat     func(p string) (fs.FileInfo, error)
+	lstat    func(p string) (fs.FileInfo, error)
+	mkdirAll func(p string) error
+	remove   func(p string) error
+	clear    func(p string) error
+	rename   func(from, to string) error
+	symlink  func(text, p string) error
+	readLink func(p string) (string, error)
+	chmod    func(p string, m fs.FileMode) error
+}
+
+func ours(f *FS) tree {
+	return tree{
+		read:     f.ReadFile,
+		write:    func(p string, data []byte) error { return f.WriteFile(p, data, WriteOptions{}) },
+		add:      func(p string, data []byte) error { return f.Append(p, data, WriteOptions{Mode: 0o600}) },
+		list:     f.ReadDir,
+		stat:     func(p string) (fs.FileInfo, error) { return f.Stat(p) },
+		lstat:    func(p string) (fs.FileInfo, error) { return f.Lstat(p) },
+		mkdirAll: func(p string) error { return f.MkdirAll(p, 0o755) },
+		remove:   f.Remove, clear: f.RemoveAll, rename: f.Rename, symlink: f.Symlink, readLink: f.ReadLink, chmod: f.Chmod,
+	}
+}
+
+func theirs() tree {
+	return tree{
+		read:  os.ReadFile,
+		write: func(p string, data []byte) error { return os.WriteFile(p, data, 0o644) },
+		add: func(p string, data []byte) error {
+			file, err := os.OpenFile(p, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			_, err = file.Write(data)
+			return err
+		},
+		list: os.ReadDir, stat: os.Stat, lstat: os.Lstat,
+		mkdirAll: func(p string) error { return os.MkdirAll(p, 0o755) },
+		remove:   os.Remove, clear: os.RemoveAll, rename: syscall.Rename, symlink: os.Symlink, readLink: os.Readlink, chmod: os.Chmod,
+	}
+}
+
+// inChroot runs do on a thread whose root is dir, and who is the guest. Only system
+// calls of this thread are: no other goroutine takes part.
+func inChroot(t *testing.T, dir string, calls <-chan func(), ready chan<- error) {
+	goruntime.LockOSThread() // never unlocked: the thread ends with it
+	err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chroot(dir), unix.Chdir("/"))
+	unix.Umask(0o022)
+	setIDs(testGID, testUID)
+	ready <- err
+	for call := range calls {
+		call()
+	}
+}
+
+var oddNames = []string{
+	"a", "b", "c", "d", "new\nline", "\xff\xfe", strings.Repeat("n", 255), " ", "..x", "-rf", "ünïcode", `back\slash`, "*?[",
+}
+
+// script is a random sequence of operations.
+type script struct{ *rand.Rand }
+
+func (s script) path() string {
+	if s.IntN(200) == 0 {
+		return "/"
+	}
+	var b strings.Builder
+	for range 1 + s.IntN(4) {
+		b.WriteString("/" + s.name())
+	}
+	return b.String()
+}
+
+func (s script) name() string {
+	if s.IntN(4) > 0 {
+		return oddNames[s.IntN(4)]
+	}
+	return oddNames[s.IntN(len(oddNames))]
+}
+
+func (s script) text() string {
+	switch s.IntN(5) {
+	case 0:
+		return s.path()
+	case 1:
+		return "../" + s.name()
+	case 2:
+		return "../../../../" + s.name() + "/./" + s.name()
+	case 3:
+		return s.name() + "/.."
+	}
+	return s.name()
+}
+
+func (s script) data() []byte {
+	b := make([]byte, s.IntN(1<<s.IntN(13)))
+	for i := range b {
+		b[i] = byte(s.Uint32())
+	}
+	return b
+}
+
+func (s script) mode() fs.FileMode {
+	return []fs.FileMode{0o755, 0o755, 0o700, 0o644, 0o777, 0o500, 0o200, 0, 0o777 | fs.ModeSticky}[s.IntN(9)]
+}
+
+func describe(i fs.FileInfo) string {
+	size := i.Size()
+	if !i.Mode().IsRegular() {
+		size = 0
+	}
+	return fmt.Sprint(i.Mode(), size)
+}
+
+// next returns the next operation, and what it is. Its error may be of another kind where
+// loose is set.
+func (s script) next() (what string, loose bool, do func(tree) outcome) {
+	p, q, data, mode, text := s.path(), s.path(), s.data(), s.mode(), s.text()
+	only := func(name string, f func(t tree) error) (string, bool, func(tree) outcome) {
+		return name, false, func(t tree) outcome { return outcome{err: f(t)} }
+	}
+	info := func(name string, f func(t tree) (fs.FileInfo, error)) (string, bool, func(tree) outcome) {
+		return name, false, func(t tree) outcome {
+			i, err := f(t)
+			if err != nil {
+				return outcome{err: err}
+			}
+			return outcome{describe(i), nil}
+		}
+	}
+	quoted := strconv.Quote(p)
+	switch n := s.IntN(100); {
+	case n < 18:
+		return only(fmt.Sprintf("write %s %d", quoted, len(data)), func(t tree) error { return t.write(p, data) })
+	case n < 24:
+		return only(fmt.Sprintf("append %s %d", quoted, len(data)), func(t tree) error { return t.add(p, data) })
+	case n < 36:
+		return "read " + quoted, false, func(t tree) outcome {
+			b, err := t.read(p)
+			return outcome{string(b), err}
+		}
+	case n < 44:
+		return "readdir " + quoted, false, func(t tree) outcome {
+			list, err := t.list(p)
+			var b strings.Builder
+			for _, e := range list {
+				fmt.Fprintf(&b, "%q %v\n", e.Name(), e.Type())
+			}
+			return outcome{b.String(), err}
+		}
+	case n < 50:
+		return info("stat "+quoted, func(t tree) (fs.FileInfo, error) { return t.stat(p) })
+	case n < 54:
+		return info("lstat "+quoted, func(t tree) (fs.FileInfo, error) { return t.lstat(p) })
+	case n < 67:
+		_, _, do := only("", func(t tree) error { return t.mkdirAll(p) })
+		return "mkdir " + quoted, true, do // which component it names differs
+	case n < 73:
+		return only("remove "+quoted, func(t tree) error { return t.remove(p) })
+	case n < 75:
+		if p == "/" { // of which ours leaves what is in it
+			p, quoted = "/a", `"/a"`
+		}
+		_, _, do := only("", func(t tree) error { return t.clear(p) })
+		return "removeall " + quoted, true, do // which of several errors it is depends on the order
+	case n < 83:
+		return only("rename "+quoted+" "+strconv.Quote(q), func(t tree) error { return t.rename(p, q) })
+	case n < 90:
+		return only("symlink "+strconv.Quote(text)+" "+quoted, func(t tree) error { return t.symlink(text, p) })
+	case n < 94:
+		return "readlink " + quoted, false, func(t tree) outcome {
+			text, err := t.readLink(p)
+			return outcome{text, err}
+		}
+	}
+	return only(fmt.Sprintf("chmod %s %v", quoted, mode), func(t tree) error { return t.chmod(p, mode) })
+}
+
+// What a guest may do besides: both trees get it by the host's own calls.
+func (s script) guest(one, two string) {
+	p, q := s.path(), s.path()
+	for _, root := range []string{one, two} {
+		if s.isLinked(root+q) || s.isLinked(root+p) { // the links' way is another for the host
+			return
+		}
+	}
+	size := int64(1) << (20 + s.IntN(12))
+	hard := s.IntN(2) == 0
+	for _, root := range []string{one, two} {
+		if hard {
+			_ = os.Link(root+p, root+q)
+		} else if i, err := os.Lstat(root + p); err == nil && i.Mode().IsRegular() {
+			_ = os.Truncate(root+p, size)
+			_ = os.Truncate(root+p, i.Size()+1)
+		}
+	}
+}
+
+func (s script) isLinked(p string) bool {
+	for i := strings.Index(p[1:], "/") + 2; i <= len(p); i++ {
+		if i == len(p) || p[i] == '/' {
+			if info, err := os.Lstat(p[:i]); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// errorsAlike are kinds where the standard library's own is more vague, or another way
+// to say so.
+var errorsAlike = [][2]string{
+	{errRootKind, "is a directory"},
+	{errRootKind, "device or resource busy"},
+	{errRootKind, "file exists"},
+	{errRootKind, "invalid argument"},
+	{errRootKind, "permission denied"},
+	{errRootKind, "not a directory"},
+	{errRootKind, "directory not empty"},
+	{errRootKind, "file name too long"},
+	{errRootKind, "no such file or directory"},
+}
+
+const errRootKind = "the root itself: invalid argument"
+
+func alike(a, b string) bool {
+	return a == b || slices.ContainsFunc(errorsAlike, func(p [2]string) bool {
+		return strings.HasSuffix(a, p[0]) && b == p[1]
+	})
+}
+
+// TestDifferential has random operations done by an FS and by the standard library in a
+// root of its own, and compares each result, and the trees.
+func TestDifferential(t *testing.T) {
+	const operations = 100_000
+	f, one := newFS(t, Limits{})
+	_, two := newFS(t, Limits{})
+	seed := uint64(20_261_121)
+	if s := os.Getenv("GAOL_TEST_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	s := script{rand.New(rand.NewPCG(seed, 1))}
+	calls, ready := make(chan func()), make(chan error)
+	defer close(calls)
+	go inChroot(t, two, calls, ready)
+	if err := <-ready; err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	mine, reference := ours(f), theirs()
+	for i := range operations {
+		if i%50 == 49 {
+			s.guest(one, two)
+		}
+		if i%2000 == 1999 { // chmod locks more and more up
+			compareTrees(t, one, two)
+			emptyBoth(t, one, two)
+		}
+		what, loose, do := s.next()
+		got := do(mine)
+		var want outcome
+		done := make(chan struct{})
+		calls <- func() { want = do(reference); close(done) }
+		<-done
+		if loose && got.err != nil { // how far it came must be the same
+			compareTrees(t, one, two)
+		}
+		seen[strings.Fields(what)[0]+": "+want.kind()]++
+		if got.text != want.text && want.err == nil || !loose && !alike(got.kind(), want.kind()) || (got.err == nil) != (want.err == nil) {
+			compareTrees(t, one, two)
+			t.Fatalf("seed %d, operation %d, %s:\n got %.200q %v\nwant %.200q %v", seed, i, what, got.text, got.err, want.text, want.err)
+		}
+	}
+	compareTrees(t, one, two)
+	for _, kind := range []string{"write", "read", "rename", "removeall", "readdir", "mkdir", "symlink", "append"} {
+		if seen[kind+": ok"] == 0 {
+			t.Errorf("no %s ever worked: this test proves little", kind)
+		}
+	}
+	if testing.Verbose() {
+		t.Log(seen)
+	}
+}
+
+func emptyBoth(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			if err := os.RemoveAll(dir + "/" + e.Name()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// compareTrees compares names, kinds, permissions, owners, numbers of links and content.
+func compareTrees(t *testing.T, one, two string) {
+	t.Helper()
+	a, b := survey(t, one), survey(t, two)
+	for p, x := range a {
+		if y, ok := b[p]; !ok || x != y {
+			t.Errorf("%.60q: %.60q here, %.60q there", p, x, y)
+		}
+		delete(b, p)
+	}
+	for p, y := range b {
+		t.Errorf("%.60q: nothing here, %.60q there", p, y)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func survey(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	surveyBelow(t, dir, "", all)
+	return all
+}
+
+func surveyBelow(t *testing.T, dir, below string, all map[string]string) {
+	t.Helper()
+	list, err := os.ReadDir(dir + below)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		p := below + "/" + e.Name()
+		i, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := i.Sys().(*syscall.Stat_t)
+		text := fmt.Sprint(i.Mode(), st.Uid, st.Gid, " ")
+		switch i.Mode().Type() {
+		case fs.ModeDir:
+			surveyBelow(t, dir, p, all)
+		case fs.ModeSymlink:
+			target, err := os.Readlink(dir + p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += target
+		case 0:
+			data, err := os.ReadFile(dir + p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(data) > 1<<20 {
+				data = bytes.TrimRight(data, "\x00")
+			}
+			text += fmt.Sprint(st.Nlink, i.Size(), " ") + string(data)
+		}
+		all[p] = text
+	}
+}

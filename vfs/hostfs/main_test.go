@@ -1,0 +1,93 @@
+package hostfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// modeVar has this test binary be another program, see modes.
+const modeVar = "GAOL_HOSTFS_TEST"
+
+var modes = map[string]func(args []string) error{
+	"race": raceMode,
+	"full": fullMode,
+}
+
+func TestMain(m *testing.M) {
+	if mode := modes[os.Getenv(modeVar)]; mode != nil {
+		if err := mode(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	unix.Umask(0o077) // none of it may show
+	before := openFiles()
+	code := m.Run()
+	if after := openFiles(); after > before+2 { // Go's poller
+		fmt.Fprintf(os.Stderr, "%d open files, %d before\n", after, before)
+		code = 1
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func openFiles() int {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	return len(fds)
+}
+
+// The guest of these tests: ids that nobody has.
+const (
+	testUID = 0x6ff00000 + 1000
+	testGID = 0x6ff00000 + 1001
+)
+
+var testIDs = IDs{First: 0x6ff00000, Count: 65536}
+
+// newFS gives an FS of a new folder, and the folder, which is the guest's.
+func newFS(t testing.TB, l Limits) (*FS, string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Lchown(dir, testUID, testGID)); err != nil {
+		t.Fatal(err)
+	}
+	return openFS(t, dir, l), dir
+}
+
+func openFS(t testing.TB, dir string, l Limits) *FS {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("acting as a guest takes root")
+	}
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := New(os.NewFile(uintptr(fd), dir), Options{UID: testUID, GID: testGID, IDs: testIDs, Limits: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// asGuest does something on the host's side as the guest would.
+func asGuest(t testing.TB, do func() error) {
+	t.Helper()
+	if err := identityOf(testUID, testGID).act(do); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,258 @@
+package hostfs
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxName is Linux's NAME_MAX.
+const maxName = 255
+
+// entryName checks a name in an archive and gives it without "./" and trailing slash:
+// empty for the folder itself.
+func entryName(s string) (string, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(s, "./"), "/")
+	if name == "." || name == "" && s != "" && s != "/" {
+		return "", nil
+	}
+	if len(name) >= unix.PathMax {
+		return "", unix.ENAMETOOLONG
+	}
+	for element := range strings.SplitSeq(name, "/") {
+		switch {
+		case element == "" || element == "." || element == ".." || strings.ContainsRune(element, 0):
+			return "", ErrEntryName
+		case len(element) > maxName:
+			return "", unix.ENAMETOOLONG
+		}
+	}
+	return name, nil
+}
+
+// parent opens the folder of an entry, making what is missing. No link is followed.
+func (u *unpacker) parent(name string) (place, error) {
+	i := strings.LastIndexByte(name, '/')
+	if i < 0 {
+		fd, err := openPath(u.base, ".", unix.O_DIRECTORY, noLinks)
+		return place{fd, name}, err
+	}
+	dir := name[:i]
+	fd, err := u.openFolder(dir)
+	if err == unix.ENOENT {
+		if err := u.makeFolder(dir); err != nil {
+			return nowhere, err
+		}
+		fd, err = u.openFolder(dir)
+	}
+	return place{fd, name[i+1:]}, err
+}
+
+func (u *unpacker) openFolder(name string) (int, error) {
+	fd, err := openPath(u.base, name, unix.O_DIRECTORY, noLinks)
+	if err == unix.ELOOP || err == unix.ENOTDIR {
+		return -1, ErrEntryKind
+	}
+	if err != nil {
+		return -1, err
+	}
+	if err := checkFileSystem(fd); err != nil {
+		closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// makeFolder makes a folder that is missing, and those above it.
+func (u *unpacker) makeFolder(name string) error {
+	p, err := u.parent(name)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := mkdir(p, folderMode); err != unix.EEXIST {
+		return err
+	}
+	return nil
+}
+
+func (u *unpacker) folder(name string, bits uint32) error {
+	if err := u.makeFolder(name); err != nil {
+		return err
+	}
+	fd, err := u.openFolder(name)
+	if err != nil {
+		return err
+	}
+	closeFD(fd)
+	u.modes[name] = bits
+	return nil
+}
+
+// finish gives folders their permissions, what is inside before what is around it.
+func (u *unpacker) finish() error {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(u.modes))) {
+		err := u.step(func() error {
+			n, err := newNode(openPath(u.base, name, 0, noLinks))
+			if err != nil {
+				return err
+			}
+			defer n.close()
+			if !n.isFolder() {
+				return nil
+			}
+			return n.chmod(u.modes[name])
+		})
+		// A guest that moved it or put a link there keeps it as it is.
+		if err != nil && err != unix.ENOENT && err != unix.ELOOP && err != unix.ENOTDIR {
+			return &EntryError{name, err}
+		}
+	}
+	return nil
+}
+
+// vacate removes a file or link from a place.
+func vacate(p place) error {
+	if err := p.free(); err != nil {
+		return err
+	}
+	switch err := unix.Unlinkat(p.dir, p.name, 0); err {
+	case nil, unix.ENOENT:
+		return nil
+	case unix.EISDIR:
+		return ErrEntryKind
+	default:
+		return err
+	}
+}
+
+func (u *unpacker) symlink(name, text string) error {
+	if err := checkLink(text); err != nil {
+		return err
+	}
+	p, err := u.parent(name)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := vacate(p); err != nil {
+		return err
+	}
+	return unix.Symlinkat(text, p.dir, p.name)
+}
+
+func (u *unpacker) hardLink(name, target string) error {
+	target, err := entryName(target)
+	if err != nil || target == "" || target == name {
+		return ErrEntryName
+	}
+	n, err := newNode(openPath(u.base, target, unix.O_NOFOLLOW, noLinks))
+	if err == unix.ELOOP {
+		return ErrEntryKind
+	}
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if n.kind() != unix.S_IFREG {
+		return ErrEntryKind
+	}
+	p, err := u.parent(name)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if old, err := statAt(p.dir, p.name); err == nil && sameFile(&old, &n.stat) {
+		return nil // it has the name: vacating it may take its last one
+	}
+	if err := vacate(p); err != nil {
+		return err
+	}
+	// By the descriptor: the name may be another's by now.
+	return unix.Linkat(unix.AT_FDCWD, n.link(), p.dir, p.name, unix.AT_SYMLINK_FOLLOW)
+}
+
+func sameFile(a, b *unix.Statx_t) bool {
+	return a.Ino == b.Ino && a.Dev_major == b.Dev_major && a.Dev_minor == b.Dev_minor
+}
+
+func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
+	if h.Size > u.bytes-u.report.Bytes {
+		return &LimitError{"bytes", u.bytes}
+	}
+	p := nowhere
+	var out *os.File
+	if err := u.step(func() (err error) {
+		if p, err = u.parent(name); err != nil {
+			return err
+		}
+		out, err = newFile(p)
+		return err
+	}); err != nil {
+		p.close()
+		return err
+	}
+	defer p.close()
+	defer out.Close()
+	n, err := io.Copy(pieces{u, out}, io.LimitReader(in, h.Size+1)) // bytes that come from elsewhere
+	u.report.Bytes += n
+	if err == nil && n != h.Size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		err = u.step(func() error { return settle(int(out.Fd()), uint32(h.Mode)&0o777, h.ModTime) })
+	}
+	if err != nil {
+		_ = u.step(func() error { return unix.Unlinkat(p.dir, p.name, 0) }) // what is half there
+	}
+	return err
+}
+
+// pieces writes to a file in steps, so that a closed FS ends it.
+type pieces struct {
+	u   *unpacker
+	out *os.File
+}
+
+func (w pieces) Write(b []byte) (n int, err error) {
+	err = w.u.step(func() error {
+		n, err = w.out.Write(b)
+		return err
+	})
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return n, err
+}
+
+// newFile makes a file in the place of what has its name.
+func newFile(p place) (*os.File, error) {
+	if err := vacate(p); err != nil {
+		return nil, err
+	}
+	fd, err := create(p)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), p.name), nil
+}
+
+// settle gives a file that is written its permissions and its time.
+func settle(fd int, bits uint32, modified time.Time) error {
+	if err := unix.Fchmod(fd, bits); err != nil {
+		return err
+	}
+	at, err := unix.TimeToTimespec(modified)
+	if err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(fd, "", []unix.Timespec{{Nsec: unix.UTIME_NOW}, at}, unix.AT_EMPTY_PATH)
+}

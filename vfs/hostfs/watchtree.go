@@ -1,0 +1,188 @@
+package hostfs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchMask is what a Watcher asks for of each folder. What is removed while it is open
+// does not tell more.
+const watchMask = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_DELETE | unix.IN_MOVED_FROM |
+	unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+
+// opRows are the kernel's events, inotify(7), as ours.
+var opRows = []struct {
+	mask uint32
+	op   Op
+}{
+	{unix.IN_CREATE | unix.IN_MOVED_TO, Created},
+	{unix.IN_MODIFY, Written},
+	{unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF, Removed},
+	{unix.IN_ATTRIB, Changed},
+}
+
+// note adds an event to the batch.
+func (w *Watcher) note(path string, op Op) {
+	if op != 0 {
+		w.batch.add(path, op, w.opts.Pending, w.dir)
+	}
+}
+
+// take reads the kernel's events: wd, mask, cookie and length of name, 4 bytes each, and
+// the name, padded with NUL bytes.
+func (w *Watcher) take(buf []byte) {
+	for len(buf) >= unix.SizeofInotifyEvent {
+		word := func(i int) uint32 { return binary.NativeEndian.Uint32(buf[4*i:]) }
+		wd, mask, size := int32(word(0)), word(1), int(word(3))
+		name, _, _ := bytes.Cut(buf[unix.SizeofInotifyEvent:][:size], []byte{0})
+		w.event(wd, mask, string(name))
+		buf = buf[unix.SizeofInotifyEvent+size:]
+	}
+}
+
+func (w *Watcher) event(wd int32, mask uint32, name string) {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		w.note(w.dir, Lost)
+		w.catchUp(w.dir)
+		return
+	}
+	path, known := w.paths[wd]
+	if !known {
+		return
+	}
+	if mask&unix.IN_IGNORED != 0 {
+		delete(w.paths, wd)
+		return
+	}
+	if name != "" {
+		path = join(path, name)
+	} else if mask&unix.IN_DELETE_SELF != 0 && path != w.dir {
+		return // its parent told
+	}
+	for _, row := range opRows {
+		if mask&row.mask != 0 {
+			w.note(path, row.op)
+		}
+	}
+	if !w.opts.Recursive || mask&unix.IN_ISDIR == 0 || name == "" {
+		return
+	}
+	if mask&unix.IN_MOVED_FROM != 0 {
+		w.forget(path)
+	}
+	if mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 {
+		w.catchUp(path)
+	}
+}
+
+// catchUp watches folders that appeared, and tells of what is in them already.
+func (w *Watcher) catchUp(path string) {
+	if !w.opts.Recursive {
+		return
+	}
+	err := w.addTree(path, func(p string) { w.note(p, Created) })
+	if err != nil && !isMissing(unwrapped(err)) {
+		w.note(path, Lost)
+	}
+}
+
+// addTree watches a folder and those below it, and calls tell for each thing below it.
+func (w *Watcher) addTree(path string, tell func(path string)) error {
+	// A guest that moves a big tree to and fro is not worth more.
+	limit := w.opts.Pending
+	if tell == nil {
+		limit = w.fs.limits.Entries
+	}
+	return w.fs.walk("watch", path, limit, func(v found) error {
+		switch {
+		case v.err != nil:
+			return nil // nobody that the guest is could see what happens there
+		case tell != nil && v.dir >= 0:
+			tell(v.path)
+		}
+		if !v.info.IsDir() {
+			if v.dir < 0 {
+				return &fs.PathError{Op: "watch", Path: path, Err: unix.ENOTDIR}
+			}
+			return nil
+		}
+		err := w.fs.step("watch", v.path, func(root int) error {
+			if v.dir < 0 {
+				return w.addRoot(root, v.path)
+			}
+			n, err := child(v.dir, v.name)
+			if err != nil {
+				return err
+			}
+			defer n.close()
+			return w.add(n, v.path)
+		})
+		if e := unwrapped(err); v.dir >= 0 && (isMissing(e) || e == unix.EACCES || errors.Is(e, errKernel)) {
+			return fs.SkipDir
+		}
+		return err
+	})
+}
+
+// addFirst watches the watcher's folder alone.
+func (w *Watcher) addFirst() error {
+	return w.fs.step("watch", w.dir, func(root int) error { return w.addRoot(root, w.dir) })
+}
+
+func (w *Watcher) addRoot(root int, path string) error {
+	n, err := lookup(root, path, false)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	return w.add(n, path)
+}
+
+// add watches a folder, or tells its new path if it is watched.
+func (w *Watcher) add(n *node, path string) error {
+	if !n.isFolder() {
+		return unix.ENOTDIR
+	}
+	if len(w.paths) >= w.opts.Folders {
+		return &LimitError{"folders", int64(w.opts.Folders)}
+	}
+	return w.control(func(fd int) error {
+		wd, err := unix.InotifyAddWatch(fd, n.link(), watchMask)
+		if err == nil {
+			w.paths[int32(wd)] = path
+		}
+		return err
+	})
+}
+
+// forget ends the watch of a folder that was moved away, and those below it. If it was
+// moved to another place that is watched, they are watched anew.
+func (w *Watcher) forget(path string) {
+	for wd, p := range w.paths {
+		if p != path && !strings.HasPrefix(p, path+"/") {
+			continue
+		}
+		delete(w.paths, wd)
+		_ = w.control(func(fd int) error {
+			_, err := unix.InotifyRmWatch(fd, uint32(wd))
+			return err // it may have ended by itself
+		})
+	}
+}
+
+func (w *Watcher) control(do func(fd int) error) error {
+	conn, err := w.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := conn.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
+		return fs.ErrClosed
+	}
+	return failed
+}

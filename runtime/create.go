@@ -21,6 +21,8 @@ type NodeRuntime struct {
 	jail  *jail.Jail
 	guard *guard
 	audit *audit.Reader // nil without AuditDenials
+	store string        // host folder
+	began *rootfs.Lease // of the snapshot; nil without one
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
 	queue queue    // its live runs
@@ -82,7 +84,14 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 			return err
 		}
 	}
-	if rt.jail, err = createJail(ctx, s, image); err != nil {
+	rt.store = image.StoreDir()
+	snapshot := ""
+	if s.snapshot != "" {
+		if snapshot, rt.began, err = holdSnapshot(rt.store, s.snapshot); err != nil {
+			return err
+		}
+	}
+	if rt.jail, err = createJail(ctx, s, image, snapshot); err != nil {
 		return err
 	}
 	if rt.guard, err = newGuard(s.permissions, s.plan); err != nil {
@@ -108,10 +117,13 @@ func (rt *NodeRuntime) release() error {
 	if rt.audit != nil {
 		failed = errors.Join(failed, releaseAudit())
 	}
+	if rt.began != nil {
+		failed = errors.Join(failed, rt.began.Close())
+	}
 	return errors.Join(failed, rt.image.Close())
 }
 
-func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jail, error) {
+func createJail(ctx context.Context, s settings, image *rootfs.Image, snapshot string) (*jail.Jail, error) {
 	filter, err := seccomp.CompileWith(nil, false)
 	if err != nil {
 		return nil, err
@@ -124,6 +136,13 @@ func createJail(ctx context.Context, s settings, image *rootfs.Image) (*jail.Jai
 	if err != nil {
 		return nil, err
 	}
-	defer closeMounts(mounts)
+	defer func() { closeMounts(mounts) }()
+	if snapshot != "" {
+		first, err := s.openSnapshot(snapshot)
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(first, mounts...)
+	}
 	return jail.Create(ctx, jailSpec(s, plan, mounts, filter))
 }

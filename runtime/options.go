@@ -51,6 +51,12 @@ type Options struct {
 	// what is no file, are an error.
 	Folders map[string]fs.FS
 
+	// Snapshot names what the guest's own folders begin with, as [NodeRuntime.Snapshot]
+	// took it: a name or an ID, in the store of Image. Of its folders those are there
+	// that are this runtime's own, too: the home folder, /workspace and Cwd. Each is
+	// a mount of its own then: nothing can be renamed from one to another (EXDEV).
+	Snapshot string
+
 	// ReadOnlyRoot leaves the guest nothing to write to but the mounts that say so:
 	// Cwd, the home folder and the temporary folders are read-only (EROFS).
 	ReadOnlyRoot bool

@@ -72,6 +72,7 @@ type settings struct {
 	audit       bool
 
 	mounts       []Mount
+	snapshot     string
 	files        []jail.File
 	readOnlyRoot bool
 
@@ -90,6 +91,7 @@ func (o Options) settle() (settings, error) {
 		degraded:     o.AllowDegraded,
 		audit:        o.AuditDenials,
 		readOnlyRoot: o.ReadOnlyRoot,
+		snapshot:     o.Snapshot,
 
 		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
 	}

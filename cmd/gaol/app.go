@@ -25,6 +25,7 @@ type app struct {
 type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
+	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
 	Missing() []string
 	Close() error
 }
@@ -92,7 +93,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand(), a.policyCommand(), a.benchCommand())
+	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand())
 	return root
 }
 

@@ -17,6 +17,7 @@ type fake struct {
 	code    string
 	command []string
 	closed  int
+	saved   []string // names of snapshots
 	missing []string
 
 	createErr, closeErr error
@@ -48,6 +49,11 @@ func (f *fake) do(ctx context.Context, o runtime.RunOptions) (*runtime.Result, e
 		return &runtime.Result{}, nil
 	}
 	return f.guest(ctx, o)
+}
+
+func (f *fake) Snapshot(_ context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error) {
+	f.saved = append(f.saved, o.Name)
+	return &runtime.Snapshot{}, nil
 }
 
 func (f *fake) Missing() []string { return f.missing }

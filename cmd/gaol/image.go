@@ -134,8 +134,17 @@ func imageTable(images []*rootfs.Image) string {
 
 // completeImages completes an image's name for a shell.
 func completeImages(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return complete(cmd, prefix, rootfs.Open)
+}
+
+// completeSnapshots does so for a snapshot's.
+func completeSnapshots(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return complete(cmd, prefix, openSnapshots)
+}
+
+func complete(cmd *cobra.Command, prefix string, open func(string) (*rootfs.Store, error)) ([]string, cobra.ShellCompDirective) {
 	dir, _ := cmd.Flags().GetString("store")
-	store, err := rootfs.Open(dir)
+	store, err := open(dir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -94,6 +94,9 @@ func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
 	streams.attach(&ro)
 
 	res, err := p.run(ctx, sb, ro)
+	if err == nil && f.save != "" {
+		_, err = sb.Snapshot(ctx, runtime.SnapshotOptions{Name: f.save})
+	}
 	// Closed before the result is reported: a jail that can't be taken down is
 	// gaol's failure, and after a failure no object is printed.
 	closeErr := sb.Close()

@@ -28,10 +28,11 @@ type runFlags struct {
 
 	granted granted
 
-	mounts       mounts
-	files        guestFiles
-	nodeModules  string
-	readOnlyRoot bool
+	mounts         mounts
+	files          guestFiles
+	nodeModules    string
+	readOnlyRoot   bool
+	snapshot, save string
 
 	env                       variables
 	cwd, hostname, image, dir string
@@ -74,6 +75,9 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.Var(&f.mounts, "mount", "folder or file of the host that the program sees: read-only unless it says rw, or cow for a copy to write to; may be repeated")
 	f.set.Var(&f.files, "file", "file of the host whose content the program finds at GUEST as its own; may be repeated")
 	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host with packages, shown read-only as node_modules in --cwd")
+	f.set.StringVar(&f.snapshot, "snapshot", "", "`NAME` or id of a snapshot that the program's folders begin with")
+	f.set.StringVar(&f.save, "save", "", "take a snapshot by that `NAME` when the program has ended, whatever its exit status")
+	_ = cmd.RegisterFlagCompletionFunc("snapshot", completeSnapshots)
 	f.set.BoolVar(&f.readOnlyRoot, "read-only", false, "let the program write nowhere but to mounts that say so")
 
 	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
@@ -88,7 +92,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // check refuses what pflag lets through.
 func (f *runFlags) check(ctx context.Context) error {
-	for name, value := range map[string]string{"cwd": f.cwd, "hostname": f.hostname, "image": f.image, "store": f.dir, "node-modules": f.nodeModules} {
+	for name, value := range map[string]string{"cwd": f.cwd, "hostname": f.hostname, "image": f.image, "store": f.dir, "node-modules": f.nodeModules, "snapshot": f.snapshot, "save": f.save} {
 		if value == "" && f.set.Changed(name) {
 			return errors.New("--" + name + " is empty")
 		}
@@ -120,6 +124,7 @@ func (f *runFlags) options() runtime.Options {
 		NodeModules:  f.nodeModules,
 		Files:        f.files,
 		ReadOnlyRoot: f.readOnlyRoot,
+		Snapshot:     f.snapshot,
 
 		Permissions:   f.permit(),
 		AllowDegraded: f.granted.degraded,

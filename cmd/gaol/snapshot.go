@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gaol/rootfs"
+	"gaol/vfs/hostfs"
+)
+
+const snapshotLong = `A snapshot is what a guest's own folders held: the home folder, /workspace and
+the working directory. gaol run --save NAME takes one when the program has
+ended, gaol run --snapshot NAME begins with one, in a moment and without
+copying it. Snapshots live in the store beside the images, by the hash of their
+content.`
+
+func (a *app) snapshotCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "List, export and remove snapshots",
+		Long:  snapshotLong,
+		Args:  usageArgs(noArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.snapshotList(), a.snapshotExport(), a.snapshotRemove())
+	return cmd
+}
+
+func openSnapshots(dir string) (*rootfs.Store, error) {
+	store, err := rootfs.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return store.Snapshots()
+}
+
+func (a *app) snapshotList() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the snapshots of the store",
+		Args:    usageArgs(noArgs),
+		RunE: func(*cobra.Command, []string) error {
+			store, err := openSnapshots(dir)
+			if err != nil {
+				return err
+			}
+			all, err := store.List()
+			if err != nil {
+				return err
+			}
+			return a.print(snapshotTable(all))
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
+}
+
+func snapshotTable(all []*rootfs.Image) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "ID\tSIZE\tCREATED\tNAMES")
+	for _, s := range all {
+		fmt.Fprintf(w, "%.*s\t%.1f MB\t%s\t%s\n", shortID, s.ID, float64(s.Size)/1e6, s.Created.Local().Format(time.DateTime), strings.Join(s.Names, " "))
+	}
+	_ = w.Flush() // it writes to memory
+	return text.String()
+}
+
+func (a *app) snapshotExport() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:               "export NAME",
+		Short:             "Write a snapshot's files as a tar archive to standard output",
+		Example:           `  gaol snapshot export built | tar -t`,
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeSnapshots,
+		RunE: func(_ *cobra.Command, args []string) error {
+			store, err := openSnapshots(dir)
+			if err != nil {
+				return err
+			}
+			s, err := store.Lookup(args[0])
+			if err != nil {
+				return err
+			}
+			return a.export(s)
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
+}
+
+func (a *app) export(s *rootfs.Image) error {
+	if isTerminal(a.stdout) {
+		return errors.New("standard output is a terminal: an archive is for a pipe, or a file")
+	}
+	lease, err := s.Hold()
+	if err != nil {
+		return err
+	}
+	defer lease.Close()
+	root, err := os.OpenFile(s.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	tree, err := hostfs.New(root, hostfs.Options{Limits: hostfs.Limits{Entries: 1 << 30}})
+	if err != nil {
+		root.Close()
+		return err
+	}
+	defer tree.Close()
+	_, err = tree.Tar(a.stdout, "/", hostfs.TarOptions{Bytes: 1 << 50})
+	return err
+}
+
+func (a *app) snapshotRemove() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:               "rm NAME...",
+		Aliases:           []string{"remove"},
+		Short:             "Remove snapshots, by name, id or an id's unique prefix",
+		Args:              usageArgs(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: completeSnapshots,
+		RunE: func(_ *cobra.Command, refs []string) error {
+			store, err := openSnapshots(dir)
+			if err != nil {
+				return err
+			}
+			for _, ref := range refs {
+				if err := store.Remove(ref); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
+}

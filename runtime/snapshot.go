@@ -1,0 +1,197 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/rootfs"
+	"gaol/vfs"
+	"gaol/vfs/hostfs"
+)
+
+// Snapshot is what a guest's own folders held at a time, in the store. Many runtimes can
+// be made of one (Options.Snapshot), each in a moment and without copying it: they share
+// its files, and what they change is theirs.
+type Snapshot struct {
+	ID      string // "sha256:" and 64 hex digits, over names, modes and content
+	Names   []string
+	Size    int64 // bytes of all files
+	Created time.Time
+}
+
+// SnapshotOptions say what becomes of a snapshot.
+type SnapshotOptions struct {
+	// Name is one more name for it, taken from another that has it: lower-case letters,
+	// digits and ._- inside it. Empty: it has its ID only.
+	Name string
+
+	// Bytes and Entries bound it; an error says what was too much. Zero: 4 GiB and a
+	// million.
+	Bytes   int64
+	Entries int
+}
+
+const (
+	snapshotBytes   = 4 << 30
+	snapshotEntries = 1_000_000
+)
+
+// Snapshot puts what is in the home folder, /workspace and Options.Cwd into the store:
+// files, folders and links, with modes and times. Not in it are mounts, the temporary
+// folders, and what is neither: sockets and pipes are passed over. Runs may go on
+// meanwhile, but what they change at that time may be in it or not; a file that they
+// write to may be in it half.
+func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
+	s, err := rt.snapshot(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("gaol: snapshot: %w", err)
+	}
+	return s, nil
+}
+
+func (rt *NodeRuntime) snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
+	store, err := openSnapshots(rt.store)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if o.Name != "" {
+		names = []string{o.Name}
+	}
+	image, err := store.Add(ctx, names, func(root string) error { return rt.copyOut(ctx, root, o) })
+	if err != nil {
+		return nil, err
+	}
+	return snapshotOf(image), nil
+}
+
+func snapshotOf(i *rootfs.Image) *Snapshot { return &Snapshot{i.ID, i.Names, i.Size, i.Created} }
+
+// openSnapshots opens those beside the images of a store.
+func openSnapshots(store string) (*rootfs.Store, error) {
+	s, err := rootfs.Open(store)
+	if err != nil {
+		return nil, err
+	}
+	return s.Snapshots()
+}
+
+// copyOut copies the guest's own folders. Both sides are confined: the guest's by what
+// reads it, the store's as nothing that comes from the guest is trusted.
+func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptions) error {
+	dir, err := os.Open(root)
+	if err != nil {
+		return err
+	}
+	to, err := hostfs.New(dir, hostfs.Options{})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries}
+	if left.Bytes == 0 {
+		left.Bytes = snapshotBytes
+	}
+	if left.Entries == 0 {
+		left.Entries = snapshotEntries
+	}
+	for _, own := range outermost(vfs.Own(rt.opts.cwd)) {
+		if rt.opts.isMount(own) {
+			continue
+		}
+		report, err := copyFolder(ctx, rt.FS(), to, string(own), left)
+		if err != nil {
+			return fmt.Errorf("%s: %w", own, err)
+		}
+		left.Bytes -= report.Bytes
+		left.Entries -= report.Entries
+	}
+	return nil
+}
+
+// outermost leaves out folders inside others.
+func outermost(dirs []vfs.Path) []vfs.Path {
+	return slices.DeleteFunc(slices.Clone(dirs), func(d vfs.Path) bool {
+		return slices.ContainsFunc(dirs, func(other vfs.Path) bool { return other != d && isIn(string(d), string(other)) })
+	})
+}
+
+func (s settings) isMount(dir vfs.Path) bool {
+	return slices.ContainsFunc(s.mounts, func(m Mount) bool { return m.Target == string(dir) })
+}
+
+// copyFolder copies what is in a folder of one tree to the same of another.
+func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.TarOptions) (hostfs.TarReport, error) {
+	info, err := from.Stat(dir)
+	if err != nil {
+		return hostfs.TarReport{}, err
+	}
+	if err := to.MkdirAll(dir, 0o755); err != nil {
+		return hostfs.TarReport{}, err
+	}
+	r, w := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { _ = r.CloseWithError(context.Cause(ctx)) })
+	defer stop()
+	unpacked := make(chan error, 1)
+	go func() {
+		_, err := to.Untar(r, dir, hostfs.UntarOptions{Bytes: o.Bytes, Entries: o.Entries})
+		_ = r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+		unpacked <- err
+	}()
+	report, err := from.Tar(w, dir, o)
+	_ = w.CloseWithError(err)
+	if failed := <-unpacked; failed != nil && !errors.Is(failed, err) {
+		err = failed
+	}
+	if err != nil {
+		return report, err
+	}
+	return report, to.Chmod(dir, info.Mode().Perm())
+}
+
+// holdSnapshot finds the snapshot that the tree is to begin with. The lease keeps it
+// from being removed.
+func holdSnapshot(store, ref string) (root string, lease *rootfs.Lease, err error) {
+	snapshots, err := openSnapshots(store)
+	if err != nil {
+		return "", nil, err
+	}
+	image, err := snapshots.Lookup(ref)
+	if err != nil {
+		return "", nil, fmt.Errorf("option Snapshot: %w", err)
+	}
+	lease, err = image.Hold()
+	if err != nil {
+		return "", nil, fmt.Errorf("option Snapshot: %w", err)
+	}
+	return image.Root(), lease, nil
+}
+
+// openSnapshot opens those of the guest's own folders that a snapshot has.
+func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
+	for _, own := range outermost(vfs.Own(s.cwd)) {
+		fd, err := unix.Open(filepath.Join(root, string(own)), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			closeMounts(open)
+			return nil, &os.PathError{Op: "open", Path: string(own), Err: err}
+		}
+		m := jail.Mount{Source: os.NewFile(uintptr(fd), string(own)), Target: string(own), Access: jail.CopyOnWrite}
+		if slices.Contains(s.plan.Sealed, m.Target) {
+			m.Access = ReadOnly
+		}
+		open = append(open, m)
+	}
+	return open, nil
+}

@@ -110,8 +110,8 @@ type dirent struct {
 // listBuffer holds some hundred entries of getdents64(2).
 const listBuffer = 32 << 10
 
-// namesIn returns at most limit names, in no order. Of more, it is a *LimitError. The
-// standard library's would look at some entries by their path, which is none of the
+// namesIn returns at most limit names, in no order. If there are more, it is a *LimitError,
+// too. The standard library's would look at some entries by their path, which is none of the
 // host's.
 func namesIn(fd, limit int) ([]dirent, error) {
 	if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil {
@@ -131,7 +131,7 @@ func namesIn(fd, limit int) ([]dirent, error) {
 			return nil, err
 		}
 		if len(names) > limit {
-			return nil, &LimitError{"entries", int64(limit)}
+			return names[:limit], &LimitError{"entries", int64(limit)}
 		}
 	}
 }

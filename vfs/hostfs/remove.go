@@ -115,7 +115,7 @@ func (r *remover) empty(p place, depth int) error {
 	}
 	for {
 		names, err := namesIn(fd, r.limit)
-		if err != nil || len(names) == 0 {
+		if err != nil && !isLimit(err) || len(names) == 0 {
 			return err
 		}
 		if failed, all := r.each(fd, names, depth); all || isLimit(failed) {

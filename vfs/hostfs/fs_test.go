@@ -1,0 +1,479 @@
+package hostfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func TestView(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	for name, data := range map[string]string{
+		"/file": "x", "/dir/sub/file": "y", "/dir/empty": "", "/dir/new\nline": "z", "/dir/*?[]": "a", "/-": "",
+	} {
+		if err := f.WriteFile(name, []byte(data), WriteOptions{Parents: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.Symlink("/dir/sub/file", "/dir/link"), f.MkdirAll("/none", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"/", "/dir"} {
+		names := []string{"dir/sub/file", "file", "dir/link", "none"}
+		if at == "/dir" {
+			names = []string{"sub/file", "empty", "link"}
+		}
+		if err := fstest.TestFS(f.View(at), names...); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if data, err := fs.ReadFile(f.View("/"), "dir/link"); string(data) != "y" || err != nil {
+		t.Errorf("a link that is absolute in the guest's tree: %q, %v", data, err)
+	}
+	if _, err := f.View("/").Open("../" + dir); !errors.Is(err, fs.ErrInvalid) {
+		t.Error(err)
+	}
+	sub, err := fs.Sub(f.View("/"), "dir")
+	if data, readErr := fs.ReadFile(sub, "sub/file"); string(data) != "y" || err != nil || readErr != nil {
+		t.Error(data, err, readErr)
+	}
+}
+
+// Every method refuses what is no absolute, clean path, and names it.
+func TestPaths(t *testing.T) {
+	f, _ := newFS(t, Limits{})
+	for _, p := range []string{"", "a", "/a/", "/a/../b", "//a", "/a\x00", "/./a", "/" + strings.Repeat("a", 4096)} {
+		for name, op := range operations(f, p) {
+			err := op()
+			e, ok := errors.AsType[*fs.PathError](err)
+			if !ok || !errors.Is(err, fs.ErrInvalid) || e.Path != p {
+				t.Errorf("%s %.20q: %v", name, p, err)
+			}
+		}
+	}
+	for name, op := range operations(f, "/"+strings.Repeat("n", 256)) {
+		if err := op(); !errors.Is(err, unix.ENAMETOOLONG) && name != "glob" && name != "exists" && name != "to" {
+			t.Errorf("%s of a long name: %v", name, err)
+		}
+	}
+}
+
+// operations are all that take a path.
+func operations(f *FS, p string) map[string]func() error {
+	return map[string]func() error{
+		"open":     func() error { return opened(f.Open(p)) },
+		"read":     func() error { _, err := f.ReadFile(p); return err },
+		"readdir":  func() error { _, err := f.ReadDir(p); return err },
+		"write":    func() error { return f.WriteFile(p, []byte("data"), WriteOptions{}) },
+		"append":   func() error { return f.Append(p, []byte("data"), WriteOptions{}) },
+		"stat":     func() error { _, err := f.Stat(p); return err },
+		"lstat":    func() error { _, err := f.Lstat(p); return err },
+		"exists":   func() error { _, err := f.Exists(p); return err },
+		"mkdir":    func() error { return f.MkdirAll(p, 0) },
+		"remove":   func() error { return f.Remove(p) },
+		"clear":    func() error { return f.RemoveAll(p) },
+		"from":     func() error { return f.Rename(p, "/to") },
+		"to":       func() error { return f.Rename("/", p) },
+		"symlink":  func() error { return f.Symlink("text", p) },
+		"readlink": func() error { _, err := f.ReadLink(p); return err },
+		"chmod":    func() error { return f.Chmod(p, 0o600) },
+		"walk":     func() error { return f.Walk(p, func(string, *Info, error) error { return nil }) },
+		"list":     func() error { _, err := f.List(p); return err },
+		"glob":     func() error { _, err := f.Glob(p); return err },
+		"tar":      func() error { _, err := f.Tar(io.Discard, p, TarOptions{}); return err },
+		"untar":    func() error { _, err := f.Untar(strings.NewReader(""), p, UntarOptions{}); return err },
+		"watch": func() error {
+			w, err := f.Watch(p, WatchOptions{Recursive: true})
+			if err == nil {
+				err = w.Close()
+			}
+			return err
+		},
+	}
+}
+
+func opened(file *File, err error) error {
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func TestClosed(t *testing.T) {
+	dir := t.TempDir()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("the end")
+	f, err := New(os.NewFile(uintptr(fd), dir), Options{UID: os.Geteuid(), GID: os.Getegid(), Closed: gone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WriteFile("/file", []byte("abc"), WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := f.Open("/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.Watch("/", WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan error)
+	go func() { _, err := w.Next(t.Context()); next <- err }()
+	walk := make(chan error)
+	go func() {
+		walk <- f.Walk("/", func(string, *Info, error) error { return f.Close() })
+	}()
+	for name, c := range map[string]chan error{"next": next, "walk": walk} {
+		if err := <-c; !errors.Is(err, gone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := file.Read(make([]byte, 1)); !errors.Is(err, gone) {
+		t.Errorf("an open file: %v", err)
+	}
+	for name, op := range operations(f, "/file") {
+		if err := op(); !errors.Is(err, gone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is neither a file nor a folder is not opened, and nothing waits for it.
+func TestSpecialFiles(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	for name, make := range map[string]func(p string) error{
+		"fifo":    func(p string) error { return unix.Mkfifo(p, 0o666) },
+		"socket":  func(p string) error { return unix.Mknod(p, unix.S_IFSOCK|0o666, 0) },
+		"null":    func(p string) error { return unix.Mknod(p, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) },
+		"tty":     func(p string) error { return unix.Mknod(p, unix.S_IFCHR|0o666, int(unix.Mkdev(5, 0))) },
+		"watchdg": func(p string) error { return unix.Mknod(p, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 130))) },
+		"disk":    func(p string) error { return unix.Mknod(p, unix.S_IFBLK|0o666, int(unix.Mkdev(7, 0))) },
+	} {
+		if err := errors.Join(make(dir+"/"+name), os.Symlink(name, dir+"/link-"+name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(dir+"/"+name, testUID, testGID); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []string{"/" + name, "/link-" + name} {
+			began := time.Now()
+			for op, do := range operations(f, p) {
+				switch op {
+				case "open", "read", "write", "append", "chmod":
+					if err := do(); !errors.Is(err, errSpecial) {
+						t.Errorf("%s %s: %v", op, p, err)
+					}
+				case "readdir", "list", "tar", "untar", "watch", "mkdir":
+					if err := do(); !errors.Is(err, unix.ENOTDIR) {
+						t.Errorf("%s %s: %v", op, p, err)
+					}
+				}
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%s took %v", p, took)
+			}
+		}
+	}
+	if info, err := f.Stat("/link-fifo"); err != nil || info.Type() != fs.ModeNamedPipe {
+		t.Error(info, err)
+	}
+}
+
+// A guest's lease on a file has whoever opens it wait, up to 45 seconds.
+func TestLease(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	if err := f.WriteFile("/file", []byte("abc"), WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.OpenFile(dir+"/file", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if _, err := unix.FcntlInt(held.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := f.ReadFile("/file"); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("%v, want %v", err, unix.EAGAIN)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// The kernel's own file systems are out of reach, by whatever way.
+func TestKernelFiles(t *testing.T) {
+	f := openFS(t, "/", Limits{})
+	for _, p := range []string{"/proc", "/proc/version", "/proc/sys/kernel/hostname", "/sys/kernel", "/dev/pts", "/proc/self/mem"} {
+		for name, op := range operations(f, p) {
+			if name == "watch" || name == "to" || name == "from" || name == "remove" || name == "clear" || name == "glob" || name == "symlink" {
+				continue // refused by the folder's permissions already
+			}
+			if err := op(); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("%s %s: %v", name, p, err)
+			}
+		}
+	}
+	if _, err := f.ReadFile("/proc/self/exe"); err == nil {
+		t.Error("a magic link was followed")
+	}
+	if _, err := f.ReadFile("/proc/self/root/etc/passwd"); !errors.Is(err, unix.ELOOP) {
+		t.Error(err)
+	}
+}
+
+// The guest's rights are the host's, and what is made is the guest's.
+func TestRights(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	for p, mode := range map[string]fs.FileMode{"/theirs": 0o755, "/open": 0o777} {
+		if err := errors.Join(os.Mkdir(dir+p, 0), os.Chmod(dir+p, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, mode := range map[string]fs.FileMode{"/theirs/secret": 0o600, "/theirs/note": 0o644, "/theirs/group": 0o660, "/theirs/all": 0o666} {
+		if err := errors.Join(os.WriteFile(dir+p, []byte("old"), 0o600), os.Chmod(dir+p, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied := map[string]error{}
+	for _, p := range []string{"/theirs/secret", "/theirs/group"} {
+		_, denied["read "+p] = f.ReadFile(p)
+	}
+	for _, p := range []string{"/theirs/secret", "/theirs/note", "/theirs/new"} {
+		denied["write "+p] = f.WriteFile(p, []byte("new"), WriteOptions{})
+		denied["append "+p] = f.Append(p, []byte("new"), WriteOptions{})
+		denied["remove "+p] = f.Remove("/theirs/note")
+		denied["chmod "+p] = f.Chmod("/theirs", 0o777)
+	}
+	for what, err := range denied {
+		if !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// A file that all may write to keeps its owner and its place.
+	if err := f.WriteFile("/theirs/all", []byte("new content"), WriteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if i, err := f.Stat("/theirs/all"); err != nil || i.Owner() != overflowID || i.Size() != 11 || i.Mode() != 0o666 {
+		t.Error(i, err)
+	}
+	if err := f.WriteFile("/open/mine", nil, WriteOptions{Mode: 0o640}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := f.Stat("/open/mine")
+	if err != nil || i.Owner() != 1000 || i.Group() != 1001 || i.Mode() != 0o640 || time.Since(i.CreateTime()) > time.Minute {
+		t.Error(i, i.Owner(), i.Group(), i.CreateTime(), err)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(dir+"/open/mine", &st); err != nil || st.Uid != testUID || st.Gid != testGID {
+		t.Error(st, err)
+	}
+	groups, _ := os.Getgroups()
+	now, _ := unix.Getgroups()
+	if diff := cmp.Diff(groups, now); diff != "" || os.Geteuid() != 0 {
+		t.Error("the host is another by now:", diff)
+	}
+	if _, uid := currentIDs(); uid != 0 {
+		t.Error("the host's fsuid is", uid)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	write := func(p, data string, o WriteOptions) {
+		t.Helper()
+		if err := f.WriteFile(p, []byte(data), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("/a/b/c", "one", WriteOptions{Parents: true, Mode: 0o755})
+	write("/a/b/c", "two", WriteOptions{Mode: 0o600}) // it exists: its permissions stay
+	if i, err := f.Stat("/a/b/c"); err != nil || i.Mode() != 0o755 {
+		t.Error(i, err)
+	}
+	if err := os.Link(dir+"/a/b/c", dir+"/other"); err != nil {
+		t.Fatal(err)
+	}
+	write("/a/b/c", "three", WriteOptions{})
+	if data, err := f.ReadFile("/other"); string(data) != "three" || err != nil {
+		t.Errorf("a file's other name has %q, %v", data, err)
+	}
+	write("/a/b/c", "4", WriteOptions{}) // shorter, in place
+	if data, err := f.ReadFile("/other"); string(data) != "4" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	if err := f.WriteFile("/x/y", nil, WriteOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	for _, mode := range []fs.FileMode{0o4755, fs.ModeSetuid | 0o755, fs.ModeSetgid, fs.ModeDir | 0o755} {
+		if err := f.WriteFile("/new", nil, WriteOptions{Mode: mode}); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%v: %v", mode, err)
+		}
+		if err := f.Chmod("/other", mode); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%v: %v", mode, err)
+		}
+	}
+	names, err := f.List("/")
+	var got []string
+	for _, e := range names {
+		got = append(got, e.Path)
+	}
+	if diff := cmp.Diff([]string{"/a", "/a/b", "/a/b/c", "/other"}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	f, dir := newFS(t, Limits{File: 10, Entries: 20, Depth: 5})
+	for n := range 21 {
+		if err := f.WriteFile(fmt.Sprintf("/many/%d", n), make([]byte, n), WriteOptions{Parents: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.MkdirAll("/1/2/3/4/5/6/7", 0), f.MkdirAll("/one/two", 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(dir+"/many/3", 2<<30); err != nil {
+		t.Fatal(err)
+	}
+	one := func(_ []byte, err error) error { return err }
+	list := func(_ []fs.DirEntry, err error) error { return err }
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"a file of 10 bytes", one(f.ReadFile("/many/10")), false},
+		{"a file of 11 bytes", one(f.ReadFile("/many/11")), true},
+		{"a sparse file of 2 GiB", one(f.ReadFile("/many/3")), true},
+		{"21 entries", list(f.ReadDir("/many")), true},
+		{"a walk of 22", operations(f, "/many")["walk"](), true},
+		{"a walk 7 deep", operations(f, "/1")["walk"](), true},
+		{"a walk 5 deep", operations(f, "/1/2")["walk"](), false},
+		{"a tar of 22", operations(f, "/many")["tar"](), true},
+		{"removing 22", f.RemoveAll("/many"), true},
+		{"removing the rest", f.RemoveAll("/many"), false},
+		{"a watch of 2", watchOnly(f, "/one", 2), false},
+		{"a watch of 2 in 1", watchOnly(f, "/one", 1), true},
+	} {
+		if l, is := errors.AsType[*LimitError](tc.err); is != tc.want || !is && tc.err != nil {
+			t.Errorf("%s: %v", tc.name, tc.err)
+		} else if is && l.Limit > 20 {
+			t.Errorf("%s: %v", tc.name, tc.err)
+		}
+	}
+}
+
+func watchOnly(f *FS, dir string, folders int) error {
+	w, err := f.Watch(dir, WatchOptions{Recursive: true, Folders: folders})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// A file of 2 GiB is read as a stream, and at its end.
+func TestHugeSparseFile(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	const size = 2 << 30
+	if err := f.WriteFile("/huge", []byte("begin"), WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(dir+"/huge", size); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Append("/huge", []byte("end"), WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := f.Open("/huge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if n, err := io.Copy(io.Discard, file); n != size+3 || err != nil {
+		t.Error(n, err)
+	}
+	end := make([]byte, 3)
+	if _, err := file.ReadAt(end, size); string(end) != "end" || err != nil {
+		t.Errorf("%q, %v", end, err)
+	}
+}
+
+// A tree deeper than any path, and than the host has descriptors, goes.
+func TestRemoveDeepTree(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	const deep = 3000
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	for range deep {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next int
+		asGuest(t, func() error {
+			return errors.Join(unix.Mkdirat(fd, "d", 0o755), unix.Symlinkat("/", fd, "link"))
+		})
+		next, err = unix.Openat(fd, "d", unix.O_PATH|unix.O_CLOEXEC, 0)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+	if err := f.RemoveAll("/d"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := os.ReadDir(dir); len(list) != 1 || err != nil {
+		t.Error(list, err)
+	}
+}
+
+func TestGlob(t *testing.T) {
+	f, _ := newFS(t, Limits{})
+	for _, p := range []string{"/a/b/x.js", "/a/b/c/y.js", "/a/z.js", "/a/z.ts", "/q*/x.js", "/x.js"} {
+		if err := f.WriteFile(p, nil, WriteOptions{Parents: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.Symlink("a", "/l"), f.Symlink("/", "/a/loop")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		pattern string
+		want    []string
+	}{
+		{"/a/*.js", []string{"/a/z.js"}},
+		{"/**/*.js", []string{"/a/b/c/y.js", "/a/b/x.js", "/a/z.js", "/q*/x.js", "/x.js"}},
+		{"/a/**/c/**", []string{"/a/b/c", "/a/b/c/y.js"}},
+		{"/a/**/b/*", []string{"/a/b/c", "/a/b/x.js"}},
+		{"/l/*.ts", []string{"/l/z.ts"}},
+		{`/q\*/*`, []string{"/q*/x.js"}},
+		{"/[a]/z.??", []string{"/a/z.js", "/a/z.ts"}},
+		{"/a/z.js", []string{"/a/z.js"}},
+		{"/", []string{"/"}},
+		{"/none/*", nil}, {"/x.js/*", nil}, {"/none", nil}, {"/a/*/*/*/*", nil},
+	} {
+		got, err := f.Glob(tc.pattern)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", tc.pattern, err, diff)
+		}
+	}
+	if _, err := f.Glob("/a/[/*"); err == nil {
+		t.Error("a bad pattern is taken")
+	}
+}

@@ -2,7 +2,6 @@ package hostfs
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -107,11 +106,10 @@ func (f *FS) Close() error {
 	}
 	f.closed = true
 	f.mu.Unlock()
-	failed := f.root.Close()
 	for _, c := range f.taken() {
-		failed = errors.Join(failed, c.Close())
+		_ = c.Close() // it was only read, and its owner may have closed it just now
 	}
-	return failed
+	return f.root.Close()
 }
 
 func (f *FS) taken() []io.Closer {

@@ -1,0 +1,143 @@
+package hostfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// until collects events until each path was told of as wanted, or time is over.
+func until(t *testing.T, w *Watcher, want map[string]Op) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	got := map[string]Op{}
+	for {
+		missing := false
+		for p, op := range want {
+			missing = missing || got[p]&op != op
+		}
+		if !missing {
+			return
+		}
+		events, err := w.Next(ctx)
+		if err != nil {
+			t.Fatalf("%v: got %v, want %v", err, got, want)
+		}
+		for _, e := range events {
+			got[e.Path] |= e.Op
+		}
+	}
+}
+
+func newWatch(t *testing.T, f *FS, dir string, o WatchOptions) *Watcher {
+	t.Helper()
+	w, err := f.Watch(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func TestWatch(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	if err := f.MkdirAll("/w/old", 0); err != nil {
+		t.Fatal(err)
+	}
+	flat, deep := newWatch(t, f, "/w", WatchOptions{}), newWatch(t, f, "/w", WatchOptions{Recursive: true})
+	for _, do := range []struct {
+		do         func() error
+		flat, deep map[string]Op
+	}{
+		{func() error { return f.WriteFile("/w/a", []byte("x"), WriteOptions{}) }, map[string]Op{"/w/a": Created}, map[string]Op{"/w/a": Created}},
+		{func() error { return os.WriteFile(dir+"/w/a", []byte("y"), 0) }, map[string]Op{"/w/a": Written}, map[string]Op{"/w/a": Written}},
+		{func() error { return f.Chmod("/w/a", 0o600) }, map[string]Op{"/w/a": Changed}, map[string]Op{"/w/a": Changed}},
+		{func() error { return f.Rename("/w/a", "/w/old/a") }, map[string]Op{"/w/a": Removed}, map[string]Op{"/w/a": Removed, "/w/old/a": Created}},
+		{func() error { return f.MkdirAll("/w/n/e/w", 0) }, map[string]Op{"/w/n": Created}, map[string]Op{"/w/n": Created, "/w/n/e/w": Created}},
+		{func() error { return f.WriteFile("/w/n/e/w/x", nil, WriteOptions{}) }, nil, map[string]Op{"/w/n/e/w/x": Created}},
+		{func() error { return f.Rename("/w/n", "/w/m") }, map[string]Op{"/w/n": Removed, "/w/m": Created}, map[string]Op{"/w/m/e/w/x": Created}},
+		{func() error { return f.Remove("/w/m/e/w/x") }, nil, map[string]Op{"/w/m/e/w/x": Removed}},
+		{func() error { return f.RemoveAll("/w/m") }, map[string]Op{"/w/m": Removed}, map[string]Op{"/w/m/e": Removed}},
+	} {
+		if err := do.do(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, flat, do.flat)
+		until(t, deep, do.deep)
+	}
+	if len(flat.paths) != 1 || len(deep.paths) != 2 {
+		t.Errorf("%v and %v are watched", flat.paths, deep.paths)
+	}
+}
+
+// A flood of events is told once a path, and at last as lost.
+func TestWatchFlood(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	if err := f.WriteFile("/one", nil, WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWatch(t, f, "/", WatchOptions{Recursive: true, Pending: 10, Span: 50 * time.Millisecond})
+	for n := range 1000 {
+		if err := os.Truncate(dir+"/one", int64(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || events[0] != (Event{"/one", Written}) {
+		t.Error(events, err)
+	}
+	for n := range 100 {
+		if err := f.Append(fmt.Sprint("/", n), nil, WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := w.Next(t.Context())
+	if err != nil || len(events) > 11 || events[len(events)-1] != (Event{"/", Lost}) {
+		t.Error(events, err)
+	}
+	// More than the kernel keeps.
+	for range 20_000 {
+		if err := errors.Join(os.Truncate(dir+"/0", 1), os.Truncate(dir+"/1", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, w, map[string]Op{"/": Lost})
+	// More folders than may be watched.
+	small := newWatch(t, f, "/", WatchOptions{Recursive: true, Folders: 2})
+	if err := f.MkdirAll("/d/e/f", 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, small, map[string]Op{"/d": Created | Lost})
+}
+
+func TestWatchEnds(t *testing.T) {
+	f, _ := newFS(t, Limits{})
+	w := newWatch(t, f, "/", WatchOptions{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+	if _, err := w.Next(ctx); !errors.Is(err, why) {
+		t.Error(err)
+	}
+	if err := f.MkdirAll("/after", 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w, map[string]Op{"/after": Created}) // it goes on
+	time.AfterFunc(20*time.Millisecond, func() { w.Close() })
+	if _, err := w.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
+		t.Error(err)
+	}
+	// What the guest may not read, the host does not watch for it.
+	if err := errors.Join(f.MkdirAll("/closed", 0), f.Chmod("/closed", 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Watch("/closed", WatchOptions{}); !errors.Is(err, unix.EACCES) {
+		t.Error(err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"gaol/jail/seccomp"
 	"gaol/rootfs"
 	"gaol/vfs"
+	"gaol/vfs/hostfs"
 )
 
 // NodeRuntime is a sandbox. Its methods may be called from several goroutines at
@@ -25,7 +26,8 @@ type NodeRuntime struct {
 	began *rootfs.Lease // of the snapshot; nil without one
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
-	queue queue    // its live runs
+	files *hostfs.FS
+	queue queue // its live runs
 
 	parked atomic.Pointer[jail.Parked] // becomes the first run's process; mostly nil
 
@@ -94,6 +96,9 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.jail, err = createJail(ctx, s, image, snapshot); err != nil {
 		return err
 	}
+	if rt.files, err = openFiles(rt.jail); err != nil {
+		return err
+	}
 	if rt.guard, err = newGuard(s.permissions, s.plan); err != nil {
 		return err
 	}
@@ -110,8 +115,11 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 func (rt *NodeRuntime) release() error {
 	rt.forks.release()
 	var failed error
+	if rt.files != nil {
+		failed = rt.files.Close()
+	}
 	if rt.jail != nil {
-		failed = rt.jail.Close()
+		failed = errors.Join(failed, rt.jail.Close())
 	}
 	rt.guard.close()
 	if rt.audit != nil {

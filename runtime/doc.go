@@ -20,6 +20,8 @@
 //
 // A [Pool] keeps runtimes ready for who can't wait for Create.
 //
+// The host reads and writes the tree by [NodeRuntime.FS], also while runs are under way.
+//
 // Any number of runs can be asked for at once. A runtime has 64 of them under way,
 // or Options.MaxConcurrentRuns, and the others wait for their turn.
 //

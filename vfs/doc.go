@@ -11,6 +11,7 @@
 // folder in which the image has files is the exception: there, and in /var/tmp, such
 // a call from another folder fails with EXDEV, and many small files take longer.
 //
-// The package makes no mount and opens no file. It does not protect what the
+// The package makes no mount and opens no file: package hostfs, below it, does what the
+// host does with the files of a live tree. It does not protect what the
 // host itself puts into the image.
 package vfs

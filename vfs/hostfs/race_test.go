@@ -148,7 +148,7 @@ func TestRace(t *testing.T) {
 					slowest.Store(took)
 				}
 				if bytes.Contains(seen, []byte(secret)) {
-					t.Errorf("%s %s gave away %q", op.name, p, seen)
+					t.Errorf("%s %s gave away %.100q", op.name, p, seen)
 				}
 				c, _ := counts.LoadOrStore(op.name, new(tally))
 				c.(*tally).add(err)

@@ -147,7 +147,7 @@ func (p *packer) file(h *tar.Header, v found) error {
 	if err != nil {
 		return p.lost(v.path, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	if size > p.limit-p.report.Bytes {
 		return &fs.PathError{Op: "tar", Path: v.path, Err: &LimitError{"bytes", p.limit}}
 	}

@@ -214,6 +214,9 @@ func checkUnpacked(t testing.TB, dir string) {
 		t.Error(list, err)
 	}
 	data, err := os.ReadFile(dir + "/outside/canary")
+	if err != nil {
+		t.Error(err)
+	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir+"/outside/canary", &st); err != nil || st.Nlink != 1 || st.Mode&0o777 != 0o644 || string(data) != "canary" {
 		t.Error("the canary:", err, st.Nlink, string(data))

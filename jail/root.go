@@ -1,0 +1,27 @@
+package jail
+
+import (
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root opens the guest's root with O_PATH, which the caller closes: the files live as
+// long as it is open. To resolve a path from it takes openat2(2) with RESOLVE_IN_ROOT,
+// as what is below it is the guest's. What is mounted there is mounted in the jail's
+// namespace alone: to the host's, which does not know of it, a place that it is on looks
+// as if it could be removed.
+func (j *Jail) Root() (*os.File, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed { // pid 1 may be gone, and its number another's
+		return nil, ErrClosed
+	}
+	root, err := openFD("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)
+	return root, stepError("open", "root", err)
+}
+
+// HostIDs are the host's user and group ids that the jail's are: its id 0 is the first of
+// them, [GuestUID] the one that is so much larger.
+func (j *Jail) HostIDs() (first, count int) { return j.slot.firstHostID(), idsEach }

@@ -224,6 +224,7 @@ func mountCopy(source *os.File, at string, number int, info *unix.Stat_t) error 
 	if err := errors.Join(os.Chown(upper, int(info.Uid), int(info.Gid)), os.Chmod(upper, os.FileMode(info.Mode&0o777))); err != nil {
 		return err
 	}
-	data := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work)
+	// With redirects, folders of the source can be renamed, which is EXDEV otherwise.
+	data := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=on", lower, upper, work)
 	return os.NewSyscallError("mount", unix.Mount("overlay", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data))
 }

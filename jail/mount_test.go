@@ -73,7 +73,7 @@ func TestMountCopyOnWrite(t *testing.T) {
 	change := func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/work/host", Access: CopyOnWrite}} }
 	j, other := newJail(t, change), newJail(t, change)
 	tries{
-		{"echo mine >/work/host/file && busybox rm /work/host/open && mkdir /work/host/sub/d && cat /work/host/file && stat -c '%a %u' /work/host /work/host/file", "mine\n755 1000\n600 1000"},
+		{"echo mine >/work/host/file && busybox rm /work/host/open && mkdir /work/host/sub/d && busybox mv /work/host/sub /work/host/renamed && cat /work/host/file && stat -c '%a %u' /work/host /work/host/file", "mine\n755 1000\n600 1000"},
 		{"dd if=/dev/zero of=/work/host/big bs=64k count=15 2>/dev/null; dd if=/dev/zero of=/work/big bs=64k count=15 2>&1 | busybox head -n 1", "dd: error writing '/work/big': No space left on device"},
 	}.check(t, j)
 	tries{{"cat /work/host/file; ls /work/host /work/host/sub", "host's file\n/work/host:\nclosed\nfile\nopen\nsub\n\n/work/host/sub:"}}.check(t, other)

@@ -92,12 +92,15 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	if err != nil {
 		return err
 	}
-	to, err := hostfs.New(dir, hostfs.Options{})
+	to, err := hostfs.New(dir, hostfs.Options{Limits: hostfs.Limits{Entries: max(o.Entries, snapshotEntries)}})
 	if err != nil {
 		return err
 	}
 	defer to.Close()
 	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries}
+	for _, m := range rt.opts.mounts {
+		left.Skip = append(left.Skip, m.Target)
+	}
 	if left.Bytes == 0 {
 		left.Bytes = snapshotBytes
 	}
@@ -105,9 +108,6 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 		left.Entries = snapshotEntries
 	}
 	for _, own := range outermost(vfs.Own(rt.opts.cwd)) {
-		if rt.opts.isMount(own) {
-			continue
-		}
 		report, err := copyFolder(ctx, rt.FS(), to, string(own), left)
 		if err != nil {
 			return fmt.Errorf("%s: %w", own, err)
@@ -123,10 +123,6 @@ func outermost(dirs []vfs.Path) []vfs.Path {
 	return slices.DeleteFunc(slices.Clone(dirs), func(d vfs.Path) bool {
 		return slices.ContainsFunc(dirs, func(other vfs.Path) bool { return other != d && isIn(string(d), string(other)) })
 	})
-}
-
-func (s settings) isMount(dir vfs.Path) bool {
-	return slices.ContainsFunc(s.mounts, func(m Mount) bool { return m.Target == string(dir) })
 }
 
 // copyFolder copies what is in a folder of one tree to the same of another.

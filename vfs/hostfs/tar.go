@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,9 @@ import (
 type TarOptions struct {
 	Bytes   int64 // of files' content; default 1 GiB
 	Entries int   // default Limits.Entries
+
+	// Skip are the guest's paths of what is not to be in it, folders with all in them.
+	Skip []string
 }
 
 // TarReport tells what is in an archive, and what is not.
@@ -57,7 +61,7 @@ const defaultTarBytes = 1 << 30
 // it has as many bytes as the file had when its turn came. What can't be packed is told
 // of in the report, which is valid also if there is an error. One from w comes as it is.
 func (f *FS) Tar(w io.Writer, dir string, o TarOptions) (TarReport, error) {
-	p := &packer{fs: f, out: tar.NewWriter(w), base: dir, limit: cmp.Or(o.Bytes, defaultTarBytes)}
+	p := &packer{fs: f, out: tar.NewWriter(w), base: dir, leave: o.Skip, limit: cmp.Or(o.Bytes, defaultTarBytes)}
 	entries := cmp.Or(o.Entries, f.limits.Entries)
 	if p.limit < 0 || entries < 0 {
 		return p.report, &fs.PathError{Op: "tar", Path: dir, Err: fs.ErrInvalid}
@@ -72,6 +76,7 @@ type packer struct {
 	fs     *FS
 	out    *tar.Writer
 	base   string
+	leave  []string
 	limit  int64
 	report TarReport
 }
@@ -79,6 +84,10 @@ type packer struct {
 // add packs what the walk found.
 func (p *packer) add(v found) error {
 	switch {
+	case slices.Contains(p.leave, v.path) && v.info.IsDir():
+		return fs.SkipDir
+	case slices.Contains(p.leave, v.path):
+		return nil
 	case v.err != nil:
 		p.report.skip(v.path, unwrapped(v.err))
 		return nil

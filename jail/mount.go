@@ -55,6 +55,8 @@ func detach(s *Spec, firstID int) (list sources, err error) {
 			list.close()
 		}
 	}()
+	maps := idMaps{}
+	defer maps.close()
 	for _, m := range s.Mounts {
 		if err := checkTarget(m.Target); err != nil {
 			return list, err
@@ -64,7 +66,7 @@ func detach(s *Spec, firstID int) (list sources, err error) {
 			return list, &os.PathError{Op: "mount", Path: m.Target, Err: os.NewSyscallError("open_tree", err)}
 		}
 		list = append(list, os.NewFile(uintptr(fd), m.Target))
-		if err := m.setFlags(fd, firstID); err != nil {
+		if err := m.setFlags(fd, firstID, maps); err != nil {
 			return list, &os.PathError{Op: "mount", Path: m.Target, Err: err}
 		}
 	}
@@ -84,7 +86,7 @@ func checkTarget(target string) error {
 	return nil
 }
 
-func (m *Mount) setFlags(fd, firstID int) error {
+func (m *Mount) setFlags(fd, firstID int, maps idMaps) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.Access != ReadWrite {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
@@ -92,7 +94,7 @@ func (m *Mount) setFlags(fd, firstID int) error {
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return os.NewSyscallError("mount_setattr", err)
 	}
-	err := m.giveTo(fd, firstID)
+	err := giveTo(fd, firstID, maps)
 	if errors.Is(err, ErrNoIDMap) && m.Access == ReadOnly {
 		return nil
 	}
@@ -100,16 +102,15 @@ func (m *Mount) setFlags(fd, firstID int) error {
 }
 
 // giveTo maps the source's owner to the guest.
-func (m *Mount) giveTo(fd, firstID int) error {
+func giveTo(fd, firstID int, maps idMaps) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
 		return err
 	}
-	users, err := idMap(swapped(int(info.Uid), GuestUID, firstID), swapped(int(info.Gid), GuestGID, firstID))
+	users, err := maps.of(int(info.Uid), int(info.Gid), firstID)
 	if err != nil {
 		return err
 	}
-	defer users.Close()
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
 	switch err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err {
 	case nil:
@@ -118,6 +119,28 @@ func (m *Mount) giveTo(fd, firstID int) error {
 		return fmt.Errorf("%w (%w)", ErrNoIDMap, err)
 	default:
 		return os.NewSyscallError("mount_setattr", err)
+	}
+}
+
+// idMaps are user namespaces by the owner that they give to the guest. Each takes half
+// a millisecond to make, and a jail's mounts mostly have one owner.
+type idMaps map[[2]int]*os.File
+
+func (maps idMaps) of(uid, gid, firstID int) (*os.File, error) {
+	owner := [2]int{uid, gid}
+	if maps[owner] == nil {
+		f, err := idMap(swapped(uid, GuestUID, firstID), swapped(gid, GuestGID, firstID))
+		if err != nil {
+			return nil, err
+		}
+		maps[owner] = f
+	}
+	return maps[owner], nil
+}
+
+func (maps idMaps) close() {
+	for _, f := range maps {
+		f.Close()
 	}
 }
 

@@ -172,6 +172,11 @@ func holdSnapshot(store, ref string) (root string, lease *rootfs.Lease, err erro
 	return image.Root(), lease, nil
 }
 
+func isEmpty(dir string) bool {
+	inside, err := os.ReadDir(dir)
+	return err == nil && len(inside) == 0
+}
+
 // openSnapshot opens those of the guest's own folders that a snapshot has.
 func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 	for _, own := range outermost(vfs.Own(s.cwd)) {
@@ -182,6 +187,10 @@ func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 		if err != nil {
 			closeMounts(open)
 			return nil, &os.PathError{Op: "open", Path: string(own), Err: err}
+		}
+		if isEmpty(filepath.Join(root, string(own))) { // as it is without a mount
+			unix.Close(fd)
+			continue
 		}
 		m := jail.Mount{Source: os.NewFile(uintptr(fd), string(own)), Target: string(own), Access: jail.CopyOnWrite}
 		if slices.Contains(s.plan.Sealed, m.Target) {

@@ -111,8 +111,8 @@ func TestBenchForReal(t *testing.T) {
 		t.Errorf("environment: %+v", e)
 	}
 	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
-		compute json garbage files run-strict files-restricted live-few live-many`)
-	others := strings.Fields(`throughput-1 throughput-2 create first-run close overtime`)
+		compute json garbage files run-strict files-restricted create-snapshot files-snapshot live-few live-many`)
+	others := strings.Fields(`throughput-1 throughput-2 create first-run close host-read-1k host-write-1k host-read-100m host-write-100m overtime`)
 	want := slices.Concat(barred, others)
 	if len(report.Figures) != len(want) {
 		t.Errorf("%d figures, want %d", len(report.Figures), len(want))

@@ -22,6 +22,12 @@ const (
 	filesID           ID = "files"
 	strictID          ID = "run-strict"
 	restrictedFilesID ID = "files-restricted"
+	readSmallID       ID = "host-read-1k"
+	writeSmallID      ID = "host-write-1k"
+	readLargeID       ID = "host-read-100m"
+	writeLargeID      ID = "host-write-100m"
+	snapshotID        ID = "create-snapshot"
+	overlayFilesID    ID = "files-snapshot"
 	fewLiveID         ID = "live-few"
 	manyLiveID        ID = "live-many"
 	createID          ID = "create"
@@ -54,6 +60,8 @@ var bars = map[ID]Bar{
 	filesID:           {Limit: 1.1, Goal: 1.02},
 	strictID:          {Limit: 1.05, Goal: 1},
 	restrictedFilesID: {Limit: 1.1, Goal: 1.02},
+	snapshotID:        {Limit: 1.5, Goal: 1},
+	overlayFilesID:    {Limit: 1.15, Goal: 1.02},
 	fewLiveID:         {Limit: 1.3, Goal: 1},
 	manyLiveID:        {Limit: 1.3, Goal: 1},
 }

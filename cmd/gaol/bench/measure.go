@@ -156,6 +156,8 @@ func (m *measurer) all(ctx context.Context) error {
 		{"memory", m.memory},
 		{"programs", m.programs},
 		{"permissions", m.permissions},
+		{"files of the host", m.hostFiles},
+		{"snapshots", m.snapshots},
 		{"timeouts", m.overtime},
 		{"live runtimes", m.crowds},
 	} {

@@ -81,17 +81,12 @@ func (m *measurer) restrictedFiles(ctx context.Context) (failed error) {
 			return err
 		}
 	}
-	for _, w := range workloads {
-		if w.id != filesID {
-			continue
-		}
-		w, name := m.scaled(w)
-		v, err := m.workload(ctx, w.program, ample, func(ctx context.Context, p program) error { return m.bare.under(ctx, ruleset, p) })
-		if err != nil {
-			return err
-		}
-		m.add(againstBare(restrictedFilesID, name+", writing in one folder only, against bare node under such a ruleset", "ms", v))
+	w, name := m.scaled(workloadOf(filesID))
+	v, err := m.workload(ctx, w.program, ample, func(ctx context.Context, p program) error { return m.bare.under(ctx, ruleset, p) })
+	if err != nil {
+		return err
 	}
+	m.add(againstBare(restrictedFilesID, name+", writing in one folder only, against bare node under such a ruleset", "ms", v))
 	return nil
 }
 

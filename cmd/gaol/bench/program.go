@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"gaol/runtime"
@@ -38,6 +39,10 @@ var workloads = []workload{
 	{program{name: "json", rounds: 450}, jsonID, "JSON program"},
 	{program{name: "garbage", rounds: 640}, garbageID, "GC-heavy program"},
 	{program{name: "files", rounds: 160}, filesID, "file-heavy program"},
+}
+
+func workloadOf(id ID) workload {
+	return workloads[slices.IndexFunc(workloads, func(w workload) bool { return w.id == id })]
 }
 
 func (p program) file() string { return p.name + ".mjs" }

@@ -99,6 +99,9 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.files, err = openFiles(rt.jail); err != nil {
 		return err
 	}
+	if rt.files, err = openFiles(rt.jail); err != nil {
+		return err
+	}
 	if rt.guard, err = newGuard(s.permissions, s.plan); err != nil {
 		return err
 	}

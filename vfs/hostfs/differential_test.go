@@ -219,6 +219,37 @@ func (s script) next() (what string, loose bool, do func(tree) outcome) {
 	return only(fmt.Sprintf("chmod %s %v", quoted, mode), func(t tree) error { return t.chmod(p, mode) })
 }
 
+// batchSize is how many operations are done by one side before the other does them, as
+// changing threads takes longer than they do.
+const batchSize = 50
+
+// operation is one that both sides do.
+type operation struct {
+	what      string
+	loose     bool // its error may be of another kind
+	do        func(tree) outcome
+	got, want outcome
+}
+
+func (s script) batch() []operation {
+	batch := make([]operation, batchSize)
+	for i := range batch {
+		o := &batch[i]
+		o.what, o.loose, o.do = s.next()
+	}
+	return batch
+}
+
+func (o operation) same() bool {
+	switch {
+	case (o.got.err == nil) != (o.want.err == nil):
+		return false
+	case o.want.err == nil:
+		return o.got.text == o.want.text
+	}
+	return o.loose || alike(o.got.kind(), o.want.kind())
+}
+
 // What a guest may do besides: both trees get it by the host's own calls.
 func (s script) guest(one, two string) {
 	p, q := s.path(), s.path()
@@ -276,8 +307,8 @@ func alike(a, b string) bool {
 // root of its own, and compares each result, and the trees.
 func TestDifferential(t *testing.T) {
 	const operations = 100_000
-	f, one := newFS(t, Limits{})
-	_, two := newFS(t, Limits{})
+	f, one := newMemoryFS(t, Limits{})
+	_, two := newMemoryFS(t, Limits{})
 	seed := uint64(20_261_121)
 	if s := os.Getenv("GAOL_TEST_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
@@ -291,27 +322,30 @@ func TestDifferential(t *testing.T) {
 	}
 	seen := map[string]int{}
 	mine, reference := ours(f), theirs()
-	for i := range operations {
-		if i%50 == 49 {
-			s.guest(one, two)
+	for i := 0; i < operations; i += batchSize {
+		batch := s.batch()
+		for j := range batch {
+			batch[j].got = batch[j].do(mine)
 		}
-		if i%2000 == 1999 { // chmod locks more and more up
+		done := make(chan struct{})
+		calls <- func() {
+			defer close(done)
+			for j := range batch {
+				batch[j].want = batch[j].do(reference)
+			}
+		}
+		<-done
+		for j, o := range batch {
+			seen[strings.Fields(o.what)[0]+": "+o.want.kind()]++
+			if !o.same() {
+				compareTrees(t, one, two)
+				t.Fatalf("seed %d, operation %d, %s:\n got %.200q %v\nwant %.200q %v", seed, i+j, o.what, o.got.text, o.got.err, o.want.text, o.want.err)
+			}
+		}
+		s.guest(one, two)
+		if i%2000 == 0 { // chmod locks more and more up
 			compareTrees(t, one, two)
 			emptyBoth(t, one, two)
-		}
-		what, loose, do := s.next()
-		got := do(mine)
-		var want outcome
-		done := make(chan struct{})
-		calls <- func() { want = do(reference); close(done) }
-		<-done
-		if loose && got.err != nil { // how far it came must be the same
-			compareTrees(t, one, two)
-		}
-		seen[strings.Fields(what)[0]+": "+want.kind()]++
-		if got.text != want.text && want.err == nil || !loose && !alike(got.kind(), want.kind()) || (got.err == nil) != (want.err == nil) {
-			compareTrees(t, one, two)
-			t.Fatalf("seed %d, operation %d, %s:\n got %.200q %v\nwant %.200q %v", seed, i, what, got.text, got.err, want.text, want.err)
 		}
 	}
 	compareTrees(t, one, two)

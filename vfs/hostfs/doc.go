@@ -35,6 +35,11 @@
 // What it reads is the guest's word: types, sizes, names, times and content may change
 // at any moment, also between two calls, and a listing of a tree that changes is of no
 // single moment. What it writes may be changed by the guest before the call returns. The
-// process must be root, and its threads become undumpable for others than root, as
-// changes of the user on them have that effect (prctl(2), PR_SET_DUMPABLE).
+// process must be root. Changes of the user on its threads have the kernel make it
+// undumpable (PR_SET_DUMPABLE), so that /proc shows its files to root alone, and forget
+// what PR_SET_PDEATHSIG set for such a thread, which may be the main one.
+//
+// Automounts below the root would be made by paths that lead through them: a tree is to
+// have none. A mount whose file system answers slowly, as over a network, makes
+// operations slow.
 package hostfs

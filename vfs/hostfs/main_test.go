@@ -56,7 +56,23 @@ var testIDs = IDs{First: 0x6ff00000, Count: 65536}
 // newFS gives an FS of a new folder, and the folder, which is the guest's.
 func newFS(t testing.TB, l Limits) (*FS, string) {
 	t.Helper()
-	dir := t.TempDir()
+	return newFSIn(t, t.TempDir(), l)
+}
+
+// newMemoryFS is newFS with the files in memory, as a guest's are. It is ten times as
+// fast as a disk.
+func newMemoryFS(t testing.TB, l Limits) (*FS, string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "gaol-test-")
+	if err != nil {
+		return newFS(t, l)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return newFSIn(t, dir, l)
+}
+
+func newFSIn(t testing.TB, dir string, l Limits) (*FS, string) {
+	t.Helper()
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Lchown(dir, testUID, testGID)); err != nil {
 		t.Fatal(err)
 	}

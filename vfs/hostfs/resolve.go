@@ -16,8 +16,7 @@ const (
 // safely (EAGAIN), as something was renamed meanwhile. A guest can keep that up.
 const raced = 100
 
-// openPath opens with O_PATH, which has no effect on what is opened: no automount is
-// made either, as long as O_DIRECTORY is not asked for.
+// openPath opens with O_PATH, which has no effect on what is opened.
 func openPath(dir int, path string, flags, resolve uint64) (int, error) {
 	if path == "." { // to resolve it takes the right to look into it
 		return unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)

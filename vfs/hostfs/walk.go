@@ -40,7 +40,7 @@ type walker struct {
 	fs    *FS
 	op    string
 	limit int
-	left  int
+	left  int // entries that may yet be found
 	visit func(found) error
 }
 
@@ -64,9 +64,6 @@ func (f *FS) walk(op, path string, limit int, visit func(found) error) error {
 
 // meet visits something, and what is in it.
 func (w *walker) meet(v found, open func() (int, error), depth int) error {
-	if w.left--; w.left < 0 {
-		return pathError(w.op, v.path, &LimitError{"entries", int64(w.limit)})
-	}
 	if err := w.visit(v); err != nil || !v.info.IsDir() {
 		if errors.Is(err, fs.SkipDir) && v.info.IsDir() {
 			return nil
@@ -86,6 +83,7 @@ func (w *walker) meet(v found, open func() (int, error), depth int) error {
 	case err == nil && len(inside) > 0 && depth == w.fs.limits.Depth:
 		return pathError(w.op, v.path, &LimitError{"folders deep", int64(depth)})
 	case err == nil:
+		w.left -= len(inside) // as they are in memory, not as they are visited
 		return w.each(fd, v.path, inside, depth)
 	}
 	return w.unread(v, err)

@@ -1,0 +1,123 @@
+package test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"gaol/runtime"
+	"gaol/vfs/hostfs"
+)
+
+// roundPackage is an npm package, as its registry would hand it out.
+func roundPackage(t *testing.T) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	w := tar.NewWriter(zip)
+	for _, f := range []struct{ name, text string }{
+		{"package/package.json", `{"name":"round","version":"1.2.0","type":"module","exports":"./index.js"}`},
+		{"package/index.js", "export default (n, digits) => Math.round(n * 10 ** digits) / 10 ** digits;\n"},
+	} {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.text))}), writeText(w, f.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func writeText(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// project is an archive of testdata/project, with its package and the lock file.
+func project(t *testing.T) []byte {
+	t.Helper()
+	pkg := roundPackage(t)
+	sum := sha512.Sum512(pkg)
+	lock := fmt.Sprintf(`{"name":"shapes","version":"1.0.0","lockfileVersion":3,"requires":true,"packages":{
+		"":{"name":"shapes","version":"1.0.0","dependencies":{"round":"file:packages/round-1.2.0.tgz"}},
+		"node_modules/round":{"version":"1.2.0","resolved":"file:packages/round-1.2.0.tgz","integrity":"sha512-%s"}}}`, base64.StdEncoding.EncodeToString(sum[:]))
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	add := func(name string, text []byte) error {
+		return errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}), writeText(w, string(text)))
+	}
+	root := os.DirFS("testdata/project")
+	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		return errors.Join(err, add(name, text))
+	})
+	if err = errors.Join(err, add("packages/round-1.2.0.tgz", pkg), add("package-lock.json", []byte(lock)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// A project is unpacked, installed, built, tested, and what was built is taken home, in
+// one runtime, and through the SDK only.
+func TestProject(t *testing.T) {
+	rt := create(t, runtime.Options{Limits: runtime.Limits{Memory: 512 << 20}})
+	if _, err := rt.FS().Untar(bytes.NewReader(project(t)), "/workspace", hostfs.UntarOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		command  string
+		mentions string
+	}{
+		{"npm ci --offline --no-audit --no-fund", "added 1 package"},
+		{"npm run build", "built main.js shapes.js"},
+		{"npm test", "pass 1"},
+		{"node dist/main.js", "circle 3.14\ncircle 12.57\ncircle 28.27\n"},
+	} {
+		args := strings.Fields(step.command)
+		res, err := rt.Command(t.Context(), args[0], args[1:], runtime.RunOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.ExitCode != 0 || !strings.Contains(string(res.Stdout), step.mentions) {
+			t.Fatalf("%s: %d %q %s %s", step.command, res.ExitCode, res.Cause, res.Stdout, res.Stderr)
+		}
+	}
+	var out bytes.Buffer
+	if _, err := rt.FS().Tar(&out, "/workspace/dist", hostfs.TarOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for r := tar.NewReader(&out); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+	}
+	if got := strings.Join(names, " "); !strings.Contains(got, "main.js") || !strings.Contains(got, "shapes.js") {
+		t.Errorf("the archive has %s", got)
+	}
+	// An install becomes a layer that others begin with.
+	s := taken(t, rt, runtime.SnapshotOptions{})
+	other := create(t, runtime.Options{Snapshot: s.ID})
+	res, err := other.Command(t.Context(), "node", []string{"dist/main.js"}, runtime.RunOptions{})
+	if err != nil || !strings.HasPrefix(string(res.Stdout), "circle 3.14\n") {
+		t.Errorf("from the snapshot: %+v, %v", res, err)
+	}
+}

@@ -5,7 +5,8 @@
 //
 // The tree is an image that is read-only, a small layer of gaol's own files over
 // it, and a writable layer in memory, bounded in bytes and inodes, that lasts as
-// long as the runtime. No folder of the host is part of it.
+// long as the runtime. Folders of the host are part of it where the caller asks for them
+// (runtime.Mount), and what a snapshot holds is laid under the guest's own folders.
 //
 // Files can be renamed and linked between the guest's own folders and /tmp. A guest's
 // folder in which the image has files is the exception: there, and in /var/tmp, such

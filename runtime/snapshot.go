@@ -46,7 +46,8 @@ const (
 )
 
 // Snapshot puts what is in the home folder, /workspace and Options.Cwd into the store:
-// files, folders and links, with modes and times. Not in it are mounts, the temporary
+// files, folders and links, with modes and times; of mounts in them those by
+// CopyOnWrite, as the guest sees them. Not in it are other mounts, the temporary
 // folders, and what is neither: sockets and pipes are passed over. Runs may go on
 // meanwhile, but what they change at that time may be in it or not; a file that they
 // write to may be in it half.
@@ -99,7 +100,9 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	defer to.Close()
 	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries}
 	for _, m := range rt.opts.mounts {
-		left.Skip = append(left.Skip, m.Target)
+		if m.Access != CopyOnWrite {
+			left.Skip = append(left.Skip, m.Target)
+		}
 	}
 	if left.Bytes == 0 {
 		left.Bytes = snapshotBytes

@@ -46,12 +46,14 @@ const makeTree = `
 	import fs from 'node:fs';
 	fs.mkdirSync('app/bin', { recursive: true }); fs.writeFileSync('app/data', 'data'); fs.writeFileSync('app/bin/run', '#!/bin/sh\necho ran', { mode: 0o755 });
 	fs.symlinkSync('/etc/passwd', 'app/link'); fs.linkSync('app/data', 'app/second'); fs.chmodSync('app', 0o750); fs.utimesSync('app/data', 1e9, 1e9);
-	fs.writeFileSync('/home/node/.npmrc', 'x=y'); fs.writeFileSync('/tmp/not', ''); fs.writeFileSync('node_modules/x', '')`
+	fs.writeFileSync('/home/node/.npmrc', 'x=y'); fs.writeFileSync('/tmp/not', ''); fs.writeFileSync('node_modules/x', ''); fs.writeFileSync('copy/y', '')`
 
 // A snapshot has what the guest's own folders held, and nothing else of its tree.
 func TestSnapshot(t *testing.T) {
 	host := hostTree(t, map[string]string{"from-the-host": ""})
-	first := create(t, runtime.Options{Mounts: []runtime.Mount{{Source: host, Target: "/workspace/node_modules", Access: runtime.ReadWrite}}})
+	first := create(t, runtime.Options{Mounts: []runtime.Mount{
+		{Source: host, Target: "/workspace/node_modules", Access: runtime.ReadWrite}, {Source: host, Target: "/workspace/copy", Access: runtime.CopyOnWrite},
+	}})
 	if res := run(t, first, makeTree, runtime.RunOptions{}); res.ExitCode != 0 {
 		t.Fatalf("%s", res.Stderr)
 	}
@@ -68,9 +70,9 @@ func TestSnapshot(t *testing.T) {
 		import fs from 'node:fs'; import { execSync } from 'node:child_process';
 		const st = f => { const s = fs.lstatSync(f); return [(s.mode & 0o7777).toString(8), s.uid, s.mtimeMs === 1e12] };
 		console.log(fs.readdirSync('app').join(), st('app'), st('app/data'), fs.readlinkSync('app/link'), fs.readFileSync('app/second', 'utf8'), String(execSync('app/bin/run')).trim());
-		console.log(fs.readFileSync('/home/node/.npmrc', 'utf8'), fs.existsSync('/tmp/not'), fs.readdirSync('.').join());`
+		console.log(fs.readFileSync('/home/node/.npmrc', 'utf8'), fs.existsSync('/tmp/not'), fs.readdirSync('.').join(), fs.readdirSync('copy').join());`
 	res := run(t, second, look, runtime.RunOptions{})
-	const want = "bin,data,link,second [ '750', 1000, false ] [ '644', 1000, true ] /etc/passwd data ran\nx=y false app\n"
+	const want = "bin,data,link,second [ '750', 1000, false ] [ '644', 1000, true ] /etc/passwd data ran\nx=y false app,copy from-the-host,y\n"
 	if string(res.Stdout) != want {
 		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
 	}

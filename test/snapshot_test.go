@@ -50,9 +50,9 @@ const makeTree = `
 
 // A snapshot has what the guest's own folders held, and nothing else of its tree.
 func TestSnapshot(t *testing.T) {
-	host := hostTree(t, map[string]string{"from-the-host": ""})
+	host, copied := hostTree(t, map[string]string{"from-the-host": ""}), hostTree(t, map[string]string{"from-the-host": ""})
 	first := create(t, runtime.Options{Mounts: []runtime.Mount{
-		{Source: host, Target: "/workspace/node_modules", Access: runtime.ReadWrite}, {Source: host, Target: "/workspace/copy", Access: runtime.CopyOnWrite},
+		{Source: host, Target: "/workspace/node_modules", Access: runtime.ReadWrite}, {Source: copied, Target: "/workspace/copy", Access: runtime.CopyOnWrite},
 	}})
 	if res := run(t, first, makeTree, runtime.RunOptions{}); res.ExitCode != 0 {
 		t.Fatalf("%s", res.Stderr)

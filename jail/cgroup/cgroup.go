@@ -17,9 +17,10 @@ type Limits struct {
 	Pids   int64   // tasks: processes and threads
 }
 
-// Usage is what a group and its descendants have used since it was made.
+// Usage is what a group and its descendants use, and have used since it was made.
 type Usage struct {
 	CPU         time.Duration // processor time, user and system
+	Memory      int64         // bytes now
 	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which doesn't tell
 	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which doesn't tell
 	OOMKills    int64         // processes killed for want of memory; on v1 not those of descendants

@@ -176,13 +176,14 @@ func (v *v1) freeze(dir string) error {
 	return nil
 }
 
-// usage reads five files. The library's Stat reads some thirty, memory.stat among
+// usage reads six files. The library's Stat reads some thirty, memory.stat among
 // them, for which the kernel first sums up counters over all processors.
 func (v *v1) usage(path string) (Usage, error) {
 	var u Usage
 	var cpu int64
 	err := errors.Join(
 		readInt(&cpu, v.dir("cpuacct", path)+"/cpuacct.usage"),
+		readInt(&u.Memory, v.dir("memory", path)+"/memory.usage_in_bytes"),
 		readInt(&u.PeakMemory, v.dir("memory", path)+"/memory.max_usage_in_bytes"),
 		readKey(&u.OOMKills, v.dir("memory", path)+"/memory.oom_control", "oom_kill"),
 		optional(readInt(&u.PeakPids, v.dir("pids", path)+"/pids.peak")),

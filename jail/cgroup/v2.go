@@ -216,6 +216,7 @@ func (v *v2) usage(path string) (Usage, error) {
 	dir := v.dir(path)
 	err := errors.Join(
 		readKey(&µs, dir+"/cpu.stat", "usage_usec"),
+		readInt(&u.Memory, dir+"/memory.current"),
 		optional(readInt(&u.PeakMemory, dir+"/memory.peak")),
 		readKey(&u.OOMKills, dir+"/memory.events", "oom_kill"), // counts descendants; memory.events.local does not
 		optional(readInt(&u.PeakPids, dir+"/pids.peak")),

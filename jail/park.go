@@ -29,6 +29,7 @@ func (j *Jail) Park(ctx context.Context, c Command) (*Parked, error) {
 		err = errors.Join(err, p.abandon())
 		p.leave()
 	} else {
+		p.guestPID = guestPID(p.first.PID())
 		go p.reap()
 	}
 	if inTime() && err == nil {

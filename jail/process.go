@@ -3,10 +3,13 @@ package jail
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 	"gaol/jail/reap"
@@ -18,6 +21,8 @@ type Process struct {
 	name  string // of its group in the jail's
 	group *cgroup.Group
 	first firstProcess // nil before it is made
+
+	guestPID int // before anybody else has the process
 
 	parkedCPU atomic.Int64 // nanoseconds that it had used before it got its program
 
@@ -34,6 +39,7 @@ type Process struct {
 // it was started.
 type firstProcess interface {
 	PID() int
+	Signal(s syscall.Signal, group bool) error
 	Wait() (reap.Exit, error)
 }
 
@@ -46,6 +52,20 @@ type Exit struct {
 
 // PID is the process's, as the host numbers it.
 func (p *Process) PID() int { return p.first.PID() }
+
+// GuestPID is the process's, as those in the jail number it.
+func (p *Process) GuestPID() int { return p.guestPID }
+
+// Signal sends a signal to the process, or to all of the process group that it leads.
+// The error is os.ErrProcessDone once it has ended and was waited for. Its other
+// descendants get none: [Process.Kill] ends them all.
+func (p *Process) Signal(s syscall.Signal, group bool) error {
+	err := p.first.Signal(s, group)
+	if errors.Is(err, unix.ESRCH) { // it has ended, and so has its group
+		err = os.ErrProcessDone
+	}
+	return err
+}
 
 // Done is closed when the process has ended, nothing of its group is left and
 // its cgroup is removed.
@@ -80,6 +100,21 @@ func (p *Process) killer() {
 		case <-time.After(again):
 		}
 	}
+}
+
+// Usage is what the group has used so far; after the end, what Exit says.
+func (p *Process) Usage() (cgroup.Usage, error) {
+	usage, err := p.group.Usage()
+	if err != nil { // mostly, its end has removed the group
+		select {
+		case <-p.done:
+			return p.exit.Usage, p.err
+		case <-time.After(killTimeout):
+			return usage, err
+		}
+	}
+	usage.CPU -= time.Duration(p.parkedCPU.Load())
+	return usage, nil
 }
 
 // CPU is the processor time that the group has used so far.

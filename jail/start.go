@@ -41,6 +41,7 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 		err = errors.Join(err, p.abandon())
 		p.leave()
 	} else {
+		p.guestPID = guestPID(p.first.PID())
 		go p.reap()
 	}
 	if inTime() && err == nil {

@@ -2,6 +2,7 @@ package reap
 
 import (
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,9 @@ type Child struct {
 	pid   int
 	pidfd *os.File
 	conn  syscall.RawConn
+
+	mu     sync.Mutex
+	reaped bool // the number may be another's
 }
 
 // Exit is how a process ended.
@@ -50,6 +54,24 @@ func (c *Child) Kill() error {
 	return os.NewSyscallError("pidfd_send_signal", err)
 }
 
+// Signal sends a signal to the child or, with group, to all processes of the process
+// group that bears its number. The error is os.ErrProcessDone for a child that was
+// waited for; one that has ended before takes a signal without an effect.
+//
+// Preconditions: with group, the child has led a session from its program's start.
+func (c *Child) Signal(s syscall.Signal, group bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaped {
+		return os.ErrProcessDone
+	}
+	to := c.pid
+	if group {
+		to = -c.pid // nobody else's as long as the child is not waited for
+	}
+	return os.NewSyscallError("kill", unix.Kill(to, s))
+}
+
 // Wait waits for the child's end and says how it ended. Each child has to be waited
 // for, and just once.
 func (c *Child) Wait() (Exit, error) {
@@ -57,7 +79,10 @@ func (c *Child) Wait() (Exit, error) {
 	var exit Exit
 	var err error
 	look := func(fd uintptr) bool {
-		exit, err = wait(unix.P_PIDFD, int(fd))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		exit, err = wait(unix.P_PIDFD, int(fd)) // does not wait: see Take
+		c.reaped = err == nil
 		return err != unix.EAGAIN
 	}
 	if c.conn.Read(look) != nil { // the poller had no room for it: then it costs a thread

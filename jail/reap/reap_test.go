@@ -169,3 +169,17 @@ func BenchmarkWait(b *testing.B) {
 		}
 	}
 }
+
+func TestSignal(t *testing.T) {
+	c := begin(t, "trap 'exit 9' USR1; while :; do sleep 0.01; done")
+	time.Sleep(50 * time.Millisecond)
+	if err := c.Signal(unix.SIGUSR1, false); err != nil {
+		t.Error(err)
+	}
+	if exit, err := c.Wait(); err != nil || exit.Code != 9 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if err := c.Signal(unix.SIGUSR1, false); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -127,6 +127,10 @@ func (c *Child) report() error {
 	return nil
 }
 
+// Signal sends a signal to the child, or to the group that it leads, see
+// [reap.Child.Signal].
+func (c *Child) Signal(s syscall.Signal, group bool) error { return c.process.Signal(s, group) }
+
 // Wait waits for the child's end and says how it ended. Each child has to be waited
 // for, and just once.
 func (c *Child) Wait() (reap.Exit, error) {

@@ -37,11 +37,12 @@ func (p *Process) entry(c *Command, in *groups) *zygote.Entry {
 
 func program(c *Command) *zygote.Program {
 	return &zygote.Program{
-		Args:   append([]string{c.Path}, c.Args...),
-		Script: c.Script,
-		Env:    c.Env,
-		Dir:    c.Dir,
-		Files:  append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...),
+		Args:     append([]string{c.Path}, c.Args...),
+		Script:   c.Script,
+		Env:      c.Env,
+		Dir:      c.Dir,
+		Terminal: c.Terminal,
+		Files:    append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...),
 	}
 }
 

@@ -117,6 +117,10 @@ type Command struct {
 	Stdin, Stdout, Stderr *os.File
 	Files                 []*os.File
 
+	// Terminal has Stdin, a terminal that [Jail.OpenTerminal] made for this process alone,
+	// become the controlling one of the process's session.
+	Terminal bool
+
 	// Zygote forks the process. Nil: the entry program starts it.
 	Zygote *zygote.Pool
 

@@ -76,6 +76,9 @@ func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
 	}
 	steps = append(append(steps, p.join(in.join)...), enter.Namespaces(pidfd, namespaces))
 	steps = append(steps, p.commonSteps(rlimits(c))...)
+	if c.Terminal {
+		steps = append(steps, enter.Terminal(0))
+	}
 	steps = append(steps, enter.Become(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
 	steps = append(steps, p.restrict(c.RulesetFlags)...)
 	filter := enter.Filter()

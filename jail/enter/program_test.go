@@ -92,7 +92,7 @@ func TestProgramIsStrict(t *testing.T) {
 		{"a string behind the text", words(1, 0, 2) + step(opChdir, 0, 0, 3) + "/\x00", bad, 126},
 		{"the fourth string, too", words(1, 0, 2) + step(opChdir, 0, 0, 0, 0, 0, 1<<31) + "/\x00", bad, 126},
 		{"text without an end", words(1, 0, 3) + step(opChdir, 0, 0, 0) + "/no", words(1, uint32(syscall.ENOENT)), 126},
-		{"no such step", words(1, 0, 0) + step(opExecute+1, 0, 0), words(1, invalid), 126},
+		{"no such step", words(1, 0, 0) + step(opTerminal+1, 0, 0), words(1, invalid), 126},
 		{"step 0", words(1, 0, 0) + step(0, 0, 0), words(1, invalid), 126},
 		{"steps to the last", words(2, 0, 2) + step(opChdir, 0, 0) + step(99, 0, 0) + "/\x00", words(2, invalid), 126},
 		{"no end", words(1, 0, 2) + step(opChdir, 0, 0) + "/\x00", "", 125},
@@ -101,6 +101,7 @@ func TestProgramIsStrict(t *testing.T) {
 		{"very many variables", words(1, 0, 2) + step(opExecute, 1, 1<<63) + "a\x00", words(1, invalid), 126},
 		{"too many variables", words(1, 0, 2) + step(opExecute, 1, 1) + "a\x00", words(1, invalid), 126},
 		{"nobody to wait for", words(1, 0, 0) + step(opAwait, 0, 0), "", 127},
+		{"no terminal", words(1, 0, 0) + step(opTerminal, 3, 0), words(1, uint32(syscall.ENOTTY)), 126}, // 3 is the socket
 		{"no rights", words(1, 0, 0) + step(opBoundingSet, 0, 0), words(1, uint32(syscall.EPERM)), 126},
 		{"no program", words(1, 0, 5) + step(opExecute, 1, 0) + "/nos\x00", words(0, 0, 1, uint32(syscall.ENOENT)), 126},
 		{"runs", words(1, 0, 12) + step(opExecute, 1, 1) + "/bin/true\x00A\x00", words(0, 0), 0},

@@ -48,6 +48,7 @@ const (
 	opRuleset
 	opFilter
 	opExecute
+	opTerminal
 )
 
 // OOMScore has the kernel, when the machine is short of memory, kill this process
@@ -125,6 +126,9 @@ func ReadOnly(path string, flags uintptr) Step {
 
 // Session starts a session without a terminal.
 func Session() Step { return Step{Name: "session", op: opSession} }
+
+// Terminal makes the open terminal the session's. No other session may have it.
+func Terminal(file int) Step { return Step{Name: "terminal", op: opTerminal, number: uint32(file)} }
 
 // CloseFrom closes all descriptors from one on. The socket, which ends by itself when
 // the process's own program runs, is the last that may be kept.

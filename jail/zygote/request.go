@@ -51,6 +51,10 @@ type Program struct {
 	Env []string // K=V
 	Dir string   // guest path of the working directory
 
+	// Terminal has the first of Files, a terminal that no session has, become the
+	// controlling one of the child's session.
+	Terminal bool
+
 	// Files become the descriptors from 0 on: at least three, at most five.
 	Files []*os.File
 }
@@ -69,7 +73,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // steps are enum step of src/wire.c.
 var steps = []string{
-	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session",
+	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "terminal",
 	"limit", "user", "capabilities", "chdir", "no_new_privs", "landlock", "seccomp", "event loop", "exec",
 }
 
@@ -155,7 +159,11 @@ func (p *Program) encode() ([]byte, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("arguments and environment have %d bytes: %w", len(text), syscall.E2BIG)
 	}
-	return append(words(p.Script, len(p.Files), len(p.Args), len(p.Env), len(text)), text...), nil
+	terminal := 0
+	if p.Terminal {
+		terminal = 1
+	}
+	return append(words(p.Script, terminal, len(p.Files), len(p.Args), len(p.Env), len(text)), text...), nil
 }
 
 func words(list ...int) []byte {

@@ -23,10 +23,10 @@ func TestEncode(t *testing.T) {
 	if got, want := e.encode(false), words(0, 0, 0, 0, 0, 0, hasRuleset|hasListener, 3); !bytes.Equal(got, want) || len(e.files()) != 1 {
 		t.Errorf("the entry is % x, want % x, with %v", got, want, e.files())
 	}
-	p := Program{Args: []string{"node", "-x", "main"}, Script: 2, Env: []string{"A=1"}, Dir: "/work", Files: make([]*os.File, 3)}
+	p := Program{Args: []string{"node", "-x", "main"}, Script: 2, Env: []string{"A=1"}, Dir: "/work", Terminal: true, Files: make([]*os.File, 3)}
 	const text = "node\x00-x\x00main\x00A=1\x00/work\x00"
 	got, err := p.encode()
-	if want := append(words(2, 3, 3, 1, len(text)), text...); err != nil || !bytes.Equal(got, want) {
+	if want := append(words(2, 1, 3, 3, 1, len(text)), text...); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the program is %q, %v, want %q", got, err, want)
 	}
 }

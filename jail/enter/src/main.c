@@ -5,7 +5,7 @@ enum op {
 	STEP_WRITE = 1, STEP_KEYRING, STEP_JOIN, STEP_UNSHARE, STEP_ACT_FOR, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT, STEP_BECOME,
 	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE, STEP_READ_ONLY, STEP_SESSION, STEP_CLOSE,
 	STEP_UMASK, STEP_LIMIT, STEP_BOUNDING_SET, STEP_CAPABILITIES, STEP_CHDIR, STEP_DEATH_SIGNAL, STEP_SIGNALS,
-	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE,
+	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE, STEP_TERMINAL,
 };
 
 static long do_step(const struct step *s)
@@ -43,6 +43,8 @@ static long do_step(const struct step *s)
 		return make_read_only(string(s, 0), s->value);
 	case STEP_SESSION:
 		return setsid();
+	case STEP_TERMINAL:
+		return ioctl(s->number, TIOCSCTTY, 0);
 	case STEP_CLOSE:
 		return syscall(SYS_close_range, s->number, ~0U, 0);
 	case STEP_UMASK:

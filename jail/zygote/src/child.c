@@ -264,6 +264,8 @@ static void begin_program(void)
 	if (q.p.script)
 		set_arguments();
 	take_files();
+	if (q.p.terminal)
+		must(STEP_TERMINAL, ioctl(0, TIOCSCTTY, 0));
 	must(STEP_DIRECTORY, chdir(q.directory));
 	environ = q.envp;
 	must(STEP_NO_NEW_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));

@@ -23,7 +23,7 @@
  * A report tells which step failed; then the child has ended. Step 0 is none.
  *
  * text is argc + envc + 1 strings, each with its NUL: arguments, variables,
- * working directory. With script = k > 0 the child returns to JavaScript, where
+ * working directory. With terminal, descriptor 0 becomes the session's. With script = k > 0 the child returns to JavaScript, where
  * arguments from the k-th on are the program's; otherwise it executes the first.
  *
  * The child is the host's own, not the zygote's (CLONE_PARENT): the host waits for
@@ -52,6 +52,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -67,7 +68,7 @@
 
 enum step {
 	STEP_REQUEST = 1, STEP_PID_NAMESPACE, STEP_CLONE, STEP_CGROUP, STEP_ARGUMENTS, STEP_NAMESPACES,
-	STEP_OOM_SCORE, STEP_DESCRIPTORS, STEP_SESSION, STEP_LIMIT, STEP_USER, STEP_CAPABILITIES,
+	STEP_OOM_SCORE, STEP_DESCRIPTORS, STEP_SESSION, STEP_TERMINAL, STEP_LIMIT, STEP_USER, STEP_CAPABILITIES,
 	STEP_DIRECTORY, STEP_NO_NEW_PRIVS, STEP_LANDLOCK, STEP_SECCOMP, STEP_LOOP, STEP_EXEC,
 };
 
@@ -87,7 +88,7 @@ struct answer { uint32_t serial; int32_t pid; uint32_t step, error; };
 struct report { uint32_t step, error; };
 struct limit { uint32_t resource, unused; uint64_t most; };
 struct request { uint32_t parked, joins, limits, instructions, uid, gid, flags, ruleset_flags; };
-struct program { uint32_t script, files, argc, envc, text; };
+struct program { uint32_t script, terminal, files, argc, envc, text; };
 
 /* ---- Node's side, declared here since an image has no headers ---- */
 

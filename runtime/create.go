@@ -27,7 +27,8 @@ type NodeRuntime struct {
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
 	files *hostfs.FS
-	queue queue // its live runs
+	queue queue    // lets runs in
+	live  register // the runs that go on
 
 	parked atomic.Pointer[jail.Parked] // becomes the first run's process; mostly nil
 
@@ -124,6 +125,7 @@ func (rt *NodeRuntime) release() error {
 	if rt.jail != nil {
 		failed = errors.Join(failed, rt.jail.Close())
 	}
+	rt.live.spawned.Wait() // what is left of each is to take in what it wrote
 	rt.guard.close()
 	if rt.audit != nil {
 		failed = errors.Join(failed, releaseAudit())

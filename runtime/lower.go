@@ -76,6 +76,8 @@ type task struct {
 	hasValue bool     // whether the program gets a __return
 
 	guard *guard // nil: the runtime's
+
+	terminal bool // the standard streams are one
 }
 
 // newTask lowers one run's options to what it starts.
@@ -177,6 +179,7 @@ func (s settings) commandTask(name string, args []string, o RunOptions) (*task, 
 func (rt *NodeRuntime) command(t *task) jail.Command {
 	c := t.limits.command()
 	c.Path, c.Args, c.Env, c.Dir = t.path, t.args, t.env, string(t.dir)
+	c.Terminal = t.terminal
 	g := cmp.Or(t.guard, rt.guard)
 	g.apply(&c, rt.opts)
 	if rt.forks != nil {
@@ -187,7 +190,7 @@ func (rt *NodeRuntime) command(t *task) jail.Command {
 		case parked != nil:
 			parked.Kill() // nothing of a later run is to wait where this one can stop it
 		}
-		if t.script > 0 && readByZygote(t.env) {
+		if t.script > 0 && !t.terminal && readByZygote(t.env) { // a zygote's streams are pipes
 			c.Script = t.script
 		}
 	}

@@ -66,14 +66,11 @@ func (q queue) leaseOut(d time.Duration) (leave func()) {
 // inTurn performs a run when its turn has come.
 func (rt *NodeRuntime) inTurn(ctx context.Context, perform func(started func()) (*Result, error)) (*Result, error) {
 	asked := time.Now()
-	if !rt.queue.enter(ctx, rt.closing) {
+	started, ok := rt.takeTurn(ctx)
+	if !ok {
 		return neverStarted(asked), nil
 	}
 	defer rt.queue.leave()
-	if !starts.enter(ctx, rt.closing) {
-		return neverStarted(asked), nil
-	}
-	started := starts.leaseOut(startLease)
 	defer started()
 	queued := time.Since(asked)
 	res, err := perform(started)
@@ -81,6 +78,19 @@ func (rt *NodeRuntime) inTurn(ctx context.Context, perform func(started func()) 
 		res.Queued = queued
 	}
 	return res, err
+}
+
+// takeTurn waits for a run's turn. It reports whether that came; the caller then calls
+// started when the run has started, and has to leave the runtime's queue at its end.
+func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
+	if !rt.queue.enter(ctx, rt.closing) {
+		return nil, false
+	}
+	if !starts.enter(ctx, rt.closing) {
+		rt.queue.leave()
+		return nil, false
+	}
+	return starts.leaseOut(startLease), true
 }
 
 // neverStarted is what comes of a run that ends before its turn: only its context

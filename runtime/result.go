@@ -16,7 +16,7 @@ const (
 	CauseMemory   Cause = "memory"   // the kernel killed a process of the run for memory, or the first process's Node had its heap full
 	CausePids     Cause = "pids"     // it failed after Limits.Pids refused it a process or thread
 	CauseOutput   Cause = "output"   // it printed more than Limits.Output, with KillOnOutput
-	CauseCanceled Cause = "canceled" // its context was done, or its runtime was closed
+	CauseCanceled Cause = "canceled" // its context was done, its runtime was closed, or its caller killed it
 	CauseSignal   Cause = "signal"   // a signal ended it that gaol did not send
 )
 
@@ -40,9 +40,10 @@ type Result struct {
 	Truncated struct{ Stdout, Stderr, Denials bool }
 }
 
-// Usage is what a run used, all its processes together, as its cgroup counted.
+// Usage is what a run uses, all its processes together, as its cgroup counts.
 type Usage struct {
 	CPU        time.Duration // user and system time
+	Memory     int64         // bytes now; 0 after the end
 	PeakMemory int64         // bytes
 	PeakPids   int64         // tasks at once; 0 where the kernel does not tell (before Linux 6.1)
 }

@@ -1,13 +1,10 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"gaol/jail"
 )
 
 // ErrClosed is what the methods of a closed runtime, or of a closed pool, answer.
@@ -84,58 +81,16 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	began := time.Now()
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
-	s, err := openStreams(t, o)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	if t.guard != nil {
-		defer t.guard.close()
-		if err := t.guard.restrict(rt.jail, rt.opts.degraded); err != nil {
-			return nil, err
-		}
-	}
-	c := rt.command(t)
-	denials := t.newDenials(cmp.Or(t.guard, rt.guard))
-	c.Refused = denials.refused
-	p, err := s.start(limit, rt.jail, c)
+	ends := newCaptured(t, o)
+	l, err := rt.begin(limit, t, ends)
 	started()
 	if err != nil {
 		return rt.notStarted(limit, began, err)
 	}
-	audited := rt.listen(p.PID(), denials)
-	w := &watch{process: p, limits: t.limits, full: s.full, closing: rt.closing}
-	s.pump()
-	cause := w.until(limit)
-	exit, err := p.Wait()
-	took := time.Since(began)
-	s.drain()
-	audited()
-	if err = errors.Join(err, s.stdinError()); err != nil {
-		return nil, err
-	}
-	res := s.result()
-	res.Duration = took
-	conclude(res, cause, exit, s.stderr.tail)
-	res.Denials, res.Truncated.Denials = denials.list(res, s.stderr.tail)
-	return res, nil
+	return l.finish(limit, ends.full)
 }
 
-// notStarted is what comes of a run that was ended before its program began.
-func (rt *NodeRuntime) notStarted(limit context.Context, began time.Time, err error) (*Result, error) {
-	res := &Result{ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}
-	switch {
-	case limit.Err() != nil:
-		res.Cause = endCause(limit)
-	case errors.Is(err, jail.ErrClosed):
-		res.Cause = CauseCanceled
-	default:
-		return nil, err
-	}
-	return res, nil
-}
-
-var errTimeout = errors.New("the run's time is up")
+var errTimeout = fmt.Errorf("the run's time is up: %w", context.DeadlineExceeded)
 
 // withTimeout bounds a run, its start included.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
@@ -161,6 +116,7 @@ func endCause(limit context.Context) Cause {
 // returns what the first Close did.
 func (rt *NodeRuntime) Close() error {
 	rt.close.Do(func() {
+		rt.live.close()
 		close(rt.closing)
 		if err := rt.release(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)

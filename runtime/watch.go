@@ -14,6 +14,7 @@ type watch struct {
 	limits  Limits
 	full    <-chan struct{} // closed when a stream is full and that is to end the run
 	closing <-chan struct{} // closed when the runtime closes
+	killed  <-chan struct{} // closed when the caller wants the run ended
 }
 
 // until waits for the end of the run, and kills it if it must. It says why it
@@ -36,6 +37,8 @@ func (w *watch) until(limit context.Context) Cause {
 	case <-limit.Done():
 		cause = endCause(limit)
 	case <-w.closing:
+		cause = CauseCanceled
+	case <-w.killed:
 		cause = CauseCanceled
 	}
 	w.process.Kill()

@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lastWait is how long reading waits for bytes that a pipe held at its run's end.
+// It matters only where somebody else takes them.
+const lastWait = 20 * time.Millisecond
+
+// pipeReader reads a pipe to its end or, once a read deadline has told it that
+// the run is gone, until what was written before is read. Another run of the
+// runtime may hold the other end: it must not keep this one's caller waiting.
+type pipeReader struct {
+	file     *os.File
+	terminal bool // it is the host's end of one
+	draining bool
+	rest     int // bytes still to be read while draining
+}
+
+// Read reads up to len(b) bytes and returns io.EOF at the end.
+func (r *pipeReader) Read(b []byte) (int, error) {
+	for {
+		if r.draining {
+			if r.rest <= 0 {
+				return 0, io.EOF
+			}
+			b = b[:min(len(b), r.rest)]
+			if err := r.file.SetReadDeadline(time.Now().Add(lastWait)); err != nil {
+				return 0, err
+			}
+		}
+		n, err := r.file.Read(b)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if r.draining {
+				return 0, io.EOF
+			}
+			r.draining, r.rest = true, r.waiting()
+			continue
+		}
+		if r.terminal && errors.Is(err, unix.EIO) { // how it says that nobody has the other end
+			err = io.EOF
+		}
+		if r.draining {
+			r.rest -= n
+		}
+		return n, err
+	}
+}
+
+// mostOnTerminal is more than the kernel keeps for a terminal's reader. How much that is can't
+// be asked: a part of it is still on its way.
+const mostOnTerminal = 64 << 10
+
+// waiting is how many bytes a pipe holds (FIONREAD, which x/sys calls TIOCINQ). What a run wrote is all there once it
+// has ended; what comes later is somebody else's.
+func (r *pipeReader) waiting() (n int) {
+	if r.terminal {
+		return mostOnTerminal
+	}
+	conn, err := r.file.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
+}

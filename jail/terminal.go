@@ -36,7 +36,7 @@ func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
 		return nil, stepError("open", "terminal", err)
 	}
 	t := &Terminal{Host: host}
-	if err := t.open(j.slot.firstHostID()+GuestUID, size); err != nil {
+	if err := t.control(func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+GuestUID, size) }); err != nil {
 		t.Close()
 		return nil, stepError("open", "terminal", err)
 	}
@@ -74,16 +74,16 @@ func (j *Jail) openPTMX() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "terminal"), nil
 }
 
-// open opens the guest's end, by its host's: the name may be hidden in the guest's tree.
-func (t *Terminal) open(uid int, size TerminalSize) error {
+// control has f use the descriptor of the host's end.
+func (t *Terminal) control(f func(fd int) error) (err error) {
 	conn, err := t.Host.SyscallConn()
-	if err != nil {
-		return err
+	if err == nil && conn.Control(func(fd uintptr) { err = f(int(fd)) }) != nil {
+		err = os.ErrClosed
 	}
-	failed := conn.Control(func(fd uintptr) { err = t.openGuest(int(fd), uid, size) })
-	return errors.Join(failed, err)
+	return err
 }
 
+// openGuest opens the guest's end, by its host's: the name may be hidden in the guest's tree.
 func (t *Terminal) openGuest(host, uid int, size TerminalSize) (err error) {
 	if err = unix.IoctlSetPointerInt(host, unix.TIOCSPTLCK, 0); err != nil {
 		return os.NewSyscallError("ioctl", err)
@@ -110,14 +110,9 @@ func openPeer(host int) (*os.File, error) {
 }
 
 // Resize sets the window's size, which sends SIGWINCH to the terminal's foreground
-// process group.
+// process group. Where the host's end is closed the error is os.ErrClosed.
 func (t *Terminal) Resize(size TerminalSize) error {
-	conn, err := t.Host.SyscallConn()
-	if err != nil {
-		return err
-	}
-	failed := conn.Control(func(fd uintptr) { err = resize(int(fd), size) })
-	return errors.Join(failed, err)
+	return t.control(func(fd int) error { return resize(fd, size) })
 }
 
 func resize(fd int, size TerminalSize) error {
@@ -129,17 +124,15 @@ func resize(fd int, size TerminalSize) error {
 
 // EndOfInput is what, typed at the beginning of a line, tells a program that reads
 // lines that there are no more. A program can change it.
-func (t *Terminal) EndOfInput() (byte, error) {
-	conn, err := t.Host.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var settings *unix.Termios
-	failed := conn.Control(func(fd uintptr) { settings, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
-	if err = errors.Join(failed, err); err != nil {
-		return 0, err
-	}
-	return settings.Cc[unix.VEOF], nil
+func (t *Terminal) EndOfInput() (key byte, err error) {
+	err = t.control(func(fd int) error {
+		settings, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err == nil {
+			key = settings.Cc[unix.VEOF]
+		}
+		return os.NewSyscallError("ioctl", err)
+	})
+	return key, err
 }
 
 // Close closes all ends. What uses the terminal gets SIGHUP, and the end of input.

@@ -133,7 +133,7 @@ func (k *keyboard) Close() error {
 		return nil
 	}
 	key, err := k.terminal.EndOfInput()
-	if err == nil {
+	if err == nil && key != 0 { // 0: the program wants none
 		_, err = k.input.Write([]byte{key})
 	}
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) { // the process has ended

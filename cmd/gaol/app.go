@@ -26,6 +26,8 @@ type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
+	Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*runtime.Process, error)
+	SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*runtime.Process, error)
 	Missing() []string
 	Close() error
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -54,6 +55,16 @@ func (f *fake) do(ctx context.Context, o runtime.RunOptions) (*runtime.Result, e
 func (f *fake) Snapshot(_ context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error) {
 	f.saved = append(f.saved, o.Name)
 	return &runtime.Snapshot{}, nil
+}
+
+var errNoProcess = errors.New("a fake has no processes")
+
+func (f *fake) Spawn(context.Context, string, []string, runtime.SpawnOptions) (*runtime.Process, error) {
+	return nil, errNoProcess
+}
+
+func (f *fake) SpawnCode(context.Context, string, runtime.SpawnOptions) (*runtime.Process, error) {
+	return nil, errNoProcess
 }
 
 func (f *fake) Missing() []string { return f.missing }

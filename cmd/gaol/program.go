@@ -33,6 +33,9 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	if err == nil {
 		err = f.checkWords(words, rest)
 	}
+	if err == nil {
+		err = f.checkTerminal(stdin)
+	}
 	if err != nil {
 		return nil, usageError(cmd.CommandPath(), err)
 	}
@@ -73,6 +76,8 @@ func (f *runFlags) checkWords(words, rest []string) error {
 		return errors.New("unexpected argument " + quote(words[1]) + ": the program's arguments go after --")
 	case words[0] == "-" && f.stdin:
 		return errors.New("- and --stdin exclude each other: both read standard input")
+	case words[0] == "-" && f.tty:
+		return errors.New("- and --tty exclude each other: both read standard input")
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ const runExample = `  gaol run prog.mjs
   gaol run --timeout 5s --memory 512m --cpus 2 --env LANG=de_DE.UTF-8 prog.mjs
   gaol run --preset strict prog.mjs
   gaol run --preset workspace --allow-net 'tcp://localhost:*' server.mjs
-  gaol run --command -- npm --version`
+  gaol run --command -- npm --version
+  gaol run --tty --command -- sh`
 
 func (a *app) runCommand() *cobra.Command {
 	f := defaultRunFlags()
@@ -86,14 +87,8 @@ func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
 	if missing := sb.Missing(); len(missing) > 0 && !f.json {
 		fmt.Fprintln(a.stderr, "gaol: this kernel does not hold: "+strings.Join(missing, ", "))
 	}
-	ro := runtime.RunOptions{Name: p.name, Args: p.args, Timeout: f.runTimeout()}
-	if f.stdin {
-		ro.Stdin = a.stdin
-	}
 	streams := a.passOn(f, cancel)
-	streams.attach(&ro)
-
-	res, err := p.run(ctx, sb, ro)
+	res, err := a.perform(ctx, p, f, sb, streams)
 	if err == nil && f.save != "" {
 		_, err = sb.Snapshot(ctx, runtime.SnapshotOptions{Name: f.save})
 	}
@@ -106,6 +101,19 @@ func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
 	return a.report(res, f, streams)
 }
 
+// perform has the program run, on a terminal or not.
+func (a *app) perform(ctx context.Context, p *program, f *runFlags, sb sandbox, streams *streams) (*runtime.Result, error) {
+	if f.tty {
+		return a.interact(ctx, p, f, sb)
+	}
+	o := runtime.RunOptions{Name: p.name, Args: p.args, Timeout: f.runTimeout()}
+	if f.stdin {
+		o.Stdin = a.stdin
+	}
+	streams.attach(&o)
+	return p.run(ctx, sb, o)
+}
+
 // run starts the program, whichever kind it is.
 func (p *program) run(ctx context.Context, sb sandbox, o runtime.RunOptions) (*runtime.Result, error) {
 	if p.command == "" {
@@ -113,11 +121,16 @@ func (p *program) run(ctx context.Context, sb sandbox, o runtime.RunOptions) (*r
 	}
 	o.Name, o.Args = "", nil // they are code's
 	res, err := sb.Command(ctx, p.command, p.args, o)
+	return res, adviseProgram(err)
+}
+
+// adviseProgram says what to do about a program that there is none of.
+func adviseProgram(err error) error {
 	// Both are about the guest's tree, where the host's privileges don't help.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		err = &advisedError{err, "give a program of the image, or the path of one in the guest"}
+		return &advisedError{err, "give a program of the image, or the path of one in the guest"}
 	}
-	return res, err
+	return err
 }
 
 // report prints the object or the lines about res, and sets a.exit.

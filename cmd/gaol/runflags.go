@@ -17,8 +17,8 @@ import (
 type runFlags struct {
 	set *pflag.FlagSet // where they were read from
 
-	json, stdin, command bool
-	eval                 string
+	json, stdin, command, tty bool
+	eval                      string
 
 	timeout, cpuTime        period
 	memory, disk, maxOutput size
@@ -61,6 +61,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, in place of code")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
 	f.set.BoolVar(&f.stdin, "stdin", false, "pass standard input on to the program, which else has an empty one")
+
+	f.set.BoolVar(&f.tty, "tty", false, "work at the program from this terminal; it has then no time limit unless --timeout is given")
 
 	f.set.Var(&f.timeout, "timeout", "time the run may take; 0 for no limit")
 	f.set.Var(&f.memory, "memory", "memory it may use; there is no swap")

@@ -1,9 +1,9 @@
 // Package runtime runs untrusted Node.js programs, each in a jail that the
 // kernel holds, and says what came of them. It is gaol's public SDK.
 //
-//	Create ──> NodeRuntime ── Run, Exec, Command (as many as you like, also at once) ──> Result
-//	                │
-//	              Close
+//	Create ──> NodeRuntime ─┬─ Run, Exec, Command ───────────────────────> Result
+//	                │       └─ Spawn, SpawnCode ──> Process ── Wait ──────> Result
+//	              Close        (as many as you like, also at once)
 //
 // A runtime is one sandbox: a file tree that lasts from run to run, and a jail
 // around it. A run is one fresh process in it; nothing of its memory outlives it,
@@ -17,6 +17,10 @@
 // A guest that fails is a [Result]; a host that fails is an error. So a program
 // that throws, exits with 3, is killed for memory or runs out of time comes back
 // with a nil error, and an error means that gaol could not do its job.
+//
+// A spawned process lives until it ends, is killed, or its runtime is closed. Its caller
+// writes and reads its streams, or works at its terminal, sends it signals, and waits for
+// it. [NodeRuntime.Processes] lists what runs.
 //
 // A [Pool] keeps runtimes ready for who can't wait for Create.
 //
@@ -61,8 +65,9 @@
 // # What it does not protect against
 //
 // A bug in the host's kernel; side channels through shared hardware; one run of a
-// runtime from another run of the same runtime. Use one runtime for each party
-// that must not see the others.
+// runtime from another run of the same runtime, whose terminals it can open: use one
+// runtime for each party that must not see the others. What a guest's escape sequences
+// do to a terminal that its output is shown on.
 //
 // # Requirements
 //

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log"
@@ -74,4 +75,27 @@ func ExamplePool() {
 	fmt.Printf("%s", res.Stdout)
 	// Output:
 	// hello
+}
+
+func ExampleNodeRuntime_Spawn() {
+	ctx := context.Background()
+	rt, err := runtime.Create(ctx, runtime.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	p, err := rt.Spawn(ctx, "cat", nil, runtime.SpawnOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprintln(p.Stdin, "hello")
+	line, _ := bufio.NewReader(p.Stdout).ReadString('\n')
+	p.Stdin.Close()
+	res, err := p.Wait(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(line, res.ExitCode)
+	// Output: hello
+	// 0
 }

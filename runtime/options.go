@@ -98,6 +98,7 @@ type Options struct {
 	// as long as their context lets them; Timeout counts from the turn. Runs that
 	// wait for each other, as through files, or through a callback that asks for
 	// another run, must fit in together: otherwise they end by their Timeout alone.
+	// A spawned process counts for as long as it lives.
 	// Zero: 64, which may use 16 GiB with the default Limits.Memory.
 	//
 	// In the host process as a whole only starts take turns: a few at a time for

@@ -49,7 +49,7 @@ var needed = []policy.Need{
 	{Path: "/dev/full", Operations: useIt, Reason: "as harmless as /dev/null"},
 	{Path: "/dev/random", Operations: useIt, Reason: "keys, where getrandom is not used"},
 	{Path: "/dev/urandom", Operations: useIt, Reason: "as /dev/random"},
-	{Path: "/dev/tty", Operations: useIt, Reason: "there is no terminal behind it"},
+	{Path: "/dev/tty", Operations: useIt, Reason: "the terminal that the run was given, if any"},
 	{Path: "/dev/pts", Tree: true, Operations: useIt, Reason: "the run's own pseudo-terminals"},
 	{Path: "/dev/ptmx", Operations: seeIt, Reason: "as /dev/pts"},
 	{Path: "/dev/fd", Operations: seeIt, Reason: "leads to the process's own open files"},

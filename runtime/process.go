@@ -22,8 +22,8 @@ import (
 type Process struct {
 	// Stdin is what the process reads; on a terminal, what is typed. A Write waits for
 	// a process that does not read, until it ends: then the error is io.ErrClosedPipe.
-	// Close ends the input; on a terminal it types the key for that, Ctrl-D, which a
-	// program that reads lines takes so at the beginning of one.
+	// Close ends the input; on a terminal it types the key for that, Ctrl-D, as a Write
+	// does. A program that reads lines takes it so at the beginning of one.
 	Stdin io.WriteCloser
 
 	// Stdout and Stderr are what the process prints. The kernel holds some 64 KiB of

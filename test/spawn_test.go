@@ -216,7 +216,7 @@ func TestSpawnOutputEndsWithIt(t *testing.T) {
 	if text, _ := out.ReadString('\n'); text != "open\n" {
 		thief.Kill()
 		p.Kill()
-		t.Skip("a run has no way to another's pipes")
+		t.Fatal("it has no way to the pipes: this test proves nothing")
 	}
 	time.AfterFunc(100*time.Millisecond, func() { p.Kill() })
 	if text, err := io.ReadAll(p.Stdout); err != nil {

@@ -32,6 +32,9 @@ lines on standard error that say what, and what would allow it.
 What it prints goes through as it comes. The value it hands to
 globalThis.__return is shown by --json only.
 
+With --tty the program has a terminal of its own, which this one stands for: all
+keys go to the program, and what it prints, escape sequences too, comes here.
+
 Exit status: the program's own; 124 when it ran out of time, 137 when it was
 killed for memory, each with a line on standard error that says so; 125 when
 gaol itself failed. With --json, the object's "cause" says why a run ended and

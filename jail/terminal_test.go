@@ -135,13 +135,14 @@ func TestSignalAndNumber(t *testing.T) {
 }
 
 func TestSignalToGroup(t *testing.T) {
-	j := newJail(t)
 	for _, tc := range []struct {
-		group bool
-		want  string
-	}{{true, "child\nparent\n"}, {false, "parent\n"}} {
-		p, read := start(t, j, "(trap 'echo child; exit' TERM; while :; do busybox sleep 0.01; done) & trap 'busybox sleep 0.1; echo parent; exit' TERM; while :; do busybox sleep 0.01; done")
-		time.Sleep(100 * time.Millisecond)
+		group        bool
+		before, want string // what the parent waits for
+	}{{true, "until [ -e child ]; do busybox sleep 0.01; done; ", "child\nparent\n"}, {false, "", "parent\n"}} {
+		j := newJail(t)
+		p, read := start(t, j, "(trap 'echo child; touch child; exit' TERM; touch a; while :; do busybox sleep 0.01; done) & trap '"+tc.before+
+			"echo parent; exit' TERM; touch b; while :; do busybox sleep 0.01; done")
+		output(t, j, "until [ -e a ] && [ -e b ]; do busybox sleep 0.01; done")
 		if err := p.Signal(syscall.SIGTERM, tc.group); err != nil {
 			t.Error(err)
 		}

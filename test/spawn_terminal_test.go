@@ -287,7 +287,6 @@ func TestTerminalUnderPermissions(t *testing.T) {
 	rt := create(t, runtime.Options{Permissions: policy.Permissions{
 		FS: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{
 			{Mode: policy.Allow, Operations: []policy.Operation{"read", "readdir", "stat", "readlink", "execute"}, Paths: []string{"/usr/**", "/workspace/**"}},
-			{Mode: policy.Allow, Operations: []policy.Operation{"stat", "readlink"}, Paths: []string{"/bin"}},
 		}},
 		Process: policy.Scope{Default: policy.Deny},
 	}})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gaol/runtime"
+	"gaol/vfs/hostfs"
 )
 
 func Example() {
@@ -98,4 +99,26 @@ func ExampleNodeRuntime_Spawn() {
 	fmt.Print(line, res.ExitCode)
 	// Output: hello
 	// 0
+}
+
+func ExampleNodeRuntime_FS() {
+	ctx := context.Background()
+	rt, err := runtime.Create(ctx, runtime.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	files := rt.FS()
+	if err := files.WriteFile("/workspace/in/names.txt", []byte("b\na\n"), hostfs.WriteOptions{Parents: true}); err != nil {
+		log.Print(err)
+		return
+	}
+	if _, err := rt.Command(ctx, "sh", []string{"-c", "sort in/names.txt > sorted.txt"}, runtime.RunOptions{}); err != nil {
+		log.Print(err)
+		return
+	}
+	sorted, err := files.ReadFile("/workspace/sorted.txt")
+	fmt.Printf("%q %v\n", sorted, err)
+	// Output:
+	// "a\nb\n" <nil>
 }

@@ -73,7 +73,7 @@ func mkdir(p place, bits uint32) error {
 		return err
 	}
 	defer n.close()
-	if !n.isFolder() || uint32(n.stat.Mode)&0o7777 == bits {
+	if !n.isFolder() || uint32(n.stat.Mode)&0o1777 == bits {
 		return nil // replaced by now, or what was asked for
 	}
 	return n.chmod(bits)

@@ -88,6 +88,8 @@ func (p *packer) add(v found) error {
 		return fs.SkipDir
 	case slices.Contains(p.leave, v.path):
 		return nil
+	case v.err != nil && v.dir < 0:
+		return v.err
 	case v.err != nil:
 		p.report.skip(v.path, unwrapped(v.err))
 		return nil

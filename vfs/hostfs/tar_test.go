@@ -50,6 +50,21 @@ func TestTarRoundTrip(t *testing.T) {
 	}
 }
 
+// A folder that can't be read is told of, or is the error if it is the first.
+func TestTarOfClosedFolders(t *testing.T) {
+	f, _ := newFS(t, Limits{})
+	if err := errors.Join(f.MkdirAll("/a/closed", 0), f.WriteFile("/a/closed/file", nil, WriteOptions{}), f.Chmod("/a/closed", 0)); err != nil {
+		t.Fatal(err)
+	}
+	report, err := f.Tar(io.Discard, "/a", TarOptions{})
+	if err != nil || report.Entries != 1 || report.SkippedAll != 1 || !errors.Is(report.Skipped[0].Err, unix.EACCES) {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if _, err := f.Tar(io.Discard, "/a/closed", TarOptions{}); !errors.Is(err, unix.EACCES) {
+		t.Error(err)
+	}
+}
+
 // What a reader of the stream is told stays so, whatever the guest does meanwhile.
 func TestTarOfChangingFiles(t *testing.T) {
 	f, dir := newFS(t, Limits{})

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,18 +18,35 @@ func (f *FS) ReadFile(path string) (data []byte, err error) {
 		if err != nil {
 			return err
 		}
-		file := os.NewFile(uintptr(fd), path)
-		defer file.Close()
+		defer closeFD(fd)
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return unix.EISDIR
 		}
 		if st.Size > uint64(f.limits.File) {
 			return &LimitError{"bytes", f.limits.File}
 		}
-		data, err = readAll(file, int64(st.Size), f.limits.File)
+		data, err = readAll(descriptor(fd), int64(st.Size), f.limits.File)
 		return err
 	})
 	return data, err
+}
+
+// descriptor reads without an os.File, which would try to have it polled.
+type descriptor int
+
+func (d descriptor) Read(p []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(d), p)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0 && len(p) > 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
 }
 
 // readAll reads a file that may grow meanwhile. It was of that size, within the limit.

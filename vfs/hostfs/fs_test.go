@@ -74,6 +74,7 @@ func operations(f *FS, p string) map[string]func() error {
 		"read":     func() error { _, err := f.ReadFile(p); return err },
 		"readdir":  func() error { _, err := f.ReadDir(p); return err },
 		"write":    func() error { return f.WriteFile(p, []byte("data"), WriteOptions{}) },
+		"from r":   func() error { _, err := f.WriteFrom(p, strings.NewReader("data"), WriteOptions{}); return err },
 		"append":   func() error { return f.Append(p, []byte("data"), WriteOptions{}) },
 		"stat":     func() error { _, err := f.Stat(p); return err },
 		"lstat":    func() error { _, err := f.Lstat(p); return err },
@@ -208,6 +209,60 @@ func TestRights(t *testing.T) {
 	if _, uid := currentIDs(); uid != 0 {
 		t.Error("the host's fsuid is", uid)
 	}
+}
+
+func TestWriteFrom(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	if err := f.WriteFile("/old", []byte("old"), WriteOptions{Mode: 0o600}); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("the network is down")
+	if _, err := f.WriteFrom("/old", io.MultiReader(strings.NewReader("half"), errorReader{failed}), WriteOptions{}); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	if data, err := f.ReadFile("/old"); string(data) != "old" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	const size = 5 << 20
+	if n, err := f.WriteFrom("/old", io.LimitReader(zeros{}, size), WriteOptions{}); n != size || err != nil {
+		t.Error(n, err)
+	}
+	if i, err := f.Stat("/old"); err != nil || i.Size() != size || i.Mode() != 0o600 || i.Owner() != 1000 {
+		t.Error(i, err)
+	}
+	if n, err := f.WriteFrom("/a/new", strings.NewReader("new"), WriteOptions{Parents: true, Mode: 0o755}); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+	if err := os.Link(dir+"/old", dir+"/other"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteFrom("/old", strings.NewReader("x"), WriteOptions{}); !errors.Is(err, errShared) {
+		t.Error(err)
+	}
+	if list, err := f.List("/"); len(list) != 4 || err != nil {
+		t.Error(list, err)
+	}
+}
+
+// Closing in the middle of a stream leaves what there was.
+func TestCloseWhileWriting(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	r := io.MultiReader(strings.NewReader("half"), closing{f})
+	if _, err := f.WriteFrom("/file", r, WriteOptions{}); !errors.Is(err, fs.ErrClosed) {
+		t.Error(err)
+	}
+	if list, err := os.ReadDir(dir); len(list) != 0 || err != nil {
+		t.Error(list, err)
+	}
+}
+
+type closing struct{ f *FS }
+
+func (c closing) Read([]byte) (int, error) {
+	if err := c.f.Close(); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
 }
 
 func TestWriteFile(t *testing.T) {

@@ -67,6 +67,8 @@ func fullMode(args []string) error {
 	}
 	check("replace", f.WriteFile("/file", larger, WriteOptions{}))
 	check("a new file", f.WriteFile("/new", larger, WriteOptions{}))
+	_, err = f.WriteFrom("/file", bytes.NewReader(larger), WriteOptions{})
+	check("stream", err)
 	check("untar", untarFull(f, larger))
 	check("append", f.Append("/file", larger, WriteOptions{}))
 	if err := os.Link(dir+"/file", dir+"/other"); err != nil {

@@ -214,6 +214,10 @@ var raceOps = []struct {
 	{"write", func(f *FS, p string) ([]byte, error) {
 		return nil, f.WriteFile(p, []byte("written"), WriteOptions{Parents: true})
 	}},
+	{"stream", func(f *FS, p string) ([]byte, error) {
+		_, err := f.WriteFrom(p, bytes.NewReader([]byte("written")), WriteOptions{})
+		return nil, err
+	}},
 	{"append", func(f *FS, p string) ([]byte, error) { return nil, f.Append(p, []byte("more"), WriteOptions{}) }},
 	{"readdir", func(f *FS, p string) ([]byte, error) { _, err := f.ReadDir(p); return nil, err }},
 	{"list", func(f *FS, p string) ([]byte, error) { _, err := f.List(p); return nil, err }},

@@ -31,7 +31,7 @@ func TestSpecialFiles(t *testing.T) {
 			began := time.Now()
 			for op, do := range operations(f, p) {
 				switch op {
-				case "open", "read", "write", "append", "chmod":
+				case "open", "read", "write", "from r", "append", "chmod":
 					if err := do(); !errors.Is(err, errSpecial) {
 						t.Errorf("%s %s: %v", op, p, err)
 					}

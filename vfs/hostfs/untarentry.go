@@ -2,9 +2,7 @@ package hostfs
 
 import (
 	"archive/tar"
-	"errors"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -202,7 +200,7 @@ func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
 	}
 	defer p.close()
 	defer out.Close()
-	n, err := io.Copy(pieces{u, out}, io.LimitReader(in, h.Size+1)) // bytes that come from elsewhere
+	n, err := io.Copy(pieces{u.step, int(out.Fd())}, io.LimitReader(in, h.Size+1)) // bytes that come from elsewhere
 	u.report.Bytes += n
 	if err == nil && n != h.Size {
 		err = io.ErrUnexpectedEOF
@@ -214,23 +212,6 @@ func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
 		_ = u.step(func() error { return unix.Unlinkat(p.dir, p.name, 0) }) // what is half there
 	}
 	return err
-}
-
-// pieces writes to a file in steps, so that a closed FS ends it.
-type pieces struct {
-	u   *unpacker
-	out *os.File
-}
-
-func (w pieces) Write(b []byte) (n int, err error) {
-	err = w.u.step(func() error {
-		n, err = w.out.Write(b)
-		return err
-	})
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return n, err
 }
 
 // newFile makes a file in the place of what has its name.

@@ -1,7 +1,6 @@
 package hostfs
 
 import (
-	"crypto/rand"
 	"errors"
 	"io/fs"
 
@@ -41,17 +40,15 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 	return f.write("write", path, o, func(p place, n *node, bits uint32) error {
 		switch {
 		case n == nil:
-			return f.replace(p, data, bits)
-		case n.stat.Nlink > 1 || n.isMount() || int(n.stat.Uid) != f.who.uid || int(n.stat.Gid) != f.who.gid:
+			return replace(p, data, bits)
+		case f.isShared(n):
 			return overwrite(n, data)
 		}
-		// Whether it may be written to is a matter of the file's own permissions.
-		fd, err := n.reopen(unix.O_WRONLY)
+		bits, err := n.writable()
 		if err != nil {
 			return err
 		}
-		closeFD(fd)
-		err = f.replace(p, data, uint32(n.stat.Mode)&0o1777)
+		err = replace(p, data, bits)
 		if isDenied(err) || err == unix.EROFS { // the folder's
 			return overwrite(n, data)
 		}
@@ -65,7 +62,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	return f.write("append", path, o, func(p place, n *node, bits uint32) error {
 		if n == nil {
-			return f.replace(p, data, bits)
+			return replace(p, data, bits)
 		}
 		fd, err := n.reopen(unix.O_WRONLY | unix.O_APPEND)
 		if err != nil {
@@ -118,26 +115,6 @@ func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bi
 	})
 }
 
-// replace puts a new file at a place.
-func (f *FS) replace(p place, data []byte, bits uint32) error {
-	// Kept together, and told apart from a guest's own names.
-	temp := place{p.dir, ".gaol-" + rand.Text()}
-	fd, err := create(temp)
-	if err != nil {
-		return err
-	}
-	err = fill(fd, data, bits)
-	if err == nil {
-		err = unix.Renameat(temp.dir, temp.name, p.dir, p.name)
-	}
-	closeFD(fd)
-	if err != nil {
-		// The guest may have put something else there: it then loses that.
-		_ = unix.Unlinkat(temp.dir, temp.name, 0)
-	}
-	return err
-}
-
 // create makes an empty file that didn't exist, and opens it for writing.
 func create(p place) (int, error) {
 	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
@@ -147,13 +124,6 @@ func create(p place) (int, error) {
 			return fd, err
 		}
 	}
-}
-
-func fill(fd int, data []byte, bits uint32) error {
-	if err := writeAt(fd, data); err != nil {
-		return err
-	}
-	return unix.Fchmod(fd, bits)
 }
 
 // overwrite changes the content of a file where it is.

@@ -109,35 +109,39 @@ func (w *Watcher) Close() error {
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.file.SetReadDeadline(time.Time{}); err != nil {
-		return nil, w.fail(err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = w.file.SetReadDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !stop() {
+			<-ended // so that it does not end the next Next
+		}
+	}()
 	buf := make([]byte, 64<<10)
+	due := time.Time{} // when the span ends
 	for {
-		n, err := w.file.Read(buf)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx) // what was read is told by the next Next
+		if due.IsZero() && !w.batch.empty() {
+			due = time.Now().Add(w.opts.Span)
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return w.batch.take(), nil
-		}
-		if err != nil {
+		if err := w.file.SetReadDeadline(due); err != nil {
 			return nil, w.fail(err)
 		}
-		first := w.batch.empty()
-		w.take(buf[:n])
-		if w.batch.lost {
-			return w.batch.take(), nil
+		if ctx.Err() != nil { // whose deadline may have been overwritten
+			return nil, context.Cause(ctx) // what there is, the next Next tells
 		}
-		if first && !w.batch.empty() {
-			if err := w.file.SetReadDeadline(time.Now().Add(w.opts.Span)); err != nil {
-				return nil, w.fail(err)
+		n, err := w.file.Read(buf)
+		w.take(buf[:max(n, 0)])
+		switch {
+		case w.batch.lost:
+			return w.batch.take(), nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if ctx.Err() == nil && !w.batch.empty() {
+				return w.batch.take(), nil
 			}
-			if ctx.Err() != nil { // its deadline may have been overwritten
-				return nil, context.Cause(ctx)
-			}
+		case err != nil:
+			return nil, w.fail(err)
 		}
 	}
 }

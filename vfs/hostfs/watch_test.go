@@ -129,6 +129,18 @@ func TestWatchEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, w, map[string]Op{"/after": Created}) // it goes on
+	// What was read before the context ended is told afterwards.
+	long := newWatch(t, f, "/", WatchOptions{Span: 200 * time.Millisecond})
+	soon, cancelSoon := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancelSoon()
+	if err := f.MkdirAll("/early", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := long.Next(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	until(t, long, map[string]Op{"/early": Created})
+	until(t, w, map[string]Op{"/early": Created})
 	time.AfterFunc(20*time.Millisecond, func() { w.Close() })
 	if _, err := w.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)

@@ -65,7 +65,7 @@ func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 			making = append([]enter.Step{first}, j.makingSteps(p, top, enter.NoCgroup)...)
 		} else {
 			all := groups{join: append(append([]*os.File(nil), top.join...), j.shared.join...)}
-			entering = append([]enter.Step{first}, j.enteringSteps(p, &Command{Path: "sh", Dir: "/work", OpenFiles: 64}, &all)...)
+			entering = append([]enter.Step{first}, j.enteringSteps(p, &Command{Path: "sh", Dir: "/work", Terminal: true, OpenFiles: 64}, &all)...)
 		}
 	}
 	return making, entering
@@ -82,13 +82,13 @@ func makeAndStart(t *testing.T, number uint32) error {
 	if err != nil {
 		return err
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	term, err := j.OpenTerminal(TerminalSize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
+	defer term.Close()
 	_, err = j.Start(t.Context(), Command{
-		Path: "sh", Dir: "/work", Env: []string{"PATH=/bin"}, Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+		Path: "sh", Dir: "/work", Env: []string{"PATH=/bin"}, Stdin: term.Guest, Stdout: term.Guest, Stderr: term.Guest, Terminal: true, OpenFiles: 64,
 	})
 	return errors.Join(err, j.Close())
 }
@@ -162,7 +162,7 @@ func TestOrderOfSteps(t *testing.T) {
 	}{
 		{"making", "cgroup", "cgroup namespace"}, {"making", "cgroup namespace", "clone"}, {"making", "clone", "await"}, {"making", "mount", "pivot"},
 		{"making", "pivot", "hide"}, {"making", "capabilities", "death signal"},
-		{"entering", "clone", "cgroup"}, {"entering", "user", "chdir"},
+		{"entering", "clone", "cgroup"}, {"entering", "user", "chdir"}, {"entering", "session", "terminal"}, {"entering", "descriptors", "terminal"},
 		{"both", "descriptors", "chdir"}, {"both", "capabilities", "chdir"}, {"both", "limit", "no_new_privs"},
 		{"both", "no_new_privs", "seccomp"}, {"both", "seccomp", "exec"},
 	} {

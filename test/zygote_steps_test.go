@@ -158,16 +158,16 @@ func defaultImage(t *testing.T) *rootfs.Image {
 // forkOnce has a child run for as long as limit at most, and says how that ended.
 func forkOnce(t *testing.T, j *jail.Jail, pool *zygote.Pool, limit time.Duration) (jail.Exit, error) {
 	t.Helper()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	term, err := j.OpenTerminal(jail.TerminalSize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
+	defer term.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	p, err := j.Start(ctx, jail.Command{
 		Path: "/usr/local/bin/node", Args: []string{"main"}, Script: 1, Dir: "/tmp", Zygote: pool,
-		Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16},
+		Stdin: term.Guest, Stdout: term.Guest, Stderr: term.Guest, Terminal: true, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16},
 	})
 	if err != nil {
 		return jail.Exit{}, err
@@ -181,7 +181,7 @@ func forkOnce(t *testing.T, j *jail.Jail, pool *zygote.Pool, limit time.Duration
 // the next child of the same zygote is sound.
 func TestZygoteChildFailsOnItsWay(t *testing.T) {
 	f := &faulty{steps: []string{
-		"request", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
+		"request", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
 	}}
 	image := defaultImage(t)
 	pool, j := zygoteOf(t, image, compileFaulty(t, f)), jailOf(t, image)

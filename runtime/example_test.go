@@ -84,7 +84,6 @@ func ExampleNodeRuntime_Spawn() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer rt.Close()
 	p, err := rt.Spawn(ctx, "cat", nil, runtime.SpawnOptions{})
 	if err != nil {
 		log.Fatal(err)
@@ -97,6 +96,9 @@ func ExampleNodeRuntime_Spawn() {
 		log.Fatal(err)
 	}
 	fmt.Print(line, res.ExitCode)
+	if err := rt.Close(); err != nil {
+		log.Fatal(err)
+	}
 	// Output: hello
 	// 0
 }

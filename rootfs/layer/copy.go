@@ -1,0 +1,110 @@
+package layer
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Copy lays a host folder over what is there: what is of its own file system, and
+// not the folder skip, which may be nil. Links stay links.
+func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	top, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	c := copier{newApplier(t), root, deviceOf(top), skip}
+	return c.all(ctx, ".")
+}
+
+// all copies name, and all that is in it. How deep that goes the applier bounds.
+func (c copier) all(ctx context.Context, name string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	enter, err := c.copy(name)
+	if err != nil || !enter {
+		return err
+	}
+	d, err := c.root.Open(name)
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	d.Close()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := c.all(ctx, path.Join(name, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type copier struct {
+	applier *applier
+	root    *os.Root
+	device  uint64
+	skip    fs.FileInfo
+}
+
+func deviceOf(info fs.FileInfo) uint64 {
+	return info.Sys().(*syscall.Stat_t).Dev //nolint:unconvert // it is not uint64 on every processor
+}
+
+// copy copies one name, and says whether it's a folder to look into.
+func (c copier) copy(name string) (enter bool, err error) {
+	info, err := c.root.Lstat(name)
+	if err != nil {
+		return false, err
+	}
+	h := &tar.Header{Name: name, Mode: int64(info.Mode().Perm())}
+	switch info.Mode().Type() {
+	case fs.ModeDir:
+		h.Typeflag = tar.TypeDir
+		// Not what is mounted there, such as /proc, nor what we write ourselves.
+		enter = deviceOf(info) == c.device && (c.skip == nil || !os.SameFile(info, c.skip))
+		return enter, c.applier.entry(h, nil)
+	case fs.ModeSymlink:
+		h.Typeflag = tar.TypeSymlink
+		if h.Linkname, err = c.root.Readlink(name); err != nil {
+			return false, err
+		}
+		return false, c.applier.entry(h, nil)
+	case 0:
+		return false, c.file(h)
+	}
+	c.applier.Dropped++
+	return false, nil
+}
+
+func (c copier) file(h *tar.Header) error {
+	// Not to wait for the other end of a pipe that has taken the file's place.
+	f, err := c.root.OpenFile(h.Name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %q was a file a moment ago", ErrRefused, h.Name)
+	}
+	h.Typeflag, h.Size = tar.TypeReg, info.Size()
+	return c.applier.entry(h, f)
+}

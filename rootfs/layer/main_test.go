@@ -1,0 +1,139 @@
+package layer
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entry is one entry of a test's layer: a header and its content.
+type entry struct {
+	tar.Header
+	content string
+}
+
+func file(name, content string) entry {
+	return entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644}, content}
+}
+
+func folder(name string) entry {
+	return entry{Header: tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}}
+}
+
+func link(name, target string) entry {
+	return entry{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}}
+}
+
+func hard(name, target string) entry {
+	return entry{Header: tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}}
+}
+
+func typed(kind byte, name string) entry {
+	return entry{Header: tar.Header{Typeflag: kind, Name: name, Mode: 0o666, Devmajor: 1, Devminor: 3}}
+}
+
+func pack(entries ...entry) []byte {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, e := range entries {
+		h := e.Header
+		h.Size = int64(len(e.content))
+		if err := w.WriteHeader(&h); err != nil {
+			panic(err)
+		}
+		if _, err := w.Write([]byte(e.content)); err != nil {
+			panic(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+// place is a folder with the tree's in it, and something beside that to be spoilt.
+type place struct{ dir, root string }
+
+const secret = "of the host"
+
+func newPlace(t testing.TB) place {
+	t.Helper()
+	dir := t.TempDir()
+	p := place{dir, filepath.Join(dir, "tree")}
+	must(t, os.Mkdir(p.root, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "secret"), []byte(secret), 0o600))
+	return p
+}
+
+// apply lays the layers one over the other.
+func (p place) apply(t testing.TB, l Limits, layers ...[]entry) error {
+	t.Helper()
+	tree, err := Open(p.root, l)
+	must(t, err)
+	defer tree.Close()
+	for _, entries := range layers {
+		if err := tree.Apply(t.Context(), bytes.NewReader(pack(entries...))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOutside fails if anything but the tree has changed.
+func (p place) checkOutside(t testing.TB) {
+	t.Helper()
+	names, err := os.ReadDir(p.dir)
+	must(t, err)
+	info, err := os.Stat(filepath.Join(p.dir, "secret"))
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(p.dir, "secret"))
+	must(t, err)
+	if len(names) != 2 || string(text) != secret || info.Mode() != 0o600 {
+		t.Errorf("outside of the tree: %v, %q, %s", names, text, info.Mode())
+	}
+}
+
+// list tells of all in the tree: "path", with "/" after a folder, "=content" after a
+// file, ">target" after a link.
+func (p place) list(t testing.TB) string {
+	t.Helper()
+	var all []string
+	must(t, filepath.WalkDir(p.root, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || name == p.root {
+			return err
+		}
+		text := strings.TrimPrefix(name, p.root+"/")
+		switch e.Type() {
+		case fs.ModeDir:
+			text += "/"
+		case fs.ModeSymlink:
+			target, err := os.Readlink(name)
+			must(t, err)
+			text += ">" + target
+		case 0:
+			content, err := os.ReadFile(name)
+			must(t, err)
+			text += "=" + string(content)
+		default:
+			text += "?"
+		}
+		all = append(all, text)
+		return nil
+	}))
+	return strings.Join(all, " ")
+}

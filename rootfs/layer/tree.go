@@ -1,0 +1,185 @@
+package layer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is the folder that layers are laid into. It is for one goroutine at a time.
+type Tree struct {
+	root   *os.File // O_PATH
+	path   string   // of root, as the kernel tells it
+	budget budget
+
+	// Dropped counts the entries that were left out: devices, pipes, sockets.
+	Dropped int
+}
+
+// Open opens the host folder dir, which nobody else writes to meanwhile.
+func Open(dir string, l Limits) (*Tree, error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	t := &Tree{root: os.NewFile(uintptr(fd), dir), budget: newBudget(l)}
+	if t.path, err = realPath(fd); err != nil {
+		return nil, errors.Join(err, t.root.Close())
+	}
+	return t, nil
+}
+
+// Close closes the folder, which stays.
+func (t *Tree) Close() error { return t.root.Close() }
+
+func realPath(fd int) (string, error) { return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)) }
+
+// mostRetries is for a path that the kernel can't follow while it's not sure that
+// no folder moves: openat2(2), EAGAIN.
+const mostRetries = 256
+
+// open opens what the guest's path p leads to. No link leads out of the tree: an
+// absolute one, or "..", begins or ends at the root.
+func (t *Tree) open(p string, flags uint64) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	for n := 0; ; n++ {
+		fd, err := unix.Openat2(int(t.root.Fd()), path.Join(".", p), &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), p), nil
+		case (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && n < mostRetries:
+			continue
+		}
+		return nil, &os.PathError{Op: "open", Path: p, Err: err}
+	}
+}
+
+// folder opens a folder. What is missing of it is made.
+func (t *Tree) folder(p string) (*os.File, error) {
+	d, err := t.open(p, unix.O_PATH|unix.O_DIRECTORY)
+	if !errors.Is(err, unix.ENOENT) {
+		return t.inBounds(d, p, err)
+	}
+	if d, err = t.open("/", unix.O_PATH|unix.O_DIRECTORY); err != nil {
+		return nil, err
+	}
+	walked := ""
+	for name := range strings.SplitSeq(p, "/") {
+		next, err := t.step(d, &walked, name)
+		d.Close()
+		if err != nil {
+			return nil, err
+		}
+		d = next
+	}
+	return d, nil
+}
+
+// step opens, or makes, one folder on the way.
+func (t *Tree) step(d *os.File, walked *string, name string) (*os.File, error) {
+	*walked = path.Join(*walked, name)
+	next, err := t.open(*walked, unix.O_PATH|unix.O_DIRECTORY)
+	if errors.Is(err, unix.ENOENT) {
+		if err := t.budget.entry(); err != nil {
+			return nil, err
+		}
+		if err := unix.Mkdirat(int(d.Fd()), name, 0o755); err != nil {
+			// It exists and can't be opened: a link to nowhere.
+			return nil, fmt.Errorf("%w: folder %q: %w", ErrRefused, *walked, err)
+		}
+		next, err = t.open(*walked, unix.O_PATH|unix.O_DIRECTORY)
+	}
+	return t.inBounds(next, *walked, err)
+}
+
+// inBounds refuses a folder that lies so deep that it can't be opened by a path.
+func (t *Tree) inBounds(d *os.File, p string, err error) (*os.File, error) {
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG) {
+		return nil, fmt.Errorf("%w: folder %q: %w", ErrRefused, p, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	real, err := realPath(int(d.Fd()))
+	below, isBelow := strings.CutPrefix(real, t.path)
+	switch {
+	case err == nil && (!isBelow || below != "" && below[0] != '/'): // the kernel has seen to it: second line of defence
+		err = fmt.Errorf("%w: folder %q is outside", ErrRefused, p)
+	case err == nil && (len(below) > maxPath || strings.Count(below, "/") > maxDepth):
+		err = fmt.Errorf("%w: folder %.80q… lies too deep", ErrRefused, p)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// kind is the type of name in the folder d: S_IFREG and the like, 0 for nothing.
+func kind(d *os.File, name string) (uint32, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return st.Mode & unix.S_IFMT, nil
+}
+
+// prune removes name from the folder d, with all that is in it, but for what keep
+// says; the folders that lead there stay too. It says whether name is gone.
+func prune(d *os.File, name string, keep func(d *os.File, name string) bool) (gone bool, err error) {
+	is, err := kind(d, name)
+	if err != nil || is == 0 {
+		return err == nil, err
+	}
+	kept, flags := keep(d, name), 0
+	if is == unix.S_IFDIR {
+		inside, err := pruneInside(d, name, keep)
+		if err != nil {
+			return false, err
+		}
+		kept, flags = kept || !inside, unix.AT_REMOVEDIR
+	}
+	if kept {
+		return false, nil
+	}
+	if err := unix.Unlinkat(int(d.Fd()), name, flags); err != nil {
+		return false, &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	return true, nil
+}
+
+// pruneInside prunes all that is in a folder, and says whether that is empty now.
+func pruneInside(d *os.File, name string, keep func(*os.File, string) bool) (empty bool, err error) {
+	fd, err := unix.Openat(int(d.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	inner := os.NewFile(uintptr(fd), name)
+	defer inner.Close()
+	names, err := inner.Readdirnames(-1)
+	if err != nil {
+		return false, err
+	}
+	empty = true
+	for _, n := range names {
+		gone, err := prune(inner, n, keep)
+		if err != nil {
+			return false, err
+		}
+		empty = empty && gone
+	}
+	return empty, nil
+}
+
+func keepNothing(*os.File, string) bool { return false }

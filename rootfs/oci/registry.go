@@ -1,0 +1,117 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// registryScheme may stand before a reference, where a file has that name too.
+const registryScheme = "docker://"
+
+const defaultStall = 30 * time.Second
+
+// repository is where a registry keeps an image.
+type repository struct {
+	repo   name.Repository
+	puller *remote.Puller
+}
+
+func openRegistry(ctx context.Context, ref string, o Options, want v1.Platform) (_ *Image, err error) {
+	parsed, err := name.ParseReference(strings.TrimPrefix(ref, registryScheme))
+	if err != nil {
+		return nil, fmt.Errorf("%w: neither a file nor the name of an image: %w", ErrNoImage, err)
+	}
+	way := newTransport(parsed.Context().RegistryStr(), cmp.Or(o.Stall, defaultStall))
+	defer func() {
+		if err != nil {
+			way.Close()
+		}
+	}()
+	keys := o.Keychain
+	if keys == nil {
+		keys = authn.DefaultKeychain
+	}
+	puller, err := remote.NewPuller(remote.WithContext(ctx), remote.WithTransport(way),
+		remote.WithAuthFromKeychain(keys), remote.WithUserAgent("gaol"), remote.WithJobs(1))
+	if err != nil {
+		return nil, err
+	}
+	top, err := puller.Get(ctx, parsed)
+	if err != nil {
+		return nil, remoteError(ctx, err)
+	}
+	if d, named := parsed.(name.Digest); named {
+		wanted, err := v1.NewHash(d.DigestStr())
+		if err == nil {
+			err = checkDocument(top.Manifest, wanted)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	i, err := assemble(ctx, &repository{parsed.Context(), puller}, top.Manifest, top.Digest, want)
+	if err != nil {
+		return nil, err
+	}
+	i.Kind, i.closers = "registry", []io.Closer{way}
+	return i, nil
+}
+
+func (r *repository) manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	m, err := r.puller.Get(ctx, r.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, remoteError(ctx, err)
+	}
+	return m.Manifest, checkDocument(m.Manifest, d.Digest)
+}
+
+func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	body, err := r.blob(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := readDocument(body)
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	if err != nil && text == nil {
+		return nil, err
+	}
+	return text, checkDocument(text, d.Digest) // it says more than the library's error
+}
+
+func (r *repository) layer(d v1.Descriptor) (Layer, error) {
+	return Layer{Fetch: func(ctx context.Context) (io.ReadCloser, error) { return r.blob(ctx, d) }}, nil
+}
+
+func (r *repository) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
+	l, err := r.puller.Layer(ctx, r.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, remoteError(ctx, err)
+	}
+	body, err := l.Compressed()
+	if err != nil {
+		return nil, remoteError(ctx, err)
+	}
+	return body, nil
+}
+
+// readDocument reads what must fit into memory. With an error, what was read comes
+// too, unless it is too much.
+func readDocument(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("%w: a document of more than %d bytes", ErrMalformed, maxDocument)
+	}
+	return text, err
+}

@@ -81,6 +81,9 @@ func (s *Store) stored(p plan) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i.Imported != nil {
+		return nil, ErrNotFound // somebody gave it a name that is not for such ones
+	}
 	if p.extra != "" {
 		if digits, err := s.named(p.extra); err != nil || idPrefix+digits != i.ID {
 			return nil, errors.Join(err, ErrNotFound)

@@ -15,6 +15,11 @@ import (
 // these names. When the store has an image of the same content, that one stays
 // and gets the names.
 func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string) (*Image, error) {
+	return s.commitWith(ctx, dir, i, names, func() error { return nil })
+}
+
+// commitWith is commit that also does more, under the store's lock.
+func (s *Store) commitWith(ctx context.Context, dir string, i *Image, names []string, more func() error) (*Image, error) {
 	if err := i.save(dir); err != nil {
 		return nil, err
 	}
@@ -31,6 +36,14 @@ func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string
 	digits := strings.TrimPrefix(i.ID, idPrefix)
 	err = os.Rename(dir, filepath.Join(s.images(), digits))
 	if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) {
+		return nil, err
+	}
+	if err != nil {
+		if err := s.merge(digits, i); err != nil {
+			return nil, err
+		}
+	}
+	if err := more(); err != nil {
 		return nil, err
 	}
 	for _, name := range names {
@@ -56,7 +69,8 @@ func syncTree(dir string) error {
 
 // Remove takes the image that ref means, with all its names, out of the store.
 // It is ErrInUse while anybody holds a [Lease] of it. The downloads that it was
-// built from stay, so that building it again needs no network.
+// built from stay, so that building it again needs no network; the layers that it was
+// imported from go, unless another image has them too.
 func (s *Store) Remove(ref string) error {
 	trash, err := s.scratch(context.Background())
 	if err != nil {
@@ -92,6 +106,9 @@ func (s *Store) discard(ref string, trash *scratch) error {
 		if err := os.Remove(filepath.Join(s.names(), name)); err != nil {
 			return fmt.Errorf("remove image %q: %w", ref, err)
 		}
+	}
+	if err := s.discardBlobs(trash); err != nil {
+		return fmt.Errorf("remove image %q: layers: %w", ref, err)
 	}
 	return nil
 }

@@ -33,18 +33,31 @@ func CheckHost() error {
 
 // checkHost looks for everything at once: one message, one cure.
 func (in *inputs) checkHost() error {
-	var e MissingError
-	for _, need := range []struct {
-		what, pkg string
-		found     bool
-	}{
-		{"busybox (static)", "busybox-static", static(in.busybox)},
+	return missing(append(in.starters(),
+		need{"busybox (static)", "busybox-static", static(in.busybox)},
+		need{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
+		need{"CA certificates", "ca-certificates", exists(in.certs)},
+	))
+}
+
+// starters are the needs of what starts a jail, which imported images get too.
+func (in *inputs) starters() []need {
+	return []need{
 		{"catatonit (static)", "catatonit", static(in.reaper)},
 		{"cc", "gcc", hasCompiler()},
 		{"a static C library", "libc6-dev", hasCompiler() && hasStaticLibc()},
-		{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
-		{"CA certificates", "ca-certificates", exists(in.certs)},
-	} {
+	}
+}
+
+// need is something that the host must have, and the Debian package of it.
+type need struct {
+	what, pkg string
+	found     bool
+}
+
+func missing(needs []need) error {
+	var e MissingError
+	for _, need := range needs {
 		if !need.found {
 			e.Missing = append(e.Missing, need.what)
 			e.Packages = append(e.Packages, need.pkg)

@@ -24,11 +24,13 @@ const (
 type Image struct {
 	ID      string    `json:"id"`              // "sha256:" and 64 hex digits, over the tree
 	Names   []string  `json:"names,omitempty"` // sorted
-	Node    string    `json:"node"`            // version of Node, such as "24.21.0"
-	NPM     string    `json:"npm"`             // version of the npm CLI
+	Node    string    `json:"node"`            // version of Node, such as "24.21.0"; "" for none
+	NPM     string    `json:"npm"`             // version of the npm CLI; "" for an imported image
 	Arch    string    `json:"arch"`            // in npm's words: "x64" or "arm64"
 	Size    int64     `json:"size"`            // bytes of all files
 	Created time.Time `json:"created"`         // when it came into this store
+
+	Imported *Imported `json:"imported,omitempty"` // nil for an image that gaol built
 
 	dir string
 }

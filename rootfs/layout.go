@@ -1,5 +1,9 @@
 package rootfs
 
+// mountPoints are the folders that the jail mounts at, or that are the guest's own in
+// every tree. An imported image gets them, and else keeps its own layout.
+var mountPoints = []string{"/proc", "/dev", "/tmp", "/var/tmp", "/workspace", "/home/node"}
+
 // folders are those that no file brings into being. The first line are places
 // for the jail to mount at.
 var folders = []string{

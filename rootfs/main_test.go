@@ -35,7 +35,9 @@ func buildInChild(dir string) int {
 		s.in, err = tinyInputs(os.Getenv("GAOL_ROOTFS_TEST_HOST"))
 	}
 	var i *Image
-	if err == nil {
+	if ref := os.Getenv(importVar); err == nil && ref != "" {
+		i, err = s.Import(context.Background(), ref, anonymous)
+	} else if err == nil {
 		i, err = s.Build(context.Background(), BuildOptions{})
 	}
 	if err != nil {
@@ -141,7 +143,7 @@ func makeHost(t *testing.T) string {
 	return host
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
 	s := &Store{dir: dir, in: pinned()}
-	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {
+	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.blobs(), s.tmp()} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
@@ -83,6 +83,7 @@ func (s *Store) Dir() string { return s.dir }
 func (s *Store) images() string    { return filepath.Join(s.dir, "images") }
 func (s *Store) names() string     { return filepath.Join(s.dir, "names") }
 func (s *Store) downloads() string { return filepath.Join(s.dir, "downloads") }
+func (s *Store) blobs() string     { return filepath.Join(s.dir, "blobs") }
 func (s *Store) locks() string     { return filepath.Join(s.dir, "locks") }
 func (s *Store) tmp() string       { return filepath.Join(s.dir, "tmp") }
 

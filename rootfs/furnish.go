@@ -1,0 +1,224 @@
+package rootfs
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+
+	"gaol/jail/enter"
+	"gaol/jail/zygote"
+	"gaol/rootfs/layer"
+)
+
+// furnish makes of a tree of others one that guests can live in: with the places that
+// the jail mounts at, and with what starts a jail, which must be ours. A process
+// begins its way into the jail as the entry program, with the host's rights.
+func (m *importer) furnish(ctx context.Context) error {
+	t, err := layer.Open(m.root(), layer.Limits{})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for _, dir := range mountPoints {
+		if err := t.Folder(dir); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"/proc", "/dev", path.Dir(enter.Path)} {
+		if err := t.Clear(dir); err != nil {
+			return err
+		}
+	}
+	if err := m.findNode(t); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(m.root())
+	if err != nil {
+		return err
+	}
+	m.tree = &tree{root}
+	defer m.tree.Close()
+	for _, add := range []func(*build, context.Context) error{(*build).compileEnter, (*build).compileZygote, (*build).copyReaper} {
+		if err := add(&m.build, ctx); err != nil {
+			return err
+		}
+	}
+	if m.image.Imported.Libc == "glibc" {
+		m.image.Imported.Zygote, err = fits(t)
+	}
+	return err
+}
+
+// interpreterOf is the loader of a program of this machine; ok says that it is one.
+func (m *importer) interpreterOf(f *os.File) (loader string, ok bool) {
+	machine := map[string]elf.Machine{"x64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[m.store.in.arch]
+	info, err := f.Stat()
+	if err != nil || info.Mode()&0o111 == 0 {
+		return "", false
+	}
+	program, err := elf.NewFile(f)
+	if err != nil {
+		return "", false
+	}
+	return interpreter(program), program.Machine == machine
+}
+
+// usualPath is where programs are looked for if an image does not say.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// findNode looks for the image's Node, and gives it the place where runs expect it.
+// Nothing of the image is run for that.
+func (m *importer) findNode(t *layer.Tree) error {
+	m.image.Imported = &Imported{
+		Source: m.name, Kind: m.source.Kind, Digest: m.source.Digest, Config: m.source.Config, TrustNode: m.options.TrustNode,
+	}
+	dirs := sanePath(m.source.Config.Env)
+	if dirs == "" {
+		dirs = usualPath
+	}
+	for _, dir := range append([]string{path.Dir(nodeBinary)}, strings.Split(dirs, ":")...) {
+		p := path.Join(dir, "node")
+		f, err := t.File(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found, err := m.useNode(t, f)
+		f.Close()
+		switch {
+		case err != nil:
+			return err
+		case found && p != nodeBinary:
+			return t.Link(nodeBinary, p)
+		case found:
+			return nil
+		}
+	}
+	m.report.line("it has no Node: only commands run in it")
+	return nil
+}
+
+// useNode notes what the file is, if it is a Node that can be started.
+func (m *importer) useNode(t *layer.Tree, f *os.File) (bool, error) {
+	loader, ok := m.interpreterOf(f)
+	if !ok {
+		return false, nil
+	}
+	libc := "static"
+	if loader != "" {
+		l, err := t.File(loader)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil // its libraries are not there
+		}
+		if err != nil {
+			return false, err
+		}
+		l.Close()
+		libc = "glibc"
+		if strings.HasPrefix(path.Base(loader), "ld-musl") {
+			libc = "musl"
+		}
+	}
+	version, err := nodeVersion(f, m.source.Config.Env)
+	if err != nil {
+		return false, err
+	}
+	m.image.Node, m.image.Imported.Libc = version, libc
+	m.report.line("it has Node %s (%s)", version, libc)
+	return true, nil
+}
+
+// unknownVersion is that of a Node that does not tell.
+const unknownVersion = "unknown"
+
+// releaseForm is how Node's own builds know where their headers are: process.release.
+var releaseForm = regexp.MustCompile(`/download/[a-z]+/v([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})/node-v`)
+
+// nodeVersion finds the version in the program, or else in the image's environment.
+// Neither is to be believed; a launcher that goes by it must trust the image.
+func nodeVersion(f *os.File, env []string) (string, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	const overlap = 128 // more than releaseForm matches
+	chunk := make([]byte, 1<<20)
+	for kept := 0; ; {
+		n, err := io.ReadFull(f, chunk[kept:])
+		if found := releaseForm.FindSubmatch(chunk[:kept+n]); found != nil {
+			return string(found[1]), nil
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		kept = copy(chunk, chunk[len(chunk)-overlap:])
+	}
+	if v := variable(env, "NODE_VERSION"); versionForm.MatchString(v) && strings.Count(v, ".") == 2 {
+		return v, nil
+	}
+	return unknownVersion, nil
+}
+
+// libraryFolders are where an image's C library may be.
+var libraryFolders = []string{"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/lib",
+	"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"}
+
+// fits says whether the image's C library has all that our object for the zygote was
+// linked to on this host.
+func fits(t *layer.Tree) (bool, error) {
+	object, err := t.File(zygote.Path)
+	if err != nil {
+		return false, err
+	}
+	defer object.Close()
+	ours, err := elf.NewFile(object)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", zygote.Path, err)
+	}
+	needs, err := ours.DynamicVersionNeeds()
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", zygote.Path, err)
+	}
+	has := map[string]bool{}
+	for _, dir := range libraryFolders {
+		if f, err := t.File(path.Join(dir, "libc.so.6")); err == nil {
+			noteVersions(f, has)
+			f.Close()
+			break
+		}
+	}
+	for _, library := range needs {
+		for _, version := range library.Needs {
+			if !has[version.Dep] {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// noteVersions notes the versions that a library defines.
+func noteVersions(f *os.File, has map[string]bool) {
+	library, err := elf.NewFile(f)
+	if err != nil {
+		return
+	}
+	versions, err := library.DynamicVersions()
+	if err != nil {
+		return
+	}
+	for _, v := range versions {
+		has[v.Name] = true
+	}
+}

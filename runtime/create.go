@@ -70,7 +70,7 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 		return nil, err
 	}
 	s.image = image.Root()
-	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
+	rt := &NodeRuntime{opts: s.forImage(o, image), image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}

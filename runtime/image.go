@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"gaol/rootfs"
@@ -36,4 +37,23 @@ func holdImage(ctx context.Context, o Options) (*rootfs.Image, *rootfs.Lease, er
 		return nil, nil, err
 	}
 	return image, lease, nil
+}
+
+// forImage gives the settings what they take from an image.
+func (s settings) forImage(o Options, image *rootfs.Image) settings {
+	s.noNode = image.Node == ""
+	if _, own := o.Env["PATH"]; own || image.Path() == "" {
+		return s
+	}
+	s.env = maps.Clone(s.env) // a pool's runtimes begin with the same settings
+	s.env["PATH"] = image.Path()
+	return s
+}
+
+// needNode refuses what an imported image without Node can't do.
+func (s settings) needNode() error {
+	if s.noNode {
+		return fmt.Errorf("the image has no Node, only Command works in it: %w", ErrUnsupported)
+	}
+	return nil
 }

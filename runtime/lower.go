@@ -132,6 +132,9 @@ func checkArgs(args []string) error {
 
 // nodeTask is the task of a program for Node.
 func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, error) {
+	if err := s.needNode(); err != nil {
+		return nil, err
+	}
 	t, err := s.newTask(o)
 	if err != nil {
 		return nil, err

@@ -122,7 +122,8 @@ const (
 	// keeps one for each image, heap size, CgroupParent and ZygoteOptions, from
 	// the first Create on until CloseIdle. One that dies, or hangs, is replaced,
 	// and the runs that it has not started yet start from the next one. It works
-	// with Node 22, 24 and 26.
+	// with Node 22, 24 and 26; of an imported image only if that is trusted, see
+	// [rootfs.ImportOptions], and has glibc.
 	//
 	// What a guest can see of it: the library that forks is in /proc/self/maps; a
 	// report of process.report names it, and the flags of the Node that was forked;
@@ -136,7 +137,8 @@ const (
 	// list of programs that may be started has to have Node, then.
 	LauncherZygote Launcher = iota
 
-	// LauncherExec starts a new process of Node for each run, of any version. For
+	// LauncherExec starts a new process of Node for each run, of any version and any
+	// image; it is the one for an image without Node, in which Command alone works. For
 	// a host process that makes just one run it is the sooner: no Node has to warm
 	// up first.
 	LauncherExec

@@ -64,6 +64,7 @@ type settings struct {
 	cgroupParent string
 	launcher     Launcher
 	zygote       ZygoteOptions
+	noNode       bool // an image in which only commands can run
 
 	image       string // host folder with its root
 	permissions policy.Permissions

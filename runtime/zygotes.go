@@ -19,8 +19,14 @@ var forkable = []string{"22", "24", "26"}
 
 // check refuses an image whose Node the launcher can't start.
 func (l Launcher) check(image *rootfs.Image) error {
+	if l != LauncherZygote {
+		return nil
+	}
+	if err := image.CanFork(); err != nil {
+		return fmt.Errorf("option Launcher: the zygote can't be had, use LauncherExec: %w: %w", err, ErrUnsupported)
+	}
 	major, _, _ := strings.Cut(image.Node, ".")
-	if l == LauncherZygote && !slices.Contains(forkable, major) {
+	if !slices.Contains(forkable, major) {
 		return fmt.Errorf("option Launcher: the zygote works with Node %s, the image has %s, which takes LauncherExec: %w",
 			strings.Join(forkable, ", "), image.Node, ErrUnsupported)
 	}

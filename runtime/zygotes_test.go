@@ -28,6 +28,69 @@ func TestLauncherCheck(t *testing.T) {
 	}
 }
 
+func TestLauncherCheckImported(t *testing.T) {
+	forkable := rootfs.Imported{Libc: "glibc", Zygote: true, TrustNode: true}
+	with := func(change func(*rootfs.Imported)) *rootfs.Image {
+		m := forkable
+		change(&m)
+		return &rootfs.Image{Node: "24.21.0", Imported: &m}
+	}
+	for name, tc := range map[string]struct {
+		image *rootfs.Image
+		ok    bool
+	}{
+		"trusted":      {with(func(*rootfs.Imported) {}), true},
+		"not trusted":  {with(func(m *rootfs.Imported) { m.TrustNode = false }), false},
+		"musl":         {with(func(m *rootfs.Imported) { m.Libc = "musl" }), false},
+		"static":       {with(func(m *rootfs.Imported) { m.Libc = "static" }), false},
+		"old glibc":    {with(func(m *rootfs.Imported) { m.Zygote = false }), false},
+		"no Node":      {&rootfs.Image{Imported: &forkable}, false},
+		"other Node":   {&rootfs.Image{Node: "20.1.0", Imported: &forkable}, false},
+		"unknown Node": {&rootfs.Image{Node: "unknown", Imported: &forkable}, false},
+	} {
+		err := LauncherZygote.check(tc.image)
+		if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := LauncherExec.check(tc.image); err != nil {
+			t.Errorf("%s: started anew: %v", name, err)
+		}
+	}
+}
+
+// TestForImage: an imported image has a say in PATH, unless the caller has one.
+func TestForImage(t *testing.T) {
+	asks := func(path string) *rootfs.Image {
+		return &rootfs.Image{Node: "24.21.0", Imported: &rootfs.Imported{Config: rootfs.ImportedConfig{Env: []string{"LD_PRELOAD=/x", "PATH=" + path}}}}
+	}
+	usual := baseEnv()["PATH"]
+	for name, tc := range map[string]struct {
+		env   map[string]string
+		image *rootfs.Image
+		want  string
+	}{
+		"built":    {nil, &rootfs.Image{Node: "24.21.0"}, usual},
+		"imported": {nil, asks("/opt/app/bin:/bin"), "/opt/app/bin:/bin"},
+		"relative": {nil, asks("bin:/bin"), usual},
+		"dots":     {nil, asks("/a/../bin"), usual},
+		"empty":    {nil, asks("/bin::/usr/bin"), usual},
+		"caller's": {map[string]string{"PATH": "/mine"}, asks("/bin"), "/mine"},
+	} {
+		o := Options{Env: tc.env}
+		s, err := o.settle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := s.forImage(o, tc.image).env
+		if env["PATH"] != tc.want || env["LD_PRELOAD"] != "" {
+			t.Errorf("%s: %v", name, env)
+		}
+		if tc.env == nil && s.env["PATH"] != usual {
+			t.Errorf("%s: the next runtime of these settings has PATH %s", name, s.env["PATH"])
+		}
+	}
+}
+
 func TestReadByZygote(t *testing.T) {
 	for _, tc := range []struct {
 		variable string

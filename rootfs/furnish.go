@@ -20,12 +20,12 @@ import (
 // furnish makes of a tree of others one that guests can live in: with the places that
 // the jail mounts at, and with what starts a jail, which must be ours. A process
 // begins its way into the jail as the entry program, with the host's rights.
-func (m *importer) furnish(ctx context.Context) error {
+func (m *importer) furnish(ctx context.Context) (err error) {
 	t, err := layer.Open(m.root(), layer.Limits{})
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	for _, dir := range mountPoints {
 		if err := t.Folder(dir); err != nil {
 			return err
@@ -39,21 +39,29 @@ func (m *importer) furnish(ctx context.Context) error {
 	if err := m.findNode(t); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(m.root())
-	if err != nil {
+	if err := m.addStarters(ctx); err != nil {
 		return err
-	}
-	m.tree = &tree{root}
-	defer m.tree.Close()
-	for _, add := range []func(*build, context.Context) error{(*build).compileEnter, (*build).compileZygote, (*build).copyReaper} {
-		if err := add(&m.build, ctx); err != nil {
-			return err
-		}
 	}
 	if m.image.Imported.Libc == "glibc" {
 		m.image.Imported.Zygote, err = fits(t)
 	}
 	return err
+}
+
+// addStarters adds what starts a jail, to a folder that is ours.
+func (m *importer) addStarters(ctx context.Context) (err error) {
+	root, err := os.OpenRoot(m.root())
+	if err != nil {
+		return err
+	}
+	m.tree = &tree{root}
+	defer func() { err = errors.Join(err, m.tree.Close()) }()
+	for _, add := range []func(*build, context.Context) error{(*build).compileEnter, (*build).compileZygote, (*build).copyReaper} {
+		if err := add(&m.build, ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // interpreterOf is the loader of a program of this machine; ok says that it is one.
@@ -186,18 +194,13 @@ func fits(t *layer.Tree) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", zygote.Path, err)
 	}
-	needs, err := ours.DynamicVersionNeeds()
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", zygote.Path, err)
-	}
-	has := map[string]bool{}
-	for _, dir := range libraryFolders {
-		if f, err := t.File(path.Join(dir, "libc.so.6")); err == nil {
-			noteVersions(f, has)
-			f.Close()
-			break
+	var needs []elf.DynamicVersionNeed
+	if ours.SectionByType(elf.SHT_GNU_VERNEED) != nil {
+		if needs, err = ours.DynamicVersionNeeds(); err != nil {
+			return false, fmt.Errorf("%s: %w", zygote.Path, err)
 		}
 	}
+	has := libcVersions(t)
 	for _, library := range needs {
 		for _, version := range library.Needs {
 			if !has[version.Dep] {
@@ -205,20 +208,30 @@ func fits(t *layer.Tree) (bool, error) {
 			}
 		}
 	}
-	return true, nil
+	return has != nil, nil
 }
 
-// noteVersions notes the versions that a library defines.
-func noteVersions(f *os.File, has map[string]bool) {
-	library, err := elf.NewFile(f)
-	if err != nil {
-		return
+// libcVersions are those that the image's C library defines; nil if there is none.
+func libcVersions(t *layer.Tree) map[string]bool {
+	for _, dir := range libraryFolders {
+		f, err := t.File(path.Join(dir, "libc.so.6"))
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		library, err := elf.NewFile(f)
+		if err != nil {
+			return nil
+		}
+		versions, err := library.DynamicVersions()
+		if err != nil {
+			return nil
+		}
+		has := map[string]bool{}
+		for _, v := range versions {
+			has[v.Name] = true
+		}
+		return has
 	}
-	versions, err := library.DynamicVersions()
-	if err != nil {
-		return
-	}
-	for _, v := range versions {
-		has[v.Name] = true
-	}
+	return nil
 }

@@ -228,7 +228,7 @@ func (m *importer) lay(ctx context.Context) (err error) {
 
 func (m *importer) root() string { return filepath.Join(m.scratch.path("image"), imageRoot) }
 
-func (m *importer) layLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) error {
+func (m *importer) layLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) (err error) {
 	blob, err := m.blob(ctx, l, label)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (m *importer) layLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, la
 	if err != nil {
 		return err
 	}
-	defer archive.Close()
+	defer func() { err = errors.Join(err, archive.Close()) }()
 	if err := t.Apply(ctx, archive); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrTruncated) {
 			err = fmt.Errorf("%w: %w", ErrTruncated, err)

@@ -205,7 +205,6 @@ func TestSparse(t *testing.T) {
 	// The same header in the form of GNU tar 1.0 says that the file has a terabyte.
 	body := strings.Join([]string{"1", "0", "0", ""}, "\n")
 	var pax bytes.Buffer
-	w = tar.NewWriter(&pax)
 	record := "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n21 GNU.sparse.name=x\n37 GNU.sparse.realsize=1099511627776\n"
 	raw := rawHeader('x', "PaxHeaders/x", len(record))
 	pax.Write(raw)

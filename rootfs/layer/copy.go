@@ -3,6 +3,7 @@ package layer
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,12 +15,12 @@ import (
 
 // Copy lays a host folder over what is there: what is of its own file system, and
 // not the folder skip, which may be nil. Links stay links.
-func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) error {
+func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { err = errors.Join(err, root.Close()) }()
 	top, err := root.Stat(".")
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ type copier struct {
 }
 
 func deviceOf(info fs.FileInfo) uint64 {
-	return info.Sys().(*syscall.Stat_t).Dev //nolint:unconvert // it is not uint64 on every processor
+	return info.Sys().(*syscall.Stat_t).Dev
 }
 
 // copy copies one name, and says whether it's a folder to look into.

@@ -3,6 +3,7 @@ package oci
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -33,7 +34,7 @@ func openRegistry(ctx context.Context, ref string, o Options, want v1.Platform) 
 	way := newTransport(parsed.Context().RegistryStr(), cmp.Or(o.Stall, defaultStall))
 	defer func() {
 		if err != nil {
-			way.Close()
+			err = errors.Join(err, way.Close())
 		}
 	}()
 	keys := o.Keychain

@@ -35,7 +35,7 @@ func newTransport(registry string, stall time.Duration) *carrier {
 	}
 }
 
-// Close ends the connections.
+// Close ends the connections. It can't fail.
 func (c *carrier) Close() error {
 	c.base.CloseIdleConnections()
 	return nil

@@ -72,9 +72,15 @@ func (m *importer) receive(ctx context.Context, l *oci.Layer, label string) (io.
 	return f, nil
 }
 
-// store makes the fetched blobs the store's.
+// storeBlobs makes the fetched blobs the store's.
 // Precondition: the store's lock is held, and an image there names them.
 func (m *importer) storeBlobs() error {
+	if len(m.blobs) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(m.store.blobs(), 0o755); err != nil {
+		return err
+	}
 	for _, name := range m.blobs {
 		err := os.Rename(m.scratch.path(name), filepath.Join(m.store.blobs(), name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was there before
@@ -88,6 +94,9 @@ func (m *importer) storeBlobs() error {
 // Precondition: the store's lock is held.
 func (s *Store) discardBlobs(trash *scratch) error {
 	blobs, err := os.ReadDir(s.blobs())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing has come from a registry yet
+	}
 	if err != nil || len(blobs) == 0 {
 		return err
 	}

@@ -69,7 +69,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
 	s := &Store{dir: dir, in: pinned()}
-	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.blobs(), s.tmp()} {
+	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}

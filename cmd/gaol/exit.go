@@ -64,6 +64,8 @@ var cures = []struct {
 }{
 	{rootfs.ErrNotFound, "`gaol image ls` lists the images there are, `gaol image build` makes one"},
 	{rootfs.ErrAmbiguous, "give more of the id, as `gaol image ls` prints it"},
+	{rootfs.ErrUnauthorized, "`docker login` to the registry as this user, or check the image's name"},
+	{rootfs.ErrTooLarge, "--max-size and --max-entries set the limits"},
 	{syscall.ENOSPC, "free some disk space, or choose another disk with --store"},
 	{syscall.EDQUOT, "free some disk space, or choose another disk with --store"},
 	{syscall.EROFS, "choose a folder that can be written with --store"},

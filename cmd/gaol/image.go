@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,17 +16,18 @@ import (
 const imageLong = `An image is the root file system that guests see read-only: Node, npm, a shell
 and the usual small tools. Images live in a store, by the hash of their content.
 
-gaol run builds the default image itself where it is missing.`
+gaol run builds the default image itself where it is missing. Others are built with
+another Node, or imported from where container images are kept.`
 
 func (a *app) imageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "List, build and remove images",
+		Short: "List, build, import and remove images",
 		Long:  imageLong,
 		Args:  usageArgs(noArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.imageList(), a.imageBuild(), a.imageRemove())
+	cmd.AddCommand(a.imageList(), a.imageBuild(), a.imageImport(), a.imageRemove())
 	return cmd
 }
 
@@ -125,6 +127,7 @@ func imageTable(images []*rootfs.Image) string {
 	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "ID\tNODE\tARCH\tSIZE\tCREATED\tNAMES")
 	for _, i := range images {
+		i.Node = cmp.Or(i.Node, "-")
 		fmt.Fprintf(w, "%.*s\t%s\t%s\t%.0f MB\t%s\t%s\n", shortID, i.ID, i.Node, i.Arch,
 			float64(i.Size)/1e6, i.Created.Local().Format(time.DateTime), strings.Join(i.Names, " "))
 	}

@@ -80,6 +80,8 @@ func TestHelp(t *testing.T) {
 		{"run --help", "tcp://localhost:*"},
 		{"policy", "presets"},
 		{"policy check --help", "gaol policy check policy.json"},
+		{"image import --help", "registry.example/app:1"},
+		{"image import --help", "(default 8g)"},
 		{"completion bash", "bash completion"},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

@@ -156,6 +156,8 @@ func TestRunRefuses(t *testing.T) {
 		{"bogus", `unknown command "bogus"`},
 		{"image bogus", `unknown command "bogus"`},
 		{"image rm", "at least 1"},
+		{"image import", "accepts 1 arg"},
+		{"image import x --max-size none", "want a size"},
 		{"image ls x", `unexpected argument "x"`},
 		{"doctor x", `unexpected argument "x"`},
 	} {

@@ -433,3 +433,37 @@ func TestImportKilled(t *testing.T) {
 	must(t, w.Close())
 	checkNothing(t, s)
 }
+
+// TestImportCredentials: they come from the usual Docker config, or from a keychain.
+func TestImportCredentials(t *testing.T) {
+	h, s := newHub(t), openTiny(t, t.TempDir())
+	ref := h.push(t, "app:1", simpleImage(t))
+	h.change = func(inner http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if user, word, _ := r.BasicAuth(); user != "me" || word != "secret" {
+				w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	t.Setenv("HOME", dir)
+	if _, err := s.Import(t.Context(), ref, ImportOptions{}); !errors.Is(err, ErrUnauthorized) {
+		t.Errorf("without credentials: %v", err)
+	}
+	write := func(auth string) {
+		must(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"auths":{"`+h.host+`":{"auth":"`+auth+`"}}}`), 0o600))
+	}
+	write("bWU6d3Jvbmc=") // me:wrong
+	_, err := s.Import(t.Context(), ref, ImportOptions{})
+	if !errors.Is(err, ErrUnauthorized) || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("with wrong credentials: %v", err)
+	}
+	checkNothing(t, s)
+	write("bWU6c2VjcmV0") // me:secret
+	_, err = s.Import(t.Context(), ref, ImportOptions{})
+	must(t, err)
+}

@@ -1,0 +1,100 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func digest(text []byte) v1.Hash {
+	sum := sha256.Sum256(text)
+	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+}
+
+func asJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// files are a source's, by path.
+type files map[string][]byte
+
+// put adds a blob of a layout, and describes it.
+func (f files) put(text []byte) v1.Descriptor {
+	d := digest(text)
+	f["blobs/sha256/"+d.Hex] = text
+	return v1.Descriptor{Digest: d, Size: int64(len(text))}
+}
+
+// image adds an image, and describes its manifest.
+func (f files) image(change func(*v1.ConfigFile, *v1.Manifest)) v1.Descriptor {
+	layer := emptyTar()
+	c := &v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{digest(layer)}}}
+	m := &v1.Manifest{SchemaVersion: 2, Layers: []v1.Descriptor{f.put(layer)}}
+	if change != nil {
+		change(c, m)
+	}
+	m.Config = f.put(asJSON(c))
+	return f.put(asJSON(m))
+}
+
+func emptyTar() []byte { return make([]byte, 1024) }
+
+// layout makes it an OCI layout with that index.
+func (f files) layout(list ...v1.Descriptor) files {
+	f[layoutFile] = []byte(`{"imageLayoutVersion":"1.0.0"}`)
+	f[indexFile] = asJSON(v1.IndexManifest{SchemaVersion: 2, Manifests: list})
+	return f
+}
+
+func (f files) write(t testing.TB, dir string) string {
+	t.Helper()
+	for name, text := range f {
+		path := filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, text, 0o644))
+	}
+	return dir
+}
+
+func (f files) pack() []byte {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, text := range f {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "./" + name, Size: int64(len(text))}); err != nil {
+			panic(err)
+		}
+		_, _ = w.Write(text)
+	}
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// options take no image larger than a megabyte.
+func options(t testing.TB) Options {
+	return Options{
+		Platform: "linux/amd64",
+		Temp:     func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "") },
+		MaxTemp:  1 << 20,
+	}
+}

@@ -1,0 +1,294 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"gaol/rootfs/layer"
+)
+
+func on(platform string, d v1.Descriptor) v1.Descriptor {
+	p, err := v1.ParsePlatform(platform)
+	if err != nil {
+		panic(err)
+	}
+	d.Platform = p
+	return d
+}
+
+// TestOpen: what a layout's documents come to, honest ones and others.
+func TestOpen(t *testing.T) {
+	ofLayers := func(n int) func(*v1.ConfigFile, *v1.Manifest) {
+		return func(c *v1.ConfigFile, m *v1.Manifest) {
+			for len(m.Layers) < n {
+				m.Layers = append(m.Layers, m.Layers[0])
+				c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, c.RootFS.DiffIDs[0])
+			}
+		}
+	}
+	forArch := func(arch string) func(*v1.ConfigFile, *v1.Manifest) {
+		return func(c *v1.ConfigFile, _ *v1.Manifest) { c.Architecture = arch }
+	}
+	nested := func(f files, depth int) v1.Descriptor {
+		d := f.image(nil)
+		for range depth {
+			d = f.put(asJSON(v1.IndexManifest{Manifests: []v1.Descriptor{d}}))
+		}
+		return d
+	}
+	for name, tc := range map[string]struct {
+		make func(f files) files
+		want error
+	}{
+		"one": {func(f files) files { return f.layout(f.image(nil)) }, nil},
+		"by platform": {func(f files) files {
+			return f.layout(on("linux/arm64", f.image(forArch("arm64"))), on("linux/amd64", f.image(nil)))
+		}, nil},
+		"with attestation": {func(f files) files {
+			return f.layout(on("linux/amd64", f.image(nil)), on("unknown/unknown", f.put([]byte("{}"))))
+		}, nil},
+		"with variants": {func(f files) files {
+			return f.layout(on("linux/amd64/v1", f.image(nil)), on("linux/amd64/v2", f.image(forArch("x"))))
+		}, nil},
+		"nested":     {func(f files) files { return f.layout(nested(f, 2)) }, nil},
+		"all layers": {func(f files) files { return f.layout(f.image(ofLayers(maxLayers))) }, nil},
+
+		"other platform":    {func(f files) files { return f.layout(on("linux/arm64", f.image(nil))) }, ErrPlatform},
+		"wrongly described": {func(f files) files { return f.layout(on("linux/amd64", f.image(forArch("arm64")))) }, ErrPlatform},
+		"no platform":       {func(f files) files { return f.layout(f.image(forArch(""))) }, ErrPlatform},
+		"two of none":       {func(f files) files { return f.layout(f.image(nil), f.image(ofLayers(2))) }, ErrMalformed},
+		"empty index":       {func(f files) files { return f.layout([]v1.Descriptor{}...) }, ErrPlatform},
+		"too deep":          {func(f files) files { return f.layout(nested(f, maxIndexes)) }, ErrMalformed},
+		"too many layers":   {func(f files) files { return f.layout(f.image(ofLayers(maxLayers + 1))) }, ErrMalformed},
+		"fewer diff ids": {func(f files) files {
+			return f.layout(f.image(func(c *v1.ConfigFile, _ *v1.Manifest) { c.RootFS.DiffIDs = nil }))
+		}, ErrMalformed},
+		"layer elsewhere": {func(f files) files {
+			return f.layout(f.image(func(_ *v1.ConfigFile, m *v1.Manifest) { m.Layers[0].URLs = []string{"https://x.example"} }))
+		}, ErrMalformed},
+		"negative size": {func(f files) files {
+			return f.layout(f.image(func(_ *v1.ConfigFile, m *v1.Manifest) { m.Layers[0].Size = -1 }))
+		}, ErrMalformed},
+		"layer missing": {func(f files) files {
+			return f.layout(f.image(func(_ *v1.ConfigFile, m *v1.Manifest) { m.Layers[0].Digest = digest([]byte("no")) }))
+		}, ErrMalformed},
+		"big config": {func(f files) files {
+			return f.layout(f.image(func(c *v1.ConfigFile, _ *v1.Manifest) { c.Config.Env = []string{strings.Repeat("x", maxConfig)} }))
+		}, ErrMalformed},
+		"manifest and index": {func(f files) files { return f.layout(f.put([]byte(`{"manifests":[],"config":{},"layers":[]}`))) }, ErrMalformed},
+		"neither":            {func(f files) files { return f.layout(f.put([]byte(`{"schemaVersion":2}`))) }, ErrMalformed},
+		"first schema":       {func(f files) files { return f.layout(f.put([]byte(`{"layers":[],"fsLayers":[{}]}`))) }, ErrMalformed},
+		"no JSON":            {func(f files) files { return f.layout(f.put([]byte(`x`))) }, ErrMalformed},
+		"odd digest": {func(f files) files {
+			f.layout()
+			f[indexFile] = []byte(`{"manifests":[{"digest":"sha256:../../x"}]}`)
+			return f
+		}, ErrMalformed},
+		"manifest changed": {func(f files) files {
+			d := f.image(nil)
+			f["blobs/sha256/"+d.Digest.Hex] = []byte("{}")
+			return f.layout(d)
+		}, ErrDigest},
+		"manifest of 9 MiB":   {func(f files) files { return f.layout(f.put(bytes.Repeat([]byte(" "), 9<<20))) }, ErrMalformed},
+		"docker, two images":  {func(f files) files { f[dockerIndex] = []byte(`[{},{}]`); return f }, ErrMalformed},
+		"docker, no config":   {func(f files) files { f[dockerIndex] = []byte(`[{"Config":"/etc/passwd","Layers":[]}]`); return f }, ErrMalformed},
+		"docker, other thing": {func(f files) files { f[dockerIndex] = []byte(`{"name":"web app"}`); return f }, ErrMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tc.make(files{})
+			archive := filepath.Join(t.TempDir(), "archive")
+			must(t, os.WriteFile(archive, f.pack(), 0o644))
+			sources := []string{archive}
+			if f[indexFile] != nil {
+				sources = append(sources, f.write(t, filepath.Join(t.TempDir(), "folder")))
+			}
+			for _, source := range sources {
+				i, err := Open(t.Context(), source, options(t))
+				if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+					t.Errorf("%v", err)
+				}
+				if err == nil {
+					checkLayers(t, i)
+					must(t, i.Close())
+				}
+			}
+		})
+	}
+}
+
+func checkLayers(t *testing.T, i *Image) {
+	t.Helper()
+	if i.Kind != "oci-layout" || len(i.Layers) == 0 {
+		t.Errorf("image %+v", i)
+	}
+	for _, l := range i.Layers {
+		must(t, l.Check(l.Local))
+		_, err := l.Local.Seek(0, io.SeekStart)
+		must(t, err)
+		a, err := l.Archive(l.Local)
+		must(t, err)
+		_, err = io.Copy(io.Discard, a)
+		must(t, errors.Join(err, a.Verify(), a.Close()))
+	}
+}
+
+// TestLayoutLinks: a blob that is a link out of the layout, or no file, is none.
+func TestLayoutLinks(t *testing.T) {
+	f := files{}
+	d := f.image(nil)
+	dir := f.layout(d).write(t, filepath.Join(t.TempDir(), "folder"))
+	blob := filepath.Join(dir, "blobs/sha256", d.Digest.Hex)
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.Rename(blob, outside))
+	must(t, os.Symlink(outside, blob))
+	if _, err := Open(t.Context(), dir, options(t)); err == nil {
+		t.Error("a link out of the layout was followed")
+	}
+	must(t, os.Remove(blob))
+	must(t, os.Mkdir(blob, 0o755))
+	if _, err := Open(t.Context(), dir, options(t)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("a folder for a blob: %v", err)
+	}
+}
+
+// TestDockerLinks: layers of what old versions of docker saved are links to others.
+func TestDockerLinks(t *testing.T) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	text := emptyTar()
+	id := digest(text)
+	config := asJSON(v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{DiffIDs: []v1.Hash{id, id, id}}})
+	for _, e := range []struct {
+		tar.Header
+		text []byte
+	}{
+		{tar.Header{Typeflag: tar.TypeReg, Name: "a/layer.tar"}, text},
+		{tar.Header{Typeflag: tar.TypeSymlink, Name: "b/layer.tar", Linkname: "../a/layer.tar"}, nil},
+		{tar.Header{Typeflag: tar.TypeLink, Name: "c/layer.tar", Linkname: "a/layer.tar"}, nil},
+		{tar.Header{Typeflag: tar.TypeReg, Name: "c.json"}, config},
+		{tar.Header{Typeflag: tar.TypeReg, Name: "manifest.json"}, []byte(`[{"Config":"c.json","Layers":["a/layer.tar","b/layer.tar","c/layer.tar"]}]`)},
+	} {
+		e.Size = int64(len(e.text))
+		must(t, w.WriteHeader(&e.Header))
+		_, err := w.Write(e.text)
+		must(t, err)
+	}
+	must(t, w.Close())
+	file := filepath.Join(t.TempDir(), "saved")
+	must(t, os.WriteFile(file, out.Bytes(), 0o644))
+	i, err := Open(t.Context(), file, options(t))
+	must(t, err)
+	for _, l := range i.Layers {
+		if l.Size != int64(len(text)) || l.DiffID != id {
+			t.Errorf("layer %+v", l)
+		}
+	}
+	must(t, i.Close())
+}
+
+func TestExpandIsBounded(t *testing.T) {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := z.Write(make([]byte, 2<<20))
+	must(t, errors.Join(err, z.Close()))
+	file := filepath.Join(t.TempDir(), "bomb")
+	must(t, os.WriteFile(file, out.Bytes(), 0o644))
+	if _, err := Open(t.Context(), file, options(t)); !errors.Is(err, layer.ErrTooLarge) {
+		t.Errorf("error %v", err)
+	}
+	must(t, os.WriteFile(file, out.Bytes()[:out.Len()/2], 0o644))
+	if _, err := Open(t.Context(), file, options(t)); !errors.Is(err, ErrTruncated) {
+		t.Errorf("half: %v", err)
+	}
+}
+
+// TestArchiveVerifies: the digest is of what is in the blob.
+func TestArchiveVerifies(t *testing.T) {
+	for _, want := range []v1.Hash{digest([]byte("other")), {Algorithm: "md5", Hex: "00"}} {
+		l := Layer{DiffID: want}
+		a, err := l.Archive(bytes.NewReader(emptyTar()))
+		if err == nil {
+			_, _ = io.Copy(io.Discard, a)
+			err = errors.Join(a.Verify(), a.Close())
+		}
+		if !errors.Is(err, ErrDigest) && !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// TestCarrierRefuses: where a registry can't send us.
+func TestCarrierRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		registry, to string
+		refused      bool
+	}{
+		{"registry.example", "http://registry.example/v2/", true},
+		{"registry.example", "http://127.0.0.1:1/token", true},
+		{"registry.example", "https://127.0.0.1:1/token", true},
+		{"registry.example", "https://localhost:1/token", true},
+		{"registry.example", "https://[::1]:1/token", true},
+		{"10.0.0.1:5000", "http://10.0.0.1:5000/v2/", true},
+		{"127.0.0.1:5000", "http://registry.example/v2/", true},
+		{"127.0.0.1:5000", "http://127.0.0.1:1/v2/", false},
+		{"localhost:5000", "http://localhost:1/v2/", false},
+		{"[::1]:5000", "http://[::1]:1/v2/", false},
+	} {
+		c := newTransport(tc.registry, time.Second)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tc.to, nil)
+		must(t, err)
+		resp, err := c.RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if errors.Is(err, ErrInsecure) != tc.refused { // what is not refused has nobody who listens
+			t.Errorf("%s to %s: %v", tc.registry, tc.to, err)
+		}
+		must(t, c.Close())
+	}
+}
+
+func TestParsePlatform(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"linux/amd64": true, "linux/arm64/v8": true, "": false, "linux": false, "linux/": false, "a/b/c/d": false,
+	} {
+		if _, err := parsePlatform(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, tc := range []files{files{}.layout(), {dockerIndex: []byte(`[{"Config":"c","Layers":["l"]}]`), "c": []byte("{}")}} {
+		f.Add(tc.pack())
+	}
+	whole := files{}
+	f.Add(whole.layout(whole.image(nil)).pack())
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		file := filepath.Join(t.TempDir(), "archive")
+		must(t, os.WriteFile(file, archive, 0o644))
+		i, err := Open(t.Context(), file, options(t))
+		if err != nil {
+			return
+		}
+		for n := range i.Layers {
+			l := &i.Layers[n]
+			if l.Local == nil || l.Local.Size() > int64(len(archive)) && len(archive) > 4 && !isCompressed(archive) {
+				t.Error(fmt.Errorf("layer %d is not in the archive", n))
+			}
+		}
+		must(t, i.Close())
+	})
+}

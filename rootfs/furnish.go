@@ -81,19 +81,23 @@ func (m *importer) interpreterOf(f *os.File) (loader string, ok bool) {
 // usualPath is where programs are looked for if an image does not say.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// findNode looks for the image's Node, and gives it the place where runs expect it.
+// findNode looks for the image's Node: where gaol's own images have it, then in PATH.
 // Nothing of the image is run for that.
 func (m *importer) findNode(t *layer.Tree) error {
 	m.image.Imported = &Imported{
 		Source: m.name, Kind: m.source.Kind, Digest: m.source.Digest, Config: m.source.Config, TrustNode: m.options.TrustNode,
+	}
+	for _, dir := range []string{"/lib", "/lib64"} {
+		if t.IsFolder(dir) {
+			m.image.Imported.Libraries = append(m.image.Imported.Libraries, dir)
+		}
 	}
 	dirs := sanePath(m.source.Config.Env)
 	if dirs == "" {
 		dirs = usualPath
 	}
 	for _, dir := range append([]string{path.Dir(nodeBinary)}, strings.Split(dirs, ":")...) {
-		p := path.Join(dir, "node")
-		f, err := t.File(p)
+		f, err := t.File(path.Join(dir, "node"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -101,14 +105,12 @@ func (m *importer) findNode(t *layer.Tree) error {
 			return err
 		}
 		found, err := m.useNode(t, f)
+		if found {
+			m.image.Imported.NodePath, err = t.Path(f)
+		}
 		f.Close()
-		switch {
-		case err != nil:
+		if err != nil || found {
 			return err
-		case found && p != nodeBinary:
-			return t.Link(nodeBinary, p)
-		case found:
-			return nil
 		}
 	}
 	m.report.line("it has no Node: only commands run in it")

@@ -283,14 +283,14 @@ func TestImportNode(t *testing.T) {
 		env           []string
 		node, at, lib string
 	}{
-		"usual place":      {map[string][]byte{"usr/local/bin/node": official, loader: program}, nil, "24.5.6", "-rwxr-xr-x", "glibc"},
-		"on PATH":          {map[string][]byte{"opt/n/node": official, loader: program}, []string{"PATH=/bin:/opt/n"}, "24.5.6", "Lrwxrwxrwx /opt/n/node", "glibc"},
-		"not on PATH":      {map[string][]byte{"opt/n/node": official, loader: program}, nil, "", "none", ""},
-		"told by env":      {map[string][]byte{"usr/bin/node": program, loader: program}, []string{"NODE_VERSION=22.1.2"}, "22.1.2", "Lrwxrwxrwx /usr/bin/node", "glibc"},
-		"told wrongly":     {map[string][]byte{"usr/bin/node": program, loader: program}, []string{"NODE_VERSION=22; rm"}, "unknown", "Lrwxrwxrwx /usr/bin/node", "glibc"},
-		"no loader":        {map[string][]byte{"usr/local/bin/node": official}, nil, "", "-rwxr-xr-x", ""},
-		"a script":         {map[string][]byte{"usr/local/bin/node": []byte("#!/bin/sh\n")}, nil, "", "-rwxr-xr-x", ""},
-		"a broken program": {map[string][]byte{"usr/local/bin/node": program[:100]}, nil, "", "-rwxr-xr-x", ""},
+		"usual place":      {map[string][]byte{"usr/local/bin/node": official, loader: program}, nil, "24.5.6", nodeBinary, "glibc"},
+		"on PATH":          {map[string][]byte{"opt/n/node": official, loader: program}, []string{"PATH=/bin:/opt/n"}, "24.5.6", "/opt/n/node", "glibc"},
+		"not on PATH":      {map[string][]byte{"opt/n/node": official, loader: program}, nil, "", "", ""},
+		"told by env":      {map[string][]byte{"usr/bin/node": program, loader: program}, []string{"NODE_VERSION=22.1.2"}, "22.1.2", "/usr/bin/node", "glibc"},
+		"told wrongly":     {map[string][]byte{"usr/bin/node": program, loader: program}, []string{"NODE_VERSION=22; rm"}, "unknown", "/usr/bin/node", "glibc"},
+		"no loader":        {map[string][]byte{"usr/local/bin/node": official}, nil, "", "", ""},
+		"a script":         {map[string][]byte{"usr/local/bin/node": []byte("#!/bin/sh\n")}, nil, "", "", ""},
+		"a broken program": {map[string][]byte{"usr/local/bin/node": program[:100]}, nil, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var entries []entry
@@ -300,8 +300,8 @@ func TestImportNode(t *testing.T) {
 			s := openTiny(t, t.TempDir())
 			i, err := s.Import(t.Context(), dockerSave(t, imageOf(t, v1.Config{Env: tc.env}, layerOf(t, entries...))), anonymous)
 			must(t, err)
-			if got := describe(filepath.Join(i.Root(), nodeBinary)); i.Node != tc.node || i.Imported.Libc != tc.lib || got != tc.at {
-				t.Errorf("Node %q, %q, %s", i.Node, i.Imported.Libc, got)
+			if m := i.Imported; i.Node != tc.node || m.Libc != tc.lib || m.NodePath != tc.at {
+				t.Errorf("Node %q, %q, %q", i.Node, m.Libc, m.NodePath)
 			}
 			if i.Imported.Zygote {
 				t.Error("a zygote can be had without a C library")

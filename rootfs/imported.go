@@ -24,6 +24,13 @@ type Imported struct {
 	Config ImportedConfig `json:"config"`
 	Blobs  []string       `json:"blobs,omitempty"` // the layers that the store keeps for it
 
+	// NodePath is where its Node is, a guest path without links; "" without Node.
+	NodePath string `json:"nodePath,omitempty"`
+
+	// Libraries are those of /lib and /lib64 that are folders of their own, and not
+	// links into /usr.
+	Libraries []string `json:"libraries,omitempty"`
+
 	// Libc is what its Node is linked to: "glibc", "musl", "static", or "" without Node.
 	Libc string `json:"libc,omitempty"`
 

@@ -70,7 +70,10 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 		return nil, err
 	}
 	s.image = image.Root()
-	rt := &NodeRuntime{opts: s.forImage(o, image), image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
+	if s, err = s.forImage(o, image); err != nil {
+		return nil, errors.Join(err, lease.Close())
+	}
+	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
@@ -110,7 +113,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 		return err
 	}
 	if s.launcher == LauncherZygote {
-		rt.forks = holdZygotes(zygoteKind{image.Root(), heapMiB(s.limits.Memory), s.cgroupParent, s.zygote})
+		rt.forks = holdZygotes(zygoteKind{image.Root(), s.nodePath(), heapMiB(s.limits.Memory), s.cgroupParent, s.zygote})
 	}
 	return nil
 }

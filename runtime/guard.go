@@ -143,7 +143,7 @@ func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 		// A loader can be told to load any program that it may map as code.
 		spec.NoExec = append(spec.NoExec, jail.Place{Path: "/", Tree: true})
 		spec.Exec = places(p.Spawn.Only)
-		for _, n := range needed {
+		for _, n := range w.Needed {
 			if n.Loader {
 				spec.Exec = append(spec.Exec, jail.Place{Path: n.Path, Tree: n.Tree})
 			}
@@ -186,18 +186,18 @@ func places(list []policy.Place) []jail.Place {
 }
 
 // startable refuses permissions under which the launcher can't start Node.
-func startable(l Launcher, p policy.Permissions, plan *policy.Plan) error {
-	if l == LauncherExec && !startsNode(p, plan) {
-		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", nodePath, ErrUnsupported)
+func (s *settings) startable(p policy.Permissions, plan *policy.Plan) error {
+	if s.launcher == LauncherExec && !s.startsNode(p, plan) {
+		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)
 	}
 	return nil
 }
 
 // startsNode reports whether a new process of Node can be started, as the first of a run.
 // With a list it is executed as any other program, which takes both scopes.
-func startsNode(p policy.Permissions, plan *policy.Plan) bool {
+func (s *settings) startsNode(p policy.Permissions, plan *policy.Plan) bool {
 	return plan.Spawn.Only == nil ||
-		p.Decide(policy.ChildProcess, "spawn", nodePath).Allowed && p.Decide(policy.FS, "execute", nodePath).Allowed
+		p.Decide(policy.ChildProcess, "spawn", s.nodePath()).Allowed && p.Decide(policy.FS, "execute", s.nodePath()).Allowed
 }
 
 // permit takes permissions over the defaults, and refuses what can't be held.
@@ -206,7 +206,7 @@ func (s *settings) permit(p policy.Permissions) (err error) {
 	if s.plan, err = policy.Lower(s.permissions, s.world()); err != nil {
 		return err
 	}
-	return startable(s.launcher, s.permissions, s.plan)
+	return s.startable(s.permissions, s.plan)
 }
 
 // narrow is permit for a run.
@@ -222,7 +222,7 @@ func (s settings) narrow(p policy.Permissions) (*guard, error) {
 		return nil, err
 	}
 	whole := p.Over(s.permissions)
-	if err := startable(s.launcher, whole, plan); err != nil {
+	if err := s.startable(whole, plan); err != nil {
 		return nil, err
 	}
 	return newGuard(whole, plan)

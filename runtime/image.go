@@ -39,15 +39,20 @@ func holdImage(ctx context.Context, o Options) (*rootfs.Image, *rootfs.Lease, er
 	return image, lease, nil
 }
 
-// forImage gives the settings what they take from an image.
-func (s settings) forImage(o Options, image *rootfs.Image) settings {
-	s.noNode = image.Node == ""
-	if _, own := o.Env["PATH"]; own || image.Path() == "" {
-		return s
+// forImage gives the settings what they take from an imported image.
+func (s settings) forImage(o Options, image *rootfs.Image) (settings, error) {
+	if image.Imported == nil {
+		return s, nil
 	}
-	s.env = maps.Clone(s.env) // a pool's runtimes begin with the same settings
-	s.env["PATH"] = image.Path()
-	return s
+	s.noNode, s.node, s.libraries = image.Node == "", image.Imported.NodePath, image.Imported.Libraries
+	if _, own := o.Env["PATH"]; !own && image.Path() != "" {
+		s.env = maps.Clone(s.env) // a pool's runtimes begin with the same settings
+		s.env["PATH"] = image.Path()
+	}
+	if err := s.permit(o.Permissions); err != nil {
+		return settings{}, fmt.Errorf("option Permissions: %w", err)
+	}
+	return s, nil
 }
 
 // needNode refuses what an imported image without Node can't do.

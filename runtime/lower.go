@@ -143,14 +143,14 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	if t.guard != nil {
 		held = *t.guard
 	}
-	if !readByZygote(t.env) && !startsNode(held.permissions, held.plan) {
-		return nil, fmt.Errorf("option Env: a variable that Node reads as it starts takes a Node of its own, and %s is not among the programs that may be started: %w", nodePath, ErrUnsupported)
+	if !readByZygote(t.env) && !s.startsNode(held.permissions, held.plan) {
+		return nil, fmt.Errorf("option Env: a variable that Node reads as it starts takes a Node of its own, and %s is not among the programs that may be started: %w", s.nodePath(), ErrUnsupported)
 	}
 	t.hasValue = hasValue
 	if t.program, err = newProgram(code, o.Name, t.dir, s.limits.Value, hasValue); err != nil {
 		return nil, err
 	}
-	t.path = nodePath
+	t.path = s.nodePath()
 	t.args = append([]string{
 		"--max-old-space-size=" + strconv.FormatInt(heapMiB(s.limits.Memory), 10),
 		"--require=" + workerPath,

@@ -64,7 +64,9 @@ type settings struct {
 	cgroupParent string
 	launcher     Launcher
 	zygote       ZygoteOptions
-	noNode       bool // an image in which only commands can run
+	noNode       bool     // an image in which only commands can run
+	node         string   // where an imported image has Node; "" for the usual place
+	libraries    []string // folders with libraries of an imported image, beside the usual ones
 
 	image       string // host folder with its root
 	permissions policy.Permissions

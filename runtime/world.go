@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"slices"
 
 	"gaol/policy"
@@ -8,8 +9,8 @@ import (
 )
 
 // world is what lowering permissions must know of a tree.
-func (s settings) world() policy.World {
-	w := policy.World{Own: texts(vfs.Own(s.cwd)), Shared: texts(vfs.Shared()), Cwd: string(s.cwd), Needed: needed}
+func (s *settings) world() policy.World {
+	w := policy.World{Own: texts(vfs.Own(s.cwd)), Shared: texts(vfs.Shared()), Cwd: string(s.cwd), Needed: s.needed()}
 	for _, m := range s.mounts {
 		if m.Access != ReadOnly && !slices.Contains(w.Own, m.Target) {
 			w.Own = append(w.Own, m.Target)
@@ -17,6 +18,23 @@ func (s settings) world() policy.World {
 	}
 	return w
 }
+
+// needed are the places that Node needs, where the image has them.
+func (s *settings) needed() []policy.Need {
+	list := slices.Clone(needed)
+	for n := range list {
+		if list[n].Path == nodePath {
+			list[n].Path = s.nodePath()
+		}
+		if slices.Contains(s.libraries, list[n].Path) {
+			list[n] = policy.Need{Path: list[n].Path, Tree: true, Operations: loadIt, Loader: true, Reason: "libraries, of an image whose /usr is not merged"}
+		}
+	}
+	return list
+}
+
+// nodePath is where the image has Node.
+func (s *settings) nodePath() string { return cmp.Or(s.node, nodePath) }
 
 func texts(paths []vfs.Path) []string {
 	var out []string

@@ -35,7 +35,7 @@ func (l Launcher) check(image *rootfs.Image) error {
 
 // zygoteKind is what must be alike for two runtimes to share zygotes.
 type zygoteKind struct {
-	image        string
+	image, node  string // host folder, guest path
 	heapMiB      int64
 	cgroupParent string
 	options      ZygoteOptions
@@ -107,7 +107,7 @@ func zygoteSpec(kind zygoteKind) zygote.Spec {
 	s := zygote.Spec{
 		Image: kind.image,
 		Args: []string{
-			nodePath,
+			kind.node,
 			"--disable-sigusr1", // its thread would wait for the zygote's signals
 			"--max-old-space-size=" + strconv.FormatInt(kind.heapMiB, 10),
 			"--require=" + zygotePath,

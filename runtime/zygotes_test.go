@@ -2,8 +2,10 @@ package runtime
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"gaol/policy"
 	"gaol/rootfs"
 )
 
@@ -81,13 +83,44 @@ func TestForImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		env := s.forImage(o, tc.image).env
+		got, err := s.forImage(o, tc.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := got.env
 		if env["PATH"] != tc.want || env["LD_PRELOAD"] != "" {
 			t.Errorf("%s: %v", name, env)
 		}
 		if tc.env == nil && s.env["PATH"] != usual {
 			t.Errorf("%s: the next runtime of these settings has PATH %s", name, s.env["PATH"])
 		}
+	}
+}
+
+// TestImagePlaces: what Node needs is granted where the image has it.
+func TestImagePlaces(t *testing.T) {
+	o := Options{Permissions: policy.Strict()}
+	s, err := o.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &rootfs.Imported{NodePath: "/opt/node/bin/node", Libraries: []string{"/lib"}}
+	if s, err = s.forImage(o, &rootfs.Image{Node: "24.21.0", Imported: m}); err != nil {
+		t.Fatal(err)
+	}
+	granted := map[string]bool{}
+	for _, g := range s.plan.Grants {
+		granted[g.Place.Path] = slices.Contains(g.Operations, "execute")
+	}
+	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[nodePath] {
+		t.Errorf("grants %+v", s.plan.Grants)
+	}
+	task, err := s.nodeTask("1", RunOptions{}, true)
+	if err != nil || task.path != m.NodePath {
+		t.Errorf("%v, task %+v", err, task)
+	}
+	if spec := zygoteSpec(zygoteKind{node: s.nodePath()}); spec.Args[0] != m.NodePath {
+		t.Errorf("zygote %q", spec.Args)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,15 +97,25 @@ func (t *Tree) File(p string) (*os.File, error) {
 	return f, nil
 }
 
-// Link makes p a symbolic link to target, in the place of whatever is there.
-func (t *Tree) Link(p, target string) error {
-	d, err := t.folder(path.Join(".", path.Dir(p)))
+// Path is the guest's path of an open file of the tree, all links resolved.
+func (t *Tree) Path(f *os.File) (string, error) {
+	real, err := realPath(int(f.Fd()))
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer d.Close()
-	if _, err := prune(d, path.Base(p), keepNothing); err != nil {
-		return err
+	p, isBelow := strings.CutPrefix(real, t.path+"/")
+	if !isBelow {
+		return "", fmt.Errorf("%w: %q is outside", ErrRefused, f.Name())
 	}
-	return unix.Symlinkat(target, int(d.Fd()), path.Base(p))
+	return "/" + p, nil
+}
+
+// IsFolder says whether p, a name in the root, is a folder and no link.
+func (t *Tree) IsFolder(p string) bool {
+	d, err := t.walk(p, func(*os.File, string) error { return fs.ErrNotExist })
+	if err != nil {
+		return false
+	}
+	d.Close()
+	return true
 }

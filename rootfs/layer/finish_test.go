@@ -28,15 +28,26 @@ func TestFinish(t *testing.T) {
 	if err := tree.Clear("/opt/libexec"); !errors.Is(err, ErrRefused) {
 		t.Errorf("clear behind a link: %v", err)
 	}
-	must(t, tree.Link("/usr/local/bin/node", "/bin/node"))
+	must(t, tree.Folder("/usr/local"))
+	must(t, os.Symlink("/usr/node", filepath.Join(p.root, "usr/local/node")))
+	if f, err := tree.File("/opt/local/node"); err != nil {
+		t.Error(err)
+	} else if is, err := tree.Path(f); err != nil || is != "/bin/node" || f.Close() != nil {
+		t.Errorf("its path is %q, %v", is, err)
+	}
+	for name, want := range map[string]bool{"/usr": true, "/opt": false, "/bin/node": false, "/none": false} {
+		if tree.IsFolder(name) != want {
+			t.Errorf("%s is a folder: %v", name, !want)
+		}
+	}
 	const want = "bin/ bin/node=node home/ home/node/ new/ new/place/ opt>usr tmp/ usr/ usr/libexec/ usr/libexec/gaol/ " +
-		"usr/local/ usr/local/bin/ usr/local/bin/node>/bin/node usr/node>../bin/node usr/out>../../secret workspace/"
+		"usr/local/ usr/local/node>/usr/node usr/node>../bin/node usr/out>../../secret workspace/"
 	if got := p.list(t); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	must(t, unix.Mkfifo(filepath.Join(p.root, "pipe"), 0o644))
 	for name, found := range map[string]bool{
-		"/usr/node": true, "/opt/local/bin/node": true, "/usr": false, "/pipe": false, "/usr/out": false,
+		"/usr/node": true, "/opt/local/node": true, "/usr": false, "/pipe": false, "/usr/out": false,
 		"/../secret": false, "/bin/node/x": false,
 	} {
 		f, err := tree.File(name)

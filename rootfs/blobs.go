@@ -23,7 +23,7 @@ func blobName(l *oci.Layer) string { return l.Digest.Algorithm + "-" + l.Digest.
 // blob opens a layer's blob, whose digest has been checked.
 func (m *importer) blob(ctx context.Context, l *oci.Layer, label string) (io.ReadCloser, error) {
 	if l.Local != nil {
-		if err := l.Check(l.Local); err != nil {
+		if err := l.Check(ctx, l.Local); err != nil {
 			return nil, err
 		}
 		_, err := l.Local.Seek(0, io.SeekStart)
@@ -36,7 +36,7 @@ func (m *importer) blob(ctx context.Context, l *oci.Layer, label string) (io.Rea
 			continue
 		}
 		if err == nil {
-			err = errors.Join(l.Check(f), rewind(f))
+			err = errors.Join(l.Check(ctx, f), rewind(f))
 		}
 		if err == nil {
 			m.keep(name)

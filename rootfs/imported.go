@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gaol/rootfs/oci"
@@ -39,6 +40,19 @@ type Imported struct {
 
 	// TrustNode is ImportOptions.TrustNode of any import that made this image.
 	TrustNode bool `json:"trustNode,omitempty"`
+}
+
+// CanRun says whether runs can be programs of the image's Node. If not, the error wraps
+// ErrUnsupported: there is none, or it's older than gaol's own part in it.
+func (i *Image) CanRun() error {
+	if i.Node == "" {
+		return fmt.Errorf("the image has no Node, only commands work in it: %w", ErrUnsupported)
+	}
+	major, _, _ := strings.Cut(i.Node, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < minNode {
+		return fmt.Errorf("the image has Node %s, the oldest that runs can be of is %d: %w", i.Node, minNode, ErrUnsupported)
+	}
+	return nil
 }
 
 // CanFork says whether the image's Node may be the zygote, which runs outside of

@@ -44,7 +44,7 @@ func (s settings) forImage(o Options, image *rootfs.Image) (settings, error) {
 	if image.Imported == nil {
 		return s, nil
 	}
-	s.noNode, s.node, s.libraries = image.Node == "", image.Imported.NodePath, image.Imported.Libraries
+	s.unfit, s.node, s.libraries = image.CanRun(), image.Imported.NodePath, image.Imported.Libraries
 	if _, own := o.Env["PATH"]; !own && image.Path() != "" {
 		s.env = maps.Clone(s.env) // a pool's runtimes begin with the same settings
 		s.env["PATH"] = image.Path()
@@ -55,10 +55,10 @@ func (s settings) forImage(o Options, image *rootfs.Image) (settings, error) {
 	return s, nil
 }
 
-// needNode refuses what an imported image without Node can't do.
+// needNode refuses what an imported image can't do, or not with its Node.
 func (s settings) needNode() error {
-	if s.noNode {
-		return fmt.Errorf("the image has no Node, only Command works in it: %w", ErrUnsupported)
+	if s.unfit != nil {
+		return fmt.Errorf("%w: %w", s.unfit, ErrUnsupported)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ type settings struct {
 	cgroupParent string
 	launcher     Launcher
 	zygote       ZygoteOptions
-	noNode       bool     // an image in which only commands can run
+	unfit        error    // why in an imported image only commands can run
 	node         string   // where an imported image has Node; "" for the usual place
 	libraries    []string // folders with libraries of an imported image, beside the usual ones
 

@@ -97,6 +97,25 @@ func TestForImage(t *testing.T) {
 	}
 }
 
+// TestNeedNode: commands run in every image, programs where there is a Node for them.
+func TestNeedNode(t *testing.T) {
+	for node, ok := range map[string]bool{"": false, "20.19.0": false, "22.0.0": true, "24.21.0": true, "unknown": true} {
+		s, err := Options{}.settle()
+		if err == nil {
+			s, err = s.forImage(Options{}, &rootfs.Image{Node: node, Imported: &rootfs.Imported{}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.nodeTask("1", RunOptions{}, true); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("Node %q: %v", node, err)
+		}
+		if _, err := s.commandTask("sh", nil, RunOptions{}); err != nil {
+			t.Errorf("a command beside Node %q: %v", node, err)
+		}
+	}
+}
+
 // TestImagePlaces: what Node needs is granted where the image has it.
 func TestImagePlaces(t *testing.T) {
 	o := Options{Permissions: policy.Strict()}

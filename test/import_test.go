@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
@@ -138,6 +139,61 @@ func TestImportedNode(t *testing.T) {
 				}
 				checkImportedNode(t, o)
 			})
+		}
+	}
+}
+
+// unmerged packs the Node of the default image and its libraries as another image has
+// them: Node somewhere behind a link, libraries in a /lib that is a folder.
+func unmerged(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "unmerged.tar")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := tar.NewWriter(f)
+	root := defaultImage(t).Root()
+	places := map[string]string{root + "/usr/local/bin/node": "opt/n/node"}
+	for _, pattern := range []string{"/usr/lib64/*", "/usr/lib/*/*.so*", "/usr/lib/ld-*"} {
+		for _, path := range glob(root + pattern) {
+			places[path] = strings.TrimPrefix(path, root+"/usr/")
+		}
+	}
+	for from, to := range places {
+		content, err := os.ReadFile(from)
+		if err == nil {
+			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: to, Mode: 0o755, Size: int64(len(content))})
+		}
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "usr/bin/node", Linkname: "/opt/n/node"}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// An image that is laid out in another way runs programs under all permissions.
+func TestImportedUnmerged(t *testing.T) {
+	source := unmerged(t)
+	for _, l := range launchers {
+		o := ours(runtime.Options{Store: imported(t, source, rootfs.ImportOptions{TrustNode: true})})
+		o.Image, o.Launcher = "app", l
+		for name, p := range map[string]policy.Permissions{"default": policy.Default(), "strict": policy.Strict()} {
+			if name == "strict" { // exec must be allowed to start Node itself
+				p.ChildProcess = policy.Scope{Default: policy.Allow}
+			}
+			o.Permissions = p
+			res := run(t, createAs(t, o), "__return([process.execPath, process.version])", runtime.RunOptions{})
+			if string(res.Value) != `["/opt/n/node","v`+rootfs.DefaultNode+`"]` {
+				t.Errorf("%s, %s: %s %s", l, name, res.Value, res.Stderr)
+			}
 		}
 	}
 }

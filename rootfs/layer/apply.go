@@ -27,7 +27,7 @@ const (
 // the tree is of no use.
 func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
 	a := newApplier(t)
-	r = t.budget.reader(r)
+	r = t.budget.reader(ctx, r)
 	archive := tar.NewReader(r)
 	for {
 		if err := context.Cause(ctx); err != nil {

@@ -249,6 +249,10 @@ func octal(n, digits int) string {
 	return text
 }
 
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func TestTruncatedAndCanceled(t *testing.T) {
 	p := newPlace(t)
 	tree, err := Open(p.root, Limits{})
@@ -259,9 +263,18 @@ func TestTruncatedAndCanceled(t *testing.T) {
 		t.Errorf("half a layer: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	inside := io.MultiReader(bytes.NewReader(whole[:1024]), readerFunc(func([]byte) (int, error) {
+		cancel()
+		return 0, nil
+	}), bytes.NewReader(whole[1024:]))
+	if err := tree.Apply(ctx, inside); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled in a file: %v", err)
+	}
 	if err := tree.Apply(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
+	}
+	if err := tree.Copy(ctx, t.TempDir(), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled copy: %v", err)
 	}
 }
 

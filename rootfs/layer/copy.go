@@ -34,7 +34,7 @@ func (c copier) all(ctx context.Context, name string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	enter, err := c.copy(name)
+	enter, err := c.copy(ctx, name)
 	if err != nil || !enter {
 		return err
 	}
@@ -67,7 +67,7 @@ func deviceOf(info fs.FileInfo) uint64 {
 }
 
 // copy copies one name, and says whether it's a folder to look into.
-func (c copier) copy(name string) (enter bool, err error) {
+func (c copier) copy(ctx context.Context, name string) (enter bool, err error) {
 	info, err := c.root.Lstat(name)
 	if err != nil {
 		return false, err
@@ -86,13 +86,13 @@ func (c copier) copy(name string) (enter bool, err error) {
 		}
 		return false, c.applier.entry(h, nil)
 	case 0:
-		return false, c.file(h)
+		return false, c.file(ctx, h)
 	}
 	c.applier.Dropped++
 	return false, nil
 }
 
-func (c copier) file(h *tar.Header) error {
+func (c copier) file(ctx context.Context, h *tar.Header) error {
 	// Not to wait for the other end of a pipe that has taken the file's place.
 	f, err := c.root.OpenFile(h.Name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -107,5 +107,5 @@ func (c copier) file(h *tar.Header) error {
 		return fmt.Errorf("%w: %q was a file a moment ago", ErrRefused, h.Name)
 	}
 	h.Typeflag, h.Size = tar.TypeReg, info.Size()
-	return c.applier.entry(h, f)
+	return c.applier.entry(h, c.applier.budget.reader(ctx, f))
 }

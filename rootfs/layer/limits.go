@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -78,15 +79,19 @@ func (b *budget) store(size int64) error {
 	return nil
 }
 
-// reader fails once more than the budget has been read.
-func (b *budget) reader(r io.Reader) io.Reader { return &boundedReader{r, b} }
+// reader fails once more than the budget has been read, or ctx has ended.
+func (b *budget) reader(ctx context.Context, r io.Reader) io.Reader { return &boundedReader{ctx, r, b} }
 
 type boundedReader struct {
-	r io.Reader
-	b *budget
+	ctx context.Context
+	r   io.Reader
+	b   *budget
 }
 
 func (r *boundedReader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
 	n, err := r.r.Read(p)
 	if r.b.streamed -= int64(n); r.b.streamed < 0 {
 		return 0, fmt.Errorf("%w of %d bytes", ErrTooLarge, r.b.limits.Bytes)

@@ -123,11 +123,11 @@ func isNotContent(err error) bool {
 func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
 // Check says whether r holds the blob.
-func (l *Layer) Check(r io.Reader) error {
+func (l *Layer) Check(ctx context.Context, r io.Reader) error {
 	if l.Digest.Hex == "" {
 		return nil
 	}
-	n, err := checkDigest(r, l.Digest)
+	n, err := checkDigest(&endedReader{ctx, r}, l.Digest)
 	if errors.Is(err, ErrDigest) && n < l.Size {
 		err = ErrTruncated
 	}

@@ -134,7 +134,7 @@ func checkLayers(t *testing.T, i *Image) {
 		t.Errorf("image %+v", i)
 	}
 	for _, l := range i.Layers {
-		must(t, l.Check(l.Local))
+		must(t, l.Check(t.Context(), l.Local))
 		_, err := l.Local.Seek(0, io.SeekStart)
 		must(t, err)
 		a, err := l.Archive(l.Local)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +84,14 @@ func TestImportFailures(t *testing.T) {
 				_, _ = w.Write(append(blob, make([]byte, 1<<10)...))
 			}
 		})},
+		"manifest's digest": {want: ErrDigest, ref: "@", change: func(inner http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				inner.ServeHTTP(w, r)
+				if strings.Contains(r.URL.Path, "/manifests/") {
+					_, _ = w.Write([]byte(" "))
+				}
+			})
+		}},
 		"platform":     {want: ErrPlatform, image: foreign},
 		"not found":    {want: ErrNoImage, ref: "other:1"},
 		"unauthorized": {want: ErrUnauthorized, change: answer(http.StatusUnauthorized)},
@@ -118,8 +127,13 @@ func TestImportFailures(t *testing.T) {
 			if tc.image == nil {
 				tc.image = func(t *testing.T) v1.Image { return simpleImage(t) }
 			}
-			ref := h.push(t, "app:1", tc.image(t))
-			if tc.ref != "" {
+			i := tc.image(t)
+			ref := h.push(t, "app:1", i)
+			switch tc.ref {
+			case "":
+			case "@":
+				ref = byDigest(t, h, i)
+			default:
 				ref = h.host + "/" + tc.ref
 			}
 			h.change = tc.change
@@ -132,6 +146,14 @@ func TestImportFailures(t *testing.T) {
 			checkNothing(t, s)
 		})
 	}
+}
+
+// byDigest names an image that has been pushed as "app".
+func byDigest(t *testing.T, h *hub, i v1.Image) string {
+	t.Helper()
+	digest, err := i.Digest()
+	must(t, err)
+	return h.host + "/app@" + digest.String()
 }
 
 // checkNothing fails if a failed import has left something.
@@ -189,11 +211,11 @@ func TestImportKilled(t *testing.T) {
 	h, s := newHub(t), openTiny(t, t.TempDir())
 	ref := h.push(t, "app:1", simpleImage(t))
 	second, resume := make(chan struct{}, 10), make(chan struct{})
-	blobs := 0
+	var blobs atomic.Int32
 	h.change = func(inner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/blobs/") {
-				if blobs++; blobs == 3 { // config, the first layer, the second
+				if blobs.Add(1) == 3 { // config, the first layer, the second
 					second <- struct{}{}
 					select {
 					case <-r.Context().Done():

@@ -134,10 +134,12 @@ func TestImportFromRegistry(t *testing.T) {
 	if left, _ := os.ReadDir(s.tmp()); len(left) != 0 {
 		t.Errorf("%d temporary folders are left", len(left))
 	}
-	again, err := s.Import(t.Context(), "docker://"+ref, anonymous)
-	must(t, err)
-	if again.ID != i.ID || !again.Created.Equal(i.Created) {
-		t.Errorf("imported %+v, then %+v", i, again)
+	for _, same := range []string{"docker://" + ref, byDigest(t, h, simpleImage(t))} {
+		again, err := s.Import(t.Context(), same, anonymous)
+		must(t, err)
+		if again.ID != i.ID || !again.Created.Equal(i.Created) {
+			t.Errorf("imported %+v, then %s %+v", i, same, again)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,11 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 var errStalled = errors.New("the server has gone quiet")
@@ -79,6 +83,33 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		left = math.MaxInt64 // it has a size of its own, which its reader knows
 	}
 	resp.Body = &watchedBody{resp.Body, ctx, end, func() { watchdog.Reset(c.stall) }, left}
+	if want, named := manifestDigest(req); named && resp.StatusCode == http.StatusOK {
+		return checkedManifest(resp, want)
+	}
+	return resp, nil
+}
+
+// manifestDigest is the digest by which req asks for a manifest, if it does.
+func manifestDigest(req *http.Request) (v1.Hash, bool) {
+	if req.Method != http.MethodGet || !strings.Contains(req.URL.Path, "/manifests/") {
+		return v1.Hash{}, false
+	}
+	want, err := v1.NewHash(path.Base(req.URL.Path))
+	return want, err == nil
+}
+
+// checkedManifest compares an answer with its digest. The library does so too, with
+// an error that nobody can tell from others.
+func checkedManifest(resp *http.Response, want v1.Hash) (*http.Response, error) {
+	text, err := readDocument(resp.Body)
+	resp.Body.Close()
+	if err == nil {
+		err = checkDocument(text, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil
 }
 

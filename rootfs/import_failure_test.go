@@ -86,10 +86,14 @@ func TestImportFailures(t *testing.T) {
 		})},
 		"manifest's digest": {want: ErrDigest, ref: "@", change: func(inner http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				inner.ServeHTTP(w, r)
-				if strings.Contains(r.URL.Path, "/manifests/") {
-					_, _ = w.Write([]byte(" "))
+				if !strings.Contains(r.URL.Path, "/manifests/") {
+					inner.ServeHTTP(w, r)
+					return
 				}
+				rec := httptest.NewRecorder()
+				inner.ServeHTTP(rec, r)
+				w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+				_, _ = w.Write(append(rec.Body.Bytes(), ' ')) // still the same JSON
 			})
 		}},
 		"platform":     {want: ErrPlatform, image: foreign},

@@ -23,6 +23,9 @@ type bareNode struct {
 
 // newBareNode writes the programs into dir, which must outlive the bareNode.
 func newBareNode(dir string, image *rootfs.Image) (*bareNode, error) {
+	if image.Imported != nil { // whose programs, and links, are somebody else's
+		return nil, fmt.Errorf("image %s is imported, and its Node is not started outside of jails: %w", image.ID, rootfs.ErrUnsupported)
+	}
 	for _, p := range allPrograms() {
 		if err := os.WriteFile(filepath.Join(dir, p.file()), []byte(p.code()), 0o644); err != nil {
 			return nil, err

@@ -79,11 +79,11 @@ func (f *faulty) withPoints(body string) string {
 	return body
 }
 
-func compileFaulty(t *testing.T, f *faulty) []byte {
+func compileFaulty(t *testing.T, source string) []byte {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "zygote.so")
 	cc := exec.Command("cc", "-x", "c", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", to, "-")
-	cc.Stdin = strings.NewReader(f.source(t))
+	cc.Stdin = strings.NewReader(source)
 	if text, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -184,7 +184,7 @@ func TestZygoteChildFailsOnItsWay(t *testing.T) {
 		"request", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
 	}}
 	image := defaultImage(t)
-	pool, j := zygoteOf(t, image, compileFaulty(t, f)), jailOf(t, image)
+	pool, j := zygoteOf(t, image, compileFaulty(t, f.source(t))), jailOf(t, image)
 	sound := func() {
 		if exit, err := forkOnce(t, j, pool, whole); err != nil || exit.Code != ranCode {
 			t.Fatalf("a sound child: %+v, %v", exit, err)
@@ -243,6 +243,23 @@ func enumStep(t *testing.T) string {
 		t.Fatal("there is no enum step")
 	}
 	return list
+}
+
+// Ruleset and filter hold one thread: a child that has another gets no program.
+func TestZygoteChildIsAlone(t *testing.T) {
+	image := defaultImage(t)
+	const at = "static void take_program(void)\n{\n"
+	const thread = "static void *wait_for_ever(void *with) { pause(); return with; }\n\n"
+	if strings.Count(zygote.Source, at) != 1 {
+		t.Fatalf("%q is not in the source once", at)
+	}
+	source := strings.Replace(zygote.Source, at, thread+at+"\tpthread_t other;\n\tpthread_create(&other, NULL, wait_for_ever, NULL);\n", 1)
+	pool, j := zygoteOf(t, image, compileFaulty(t, source)), jailOf(t, image)
+	exit, err := forkOnce(t, j, pool, whole)
+	if step, ok := errors.AsType[*jail.StepError](err); !ok || step.Step != "no_new_privs" || !errors.Is(err, unix.EBUSY) {
+		t.Errorf("%+v, %v, want EBUSY", exit, err)
+	}
+	nothingLeft(t)
 }
 
 // What fails in the zygote is told as what fails in the child, and harms no other.

@@ -256,6 +256,19 @@ static void enter(napi_env env, int pidfd)
 	}
 }
 
+/* What follows holds the one thread that does it: it must be all there are, whatever
+ * the rehearsal of a parked child has started. /proc tells by a folder's links. */
+static void be_alone(void)
+{
+	struct stat tasks;
+
+	must(STEP_NO_NEW_PRIVS, stat("/proc/self/task", &tasks));
+	if (tasks.st_nlink != 3) {
+		errno = EBUSY;
+		fail(STEP_NO_NEW_PRIVS);
+	}
+}
+
 /* Goes on, once there is a program, to the last step before the guest's code. */
 static void begin_program(void)
 {
@@ -268,6 +281,7 @@ static void begin_program(void)
 		must(STEP_TERMINAL, ioctl(0, TIOCSCTTY, 0));
 	must(STEP_DIRECTORY, chdir(q.directory));
 	environ = q.envp;
+	be_alone();
 	must(STEP_NO_NEW_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	put_ruleset_on();
 	int listener = put_filter_on();

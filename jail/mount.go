@@ -244,7 +244,7 @@ func mountCopy(source *os.File, at string, number int, info *unix.Stat_t) error 
 		return err
 	}
 	// The folder itself is the upper's, whose owner and mode are what shows.
-	if err := errors.Join(os.Chown(upper, int(info.Uid), int(info.Gid)), os.Chmod(upper, os.FileMode(info.Mode&0o777))); err != nil {
+	if err := errors.Join(os.Lchown(upper, int(info.Uid), int(info.Gid)), os.Chmod(upper, os.FileMode(info.Mode&0o777))); err != nil {
 		return err
 	}
 	// With redirects, folders of the source can be renamed, which is EXDEV otherwise.

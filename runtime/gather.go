@@ -74,7 +74,7 @@ func (g *gathering) read(from fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, g.limits.Disk-g.bytes+1))
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -145,15 +146,21 @@ func checkSource(f *os.File, own []string) error {
 	if name, ok := noStorage[fs.Type]; ok {
 		return fmt.Errorf("%w: it is %s", errSource, name)
 	}
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	real, err := pathOf(f)
 	if err != nil {
 		return err
 	}
 	// devtmpfs has the number of any tmpfs.
 	for _, dir := range append([]string{"/dev"}, own...) {
-		if dir, err = filepath.EvalSymlinks(dir); errors.Is(err, os.ErrNotExist) {
+		folder, err := os.OpenFile(dir, unix.O_PATH, 0)
+		if errors.Is(err, os.ErrNotExist) {
 			continue
-		} else if err != nil {
+		}
+		if err == nil {
+			dir, err = pathOf(folder)
+			folder.Close()
+		}
+		if err != nil {
 			return err
 		}
 		if real == "/" || overlap(real, dir) && dir != "/dev" || dir == "/dev" && isIn(real, dir) && !isIn(real, "/dev/shm") {
@@ -161,6 +168,11 @@ func checkSource(f *os.File, own []string) error {
 		}
 	}
 	return nil
+}
+
+// pathOf is where an open file is, by the kernel's word.
+func pathOf(f *os.File) (string, error) {
+	return os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
 }
 
 // overlap reports whether one of the folders is the other, or in it.

@@ -97,7 +97,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	if err != nil {
 		return err
 	}
-	defer to.Close()
+	defer func() { _ = to.Close() }()
 	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries}
 	for _, m := range rt.opts.mounts {
 		if m.Access != CopyOnWrite {

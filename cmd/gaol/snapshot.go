@@ -107,7 +107,7 @@ func (a *app) export(s *rootfs.Image) error {
 	if err != nil {
 		return err
 	}
-	defer lease.Close()
+	defer func() { _ = lease.Close() }()
 	root, err := os.OpenFile(s.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (a *app) export(s *rootfs.Image) error {
 		root.Close()
 		return err
 	}
-	defer tree.Close()
+	defer func() { _ = tree.Close() }()
 	_, err = tree.Tar(a.stdout, "/", hostfs.TarOptions{Bytes: 1 << 50})
 	return err
 }

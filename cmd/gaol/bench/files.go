@@ -71,7 +71,7 @@ func readWhole(f *hostfs.FS, path string, size int) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data := make([]byte, size+1)
 	n := 0
 	for n < len(data) && err == nil {

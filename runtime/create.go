@@ -21,9 +21,9 @@ type NodeRuntime struct {
 	opts  settings
 	jail  *jail.Jail
 	guard *guard
-	audit *audit.Reader // nil without AuditDenials
-	store string        // host folder
-	began *rootfs.Lease // of the snapshot; nil without one
+	audit *audit.Reader   // nil without AuditDenials
+	store string          // host folder
+	holds []*rootfs.Lease // of the snapshots that show in the tree
 	image *rootfs.Lease
 	forks *zygotes // nil without LauncherZygote
 	files *hostfs.FS
@@ -91,16 +91,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 		}
 	}
 	rt.store = image.StoreDir()
-	snapshot := ""
-	if s.snapshot != "" {
-		if snapshot, rt.began, err = holdSnapshot(rt.store, s.snapshot); err != nil {
-			return err
-		}
-	}
-	if rt.jail, err = createJail(ctx, s, image, snapshot); err != nil {
-		return err
-	}
-	if rt.files, err = openFiles(rt.jail); err != nil {
+	if rt.jail, err = rt.createJail(ctx, image); err != nil {
 		return err
 	}
 	if rt.files, err = openFiles(rt.jail); err != nil {
@@ -133,13 +124,14 @@ func (rt *NodeRuntime) release() error {
 	if rt.audit != nil {
 		failed = errors.Join(failed, releaseAudit())
 	}
-	if rt.began != nil {
-		failed = errors.Join(failed, rt.began.Close())
+	for _, lease := range rt.holds {
+		failed = errors.Join(failed, lease.Close())
 	}
 	return errors.Join(failed, rt.image.Close())
 }
 
-func createJail(ctx context.Context, s settings, image *rootfs.Image, snapshot string) (*jail.Jail, error) {
+func (rt *NodeRuntime) createJail(ctx context.Context, image *rootfs.Image) (*jail.Jail, error) {
+	s := rt.opts
 	filter, err := seccomp.CompileWith(nil, false)
 	if err != nil {
 		return nil, err
@@ -148,17 +140,10 @@ func createJail(ctx context.Context, s settings, image *rootfs.Image, snapshot s
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := s.openMounts(image.StoreDir())
+	mounts, err := rt.openMounts()
+	defer closeMounts(mounts)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { closeMounts(mounts) }()
-	if snapshot != "" {
-		first, err := s.openSnapshot(snapshot)
-		if err != nil {
-			return nil, err
-		}
-		mounts = append(first, mounts...)
 	}
 	return jail.Create(ctx, jailSpec(s, plan, mounts, filter))
 }

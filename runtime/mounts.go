@@ -50,7 +50,7 @@ const nodeModules = "node_modules"
 // mounts are those of the options as the tree has them.
 func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	list := slices.Clone(o.Mounts)
-	if o.NodeModules != "" {
+	if o.NodeModules != "" && packagesOf(o.NodeModules) == "" {
 		list = append(list, Mount{Source: o.NodeModules, Target: string(cwd.Join(nodeModules))})
 	}
 	seen := map[string]bool{}
@@ -71,8 +71,48 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	return list, nil
 }
 
-// openMounts opens the sources. The caller closes them.
-func (s settings) openMounts(store string) (open []jail.Mount, err error) {
+// packagesOf is the snapshot that NodeModules names, if it does.
+func packagesOf(nodeModules string) string {
+	name, _ := strings.CutPrefix(nodeModules, snapshotPrefix)
+	if name == nodeModules {
+		return ""
+	}
+	return name
+}
+
+const snapshotPrefix = "snapshot:"
+
+// openMounts opens what shows in the tree, what is laid over others last. The caller
+// closes it, also if there is an error.
+func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
+	s := rt.opts
+	add := func(more []jail.Mount, err error) error {
+		open = append(open, more...)
+		return err
+	}
+	if s.snapshot != "" {
+		root, err := rt.hold(s.snapshot)
+		if err == nil {
+			err = add(s.openSnapshot(root))
+		}
+		if err != nil {
+			return open, fmt.Errorf("option Snapshot: %w", err)
+		}
+	}
+	if s.packages != "" {
+		root, err := rt.hold(s.packages)
+		if err == nil {
+			err = add(s.openPackages(root))
+		}
+		if err != nil {
+			return open, fmt.Errorf("option NodeModules: %w", err)
+		}
+	}
+	return open, add(s.openSources(rt.store))
+}
+
+// openSources opens those of the host's.
+func (s settings) openSources(store string) (open []jail.Mount, err error) {
 	for _, m := range s.mounts {
 		if slices.Contains(s.plan.Sealed, m.Target) {
 			m.Access = ReadOnly // what is the guest's it could chmod, which nothing else holds

@@ -38,6 +38,7 @@ type Options struct {
 	// NodeModules is a folder of the host with packages, shown read-only as
 	// node_modules in Cwd, where imports and requires of programs find them. Links
 	// inside it, as pnpm makes them, work; links that lead out of it don't.
+	// "snapshot:NAME" shows that of a snapshot's working directory in its place.
 	NodeModules string
 
 	// Files are written into the tree before the first run: guest paths, whose

@@ -76,6 +76,7 @@ type settings struct {
 
 	mounts       []Mount
 	snapshot     string
+	packages     string // a snapshot
 	files        []jail.File
 	readOnlyRoot bool
 
@@ -95,6 +96,7 @@ func (o Options) settle() (settings, error) {
 		audit:        o.AuditDenials,
 		readOnlyRoot: o.ReadOnlyRoot,
 		snapshot:     o.Snapshot,
+		packages:     packagesOf(o.NodeModules),
 
 		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
 	}

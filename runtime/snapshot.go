@@ -157,22 +157,37 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 	return report, to.Chmod(dir, info.Mode().Perm())
 }
 
-// holdSnapshot finds the snapshot that the tree is to begin with. The lease keeps it
-// from being removed.
-func holdSnapshot(store, ref string) (root string, lease *rootfs.Lease, err error) {
-	snapshots, err := openSnapshots(store)
+// hold finds a snapshot, and keeps it from being removed while the runtime is open.
+func (rt *NodeRuntime) hold(ref string) (root string, err error) {
+	snapshots, err := openSnapshots(rt.store)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	image, err := snapshots.Lookup(ref)
 	if err != nil {
-		return "", nil, fmt.Errorf("option Snapshot: %w", err)
+		return "", err
 	}
-	lease, err = image.Hold()
+	lease, err := image.Hold()
 	if err != nil {
-		return "", nil, fmt.Errorf("option Snapshot: %w", err)
+		return "", err
 	}
-	return image.Root(), lease, nil
+	rt.holds = append(rt.holds, lease)
+	return image.Root(), nil
+}
+
+// openPackages opens the node_modules that a snapshot has in the working directory, or
+// else in /workspace.
+func (s settings) openPackages(root string) ([]jail.Mount, error) {
+	var err error
+	for _, dir := range []vfs.Path{s.cwd, vfs.Workspace} {
+		var fd int
+		fd, err = unix.Open(filepath.Join(root, string(dir), nodeModules), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			target := string(s.cwd.Join(nodeModules))
+			return []jail.Mount{{Source: os.NewFile(uintptr(fd), target), Target: target}}, nil
+		}
+	}
+	return nil, &os.PathError{Op: "open", Path: string(s.cwd.Join(nodeModules)), Err: err}
 }
 
 func isEmpty(dir string) bool {

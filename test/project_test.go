@@ -120,4 +120,9 @@ func TestProject(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(res.Stdout), "circle 3.14\n") {
 		t.Errorf("from the snapshot: %+v, %v", res, err)
 	}
+	third := create(t, runtime.Options{NodeModules: "snapshot:" + s.ID, Cwd: "/srv"})
+	res = run(t, third, `import round from 'round'; import fs from 'node:fs'; try { fs.unlinkSync('node_modules/round/index.js') } catch (e) { console.log(round(1.234, 1), e.code, fs.readdirSync('.').join()) }`, runtime.RunOptions{})
+	if string(res.Stdout) != "1.2 EROFS node_modules\n" {
+		t.Errorf("its packages alone: %q %q", res.Stdout, res.Stderr)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,7 +77,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 	f.set.Var(&f.mounts, "mount", "folder or file of the host that the program sees: read-only unless it says rw, or cow for a copy to write to; may be repeated")
 	f.set.Var(&f.files, "file", "file of the host whose content the program finds at GUEST as its own; may be repeated")
-	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host with packages, shown read-only as node_modules in --cwd")
+	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages, shown read-only as node_modules in --cwd")
 	f.set.StringVar(&f.snapshot, "snapshot", "", "`NAME` or id of a snapshot that the program's folders begin with")
 	f.set.StringVar(&f.save, "save", "", "take a snapshot by that `NAME` when the program has ended, whatever its exit status")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", completeSnapshots)
@@ -102,7 +103,7 @@ func (f *runFlags) check(ctx context.Context) error {
 	if !path.IsAbs(f.cwd) {
 		return errors.New("--cwd " + quote(f.cwd) + ": want an absolute path in the guest")
 	}
-	if f.nodeModules != "" { // as --mount does with its own
+	if f.nodeModules != "" && !strings.HasPrefix(f.nodeModules, "snapshot:") { // as --mount does with its own
 		dir, err := filepath.Abs(f.nodeModules)
 		if err != nil {
 			return err

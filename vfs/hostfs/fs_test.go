@@ -309,3 +309,31 @@ func TestWriteFile(t *testing.T) {
 		t.Error(diff, err)
 	}
 }
+
+// Mkdir makes one folder, where nothing is.
+func TestMkdir(t *testing.T) {
+	f, _ := newFS(t, Limits{})
+	if err := errors.Join(f.WriteFile("/file", nil, WriteOptions{}), f.Symlink("/nowhere", "/link"), f.Mkdir("/made", fs.ModeSticky|0o750)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		path string
+		want error
+	}{
+		{"/made/in", nil}, {"/made", fs.ErrExist}, {"/file", fs.ErrExist}, {"/link", fs.ErrExist}, {"/", fs.ErrExist},
+		{"/none/in", fs.ErrNotExist}, {"/link/in", fs.ErrNotExist}, {"/file/in", unix.ENOTDIR},
+		{"in", fs.ErrInvalid}, {"/made/../in", fs.ErrInvalid}, {"/in/", fs.ErrInvalid}, {"/in\x00", fs.ErrInvalid},
+	} {
+		if err := f.Mkdir(tc.path, 0); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.path, err, tc.want)
+		}
+	}
+	for p, want := range map[string]fs.FileMode{"/made": 0o750 | fs.ModeSticky, "/made/in": 0o755} {
+		if i, err := f.Stat(p); err != nil || i.Mode() != want|fs.ModeDir {
+			t.Error(i, err)
+		}
+	}
+	if err := f.Mkdir("/set", fs.ModeSetuid|0o755); !errors.Is(err, fs.ErrInvalid) {
+		t.Error(err)
+	}
+}

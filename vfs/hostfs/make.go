@@ -10,6 +10,26 @@ import (
 	"gaol/vfs"
 )
 
+// Mkdir makes a folder with the permissions in mode, whatever the host's umask is, in one
+// that is there. That there is something at path, be it a link, is an error. Zero: 0o755.
+func (f *FS) Mkdir(path string, mode fs.FileMode) error {
+	bits, err := permissions(mode)
+	if err != nil {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	return f.at("mkdir", path, func(root int) error {
+		p, err := locate(root, path)
+		if errors.Is(err, errRoot) {
+			return unix.EEXIST
+		}
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		return mkdir(p, bits)
+	})
+}
+
 // MkdirAll makes a folder, and those above it that are missing, with the permissions in
 // mode, whatever the host's umask is. It is no error if it is there. Zero: 0o755.
 func (f *FS) MkdirAll(path string, mode fs.FileMode) error {

@@ -3,13 +3,11 @@ package sandboxtools
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
-	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/vfs"
 )
@@ -54,10 +52,14 @@ func (t *Toolbox) make(ctx context.Context, s *sandbox, a InitArgs) (*runtime.No
 		ContainerID: s.id, ContainerName: a.ContainerName, HostName: o.Hostname, ImageName: a.ImageName, RootPath: string(s.root),
 	}
 	if a.ImageName != "" {
-		if err := t.checkImage(a.ImageName); err != nil {
+		image, err := t.image(ctx, a.ImageName)
+		if err != nil {
 			return nil, result, err
 		}
-		o.Image = a.ImageName
+		o.Image = image.ID
+		if image.CanFork() != nil {
+			o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
+		}
 	}
 	if a.ProjectOutPath != "" {
 		folder, err := t.project(a.ProjectOutPath)
@@ -104,26 +106,6 @@ func hostName(name string) string {
 		return defaultHostName
 	}
 	return name
-}
-
-// checkImage refuses an image that may not be used, and one that the store lacks.
-func (t *Toolbox) checkImage(name string) error {
-	if t.o.Images != nil && name != t.o.Create.Image && !slices.Contains(t.o.Images, name) {
-		return refuse(Permission, "imageName", "image %q is not among those that are allowed", name)
-	}
-	store, err := rootfs.Open(t.o.Create.Store)
-	if err != nil {
-		return err
-	}
-	switch _, err := store.Lookup(name); {
-	case errors.Is(err, rootfs.ErrNotFound):
-		return &Error{Code: NotFound, Place: "imageName", Err: err}
-	case errors.Is(err, rootfs.ErrAmbiguous):
-		return &Error{Code: InvalidArgument, Place: "imageName", Err: err}
-	case err != nil:
-		return &Error{Code: Internal, Place: "imageName", Err: err}
-	}
-	return nil
 }
 
 // Destroy is sandbox_destroy. It returns when nothing is left of the sandbox.

@@ -18,8 +18,12 @@ type Options struct {
 	// empty. A zero Limits.Output is 1 MiB here, as results are for models to read.
 	Create runtime.Options
 
-	// Images are the names that imageName may be, besides that of Create. Nil: whatever
-	// is in the store.
+	// Images are what imageName may be, besides that of Create: names and ids of the
+	// store, or references of a registry, which are pulled when they are first asked
+	// for. Nil: whatever is in the store.
+	//
+	// Where the launcher of Create can't start the Node of such an image, or it has none,
+	// LauncherExec does: the tools run commands only.
 	Images []string
 
 	// ProjectBase is the folder of the host's that those of projectOutPath are made or

@@ -18,6 +18,7 @@ type Toolbox struct {
 	closing context.Context // done when Close begins
 	cancel  context.CancelFunc
 	close   sync.Once
+	pulls   chan struct{}  // holds one element while an image is pulled
 	calls   sync.WaitGroup // and ends of sandboxes; grows under mu while not closed
 
 	mu        sync.Mutex
@@ -32,7 +33,7 @@ func New(o Options) (*Toolbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gaol: sandbox tools: %w", err)
 	}
-	t := &Toolbox{o: o, sandboxes: map[string]*sandbox{}}
+	t := &Toolbox{o: o, pulls: make(chan struct{}, 1), sandboxes: map[string]*sandbox{}}
 	if o.ProjectBase != "" {
 		if t.base, err = openBase(o.ProjectBase); err != nil {
 			return nil, fmt.Errorf("gaol: sandbox tools: option ProjectBase: %w", err)

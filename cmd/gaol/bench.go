@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/bench"
+	"gaol/rootfs"
 	"gaol/runtime"
 )
 
@@ -67,7 +68,7 @@ func (a *app) benchCommand() *cobra.Command {
 	flags.BoolVar(&f.quick, "quick", false, "do less where it's much: to see that all works, not for figures to quote")
 	flags.StringVar(&f.image, "image", "", "`NAME` or id of the image (default: the default image, built if missing)")
 	addStoreFlag(cmd, &f.dir)
-	_ = cmd.RegisterFlagCompletionFunc("image", completeImages) // fails only for a flag that isn't there
+	_ = cmd.RegisterFlagCompletionFunc("image", completer(rootfs.Open)) // fails only for a flag that isn't there
 	_ = cmd.RegisterFlagCompletionFunc("launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

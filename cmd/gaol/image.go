@@ -32,26 +32,7 @@ func (a *app) imageCommand() *cobra.Command {
 }
 
 func (a *app) imageList() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List the images of the store",
-		Args:    usageArgs(noArgs),
-		RunE: func(*cobra.Command, []string) error {
-			store, err := rootfs.Open(dir)
-			if err != nil {
-				return err
-			}
-			images, err := store.List()
-			if err != nil {
-				return err
-			}
-			return a.print(imageTable(images))
-		},
-	}
-	addStoreFlag(cmd, &dir)
-	return cmd
+	return a.storeList("List the images of the store", rootfs.Open, imageTable)
 }
 
 func (a *app) imageBuild() *cobra.Command {
@@ -87,15 +68,22 @@ image whose content the store has already is not stored twice.`,
 }
 
 func (a *app) imageRemove() *cobra.Command {
+	return a.storeRemove("Remove images, by name, id or an id's unique prefix", rootfs.Open)
+}
+
+// opener opens the images of a store, or its snapshots.
+type opener func(dir string) (*rootfs.Store, error)
+
+func (a *app) storeRemove(short string, open opener) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:               "rm NAME...",
 		Aliases:           []string{"remove"},
-		Short:             "Remove images, by name, id or an id's unique prefix",
+		Short:             short,
 		Args:              usageArgs(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: completeImages,
+		ValidArgsFunction: completer(open),
 		RunE: func(_ *cobra.Command, refs []string) error {
-			store, err := rootfs.Open(dir)
+			store, err := open(dir)
 			if err != nil {
 				return err
 			}
@@ -105,6 +93,30 @@ func (a *app) imageRemove() *cobra.Command {
 				}
 			}
 			return nil
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
+}
+
+// storeList lists what a store has.
+func (a *app) storeList(short string, open opener, table func([]*rootfs.Image) string) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   short,
+		Args:    usageArgs(noArgs),
+		RunE: func(*cobra.Command, []string) error {
+			store, err := open(dir)
+			if err != nil {
+				return err
+			}
+			all, err := store.List()
+			if err != nil {
+				return err
+			}
+			return a.print(table(all))
 		},
 	}
 	addStoreFlag(cmd, &dir)
@@ -135,30 +147,23 @@ func imageTable(images []*rootfs.Image) string {
 	return text.String()
 }
 
-// completeImages completes an image's name for a shell.
-func completeImages(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return complete(cmd, prefix, rootfs.Open)
-}
-
-// completeSnapshots does so for a snapshot's.
-func completeSnapshots(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return complete(cmd, prefix, openSnapshots)
-}
-
-func complete(cmd *cobra.Command, prefix string, open func(string) (*rootfs.Store, error)) ([]string, cobra.ShellCompDirective) {
-	dir, _ := cmd.Flags().GetString("store")
-	store, err := open(dir)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+// completer completes a name of a store for a shell.
+func completer(open opener) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		dir, _ := cmd.Flags().GetString("store")
+		store, err := open(dir)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		images, err := store.List()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for _, i := range images {
+			names = append(names, i.Names...)
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	images, err := store.List()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, i := range images {
-		names = append(names, i.Names...)
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gaol/rootfs"
 	"gaol/runtime"
 )
 
@@ -80,7 +81,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages, shown read-only as node_modules in --cwd")
 	f.set.StringVar(&f.snapshot, "snapshot", "", "`NAME` or id of a snapshot that the program's folders begin with")
 	f.set.StringVar(&f.save, "save", "", "take a snapshot by that `NAME` when the program has ended, whatever its exit status")
-	_ = cmd.RegisterFlagCompletionFunc("snapshot", completeSnapshots)
+	_ = cmd.RegisterFlagCompletionFunc("snapshot", completer(openSnapshots))
 	f.set.BoolVar(&f.readOnlyRoot, "read-only", false, "let the program write nowhere but to mounts that say so")
 
 	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
@@ -89,7 +90,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.StringVar(&f.image, "image", "", "`NAME` or id of the image the guest sees (default: the default image, built if missing)")
 	f.set.Var(&f.launcher, "launcher", "exec; or zygote, which has to warm up: for the one run of a command it takes twice as long")
 	addStoreFlag(cmd, &f.dir)
-	_ = cmd.RegisterFlagCompletionFunc("image", completeImages) // fails only for a flag that isn't there
+	_ = cmd.RegisterFlagCompletionFunc("image", completer(rootfs.Open)) // fails only for a flag that isn't there
 	_ = cmd.RegisterFlagCompletionFunc("launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -42,26 +42,7 @@ func openSnapshots(dir string) (*rootfs.Store, error) {
 }
 
 func (a *app) snapshotList() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List the snapshots of the store",
-		Args:    usageArgs(noArgs),
-		RunE: func(*cobra.Command, []string) error {
-			store, err := openSnapshots(dir)
-			if err != nil {
-				return err
-			}
-			all, err := store.List()
-			if err != nil {
-				return err
-			}
-			return a.print(snapshotTable(all))
-		},
-	}
-	addStoreFlag(cmd, &dir)
-	return cmd
+	return a.storeList("List the snapshots of the store", openSnapshots, snapshotTable)
 }
 
 func snapshotTable(all []*rootfs.Image) string {
@@ -82,7 +63,7 @@ func (a *app) snapshotExport() *cobra.Command {
 		Short:             "Write a snapshot's files as a tar archive to standard output",
 		Example:           `  gaol snapshot export built | tar -t`,
 		Args:              usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeSnapshots,
+		ValidArgsFunction: completer(openSnapshots),
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := openSnapshots(dir)
 			if err != nil {
@@ -123,26 +104,5 @@ func (a *app) export(s *rootfs.Image) error {
 }
 
 func (a *app) snapshotRemove() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:               "rm NAME...",
-		Aliases:           []string{"remove"},
-		Short:             "Remove snapshots, by name, id or an id's unique prefix",
-		Args:              usageArgs(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: completeSnapshots,
-		RunE: func(_ *cobra.Command, refs []string) error {
-			store, err := openSnapshots(dir)
-			if err != nil {
-				return err
-			}
-			for _, ref := range refs {
-				if err := store.Remove(ref); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	addStoreFlag(cmd, &dir)
-	return cmd
+	return a.storeRemove("Remove snapshots, by name, id or an id's unique prefix", openSnapshots)
 }

@@ -103,7 +103,6 @@ func testSpec(t testing.TB) Spec {
 		Dirs:         []string{"/work"},
 		Disk:         1 << 20,
 		Inodes:       64,
-		Shm:          1 << 20,
 		Hostname:     "cell",
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,

@@ -68,9 +68,6 @@ type Spec struct {
 	Disk   int64 // bytes
 	Inodes int64
 
-	// Shm bounds /dev/shm.
-	Shm int64 // bytes
-
 	// HideProcesses leaves in /proc only those that the reader may trace, which with a
 	// Command.Ruleset are those of the same run.
 	HideProcesses bool

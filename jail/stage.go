@@ -54,7 +54,7 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"make", "mount points", makeMountPoints},
 		{"mount", "overlay", mountOverlay},
 		{"lay", "root", func() error { return layRoot(s) }},
-		{"mount", "/dev", func() error { return mountDev(s, firstID) }},
+		{"mount", "/dev", func() error { return mountDev(firstID) }},
 		{"mount", "folders of the host", func() error { return mountSources(s, mounts, firstID) }},
 		{"cover", "places", func() error { return cover(s, firstID) }},
 		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},

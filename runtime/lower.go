@@ -52,7 +52,6 @@ func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Fi
 		Layer:        guestLayer(),
 		Disk:         plan.Disk,
 		Inodes:       plan.Inodes,
-		Shm:          plan.Shm,
 		Hostname:     s.hostname,
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,

@@ -128,7 +128,7 @@ func jailOf(t *testing.T, image *rootfs.Image) *jail.Jail {
 		t.Fatal(err)
 	}
 	j, err := jail.Create(t.Context(), jail.Spec{
-		Image: image.Root(), Disk: 1 << 20, Inodes: 64, Shm: 1 << 20, Hostname: "cell",
+		Image: image.Root(), Disk: 1 << 20, Inodes: 64, Hostname: "cell",
 		Reaper: []string{enter.Reaper, "-P"}, Filter: filter, CgroupParent: parent,
 	})
 	if err != nil {

@@ -8,18 +8,12 @@ const (
 	Workspace Path = "/workspace" // the working directory of runs
 )
 
-// shmSize bounds /dev/shm, which is apart from the tree's own limit. 16 MiB is
-// room for what Node programs are seen to put there: nothing but small locks
-// and test fixtures.
-const shmSize = 16 << 20
-
 // Plan is what a tree is made of.
 type Plan struct {
 	Image  string // host folder with the image's root
 	Dirs   []Path // the guest's own folders
 	Disk   int64  // bytes that may be written
 	Inodes int64  // files and folders that may be made
-	Shm    int64  // bytes in /dev/shm
 }
 
 // reserved are trees that are not part of an overlay, where a folder can't be made.
@@ -32,7 +26,7 @@ func NewPlan(image string, cwd Path, disk, inodes int64) (Plan, error) {
 			return Plan{}, fmt.Errorf("path %q: %s holds no files of a guest", cwd, r)
 		}
 	}
-	return Plan{Image: image, Dirs: Own(cwd), Disk: disk, Inodes: inodes, Shm: shmSize}, nil
+	return Plan{Image: image, Dirs: Own(cwd), Disk: disk, Inodes: inodes}, nil
 }
 
 // Own are the folders that belong to the guest in a tree with that working directory.

@@ -110,8 +110,10 @@ func (v *v1) resources(l Limits) *specs.LinuxResources {
 		}
 	}
 	if l.CPUs > 0 {
-		quota, period := l.quota(), uint64(cpuPeriod)
-		r.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
+		// The period is as the kernel makes it: to set one, too, has it look at every
+		// group on the machine.
+		quota := l.quota()
+		r.CPU = &specs.LinuxCPU{Quota: &quota}
 	}
 	if l.Pids > 0 {
 		r.Pids = &specs.LinuxPids{Limit: &l.Pids}

@@ -23,7 +23,7 @@ func (t *Toolbox) image(ctx context.Context, name string) (*rootfs.Image, error)
 		return nil, err
 	}
 	image, err := store.Lookup(name)
-	if errors.Is(err, rootfs.ErrNotFound) && listed {
+	if errors.Is(err, rootfs.ErrNotFound) && listed && namesRegistry(name) {
 		image, err = t.pull(ctx, store, name)
 	}
 	switch {
@@ -35,6 +35,13 @@ func (t *Toolbox) image(ctx context.Context, name string) (*rootfs.Image, error)
 		return nil, &Error{Code: Internal, Place: "imageName", Err: err}
 	}
 	return image, err
+}
+
+// namesRegistry reports whether a reference begins with a registry's host, as
+// registry.example/app:1 does. There is no registry that is meant by the lack of one.
+func namesRegistry(reference string) bool {
+	host, _, found := strings.Cut(reference, "/")
+	return found && strings.ContainsAny(host, ".:")
 }
 
 // pull imports an image when it is first asked for: one at a time, so that who wants the

@@ -19,8 +19,8 @@ type Options struct {
 	Create runtime.Options
 
 	// Images are what imageName may be, besides that of Create: names and ids of the
-	// store, or references of a registry, which are pulled when they are first asked
-	// for. Nil: whatever is in the store.
+	// store, or references that begin with a registry's host, registry.example/app:1,
+	// which are pulled when they are first asked for. Nil: whatever is in the store.
 	//
 	// Where the launcher of Create can't start the Node of such an image, or it has none,
 	// LauncherExec does: the tools run commands only.

@@ -42,7 +42,8 @@ func cover(s *Spec, firstID int) error {
 			return err
 		}
 	}
-	for _, p := range c.places() {
+	places := c.places()
+	for _, p := range places {
 		if err := c.prepare(p); err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func cover(s *Spec, firstID int) error {
 			}
 		}
 	}
-	for _, p := range c.places() {
+	for _, p := range places {
 		if err := c.mount(p); err != nil {
 			return err
 		}

@@ -2,11 +2,13 @@
 // system call filters, ids, limits, killing and accounting. It is mechanism
 // only: it takes a plain [Spec] and never hears of a permission.
 //
-//	Create ── slot (uid range, name) ── cgroups ── stage (tmpfs, overlay, root, /dev)
+//	Create ── slot (uid range, name) ── cgroups ── stage (tmpfs, overlay, root, /dev,
+//	   │                                            mounts of the host's, what covers places)
 //	   │         └─ enter: namespaces, /proc, root, no rights, filter ── pid 1: catatonit -P
 //	   │
-//	   ├─ Start ── run cgroup ── enter: namespaces, no rights, filter ── PROGRAM
+//	   ├─ Start ── run cgroup ── enter: namespaces, no rights, ruleset, filter ── PROGRAM
 //	   │                      └─ or a zygote forks, and its child does the same
+//	   │             ├─ the filter's listener: calls that it refuses are told
 //	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
 //	   │
 //	 Close ── kill, reap pid 1, remove cgroups and state, give the slot back

@@ -93,7 +93,7 @@ func testSpec(t testing.TB) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	filter, err := seccomp.CompileWith(nil, false)
+	filter, err := seccomp.Compile(nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func (rt *NodeRuntime) release() error {
 
 func (rt *NodeRuntime) createJail(ctx context.Context, image *rootfs.Image) (*jail.Jail, error) {
 	s := rt.opts
-	filter, err := seccomp.CompileWith(nil, false)
+	filter, err := seccomp.Compile(nil, false)
 	if err != nil {
 		return nil, err
 	}

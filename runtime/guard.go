@@ -25,7 +25,7 @@ type guard struct {
 
 // newGuard compiles what needs no jail.
 func newGuard(p policy.Permissions, plan *policy.Plan) (*guard, error) {
-	filter, err := seccomp.CompileWith(restrictions(plan), true)
+	filter, err := seccomp.Compile(restrictions(plan), true)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func zygoteOf(t *testing.T, image *rootfs.Image, object []byte) *zygote.Pool {
 
 func jailOf(t *testing.T, image *rootfs.Image) *jail.Jail {
 	t.Helper()
-	filter, err := seccomp.CompileWith(nil, false)
+	filter, err := seccomp.Compile(nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

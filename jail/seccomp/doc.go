@@ -38,7 +38,7 @@
 //
 // # Life cycle
 //
-// [CompileWith] once for a set of restrictions, load the bytes in each guest: after
+// [Compile] once for a set of restrictions, load the bytes in each guest: after
 // no_new_privs is set, or with CAP_SYS_ADMIN, as the last step before guest code or
 // execve. A filter can't be taken off and is inherited.
 //

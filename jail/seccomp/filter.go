@@ -22,23 +22,14 @@ type Filter struct {
 	refusals map[uint32][]Refusal // of the restrictions, by the call's number
 }
 
-// Compile gives the program of Allowed and Denied, for this machine's architecture.
-func Compile() ([]byte, error) {
-	f, err := CompileWith(nil, false)
-	if err != nil {
-		return nil, err
-	}
-	return f.Program, nil
-}
-
-// CompileWith gives the filter of Allowed and Denied with restrictions laid over
+// Compile gives the filter of Allowed and Denied with restrictions laid over
 // them, for this machine's architecture: what the rows refuse is refused first, and
 // the tables answer the rest. Several rows may have one name, and then refuse in
 // their order; each call must be in a table. With notify, labelled refusals go to
 // the filter's listener in place of giving their errno.
 //
 // A filter is made the first time and kept for the next who wants an equal one.
-func CompileWith(rows []Row, notify bool) (*Filter, error) {
+func Compile(rows []Row, notify bool) (*Filter, error) {
 	return compiled.get(tables{Allowed, Denied, rows, notify})
 }
 

@@ -47,7 +47,7 @@ func TestRefusalAgreesWithProgram(t *testing.T) {
 // label answers by errno.
 func TestRefusalInOrder(t *testing.T) {
 	rows := slices.Concat([]Row{{Name: "socket", Refuse: refuse(unix.EMFILE, is(0, unix.AF_INET6))}}, NoDatagrams, NoInternet)
-	f, err := CompileWith(rows, true)
+	f, err := Compile(rows, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRestrictDenied(t *testing.T) {
 
 func TestFiltersAreKept(t *testing.T) {
 	get := func(rows []Row, notify bool) *Filter {
-		f, err := CompileWith(rows, notify)
+		f, err := Compile(rows, notify)
 		if err != nil {
 			t.Error(err)
 		}
@@ -137,7 +137,7 @@ func TestCacheIsBounded(t *testing.T) {
 // Who changes rows later does not change filters that others have.
 func TestFilterIsACopy(t *testing.T) {
 	rows := []Row{{Name: "read", Refuse: []Refusal{{Errno: unix.EPERM, Label: "test", Match: []Match{is(0, 1)}}}}}
-	f, err := CompileWith(rows, true)
+	f, err := Compile(rows, true)
 	if err != nil {
 		t.Fatal(err)
 	}

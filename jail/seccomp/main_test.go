@@ -124,11 +124,11 @@ func answer(t testing.TB, o order) report {
 
 func filter(t testing.TB) []byte {
 	t.Helper()
-	f, err := Compile()
+	f, err := Compile(nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return f.Program
 }
 
 func native(t testing.TB) machine {

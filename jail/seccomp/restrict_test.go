@@ -165,7 +165,7 @@ func TestOnlyTCPRefusesMPTCP(t *testing.T) {
 
 func restricted(t testing.TB, rows []Row) []byte {
 	t.Helper()
-	f, err := CompileWith(rows, false)
+	f, err := Compile(rows, false)
 	if err != nil {
 		t.Fatal(err)
 	}

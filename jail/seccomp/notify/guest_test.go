@@ -29,7 +29,7 @@ type guest struct {
 // start starts a copy under the tables with rows over them.
 func start(t testing.TB, rows []seccomp.Row, o order) *guest {
 	t.Helper()
-	f, err := seccomp.CompileWith(rows, true)
+	f, err := seccomp.Compile(rows, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestServeUntold(t *testing.T) {
 // The program asks for what the listener's filter does not label.
 func TestServeUnknown(t *testing.T) {
 	g := start(t, restrictions(), order{Calls: []call{chmod, inet}})
-	other, err := seccomp.CompileWith(seccomp.NoInternet, true)
+	other, err := seccomp.Compile(seccomp.NoInternet, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestNewOfSomethingElse(t *testing.T) {
-	f, err := seccomp.CompileWith(restrictions(), true)
+	f, err := seccomp.Compile(restrictions(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package jail
 import (
 	"errors"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,12 +45,7 @@ func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
 // openPTMX opens the jail's multiplexer, from where the terminal's files then are: so
 // that the guest knows it by a name. The end does not block a thread.
 func (j *Jail) openPTMX() (*os.File, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed { // pid 1 may be gone, and its number another's
-		return nil, ErrClosed
-	}
-	root, err := openFD("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)
+	root, err := j.Root()
 	if err != nil {
 		return nil, err
 	}

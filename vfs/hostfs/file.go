@@ -96,7 +96,7 @@ func (o *File) Seek(offset int64, whence int) (int64, error) {
 // Stat tells about the open file. Its type is *Info.
 func (o *File) Stat() (fs.FileInfo, error) {
 	var st unix.Statx_t
-	if err := o.control(func(fd int) (err error) {
+	if err := control(o.file, func(fd int) (err error) {
 		st, err = statAt(fd, "")
 		return err
 	}); err != nil {
@@ -105,9 +105,9 @@ func (o *File) Stat() (fs.FileInfo, error) {
 	return o.fs.info(o.path, &st), nil
 }
 
-// control uses the descriptor, which is not closed meanwhile.
-func (o *File) control(do func(fd int) error) error {
-	conn, err := o.file.SyscallConn()
+// control uses a file's descriptor, which is not closed meanwhile.
+func control(file *os.File, do func(fd int) error) error {
+	conn, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (o *File) readOnce() error {
 	}
 	var list []*Info
 	if err := o.fs.step("readdir", o.path, func(int) error {
-		return o.control(func(fd int) (err error) {
+		return control(o.file, func(fd int) (err error) {
 			list, err = o.fs.entries(fd, o.fs.limits.Entries)
 			return err
 		})

@@ -151,7 +151,7 @@ func (w *Watcher) add(n *node, path string) error {
 	if len(w.paths) >= w.opts.Folders {
 		return &LimitError{"folders", int64(w.opts.Folders)}
 	}
-	return w.control(func(fd int) error {
+	return control(w.file, func(fd int) error {
 		wd, err := unix.InotifyAddWatch(fd, n.link(), watchMask)
 		if err == nil {
 			w.paths[int32(wd)] = path
@@ -168,21 +168,9 @@ func (w *Watcher) forget(path string) {
 			continue
 		}
 		delete(w.paths, wd)
-		_ = w.control(func(fd int) error {
+		_ = control(w.file, func(fd int) error {
 			_, err := unix.InotifyRmWatch(fd, uint32(wd))
 			return err // it may have ended by itself
 		})
 	}
-}
-
-func (w *Watcher) control(do func(fd int) error) error {
-	conn, err := w.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	if err := conn.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
-		return fs.ErrClosed
-	}
-	return failed
 }

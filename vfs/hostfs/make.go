@@ -18,10 +18,7 @@ func (f *FS) Mkdir(path string, mode fs.FileMode) error {
 		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
 	}
 	return f.at("mkdir", path, func(root int) error {
-		p, err := locate(root, path)
-		if errors.Is(err, errRoot) {
-			return unix.EEXIST
-		}
+		p, err := locateNew(root, path)
 		if err != nil {
 			return err
 		}
@@ -130,10 +127,7 @@ func (f *FS) Symlink(text, path string) error {
 		if err := checkLink(text); err != nil {
 			return err
 		}
-		p, err := locate(root, path)
-		if errors.Is(err, errRoot) {
-			return unix.EEXIST
-		}
+		p, err := locateNew(root, path)
 		if err != nil {
 			return err
 		}
@@ -169,6 +163,15 @@ func (f *FS) Rename(from, to string) error {
 		defer target.close()
 		return unix.Renameat(old.dir, old.name, target.dir, target.name)
 	})
+}
+
+// locateNew is locate for what is to be made, which the root is already.
+func locateNew(root int, path string) (place, error) {
+	p, err := locate(root, path)
+	if errors.Is(err, errRoot) {
+		return nowhere, unix.EEXIST
+	}
+	return p, err
 }
 
 // locateFree is locate for what is to be taken away or replaced.

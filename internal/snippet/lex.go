@@ -1,0 +1,312 @@
+package snippet
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+type tokenKind uint8
+
+const (
+	atEnd      tokenKind = iota
+	notAToken            // what no JavaScript has: @, a lone quote, half a comment
+	word                 // an identifier or a keyword: which of them is for grammar to say
+	private              // #name
+	number               // with its suffix n
+	quoted               // a string
+	template             // a template's text up to its end or to the next ${
+	regex                // with its flags
+	punctuator           // an operator or a bracket, the longest that fits
+)
+
+// A token is a piece of the code. Its text is code[start:end].
+type token struct {
+	kind       tokenKind
+	start, end int
+	newline    bool // a line ends between the token before and this one
+}
+
+// A lexer cuts code into tokens. A slash is a punctuator for it, and } is one: only
+// grammar knows of regular expressions and of the end of a template's ${}. Who reads
+// asks for regex or template then, from the same place.
+type lexer struct {
+	code string
+	pos  int
+}
+
+func (l *lexer) next() token {
+	newline, closed := l.skipSpace()
+	t := token{start: l.pos, newline: newline}
+	if !closed {
+		t.kind, l.pos = notAToken, len(l.code)
+	} else if l.pos < len(l.code) {
+		t.kind = l.scan(l.code[l.pos])
+	}
+	t.end = l.pos
+	return t
+}
+
+// scan goes over one token, whose first byte is c.
+func (l *lexer) scan(c byte) tokenKind {
+	switch {
+	case isWordByte(c) && !isDigit(c):
+		return l.word()
+	case isDigit(c), c == '.' && isDigit(l.at(1)):
+		return l.number()
+	case c == '"', c == '\'':
+		return l.quoted(c)
+	case c == '`':
+		return l.template(l.pos)
+	case c == '#' && isWordByte(l.at(1)):
+		l.pos++
+		l.word()
+		return private
+	}
+	if n := punctuatorLength(l.code[l.pos:]); n > 0 {
+		l.pos += n
+		return punctuator
+	}
+	l.pos++
+	return notAToken
+}
+
+// at is the byte n after the current one, or 0.
+func (l *lexer) at(n int) byte {
+	if l.pos+n < len(l.code) {
+		return l.code[l.pos+n]
+	}
+	return 0
+}
+
+// skipSpace goes over white space and comments. It says whether a line ended there, and
+// whether each comment did.
+func (l *lexer) skipSpace() (newline, closed bool) {
+	for l.pos < len(l.code) {
+		switch c := l.code[l.pos]; {
+		case c == ' ' || c == '\t' || c == '\v' || c == '\f':
+			l.pos++
+		case c == '\n' || c == '\r':
+			newline = true
+			l.pos++
+		case c == '/' && l.at(1) == '/':
+			l.pos += lineLength(l.code[l.pos:])
+		case c == '/' && l.at(1) == '*':
+			rest := l.code[l.pos+2:]
+			n := strings.Index(rest, "*/")
+			if n < 0 {
+				return newline, false
+			}
+			newline = newline || hasLineEnd(rest[:n])
+			l.pos += n + 4
+		case c >= utf8.RuneSelf:
+			r, n := utf8.DecodeRuneInString(l.code[l.pos:])
+			if !isSpace(r) {
+				return newline, true
+			}
+			newline = newline || isLineEnd(r)
+			l.pos += n
+		default:
+			return newline, true
+		}
+	}
+	return newline, true
+}
+
+func (l *lexer) word() tokenKind {
+	for l.pos < len(l.code) {
+		c := l.code[l.pos]
+		switch {
+		case bytesOf[c]&simple != 0:
+		case c == '\\':
+			l.pos++
+			if l.at(0) == 'u' && l.at(1) == '{' {
+				l.pos += max(0, strings.IndexByte(l.code[l.pos:], '}'))
+			}
+		case c >= utf8.RuneSelf:
+			r, n := utf8.DecodeRuneInString(l.code[l.pos:])
+			if isSpace(r) {
+				return word
+			}
+			l.pos += n
+			continue
+		case !isWordByte(c):
+			return word
+		}
+		l.pos++
+	}
+	l.pos = len(l.code) // and not behind it, after a lone backslash
+	return word
+}
+
+// number is generous: what follows a number at once can only be wrong.
+func (l *lexer) number() tokenKind {
+	radix := l.at(0) == '0' && strings.IndexByte("xXoObB", l.at(1)) >= 0 && l.at(1) != 0
+	for dot := false; l.pos < len(l.code); l.pos++ {
+		c := l.code[l.pos]
+		switch {
+		case c == '.' && !dot && !radix:
+			dot = true
+		case (c == '+' || c == '-') && !radix && (l.code[l.pos-1]|0x20) == 'e':
+		case !isWordByte(c) || c >= utf8.RuneSelf || c == '\\':
+			return number
+		case c == 'n' || (c|0x20) == 'e':
+			dot = true // 1n.x and 1e5.x are members
+		}
+	}
+	return number
+}
+
+func (l *lexer) quoted(quote byte) tokenKind {
+	for l.pos++; l.pos < len(l.code); l.pos++ {
+		switch l.code[l.pos] {
+		case quote:
+			l.pos++
+			return quoted
+		case '\\':
+			if l.pos++; l.at(0) == '\r' && l.at(1) == '\n' {
+				l.pos++
+			}
+		case '\n', '\r':
+			return notAToken
+		}
+	}
+	l.pos = len(l.code)
+	return notAToken
+}
+
+// template goes from a template's ` or from the } that ends its ${, at start, to its end
+// or to its next ${.
+func (l *lexer) template(start int) tokenKind {
+	for l.pos = start + 1; l.pos < len(l.code); l.pos++ {
+		switch l.code[l.pos] {
+		case '`':
+			l.pos++
+			return template
+		case '$':
+			if l.at(1) == '{' {
+				l.pos += 2
+				return template
+			}
+		case '\\':
+			l.pos++
+		}
+	}
+	l.pos = len(l.code)
+	return notAToken
+}
+
+// regex goes from a slash, at start, over a regular expression and its flags. In V8's v
+// mode classes nest, but a slash has to be escaped there too.
+func (l *lexer) regex(start int) tokenKind {
+	class := false
+	for l.pos = start + 1; l.pos < len(l.code); l.pos++ {
+		switch c := l.code[l.pos]; {
+		case c == '\\':
+			l.pos++
+			if hasLineEnd(l.code[min(l.pos, len(l.code)):min(l.pos+1, len(l.code))]) {
+				return notAToken
+			}
+		case c == '\n' || c == '\r':
+			return notAToken
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '/' && !class:
+			l.pos++
+			l.word()
+			return regex
+		}
+	}
+	l.pos = len(l.code)
+	return notAToken
+}
+
+// punctuators of several bytes by their first one, the longest first. ?. is one only before
+// what is no digit.
+var punctuators = [utf8.RuneSelf][]string{
+	'>': {">>>=", ">>>", ">>=", ">>", ">="},
+	'.': {"..."},
+	'=': {"===", "==", "=>"},
+	'!': {"!==", "!="},
+	'*': {"**=", "**", "*="},
+	'<': {"<<=", "<<", "<="},
+	'&': {"&&=", "&&", "&="},
+	'|': {"||=", "||", "|="},
+	'?': {"??=", "??", "?."},
+	'+': {"++", "+="},
+	'-': {"--", "-="},
+	'/': {"/="},
+	'%': {"%="},
+	'^': {"^="},
+}
+
+func punctuatorLength(code string) int {
+	c := code[0]
+	if bytesOf[c]&punctuating == 0 {
+		return 0
+	}
+	if len(code) == 1 || bytesOf[code[1]]&prolonging == 0 {
+		return 1
+	}
+	for _, p := range punctuators[c] {
+		if strings.HasPrefix(code, p) && (p != "?." || len(code) == 2 || !isDigit(code[2])) {
+			return len(p)
+		}
+	}
+	return 1
+}
+
+// byteTraits are what the lexer knows of a byte.
+type byteTraits uint8
+
+const (
+	inWord      byteTraits = 1 << iota // a word goes on with it: so it does with all beyond ASCII, but for white space
+	simple                             // it is no escape, and ASCII
+	digit                              // 0 to 9
+	punctuating                        // a punctuator begins with it
+	prolonging                         // and may go on with it
+)
+
+var bytesOf = func() (all [256]byteTraits) {
+	for c := range all {
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c == '\\' || c >= utf8.RuneSelf {
+			all[c] |= inWord
+		}
+		if all[c] == inWord && c != '\\' && c < utf8.RuneSelf {
+			all[c] |= simple
+		}
+		if c >= '0' && c <= '9' {
+			all[c] |= digit
+		}
+	}
+	for _, c := range []byte("{}()[];,<>+-*/%&|^!~?:=.") {
+		all[c] |= punctuating
+	}
+	for _, c := range []byte("=.<>+-*&|?") {
+		all[c] |= prolonging
+	}
+	return all
+}()
+
+func isWordByte(c byte) bool { return bytesOf[c]&inWord != 0 }
+
+func isDigit(c byte) bool { return bytesOf[c]&digit != 0 }
+
+// isSpace is ECMAScript's white space and its line ends.
+func isSpace(r rune) bool {
+	return r == ' ' || r >= '\t' && r <= '\r' || r >= utf8.RuneSelf && (unicode.Is(unicode.Zs, r) || r == '\ufeff' || isLineEnd(r))
+}
+
+func isLineEnd(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
+
+func hasLineEnd(s string) bool { return strings.IndexFunc(s, isLineEnd) >= 0 }
+
+// lineLength is that of the first line, without its end.
+func lineLength(s string) int {
+	if n := strings.IndexFunc(s, isLineEnd); n >= 0 {
+		return n
+	}
+	return len(s)
+}

@@ -1,0 +1,294 @@
+package snippet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxBlocks bounds how many blocks of code Markdown may have.
+const maxBlocks = 64
+
+// fence is a line of Markdown that begins or ends a block of code.
+type fence struct {
+	span          // of the line, with its end
+	prefix string // what stands before it, as on the lines that follow
+	item   bool   // it begins an item of a list
+	shut   bool   // a tag such as </answer> is behind it: it begins no block
+	count  int
+	mark   byte
+	info   string
+}
+
+// codeBlock is a fenced one.
+type codeBlock struct {
+	content  span
+	prefix   string // of its fence, which is taken off its lines
+	mark     byte
+	closed   bool
+	language string
+}
+
+// languages are those that blocks of code are taken for.
+var languages = setOf("js", "javascript", "mjs", "cjs", "jsx", "node", "nodejs", "ecmascript", "es6", "ts", "typescript", "mts", "cts", "tsx")
+
+// inPairs says whether each block that tildes begin is ended by some.
+func inPairs(blocks []codeBlock) bool {
+	return !slices.ContainsFunc(blocks, func(b codeBlock) bool { return b.mark == '~' && !b.closed })
+}
+
+// outside says that no template, comment or JSX goes on where before ends at a line's
+// beginning: it has nothing that could begin one, nor take a line's end into a string. It
+// keeps prose from being tried as code.
+func outside(before string) bool {
+	return !strings.ContainsAny(before, "`<\\") && !strings.Contains(before, "/*")
+}
+
+// markdown compiles the blocks of code in Markdown, as one program.
+func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
+	all := blocksOf(d.text, fences)
+	blocks, err := c.choose(d, all)
+	if err != nil {
+		c.err = err
+		return parsed{}, false
+	}
+	inner := compiler{module: c.module}
+	p, ok := inner.code(extract(d, blocks))
+	if !ok {
+		p, ok = c.widest(d, fences, blocks[0])
+	}
+	c.err = inner.err
+	return p, ok
+}
+
+// widest goes up to the last fence that may end a block. A comment in the code may have
+// fences of its own.
+func (c *compiler) widest(d draft, fences []fence, b codeBlock) (parsed, bool) {
+	end := b.content.end
+	for _, f := range fences {
+		if f.mark == b.mark && f.ends(b.prefix) && f.start > end {
+			end = f.start
+		}
+	}
+	if end == b.content.end {
+		return parsed{}, false
+	}
+	b.content.end = end
+	inner := compiler{module: c.module}
+	return inner.code(extract(d, []codeBlock{b}))
+}
+
+// choose takes the blocks that say that they are JavaScript, TypeScript or JSX, and those
+// that say nothing and are.
+func (c *compiler) choose(d draft, all []codeBlock) ([]codeBlock, *SyntaxError) {
+	if len(all) > maxBlocks {
+		return nil, d.wrong(all[maxBlocks].content.start, fmt.Sprintf("there are %d blocks of code, the limit is %d", len(all), maxBlocks))
+	}
+	var chosen, silent []codeBlock
+	for _, b := range all {
+		if b.language == "" {
+			silent = append(silent, b)
+			if len(all) > 1 && !c.compiles(d, b) {
+				continue
+			}
+		} else if !languages[b.language] {
+			continue
+		}
+		chosen = append(chosen, b)
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen, nil
+	case len(silent) > 0:
+		return silent, nil
+	}
+	return nil, d.wrong(all[0].content.start, fmt.Sprintf("the Markdown has no block of JavaScript, TypeScript or JSX, but of %s", all[0].language))
+}
+
+func (c *compiler) compiles(d draft, b codeBlock) bool {
+	alone := compiler{module: c.module}
+	_, ok := alone.code(extract(d, []codeBlock{b}))
+	return ok
+}
+
+// extract leaves the blocks where they stand, and of all else the lines' ends. Blocks
+// don't flow into each other.
+func extract(d draft, blocks []codeBlock) draft {
+	var edits []edit
+	last := 0
+	for i, b := range blocks {
+		between := lineEnds(d.text[last:b.content.start])
+		if i > 0 {
+			between = ";" + between
+		}
+		edits = append(edits, replace(span{last, b.content.start}, between))
+		edits = append(edits, b.unindent(d.text)...)
+		last = b.content.end
+	}
+	edits = append(edits, replace(span{last, len(d.text)}, lineEnds(d.text[last:])))
+	return d.edit(edits)
+}
+
+// unindent takes off what stands before the fence too.
+func (b codeBlock) unindent(text string) []edit {
+	var edits []edit
+	for at := b.content.start; b.prefix != "" && at < b.content.end; {
+		line := text[at:b.content.end]
+		if n := strings.IndexByte(line, '\n'); n >= 0 {
+			line = line[:n+1]
+		}
+		n := 0
+		for n < min(len(b.prefix), len(line)) && line[n] == b.prefix[n] {
+			n++
+		}
+		edits = append(edits, replace(span{at, at + n}, ""))
+		at += len(line)
+	}
+	return edits
+}
+
+// blocksOf pairs fences, by the rules of CommonMark. But it knows of no block of code that
+// spaces alone make, and so none hides a fence.
+func blocksOf(text string, fences []fence) []codeBlock {
+	var blocks []codeBlock
+	var open *fence
+	for i := range fences {
+		f := &fences[i]
+		switch {
+		case open == nil && f.shut:
+		case open == nil:
+			open = f
+		case f.mark == open.mark && f.count >= open.count && f.ends(open.prefix):
+			blocks = append(blocks, open.block(f.start, true))
+			open = nil
+		}
+	}
+	if open != nil {
+		blocks = append(blocks, open.block(len(text), false))
+	}
+	return blocks
+}
+
+func (f *fence) block(end int, closed bool) codeBlock {
+	return codeBlock{span{f.end, end}, f.prefix, f.mark, closed, languageOf(f.info)}
+}
+
+// ends says whether a fence may end a block whose own has a prefix: it's in the same block
+// quotes, and not much deeper.
+func (f *fence) ends(prefix string) bool {
+	return f.info == "" && !f.item && len(f.prefix) <= len(prefix)+3 && strings.Count(f.prefix, ">") == strings.Count(prefix, ">")
+}
+
+// languageOf is the first word behind a fence: js, {.js}, js:main.js, JS title="a".
+func languageOf(info string) string {
+	info = strings.ToLower(strings.TrimLeft(info, "{. \t"))
+	if end := strings.IndexFunc(info, func(r rune) bool { return !isWordByte(byte(min(r, 0x7f))) && r != '+' && r != '#' }); end >= 0 {
+		info = info[:end]
+	}
+	return info
+}
+
+// fencesOf finds the lines that are fences, as if none were in a block. The first one begins
+// a block.
+func fencesOf(text string) []fence {
+	var fences []fence
+	for start := 0; start < len(text); {
+		end := len(text)
+		if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
+			end = start + n + 1
+		}
+		if f, ok := fenceOf(text[start:end]); ok && (!f.shut || len(fences) > 0) {
+			f.span = span{start, end}
+			fences = append(fences, f)
+		}
+		start = end
+	}
+	return fences
+}
+
+func fenceOf(line string) (fence, bool) {
+	n, item := prefixLength(line)
+	rest := line[n:]
+	if !strings.HasPrefix(rest, "```") && !strings.HasPrefix(rest, "~~~") {
+		return fence{}, false
+	}
+	f := fence{prefix: line[:n], item: item, mark: rest[0]}
+	if item {
+		f.prefix = strings.Map(func(r rune) rune {
+			if r == '>' || r == '\t' {
+				return r
+			}
+			return ' '
+		}, f.prefix)
+	}
+	f.info = strings.TrimLeft(rest, rest[:1])
+	f.count = len(rest) - len(f.info)
+	f.info = strings.TrimSpace(f.info)
+	if f.shut = strings.HasPrefix(f.info, "</"); f.shut {
+		f.info = ""
+	}
+	return f, f.mark == '~' || !strings.Contains(f.info, "`")
+}
+
+// prefixLength is that of what may stand before a fence: spaces, the marks of block quotes
+// and those of a list's items. An asterisk is none of these, as lines of comments begin
+// with it.
+func prefixLength(line string) (n int, item bool) {
+	for n < len(line) {
+		if c := line[n]; c == ' ' || c == '\t' || c == '>' {
+			n++
+			continue
+		}
+		mark := itemMark(line[n:])
+		if mark == 0 {
+			return n, item
+		}
+		n, item = n+mark, true
+	}
+	return n, item
+}
+
+// itemMark is the length of - or 1. with a space behind it, or 0.
+func itemMark(text string) int {
+	text = text[:min(len(text), len("123456789. "))]
+	rest, marks := strings.TrimLeft(text, "0123456789"), "-+"
+	if len(rest) < len(text) {
+		marks = ".)"
+	}
+	if len(rest) < 2 || strings.IndexByte(marks, rest[0]) < 0 || rest[1] != ' ' {
+		return 0
+	}
+	return len(text) - len(rest) + 2
+}
+
+// beginsFence says whether what fences code in Markdown begins a line at an offset.
+func beginsFence(code string, at int, mark string) bool {
+	if !strings.HasPrefix(code[at:], mark) {
+		return false
+	}
+	start := len(strings.TrimRight(code[:at], " \t>-+.)0123456789"))
+	if start > 0 && code[start-1] != '\n' {
+		return false
+	}
+	n, _ := prefixLength(code[start:at])
+	return n == at-start
+}
+
+// loneLine is the code of ```js 1 + 1```, if that is all there is.
+func loneLine(text string) (codeBlock, bool) {
+	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
+	end := len(strings.TrimRight(text, " \t\r\n"))
+	const mark = "```"
+	if end-start <= 2*len(mark) || !beginsFence(text, start, mark) || !strings.HasSuffix(text[:end], mark) {
+		return codeBlock{}, false
+	}
+	b := codeBlock{content: span{start + len(mark), end - len(mark)}, mark: '`', closed: true}
+	code := text[b.content.start:b.content.end]
+	if strings.Contains(code, mark) || code[0] == mark[0] || hasLineEnd(code) {
+		return codeBlock{}, false
+	}
+	if language, _, spaced := strings.Cut(code, " "); spaced && languages[strings.ToLower(language)] {
+		b.content.start += len(language)
+	}
+	return b, true
+}

@@ -1,0 +1,31 @@
+package snippet
+
+import (
+	"errors"
+	"strings"
+)
+
+// Unfinished reports whether code is no cell yet, and could become one by what is written
+// behind it: a bracket, a template or a comment is open, or an operand is missing.
+func Unfinished(code string) bool {
+	message := refusal(code)
+	switch {
+	case strings.HasSuffix(message, "end of file"), strings.HasSuffix(message, "to terminate multi-line comment"):
+		return true
+	case message == unterminated: // a template, or a string, for which it is too late
+		return refusal(code+"\n`") != unterminated
+	}
+	return false
+}
+
+// unterminated is what esbuild says of templates, too.
+const unterminated = "Unterminated string literal"
+
+// refusal is why code is no cell; empty if it is one.
+func refusal(code string) string {
+	_, err := Cell(code)
+	if e, ok := errors.AsType[*SyntaxError](err); ok {
+		return e.Message
+	}
+	return ""
+}

@@ -1,0 +1,225 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Version is that of the protocol.
+const Version = 1
+
+// Kind is what a frame is.
+type Kind byte
+
+// Those of the guest, and those of the host.
+const (
+	KindValue   Kind = 1
+	KindLog     Kind = 2
+	KindCall    Kind = 3
+	KindFailure Kind = 4
+	KindDone    Kind = 5
+	KindAsk     Kind = 6
+
+	KindAnswer    Kind = 16
+	KindCell      Kind = 17
+	KindInterrupt Kind = 18
+)
+
+// ErrFrame is wrapped by every error about what a guest has sent.
+var ErrFrame = errors.New("not a frame that gaol's own code writes")
+
+// ErrTwice is what ParseCall says of arguments in which an object has two fields of one
+// name. There is no telling which of them a host function would see.
+var ErrTwice = errors.New("an object has two fields of one name")
+
+const headSize = 4
+
+// Reader reads what a guest sends.
+type Reader struct {
+	from *bufio.Reader
+	most func(Kind) int64
+}
+
+// NewReader returns a reader that takes bodies of at most most(kind) bytes; of kinds
+// for which that is 0 it takes none. It reads ahead.
+func NewReader(from io.Reader, most func(Kind) int64) *Reader {
+	return &Reader{bufio.NewReaderSize(from, 16<<10), most}
+}
+
+// Next reads a frame. The body is the caller's. io.EOF is the end between two frames,
+// io.ErrUnexpectedEOF one inside a frame.
+func (r *Reader) Next() (Kind, []byte, error) {
+	head, err := r.from.Peek(headSize + 1)
+	if err != nil {
+		if err == io.EOF && len(head) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, nil, err
+	}
+	n, kind := int64(binary.BigEndian.Uint32(head))-1, Kind(head[headSize])
+	if _, err := r.from.Discard(headSize + 1); err != nil {
+		return 0, nil, err
+	}
+	switch most := r.most(kind); {
+	case most == 0:
+		return 0, nil, fmt.Errorf("%w: kind %d", ErrFrame, kind)
+	case n < 0 || n > most:
+		return 0, nil, fmt.Errorf("%w: %d bytes of kind %d, the limit is %d", ErrFrame, n, kind, most)
+	}
+	body, err := r.body(n)
+	return kind, body, err
+}
+
+// body allocates what the buffer holds at once, and then twice as much each time that so
+// much has come: the length is only what the guest says.
+func (r *Reader) body(n int64) ([]byte, error) {
+	body := make([]byte, min(n, int64(r.from.Size())))
+	for have := 0; ; {
+		_, err := io.ReadFull(r.from, body[have:])
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if have = len(body); err != nil || int64(have) == n {
+			return body, err
+		}
+		more := make([]byte, min(n, 2*int64(have)))
+		copy(more, body)
+		body = more
+	}
+}
+
+// Append appends a frame with what the parts say, one after the other.
+func Append(to []byte, kind Kind, parts ...[]byte) []byte {
+	n := 1
+	for _, p := range parts {
+		n += len(p)
+	}
+	to = binary.BigEndian.AppendUint32(to, uint32(n))
+	to = append(to, byte(kind))
+	for _, p := range parts {
+		to = append(to, p...)
+	}
+	return to
+}
+
+// AnswerSize is how many bytes an answer has besides its text.
+const AnswerSize = headSize + 1 + 5
+
+// AppendAnswer appends the answer to a call: a value or, if failed, the error.
+func AppendAnswer(to []byte, call uint32, failed bool, text []byte) []byte {
+	var head [5]byte
+	binary.BigEndian.PutUint32(head[:], call)
+	if failed {
+		head[4] = 1
+	}
+	return Append(to, KindAnswer, head[:], text)
+}
+
+// AppendCell appends a cell.
+func AppendCell(to []byte, cell uint32, text []byte) []byte {
+	return Append(to, KindCell, binary.BigEndian.AppendUint32(nil, cell), text)
+}
+
+// AppendInterrupt appends what asks a guest to end a cell.
+func AppendInterrupt(to []byte, cell uint32) []byte {
+	return Append(to, KindInterrupt, binary.BigEndian.AppendUint32(nil, cell))
+}
+
+// Call is a call of a host function.
+type Call struct {
+	ID       uint32
+	Function uint32          // its place in the list of those that the guest was given
+	Args     json.RawMessage // an array
+}
+
+// IsCall says whether frames of a kind are calls.
+func (k Kind) IsCall() bool { return k == KindCall || k == KindAsk }
+
+// ParseCall reads the body of a call. With ErrTwice it says whose arguments they are:
+// JavaScript has names that differ by halves of characters alone, which Go can't tell
+// apart.
+func ParseCall(body []byte) (Call, error) {
+	const size = 8
+	if len(body) < size {
+		return Call{}, fmt.Errorf("%w: a call of %d bytes", ErrFrame, len(body))
+	}
+	c := Call{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:]), body[size:]}
+	switch {
+	case len(c.Args) == 0 || c.Args[0] != '[' || !utf8.Valid(c.Args):
+	case jsontext.Value(c.Args).IsValid(jsontext.AllowInvalidUTF8(true)): // in escapes alone, then
+		return c, nil
+	case json.Valid(c.Args):
+		c.Args = nil
+		return c, ErrTwice
+	}
+	return Call{}, fmt.Errorf("%w: a call whose arguments are no JSON array", ErrFrame)
+}
+
+// ParseValue reads the body of a value.
+func ParseValue(body []byte) (json.RawMessage, error) {
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return nil, fmt.Errorf("%w: a value that is no JSON", ErrFrame)
+	}
+	return body, nil
+}
+
+// Level is which of console's methods printed a line.
+type Level byte
+
+// The levels.
+const (
+	LevelDebug Level = iota + 1
+	LevelLog
+	LevelInfo
+	LevelWarn
+	LevelError
+)
+
+// ParseLog reads the body of a log. Bytes of the text that are no UTF-8 become U+FFFD.
+func ParseLog(body []byte) (Level, string, error) {
+	if len(body) == 0 || Level(body[0]) < LevelDebug || Level(body[0]) > LevelError {
+		return 0, "", fmt.Errorf("%w: a log without a level", ErrFrame)
+	}
+	return Level(body[0]), string(bytes.ToValidUTF8(body[1:], []byte("\uFFFD"))), nil
+}
+
+// Failure is an error that guest code has thrown, as the guest tells of it.
+type Failure struct {
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	Stack   string `json:"stack"`
+}
+
+// ParseFailure reads the body of a failure.
+func ParseFailure(body []byte) (Failure, error) {
+	var f Failure
+	if !isJSON(body, '{') {
+		return f, fmt.Errorf("%w: a failure that is no JSON object", ErrFrame)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return Failure{}, fmt.Errorf("%w: a failure: %w", ErrFrame, err)
+	}
+	return f, nil
+}
+
+// ParseDone reads the body of a done: the cell that has ended.
+func ParseDone(body []byte) (cell uint32, err error) {
+	if len(body) != 4 {
+		return 0, fmt.Errorf("%w: a done of %d bytes", ErrFrame, len(body))
+	}
+	return binary.BigEndian.Uint32(body), nil
+}
+
+func isJSON(text []byte, first byte) bool {
+	return len(text) > 0 && text[0] == first && utf8.Valid(text) && json.Valid(text)
+}

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -8,13 +9,13 @@ import (
 func BenchmarkRunGroup(b *testing.B) {
 	for _, s := range subjects(b) {
 		b.Run(s.name, func(b *testing.B) {
-			parent := s.group(b, Limits{})
+			pool := NewPool(s.group(b, Limits{}))
 			limits := Limits{}
 			if s.limits {
 				limits = Limits{Memory: 256 << 20, CPUs: 1, Pids: 64}
 			}
-			for b.Loop() {
-				g, err := newGroup(s.on, parent.Path()+"/r", limits)
+			for n := 0; b.Loop(); n++ {
+				g, err := pool.New(fmt.Sprintf("r%d", n), limits)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -24,7 +25,7 @@ func BenchmarkRunGroup(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if err := g.Delete(); err != nil {
+				if err := pool.Delete(g); err != nil {
 					b.Fatal(err)
 				}
 			}

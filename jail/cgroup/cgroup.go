@@ -18,6 +18,7 @@ type Limits struct {
 }
 
 // Usage is what a group and its descendants use, and have used since it was made.
+// In a group of a [Pool], a little of the memory may be what the one before has left.
 type Usage struct {
 	CPU         time.Duration // processor time, user and system
 	Memory      int64         // bytes now
@@ -30,8 +31,9 @@ type Usage struct {
 // Group is a cgroup: on v2 one directory, on v1 one in each of five hierarchies.
 // Its methods may be called from several goroutines at once.
 type Group struct {
-	path string
-	on   backend
+	path   string
+	on     backend
+	limits Limits
 }
 
 // backend is what v1 and v2 do differently. Paths are those of [New].
@@ -47,6 +49,14 @@ type backend interface {
 	kill(path string, n int) (empty bool, err error)
 
 	usage(path string) (Usage, error)
+
+	// strip deletes all of an empty group but what a [Pool] keeps of it, and reports
+	// whether there is such. If not, some of the group may be left.
+	strip(path string, l Limits) bool
+
+	// handOn gives what strip has left of the group at from to the one that is to be
+	// made at to.
+	handOn(from, to string) error
 }
 
 // New makes the group at path, such as "/gaol/j17/r1", which counts from the
@@ -62,13 +72,15 @@ func New(path string, l Limits) (*Group, error) {
 }
 
 func newGroup(on backend, path string, l Limits) (*Group, error) {
-	if err := checkPath(path); err != nil {
+	if err := check(path, l); err != nil {
 		return nil, err
 	}
-	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) refuses NaN too
-		return nil, fmt.Errorf("cgroup: make %s: negative limit in %+v", path, l)
-	}
-	g := &Group{path: path, on: on}
+	return create(on, path, l)
+}
+
+// Preconditions: check has no objection.
+func create(on backend, path string, l Limits) (*Group, error) {
+	g := &Group{path: path, on: on, limits: l}
 	if err := on.create(path, l); err != nil {
 		return nil, errors.Join(fmt.Errorf("cgroup: make %s: %w", path, err), g.Delete())
 	}
@@ -87,6 +99,16 @@ func Open(path string) (*Group, error) {
 		return nil, err
 	}
 	return &Group{path: path, on: on}, nil
+}
+
+func check(path string, l Limits) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) refuses NaN too
+		return fmt.Errorf("cgroup: make %s: negative limit in %+v", path, l)
+	}
+	return nil
 }
 
 // checkPath keeps a mistake from reaching the root group or climbing out of the

@@ -99,6 +99,13 @@ func TestContract(t *testing.T) {
 		{"cpu is counted", testCPU, true},
 		{"memory kill is counted", testMemory, true},
 		{"refused forks are counted", testPids, true},
+		{"usage in a pool", testPoolUsage, true},
+		{"limits in a pool", testPoolLimits, true},
+		{"an ended group of a pool", testPoolEnded, false},
+		{"a pool keeps few", testPoolBound, false},
+		{"a spoilt spare of a pool", testPoolSpoilt, false},
+		{"a busy group of a pool", testPoolBusy, false},
+		{"many in a pool", testPoolMany, false},
 	}
 	for _, s := range subjects(t) {
 		for _, test := range tests {

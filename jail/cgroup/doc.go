@@ -10,6 +10,9 @@
 // [NewTop] begins a tree of groups, with rules about devices, that a cgroup namespace
 // hides all others from.
 //
+// A [Pool] makes and deletes groups that follow each other: on v1, where making and
+// removing one takes the longer the more jails live, it reuses a part of them.
+//
 // Usage is read after Kill, when nothing can run any more, and before Delete,
 // which takes the counters away. All three work on a [Group] got by [Open] too:
 // that, and [Sweep], are how the leftovers of a crashed process are cleared.

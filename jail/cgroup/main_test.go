@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helperEnv makes the test binary play a guest: the variable says which.
+// helperEnv makes the test binary play a guest: the variable says which, and with whom.
 const helperEnv = "GAOL_CGROUP_HELPER"
 
 // The first thread, which runs this, is the main goroutine's then.
@@ -26,12 +28,14 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(helperEnv); role != "" {
+	if role, to, _ := strings.Cut(os.Getenv(helperEnv), " "); role != "" {
+		address = to
 		bufio.NewReader(os.Stdin).ReadString('\n') // not before it is in its group
 		roles[role]()
 		os.Exit(0)
 	}
 	code := m.Run()
+	os.Remove(sharedFile(os.Getpid()))
 	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		if left, _ := filepath.Glob(filepath.Join(pattern, testPrefix+"*")); left != nil {
 			fmt.Fprintln(os.Stderr, "cgroups left behind:", left)
@@ -40,6 +44,8 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+var address string // given with a role
 
 var roles = map[string]func(){
 	"sleep": func() { time.Sleep(time.Minute) },
@@ -59,6 +65,20 @@ var roles = map[string]func(){
 			}
 		}
 	},
+	"write": func() {
+		if err := os.WriteFile(sharedFile(os.Getppid()), make([]byte, fileSize), 0o600); err != nil {
+			panic(err)
+		}
+	},
+	"send": func() { // to who doesn't read
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			panic(err)
+		}
+		for {
+			conn.Write(make([]byte, 1<<16))
+		}
+	},
 	"allocate": func() {
 		b, err := unix.Mmap(-1, 0, 256<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 		if err != nil {
@@ -76,6 +96,11 @@ var roles = map[string]func(){
 		}
 	},
 }
+
+const fileSize = 8 << 20
+
+// sharedFile is in a tmpfs, where the pages of a file stay charged to who wrote it.
+func sharedFile(test int) string { return fmt.Sprintf("/dev/shm/gaol-test-cgroup-%d", test) }
 
 var (
 	// Other packages' tests may run beside this one.

@@ -19,10 +19,14 @@ const deleteTimeout = time.Second
 // Delete removes the group and its descendants in every hierarchy. None may hold
 // a process. A group that is missing is no error.
 func (g *Group) Delete() error {
+	return removeAll(append(g.on.dirs(g.path), g.on.otherDirs(g.path)...))
+}
+
+func removeAll(dirs []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
 	var errs []error
-	for _, d := range append(g.on.dirs(g.path), g.on.otherDirs(g.path)...) {
+	for _, d := range dirs {
 		if err := remove(ctx, d); err != nil {
 			errs = append(errs, fmt.Errorf("cgroup: delete %s: %w", d, err))
 		}

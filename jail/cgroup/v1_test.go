@@ -1,6 +1,9 @@
 package cgroup
 
-import "testing"
+import (
+	"net"
+	"testing"
+)
 
 // What v1 leaves to the last attempts kills too, and leaves nothing frozen.
 func TestV1KillByFreezing(t *testing.T) {
@@ -21,6 +24,40 @@ func TestV1KillByFreezing(t *testing.T) {
 			if state, err := readFile(v.dir("freezer", g.path) + "/freezer.state"); err != nil || string(state) != "THAWED\n" {
 				t.Errorf("attempt %d: the group is %q, %v", n, state, err)
 			}
+		}
+	}
+}
+
+// What a dead process has sent, and nobody has read, is charged to its group until the
+// kernel gives it up: v1 counts that apart.
+func TestV1PoolTCP(t *testing.T) {
+	for _, s := range subjects(t) {
+		v, ok := s.on.(*v1)
+		if !ok || !v.tcp {
+			continue
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		p, limits := s.pool(t), Limits{Memory: 64 << 20}
+		first := p.make(t, "r1", limits)
+		buffers := func(g *Group) (n int64) {
+			if err := readInt(&n, v.dir("memory", g.path)+"/memory.kmem.tcp.usage_in_bytes"); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		guest(t, first, "send "+l.Addr().String())
+		waitUsage(t, first, func(Usage) bool { return buffers(first) > mostLeft(limits.Memory) })
+		kill(t, first)
+		if buffers(first) <= mostLeft(limits.Memory) {
+			t.Error("they are gone: this test proves nothing")
+		}
+		p.end(t, first)
+		if n := buffers(p.make(t, "r2", limits)); n > 0 {
+			t.Errorf("the next group begins with %d bytes", n)
 		}
 	}
 }

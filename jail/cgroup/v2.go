@@ -226,6 +226,9 @@ func (v *v2) usage(path string) (Usage, error) {
 	return u, err
 }
 
+func (v *v2) strip(string, Limits) bool   { return false }
+func (v *v2) handOn(string, string) error { return nil }
+
 // A process can vanish at any time, its group between two calls.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {

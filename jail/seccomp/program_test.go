@@ -32,7 +32,7 @@ func subjects(t testing.TB) []subject {
 
 // tableSets are the tables as they are, and with much laid over them.
 func tableSets() []tables {
-	most := slices.Concat(NoSpawn, NoMemfd, NoDatagrams, OnlyTCP, NoMetadata, NoRename, NoWatch)
+	most := slices.Concat(NoSpawn, NoMemfd, NoNamedSockets, NoDatagrams, OnlyTCP, NoMetadata, NoRename, NoWatch)
 	var all []tables
 	for _, over := range [][]Row{nil, most, slices.Concat(NoSpawn, NoInternet)} {
 		for _, notify := range []bool{false, true} {

@@ -44,6 +44,24 @@ func noDevices(mode uint) []Refusal {
 	return refuse(unix.EPERM, Match{mode, unix.S_IFMT, NoneOf, types})
 }
 
+// A file of a mount that can be written is the host's: there it belongs to whom the mount
+// does, often root, and who starts it there would be that user. No guest has a use for the
+// bits, as nothing in a jail starts with another user's rights. What makes a folder drops
+// them by itself. openat2 takes the mode where a filter can't see it, so it's in neither
+// table: C libraries and Node don't call it, and others go back to openat.
+var (
+	noSetID1     = refuse(unix.EPERM, setID(1))            // chmod(path, mode), fchmod, creat, mknod
+	noSetID2     = refuse(unix.EPERM, setID(2))            // fchmodat(dir, path, mode), fchmodat2, mknodat
+	noSetIDOpen1 = refuse(unix.EPERM, making(1), setID(2)) // open(path, flags, mode)
+	noSetIDOpen2 = refuse(unix.EPERM, making(2), setID(3)) // openat(dir, path, flags, mode)
+)
+
+func setID(mode uint) Match { return anyBit(mode, unix.S_ISUID, unix.S_ISGID) }
+
+// making matches flags with which open looks at the mode. O_TMPFILE is O_DIRECTORY and a bit
+// of its own.
+func making(flags uint) Match { return anyBit(flags, unix.O_CREAT, unix.O_TMPFILE&^unix.O_DIRECTORY) }
+
 // The flag leaves that device under the old name. An overlay has no such rename,
 // either, and answers the same.
 var noWhiteout = refuse(unix.EINVAL, anyBit(4, unix.RENAME_WHITEOUT)) // renameat2(dir, from, dir, to, flags)

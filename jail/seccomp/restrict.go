@@ -68,6 +68,16 @@ var NoInternet = []Row{
 		is(0, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))},
 }
 
+// NoNamedSockets takes unix sockets away that find others by a name, and leaves pairs of
+// connected ones. Neither the kernel's mounts, read-only or not, nor Landlock up to Linux
+// 6.18 keep a guest from whoever listens on a socket in a folder that it sees. Of pairs only
+// datagram ones can be connected once more.
+var NoNamedSockets = []Row{
+	{Name: "socket", Reason: "connects to sockets in files", Refuse: socket.when(is(0, unix.AF_UNIX))},
+	{Name: "socketpair", Reason: "as socket, of the kinds that can be connected again", Refuse: socket.when(
+		Match{1, socketType, NoneOf, []uint64{unix.SOCK_STREAM, unix.SOCK_SEQPACKET}})},
+}
+
 // NoDatagrams takes UDP away, of which Landlock's rules for ports know nothing.
 var NoDatagrams = []Row{
 	{Name: "socket", Reason: "UDP, and ping's ICMP", Refuse: datagram.when(internet, Match{1, socketType, OneOf, []uint64{unix.SOCK_DGRAM}})},

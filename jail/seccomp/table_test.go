@@ -34,8 +34,8 @@ func TestRows(t *testing.T) {
 		}
 		check(r)
 	}
-	if seen["clone3"] {
-		t.Error("clone3 must get ENOSYS")
+	if seen["clone3"] || seen["openat2"] {
+		t.Error("clone3 and openat2 must get ENOSYS")
 	}
 }
 
@@ -43,6 +43,7 @@ func TestRows(t *testing.T) {
 // they get ENOSYS.
 var neither = map[string]string{
 	"clone3":           "flags in memory, see doc.go",
+	"openat2":          "a mode in memory, see noSetID",
 	"remap_file_pages": "emulated by the kernel since Linux 4.0, unused",
 	"sysfs":            "obsolete",
 	"ustat":            "obsolete",

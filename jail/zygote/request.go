@@ -88,7 +88,7 @@ func stepError(step, errno uint32) error {
 }
 
 const (
-	minFiles, maxFiles = 3, 5
+	minFiles, maxFiles = 3, 6
 	instructionLen     = 8 // sizeof(struct sock_filter)
 	maxText            = 8 << 20
 )

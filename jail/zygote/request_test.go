@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*Program){
 		"no program": func(p *Program) { p.Args = nil }, "script": func(p *Program) { p.Script = 1 }, "two files": func(p *Program) { p.Files = p.Files[:2] },
-		"six files": func(p *Program) { p.Files = make([]*os.File, 6) }, "NUL": func(p *Program) { p.Env = []string{"A=\x00"} },
+		"seven files": func(p *Program) { p.Files = make([]*os.File, 7) }, "NUL": func(p *Program) { p.Env = []string{"A=\x00"} },
 	} {
 		p := good
 		spoil(&p)

@@ -132,7 +132,7 @@ func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
 			Dir: "/",
 			// Bound now, a function's first call in a child costs neither a search nor a page.
 			Env:   append([]string{"LD_PRELOAD=" + Path, "LD_BIND_NOW=1"}, s.Env...),
-			Files: []*os.File{null, written, written, null, null, child}, // CONTROL of src/wire.c is the last
+			Files: []*os.File{null, written, written, null, null, null, child}, // CONTROL of src/wire.c is the last
 			// Its own prctl comes only with its first line: a host that is killed before would leave it to warm up.
 			Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 		})

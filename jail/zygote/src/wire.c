@@ -73,8 +73,8 @@ enum step {
 };
 
 enum {
-	GUEST_FDS = 5,  /* the zygote keeps so many free for the guest's, */
-	CONTROL = 5,    /* has its socket here, and Node's own above */
+	GUEST_FDS = 6,  /* the zygote keeps so many free for the guest's, */
+	CONTROL = 6,    /* has its socket here, and Node's own above */
 	MOST_FDS = 32,  /* of one message */
 	MOST_TEXT = 8 << 20,
 	CGROUP = 1,     /* order.flags: the third descriptor is a cgroup to be born in */

@@ -23,10 +23,7 @@ import (
 //
 // Preconditions: those of stage; the root is laid.
 func cover(s *Spec, firstID int) error {
-	c := covers{
-		spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}, kept: map[string]string{}, links: map[string]string{},
-		passages: map[string]bool{},
-	}
+	c := newCovers(s, firstID)
 	for _, p := range s.Make {
 		if err := c.makeGuests(p); err != nil {
 			return err
@@ -71,6 +68,13 @@ type covers struct {
 	links  map[string]string // shown symbolic links, and what they say
 
 	passages map[string]bool // made in a folder of the guest's, and hidden: not its own
+}
+
+func newCovers(s *Spec, firstID int) *covers {
+	return &covers{
+		spec: s, guest: firstID + GuestUID, pinned: map[string]bool{}, kept: map[string]string{}, links: map[string]string{},
+		passages: map[string]bool{},
+	}
 }
 
 // places are those that need a mount, what holds others first.
@@ -142,82 +146,14 @@ func (c *covers) prepare(p Place) error {
 	return errors.Join(makeAs(at, p.Tree, 0o755), unix.Mount(filepath.Join(stageRoot, p.Path), at, "", unix.MS_BIND|unix.MS_REC, ""))
 }
 
-// make makes the place and what is above it. What is made in a folder of the guest's is
-// the guest's, but for what is hidden and leads there: that can be entered, and no more.
-func (c *covers) make(p Place) error {
-	path := stageRoot
-	for name := range strings.SplitSeq(p.Path[1:], "/") {
-		owned := c.isGuests(path) || c.passages[path]
-		path = filepath.Join(path, name)
-		isLast := path == filepath.Join(stageRoot, p.Path)
-		info, err := os.Lstat(path)
-		switch {
-		case err == nil && info.Mode()&os.ModeSymlink != 0:
-			return &os.PathError{Op: "cover", Path: p.Path, Err: syscall.ELOOP}
-		case err == nil && !info.IsDir() && (!isLast || p.Tree):
-			return &os.PathError{Op: "cover", Path: p.Path, Err: syscall.ENOTDIR}
-		case err == nil && info.IsDir() && isLast && !p.Tree:
-			return &os.PathError{Op: "cover", Path: p.Path, Err: syscall.EISDIR}
-		case err == nil:
-			continue
-		case !errors.Is(err, os.ErrNotExist):
-			return err
-		}
-		if err := makeAs(path, !isLast || p.Tree, 0o755); err != nil {
-			return err
-		}
-		switch hidden := c.spec.hides(strings.TrimPrefix(path, stageRoot)); {
-		case owned && hidden:
-			c.passages[path] = true
-		case owned:
-			if err := os.Lchown(path, c.guest, c.guest-GuestUID+GuestGID); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (c *covers) makeGuests(p Place) error {
-	path := filepath.Join(stageRoot, p.Path)
-	_, err := os.Lstat(path)
-	if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return errors.Join(c.make(p), os.Lchown(path, c.guest, c.guest-GuestUID+GuestGID))
-}
-
-// write writes a file of the guest's, and makes the folders above it.
-func (c *covers) write(f File) error {
-	p := Place{Path: f.Path}
-	if err := c.makeGuests(p); err != nil {
-		return err
-	}
-	if err := c.make(p); err != nil { // it is no folder, and no link leads there
-		return err
-	}
-	path := filepath.Join(stageRoot, f.Path)
-	return errors.Join(os.WriteFile(path, f.Data, 0), os.Chmod(path, f.Mode))
-}
-
-// makeAs makes an empty file or folder with that mode, whatever the host's umask.
-func makeAs(path string, folder bool, mode os.FileMode) (err error) {
-	if folder {
-		err = os.Mkdir(path, 0o700)
-	} else {
-		err = os.WriteFile(path, nil, 0o600)
-		mode &= 0o666
-	}
-	if err != nil {
-		return err
-	}
-	return os.Chmod(path, mode)
-}
-
 // isGuests reports whether the guest can make or move things in a folder.
 func (c *covers) isGuests(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && (int(info.Sys().(*syscall.Stat_t).Uid) == c.guest || info.Mode()&0o002 != 0)
+	var info unix.Stat_t
+	return unix.Lstat(path, &info) == nil && c.canChange(&info)
+}
+
+func (c *covers) canChange(dir *unix.Stat_t) bool {
+	return int(dir.Uid) == c.guest || dir.Mode&0o002 != 0
 }
 
 // pin keeps a folder that the guest could move where it is.

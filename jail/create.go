@@ -24,10 +24,11 @@ const DefaultStateDir = "/run/gaol"
 type Jail struct {
 	spec    Spec
 	slot    *slot
-	program *os.File    // the entry program
-	shared  *groups     // the jail's, where its runs have none of their own
-	pid1    *reap.Child // nil before it is made
-	pidfd   *os.File    // of pid 1
+	program *os.File     // the entry program
+	shared  *groups      // the jail's, where its runs have none of their own
+	pool    *cgroup.Pool // of the runs' groups
+	pid1    *reap.Child  // nil before it is made
+	pidfd   *os.File     // of pid 1
 	keeper  chan struct{}
 
 	mu     sync.Mutex

@@ -9,7 +9,7 @@
 //	   ├─ Start ── run cgroup ── enter: namespaces, no rights, ruleset, filter ── PROGRAM
 //	   │                      └─ or a zygote forks, and its child does the same
 //	   │             ├─ the filter's listener: calls that it refuses are told
-//	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
+//	   │             └─ Wait: reap, kill what is left in the cgroup, account, clear the cgroup
 //	   │
 //	 Close ── kill, reap pid 1, remove cgroups and state, give the slot back
 //

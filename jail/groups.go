@@ -66,6 +66,7 @@ func (j *Jail) makeGroups() (*groups, error) {
 	if err != nil {
 		return nil, stepError("make", "cgroup", err)
 	}
+	j.pool = cgroup.NewPool(group)
 	if j.shared, err = openGroups(group.OtherDirs()); err != nil {
 		return nil, stepError("open", "cgroup", err)
 	}

@@ -63,7 +63,7 @@ func removeTestGroups() {
 	}
 }
 
-// beHost makes a jail with something running in it, says so, and waits to be
+// beHost makes a jail where something has run and something runs, says so, and waits to be
 // killed.
 func beHost() {
 	image := os.Getenv("GAOL_TEST_IMAGE")
@@ -87,10 +87,19 @@ func makeBusyJail() (number int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = j.Start(context.Background(), Command{
-		Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
-	})
-	return j.slot.number, err
+	// What the first one's group leaves is the second one's; what the last one's does, nobody's.
+	for _, script := range []string{"", "sleep 1000 & sleep 1000", ""} {
+		p, err := j.Start(context.Background(), Command{
+			Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+		})
+		if err == nil && script == "" {
+			_, err = p.Wait()
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return j.slot.number, nil
 }
 
 // startHost starts a process that is a host, and reads its first line.

@@ -56,7 +56,7 @@ func TestMountReadWrite(t *testing.T) {
 	tries{
 		{"echo mine >/srv/host/file && echo new >/srv/host/sub/new && stat -c '%a %u' /srv/host/sub/new", "644 1000"},
 		{"busybox ln -s /etc/passwd /srv/host/link && busybox rm /srv/host/open && ls /srv/host", "closed\nfile\nlink\nsub"},
-		{"chmod 4755 /srv/host/file && stat -c %a /srv/host/file", "4755"},
+		{"chmod 755 /srv/host/file && chmod 4755 /srv/host/file; stat -c %a /srv/host/file", "chmod: /srv/host/file: Operation not permitted\n755"},
 		{"cat /srv/host/../host/closed", "cat: can't open '/srv/host/../host/closed': Permission denied"},
 	}.check(t, j)
 	for name, want := range map[string]string{"file": "mine\n", "sub/new": "new\n"} {
@@ -97,6 +97,83 @@ func TestMountOneFile(t *testing.T) {
 		s.Mounts = []Mount{{Source: source, Target: "/work/one"}, {Source: source, Target: "/etc/two"}}
 	})
 	tries{{"cat /work/one /etc/two; echo x >/work/one", "host's file\nhost's file\n/bin/sh: can't create /work/one: Read-only file system"}}.check(t, j)
+}
+
+// Nothing is executed from a mount where only some places are for that: a program that
+// is on the list, such as a loader, could map it.
+func TestMountsExecuteNothing(t *testing.T) {
+	dir, source := hostFolder(t)
+	script := filepath.Join(dir, "script")
+	if err := errors.Join(os.WriteFile(script, []byte("#!/bin/sh\necho ran\n"), 0o755), os.Chmod(script, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	change := func(s *Spec) {
+		s.Mounts = []Mount{
+			{Source: source, Target: "/work/ro"}, {Source: source, Target: "/work/rw", Access: ReadWrite}, {Source: source, Target: "/work/cow", Access: CopyOnWrite},
+			{Source: source, Target: "/listed", Access: CopyOnWrite},
+		}
+	}
+	list := func(s *Spec) {
+		s.NoExec, s.Exec = []Place{tree("/")}, []Place{file("/bin/busybox"), tree("/listed")}
+	}
+	any, some := newJail(t, change), newJail(t, change, list)
+	for _, at := range []string{"/work/ro", "/work/rw", "/work/cow"} {
+		tries{{at + "/script", "ran"}}.check(t, any)
+		tries{
+			{at + "/script", "/bin/sh: " + at + "/script: Permission denied"},
+			{"busybox grep -c ' " + at + " .*noexec' /proc/self/mountinfo", "1"},
+		}.check(t, some)
+	}
+	tries{{"/listed/script", "ran"}}.check(t, some)
+}
+
+// Where all is read-only but some, mounts keep the access that they have.
+func TestMountsInAReadOnlyPlace(t *testing.T) {
+	dir, source := hostFolder(t)
+	j := newJail(t, func(s *Spec) {
+		s.Mounts = []Mount{{Source: source, Target: "/work/cow", Access: CopyOnWrite}, {Source: source, Target: "/work/cow/sub/ro"}, {Source: source, Target: "/work/ro"}}
+		s.ReadOnly, s.Writable = []Place{tree("/work")}, []Place{tree("/work/cow")}
+	})
+	tries{
+		{"echo x >/work/x", "/bin/sh: can't create /work/x: Read-only file system"},
+		{"echo x >/work/ro/x", "/bin/sh: can't create /work/ro/x: Read-only file system"},
+		{"echo x >/work/cow/sub/ro/x", "/bin/sh: can't create /work/cow/sub/ro/x: Read-only file system"},
+		{"echo x >/work/cow/x && cat /work/cow/x", "x"},
+	}.check(t, j)
+	if _, err := os.Stat(filepath.Join(dir, "x")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the host's folder has what the guest wrote: %v", err)
+	}
+}
+
+// A mount in a hidden place is hidden, as is what leads to it.
+func TestMountInAHiddenPlace(t *testing.T) {
+	_, source := hostFolder(t)
+	j := newJail(t, func(s *Spec) {
+		s.Hide = []Place{tree("/work/secret")}
+		s.Mounts = []Mount{{Source: source, Target: "/work/secret/a/host"}}
+	})
+	tries{{"cat /work/secret/a/host/file", "cat: can't open '/work/secret/a/host/file': Permission denied"}}.check(t, j)
+}
+
+// The thread that makes what is missing as the guest is the host again afterwards, and the
+// new folders are as those of the guest's.
+func TestMountBelowAnother(t *testing.T) {
+	dir, source := hostFolder(t)
+	j := newJail(t, func(s *Spec) {
+		s.Mounts = []Mount{{Source: source, Target: "/work/rw", Access: ReadWrite}, {Source: source, Target: "/work/rw/sub/a/ro"}, {Source: source, Target: "/new/place"}}
+		s.Make, s.Files = []Place{tree("/work/rw/made")}, []File{{Path: "/work/rw/b/c", Mode: 0o640, Data: []byte("content")}}
+	})
+	tries{
+		{"cat /work/rw/sub/a/ro/file /new/place/file /work/rw/b/c", "host's file\nhost's file\ncontent"},
+		{"cd /work/rw; stat -c '%a %u %g' sub/a made b b/c /new", "755 1000 1000\n755 1000 1000\n755 1000 1000\n640 1000 1000\n755 65534 65534"},
+		{"busybox rmdir /work/rw/sub/a/ro", "rmdir: '/work/rw/sub/a/ro': Device or resource busy"},
+	}.check(t, j)
+	for _, name := range []string{"sub/a/ro", "made", "b/c"} {
+		var info unix.Stat_t
+		if err := unix.Lstat(filepath.Join(dir, name), &info); err != nil || info.Uid != 4242 || info.Gid != 4242 {
+			t.Errorf("the host's %s is of %d, %v", name, info.Uid, err)
+		}
+	}
 }
 
 func TestMountsRefused(t *testing.T) {

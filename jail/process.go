@@ -68,7 +68,7 @@ func (p *Process) Signal(s syscall.Signal, group bool) error {
 }
 
 // Done is closed when the process has ended, nothing of its group is left and
-// its cgroup is removed.
+// its cgroup is removed, but for what the next one of the jail takes over.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait waits for Done and says how the process ended. An error means that its
@@ -146,7 +146,7 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	p.hearing.end()
 	return usage, errors.Join(p.err, killErr,
 		stepError("read", "usage", usageErr),
-		stepError("remove", p.group.Path(), p.group.Delete()))
+		stepError("remove", p.group.Path(), p.jail.pool.Delete(p.group)))
 }
 
 // abandon undoes a start that failed half-way.

@@ -143,5 +143,5 @@ type Command struct {
 
 	Limits    cgroup.Limits // of the process and all that descends from it
 	OpenFiles int64         // RLIMIT_NOFILE
-	FileSize  int64         // RLIMIT_FSIZE, bytes
+	FileSize  int64         // RLIMIT_FSIZE, bytes; 0: the host process's own
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/reap"
 )
@@ -109,7 +108,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 
 // prepare makes the process's group.
 func (p *Process) prepare(c *Command) (own *groups, in groups, err error) {
-	group, err := cgroup.New(p.jail.groupPath(p.name), c.Limits)
+	group, err := p.jail.pool.New(p.name, c.Limits)
 	if err != nil {
 		return nil, in, stepError("make", "cgroup", err)
 	}

@@ -167,5 +167,6 @@
 // listed place lists what he likes, and busybox is all of its applets. Sockets within the
 // jail, abstract and in files, belong to no scope. What another run of the runtime
 // has opened it can hand over by them: a socket works for a run that may make none. A
-// list of ports holds for such sockets, too.
+// list of ports holds for such sockets, too. Where folders of the host are mounted guests
+// make no sockets in files at all, but with runtime.Options.UnixSockets.
 package policy

@@ -99,10 +99,10 @@ func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 		if plan.Spawn.Only != nil && !lies(plan.Spawn.Only, n.place) {
 			said &^= executeSet
 		}
-		if jail == nil && said == 0 && !plan.hides(n.place) && !near(n.place) {
+		if jail == nil && said == 0 && !plan.Hides(n.place) && !near(n.place) {
 			t.Fatalf("%+v\n%+v\n%s: nothing is allowed, and it is there to be seen", p, plan, n.place)
 		}
-		unlisted := n.place.Tree && said&listSet == 0 && !plan.hides(n.place)
+		unlisted := n.place.Tree && said&listSet == 0 && !plan.Hides(n.place)
 		if unlisted && !plan.NoWatch && newLowering(Permissions{}, world).writable(n.place.Path) {
 			t.Fatalf("%+v\n%+v\n%s: it can be watched, though not listed", p, plan, n.place)
 		}
@@ -136,7 +136,7 @@ func needAt(p Place, said opSet) opSet {
 
 // held is what a guest could do at a place if the plan were carried out.
 func held(plan *Plan, at Place) opSet {
-	if plan.hides(at) {
+	if plan.Hides(at) {
 		return 0
 	}
 	set := landlockSet

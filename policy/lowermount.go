@@ -85,7 +85,7 @@ func (l *lowering) beneath(n *fsNode) {
 
 // borrow is mount for a run: it has its runtime's mounts and no others.
 func (l *lowering) borrow(n *fsNode, up fsNode) {
-	n.hidden = l.outer.hides(n.place)
+	n.hidden = l.outer.Hides(n.place)
 	n.ro = lies(l.outer.ReadOnly, n.place)
 	n.noex = lies(l.outer.NoExec, n.place)
 	lost := n.lost(up) &^ n.flags() &^ (renameSet | chmodSet)
@@ -101,8 +101,8 @@ func lies(in []Place, p Place) bool {
 	return slices.ContainsFunc(in, func(q Place) bool { return q.holds(p) })
 }
 
-// hides reports whether the longest of Hide and Show around a place is in Hide.
-func (p *Plan) hides(at Place) bool {
+// Hides reports whether the longest of Hide and Show around a place is in Hide.
+func (p *Plan) Hides(at Place) bool {
 	hidden, longest := false, -1
 	for i, list := range [][]Place{p.Show, p.Hide} {
 		for _, q := range list {

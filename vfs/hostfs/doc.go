@@ -20,7 +20,7 @@
 // of root's capabilities over files. So a guest that has the host follow its links gets
 // nothing done that it could not do itself, and what is made belongs to the guest. It
 // also means that the host can't read what the guest took its own right to read from,
-// nor change the image. Callbacks, readers and writers of the caller are never run so.
+// but with [TarOptions].Owned, nor change the image. Callbacks, readers and writers of the caller are never run so.
 //
 // A place that something is mounted on is never removed, renamed or replaced: from the
 // host's mount namespace that would take the mount away, where a guest gets EBUSY.

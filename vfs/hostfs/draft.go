@@ -1,10 +1,14 @@
 package hostfs
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,9 +21,34 @@ type draft struct {
 	bits uint32 // its permissions
 }
 
-func newDraft(at place, bits uint32) (*draft, error) {
-	// The name is told apart from a guest's own.
-	d := &draft{at: at, temp: ".gaol-" + rand.Text(), bits: bits}
+// Of a draft's name, the second half tells it from what a guest calls its files: none but
+// us can make it. A guest that has seen one can use it again, for what it is worth.
+const (
+	draftPrefix = ".gaol-"
+	draftHalf   = 8 // bytes
+)
+
+func (f *FS) draftName() string {
+	half := make([]byte, draftHalf, 2*draftHalf)
+	_, _ = rand.Read(half) // which never fails
+	return draftPrefix + hex.EncodeToString(append(half, f.proof(half)...))
+}
+
+// isDraft tells whether a file's name is a draft's, now or before.
+func (f *FS) isDraft(name string) bool {
+	text, found := strings.CutPrefix(name, draftPrefix)
+	b, err := hex.DecodeString(text)
+	return found && err == nil && len(b) == 2*draftHalf && hmac.Equal(b[draftHalf:], f.proof(b[:draftHalf]))
+}
+
+func (f *FS) proof(half []byte) []byte {
+	sum := hmac.New(sha256.New, f.key)
+	sum.Write(half)
+	return sum.Sum(nil)[:draftHalf]
+}
+
+func (f *FS) newDraft(at place, bits uint32) (*draft, error) {
+	d := &draft{at: at, temp: f.draftName(), bits: bits}
 	var err error
 	d.fd, err = create(place{at.dir, d.temp})
 	return d, err
@@ -43,8 +72,8 @@ func (d *draft) finish(err error) error {
 }
 
 // replace puts a new file at a place.
-func replace(p place, data []byte, bits uint32) error {
-	d, err := newDraft(p, bits)
+func (f *FS) replace(p place, data []byte, bits uint32) error {
+	d, err := f.newDraft(p, bits)
 	if err != nil {
 		return err
 	}
@@ -57,10 +86,16 @@ func (f *FS) isShared(n *node) bool {
 }
 
 // writable checks that the file's own permissions let it be written to, and returns
-// them.
+// them. To open it would have an overlay copy the whole of what is about to be replaced.
 func (n *node) writable() (bits uint32, err error) {
-	fd, err := n.reopen(unix.O_WRONLY)
-	closeFD(fd)
+	switch n.kind() {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		return 0, unix.EISDIR
+	default:
+		return 0, ErrSpecial
+	}
+	err = unix.Faccessat(n.fd, "", unix.W_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
 	return uint32(n.stat.Mode) & 0o1777, err
 }
 
@@ -84,7 +119,7 @@ func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) 
 		if p.dir, err = unix.FcntlInt(uintptr(p.dir), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return err
 		}
-		if d, err = newDraft(p, bits); err != nil {
+		if d, err = f.newDraft(p, bits); err != nil {
 			p.close()
 		}
 		return err

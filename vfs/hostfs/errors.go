@@ -17,10 +17,12 @@ type LimitError struct {
 // Error reads "more than 10 entries".
 func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Limit, e.What) }
 
+// ErrSpecial is why sockets, FIFOs and devices are left alone.
+var ErrSpecial = fmt.Errorf("neither a file nor a folder: %w", fs.ErrInvalid)
+
 var (
 	errPath     = fmt.Errorf("not an absolute, clean path: %w", fs.ErrInvalid)
 	errRoot     = fmt.Errorf("the root itself: %w", fs.ErrInvalid)
-	errSpecial  = fmt.Errorf("neither a file nor a folder: %w", fs.ErrInvalid)
 	errKernel   = fmt.Errorf("the kernel's own files are out of reach: %w", fs.ErrPermission)
 	errMode     = fmt.Errorf("more than permissions and the sticky bit: %w", fs.ErrInvalid)
 	errLink     = fmt.Errorf("no text of a link: %w", fs.ErrInvalid)

@@ -2,6 +2,8 @@ package hostfs
 
 import (
 	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
 	"io"
 	"io/fs"
 	"os"
@@ -19,7 +21,8 @@ type FS struct {
 	who    identity
 	ids    IDs
 	limits Limits
-	gone   error // what is answered after Close
+	gone   error  // what is answered after Close
+	key    []byte // see draftName
 
 	mu     sync.RWMutex // held for reading by each step of an operation
 	root   *os.File     // O_PATH
@@ -90,8 +93,10 @@ func New(root *os.File, o Options) (*FS, error) {
 	if err := who.act(func() error { return nil }); err != nil {
 		return nil, err
 	}
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // which never fails
 	return &FS{
-		who: who, ids: o.IDs, limits: l.defaults(), gone: cmp.Or(o.Closed, fs.ErrClosed),
+		key: key, who: who, ids: o.IDs, limits: l.defaults(), gone: cmp.Or(o.Closed, fs.ErrClosed),
 		root: root, open: map[io.Closer]struct{}{},
 	}, nil
 }
@@ -138,12 +143,17 @@ func (f *FS) drop(c io.Closer) {
 // step makes system calls with the guest's ids and names what failed. It calls nothing
 // of the caller's, and is not nested.
 func (f *FS) step(op, path string, do func(root int) error) error {
+	return f.stepAs(f.who, op, path, do)
+}
+
+// stepAs is step with the ids of who.
+func (f *FS) stepAs(who identity, op, path string, do func(root int) error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.closed {
 		return &fs.PathError{Op: op, Path: path, Err: f.gone}
 	}
-	return pathError(op, path, f.who.act(func() error { return do(int(f.root.Fd())) }))
+	return pathError(op, path, who.act(func() error { return do(int(f.root.Fd())) }))
 }
 
 // at is step for a path of the caller's.

@@ -50,7 +50,7 @@ func (f *FS) globOne(p string) ([]string, error) {
 
 func (f *FS) globBelow(base string, elements []string) (matches []string, err error) {
 	reached := map[string]states{base: begin(elements)} // of the folders that lead to where the walk is
-	err = f.walk("glob", base, f.limits.Entries, func(v found) error {
+	err = f.walk(reader{fs: f}, "glob", base, f.limits.Entries, func(v found) error {
 		if v.err != nil {
 			return nil
 		}

@@ -114,7 +114,7 @@ func (f *FS) Chmod(path string, mode fs.FileMode) error {
 		}
 		defer n.close()
 		if n.kind() != unix.S_IFREG && !n.isFolder() {
-			return errSpecial
+			return ErrSpecial
 		}
 		return n.chmod(bits)
 	})

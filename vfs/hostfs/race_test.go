@@ -20,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raceVar is for how long TestRace runs: a time.Duration. In CI it is some seconds.
+// raceVar is for how long TestRace runs: a time.Duration. Some seconds without it; make
+// race has a minute.
 const raceVar = "GAOL_TEST_RACE"
 
 const secret = "secret of the host"

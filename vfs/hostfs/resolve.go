@@ -135,7 +135,7 @@ func checkFileSystem(fd int) error {
 // inode never changes. O_NONBLOCK: a guest's lease would have this wait for its break.
 func (n *node) reopen(flags int) (int, error) {
 	if k := n.kind(); k != unix.S_IFREG && k != unix.S_IFDIR {
-		return -1, errSpecial
+		return -1, ErrSpecial
 	}
 	for {
 		fd, err := unix.Open(n.link(), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)

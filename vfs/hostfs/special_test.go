@@ -32,7 +32,7 @@ func TestSpecialFiles(t *testing.T) {
 			for op, do := range operations(f, p) {
 				switch op {
 				case "open", "read", "write", "from r", "append", "chmod":
-					if err := do(); !errors.Is(err, errSpecial) {
+					if err := do(); !errors.Is(err, ErrSpecial) {
 						t.Errorf("%s %s: %v", op, p, err)
 					}
 				case "readdir", "list", "tar", "untar", "watch", "mkdir":

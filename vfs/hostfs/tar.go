@@ -20,6 +20,14 @@ type TarOptions struct {
 
 	// Skip are the guest's paths of what is not to be in it, folders with all in them.
 	Skip []string
+
+	// Owned packs also what the guest owns and took its own right to read from, as the
+	// host reads it: the guest could give itself that right.
+	Owned bool
+
+	// Left, if not nil, is asked about each thing as it is skipped, of which the report
+	// has the first 1,000 only. An error from it ends the packing.
+	Left func(Skip) error
 }
 
 // TarReport tells what is in an archive, and what is not.
@@ -61,24 +69,34 @@ const defaultTarBytes = 1 << 30
 // it has as many bytes as the file had when its turn came. What can't be packed is told
 // of in the report, which is valid also if there is an error. One from w comes as it is.
 func (f *FS) Tar(w io.Writer, dir string, o TarOptions) (TarReport, error) {
-	p := &packer{fs: f, out: tar.NewWriter(w), base: dir, leave: o.Skip, limit: cmp.Or(o.Bytes, defaultTarBytes)}
+	p := &packer{reader: reader{f, o.Owned}, out: tar.NewWriter(w), base: dir, leave: o.Skip, left: o.Left, limit: cmp.Or(o.Bytes, defaultTarBytes)}
 	entries := cmp.Or(o.Entries, f.limits.Entries)
 	if p.limit < 0 || entries < 0 {
 		return p.report, &fs.PathError{Op: "tar", Path: dir, Err: fs.ErrInvalid}
 	}
-	if err := f.walk("tar", dir, entries, p.add); err != nil {
+	if err := f.walk(p.reader, "tar", dir, entries, p.add); err != nil {
 		return p.report, err
 	}
 	return p.report, p.out.Close()
 }
 
 type packer struct {
-	fs     *FS
+	reader
 	out    *tar.Writer
 	base   string
 	leave  []string
+	left   func(Skip) error
 	limit  int64
 	report TarReport
+}
+
+// skip tells of what is not packed.
+func (p *packer) skip(path string, err error) error {
+	p.report.skip(path, err)
+	if p.left == nil {
+		return nil
+	}
+	return p.left(Skip{path, err})
 }
 
 // add packs what the walk found.
@@ -91,8 +109,7 @@ func (p *packer) add(v found) error {
 	case v.err != nil && v.dir < 0:
 		return v.err
 	case v.err != nil:
-		p.report.skip(v.path, unwrapped(v.err))
-		return nil
+		return p.skip(v.path, unwrapped(v.err))
 	case v.dir < 0 && v.info.IsDir():
 		return nil
 	case v.dir < 0:
@@ -111,8 +128,7 @@ func (p *packer) add(v found) error {
 	case 0:
 		return p.file(h, v)
 	default:
-		p.report.skip(v.path, errSpecial)
-		return nil
+		return p.skip(v.path, ErrSpecial)
 	}
 	return p.header(h, v.path)
 }
@@ -121,8 +137,7 @@ func (p *packer) add(v found) error {
 func (p *packer) header(h *tar.Header, path string) error {
 	err := p.out.WriteHeader(h)
 	if errors.Is(err, tar.ErrHeader) {
-		p.report.skip(path, err)
-		return nil
+		return p.skip(path, err)
 	}
 	if err == nil {
 		p.report.Entries++
@@ -132,7 +147,7 @@ func (p *packer) header(h *tar.Header, path string) error {
 
 func (p *packer) link(h *tar.Header, v found) (err error) {
 	h.Typeflag = tar.TypeSymlink
-	err = p.fs.step("tar", v.path, func(int) error {
+	err = p.step("tar", v.path, func() error {
 		h.Linkname, err = readLink(v.dir, v.name)
 		return err
 	})
@@ -148,7 +163,7 @@ func (p *packer) lost(path string, err error) error {
 	if e := unwrapped(err); errors.Is(e, p.fs.gone) {
 		return err
 	} else if e != unix.ENOENT {
-		p.report.skip(path, e)
+		return p.skip(path, e)
 	}
 	return nil
 }
@@ -172,24 +187,28 @@ func (p *packer) file(h *tar.Header, v found) error {
 	if err != nil || n == size {
 		return err
 	}
-	p.report.skip(v.path, ErrChanged)
-	_, err = io.CopyN(p.out, zeros{}, size-n)
-	return err
+	if _, err = io.CopyN(p.out, zeros{}, size-n); err != nil {
+		return err
+	}
+	return p.skip(v.path, ErrChanged)
 }
 
 // open opens a file that the walk found, and tells its size by now.
 func (p *packer) open(v found) (file *File, size int64, err error) {
-	err = p.fs.step("tar", v.path, func(int) error {
+	err = p.step("tar", v.path, func() error {
 		n, err := child(v.dir, v.name)
 		if err != nil {
 			return err
 		}
 		defer n.close()
 		if n.kind() != unix.S_IFREG {
-			return errSpecial
+			return ErrSpecial
 		}
-		fd, err := n.reopen(unix.O_RDONLY)
-		if err != nil {
+		fd := -1
+		if err := p.as(n, func() (err error) {
+			fd, err = n.reopen(unix.O_RDONLY)
+			return err
+		}); err != nil {
 			return err
 		}
 		size = int64(n.stat.Size)

@@ -65,6 +65,62 @@ func TestTarOfClosedFolders(t *testing.T) {
 	}
 }
 
+// What the guest owns the host reads whatever its permissions, if asked to, and what
+// others own as the guest can.
+func TestTarOfOwned(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	for _, p := range []string{"/a/closed/file", "/a/closed/inner/file", "/a/names/file", "/a/secret", "/a/foreign/open", "/a/search/open", "/a/others"} {
+		if err := f.WriteFile(p, []byte(p), WriteOptions{Parents: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := errors.Join(f.Symlink("/etc", "/a/closed/link"), f.Symlink("secret", "/a/to-secret"), unix.Mkfifo(dir+"/a/closed/fifo", 0o666),
+		f.Chmod("/a/closed/file", 0), f.Chmod("/a/closed/inner", 0), f.Chmod("/a/closed", 0), f.Chmod("/a/names", 0o444), f.Chmod("/a/secret", 0),
+		os.Lchown(dir+"/a/foreign", 0, 0), os.Chmod(dir+"/a/foreign", 0o700), os.Lchown(dir+"/a/search", 0, 0), os.Chmod(dir+"/a/search", 0o744),
+		os.Lchown(dir+"/a/others", 0, 0), os.Chmod(dir+"/a/others", 0o600), f.Chmod("/a", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	var left []string
+	report, err := f.Tar(&archive, "/a", TarOptions{Owned: true, Left: func(s Skip) error {
+		left = append(left, fmt.Sprint(s.Path, " ", s.Err))
+		return nil
+	}})
+	if err != nil || report.SkippedAll != 4 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	want := []string{"/a/closed/fifo " + ErrSpecial.Error(), "/a/foreign permission denied", "/a/others permission denied", "/a/search permission denied"}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Error(diff)
+	}
+	got := map[string]string{}
+	for in := tar.NewReader(&archive); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			break
+		}
+		text, failed := io.ReadAll(in)
+		if err := errors.Join(err, failed); err != nil {
+			t.Fatal(err)
+		}
+		got[h.Name] = fmt.Sprintf("%o %s%s", h.Mode, h.Linkname, text)
+	}
+	if diff := cmp.Diff(map[string]string{
+		"closed/": "0 ", "closed/file": "0 /a/closed/file", "closed/inner/": "0 ", "closed/inner/file": "644 /a/closed/inner/file", "closed/link": "777 /etc",
+		"names/": "444 ", "names/file": "644 /a/names/file", "secret": "0 /a/secret", "to-secret": "777 secret", "foreign/": "700 ", "search/": "744 ",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	full := errors.New("full")
+	if _, err := f.Tar(io.Discard, "/a", TarOptions{Owned: true, Left: func(Skip) error { return full }}); !errors.Is(err, full) {
+		t.Errorf("%v, want %v", err, full)
+	}
+	if _, err := f.Tar(io.Discard, "/a", TarOptions{}); !errors.Is(err, unix.EACCES) {
+		t.Errorf("as the guest: %v", err)
+	}
+}
+
 // What a reader of the stream is told stays so, whatever the guest does meanwhile.
 func TestTarOfChangingFiles(t *testing.T) {
 	f, dir := newFS(t, Limits{})
@@ -90,7 +146,7 @@ func TestTarOfChangingFiles(t *testing.T) {
 		return archive.Write(b)
 	})
 	report, err := f.Tar(change, "/", TarOptions{})
-	if err != nil || report.SkippedAll != 2 || !errors.Is(report.Skipped[0].Err, ErrChanged) || !errors.Is(report.Skipped[1].Err, errSpecial) {
+	if err != nil || report.SkippedAll != 2 || !errors.Is(report.Skipped[0].Err, ErrChanged) || !errors.Is(report.Skipped[1].Err, ErrSpecial) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	sizes := map[string]int64{}

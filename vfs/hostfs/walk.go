@@ -23,7 +23,7 @@ type WalkFunc func(path string, info *Info, err error) error
 // Its folders are open while they are walked, so it ends where it began whatever the
 // guest moves meanwhile: paths are those that led there.
 func (f *FS) Walk(path string, visit WalkFunc) error {
-	return f.walk("walk", path, f.limits.Entries, func(v found) error { return visit(v.path, v.info, v.err) })
+	return f.walk(reader{fs: f}, "walk", path, f.limits.Entries, func(v found) error { return visit(v.path, v.info, v.err) })
 }
 
 // found is something that a walk is at.
@@ -37,15 +37,15 @@ type found struct {
 
 // walker walks one tree. Between its steps, code of the caller runs.
 type walker struct {
-	fs    *FS
+	reader
 	op    string
 	limit int
 	left  int // entries that may yet be found
 	visit func(found) error
 }
 
-func (f *FS) walk(op, path string, limit int, visit func(found) error) error {
-	w := &walker{fs: f, op: op, limit: limit, left: limit, visit: visit}
+func (f *FS) walk(r reader, op, path string, limit int, visit func(found) error) error {
+	w := &walker{reader: r, op: op, limit: limit, left: limit, visit: visit}
 	var n *node
 	err := f.at(op, path, func(root int) (err error) {
 		n, err = lookup(root, path, false)
@@ -55,7 +55,7 @@ func (f *FS) walk(op, path string, limit int, visit func(found) error) error {
 		return err
 	}
 	defer n.close()
-	err = w.meet(found{dir: -1, path: path, info: f.info(path, &n.stat)}, func() (int, error) { return n.reopen(unix.O_RDONLY) }, 0)
+	err = w.meet(found{dir: -1, path: path, info: f.info(path, &n.stat)}, func() (*node, error) { return newNode(openPath(n.fd, ".", 0, 0)) }, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (f *FS) walk(op, path string, limit int, visit func(found) error) error {
 }
 
 // meet visits something, and what is in it.
-func (w *walker) meet(v found, open func() (int, error), depth int) error {
+func (w *walker) meet(v found, open func() (*node, error), depth int) error {
 	if err := w.visit(v); err != nil || !v.info.IsDir() {
 		if errors.Is(err, fs.SkipDir) && v.info.IsDir() {
 			return nil
@@ -72,10 +72,16 @@ func (w *walker) meet(v found, open func() (int, error), depth int) error {
 	}
 	fd := -1
 	var inside []*Info
-	err := w.fs.step(w.op, v.path, func(int) (err error) {
-		if fd, err = open(); err == nil {
-			inside, err = w.fs.entries(fd, w.left)
+	err := w.step(w.op, v.path, func() error {
+		n, err := open()
+		if err != nil {
+			return err
 		}
+		defer n.close()
+		if !n.isFolder() {
+			return unix.ENOTDIR
+		}
+		fd, inside, err = w.list(n, w.left)
 		return err
 	})
 	defer func() { closeFD(fd) }()
@@ -110,7 +116,7 @@ func (w *walker) unread(v found, err error) error {
 func (w *walker) each(fd int, path string, inside []*Info, depth int) error {
 	for _, info := range inside {
 		v := found{dir: fd, name: info.name, path: join(path, info.name), info: info}
-		err := w.meet(v, func() (int, error) { return openFolder(fd, info.name) }, depth+1)
+		err := w.meet(v, func() (*node, error) { return child(fd, info.name) }, depth+1)
 		if errors.Is(err, fs.SkipDir) { // of what is no folder: the rest of this one
 			return nil
 		}
@@ -119,19 +125,6 @@ func (w *walker) each(fd int, path string, inside []*Info, depth int) error {
 		}
 	}
 	return nil
-}
-
-// openFolder opens an entry for reading if it is a folder itself.
-func openFolder(dir int, name string) (int, error) {
-	n, err := child(dir, name)
-	if err != nil {
-		return -1, err
-	}
-	defer n.close()
-	if !n.isFolder() {
-		return -1, unix.ENOTDIR
-	}
-	return n.reopen(unix.O_RDONLY | unix.O_DIRECTORY)
 }
 
 func join(dir, name string) string {

@@ -67,6 +67,7 @@ type Watcher struct {
 
 // Watch watches the folder that a path leads to: it tells of all that happens from now
 // on, until it is closed. The folder stays watched wherever it is moved, by its old path.
+// What the FS writes is told of when it is whole and in its place: as Created.
 func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 	if o.Folders < 0 || o.Pending < 0 || o.Span < 0 {
 		return nil, &fs.PathError{Op: "watch", Path: dir, Err: fs.ErrInvalid}
@@ -98,10 +99,14 @@ func (w *Watcher) begin() error {
 	return w.addFirst()
 }
 
-// Close ends the watch, and Next.
+// Close ends the watch, and Next. Where it has ended already, as by its FS, that is no
+// error.
 func (w *Watcher) Close() error {
 	w.fs.drop(w)
-	return w.file.Close()
+	if err := w.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // Next waits until something has happened, and tells what did in the span from then on:

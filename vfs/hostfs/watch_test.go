@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -116,6 +118,31 @@ func TestWatchFlood(t *testing.T) {
 	until(t, small, map[string]Op{"/d": Created | Lost})
 }
 
+// Of the host's own writes, the names that they have meanwhile are not told of; a guest
+// can't hide a file by such a name.
+func TestWatchDrafts(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	w := newWatch(t, f, "/", WatchOptions{Recursive: true, Span: 100 * time.Millisecond})
+	_, err := f.WriteFrom("/b", strings.NewReader("b"), WriteOptions{})
+	if err = errors.Join(err, f.WriteFile("/a", []byte("a"), WriteOptions{}), f.WriteFile("/a", []byte("b"), WriteOptions{}), f.Append("/d/c", nil, WriteOptions{Parents: true})); err != nil {
+		t.Fatal(err)
+	}
+	events, err := w.Next(t.Context())
+	got := map[string]Op{}
+	for _, e := range events {
+		got[e.Path] = e.Op
+	}
+	if diff := cmp.Diff(map[string]Op{"/a": Created, "/b": Created, "/d": Created | Changed, "/d/c": Created}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	for _, name := range []string{"/.gaol-x", "/.gaol-", "/.gaol-0123456789abcdef0123456789abcdef", "/.gaol-removed-1"} {
+		if err := os.WriteFile(dir+name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		until(t, w, map[string]Op{name: Created})
+	}
+}
+
 func TestWatchEnds(t *testing.T) {
 	f, _ := newFS(t, Limits{})
 	w := newWatch(t, f, "/", WatchOptions{})
@@ -144,6 +171,9 @@ func TestWatchEnds(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, func() { w.Close() })
 	if _, err := w.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
 	}
 	// What the guest may not read, the host does not watch for it.
 	if err := errors.Join(f.MkdirAll("/closed", 0), f.Chmod("/closed", 0)); err != nil {

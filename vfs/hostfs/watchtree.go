@@ -26,9 +26,9 @@ var opRows = []struct {
 	{unix.IN_ATTRIB, Changed},
 }
 
-// note adds an event to the batch.
+// note adds an event to the batch, unless it is of what a write of ours is not done with.
 func (w *Watcher) note(path string, op Op) {
-	if op != 0 {
+	if op != 0 && !w.fs.isDraft(path[strings.LastIndexByte(path, '/')+1:]) {
 		w.batch.add(path, op, w.opts.Pending, w.dir)
 	}
 }
@@ -98,7 +98,7 @@ func (w *Watcher) addTree(path string, tell func(path string)) error {
 	if tell == nil {
 		limit = w.fs.limits.Entries
 	}
-	return w.fs.walk("watch", path, limit, func(v found) error {
+	return w.fs.walk(reader{fs: w.fs}, "watch", path, limit, func(v found) error {
 		switch {
 		case v.err != nil:
 			return nil // nobody that the guest is could see what happens there

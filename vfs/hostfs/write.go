@@ -40,7 +40,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 	return f.write("write", path, o, func(p place, n *node, bits uint32) error {
 		switch {
 		case n == nil:
-			return replace(p, data, bits)
+			return f.replace(p, data, bits)
 		case f.isShared(n):
 			return overwrite(n, data)
 		}
@@ -48,7 +48,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 		if err != nil {
 			return err
 		}
-		err = replace(p, data, bits)
+		err = f.replace(p, data, bits)
 		if isDenied(err) || err == unix.EROFS { // the folder's
 			return overwrite(n, data)
 		}
@@ -62,7 +62,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	return f.write("append", path, o, func(p place, n *node, bits uint32) error {
 		if n == nil {
-			return replace(p, data, bits)
+			return f.replace(p, data, bits)
 		}
 		fd, err := n.reopen(unix.O_WRONLY | unix.O_APPEND)
 		if err != nil {
@@ -109,7 +109,7 @@ func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bi
 		case n.isFolder():
 			return unix.EISDIR
 		case n.kind() != unix.S_IFREG:
-			return errSpecial
+			return ErrSpecial
 		}
 		return do(p, n, bits)
 	})

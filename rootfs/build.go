@@ -134,7 +134,7 @@ func (b *build) close() {
 // options, before anything big is fetched.
 func (b *build) prepare(ctx context.Context, o BuildOptions) error {
 	if o.Name != "" {
-		if err := checkName(o.Name); err != nil {
+		if err := CheckName(o.Name); err != nil {
 			return err
 		}
 	}

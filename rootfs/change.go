@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -67,48 +68,92 @@ func syncTree(dir string) error {
 	return nil
 }
 
-// Remove takes the image that ref means, with all its names, out of the store.
-// It is ErrInUse while anybody holds a [Lease] of it. The downloads that it was
+// Remove takes a name out of the store, and the image with it when that has no other but
+// those that every build gives, such as node24.21.0-23ed74ce174b. Of an id, or a prefix of one, it
+// takes the image with all its names. That is ErrInUse while anybody holds a [Lease] of
+// the image. The downloads that it was
 // built from stay, so that building it again needs no network; the layers that it was
 // imported from go, unless another image has them too.
 func (s *Store) Remove(ref string) error {
+	return s.remove(ref, func(*Image) error { return nil })
+}
+
+// Prune removes all images that have no name and are not in use, and returns their ids,
+// also if there is an error.
+func (s *Store) Prune() (ids []string, err error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all {
+		err := s.remove(i.ID, func(i *Image) error {
+			if len(i.Names) > 0 {
+				return ErrInUse
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			ids = append(ids, i.ID)
+		case !errors.Is(err, ErrInUse) && !errors.Is(err, ErrNotFound):
+			return ids, err
+		}
+	}
+	return ids, nil
+}
+
+// remove is Remove if allow has nothing against it, which is asked under the store's lock.
+func (s *Store) remove(ref string, allow func(*Image) error) error {
 	trash, err := s.scratch(context.Background())
 	if err != nil {
-		return fmt.Errorf("remove image %q: %w", ref, err)
+		return fmt.Errorf("remove %s %q: %w", s.kind, ref, err)
 	}
 	// The slow part, deleting, comes last and needs no lock.
-	return errors.Join(s.discard(ref, trash), trash.Close())
+	return errors.Join(s.discard(ref, allow, trash), trash.Close())
+}
+
+// hasOther reports whether ref is a name of the image and not the last that people use.
+func (i *Image) hasOther(ref string) bool {
+	return slices.Contains(i.Names, ref) && slices.ContainsFunc(i.Names, func(name string) bool {
+		return name != ref && !builtForm.MatchString(name)
+	})
 }
 
 // discard moves an image into trash: from one moment to the next it is gone.
-func (s *Store) discard(ref string, trash *scratch) error {
+func (s *Store) discard(ref string, allow func(*Image) error, trash *scratch) error {
 	guard, err := s.lock(context.Background())
 	if err != nil {
-		return fmt.Errorf("remove image %q: %w", ref, err)
+		return fmt.Errorf("remove %s %q: %w", s.kind, ref, err)
 	}
 	defer guard.Close()
 	i, err := s.Lookup(ref)
+	if err == nil {
+		err = allow(i)
+	}
 	if err != nil {
 		return err
 	}
+	if i.hasOther(ref) {
+		return os.Remove(filepath.Join(s.names(), ref))
+	}
 	lock, err := lockNow(filepath.Join(i.dir, imageLock), os.O_RDONLY, unix.LOCK_EX)
 	if errors.Is(err, errLocked) {
-		err = ErrInUse
+		err = s.kind.says(ErrInUse)
 	}
 	if err != nil {
-		return fmt.Errorf("remove image %q: %w", ref, err)
+		return fmt.Errorf("remove %s %q: %w", s.kind, ref, err)
 	}
 	defer lock.Close()
 	if err := os.Rename(i.dir, trash.path("image")); err != nil {
-		return fmt.Errorf("remove image %q: %w", ref, err)
+		return fmt.Errorf("remove %s %q: %w", s.kind, ref, err)
 	}
 	for _, name := range i.Names {
 		if err := os.Remove(filepath.Join(s.names(), name)); err != nil {
-			return fmt.Errorf("remove image %q: %w", ref, err)
+			return fmt.Errorf("remove %s %q: %w", s.kind, ref, err)
 		}
 	}
 	if err := s.discardBlobs(trash); err != nil {
-		return fmt.Errorf("remove image %q: layers: %w", ref, err)
+		return fmt.Errorf("remove %s %q: layers: %w", s.kind, ref, err)
 	}
 	return nil
 }

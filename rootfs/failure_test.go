@@ -47,7 +47,7 @@ func TestBuildFails(t *testing.T) {
 		"C warning":       {spoil: func(in *inputs) { in.enter = "int main(void) { int x; return 0; }" }, want: "error:"},
 		"bad version":     {o: BuildOptions{NodeVersion: "../24"}, want: `node version "../24"`},
 		"old version":     {o: BuildOptions{NodeVersion: "18"}, is: ErrUnsupported},
-		"bad name":        {o: BuildOptions{Name: "../x"}, want: `image name "../x"`},
+		"bad name":        {o: BuildOptions{Name: "../x"}, want: `name "../x"`},
 		"id for a name":   {o: BuildOptions{Name: strings.Repeat("a", 64)}, want: "looks like an id"},
 		"other processor": {spoil: func(in *inputs) { in.arch = "" }, is: ErrUnsupported},
 		"bad registry":    {spoil: func(in *inputs) { in.registry = "file:///etc" }, want: "not an http or https address"},

@@ -32,7 +32,8 @@ type Image struct {
 
 	Imported *Imported `json:"imported,omitempty"` // nil for an image that gaol built
 
-	dir string
+	dir  string
+	kind kind
 }
 
 // Root returns the host path of the image's tree. Nobody may write there.
@@ -54,15 +55,15 @@ func (i *Image) Hold() (*Lease, error) {
 	path := filepath.Join(i.dir, imageLock)
 	lock, err := lockNow(path, os.O_RDONLY, unix.LOCK_SH)
 	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("image %s: %w", i.ID, ErrNotFound)
+		return nil, fmt.Errorf("%s %s: %w", i.kind, i.ID, i.kind.says(ErrNotFound))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hold image %s: %w", i.ID, err)
+		return nil, fmt.Errorf("hold %s %s: %w", i.kind, i.ID, err)
 	}
 	// A removal may have moved the folder away between the open and the lock.
 	if !samePath(lock, path) {
 		_ = lock.Close()
-		return nil, fmt.Errorf("image %s: %w", i.ID, ErrNotFound)
+		return nil, fmt.Errorf("%s %s: %w", i.kind, i.ID, i.kind.says(ErrNotFound))
 	}
 	return &Lease{lock}, nil
 }
@@ -84,7 +85,7 @@ func (s *Store) load(digits string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Image{dir: dir}
+	i := &Image{dir: dir, kind: s.kind}
 	if err := json.Unmarshal(text, i); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, imageFile), err)
 	}

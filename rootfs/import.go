@@ -140,7 +140,7 @@ func (m *importer) run(ctx context.Context) (_ *Image, err error) {
 // prepare finds out what can fail for reasons of the host or of the options.
 func (m *importer) prepare(ctx context.Context) (err error) {
 	if m.options.Name != "" {
-		if err := checkName(m.options.Name); err != nil {
+		if err := CheckName(m.options.Name); err != nil {
 			return err
 		}
 	}

@@ -44,13 +44,15 @@ func lockNow(path string, flags, how int) (*os.File, error) {
 // its holder lets go or ctx ends.
 func lockWait(ctx context.Context, path string) (*os.File, error) {
 	for {
+		if ctx.Err() != nil { // also for a lock that is free: nothing is to be done any more
+			return nil, context.Cause(ctx)
+		}
 		f, err := lockNow(path, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
 		if !errors.Is(err, errLocked) {
 			return f, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		case <-time.After(lockPoll):
 		}
 	}

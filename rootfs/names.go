@@ -16,16 +16,17 @@ import (
 
 var (
 	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+	builtForm  = regexp.MustCompile(`^node[0-9.]+-[0-9a-f]{12}$`) // those of plans, see inputs.plan
 	digitsForm = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
 )
 
-// checkName refuses what can't name an image, or could be taken for an id.
-func checkName(name string) error {
+// CheckName refuses what can't name an image or a snapshot, or could be taken for an id.
+func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("image name %q: only a-z, 0-9 and ._- inside it, 128 at most", name)
+		return fmt.Errorf("name %q: only a-z, 0-9 and ._- inside it, 128 at most", name)
 	}
 	if len(name) == 64 && digitsForm.MatchString(name) {
-		return fmt.Errorf("image name %q: it looks like an id", name)
+		return fmt.Errorf("name %q: it looks like an id", name)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (s *Store) byName(name string) (*Image, error) {
 		return nil, err
 	}
 	if digits == "" {
-		return nil, ErrNotFound
+		return nil, s.kind.says(ErrNotFound)
 	}
 	return s.get(digits)
 }
@@ -91,7 +92,7 @@ func (s *Store) byName(name string) (*Image, error) {
 func (s *Store) get(digits string) (*Image, error) {
 	i, err := s.load(digits)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotFound
+		return nil, s.kind.says(ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
@@ -112,14 +113,14 @@ func (s *Store) Lookup(ref string) (*Image, error) {
 		i, err = s.byPrefix(strings.TrimPrefix(ref, idPrefix))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("image %q: %w", ref, err)
+		return nil, fmt.Errorf("%s %q: %w", s.kind, ref, err)
 	}
 	return i, nil
 }
 
 func (s *Store) byPrefix(prefix string) (*Image, error) {
 	if !digitsForm.MatchString(prefix) {
-		return nil, ErrNotFound
+		return nil, s.kind.says(ErrNotFound)
 	}
 	entries, err := os.ReadDir(s.images())
 	if err != nil {
@@ -130,18 +131,18 @@ func (s *Store) byPrefix(prefix string) (*Image, error) {
 	})
 	switch len(entries) {
 	case 0:
-		return nil, ErrNotFound
+		return nil, s.kind.says(ErrNotFound)
 	case 1:
 		return s.get(entries[0].Name())
 	}
-	return nil, ErrAmbiguous
+	return nil, s.kind.says(ErrAmbiguous)
 }
 
 // List returns all images, the oldest first.
 func (s *Store) List() ([]*Image, error) {
 	entries, err := os.ReadDir(s.images())
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, fmt.Errorf("list %ss: %w", s.kind, err)
 	}
 	images := make([]*Image, 0, len(entries))
 	for _, e := range entries {
@@ -150,7 +151,7 @@ func (s *Store) List() ([]*Image, error) {
 			continue // removed since the folder was read
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list images: %w", err)
+			return nil, fmt.Errorf("list %ss: %w", s.kind, err)
 		}
 		images = append(images, i)
 	}

@@ -15,14 +15,21 @@ import (
 // Snapshots are what guests left in their trees: a store of the same kind below this
 // one, whose images hold no Node and start no jail. It has names, and ids over content,
 // of its own.
-func (s *Store) Snapshots() (*Store, error) { return Open(filepath.Join(s.dir, "snapshots")) }
+func (s *Store) Snapshots() (*Store, error) {
+	snapshots, err := Open(filepath.Join(s.dir, "snapshots"))
+	if err != nil {
+		return nil, err
+	}
+	snapshots.kind = snapshotKind
+	return snapshots, nil
+}
 
 // Add takes in what fill writes below root, an empty folder: files, folders and links,
 // all of root's. Modes and times stay as they are; a set-user-id bit is an error, and
 // so is anything else. Equal trees are one image.
 func (s *Store) Add(ctx context.Context, names []string, fill func(root string) error) (i *Image, err error) {
 	for _, name := range names {
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,8 +49,11 @@ func TestAdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots.Remove(a.ID); !errors.Is(err, ErrInUse) {
+	if err := snapshots.Remove(a.ID); !errors.Is(err, ErrInUse) || strings.Contains(err.Error(), "image") {
 		t.Errorf("removed while it is held: %v", err)
+	}
+	if _, err := snapshots.Lookup("nope"); !errors.Is(err, ErrNoSnapshot) || !errors.Is(err, ErrNotFound) || err.Error() != `snapshot "nope": no such snapshot` {
+		t.Errorf("one that there is not: %v", err)
 	}
 	held.Close()
 	if err := snapshots.Remove(a.ID); err != nil {

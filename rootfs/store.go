@@ -19,11 +19,49 @@ var (
 	ErrInUse     = errors.New("image is in use")
 )
 
+// The same of a store of snapshots. Each is the one above as well.
+var (
+	ErrNoSnapshot        error = &snapshotError{"no such snapshot", ErrNotFound}
+	ErrAmbiguousSnapshot error = &snapshotError{"more than one snapshot has this prefix", ErrAmbiguous}
+
+	errSnapshotInUse error = &snapshotError{"snapshot is in use", ErrInUse}
+)
+
+// snapshotError is another error in other words.
+type snapshotError struct {
+	text string
+	is   error
+}
+
+func (e *snapshotError) Error() string { return e.text }
+func (e *snapshotError) Unwrap() error { return e.is }
+
+// kind is what a store holds, as its errors call it.
+type kind string
+
+const (
+	imageKind    kind = "image"
+	snapshotKind kind = "snapshot"
+)
+
+// says gives what is an error about images in the words of the kind.
+func (k kind) says(err error) error {
+	if k == snapshotKind {
+		for _, own := range []error{ErrNoSnapshot, ErrAmbiguousSnapshot, errSnapshotInUse} {
+			if errors.Is(own, err) {
+				return own
+			}
+		}
+	}
+	return err
+}
+
 // Store is a folder of images. Any number of processes may use one at a time;
 // what they share, they share through the file system alone.
 type Store struct {
-	dir string
-	in  inputs
+	dir  string
+	in   inputs
+	kind kind
 }
 
 // DefaultDir returns the folder of the store where none is named: /var/lib/gaol
@@ -68,7 +106,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
-	s := &Store{dir: dir, in: pinned()}
+	s := &Store{dir: dir, in: pinned(), kind: imageKind}
 	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)

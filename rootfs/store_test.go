@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,8 +77,14 @@ func TestRemove(t *testing.T) {
 		t.Errorf("ambiguous: %v", err)
 	}
 	must(t, s.Remove("both"))
-	if err := s.Remove("one"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("again: %v", err)
+	if i, err := s.Lookup("one"); err != nil || len(i.Names) != 1 {
+		t.Errorf("its other name: %+v, %v", i, err)
+	}
+	must(t, s.Remove("one"))
+	for _, name := range []string{"one", "both"} {
+		if err := s.Remove(name); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s again: %v", name, err)
+		}
 	}
 	if _, err := os.Stat(one.Root()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its tree: %v", err)
@@ -89,6 +96,63 @@ func TestRemove(t *testing.T) {
 	}
 	must(t, s.Remove("abd"))
 	checkEmpty(t, s)
+}
+
+func TestRemoveOfNames(t *testing.T) {
+	const built = "node24.21.0-23ed74ce174b"
+	for name, c := range map[string]struct {
+		names []string
+		ref   string
+		left  []string
+	}{
+		"one of two":         {[]string{"a", "b"}, "a", []string{"b"}},
+		"the last":           {[]string{"a"}, "a", nil},
+		"the last but built": {[]string{built, "a"}, "a", nil},
+		"built":              {[]string{built, "a"}, built, []string{"a"}},
+		"built alone":        {[]string{built}, built, nil},
+		"a major's":          {[]string{built, "node-24", "a"}, "a", []string{"node-24", built}},
+		"an id":              {[]string{"a", "b"}, idPrefix + "abc1", nil},
+		"digits":             {[]string{"a", "b"}, "abc1", nil},
+	} {
+		s := openEmpty(t)
+		i := put(t, s, "abc1", c.names...)
+		held, err := i.Hold()
+		must(t, err)
+		if err := s.Remove(c.ref); c.left == nil && !errors.Is(err, ErrInUse) || c.left != nil && err != nil {
+			t.Errorf("%s: while it is held: %v", name, err)
+		}
+		must(t, held.Close())
+		if c.left == nil {
+			must(t, s.Remove(c.ref))
+			checkEmpty(t, s)
+			continue
+		}
+		if i, err := s.Lookup(i.ID); err != nil || !slices.Equal(i.Names, c.left) {
+			t.Errorf("%s: left is %+v, %v", name, i, err)
+		}
+	}
+}
+
+func TestPrune(t *testing.T) {
+	s := openEmpty(t)
+	put(t, s, "abc1", "moves")
+	put(t, s, "abc2", "moves")
+	never, used := put(t, s, "abc3"), put(t, s, "abc4")
+	held, err := used.Hold()
+	must(t, err)
+	ids, err := s.Prune()
+	must(t, err)
+	slices.Sort(ids)
+	if want := []string{idPrefix + "abc1" + strings.Repeat("0", 60), never.ID}; !slices.Equal(ids, want) {
+		t.Errorf("%v, want %v", ids, want)
+	}
+	must(t, held.Close())
+	if ids, err := s.Prune(); err != nil || !slices.Equal(ids, []string{used.ID}) {
+		t.Errorf("what is not in use any more: %v, %v", ids, err)
+	}
+	if all, err := s.List(); err != nil || len(all) != 1 || all[0].Names[0] != "moves" {
+		t.Errorf("%+v, %v", all, err)
+	}
 }
 
 func TestRemoveInUse(t *testing.T) {

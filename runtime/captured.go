@@ -1,10 +1,7 @@
 package runtime
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"os"
 	"sync"
 )
 
@@ -15,23 +12,19 @@ type captured struct {
 	limit   int64 // bytes of each output
 	full    chan struct{}
 
-	stdin          *os.File
-	stdinFailed    chan error // at most one: the caller's reader's
+	stdin          supply
 	stdout, stderr *capture
 }
 
 func newCaptured(t *task, o RunOptions) *captured {
-	return &captured{options: o, limit: t.limits.Output, full: make(chan struct{}), stdinFailed: make(chan error, 1)}
+	return &captured{options: o, limit: t.limits.Output, full: make(chan struct{}), stdin: newSupply(o)}
 }
 
 func (c *captured) open(s *streams) (err error) {
-	if c.stdin, err = s.pipeIn(); err != nil {
+	if err = c.stdin.open(s); err != nil {
 		return err
 	}
-	onFull := func() {}
-	if c.options.OnOutputLimit == KillOnOutput {
-		onFull = sync.OnceFunc(func() { close(c.full) })
-	}
+	onFull := c.options.onFull(c.full)
 	out, err := s.pipeOut()
 	if err != nil {
 		return err
@@ -47,48 +40,26 @@ func (c *captured) open(s *streams) (err error) {
 func (c *captured) pump(s *streams) {
 	s.pumps.Go(c.stdout.pump)
 	s.pumps.Go(c.stderr.pump)
-	if c.options.Stdin == nil {
-		c.stdin.Close()
-		return
-	}
-	// Not waited for: the caller's Read may block for ever.
-	go func() {
-		in := &failing{from: c.options.Stdin}
-		_, _ = io.Copy(c.stdin, in) // the run need not read it all
-		if in.err != nil {
-			c.stdinFailed <- in.err
-		}
-		c.stdin.Close()
-	}()
+	c.stdin.pump()
 }
 
-func (c *captured) drain() { c.stdin.Close() }
+func (c *captured) drain() { c.stdin.to.Close() }
 
-// result fails where the run did not get all of the caller's standard input, as far as
-// that is the caller's doing.
 func (c *captured) result(res *Result) (stderrTail []byte, err error) {
-	select {
-	case err := <-c.stdinFailed:
-		return nil, fmt.Errorf("read standard input: %w", err)
-	default:
+	if err := c.stdin.failure(); err != nil {
+		return nil, err
 	}
 	res.Stdout, res.Stderr = c.stdout.kept, c.stderr.kept
 	res.Truncated.Stdout, res.Truncated.Stderr = c.stdout.truncated, c.stderr.truncated
 	return c.stderr.tail, nil
 }
 
-// failing tells the errors of a reader from those of who is written to.
-type failing struct {
-	from io.Reader
-	err  error
-}
-
-func (f *failing) Read(b []byte) (int, error) {
-	n, err := f.from.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
+// onFull is what is to be called when an output is over its limit.
+func (o RunOptions) onFull(full chan struct{}) func() {
+	if o.OnOutputLimit != KillOnOutput {
+		return func() {}
 	}
-	return n, err
+	return sync.OnceFunc(func() { close(full) })
 }
 
 // capture takes in one output stream.
@@ -107,7 +78,7 @@ type capture struct {
 const maxTail = 4 << 10
 
 func (c *capture) pump() {
-	buf := make([]byte, 64<<10) // a pipe's usual size
+	buf := make([]byte, pipeSize)
 	for {
 		n, err := c.from.Read(buf)
 		if n > 0 {
@@ -119,6 +90,7 @@ func (c *capture) pump() {
 		if err != nil {
 			return
 		}
+		buf = roomier(buf, n)
 	}
 }
 
@@ -135,6 +107,9 @@ func (c *capture) keep(b []byte) {
 
 // appendTail appends, and keeps the end.
 func appendTail(tail, b []byte) []byte {
-	tail = append(tail, b[max(0, len(b)-maxTail):]...)
-	return tail[max(0, len(tail)-maxTail):]
+	b = b[max(0, len(b)-maxTail):]
+	if over := len(tail) + len(b) - maxTail; over > 0 {
+		tail = tail[:copy(tail, tail[over:])]
+	}
+	return append(tail, b...)
 }

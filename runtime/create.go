@@ -18,17 +18,18 @@ import (
 // NodeRuntime is a sandbox. Its methods may be called from several goroutines at
 // once.
 type NodeRuntime struct {
-	opts  settings
-	jail  *jail.Jail
-	guard *guard
-	audit *audit.Reader   // nil without AuditDenials
-	store string          // host folder
-	holds []*rootfs.Lease // of the snapshots that show in the tree
-	image *rootfs.Lease
-	forks *zygotes // nil without LauncherZygote
-	files *hostfs.FS
-	queue queue    // lets runs in
-	live  register // the runs that go on
+	opts     settings
+	jail     *jail.Jail
+	guard    *guard
+	audit    *audit.Reader   // nil without AuditDenials
+	store    string          // host folder
+	holds    []*rootfs.Lease // of the snapshots that show in the tree
+	image    *rootfs.Lease
+	forks    *heaps // nil without LauncherZygote
+	files    *hostfs.FS
+	queue    queue    // lets runs in
+	contexts queue    // has as many as there are
+	live     register // the runs that go on
 
 	parked atomic.Pointer[jail.Parked] // becomes the first run's process; mostly nil
 
@@ -73,7 +74,7 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 	if s, err = s.forImage(o, image); err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), closing: make(chan struct{})}
+	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), contexts: make(queue, s.contexts), closing: make(chan struct{})}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
@@ -97,14 +98,14 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.files, err = openFiles(rt.jail); err != nil {
 		return err
 	}
-	if rt.guard, err = newGuard(s.permissions, s.plan); err != nil {
+	if rt.guard, err = s.newGuard(s.permissions, s.plan); err != nil {
 		return err
 	}
 	if err := rt.guard.restrict(rt.jail, s.degraded); err != nil {
 		return err
 	}
 	if s.launcher == LauncherZygote {
-		rt.forks = holdZygotes(zygoteKind{image.Root(), s.nodePath(), heapMiB(s.limits.Memory), s.cgroupParent, s.zygote})
+		rt.forks = holdHeaps(zygoteKind{image.Root(), s.nodePath(), s.heapMiB, s.cgroupParent, s.zygote})
 	}
 	return nil
 }

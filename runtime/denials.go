@@ -22,7 +22,8 @@ type Denial struct {
 	// a fork, or the kernel did not tell. At most 256 bytes of valid UTF-8.
 	Target string `json:"target"`
 
-	// Rule is what denied it, "fs.rules[2]" or "fs.default".
+	// Rule is what denied it, "fs.rules[2]" or "fs.default"; "mounts" is Options.UnixSockets,
+	// which runs with mounts lack.
 	Rule string `json:"rule"`
 
 	Count  int64        `json:"count"` // how often
@@ -59,6 +60,7 @@ type denials struct {
 	mu   sync.Mutex
 	seen []Denial
 	more bool
+	feed *feed // nil while nobody follows
 }
 
 func (t *task) newDenials(g *guard) *denials {
@@ -84,12 +86,28 @@ func (d *denials) add(n Denial) {
 	}
 	n.Count = 1
 	d.seen = append(d.seen, n)
+	if d.feed != nil {
+		d.feed.denial(n)
+	}
+}
+
+// follow has a feed told of all that differ: each once.
+func (d *denials) follow(f *feed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.seen {
+		n.Count = 1
+		f.denial(n)
+	}
+	d.feed = f
 }
 
 // rule names what denies it.
 func (d *denials) rule(n Denial) string {
 	op, target := n.Operation, n.Target
 	switch {
+	case op == "socket" && strings.HasPrefix(target, unixFamily):
+		return "mounts"
 	case op == "socket": // any use of it is denied, and that of localhost by the rule that matters
 		op, target = "connect", "tcp://localhost:1"
 		if strings.HasSuffix(n.Target, "SOCK_DGRAM") {
@@ -148,4 +166,26 @@ func (d *denials) refused(c notify.Call) {
 		n.Scope, n.Operation, n.Target = policy.Network, "socket", socketKind(c)
 	}
 	d.add(n)
+}
+
+// now is what there is so far.
+func (d *denials) now() []Denial {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.seen)
+}
+
+// since is what has come after now returned before.
+func (d *denials) since(before []Denial) (list []Denial, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, n := range d.seen {
+		if i < len(before) {
+			n.Count -= before[i].Count
+		}
+		if n.Count > 0 {
+			list = append(list, n)
+		}
+	}
+	return list, d.more
 }

@@ -2,7 +2,10 @@
 // kernel holds, and says what came of them. It is gaol's public SDK.
 //
 //	Create ──> NodeRuntime ─┬─ Run, Exec, Command ───────────────────────> Result
-//	                │       └─ Spawn, SpawnCode ──> Process ── Wait ──────> Result
+//	                │       ├─ Spawn, SpawnCode ──> Process ── Wait ──────> Result
+//	                │       ├─ Evaluate ──────────────────────────────────> Evaluation
+//	                │       ├─ FollowRun, ... ────> Stream ─── Events ────> one of these
+//	                │       └─ NewContext ──> Context ── Evaluate, again ─> Evaluation
 //	              Close        (as many as you like, also at once)
 //
 // A runtime is one sandbox: a file tree that lasts from run to run, and a jail
@@ -22,12 +25,28 @@
 // writes and reads its streams, or works at its terminal, sends it signals, and waits for
 // it. [NodeRuntime.Processes] lists what runs.
 //
+// A run can be followed as it goes on, by [NodeRuntime.FollowRun] and its like and by
+// [Process.Events]: what it prints, calls and is denied comes as events, and its exit as
+// the last. A slow receiver slows the guest down; of each output the host holds
+// two pieces of 256 KiB at most, and after its end what the kernel held.
+//
 // A [Pool] keeps runtimes ready for who can't wait for Create.
 //
 // The host reads and writes the tree by [NodeRuntime.FS], also while runs are under way.
 //
 // Any number of runs can be asked for at once. A runtime has 64 of them under way,
 // or Options.MaxConcurrentRuns, and the others wait for their turn.
+//
+// # What models write
+//
+// [NodeRuntime.Evaluate] takes a snippet as a model hands it over, runs it in a process
+// of its own, and has its value, what it printed, and an error that can be told to the
+// model. Options.Bindings and EvaluateOptions.Globals give programs data and functions
+// of the host's, which look like any others to them: see [Function]. What crosses between
+// the two is package internal/wire's, and bounded by [CallLimits].
+//
+// A [Context] keeps what such code declares for what comes after it, as a notebook does:
+// it is one process that lives until it is closed, or nobody has used it for a time.
 //
 // # What holds the guest
 //
@@ -64,7 +83,8 @@
 //
 // # What it does not protect against
 //
-// A bug in the host's kernel; side channels through shared hardware; one run of a
+// What the host's own functions let a guest do: any code of the guest may call them, with
+// any arguments. A bug in the host's kernel; side channels through shared hardware; one run of a
 // runtime from another run of the same runtime, whose terminals it can open: use one
 // runtime for each party that must not see the others. What a guest's escape sequences
 // do to a terminal that its output is shown on.

@@ -55,6 +55,32 @@ func ExampleNodeRuntime_Command() {
 	// exit code 3
 }
 
+func ExampleNodeRuntime_FollowRun() {
+	ctx := context.Background()
+	rt, err := runtime.Create(ctx, runtime.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	s := rt.FollowRun(ctx, `console.log('one'); setTimeout(() => { console.error('two'); process.exit(3) }, 50)`, runtime.RunOptions{})
+	for e := range s.Events() {
+		switch e := e.(type) {
+		case runtime.StdoutEvent:
+			fmt.Printf("printed %s", e.Data)
+		case runtime.StderrEvent:
+			fmt.Printf("complained %s", e.Data)
+		case runtime.ExitEvent:
+			if e.Err == nil {
+				fmt.Println("exit code", e.Result.ExitCode)
+			}
+		}
+	}
+	// Output:
+	// printed one
+	// complained two
+	// exit code 3
+}
+
 func ExamplePool() {
 	ctx := context.Background()
 	pool, err := runtime.NewPool(runtime.Options{}, runtime.PoolOptions{Size: 2})

@@ -19,6 +19,10 @@ type gathering struct {
 	files  []jail.File
 }
 
+// noFiles are places without files of the guest's, but for /dev/shm: what is mounted, or
+// missing, in every jail.
+var noFiles = append([]vfs.Path{"/sys"}, jailsOwn...)
+
 // gather reads the files that are to be in the tree.
 func (o Options) gather(l Limits) ([]jail.File, error) {
 	g := &gathering{limits: l}
@@ -79,8 +83,12 @@ func (g *gathering) read(from fs.FS, name string) ([]byte, error) {
 }
 
 func (g *gathering) add(name string, mode fs.FileMode, text []byte) error {
-	if _, err := vfs.ParsePath(name); err != nil {
+	at, err := vfs.ParsePath(name)
+	if err != nil {
 		return err
+	}
+	if own := ownedBy(at, noFiles); own != "" && ownedBy(at, vfs.Shared()) == "" {
+		return fmt.Errorf("%s: %w", at, &ownError{own})
 	}
 	g.bytes += int64(len(text))
 	if g.bytes > g.limits.Disk {

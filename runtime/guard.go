@@ -24,8 +24,12 @@ type guard struct {
 }
 
 // newGuard compiles what needs no jail.
-func newGuard(p policy.Permissions, plan *policy.Plan) (*guard, error) {
-	filter, err := seccomp.Compile(restrictions(plan), true)
+func (s settings) newGuard(p policy.Permissions, plan *policy.Plan) (*guard, error) {
+	rows := restrictions(plan)
+	if !s.unixSockets {
+		rows = append(rows, seccomp.NoNamedSockets...)
+	}
+	filter, err := seccomp.Compile(rows, true)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +229,7 @@ func (s settings) narrow(p policy.Permissions) (*guard, error) {
 	if err := s.startable(whole, plan); err != nil {
 		return nil, err
 	}
-	return newGuard(whole, plan)
+	return s.newGuard(whole, plan)
 }
 
 // logging are the flags of a ruleset: without them the kernel would note what a guest

@@ -1,23 +1,48 @@
 package runtime
 
 import (
-	_ "embed"
+	"embed"
+	"os"
 	"testing"
 	"time"
 )
 
-//go:embed guest/prelude.test.mjs
-var preludeTest string
+//go:embed guest/*.mjs
+var guestTests embed.FS
 
 // The tests of the guest's half run where it runs: in a runtime, by the Node of the
 // image.
-func TestPrelude(t *testing.T) {
-	rt, err := Create(t.Context(), Options{Limits: Limits{Memory: 512 << 20, CPUs: 2}})
+func TestPrelude(t *testing.T) { guestTest(t, "prelude") }
+
+func TestPreludeWire(t *testing.T) { guestTest(t, "wire") }
+
+func TestPreludeCalls(t *testing.T) { guestTest(t, "calls") }
+
+func TestPreludeContext(t *testing.T) { guestTest(t, "context") }
+
+func guestTest(t *testing.T, name string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a runtime; by hand: node --test runtime/guest")
+	}
+	files := map[string][]byte{}
+	for to, from := range map[string]string{"fakehost.mjs": "guest/fakehost.mjs", "test.mjs": "guest/" + name + ".test.mjs"} {
+		text, err := guestTests.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["/workspace/"+to] = text
+	}
+	var err error
+	if files["/workspace/frames.json"], err = os.ReadFile("../internal/wire/testdata/frames.json"); err != nil {
+		t.Fatal(err)
+	}
+	rt, err := Create(t.Context(), Options{Limits: Limits{Memory: 512 << 20, CPUs: 2}, Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	res, err := rt.Exec(t.Context(), preludeTest, RunOptions{Timeout: time.Minute})
+	res, err := rt.Exec(t.Context(), `import './test.mjs'`, RunOptions{Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (rt *NodeRuntime) begin(limit context.Context, t *task, e ends) (*live, err
 
 func (l *live) start(limit context.Context, e ends) (err error) {
 	rt, t := l.rt, l.task
-	if l.streams, err = openStreams(t, e); err != nil {
+	if l.streams, err = openStreams(limit, t, e); err != nil {
 		return err
 	}
 	if t.guard != nil {
@@ -49,9 +49,25 @@ func (l *live) start(limit context.Context, e ends) (err error) {
 	}
 	c := rt.command(t)
 	l.denials = t.newDenials(cmp.Or(t.guard, rt.guard))
+	if t.feed != nil {
+		l.follow(t.feed)
+	}
 	c.Refused = l.denials.refused
 	l.process, err = l.streams.start(limit, rt.jail, c)
 	return err
+}
+
+// follow has a feed told of what is no output: first of what there was already. At the
+// run's end it waits for nobody.
+func (l *live) follow(f *feed) {
+	l.streams.feed.Store(f)
+	l.denials.follow(f)
+	if c := l.streams.control; c != nil && c.calls != nil {
+		c.calls.follow(f)
+	}
+	if l.process != nil && l.hasEnded() { // drain may not have seen it
+		f.over()
+	}
 }
 
 // close gives back what a run holds.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,14 +66,18 @@ func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Fi
 
 // task is what one run starts, before the pipes are made.
 type task struct {
-	path     string
-	args     []string
-	env      []string
-	dir      vfs.Path
-	limits   Limits
-	script   int      // place of the program in args, from 1; 0: a Command
-	program  *program // nil for a Command
-	hasValue bool     // whether the program gets a __return
+	path    string
+	args    []string
+	env     []string
+	dir     vfs.Path
+	limits  Limits
+	script  int      // place of the program in args, from 1; 0: a Command
+	program *program // nil for a Command
+	calls   CallLimits
+	heapMiB int64  // as the settings have it; 0: a Command
+	told    *told  // nil but with Evaluate
+	feed    *feed  // of who follows the run; nil: nobody does
+	cells   *cells // nil but for a context
 
 	guard *guard // nil: the runtime's
 
@@ -145,13 +150,17 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	if !readByZygote(t.env) && !s.startsNode(held.permissions, held.plan) {
 		return nil, fmt.Errorf("option Env: a variable that Node reads as it starts takes a Node of its own, and %s is not among the programs that may be started: %w", s.nodePath(), ErrUnsupported)
 	}
-	t.hasValue = hasValue
-	if t.program, err = newProgram(code, o.Name, t.dir, s.limits.Value, hasValue); err != nil {
+	p := programOptions{name: o.Name, dir: t.dir, globals: s.bindings, arguments: s.calls.Arguments, evaluate: s.evaluate, context: s.context}
+	if hasValue {
+		p.value = s.limits.Value
+	}
+	if t.program, err = newProgram(code, p); err != nil {
 		return nil, err
 	}
+	t.calls, t.heapMiB = s.calls, s.heapMiB
 	t.path = s.nodePath()
 	t.args = append([]string{
-		"--max-old-space-size=" + strconv.FormatInt(heapMiB(s.limits.Memory), 10),
+		"--max-old-space-size=" + strconv.FormatInt(s.heapMiB, 10),
 		"--require=" + workerPath,
 		t.program.preload + "=" + preludePath,
 		string(t.dir.Join(t.program.name)),
@@ -179,15 +188,16 @@ func (s settings) commandTask(name string, args []string, o RunOptions) (*task, 
 
 // command lowers a task to what the jail starts.
 func (rt *NodeRuntime) command(t *task) jail.Command {
-	c := t.limits.command()
+	c := rt.opts.command(t.limits)
 	c.Path, c.Args, c.Env, c.Dir = t.path, t.args, t.env, string(t.dir)
 	c.Terminal = t.terminal
 	g := cmp.Or(t.guard, rt.guard)
 	g.apply(&c, rt.opts)
 	if rt.forks != nil {
-		c.Zygote = rt.forks.pool
+		usual := t.heapMiB == 0 || t.heapMiB == rt.opts.heapMiB
+		c.Zygote = rt.forks.of(t.heapMiB).pool
 		switch parked := rt.parked.Swap(nil); {
-		case g == rt.guard: // which a parked process is under
+		case g == rt.guard && usual: // which a parked process is under
 			c.Parked = parked
 		case parked != nil:
 			parked.Kill() // nothing of a later run is to wait where this one can stop it
@@ -200,12 +210,20 @@ func (rt *NodeRuntime) command(t *task) jail.Command {
 }
 
 // command is what the limits alone say of a command.
-func (l *Limits) command() jail.Command {
-	return jail.Command{
+//
+// The tree bounds itself. That no file is larger than it, by its length, is for those that
+// are all holes: they take no room, and whoever reads one reads its zeros. A folder of
+// the host's that the guest writes to has no such bound, and the kernel knows but one for
+// all files of a process.
+func (s settings) command(l Limits) jail.Command {
+	c := jail.Command{
 		Limits:    cgroup.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids},
 		OpenFiles: l.Files,
-		FileSize:  l.Disk,
 	}
+	if !slices.ContainsFunc(s.mounts, func(m Mount) bool { return m.Access == ReadWrite }) {
+		c.FileSize = l.Disk
+	}
+	return c
 }
 
 // heapMiB is the limit of Node's old space for a memory limit in bytes. It is

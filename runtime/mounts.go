@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
+	"gaol/rootfs"
 	"gaol/vfs"
 )
 
@@ -20,9 +21,15 @@ type Access = jail.Access
 
 // The accesses.
 const (
-	ReadOnly    = jail.ReadOnly    // the zero value
-	CopyOnWrite = jail.CopyOnWrite // the guest changes a copy, which counts as its own files (Limits.Disk)
-	ReadWrite   = jail.ReadWrite   // the guest changes the host's files; Limits don't bound what it writes there
+	ReadOnly = jail.ReadOnly // the zero value
+
+	// The guest changes a copy, which counts as its own files (Limits.Disk). Only a folder
+	// can be shown so. Of one file, Options.Files gives the guest a copy.
+	CopyOnWrite = jail.CopyOnWrite
+
+	// The guest changes the host's files. Limits don't bound what it writes there, and the
+	// length of a file anywhere in the tree, holes included, is no longer bound to Limits.Disk.
+	ReadWrite = jail.ReadWrite
 )
 
 // Mount shows a folder or a file of the host in the tree. It is opened once, when Create
@@ -30,14 +37,22 @@ const (
 // guest sees as its own, and what the guest makes belongs to that owner, where the
 // kernel can do that for its file system; elsewhere files of a read-only mount show as
 // nobody's, and the other accesses are refused. Of mounts below Source nothing shows.
+// Sockets that others listen on show, and can't be connected to without
+// Options.UnixSockets.
 type Mount struct {
-	// Source is a path of the host. Refused are "/", what gaol keeps its images and its
-	// state in and what is above that, and file systems that are no storage, such as
-	// /proc, /sys and /dev.
+	// Source is a path of the host. Refused are "/"; the store in use, the one that is used
+	// where none is named, and /run/gaol, where live jails are registered, with all that is
+	// in them and the folders above them; and what is no storage: /proc, /sys and /dev, but
+	// for /dev/shm, and such file systems elsewhere.
 	Source string
 
 	// Target is where it is to be: an absolute path in the guest's tree, made if
-	// missing. A mount below another's is laid over that.
+	// missing. A mount below another's is laid over that: then what is missing of the
+	// path is made in the host's folder if that is ReadWrite, with the guest's rights
+	// and as its own, and stays there; in the guest's copy if it is CopyOnWrite; and if
+	// it is ReadOnly, Create fails with [jail.ErrNotInMount]. The same goes for Cwd,
+	// NodeModules, Files and Folders below a mount. No link of the source is followed.
+	// In /proc, /dev and /usr/libexec/gaol nothing can be mounted.
 	Target string
 
 	Access Access
@@ -50,7 +65,13 @@ const nodeModules = "node_modules"
 // mounts are those of the options as the tree has them.
 func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	list := slices.Clone(o.Mounts)
-	if o.NodeModules != "" && packagesOf(o.NodeModules) == "" {
+	switch {
+	case o.NodeModules == snapshotPrefix:
+		return nil, fmt.Errorf("option NodeModules: %q names no snapshot: write %sNAME", o.NodeModules, snapshotPrefix)
+	case o.NodeModules != "" && packagesOf(o.NodeModules) == "":
+		if !filepath.IsAbs(o.NodeModules) {
+			return nil, fmt.Errorf("option NodeModules: %q: neither an absolute path nor %sNAME", o.NodeModules, snapshotPrefix)
+		}
 		list = append(list, Mount{Source: o.NodeModules, Target: string(cwd.Join(nodeModules))})
 	}
 	seen := map[string]bool{}
@@ -61,6 +82,8 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 			return nil, fmt.Errorf("option Mounts: %w", err)
 		case seen[m.Target]:
 			return nil, fmt.Errorf("option Mounts: %s twice", target)
+		case ownedBy(target, jailsOwn) != "":
+			return nil, fmt.Errorf("option Mounts: %s: %w", target, &ownError{ownedBy(target, jailsOwn)})
 		case m.Access < ReadOnly || m.Access > ReadWrite:
 			return nil, fmt.Errorf("option Mounts: %s: there is no access %d", target, m.Access)
 		case !filepath.IsAbs(m.Source):
@@ -69,6 +92,27 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 		seen[m.Target] = true
 	}
 	return list, nil
+}
+
+// jailsOwn are places that are the jail's own in every tree. There is no /sys, and in it
+// a mount may show what programs look for.
+var jailsOwn = []vfs.Path{"/proc", "/dev", vfs.Path(strings.TrimSuffix(guestFolder, "/"))}
+
+// ownedBy is the one of the places that a path is, or is in; "" if it is free.
+func ownedBy(p vfs.Path, places []vfs.Path) vfs.Path {
+	for _, place := range places {
+		if isIn(string(p), string(place)) {
+			return place
+		}
+	}
+	return ""
+}
+
+// ownError says that nothing of the caller's can be in a place.
+type ownError struct{ place vfs.Path }
+
+func (e *ownError) Error() string {
+	return fmt.Sprintf("%s is the jail's own, and holds nothing else: choose another place, such as one in %s", e.place, vfs.Workspace)
 }
 
 // packagesOf is the snapshot that NodeModules names, if it does.
@@ -111,38 +155,59 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 	return open, add(s.openSources(rt.store))
 }
 
+var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: have it read-only, or give the guest a copy by option Files (--file)")
+
 // openSources opens those of the host's.
 func (s settings) openSources(store string) (open []jail.Mount, err error) {
+	own := []string{store, jail.DefaultStateDir}
+	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is none: no home folder
+		own = append(own, usual)
+	}
 	for _, m := range s.mounts {
 		if slices.Contains(s.plan.Sealed, m.Target) {
 			m.Access = ReadOnly // what is the guest's it could chmod, which nothing else holds
 		}
-		source, err := openSource(m.Source, store, jail.DefaultStateDir)
+		source, err := openSource(m.Source, own)
 		if err != nil {
 			closeMounts(open)
 			return nil, fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 		open = append(open, jail.Mount{Source: source, Target: m.Target, Access: m.Access})
+		if m.Access == CopyOnWrite && !isFolder(source) {
+			closeMounts(open)
+			return nil, fmt.Errorf("mount %s: source %s: %w", m.Target, m.Source, errCopyOfFile)
+		}
 	}
 	return open, nil
 }
 
-// furnish has a jail be made with the options' files and mounts.
+// furnish has a jail be made with the options' files and mounts, of which those of
+// Options.Mounts come last.
 func (s settings) furnish(spec *jail.Spec, mounts []jail.Mount) {
 	spec.Mounts = mounts
 	spec.Files = s.files
+	cwd := string(s.cwd)
+	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
+		spec.Make = append(slices.Clone(spec.Make), jail.Place{Path: cwd, Tree: true})
+	}
 	if !s.readOnlyRoot {
 		return
 	}
-	w := s.world()
-	for _, dir := range slices.Concat(w.Own, w.Shared) {
-		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
-	}
-	for _, m := range mounts {
+	fixed := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
+	for _, m := range mounts[len(mounts)-len(s.mounts):] {
 		if m.Access != ReadOnly {
-			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: true})
+			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: isFolder(m.Source)})
+			fixed = slices.DeleteFunc(fixed, func(dir string) bool { return isIn(dir, m.Target) })
 		}
 	}
+	for _, dir := range fixed {
+		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
+	}
+}
+
+func isFolder(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.IsDir()
 }
 
 func closeMounts(list []jail.Mount) {
@@ -156,12 +221,18 @@ var noStorage = map[int64]string{
 	unix.PROC_SUPER_MAGIC: "proc", unix.SYSFS_MAGIC: "sysfs", unix.CGROUP_SUPER_MAGIC: "cgroup", unix.CGROUP2_SUPER_MAGIC: "cgroup2",
 	unix.DEVPTS_SUPER_MAGIC: "devpts", unix.DEBUGFS_MAGIC: "debugfs", unix.TRACEFS_MAGIC: "tracefs", unix.SECURITYFS_MAGIC: "securityfs",
 	unix.BPF_FS_MAGIC: "bpf", unix.EFIVARFS_MAGIC: "efivarfs", unix.BINFMTFS_MAGIC: "binfmt_misc", unix.NSFS_MAGIC: "nsfs",
+	unix.SELINUX_MAGIC: "selinuxfs", unix.SMACK_MAGIC: "smackfs", unix.PSTOREFS_MAGIC: "pstore", unix.RDTGROUP_SUPER_MAGIC: "resctrl",
+	unix.XENFS_SUPER_MAGIC: "xenfs",
 }
+
+// noStorageDirs have such file systems in them, and some whose type tells nothing:
+// devtmpfs has the number of any tmpfs, which the folder of the cgroups is, too.
+var noStorageDirs = []string{"/proc", "/sys", "/dev"}
 
 var errSource = errors.New("can't be shown to a guest")
 
 // openSource opens a folder or a file that may be shown. What it checks is what is open.
-func openSource(path string, own ...string) (*os.File, error) {
+func openSource(path string, own []string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -190,24 +261,38 @@ func checkSource(f *os.File, own []string) error {
 	if err != nil {
 		return err
 	}
-	// devtmpfs has the number of any tmpfs.
-	for _, dir := range append([]string{"/dev"}, own...) {
-		folder, err := os.OpenFile(dir, unix.O_PATH, 0)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+	if real == "/" {
+		return fmt.Errorf("%w: it is all that the host has. Name the folders that the guest needs", errSource)
+	}
+	for _, dir := range noStorageDirs {
+		if isIn(real, dir) && !isIn(real, "/dev/shm") {
+			return fmt.Errorf("%w: it is in %s, which shows the host's kernel and devices", errSource, dir)
 		}
-		if err == nil {
-			dir, err = pathOf(folder)
-			folder.Close()
-		}
-		if err != nil {
+	}
+	for _, dir := range own {
+		if dir, err = whereIs(dir); err != nil {
 			return err
 		}
-		if real == "/" || overlap(real, dir) && dir != "/dev" || dir == "/dev" && isIn(real, dir) && !isIn(real, "/dev/shm") {
-			return fmt.Errorf("%w: it has to do with %s", errSource, dir)
+		if overlap(real, dir) {
+			return fmt.Errorf("%w: it has to do with %s, where gaol keeps its images or its state. Name another folder, or one beside that", errSource, dir)
 		}
 	}
 	return nil
+}
+
+// whereIs is where a folder is, links followed, or would be if it is not there: who could
+// make it would have it.
+func whereIs(dir string) (string, error) {
+	folder, err := os.OpenFile(dir, unix.O_PATH, 0)
+	if errors.Is(err, os.ErrNotExist) && dir != "/" {
+		above, err := whereIs(filepath.Dir(dir))
+		return filepath.Join(above, filepath.Base(dir)), err
+	}
+	if err != nil {
+		return "", err
+	}
+	defer folder.Close()
+	return pathOf(folder)
 }
 
 // pathOf is where an open file is, by the kernel's word.

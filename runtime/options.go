@@ -28,22 +28,31 @@ type Options struct {
 
 	// Cwd is the working directory of the runs: an absolute path in the
 	// guest's tree, made if missing and owned by the guest. Best is one that the
-	// image has nothing in: see package vfs.
+	// image has nothing in: see package vfs. Of one below a mount see [Mount].
 	// Empty: /workspace.
 	Cwd string
 
 	// Mounts are folders and files of the host that the guest sees.
 	Mounts []Mount
 
+	// UnixSockets lets runs with Mounts, or NodeModules of the host's, make unix sockets.
+	// They reach whoever listens on one in such a folder, the host's processes too, however
+	// the folder is mounted and whatever Permissions say of the network: the kernel
+	// can't tell. Without it such runs have pairs of connected ones only, as
+	// child_process has them; runs without mounts make what they like.
+	UnixSockets bool
+
 	// NodeModules is a folder of the host with packages, shown read-only as
-	// node_modules in Cwd, where imports and requires of programs find them. Links
+	// node_modules in Cwd, where imports and requires of programs find them. If Cwd is a
+	// ReadWrite mount that has none, an empty one is left in the host's folder. Links
 	// inside it, as pnpm makes them, work; links that lead out of it don't.
 	// "snapshot:NAME" shows that of a snapshot's working directory in its place.
 	NodeModules string
 
 	// Files are written into the tree before the first run: guest paths, whose
 	// folders are made if missing, and what is in them. They are the guest's, with
-	// mode 0644. All that Files and Folders write must fit in Limits.Disk and
+	// mode 0644. In /proc, /sys, /dev (but for /dev/shm) and /usr/libexec/gaol there can
+	// be none. All that Files and Folders write must fit in Limits.Disk and
 	// Limits.Inodes, which the guest then has for itself besides.
 	Files map[string][]byte
 
@@ -94,6 +103,16 @@ type Options struct {
 	// Launcher is how runs are started.
 	Launcher Launcher
 
+	// Bindings are what programs find in globalThis, for the life of the runtime: by
+	// name, host functions ([Function]), maps (map[string]any) with functions in them, and
+	// data. Of data that is what encoding/json can write, as of now; []byte and time.Time
+	// become Uint8Array and Date. Names are those of JavaScript's variables, but for what
+	// programs need as Node has it, such as process and Object.
+	Bindings map[string]any
+
+	// Calls bound what each run may ask of the functions in Bindings.
+	Calls CallLimits
+
 	// MaxConcurrentRuns is how many runs the runtime has at once, at most 8,192.
 	// Further ones wait for their turn, in the order in which they were asked for,
 	// as long as their context lets them; Timeout counts from the turn. Runs that
@@ -105,6 +124,10 @@ type Options struct {
 	// In the host process as a whole only starts take turns: a few at a time for
 	// each processor.
 	MaxConcurrentRuns int
+
+	// MaxContexts is how many contexts ([NodeRuntime.NewContext]) the runtime has at
+	// once. Each is a run, and counts among MaxConcurrentRuns, too. Zero: 16.
+	MaxContexts int
 
 	// Zygote is for LauncherZygote; with another it is an error.
 	Zygote ZygoteOptions

@@ -4,9 +4,9 @@ import "context"
 
 // park has the process of the first run forked ahead.
 func (rt *NodeRuntime) park(ctx context.Context) error {
-	c := rt.opts.limits.command()
+	c := rt.opts.command(rt.opts.limits)
 	rt.guard.apply(&c, rt.opts)
-	c.Zygote = rt.forks.pool
+	c.Zygote = rt.forks.of(0).pool
 	parked, err := rt.jail.Park(ctx, c)
 	if err == nil {
 		rt.parked.Store(parked)

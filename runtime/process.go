@@ -26,8 +26,9 @@ type Process struct {
 	// does. A program that reads lines takes it so at the beginning of one.
 	Stdin io.WriteCloser
 
-	// Stdout and Stderr are what the process prints. The kernel holds some 64 KiB of
-	// each, and of a terminal 8; then the process waits for who reads, and so may
+	// Stdout and Stderr are what the process prints, unless [Process.Events] has it. The
+	// kernel holds some 64 KiB of each, 1 MiB of one that is read in large pieces, and of
+	// a terminal 8 KiB; then the process waits for who reads, and so may
 	// never end if nobody does. What it printed last can be read after its end, too.
 	// On a terminal all is in Stdout, and Stderr is empty. io.EOF is the end.
 	Stdout, Stderr io.Reader
@@ -37,6 +38,8 @@ type Process struct {
 	stop   context.CancelFunc
 	queued time.Duration
 	resize func(rows, cols uint16) error // nil: there is no terminal
+
+	events processEvents
 
 	done chan struct{}
 	res  *Result
@@ -50,6 +53,7 @@ func (p *Process) PID() int { return p.live.process.GuestPID() }
 func (p *Process) attend() {
 	rt := p.live.rt
 	defer rt.live.spawned.Done()
+	defer p.endEvents()
 	defer close(p.done)
 	defer rt.queue.leave()
 	defer p.stop()
@@ -76,6 +80,13 @@ func (p *Process) Wait(ctx context.Context) (*Result, error) {
 			return nil, fmt.Errorf("gaol: wait: %w", context.Cause(ctx))
 		}
 	}
+	return p.outcome()
+}
+
+// outcome is what came of the process.
+//
+// Preconditions: p.done is closed.
+func (p *Process) outcome() (*Result, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("gaol: wait: %w", p.err)
 	}

@@ -35,9 +35,14 @@ type Result struct {
 	// Denials are what the permissions kept the run from, in the order of their first
 	// time: at most 64 that differ.
 	Denials []Denial
+	// Calls are those of host functions (Options.Bindings), in the order in which they
+	// came: the first 1,000.
+	Calls []Call
 	// Truncated says which streams had more than was captured, and whether there
-	// were more denials.
-	Truncated struct{ Stdout, Stderr, Denials bool }
+	// were more denials or calls.
+	Truncated struct{ Stdout, Stderr, Denials, Calls bool }
+
+	told *told // nil but with Evaluate, once it has begun
 }
 
 // Usage is what a run uses, all its processes together, as its cgroup counts.

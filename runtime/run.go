@@ -81,13 +81,24 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	began := time.Now()
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
-	ends := newCaptured(t, o)
+	ends, full := t.ends(o)
 	l, err := rt.begin(limit, t, ends)
 	started()
 	if err != nil {
 		return rt.notStarted(limit, began, err)
 	}
-	return l.finish(limit, ends.full)
+	return l.finish(limit, full)
+}
+
+// ends are those of a run that is waited for, or followed. full is closed when it prints
+// more than it may. What an evaluation prints is told by its lines.
+func (t *task) ends(o RunOptions) (e ends, full <-chan struct{}) {
+	if t.feed != nil && t.told == nil {
+		f := newFollowed(t, o)
+		return f, f.full
+	}
+	c := newCaptured(t, o)
+	return c, c.full
 }
 
 var errTimeout = fmt.Errorf("the run's time is up: %w", context.DeadlineExceeded)

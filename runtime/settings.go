@@ -45,6 +45,7 @@ const (
 	minFiles  = 32       // a bare Node has 20 open
 	minDisk   = 64 << 10
 	minInodes = 16
+	minHeap   = 16 << 20 // Node's own modules are in it
 )
 
 // What the kernel's structures and ours hold.
@@ -75,12 +76,20 @@ type settings struct {
 	audit       bool
 
 	mounts       []Mount
+	unixSockets  bool
 	snapshot     string
 	packages     string // a snapshot
 	files        []jail.File
 	readOnlyRoot bool
 
 	concurrentRuns int
+	contexts       int
+
+	bindings *globals
+	calls    CallLimits
+	heapMiB  int64         // of V8's old space
+	evaluate *evaluateHead // nil but with Evaluate
+	context  *logBounds    // nil but for a context: of lines between two cells
 }
 
 func (o Options) settle() (settings, error) {
@@ -99,6 +108,7 @@ func (o Options) settle() (settings, error) {
 		packages:     packagesOf(o.NodeModules),
 
 		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
+		contexts:       cmp.Or(o.MaxContexts, defaultContexts),
 	}
 	if s.hostname == "" {
 		s.hostname = defaultHostname
@@ -114,8 +124,16 @@ func (o Options) settle() (settings, error) {
 		s.cwd = cwd
 	}
 	var err error
+	s.heapMiB = heapMiB(s.limits.Memory)
 	if s.mounts, err = o.mounts(s.cwd); err != nil {
 		return settings{}, err
+	}
+	s.unixSockets = o.UnixSockets || len(s.mounts) == 0
+	if s.bindings, err = newGlobals(o.Bindings); err != nil {
+		return settings{}, fmt.Errorf("option Bindings: %w", err)
+	}
+	if s.calls, err = o.Calls.settle(defaultCalls); err != nil {
+		return settings{}, fmt.Errorf("option Calls: %w", err)
 	}
 	if s.files, err = o.gather(s.limits); err != nil {
 		return settings{}, err
@@ -126,7 +144,7 @@ func (o Options) settle() (settings, error) {
 	if err := s.permit(o.Permissions); err != nil {
 		return settings{}, fmt.Errorf("option Permissions: %w", err)
 	}
-	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.zygote.check(s.launcher), checkConcurrentRuns(s.concurrentRuns), s.limits.check())
+	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.zygote.check(s.launcher), checkCount("MaxConcurrentRuns", s.concurrentRuns), checkCount("MaxContexts", s.contexts), s.limits.check())
 }
 
 func (l Limits) withDefaults() Limits {
@@ -214,9 +232,9 @@ func checkCgroup(p string) error {
 	return nil
 }
 
-func checkConcurrentRuns(n int) error {
+func checkCount(option string, n int) error {
 	if n < 1 || n > mostConcurrentRuns {
-		return fmt.Errorf("option MaxConcurrentRuns: %d is not between 1 and %d", n, mostConcurrentRuns)
+		return fmt.Errorf("option %s: %d is not between 1 and %d", option, n, mostConcurrentRuns)
 	}
 	return nil
 }

@@ -34,8 +34,13 @@ func TestDefaults(t *testing.T) {
 			Memory: 256 << 20, CPUs: 1, Pids: 64, Files: 1024, Disk: 64 << 20, Inodes: 16384, Output: 16 << 20, Value: 16 << 20,
 		},
 		concurrentRuns: 64,
+		bindings:       &globals{},
+		calls:          CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
+		heapMiB:        168,
+		contexts:       16,
+		unixSockets:    true,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, globals{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

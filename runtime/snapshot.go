@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
+	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
@@ -35,7 +37,7 @@ type SnapshotOptions struct {
 	Name string
 
 	// Bytes and Entries bound it; an error says what was too much. Zero: 4 GiB and a
-	// million.
+	// million. Negative ones are refused.
 	Bytes   int64
 	Entries int
 }
@@ -48,9 +50,11 @@ const (
 // Snapshot puts what is in the home folder, /workspace and Options.Cwd into the store:
 // files, folders and links, with modes and times; of mounts in them those by
 // CopyOnWrite, as the guest sees them. Not in it are other mounts, the temporary
-// folders, and what is neither: sockets and pipes are passed over. Runs may go on
-// meanwhile, but what they change at that time may be in it or not; a file that they
-// write to may be in it half.
+// folders, what is neither (sockets and pipes are passed over), and what Permissions
+// hide. What the guest owns is in it though it took its own right to read from that, as
+// by chmod 000; what it does not own, as in a mount by CopyOnWrite, and can't read, is an
+// error that names it. Runs may go on meanwhile, but what they change at that time may be
+// in it or not; a file that they write to may be in it half.
 func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	s, err := rt.snapshot(ctx, o)
 	if err != nil {
@@ -59,7 +63,21 @@ func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapsh
 	return s, nil
 }
 
+// check refuses bounds that can't be.
+func (o SnapshotOptions) check() error {
+	switch {
+	case o.Bytes < 0:
+		return fmt.Errorf("option Bytes: %d is negative", o.Bytes)
+	case o.Entries < 0:
+		return fmt.Errorf("option Entries: %d is negative", o.Entries)
+	}
+	return nil
+}
+
 func (rt *NodeRuntime) snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	store, err := openSnapshots(rt.store)
 	if err != nil {
 		return nil, err
@@ -98,7 +116,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries}
+	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries, Owned: true, Left: rt.opts.mayMiss}
 	for _, m := range rt.opts.mounts {
 		if m.Access != CopyOnWrite {
 			left.Skip = append(left.Skip, m.Target)
@@ -115,10 +133,23 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 		if err != nil {
 			return fmt.Errorf("%s: %w", own, err)
 		}
-		left.Bytes -= report.Bytes
-		left.Entries -= report.Entries
+		left.Bytes = max(1, left.Bytes-report.Bytes) // 0 would be no bound of ours
+		left.Entries = max(1, left.Entries-report.Entries)
 	}
 	return nil
+}
+
+// mayMiss refuses to take a snapshot without what is to be in it.
+func (s settings) mayMiss(left hostfs.Skip) error {
+	switch {
+	case errors.Is(left.Err, hostfs.ErrSpecial), errors.Is(left.Err, hostfs.ErrChanged):
+		return nil
+	case errors.Is(left.Err, fs.ErrPermission) && s.plan.Hides(policy.Place{Path: left.Path}):
+		return nil
+	case errors.Is(left.Err, fs.ErrPermission):
+		return fmt.Errorf("%s is not the guest's, which can't read it: %w; let all read it on the host, or remove it", left.Path, left.Err)
+	}
+	return fmt.Errorf("%s can't be in it: %w; remove it, or give it another name", left.Path, left.Err)
 }
 
 // outermost leaves out folders inside others.
@@ -150,6 +181,9 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 	_ = w.CloseWithError(err)
 	if failed := <-unpacked; failed != nil && !errors.Is(failed, err) {
 		err = failed
+	}
+	if ctx.Err() != nil { // which is why the pipe is closed
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return report, err
@@ -191,8 +225,13 @@ func (s settings) openPackages(root string) ([]jail.Mount, error) {
 }
 
 func isEmpty(dir string) bool {
-	inside, err := os.ReadDir(dir)
-	return err == nil && len(inside) == 0
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	return errors.Is(err, io.EOF)
 }
 
 // openSnapshot opens those of the guest's own folders that a snapshot has.

@@ -8,10 +8,16 @@ import (
 	"gaol/jail/seccomp/notify"
 )
 
-// socketKind says what a guest asked socket(2) for, as the manual page has it.
+const unixFamily = "AF_UNIX"
+
+// socketKind says what a guest asked socket(2), or socketpair(2), for, as the manual page
+// has it.
 func socketKind(c notify.Call) string {
-	family, ok := map[uint64]string{unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_NETLINK: "AF_NETLINK"}[c.Args[0]]
-	if c.Nr != unix.SYS_SOCKET || !ok {
+	const families = 0xffff_ffff // of an int
+	family, ok := map[uint64]string{
+		unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_NETLINK: "AF_NETLINK", unix.AF_UNIX: unixFamily,
+	}[c.Args[0]&families]
+	if c.Nr != unix.SYS_SOCKET && c.Nr != unix.SYS_SOCKETPAIR || !ok {
 		return ""
 	}
 	const types = 0xf // the rest are flags

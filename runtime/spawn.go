@@ -85,15 +85,6 @@ func (rt *NodeRuntime) spawn(ctx context.Context, o SpawnOptions, lower func(Run
 }
 
 func (rt *NodeRuntime) spawnTask(ctx context.Context, o SpawnOptions, lower func(RunOptions) (*task, error)) (*Process, error) {
-	if !rt.live.spawn() {
-		return nil, ErrClosed
-	}
-	handedOn := false
-	defer func() {
-		if !handedOn {
-			rt.live.spawned.Done()
-		}
-	}()
 	size, err := o.check()
 	if err != nil {
 		return nil, err
@@ -110,12 +101,24 @@ func (rt *NodeRuntime) spawnTask(ctx context.Context, o SpawnOptions, lower func
 		t.terminal = true
 		ends = &onTerminal{jail: rt.jail, size: size}
 	}
-	p, err := rt.launch(ctx, t, ends, o.Timeout)
+	p, err := rt.raise(ctx, t, ends, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	handedOn = true
 	ends.hand(p)
+	return p, nil
+}
+
+// raise starts a process that its runtime looks after. Zero is no limit of time.
+func (rt *NodeRuntime) raise(ctx context.Context, t *task, e ends, timeout time.Duration) (*Process, error) {
+	if !rt.live.spawn() {
+		return nil, ErrClosed
+	}
+	p, err := rt.launch(ctx, t, e, timeout)
+	if err != nil {
+		rt.live.spawned.Done()
+		return nil, err
+	}
 	go p.attend()
 	return p, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gaol/jail"
@@ -15,9 +16,10 @@ type streams struct {
 	host  []*os.File // our ends
 	guest []*os.File // the run's descriptors from 0 on, closed once it has them
 
-	ends  ends
-	value *valueReader // nil without a __return
-	pumps sync.WaitGroup
+	ends    ends
+	control *control // nil for what is no program of Node
+	pumps   sync.WaitGroup
+	feed    atomic.Pointer[feed] // nil while nobody follows
 }
 
 // ends are where a run's standard streams lead to: there are captured, attached and
@@ -38,11 +40,11 @@ type ends interface {
 	result(res *Result) (stderrTail []byte, err error)
 }
 
-func openStreams(t *task, e ends) (*streams, error) {
+func openStreams(ctx context.Context, t *task, e ends) (*streams, error) {
 	s := &streams{ends: e}
 	err := e.open(s)
 	if err == nil && t.program != nil {
-		err = s.openControl(t)
+		err = s.openControl(ctx, t)
 	}
 	if err != nil {
 		s.close()
@@ -51,19 +53,31 @@ func openStreams(t *task, e ends) (*streams, error) {
 	return s, nil
 }
 
-// openControl adds what only a program of Node gets: the way back for its values
-// and its own text.
-func (s *streams) openControl(t *task) error {
+// openControl adds what only a program of Node gets: its own text, and the channel
+// to the host. ctx is the run's.
+func (s *streams) openControl(ctx context.Context, t *task) error {
 	out, err := s.pipeOut()
 	if err != nil {
 		return err
 	}
-	s.value = &valueReader{from: out, limit: t.limits.Value}
+	s.control = &control{from: out, limit: t.program.value, told: t.told, cells: t.cells}
 	text, err := t.program.open()
 	if err != nil {
 		return err
 	}
 	s.guest = append(s.guest, text)
+	if len(t.program.functions) == 0 && t.cells == nil {
+		return nil
+	}
+	in, err := s.pipeIn()
+	if err != nil {
+		return err
+	}
+	s.control.out = newOutbox(in)
+	if len(t.program.functions) == 0 {
+		return nil
+	}
+	s.control.calls = newCalls(ctx, t.program.functions, t.calls, s.control.out)
 	return nil
 }
 
@@ -96,14 +110,18 @@ func (s *streams) start(ctx context.Context, j *jail.Jail, c jail.Command) (*jai
 
 // pump moves the data until drain or the end of each stream.
 func (s *streams) pump() {
-	if s.value != nil {
-		s.pumps.Go(s.value.pump)
+	if s.control != nil {
+		s.pumps.Go(s.control.pump)
 	}
 	s.ends.pump(s)
 }
 
 // drain waits until all that a run has written is taken in. The run has ended.
 func (s *streams) drain() {
+	if s.control != nil {
+		s.control.endCalls()
+	}
+	s.feed.Load().over()
 	for _, f := range s.host {
 		_ = f.SetReadDeadline(time.Now()) // fails only for what is closed, or never read
 	}
@@ -114,8 +132,8 @@ func (s *streams) drain() {
 func (s *streams) result() (res *Result, stderrTail []byte, err error) {
 	res = &Result{}
 	stderrTail, err = s.ends.result(res)
-	if s.value != nil {
-		res.Value = s.value.last
+	if s.control != nil {
+		s.control.result(res)
 	}
 	return res, stderrTail, err
 }
@@ -128,6 +146,9 @@ func (s *streams) closeGuest() {
 }
 
 func (s *streams) close() {
+	if s.control != nil {
+		s.control.endCalls()
+	}
 	s.closeGuest()
 	for _, f := range s.host {
 		f.Close()

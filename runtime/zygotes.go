@@ -72,12 +72,49 @@ func holdZygotes(kind zygoteKind) *zygotes {
 }
 
 func (z *zygotes) release() {
-	if z == nil {
-		return
-	}
 	shared.Lock()
 	defer shared.Unlock()
 	z.holders--
+}
+
+// heaps are the zygotes that a runtime uses: one kind for each size of heap.
+type heaps struct {
+	kind zygoteKind // of Run
+
+	mu   sync.Mutex
+	held map[int64]*zygotes // by MiB
+}
+
+func holdHeaps(kind zygoteKind) *heaps {
+	h := &heaps{kind: kind, held: map[int64]*zygotes{}}
+	h.of(kind.heapMiB)
+	return h
+}
+
+// of returns those of a size, from its first use on; 0 is Run's.
+func (h *heaps) of(mib int64) *zygotes {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if mib == 0 {
+		mib = h.kind.heapMiB
+	}
+	if h.held[mib] == nil {
+		kind := h.kind
+		kind.heapMiB = mib
+		h.held[mib] = holdZygotes(kind)
+	}
+	return h.held[mib]
+}
+
+func (h *heaps) release() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, z := range h.held {
+		z.release()
+	}
 }
 
 // CloseIdle ends the zygotes that no open runtime uses. They stay otherwise, one for

@@ -1,46 +1,8 @@
 // The prelude, driven by itself. Run by hand: node --test runtime/guest; by Go's
 // tests: inside a runtime, with the Node of the image.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test from 'node:test';
-
-const beside = join(import.meta.dirname, 'prelude.cjs');
-const prelude = existsSync(beside) ? beside : '/usr/libexec/gaol/prelude.cjs';
-
-function programFile(head, source) {
-  const text = Buffer.from(JSON.stringify(head));
-  const size = Buffer.alloc(4);
-  size.writeUInt32BE(text.length);
-  const path = join(tmpdir(), `program-${process.pid}-${Math.random()}`);
-  writeFileSync(path, Buffer.concat([size, text, Buffer.from(source)]));
-  return path;
-}
-
-// Runs source as the host would, and collects what comes back.
-async function run(source, { value = 1000, format = 'module', path = '/nowhere/main.mjs' } = {}) {
-  const file = programFile({ path, format, value }, source);
-  const fd = openSync(file, 'r');
-  rmSync(file);
-  const child = spawn(process.execPath, [`--${format === 'commonjs' ? 'require' : 'import'}=${prelude}`, path, 'arg'], { stdio: ['ignore', 'pipe', 'pipe', 'pipe', fd] });
-  closeSync(fd);
-  const text = async (stream) => Buffer.concat(await stream.toArray());
-  const [stdout, stderr, frames] = await Promise.all([1, 2, 3].map((n) => text(child.stdio[n])));
-  const code = child.exitCode ?? (await new Promise((resolve) => child.once('exit', resolve)));
-  return { code, stdout: String(stdout), stderr: String(stderr), values: decode(frames) };
-}
-
-function decode(bytes) {
-  const values = [];
-  for (let at = 0; at < bytes.length; ) {
-    const size = bytes.readUInt32BE(at);
-    values.push(bytes.toString('utf8', at + 4, at + 4 + size));
-    at += 4 + size;
-  }
-  return values;
-}
+import { run } from './fakehost.mjs';
 
 test('each value is a frame', async () => {
   const { code, values, stderr } = await run('__return({ a: "ü" }); __return(undefined); __return(NaN)');
@@ -86,6 +48,42 @@ test('a name that a URL escapes', async () => {
   const path = '/no where/ä%20#?[x]\'".mjs';
   const { stdout, stderr } = await run('console.log(import.meta.filename)', { path });
   assert.deepEqual([stdout, stderr], [`${path}\n`, '']);
+});
+
+test('the host speaks another version', async () => {
+  const { code, stdout, stderr } = await run('console.log(1)', { wire: 2 });
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /the host speaks version 2, this is 1/);
+});
+
+test('globals', async () => {
+  const globals = JSON.stringify({ n: 1, deep: { list: [null, 'ü'] }, bytes: { '\0bytes': 'AP8=' }, at: { '\0date': '1970-01-01T00:00:00.005Z' } });
+  const { values, stderr } = await run(
+    `__return([n, deep, bytes instanceof Uint8Array && [...bytes], at instanceof Date && +at]);
+    n = 2; deep = undefined; __return([n, typeof deep, typeof callBinding, Object.keys(globalThis).includes('n')])`,
+    { globals },
+  );
+  assert.deepEqual([values, stderr], [['[1,{"list":[null,"ü"]},[0,255],5]', '[2,"undefined","undefined",true]'], '']);
+});
+
+test('functions and values share objects', async () => {
+  const globals = JSON.stringify({ api: { version: 1, users: { '__proto__x': 1 } } });
+  const functions = [['f'], ['api', 'get'], ['api', 'users', 'put'], ['other', 'deep', 'one']];
+  const { stdout, stderr, calls } = await run(
+    `console.log(JSON.stringify([typeof f, f.name, typeof f.async, f.async.name, api, typeof api.get, typeof api.users.put, other, typeof other.deep.one, typeof callBinding, callBinding.name]))`,
+    { globals, functions },
+  );
+  const want = ['function', 'f', 'function', 'f.async', { version: 1, users: { '__proto__x': 1 } }, 'function', 'function', { deep: {} }, 'function', 'function', 'callBinding'];
+  assert.deepEqual([JSON.parse(stdout), stderr, calls], [want, '', []]);
+});
+
+test('a Worker has neither values nor functions', async () => {
+  const { stdout } = await run(
+    `import { Worker } from 'node:worker_threads';
+    new Worker('console.log(typeof n, typeof f, typeof __return)', { eval: true })`,
+    { globals: '{"n":1}', functions: [['f']] },
+  );
+  assert.equal(stdout, 'undefined undefined undefined\n');
 });
 
 test('CommonJS', async () => {

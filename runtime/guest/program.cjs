@@ -2,27 +2,27 @@
 // program, in the main thread and in each worker. It is a convenience for the
 // program, not a guard: nothing that keeps the guest in depends on it.
 //
-// fd 4, a sealed memory file:   u32 n | n bytes of JSON | the program
-//     JSON: {"path", "format", "value"}: where the program seems to be, Node's name
-//     for its format, and the most bytes of a value; 0: no __return
-// fd 3, a pipe to the host:     u32 n | n bytes of JSON, one frame a __return
+// Descriptor 4, a sealed memory file:   u32 n | n bytes of JSON | the program
+//     {"wire", "path", "format",          version of internal/wire; where the program seems to be; Node's name for its format
+//      "value",                           the most bytes of a value; 0: no __return
+//      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; the most bytes of a call's arguments
+//      "evaluate": {"logs", "logLength",  the most lines of console, and characters of one
+//        "form"},                         what a value is made of: its JSON; "text", "colors": as Node's REPL shows it
+//      "context": {"logs", "logLength"}}  bounds of the lines between two cells: see context.cjs
 //
-// Integers are big-endian. See ../program.go and ../value.go for the host's half.
+// Integers are big-endian. See ../program.go for the host's half, and wire.cjs for what
+// goes over descriptors 3 and 5.
 'use strict';
 
-const { readSync, fstatSync, writeSync } = require('node:fs');
+const { readSync, fstatSync } = require('node:fs');
 const { registerHooks } = require('node:module');
 const { pathToFileURL } = require('node:url');
 const { isMainThread } = require('node:worker_threads');
+const { control, defineGlobals, theCalls } = require('./control.cjs');
+const { evaluate } = require('./evaluate.cjs');
+const { VERSION } = require('./wire.cjs');
 
-const VALUE_FD = 3;
 const PROGRAM_FD = 4;
-
-const { stringify } = JSON;
-const { captureStackTrace } = Error;
-const { defineProperty } = Object;
-const { byteLength, allocUnsafe } = Buffer;
-const wait = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
 
 // Reads at positions of its own: workers read the same file.
 function readProgram() {
@@ -34,7 +34,9 @@ function readProgram() {
     at += n;
   }
   const end = 4 + bytes.readUInt32BE(0);
-  return { ...JSON.parse(bytes.toString('utf8', 4, end)), source: bytes.toString('utf8', end) };
+  const head = JSON.parse(bytes.toString('utf8', 4, end));
+  if (head.wire !== VERSION) throw new Error(`the host speaks version ${head.wire}, this is ${VERSION}`);
+  return { ...head, source: bytes.toString('utf8', end) };
 }
 
 // Serves the program as a module that is no file, under other names too. The hooks
@@ -52,51 +54,18 @@ function serve({ path, format, source }, names) {
   });
 }
 
-function writeAll(bytes) {
-  for (let at = 0; at < bytes.length; ) {
-    try {
-      at += writeSync(VALUE_FD, bytes, at);
-    } catch (err) {
-      if (err.code !== 'EAGAIN') throw err;
-      wait(); // the program made the pipe non-blocking
-    }
-  }
-}
-
-function checkSize(size, limit) {
-  if (size > limit) throw new RangeError(`__return: the value has ${size} bytes of JSON, the limit is ${limit}`);
-}
-
-function encode(value, limit) {
-  if (value === undefined) return 'null';
-  if (typeof value === 'string') checkSize(value.length + 2, limit); // before two copies fill the memory
-  const text = stringify(value);
-  if (text === undefined) throw new TypeError(`__return: a ${typeof value} can't be written as JSON`);
-  checkSize(byteLength(text), limit);
-  return text;
-}
-
-function defineReturn(limit) {
-  function __return(value) {
-    try {
-      const text = encode(value, limit);
-      const frame = allocUnsafe(4 + byteLength(text));
-      frame.writeUInt32BE(frame.length - 4, 0);
-      frame.write(text, 4);
-      writeAll(frame);
-    } catch (err) {
-      if (err instanceof Error) captureStackTrace(err, __return); // the stack is the caller's
-      throw err;
-    }
-  }
-  defineProperty(globalThis, '__return', { value: __return });
-}
+// Few runs are contexts: a zygote loads what they take, another Node when it has one.
+let context;
+const loadContext = () => (context ??= require('./context.cjs').context);
 
 function begin(program, names = []) {
+  if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals); // which loads what would pass the hooks
   serve(program, names);
   delete require.cache[__filename];
   process.execArgv = []; // else they would show in the program and pass to its forks
-  if (isMainThread && program.value > 0) defineReturn(program.value);
+  if (!isMainThread) return;
+  control(program);
+  if (program.evaluate) evaluate(program);
 }
 
-module.exports = { begin, readProgram, serve };
+module.exports = { begin, loadContext, readProgram, serve };

@@ -2,11 +2,11 @@
 // inside a child has to know and to set.
 'use strict';
 
-const { Session } = require('node:inspector');
 const Module = require('node:module');
 const v8 = require('node:v8');
 const { entry, redirect } = require('./child.cjs');
-const { begin } = require('./program.cjs');
+const { ownVariables } = require('./inside.cjs');
+const { begin, loadContext } = require('./program.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -21,6 +21,7 @@ function warmUp() {
   v8.setFlagsFromString('--no-flush-bytecode'); // what is compiled once is so in every child
   // What nearly every program uses: its code is compiled, and its pages are shared.
   for (const name of warm) require(name);
+  loadContext();
   console.log(); // makes process.stdout, a pipe here as in every child
   console.error();
   process.chdir('/');
@@ -32,38 +33,13 @@ function warmUp() {
   v8.setFlagsFromString('--flush-bytecode'); // all flags are as they were: data of V8's is tagged with them
 }
 
-// What Node hides: the array of its exit code, and that of its times. Both hang on a
-// variable of what makes process.exitCode.
+// What Node hides: the array of its exit code, and that of its times.
 function takeInternals() {
-  const { fields, internalBinding } = variablesOf(Object.getOwnPropertyDescriptor(process, 'exitCode').get, ['fields', 'internalBinding']);
+  const { fields, internalBinding } = ownVariables(['fields', 'internalBinding']);
   return {
     exitInfo: checkExitInfo(fields),
     milestones: checkMilestones(internalBinding('performance').milestones),
   };
-}
-
-// Variables that a function sees, which the debugger tells of.
-function variablesOf(f, names) {
-  const session = new Session();
-  session.connect();
-  const ask = (method, params) => {
-    let answer;
-    session.post(method, params, (err, result) => (answer = result)); // at once
-    return answer;
-  };
-  const properties = ({ objectId }) => ask('Runtime.getProperties', { objectId, ownProperties: true });
-  globalThis.found = f;
-  const remote = ask('Runtime.evaluate', { expression: 'found' }).result;
-  const scopes = properties(remote).internalProperties.find(({ name }) => name === '[[Scopes]]').value;
-  const variables = properties(scopes).result.filter(({ value }) => value.description !== 'Global').flatMap(({ value }) => properties(value).result);
-  const values = names.map((wanted) => {
-    const { objectId } = variables.find(({ name }) => name === wanted).value;
-    ask('Runtime.callFunctionOn', { objectId, functionDeclaration: 'function () { found = this }' });
-    return [wanted, globalThis.found];
-  });
-  session.disconnect();
-  delete globalThis.found;
-  return Object.fromEntries(values);
 }
 
 function checkExitInfo(fields) {

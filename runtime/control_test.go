@@ -1,0 +1,263 @@
+package runtime
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"go.uber.org/goleak"
+
+	"gaol/internal/wire"
+)
+
+// fakeGuest is the other end of a control channel.
+type fakeGuest struct {
+	send    *os.File
+	receive *os.File
+	answers *wire.Reader // of receive
+	control *control
+	pumped  chan struct{}
+}
+
+// newFakeGuest begins to pump what a guest without a jail sends.
+func newFakeGuest(t testing.TB, limit int64, functions []hostFunction) *fakeGuest {
+	t.Helper()
+	return newFakeGuestWithin(t, limit, functions, CallLimits{Arguments: 1000})
+}
+
+func newFakeGuestWithin(t testing.TB, limit int64, functions []hostFunction, limits CallLimits) *fakeGuest {
+	t.Helper()
+	from, send, err := os.Pipe()
+	receive, to, err2 := os.Pipe()
+	if err = errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	g := &fakeGuest{send: send, receive: receive, pumped: make(chan struct{})}
+	g.control = &control{from: &pipeReader{file: from}, limit: limit}
+	if functions == nil {
+		to.Close()
+	} else {
+		limits, err := limits.settle(defaultCalls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.control.out = newOutbox(to)
+		g.control.calls = newCalls(t.Context(), functions, limits, g.control.out)
+	}
+	go func() {
+		defer close(g.pumped)
+		g.control.pump()
+	}()
+	t.Cleanup(func() {
+		send.Close()
+		g.control.endCalls()
+		<-g.pumped
+		receive.Close()
+	})
+	return g
+}
+
+func (g *fakeGuest) write(t testing.TB, frames ...[]byte) {
+	t.Helper()
+	for _, f := range frames {
+		if _, err := g.send.Write(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// end is the guest's end, and the result that the host makes of it.
+func (g *fakeGuest) end() *Result {
+	g.send.Close()
+	<-g.pumped
+	g.control.endCalls()
+	res := &Result{}
+	g.control.result(res)
+	return res
+}
+
+func valueFrame(text string) []byte { return wire.Append(nil, wire.KindValue, []byte(text)) }
+
+func callFrame(id, function uint32, args string) []byte {
+	return callFrameOf(wire.KindCall, id, function, args)
+}
+
+func callFrameOf(kind wire.Kind, id, function uint32, args string) []byte {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), function)
+	return wire.Append(nil, kind, head, []byte(args))
+}
+
+// The last value counts, up to the first frame that is none.
+func TestControlValues(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		frames [][]byte
+		want   string
+	}{
+		{"none", nil, ""},
+		{"the last", [][]byte{valueFrame("1"), valueFrame(`{"a":[null]}`)}, `{"a":[null]}`},
+		{"null", [][]byte{valueFrame("1"), valueFrame("null")}, "null"},
+		{"what is no JSON", [][]byte{valueFrame("1"), valueFrame("{"), valueFrame("2")}, "1"},
+		{"too long", [][]byte{valueFrame("1"), valueFrame(strings.Repeat("1", 101)), valueFrame("2")}, "1"},
+		{"a call without functions", [][]byte{valueFrame("1"), callFrame(1, 0, "[]"), valueFrame("2")}, "1"},
+		{"a log", [][]byte{valueFrame("1"), wire.Append(nil, wire.KindLog, []byte("\x02x")), valueFrame("2")}, "1"},
+		{"cut off", [][]byte{valueFrame("1"), valueFrame("23")[:6]}, "1"},
+	} {
+		g := newFakeGuest(t, 100, nil)
+		for _, f := range tc.frames {
+			_, _ = g.send.Write(f) // EPIPE behind what ends the channel
+		}
+		if res := g.end(); string(res.Value) != tc.want || res.Calls != nil {
+			t.Errorf("%s: %+v, want %s", tc.name, res, tc.want)
+		}
+	}
+}
+
+func TestControlCalls(t *testing.T) {
+	f := &callee{gate: make(chan struct{})}
+	g := newFakeGuest(t, 100, f.functions())
+	g.write(t, callFrame(5, gateFunction, `["x"]`), callFrame(6, echoFunction, `[{"a":1,"a":1}]`), callFrame(7, echoFunction, `[7]`))
+	r := wire.NewReader(g.receive, func(wire.Kind) int64 { return 1000 })
+	got := map[uint32]string{}
+	for range 3 {
+		kind, body, err := r.Next()
+		if err != nil || kind != wire.KindAnswer {
+			t.Fatalf("kind %d, %v", kind, err)
+		}
+		got[binary.BigEndian.Uint32(body)] = string(body[5:])
+		if len(got) == 2 { // the first is answered last
+			close(f.gate)
+		}
+	}
+	if got[5] != `["x"]` || got[7] != `[7]` || !strings.Contains(got[6], CodeArguments) {
+		t.Errorf("%v", got)
+	}
+	res := g.end()
+	if len(res.Calls) != 3 || res.Calls[0].Name != "gate" || res.Calls[1].Error == "" || res.Calls[2].Error != "" {
+		t.Errorf("%+v", res.Calls)
+	}
+	if _, _, err := r.Next(); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A broken frame ends both ways, while functions go on.
+func TestControlBroken(t *testing.T) {
+	f := &callee{gate: make(chan struct{})}
+	g := newFakeGuest(t, 100, f.functions())
+	g.write(t, callFrame(1, waitFunction, `[]`), []byte{0, 0, 0, 0, 0})
+	if rest, err := io.ReadAll(g.receive); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+	<-g.pumped
+	if _, err := g.send.Write([]byte{1}); err == nil {
+		t.Error("the guest can go on")
+	}
+	if res := g.end(); len(res.Calls) != 1 || res.Calls[0].Error == "" {
+		t.Errorf("%+v", res.Calls)
+	}
+}
+
+// Whatever a guest sends, its functions get arguments that are bounded JSON, the host
+// reads to the end or to the first broken frame, and all of it ends.
+func FuzzControl(f *testing.F) {
+	f.Add([]byte{}, uint8(1))
+	f.Add(append(callFrame(1, 0, `[1]`), callFrame(2, 5, `[{"a":1,"a":2}]`)...), uint8(3))
+	f.Add(append(valueFrame("1"), callFrame(1, 1, `["ü"]`)...), uint8(5))
+	f.Add(append(callFrame(1, 4, `[]`), callFrame(1, 3, `[]`)...), uint8(200))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 3, 0}, uint8(2))
+	f.Add(append(callFrameOf(wire.KindAsk, 1, goexitFunction, `[]`), callFrameOf(wire.KindAsk, 2, waitFunction, `[]`)...), uint8(90))
+	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
+		var mu sync.Mutex
+		var wrong []string
+		look := func(_ context.Context, args json.RawMessage) (any, error) {
+			if len(args) > 1000 || !utf8.Valid(args) || json.Unmarshal(args, new([]json.RawMessage)) != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				wrong = append(wrong, string(args))
+			}
+			return args, nil
+		}
+		functions := (&callee{}).functions()
+		for i := range functions {
+			if i != waitFunction && i != goexitFunction && i != panicFunction {
+				functions[i].call = look
+			}
+		}
+		before := goleak.IgnoreCurrent()
+		g := newFakeGuest(t, 100, functions)
+		go func() { _, _ = io.Copy(io.Discard, g.receive) }()
+		for rest := sent; len(rest) > 0; {
+			n := min(len(rest), int(piece)+1)
+			if _, err := g.send.Write(rest[:n]); err != nil {
+				break
+			}
+			rest = rest[n:]
+		}
+		res := g.end()
+		if len(res.Value) > 100 || len(res.Value) > 0 && !json.Valid(res.Value) {
+			t.Errorf("value %q", res.Value)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, args := range wrong {
+			t.Errorf("a function was called with %q", args)
+		}
+		if err := goleak.Find(before, goleak.IgnoreTopFunction("gaol/runtime.FuzzControl.func1.2")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A hundred thousand calls come to a hundred thousand answers, 256 at a time, as the
+// guest's half has it.
+func TestControlManyCalls(t *testing.T) {
+	const n = 100_000
+	g := newFakeGuest(t, 100, (&callee{}).functions()[:1])
+	inFlight := make(chan struct{}, 256)
+	go func() {
+		for i := range uint32(n) {
+			inFlight <- struct{}{}
+			if _, err := g.send.Write(callFrame(i, echoFunction, fmt.Sprintf("[%d]", i))); err != nil {
+				return
+			}
+		}
+	}()
+	seen := make([]bool, n)
+	r := wire.NewReader(g.receive, func(wire.Kind) int64 { return 1000 })
+	for range n {
+		_, body, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := binary.BigEndian.Uint32(body)
+		if answer := string(body[5:]); seen[id] || answer != fmt.Sprintf("[%d]", id) {
+			t.Fatalf("call %d: %s", id, answer)
+		}
+		seen[id] = true
+		<-inFlight
+	}
+}
+
+func BenchmarkControlCall(b *testing.B) {
+	g := newFakeGuest(b, 100, (&callee{}).functions()[:1])
+	g.control.calls.limits.Calls = 1 << 40
+	frame, answer := callFrame(1, echoFunction, `[1,2]`), make([]byte, wire.AnswerSize+5)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.send.Write(frame); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(g.receive, answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

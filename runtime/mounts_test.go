@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gaol/jail"
+	"gaol/rootfs"
+	"gaol/vfs"
+)
+
+func TestOpenSourceRefuses(t *testing.T) {
+	dir := t.TempDir()
+	store, link := filepath.Join(dir, "state/store"), filepath.Join(dir, "link")
+	if err := errors.Join(os.MkdirAll(filepath.Join(store, "images"), 0o755), os.Mkdir(filepath.Join(dir, "state/store2"), 0o755), os.Symlink(store, link)); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(dir, "later/gaol")
+	if err := os.Mkdir(filepath.Join(dir, "later"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own := []string{link, missing}
+	for path, says := range map[string]string{
+		store: "it has to do with " + store, store + "/images": "it has to do with", link: "it has to do with", dir + "/state": "it has to do with", dir: "it has to do with",
+		dir + "/later": "it has to do with " + missing, // the guest could make it
+		"/":            "all that the host has",
+		"/sys":         "it is sysfs", "/sys/fs/cgroup": "shows the host's kernel", "/proc": "it is proc", "/proc/self": "it is proc", "/dev": "it is in /dev",
+		"/dev/null": "neither a folder nor a file", "/dev/pts": "it is devpts",
+	} {
+		f, err := openSource(path, own)
+		if err == nil {
+			f.Close()
+		}
+		if path == "/sys/fs/cgroup" && err != nil && strings.Contains(err.Error(), "it is cgroup2") {
+			continue // where it is one file system
+		}
+		if !errors.Is(err, errSource) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+	for _, path := range []string{dir + "/state/store2", "/dev/shm"} {
+		f, err := openSource(path, own)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		f.Close()
+	}
+}
+
+// With another store in use, the usual one can't be a source either.
+func TestOpenSourcesKnowsTheStores(t *testing.T) {
+	other := t.TempDir()
+	usual, err := rootfs.DefaultDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{usual, filepath.Dir(usual), other, jail.DefaultStateDir, filepath.Dir(jail.DefaultStateDir)} {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			continue // no runtime was made yet, and the folder above stands for it
+		}
+		s := settings{cwd: vfs.Workspace, mounts: []Mount{{Source: path, Target: "/x", Access: ReadWrite}}}
+		if err := s.permit(s.permissions); err != nil {
+			t.Fatal(err)
+		}
+		open, err := s.openSources(other)
+		closeMounts(open)
+		if !errors.Is(err, errSource) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gaol/internal/snippet"
+	"gaol/internal/wire"
+)
+
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		most int
+		want string
+	}{{"", 1, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"üü", 2, "üü"}, {"ü🎉x", 2, "ü🎉…"}, {"\xff\xff", 1, "\xff…"}} {
+		if got := cut(tc.in, tc.most); got != tc.want {
+			t.Errorf("%q at %d: %q, want %q", tc.in, tc.most, got, tc.want)
+		}
+	}
+}
+
+// Lines are the same however the stream is cut into chunks.
+func TestLineSplitter(t *testing.T) {
+	const text = "one\n\ntwo\nmuch too long\nrest"
+	want := []string{"one", "", "two", "much ", "rest"}
+	for size := 1; size <= len(text); size++ {
+		var got []string
+		l := &lineSplitter{most: 5, line: func(b []byte) { got = append(got, string(b)) }}
+		for at := 0; at < len(text); at += size {
+			l.take([]byte(text[at:min(at+size, len(text))]))
+		}
+		l.end()
+		l.end()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("in chunks of %d (-want +got)\n%s", size, diff)
+		}
+	}
+}
+
+// A line without an end holds no more than its beginning.
+func TestLineSplitterIsBounded(t *testing.T) {
+	l := &lineSplitter{most: 10, line: func([]byte) {}}
+	for range 1000 {
+		l.take([]byte(strings.Repeat("x", 1000)))
+	}
+	if len(l.rest) != 10 || cap(l.rest) > 64 {
+		t.Errorf("holds %d bytes in %d", len(l.rest), cap(l.rest))
+	}
+}
+
+func newTestNotes(t *testing.T, code string, o EvaluateOptions) *notes {
+	p, err := snippet.Module(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.MaxLogs, o.MaxLogLength = 3, 50
+	return newNotes(p, code, o)
+}
+
+func TestNotesOfFailures(t *testing.T) {
+	const code = "const a = 1;\nthrow a"
+	for _, tc := range []struct {
+		name   string
+		res    Result
+		failed *wire.Failure
+		want   *GuestError
+	}{
+		{"nothing", Result{}, nil, nil},
+		{"thrown", Result{ExitCode: 1}, &wire.Failure{Name: "E", Message: "m", Stack: "E: m\n    at f (file:///workspace/snippet.mjs:2:7)\n    at node:internal/x:1:2\n    at g (node:fs:1:1)"},
+			&GuestError{"E", "m", "E: m\n    at f (snippet.mjs:2:7)", snippet.Frame(code, 2, 7)}},
+		{"thrown, and out of time: the kernel's word counts", Result{Cause: CauseTimeout}, &wire.Failure{Name: "Forged", Message: "by the guest"}, &GuestError{Name: "TimeoutError", Message: "the code took longer than 30s"}},
+		{"exit", Result{ExitCode: 9}, nil, &GuestError{Name: "ExitError", Message: "the code ended its process with exit code 9"}},
+		{"unsettled", Result{ExitCode: 13}, nil, &GuestError{Name: "UnsettledError", Message: "the code awaits a promise that nothing settles"}},
+		{"memory", Result{Cause: CauseMemory, ExitCode: 134}, nil, &GuestError{Name: "OutOfMemoryError", Message: "the code used up its memory: 0 MiB of heap"}},
+		{"canceled", Result{Cause: CauseCanceled}, nil, &GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}},
+		{"signal", Result{Cause: CauseSignal, Signal: "SIGSEGV"}, nil, &GuestError{Name: "SignalError", Message: "the code was ended by SIGSEGV"}},
+		{"processes", Result{Cause: CausePids, ExitCode: 1}, nil, &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}},
+		{"processes, thrown", Result{Cause: CausePids, ExitCode: 1}, &wire.Failure{Name: "Error", Message: "spawn EAGAIN"}, &GuestError{Name: "Error", Message: "spawn EAGAIN"}},
+		{"processor time", Result{Cause: CauseCPU}, nil, &GuestError{Name: "LimitError", Message: "the code used up its limit: cpu"}},
+		{"a place that is nowhere", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at /x/snippet.mjs:999999999:999999999 and snippet.mjs:0:0"}, &GuestError{Name: "E", Stack: "at snippet.mjs and snippet.mjs:0:0"}},
+		{"far too much", Result{ExitCode: 1}, &wire.Failure{Name: strings.Repeat("n", 300)}, &GuestError{Name: strings.Repeat("n", 256) + "…"}},
+	} {
+		tc.res.told = &told{failure: tc.failed}
+		got := newTestNotes(t, code, EvaluateOptions{}).conclude(&tc.res).Error
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tc.name, diff)
+		}
+	}
+}
+
+func TestNotesOfLogs(t *testing.T) {
+	n := newTestNotes(t, "1", EvaluateOptions{})
+	n.log(wire.LevelWarn, "w\xff")
+	n.stdout.take([]byte("out\nrest"))
+	e := n.conclude(&Result{})
+	want := []Log{{LogWarn, "w\uFFFD", 0}, {LogStdout, "out", 0}, {LogStdout, "rest", 0}}
+	if diff := cmp.Diff(want, e.Logs, cmpopts.IgnoreFields(Log{}, "At")); diff != "" || e.Truncated.Logs {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	n = newTestNotes(t, "1", EvaluateOptions{})
+	for range 4 {
+		n.log(wire.LevelLog, "more")
+	}
+	if e = n.conclude(&Result{}); len(e.Logs) != 3 || !e.Truncated.Logs {
+		t.Errorf("of four lines there are %d, truncated: %v", len(e.Logs), e.Truncated.Logs)
+	}
+}
+
+// What Node prints when it gives up is left out where the error says it, and only there.
+func TestNotesWithoutLastWords(t *testing.T) {
+	logs := []Log{{LogLog, "a", 0}, {LogStderr, "", 0}, {LogStderr, "<--- Last few GCs --->", 0}, {LogStderr, "[1:0x1] 30 ms: Mark-Compact", 0}}
+	if got := withoutLastWords(logs, &Result{Cause: CauseMemory}); len(got) != 1 {
+		t.Errorf("%v are left", got)
+	}
+	if got := withoutLastWords(logs, &Result{}); len(got) != 4 {
+		t.Errorf("of a run that did not die of memory %v are left", got)
+	}
+}

@@ -1,0 +1,144 @@
+package runtime
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// NewFunction makes a Function of a typed one with a single argument. In is what
+// encoding/json can read; its JSON Schema, by its fields' json tags and jsonschema
+// tags (their descriptions), is what the argument is held against before f is called. What is not
+// in it is refused with CodeArguments. It panics where In has no schema, such as with a
+// channel in it.
+func NewFunction[In, Out any](description string, f func(context.Context, In) (Out, error)) Function {
+	in := newParameter[In]()
+	return typedFunction(description, []*jsonschema.Schema{in.schema}, func(ctx context.Context, args arguments) (any, error) {
+		v, err := in.read(args[0])
+		if err != nil {
+			return nil, argumentError(err)
+		}
+		return f(ctx, v)
+	})
+}
+
+// NewFunction0 is NewFunction for one without arguments.
+func NewFunction0[Out any](description string, f func(context.Context) (Out, error)) Function {
+	return typedFunction(description, nil, func(ctx context.Context, _ arguments) (any, error) { return f(ctx) })
+}
+
+// NewFunction2 is NewFunction for one with two arguments.
+func NewFunction2[A, B, Out any](description string, f func(context.Context, A, B) (Out, error)) Function {
+	first, second := newParameter[A](), newParameter[B]()
+	return typedFunction(description, []*jsonschema.Schema{first.schema, second.schema}, func(ctx context.Context, args arguments) (any, error) {
+		a, err := first.read(args[0])
+		b, err2 := second.read(args[1])
+		if err = errors.Join(err, err2); err != nil {
+			return nil, argumentError(err)
+		}
+		return f(ctx, a, b)
+	})
+}
+
+// arguments are those of a call, one more than any typed function has. Being so few, they
+// take up no more than what came, however many a guest has sent.
+type arguments [3]json.RawMessage
+
+func typedFunction(description string, parameters []*jsonschema.Schema, f func(context.Context, arguments) (any, error)) Function {
+	n := len(parameters)
+	list := &jsonschema.Schema{Type: "array", PrefixItems: parameters, MaxItems: &n}
+	if n > 0 {
+		list.MinItems = &n
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(fmt.Errorf("gaol: function: %w", err))
+	}
+	return Function{Description: description, Schema: text, Call: func(ctx context.Context, text json.RawMessage) (any, error) {
+		var args arguments
+		if err := json.Unmarshal(text, &args); err != nil {
+			return nil, argumentError(err)
+		}
+		if args[n] != nil || n > 0 && args[n-1] == nil {
+			return nil, &CallError{CodeArguments, fmt.Sprintf("the arguments: the function takes %d", n)}
+		}
+		return f(ctx, args)
+	}}
+}
+
+// argumentError tells a guest what is wrong, without the host's names of types.
+func argumentError(err error) error {
+	text := err.Error()
+	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		text = fmt.Sprintf("%s does not fit: it is of type %s", cmp.Or(misfit.Field, "one"), misfit.Value)
+	}
+	return &CallError{CodeArguments, "the arguments: " + text}
+}
+
+// schemas has what the library takes for a list of numbers, and encoding/json does not.
+var schemas = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[[]byte](): {Type: "string", ContentEncoding: "base64"},
+}}
+
+// parameter reads one argument of a typed function.
+type parameter[T any] struct {
+	schema  *jsonschema.Schema
+	checked *jsonschema.Resolved // nil: reading is all the check that the type needs
+}
+
+func newParameter[T any]() parameter[T] {
+	schema, err := jsonschema.For[T](schemas)
+	if err != nil {
+		panic(fmt.Errorf("gaol: function: %w", err))
+	}
+	p := parameter[T]{schema: schema}
+	if isScalar(reflect.TypeFor[T]()) {
+		return p
+	}
+	if p.checked, err = schema.Resolve(nil); err != nil {
+		panic(fmt.Errorf("gaol: function: %w", err))
+	}
+	return p
+}
+
+// isScalar reports whether encoding/json reads a type by itself, from one kind of JSON's
+// values, and from null.
+func isScalar(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		p := reflect.PointerTo(t)
+		return !p.Implements(reflect.TypeFor[json.Unmarshaler]()) && !p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	}
+	return false
+}
+
+// read reads into the type first, and holds what fits in there against the schema: a
+// small text can be a large tree of anything.
+func (p parameter[T]) read(text json.RawMessage) (v T, err error) {
+	if p.checked == nil {
+		if string(text) == "null" {
+			return v, errors.New("one is null")
+		}
+		err = json.Unmarshal(text, &v)
+		return v, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, err
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return v, err
+	}
+	return v, p.checked.Validate(tree)
+}

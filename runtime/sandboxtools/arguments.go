@@ -7,7 +7,7 @@ package sandboxtools
 // InitArgs are those of sandbox_init.
 type InitArgs struct {
 	ContainerID    string `json:"containerId" rule:"max=64 pattern=id" about:"The new sandbox's id, which no other one has. Left out or empty: one is made."`
-	ImageName      string `json:"imageName" rule:"max=128 pattern=image" about:"An image of the store: a name, an id, or an id's unique prefix; or a reference of a registry, if the host allows it. Left out or empty: the default image."`
+	ImageName      string `json:"imageName" rule:"max=4095" about:"An image of the store: a name, an id, or an id's unique prefix; or a registry's reference or a path that the host lists, as it is listed. Left out or empty: the default image."`
 	ContainerName  string `json:"containerName" rule:"max=64 pattern=name" about:"A name for people. It is the guest's host name if it can be one: letters, digits, dots and hyphens."`
 	ProjectOutPath string `json:"projectOutPath" rule:"max=4095" about:"A folder of the host's, made if missing, that the guest reads and writes at /<rootPath>. Left out or empty: the files end with the sandbox."`
 	RootPath       string `json:"rootPath" rule:"max=255 pattern=root default=workspace" about:"The folder of the guest's root that is its working directory, and that relative paths begin at."`

@@ -2,11 +2,13 @@ package sandboxtools
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -132,8 +134,8 @@ func (f *field) parse(raw json.RawMessage, v reflect.Value) error {
 		}
 		v.SetBool(is)
 	case number:
-		n, err := strconv.ParseInt(string(raw[:min(len(raw), 32)]), 10, 64)
-		if err != nil {
+		n, whole := wholeNumber(string(raw))
+		if !whole {
 			return refuse(InvalidArgument, f.name, "it is no whole number between %d and %d", f.least, f.most)
 		}
 		v.SetInt(n)
@@ -141,6 +143,28 @@ func (f *field) parse(raw json.RawMessage, v reflect.Value) error {
 		return f.parseList(raw, v)
 	}
 	return nil
+}
+
+// wholeNumber reads a number of JSON, of which 30000.0 and 3e4 are whole ones as well, as
+// JSON Schema has it. It is not read as a float64, which would round what is not whole.
+func wholeNumber(raw string) (n int64, whole bool) {
+	digits, power, _ := strings.Cut(strings.ToLower(raw), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil {
+		return 0, false
+	}
+	before, after, _ := strings.Cut(digits, ".")
+	digits = strings.TrimRight(before+after, "0")
+	if digits == "" || digits == "-" {
+		return 0, true
+	}
+	const most = 18 // zeros that an int64 can end with
+	zeros := exponent + len(before) - len(digits)
+	if zeros < 0 || zeros > most {
+		return 0, false
+	}
+	n, err = strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
+	return n, err == nil
 }
 
 // longestEscape is \u0000, of what may be one byte.

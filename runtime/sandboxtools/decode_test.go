@@ -3,6 +3,7 @@ package sandboxtools
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -88,7 +89,13 @@ var refusals = []struct {
 	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": -1}`, "timeout", true},
 	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 3600001}`, "timeout", true},
 	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 1.5}`, "timeout", true},
-	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 1e3}`, "timeout", false},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 30000.5e-1}`, "timeout", true},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 3e9}`, "timeout", true},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 1e99}`, "timeout", true},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 30000.00000000000000000001}`, "timeout", true},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": -0.0}`, "timeout", true},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 03e4}`, "timeout", false},
+	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 3.e4}`, "timeout", false},
 	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": 99999999999999999999999999999999999999}`, "timeout", true},
 	{"sandbox_command", `{"containerId": "a", "executable": "x", "timeout": "30000"}`, "timeout", true},
 	{"sandbox_command", `{"containerId": "a", "executable": "x", "args": "y"}`, "args", true},
@@ -103,12 +110,41 @@ var refusals = []struct {
 	{"sandbox_init", `{"rootPath": "a/../b"}`, "rootPath", true},
 	{"sandbox_init", `{"rootPath": "a/"}`, "rootPath", true},
 	{"sandbox_init", `{"rootPath": "a//b"}`, "rootPath", true},
-	{"sandbox_init", `{"imageName": "../x"}`, "imageName", true},
+	{"sandbox_init", `{"imageName": "` + strings.Repeat("x", 4096) + `"}`, "imageName", true},
+	{"sandbox_init", `{"imageName": "/a\u0000"}`, "imageName", false},
 	{"sandbox_init", `{"containerName": "a b"}`, "containerName", true},
 	{"sandbox_init", `{"containerName": "-a"}`, "containerName", true},
 	{"sandbox_init", `{"projectOutPath": false}`, "projectOutPath", true},
 	{"sandbox_init", `{"rootPath": "etc"}`, "rootPath", false},
 	{"sandbox_init", `{"rootPath": "proc/1"}`, "rootPath", false},
+}
+
+// What JSON Schema says is an integer is one, and nothing else is.
+func TestWholeNumber(t *testing.T) {
+	schema := compiled(t, func(t Tool) json.RawMessage { return t.InputSchema })["sandbox_command"]
+	for raw, want := range map[string]int64{
+		"30000": 30000, "30000.0": 30000, "3e4": 30000, "3E+4": 30000, "3.0e4": 30000, "0.3e5": 30000, "300000e-1": 30000, "0.0003e8": 30000,
+		"30000.0000000000000000000000000000000000000000": 30000, "3600000": 3600000, "1": 1, "100e-2": 1, "0.1e1": 1,
+	} {
+		text := `{"containerId": "a", "executable": "x", "timeout": ` + raw + "}"
+		var a CommandArgs
+		if err := decode(json.RawMessage(text), &a); err != nil || a.Timeout != want {
+			t.Errorf("%s: %d, %v", raw, a.Timeout, err)
+		}
+		if err := validate(schema, []byte(text)); err != nil {
+			t.Errorf("%s: by its schema %v", raw, err)
+		}
+	}
+	for raw, want := range map[string]int64{"-9223372036854775808": math.MinInt64, "9.223372036854775807e18": math.MaxInt64, "-0": 0, "0e99": 0, "0e-99": 0} {
+		if n, whole := wholeNumber(raw); n != want || !whole {
+			t.Errorf("%s: %d, %v", raw, n, whole)
+		}
+	}
+	for _, raw := range []string{"1.5", "1e-1", "9223372036854775808", "1e19", "1e9223372036854775807", "1e-9223372036854775808", "1e99999999999999999999", "[", "{}", "tru", `"1"`} {
+		if n, whole := wholeNumber(raw); whole {
+			t.Errorf("%s: %d", raw, n)
+		}
+	}
 }
 
 func newBox(t testing.TB, o Options) *Toolbox {

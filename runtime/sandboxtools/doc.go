@@ -48,8 +48,8 @@
 //
 // No server: MCP and HTTP go on top of it. It knows no users: who can call it can use all
 // of its sandboxes, so an engine makes one Toolbox for each party that must not reach the
-// sandboxes of others, or keeps ids apart itself. It pulls no images but those that
-// Options.Images name.
+// sandboxes of others, or keeps ids apart itself. It pulls and reads no images
+// but those that Options.Images list.
 //
 // # What it does not protect against
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"gaol/jail"
@@ -18,7 +19,7 @@ type Code string
 const (
 	InvalidArgument Code = "invalid_argument" // the call itself is wrong: Error.Place says where
 	UnknownTool     Code = "unknown_tool"     // there is no tool with that name
-	NotFound        Code = "not_found"        // no such sandbox, image, file or program
+	NotFound        Code = "not_found"        // no such sandbox, image (in the store, or at its source), file or program
 	Exists          Code = "exists"           // the id is taken, or there is something at the path
 	NotDirectory    Code = "not_directory"    // a folder was needed
 	IsDirectory     Code = "is_directory"     // a file was needed
@@ -27,6 +28,8 @@ const (
 	Permission      Code = "permission"       // the guest may not, or the host's options say no
 	Limit           Code = "limit"            // too many sandboxes, too large a file, too many entries
 	NoSpace         Code = "no_space"         // the guest's disk is full
+	Unauthorized    Code = "unauthorized"     // a registry wants credentials of the host, or other ones
+	BadImage        Code = "bad_image"        // the image is for other machines, not what its digest says, cut short, or malformed
 	Timeout         Code = "timeout"          // the call's own deadline passed; a command's timeout is no error
 	Canceled        Code = "canceled"         // the caller gave up
 	Closed          Code = "closed"           // the toolbox is closed, or the sandbox was destroyed or stopped
@@ -49,7 +52,7 @@ func (e *Error) Error() string {
 			text += part + ": "
 		}
 	}
-	return text + e.Err.Error()
+	return text + strings.TrimPrefix(e.Err.Error(), "gaol: ") // which package runtime begins its own with
 }
 
 // Unwrap returns the cause.

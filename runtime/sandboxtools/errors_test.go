@@ -43,6 +43,10 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%v has no tool", err)
 		}
 	}
+	err := inTool("sandbox_command", fmt.Errorf("gaol: command: %w", syscall.ENOENT))
+	if want := "gaol: sandbox_command: command: no such file or directory"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
 	if CodeOf(nil) != "" || CodeOf(syscall.ENOENT) != Internal {
 		t.Error("codes of what is none of ours")
 	}

@@ -30,11 +30,10 @@ var kinds = map[reflect.Type]kind{
 
 // patterns are what rules call them. Texts that may be left out may be empty.
 var patterns = map[string]*regexp.Regexp{
-	"id":    regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
-	"name":  regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
-	"image": regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.:/@-]*)?$`),
-	"root":  regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?$`),
-	"env":   regexp.MustCompile(`(?s)^[^=]+=`),
+	"id":   regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
+	"name": regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
+	"root": regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?$`),
+	"env":  regexp.MustCompile(`(?s)^[^=]+=`),
 }
 
 // field is one argument of a tool.

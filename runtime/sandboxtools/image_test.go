@@ -1,9 +1,12 @@
 package sandboxtools
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
+
+	"gaol/rootfs"
 )
 
 // A name of the store is never looked for elsewhere.
@@ -15,6 +18,36 @@ func TestNamesRegistry(t *testing.T) {
 		if got := namesRegistry(reference); got != want {
 			t.Errorf("%q: %v", reference, got)
 		}
+	}
+}
+
+func TestSourcesOf(t *testing.T) {
+	t.Chdir("/srv")
+	for entry, want := range map[string]string{
+		"allowed": "", "app.tar": "", "sha256:0123": "", "0123abcd": "", "registry.example/app:1": "docker://registry.example/app:1",
+		"docker://app:1": "docker://app:1", "/a/../b": "/b", "./app.tar": "/srv/app.tar", "../x": "/x",
+	} {
+		got, err := sourcesOf([]string{entry})
+		if source, listed := got[entry]; err != nil || !listed || source != want {
+			t.Errorf("%q: %q, %v", entry, got, err)
+		}
+	}
+	for _, entry := range []string{"", "app:1", "library/app", "images/app.tar"} {
+		if _, err := New(Options{Images: []string{entry}}); err == nil || !strings.Contains(err.Error(), "docker://") {
+			t.Errorf("%q: %v", entry, err)
+		}
+	}
+}
+
+func TestImageCodes(t *testing.T) {
+	for _, row := range imageCodes {
+		err := imageError(&rootfs.ImportError{Source: "s", Step: "open", Err: row.cause})
+		if err.Code != row.code || err.Code == Internal || !errors.Is(err, row.cause) || !strings.Contains(err.Error(), row.cure) {
+			t.Errorf("%v: %v", row.cause, err)
+		}
+	}
+	if err := imageError(errors.New("x")); err.Code != Internal {
+		t.Error(err)
 	}
 }
 

@@ -18,9 +18,14 @@ type Options struct {
 	// empty. A zero Limits.Output is 1 MiB here, as results are for models to read.
 	Create runtime.Options
 
-	// Images are what imageName may be, besides that of Create: names and ids of the
-	// store, or references that begin with a registry's host, registry.example/app:1,
-	// which are pulled when they are first asked for. Nil: whatever is in the store.
+	// Images are what imageName may be, besides that of Create, each as it stands here:
+	// names and ids of the store, and what `gaol image import` takes. Those are references
+	// that begin with a registry's host, registry.example/app:1, or with docker://, and
+	// paths that begin with / or ./ of OCI layouts, docker save archives, and tars and
+	// folders of a root file system. Nil: whatever is in the store, and nothing else.
+	//
+	// They are imported when they are first asked for, and taken from the store from then
+	// on, whatever becomes of the source, until `gaol image rm`.
 	//
 	// Where the launcher of Create can't start the Node of such an image, or it has none,
 	// LauncherExec does: the tools run commands only.

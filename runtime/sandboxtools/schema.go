@@ -13,7 +13,7 @@ type members map[string]any
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // inputSchema is what decode reads, in JSON Schema. decode is stricter: it counts bytes
-// where a schema counts characters, and refuses keys twice, and numbers such as 1.0.
+// where a schema counts characters, and refuses keys twice.
 func inputSchema(t reflect.Type) json.RawMessage {
 	properties, required := members{}, []string{}
 	for _, f := range fieldsOf(t) {

@@ -18,8 +18,9 @@ type Toolbox struct {
 	closing context.Context // done when Close begins
 	cancel  context.CancelFunc
 	close   sync.Once
-	pulls   chan struct{}  // holds one element while an image is pulled
-	calls   sync.WaitGroup // and ends of sandboxes; grows under mu while not closed
+	sources map[string]string // what Options.Images are imported from; "" for the store's own
+	pulls   chan struct{}     // holds one element while an image is imported
+	calls   sync.WaitGroup    // and ends of sandboxes; grows under mu while not closed
 
 	mu        sync.Mutex
 	sandboxes map[string]*sandbox // also those that are being made, and that end
@@ -34,6 +35,9 @@ func New(o Options) (*Toolbox, error) {
 		return nil, fmt.Errorf("gaol: sandbox tools: %w", err)
 	}
 	t := &Toolbox{o: o, pulls: make(chan struct{}, 1), sandboxes: map[string]*sandbox{}}
+	if t.sources, err = sourcesOf(o.Images); err != nil {
+		return nil, fmt.Errorf("gaol: sandbox tools: option Images: %w", err)
+	}
 	if o.ProjectBase != "" {
 		if t.base, err = openBase(o.ProjectBase); err != nil {
 			return nil, fmt.Errorf("gaol: sandbox tools: option ProjectBase: %w", err)

@@ -24,12 +24,21 @@ type app struct {
 // sandbox is what the commands need of a [runtime.NodeRuntime].
 type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
+	evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, onLog func(runtime.Log)) (*runtime.Evaluation, error)
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
 	Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*runtime.Process, error)
 	SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*runtime.Process, error)
+	Context(ctx context.Context, o runtime.ContextOptions) (notebook, error)
 	Missing() []string
 	Close() error
+}
+
+// notebook is what gaol repl needs of a [runtime.Context].
+type notebook interface {
+	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
+	Complete(ctx context.Context, line string) (prefix string, names []string, err error)
+	Err() error
 }
 
 // createRuntime is the real app.create.
@@ -44,6 +53,26 @@ func createRuntime(ctx context.Context, o runtime.Options) (sandbox, error) {
 // onlyRuntime is the one that a command makes: no other will want its zygote.
 type onlyRuntime struct{ *runtime.NodeRuntime }
 
+// evaluate is rt.Evaluate that tells of lines as they come.
+func (rt onlyRuntime) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
+	s := rt.FollowEvaluate(ctx, code, o)
+	for e := range s.Events() {
+		if l, ok := e.(runtime.LogEvent); ok {
+			onLog(l.Log)
+		}
+	}
+	return s.Evaluation()
+}
+
+// Context makes one that lives as long as the runtime.
+func (rt onlyRuntime) Context(ctx context.Context, o runtime.ContextOptions) (notebook, error) {
+	c, err := rt.NewContext(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 func (rt onlyRuntime) Close() error {
 	return errors.Join(rt.NodeRuntime.Close(), runtime.CloseIdle())
 }
@@ -57,6 +86,8 @@ system, no network. Nothing of the host shows inside.`
 const rootExample = `  gaol doctor                                    what this machine offers
   gaol run -e 'console.log(process.version)'     run a line of code
   gaol run --json --timeout 5s prog.mjs          run a file, get one JSON object
+  gaol eval -e '[1, 2].map(n => n * n)'          get the value of what a model wrote
+  gaol repl                                      work at a context, line by line
   gaol policy presets                            what programs may be let do, by name
   gaol image build                               make the default image
   gaol bench                                     what jails cost, beside bare node`
@@ -95,7 +126,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand())
+	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand())
 	return root
 }
 

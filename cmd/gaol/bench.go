@@ -21,12 +21,14 @@ so that what else the machine does slows down all of them.
 
 It prints one line for each figure: the medians, if the name says nothing else,
 their ratios to bare node's, and, where gaol has set itself a bar for the
-launcher zygote, that bar and whether it is met: "ok", or "OVER" if not. To miss
-a bar is no failure: the exit status is 0 whenever all could be measured.
+launcher zygote, or for both, that bar and whether it is met: "ok", or "OVER" if
+not. To miss a bar is no failure: the exit status is 0 whenever all could be
+measured.
 
 --json prints one object instead: environment, and figures with id, name, unit,
 values and ratio by launcher, against, bar, goal and met; with atLeast, more is
-better; with ofValue, the bar is about the zygote's value, not about its ratio.
+better; with ofValue, the bar is about the zygote's value, not about its ratio;
+with both, it is for exec as well.
 
 --picture draws the distributions of the short times, for light and dark pages.
 
@@ -38,6 +40,7 @@ type benchFlags struct {
 	json, quick bool
 	samples     count
 	launchers   launchers
+	only        figures
 	image, dir  string
 	picture     string
 }
@@ -50,6 +53,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Long:  benchLong,
 		Example: `  sudo gaol bench --picture bench.svg
   sudo gaol bench --launcher zygote --samples 50
+  sudo gaol bench --only call,calls,normalize
   sudo gaol bench --json | jq '.figures[] | select(.met == false) | .name'`,
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,12 +67,14 @@ func (a *app) benchCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.BoolVar(&f.json, "json", false, "print one JSON object and nothing else")
 	flags.StringVar(&f.picture, "picture", "", "draw the distributions into `FILE`, as SVG")
+	flags.Var(&f.only, "only", "measure the figures with these `ID`s alone, as --json tells them: call,normalize")
 	flags.Var(&f.launchers, "launcher", "exec, zygote, or both of them side by side")
 	flags.VarP(&f.samples, "samples", "n", "samples to take of each short time; what takes long is measured less often")
 	flags.BoolVar(&f.quick, "quick", false, "do less where it's much: to see that all works, not for figures to quote")
 	flags.StringVar(&f.image, "image", "", "`NAME` or id of the image (default: the default image, built if missing)")
 	addStoreFlag(cmd, &f.dir)
 	_ = cmd.RegisterFlagCompletionFunc("image", completer(rootfs.Open)) // fails only for a flag that isn't there
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -79,6 +85,9 @@ func (f *benchFlags) check(cmd *cobra.Command) error {
 		if value == "" && cmd.Flags().Changed(name) {
 			return errors.New("--" + name + " is empty")
 		}
+	}
+	if f.picture != "" && len(f.only) > 0 {
+		return errors.New("--picture draws what a whole benchmark measures: leave out --only")
 	}
 	return nil
 }
@@ -92,7 +101,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) (failed error) {
 	}
 	defer func() { failed = errors.Join(failed, picture.discard()) }()
 	o := bench.Options{
-		Samples: int(f.samples), Launchers: f.launchers, Quick: f.quick,
+		Samples: int(f.samples), Only: f.only, Launchers: f.launchers, Quick: f.quick,
 		Create: runtime.Options{Image: f.image, Store: f.dir},
 	}
 	if isTerminal(a.stderr) {

@@ -46,6 +46,7 @@ func TestBenchFlags(t *testing.T) {
 		{"--launcher both", bench.Options{Samples: bench.DefaultSamples, Launchers: both}},
 		{"--launcher exec", bench.Options{Samples: bench.DefaultSamples, Launchers: both[:1]}},
 		{"--launcher both --launcher zygote --samples 1", bench.Options{Samples: 1, Launchers: both[1:]}},
+		{"--only call,normalize --only run-p50", bench.Options{Samples: bench.DefaultSamples, Only: []bench.ID{"call", "normalize", "run-p50"}}},
 		{"--image i --store s", bench.Options{Samples: bench.DefaultSamples, Create: runtime.Options{Image: "i", Store: "s"}}},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
@@ -64,6 +65,9 @@ func TestBenchRefuses(t *testing.T) {
 	for args, text := range map[string]string{
 		"--launcher fork":             "want exec, zygote or both; see gaol bench --help",
 		"-n 0":                        "--samples",
+		"--only call,fast":            `there is no figure "fast", but run-p50, `,
+		"--only=":                     `there is no figure ""`,
+		"--only call --picture x.svg": "leave out --only",
 		"--samples many":              "--samples",
 		"--image=":                    "--image is empty",
 		"--picture=":                  "--picture is empty",
@@ -112,7 +116,7 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || got.stderr != "" {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	for _, key := range []string{"kernel", "arch", "cpus", "node", "image", "samples", "quick"} {
+	for _, key := range []string{"kernel", "arch", "cpus", "node", "image", "heap", "samples", "quick"} {
 		if _, ok := object.Environment[key]; !ok {
 			t.Errorf("no %s in %v", key, object.Environment)
 		}

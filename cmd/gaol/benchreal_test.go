@@ -111,9 +111,17 @@ func TestBenchForReal(t *testing.T) {
 		t.Errorf("environment: %+v", e)
 	}
 	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
-		compute json garbage files run-strict files-restricted create-snapshot files-snapshot live-few live-many`)
-	others := strings.Fields(`throughput-1 throughput-2 create first-run close host-read-1k host-write-1k host-read-100m host-write-100m overtime`)
+		compute json garbage files stream-callback stream-events run-strict files-restricted create-snapshot project-snapshot call call-http calls evaluate normalize live-few live-many`)
+	others := strings.Fields(`throughput-1 throughput-2 create first-run close host-read-1k host-write-1k host-read-100m host-write-100m files-snapshot overtime`)
 	want := slices.Concat(barred, others)
+	for _, id := range bench.IDs() {
+		if !slices.Contains(want, string(id)) {
+			t.Errorf("figure %s is not known here", id)
+		}
+	}
+	if n := len(bench.IDs()); n != len(want) {
+		t.Errorf("%d figures are said to be measured, want %d", n, len(want))
+	}
 	if len(report.Figures) != len(want) {
 		t.Errorf("%d figures, want %d", len(report.Figures), len(want))
 	}
@@ -130,6 +138,18 @@ func TestBenchForReal(t *testing.T) {
 		if bare, ok := f.Values["bare"]; ok && (bare <= 0 || f.Ratio["exec"] <= 0 || f.Ratio["zygote"] <= 0) {
 			t.Errorf("%s: no ratio to bare node: %+v", f.ID, f)
 		}
+	}
+}
+
+// TestBenchOnly has a part of it run, which takes no longer than that part.
+func TestBenchOnly(t *testing.T) {
+	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json", "--only", "run-p99,normalize")
+	var report struct{ Figures []struct{ ID string } }
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if f := report.Figures; len(f) != 2 || f[0].ID != "run-p99" || f[1].ID != "normalize" {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -15,6 +15,12 @@
 // denied is told, in at most five lines, when it fails, and in full by --json. gaol policy
 // checks and prints permissions as [gaol/policy] has them.
 //
+// gaol repl keeps one context of the runtime, and evaluates what comes line by line:
+//
+//	terminal ── keys ─> desk ──┐               ┌─> desk, with the guest's text made harmless
+//	                           ├─> session ────┤
+//	standard input ────────────┘   Context     └─> standard output and error, as it is
+//
 // gaol bench measures jails beside bare Node: see package [gaol/cmd/gaol/bench].
 //
 // # Exit status

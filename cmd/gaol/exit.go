@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,8 @@ var cures = []struct {
 	is   error
 	cure string
 }{
+	{rootfs.ErrNoSnapshot, "`gaol snapshot ls` lists the snapshots there are, `gaol run --save NAME` takes one"},
+	{rootfs.ErrAmbiguousSnapshot, "give more of the id, as `gaol snapshot ls` prints it"},
 	{rootfs.ErrNotFound, "`gaol image ls` lists the images there are, `gaol image build` makes one"},
 	{rootfs.ErrAmbiguous, "give more of the id, as `gaol image ls` prints it"},
 	{rootfs.ErrUnauthorized, "`docker login` to the registry as this user, or check the image's name"},
@@ -70,7 +73,6 @@ var cures = []struct {
 	{syscall.EDQUOT, "free some disk space, or choose another disk with --store"},
 	{syscall.EROFS, "choose a folder that can be written with --store"},
 	{syscall.ELOOP, "name places in the guest without symbolic links: `gaol run --command -- readlink -f PATH` says where one leads"},
-	{os.ErrPermission, "run gaol as root (sudo gaol ...); `gaol doctor` says what is missing"},
 }
 
 // cureFor gives the sentence that ends err's line, or "".
@@ -89,21 +91,41 @@ func cureFor(err error) string {
 			return c.cure
 		}
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return permissionCure(os.Geteuid())
+	}
 	return ""
 }
 
-// limitFlags are the flags that set runtime.Limits, by field.
-var limitFlags = map[string]string{
-	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "Disk": "disk", "Output": "max-output",
+// permissionCure is about what the host refuses to gaol.
+func permissionCure(uid int) string {
+	if uid == 0 {
+		return "gaol is root, whom something else holds: `gaol doctor` says what is missing"
+	}
+	return "run gaol as root (sudo gaol ...); `gaol doctor` says what is missing"
 }
 
+// limitFlags are the flags that set runtime.Limits and EvaluateOptions, by field.
+var limitFlags = map[string]string{
+	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "Disk": "disk", "Output": "max-output",
+	"Heap": "heap", "MaxOutput": "max-output", "MaxLogs": "max-logs", "MaxLogLength": "max-log-length",
+}
+
+// sizeLimits are those that are bytes.
+var sizeLimits = []string{"Memory", "Disk", "Output", "Heap", "MaxOutput"}
+
 func limitCure(l *runtime.LimitError) string {
-	least := strconv.FormatFloat(l.Least, 'f', -1, 64)
-	if l.Limit == "Memory" || l.Limit == "Disk" || l.Limit == "Output" {
-		bytes := size(l.Least)
-		least = bytes.String()
+	text := func(f float64) string {
+		if slices.Contains(sizeLimits, l.Limit) {
+			bytes := size(f)
+			return bytes.String()
+		}
+		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	return fmt.Sprintf("--%s takes %s and more", limitFlags[l.Limit], least)
+	if l.Value > l.Most {
+		return fmt.Sprintf("--%s takes %s at most", limitFlags[l.Limit], text(l.Most))
+	}
+	return fmt.Sprintf("--%s takes %s and more", limitFlags[l.Limit], text(l.Least))
 }
 
 // complain prints err as the one line that gaol's own failures get.

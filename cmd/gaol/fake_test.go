@@ -18,6 +18,14 @@ type fake struct {
 	code    string
 	command []string
 	closed  int
+
+	evaluated  runtime.EvaluateOptions
+	evaluation runtime.Evaluation
+
+	context    runtime.ContextOptions
+	contextErr error
+	notebook   fakeNotebook
+
 	saved   []string // names of snapshots
 	missing []string
 
@@ -42,6 +50,14 @@ func (f *fake) Run(ctx context.Context, code string, o runtime.RunOptions) (*run
 func (f *fake) Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error) {
 	f.command = append([]string{name}, args...)
 	return f.do(ctx, o)
+}
+
+func (f *fake) evaluate(_ context.Context, code string, o runtime.EvaluateOptions, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
+	f.code, f.evaluated = code, o
+	for _, l := range f.evaluation.Logs {
+		onLog(l)
+	}
+	return &f.evaluation, nil
 }
 
 func (f *fake) do(ctx context.Context, o runtime.RunOptions) (*runtime.Result, error) {
@@ -112,3 +128,30 @@ func checkFailure(t *testing.T, got outcome, text string) {
 		t.Errorf("standard error has %q, want %q in it", line, text)
 	}
 }
+
+func (f *fake) Context(_ context.Context, o runtime.ContextOptions) (notebook, error) {
+	f.context = o
+	return &f.notebook, f.contextErr
+}
+
+// fakeNotebook is a context whose cells are as its guest says.
+type fakeNotebook struct {
+	options runtime.EvaluateOptions
+	cells   []string
+	guest   func(ctx context.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation // nil: no value
+	ended   error
+}
+
+func (n *fakeNotebook) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
+	n.options, n.cells = o, append(n.cells, code)
+	if n.guest == nil {
+		return &runtime.Evaluation{}, nil
+	}
+	return n.guest(ctx, code, o), nil
+}
+
+func (n *fakeNotebook) Complete(context.Context, string) (string, []string, error) {
+	return "", nil, n.ended
+}
+
+func (n *fakeNotebook) Err() error { return n.ended }

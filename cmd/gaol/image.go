@@ -68,18 +68,23 @@ image whose content the store has already is not stored twice.`,
 }
 
 func (a *app) imageRemove() *cobra.Command {
-	return a.storeRemove("Remove images, by name, id or an id's unique prefix", rootfs.Open)
+	return a.storeRemove("Remove images, by name, id or an id's unique prefix", `Remove images, by name, id or an id's unique prefix.
+
+A NAME goes, and the image with it when it has no other name but the one like
+node24.21.0-23ed74ce174b, which every build gives. An id goes with all its names.
+An image that is in use stays.`, rootfs.Open)
 }
 
 // opener opens the images of a store, or its snapshots.
 type opener func(dir string) (*rootfs.Store, error)
 
-func (a *app) storeRemove(short string, open opener) *cobra.Command {
+func (a *app) storeRemove(short, long string, open opener) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:               "rm NAME...",
 		Aliases:           []string{"remove"},
 		Short:             short,
+		Long:              long,
 		Args:              usageArgs(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: completer(open),
 		RunE: func(_ *cobra.Command, refs []string) error {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"gaol/rootfs"
@@ -26,6 +29,14 @@ image without Node runs commands: gaol run --command --image NAME -- PROG ARG...
 The image's programs run in jails and nowhere else. For --launcher zygote its Node
 would run outside, as root: with --trust-node you say that it may.`
 
+// adviseSource says what to do about a folder that root can't read.
+func adviseSource(err error) error {
+	if errors.Is(err, os.ErrPermission) && os.Geteuid() == 0 {
+		return &advisedError{err, "import what root can read all of: a file system of the kernel's, such as /proc, is no image"}
+	}
+	return err
+}
+
 func (a *app) imageImport() *cobra.Command {
 	var dir string
 	maxSize := size(layer.DefaultBytes)
@@ -46,7 +57,7 @@ func (a *app) imageImport() *cobra.Command {
 			o.Limits.Bytes = int64(maxSize)
 			image, err := store.Import(cmd.Context(), args[0], o)
 			if err != nil {
-				return err
+				return adviseSource(err)
 			}
 			return a.print(image.ID + "\n")
 		},

@@ -44,14 +44,14 @@ func newOutput(res *runtime.Result) *output {
 		Cause:      res.Cause,
 		Value:      res.Value,
 		DurationMs: milliseconds(res.Duration),
-		Usage: outputUsage{
-			CPUMs:           milliseconds(res.Usage.CPU),
-			PeakMemoryBytes: res.Usage.PeakMemory,
-			Pids:            res.Usage.PeakPids,
-		},
-		Truncated: outputTruncated(res.Truncated),
-		Denials:   append([]runtime.Denial{}, res.Denials...), // a list, also when there are none
+		Usage:      newOutputUsage(res.Usage),
+		Truncated:  outputTruncated{res.Truncated.Stdout, res.Truncated.Stderr, res.Truncated.Denials},
+		Denials:    append([]runtime.Denial{}, res.Denials...), // a list, also when there are none
 	}
+}
+
+func newOutputUsage(u runtime.Usage) outputUsage {
+	return outputUsage{CPUMs: milliseconds(u.CPU), PeakMemoryBytes: u.PeakMemory, Pids: u.PeakPids}
 }
 
 // milliseconds keeps three digits after the point: the rest is noise.

@@ -45,10 +45,10 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	case f.set.Changed("eval"):
 		return &program{code: f.eval, args: rest}, nil
 	case words[0] == "-":
-		code, err := readCode(cmd.Context(), stdin, "standard input")
+		code, err := readCode(cmd.Context(), stdin, "standard input", "run")
 		return &program{code: code, args: rest}, err
 	default:
-		code, err := readCodeFile(cmd.Context(), words[0])
+		code, err := readCodeFile(cmd.Context(), words[0], "run")
 		return &program{name: guestName(words[0]), code: code, args: rest}, err
 	}
 }
@@ -93,19 +93,20 @@ func guestName(path string) string {
 	return name
 }
 
-func readCodeFile(ctx context.Context, path string) (string, error) {
+// readCodeFile reads code. What for is said in errors: run, or evaluate.
+func readCodeFile(ctx context.Context, path, what string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return "", codeError(err)
+		return "", codeError(what, err)
 	}
 	defer file.Close()
-	return readCode(ctx, file, path)
+	return readCode(ctx, file, path, what)
 }
 
-func readCode(ctx context.Context, r io.Reader, name string) (string, error) {
+func readCode(ctx context.Context, r io.Reader, name, what string) (string, error) {
 	code, err := readBounded(ctx, r, name, maxCode)
 	if err != nil && ctx.Err() == nil {
-		err = codeError(err)
+		err = codeError(what, err)
 	}
 	return string(code), err
 }
@@ -139,6 +140,6 @@ func readBounded(ctx context.Context, r io.Reader, name string, most int64) ([]b
 	}
 }
 
-func codeError(err error) error {
-	return &advisedError{fmt.Errorf("run: %w", err), "give a file of JavaScript, - or -e CODE"}
+func codeError(what string, err error) error {
+	return &advisedError{fmt.Errorf("%s: %w", what, err), "give a file of JavaScript, - or -e CODE"}
 }

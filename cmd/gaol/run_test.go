@@ -153,6 +153,9 @@ func TestRunRefuses(t *testing.T) {
 		{"run --cwd rel -e 1", "--cwd"},
 		{"run --image= -e 1", "--image"},
 		{"run --json=maybe -e 1", "--json"},
+		{"run --save BAD -e 1", `--save: name "BAD": only a-z`},
+		{"run --save= -e 1", "--save"},
+		{"run --save " + strings.Repeat("a", 64) + " -e 1", "looks like an id"},
 		{"bogus", `unknown command "bogus"`},
 		{"image bogus", `unknown command "bogus"`},
 		{"image rm", "at least 1"},
@@ -171,6 +174,12 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
+func TestPermissionCure(t *testing.T) {
+	if root, user := permissionCure(0), permissionCure(1000); strings.Contains(root, "sudo") || !strings.Contains(user, "sudo") {
+		t.Errorf("root: %q, others: %q", root, user)
+	}
+}
+
 func TestRunFailures(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -178,8 +187,10 @@ func TestRunFailures(t *testing.T) {
 		want string
 	}{
 		{"create", fake{createErr: errors.New("gaol: create: mount /workspace: no such device")}, "gaol: create: mount /workspace: no such device"},
-		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, "as root"},
+		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, permissionCure(os.Geteuid())},
 		{"no image", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNotFound)}, "gaol image ls"},
+		{"no snapshot", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNoSnapshot)}, "no such snapshot; `gaol snapshot ls`"},
+		{"two snapshots", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrAmbiguousSnapshot)}, "as `gaol snapshot ls` prints"},
 		{"full disk", fake{createErr: &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}}, "free some disk space"},
 		{"many lines", fake{createErr: errors.Join(errors.New("one"), errors.New("two\x1b[31m"))}, "one two?[31m"},
 		{"close", fake{closeErr: errors.New("gaol: close: busy")}, "close: busy"},

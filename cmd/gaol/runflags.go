@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,7 @@ type runFlags struct {
 
 	mounts         mounts
 	files          guestFiles
+	unixSockets    bool
 	nodeModules    string
 	readOnlyRoot   bool
 	snapshot, save string
@@ -54,7 +56,7 @@ func defaultRunFlags() *runFlags {
 	}
 }
 
-// add defines the flags on cmd.
+// add defines the flags of gaol run on cmd.
 func (f *runFlags) add(cmd *cobra.Command) {
 	f.set = cmd.Flags()
 	f.set.SortFlags = false
@@ -66,26 +68,36 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 	f.set.BoolVar(&f.tty, "tty", false, "work at the program from this terminal; it has then no time limit unless --timeout is given")
 
+	f.addLimits()
+	f.set.Var(&f.maxOutput, "max-output", "bytes --json keeps of each output stream; if given without --json, what goes through")
+	f.set.StringVar(&f.save, "save", "", "take a snapshot by that `NAME` when the program has ended, whatever its exit status")
+	f.addWorld(cmd)
+}
+
+// addLimits defines those that bound what code may use.
+func (f *runFlags) addLimits() {
 	f.set.Var(&f.timeout, "timeout", "time the run may take; 0 for no limit")
 	f.set.Var(&f.memory, "memory", "memory it may use; there is no swap")
 	f.set.Var(&f.cpus, "cpus", "processors it may keep busy")
 	f.set.Var(&f.cpuTime, "cpu-time", "processor time it may use; 0 for no limit")
 	f.set.Var(&f.pids, "pids", "processes and threads it may have")
 	f.set.Var(&f.disk, "disk", "bytes it may write to its file system")
-	f.set.Var(&f.maxOutput, "max-output", "bytes --json keeps of each output stream; if given without --json, what goes through")
+}
 
+// addWorld defines those of what code finds and may do.
+func (f *runFlags) addWorld(cmd *cobra.Command) {
 	f.granted.add(cmd)
 
-	f.set.Var(&f.mounts, "mount", "folder or file of the host that the program sees: read-only unless it says rw, or cow for a copy to write to; may be repeated")
+	f.set.Var(&f.mounts, "mount", "folder or file of the host that the program sees: read-only unless it says rw, or, for a folder, cow for a copy to write to; may be repeated")
+	f.set.BoolVar(&f.unixSockets, "unix-sockets", false, "let a program with mounts make unix sockets: they reach whoever listens on one in there, host processes too")
 	f.set.Var(&f.files, "file", "file of the host whose content the program finds at GUEST as its own; may be repeated")
 	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages, shown read-only as node_modules in --cwd")
 	f.set.StringVar(&f.snapshot, "snapshot", "", "`NAME` or id of a snapshot that the program's folders begin with")
-	f.set.StringVar(&f.save, "save", "", "take a snapshot by that `NAME` when the program has ended, whatever its exit status")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", completer(openSnapshots))
 	f.set.BoolVar(&f.readOnlyRoot, "read-only", false, "let the program write nowhere but to mounts that say so")
 
 	f.set.Var(&f.env, "env", "environment variable the program sees; may be repeated")
-	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing")
+	f.set.StringVar(&f.cwd, "cwd", "/workspace", "`DIR` in the guest to work in, made if missing, unless it is in a mount that is read-only")
 	f.set.StringVar(&f.hostname, "hostname", "secure-exec", "host `NAME` in the guest")
 	f.set.StringVar(&f.image, "image", "", "`NAME` or id of the image the guest sees (default: the default image, built if missing)")
 	f.set.Var(&f.launcher, "launcher", "exec; or zygote, which has to warm up: for the one run of a command it takes twice as long")
@@ -111,6 +123,11 @@ func (f *runFlags) check(ctx context.Context) error {
 		}
 		f.nodeModules = dir
 	}
+	if f.save != "" { // after the run it would be too late
+		if err := rootfs.CheckName(f.save); err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
+	}
 	return f.checkPermissions(ctx)
 }
 
@@ -125,6 +142,7 @@ func (f *runFlags) options() runtime.Options {
 		Launcher: runtime.Launcher(f.launcher),
 
 		Mounts:       f.mounts,
+		UnixSockets:  f.unixSockets,
 		NodeModules:  f.nodeModules,
 		Files:        f.files,
 		ReadOnlyRoot: f.readOnlyRoot,

@@ -19,17 +19,18 @@ const snapshotLong = `A snapshot is what a guest's own folders held: the home fo
 the working directory. gaol run --save NAME takes one when the program has
 ended, gaol run --snapshot NAME begins with one, in a moment and without
 copying it. Snapshots live in the store beside the images, by the hash of their
-content.`
+content: equal ones are one, with several names. When a name is given anew, what
+had it stays without, until gaol snapshot prune.`
 
 func (a *app) snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
-		Short: "List, export and remove snapshots",
+		Short: "List, export, remove and prune snapshots",
 		Long:  snapshotLong,
 		Args:  usageArgs(noArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.snapshotList(), a.snapshotExport(), a.snapshotRemove())
+	cmd.AddCommand(a.snapshotList(), a.snapshotExport(), a.snapshotRemove(), a.snapshotPrune())
 	return cmd
 }
 
@@ -104,5 +105,33 @@ func (a *app) export(s *rootfs.Image) error {
 }
 
 func (a *app) snapshotRemove() *cobra.Command {
-	return a.storeRemove("Remove snapshots, by name, id or an id's unique prefix", openSnapshots)
+	return a.storeRemove("Remove snapshots, by name, id or an id's unique prefix", `Remove snapshots, by name, id or an id's unique prefix.
+
+A NAME goes, and what it names with it when that has no other name. An id goes
+with all its names. A snapshot that a runtime was made of stays while that is open.`, openSnapshots)
+}
+
+func (a *app) snapshotPrune() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove all snapshots that have no name",
+		Long: `Remove all snapshots that have no name and that no runtime is made of, and print
+their ids. A snapshot is without a name when it was taken so, through the SDK, or
+when a later one took its name.`,
+		Args: usageArgs(noArgs),
+		RunE: func(*cobra.Command, []string) error {
+			store, err := openSnapshots(dir)
+			if err != nil {
+				return err
+			}
+			ids, err := store.Prune()
+			for _, id := range ids {
+				err = errors.Join(err, a.print(id+"\n"))
+			}
+			return err
+		},
+	}
+	addStoreFlag(cmd, &dir)
+	return cmd
 }

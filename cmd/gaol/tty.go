@@ -52,7 +52,9 @@ func (a *app) interact(ctx context.Context, p *program, f *runFlags, sb sandbox)
 		return nil, err
 	}
 	defer own.restore()
-	defer own.follow(proc)()
+	defer own.follow(func(rows, cols uint16) {
+		_ = proc.Resize(rows, cols) // fails for one that has ended
+	})()
 	go func() { // not waited for: the user may press no key any more
 		_, _ = io.Copy(proc.Stdin, own.file)
 		_ = proc.Stdin.Close()
@@ -117,9 +119,9 @@ func (t *ownTerminal) restore() {
 	}
 }
 
-// follow gives the process's terminal the window's size whenever that changes, and has a
-// second signal, which ends gaol at once, leave the terminal as it was.
-func (t *ownTerminal) follow(proc *runtime.Process) (stop func()) {
+// follow tells the window's size, now and whenever it changes, and has a second signal,
+// which ends gaol at once, leave the terminal as it was.
+func (t *ownTerminal) follow(tell func(rows, cols uint16)) (stop func()) {
 	changes, ends := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(changes, syscall.SIGWINCH)
 	signal.Notify(ends, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -130,7 +132,7 @@ func (t *ownTerminal) follow(proc *runtime.Process) (stop func()) {
 			case <-done:
 				return
 			case <-changes:
-				t.tell(proc)
+				t.tell(tell)
 			case <-ends:
 				if !first {
 					t.restore()
@@ -140,7 +142,7 @@ func (t *ownTerminal) follow(proc *runtime.Process) (stop func()) {
 			}
 		}
 	}()
-	t.tell(proc) // it may have changed before
+	t.tell(tell) // it may have changed before
 	return func() {
 		signal.Stop(changes)
 		signal.Stop(ends)
@@ -148,8 +150,8 @@ func (t *ownTerminal) follow(proc *runtime.Process) (stop func()) {
 	}
 }
 
-func (t *ownTerminal) tell(proc *runtime.Process) {
+func (t *ownTerminal) tell(size func(rows, cols uint16)) {
 	if rows, cols := t.size(); rows > 0 {
-		_ = proc.Resize(rows, cols) // fails for one that has ended
+		size(rows, cols)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
 )
 
@@ -201,3 +203,36 @@ func (v *launchers) String() string {
 
 // Type implements pflag.Value.
 func (*launchers) Type() string { return "NAME" }
+
+// figures are those of gaol bench; none stands for all.
+type figures []bench.ID
+
+// Set implements pflag.Value.
+func (v *figures) Set(s string) error {
+	for name := range strings.SplitSeq(s, ",") {
+		if !slices.Contains(bench.IDs(), bench.ID(name)) {
+			return fmt.Errorf("there is no figure %q, but %s", name, strings.Join(figureNames(), ", "))
+		}
+		*v = append(*v, bench.ID(name))
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (v *figures) String() string {
+	if len(*v) == 0 {
+		return ""
+	}
+	return fmt.Sprint([]bench.ID(*v))
+}
+
+// Type implements pflag.Value.
+func (*figures) Type() string { return "ID" }
+
+func figureNames() []string {
+	var names []string
+	for _, id := range bench.IDs() {
+		names = append(names, string(id))
+	}
+	return names
+}

@@ -22,6 +22,14 @@ func TestJudged(t *testing.T) {
 		{"heavy", againstBare(programMemoryID, "", "MB", Values{Bare: 1000, Zygote: 11}), 0.011, "OVER"},
 		{"no bar", againstBare(createID, "", "ms", Values{Bare: 10, Zygote: 1000}), 100, ""},
 		{"not flat", againstOwn(manyLiveID, "", "ms", Values{Exec: 3, Zygote: 3}, Values{Exec: 3, Zygote: 2}, "1"), 1.5, "OVER"},
+		{"times as fast", timesAsFast(callHTTPID, "", "µs", Values{Bare: 200, Zygote: 40}, "HTTP"), 5, "ok"},
+		{"not times as fast", timesAsFast(callHTTPID, "", "µs", Values{Bare: 200, Zygote: 50}, "HTTP"), 4, "OVER"},
+		{"never as fast", timesAsFast(callHTTPID, "", "µs", Values{Bare: 200, Zygote: math.Inf(1)}, "HTTP"), 0, "OVER"},
+		{"both met", againstBare(projectID, "", "ms", Values{Bare: 100, Exec: 115, Zygote: 114}), 1.14, "ok"},
+		{"one of both over", againstBare(projectID, "", "ms", Values{Bare: 100, Exec: 116, Zygote: 114}), 1.14, "OVER"},
+		{"the other of both over", againstBare(projectID, "", "ms", Values{Bare: 100, Exec: 114, Zygote: 116}), 1.16, "OVER"},
+		{"exec is one of both", againstBare(projectID, "", "ms", Values{Bare: 100, Exec: 116}), 0, "OVER"},
+		{"calls alone", againstBare(overlayFilesID, "", "ms", Values{Bare: 100, Exec: 200, Zygote: 200}), 2, ""},
 		{"nothing measured", againstBare(runMedianID, "", "ms", Values{Bare: 0, Zygote: 0}), math.NaN(), "OVER"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -60,6 +68,10 @@ func TestFigureJSON(t *testing.T) {
 		{
 			alone(idleMemoryID, "n", "MB", Values{Zygote: 2}),
 			`{"id":"idle-memory","name":"n","unit":"MB","values":{"zygote":2},"bar":1,"goal":0.3,"ofValue":true,"met":false}`,
+		},
+		{
+			againstBare(projectID, "n", "ms", Values{Bare: 10, Exec: 11}),
+			`{"id":"project-snapshot","name":"n","unit":"ms","values":{"bare":10,"exec":11},"ratio":{"exec":1.1},"against":"bare node","bar":1.15,"goal":1.02,"both":true,"met":true}`,
 		},
 		{
 			alone(overtimeID, "n", "ms", Values{Exec: 5}),

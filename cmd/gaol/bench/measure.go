@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	goruntime "runtime"
+	"slices"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -17,6 +19,9 @@ type Options struct {
 	// enough for a 99th percentile that two samples are longer than. What
 	// takes longer is measured less often, in proportion.
 	Samples int
+
+	// Only has no other figures measured. Default: all.
+	Only []ID
 
 	// Launchers are measured side by side. Default: all there are.
 	Launchers []runtime.Launcher
@@ -65,7 +70,8 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 }
 
 func measure(ctx context.Context, o Options) (_ *Report, failed error) {
-	m := &measurer{options: o, lasting: map[Side]*runtime.NodeRuntime{}}
+	m := &measurer{options: o, lasting: map[Side]*runtime.NodeRuntime{}, heap: make([]byte, hostHeap)}
+	defer goruntime.KeepAlive(m.heap)
 	defer func() { failed = errors.Join(failed, m.close()) }()
 	if err := m.open(ctx); err != nil {
 		return nil, err
@@ -79,6 +85,7 @@ type measurer struct {
 	dir     string // of the bare programs
 	bare    *bareNode
 	lasting map[Side]*runtime.NodeRuntime // of the runs in a runtime that's there already
+	heap    []byte                        // is in use, as hostHeap says; nothing is in it
 	report  Report
 }
 
@@ -142,35 +149,71 @@ func (m *measurer) image(ctx context.Context) (*rootfs.Image, error) {
 	return store.Ensure(ctx, m.options.Create.Image, rootfs.BuildOptions{})
 }
 
+// step measures what is measured together.
+type step struct {
+	what  string
+	do    func(context.Context) error
+	gives []ID
+}
+
+func (m *measurer) steps() []step {
+	return []step{
+		{"runs", m.runs, []ID{runMedianID, runTailID}},
+		{"throughput", m.throughput, []ID{clients1ID, clients2ID, clients4ID}},
+		{"create, run, close", m.lifecycle, []ID{lifecycleID, createID, firstRunID, closeID}},
+		{"pool", m.pooled, []ID{pooledID}},
+		{"memory", m.memory, []ID{idleMemoryID, programMemoryID}},
+		{"programs", m.programs, []ID{computeID, jsonID, garbageID, filesID}},
+		{"streams", m.streams, []ID{callbackID, eventsID}},
+		{"permissions", m.strictRuns, []ID{strictID}},
+		{"permissions for files", m.restrictedFiles, []ID{restrictedFilesID}},
+		{"files of the host", m.hostFiles, []ID{readSmallID, writeSmallID, readLargeID, writeLargeID}},
+		{"snapshots", m.snapshots, []ID{snapshotID, projectID, overlayFilesID}},
+		{"calls", m.calls, []ID{callID, callHTTPID, callsID}},
+		{"evaluations", m.evaluations, []ID{evaluateID}},
+		{"normalizations", m.normalizations, []ID{normalizeID}},
+		{"timeouts", m.overtime, []ID{overtimeID}},
+		{"live runtimes", m.crowds, []ID{fewLiveID, manyLiveID}},
+	}
+}
+
+// IDs are those of all figures, in the order in which they are measured.
+func IDs() []ID {
+	var all []ID
+	for _, s := range (&measurer{}).steps() {
+		all = append(all, s.gives...)
+	}
+	return all
+}
+
 // all measures one thing after the other.
 func (m *measurer) all(ctx context.Context) error {
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"warm up", m.warmUp},
-		{"runs", m.runs},
-		{"throughput", m.throughput},
-		{"create, run, close", m.lifecycle},
-		{"pool", m.pooled},
-		{"memory", m.memory},
-		{"programs", m.programs},
-		{"permissions", m.permissions},
-		{"files of the host", m.hostFiles},
-		{"snapshots", m.snapshots},
-		{"timeouts", m.overtime},
-		{"live runtimes", m.crowds},
-	} {
-		fmt.Fprintf(m.options.Progress, "gaol: bench: %s\n", step.what)
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
+	for _, s := range append([]step{{"warm up", m.warmUp, m.options.Only}}, m.steps()...) {
+		if !m.wants(s.gives...) {
+			continue
+		}
+		fmt.Fprintf(m.options.Progress, "gaol: bench: %s\n", s.what)
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.what, err)
 		}
 	}
 	m.report.barredFirst()
 	return nil
 }
 
-func (m *measurer) add(f ...Figure) { m.report.Figures = append(m.report.Figures, f...) }
+// wants says whether one of these is to be measured.
+func (m *measurer) wants(ids ...ID) bool {
+	return len(m.options.Only) == 0 || slices.ContainsFunc(ids, func(id ID) bool { return slices.Contains(m.options.Only, id) })
+}
+
+// add leaves out what was measured with others, and is not wanted.
+func (m *measurer) add(list ...Figure) {
+	for _, f := range list {
+		if m.wants(f.ID) {
+			m.report.Figures = append(m.report.Figures, f)
+		}
+	}
+}
 
 // sides are all that are measured, bare node first.
 func (m *measurer) sides() []Side { return append([]Side{Bare}, m.jailed()...) }

@@ -14,15 +14,6 @@ import (
 	"gaol/runtime"
 )
 
-// permissions measures what they cost: the strictest a small run, and rules about
-// files, which the kernel looks at for each file that is opened, a file-heavy program.
-func (m *measurer) permissions(ctx context.Context) error {
-	if err := m.strictRuns(ctx); err != nil {
-		return err
-	}
-	return m.restrictedFiles(ctx)
-}
-
 // strictRuns has runs under the strictest permissions take turns with others of the
 // same launcher.
 func (m *measurer) strictRuns(ctx context.Context) (failed error) {

@@ -17,14 +17,17 @@ var programs embed.FS
 // argument.
 type program struct {
 	name   string
-	rounds int    // the argument, which scales the work; 0: there is none
-	stdout string // what it must print; empty: whatever bare node prints
-	value  string // the JSON that it must hand back; empty: nothing
+	rounds int      // the argument, which scales the work; 0: there is none
+	more   []string // further arguments
+	stdout string   // what it must print; empty: whatever bare node prints
+	value  string   // the JSON that it must hand back; empty: nothing
 }
 
 var (
 	hello  = program{name: "hello", stdout: "hello\n", value: `{"answer":42}`}
 	parked = program{name: "parked", stdout: "parked\n"}
+	calls  = program{name: "calls", rounds: 1000}
+	stream = program{name: "stream", rounds: streamPieces}
 )
 
 type workload struct {
@@ -40,6 +43,10 @@ var workloads = []workload{
 	{program{name: "garbage", rounds: 640}, garbageID, "GC-heavy program"},
 	{program{name: "files", rounds: 160}, filesID, "file-heavy program"},
 }
+
+// project is what a guest does with files besides computing, where the file-heavy
+// program does nothing else: its mix is that of npm, of a compiler and of Node's loader.
+var project = workload{program{name: "project", rounds: 60}, projectID, "a project's file work"}
 
 func workloadOf(id ID) workload {
 	return workloads[slices.IndexFunc(workloads, func(w workload) bool { return w.id == id })]
@@ -59,7 +66,7 @@ func (p program) args() []string {
 	if p.rounds == 0 {
 		return nil
 	}
-	return []string{strconv.Itoa(p.rounds)}
+	return append([]string{strconv.Itoa(p.rounds)}, p.more...)
 }
 
 func (p program) runOptions() runtime.RunOptions {
@@ -85,7 +92,7 @@ func (p program) check(res *runtime.Result) error {
 
 // allPrograms are all that bare node may be asked to run.
 func allPrograms() []program {
-	all := []program{hello, parked}
+	all := []program{hello, parked, calls, stream, project.program}
 	for _, w := range workloads {
 		all = append(all, w.program)
 	}

@@ -41,8 +41,9 @@ func (r *Report) barredFirst() {
 
 const tableNotes = `
 A ratio is to bare node, or to what the figure's name says. A bar is for the zygote's
-ratio, or for its value where the bar has a unit. OVER: on the wrong side of its bar.
-Node %s, kernel %s, %s, processors: %d, samples: %d
+ratio, or for its value where the bar has a unit; both: for exec's as well. OVER: on the
+wrong side of its bar.
+Node %s, kernel %s, %s, processors: %d, heap of the host: %d MiB, samples: %d
 `
 
 // WriteTable writes the report for people.
@@ -62,7 +63,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		rows = append(rows, f.cells(sides))
 	}
 	e := r.Environment
-	notes := fmt.Sprintf(tableNotes, e.Node, e.Kernel, e.Arch, e.CPUs, e.Samples)
+	notes := fmt.Sprintf(tableNotes, e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
 	_, err := io.WriteString(w, layOut(rows)+notes)
 	return err
 }
@@ -94,7 +95,8 @@ func (f Figure) verdict() string {
 	return "OVER"
 }
 
-// barText has the unit where the bar is about the value itself.
+// barText has the unit where the bar is about the value itself, and says where it is
+// for both launchers.
 func (f Figure) barText() string {
 	text := "<= " + short(f.Limit)
 	if f.AtLeast {
@@ -102,6 +104,9 @@ func (f Figure) barText() string {
 	}
 	if f.OfValue {
 		text += " " + f.Unit
+	}
+	if f.Both {
+		text += " both"
 	}
 	return text
 }

@@ -19,11 +19,12 @@ func testReport() *Report {
 		return t
 	}
 	return &Report{
-		Environment: Environment{Kernel: "6.18", Arch: "amd64", CPUs: 2, Node: "24.21.0", Samples: 7},
+		Environment: Environment{Kernel: "6.18", Arch: "amd64", CPUs: 2, Node: "24.21.0", Heap: 16 << 20, Samples: 7},
 		Figures: []Figure{
 			againstBare(runMedianID, "run", "ms", Values{Bare: 25, Exec: 43, Zygote: 10}),
 			againstBare(clients4ID, "throughput", "runs/s", Values{Bare: 45.25, Exec: 30, Zygote: 452.5}),
 			alone(idleMemoryID, "memory", "MB", Values{Exec: 0.2, Zygote: 0.21}),
+			againstBare(projectID, "project", "ms", Values{Bare: 800, Exec: 960, Zygote: 840}),
 			againstBare(createID, "create", "ms", Values{Bare: 25, Exec: 26, Zygote: 27}),
 		},
 		Curves: []Curve{
@@ -40,17 +41,18 @@ func TestTable(t *testing.T) {
 	if err := testReport().WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	const want = `figure        unit  bare  exec  zygote  exec ratio  zygote ratio         bar  go past it to
-run             ms  25.0  43.0    10.0        1.72          0.40     <= 0.22           0.12  OVER
-throughput  runs/s  45.2  30.0     452        0.66          10.0     >= 4.00           8.00    ok
-memory          MB        0.20    0.21                            <= 1.00 MB           0.30    ok
+	const want = `figure        unit  bare  exec  zygote  exec ratio  zygote ratio           bar  go past it to
+run             ms  25.0  43.0    10.0        1.72          0.40       <= 0.22           0.12  OVER
+throughput  runs/s  45.2  30.0     452        0.66          10.0       >= 4.00           8.00    ok
+memory          MB        0.20    0.21                              <= 1.00 MB           0.30    ok
+project         ms   800   960     840        1.20          1.05  <= 1.15 both           1.02  OVER
 create          ms  25.0  26.0    27.0        1.04          1.08
 `
 	got, notes, _ := strings.Cut(out.String(), "\n\n")
 	if got+"\n" != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	for _, note := range []string{"OVER: ", "Node 24.21.0, kernel 6.18, amd64, processors: 2, samples: 7\n"} {
+	for _, note := range []string{"OVER: ", "Node 24.21.0, kernel 6.18, amd64, processors: 2, heap of the host: 16 MiB, samples: 7\n"} {
 		if !strings.Contains(notes, note) {
 			t.Errorf("no %q in %q", note, notes)
 		}

@@ -22,6 +22,9 @@ func (m *measurer) programs(ctx context.Context) (failed error) {
 		ample[side] = rt
 	}
 	for _, w := range workloads {
+		if !m.wants(w.id) {
+			continue
+		}
 		w, name := m.scaled(w)
 		v, err := m.workload(ctx, w.program, ample, m.bare.run)
 		if err != nil {

@@ -1,0 +1,7 @@
+// Prints so many pieces of 64 KiB, without pause.
+import { once } from 'node:events';
+
+const piece = Buffer.alloc(64 << 10, 'all the same, but for the pipe ');
+for (let left = Number(process.argv[2]); left > 0; left--) {
+  if (!process.stdout.write(piece)) await once(process.stdout, 'drain');
+}

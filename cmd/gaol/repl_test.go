@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/runtime"
+)
+
+// What is no terminal is taken line by line, until the brackets are closed.
+func TestReplFeed(t *testing.T) {
+	f := &fake{}
+	f.notebook.guest = func(_ context.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation {
+		switch code {
+		case "1":
+			o.OnLog(runtime.Log{Level: runtime.LogInfo, Text: "told"})
+			o.OnLog(runtime.Log{Level: runtime.LogWarn, Text: "warned"})
+			return &runtime.Evaluation{Result: json.RawMessage(`"shown\u001b[2J"`)}
+		case "2":
+			return &runtime.Evaluation{Result: json.RawMessage(`"undefined"`)}
+		}
+		e := &runtime.Evaluation{Error: &runtime.GuestError{Name: "E", Message: "m", Frame: "> 1 | x"}}
+		e.Truncated.Logs = true
+		return e
+	}
+	got := f.call(t, "1\n2\n\n   \nf(\n3)\n.help\n", "repl")
+	want := outcome{1, "told\nshown\x1b[2J\n", "warned\ngaol: there were more lines\nE: m\n\n> 1 | x\ngaol: " + replHelp + "\n"}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "f(\n3)"}, f.notebook.cells); diff != "" {
+		t.Errorf("cells (-want +got)\n%s", diff)
+	}
+	o := f.notebook.options
+	if o.OnLog = nil; !cmp.Equal(o, runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxLogs: replLogs, MaxLogLength: replLogLength, Form: runtime.ResultText}) || f.closed != 1 {
+		t.Errorf("%+v, closed %d times", o, f.closed)
+	}
+	if f.context.IdleTimeout >= 0 {
+		t.Errorf("%+v", f.context)
+	}
+}
+
+func TestReplOptions(t *testing.T) {
+	globals := filepath.Join(t.TempDir(), "in.json")
+	if err := os.WriteFile(globals, []byte(`{"a": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	if got := f.call(t, "1\n", "repl", "--globals", globals, "--memory", "128m", "--timeout", "0"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if f.options.Limits.Memory != 128<<20 || f.notebook.options.Timeout >= 0 || !cmp.Equal(f.context.Globals, map[string]any{"a": json.RawMessage("1")}) {
+		t.Errorf("%+v %+v %+v", f.options.Limits, f.notebook.options, f.context)
+	}
+	for text, args := range map[string][]string{
+		"--globals is empty":           {"--globals", ""},
+		"not a JSON object":            {"--globals", "/dev/null"},
+		"no such file":                 {"--globals", "/no/such"},
+		"unexpected argument \"x\"":    {"x"},
+		"unknown flag: --json":         {"--json"},
+		"invalid argument \"-1s\" for": {"--timeout", "-1s"},
+	} {
+		f := &fake{}
+		checkFailure(t, f.call(t, "1\n", append([]string{"repl"}, args...)...), text)
+		if f.closed != 0 {
+			t.Errorf("%v: something was made", args)
+		}
+	}
+}
+
+// The status says how it ended.
+func TestReplStatus(t *testing.T) {
+	lost := func(why error, cause runtime.Cause) func(*fake) {
+		return func(f *fake) {
+			f.notebook.guest = func(_ context.Context, code string, _ runtime.EvaluateOptions) *runtime.Evaluation {
+				f.notebook.ended = fmt.Errorf("%w: %w", runtime.ErrContextEnded, why)
+				return &runtime.Evaluation{Error: &runtime.GuestError{Message: "m"}, Cause: cause}
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*fake)
+		code   int
+		cells  int
+	}{
+		"all is well": {func(*fake) {}, 0, 2},
+		"an error": {func(f *fake) {
+			f.notebook.guest = func(context.Context, string, runtime.EvaluateOptions) *runtime.Evaluation {
+				return &runtime.Evaluation{Error: &runtime.GuestError{Message: "m"}}
+			}
+		}, 1, 2},
+		"an exit":             {lost(&runtime.ExitError{Code: 7}, ""), 7, 1},
+		"an exit with 0":      {lost(&runtime.ExitError{Code: 0}, ""), 0, 1},
+		"lost by time":        {lost(errors.New("x"), runtime.CauseTimeout), exitTimeout, 1},
+		"lost by memory":      {lost(errors.New("x"), runtime.CauseMemory), exitMemory, 1},
+		"lost by a signal":    {lost(errors.New("x"), runtime.CauseSignal), 1, 1},
+		"closing fails":       {func(f *fake) { f.closeErr = errors.New("no") }, exitFailure, 2},
+		"nothing can be made": {func(f *fake) { f.contextErr = errors.New("no") }, exitFailure, 0},
+	} {
+		f := &fake{}
+		tc.change(f)
+		got := f.call(t, "1\n2\n", "repl")
+		if got.code != tc.code || len(f.notebook.cells) != tc.cells || f.closed != 1 {
+			t.Errorf("%s: %+v, %d cells, closed %d times", name, got, len(f.notebook.cells), f.closed)
+		}
+	}
+	f := &fake{}
+	if got := f.call(t, "1\n.exit\n2\n", "repl"); got.code != 0 || len(f.notebook.cells) != 1 {
+		t.Errorf(".exit: %+v, %q", got, f.notebook.cells)
+	}
+	f = &fake{}
+	if got := f.call(t, "f(1", "repl"); got.code != 0 || !cmp.Equal(f.notebook.cells, []string{"f(1"}) {
+		t.Errorf("the end amid a cell: %+v, %q", got, f.notebook.cells)
+	}
+	f = &fake{}
+	checkFailure(t, f.call(t, strings.Repeat("x", maxCell+1), "repl"), "a line of more than")
+}
+
+// At a terminal there is no time limit, so that none may be told as the default.
+func TestReplHelp(t *testing.T) {
+	got := (&fake{}).call(t, "", "repl", "--help")
+	if got.code != 0 || !strings.Contains(got.stdout, "none at a terminal, else 30s") || strings.Contains(got.stdout, "(default 30s)") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// addSnapshot puts a snapshot with one file into a store, and returns its id.
+func addSnapshot(t *testing.T, dir, text string, names ...string) string {
+	t.Helper()
+	store, err := openSnapshots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Add(t.Context(), names, func(root string) error {
+		return os.WriteFile(filepath.Join(root, "file"), []byte(text), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.ID
+}
+
+func TestSnapshotRemove(t *testing.T) {
+	dir := t.TempDir()
+	gaol := func(args ...string) outcome {
+		t.Helper()
+		return new(fake).call(t, "", append(args, "--store", dir)...)
+	}
+	addSnapshot(t, dir, "same", "one2", "one3")
+	if got := gaol("snapshot", "rm", "one2"); got != (outcome{}) {
+		t.Errorf("%+v", got)
+	}
+	if got := gaol("snapshot", "ls"); !strings.Contains(got.stdout, "one3") || strings.Contains(got.stdout, "one2") {
+		t.Errorf("%+v", got)
+	}
+	id := addSnapshot(t, dir, "same", "one2")
+	if got := gaol("snapshot", "rm", "one2", "one3"); got != (outcome{}) {
+		t.Errorf("%+v", got)
+	}
+	checkFailure(t, gaol("snapshot", "rm", id), "no such")
+	addSnapshot(t, dir, "same", "one2", "one3")
+	if got := gaol("snapshot", "rm", id); got != (outcome{}) {
+		t.Errorf("by its id: %+v", got)
+	}
+	checkFailure(t, gaol("snapshot", "export", "one3"), "no such")
+}
+
+func TestSnapshotNotFound(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range []string{"snapshot rm nope", "snapshot export nope"} {
+		checkFailure(t, new(fake).call(t, "", append(strings.Fields(args), "--store", dir)...), "gaol: snapshot \"nope\": no such snapshot; `gaol snapshot ls` lists")
+	}
+	checkFailure(t, new(fake).call(t, "", "image", "rm", "nope", "--store", dir), "gaol: image \"nope\": no such image; `gaol image ls` lists")
+}
+
+func TestSnapshotPrune(t *testing.T) {
+	dir := t.TempDir()
+	old := addSnapshot(t, dir, "old", "mine")
+	addSnapshot(t, dir, "new", "mine")
+	for _, want := range []string{old + "\n", ""} {
+		if got := new(fake).call(t, "", "snapshot", "prune", "--store", dir); got != (outcome{stdout: want}) {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	}
+	if got := new(fake).call(t, "", "snapshot", "ls", "--store", dir); strings.Count(got.stdout, "\n") != 2 || !strings.Contains(got.stdout, "mine") {
+		t.Errorf("%+v", got)
+	}
+}

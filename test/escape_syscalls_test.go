@@ -97,6 +97,13 @@ var surface = []struct {
 	{"settimeofday", unix.SYS_SETTIMEOFDAY, "z,z", unix.EPERM},
 	{"mknod: a block device", unix.SYS_MKNODAT, "-100,t,0x61b0,0x800", unix.EPERM},
 	{"mknod: an overlay's whiteout", unix.SYS_MKNODAT, "-100,t,0x21b0,0", unix.EPERM},
+	{"mknod: set-user-ID", unix.SYS_MKNODAT, "-100,t,0x89ed,0", unix.EPERM},
+	{"chmod: set-group-ID", unix.SYS_FCHMODAT, "-100,t,0x5ed", unix.EPERM},
+	{"chmod: set-user-ID, and high bits", unix.SYS_FCHMOD, "0,0x1000009ed", unix.EPERM},
+	{"fchmodat2: set-user-ID", unix.SYS_FCHMODAT2, "-100,t,0x9ed,0", unix.EPERM},
+	{"openat: a set-user-ID file", unix.SYS_OPENAT, "-100,t,0x41,0x9ed", unix.EPERM},
+	{"openat: an unnamed set-user-ID file", unix.SYS_OPENAT, "-100,t,0x410002,0x9ed", unix.EPERM},
+	{"openat2", unix.SYS_OPENAT2, "-100,t,z,24", unix.ENOSYS},
 	{"renameat2: a whiteout", unix.SYS_RENAMEAT2, "-100,t,-100,t,4", unix.EINVAL},
 
 	{"shmget", unix.SYS_SHMGET, "0,4096,0x380", unix.EPERM},

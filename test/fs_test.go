@@ -229,78 +229,6 @@ func TestFilesWatchGuest(t *testing.T) {
 	}
 }
 
-// Hostile code of the guest exchanges names while the host works on them.
-func TestFilesWhileGuestRaces(t *testing.T) {
-	rt := create(t, runtime.Options{})
-	f := rt.FS()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := rt.Run(ctx, `
-			import fs from 'node:fs';
-			import { execFileSync } from 'node:child_process';
-			execFileSync('sh', ['-c', 'mkdir d; echo own > d/passwd; mkfifo p; echo own > f; echo up > up']);
-			const links = ['/etc', '../../../../../../etc', '/proc/1/root/etc', '/proc/self/cwd/../etc', '/'];
-			const quiet = (f) => { try { f() } catch {} };
-			for (let i = 0; ; i++) {
-				quiet(() => fs.symlinkSync(links[i % links.length], 'l'));
-				quiet(() => fs.renameSync('d', 'e'));
-				quiet(() => fs.renameSync('l', 'd'));
-				quiet(() => fs.renameSync('f', 'g'));
-				quiet(() => fs.renameSync('p', 'f'));
-				quiet(() => fs.unlinkSync('d'));
-				quiet(() => fs.renameSync('e', 'd'));
-				quiet(() => fs.renameSync('f', 'p'));
-				quiet(() => fs.renameSync('g', 'f'));
-			}
-		`, runtime.RunOptions{})
-		ended <- err
-	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if up, _ := f.Exists("/workspace/up"); up {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the guest is not up")
-		}
-	}
-	guests, err := f.ReadFile("/etc/passwd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := map[string]int{}
-	var slowest time.Duration
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
-		began := time.Now()
-		data, err := f.ReadFile("/workspace/d/passwd")
-		switch {
-		case err != nil:
-			read["nothing"]++
-		case string(data) == "own\n":
-			read["own"]++
-		case bytes.Equal(data, guests):
-			read["image"]++
-		default:
-			t.Errorf("read %.100q", data)
-		}
-		_ = f.WriteFile("/workspace/d/hosts", []byte("written"), hostfs.WriteOptions{})
-		_ = f.Append("/workspace/f", nil, hostfs.WriteOptions{})
-		_, _ = f.List("/workspace/d/ssl")
-		_ = f.RemoveAll("/workspace/d/passwd2")
-		slowest = max(slowest, time.Since(began))
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if read["own"] == 0 || read["image"]+read["nothing"] == 0 || slowest > 2*time.Second {
-		t.Errorf("%v, and at most %v: this test proves little", read, slowest)
-	}
-	if now, err := f.ReadFile("/etc/passwd"); !bytes.Equal(now, guests) || err != nil {
-		t.Errorf("the image's file is %q, %v", now, err)
-	}
-}
-
 func TestFilesOfClosedRuntime(t *testing.T) {
 	rt, err := runtime.Create(t.Context(), ours(runtime.Options{}))
 	if err != nil {
@@ -314,8 +242,15 @@ func TestFilesOfClosedRuntime(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	w, err := f.Watch("/workspace", hostfs.WatchOptions{})
+	if err != nil {
+		t.Error(err)
+	}
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("a watcher: %v", err)
 	}
 	_, failed := f.ReadFile("/workspace/file")
 	_, readFailed := file.Read(make([]byte, 1))

@@ -82,6 +82,49 @@ func TestMountsUnderPermissions(t *testing.T) {
 	}
 }
 
+// Where the root is read-only, mounts that are writable are so, and what is mounted in
+// them is as it says.
+func TestMountsInAReadOnlyRoot(t *testing.T) {
+	dir := hostTree(t, map[string]string{"f": "host's", "one": "1"})
+	rt := create(t, runtime.Options{ReadOnlyRoot: true, Mounts: []runtime.Mount{
+		{Source: dir, Target: "/workspace", Access: runtime.CopyOnWrite}, {Source: dir, Target: "/workspace/ro"}, {Source: dir, Target: "/data", Access: runtime.ReadWrite},
+		{Source: dir, Target: "/home/node/cow", Access: runtime.CopyOnWrite}, {Source: filepath.Join(dir, "one"), Target: "/home/node/one", Access: runtime.ReadWrite},
+	}})
+	res := run(t, rt, `
+		import fs from 'node:fs'; const t = f => { try { return f() ?? 'ok' } catch (e) { return e.code } };
+		console.log(['/workspace', '/workspace/ro', '/data', '/home/node/cow', '/home/node', '/tmp'].map(d => t(() => fs.writeFileSync(d + '/new', ''))).join(' '), t(() => fs.writeFileSync('/home/node/one', '2')))`, runtime.RunOptions{})
+	if want := "ok EROFS ok ok EROFS EROFS ok\n"; string(res.Stdout) != want {
+		t.Errorf("got %q %q, want %q", res.Stdout, res.Stderr, want)
+	}
+	entries, err := os.ReadDir(dir)
+	if text, err2 := os.ReadFile(filepath.Join(dir, "one")); errors.Join(err, err2) != nil || len(entries) != 3 || string(text) != "2" {
+		t.Errorf("the host has %v, %q, %v", entries, text, errors.Join(err, err2))
+	}
+}
+
+// A program that is not on the list is none in a mount, or a snapshot, either: the loader
+// of one that is, and may be started, maps nothing there.
+func TestProgramListOverMounts(t *testing.T) {
+	dir := hostTree(t, map[string]string{"f": ""})
+	first := create(t, runtime.Options{})
+	run(t, first, `import fs from 'node:fs'; fs.writeFileSync('f', '')`, runtime.RunOptions{})
+	const script = `
+		import fs from 'node:fs'; import { spawnSync } from 'node:child_process';
+		const loader = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'].find(f => fs.existsSync(f)), libc = '/usr/lib/' + fs.readdirSync('/usr/lib').find(d => d.endsWith('-linux-gnu')) + '/libc.so.6';
+		for (const d of ['/workspace', '/data']) { const f = d + '/program'; fs.copyFileSync(libc, f); fs.chmodSync(f, 0o755); console.log(spawnSync(loader, [f]).status === 0 ? 'ran' : 'refused') }`
+	for name, o := range map[string]runtime.Options{
+		"mounts":   {Mounts: []runtime.Mount{{Source: dir, Target: "/workspace", Access: runtime.CopyOnWrite}, {Source: dir, Target: "/data", Access: runtime.ReadWrite}}},
+		"snapshot": {Snapshot: taken(t, first, runtime.SnapshotOptions{}).ID, Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.CopyOnWrite}}},
+	} {
+		for p, want := range map[*policy.Permissions]string{{}: "ran\nran\n", new(listing(node)): "refused\nrefused\n"} {
+			o.Permissions = p.Over(policy.Default())
+			if res := run(t, create(t, o), script, runtime.RunOptions{}); string(res.Stdout) != want {
+				t.Errorf("%s: got %q %q, want %q", name, res.Stdout, res.Stderr, want)
+			}
+		}
+	}
+}
+
 // Packages are found by ESM and by CommonJS, also where pnpm has laid links.
 func TestNodeModules(t *testing.T) {
 	dir := hostTree(t, map[string]string{
@@ -105,16 +148,16 @@ func TestNodeModules(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	rt := create(t, runtime.Options{ReadOnlyRoot: true, Files: map[string][]byte{
-		"/workspace/lib/a.mjs": []byte(`export const a = 1`), "/etc/app.conf": {0, 255},
+		"/workspace/lib/a.mjs": []byte(`export const a = 1`), "/etc/app.conf": {0, 255}, "/dev/shm/shared": []byte("s"),
 	}, Folders: map[string]fs.FS{"/workspace/src": fstest.MapFS{
 		"x/run": {Data: []byte("#!/bin/sh\necho ran"), Mode: 0o700}, "b.cjs": {Data: []byte("module.exports = 2")},
 	}}})
 	res := run(t, rt, `
 		import { a } from './lib/a.mjs'; import fs from 'node:fs'; const t = f => { try { return f() ?? 'ok' } catch (e) { return e.code } };
 		import b from './src/b.cjs'; import { execSync } from 'node:child_process';
-		console.log(a, b, fs.readFileSync('/etc/app.conf'), fs.statSync('lib').uid, String(execSync('src/x/run')).trim());
+		console.log(a, b, fs.readFileSync('/etc/app.conf'), String(fs.readFileSync('/dev/shm/shared')), fs.statSync('lib').uid, String(execSync('src/x/run')).trim());
 		console.log(['/workspace/x', '/tmp/x', '/home/node/x', '/var/tmp/x', '/dev/shm/x', '/workspace/lib/a.mjs'].map(f => t(() => fs.writeFileSync(f, ''))).join(' '))`, runtime.RunOptions{})
-	if want := "1 2 <Buffer 00 ff> 1000 ran\nEROFS EROFS EROFS EROFS EROFS EROFS\n"; string(res.Stdout) != want {
+	if want := "1 2 <Buffer 00 ff> s 1000 ran\nEROFS EROFS EROFS EROFS EROFS EROFS\n"; string(res.Stdout) != want {
 		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
 	}
 }
@@ -140,19 +183,29 @@ func TestMountsRefused(t *testing.T) {
 		name, says string
 		opts       runtime.Options
 	}{
-		{"root", "has to do with", mount("/", "/data")},
+		{"root", "all that the host has", mount("/", "/data")},
 		{"proc", "it is proc", mount("/proc", "/data")},
 		{"proc by a link", "it is proc", mount(link, "/data")},
 		{"sys", "it is sysfs", mount("/sys", "/data")},
+		{"cgroups", "can't be shown", mount("/sys/fs/cgroup", "/data")},
 		{"dev", "/dev", mount("/dev", "/data")},
 		{"a device", "neither", mount("/dev/null", "/data")},
 		{"the state", "/run/gaol", mount("/run/gaol", "/data")},
 		{"above the state", "/run/gaol", mount("/run", "/data")},
 		{"the store", "has to do with", mount(filepath.Join(cmp.Or(os.Getenv(storeVar), "/var/lib/gaol"), "images"), "/data")},
+		{"above the usual store", "has to do with", mount("/var/lib", "/data")},
 		{"relative", "not an absolute path", mount("x", "/data")},
 		{"missing", "no such file", mount("/nosuch", "/data")},
 		{"on root", "/", mount(dir, "/")},
-		{"on proc", "/proc/x", mount(dir, "/proc/x")},
+		{"in proc", "/proc/x: /proc is the jail's own", mount(dir, "/proc/x")},
+		{"on dev", "/dev: /dev is the jail's own", mount(dir, "/dev")},
+		{"on gaol's own", "/usr/libexec/gaol is the jail's own", mount(dir, "/usr/libexec/gaol/x")},
+		{"a copy of a file", "only a folder can be copy-on-write: have it read-only", runtime.Options{Mounts: []runtime.Mount{{Source: filepath.Join(dir, "f"), Target: "/x", Access: runtime.CopyOnWrite}}}},
+		{"a file in proc", "/proc/x: /proc is the jail's own", runtime.Options{Files: map[string][]byte{"/proc/x": nil}}},
+		{"a file in dev", "/dev is the jail's own", runtime.Options{Files: map[string][]byte{"/dev/null": nil}}},
+		{"a file in sys", "/sys is the jail's own", runtime.Options{Files: map[string][]byte{"/sys/x/y": nil}}},
+		{"a folder in proc", "/proc is the jail's own", runtime.Options{Folders: map[string]fs.FS{"/": fstest.MapFS{"proc/x": {}}}}},
+		{"a program of gaol's", "/usr/libexec/gaol is the jail's own", runtime.Options{Files: map[string][]byte{"/usr/libexec/gaol/enter": nil}}},
 		{"unclean", "../", mount(dir, "/data/../x")},
 		{"twice", "twice", runtime.Options{NodeModules: dir, Mounts: []runtime.Mount{{Source: dir, Target: "/workspace/node_modules"}}}},
 		{"no access", "there is no access 7", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/d", Access: 7}}}},

@@ -116,6 +116,9 @@ func TestZygoteParkedLimits(t *testing.T) {
 	if res.Cause != runtime.CauseMemory {
 		t.Errorf("cause %q, exit code %d", res.Cause, res.ExitCode)
 	}
+	if res := run(t, rt, `__return(1)`, runtime.RunOptions{}); res.Cause != runtime.CauseNone {
+		t.Errorf("after it: cause %q", res.Cause)
+	}
 	rt = parkedRuntime(t, runtime.Options{})
 	res = run(t, rt, `for (;;);`, runtime.RunOptions{Timeout: 300 * time.Millisecond})
 	if res.Cause != runtime.CauseTimeout {

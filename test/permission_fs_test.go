@@ -24,7 +24,7 @@ type act struct{ name, takes string }
 var rawCalls = []act{
 	{"open_read", "read"}, {"open_write", "write"}, {"open_both", "read write"}, {"open_append", "write"}, {"open_create", "write"},
 	{"open_trunc", "write truncate"}, {"open_read_trunc", "read truncate"}, {"open_link", "read"}, {"open_path", ""},
-	{"openat2_read", "read"}, {"openat2_create", "write"}, {"creat_new", "write"}, {"creat_old", "write truncate"},
+	{"creat_new", "write"}, {"creat_old", "write truncate"},
 	{"mknod_file", "write"}, {"mknod_fifo", "write"}, {"mknod_device", "never"}, {"binds", "write"},
 	{"mkdirs", "create_dir"}, {"unlinks", "rm"}, {"rmdirs", "rm"},
 	{"rename_file", "rename rm write"}, {"rename_over", "rename rm write"}, {"rename_folder", "rename rm create_dir"}, {"rename_away", "rename rm write"},

@@ -11,10 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"gaol/runtime"
+	"gaol/runtime/sandboxtools"
 	"gaol/vfs/hostfs"
 )
 
@@ -70,22 +72,43 @@ func project(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// projectSteps are what is done with a project that is unpacked.
+var projectSteps = []struct{ command, mentions string }{
+	{"npm ci --offline --no-audit --no-fund", "added 1 package"},
+	{"npm run build", "built main.js shapes.js"},
+	{"npm test", "pass 1"},
+	{"node dist/main.js", "circle 3.14\ncircle 12.57\ncircle 28.27\n"},
+}
+
+var projectLimits = runtime.Limits{Memory: 512 << 20}
+
+// checkBuilt reads an archive of what a project's build made.
+func checkBuilt(t *testing.T, archive io.Reader) {
+	t.Helper()
+	var names []string
+	for r := tar.NewReader(archive); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+	}
+	if got := strings.Join(names, " "); !strings.Contains(got, "main.js") || !strings.Contains(got, "shapes.js") {
+		t.Errorf("the archive has %s", got)
+	}
+}
+
 // A project is unpacked, installed, built, tested, and what was built is taken home, in
 // one runtime, and through the SDK only.
 func TestProject(t *testing.T) {
-	rt := create(t, runtime.Options{Limits: runtime.Limits{Memory: 512 << 20}})
+	rt := create(t, runtime.Options{Limits: projectLimits})
 	if _, err := rt.FS().Untar(bytes.NewReader(project(t)), "/workspace", hostfs.UntarOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		command  string
-		mentions string
-	}{
-		{"npm ci --offline --no-audit --no-fund", "added 1 package"},
-		{"npm run build", "built main.js shapes.js"},
-		{"npm test", "pass 1"},
-		{"node dist/main.js", "circle 3.14\ncircle 12.57\ncircle 28.27\n"},
-	} {
+	for _, step := range projectSteps {
 		args := strings.Fields(step.command)
 		res, err := rt.Command(t.Context(), args[0], args[1:], runtime.RunOptions{})
 		if err != nil {
@@ -99,20 +122,7 @@ func TestProject(t *testing.T) {
 	if _, err := rt.FS().Tar(&out, "/workspace/dist", hostfs.TarOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for r := tar.NewReader(&out); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, h.Name)
-	}
-	if got := strings.Join(names, " "); !strings.Contains(got, "main.js") || !strings.Contains(got, "shapes.js") {
-		t.Errorf("the archive has %s", got)
-	}
+	checkBuilt(t, &out)
 	// An install becomes a layer that others begin with.
 	s := taken(t, rt, runtime.SnapshotOptions{})
 	other := create(t, runtime.Options{Snapshot: s.ID})
@@ -124,5 +134,45 @@ func TestProject(t *testing.T) {
 	res = run(t, third, `import round from 'round'; import fs from 'node:fs'; try { fs.unlinkSync('node_modules/round/index.js') } catch (e) { console.log(round(1.234, 1), e.code, fs.readdirSync('.').join()) }`, runtime.RunOptions{})
 	if string(res.Stdout) != "1.2 EROFS node_modules\n" {
 		t.Errorf("its packages alone: %q %q", res.Stdout, res.Stderr)
+	}
+}
+
+// The same through the sandbox tools only. What is built is taken home twice: as an
+// archive that is read, and as files of the folder that is shared.
+func TestProjectThroughTools(t *testing.T) {
+	base := t.TempDir()
+	s := newTools(t, sandboxtools.Options{ProjectBase: base, Create: runtime.Options{Limits: projectLimits}})
+	s.call("init", args{"containerId": "a", "projectOutPath": "shapes"})
+	s.call("write_file", args{"containerId": "a", "path": "project.tar", "content": base64.StdEncoding.EncodeToString(project(t)), "encoding": "base64"})
+	s.run("tar", "-xf", "project.tar")
+	s.call("delete", args{"containerId": "a", "path": "project.tar"})
+	for _, step := range projectSteps {
+		list := strings.Fields(step.command)
+		if out := s.run(list[0], list[1:]...); !strings.Contains(out, step.mentions) {
+			t.Fatalf("%s: %s", step.command, out)
+		}
+	}
+	var names []string
+	for _, e := range s.call("list_directory", args{"containerId": "a", "path": "dist"})["entries"].([]any) {
+		names = append(names, e.(map[string]any)["name"].(string))
+	}
+	if got := strings.Join(names, " "); got != "main.js shapes.js" {
+		t.Errorf("dist has %s", got)
+	}
+	for _, name := range append(names, "../node_modules/round/index.js") {
+		text, err := os.ReadFile(filepath.Join(base, "shapes/dist", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := s.call("read_file", args{"containerId": "a", "path": "dist/" + name}); len(text) == 0 || r["content"] != string(text) {
+			t.Errorf("%s is %v, and on the host %q", name, r, text)
+		}
+	}
+	s.run("tar", "-cf", "/tmp/dist.tar", "dist")
+	r := s.call("read_file", args{"containerId": "a", "path": "/tmp/dist.tar", "encoding": "base64"})
+	checkBuilt(t, base64.NewDecoder(base64.StdEncoding, strings.NewReader(r["content"].(string))))
+	s.call("destroy", args{"containerId": "a"})
+	if left, err := fs.Glob(os.DirFS(base), "shapes/dist/*.js"); err != nil || len(left) != 2 {
+		t.Errorf("after its end the host has %v, %v", left, err)
 	}
 }

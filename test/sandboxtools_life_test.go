@@ -43,8 +43,9 @@ func TestToolsLimits(t *testing.T) {
 	s.refused(sandboxtools.Limit, "init", args{})
 	s.call("destroy", args{"containerId": made["containerId"]})
 	s.refused(sandboxtools.NotFound, "init", args{"imageName": "allowed"})
-	s.refused(sandboxtools.Permission, "init", args{"imageName": "other"})
-	s.refused(sandboxtools.InvalidArgument, "init", args{"imageName": "../../../etc"})
+	s.refused(sandboxtools.NotFound, "init", args{"imageName": "other"})
+	s.refused(sandboxtools.NotFound, "init", args{"imageName": "../../../etc"})
+	s.refused(sandboxtools.Permission, "init", args{"imageName": defaultImage(t).ID})
 	s.refused(sandboxtools.InvalidArgument, "init", args{"rootPath": "proc/self"})
 	s.refused(sandboxtools.InvalidArgument, "init", args{"rootPath": "../x"})
 	s.call("init", args{"containerId": "b"}) // what failed has left no place taken

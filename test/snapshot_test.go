@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gaol/policy"
 	"gaol/rootfs"
@@ -81,6 +83,51 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// What a guest took its own right to read from is in a snapshot, as it was.
+func TestSnapshotOfClosedFiles(t *testing.T) {
+	copied := hostTree(t, map[string]string{"host": "h"})
+	mounts := []runtime.Mount{{Source: copied, Target: "/workspace/copy", Access: runtime.CopyOnWrite}}
+	first := create(t, runtime.Options{Mounts: mounts})
+	const files = `locked/z locked/inner/y secret copy/mine copy/host`
+	if res, err := first.Command(t.Context(), "sh", []string{"-c", `mkdir -p locked/inner; for f in ` + files + `; do echo $f >$f; done; mkfifo locked/pipe
+		chmod 000 locked/inner/y locked/inner locked secret copy/mine copy/host copy .`}, runtime.RunOptions{}); err != nil || res.ExitCode != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	s := taken(t, first, runtime.SnapshotOptions{})
+	second := create(t, runtime.Options{Snapshot: s.ID})
+	res, err := second.Command(t.Context(), "sh", []string{"-c", `cd /; stat -c '%a %u' workspace; cd workspace 2>/dev/null && echo open; chmod 700 /workspace; cd /workspace
+		for f in locked secret copy; do stat -c '%a %u' $f; cat $f 2>/dev/null; chmod 700 $f; done
+		stat -c %a locked/inner; chmod 700 locked/inner; for f in ` + files + `; do chmod u+r $f; cat $f; done; ls locked`}, runtime.RunOptions{Cwd: "/"})
+	const want = "0 1000\n0 1000\n0 1000\n0 1000\n0\nlocked/z\nlocked/inner/y\nsecret\ncopy/mine\ncopy/host\ninner\nz\n"
+	if err != nil || string(res.Stdout) != want {
+		t.Errorf("%v, got %q %q\nwant %q", err, res.Stdout, res.Stderr, want)
+	}
+	if again, err := first.Snapshot(t.Context(), runtime.SnapshotOptions{}); err != nil || again.ID != s.ID {
+		t.Errorf("the same tree: %+v, %v, want %s", again, err, s.ID)
+	}
+}
+
+// What a snapshot can't have is an error, and what is hidden is no matter.
+func TestSnapshotOfForeignFiles(t *testing.T) {
+	copied := hostTree(t, map[string]string{"host": "h", "root/key": "k"})
+	if err := errors.Join(os.Lchown(copied, 4711, 4711), os.Chmod(copied+"/root", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	o := runtime.Options{Mounts: []runtime.Mount{{Source: copied, Target: "/workspace/copy", Access: runtime.CopyOnWrite}}}
+	s, err := create(t, o).Snapshot(t.Context(), runtime.SnapshotOptions{})
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "/workspace/copy/root is not the guest's") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	o.Permissions.FS = policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Paths: []string{"/workspace/copy/root/**", "/workspace/hidden/**"}}}}
+	image, err := snapshotStore(t).Lookup(taken(t, create(t, o), runtime.SnapshotOptions{}).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := os.ReadDir(image.Root() + "/workspace/copy/root"); err != nil || len(list) > 0 {
+		t.Errorf("what is hidden: %v, %v", list, err)
+	}
+}
+
 // Runtimes made of one snapshot share it and nothing more.
 func TestSnapshotsAreApart(t *testing.T) {
 	first := create(t, runtime.Options{})
@@ -124,18 +171,47 @@ func TestSnapshotUnderPermissions(t *testing.T) {
 	}
 }
 
+// One that is given up is not stored, and says so.
+func TestSnapshotGivenUp(t *testing.T) {
+	empty, full := create(t, runtime.Options{}), create(t, runtime.Options{})
+	run(t, full, `import fs from 'node:fs'; for (let i = 0; i < 5000; i++) fs.writeFileSync('f' + i, Buffer.alloc(1000))`, runtime.RunOptions{})
+	name := fmt.Sprintf("given-up-%d", os.Getpid())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	for what, c := range map[string]struct {
+		ctx  context.Context
+		rt   *runtime.NodeRuntime
+		want error
+	}{
+		"before, of nothing": {over, empty, context.Canceled}, "before": {over, full, context.Canceled}, "meanwhile": {soon, full, context.DeadlineExceeded},
+	} {
+		if s, err := c.rt.Snapshot(c.ctx, runtime.SnapshotOptions{Name: name}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %+v, %v", what, s, err)
+		}
+	}
+	if i, err := snapshotStore(t).Lookup(name); !errors.Is(err, rootfs.ErrNotFound) {
+		t.Errorf("%+v, %v", i, err)
+	}
+}
+
 // What the guest does while a snapshot is taken does not get anything else into it.
 func TestSnapshotOfAHostileTree(t *testing.T) {
-	rt := create(t, runtime.Options{})
+	given := hostTree(t, map[string]string{"setuid": "", "deep/er": ""}) // of the host's: a guest can't set such bits
+	if err := errors.Join(os.Chmod(given+"/setuid", 0o755|fs.ModeSetuid|fs.ModeSetgid), os.Chmod(given+"/deep", 0o777|fs.ModeSetuid|fs.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	rt := create(t, runtime.Options{Mounts: []runtime.Mount{{Source: given, Target: "/workspace/given", Access: runtime.CopyOnWrite}}})
 	run(t, rt, `import fs from 'node:fs'; import { execSync } from 'node:child_process';
-		fs.symlinkSync('/', 'root'); fs.symlinkSync('../../../../../../etc/shadow', 'shadow'); execSync('mkfifo pipe; mkdir -p deep/er'); fs.chmodSync('deep', 0o6777); fs.writeFileSync('setuid', '', { mode: 0o755 }); fs.chmodSync('setuid', 0o6755)`, runtime.RunOptions{})
+		fs.symlinkSync('/', 'root'); fs.symlinkSync('../../../../../../etc/shadow', 'shadow'); execSync('mkfifo pipe')`, runtime.RunOptions{})
 	s := taken(t, rt, runtime.SnapshotOptions{})
 	image, err := snapshotStore(t).Lookup(s.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := os.DirFS(image.Root())
-	for name, want := range map[string]fs.FileMode{"workspace/root": fs.ModeSymlink, "workspace/shadow": fs.ModeSymlink, "workspace/setuid": 0o755, "workspace/deep": fs.ModeDir | 0o777} {
+	for name, want := range map[string]fs.FileMode{"workspace/root": fs.ModeSymlink, "workspace/shadow": fs.ModeSymlink, "workspace/given/setuid": 0o755, "workspace/given/deep": fs.ModeDir | 0o777} {
 		info, err := os.Lstat(image.Root() + "/" + name)
 		if err != nil || info.Mode()&^0o777 != want&^0o777 || want.Perm() != 0 && info.Mode().Perm() != want.Perm() {
 			t.Errorf("%s: %v, %v", name, info, err)
@@ -154,8 +230,22 @@ func TestSnapshotsRefused(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if _, err := runtime.Create(t.Context(), ours(runtime.Options{Snapshot: "nosuch"})); !errors.Is(err, rootfs.ErrNotFound) {
+	for name, o := range map[string]runtime.SnapshotOptions{"Bytes": {Bytes: -1}, "Entries": {Entries: -1}} {
+		if s, err := rt.Snapshot(t.Context(), o); err == nil || err.Error() != "gaol: snapshot: option "+name+": -1 is negative" {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+	if _, err := runtime.Create(t.Context(), ours(runtime.Options{Snapshot: "nosuch"})); !errors.Is(err, rootfs.ErrNoSnapshot) {
 		t.Errorf("an unknown one: %v", err)
+	}
+	for packages, want := range map[string]string{
+		"snapshot:nosuch": `option NodeModules: snapshot "nosuch": no such snapshot`,
+		"snapshot:":       `option NodeModules: "snapshot:" names no snapshot: write snapshot:NAME`,
+		"packages":        `option NodeModules: "packages": neither an absolute path nor snapshot:NAME`,
+	} {
+		if _, err := runtime.Create(t.Context(), ours(runtime.Options{NodeModules: packages})); err == nil || err.Error() != "gaol: create: "+want {
+			t.Errorf("%q: %v, want %s", packages, err, want)
+		}
 	}
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)

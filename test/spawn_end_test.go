@@ -94,19 +94,21 @@ func TestSpawnKill(t *testing.T) {
 }
 
 func TestSpawnEnds(t *testing.T) {
-	rt := create(t, runtime.Options{Limits: runtime.Limits{CPUTime: 300 * time.Millisecond}})
+	short := create(t, runtime.Options{Limits: runtime.Limits{CPUTime: 300 * time.Millisecond}})
+	long := create(t, runtime.Options{}) // to fill memory takes a busy machine more than that
 	for _, tc := range []struct {
 		name  string
+		rt    *runtime.NodeRuntime
 		o     runtime.SpawnOptions
 		code  string
 		cause runtime.Cause
 	}{
-		{"time", runtime.SpawnOptions{Timeout: 500 * time.Millisecond}, `setInterval(() => {}, 1000)`, runtime.CauseTimeout},
-		{"processor time", runtime.SpawnOptions{}, `for (;;);`, runtime.CauseCPU},
-		{"memory", runtime.SpawnOptions{}, `const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1))`, runtime.CauseMemory},
-		{"by itself", runtime.SpawnOptions{}, `process.exit(0)`, ""},
+		{"time", long, runtime.SpawnOptions{Timeout: 500 * time.Millisecond}, `setInterval(() => {}, 1000)`, runtime.CauseTimeout},
+		{"processor time", short, runtime.SpawnOptions{}, `for (;;);`, runtime.CauseCPU},
+		{"memory", long, runtime.SpawnOptions{}, `const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1))`, runtime.CauseMemory},
+		{"by itself", short, runtime.SpawnOptions{}, `process.exit(0)`, ""},
 	} {
-		if res := wait(t, spawnCode(t, rt, tc.code, tc.o)); res.Cause != tc.cause {
+		if res := wait(t, spawnCode(t, tc.rt, tc.code, tc.o)); res.Cause != tc.cause {
 			t.Errorf("%s: %+v", tc.name, res)
 		}
 	}

@@ -50,9 +50,15 @@ func (d *desk) settings(t *testing.T) unix.Termios {
 	return *s
 }
 
+// begin starts gaol run.
 func (d *desk) begin(t *testing.T, bin string, args ...string) *exec.Cmd {
 	t.Helper()
-	args = append([]string{"run", "--store", os.Getenv(storeVar)}, args...)
+	return d.beginAs(t, bin, "run", args...)
+}
+
+func (d *desk) beginAs(t *testing.T, bin, command string, args ...string) *exec.Cmd {
+	t.Helper()
+	args = append([]string{command, "--store", os.Getenv(storeVar)}, args...)
 	if os.Getenv(storeVar) == "" {
 		args = append(args[:1], args[3:]...)
 	}

@@ -4,6 +4,7 @@
  *     pass give PATH       gives its descriptors 1 to 3 to who listens at PATH
  *     pass take PATH       listens, says "up", and holds what it is given
  *     pass flood PATH      does so, and writes to it without end
+ *     pass call PATH       does so, and writes calls of function 2 to the third of them
  *     pass bury            sends them, and the socket, into a socket that nobody reads
  *     pass daemon          holds them in a process that nobody is the parent of
  */
@@ -37,7 +38,20 @@ static int send_to(int socket, const int *fds, int n)
 	return sendmsg(socket, &m, 0) == 1 ? 0 : 1;
 }
 
-static int take(struct sockaddr_un *at, int flood)
+/* calls writes frames, as internal/wire draws them, until nobody takes them. They are so
+ * few that the host does not mind that nobody reads the answers. */
+static void calls(int fd)
+{
+	unsigned char frame[] = { 0, 0, 0, 18, 3, 0, 0, 0, 0, 0, 0, 0, 2, '[', '"', 'g', 'i', 'v', 'e', 'n', '"', ']' };
+
+	for (unsigned n = 1; write(fd, frame, sizeof(frame)) == sizeof(frame); n++) {
+		for (int i = 0; i < 4; i++)
+			frame[5 + i] = n >> (24 - 8 * i);
+		usleep(200);
+	}
+}
+
+static int take(struct sockaddr_un *at, char how)
 {
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (bind(s, (void *)at, sizeof(*at)) || listen(s, 8))
@@ -55,7 +69,13 @@ static int take(struct sockaddr_un *at, int flood)
 		memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fds));
 		puts("taken");
 		fflush(stdout);
-		if (flood && fork() == 0)
+		if (how == 'c' && fork() == 0) {
+			calls(fds[2]);
+			puts("over");
+			fflush(stdout);
+			_exit(0);
+		}
+		if (how == 'f' && fork() == 0)
 			for (int alive = 1; alive;) {
 				char block[4096];
 				memset(block, 0xff, sizeof(block));
@@ -81,8 +101,8 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_IGN);
 	if (argc > 2)
 		strncpy(at.sun_path, argv[2], sizeof(at.sun_path) - 1);
-	if (!strcmp(argv[1], "take") || !strcmp(argv[1], "flood"))
-		return take(&at, argv[1][0] == 'f');
+	if (!strcmp(argv[1], "take") || !strcmp(argv[1], "flood") || !strcmp(argv[1], "call"))
+		return take(&at, argv[1][0]);
 	if (!strcmp(argv[1], "give")) {
 		int s = socket(AF_UNIX, SOCK_STREAM, 0);
 		return connect(s, (void *)&at, sizeof(at)) || send_to(s, fds, MANY) || read(s, &byte, 1) != 1;

@@ -27,7 +27,7 @@
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
 #endif
-enum { HERE = -100, NOREPLACE = 1, EXCHANGE = 2, BENEATH = 8, SETFLAGS = 0x40086602 };
+enum { HERE = -100, NOREPLACE = 1, EXCHANGE = 2, SETFLAGS = 0x40086602 };
 
 static int at; /* the call's folder, opened with O_PATH, for which no right is asked */
 static char prog[4200];
@@ -43,12 +43,6 @@ static int ended(int fd)
 }
 
 static int opens(const char *name, int flags) { return ended(syscall(SYS_openat, at, name, flags, 0644)); }
-
-static int opens2(const char *name, uint64_t flags)
-{
-	uint64_t how[3] = { flags, flags & O_CREAT ? 0644 : 0, BENEATH };
-	return ended(syscall(SYS_openat2, at, name, how, sizeof(how)));
-}
 
 /* with opens a file and does something to it. */
 #define with(name, flags, what) ({ \
@@ -68,8 +62,6 @@ static int open_trunc(void) { return opens("file", O_WRONLY | O_TRUNC); }
 static int open_read_trunc(void) { return opens("file", O_RDONLY | O_TRUNC); }
 static int open_link(void) { return opens("link", O_RDONLY); }
 static int open_path(void) { return opens("file", O_PATH); }
-static int openat2_read(void) { return opens2("file", O_RDONLY); }
-static int openat2_create(void) { return opens2("new", O_WRONLY | O_CREAT); }
 static int creats(const char *name) { char path[100]; inside(name, path); return ended(creat(path, 0644)); }
 static int creat_new(void) { return creats("new"); }
 static int creat_old(void) { return creats("file"); }
@@ -208,7 +200,7 @@ static int exec_here(void) { by_name((char *[]){ "prog", NULL }); return errno; 
 #define C(f) { #f, f }
 static const struct { const char *name; int (*make)(void); } calls[] = {
 	C(open_read), C(open_write), C(open_both), C(open_append), C(open_create), C(open_trunc), C(open_read_trunc), C(open_link), C(open_path),
-	C(openat2_read), C(openat2_create), C(creat_new), C(creat_old), C(mknod_file), C(mknod_fifo), C(mknod_device), C(mkdirs), C(unlinks), C(rmdirs),
+	C(creat_new), C(creat_old), C(mknod_file), C(mknod_fifo), C(mknod_device), C(mkdirs), C(unlinks), C(rmdirs),
 	C(rename_file), C(rename_over), C(rename_folder), C(rename_away), C(exchange), C(exchange_folder), C(link_here), C(link_away), C(symlinks),
 	C(readlinks), C(statxs), C(accesses), C(chmods), C(chmods2), C(chmod_open), C(chowns), C(touches), C(touch_open), C(xattrs), C(xattr_read), C(chattr),
 	C(truncates), C(truncate_open), C(lists), C(map_write), C(punch), C(tmpfile_open), C(tmpfile_link), C(copy_range), C(sends), C(handle), C(binds),

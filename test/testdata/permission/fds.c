@@ -76,12 +76,6 @@ static long again(int fd, int flags)
 	return open(path, flags);
 }
 
-static long empty(int fd, int flags) /* openat2 and openat of "." and "" */
-{
-	struct { unsigned long long flags, mode, resolve; } how = { flags, 0, 0 };
-	return syscall(SYS_openat2, fd, ".", &how, sizeof(how));
-}
-
 static void try(const char *name)
 {
 	char b[4096];
@@ -100,7 +94,7 @@ static void try(const char *name)
 	say("reopen a path", again(fds[PATH], O_RDONLY));
 	say("reopen a path for writing", again(fds[PATH], O_WRONLY));
 	say("reopen a folder", again(fds[FOLDER], O_RDONLY | O_DIRECTORY));
-	say("reopen a folder by a dot", empty(fds[FOLDER], O_RDONLY | O_DIRECTORY));
+	say("reopen a folder by a dot", openat(fds[FOLDER], ".", O_RDONLY | O_DIRECTORY));
 	say("open in a folder", openat(fds[FOLDER], name, O_RDONLY));
 	say("open in a listed folder", openat(fds[LIST], name, O_RDONLY));
 	say("make in a folder", openat(fds[FOLDER], "made", O_WRONLY | O_CREAT, 0644));

@@ -15,7 +15,7 @@ LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run test check fmt vet lint bench clean
+.PHONY: help deps build image run test race check fmt vet lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,10 @@ run: image ## set everything up and run two programs in a jail
 	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
 
 test: image vet ## run all tests
-	$(ROOT) $(GO) test -count=1 -timeout 15m ./...
+	$(ROOT) $(GO) test -count=1 -timeout 18m ./...
+
+race: image ## race hostile guests against the host's file operations, a minute each
+	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test
 
 check: deps fmt lint test ## what CI runs: format, vet, linters, tests
 

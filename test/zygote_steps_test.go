@@ -100,17 +100,26 @@ const ranCode = 7
 // How long a child may take that stops, and one that does not.
 const moment, whole = 150 * time.Millisecond, 10 * time.Second
 
-// zygoteOf returns zygotes of the image with another object.
+// zygoteOf returns zygotes of the image with another object, and no helper threads.
 func zygoteOf(t *testing.T, image *rootfs.Image, object []byte) *zygote.Pool {
 	t.Helper()
+	return zygoteWith(t, image, object, fmt.Sprintf(`serve(); process.exit(%d)`, ranCode), "--single-threaded", "--v8-pool-size=0")
+}
+
+// zygoteWith returns zygotes that run a script, which has serve and receive.
+func zygoteWith(t *testing.T, image *rootfs.Image, object []byte, source string, flags ...string) *zygote.Pool {
+	t.Helper()
 	const script = "/usr/libexec/gaol/zygote.cjs"
+	const addon = `const a = { exports: {} }; process.dlopen(a, '%s');
+const serve = () => a.exports.serve(new Int32Array(3), new Float64Array(8)), { receive } = a.exports;
+%s`
 	pool := zygote.NewPool(zygote.Spec{
 		Image: image.Root(),
 		Layer: []zygote.File{
 			{Path: zygote.Path, Data: object},
-			{Path: script, Data: fmt.Appendf(nil, `const a = { exports: {} }; process.dlopen(a, '%s'); a.exports.serve(new Int32Array(3), new Float64Array(8)); process.exit(%d)`, zygote.Path, ranCode)},
+			{Path: script, Data: fmt.Appendf(nil, addon, zygote.Path, source)},
 		},
-		Args: []string{"/usr/local/bin/node", "--single-threaded", "--v8-pool-size=0", "--disable-sigusr1", script},
+		Args: append(append([]string{"/usr/local/bin/node", "--disable-sigusr1"}, flags...), script),
 		Dir:  jail.DefaultStateDir, Cgroup: parent,
 	}, zygote.Options{})
 	t.Cleanup(func() {
@@ -158,6 +167,12 @@ func defaultImage(t *testing.T) *rootfs.Image {
 // forkOnce has a child run for as long as limit at most, and says how that ended.
 func forkOnce(t *testing.T, j *jail.Jail, pool *zygote.Pool, limit time.Duration) (jail.Exit, error) {
 	t.Helper()
+	return runOnce(t, j, jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16}}, limit)
+}
+
+// runOnce is forkOnce for a command, whose program and terminal it adds.
+func runOnce(t *testing.T, j *jail.Jail, c jail.Command, limit time.Duration) (jail.Exit, error) {
+	t.Helper()
 	term, err := j.OpenTerminal(jail.TerminalSize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
@@ -165,10 +180,9 @@ func forkOnce(t *testing.T, j *jail.Jail, pool *zygote.Pool, limit time.Duration
 	defer term.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	p, err := j.Start(ctx, jail.Command{
-		Path: "/usr/local/bin/node", Args: []string{"main"}, Script: 1, Dir: "/tmp", Zygote: pool,
-		Stdin: term.Guest, Stdout: term.Guest, Stderr: term.Guest, Terminal: true, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16},
-	})
+	c.Path, c.Args, c.Script, c.Dir = "/usr/local/bin/node", []string{"main"}, 1, "/tmp"
+	c.Stdin, c.Stdout, c.Stderr, c.Terminal = term.Guest, term.Guest, term.Guest, true
+	p, err := j.Start(ctx, c)
 	if err != nil {
 		return jail.Exit{}, err
 	}
@@ -260,6 +274,39 @@ func TestZygoteChildIsAlone(t *testing.T) {
 		t.Errorf("%+v, %v, want EBUSY", exit, err)
 	}
 	nothingLeft(t)
+}
+
+// V8 has work for its helper threads whenever it likes, as to collect garbage. Those of a
+// child stay asleep until its filter is on, and then wake up.
+func TestZygoteHelpersWakeUnderTheFilter(t *testing.T) {
+	const script = `
+serve();
+for (let i = 0; i < 300; i++) new Array(10000).fill(i).map((i) => ({ i }));
+globalThis.gc();
+receive();
+const { length } = require('node:fs').readdirSync('/proc/self/task');
+for (const task of require('node:fs').readdirSync('/proc/self/task')) {
+  const status = require('node:fs').readFileSync('/proc/self/task/' + task + '/status', 'utf8');
+  if (!/^Seccomp:\t2$/m.test(status) || !/^NoNewPrivs:\t1$/m.test(status)) process.exit(1);
+}
+process.exit(length > 1 ? 7 : 2)`
+	image := defaultImage(t)
+	object, err := os.ReadFile(image.Root() + zygote.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, j := zygoteWith(t, image, object, script, "--v8-pool-size=4", "--expose-gc"), jailOf(t, image)
+	c := jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 256 << 20, CPUs: 1, Pids: 16}}
+	for range 5 {
+		if c.Parked, err = j.Park(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		exit, err := runOnce(t, j, c, whole)
+		if err != nil || exit.Code != ranCode {
+			t.Errorf("%+v, %v", exit, err)
+		}
+		nothingLeft(t)
+	}
 }
 
 // What fails in the zygote is told as what fails in the child, and harms no other.

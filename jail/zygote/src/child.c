@@ -256,8 +256,9 @@ static void enter(napi_env env, int pidfd)
 	}
 }
 
-/* What follows holds the one thread that does it: it must be all there are, whatever
- * the rehearsal of a parked child has started. /proc tells by a folder's links. */
+/* What follows holds the one thread that does it: it must be all there are. Helpers are
+ * still asleep, see wake_called; a rehearsal could have started others. /proc tells by a
+ * folder's links. */
 static void be_alone(void)
 {
 	struct stat tasks;
@@ -293,6 +294,7 @@ static void begin_program(void)
 		execute();
 	uv_setup_args(q.p.argc, q.argv); /* where process.title goes */
 	set_clocks(came);
+	wake_called();
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	close(run); /* tells the host */
 }

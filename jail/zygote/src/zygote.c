@@ -4,12 +4,14 @@
 enum { MOST_KNOWN = 64 };
 
 static bool forked; /* this is a child */
+static bool filtered; /* and a thread that it makes now is under its filter */
 
 /* Node's helper threads, which a child does not have. They sleep when the zygote forks;
  * what they wait by, and where, is noted for the child to wake one there. */
 static struct sleeper {
 	pthread_t thread;
 	pthread_cond_t *wake; /* NULL: it does not sleep */
+	bool called;          /* to wake as soon as the filter is on */
 	pthread_mutex_t *lock;
 	void *place[5]; /* see pthread_cond_wait */
 	void *tls;
@@ -154,10 +156,24 @@ static void wake(pthread_cond_t *c, bool all)
 		if (s->wake != c)
 			continue;
 		s->wake = NULL;
-		revive(s);
+		s->called = !filtered;
+		if (filtered)
+			revive(s);
 		if (!all)
 			break;
 	}
+	pthread_mutex_unlock(&sleepers_lock);
+}
+
+/* V8 calls helpers when it likes, as to collect garbage, and does their work itself where
+ * they do not come: none wakes before the filter is on, which holds no thread older. */
+static void wake_called(void)
+{
+	pthread_mutex_lock(&sleepers_lock);
+	filtered = true;
+	for (int i = 0; i < sleeper_count; i++)
+		if (sleepers[i].called)
+			revive(&sleepers[i]);
 	pthread_mutex_unlock(&sleepers_lock);
 }
 

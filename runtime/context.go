@@ -43,6 +43,7 @@ const (
 	// metaName is what import.meta is in cells: that of the main module, which does no more
 	// than to leave it there.
 	metaName    = "__meta"
+	namedName   = "__named" // of guest/context.cjs
 	contextCode = "Object.defineProperty(globalThis, '" + metaName + "', { value: import.meta })"
 
 	// eofGrace is how long a process may take to end after it has closed its channel.

@@ -67,7 +67,7 @@ func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) 
 	c.count++
 	name := fmt.Sprintf("cell-%d.js", c.count)
 	n := &notes{sources: c.sources, options: o, began: time.Now()}
-	p, err := snippet.Names{Meta: metaName}.Cell(code)
+	p, err := snippet.Names{Meta: metaName, Named: namedName}.Cell(code)
 	if err != nil {
 		return &Evaluation{Error: syntaxError(err, name), Duration: time.Since(n.began)}, nil
 	}

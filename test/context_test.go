@@ -127,6 +127,18 @@ func TestContextNormalizes(t *testing.T) {
 	}
 }
 
+// A static import asks for names that are there, before the cell does anything.
+func TestContextMissingExport(t *testing.T) {
+	rt := create(t, runtime.Options{Files: map[string][]byte{"/workspace/own.mjs": []byte("export const own = undefined")}})
+	c := newContext(t, rt, runtime.ContextOptions{})
+	err := wantError(t, c, "globalThis.ran = 1\nconst kept = 2\nimport { sep, nope } from 'node:path'\nnope", "SyntaxError: The requested module 'node:path' does not provide an export named 'nope'")
+	if !strings.Contains(err.Stack, "at cell-1.js:3:1") || !strings.Contains(err.Frame, "> 3 | import { sep, nope }") {
+		t.Errorf("stack:\n%s\nframe:\n%s", err.Stack, err.Frame)
+	}
+	wantError(t, c, `import own from './own.mjs'`, "SyntaxError: The requested module './own.mjs' does not provide an export named 'default'")
+	want(t, c, "import { own } from './own.mjs'\n[own, typeof ran]", `[null,"undefined"]`)
+}
+
 // A cell that fails leaves what there was before, and what it declared until then.
 func TestContextErrors(t *testing.T) {
 	c := newContext(t, create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
@@ -207,7 +219,7 @@ func TestContextValuePlaces(t *testing.T) {
 func TestContextBetweenCells(t *testing.T) {
 	rt := create(t, runtime.Options{Bindings: bindings()})
 	c := newContext(t, rt, runtime.ContextOptions{})
-	want(t, c, `
+	first := cell(t, c, `
 		let called = 'no', n = 0;
 		setTimeout(() => { console.warn('left', 'over'); process.stdout.write('raw\n') }, 5);
 		setTimeout(() => { try { echo(1) } catch (err) { called = err.code } }, 5);
@@ -215,14 +227,14 @@ func TestContextBetweenCells(t *testing.T) {
 		setTimeout(() => { throw new Error('thrown') }, 15);
 		setInterval(() => n++, 5).unref();
 		const asked = echo.async('early');
-		1`, `1`)
-	time.Sleep(300 * time.Millisecond)
+		1`, runtime.EvaluateOptions{})
+	time.Sleep(time.Second)
 	e := cell(t, c, `console.log('own'); [called, n > 3, await asked]`, runtime.EvaluateOptions{})
 	if string(e.Result) != `["ERR_NO_CELL",true,["early"]]` || e.Error != nil || len(e.Calls) != 0 {
 		t.Errorf("%s %v %+v", e.Result, e.Error, e.Calls)
 	}
-	var console, raw []string // which come by different ways
-	for _, l := range e.Logs {
+	var console, raw []string // which come by different ways: what is raw may come before the host has seen the cell's end
+	for _, l := range append(first.Logs, e.Logs...) {
 		text, _, _ := strings.Cut(l.Text, "\n")
 		if l.Level == runtime.LogStdout {
 			raw = append(raw, text)
@@ -249,7 +261,7 @@ func TestContextIdleLines(t *testing.T) {
 	for name, onLog := range map[string]func(runtime.Log){"with the next cell": nil, "as they come": func(l runtime.Log) { lines <- l }} {
 		c := newContext(t, rt, runtime.ContextOptions{OnLog: onLog})
 		want(t, c, `setTimeout(() => { for (let i = 0; i < 1000; i++) console.log(i, 'x'.repeat(5000)) }, 5); 1`, `1`)
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(time.Second)
 		e := cell(t, c, `console.log('own')`, runtime.EvaluateOptions{MaxLogs: 150, MaxLogLength: 10})
 		if onLog == nil {
 			if len(e.Logs) != 101 || !e.Truncated.Logs || e.Logs[100].Text != "own" || e.Logs[99].Text != "99 xxxxxxx…" {

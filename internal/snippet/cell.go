@@ -17,6 +17,7 @@ func (p parsed) cell(n Names) draft {
 		completes: true,
 		defines:   true,
 		load:      cmp.Or(n.Import, "import"),
+		named:     n.Named,
 	}
 	f.rename(p.loads, n.Import)
 	f.rename(p.metas, n.Meta)
@@ -91,12 +92,14 @@ func (f *finisher) loading(s *statement) string {
 	return call + ")"
 }
 
-// dynamic does what a static import does, but names don't stay up to date, and one that
-// the module hasn't is undefined.
+// dynamic does what a static import does, but names don't stay up to date.
 func (f *finisher) dynamic(s *statement) string {
 	module := f.loading(s)
 	if len(s.bindings) == 0 {
 		return module
+	}
+	if f.named != "" {
+		module = f.named + "(" + module + ", " + f.text[s.from.start:s.from.end] + importedNames(s) + ")"
 	}
 	var names []string
 	whole := ""
@@ -118,4 +121,19 @@ func (f *finisher) dynamic(s *statement) string {
 		return "const " + whole + " = " + module
 	}
 	return "const " + whole + " = " + module + ", " + list + " = " + whole
+}
+
+// importedNames are what a statement imports by name, as further arguments.
+func importedNames(s *statement) string {
+	var list strings.Builder
+	for _, b := range s.bindings {
+		switch {
+		case b.imported == "*":
+		case strings.ContainsAny(b.imported[:1], `'"`): // a name may be any text
+			list.WriteString(", " + b.imported)
+		default:
+			list.WriteString(", '" + b.imported + "'")
+		}
+	}
+	return list.String()
 }

@@ -54,6 +54,13 @@ var notebooks = []struct {
 		{code: "{ a }", value: `{"a":2}`},
 		{code: "with ({ z: 1 }) z", value: undefined},
 	}},
+	{"names that are imported", Names{Named: "__named"}, []shape{
+		{code: "import path, { sep as s, 'join' as j, \"dirname\" as d } from 'node:path'\n__asked", value: `["node:path","default","sep","join","dirname"]`},
+		{code: "import p2, * as all from 'node:fs'\n[typeof all.readFileSync, p2 === all.default, __asked]", value: `["function",true,["node:fs","default"]]`},
+		{code: "import * as all2 from 'node:os'\n__asked", value: `["node:os"]`},
+		{code: "import 'node:url'\n__asked", value: `["node:os"]`},
+		{code: "import { s\\u0065p as t } from 'node:path'\n[t, __asked]", value: `["/",["node:path","sep"]]`},
+	}},
 	{"the guest's names", Names{Import: "__import", Meta: "__meta"}, []shape{
 		{code: "import { sep, by } from 'node:path'\n[sep, by]", value: `["/","__import"]`},
 		{code: "const f = async () => (await import('node:path')).by\nf()", value: `"__import"`},

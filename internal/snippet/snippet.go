@@ -38,6 +38,10 @@ func Module(code string) (*Program, error) {
 type Names struct {
 	Import string // a function that does as import(…) does
 	Meta   string // an object to stand for import.meta
+
+	// Named is a function (module, specifier, ...names) that returns the module's
+	// namespace if that has all names. Without one, a name that it hasn't is undefined.
+	Named string
 }
 
 // Cell turns code into a script for V8's REPL mode, whose completion value is the value, or

@@ -14,8 +14,9 @@ type finisher struct {
 	completes bool
 	// defines: a function's declaration is there to be declared.
 	defines bool
-	// load is the function that imports modules.
-	load string
+	// load is the function that imports modules, named the one that checks the names
+	// which are imported, if there is one.
+	load, named string
 
 	edits []edit
 }

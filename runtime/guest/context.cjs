@@ -27,12 +27,24 @@ const { refused, writeAll } = require('./control.cjs');
 
 const { parse, stringify } = JSON;
 const { defineProperty } = Object;
+const { captureStackTrace } = Error;
 const GROUP = 'cell'; // of what the debugger's protocol names
 
 // Has import() of cells load as that of modules does: they are nobody's, for Node.
 function allowImports(internalBinding) {
   const { host_defined_option_symbol } = internalBinding('util').privateSymbols;
   globalThis[host_defined_option_symbol] = internalBinding('symbols').vm_dynamic_import_default_internal;
+}
+
+// An import of names from a module, which is one that can't do without them.
+function __named(module, specifier, ...names) {
+  for (const name of names) {
+    if (name in module) continue;
+    const err = new SyntaxError(`The requested module '${specifier}' does not provide an export named '${name}'`);
+    captureStackTrace(err, __named);
+    throw err;
+  }
+  return module;
 }
 
 class Context {
@@ -60,6 +72,7 @@ class Context {
     this.#print = console.error;
     this.#session.connect();
     defineProperty(globalThis, 'require', { value: createRequire(`${process.cwd()}/`), writable: true, configurable: true });
+    defineProperty(globalThis, '__named', { value: __named });
     process.on('uncaughtException', (err) => this.#uncaught(err));
     process.on('beforeExit', () => this.#fail(this.#cell, unsettled()));
     calls.cells((frame) => this.#take(frame));

@@ -17,7 +17,11 @@ const evaluate = (expression) => new Promise((done) => session.post(
 ));
 
 async function run(cells) {
-  vm.createContext({
+  const context = vm.createContext({
+    __named(module, ...asked) {
+      context.__asked = asked;
+      return module;
+    },
     console, setTimeout, URL,
     __import: (name, options) => import(name, options).then((m) => ({ ...m, by: '__import' })),
     __meta: { dirname: '/here' },

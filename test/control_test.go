@@ -102,7 +102,7 @@ func (w *witness) wrongly(format string, args ...any) {
 // check says what the functions have found, and that none goes on.
 func (w *witness) check(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Second); w.hanging.Load() > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); w.hanging.Load() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	if n := w.hanging.Load(); n > 0 {

@@ -33,7 +33,7 @@ func TestHeldControlPipe(t *testing.T) {
 			if string(res.Value) != `"mine"` || string(res.Stdout) != "out" || res.ExitCode != 0 {
 				t.Errorf("value %s, stdout %s, exit code %d, %s", res.Value, res.Stdout, res.ExitCode, res.Stderr)
 			}
-			if res.Duration > 3*time.Second { // nothing in it takes longer than a start
+			if res.Duration > 10*time.Second { // half of its time; a start takes far less
 				t.Errorf("took %v", res.Duration)
 			}
 		})
@@ -57,7 +57,7 @@ func TestFloodedControlPipe(t *testing.T) {
 		if len(res.Stdout) < 1<<20 {
 			t.Errorf("%d bytes of output: this test proves nothing", len(res.Stdout))
 		}
-		if res.Duration > 5*time.Second {
+		if res.Duration > 10*time.Second {
 			t.Errorf("took %v", res.Duration)
 		}
 	}

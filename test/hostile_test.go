@@ -13,7 +13,6 @@ import (
 // What a hostile program tries, how it ends, and that the next run is fine.
 func TestHostile(t *testing.T) {
 	rt := create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Disk: 8 << 20, Inodes: 500, Output: 1 << 20}})
-	const limit = 3 * time.Second
 	for _, tc := range []struct {
 		name, code string
 		opts       runtime.RunOptions
@@ -77,6 +76,10 @@ func TestHostile(t *testing.T) {
 		{name: "enlarged pipe", code: `import { spawnSync } from 'node:child_process'; import fs from 'node:fs'; fs.writeSync(1, 'y'.repeat(65536))`, exitCode: 0, stdout: strings.Repeat("y", 65536)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			limit := 60 * time.Second // for a busy machine
+			if tc.cause == runtime.CauseTimeout {
+				limit = 3 * time.Second
+			}
 			tc.opts.Timeout = limit
 			began := time.Now()
 			res := run(t, rt, tc.code, tc.opts)
@@ -87,7 +90,7 @@ func TestHostile(t *testing.T) {
 			if string(res.Stdout) != tc.stdout {
 				t.Errorf("stdout %.100q", res.Stdout)
 			}
-			if over := took - limit; over > time.Second { // generous: the machine is shared
+			if over := took - limit; over > 5*time.Second { // generous: the machine is shared
 				t.Errorf("ended %v after its limit", over)
 			}
 			next := run(t, rt, `__return(6 * 7)`, runtime.RunOptions{})
@@ -101,7 +104,7 @@ func TestHostile(t *testing.T) {
 func TestCPUTime(t *testing.T) {
 	rt := create(t, runtime.Options{Limits: runtime.Limits{CPUTime: time.Second}})
 	res := run(t, rt, `import { spawnSync } from 'node:child_process'; spawnSync(process.execPath, ['-e', 'for (;;);'])`, runtime.RunOptions{})
-	if res.Cause != runtime.CauseCPU || res.Usage.CPU < time.Second || res.Usage.CPU > 1500*time.Millisecond {
+	if res.Cause != runtime.CauseCPU || res.Usage.CPU < time.Second || res.Usage.CPU > 2*time.Second {
 		t.Errorf("cause %q after %v", res.Cause, res.Usage.CPU)
 	}
 	if res = run(t, rt, `await new Promise(r => setTimeout(r, 1000))`, runtime.RunOptions{}); res.Cause != "" {
@@ -159,7 +162,7 @@ func TestStdinThatNeverEnds(t *testing.T) {
 	defer close(release)
 	began := time.Now()
 	res := run(t, rt, `process.exit(0)`, runtime.RunOptions{Stdin: blocked{release}})
-	if res.ExitCode != 0 || time.Since(began) > 5*time.Second {
+	if res.ExitCode != 0 || time.Since(began) > 15*time.Second {
 		t.Errorf("exit code %d after %v", res.ExitCode, time.Since(began))
 	}
 }

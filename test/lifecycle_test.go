@@ -128,7 +128,7 @@ func TestHostIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = host.Wait()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for len(takeInventory().processes) > len(before.processes) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still there: %v", takeInventory().processes)

@@ -189,7 +189,7 @@ func jailState() []string {
 // moment to be gone.
 func settle(before inventory) []string {
 	var left []string
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if left = added(before, takeInventory()); len(left) == 0 || time.Now().After(deadline) {
 			return left
 		}

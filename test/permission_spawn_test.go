@@ -154,7 +154,7 @@ func TestPermissionSpawnHammered(t *testing.T) {
 	busy := medianRun(t, other)
 	goruntime.ReadMemStats(&after)
 	t.Logf("a run takes %v, beside the hammer %v", quiet, busy)
-	if limit := 4*quiet + 50*time.Millisecond; busy > limit { // generous: the machine is shared
+	if limit := 8*quiet + 200*time.Millisecond; busy > limit { // generous: the machine is shared
 		t.Errorf("a run takes %v beside the hammer, %v without", busy, quiet)
 	}
 	if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 16<<20 {
@@ -165,7 +165,7 @@ func TestPermissionSpawnHammered(t *testing.T) {
 	const limit = time.Second
 	began := time.Now()
 	res, err := rt.Command(t.Context(), spawn, []string{"hammer", "100000000"}, runtime.RunOptions{Timeout: limit})
-	if err != nil || res.Cause != runtime.CauseTimeout || time.Since(began) > limit+2*time.Second {
+	if err != nil || res.Cause != runtime.CauseTimeout || time.Since(began) > limit+10*time.Second {
 		t.Errorf("after %v: %+v, %v", time.Since(began), res, err)
 	}
 	if n := len(res.Denials); n != 1 || res.Denials[0].Count < 1000 {

@@ -131,7 +131,7 @@ func waitGone(t *testing.T, age int, children []int, before inventory) {
 		running := slices.DeleteFunc(takeInventory().processes, func(pid string) bool { return slices.Contains(before.processes, pid) || frozen(pid) })
 		return slices.ContainsFunc(children, lives) || len(running) > 0
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for alive() {
 		if time.Now().After(deadline) {
 			t.Fatalf("killed after %v ms: of %v and %v some are still there", age, children, takeInventory().processes)

@@ -36,7 +36,7 @@ func realBench(ctx context.Context, t *testing.T, args ...string) outcome {
 	}}
 	code := a.main(ctx, append([]string{"bench"}, args...))
 	var left []string
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if left = leftovers(parent); len(left) == len(before) || time.Now().After(deadline) {
 			break
 		}

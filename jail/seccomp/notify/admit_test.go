@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/seccomp"
 )
 
 const self = "/proc/self/exe"
@@ -74,6 +76,24 @@ func TestAdmitWithALeakedSocket(t *testing.T) {
 		}
 		await(t, done, "Serve")
 		g.theirs.Close()
+	}
+}
+
+// Where execve is nothing to ask for, the program's first call is the first of all.
+func TestAdmitWhereExecveIsAllowed(t *testing.T) {
+	for range 5 {
+		g := start(t, seccomp.NoMetadata, order{Execute: []string{self}, Then: &order{Calls: []call{chmod}}})
+		admitted(t, g)
+		var calls []Call
+		done := g.serve(t, func(c Call) { calls = append(calls, c) })
+		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM}) {
+			t.Errorf("the program got %v", got)
+		}
+		g.theirs.Close()
+		await(t, done, "Serve")
+		if len(calls) != 1 || calls[0].Label != "chmod" {
+			t.Errorf("told of %+v", calls)
+		}
 	}
 }
 

@@ -30,7 +30,8 @@
 // That a call is the launcher's shows in two ways that must agree: its socket is
 // open, and its program is still the one that asked first. The second is there for
 // copies of the launcher's end of the socket that a process inherits which the host
-// happens to start just then.
+// happens to start just then. A launcher whose execve needs no asking asks for
+// nothing at all: Admit has nothing to do, and all calls are the program's.
 //
 // A listener that is closed, or whose host has died, refuses with ENOSYS. While the
 // host hangs, so do the guest's refused calls.

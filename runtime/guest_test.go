@@ -37,7 +37,7 @@ func guestTest(t *testing.T, name string) {
 	if files["/workspace/frames.json"], err = os.ReadFile("../internal/wire/testdata/frames.json"); err != nil {
 		t.Fatal(err)
 	}
-	rt, err := Create(t.Context(), Options{Limits: Limits{Memory: 512 << 20, CPUs: 2}, Files: files})
+	rt, err := Create(t.Context(), Options{Limits: Limits{Memory: 1 << 30, CPUs: 2}, Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // What a run leaves running is gone when Run returns, however hard it is to get rid
 // of, and in whatever way the run ends. No group, no dead process is left.
 func TestLeaveNothingBehind(t *testing.T) {
-	rt := create(t, runtime.Options{})
+	rt := create(t, runtime.Options{Limits: runtime.Limits{Pids: 256}}) // on a busy machine more of them live at once
 	install(t, rt, "leave")
 	const start = `
 		import { execFileSync, spawn } from 'node:child_process';

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -110,6 +111,9 @@ type archive struct {
 
 type span struct{ at, size int64 }
 
+// maxPart is the longest path of an image's part, in bytes, for which 80 or so would do.
+const maxPart = 255
+
 // indexArchive reads the headers. What does not look like an image's part may be of a
 // root file system, and is then of no interest here: the index has an end.
 func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
@@ -129,7 +133,10 @@ func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
-		name := path.Clean(h.Name)
+		if len(h.Name) > maxPart || len(h.Linkname) > maxPart {
+			continue
+		}
+		name := strings.Clone(path.Clean(h.Name)) // which may be part of a header of a megabyte
 		switch h.Typeflag {
 		case tar.TypeReg:
 			at, err := f.Seek(0, io.SeekCurrent)
@@ -140,7 +147,7 @@ func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 		case tar.TypeSymlink: // by which old versions of docker save shared layers
 			a.links[name] = path.Join(path.Dir(name), h.Linkname)
 		case tar.TypeLink:
-			a.links[name] = path.Clean(h.Linkname)
+			a.links[name] = strings.Clone(path.Clean(h.Linkname))
 		}
 	}
 	return a, nil

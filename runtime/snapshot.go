@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -214,18 +213,39 @@ func (rt *NodeRuntime) hold(ref string) (root string, err error) {
 func (s settings) openPackages(root string) ([]jail.Mount, error) {
 	var err error
 	for _, dir := range []vfs.Path{s.cwd, vfs.Workspace} {
-		var fd int
-		fd, err = unix.Open(filepath.Join(root, string(dir), nodeModules), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err == nil {
-			target := string(s.cwd.Join(nodeModules))
-			return []jail.Mount{{Source: os.NewFile(uintptr(fd), target), Target: target}}, nil
+		var folder *os.File
+		if folder, err = openStored(root, dir.Join(nodeModules)); err == nil {
+			return []jail.Mount{{Source: folder, Target: string(s.cwd.Join(nodeModules))}}, nil
 		}
 	}
 	return nil, &os.PathError{Op: "open", Path: string(s.cwd.Join(nodeModules)), Err: err}
 }
 
-func isEmpty(dir string) bool {
-	f, err := os.Open(dir)
+// openStored opens a folder of a snapshot. Links on the way there are a guest's: they lead
+// where they led it, and nowhere else on the host.
+func openStored(root string, path vfs.Path) (*os.File, error) {
+	dir, err := os.OpenFile(root, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	const raced = 100 // tries, as renames and mounts anywhere keep the kernel from being sure of a ".." (EAGAIN)
+	how := unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	for i := 0; ; i++ {
+		fd, err := unix.Openat2(int(dir.Fd()), string(path), &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), string(path)), nil
+		case i == raced || err != unix.EAGAIN && err != unix.EINTR:
+			return nil, err
+		}
+	}
+}
+
+func isEmpty(dir *os.File) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
 	if err != nil {
 		return false
 	}
@@ -237,7 +257,7 @@ func isEmpty(dir string) bool {
 // openSnapshot opens those of the guest's own folders that a snapshot has.
 func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 	for _, own := range outermost(vfs.Own(s.cwd)) {
-		fd, err := unix.Open(filepath.Join(root, string(own)), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		folder, err := openStored(root, own)
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -245,11 +265,11 @@ func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 			closeMounts(open)
 			return nil, &os.PathError{Op: "open", Path: string(own), Err: err}
 		}
-		if isEmpty(filepath.Join(root, string(own))) { // as it is without a mount
-			unix.Close(fd)
+		if isEmpty(folder) { // as it is without a mount
+			folder.Close()
 			continue
 		}
-		m := jail.Mount{Source: os.NewFile(uintptr(fd), string(own)), Target: string(own), Access: jail.CopyOnWrite}
+		m := jail.Mount{Source: folder, Target: string(own), Access: jail.CopyOnWrite}
 		if slices.Contains(s.plan.Sealed, m.Target) {
 			m.Access = ReadOnly
 		}

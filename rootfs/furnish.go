@@ -1,8 +1,10 @@
 package rootfs
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -71,11 +73,44 @@ func (m *importer) interpreterOf(f *os.File) (loader string, ok bool) {
 	if err != nil || info.Mode()&0o111 == 0 {
 		return "", false
 	}
-	program, err := elf.NewFile(f)
+	plain, err := withoutSections(f)
+	if err != nil {
+		return "", false
+	}
+	program, err := elf.NewFile(plain)
 	if err != nil {
 		return "", false
 	}
 	return interpreter(program), program.Machine == machine
+}
+
+// headed is a file with another beginning.
+type headed struct {
+	io.ReaderAt
+	head []byte
+}
+
+func (h headed) ReadAt(p []byte, off int64) (int, error) {
+	n, err := h.ReaderAt.ReadAt(p, off)
+	if off < int64(len(h.head)) {
+		copy(p[:n], h.head[off:])
+	}
+	return n, err
+}
+
+// withoutSections gives a 64-bit program without its sections, which what starts it is no
+// part of: package elf reads and decompresses as much as they say, and these are not ours.
+func withoutSections(f io.ReaderAt) (io.ReaderAt, error) {
+	var h elf.Header64
+	if err := binary.Read(io.NewSectionReader(f, 0, int64(binary.Size(h))), binary.LittleEndian, &h); err != nil {
+		return nil, err
+	}
+	if elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64 || elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB {
+		return nil, ErrUnsupported
+	}
+	h.Shoff, h.Shnum, h.Shstrndx = 0, 0, 0
+	head, err := binary.Append(nil, binary.LittleEndian, h)
+	return headed{f, head}, err
 }
 
 // usualPath is where programs are looked for if an image does not say.
@@ -202,38 +237,34 @@ func fits(t *layer.Tree) (bool, error) {
 			return false, fmt.Errorf("%s: %w", zygote.Path, err)
 		}
 	}
-	has := libcVersions(t)
+	libc, err := libcOf(t)
+	if err != nil || !bytes.Contains(libc, []byte("\x00GLIBC_2.")) {
+		return false, err
+	}
 	for _, library := range needs {
 		for _, version := range library.Needs {
-			if !has[version.Dep] {
+			if !bytes.Contains(libc, []byte("\x00"+version.Dep+"\x00")) {
 				return false, nil
 			}
 		}
 	}
-	return has != nil, nil
+	return true, nil
 }
 
-// libcVersions are those that the image's C library defines; nil if there is none.
-func libcVersions(t *layer.Tree) map[string]bool {
+// maxLibc is how many bytes of an image's C library are looked at: several times what
+// those that there are have.
+const maxLibc = 16 << 20
+
+// libcOf is the image's C library, which has the names of its versions in its table of
+// names; nil if there is none. Package elf has no bounds for what is not ours.
+func libcOf(t *layer.Tree) ([]byte, error) {
 	for _, dir := range libraryFolders {
 		f, err := t.File(path.Join(dir, "libc.so.6"))
 		if err != nil {
 			continue
 		}
 		defer f.Close()
-		library, err := elf.NewFile(f)
-		if err != nil {
-			return nil
-		}
-		versions, err := library.DynamicVersions()
-		if err != nil {
-			return nil
-		}
-		has := map[string]bool{}
-		for _, v := range versions {
-			has[v.Name] = true
-		}
-		return has
+		return io.ReadAll(io.LimitReader(f, maxLibc))
 	}
-	return nil
+	return nil, nil
 }

@@ -51,7 +51,7 @@ func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
 type applier struct {
 	*Tree
 	seed maphash.Seed
-	made map[uint64]struct{} // hashes of what this layer has: whiteouts are for those below
+	made map[uint64]struct{} // hashes of what this layer has, whiteouts too, which are for those below
 }
 
 func newApplier(t *Tree) *applier {
@@ -149,6 +149,10 @@ func (a *applier) whiteout(dir, name string) error {
 		return err
 	}
 	defer d.Close()
+	if a.isMade(d, name) {
+		return nil // said before: what is there is this layer's, and may take long to look through
+	}
+	a.made[a.key(d, name)] = struct{}{}
 	if name != opaque {
 		_, err = prune(d, hidden, a.isMade)
 		return err

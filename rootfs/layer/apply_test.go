@@ -292,3 +292,22 @@ func FuzzApply(f *testing.F) {
 		p.checkOutside(t)
 	})
 }
+
+// TestWhiteoutTwice: a layer that says it again and again does not have the tree searched each time.
+func TestWhiteoutTwice(t *testing.T) {
+	for _, name := range []string{opaque, whiteout + "a"} {
+		p := newPlace(t)
+		tree, err := Open(p.root, Limits{})
+		must(t, err)
+		defer tree.Close()
+		a := newApplier(tree)
+		for _, want := range []string{"", "a=x"} { // what comes without the layer's doing shows who looks
+			must(t, os.WriteFile(filepath.Join(p.root, "a"), []byte("x"), 0o644))
+			h := file(name, "").Header
+			must(t, a.entry(&h, nil))
+			if got := p.list(t); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+	}
+}

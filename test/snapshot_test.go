@@ -48,7 +48,7 @@ const makeTree = `
 	import fs from 'node:fs';
 	fs.mkdirSync('app/bin', { recursive: true }); fs.writeFileSync('app/data', 'data'); fs.writeFileSync('app/bin/run', '#!/bin/sh\necho ran', { mode: 0o755 });
 	fs.symlinkSync('/etc/passwd', 'app/link'); fs.linkSync('app/data', 'app/second'); fs.chmodSync('app', 0o750); fs.utimesSync('app/data', 1e9, 1e9);
-	fs.writeFileSync('/home/node/.npmrc', 'x=y'); fs.writeFileSync('/tmp/not', ''); fs.writeFileSync('node_modules/x', ''); fs.writeFileSync('copy/y', '')`
+	fs.writeFileSync('/home/node/.npmrc', 'x=y'); fs.writeFileSync('/tmp/not', ''); fs.writeFileSync('node_modules/x', ''); fs.writeFileSync('copy/y', ''); fs.utimesSync('app', 1e9, 1e9); fs.lutimesSync('app/link', 1e9, 1e9)`
 
 // A snapshot has what the guest's own folders held, and nothing else of its tree.
 func TestSnapshot(t *testing.T) {
@@ -71,10 +71,10 @@ func TestSnapshot(t *testing.T) {
 	const look = `
 		import fs from 'node:fs'; import { execSync } from 'node:child_process';
 		const st = f => { const s = fs.lstatSync(f); return [(s.mode & 0o7777).toString(8), s.uid, s.mtimeMs === 1e12] };
-		console.log(fs.readdirSync('app').join(), st('app'), st('app/data'), fs.readlinkSync('app/link'), fs.readFileSync('app/second', 'utf8'), String(execSync('app/bin/run')).trim());
+		console.log(fs.readdirSync('app').join(), st('app'), st('app/data'), st('app/link')[2], fs.readlinkSync('app/link'), fs.readFileSync('app/second', 'utf8'), String(execSync('app/bin/run')).trim());
 		console.log(fs.readFileSync('/home/node/.npmrc', 'utf8'), fs.existsSync('/tmp/not'), fs.readdirSync('.').join(), fs.readdirSync('copy').join());`
 	res := run(t, second, look, runtime.RunOptions{})
-	const want = "bin,data,link,second [ '750', 1000, false ] [ '644', 1000, true ] /etc/passwd data ran\nx=y false app,copy from-the-host,y\n"
+	const want = "bin,data,link,second [ '750', 1000, true ] [ '644', 1000, true ] true /etc/passwd data ran\nx=y false app,copy from-the-host,y\n"
 	if string(res.Stdout) != want {
 		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
 	}

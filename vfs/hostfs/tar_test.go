@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ func TestTarRoundTrip(t *testing.T) {
 	}
 	err := errors.Join(f.Symlink("../../../etc/passwd", "/from/out"), f.Symlink("plain", "/from/link"), f.MkdirAll("/from/empty", 0o700),
 		f.MkdirAll("/from/closed/inside", 0o755), f.Chmod("/from/closed", 0o555), f.MkdirAll("/to", 0),
-		unix.Mkfifo(dir+"/from/fifo", 0o666), os.Chtimes(dir+"/from/plain", time.Unix(1, 0), time.Unix(1e9, 0)))
+		unix.Mkfifo(dir+"/from/fifo", 0o666), os.Chtimes(dir+"/from/plain", time.Unix(1, 0), time.Unix(1e9, 0)),
+		os.Chtimes(dir+"/from/closed", time.Time{}, time.Unix(1e9, 0)), unix.Lutimes(dir+"/from/link", []unix.Timeval{{Sec: 1}, {Sec: 1e9}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +47,64 @@ func TestTarRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(survey(t, dir+"/from"), survey(t, dir+"/to")); diff != "" {
 		t.Error(diff)
 	}
-	if i, err := f.Stat("/to/plain"); err != nil || i.ModTime().Unix() != 1e9 {
-		t.Error(i, err)
+	for _, p := range []string{"/to/plain", "/to/closed", "/to/link"} {
+		if i, err := f.Lstat(p); err != nil || i.ModTime().Unix() != 1e9 {
+			t.Error(i, err)
+		}
 	}
+}
+
+// A file is not left half-way by an FS that is closed meanwhile.
+func TestUntarOfClosed(t *testing.T) {
+	f, dir := newFS(t, Limits{})
+	archive := archiveOf(t, reg("whole"), reg("half"))
+	const half = 512 + 512 + 512 + 2 // a header, a block, another header, and half a file
+	_, err := f.Untar(io.MultiReader(bytes.NewReader(archive[:half]), closing{f}, bytes.NewReader(archive[half:])), "/", UntarOptions{})
+	if !errors.Is(err, fs.ErrClosed) {
+		t.Error(err)
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 || list[0].Name() != "whole" {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// What is remembered of folders until the end are their names, and not their headers.
+func TestUntarIsBounded(t *testing.T) {
+	f, _ := newMemoryFS(t, Limits{})
+	const folders, header = 64, 512 << 10
+	var all []tar.Header
+	for i := range folders {
+		all = append(all, tar.Header{Typeflag: tar.TypeDir, Name: fmt.Sprintf("ü%d/", i), PAXRecords: map[string]string{"GAOL.x": strings.Repeat("x", header)}})
+	}
+	archive := archiveOf(t, append(all, reg("last"))...)
+	var before, after goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&before)
+	rest := bytes.NewReader(archive)
+	_, err := f.Untar(tellingReader{rest, func() {
+		if rest.Len() < 1024 && after.HeapAlloc == 0 {
+			goruntime.GC()
+			goruntime.ReadMemStats(&after)
+		}
+	}}, "/", UntarOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); after.HeapAlloc == 0 || kept > 8<<20 {
+		t.Errorf("%d bytes are kept of %d folders", kept, folders)
+	}
+	goruntime.KeepAlive(archive)
+}
+
+// tellingReader calls told after each read.
+type tellingReader struct {
+	io.Reader
+	told func()
+}
+
+func (r tellingReader) Read(p []byte) (int, error) {
+	defer r.told()
+	return r.Reader.Read(p)
 }
 
 // A folder that can't be read is told of, or is the error if it is the first.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +44,7 @@ var (
 )
 
 // Untar unpacks an archive into a folder, which must exist. Files, links and folders
-// belong to the guest, whatever the archive says; set-id bits are left out. A file or
+// belong to the guest, whatever the archive says, and have its times; set-id bits are left out. A file or
 // link takes the place of another one of its name; a folder keeps what is in it.
 //
 // The names must be relative and clean, apart from "./" before and "/" behind them. No
@@ -55,7 +56,7 @@ var (
 // *LimitError; what was unpacked before stays. Only the file at which it ended does not.
 func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error) {
 	u := &unpacker{
-		fs: f, path: dir, modes: map[string]uint32{},
+		fs: f, path: dir, folders: map[string]ending{},
 		bytes: cmp.Or(o.Bytes, defaultTarBytes), entries: cmp.Or(o.Entries, f.limits.Entries),
 	}
 	if u.bytes < 0 || u.entries < 0 {
@@ -89,7 +90,14 @@ type unpacker struct {
 	bytes   int64
 	entries int
 	report  UntarReport
-	modes   map[string]uint32 // of folders, set in the end, as they may forbid to unpack more
+	folders map[string]ending
+}
+
+// ending is what a folder gets in the end: permissions may forbid to unpack more, and that
+// would change the time.
+type ending struct {
+	bits     uint32
+	modified time.Time
 }
 
 func (u *unpacker) all(in *tar.Reader) error {
@@ -127,11 +135,11 @@ func (u *unpacker) one(h *tar.Header, in *tar.Reader) error {
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return u.step(func() error { return u.folder(name, uint32(h.Mode)&0o777) })
+		return u.step(func() error { return u.folder(name, ending{uint32(h.Mode) & 0o777, h.ModTime}) })
 	case tar.TypeReg, tar.TypeGNUSparse:
 		return u.file(name, h, in)
 	case tar.TypeSymlink:
-		return u.step(func() error { return u.symlink(name, h.Linkname) })
+		return u.step(func() error { return u.symlink(name, h) })
 	case tar.TypeLink:
 		return u.step(func() error { return u.hardLink(name, h.Linkname) })
 	}

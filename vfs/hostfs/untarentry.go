@@ -82,7 +82,7 @@ func (u *unpacker) makeFolder(name string) error {
 	return nil
 }
 
-func (u *unpacker) folder(name string, bits uint32) error {
+func (u *unpacker) folder(name string, e ending) error {
 	if err := u.makeFolder(name); err != nil {
 		return err
 	}
@@ -91,13 +91,13 @@ func (u *unpacker) folder(name string, bits uint32) error {
 		return err
 	}
 	closeFD(fd)
-	u.modes[name] = bits
+	u.folders[strings.Clone(name)] = e // it may be part of a header of a megabyte
 	return nil
 }
 
-// finish gives folders their permissions, what is inside before what is around it.
+// finish gives folders their permissions and times, what is inside before what is around it.
 func (u *unpacker) finish() error {
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(u.modes))) {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(u.folders))) {
 		err := u.step(func() error {
 			n, err := newNode(openPath(u.base, name, 0, noLinks))
 			if err != nil {
@@ -107,7 +107,11 @@ func (u *unpacker) finish() error {
 			if !n.isFolder() {
 				return nil
 			}
-			return n.chmod(u.modes[name])
+			e := u.folders[name]
+			if err := n.chmod(e.bits); err != nil {
+				return err
+			}
+			return setTime(unix.AT_FDCWD, n.link(), e.modified, 0)
 		})
 		// A guest that moved it or put a link there keeps it as it is.
 		if err != nil && err != unix.ENOENT && err != unix.ELOOP && err != unix.ENOTDIR {
@@ -132,8 +136,8 @@ func vacate(p place) error {
 	}
 }
 
-func (u *unpacker) symlink(name, text string) error {
-	if err := checkLink(text); err != nil {
+func (u *unpacker) symlink(name string, h *tar.Header) error {
+	if err := checkLink(h.Linkname); err != nil {
 		return err
 	}
 	p, err := u.parent(name)
@@ -144,7 +148,13 @@ func (u *unpacker) symlink(name, text string) error {
 	if err := vacate(p); err != nil {
 		return err
 	}
-	return unix.Symlinkat(text, p.dir, p.name)
+	if err := unix.Symlinkat(h.Linkname, p.dir, p.name); err != nil {
+		return err
+	}
+	if err := setTime(p.dir, p.name, h.ModTime, unix.AT_SYMLINK_NOFOLLOW); err != unix.ENOENT { // the guest may have removed it
+		return err
+	}
+	return nil
 }
 
 func (u *unpacker) hardLink(name, target string) error {
@@ -209,7 +219,8 @@ func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
 		err = u.step(func() error { return settle(int(out.Fd()), uint32(h.Mode)&0o777, h.ModTime) })
 	}
 	if err != nil {
-		_ = u.step(func() error { return unix.Unlinkat(p.dir, p.name, 0) }) // what is half there
+		// What is half there, in a closed FS too: nothing is to be left in a folder of the host's.
+		_ = u.fs.who.act(func() error { return unix.Unlinkat(p.dir, p.name, 0) })
 	}
 	return err
 }
@@ -231,9 +242,14 @@ func settle(fd int, bits uint32, modified time.Time) error {
 	if err := unix.Fchmod(fd, bits); err != nil {
 		return err
 	}
+	return setTime(fd, "", modified, unix.AT_EMPTY_PATH)
+}
+
+// setTime sets when something was last changed, and that it was read now.
+func setTime(dir int, name string, modified time.Time, flags int) error {
 	at, err := unix.TimeToTimespec(modified)
 	if err != nil {
 		return err
 	}
-	return unix.UtimesNanoAt(fd, "", []unix.Timespec{{Nsec: unix.UTIME_NOW}, at}, unix.AT_EMPTY_PATH)
+	return unix.UtimesNanoAt(dir, name, []unix.Timespec{{Nsec: unix.UTIME_NOW}, at}, flags)
 }

@@ -151,7 +151,10 @@ func TestTransient(t *testing.T) {
 			})
 			r.serve(npmPath, npmTarball())
 			s := openTiny(t, t.TempDir())
-			s.in.stall = 300 * time.Millisecond
+			s.in.stall = time.Minute
+			if name == "stalled" {
+				s.in.stall = 2 * time.Second // the other tries are to make in time
+			}
 			if _, err := s.Build(t.Context(), BuildOptions{}); err != nil {
 				t.Error(err)
 			}
@@ -168,6 +171,7 @@ func TestCancel(t *testing.T) {
 	began := make(chan struct{})
 	r.mux.HandleFunc(nodePath, stall(make([]byte, 100), began))
 	s := openTiny(t, t.TempDir())
+	s.in.stall = time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-began

@@ -216,7 +216,7 @@ func TestFilesWatchGuest(t *testing.T) {
 	}
 	defer w.Close()
 	output(t, rt, runtime.RunOptions{}, "sh", "-c", "mkdir -p a/b; echo x > a/b/file")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for seen := false; !seen; {
 		events, err := w.Next(ctx)

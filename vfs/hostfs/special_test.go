@@ -41,7 +41,7 @@ func TestSpecialFiles(t *testing.T) {
 					}
 				}
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("%s took %v", p, took)
 			}
 		}
@@ -69,7 +69,7 @@ func TestLease(t *testing.T) {
 	if _, err := f.ReadFile("/file"); !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("%v, want %v", err, unix.EAGAIN)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

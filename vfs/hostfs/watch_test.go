@@ -17,7 +17,7 @@ import (
 // until collects events until each path was told of as wanted, or time is over.
 func until(t *testing.T, w *Watcher, want map[string]Op) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got := map[string]Op{}
 	for {
@@ -157,7 +157,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 	until(t, w, map[string]Op{"/after": Created}) // it goes on
 	// What was read before the context ended is told afterwards.
-	long := newWatch(t, f, "/", WatchOptions{Span: 200 * time.Millisecond})
+	long := newWatch(t, f, "/", WatchOptions{Span: time.Second})
 	soon, cancelSoon := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancelSoon()
 	if err := f.MkdirAll("/early", 0); err != nil {

@@ -118,6 +118,48 @@ func TestWatchFlood(t *testing.T) {
 	until(t, small, map[string]Op{"/d": Created | Lost})
 }
 
+// Folders that went while events were lost don't count for good among those that are watched.
+func TestWatchAfterFlood(t *testing.T) {
+	f, dir := newMemoryFS(t, Limits{})
+	folders := func(prefix string) (all []string) {
+		for n := range 6 {
+			all = append(all, fmt.Sprint("/", prefix, n))
+		}
+		return all
+	}
+	w := newWatch(t, f, "/", WatchOptions{Recursive: true, Folders: 8})
+	for _, p := range append(folders("old"), "/0", "/1") {
+		if err := f.MkdirAll(p, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.Remove("/0"), f.Remove("/1")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w, map[string]Op{"/old5": Created, "/1": Created | Removed})
+	for range 20_000 { // more than the kernel keeps
+		if err := errors.Join(os.Chmod(dir+"/old0", 0o700), os.Chmod(dir+"/old1", 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range folders("old") {
+		if err := f.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, w, map[string]Op{"/": Lost})
+	for _, p := range folders("new") {
+		if err := f.MkdirAll(p, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, w, map[string]Op{"/new5": Created})
+	if err := f.WriteFile("/new5/file", nil, WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w, map[string]Op{"/new5/file": Created})
+}
+
 // Of the host's own writes, the names that they have meanwhile are not told of; a guest
 // can't hide a file by such a name.
 func TestWatchDrafts(t *testing.T) {

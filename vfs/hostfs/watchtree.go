@@ -48,7 +48,7 @@ func (w *Watcher) take(buf []byte) {
 func (w *Watcher) event(wd int32, mask uint32, name string) {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		w.note(w.dir, Lost)
-		w.catchUp(w.dir)
+		w.lookAgain()
 		return
 	}
 	path, known := w.paths[wd]
@@ -80,14 +80,32 @@ func (w *Watcher) event(wd int32, mask uint32, name string) {
 	}
 }
 
-// catchUp watches folders that appeared, and tells of what is in them already.
-func (w *Watcher) catchUp(path string) {
+// catchUp watches folders that appeared, and tells of what is in them already. It reports
+// whether that was all of them.
+func (w *Watcher) catchUp(path string) (all bool) {
 	if !w.opts.Recursive {
-		return
+		return false
 	}
 	err := w.addTree(path, func(p string) { w.note(p, Created) })
 	if err != nil && !isMissing(unwrapped(err)) {
 		w.note(path, Lost)
+	}
+	return err == nil
+}
+
+// lookAgain is catchUp where events were lost: of folders that went, too, whose watches
+// would else count for good.
+func (w *Watcher) lookAgain() {
+	before := w.paths
+	w.paths = map[int32]string{}
+	all := w.catchUp(w.dir)
+	for wd, path := range before {
+		if _, found := w.paths[wd]; found {
+			continue
+		}
+		if w.paths[wd] = path; all && path != w.dir {
+			w.unwatch(wd)
+		}
 	}
 }
 
@@ -167,10 +185,14 @@ func (w *Watcher) forget(path string) {
 		if p != path && !strings.HasPrefix(p, path+"/") {
 			continue
 		}
-		delete(w.paths, wd)
-		_ = control(w.file, func(fd int) error {
-			_, err := unix.InotifyRmWatch(fd, uint32(wd))
-			return err // it may have ended by itself
-		})
+		w.unwatch(wd)
 	}
+}
+
+func (w *Watcher) unwatch(wd int32) {
+	delete(w.paths, wd)
+	_ = control(w.file, func(fd int) error {
+		_, err := unix.InotifyRmWatch(fd, uint32(wd))
+		return err // it may have ended by itself
+	})
 }

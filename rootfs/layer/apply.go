@@ -50,12 +50,13 @@ func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
 // applier lays one layer.
 type applier struct {
 	*Tree
-	seed maphash.Seed
-	made map[uint64]struct{} // hashes of what this layer has, whiteouts too, which are for those below
+	plain bool // a folder of the host, where no name means a whiteout
+	seed  maphash.Seed
+	made  map[uint64]struct{} // hashes of what this layer has, whiteouts too, which are for those below
 }
 
 func newApplier(t *Tree) *applier {
-	return &applier{t, maphash.MakeSeed(), map[uint64]struct{}{}}
+	return &applier{Tree: t, seed: maphash.MakeSeed(), made: map[uint64]struct{}{}}
 }
 
 // entry lays one entry.
@@ -72,7 +73,9 @@ func (a *applier) entry(h *tar.Header, content io.Reader) error {
 		return err
 	case name == "":
 		return a.rootEntry(h)
-	case strings.HasPrefix(name, whiteout):
+	case !a.plain && strings.Contains("/"+dir, "/"+whiteout):
+		return fmt.Errorf("%w: path %.80q", ErrRefused, h.Name)
+	case !a.plain && strings.HasPrefix(name, whiteout):
 		return a.whiteout(dir, name)
 	}
 	d, err := a.folder(dir)
@@ -101,8 +104,7 @@ func split(p string) (dir, name string, err error) {
 		switch {
 		case n == "" || n == ".":
 			continue
-		case n == "..", len(n) > maxName, strings.ContainsRune(n, 0),
-			len(names) > 0 && strings.HasPrefix(names[len(names)-1], whiteout):
+		case n == "..", len(n) > maxName, strings.ContainsRune(n, 0):
 			return "", "", fmt.Errorf("%w: path %.80q", ErrRefused, p)
 		}
 		names = append(names, n)

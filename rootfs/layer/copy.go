@@ -26,6 +26,7 @@ func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err erro
 		return err
 	}
 	c := copier{newApplier(t), root, deviceOf(top), skip}
+	c.applier.plain = true
 	return c.all(ctx, ".")
 }
 

@@ -66,13 +66,16 @@ func TestCopy(t *testing.T) {
 	must(t, from.apply(t, Limits{}, []entry{file("a/x", "1"), link("l", "/etc/passwd"), file("a/\xff/y", "2"), folder("skip/"), file("skip/z", "")}))
 	must(t, os.Chmod(filepath.Join(from.root, "a/x"), 0o700|os.ModeSetuid))
 	must(t, unix.Mkfifo(filepath.Join(from.root, "pipe"), 0o644))
+	must(t, os.Mkdir(filepath.Join(from.root, "a/.wh.x"), 0o755)) // of a folder it is a name like any other
+	must(t, os.WriteFile(filepath.Join(from.root, "a/.wh.x/f"), []byte("3"), 0o644))
+	must(t, os.WriteFile(filepath.Join(from.root, ".wh.l"), nil, 0o644))
 	skip, err := os.Stat(filepath.Join(from.root, "skip"))
 	must(t, err)
 	tree, err := Open(p.root, Limits{})
 	must(t, err)
 	defer tree.Close()
 	must(t, tree.Copy(t.Context(), from.root, skip))
-	if got, want := p.list(t), "a/ a/x=1 a/\xff/ a/\xff/y=2 l>/etc/passwd skip/"; got != want {
+	if got, want := p.list(t), ".wh.l= a/ a/.wh.x/ a/.wh.x/f=3 a/x=1 a/\xff/ a/\xff/y=2 l>/etc/passwd skip/"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if info, err := os.Stat(filepath.Join(p.root, "a/x")); err != nil || info.Mode() != 0o755 {

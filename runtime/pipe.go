@@ -55,11 +55,11 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 		}
 		n, err := r.file.Read(b)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if r.draining {
-				return 0, io.EOF
+			if !r.draining {
+				r.draining, r.rest = true, r.waiting()
+				continue
 			}
-			r.draining, r.rest = true, r.waiting()
-			continue
+			n, err = r.atOnce(b)
 		}
 		if r.terminal && errors.Is(err, unix.EIO) { // how it says that nobody has the other end
 			err = io.EOF
@@ -71,6 +71,22 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 		}
 		return n, err
 	}
+}
+
+// atOnce reads what there is, or returns io.EOF. It is for a Read whose deadline is over: that
+// does not look, and who had to wait for a processor may have been late from the beginning.
+func (r *pipeReader) atOnce(b []byte) (n int, err error) {
+	conn, err := r.file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if closed := conn.Control(func(fd uintptr) { n, err = unix.Read(int(fd), b) }); closed != nil {
+		return 0, closed
+	}
+	if n <= 0 && (err == nil || errors.Is(err, unix.EAGAIN)) {
+		err = io.EOF
+	}
+	return max(n, 0), err
 }
 
 // widen has a pipe that was full hold more from now on. Where that is refused it stays as

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"io"
+	"sync"
 	"testing"
+	"testing/iotest"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,5 +45,41 @@ func TestPipeWidens(t *testing.T) {
 	}
 	if rest, err := io.ReadAll(r); len(rest) != widePipe || err != nil {
 		t.Errorf("then %d bytes, %v", len(rest), err)
+	}
+}
+
+// All that was written comes, however late each Read is: whoever waits for a processor finds
+// its deadline over.
+func TestPipeReadLate(t *testing.T) {
+	s := &streams{}
+	defer s.close()
+	r, err := s.pipeOut()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := make([]byte, 1000)
+	for range 20 {
+		if _, err := s.guest[0].Write(sent); err != nil {
+			t.Fatal(err)
+		}
+		late := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			for {
+				_ = r.file.SetReadDeadline(past)
+				select {
+				case <-late:
+					return
+				default:
+				}
+			}
+		})
+		got, err := io.ReadAll(iotest.OneByteReader(r))
+		close(late)
+		all.Wait()
+		if len(got) != len(sent) || err != nil {
+			t.Fatalf("%d bytes of %d, %v", len(got), len(sent), err)
+		}
+		r.draining = false
 	}
 }

@@ -169,6 +169,14 @@ func TestCellsEnd(t *testing.T) {
 // pipeStream is a stream of a context with its other end.
 func pipeStream(t *testing.T) (*cells, *cellStream, *os.File) {
 	t.Helper()
+	c, s, w := stillStream(t)
+	go s.pump()
+	return c, s, w
+}
+
+// stillStream is a pipeStream from which nobody reads yet.
+func stillStream(t *testing.T) (*cells, *cellStream, *os.File) {
+	t.Helper()
 	c, _ := testCells(t, nil)
 	s := newCellStream(c, fromStdout, LogStdout)
 	r, w, err := os.Pipe()
@@ -177,7 +185,6 @@ func pipeStream(t *testing.T) (*cells, *cellStream, *os.File) {
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
 	s.from = &pipeReader{file: r}
-	go s.pump()
 	return c, s, w
 }
 
@@ -225,5 +232,29 @@ func TestCellStreamEnd(t *testing.T) {
 	s.flush() // which has nothing to do any more
 	if logs, _ := one.notes.close(); len(logs) != 1 || logs[0].Text != "last words" || string(s.tail) != "last words" {
 		t.Errorf("%v, %q", logs, s.tail)
+	}
+}
+
+// What a process writes while a cell's end is flushed, before it ends, is taken in, too.
+func TestCellStreamEndAmidFlush(t *testing.T) {
+	c, s, w := stillStream(t)
+	flushing, goOn := make(chan struct{}, 1), make(chan struct{})
+	c.begin(testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(Log) {
+		flushing <- struct{}{}
+		<-goOn
+	}}))
+	if _, err := io.WriteString(w, "first\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.from.file.SetReadDeadline(past) // as flush does
+	go s.pump()
+	<-flushing
+	if _, err := io.WriteString(w, "last words"); err != nil {
+		t.Fatal(err)
+	}
+	s.end()
+	close(goOn)
+	if <-s.gone; string(s.tail) != "first\nlast words" {
+		t.Errorf("%q", s.tail)
 	}
 }

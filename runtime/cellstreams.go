@@ -105,6 +105,7 @@ func (s *cellStream) take(b []byte) {
 
 // settle takes in what was written until now. It reports whether more may come.
 func (s *cellStream) settle(buf []byte) bool {
+	last := s.hasEnded() // before looking: what ends meanwhile may write before that
 	rest := &pipeReader{file: s.from.file, draining: true, rest: s.from.waiting()}
 	for {
 		n, err := rest.Read(buf)
@@ -115,10 +116,14 @@ func (s *cellStream) settle(buf []byte) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if last {
 		return false
 	}
-	_ = s.from.file.SetReadDeadline(time.Time{}) // fails only for what is closed
+	next := time.Time{}
+	if s.ended {
+		next = past
+	}
+	_ = s.from.file.SetReadDeadline(next) // fails only for what is closed
 	if s.asked != nil {
 		s.split.end()
 		s.cells.rest(s.source)
@@ -126,6 +131,12 @@ func (s *cellStream) settle(buf []byte) bool {
 		s.asked = nil
 	}
 	return true
+}
+
+func (s *cellStream) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 func (s *cellStream) flush() {

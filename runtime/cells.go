@@ -80,25 +80,32 @@ func (c *cells) newIdle() *notes {
 //
 // Preconditions: none goes on.
 func (c *cells) begin(next *cell) {
+	if next.notes != nil {
+		c.lead(next.notes)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = next // last: its end has lines go elsewhere
+}
+
+// lead has lines go to a cell's notes, first those that came since the last one.
+func (c *cells) lead(to *notes) {
 	c.mu.Lock()
 	before := c.idle
-	if next.notes != nil {
-		c.idle = c.newIdle()
-	}
-	c.current = next
+	c.idle = c.newIdle()
 	c.mu.Unlock()
-	if next.notes == nil {
+	logs, more := before.close()
+	to.mu.Lock() // newer ones wait
+	defer to.mu.Unlock()
+	for i := range c.lines {
+		c.lines[i].to.Store(to)
+	}
+	if c.onLog != nil { // which has them
 		return
 	}
-	logs, more := before.close()
-	if c.onLog == nil {
-		next.notes.more = more
-		for _, l := range logs {
-			next.notes.add(l.Level, l.Text)
-		}
-	}
-	for i := range c.lines {
-		c.lines[i].to.Store(next.notes)
+	to.more = more
+	for _, l := range logs {
+		to.note(l.Level, l.Text)
 	}
 }
 

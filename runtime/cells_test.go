@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
 )
@@ -115,6 +117,48 @@ func TestCellsIdleLines(t *testing.T) {
 		if onLog != nil && (len(logs) != 0 || more || strings.Join(told, " ") != "between between between raw") {
 			t.Errorf("%+v %v, told %q", logs, more, told)
 		}
+	}
+}
+
+// A cell can't end before it has begun: its lines would then have nowhere to go.
+func TestCellsEarlyDone(t *testing.T) {
+	c, _ := testCells(t, nil)
+	if err := c.take(wire.KindLog, logBody("between")); err != nil {
+		t.Fatal(err)
+	}
+	early := int64(-1)
+	one := testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(Log) { early = c.most(wire.KindDone) }})
+	if c.begin(one); early != 0 || c.most(wire.KindDone) == 0 {
+		t.Errorf("its end may have %d bytes while it begins, and %d then", early, c.most(wire.KindDone))
+	}
+}
+
+// Lines that come while those from between two cells are told wait, and do not keep a
+// processor busy meanwhile.
+func TestCellsSlowOnLog(t *testing.T) {
+	const slow = 300 * time.Millisecond
+	c, _ := testCells(t, nil)
+	c.lines[fromConsole].add(LogLog, "first")
+	var began, ended unix.Rusage
+	var wg sync.WaitGroup
+	one := testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(l Log) {
+		if l.Text != "first" {
+			return
+		}
+		wg.Go(func() { c.lines[fromStdout].add(LogStdout, "second") })
+		err := unix.Getrusage(unix.RUSAGE_SELF, &began)
+		time.Sleep(slow)
+		if err = errors.Join(err, unix.Getrusage(unix.RUSAGE_SELF, &ended)); err != nil {
+			t.Error(err)
+		}
+	}})
+	c.begin(one)
+	wg.Wait()
+	if spent := time.Duration(ended.Utime.Nano() - began.Utime.Nano()); spent > slow/10 {
+		t.Errorf("it took %v of a processor's time", spent)
+	}
+	if logs, _ := one.notes.close(); len(logs) != 2 || logs[1].Text != "second" {
+		t.Errorf("%+v", logs)
 	}
 }
 

@@ -76,9 +76,17 @@ func (n *notes) add(level LogLevel, text string) (taken bool) {
 	if n.closed {
 		return false
 	}
+	n.note(level, text)
+	return true
+}
+
+// note adds a line, if there is room for one more.
+//
+// Preconditions: n.mu is held.
+func (n *notes) note(level LogLevel, text string) {
 	if len(n.logs) == n.options.MaxLogs {
 		n.more = true
-		return true
+		return
 	}
 	text = n.sources.relocate(strings.ToValidUTF8(text, "\uFFFD"))
 	l := Log{level, cut(text, n.options.MaxLogLength), time.Since(n.began)}
@@ -89,7 +97,6 @@ func (n *notes) add(level LogLevel, text string) (taken bool) {
 	if n.options.OnLog != nil {
 		n.options.OnLog(l)
 	}
-	return true
 }
 
 // close returns what there is. It takes no more.

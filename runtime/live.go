@@ -32,8 +32,8 @@ func (rt *NodeRuntime) begin(limit context.Context, t *task, e ends) (*live, err
 		return nil, err
 	}
 	l.audited = rt.listen(l.process.PID(), l.denials)
+	rt.live.add(l) // before anything of it can call Processes
 	l.streams.pump()
-	rt.live.add(l)
 	return l, nil
 }
 

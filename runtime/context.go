@@ -196,13 +196,23 @@ func (c *Context) attend() {
 		select {
 		case <-c.process.Done():
 		case <-time.After(eofGrace):
-			c.end(errors.New("it has closed its channel to the host"))
+			c.end(errSilent)
 		}
 	}
 	<-c.process.Done()
-	res, err := c.process.Wait(context.Background())
+	c.over(c.process.Wait(context.Background()))
+}
+
+// errSilent is why a context is ended that can't be told anything any more.
+var errSilent = errors.New("it has closed its channel to the host")
+
+// over takes what came of the process.
+func (c *Context) over(res *Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.why == errSilent && res != nil && res.Cause != CauseCanceled {
+		c.why = nil // it was ending by itself, and took its time
+	}
 	c.err, c.hostErr = fmt.Errorf("%w: %w", ErrContextEnded, c.reason(res)), err
 	c.rt.contexts.leave()
 	close(c.done)

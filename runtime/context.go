@@ -84,6 +84,7 @@ type Context struct {
 
 	turn   chan struct{} // has one who works at the context
 	idle   *time.Timer   // nil without IdleTimeout
+	used   time.Time     // when the last turn ended; the turn's
 	count  int           // of cells; the turn's
 	number uint32        // of the last frame; the turn's
 
@@ -257,9 +258,14 @@ func (c *Context) end(why error) {
 func (c *Context) endIdle() {
 	select {
 	case c.turn <- struct{}{}: // and nobody else gets it
-		c.end(fmt.Errorf("nobody used it for %v", c.options.IdleTimeout))
-	default: // somebody works at it, or it has ended
+	default: // somebody works at it, and will set the timer, or it has ended
+		return
 	}
+	if left := c.options.IdleTimeout - time.Since(c.used); left > 0 { // the timer went off before that
+		c.leaveAfter(left)
+		return
+	}
+	c.end(fmt.Errorf("nobody used it for %v", c.options.IdleTimeout))
 }
 
 // Close ends the context, and a cell that goes on with CanceledError. It returns when
@@ -324,8 +330,14 @@ func (c *Context) nextNumber() uint32 {
 }
 
 func (c *Context) leaveTurn() {
-	if c.idle != nil && c.Err() == nil {
-		c.idle.Reset(c.options.IdleTimeout)
-	}
+	c.used = time.Now()
+	c.leaveAfter(c.options.IdleTimeout)
+}
+
+// leaveAfter leaves the turn, and sets the timer: last, as it needs the turn when it goes off.
+func (c *Context) leaveAfter(left time.Duration) {
 	<-c.turn
+	if c.idle != nil && c.Err() == nil {
+		c.idle.Reset(left)
+	}
 }

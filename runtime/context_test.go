@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // A process that closes its channel as it ends, and is slow to, has ended by itself all the
@@ -29,4 +30,49 @@ func TestContextSlowEnd(t *testing.T) {
 			t.Errorf("%+v: %q is told of it", tc.res, c.whyText())
 		}
 	}
+}
+
+// idleContext is a context that nobody uses, and ends when nobody does so for a time.
+func idleContext(after time.Duration) *Context {
+	c := &Context{
+		options: ContextOptions{IdleTimeout: after}, process: &Process{live: &live{killed: make(chan struct{})}},
+		turn: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	c.idle = time.AfterFunc(time.Hour, c.endIdle)
+	return c
+}
+
+// One that nobody uses any more ends, however short a time that may last.
+func TestContextIdle(t *testing.T) {
+	for range 2000 {
+		c := idleContext(1)
+		if err := c.takeTurn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.leaveTurn()
+		select {
+		case <-c.process.live.killed:
+		case <-time.After(10 * time.Second):
+			t.Fatal("it goes on")
+		}
+	}
+}
+
+// A timer that goes off just when a turn is taken, and is slow, is too late.
+func TestContextIdleLate(t *testing.T) {
+	c := idleContext(time.Hour)
+	if err := c.takeTurn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.leaveTurn()
+	c.endIdle()
+	select {
+	case <-c.process.live.killed:
+		t.Fatal("it has ended just after it was used")
+	default:
+	}
+	if err := c.takeTurn(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.idle.Stop()
 }

@@ -81,8 +81,9 @@ func (z *zygotes) release() {
 type heaps struct {
 	kind zygoteKind // of Run
 
-	mu   sync.Mutex
-	held map[int64]*zygotes // by MiB
+	mu       sync.Mutex
+	held     map[int64]*zygotes // by MiB
+	released bool
 }
 
 func holdHeaps(kind zygoteKind) *heaps {
@@ -102,6 +103,9 @@ func (h *heaps) of(mib int64) *zygotes {
 		kind := h.kind
 		kind.heapMiB = mib
 		h.held[mib] = holdZygotes(kind)
+		if h.released { // for a run that finds its jail closed
+			h.held[mib].release()
+		}
 	}
 	return h.held[mib]
 }
@@ -112,6 +116,7 @@ func (h *heaps) release() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.released = true
 	for _, z := range h.held {
 		z.release()
 	}

@@ -169,3 +169,16 @@ func TestReadByZygote(t *testing.T) {
 		t.Error("another LANG")
 	}
 }
+
+// A run that begins just as its runtime is closed leaves nobody holding zygotes.
+func TestHeapsLate(t *testing.T) {
+	h := holdHeaps(zygoteKind{image: t.TempDir(), node: "/none", heapMiB: 64})
+	h.release()
+	late := h.of(32)
+	shared.Lock()
+	holders := late.holders
+	shared.Unlock()
+	if err := CloseIdle(); holders != 0 || err != nil {
+		t.Errorf("%d hold it, %v", holders, err)
+	}
+}

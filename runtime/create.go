@@ -112,7 +112,6 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 
 // release gives back what there is, the last first.
 func (rt *NodeRuntime) release() error {
-	rt.forks.release()
 	var failed error
 	if rt.files != nil {
 		failed = rt.files.Close()
@@ -120,6 +119,7 @@ func (rt *NodeRuntime) release() error {
 	if rt.jail != nil {
 		failed = errors.Join(failed, rt.jail.Close())
 	}
+	rt.forks.release()     // nothing starts any more that could want a zygote
 	rt.live.spawned.Wait() // what is left of each is to take in what it wrote
 	rt.guard.close()
 	if rt.audit != nil {

@@ -94,6 +94,9 @@ func (l *live) finish(limit context.Context, full <-chan struct{}) (*Result, err
 	}
 	res.Duration = took
 	conclude(res, cause, exit, stderrTail)
+	if res.Cause == CauseNone && isClosed(full) { // it was over before it could be killed
+		res.Cause = CauseOutput
+	}
 	res.Denials, res.Truncated.Denials = l.denials.list(res, stderrTail)
 	return res, nil
 }
@@ -101,13 +104,22 @@ func (l *live) finish(limit context.Context, full <-chan struct{}) (*Result, err
 // end has the run end with CauseCanceled. It does not wait.
 func (l *live) end() { l.kill.Do(func() { close(l.killed) }) }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // notStarted is what comes of a run that was ended before its program began.
 func (rt *NodeRuntime) notStarted(limit context.Context, began time.Time, err error) (*Result, error) {
 	res := &Result{ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}
 	switch {
 	case limit.Err() != nil:
 		res.Cause = endCause(limit)
-	case errors.Is(err, jail.ErrClosed):
+	case isClosed(rt.closing): // what then fails is no news
 		res.Cause = CauseCanceled
 	default:
 		return nil, err

@@ -59,10 +59,8 @@ func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, 
 }
 
 func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, error) {
-	select {
-	case <-rt.closing:
+	if isClosed(rt.closing) {
 		return nil, fmt.Errorf("gaol: %s: %w", what, ErrClosed)
-	default:
 	}
 	res, err := f()
 	if err != nil {

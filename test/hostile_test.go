@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,20 @@ func TestHostile(t *testing.T) {
 				t.Errorf("the next run: value %s, exit code %d, cause %q, stderr %s", next.Value, next.ExitCode, next.Cause, next.Stderr)
 			}
 		})
+	}
+}
+
+// What is over its limit is so, also where it ends sooner than it can be killed.
+func TestOutputJustOverItsLimit(t *testing.T) {
+	const limit = 4096
+	rt := create(t, runtime.Options{Limits: runtime.Limits{Output: limit}})
+	for more, cause := range []runtime.Cause{runtime.CauseNone, runtime.CauseOutput} {
+		for range 10 {
+			res, err := rt.Command(t.Context(), "printf", []string{"%0*d", fmt.Sprint(limit + more), "0"}, runtime.RunOptions{OnOutputLimit: runtime.KillOnOutput})
+			if err != nil || res.Cause != cause || len(res.Stdout) != limit || res.Truncated.Stdout != (more > 0) {
+				t.Errorf("%d bytes too many: cause %q, %d bytes, %+v, %v", more, res.Cause, len(res.Stdout), res.Truncated, err)
+			}
+		}
 	}
 }
 

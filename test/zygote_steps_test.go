@@ -309,6 +309,29 @@ process.exit(length > 1 ? 7 : 2)`
 	}
 }
 
+// A run that has no room for a helper thread gets it later: what waits for its work, as
+// Node does at its end, does not hang.
+func TestZygoteHelpersComeWhenThereIsRoom(t *testing.T) {
+	const script = `
+serve();
+for (let i = 0; i < 300; i++) new Array(10000).fill(i).map((i) => ({ i }));
+globalThis.gc();
+process.on('exit', () => process.exit(require('node:fs').readdirSync('/proc/self/task').length > 1 ? 7 : 2))`
+	const clone = "clone(go_on, "
+	if strings.Count(zygote.Source, clone) != 1 {
+		t.Fatalf("%q is not in the source once", clone)
+	}
+	source := strings.Replace(zygote.Source, clone, "refused++ < 20 ? (errno = EAGAIN, -1) : "+clone, 1)
+	source = strings.Replace(source, "static int go_on(", "static int refused;\n\nstatic int go_on(", 1)
+	image := defaultImage(t)
+	pool, j := zygoteWith(t, image, compileFaulty(t, source), script, "--v8-pool-size=4", "--expose-gc"), jailOf(t, image)
+	c := jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 256 << 20, CPUs: 1, Pids: 16}}
+	if exit, err := runOnce(t, j, c, whole); err != nil || exit.Code != ranCode {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	nothingLeft(t)
+}
+
 // What fails in the zygote is told as what fails in the child, and harms no other.
 func TestZygoteFails(t *testing.T) {
 	image := defaultImage(t)

@@ -15,8 +15,8 @@
 //
 // Node's helper threads stay behind in the zygote. The first signal of a child to one
 // of them makes it anew in the child, where it slept in the zygote, but not before the
-// child's filter is on: a small run needs none, and one that collects much garbage has
-// them all.
+// child's filter is on, and there is room for it in the run's group: a small run needs
+// none, and one that collects much garbage has them all.
 //
 // A [Pool] starts zygotes when they are needed, replaces those that are old, dead or
 // hung, and ends them when nobody wants them any more. A zygote may die between a

@@ -294,6 +294,7 @@ static void begin_program(void)
 		execute();
 	uv_setup_args(q.p.argc, q.argv); /* where process.title goes */
 	set_clocks(came);
+	filtered = true;
 	wake_called();
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	close(run); /* tells the host */

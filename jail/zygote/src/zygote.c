@@ -11,7 +11,7 @@ static bool filtered; /* and a thread that it makes now is under its filter */
 static struct sleeper {
 	pthread_t thread;
 	pthread_cond_t *wake; /* NULL: it does not sleep */
-	bool called;          /* to wake as soon as the filter is on */
+	bool called;          /* to wake as soon as it can */
 	pthread_mutex_t *lock;
 	void *place[5]; /* see pthread_cond_wait */
 	void *tls;
@@ -97,11 +97,18 @@ static struct sleeper *new_sleeper(void)
 	return s;
 }
 
+static bool wake_called(void);
+
 int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	REAL(pthread_cond_wait, "GLIBC_2.3.2");
-	if (forked)
+	if (forked && wake_called())
 		return real(c, m);
+	if (forked) { /* for a helper, it may be. A wait may end for nothing */
+		pthread_mutex_unlock(m);
+		usleep(10000);
+		return pthread_mutex_lock(m);
+	}
 	if (!self)
 		self = new_sleeper();
 	self->lock = m;
@@ -134,15 +141,38 @@ static int go_on(void *sleeper)
 	__builtin_longjmp(((struct sleeper *)sleeper)->place, 1);
 }
 
-/* Makes the thread again that was s, as the C library would. */
-static void revive(struct sleeper *s)
+/* Makes the thread again that was s, as the C library would. False: there is no room for
+ * one more. */
+static bool revive(struct sleeper *s)
 {
 	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
 			  CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 	int i = find_absent(s->thread);
 
-	if (clone(go_on, s->stack + sizeof(s->stack), flags, s, s->tid, s->tls, s->tid) >= 0 && i >= 0)
+	if (clone(go_on, s->stack + sizeof(s->stack), flags, s, s->tid, s->tls, s->tid) < 0)
+		return false;
+	if (i >= 0)
 		absent[i] = 0;
+	return true;
+}
+
+/* V8 calls helpers when it likes, as to collect garbage, and does their work itself where
+ * they do not come: none wakes before the filter is on, which holds no thread older. One
+ * that there is no room for is called again with each signal and each wait: false. */
+static bool wake_called(void)
+{
+	bool came = true;
+
+	if (!filtered)
+		return true;
+	pthread_mutex_lock(&sleepers_lock);
+	for (int i = 0; i < sleeper_count; i++) {
+		struct sleeper *s = &sleepers[i];
+		s->called = s->called && !revive(s);
+		came = came && !s->called;
+	}
+	pthread_mutex_unlock(&sleepers_lock);
+	return came;
 }
 
 /* In a child, wakes what slept in the zygote: one, or all. A small run wakes none. */
@@ -156,25 +186,12 @@ static void wake(pthread_cond_t *c, bool all)
 		if (s->wake != c)
 			continue;
 		s->wake = NULL;
-		s->called = !filtered;
-		if (filtered)
-			revive(s);
+		s->called = true;
 		if (!all)
 			break;
 	}
 	pthread_mutex_unlock(&sleepers_lock);
-}
-
-/* V8 calls helpers when it likes, as to collect garbage, and does their work itself where
- * they do not come: none wakes before the filter is on, which holds no thread older. */
-static void wake_called(void)
-{
-	pthread_mutex_lock(&sleepers_lock);
-	filtered = true;
-	for (int i = 0; i < sleeper_count; i++)
-		if (sleepers[i].called)
-			revive(&sleepers[i]);
-	pthread_mutex_unlock(&sleepers_lock);
+	wake_called();
 }
 
 int pthread_cond_signal(pthread_cond_t *c)

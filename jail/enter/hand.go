@@ -1,6 +1,7 @@
 package enter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,8 @@ func Hand(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 	if err := write(conn, message); err != nil {
 		return fmt.Errorf("hand over the list: %w", err)
 	}
-	outcome := ErrEnded
+	outcome, told := ErrEnded, false
+	var lost error
 	for {
 		number, value, file, err := ReadReport(conn)
 		if file != nil {
@@ -43,7 +45,13 @@ func Hand(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET): // reset: it had not read everything
-			return outcome
+			if outcome == nil && !told { // what had to tell was killed
+				outcome = ErrEnded
+			}
+			return cmp.Or(lost, outcome)
+		case errors.Is(err, syscall.EMFILE): // the rest is told as well, and be it later: which child there is
+			lost = fmt.Errorf("read the report: %w", err)
+			continue
 		case err != nil:
 			return fmt.Errorf("read the report: %w", err)
 		}
@@ -52,6 +60,7 @@ func Hand(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 			outcome = nil
 		case reportListens:
 		case reportCloned:
+			told = true
 			if err = cloned(int(value)); err == nil && l.awaits() {
 				err = write(conn, []byte{0})
 			}

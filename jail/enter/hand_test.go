@@ -55,6 +55,7 @@ func TestHand(t *testing.T) {
 		{"no program", child + words(0, 0, 4, uint32(syscall.ENOENT)), &StepError{"exec", "prog", syscall.ENOENT}, 42},
 		{"list not read", words(maxSteps+1, uint32(syscall.EINVAL)), &StepError{"list", "", syscall.EINVAL}, 0},
 		{"nonsense", words(5, 1), ErrUnexpected, 0},
+		{"clone not told", words(0, 0), ErrEnded, 0},
 		{"cut off", "abc", io.ErrUnexpectedEOF, 0},
 		{"host fails", child, errOwn, 42},
 	} {
@@ -158,5 +159,35 @@ func TestHandPassesTheListener(t *testing.T) {
 	var a, b unix.Stat_t
 	if err := errors.Join(unix.Fstat(int(got.Fd()), &a), unix.Fstat(int(null.Fd()), &b)); err != nil || a.Rdev != b.Rdev {
 		t.Errorf("%v; device %d, want %d", err, a.Rdev, b.Rdev)
+	}
+}
+
+// A listener that there is no descriptor for fails the launch. The child is told of all
+// the same, and be it later, for somebody has to wait for it.
+func TestHandWithoutDescriptors(t *testing.T) {
+	host, other, err := SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	err = errors.Join(
+		unix.Sendmsg(int(other.Fd()), []byte(words(reportListens, 0)), unix.UnixRights(int(other.Fd())), nil, 0),
+		unix.Sendmsg(int(other.Fd()), []byte(words(reportCloned, 42, 0, 0)), nil, nil, 0),
+		other.Close(),
+	)
+	var was unix.Rlimit
+	if err := errors.Join(err, unix.Getrlimit(unix.RLIMIT_NOFILE, &was)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	err = Hand(host, List{Steps: []Step{Clone(NoCgroup, 0)}}, func(p int) error { pid = p; return nil })
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, unix.EMFILE) || pid != 42 {
+		t.Errorf("%v, cloned %d", err, pid)
 	}
 }

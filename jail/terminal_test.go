@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -106,11 +105,11 @@ func TestTerminalRefuses(t *testing.T) {
 
 func TestSignalAndNumber(t *testing.T) {
 	j := newJail(t)
-	p, read := start(t, j, "trap 'echo got it; exit 3' USR1; echo $$; while :; do busybox sleep 0.01; done")
+	p, read := start(t, j, "trap 'echo got it; exit 3' USR1; echo $$; touch set; while :; do busybox sleep 0.01; done")
 	if p.GuestPID() < 2 {
 		t.Errorf("number %d", p.GuestPID())
 	}
-	time.Sleep(100 * time.Millisecond) // until the trap is set
+	output(t, j, "until [ -e set ]; do busybox sleep 0.01; done")
 	if usage, err := p.Usage(); err != nil || usage.Memory == 0 || usage.CPU == 0 {
 		t.Errorf("%+v, %v", usage, err)
 	}

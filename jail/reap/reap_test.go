@@ -38,7 +38,7 @@ func TestWait(t *testing.T) {
 		{"sleep 0.05; exit 7", Exit{Code: 7}},
 		{"kill -TERM $$", Exit{Signal: unix.SIGTERM}},
 		{"ulimit -c 0; kill -SEGV $$", Exit{Signal: unix.SIGSEGV}},
-		{"(sleep 0.1; kill -CONT $$) & kill -STOP $$; exit 3", Exit{Code: 3}}, // a stop is no end
+		{"(while kill -CONT $$; do sleep 0.1; done) & kill -STOP $$; exit 3", Exit{Code: 3}}, // a stop is no end
 		{"exec sh -c 'exit 5'", Exit{Code: 5}},
 	} {
 		if got, err := begin(t, tc.script).Wait(); err != nil || got != tc.want {
@@ -51,9 +51,7 @@ func TestWait(t *testing.T) {
 // of one that was.
 func TestWaitLate(t *testing.T) {
 	c := begin(t, "exit 4")
-	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(status(c.PID()), "zombie") && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	waitForState(t, c, "zombie")
 	if got, err := c.Wait(); err != nil || got.Code != 4 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -65,6 +63,15 @@ func TestWaitLate(t *testing.T) {
 	}
 	if exit, err := c.Wait(); err == nil {
 		t.Errorf("waiting again: %+v", exit)
+	}
+}
+
+func waitForState(t *testing.T, c *Child, state string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(status(c.PID()), "("+state+")"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not %s", state)
+		}
 	}
 }
 
@@ -171,9 +178,9 @@ func BenchmarkWait(b *testing.B) {
 }
 
 func TestSignal(t *testing.T) {
-	c := begin(t, "trap 'exit 9' USR1; while :; do sleep 0.01; done")
-	time.Sleep(50 * time.Millisecond)
-	if err := c.Signal(unix.SIGUSR1, false); err != nil {
+	c := begin(t, "trap 'exit 9' USR1; kill -STOP $$; while :; do sleep 0.01; done")
+	waitForState(t, c, "stopped") // the trap is set
+	if err := errors.Join(c.Signal(unix.SIGUSR1, false), c.Signal(unix.SIGCONT, false)); err != nil {
 		t.Error(err)
 	}
 	if exit, err := c.Wait(); err != nil || exit.Code != 9 {

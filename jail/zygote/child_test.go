@@ -36,7 +36,9 @@ func TestReapLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	waited := make(chan struct{})
 	time.AfterFunc(20*time.Millisecond, func() { // hides the lost one until then
+		defer close(waited)
 		if exit, err := c.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
 			t.Errorf("the known child: %+v, %v", exit, err)
 		}
@@ -53,6 +55,7 @@ func TestReapLost(t *testing.T) {
 	if err := z.reapLost(); err != nil {
 		t.Errorf("without a lost child: %v", err)
 	}
+	<-waited
 	if z.children.has(first.Process.Pid) {
 		t.Error("a child that was waited for is known for ever")
 	}

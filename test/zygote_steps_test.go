@@ -326,7 +326,7 @@ process.on('exit', () => process.exit(require('node:fs').readdirSync('/proc/self
 	image := defaultImage(t)
 	pool, j := zygoteWith(t, image, compileFaulty(t, source), script, "--v8-pool-size=4", "--expose-gc"), jailOf(t, image)
 	c := jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 256 << 20, CPUs: 1, Pids: 16}}
-	if exit, err := runOnce(t, j, c, whole); err != nil || exit.Code != ranCode {
+	if exit, err := runOnce(t, j, c, 3*whole); err != nil || exit.Code != ranCode {
 		t.Errorf("%+v, %v", exit, err)
 	}
 	nothingLeft(t)

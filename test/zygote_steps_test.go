@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -330,6 +331,31 @@ process.on('exit', () => process.exit(require('node:fs').readdirSync('/proc/self
 		t.Errorf("%+v, %v", exit, err)
 	}
 	nothingLeft(t)
+}
+
+// A parked process that gets no program leaves no descriptor of the host's open for the
+// garbage collector.
+func TestZygoteParkedInVain(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	image := defaultImage(t)
+	pool, j := zygoteOf(t, image, compileFaulty(t, zygote.Source)), jailOf(t, image)
+	c := jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16}}
+	before := 0
+	for i := range 10 {
+		parked, err := j.Park(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for parked.Kill(); parked.Alive(); {
+			time.Sleep(time.Millisecond)
+		}
+		if i == 0 {
+			before = len(glob("/proc/self/fd/*")) // what is opened once is open
+		}
+	}
+	if after := len(glob("/proc/self/fd/*")); after > before {
+		t.Errorf("%d descriptors are open, %d before", after, before)
+	}
 }
 
 // What fails in the zygote is told as what fails in the child, and harms no other.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,8 @@ type Child struct {
 	zygote  *Zygote
 	host    *net.UnixConn // until it has its program
 
+	parked atomic.Bool // host is for Run, or, when it has ended before, for nobody
+
 	listening func(*os.File, syscall.Conn) // Entry's
 }
 
@@ -35,6 +38,9 @@ func (c *Child) PID() int { return c.process.PID() }
 // Run has a parked child become p, and returns as [Zygote.Fork] does. The child ends
 // if it fails. It is to be called once.
 func (c *Child) Run(ctx context.Context, p *Program) error {
+	if !c.parked.Swap(false) {
+		return ErrEnded
+	}
 	defer c.letGo()
 	text, err := p.encode()
 	if err == nil {
@@ -135,6 +141,11 @@ func (c *Child) Signal(s syscall.Signal, group bool) error { return c.process.Si
 // for, and just once.
 func (c *Child) Wait() (reap.Exit, error) {
 	defer c.zygote.children.remove(c.process.PID())
+	defer func() {
+		if c.parked.Swap(false) {
+			c.letGo()
+		}
+	}()
 	return c.process.Wait()
 }
 

@@ -215,6 +215,7 @@ func (z *Zygote) Park(ctx context.Context, e *Entry, patience time.Duration) (*C
 		c.end()
 		return nil, err
 	}
+	c.parked.Store(true)
 	return c, nil
 }
 

@@ -161,18 +161,18 @@ func TestHostIsKilledOnTheWay(t *testing.T) {
 	whole := time.Duration(0) // what making and starting take here
 	for i := range rounds {
 		host, lines := startHost(t)
-		if began := time.Now(); i == 0 {
+		if began := time.Now(); i == 0 || i == rounds-1 { // the last is done, however much slower the machine is by then
 			if line, _ := lines.ReadString('\n'); !strings.HasPrefix(line, "jail ") {
 				t.Fatalf("the host says %q", line)
 			}
-			whole = time.Since(began)
+			whole, late = time.Since(began), late+1
 		}
 		time.Sleep(time.Duration(i) * whole * 5 / 4 / rounds)
 		early += len(processesCalled(t, name))
 		if err := host.Process.Signal(unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		if line, _ := lines.ReadString('\n'); line != "" {
+		if line, _ := lines.ReadString('\n'); strings.HasPrefix(line, "jail ") {
 			late++
 		}
 		_ = host.Wait()
@@ -186,7 +186,7 @@ func TestHostIsKilledOnTheWay(t *testing.T) {
 			t.Fatalf("after a sweep: %v", left)
 		}
 	}
-	if early == 0 || late == 0 || late == rounds {
+	if early == 0 || late == rounds {
 		t.Errorf("%d entry programs were on their way, %d of %d hosts were done: the test proves little", early, late, rounds)
 	}
 }

@@ -51,14 +51,15 @@ func (c *covers) has(path string) (bool, error) {
 		return false, err
 	}
 	defer root.Close()
-	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	f, err := OpenIn(root, path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		if errors.Is(err, unix.ENOENT) {
 			return false, nil
 		}
 		return false, &os.PathError{Op: "cover", Path: path, Err: err}
 	}
-	return true, unix.Close(fd)
+	f.Close()
+	return true, nil
 }
 
 // write writes a file of the guest's, and makes the folders above it.

@@ -229,19 +229,7 @@ func openStored(root string, path vfs.Path) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	const raced = 100 // tries, as renames and mounts anywhere keep the kernel from being sure of a ".." (EAGAIN)
-	how := unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	for i := 0; ; i++ {
-		fd, err := unix.Openat2(int(dir.Fd()), string(path), &how)
-		switch {
-		case err == nil:
-			return os.NewFile(uintptr(fd), string(path)), nil
-		case i == raced || err != unix.EAGAIN && err != unix.EINTR:
-			return nil, err
-		}
-	}
+	return jail.OpenIn(dir, string(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 }
 
 func isEmpty(dir *os.File) bool {

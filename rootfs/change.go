@@ -19,7 +19,8 @@ func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string
 	return s.commitWith(ctx, dir, i, names, func() error { return nil })
 }
 
-// commitWith is commit that also does more, under the store's lock.
+// commitWith is commit that also does more, under the store's lock. If that or a name
+// fails, the image and its names go as they came.
 func (s *Store) commitWith(ctx context.Context, dir string, i *Image, names []string, more func() error) (*Image, error) {
 	if err := i.save(dir); err != nil {
 		return nil, err
@@ -35,24 +36,58 @@ func (s *Store) commitWith(ctx context.Context, dir string, i *Image, names []st
 	}
 	defer guard.Close()
 	digits := strings.TrimPrefix(i.ID, idPrefix)
-	err = os.Rename(dir, filepath.Join(s.images(), digits))
-	if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) {
-		return nil, err
-	}
+	fresh, err := s.take(dir, digits, i)
 	if err != nil {
-		if err := s.merge(digits, i); err != nil {
-			return nil, err
-		}
-	}
-	if err := more(); err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		if err := s.setName(name, digits); err != nil {
-			return nil, err
-		}
+	if err = more(); err == nil {
+		err = s.setNames(names, digits)
+	}
+	switch {
+	case err != nil && fresh:
+		return nil, errors.Join(err, s.giveBack(digits, dir))
+	case err != nil:
+		return nil, err
 	}
 	return s.get(digits)
+}
+
+// take moves an image from the folder dir into the store, or merges it with that of the
+// same content. It reports whether there was none.
+// Precondition: the store's lock is held.
+func (s *Store) take(dir, digits string, i *Image) (fresh bool, err error) {
+	place := filepath.Join(s.images(), digits)
+	if _, err := os.Lstat(filepath.Join(place, imageFile)); err == nil {
+		return false, s.merge(digits, i)
+	}
+	// A removal that was killed may have left names, which are not to come to life again.
+	all, err := s.allNames()
+	for _, name := range all[digits] {
+		err = errors.Join(err, os.Remove(filepath.Join(s.names(), name)))
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, os.Rename(dir, place)
+}
+
+// giveBack undoes take of a fresh image, and what came with that, unless somebody has
+// found and holds it by now: it stays then, without a name.
+// Precondition: the store's lock is held.
+func (s *Store) giveBack(digits, dir string) error {
+	place := filepath.Join(s.images(), digits)
+	lock, err := lockNow(filepath.Join(place, imageLock), os.O_RDONLY, unix.LOCK_EX)
+	if errors.Is(err, errLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := os.Rename(place, dir); err != nil {
+		return err
+	}
+	return s.discardBlobs(&scratch{dir: filepath.Dir(dir)})
 }
 
 // syncTree writes what the file system of dir holds in memory to the disk.

@@ -41,11 +41,15 @@
 //	            │
 //	 Remove ─ STORE/tmp/N/image   renamed out of sight, then deleted
 //
-// Import goes the same way, without the wait. An image is whole as soon as it can be found, and until it can't be found
-// any more. A build or removal that was killed leaves a folder in STORE/tmp,
-// which the next build, import or removal deletes: it finds that nobody holds the
-// folder's lock. STORE/downloads keeps the tarballs, by hash, and Remove leaves
-// them there; they can be deleted by hand at any time.
+// Import goes the same way, without the wait. An image is whole as soon as it can be found,
+// and until it can't be found any more. A build or removal that was killed leaves a folder
+// in STORE/tmp, which the next build, import or removal deletes: it finds that nobody holds
+// the folder's lock. A build that was killed between the rename and the links leaves the
+// image without its names, which Prune removes; a removal that was, names without the
+// image, which lead nowhere, and go before an image of that content comes again.
+//
+// STORE/downloads keeps the tarballs, by hash, and Remove leaves them there; they can be
+// deleted by hand at any time.
 //
 // # What it is not
 //

@@ -83,7 +83,9 @@ func (e *ImportError) Unwrap() error { return e.Err }
 // The image's files become root's, readable by everyone; devices, set-id bits and
 // extended attributes are left out. What starts a jail is gaol's own: it takes the
 // place of whatever the image has there, and so do the folders that every guest has.
-// An import that fails, or is killed, leaves nothing behind.
+// An import that fails leaves nothing behind. One that is killed does so too, once the
+// store is written to again, but in its last moment: then the image may be there without
+// its name, which is what [Store.Prune] removes.
 //
 // An error is an [*ImportError].
 func (s *Store) Import(ctx context.Context, source string, o ImportOptions) (*Image, error) {

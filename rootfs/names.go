@@ -44,6 +44,34 @@ func (s *Store) setName(name, digits string) error {
 	return os.Rename(fresh, filepath.Join(s.names(), name))
 }
 
+// setNames has all the names lead to the image, or if that fails, where they led before.
+// Precondition: the store's lock is held.
+func (s *Store) setNames(names []string, digits string) error {
+	var before []string
+	for n, name := range names {
+		old, err := s.named(name)
+		if err == nil {
+			err = s.setName(name, digits)
+		}
+		if err != nil {
+			for k := n - 1; k >= 0; k-- {
+				err = errors.Join(err, s.resetName(names[k], before[k]))
+			}
+			return err
+		}
+		before = append(before, old)
+	}
+	return nil
+}
+
+// resetName makes name lead to what named gave before.
+func (s *Store) resetName(name, digits string) error {
+	if digits == "" {
+		return os.Remove(filepath.Join(s.names(), name))
+	}
+	return s.setName(name, digits)
+}
+
 // named returns the hex digits that name leads to, or "".
 func (s *Store) named(name string) (string, error) {
 	if !nameForm.MatchString(name) {

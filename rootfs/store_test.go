@@ -241,6 +241,73 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
+// TestCommitFails: a commit that fails at its end leaves the store as it was.
+func TestCommitFails(t *testing.T) {
+	full := errors.New("full")
+	for name, c := range map[string]struct {
+		held  bool
+		names []string
+		more  error
+	}{
+		"blobs":           {names: []string{"one"}, more: full},
+		"a name":          {names: []string{"one", "new", "no/folder"}},
+		"a name, twice":   {names: []string{"one", "one", "no/folder"}},
+		"found meanwhile": {names: []string{"one", "new", "no/folder"}, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openEmpty(t)
+			put(t, s, "abc1", "one")
+			w, err := s.scratch(t.Context())
+			must(t, err)
+			defer w.Close()
+			must(t, os.MkdirAll(w.path("image/rootfs"), 0o755))
+			must(t, os.Mkdir(s.blobs(), 0o755))
+			digits := strings.Repeat("d", 64)
+			i, err := s.commitWith(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: time.Now()}, c.names, func() error {
+				if c.held {
+					i, err := s.get(digits)
+					must(t, err)
+					lease, err := i.Hold()
+					must(t, err)
+					t.Cleanup(func() { must(t, lease.Close()) })
+				}
+				return errors.Join(c.more, os.WriteFile(filepath.Join(s.blobs(), "sha256-x"), nil, 0o644))
+			})
+			if err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%+v, %v", i, err)
+			}
+			all, err := s.List()
+			must(t, err)
+			if !slices.Equal(all[0].Names, []string{"one"}) {
+				t.Errorf("the other image's names: %v", all[0].Names)
+			}
+			if c.held {
+				if len(all) != 2 || len(all[1].Names) > 0 {
+					t.Errorf("what is held: %+v", all)
+				}
+				return
+			}
+			blobs, err := os.ReadDir(s.blobs())
+			must(t, err)
+			if len(all) != 1 || len(blobs) > 0 {
+				t.Errorf("left are %v, %v", all, blobs)
+			}
+		})
+	}
+}
+
+// TestDanglingNameStaysDead: a name that a killed removal left is no name of what is stored later.
+func TestDanglingNameStaysDead(t *testing.T) {
+	s := openEmpty(t)
+	must(t, s.setName("gone", "abc1"+strings.Repeat("0", 60)))
+	if i := put(t, s, "abc1", "one"); !slices.Equal(i.Names, []string{"one"}) {
+		t.Errorf("names %v", i.Names)
+	}
+	if i, err := s.Lookup("gone"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%+v, %v", i, err)
+	}
+}
+
 func TestDanglingName(t *testing.T) {
 	s := openEmpty(t)
 	must(t, s.setName("gone", strings.Repeat("a", 64)))

@@ -94,7 +94,7 @@ func (a *app) export(s *rootfs.Image) error {
 	if err != nil {
 		return err
 	}
-	tree, err := hostfs.New(root, hostfs.Options{Limits: hostfs.Limits{Entries: 1 << 30}})
+	tree, err := hostfs.New(root, hostfs.Options{Limits: hostfs.Limits{Entries: 1 << 30, Depth: 1 << 30}})
 	if err != nil {
 		root.Close()
 		return err

@@ -69,3 +69,19 @@ func TestSnapshotPrune(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// What is as deep below /workspace as a snapshot can be is deeper below its root.
+func TestSnapshotExportDeep(t *testing.T) {
+	dir := t.TempDir()
+	store, err := openSnapshots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deep := "workspace" + strings.Repeat("/d", 256)
+	if _, err := store.Add(t.Context(), []string{"deep"}, func(root string) error { return os.MkdirAll(filepath.Join(root, deep), 0o755) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := new(fake).call(t, "", "snapshot", "export", "deep", "--store", dir); got.code != 0 || !strings.Contains(got.stdout, deep[:90]) {
+		t.Errorf("%d %q", got.code, got.stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,28 +113,39 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	}
 	to, err := hostfs.New(dir, hostfs.Options{Limits: hostfs.Limits{Entries: max(o.Entries, snapshotEntries)}})
 	if err != nil {
-		return err
+		return errors.Join(err, dir.Close())
 	}
 	defer func() { _ = to.Close() }()
+	o.Bytes, o.Entries = cmp.Or(o.Bytes, snapshotBytes), cmp.Or(o.Entries, snapshotEntries)
 	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries, Owned: true, Left: rt.opts.mayMiss}
 	for _, m := range rt.opts.mounts {
 		if m.Access != CopyOnWrite {
 			left.Skip = append(left.Skip, m.Target)
 		}
 	}
-	if left.Bytes == 0 {
-		left.Bytes = snapshotBytes
-	}
-	if left.Entries == 0 {
-		left.Entries = snapshotEntries
-	}
+	var bytes int64
+	var entries int
 	for _, own := range outermost(vfs.Own(rt.opts.cwd)) {
+		left.Bytes, left.Entries = max(1, o.Bytes-bytes), max(1, o.Entries-entries) // 0 would be no bound of ours
 		report, err := copyFolder(ctx, rt.FS(), to, string(own), left)
+		bytes, entries = bytes+report.Bytes, entries+report.Entries
+		if err == nil {
+			err = o.exceeded(bytes, entries)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", own, err)
 		}
-		left.Bytes = max(1, left.Bytes-report.Bytes) // 0 would be no bound of ours
-		left.Entries = max(1, left.Entries-report.Entries)
+	}
+	return nil
+}
+
+// exceeded tells of a bound that is less than what there is.
+func (o SnapshotOptions) exceeded(bytes int64, entries int) error {
+	switch {
+	case bytes > o.Bytes:
+		return &hostfs.LimitError{What: "bytes", Limit: o.Bytes}
+	case entries > o.Entries:
+		return &hostfs.LimitError{What: "entries", Limit: int64(o.Entries)}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/vfs/hostfs"
 )
 
 // snapshotStore is where the snapshots of the tests are.
@@ -220,6 +221,21 @@ func TestSnapshotOfAHostileTree(t *testing.T) {
 	if _, err := fs.Stat(root, "workspace/pipe"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the pipe: %v", err)
 	}
+}
+
+// A bound that the home folder uses up leaves nothing for /workspace.
+func TestSnapshotBoundsAreExact(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	if res := run(t, rt, `import fs from 'node:fs'; fs.writeFileSync('/home/node/f', 'four'); fs.writeFileSync('g', 'x')`, runtime.RunOptions{}); res.ExitCode != 0 {
+		t.Fatalf("%s", res.Stderr)
+	}
+	for _, o := range []runtime.SnapshotOptions{{Bytes: 4}, {Entries: 1}} {
+		s, err := rt.Snapshot(t.Context(), o)
+		if limit, ok := errors.AsType[*hostfs.LimitError](err); !ok || limit.Limit != max(o.Bytes, int64(o.Entries)) {
+			t.Errorf("%+v: %+v, %v", o, s, err)
+		}
+	}
+	taken(t, rt, runtime.SnapshotOptions{Bytes: 5, Entries: 2})
 }
 
 func TestSnapshotsRefused(t *testing.T) {

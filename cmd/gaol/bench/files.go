@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -135,7 +136,8 @@ func createOnce(ctx context.Context, o runtime.Options, t *Times) error {
 	return rt.Close()
 }
 
-// snapshotOf takes one of a runtime with as many files, in folders of a hundred.
+// snapshotOf takes one of a runtime with as many files, in folders of a hundred, and one
+// that is no other benchmark's: they would share it, and this one could not remove it.
 func (m *measurer) snapshotOf(ctx context.Context, files int) (_ *runtime.Snapshot, _ *rootfs.Store, failed error) {
 	o := m.create(m.jailed()[0])
 	o.Limits.Disk, o.Limits.Inodes = 1<<30, int64(2*files)
@@ -145,7 +147,8 @@ func (m *measurer) snapshotOf(ctx context.Context, files int) (_ *runtime.Snapsh
 	}
 	defer func() { failed = errors.Join(failed, rt.Close()) }()
 	code := fmt.Sprintf(`import fs from 'node:fs';
-		for (let i = 0; i < %d; i += 100) { fs.mkdirSync('d' + i); for (let j = i; j < i + 100; j++) fs.writeFileSync('d' + i + '/' + j, 'file ' + j) }`, files)
+		for (let i = 0; i < %d; i += 100) { fs.mkdirSync('d' + i); for (let j = i; j < i + 100; j++) fs.writeFileSync('d' + i + '/' + j, 'file ' + j) }
+		fs.writeFileSync('own', %q)`, files, rand.Text())
 	res, err := rt.Run(ctx, code, runtime.RunOptions{})
 	if err != nil {
 		return nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -212,13 +213,43 @@ var guestForms = jsonx.JoinOptions(
 			return writeForm(e, bytesName, base64.StdEncoding.EncodeToString(b))
 		}),
 		jsonx.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
-			return writeForm(e, dateName, t.UTC().Format("2006-01-02T15:04:05.000Z"))
+			if isName(e) {
+				return errors.ErrUnsupported // as encoding/json has it
+			}
+			text, err := dateText(t.UTC())
+			if err != nil {
+				return err
+			}
+			return writeForm(e, dateName, text)
 		}),
 		jsonx.MarshalToFunc(func(e *jsontext.Encoder, n json.Number) error {
+			if isName(e) {
+				return errors.ErrUnsupported // as encoding/json has it
+			}
 			return e.WriteValue(jsontext.Value(cmp.Or(n, "0")))
 		}),
 	)),
 )
+
+// isName reports whether a name of an object's is to come, which can be text alone.
+func isName(e *jsontext.Encoder) bool {
+	kind, n := e.StackIndex(e.StackDepth())
+	return kind == '{' && n%2 == 0
+}
+
+// dateText is a time as JavaScript's Date reads it, which has a sign and six digits for years
+// that are not of four.
+func dateText(t time.Time) (string, error) {
+	const most = 271_820 // the last year, before and after the year 0, that a Date has as a whole
+	year := t.Year()
+	switch {
+	case year >= 0 && year <= 9999:
+		return t.Format("2006-01-02T15:04:05.000Z"), nil
+	case year >= -most && year <= most:
+		return fmt.Sprintf("%+07d%s", year, t.Format("-01-02T15:04:05.000Z")), nil
+	}
+	return "", fmt.Errorf("the year %d is none of a Date's", year)
+}
 
 func writeForm(e *jsontext.Encoder, name, text string) error {
 	for _, token := range []jsontext.Token{jsontext.BeginObject, jsontext.String(name), jsontext.String(text), jsontext.EndObject} {

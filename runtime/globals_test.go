@@ -86,6 +86,7 @@ func TestToGuest(t *testing.T) {
 		nil, true, 1, -1.5, 1e21, "x", "ü\xff\u2028\x00", []int(nil), []int{}, map[string]int(nil), map[int]string{2: "b", 1: "a"},
 		inner{}, &inner{A: 1, B: "b", C: time.Second, D: []any{nil}, E: 5, f: 1}, []any{1, "a", nil, map[string]any{"z": 1, "a": 2}},
 		json.RawMessage(`{"a":1,"a":2}`), json.Number("12345678901234567890"), [2]byte{1, 2}, struct{ inner }{inner{A: 2}},
+		map[time.Time]int{time.Unix(5, 0).UTC(): 1}, map[json.Number]int{"5": 1},
 	} {
 		want, err := json.Marshal(v)
 		if err != nil {
@@ -105,13 +106,15 @@ func TestToGuest(t *testing.T) {
 		{[]byte(nil), `null`},
 		{map[string]any{"a": []any{[]byte("x"), at}}, `{"a":[{"\u0000bytes":"eA=="},{"\u0000date":"2009-02-13T23:31:30.123Z"}]}`},
 		{struct{ At *time.Time }{&at}, `{"At":{"\u0000date":"2009-02-13T23:31:30.123Z"}}`},
+		{time.Date(-5, 2, 3, 4, 5, 6, 0, time.UTC), `{"\u0000date":"-000005-02-03T04:05:06.000Z"}`},
+		{time.Date(12345, 2, 3, 4, 5, 6, 0, time.UTC), `{"\u0000date":"+012345-02-03T04:05:06.000Z"}`},
 		{"</script>", `"</script>"`},
 	} {
 		if got, err := toGuest(tc.v); err != nil || string(got) != tc.want {
 			t.Errorf("%#v: %s, %v, want %s", tc.v, got, err, tc.want)
 		}
 	}
-	for _, v := range []any{make(chan int), func() {}, math.Inf(1), map[bool]int{true: 1}, json.RawMessage(`{`)} {
+	for _, v := range []any{make(chan int), func() {}, math.Inf(1), map[bool]int{true: 1}, json.RawMessage(`{`), time.Date(300_000, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		if got, err := toGuest(v); err == nil {
 			t.Errorf("%#v is %s", v, got)
 		}

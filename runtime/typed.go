@@ -82,9 +82,12 @@ func argumentError(err error) error {
 	return &CallError{CodeArguments, "the arguments: " + text}
 }
 
-// schemas has what the library takes for a list of numbers, and encoding/json does not.
+// schemas has what the library takes for a list of numbers, or for text, and encoding/json
+// does not.
 var schemas = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-	reflect.TypeFor[[]byte](): {Type: "string", ContentEncoding: "base64"},
+	reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
+	reflect.TypeFor[json.RawMessage](): {},
+	reflect.TypeFor[json.Number]():     {Type: "number"},
 }}
 
 // parameter reads one argument of a typed function.

@@ -29,6 +29,8 @@ func fits() map[string]Function {
 		"map":    NewFunction("", func(context.Context, map[string]int) (int, error) { return 0, called }),
 		"both":   NewFunction2("", func(context.Context, bool, []int) (int, error) { return 0, called }),
 		"any":    NewFunction("", func(context.Context, any) (int, error) { return 0, called }),
+		"raw":    NewFunction("", func(context.Context, json.RawMessage) (int, error) { return 0, called }),
+		"number": NewFunction("", func(context.Context, struct{ N json.Number }) (int, error) { return 0, called }),
 	}
 }
 
@@ -47,6 +49,8 @@ func TestTypedFunctions(t *testing.T) {
 		{"map", `[{"__proto__":1}]`, "called"}, {"map", `[{"a":"b"}]`, "does not fit"},
 		{"both", `[true,[1]]`, "called"}, {"both", `[true]`, "takes 2"}, {"both", `[true,[1],3]`, "takes 2"}, {"both", `[1,[1]]`, "does not fit"}, {"both", `[true,{}]`, "does not fit"},
 		{"any", `[[{}]]`, "called"}, {"any", `[null]`, "called"},
+		{"raw", `[{"a":1}]`, "called"}, {"raw", `["a"]`, "called"}, {"raw", `[null]`, "called"},
+		{"number", `[{"N":1.5}]`, "called"}, {"number", `[{"N":"1"}]`, "the arguments"}, {"number", `[{"N":"x"}]`, "the arguments"},
 		{"int8", `{}`, "does not fit"}, {"int8", `1`, "does not fit"}, {"int8", `[`, "the arguments"}, {"int8", ``, "the arguments"},
 	} {
 		_, err := functions[tc.function].Call(t.Context(), json.RawMessage(tc.args))
@@ -64,7 +68,7 @@ func TestTypedFunctions(t *testing.T) {
 func TestTypedFunctionsAllocate(t *testing.T) {
 	many := "[" + strings.Repeat("{},", 100_000) + "{}]"
 	for name, f := range fits() {
-		if name == "any" { // has the trees, as it asks for them
+		if name == "any" || name == "raw" { // have the trees, as they ask for them
 			continue
 		}
 		for _, args := range []string{many, "[" + many + "]", "[" + many + ",1]", `[{"x":` + many + `}]`} {

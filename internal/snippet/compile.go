@@ -82,6 +82,8 @@ func (c *compiler) code(d draft) (parsed, bool) {
 	return c.parenthesized(d)
 }
 
+var tooLongForTypes = fmt.Sprintf("this is no JavaScript, and TypeScript or JSX has to be below %d bytes", maxTyped)
+
 // javascript takes code as it is, if the reader and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
 	r, list := read(d.text)
@@ -95,7 +97,7 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		fallthrough
 	case r.failed:
 		if len(d.text) > maxTyped { // nobody else will say what is wrong
-			return c.refuse(d.wrong(r.tok.start, fmt.Sprintf("this is no JavaScript, and TypeScript or JSX has to be below %d bytes", maxTyped)))
+			return c.refuse(d.wrong(r.tok.start, tooLongForTypes))
 		}
 		return parsed{}, false
 	}

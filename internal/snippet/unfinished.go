@@ -14,8 +14,22 @@ func Unfinished(code string) bool {
 		return true
 	case message == unterminated: // a template, or a string, for which it is too late
 		return refusal(code+"\n`") != unterminated
+	case message == tooLongForTypes: // the reader alone has looked at it
+		at := reach(code)
+		return at == len(code) || reach(code+"\n`") > at || reach(code+"\n*/") > at
 	}
 	return false
+}
+
+// reach is how far the reader comes in a program, or in an object in its place.
+func reach(code string) int {
+	r, _ := read(code)
+	if !r.failed || r.brace < 0 {
+		return r.tok.start
+	}
+	object := newReader(code, r.brace)
+	object.object()
+	return max(r.tok.start, object.tok.start)
 }
 
 // unterminated is what esbuild says of templates, too.

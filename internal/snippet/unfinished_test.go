@@ -1,6 +1,9 @@
 package snippet
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestUnfinished(t *testing.T) {
 	for want, list := range map[bool][]string{
@@ -18,6 +21,21 @@ func TestUnfinished(t *testing.T) {
 		for _, code := range list {
 			if got := Unfinished(code); got != want {
 				t.Errorf("%q: %v", code, got)
+			}
+		}
+	}
+}
+
+// What is too long for TypeScript can be unfinished, too.
+func TestUnfinishedLong(t *testing.T) {
+	rows := strings.Repeat("  [1, 'a'],\n", maxTyped/8)
+	for want, list := range map[bool][]string{
+		true:  {"const a = [\n" + rows, "f(`" + rows, "f(`${a}" + rows, "[" + rows + "/*", "{ \"a\": [\n" + rows, "[" + rows + "0] +"},
+		false: {"[" + rows + "'a", "[" + rows + "]", "[" + rows + "0)", "const a: any = [" + rows, "[" + rows + "]\n}", "[" + rows + "/a", "{ \"a\": [" + rows + "] }"},
+	} {
+		for _, code := range list {
+			if got := Unfinished(code); got != want {
+				t.Errorf("%.20q … %q: %v", code, code[len(code)-10:], got)
 			}
 		}
 	}

@@ -8,7 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -82,13 +86,36 @@ func argumentError(err error) error {
 	return &CallError{CodeArguments, "the arguments: " + text}
 }
 
-// schemas has what the library takes for a list of numbers, or for text, and encoding/json
-// does not.
-var schemas = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-	reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
-	reflect.TypeFor[json.RawMessage](): {},
-	reflect.TypeFor[json.Number]():     {Type: "number"},
-}}
+// schemas has the types that encoding/json reads otherwise than the library takes them to
+// be, besides those of ownForms.
+var schemas = map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[[]byte]():      {Type: "string", ContentEncoding: "base64"},
+	reflect.TypeFor[json.Number](): {Type: "number"},
+	reflect.TypeFor[time.Time]():   {Type: "string"},
+	reflect.TypeFor[slog.Level]():  {Type: "string"},
+}
+
+// ownForms adds types inside of t that read their JSON themselves, as an address does: the
+// library goes by their fields.
+func ownForms(t reflect.Type, known map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) {
+	if known[t] != nil || seen[t] {
+		return
+	}
+	seen[t] = true
+	switch p := reflect.PointerTo(t); {
+	case t.Kind() == reflect.Interface:
+	case t.Kind() != reflect.Pointer && p.Implements(reflect.TypeFor[json.Unmarshaler]()):
+		known[t] = &jsonschema.Schema{Types: []string{"null", "boolean", "number", "string", "array", "object"}}
+	case t.Kind() != reflect.Pointer && p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		known[t] = &jsonschema.Schema{Type: "string"}
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			ownForms(t.Field(i).Type, known, seen)
+		}
+	case slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()):
+		ownForms(t.Elem(), known, seen)
+	}
+}
 
 // parameter reads one argument of a typed function.
 type parameter[T any] struct {
@@ -97,7 +124,9 @@ type parameter[T any] struct {
 }
 
 func newParameter[T any]() parameter[T] {
-	schema, err := jsonschema.For[T](schemas)
+	known := maps.Clone(schemas)
+	ownForms(reflect.TypeFor[T](), known, map[reflect.Type]bool{})
+	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: known})
 	if err != nil {
 		panic(fmt.Errorf("gaol: function: %w", err))
 	}

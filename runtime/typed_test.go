@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,8 @@ func fits() map[string]Function {
 		"both":   NewFunction2("", func(context.Context, bool, []int) (int, error) { return 0, called }),
 		"any":    NewFunction("", func(context.Context, any) (int, error) { return 0, called }),
 		"raw":    NewFunction("", func(context.Context, json.RawMessage) (int, error) { return 0, called }),
+		"*raw":   NewFunction("", func(context.Context, *json.RawMessage) (int, error) { return 0, called }),
+		"addr":   NewFunction("", func(context.Context, struct{ List []*netip.Addr }) (int, error) { return 0, called }),
 		"number": NewFunction("", func(context.Context, struct{ N json.Number }) (int, error) { return 0, called }),
 	}
 }
@@ -50,6 +54,8 @@ func TestTypedFunctions(t *testing.T) {
 		{"both", `[true,[1]]`, "called"}, {"both", `[true]`, "takes 2"}, {"both", `[true,[1],3]`, "takes 2"}, {"both", `[1,[1]]`, "does not fit"}, {"both", `[true,{}]`, "does not fit"},
 		{"any", `[[{}]]`, "called"}, {"any", `[null]`, "called"},
 		{"raw", `[{"a":1}]`, "called"}, {"raw", `["a"]`, "called"}, {"raw", `[null]`, "called"},
+		{"*raw", `[{"a":1}]`, "called"}, {"*raw", `[1]`, "called"}, {"*raw", `[null]`, "called"},
+		{"addr", `[{"List":["::1",null]}]`, "called"}, {"addr", `[{"List":[1]}]`, "the arguments"}, {"addr", `[{"List":["x"]}]`, "the arguments"},
 		{"number", `[{"N":1.5}]`, "called"}, {"number", `[{"N":"1"}]`, "the arguments"}, {"number", `[{"N":"x"}]`, "the arguments"},
 		{"int8", `{}`, "does not fit"}, {"int8", `1`, "does not fit"}, {"int8", `[`, "the arguments"}, {"int8", ``, "the arguments"},
 	} {
@@ -68,7 +74,7 @@ func TestTypedFunctions(t *testing.T) {
 func TestTypedFunctionsAllocate(t *testing.T) {
 	many := "[" + strings.Repeat("{},", 100_000) + "{}]"
 	for name, f := range fits() {
-		if name == "any" || name == "raw" { // have the trees, as they ask for them
+		if slices.Contains([]string{"any", "raw", "*raw"}, name) { // have the trees, as they ask for them
 			continue
 		}
 		for _, args := range []string{many, "[" + many + "]", "[" + many + ",1]", `[{"x":` + many + `}]`} {

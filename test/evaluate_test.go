@@ -91,11 +91,12 @@ func TestEvaluateErrors(t *testing.T) {
 		{name: "what JSON has not", code: `1n`, want: "TypeError: Do not know how to serialize a BigInt"},
 		{name: "a function", code: `const f = () => 1; f`, want: "TypeError: a function can't be written as JSON"},
 		{name: "a circle", code: `const a = {}; a.a = a; a`, want: "TypeError: Converting circular structure to JSON"},
+		{name: "a toJSON of all objects", code: `Object.prototype.toJSON = () => 5; throw new Error('x')`, want: "Error: x", stack: "snippet.mjs:1:42"},
 		{name: "an exit", code: `process.exit(3)`, want: "ExitError: the code ended its process with exit code 3"},
 		{name: "an exit without an error", code: `process.exit(0); 5`},
 		{name: "nothing settles", code: `await new Promise(() => {})`, want: "UnsettledError: the code awaits a promise that nothing settles"},
 		{name: "its time", code: `for (;;);`, want: "TimeoutError: the code took longer than 300ms", cause: runtime.CauseTimeout, timeout: 300 * time.Millisecond},
-		{name: "its time, with a value", code: `setInterval(() => {}, 10); 7`, result: "7", want: "TimeoutError: the code took longer than 500ms", cause: runtime.CauseTimeout, timeout: 500 * time.Millisecond},
+		{name: "its time, with a value", code: `setInterval(() => {}, 10); 7`, result: "7", want: "TimeoutError: the code took longer than 2s", cause: runtime.CauseTimeout, timeout: 2 * time.Second},
 		{name: "its heap", code: `const a = []; for (;;) a.push({ a })`, want: "OutOfMemoryError: the code used up its memory: 32 MiB of heap", cause: runtime.CauseMemory},
 		{name: "a signal", code: `process.kill(process.pid, 'SIGSEGV'); await new Promise(() => setInterval(() => {}))`, want: "SignalError: the code was ended by SIGSEGV", cause: runtime.CauseSignal},
 	} {

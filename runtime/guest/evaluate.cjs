@@ -82,15 +82,16 @@ function stackOf(err) {
   return [first, `    at ${place}:${before.length + 1}`, ...frames].join('\n');
 }
 
-// What the host is told of a thrown value, whatever that does when it is looked at.
+// What the host is told of a thrown value, whatever that does when it is looked at. It has no
+// toJSON, as all other objects may.
 function describe(err) {
   try {
     if (err instanceof Error || Object.prototype.toString.call(err) === '[object Error]') {
-      return { name: text(err.name, 256), message: text(err.message, 16_384), stack: text(stackOf(err) ?? '', 32_768) };
+      return { __proto__: null, name: text(err.name, 256), message: text(err.message, 16_384), stack: text(stackOf(err) ?? '', 32_768) };
     }
-    return { name: '', message: text(typeof err === 'string' ? err : inspect(err), 16_384), stack: '' };
+    return { __proto__: null, name: '', message: text(typeof err === 'string' ? err : inspect(err), 16_384), stack: '' };
   } catch {
-    return { name: '', message: 'an error that can not be looked at', stack: '' };
+    return { __proto__: null, name: '', message: 'an error that can not be looked at', stack: '' };
   }
 }
 

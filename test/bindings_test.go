@@ -158,7 +158,7 @@ func TestBindingLimits(t *testing.T) {
 				return nil, ctx.Err()
 			},
 		},
-		Calls: runtime.CallLimits{Calls: 60, Concurrent: 3, Timeout: 200 * time.Millisecond},
+		Calls: runtime.CallLimits{Calls: 60, Concurrent: 3, Timeout: 2 * time.Second}, // 60 take 100 ms at least
 	})
 	res := run(t, rt, `
 		const all = await Promise.allSettled(Array.from({ length: 70 }, () => slow.async('12')));

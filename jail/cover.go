@@ -39,6 +39,7 @@ func cover(s *Spec, firstID int) error {
 			return err
 		}
 	}
+	c.hideLaid()
 	places := c.places()
 	for _, p := range places {
 		if err := c.prepare(p); err != nil {
@@ -68,6 +69,7 @@ type covers struct {
 	links  map[string]string // shown symbolic links, and what they say
 
 	passages map[string]bool // made in a folder of the guest's, and hidden: not its own
+	laid     []Place         // what hideLaid hides
 }
 
 func newCovers(s *Spec, firstID int) *covers {
@@ -101,10 +103,55 @@ func (c *covers) flagged() []Place {
 	return list
 }
 
+// hideLaid hides what has come to a hidden tree since layRoot left it empty: mounts and
+// files, by the folder of the guest's, the mount, or the new folder, that they are in.
+func (c *covers) hideLaid() {
+	if !c.spec.hides("/") {
+		return
+	}
+	var tops, laid []string
+	for _, m := range c.spec.Mounts {
+		laid = append(laid, m.Target)
+	}
+	tops = slices.Concat(c.spec.Dirs, laid)
+	for _, f := range c.spec.Files {
+		laid = append(laid, f.Path)
+	}
+	slices.Sort(tops) // what holds others first
+	for _, path := range laid {
+		if !c.spec.hides(path) {
+			continue
+		}
+		around := func(dir string) bool { return (path == dir || isBelow(path, dir)) && c.spec.hides(dir) }
+		top := path
+		if i := slices.IndexFunc(tops, around); i >= 0 {
+			top = tops[i]
+		} else {
+			for dir := filepath.Dir(path); c.spec.hides(dir) && isMissing(filepath.Join(stageTree, dir)); dir = filepath.Dir(dir) {
+				top = dir
+			}
+		}
+		info, err := os.Lstat(filepath.Join(stageRoot, top))
+		if p := (Place{top, err == nil && info.IsDir()}); err == nil && !slices.Contains(c.laid, p) {
+			c.laid = append(c.laid, p)
+		}
+	}
+	with := *c.spec
+	with.Hide = slices.Concat(c.spec.Hide, c.laid)
+	c.spec = &with
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
 // needsMount reports false for what layRoot has seen to.
 func (c *covers) needsMount(p Place) bool {
 	above := c.spec.hides(filepath.Dir(p.Path))
 	switch {
+	case slices.Contains(c.laid, p):
+		return true
 	case slices.Contains(c.spec.Hide, p):
 		return !above && !isBlank(filepath.Join(stageRoot, p.Path))
 	case above && slices.Contains(c.spec.Show, p) && c.covered(p.Path):

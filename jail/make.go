@@ -165,6 +165,7 @@ func (c *covers) makeIn(dir *os.File, p Place, own bool) error {
 	owned := c.canChange(&above) || c.passages[filepath.Dir(p.Path)]
 	switch m := c.mountAround(p.Path); {
 	case m != nil && m.Access == ReadWrite: // it is the guest's already
+	case c.spec.NotOwn != nil && c.spec.NotOwn(p.Path):
 	case owned && !own && c.spec.hides(p.Path):
 		c.passages[p.Path] = true
 	case owned || own:

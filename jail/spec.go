@@ -46,6 +46,11 @@ type Spec struct {
 	// Files are the guest's own, with their folders. They are not part of Disk.
 	Files []File
 
+	// NotOwn, if not nil, tells of a guest path that what is made there belongs to the
+	// host's root all the same, whose mode the guest can't change. Folders of the host's
+	// that are read and written have their owner's only.
+	NotOwn func(path string) bool
+
 	// Hide are places that show as an empty file or folder without permissions. Show
 	// are parts of them that show as they are: of the places of both that hold a path,
 	// the longest decides. What leads to a shown place can be entered. /proc can't be

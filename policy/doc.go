@@ -106,7 +106,9 @@
 //     it is nothing but removing and creating: where rename is allowed anywhere, it
 //     is wherever rm is with write, create_dir or symlink. Moving a file to where more
 //     is allowed than where it was is EXDEV, and programs copy it.
-//   - chmod, which is also chown, utimes and setxattr, goes with writing.
+//   - chmod, which is also chown, utimes and setxattr, goes with writing. Files that a
+//     runtime begins with are not the guest's own where it is denied, but not everywhere:
+//     nor can they be linked from there (EPERM).
 //   - fetch is connect. TCP that connects also listens: listen(2) is the same for
 //     the sockets of Node's own children, and gives an unbound one any port.
 //   - UDP is allowed on all ports, both ways, or not.

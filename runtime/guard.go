@@ -136,11 +136,12 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 }
 
 // cover has a jail be made as the plan says.
-func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
+func cover(spec *jail.Spec, p *policy.Plan, permissions policy.Permissions, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
 	spec.Sealed, spec.Pinned = p.Sealed, p.Pinned
 	spec.Make, spec.Keep = furnished(p, w)
+	spec.NotOwn = notOwn(p, permissions)
 	spec.Loopback = p.Net.Inet
 	spec.HideProcesses = p.NoInspect
 	if p.Spawn.Only != nil {
@@ -152,6 +153,17 @@ func cover(spec *jail.Spec, p *policy.Plan, w policy.World) {
 				spec.Exec = append(spec.Exec, jail.Place{Path: n.Path, Tree: n.Tree})
 			}
 		}
+	}
+}
+
+// notOwn tells of paths where chmod is denied, and held by nothing but whose files they are.
+func notOwn(p *policy.Plan, permissions policy.Permissions) func(string) bool {
+	if p.NoMetadata {
+		return nil
+	}
+	return func(at string) bool {
+		fixed := func(q policy.Place) bool { return at == q.Path || q.Tree && strings.HasPrefix(at, q.Path+"/") }
+		return !permissions.Decide(policy.FS, "chmod", at).Allowed && !slices.ContainsFunc(p.ReadOnly, fixed) && !p.Hides(policy.Place{Path: at})
 	}
 }
 

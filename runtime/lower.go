@@ -59,7 +59,7 @@ func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Fi
 		CgroupParent: s.cgroupParent,
 	}
 	spec.Dirs = texts(plan.Dirs)
-	cover(&spec, s.plan, s.world())
+	cover(&spec, s.plan, s.permissions, s.world())
 	s.furnish(&spec, mounts)
 	return spec
 }

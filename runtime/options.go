@@ -50,14 +50,14 @@ type Options struct {
 	NodeModules string
 
 	// Files are written into the tree before the first run: guest paths, whose
-	// folders are made if missing, and what is in them. They are the guest's, with
-	// mode 0644. In /proc, /sys, /dev (but for /dev/shm) and /usr/libexec/gaol there can
-	// be none. All that Files and Folders write must fit in Limits.Disk and
+	// folders are made if missing, and what is in them. They are the guest's, but
+	// where Permissions deny chmod and not everywhere, with mode 0644. In /proc, /sys,
+	// /dev (but for /dev/shm) and /usr/libexec/gaol there can be none. All that Files and Folders write must fit in Limits.Disk and
 	// Limits.Inodes, which the guest then has for itself besides.
 	Files map[string][]byte
 
 	// Folders are copied into the tree: a guest path, and what comes there. Files
-	// are the guest's, with mode 0644, or 0755 if they can be executed; links, and
+	// are the guest's, as those above, with mode 0644, or 0755 if they can be executed; links, and
 	// what is no file, are an error.
 	Folders map[string]fs.FS
 

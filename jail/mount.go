@@ -188,7 +188,12 @@ func idMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 // Preconditions: those of stage; the root is laid.
 func mountSources(s *Spec, list sources, firstID int) error {
 	c := newCovers(s, firstID)
+	asked := slices.Clone(s.ReadOnly)
 	for _, i := range byTarget(s.Mounts) {
+		if m := &s.Mounts[i]; m.Access != ReadOnly && len(asked) > 0 && !isOf(m.Target, asked, s.Writable) {
+			// It may lie in a mount that mountSource has be read-only with all in it.
+			s.Writable = slices.Concat(s.Writable, []Place{{m.Target, isFolder(list[i])}})
+		}
 		if err := c.mountSource(&s.Mounts[i], list[i], i); err != nil {
 			return &os.PathError{Op: "mount", Path: s.Mounts[i].Target, Err: err}
 		}
@@ -204,6 +209,11 @@ func byTarget(list []Mount) []int {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(list[a].Target, list[b].Target) })
 	return order
+}
+
+func isFolder(f *os.File) bool {
+	var info unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 func (c *covers) mountSource(m *Mount, source *os.File, number int) error {

@@ -79,8 +79,19 @@ func (s *Spec) setFlags(path string) error {
 	switch {
 	case isOf(path, s.ReadOnly, s.Writable):
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
-	case isOf(path, s.Writable, nil):
+	case isOf(path, s.Writable, nil) && !s.isInReadOnly(path):
 		attr.Attr_clr |= unix.MOUNT_ATTR_RDONLY
 	}
 	return unix.MountSetattr(unix.AT_FDCWD, filepath.Join(stageRoot, path), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, &attr)
+}
+
+// isInReadOnly reports whether a path is the host's to change only, whatever Writable has.
+func (s *Spec) isInReadOnly(path string) bool {
+	access, longest := ReadWrite, -1
+	for _, m := range s.Mounts {
+		if (path == m.Target || isBelow(path, m.Target)) && len(m.Target) > longest {
+			access, longest = m.Access, len(m.Target)
+		}
+	}
+	return access == ReadOnly
 }

@@ -193,6 +193,11 @@ func furnished(p *policy.Plan, w policy.World) (own, kept []jail.Place) {
 
 func makes(op policy.Operation) bool { return op == "write" || op == "create_dir" || op == "symlink" }
 
+// changes are the operations of a grant that a read-only mount refuses.
+func changes(op policy.Operation) bool {
+	return makes(op) || op == "rm" || op == "rename" || op == "truncate"
+}
+
 func places(list []policy.Place) []jail.Place {
 	var out []jail.Place
 	for _, p := range list {

@@ -164,7 +164,7 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 		own = append(own, usual)
 	}
 	for _, m := range s.mounts {
-		if slices.Contains(s.plan.Sealed, m.Target) {
+		if s.sealed(m.Target) && len(s.changed(m.Target)) == 0 {
 			m.Access = ReadOnly // what is the guest's it could chmod, which nothing else holds
 		}
 		source, err := openSource(m.Source, own)
@@ -190,6 +190,7 @@ func (s settings) furnish(spec *jail.Spec, mounts []jail.Mount) {
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
 		spec.Make = append(slices.Clone(spec.Make), jail.Place{Path: cwd, Tree: true})
 	}
+	s.seal(spec, mounts)
 	if !s.readOnlyRoot {
 		return
 	}
@@ -203,6 +204,35 @@ func (s settings) furnish(spec *jail.Spec, mounts []jail.Mount) {
 	for _, dir := range fixed {
 		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
 	}
+}
+
+// seal has sealed mounts that are not read-only as a whole be so but where the guest may
+// change something.
+func (s settings) seal(spec *jail.Spec, mounts []jail.Mount) {
+	for _, m := range mounts {
+		if m.Access == ReadOnly || !s.sealed(m.Target) {
+			continue
+		}
+		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: m.Target, Tree: true})
+		spec.Writable = append(spec.Writable, s.changed(m.Target)...)
+		for _, inner := range mounts {
+			if inner.Access != ReadOnly && inner.Target != m.Target && isIn(inner.Target, m.Target) && !s.sealed(inner.Target) {
+				spec.Writable = append(spec.Writable, jail.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
+			}
+		}
+	}
+}
+
+func (s settings) sealed(dir string) bool { return slices.Contains(s.plan.Sealed, dir) }
+
+// changed are the places in a folder where the guest may change something.
+func (s settings) changed(dir string) (list []jail.Place) {
+	for _, g := range s.plan.Grants {
+		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, changes) {
+			list = append(list, jail.Place(g.Place))
+		}
+	}
+	return list
 }
 
 func isFolder(f *os.File) bool {

@@ -270,7 +270,7 @@ func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 			continue
 		}
 		m := jail.Mount{Source: folder, Target: string(own), Access: jail.CopyOnWrite}
-		if slices.Contains(s.plan.Sealed, m.Target) {
+		if s.sealed(m.Target) && len(s.changed(m.Target)) == 0 {
 			m.Access = ReadOnly
 		}
 		open = append(open, m)

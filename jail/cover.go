@@ -203,7 +203,7 @@ func (c *covers) canChange(dir *unix.Stat_t) bool {
 	return int(dir.Uid) == c.guest || dir.Mode&0o002 != 0
 }
 
-// pin keeps a folder that the guest could move where it is.
+// pin keeps a folder, or a file, that the guest could move where it is.
 func (c *covers) pin(dir string) error {
 	path := filepath.Join(stageRoot, dir)
 	if c.pinned[dir] || !c.isGuests(filepath.Dir(path)) {

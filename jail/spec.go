@@ -65,7 +65,7 @@ type Spec struct {
 	// are parts of them that it can: the longest decides.
 	NoExec, Exec []Place
 
-	// Pinned are folders that stay where they are (EBUSY): in one of the guest's others
+	// Pinned are folders and files that stay where they are (EBUSY): in one of the guest's others
 	// could be put in their place. So do those that lead to what is hidden or fixed.
 	Pinned []string // guest paths
 

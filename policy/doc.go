@@ -131,6 +131,8 @@
 //     denied, extended attributes read where read is, unless the folder is hidden.
 //   - A program in memory, from memfd_create, is no file that execute is asked for.
 //     Only a list of programs, or childProcess denied, keeps it from being started.
+//   - A file that has more than its folder, where files can be renamed, stays in its place
+//     (EBUSY) and has no second name (EXDEV).
 //   - A file that was opened stays open: a run that is passed a descriptor over a
 //     unix socket, by one with more permissions, may do with it what it was opened
 //     for, list a folder for one. It can't open it anew, nor anything by way of it.

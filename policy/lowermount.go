@@ -142,8 +142,8 @@ func (l *lowering) ownerOf(p Place) string {
 }
 
 // pin finds the folders on the way to a mount that the guest could move away,
-// and put another in the place that the mount was to hold. A folder with a grant of
-// its own is one: Landlock's grants go along with it.
+// and put another in the place that the mount was to hold. A folder, or a file, with a
+// grant of its own is one: Landlock's grants go along with it.
 func (l *lowering) pin(nodes []fsNode) {
 	plain := make([]node, len(nodes))
 	for i, n := range nodes {
@@ -154,9 +154,12 @@ func (l *lowering) pin(nodes []fsNode) {
 		l.pinUp(nodes, plain, path.Dir(p.Path), held)
 	}
 	for _, g := range l.plan.Grants {
-		if g.Place.Tree {
-			l.pinUp(nodes, plain, g.Place.Path, held)
+		dir := g.Place.Path
+		if !g.Place.Tree {
+			dir = path.Dir(dir)
+			l.pinFile(nodes[around(plain, Place{Path: dir, Tree: true})], g.Place, held)
 		}
+		l.pinUp(nodes, plain, dir, held)
 	}
 	slices.Sort(l.plan.Pinned)
 }
@@ -171,6 +174,13 @@ func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place)
 		if moves && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
 			l.plan.Pinned = append(l.plan.Pinned, dir)
 		}
+	}
+}
+
+// pinFile pins a file that could be moved, or have a second name, in its folder.
+func (l *lowering) pinFile(folder fsNode, file Place, held []Place) {
+	if !l.plan.NoRename && folder.want&moveSet == moveSet && l.writable(path.Dir(file.Path)) && !slices.Contains(held, file) {
+		l.plan.Pinned = append(l.plan.Pinned, file.Path)
 	}
 }
 

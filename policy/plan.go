@@ -59,9 +59,9 @@ type Plan struct {
 	// more.
 	ReadOnly, NoExec []Place
 
-	// Pinned are folders that lead to a place in Hide, ReadOnly or NoExec, or have a
-	// grant of their own, and that the guest could rename, and then put another in
-	// its place.
+	// Pinned are folders that lead to a place in Hide, ReadOnly or NoExec, or to a grant,
+	// and folders and files with a grant of their own, that the guest could rename, and
+	// then put another in their place.
 	// Mounted on themselves they answer EBUSY.
 	Pinned []string
 

@@ -71,3 +71,21 @@ func TestPermissionFSGivenMounts(t *testing.T) {
 		wantSame(t, tc.name, tc.want, attempts(t, rt, write, runtime.RunOptions{}))
 	}
 }
+
+// What a file may more than what is around it goes along with no other name.
+func TestPermissionFSGrantedFile(t *testing.T) {
+	rt := create(t, runtime.Options{
+		Permissions: fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","operations":`+changes+`,"paths":["/workspace/**"]},
+			{"mode":"allow","operations":["execute"],"paths":["/workspace/d/prog"]}`),
+		Files: map[string][]byte{"/workspace/d/prog": native(t, "nothing", "-static", "-nostdlib")},
+	})
+	got := attempts(t, rt, `import fs from 'node:fs'; import { spawnSync } from 'node:child_process';
+		const go = path => { const { error } = spawnSync(path); if (error) throw error };
+		await attempt('chmod', () => fs.chmodSync('d/prog', 0o755));
+		await attempt('execute', () => go('d/prog'));
+		await attempt('link', () => { fs.linkSync('d/prog', 'd/linked'); go('d/linked') });
+		await attempt('rename', () => { fs.renameSync('d/prog', 'd/moved'); go('d/moved') });
+		await attempt('rename the folder', () => { fs.renameSync('d', 'e'); go('e/prog') });
+		await attempt('write', () => fs.appendFileSync('d/prog', 'x'));`, runtime.RunOptions{})
+	wantSame(t, "file", map[string]string{"chmod": "ok", "execute": "ok", "link": "EXDEV", "rename": "EBUSY", "rename the folder": "EBUSY", "write": "ok"}, got)
+}

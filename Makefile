@@ -15,7 +15,7 @@ LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run test race check fmt vet lint bench clean
+.PHONY: help deps build image run test race fuzz check fmt vet lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: image vet ## run all tests
 
 race: image ## race hostile guests against the host's file operations, a minute each
 	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test
+
+fuzz: image ## compare 300 random sets of permissions with what the kernel does
+	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test
 
 check: deps fmt lint test ## what CI runs: format, vet, linters, tests
 

@@ -13,13 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"gaol/policy"
 	"gaol/runtime"
 )
 
-// fuzzSeedVar and fuzzSetsVar repeat TestPermissionFuzz, and have it take longer.
+// fuzzSeedVar and fuzzSetsVar have TestPermissionFuzz make other sets, and more: see make fuzz.
 const (
 	fuzzSeedVar = "GAOL_TEST_FUZZ_SEED"
 	fuzzSetsVar = "GAOL_TEST_FUZZ_SETS"
@@ -459,7 +458,7 @@ func (j judge) check(t testing.TB, what string, l tryList, codes []string) {
 // What the kernel lets a guest do is what permissions say, whatever they are: of those made
 // at random, that a runtime accepts, all is tried at every place.
 func TestPermissionFuzz(t *testing.T) {
-	seed, sets := uint64(time.Now().UnixNano()), 20
+	seed, sets := uint64(1), 20
 	if text := os.Getenv(fuzzSeedVar); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

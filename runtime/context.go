@@ -211,7 +211,7 @@ var errSilent = errors.New("it has closed its channel to the host")
 func (c *Context) over(res *Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.why == errSilent && res != nil && res.Cause != CauseCanceled {
+	if errors.Is(c.why, errSilent) && res != nil && res.Cause != CauseCanceled {
 		c.why = nil // it was ending by itself, and took its time
 	}
 	c.err, c.hostErr = fmt.Errorf("%w: %w", ErrContextEnded, c.reason(res)), err

@@ -15,7 +15,8 @@ import (
 // negative one is an error, but for Timeout.
 type EvaluateOptions struct {
 	// Globals are what the snippet finds in globalThis, as Options.Bindings, over which
-	// they are laid by name.
+	// they are laid by name. A cell of a context fails before it begins if one has the name
+	// of what a cell has declared.
 	Globals map[string]any
 
 	Timeout      time.Duration // as RunOptions.Timeout: default 30 s; negative: no limit

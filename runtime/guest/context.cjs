@@ -26,7 +26,7 @@ const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
 const { refused, writeAll } = require('./control.cjs');
 
 const { parse, stringify } = JSON;
-const { defineProperty } = Object;
+const { defineProperty, hasOwn } = Object;
 const { captureStackTrace } = Error;
 const GROUP = 'cell'; // of what the debugger's protocol names
 
@@ -103,9 +103,9 @@ class Context {
     if (this.#interrupted === number) return this.#end(cell);
     if (cell.complete !== undefined) return this.#complete(cell);
     this.#setBounds(cell);
-    this.#defineGlobals(cell);
     this.#calls.wait(false); // what the cell waits for may be nothing
     try {
+      this.#give(cell);
       this.#interrupts.run(() => this.#evaluate(cell));
     } catch (err) {
       this.#fail(cell, err);
@@ -113,6 +113,15 @@ class Context {
     cell.synchronous = false;
     if (cell.outcome) this.#conclude(cell);
     if (this.#interrupted === number) this.#end(cell);
+  }
+
+  // Gives a cell its globals. What a cell has declared is found before them.
+  #give(cell) {
+    if (!cell.globals) return;
+    const given = parse(cell.globals);
+    const hidden = this.#lexical().names.find((name) => hasOwn(given, name));
+    if (hidden) throw new TypeError(`the global ${hidden} can't be given: a cell has declared it by const, let, class or import`);
+    this.#defineGlobals(cell);
   }
 
   // Begins a script, and goes on as far as it needs nobody. What comes of it is a

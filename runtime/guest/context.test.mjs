@@ -114,6 +114,15 @@ test('cells share a scope', (t) =>
     assert.deepEqual(await host.cell('given.at.getTime()', { globals: '{"given":{"at":{"\\u0000date":"1970-01-01T00:00:00.005Z"}}}' }), [['value', 5]]);
   }));
 
+test('globals that a declaration hides are refused', (t) =>
+  withHost(t, async (host) => {
+    await host.cell('const c = 1; let l = 1; class K {}; var v = 1; globalThis.g = 1; globalThis.ran = 0');
+    const hidden = (name) => [['failure', 'TypeError', `the global ${name} can't be given: a cell has declared it by const, let, class or import`]];
+    for (const name of ['c', 'l', 'K']) assert.deepEqual(await host.cell('ran++', { globals: `{"${name}":2,"other":1}` }), hidden(name));
+    assert.deepEqual(await host.cell('ran++', { globals: '{"v":2}' }), [['failure', 'TypeError', 'Cannot redefine property: v']]);
+    assert.deepEqual(await host.cell('[c, g, ran, typeof other]', { globals: '{"g":2}' }), [['value', [1, 2, 0, 'undefined']]]);
+  }));
+
 test('import() loads as that of a module', (t) =>
   withHost(t, async (host) => {
     assert.deepEqual(await host.cell('(await import("node:path")).sep'), [['value', '/']]);

@@ -181,6 +181,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	if err != nil {
 		return nil, err
 	}
+	notes.sources.file = string(t.dir.Join(snippetName))
 	t.feed = f
 	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout, OnStdout: notes.stdout.take, OnStderr: notes.stderr.take})
 	if err != nil {

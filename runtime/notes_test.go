@@ -58,7 +58,9 @@ func newTestNotes(t *testing.T, code string, o EvaluateOptions) *notes {
 		t.Fatal(err)
 	}
 	o.MaxLogs, o.MaxLogLength = 3, 50
-	return newNotes(p, code, o)
+	n := newNotes(p, code, o)
+	n.sources.file = "/workspace/a b/snippet.mjs"
+	return n
 }
 
 func TestNotesOfFailures(t *testing.T) {
@@ -70,7 +72,7 @@ func TestNotesOfFailures(t *testing.T) {
 		want   *GuestError
 	}{
 		{"nothing", Result{}, nil, nil},
-		{"thrown", Result{ExitCode: 1}, &wire.Failure{Name: "E", Message: "m", Stack: "E: m\n    at f (file:///workspace/snippet.mjs:2:7)\n    at node:internal/x:1:2\n    at g (node:fs:1:1)"},
+		{"thrown", Result{ExitCode: 1}, &wire.Failure{Name: "E", Message: "m", Stack: "E: m\n    at f (file:///workspace/a%20b/snippet.mjs:2:7)\n    at node:internal/x:1:2\n    at g (node:fs:1:1)"},
 			&GuestError{"E", "m", "E: m\n    at f (snippet.mjs:2:7)", snippet.Frame(code, 2, 7)}},
 		{"thrown, and out of time: the kernel's word counts", Result{Cause: CauseTimeout}, &wire.Failure{Name: "Forged", Message: "by the guest"}, &GuestError{Name: "TimeoutError", Message: "the code took longer than 30s"}},
 		{"exit", Result{ExitCode: 9}, nil, &GuestError{Name: "ExitError", Message: "the code ended its process with exit code 9"}},
@@ -81,7 +83,8 @@ func TestNotesOfFailures(t *testing.T) {
 		{"processes", Result{Cause: CausePids, ExitCode: 1}, nil, &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}},
 		{"processes, thrown", Result{Cause: CausePids, ExitCode: 1}, &wire.Failure{Name: "Error", Message: "spawn EAGAIN"}, &GuestError{Name: "Error", Message: "spawn EAGAIN"}},
 		{"processor time", Result{Cause: CauseCPU}, nil, &GuestError{Name: "LimitError", Message: "the code used up its limit: cpu"}},
-		{"a place that is nowhere", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at /x/snippet.mjs:999999999:999999999 and snippet.mjs:0:0"}, &GuestError{Name: "E", Stack: "at snippet.mjs and snippet.mjs:0:0"}},
+		{"a place that is nowhere", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/a%20b/snippet.mjs:999999999:999999999 and snippet.mjs:0:0"}, &GuestError{Name: "E", Stack: "at snippet.mjs and snippet.mjs:0:0"}},
+		{"in another file of that name", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}, &GuestError{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}},
 		{"far too much", Result{ExitCode: 1}, &wire.Failure{Name: strings.Repeat("n", 300)}, &GuestError{Name: strings.Repeat("n", 256) + "…"}},
 	} {
 		tc.res.told = &told{failure: tc.failed}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +15,8 @@ import (
 // sources are the code that places in stack traces are of: that of a snippet, or of a
 // context's cells.
 type sources struct {
+	file string // the snippet's path in the guest; empty for cells
+
 	mu     sync.Mutex
 	list   map[string]source // by the name that it bears in the guest
 	names  []string          // the oldest first
@@ -53,7 +56,14 @@ func (s source) size() int {
 
 // position is a place in one of them, as V8 prints it: a snippet is a module in some
 // folder, a cell has but its name.
-var position = regexp.MustCompile(`(?:(?:file://)?(?:/[^\s():]*)?/(snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
+var position = regexp.MustCompile(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
+
+// isOwn reports whether a path, as it stands in a URL, is the snippet's. The guest may have
+// files of that name elsewhere.
+func (s *sources) isOwn(path string) bool {
+	path, err := url.PathUnescape(path)
+	return err == nil && path == s.file && path != ""
+}
 
 // place is one in the code as it was given.
 type place struct {
@@ -67,7 +77,10 @@ type place struct {
 func (s *sources) original(found []string) (place, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := found[1] + found[3]
+	name := found[3]
+	if s.isOwn(found[1]) {
+		name = snippetName
+	}
 	from, known := s.list[name]
 	if !known {
 		return place{}, false
@@ -135,7 +148,13 @@ func (s *sources) relocate(text string) string {
 		if p, ok := s.original(parts); ok {
 			return fmt.Sprintf("%s%s:%d:%d", parts[2], p.name, p.line, p.column)
 		}
-		return parts[1] + parts[2] + parts[3]
+		switch {
+		case parts[1] == "":
+			return parts[2] + parts[3]
+		case s.isOwn(parts[1]):
+			return snippetName
+		}
+		return found
 	})
 }
 

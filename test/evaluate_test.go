@@ -83,6 +83,7 @@ func TestEvaluateErrors(t *testing.T) {
 		{name: "a pattern without a value", code: `let [a]; 1`, want: "SyntaxError: Missing init", stack: "at snippet.mjs:1:5", frame: "> 1 | let [a]; 1"},
 		{name: "what this V8 has not", code: "const z = 3;\nclass D { accessor x = 22 }", want: "SyntaxError: ", stack: "at snippet.mjs:2:20", frame: "> 2 | class D { accessor x = 22 }"},
 		{name: "another module's syntax", code: "import fs from 'node:fs'\nfs.writeFileSync('/tmp/other.mjs', 'let a;\\nlet b = = 1')\nawait import('/tmp/other.mjs')", want: "SyntaxError: Unexpected token '='", stack: "at file:///tmp/other.mjs:2:9"},
+		{name: "another module of its name", code: "import fs from 'node:fs'\nfs.mkdirSync('d')\nfs.writeFileSync('d/snippet.mjs', '\\nthrow 5..x.y')\nawait import('./d/snippet.mjs')", want: "TypeError: ", stack: "at file:///workspace/d/snippet.mjs:2:12"},
 		{name: "a missing package", code: `import 'nosuch'`, want: "Error: Cannot find package 'nosuch'"},
 		{name: "a host error", code: `api.users.get(-1)`, want: "Error: there is no such user", stack: "snippet.mjs:1:11"},
 		{name: "a host error, later", code: "const a = 1;\nawait fail.async()", want: "Error: it failed", stack: "at async snippet.mjs:2:1", frame: "> 2 | await fail.async()"},

@@ -116,10 +116,11 @@ func (c *cells) rest(source int) {
 	c.lines[source].to.Store(c.idle)
 }
 
+// busy reports whether code is evaluated.
 func (c *cells) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.current != nil
+	return c.current != nil && c.current.notes != nil
 }
 
 // most are the bytes that a frame may have. Its own half cuts lines by the bounds of

@@ -56,6 +56,9 @@ func TestCellsMost(t *testing.T) {
 	if diff := cmp.Diff([]int64{5, maxLog(1000) + 1, maxFailure, 4, 0, 0, 0, 0, 0}, most()); diff != "" {
 		t.Errorf("with a question for names: (-want +got)\n%s", diff)
 	}
+	if c.busy() {
+		t.Error("a question for names is none of the code's")
+	}
 }
 
 func TestCellsTake(t *testing.T) {

@@ -34,7 +34,8 @@ const (
 // the end of the line that all of them begin with. Nothing of the guest's is called for
 // it: there are no names behind a getter or a call. The names are the guest's own.
 //
-// It takes a turn as a cell does. The error wraps [ErrContextEnded] if the context has
+// It takes a turn as a cell does. Where the context is busy with what a cell has left, there
+// are no names after a second, and what is busy goes on. The error wraps [ErrContextEnded] if the context has
 // ended, and is the cause of ctx if that ends first.
 func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
 	asked, ok := parseCompletion(line)
@@ -54,17 +55,17 @@ func (c *Context) complete(ctx context.Context, asked completion) ([]string, err
 	defer c.leaveTurn()
 	cl := &cell{number: c.nextNumber(), limit: maxNames, done: make(chan struct{})}
 	cause, err := c.exchange(ctx, cl, completeHead{asked}, completeTimeout)
-	if err != nil || cause == CauseTimeout {
+	switch {
+	case err != nil || cause == CauseTimeout:
 		return nil, err
+	case cause != CauseNone:
+		return nil, context.Cause(ctx)
 	}
 	select {
 	case <-cl.done:
 	default: // the process has ended
 		<-c.done
 		return nil, c.err
-	}
-	if cause != CauseNone {
-		return nil, context.Cause(ctx)
 	}
 	return cl.names(asked.Prefix), nil
 }

@@ -87,6 +87,7 @@ type Context struct {
 	used   time.Time     // when the last turn ended; the turn's
 	count  int           // of cells; the turn's
 	number uint32        // of the last frame; the turn's
+	late   *cell         // a question for names that nobody waits for any more; nil: none; the turn's
 
 	mu  sync.Mutex
 	why error // why it is to end; nil: not by us

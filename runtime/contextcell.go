@@ -133,7 +133,8 @@ func (c *Context) perform(ctx context.Context, cl *cell, head cellHead) (*Evalua
 }
 
 // exchange sends a cell and waits for its end, or that of the process. It says why it
-// had the cell ended, if it did.
+// had the cell ended, if it did. A question for names is left to end by itself: it is to cost
+// nothing, and the next cell begins after it.
 func (c *Context) exchange(ctx context.Context, cl *cell, head any, timeout time.Duration) (Cause, error) {
 	text, err := json.Marshal(head)
 	if err != nil {
@@ -141,17 +142,38 @@ func (c *Context) exchange(ctx context.Context, cl *cell, head any, timeout time
 	}
 	limit, stop := withTimeout(ctx, timeout)
 	defer stop()
+	asks := cl.notes == nil
+	if c.late != nil && !c.await(limit, c.late) {
+		if !asks {
+			c.interrupt(c.late)
+			close(cl.done) // it has not begun
+		}
+		return endCause(limit), nil
+	}
+	c.late = nil
 	c.cells.begin(cl)
 	c.send(wire.AppendCell(make([]byte, 0, len(text)+16), cl.number, text))
+	switch {
+	case c.await(limit, cl):
+		return CauseNone, nil
+	case asks:
+		c.late = cl
+	default:
+		c.interrupt(cl)
+	}
+	return endCause(limit), nil
+}
+
+// await waits for the end of a cell, or that of the process. It reports false if limit ends
+// before.
+func (c *Context) await(limit context.Context, cl *cell) bool {
 	select {
 	case <-cl.done:
-		return CauseNone, nil
 	case <-c.process.Done():
-		return CauseNone, nil
 	case <-limit.Done():
+		return false
 	}
-	c.interrupt(cl)
-	return endCause(limit), nil
+	return true
 }
 
 // send does not wait for a guest who does not read.

@@ -94,6 +94,43 @@ func TestContextBusyLeftover(t *testing.T) {
 	want(t, c, `state`, `1`)
 }
 
+// Who asks for names ends nothing that is busy, and the next cell begins when it has ended, or
+// is told that its time is up.
+func TestContextBusyCompletes(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	busy := make(chan struct{}, 2)
+	c := newContext(t, rt, runtime.ContextOptions{OnLog: func(runtime.Log) { busy <- struct{}{} }})
+	want(t, c, `let state = 1; const { existsSync } = require('node:fs'); setTimeout(() => { console.log('busy'); while (!existsSync('free')); }, 20); 1`, `1`)
+	<-busy
+	ask := func() {
+		t.Helper()
+		if _, names, err := c.Complete(t.Context(), "sta"); err != nil || len(names) != 0 {
+			t.Errorf("%q, %v", names, err)
+		}
+	}
+	for range 2 {
+		ask()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := c.Complete(ctx, "sta"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("whose caller gives up: %v", err)
+	}
+	if err := rt.FS().MkdirAll("/workspace/free", 0); err != nil {
+		t.Fatal(err)
+	}
+	want(t, c, `state`, `1`)
+
+	want(t, c, `new Promise(r => setTimeout(r, 20)).then(() => { console.log('busy'); for (;;); }); 1`, `1`)
+	<-busy
+	ask()
+	e := cell(t, c, `state = 2`, runtime.EvaluateOptions{Timeout: 200 * time.Millisecond})
+	if e.Error == nil || e.Error.Name != "TimeoutError" || e.Cause != "" {
+		t.Fatalf("%s %v %q", e.Result, e.Error, e.Cause)
+	}
+	want(t, c, `state`, `1`)
+}
+
 // So it is with one whose caller gives up.
 func TestContextCanceled(t *testing.T) {
 	c := newContext(t, create(t, runtime.Options{}), runtime.ContextOptions{})

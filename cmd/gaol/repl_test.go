@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/internal/snippet"
 	"gaol/runtime"
 )
 
@@ -123,6 +124,11 @@ func TestReplStatus(t *testing.T) {
 	}
 	f = &fake{}
 	checkFailure(t, f.call(t, strings.Repeat("x", maxCell+1), "repl"), "a line of more than")
+	f = &fake{}
+	checkFailure(t, f.call(t, "/*\n"+strings.Repeat("x", snippet.MaxCode)+"\ny\n*/\n1\n", "repl"), "a cell of more than")
+	if len(f.notebook.cells) != 0 {
+		t.Errorf("of a long cell there were %d", len(f.notebook.cells))
+	}
 }
 
 // At a terminal there is no time limit, so that none may be told as the default.

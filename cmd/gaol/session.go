@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"gaol/internal/snippet"
 	"gaol/runtime"
 )
 
@@ -65,6 +67,7 @@ func (s *session) work(ctx context.Context, in input) error {
 			continue
 		case errors.Is(err, io.EOF):
 			s.over = true
+		case errors.Is(err, errLong) && s.out.persists(): // who typed it sees that it is refused
 		case err != nil:
 			return err
 		}
@@ -75,8 +78,12 @@ func (s *session) work(ctx context.Context, in input) error {
 	return nil
 }
 
-// maxCell is more than a cell may have: what is longer is refused as a whole.
+// maxCell is more than a cell may have.
 const maxCell = 1 << 20
+
+// errLong is for lines that have become more than a cell may have, so that nobody knows where
+// it ends.
+var errLong = fmt.Errorf("read standard input: a cell of more than %d bytes", snippet.MaxCode)
 
 // readCell reads lines until they are code, or can't become any.
 func readCell(in input) (string, error) {
@@ -90,7 +97,10 @@ func readCell(in input) (string, error) {
 		if err != nil {
 			return strings.TrimSuffix(code, "\n"), err
 		}
-		if len(code) > maxCell || !runtime.Unfinished(code) {
+		if goesOn && len(code) > snippet.MaxCode {
+			return code, errLong
+		}
+		if !runtime.Unfinished(code) {
 			return code, nil
 		}
 		code += "\n"

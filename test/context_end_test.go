@@ -84,9 +84,14 @@ func TestContextTimeout(t *testing.T) {
 // What an earlier cell has left may be busy when the next one is to begin: that one is told
 // that its time is up, and then it is over.
 func TestContextBusyLeftover(t *testing.T) {
-	c := newContext(t, create(t, runtime.Options{}), runtime.ContextOptions{})
-	want(t, c, `let state = 1; new Promise(r => setTimeout(r, 20)).then(() => { for (;;); }); 1`, `1`)
-	time.Sleep(100 * time.Millisecond)
+	busy := make(chan struct{}, 1)
+	c := newContext(t, create(t, runtime.Options{}), runtime.ContextOptions{OnLog: func(runtime.Log) { busy <- struct{}{} }})
+	want(t, c, `let state = 1; new Promise(r => setTimeout(r, 20)).then(() => { console.log('busy'); for (;;); }); 1`, `1`)
+	select {
+	case <-busy:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is not busy")
+	}
 	e := cell(t, c, `state = 2`, runtime.EvaluateOptions{Timeout: 200 * time.Millisecond})
 	if e.Error == nil || e.Error.Name != "TimeoutError" || e.Cause != "" {
 		t.Fatalf("%s %v %q", e.Result, e.Error, e.Cause)

@@ -106,7 +106,9 @@ func (c *control) take(kind wire.Kind, body []byte) (err error) {
 	case wire.KindCall, wire.KindAsk:
 		var call wire.Call
 		if call, err = wire.ParseCall(body); err == nil {
-			err = c.calls.take(call, kind == wire.KindAsk, c.refusal())
+			if err = c.calls.take(call, kind == wire.KindAsk, c.refusal()); err == nil && kind == wire.KindAsk {
+				c.from.expect()
+			}
 		} else if errors.Is(err, wire.ErrTwice) {
 			err = c.calls.take(call, false, argumentError(err))
 		}

@@ -39,6 +39,7 @@ type pipeReader struct {
 	wide     bool // it was asked to hold more
 	draining bool
 	rest     int // bytes still to be read while draining
+	watch    watchful
 }
 
 // Read reads up to len(b) bytes and returns io.EOF at the end.
@@ -52,6 +53,9 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 			if err := r.file.SetReadDeadline(time.Now().Add(lastWait)); err != nil {
 				return 0, err
 			}
+		}
+		if n := r.watched(b); n > 0 {
+			return n, nil
 		}
 		n, err := r.file.Read(b)
 		if errors.Is(err, os.ErrDeadlineExceeded) {

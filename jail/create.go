@@ -91,12 +91,14 @@ func (j *Jail) start() error {
 		return stepError("open", "mount namespace", err)
 	}
 	defer host.Close()
+	mounts := beginDetach(&j.spec, j.slot.firstHostID())
+	defer mounts.close()
 	top, err := j.makeGroups()
 	if err != nil {
 		return err
 	}
 	defer top.close()
-	if err := stage(stageDir(j.spec.StateDir), &j.spec, j.slot.firstHostID()); err != nil {
+	if err := stage(stageDir(j.spec.StateDir), &j.spec, j.slot.firstHostID(), mounts); err != nil {
 		return err
 	}
 	if j.program, err = openProgram(); err != nil {

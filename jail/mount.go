@@ -47,8 +47,35 @@ func (s sources) close() {
 	}
 }
 
-// detach makes the mounts, while the thread is in the host's mount namespace: the
-// stage's own can't copy what is not in it.
+// detaching makes mounts while the groups are made and the stage is laid: an owner's map
+// takes as long as both.
+type detaching struct {
+	done chan struct{} // closed when it has ended
+	list sources
+	err  error
+}
+
+func beginDetach(s *Spec, firstID int) *detaching {
+	d := &detaching{done: make(chan struct{})}
+	go func() {
+		defer close(d.done)
+		d.list, d.err = detach(s, firstID)
+	}()
+	return d
+}
+
+func (d *detaching) wait() error {
+	<-d.done
+	return d.err
+}
+
+func (d *detaching) close() {
+	<-d.done
+	d.list.close()
+}
+
+// detach makes the mounts, by a thread in the host's mount namespace: the stage's own
+// can't copy what is not in it.
 func detach(s *Spec, firstID int) (list sources, err error) {
 	defer func() {
 		if err != nil {

@@ -31,12 +31,7 @@ const (
 // Preconditions: the thread is locked to its goroutine and is not the process's
 // main thread, see init. The mounts are the thread's alone: the host does not see
 // them, and they end with it.
-func stage(dir string, s *Spec, firstID int) error {
-	mounts, err := detach(s, firstID)
-	if err != nil {
-		return stepError("open", "mounts", err)
-	}
-	defer mounts.close()
+func stage(dir string, s *Spec, firstID int, mounts *detaching) error {
 	steps := []struct {
 		name, target string
 		do           func() error
@@ -55,7 +50,8 @@ func stage(dir string, s *Spec, firstID int) error {
 		{"mount", "overlay", mountOverlay},
 		{"lay", "root", func() error { return layRoot(s) }},
 		{"mount", "/dev", func() error { return mountDev(firstID) }},
-		{"mount", "folders of the host", func() error { return mountSources(s, mounts, firstID) }},
+		{"open", "mounts", mounts.wait},
+		{"mount", "folders of the host", func() error { return mountSources(s, mounts.list, firstID) }},
 		{"cover", "places", func() error { return cover(s, firstID) }},
 		{"limit", "tmpfs", func() error { return limitTmpfs(s) }},
 	}

@@ -184,16 +184,5 @@ func (m *measurer) filesOnSnapshot(ctx context.Context, id string) (failed error
 	}
 	stress := workloadOf(filesID)
 	stress.id, stress.what = overlayFilesID, "file calls alone"
-	for _, w := range []workload{project, stress} {
-		if !m.wants(w.id) {
-			continue
-		}
-		w, name := m.scaled(w)
-		v, err := m.workload(ctx, w.program, ample, m.bare.run)
-		if err != nil {
-			return err
-		}
-		m.add(againstBare(w.id, name+", on a snapshot", "ms", v))
-	}
-	return nil
+	return m.each(ctx, []workload{project, stress}, ample, ", on a snapshot")
 }

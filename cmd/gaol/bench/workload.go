@@ -21,7 +21,12 @@ func (m *measurer) programs(ctx context.Context) (failed error) {
 		}
 		ample[side] = rt
 	}
-	for _, w := range workloads {
+	return m.each(ctx, workloads, ample, "")
+}
+
+// each adds those workloads that are wanted. where ends their names.
+func (m *measurer) each(ctx context.Context, list []workload, ample map[Side]*runtime.NodeRuntime, where string) error {
+	for _, w := range list {
 		if !m.wants(w.id) {
 			continue
 		}
@@ -30,7 +35,7 @@ func (m *measurer) programs(ctx context.Context) (failed error) {
 		if err != nil {
 			return err
 		}
-		m.add(againstBare(w.id, name, "ms", v))
+		m.add(againstBare(w.id, name+where, "ms", v))
 	}
 	return nil
 }

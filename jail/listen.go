@@ -34,6 +34,8 @@ func (p *Process) listening(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 			p.Kill() // its calls would have no answer
 			return
 		}
+		p.routes.jail = p.jail
+		l.SupplySockets(seccomp.Netlink, p.routes.socket)
 		p.hearing.begin(l, conn)
 	}
 }

@@ -27,6 +27,9 @@ type Process struct {
 	parkedCPU atomic.Int64 // nanoseconds that it had used before it got its program
 
 	hearing hearing
+	routes  routeSockets // used by hearing alone
+
+	lockedTooMuch atomic.Bool // why lockWatch killed it
 
 	kill   sync.Once
 	killed chan struct{} // closed by Kill
@@ -47,6 +50,7 @@ type firstProcess interface {
 type Exit struct {
 	Code   int            // exit status, if Signal is 0
 	Signal syscall.Signal // the signal that killed it
+	Locks  bool           // it was killed for holding too many file locks, whose memory no cgroup is charged for
 	Usage  cgroup.Usage
 }
 
@@ -126,8 +130,11 @@ func (p *Process) CPU() (time.Duration, error) {
 // reap waits for the process, ends what it left running, and accounts.
 func (p *Process) reap() {
 	defer p.leave()
+	locks.add(p)
+	defer locks.remove(p)
 	p.waitFirst()
 	p.exit.Usage, p.err = p.finish()
+	p.exit.Locks = p.lockedTooMuch.Load()
 }
 
 // waitFirst waits for the process itself, whose parent is this one.
@@ -144,6 +151,7 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	usage, usageErr := p.group.Usage()
 	usage.CPU -= time.Duration(p.parkedCPU.Load())
 	p.hearing.end()
+	p.routes.close()
 	return usage, errors.Join(p.err, killErr,
 		stepError("read", "usage", usageErr),
 		stepError("remove", p.group.Path(), p.jail.pool.Delete(p.group)))
@@ -161,5 +169,6 @@ func (p *Process) abandon() error {
 		_, _ = p.first.Wait()
 	}
 	p.hearing.end()
+	p.routes.close()
 	return errors.Join(err, p.group.Delete())
 }

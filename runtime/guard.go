@@ -76,6 +76,7 @@ func restrictions(p *policy.Plan) []seccomp.Row {
 		{p.Spawn.Denied, seccomp.NoSpawn},
 		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
 		{!p.Net.Inet, seccomp.NoInternet},
+		{true, seccomp.FewNetlink},
 		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
 		{p.Net.Inet && !p.Net.TCP, seccomp.NoStreams},
 		{p.Net.Inet && p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},

@@ -15,7 +15,7 @@ const unixFamily = "AF_UNIX"
 func socketKind(c notify.Call) string {
 	const families = 0xffff_ffff // of an int
 	family, ok := map[uint64]string{
-		unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_NETLINK: "AF_NETLINK", unix.AF_UNIX: unixFamily,
+		unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_UNIX: unixFamily,
 	}[c.Args[0]&families]
 	if c.Nr != unix.SYS_SOCKET && c.Nr != unix.SYS_SOCKETPAIR || !ok {
 		return ""

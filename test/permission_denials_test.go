@@ -44,9 +44,9 @@ func TestPermissionDenials(t *testing.T) {
 			name: "sockets", program: `import net from 'node:net'; import dgram from 'node:dgram'; import os from 'node:os'; import { once } from 'node:events';
 				for (let i = 0; i < 3; i++) await once(net.connect(80, '127.0.0.1'), 'connect').catch(() => {});
 				await once(dgram.createSocket('udp6').bind(0), 'listening').catch(() => {});
-				try { os.networkInterfaces() } catch {}
+				os.networkInterfaces();
 				await once(net.connect(80, '::1'), 'connect').catch(() => {}); await once(net.connect(80, '127.0.0.1'), 'connect').catch(() => {});`,
-			want: []runtime.Denial{socket("AF_INET SOCK_STREAM", 4), socket("AF_INET6 SOCK_DGRAM", 1), socket("AF_NETLINK SOCK_RAW", 1), socket("AF_INET6 SOCK_STREAM", 1)},
+			want: []runtime.Denial{socket("AF_INET SOCK_STREAM", 4), socket("AF_INET6 SOCK_DGRAM", 1), socket("AF_INET6 SOCK_STREAM", 1)},
 		},
 		{name: "sockets of a command", command: []string{"net", "get", "80"}, want: []runtime.Denial{socket("AF_INET SOCK_STREAM", 1)}},
 		{name: "UDP", p: onlyProtocol("tcp"), command: []string{"net", "local"}, want: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 1), socket("AF_INET6 SOCK_DGRAM", 1)}},

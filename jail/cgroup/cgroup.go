@@ -153,6 +153,16 @@ func (g *Group) AddPID(pid int) error {
 	return nil
 }
 
+// PIDs lists the group's processes, without those of descendant groups. A group that
+// does not exist has none.
+func (g *Group) PIDs() ([]int, error) {
+	pids, err := listProcs(g.Dirs()[:1])
+	if err != nil {
+		return nil, fmt.Errorf("cgroup: processes of %s: %w", g.path, err)
+	}
+	return pids, nil
+}
+
 // Usage reads the group's counters.
 func (g *Group) Usage() (Usage, error) {
 	u, err := g.on.usage(g.path)

@@ -6,7 +6,7 @@ import "slices"
 // architecture does not have are left out there. It is not to be changed.
 var Allowed = []Row{
 	// Processes and threads.
-	{Name: "clone", Reason: "fork, threads; no namespaces, no siblings", Refuse: slices.Concat(noNamespaces, noSiblings)},
+	{Name: "clone", Reason: "fork, threads; no namespaces, no siblings", Refuse: slices.Concat(noNamespaces, noSiblings, noSharedFiles)},
 	{Name: "fork", Reason: "musl and old programs"},
 	{Name: "vfork", Reason: "spawning in libuv"},
 	{Name: "execve", Reason: "starts programs; the last step of entering a jail"},
@@ -36,10 +36,9 @@ var Allowed = []Row{
 	{Name: "rseq", Reason: "start of a thread in glibc"},
 	{Name: "arch_prctl", Reason: "thread-local storage on amd64"},
 	{Name: "map_shadow_stack", Reason: "programs built for shadow stacks"},
-	{Name: "prctl", Reason: "names of threads and memory, dumpable, death signal", Refuse: prctlOptions},
+	{Name: "prctl", Reason: "names of threads and memory, dumpable, death signal", Refuse: slices.Concat(noFilters, prctlOptions)},
 	{Name: "personality", Reason: "asking, as uname and node-gyp's tools do", Refuse: personalities},
-	{Name: "seccomp", Reason: "programs that confine themselves further", Refuse: noListener},
-	{Name: "landlock_create_ruleset", Reason: "as seccomp: it only takes rights away"},
+	{Name: "landlock_create_ruleset", Reason: "programs that confine themselves further"},
 	{Name: "landlock_add_rule", Reason: "as landlock_create_ruleset"},
 	{Name: "landlock_restrict_self", Reason: "as landlock_create_ruleset"},
 	{Name: "capget", Reason: "libcap, libuv before it uses io_uring"},
@@ -165,7 +164,7 @@ var Allowed = []Row{
 	{Name: "dup", Reason: "shells"},
 	{Name: "dup2", Reason: "shells"},
 	{Name: "dup3", Reason: "libuv's spawning"},
-	{Name: "fcntl", Reason: "flags, locks"},
+	{Name: "fcntl", Reason: "flags, locks", Refuse: fcntlCommands},
 	{Name: "flock", Reason: "npm's and Git's locks"},
 	{Name: "ioctl", Reason: "terminals, FIONBIO, FICLONE", Refuse: noInput},
 	{Name: "fsync", Reason: "fs.fsync"},
@@ -266,7 +265,7 @@ var Allowed = []Row{
 	{Name: "removexattrat", Reason: "as setxattr"},
 
 	// Sockets. Whom they reach is the business of the network namespace.
-	{Name: "socket", Reason: "net, dgram, os.networkInterfaces", Refuse: sockets},
+	{Name: "socket", Reason: "net, dgram", Refuse: sockets},
 	{Name: "socketpair", Reason: "child_process", Refuse: pairs},
 	{Name: "bind", Reason: "net"},
 	{Name: "listen", Reason: "net"},

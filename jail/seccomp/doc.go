@@ -11,7 +11,8 @@
 // A legitimate program never dies of the filter, and falls back as on a kernel
 // that lacks the call. clone3 is in neither table on purpose: its flags lie in
 // memory, which a filter can't read, and C libraries go back to clone on ENOSYS
-// only. openat2 is in neither for the same reason: of the mode of new files.
+// only. openat2 is in neither for the same reason: of the mode of new files. seccomp
+// is in neither since filters take memory that all of the machine shares.
 //
 // # Restrictions
 //

@@ -58,7 +58,7 @@ func TestRefusalInOrder(t *testing.T) {
 		{unix.AF_INET6, unix.SOCK_DGRAM, ""},
 		{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, "datagram"},
 		{unix.AF_INET, unix.SOCK_STREAM, "socket"},
-		{unix.AF_NETLINK | garbage, unix.SOCK_RAW, "socket"},
+		{unix.AF_INET | garbage, unix.SOCK_RAW, "socket"},
 		{unix.AF_UNIX, unix.SOCK_DGRAM, ""},
 		{unix.AF_ALG, unix.SOCK_SEQPACKET, ""},
 	}

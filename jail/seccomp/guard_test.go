@@ -104,8 +104,17 @@ func TestArguments(t *testing.T) {
 		{"prctl of tomorrow", of("prctl", 3000), unix.EPERM, unix.EINVAL},
 		{"prctl GET_DUMPABLE", of("prctl", unix.PR_GET_DUMPABLE), unix.Errno(0), unix.Errno(0)},
 
-		{"seccomp listener", of("seccomp", unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, 0), unix.EPERM, unix.EFAULT},
-		{"seccomp filter", of("seccomp", unix.SECCOMP_SET_MODE_FILTER, 0, 0), unix.EFAULT, unix.EFAULT},
+		{"clone of a process that shares files", call{nr(t, "clone"), [6]uintptr{unix.CLONE_SIGHAND | unix.CLONE_FILES}}, unix.EPERM, unix.EINVAL},
+		{"clone of a thread that shares files", clone(unix.CLONE_FILES), unix.EINVAL, unix.EINVAL},
+
+		{"seccomp listener", of("seccomp", unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, 0), unix.ENOSYS, unix.EFAULT},
+		{"seccomp filter", of("seccomp", unix.SECCOMP_SET_MODE_FILTER, 0, 0), unix.ENOSYS, unix.EFAULT},
+		{"prctl filter", of("prctl", unix.PR_SET_SECCOMP|garbage, unix.SECCOMP_MODE_FILTER, 0), unix.EINVAL, unix.EFAULT},
+
+		{"fcntl OFD_SETLK", of("fcntl", badFD, unix.F_OFD_SETLK, 0), unix.EINVAL, unix.EBADF},
+		{"fcntl OFD_SETLKW and garbage", of("fcntl", badFD, unix.F_OFD_SETLKW|garbage, 0), unix.EINVAL, unix.EBADF},
+		{"fcntl SETLEASE", of("fcntl", badFD, unix.F_SETLEASE, 0), unix.EINVAL, unix.EBADF},
+		{"fcntl SETLK", of("fcntl", badFD, unix.F_SETLK, 0), unix.EBADF, unix.EBADF},
 
 		{"netfilter's tables", of("setsockopt", badFD, unix.SOL_IP, 64), unix.EPERM, unix.EBADF},
 		{"netfilter's tables of IPv6", of("setsockopt", badFD, unix.SOL_IPV6|garbage, 64|garbage), unix.EPERM, unix.EBADF},
@@ -154,7 +163,9 @@ func TestSockets(t *testing.T) {
 		{unix.AF_INET, dgrm, unix.IPPROTO_ICMP, noProtocol},
 		{unix.AF_INET6, dgrm, 115, noProtocol}, // L2TP
 		{unix.AF_INET6, dgrm, unix.IPPROTO_UDPLITE | garbage, noProtocol},
-		{unix.AF_NETLINK, raw | flags, unix.NETLINK_ROUTE, ok}, // getifaddrs
+		{unix.AF_NETLINK, raw | flags, unix.NETLINK_ROUTE, unix.ENOBUFS}, // see FewNetlink
+		{unix.AF_NETLINK | garbage, dgrm, unix.NETLINK_ROUTE, unix.ENOBUFS},
+		{unix.AF_NETLINK, stream, unix.NETLINK_ROUTE, unix.ESOCKTNOSUPPORT},
 		{unix.AF_NETLINK, raw, unix.NETLINK_NETFILTER, noProtocol},
 		{unix.AF_NETLINK, raw, unix.NETLINK_XFRM, noProtocol},
 		{unix.AF_NETLINK, dgrm, unix.NETLINK_KOBJECT_UEVENT, noProtocol},

@@ -64,8 +64,20 @@ var NoForeignLimits = []Row{
 
 // NoInternet leaves sockets between the jail's own processes only.
 var NoInternet = []Row{
-	{Name: "socket", Reason: "the other families that Allowed has; netlink shows interfaces", Refuse: socket.when(
-		is(0, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))},
+	{Name: "socket", Reason: "the other families that Allowed has", Refuse: socket.when(is(0, unix.AF_INET, unix.AF_INET6))},
+}
+
+// Netlink labels the calls that FewNetlink refers to the listener.
+const Netlink = "netlink"
+
+// FewNetlink has the listener answer calls for a route socket with a descriptor: it
+// bounds how many there are at once, see notify.Listener.SupplySockets. getifaddrs needs
+// one, and os.networkInterfaces throws where that fails, which many packages call as they
+// are loaded. One socket holds up to twice net.core.rmem_max of answers that nobody reads,
+// charged to no cgroup. Without capabilities the family can only be queried.
+var FewNetlink = []Row{
+	{Name: "socket", Reason: "asks for interfaces, addresses and routes", Refuse: cause{Netlink, unix.ENOBUFS}.when(
+		is(0, unix.AF_NETLINK), Match{1, socketType, OneOf, []uint64{unix.SOCK_RAW, unix.SOCK_DGRAM}}, is(2, unix.NETLINK_ROUTE))},
 }
 
 // NoNamedSockets takes unix sockets away that find others by a name, and leaves pairs of

@@ -15,6 +15,28 @@ var restrictions = map[string][]Row{
 	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename, "NoWatch": NoWatch, "NoNamedSockets": NoNamedSockets,
 }
 
+func TestFewNetlink(t *testing.T) {
+	f, err := Compile(FewNetlink, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		family, kind, protocol uint64
+		asks                   bool
+	}{
+		{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE, true},
+		{unix.AF_NETLINK | garbage, unix.SOCK_DGRAM | garbage, unix.NETLINK_ROUTE | garbage, true},
+		{unix.AF_NETLINK, unix.SOCK_STREAM, unix.NETLINK_ROUTE, false},
+		{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER, false},
+		{unix.AF_INET, unix.SOCK_RAW, unix.NETLINK_ROUTE, false},
+	} {
+		r, asks := f.Refusal(unix.SYS_SOCKET, [6]uint64{test.family, test.kind, test.protocol})
+		if asks != test.asks || asks && r.Label != Netlink {
+			t.Errorf("%+v: %+v, %t", test, r, asks)
+		}
+	}
+}
+
 func TestRestrictionRows(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range slices.Concat(Allowed, Denied) {
@@ -70,7 +92,7 @@ func TestRestrictions(t *testing.T) {
 			{"socket", [6]uintptr{unix.AF_INET, stream}, eacces, ok},
 			{"socket", [6]uintptr{unix.AF_INET6 | garbage, dgram}, eacces, ok},
 			{"socket", [6]uintptr{unix.AF_INET, unix.SOCK_RAW, 1}, eacces, eperm},
-			{"socket", [6]uintptr{unix.AF_NETLINK, unix.SOCK_RAW}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_NETLINK, unix.SOCK_RAW}, unix.ENOBUFS, unix.ENOBUFS},
 			{"socket", [6]uintptr{unix.AF_UNIX, stream}, ok, ok},
 			{"socket", [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}, unix.EAFNOSUPPORT, unix.EAFNOSUPPORT},
 		},

@@ -34,8 +34,10 @@ func TestRows(t *testing.T) {
 		}
 		check(r)
 	}
-	if seen["clone3"] || seen["openat2"] {
-		t.Error("clone3 and openat2 must get ENOSYS")
+	for _, name := range []string{"clone3", "openat2", "seccomp"} {
+		if seen[name] {
+			t.Errorf("%s must get ENOSYS", name)
+		}
 	}
 }
 
@@ -44,6 +46,7 @@ func TestRows(t *testing.T) {
 var neither = map[string]string{
 	"clone3":           "flags in memory, see doc.go",
 	"openat2":          "a mode in memory, see noSetID",
+	"seccomp":          "memory of filters that all of the machine shares, see noFilters",
 	"remap_file_pages": "emulated by the kernel since Linux 4.0, unused",
 	"sysfs":            "obsolete",
 	"ustat":            "obsolete",

@@ -26,6 +26,15 @@ type response struct {
 	flags uint32
 }
 
+// addition is the kernel's struct seccomp_notif_addfd.
+type addition struct {
+	id               uint64
+	flags            uint32
+	source, fd, mode uint32 // a descriptor of this process; that of the caller, if the flags ask for one; its flags
+}
+
+const notifAddFD = 0x4018_2103 // SECCOMP_IOCTL_NOTIF_ADDFD
+
 // checkSizes makes sure that the kernel writes no more than there is room for.
 func checkSizes() error {
 	var sizes struct{ notification, response, data uint16 }
@@ -47,6 +56,12 @@ func receiveFrom(fd int) (*notification, error) {
 
 func sendTo(fd int, r *response) error {
 	return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(r))
+}
+
+// addTo gives the caller a descriptor, which its call returns.
+func addTo(fd int, a *addition) error {
+	a.flags = unix.SECCOMP_ADDFD_FLAG_SEND // Linux 5.14
+	return ioctl(fd, notifAddFD, unsafe.Pointer(a))
 }
 
 func checkID(fd int, id uint64) error {

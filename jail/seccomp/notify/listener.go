@@ -24,6 +24,9 @@ type Listener struct {
 
 	held     *notification // what Admit received and Serve is to answer
 	answered int
+
+	supplied string // a label; empty: none
+	open     func(Call) (*os.File, error)
 }
 
 // New takes the descriptor that loading a filter with SECCOMP_FILTER_FLAG_NEW_LISTENER

@@ -64,6 +64,9 @@ func (l *Listener) serve(n *notification, seen func(Call)) error {
 	if !l.waits(n) {
 		return nil // what describe read may be another process's
 	}
+	if c.Label == l.supplied && c.Label != "" {
+		return l.supply(n, c)
+	}
 	if seen != nil {
 		seen(c)
 	}

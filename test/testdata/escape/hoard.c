@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,9 +87,43 @@ static int connection(void)
 	return 0;
 }
 
+/* A netlink socket whose queue is full of answers. */
+static int route(void)
+{
+	struct { struct nlmsghdr head; struct rtgenmsg body; } request = {
+		{ sizeof(request), RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP }, { AF_UNSPEC },
+	};
+	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE), size = 1 << 30;
+
+	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)))
+		return -1;
+	for (int i = 0; i < 10000; i++)
+		send(s, &request, sizeof(request), 0);
+	return s;
+}
+
+/* A lock of a process, or of an open file, on a byte that has none. */
+static int lock(int command)
+{
+	static int file = -1, next;
+	char name[32];
+
+	if (next % 1000 == 0) {
+		snprintf(name, sizeof(name), "/tmp/lock%d", next);
+		file = open(name, O_RDWR | O_CREAT, 0600);
+		unlink(name);
+	}
+	struct flock l = { .l_type = F_WRLCK, .l_start = next++ % 1000 * 2, .l_len = 1 };
+	return fcntl(file, command, &l);
+}
+
+static int posix_lock(void) { return lock(F_SETLK); }
+static int open_file_lock(void) { return lock(F_OFD_SETLK); }
+
 static const struct { const char *name; int (*take)(void); } kinds[] = {
 	{ "inotify", inotify }, { "pipe", pipe_pages }, { "epoll", epoll_watch }, { "locked", locked },
 	{ "pending", pending }, { "timer", timer }, { "terminal", terminal }, { "task", task }, { "connection", connection },
+	{ "route", route }, { "lock", posix_lock }, { "open-file-lock", open_file_lock },
 };
 
 int main(int argc, char **argv)

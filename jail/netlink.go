@@ -1,0 +1,110 @@
+package jail
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/seccomp/notify"
+)
+
+// routeSockets opens netlink sockets of the route family for one run. The kernel
+// charges what such a socket has queued to no cgroup, so that there are only a few at
+// once.
+type routeSockets struct {
+	jail *Jail
+
+	// open watches each socket, and holds none of them: the kernel forgets one when its
+	// last descriptor is closed, wherever that was.
+	open *os.File // an epoll instance; nil before the first
+}
+
+// close ends the watch. Sockets that the run still has stay open.
+func (r *routeSockets) close() {
+	if r.open != nil {
+		r.open.Close()
+		r.open = nil
+	}
+}
+
+// socket answers a call of socket(2). The error is ENOBUFS while the run has too many.
+func (r *routeSockets) socket(c notify.Call) (*os.File, error) {
+	if r.open == nil {
+		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		if err != nil {
+			return nil, unix.ENOBUFS
+		}
+		r.open = os.NewFile(uintptr(fd), "route sockets")
+	}
+	n, err := r.count()
+	if err != nil || n >= maxRouteSockets() {
+		return nil, unix.ENOBUFS
+	}
+	f, err := r.jail.routeSocket(int(c.Args[1]))
+	if err != nil {
+		return nil, unix.ENOBUFS
+	}
+	if err := unix.EpollCtl(int(r.open.Fd()), unix.EPOLL_CTL_ADD, int(f.Fd()), &unix.EpollEvent{}); err != nil {
+		f.Close()
+		return nil, unix.ENOBUFS
+	}
+	return f, nil
+}
+
+// count reads how many sockets are watched: proc(5) has a line for each.
+func (r *routeSockets) count() (int, error) {
+	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.open.Fd())))
+	return bytes.Count(text, []byte("tfd:")), err
+}
+
+// routeSocket opens a socket in the jail's network namespace, on a thread without
+// capabilities: the kernel remembers with which a netlink socket was opened.
+func (j *Jail) routeSocket(kind int) (f *os.File, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		f, err = routeSocketIn(j.pidfd, kind)
+	}()
+	<-done
+	return f, err
+}
+
+// Preconditions: the thread is locked, and is not used again.
+func routeSocketIn(pidfd *os.File, kind int) (*os.File, error) {
+	if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, os.NewSyscallError("setns", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return nil, os.NewSyscallError("capset", err)
+	}
+	const kinds = 0xf // the other bits are flags
+	fd, err := unix.Socket(unix.AF_NETLINK, kind&(kinds|unix.SOCK_NONBLOCK)|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	return os.NewFile(uintptr(fd), "route socket"), nil
+}
+
+// A run's sockets hold this much at most, where net.core.rmem_max is below half of it.
+const maxRouteMemory = 32 << 20
+
+// maxRouteSockets is how many route sockets a run may have at once. The kernel doubles
+// the size of a receive buffer, and allows net.core.rmem_max (socket(7)).
+var maxRouteSockets = sync.OnceValue(func() int {
+	const most, usual = 16, 212_992
+	size := usual
+	text, err := os.ReadFile("/proc/sys/net/core/rmem_max")
+	if n, bad := strconv.Atoi(strings.TrimSpace(string(text))); errors.Join(err, bad) == nil && n > 0 {
+		size = n
+	}
+	return min(most, max(1, maxRouteMemory/(2*size)))
+})

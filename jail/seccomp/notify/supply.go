@@ -1,0 +1,42 @@
+package notify
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// SupplySockets makes Serve answer calls of socket(2) whose refusal has the label with
+// a descriptor that open returns, in place of the errno. Serve does not report these
+// calls. The caller gets the errno that open's error wraps, or else that of the
+// refusal. Serve closes its own copy of the file.
+//
+// Call it before Serve.
+func (l *Listener) SupplySockets(label string, open func(Call) (*os.File, error)) {
+	l.supplied, l.open = label, open
+}
+
+// supply gives the caller a descriptor of its own for what open returns.
+func (l *Listener) supply(n *notification, c Call) error {
+	file, err := l.open(c)
+	if err == nil {
+		err = l.add(n, c, file)
+		file.Close()
+	}
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) { // ENOENT: the caller was killed
+		return nil
+	}
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		c.Errno = errno
+	}
+	return l.refuse(n, c.Errno)
+}
+
+func (l *Listener) add(n *notification, c Call, file *os.File) error {
+	a := addition{id: n.id, source: uint32(file.Fd())}
+	if c.Args[1]&unix.SOCK_CLOEXEC != 0 {
+		a.mode = unix.O_CLOEXEC
+	}
+	return l.control(func(fd int) error { return addTo(fd, &a) })
+}

@@ -1,0 +1,81 @@
+package test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// What netlink sockets have queued is charged to no cgroup: a run gets a few at a time.
+func TestEscapeNetlinkMemory(t *testing.T) {
+	for name, p := range map[string]policy.Permissions{"denied": {}, "localhost": policy.Open()} {
+		t.Run(name, func(t *testing.T) {
+			rt := permitted(t, p)
+			hoard := install(t, rt, "hoard")
+			taken := inBackground(t, rt, hoard, "route", "1000", "60")
+			count, reason, _ := strings.Cut(taken.first, " ")
+			if n, err := strconv.Atoi(count); err != nil || n < 1 || n > 16 || reason != "ENOBUFS" {
+				t.Errorf("took %q", taken.first)
+			}
+			// The limit is each run's own.
+			if got := output(t, rt, runtime.RunOptions{}, hoard, "route", "1", "0"); !strings.HasPrefix(got, "1 ") {
+				t.Errorf("after one run took %s, another gets %s", taken.first, got)
+			}
+		})
+	}
+}
+
+// A socket that is closed makes room for the next, also where other processes had it.
+func TestNetworkInterfaces(t *testing.T) {
+	const code = `
+		import os from 'node:os'; import dns from 'node:dns/promises'; import { spawnSync } from 'node:child_process';
+		for (let i = 0; i < 100; i++) os.networkInterfaces();
+		await Promise.all(Array.from({ length: 50 }, () => dns.lookup('localhost')));
+		const { stdout } = spawnSync(process.execPath, ['-p', 'Object.keys(os.networkInterfaces()).join()'], { encoding: 'utf8' });
+		__return([Object.keys(os.networkInterfaces()).join(), stdout.trim()])`
+	for want, p := range map[string]policy.Permissions{`["",""]`: {}, `["lo","lo"]`: policy.Open()} {
+		if res := run(t, permitted(t, p), code, runtime.RunOptions{}); string(res.Value) != want || len(res.Denials) > 0 {
+			t.Errorf("%s, %v, want %s: %s", res.Value, res.Denials, want, res.Stderr)
+		}
+	}
+	res := run(t, permitted(t, policy.Strict()), `import os from 'node:os'; __return(os.networkInterfaces())`, runtime.RunOptions{})
+	if string(res.Value) != "{}" {
+		t.Errorf("strict: %s %s", res.Value, res.Stderr)
+	}
+}
+
+// Locks are charged to no cgroup: a run that holds too many is killed, and no other one.
+func TestEscapeLockMemory(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	hoard := install(t, rt, "hoard")
+	modest := inBackground(t, rt, hoard, "lock", "1000", "60")
+	res, err := rt.Command(t.Context(), hoard, []string{"lock", "100000000", "0"}, runtime.RunOptions{})
+	if err != nil || res.Cause != runtime.CauseMemory {
+		t.Errorf("cause %q, %s, %v", res.Cause, res.Stdout, err)
+	}
+	select {
+	case line, open := <-modest.lines:
+		t.Errorf("a run with 1,000 locks: %q, %t", line, open)
+	default:
+	}
+	if got := output(t, rt, runtime.RunOptions{}, hoard, "open-file-lock", "1", "0"); got != "0 EINVAL" {
+		t.Errorf("locks of open files: %s", got)
+	}
+}
+
+// SQLite's locks work, between its connections too.
+func TestSQLiteLocks(t *testing.T) {
+	res := run(t, create(t, runtime.Options{}), `
+		import { DatabaseSync } from 'node:sqlite';
+		const one = new DatabaseSync('a.db', { timeout: 0 }), two = new DatabaseSync('a.db', { timeout: 0 });
+		one.exec('CREATE TABLE t (n); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)');
+		let error; try { two.exec('INSERT INTO t VALUES (2)') } catch (e) { error = e.errstr }
+		one.exec('COMMIT'); two.exec('INSERT INTO t VALUES (2)');
+		__return([error, one.prepare('SELECT count(*) n FROM t').get().n])`, runtime.RunOptions{})
+	if got := string(res.Value); got != `["database is locked",2]` {
+		t.Errorf("%s %s", got, res.Stderr)
+	}
+}

@@ -46,7 +46,8 @@ func (r *routeSockets) socket(c notify.Call) (*os.File, error) {
 	if err != nil || n >= maxRouteSockets() {
 		return nil, unix.ENOBUFS
 	}
-	f, err := r.jail.routeSocket(int(c.Args[1]))
+	const kinds = 0xf // the other bits are flags
+	f, err := r.jail.netlinkSocket(int(c.Args[1]&(kinds|unix.SOCK_NONBLOCK)), unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, unix.ENOBUFS
 	}
@@ -63,21 +64,21 @@ func (r *routeSockets) count() (int, error) {
 	return bytes.Count(text, []byte("tfd:")), err
 }
 
-// routeSocket opens a socket in the jail's network namespace, on a thread without
+// netlinkSocket opens a socket in the jail's network namespace, on a thread without
 // capabilities: the kernel remembers with which a netlink socket was opened.
-func (j *Jail) routeSocket(kind int) (f *os.File, err error) {
+func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		f, err = routeSocketIn(j.pidfd, kind)
+		f, err = openNetlink(j.pidfd, kind, protocol)
 	}()
 	<-done
 	return f, err
 }
 
 // Preconditions: the thread is locked, and is not used again.
-func routeSocketIn(pidfd *os.File, kind int) (*os.File, error) {
+func openNetlink(pidfd *os.File, kind, protocol int) (*os.File, error) {
 	if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
 		return nil, os.NewSyscallError("setns", err)
 	}
@@ -86,12 +87,11 @@ func routeSocketIn(pidfd *os.File, kind int) (*os.File, error) {
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return nil, os.NewSyscallError("capset", err)
 	}
-	const kinds = 0xf // the other bits are flags
-	fd, err := unix.Socket(unix.AF_NETLINK, kind&(kinds|unix.SOCK_NONBLOCK)|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	fd, err := unix.Socket(unix.AF_NETLINK, kind|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	return os.NewFile(uintptr(fd), "route socket"), nil
+	return os.NewFile(uintptr(fd), "netlink socket"), nil
 }
 
 // A run's sockets hold this much at most, where net.core.rmem_max is below half of it.

@@ -17,10 +17,11 @@ import (
 
 // Process is a process that Start made, and all that descends from it.
 type Process struct {
-	jail  *Jail
-	name  string // of its group in the jail's
-	group *cgroup.Group
-	first firstProcess // nil before it is made
+	jail   *Jail
+	name   string // of its group in the jail's
+	group  *cgroup.Group
+	limits cgroup.Limits
+	first  firstProcess // nil before it is made
 
 	guestPID int // before anybody else has the process
 
@@ -29,7 +30,7 @@ type Process struct {
 	hearing hearing
 	routes  routeSockets // used by hearing alone
 
-	lockedTooMuch atomic.Bool // why lockWatch killed it
+	uncharged atomic.Bool // why memoryWatch killed it
 
 	kill   sync.Once
 	killed chan struct{} // closed by Kill
@@ -50,8 +51,11 @@ type firstProcess interface {
 type Exit struct {
 	Code   int            // exit status, if Signal is 0
 	Signal syscall.Signal // the signal that killed it
-	Locks  bool           // it was killed for holding too many file locks, whose memory no cgroup is charged for
-	Usage  cgroup.Usage
+
+	// Uncharged says that it was killed for holding too much of the kernel's memory that
+	// no cgroup is charged for: file locks, or what sockets hold.
+	Uncharged bool
+	Usage     cgroup.Usage
 }
 
 // PID is the process's, as the host numbers it.
@@ -130,11 +134,11 @@ func (p *Process) CPU() (time.Duration, error) {
 // reap waits for the process, ends what it left running, and accounts.
 func (p *Process) reap() {
 	defer p.leave()
-	locks.add(p)
-	defer locks.remove(p)
+	uncharged.add(p)
+	defer uncharged.remove(p)
 	p.waitFirst()
 	p.exit.Usage, p.err = p.finish()
-	p.exit.Locks = p.lockedTooMuch.Load()
+	p.exit.Uncharged = p.uncharged.Load()
 }
 
 // waitFirst waits for the process itself, whose parent is this one.

@@ -112,7 +112,7 @@ func (p *Process) prepare(c *Command) (own *groups, in groups, err error) {
 	if err != nil {
 		return nil, in, stepError("make", "cgroup", err)
 	}
-	p.group = group
+	p.group, p.limits = group, c.Limits
 	go p.killer()
 	own, in, err = p.openGroups()
 	return own, in, stepError("open", "cgroup", err)

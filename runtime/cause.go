@@ -37,7 +37,7 @@ func causeOf(killed Cause, exit jail.Exit, stderr []byte) Cause {
 	switch {
 	case byGaol:
 		return killed
-	case exit.Locks, exit.Usage.OOMKills > 0:
+	case exit.Uncharged, exit.Usage.OOMKills > 0:
 		return CauseMemory
 	case heapFull(exit, stderr):
 		return CauseMemory

@@ -49,6 +49,7 @@ type backend interface {
 	kill(path string, n int) (empty bool, err error)
 
 	usage(path string) (Usage, error)
+	socketMemory(path string) (int64, error)
 
 	// strip deletes all of an empty group but what a [Pool] keeps of it, and reports
 	// whether there is such. If not, some of the group may be left.

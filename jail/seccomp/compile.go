@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -26,9 +27,9 @@ func compile(m machine, t tables) ([]unix.SockFilter, error) {
 	g := graph{}
 	calls := map[uint32]*node{}
 	over := byName(t.over)
-	take := func(rows []Row, otherwise *node) error {
+	take := func(rows []Row, otherwise func(Row) *node) error {
 		for _, r := range rows {
-			n, err := g.refusals(slices.Concat(over[r.Name], r.Refuse), t.notify, otherwise)
+			n, err := g.refusals(slices.Concat(over[r.Name], r.Refuse), t.notify, otherwise(r))
 			if err == nil {
 				err = decide(calls, m, r.Name, n)
 			}
@@ -39,10 +40,10 @@ func compile(m machine, t tables) ([]unix.SockFilter, error) {
 		}
 		return nil
 	}
-	if err := take(t.allowed, g.answer(unix.SECCOMP_RET_ALLOW)); err != nil {
+	if err := take(t.allowed, func(Row) *node { return g.answer(unix.SECCOMP_RET_ALLOW) }); err != nil {
 		return nil, err
 	}
-	if err := take(t.denied, g.errno(unix.EPERM)); err != nil {
+	if err := take(t.denied, func(r Row) *node { return g.errno(cmp.Or(r.Errno, unix.EPERM)) }); err != nil {
 		return nil, err
 	}
 	for name := range over { // is misspelt, and would take nothing away

@@ -1,7 +1,9 @@
 package seccomp
 
-// Denied are the calls that exist and that no guest may make: they return EPERM.
-// It is not to be changed.
+import "golang.org/x/sys/unix"
+
+// Denied are the calls that exist and that no guest may make: they return EPERM, or
+// the row's own errno. It is not to be changed.
 var Denied = []Row{
 	// The kernel's own programmability and introspection.
 	{Name: "bpf", Reason: "programs in the kernel"},
@@ -90,6 +92,13 @@ var Denied = []Row{
 	{Name: "mq_timedreceive", Reason: "as mq_open"},
 	{Name: "mq_notify", Reason: "as mq_open"},
 	{Name: "mq_getsetattr", Reason: "as mq_open"},
+	// What takes the kernel's memory without being charged for it. See SECURITY.md for figures.
+	{Name: "sendfile", Errno: unix.EINVAL, Reason: "pages that it reads from a device or from /proc into a socket or pipe are charged to nobody; libuv, Go and busybox copy on EINVAL"},
+	{Name: "splice", Errno: unix.EINVAL, Reason: "as sendfile"},
+	{Name: "setxattr", Errno: unix.EOPNOTSUPP, Reason: "a POSIX ACL has up to 128 KiB that are charged to nobody, also on tmpfs; programs take this errno for a file system without attributes"},
+	{Name: "lsetxattr", Errno: unix.EOPNOTSUPP, Reason: "as setxattr"},
+	{Name: "fsetxattr", Errno: unix.EOPNOTSUPP, Reason: "as setxattr"},
+	{Name: "setxattrat", Errno: unix.EOPNOTSUPP, Reason: "as setxattr"},
 	{Name: "memfd_secret", Reason: "memory that the host can't move or dump"},
 	{Name: "mbind", Reason: "placement of memory in the host's nodes"},
 	{Name: "set_mempolicy", Reason: "as mbind"},

@@ -5,7 +5,7 @@
 //	     ──> a restriction's Refusal matches ───────> its errno, or the listener
 //	     ──> in Allowed ──> a Refusal matches ──────> its errno
 //	     │              └─> none does ──────────────> allowed
-//	     ──> in Denied ─────────────────────────────> EPERM
+//	     ──> in Denied ─────────────────────────────> EPERM, or the row's own errno
 //	     └─> in neither ────────────────────────────> ENOSYS
 //
 // A legitimate program never dies of the filter, and falls back as on a kernel

@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -76,7 +77,7 @@ func (s subject) expected(c guestCall) uint32 {
 	}
 	row, usual := s.allowed[c.nr], uint32(unix.SECCOMP_RET_ALLOW)
 	if denied, ok := s.denied[c.nr]; ok {
-		row, usual = denied, errno|uint32(unix.EPERM)
+		row, usual = denied, errno|uint32(cmp.Or(denied.Errno, unix.EPERM))
 	} else if row.Name == "" {
 		return errno | uint32(unix.ENOSYS)
 	}

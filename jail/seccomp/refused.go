@@ -116,15 +116,18 @@ const socketType = 0xf // the rest of the type argument are SOCK_CLOEXEC and SOC
 
 // sockets answers as a kernel would that was built with these families and
 // protocols only. Raw sockets, refused by right and not for want of support, get
-// EPERM. What a netlink socket has queued is charged to no cgroup: see [FewNetlink].
+// EPERM. What MPTCP sockets hold is charged to nobody, and some of it stays when they
+// are closed; Go and curl fall back to TCP. What a netlink socket has queued is charged to no cgroup: see [FewNetlink].
 var sockets = slices.Concat(
 	refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)),
 	refuse(unix.EPROTONOSUPPORT, is(0, unix.AF_NETLINK), isNot(2, unix.NETLINK_ROUTE)),
 	refuse(unix.ESOCKTNOSUPPORT, is(0, unix.AF_NETLINK), Match{1, socketType, NoneOf, []uint64{unix.SOCK_RAW, unix.SOCK_DGRAM}}),
 	refuse(unix.ENOBUFS, is(0, unix.AF_NETLINK)),
 	refuse(unix.EPERM, internet, Match{1, socketType, NoneOf, []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM}}),
-	refuse(unix.EPROTONOSUPPORT, internet, isNot(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_MPTCP)),
+	refuse(unix.EPROTONOSUPPORT, internet, isNot(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)),
 )
+
+const tcpAOAddKey = 38 // TCP_AO_ADD_KEY, Linux 6.7
 
 var internet = is(0, unix.AF_INET, unix.AF_INET6)
 
@@ -138,6 +141,11 @@ var sockopts = slices.Concat(
 		unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF)),
 	// Netfilter's tables, 64 and 65 at both levels (CVE-2021-22555).
 	refuse(unix.EPERM, is(1, unix.SOL_IP, unix.SOL_IPV6), is(2, 64, 65)),
+	// Memory that is charged to no cgroup: copies of packets sent, for their time stamps,
+	// keys, and a copy of the received header options.
+	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_SOCKET), is(2, unix.SO_TIMESTAMPING, unix.SO_TIMESTAMPING_NEW)),
+	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_TCP), is(2, unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAOAddKey)),
+	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_IPV6), is(2, unix.IPV6_2292PKTOPTIONS)),
 	// TLS inside the kernel; OpenSSL does without (CVE-2023-0461).
 	refuse(unix.EPERM, is(1, unix.SOL_TCP), is(2, unix.TCP_ULP)),
 )

@@ -120,7 +120,7 @@ func TestRestrictions(t *testing.T) {
 		"NoStreams": {
 			{"socket", [6]uintptr{unix.AF_INET, stream | unix.SOCK_CLOEXEC}, eacces, ok},
 			{"socket", [6]uintptr{unix.AF_INET6, stream | garbage, unix.IPPROTO_TCP}, eacces, ok},
-			{"socket", [6]uintptr{unix.AF_INET, stream, unix.IPPROTO_MPTCP}, eacces, ok},
+			{"socket", [6]uintptr{unix.AF_INET, stream, unix.IPPROTO_MPTCP}, eacces, fellBack},
 			{"socket", [6]uintptr{unix.AF_INET, dgram}, ok, ok},
 			{"socket", [6]uintptr{unix.AF_UNIX, stream}, ok, ok},
 		},

@@ -12,6 +12,10 @@ type Row struct {
 	Name   string    // as in the kernel's tables
 	Reason string    // who needs it, or why no guest may have it
 	Refuse []Refusal // arguments that the permission does not extend to; none in Denied
+
+	// Errno is what a call of Denied fails with, if not EPERM: one for which programs
+	// that could do without the call do so. 0 in other tables.
+	Errno syscall.Errno
 }
 
 // Refusal fails a call whose arguments all match with an errno. Of the refusals of

@@ -25,7 +25,7 @@ type Usage struct {
 	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which doesn't tell
 	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which doesn't tell
 	OOMKills    int64         // processes killed for want of memory; on v1 not those of descendants
-	PidsRefused int64         // forks refused by the limit on tasks
+	PidsRefused int64         // forks refused by the limit on tasks; on v1, also by Kill
 }
 
 // Group is a cgroup: on v2 one directory, on v1 one in each of five hierarchies.

@@ -18,9 +18,9 @@
 // that, and [Sweep], are how the leftovers of a crashed process are cleared.
 //
 // On v1, which has no file that kills a group, each of its processes gets a signal.
-// Only a group that survives several rounds of that, as one that forks without end
-// may, is frozen for a moment. If this process is killed in that moment, the group
-// stays frozen, all of it with the signal pending, until it is swept.
+// A group that survives several rounds of that, as one that forks without end may, is
+// not allowed to fork any more. It is never frozen, as frozen processes do not die on v1:
+// if this process were killed then, they would outlive it.
 //
 // # Limits
 //

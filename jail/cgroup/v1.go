@@ -129,15 +129,16 @@ func (v *v1) addPID(path string, pid int) error {
 	return g.AddProc(uint64(pid))
 }
 
-// plainKills is how many attempts come before one that freezes: the processes that
+// plainKills is how many attempts come before one that stops forks: the processes that
 // they kill have some six milliseconds to end, which few need.
 const plainKills = 7
 
-// kill signals every process that it finds, which ends all but what forks in
-// between. What the first attempts leave is frozen, so that nothing forks away while
-// the list of processes is read and signalled, and thawed, for frozen processes do
-// not die on v1. Not at once: a host that dies just then leaves a frozen group, which
-// stays until the next sweep.
+// kill signals every process that it finds, which ends all but what forks in between.
+// From then on, after some attempts, forks fail: each counts as refused in Usage, so
+// this is not the first thing to do.
+//
+// It does not freeze the group instead. Frozen processes do not die on v1, so a host that
+// was killed before it could thaw them would leave them.
 func (v *v1) kill(path string, n int) (bool, error) {
 	top := v.dir("freezer", path)
 	dirs, err := tree(top)
@@ -147,35 +148,17 @@ func (v *v1) kill(path string, n int) (bool, error) {
 	if pids, err := listProcs(dirs); err != nil || len(pids) == 0 {
 		return err == nil, err
 	}
-	var freezeErr error
+	var forkErr error
 	if n >= plainKills {
-		freezeErr = v.freeze(top)
+		forkErr = gone(writeFile(filepath.Join(v.dir("pids", path), "pids.max"), "0"))
 	}
 	killErr := killProcs(dirs)
-	// In plain attempts, too, and every directory: one of them may still be frozen
-	// from a Kill whose process crashed.
+	// Somebody else may have frozen any of them.
 	var thawErr error
 	for _, d := range dirs {
 		thawErr = errors.Join(thawErr, writeFile(filepath.Join(d, "freezer.state"), "THAWED"))
 	}
-	return false, errors.Join(freezeErr, killErr, thawErr)
-}
-
-// freeze waits for a few milliseconds at most: a process that sleeps inside the
-// kernel may take for ever to freeze, and killing works without it, by repetition.
-// The library's own Freeze would wait for ever too.
-func (v *v1) freeze(dir string) error {
-	state := filepath.Join(dir, "freezer.state")
-	if err := writeFile(state, "FROZEN"); err != nil {
-		return err
-	}
-	for wait := 50 * time.Microsecond; wait < 4*time.Millisecond; wait *= 2 {
-		if s, err := readFile(state); err != nil || string(s) == "FROZEN\n" {
-			return gone(err)
-		}
-		time.Sleep(wait)
-	}
-	return nil
+	return false, errors.Join(forkErr, killErr, thawErr)
 }
 
 // usage reads six files. The library's Stat reads some thirty, memory.stat among

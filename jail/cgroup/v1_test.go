@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// What v1 leaves to the last attempts kills too, and leaves nothing frozen.
-func TestV1KillByFreezing(t *testing.T) {
+// No attempt freezes the group: if the host were killed then, the group's processes
+// would survive it. The last attempts stop forks instead.
+func TestV1KillDoesNotFreeze(t *testing.T) {
 	for _, s := range subjects(t) {
 		v, ok := s.on.(*v1)
 		if !ok {
@@ -23,6 +24,10 @@ func TestV1KillByFreezing(t *testing.T) {
 			}
 			if state, err := readFile(v.dir("freezer", g.path) + "/freezer.state"); err != nil || string(state) != "THAWED\n" {
 				t.Errorf("attempt %d: the group is %q, %v", n, state, err)
+			}
+			most, err := readFile(v.dir("pids", g.path) + "/pids.max")
+			if stopped := string(most) == "0\n"; err != nil || stopped != (n == plainKills) {
+				t.Errorf("attempt %d: the group may have %q tasks, %v", n, most, err)
 			}
 		}
 	}

@@ -24,8 +24,10 @@
 //
 // Close does. So does the death of the host process, however it dies: the kernel
 // kills pid 1 when the host thread that started it ends, and with pid 1 all that
-// is in the pid namespace. What a killed host left in /run/gaol and in the
-// cgroups is cleared by the next process that makes a jail.
+// is in the pid namespace. Pid 1 executes its program only after the host has confirmed
+// that it is alive and the signal is set; until then, it ends by itself when the host
+// does. What a killed host left in /run/gaol and in the cgroups is cleared by the next
+// process that makes a jail.
 //
 // # What it does not protect against
 //

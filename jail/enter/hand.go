@@ -20,8 +20,16 @@ var (
 // The first number of a report, unless it is a step's.
 const (
 	reportSet     = 0
+	reportArmed   = 0xffff_fffd
 	reportListens = 0xffff_fffe
 	reportCloned  = 0xffff_ffff
+)
+
+// The host's answers. They differ, so that the program can't mistake one that was
+// written early for proof that the host lives.
+const (
+	answerMet   = 1
+	answerAlive = 2
 )
 
 // Hand tells the program behind conn what to do and waits until its own program
@@ -62,8 +70,10 @@ func Hand(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 		case reportCloned:
 			told = true
 			if err = cloned(int(value)); err == nil && l.awaits() {
-				err = write(conn, []byte{0})
+				err = write(conn, []byte{answerMet})
 			}
+		case reportArmed:
+			err = write(conn, []byte{answerAlive})
 		default:
 			outcome = l.stepError(number, syscall.Errno(value))
 		}

@@ -102,20 +102,31 @@ func TestHandHearsThoseWhoEnded(t *testing.T) {
 }
 
 // A list that waits gets a byte once the host is done with the child, and no other
-// list does: what its program does not read would look like a failure.
+// list does: what its program does not read would look like a failure. A child whose
+// death signal is set gets another byte, whichever of the two reports comes first.
 func TestHandLetsTheChildGoOn(t *testing.T) {
-	for _, steps := range [][]Step{{Clone(NoCgroup, 0)}, {Clone(NoCgroup, 0), Await()}} {
-		list := List{Steps: steps}
+	plain, waiting := []Step{Clone(NoCgroup, 0)}, []Step{Clone(NoCgroup, 0), Await()}
+	for _, tc := range []struct {
+		steps          []Step
+		reply, written string
+	}{
+		{plain, words(reportCloned, 1, 0, 0), ""},
+		{waiting, words(reportCloned, 1, 0, 0), "\x01"},
+		{plain, words(reportCloned, 1, reportArmed, 0, 0, 0), "\x02"},
+		{waiting, words(reportCloned, 1, reportArmed, 0, 0, 0), "\x01\x02"},
+		{waiting, words(reportArmed, 0, reportCloned, 1, 0, 0), "\x02\x01"},
+	} {
+		list := List{Steps: tc.steps}
 		message, err := list.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, written := spoken(t, words(reportCloned, 1, 0, 0))
+		c, written := spoken(t, tc.reply)
 		if err := Hand(c, list, func(int) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.TrimPrefix(written(), string(message)); len(got) != len(steps)-1 {
-			t.Errorf("%d steps: %q follows the list", len(steps), got)
+		if got := strings.TrimPrefix(written(), string(message)); got != tc.written {
+			t.Errorf("%d steps, %q: %q follows the list, want %q", len(tc.steps), tc.reply, got, tc.written)
 		}
 	}
 }

@@ -101,6 +101,11 @@ func TestProgramIsStrict(t *testing.T) {
 		{"very many variables", words(1, 0, 2) + step(opExecute, 1, 1<<63) + "a\x00", words(1, invalid), 126},
 		{"too many variables", words(1, 0, 2) + step(opExecute, 1, 1) + "a\x00", words(1, invalid), 126},
 		{"nobody to wait for", words(1, 0, 0) + step(opAwait, 0, 0), "", 127},
+		{"another answer", words(1, 0, 0) + step(opAwait, 0, 0) + "\x02", words(1, uint32(syscall.EPROTO)), 126},
+		// The host ended before it could answer, or all that it wrote was written earlier.
+		{"a dead host", words(1, 0, 0) + step(opDeathSignal, 9, 0), words(reportArmed, 0), 127},
+		{"an early answer", words(1, 0, 0) + step(opDeathSignal, 9, 0) + "\x01", words(reportArmed, 0, 1, uint32(syscall.EPROTO)), 126},
+		{"a live host", words(2, 0, 12) + step(opDeathSignal, 9, 0) + step(opExecute, 1, 1) + "/bin/true\x00A\x00\x02", words(reportArmed, 0, 0, 0), 0},
 		{"no terminal", words(1, 0, 0) + step(opTerminal, 3, 0), words(1, uint32(syscall.ENOTTY)), 126}, // 3 is the socket
 		{"no rights", words(1, 0, 0) + step(opBoundingSet, 0, 0), words(1, uint32(syscall.EPERM)), 126},
 		{"no program", words(1, 0, 5) + step(opExecute, 1, 0) + "/nos\x00", words(0, 0, 1, uint32(syscall.ENOENT)), 126},

@@ -161,8 +161,9 @@ func Chdir(dir string) Step {
 }
 
 // DieWithHost has the kernel kill the process when the host thread that started
-// it ends. It is for a jail's pid 1: the rest of the jail dies with it. Steps that
-// change ids or capabilities would undo it.
+// it ends, and waits until Hand confirms that the host is alive after that was set. It is
+// for a jail's pid 1: the rest of the jail dies with it. Steps that change ids or
+// capabilities would undo it.
 func DieWithHost() Step {
 	return Step{Name: "death signal", op: opDeathSignal, number: uint32(unix.SIGKILL)}
 }

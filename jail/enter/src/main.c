@@ -26,7 +26,7 @@ static long do_step(const struct step *s)
 	case STEP_CLONE:
 		return clone_child(s->number, s->value);
 	case STEP_AWAIT:
-		return await();
+		return await(MET);
 	case STEP_BECOME:
 		return become(s->number, s->value);
 	case STEP_HOSTNAME:

@@ -52,12 +52,14 @@ static long clone_child(int cgroup, uint64_t flags)
 	return pid;
 }
 
-static long await(void)
+/* Waits for one of the host's answers. It ends the process if the host is dead. */
+static long await(char answer)
 {
 	char byte;
 
 	read_all(&byte, sizeof(byte));
-	return 0;
+	errno = EPROTO;
+	return byte == answer ? 0 : -1;
 }
 
 static long bring_loopback_up(void)
@@ -134,17 +136,18 @@ static long drop_capabilities(void)
 	return syscall(SYS_capset, &head, none);
 }
 
-/* The signal comes when the host's thread ends from now on; the socket tells
- * whether the host ended before. A change of ids would undo this. */
+/* Has the kernel kill this process when the host's thread ends. A host that ends before
+ * the signal is set does not cause one, and its socket may still be open then: its
+ * threads end one after the other, and a child that it is just starting has a copy of
+ * each descriptor. So the host writes a byte once the signal is set. If it was alive to
+ * do that, the signal comes at its end; if not, reading that byte ends this process. A
+ * change of ids would clear the signal. */
 static long die_with_host(int with)
 {
-	struct pollfd host = { .fd = fd };
-
-	if (prctl(PR_SET_PDEATHSIG, with, 0, 0, 0) || poll(&host, 1, 0) < 0)
+	if (prctl(PR_SET_PDEATHSIG, with, 0, 0, 0))
 		return -1;
-	if (host.revents)
-		_exit(127);
-	return 0;
+	report(ARMED, 0);
+	return await(ALIVE);
 }
 
 /* A program starts with the signals as a shell would have them, whatever the

@@ -7,9 +7,10 @@
  * order, and ends at the first that fails. FD is one end of a stream socket:
  *
  *     host -> enter   struct message | steps * struct step | filter | text
- *                     one byte                               answers STEP_AWAIT
+ *                     one byte: MET or ALIVE                 answers CLONED or ARMED
  *     enter -> host   struct report:
- *                     CLONED | pid      this child does the rest
+ *                     CLONED | pid      this child does the rest; MET answers, if there is STEP_AWAIT
+ *                     ARMED | 0         the death signal is set; ALIVE answers
  *                     LISTENS | 0       the filter is on; its listener comes along
  *                     n      | errno    the n-th step failed, counted from 1
  *                     0      | 0        all is set; then
@@ -34,7 +35,6 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -60,8 +60,11 @@ enum {
 	MOST_TEXT = 8 << 20,
 	STRINGS = 4,         /* of a step */
 	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal has a call made twice */
-	LISTENS = 0xfffffffe, /* report.step */
+	ARMED = 0xfffffffd,  /* report.step */
+	LISTENS = 0xfffffffe,
 	CLONED = 0xffffffff,
+	MET = 1,             /* the host's answers */
+	ALIVE = 2,
 };
 
 struct message { uint32_t steps, instructions, text; };

@@ -83,6 +83,12 @@ func init() {
 	case "crowd":
 		beCrowd()
 		os.Exit(0)
+	case "killer":
+		beKiller()
+		os.Exit(0)
+	case "victim":
+		beVictim()
+		os.Exit(0)
 	}
 }
 

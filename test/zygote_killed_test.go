@@ -128,7 +128,7 @@ func TestZygoteHostIsKilled(t *testing.T) {
 func waitGone(t *testing.T, age int, children []int, before inventory) {
 	t.Helper()
 	alive := func() bool {
-		running := slices.DeleteFunc(takeInventory().processes, func(pid string) bool { return slices.Contains(before.processes, pid) || frozen(pid) })
+		running := slices.DeleteFunc(takeInventory().processes, func(pid string) bool { return slices.Contains(before.processes, pid) })
 		return slices.ContainsFunc(children, lives) || len(running) > 0
 	}
 	deadline := time.Now().Add(20 * time.Second)
@@ -150,18 +150,7 @@ func lives(pid int) bool {
 		return false
 	}
 	flags, err := strconv.Atoi(fields[6])
-	return (err != nil || flags&exiting == 0) && !frozen(strconv.Itoa(pid))
-}
-
-// frozen reports whether a process is in a group that a host on cgroup v1 froze to
-// kill it when it was killed itself. It does nothing, and dies with the next sweep.
-func frozen(pid string) bool {
-	for _, line := range lines("/proc/" + pid + "/cgroup") {
-		if _, path, ok := strings.Cut(line, ":freezer:"); ok {
-			return lines("/sys/fs/cgroup/freezer" + path + "/freezer.state")[0] != "THAWED"
-		}
-	}
-	return false
+	return err != nil || flags&exiting == 0
 }
 
 func childrenOf(parent int) (children []int) {

@@ -1,0 +1,105 @@
+package test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// orphan is a process that a victim has left.
+type orphan struct {
+	pid, parent int
+	name, state string
+	exiting     bool
+}
+
+// waitOrphans waits until all descendants of this process are gone, and reaps those
+// that it has adopted. It returns those that are still alive when their time is up.
+//
+// Preconditions: no child of this process was started by itself.
+func waitOrphans(since time.Time) []orphan {
+	for ; ; time.Sleep(time.Millisecond) {
+		left := orphans()
+		age := time.Since(since)
+		if age > goneTime && age < exitTime { // they are dying, however slowly
+			left = slices.DeleteFunc(left, func(p orphan) bool { return p.exiting })
+			if len(left) == 0 {
+				continue
+			}
+		}
+		if len(left) == 0 || age > goneTime {
+			return left
+		}
+	}
+}
+
+// orphans lists the live descendants of this process.
+func orphans() []orphan {
+	all := map[int]orphan{}
+	for _, path := range glob("/proc/[0-9]*/stat") {
+		if p, ok := readProcess(path); ok {
+			all[p.pid] = p
+		}
+	}
+	self := os.Getpid()
+	for pid, p := range all {
+		if p.state == "Z" {
+			if p.parent == self {
+				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // unless its threads are still alive
+			}
+		}
+	}
+	descends := func(p orphan) bool {
+		for range len(all) {
+			if p.parent == self {
+				return true
+			}
+			p = all[p.parent]
+		}
+		return false
+	}
+	maps.DeleteFunc(all, func(_ int, p orphan) bool { return p.isDead() || !descends(p) })
+	return slices.Collect(maps.Values(all))
+}
+
+func readProcess(stat string) (p orphan, ok bool) {
+	const exiting = 0x4 // PF_EXITING
+	head, tail, ok := strings.Cut(lines(stat)[0], ") ")
+	fields := strings.Fields(tail) // from the state on
+	if !ok || len(fields) < 7 {
+		return p, false // it has ended
+	}
+	number, name, _ := strings.Cut(head, " (")
+	p.name, p.state = name, fields[0]
+	p.pid, _ = strconv.Atoi(number)
+	p.parent, _ = strconv.Atoi(fields[1])
+	flags, _ := strconv.Atoi(fields[6])
+	p.exiting = flags&exiting != 0
+	return p, true
+}
+
+// isDead reports whether the process is a zombie without threads that are alive.
+func (p orphan) isDead() bool {
+	return p.state == "X" || p.state == "Z" && len(glob(fmt.Sprintf("/proc/%d/task/*", p.pid))) <= 1
+}
+
+// describe says what the processes are doing.
+func describe(list []orphan) string {
+	var text []string
+	for _, p := range list {
+		dir := "/proc/" + strconv.Itoa(p.pid)
+		status := slices.DeleteFunc(lines(dir+"/status"), func(line string) bool {
+			name, _, _ := strings.Cut(line, ":")
+			return !slices.Contains([]string{"State", "PPid", "NSpid", "SigPnd", "ShdPnd", "Seccomp"}, name)
+		})
+		groups := slices.DeleteFunc(lines(dir+"/cgroup"), func(line string) bool { return !strings.Contains(line, parent) })
+		text = append(text, fmt.Sprintf("%+v %q wchan %q %q", p, status, lines(dir + "/wchan")[0], groups))
+	}
+	return strings.Join(text, "\n  ")
+}

@@ -6,9 +6,6 @@ import (
 	"gaol/jail/enter"
 )
 
-// oomScore has a machine that is short of memory kill guests first.
-const oomScore = 1000
-
 // The steps below are what the entry program does. They come in this order because:
 //
 //   - cgroups are joined before the cgroup namespace is made, which begins where its
@@ -26,7 +23,7 @@ func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	const procFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	steps := append([]enter.Step{enter.Keyring(), enter.OOMScore(oomScore)}, p.join(top.join)...)
+	steps := append([]enter.Step{enter.Keyring(), enter.OOMScore()}, p.join(top.join)...)
 	steps = append(steps, p.join(j.shared.join)...)
 	steps = append(steps,
 		// Not by the clone: the kernel would have it begin where that puts pid 1. It
@@ -70,7 +67,7 @@ func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
 	pidfd := p.fd(j.pidfd)
 	steps := []enter.Step{
 		enter.Keyring(),
-		enter.OOMScore(oomScore),
+		enter.OOMScore(),
 		enter.Namespaces(pidfd, unix.CLONE_NEWPID), // for children alone
 		enter.Clone(p.groupFD(in.born), 0),
 	}

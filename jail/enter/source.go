@@ -1,6 +1,10 @@
 package enter
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"gaol/jail/confine"
+)
 
 //go:embed src/wire.c
 var wireSource string
@@ -12,10 +16,10 @@ var stepsSource string
 var mainSource string
 
 // Source is the C source of the program: src/wire.c, which reads the list,
-// src/steps.c, which can do each step, and src/main.c, which does the list. They are
-// one translation unit. It needs nothing but a C library and is meant to be linked
+// confine.Source and src/steps.c, which can do each step, and src/main.c, which does the
+// list. They are one translation unit. It needs nothing but a C library and is meant to be linked
 // statically.
-var Source = wireSource + stepsSource + mainSource
+var Source = wireSource + confine.Source + stepsSource + mainSource
 
 // Where an image holds what starts a jail.
 const (

@@ -2,7 +2,6 @@ package enter
 
 import (
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +19,7 @@ type Step struct {
 }
 
 const (
-	opWrite uint32 = iota + 1
+	opOOMScore uint32 = iota + 1
 	opKeyring
 	opJoin
 	opUnshare
@@ -52,10 +51,8 @@ const (
 )
 
 // OOMScore has the kernel, when the machine is short of memory, kill this process
-// before others. The path is of the host's /proc.
-func OOMScore(score int) Step {
-	return Step{Name: "oom score", op: opWrite, text: []string{"/proc/self/oom_score_adj", strconv.Itoa(score)}}
-}
+// before others. It takes the host's /proc.
+func OOMScore() Step { return Step{Name: "oom score", op: opOOMScore} }
 
 // Keyring gives the process a session keyring of its own.
 func Keyring() Step { return Step{Name: "keyring", op: opKeyring} }

@@ -2,7 +2,7 @@
 /* ---- the list ---- */
 
 enum op {
-	STEP_WRITE = 1, STEP_KEYRING, STEP_JOIN, STEP_UNSHARE, STEP_ACT_FOR, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT, STEP_BECOME,
+	STEP_OOM_SCORE = 1, STEP_KEYRING, STEP_JOIN, STEP_UNSHARE, STEP_ACT_FOR, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT, STEP_BECOME,
 	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE, STEP_READ_ONLY, STEP_SESSION, STEP_CLOSE,
 	STEP_UMASK, STEP_LIMIT, STEP_BOUNDING_SET, STEP_CAPABILITIES, STEP_CHDIR, STEP_DEATH_SIGNAL, STEP_SIGNALS,
 	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE, STEP_TERMINAL,
@@ -11,8 +11,8 @@ enum op {
 static long do_step(const struct step *s)
 {
 	switch (s->op) {
-	case STEP_WRITE:
-		return write_file(string(s, 0), string(s, 1));
+	case STEP_OOM_SCORE:
+		return raise_oom_score();
 	case STEP_KEYRING:
 		return new_keyring();
 	case STEP_JOIN: /* 0 is the writer; what it writes to is a cgroup's list of tasks */
@@ -28,7 +28,7 @@ static long do_step(const struct step *s)
 	case STEP_AWAIT:
 		return await(MET);
 	case STEP_BECOME:
-		return become(s->number, s->value);
+		return become_user(s->number, s->value);
 	case STEP_HOSTNAME:
 		return sethostname(string(s, 0), strlen(string(s, 0)));
 	case STEP_LOOPBACK:
@@ -44,7 +44,7 @@ static long do_step(const struct step *s)
 	case STEP_SESSION:
 		return setsid();
 	case STEP_TERMINAL:
-		return ioctl(s->number, TIOCSCTTY, 0);
+		return take_terminal(s->number);
 	case STEP_CLOSE:
 		return syscall(SYS_close_range, s->number, ~0U, 0);
 	case STEP_UMASK:
@@ -63,9 +63,9 @@ static long do_step(const struct step *s)
 	case STEP_SIGNALS:
 		return reset_signals();
 	case STEP_NO_NEW_PRIVS:
-		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		return set_no_new_privs();
 	case STEP_RULESET:
-		return syscall(SYS_landlock_restrict_self, s->number, s->value);
+		return restrict_self(s->number, s->value);
 	case STEP_FILTER:
 		return put_filter_on(s->number);
 	case STEP_EXECUTE:

@@ -3,16 +3,6 @@
 
 static const char *string(const struct step *s, int i) { return text + s->text[i]; }
 
-static long write_file(const char *path, const char *data)
-{
-	int file = open(path, O_WRONLY | O_CLOEXEC);
-	long n = file < 0 ? -1 : write(file, data, strlen(data));
-
-	if (file >= 0)
-		close(file);
-	return n;
-}
-
 /* The session keyring would be the host's otherwise. */
 static long new_keyring(void)
 {
@@ -98,44 +88,6 @@ static long make_read_only(const char *path, unsigned long flags)
 	return mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | flags, NULL);
 }
 
-/* Limits only fall: where the host's own is lower, that stays. */
-static long lower_limit(int resource, uint64_t most)
-{
-	struct rlimit r;
-
-	if (getrlimit(resource, &r))
-		return -1;
-	if (r.rlim_max > most)
-		r.rlim_max = most;
-	r.rlim_cur = r.rlim_max;
-	return setrlimit(resource, &r);
-}
-
-static long empty_bounding_set(void)
-{
-	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
-		if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0))
-			return -1;
-	return 0;
-}
-
-static long become(uint32_t uid, uint64_t gid)
-{
-	if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, gid, gid, gid))
-		return -1;
-	return syscall(SYS_setresuid, uid, uid, uid);
-}
-
-static long drop_capabilities(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
-
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
-		return -1;
-	return syscall(SYS_capset, &head, none);
-}
-
 /* Has the kernel kill this process when the host's thread ends. A host that ends before
  * the signal is set does not cause one, and its socket may still be open then: its
  * threads end one after the other, and a child that it is just starting has a copy of
@@ -150,28 +102,11 @@ static long die_with_host(int with)
 	return await(ALIVE);
 }
 
-/* A program starts with the signals as a shell would have them, whatever the
- * host ignores or blocks. By system calls: the C library keeps two signals to
- * itself. All zero is the kernel's default action, and an empty set. */
-static long reset_signals(void)
-{
-	static const unsigned long zero[8];
-	const size_t set = _NSIG / 8;
-
-	for (int s = 1; s < _NSIG; s++)
-		syscall(SYS_rt_sigaction, s, zero, NULL, set); /* two can't be changed */
-	return syscall(SYS_rt_sigprocmask, SIG_SETMASK, zero, NULL, set);
-}
-
 /* The listener, if the filter is to have one, is the host's. */
 static long put_filter_on(bool listens)
 {
-	struct sock_fprog program = { .len = told.instructions, .filter = filter };
-	int flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE : 0;
-	long n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+	long n = load_filter(filter, told.instructions, listens);
 
-	if (n < 0 && errno == EINVAL && listens) /* before Linux 5.19 */
-		n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	if (n < 0 || !listens)
 		return n;
 	report_with(LISTENS, 0, n);

@@ -33,7 +33,6 @@
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -45,21 +44,15 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef SYS_landlock_restrict_self /* headers older than Linux 5.13 */
-#define SYS_landlock_restrict_self 446
-#endif
-
 enum {
 	MOST_STEPS = 256,
 	MOST_TEXT = 8 << 20,
 	STRINGS = 4,         /* of a step */
-	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal has a call made twice */
 	ARMED = 0xfffffffd,  /* report.step */
 	LISTENS = 0xfffffffe,
 	CLONED = 0xffffffff,

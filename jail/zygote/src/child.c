@@ -47,16 +47,6 @@ static void enter_namespaces(int pidfd)
 	must(STEP_NAMESPACES, setns(pidfd, all));
 }
 
-/* A machine short of memory kills guests first. */
-static void offer_to_oom_killer(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	must(STEP_OOM_SCORE, fd);
-	must(STEP_OOM_SCORE, write(fd, "1000", 4));
-	close(fd);
-}
-
 /* libuv makes the lock's pipe anew as it is forked, the main loop's in uv_loop_fork,
  * and those of the loops of other threads, which are not here, never. */
 static bool is_renewed(int i)
@@ -130,52 +120,26 @@ static void take_files(void)
 		close(sink);
 }
 
-/* Limits only fall: where the host's own is lower, that stays. */
-static void set_limits(void)
+static void lower_limits(void)
 {
-	for (uint32_t i = 0; i < q.r.limits; i++) {
-		struct rlimit r;
-		must(STEP_LIMIT, getrlimit(q.limits[i].resource, &r));
-		if (r.rlim_max > q.limits[i].most)
-			r.rlim_max = q.limits[i].most;
-		r.rlim_cur = r.rlim_max;
-		must(STEP_LIMIT, setrlimit(q.limits[i].resource, &r));
-	}
+	for (uint32_t i = 0; i < q.r.limits; i++)
+		must(STEP_LIMIT, lower_limit(q.limits[i].resource, q.limits[i].most));
 }
 
-/* By system calls: the C library would ask all its threads, which are not here. */
-static void become_user(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
-
-	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
-		must(STEP_CAPABILITIES, prctl(PR_CAPBSET_DROP, c, 0, 0, 0));
-	must(STEP_USER, syscall(SYS_setgroups, 0, NULL));
-	must(STEP_USER, syscall(SYS_setresgid, q.r.gid, q.r.gid, q.r.gid));
-	must(STEP_USER, syscall(SYS_setresuid, q.r.uid, q.r.uid, q.r.uid));
-	must(STEP_CAPABILITIES, prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
-	must(STEP_CAPABILITIES, syscall(SYS_capset, &head, none));
-}
-
-static void put_ruleset_on(void)
+static void enforce_ruleset(void)
 {
 	if (q.ruleset < 0)
 		return;
-	must(STEP_LANDLOCK, syscall(SYS_landlock_restrict_self, q.ruleset, q.r.ruleset_flags));
+	must(STEP_LANDLOCK, restrict_self(q.ruleset, q.r.ruleset_flags));
 	close(q.ruleset);
 }
 
 /* Returns the filter's listener, or -1 if it is to have none. */
-static int put_filter_on(void)
+static int enforce_filter(void)
 {
-	struct sock_fprog program = { .len = q.r.instructions, .filter = q.filter };
 	bool listens = q.r.flags & LISTENER;
-	int flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE : 0;
-	int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+	long fd = load_filter(q.filter, q.r.instructions, listens);
 
-	if (fd < 0 && errno == EINVAL && listens) /* before Linux 5.19 */
-		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	must(STEP_SECCOMP, fd);
 	return listens ? fd : -1;
 }
@@ -244,11 +208,13 @@ static void enter(napi_env env, int pidfd)
 	take_request();
 	join_cgroups();
 	enter_namespaces(pidfd);
-	offer_to_oom_killer();
+	must(STEP_OOM_SCORE, raise_oom_score());
 	renew_descriptors();
 	must(STEP_SESSION, setsid());
-	set_limits();
-	become_user();
+	lower_limits();
+	must(STEP_CAPABILITIES, empty_bounding_set());
+	must(STEP_USER, become_user(q.r.uid, q.r.gid));
+	must(STEP_CAPABILITIES, drop_capabilities());
 	become_node(env);
 	if (q.r.parked) {
 		open_sink();
@@ -279,13 +245,13 @@ static void begin_program(void)
 		set_arguments();
 	take_files();
 	if (q.p.terminal)
-		must(STEP_TERMINAL, ioctl(0, TIOCSCTTY, 0));
+		must(STEP_TERMINAL, take_terminal(0));
 	must(STEP_DIRECTORY, chdir(q.directory));
 	environ = q.envp;
 	be_alone();
-	must(STEP_NO_NEW_PRIVS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	put_ruleset_on();
-	int listener = put_filter_on();
+	must(STEP_NO_NEW_PRIVS, set_no_new_privs());
+	enforce_ruleset();
+	int listener = enforce_filter();
 	if (q.r.parked || listener >= 0)
 		must(STEP_REQUEST, report_with(0, listener));
 	if (listener >= 0)

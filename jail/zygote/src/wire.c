@@ -37,10 +37,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -62,10 +60,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef SYS_landlock_restrict_self /* headers older than Linux 5.13 */
-#define SYS_landlock_restrict_self 446
-#endif
-
 enum step {
 	STEP_REQUEST = 1, STEP_PID_NAMESPACE, STEP_CLONE, STEP_CGROUP, STEP_ARGUMENTS, STEP_NAMESPACES,
 	STEP_OOM_SCORE, STEP_DESCRIPTORS, STEP_SESSION, STEP_TERMINAL, STEP_LIMIT, STEP_USER, STEP_CAPABILITIES,
@@ -80,7 +74,6 @@ enum {
 	CGROUP = 1,     /* order.flags: the third descriptor is a cgroup to be born in */
 	RULESET = 1,    /* request.flags: the last descriptor is a Landlock ruleset to be put on */
 	LISTENER = 2,   /* the filter has one, for the host */
-	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal has a call made twice */
 };
 
 struct order { uint32_t serial, flags; };

@@ -242,17 +242,6 @@ int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)
 	return real(prepare, parent, child, object);
 }
 
-/* By system calls: the C library keeps two signals to itself. All zero is the
- * kernel's default action, and an empty set. */
-static void reset_signals(void)
-{
-	static const unsigned long zero[8];
-
-	for (int s = 1; s < _NSIG; s++)
-		syscall(SYS_rt_sigaction, s, zero, NULL, _NSIG / 8);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, zero, NULL, _NSIG / 8);
-}
-
 /* Runs before Node does. */
 __attribute__((constructor)) static void begin(void)
 {

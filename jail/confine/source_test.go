@@ -1,0 +1,40 @@
+package confine_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"gaol/jail/confine"
+	"gaol/jail/enter"
+	"gaol/jail/zygote"
+)
+
+// Neither program confines itself by code of its own.
+func TestSourceIsShared(t *testing.T) {
+	for _, word := range []string{
+		"setrlimit(", "oom_score_adj", "TIOCSCTTY", "PR_CAPBSET_DROP", "SYS_setgroups", "SYS_setresgid", "PR_CAP_AMBIENT_CLEAR_ALL",
+		"SYS_rt_sigaction", "PR_SET_NO_NEW_PRIVS", "SYS_landlock_restrict_self", "SECCOMP_SET_MODE_FILTER",
+	} {
+		if !strings.Contains(confine.Source, word) {
+			t.Errorf("the source lacks %s", word)
+		}
+		for name, program := range map[string]string{"enter": enter.Source, "zygote": zygote.Source} {
+			own := strings.Replace(program, confine.Source, "", 1)
+			if own == program || strings.Contains(own, word) {
+				t.Errorf("%s has %s outside the shared source", name, word)
+			}
+		}
+	}
+}
+
+// The C library's functions that change ids signal the threads that it knows of, which
+// a zygote's child does not have.
+func TestSourceChangesIDsBySystemCalls(t *testing.T) {
+	wrapper := regexp.MustCompile(`\bset(res|re|e|fs)?[ug]id\(|\b(set|init)groups\(`)
+	for name, program := range map[string]string{"enter": enter.Source, "zygote": zygote.Source} {
+		if call := wrapper.FindString(program); call != "" {
+			t.Errorf("%s calls %s", name, call)
+		}
+	}
+}

@@ -85,6 +85,7 @@ func TestContract(t *testing.T) {
 		{"kill of a stopped process", testKillStopped, false},
 		{"kill of a frozen group", testKillFrozen, false},
 		{"kill of a fork bomb", testKillForkBomb, false},
+		{"kill of a chain of forks", testKillForkChain, false},
 		{"kill of deep descendants", testKillDeep, false},
 		{"kill of a process without its first thread", testKillHeadless, false},
 		{"kill ends with its context", testKillContext, false},
@@ -173,6 +174,16 @@ func testKillForkBomb(t *testing.T, s subject) {
 		if left, err := listProcs(g.Dirs()); err != nil || left != nil {
 			t.Errorf("left: %v, %v", left, err)
 		}
+	}
+}
+
+func testKillForkChain(t *testing.T, s subject) {
+	for range 5 { // it is a race
+		g := s.group(t, Limits{})
+		guest(t, g, "forkchain").Wait()
+		began := time.Now()
+		kill(t, g)
+		t.Logf("killed in %v", time.Since(began))
 	}
 }
 

@@ -95,6 +95,14 @@ var roles = map[string]func(){
 			unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		}
 	},
+	// Each process forks one and ends, so that most signals come too late.
+	"forkchain": func() {
+		for {
+			if pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+		}
+	},
 }
 
 const fileSize = 8 << 20

@@ -24,7 +24,7 @@ type orphan struct {
 //
 // Preconditions: no child of this process was started by itself.
 func waitOrphans(since time.Time) []orphan {
-	for ; ; time.Sleep(time.Millisecond) {
+	for ; ; time.Sleep(5 * time.Millisecond) {
 		left := orphans()
 		age := time.Since(since)
 		if age > goneTime && age < exitTime { // they are dying, however slowly

@@ -147,7 +147,12 @@ func (k *killer) kill(name string) error {
 	}
 	killed := time.Now()
 	_ = cmd.Wait()
-	k.Kills++
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGKILL {
+		return fmt.Errorf("a victim ended by itself: %v", cmd.ProcessState)
+	}
+	if k.Kills++; k.Kills%100 == 0 {
+		fmt.Fprintf(os.Stderr, "%d hosts were killed, %d left processes\n", k.Kills, k.Failed)
+	}
 	if left := waitOrphans(killed); len(left) > 0 {
 		k.Failed++
 		k.fail("kill %d, of a host that did %q, left after %v:\n  %s", k.Kills, name, time.Since(killed).Round(time.Millisecond), describe(left))

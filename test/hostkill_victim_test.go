@@ -30,7 +30,7 @@ var victimNames = []string{"create", "run", "pool", "zygote"}
 // prints a line when it begins and one when it has done everything once.
 func beVictim() {
 	if err := mountState(); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Println("up")
@@ -41,7 +41,7 @@ func beVictim() {
 		all.Go(func() {
 			for n := 0; n == 0 || name != "last"; n++ {
 				if err := do(); err != nil {
-					fmt.Println(err)
+					fmt.Fprintln(os.Stderr, err)
 					os.Exit(1)
 				}
 				if n == 0 {
@@ -53,7 +53,8 @@ func beVictim() {
 	first.Wait()
 	if name == "last" {
 		if err := runtime.CloseIdle(); err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
 	}
 	fmt.Println("round")

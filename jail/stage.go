@@ -20,6 +20,7 @@ const (
 	stageBlank  = "blank"  // what hides parts of it
 	stageKept   = "kept"   // what is to be seen again
 	stageCopies = "copies" // what is written to folders of the host's
+	stageProc   = "proc"   // what is mounted over the jail's /proc
 )
 
 // stage mounts the jail's tree, without /proc, at stageRoot below dir. It makes dir
@@ -50,6 +51,7 @@ func stage(dir string, s *Spec, firstID int, mounts *detaching) error {
 		{"mount", "overlay", mountOverlay},
 		{"lay", "root", func() error { return layRoot(s) }},
 		{"mount", "/dev", func() error { return mountDev(firstID) }},
+		{"write", "/proc", func() error { return writeProc(s.Hostname) }},
 		{"open", "mounts", mounts.wait},
 		{"mount", "folders of the host", func() error { return mountSources(s, mounts.list, firstID) }},
 		{"cover", "places", func() error { return cover(s, firstID) }},
@@ -85,7 +87,7 @@ func limitTmpfs(s *Spec) error {
 }
 
 func makeStageDirs() error {
-	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot, stageBlank, stageKept, stageCopies} {
+	for _, d := range []string{stageImage, stageLayer, stageUpper, stageWork, stageTree, stageRoot, stageBlank, stageKept, stageCopies, stageProc} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return err
 		}

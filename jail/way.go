@@ -11,7 +11,7 @@ import (
 //   - cgroups are joined before the cgroup namespace is made, which begins where its
 //     maker is, and before the memory of a process grows;
 //   - a file system of the jail's namespaces can be mounted only where the host's
-//     shows, so before the root changes; what is hidden in it is named in the new root;
+//     shows, so before the root changes, and what covers it comes from the stage;
 //   - the host's descriptors are closed before a guest's working directory, which may
 //     lead through /proc/self/fd, is looked up (CVE-2024-21626);
 //   - the working directory is looked up with the guest's rights, not the host's;
@@ -22,7 +22,6 @@ import (
 func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	const procFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	steps := append([]enter.Step{enter.Keyring(), enter.OOMScore()}, p.join(top.join)...)
 	steps = append(steps, p.join(j.shared.join)...)
 	steps = append(steps,
@@ -42,19 +41,10 @@ func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 	if j.spec.Loopback {
 		steps = append(steps, enter.Loopback())
 	}
-	steps = append(steps,
-		// The copies of the host's mounts are locked, so that this can't become the
-		// root; a mount of the same tree over it can.
-		enter.Mount(stageRoot, stageRoot, "", unix.MS_BIND|unix.MS_REC, ""),
-		enter.Mount("proc", stageRoot+"/proc", "proc", procFlags, j.spec.procOptions()),
-		enter.Root(stageRoot),
-	)
-	for _, path := range readonlyPaths {
-		steps = append(steps, enter.ReadOnly(path, procFlags))
-	}
-	for _, path := range maskedPaths {
-		steps = append(steps, enter.Hide(path))
-	}
+	// The copies of the host's mounts are locked, so that this can't become the root;
+	// a mount of the same tree over it can.
+	steps = append(steps, enter.Mount(stageRoot, stageRoot, "", unix.MS_BIND|unix.MS_REC, ""))
+	steps = append(append(steps, j.spec.procSteps()...), enter.Root(stageRoot))
 	steps = append(steps, p.commonSteps(rlimits(&Command{OpenFiles: 64}))...)
 	return append(append(steps, enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost(), enter.Signals(), enter.NoNewPrivs(), enter.Filter()),
 		enter.Execute(j.spec.Reaper, []string{"PATH=/usr/bin"}))
@@ -94,15 +84,6 @@ func (p *pass) commonSteps(limits []enter.Limit) []enter.Step {
 	return append(steps, enter.BoundingSet())
 }
 
-// procOptions has a guest see, of other processes, those that it may trace: with a
-// ruleset on, which makes a domain of a run, that is no other run's.
-func (s *Spec) procOptions() string {
-	if s.HideProcesses {
-		return "hidepid=2" // invisible
-	}
-	return ""
-}
-
 // rlimits of every process of a jail. The number of processes is bounded by the
 // cgroup, which counts a run and not a user.
 func rlimits(c *Command) []enter.Limit {
@@ -128,18 +109,3 @@ func rlimits(c *Command) []enter.Limit {
 // maxProcesses bounds all runs of a jail together: a second guard behind the
 // cgroups' limits.
 const maxProcesses = 8192
-
-// maskedPaths are hidden, readonlyPaths can't be written even by an owner. The
-// lists are runc's, and what tells about the host's kernel, boot, disks, interrupts
-// and other jails.
-var (
-	maskedPaths = []string{
-		"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-		"/proc/cgroups", "/proc/config.gz", "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/sys/kernel/random/boot_id",
-		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/modules", "/proc/partitions", "/proc/swaps",
-	}
-	readonlyPaths = []string{
-		"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
-	}
-)

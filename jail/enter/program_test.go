@@ -122,7 +122,7 @@ func TestProgramIsStrict(t *testing.T) {
 func TestProgramSurvivesChangedLists(t *testing.T) {
 	program := build(t)
 	list := List{
-		Steps:  []Step{Session(), CloseFrom(4), Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), Hide("/x"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
+		Steps:  []Step{Session(), CloseFrom(4), Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), HideOthers("/", []string{"x"}, "/y", "/z"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
 		Filter: make([]byte, 2*instructionLen),
 	}
 	message, err := list.encode()
@@ -134,7 +134,7 @@ func TestProgramSurvivesChangedLists(t *testing.T) {
 		changed := bytes.Clone(message)
 		for range 1 + r.IntN(4) {
 			// Not the strings: they would be names of files and programs.
-			changed[r.IntN(len(message)-30)] = byte(r.IntN(256))
+			changed[r.IntN(len(message)-50)] = byte(r.IntN(256))
 		}
 		tell(t, program, string(changed[:len(changed)-r.IntN(2)*r.IntN(len(changed))]))
 	}

@@ -2,6 +2,7 @@ package enter
 
 import (
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,8 +33,7 @@ const (
 	opLoopback
 	opMount
 	opRoot
-	opHide
-	opReadOnly
+	opHideOthers
 	opSession
 	opClose
 	opUmask
@@ -110,15 +110,11 @@ func Mount(source, target, fstype string, flags uintptr, data string) Step {
 // Root makes a mount the root, and drops all mounts that are not below it.
 func Root(dir string) Step { return Step{Name: "pivot", Target: dir, op: opRoot, text: []string{dir}} }
 
-// Hide covers a file or a folder with an empty one, if it is there.
-func Hide(path string) Step {
-	return Step{Name: "hide", Target: path, op: opHide, text: []string{path}}
-}
-
-// ReadOnly makes a file or a folder read-only, if it is there. The flags are those
-// that its mount has.
-func ReadOnly(path string, flags uintptr) Step {
-	return Step{Name: "make read-only", Target: path, op: opReadOnly, value: uint64(flags), text: []string{path}}
+// HideOthers mounts an empty file or folder over each entry of a folder of procfs that
+// is not in a list, and is no link and no folder of a process.
+func HideOthers(dir string, shown []string, file, folder string) Step {
+	list := "/" + strings.Join(shown, "/") + "/" // no name has a slash
+	return Step{Name: "hide", Target: dir, op: opHideOthers, text: []string{dir, list, file, folder}}
 }
 
 // Session starts a session without a terminal.

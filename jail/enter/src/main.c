@@ -3,7 +3,7 @@
 
 enum op {
 	STEP_OOM_SCORE = 1, STEP_KEYRING, STEP_JOIN, STEP_UNSHARE, STEP_ACT_FOR, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT, STEP_BECOME,
-	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE, STEP_READ_ONLY, STEP_SESSION, STEP_CLOSE,
+	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE_OTHERS, STEP_SESSION, STEP_CLOSE,
 	STEP_UMASK, STEP_LIMIT, STEP_BOUNDING_SET, STEP_CAPABILITIES, STEP_CHDIR, STEP_DEATH_SIGNAL, STEP_SIGNALS,
 	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE, STEP_TERMINAL,
 };
@@ -30,17 +30,15 @@ static long do_step(const struct step *s)
 	case STEP_BECOME:
 		return become_user(s->number, s->value);
 	case STEP_HOSTNAME:
-		return sethostname(string(s, 0), strlen(string(s, 0)));
+		return set_names(string(s, 0));
 	case STEP_LOOPBACK:
 		return bring_loopback_up();
 	case STEP_MOUNT:
 		return mount(string(s, 0), string(s, 1), string(s, 2), s->value, string(s, 3));
 	case STEP_ROOT:
 		return change_root(string(s, 0));
-	case STEP_HIDE:
-		return hide(string(s, 0));
-	case STEP_READ_ONLY:
-		return make_read_only(string(s, 0), s->value);
+	case STEP_HIDE_OTHERS:
+		return hide_others(string(s, 0), string(s, 1), string(s, 2), string(s, 3));
 	case STEP_SESSION:
 		return setsid();
 	case STEP_TERMINAL:

@@ -63,6 +63,14 @@ static long bring_loopback_up(void)
 	return n;
 }
 
+/* The domain name would be the host's otherwise. */
+static long set_names(const char *host)
+{
+	static const char none[] = "(none)"; /* as the kernel has it at its start */
+
+	return sethostname(host, strlen(host)) || setdomainname(none, strlen(none)) ? -1 : 0;
+}
+
 /* Leaves nothing of the old root: pivot_root(2) explains the two dots. */
 static long change_root(const char *dir)
 {
@@ -71,21 +79,38 @@ static long change_root(const char *dir)
 	return chdir("/");
 }
 
-/* Hides a file or a folder, if this kernel has it. */
-static long hide(const char *path)
+/* Mounts an empty file or folder over an entry of a procfs that is to be hidden. Links
+ * stay: they lead to what is in the jail. */
+static long hide_unless(const char *shown, const char *dir, const struct dirent *e, const char *file, const char *folder)
 {
-	if (mount("/dev/null", path, NULL, MS_BIND, NULL) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != ENOTDIR)
+	char path[PATH_MAX], *name = path + strlen(dir), *end;
+
+	if (strlen(dir) + strlen(e->d_name) + sizeof("//") > sizeof(path)) {
+		errno = ENAMETOOLONG;
 		return -1;
-	return mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1");
+	}
+	end = stpcpy(stpcpy(stpcpy(path, dir), "/"), e->d_name);
+	strcpy(end, "/");
+	if (strstr(shown, name) || strstr("/./../", name) || e->d_type == DT_LNK)
+		return 0;
+	if (!e->d_name[strspn(e->d_name, "0123456789")]) /* a process */
+		return 0;
+	*end = 0;
+	if (mount(e->d_type == DT_DIR ? folder : file, path, NULL, MS_BIND, NULL) == 0)
+		return 0;
+	return errno == ENOENT && access(path, F_OK) ? 0 : -1; /* its module is gone */
 }
 
-static long make_read_only(const char *path, unsigned long flags)
+/* Hides all entries of a procfs but some. What is in it depends on the kernel. */
+static long hide_others(const char *dir, const char *shown, const char *file, const char *folder)
 {
-	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL))
-		return errno == ENOENT ? 0 : -1;
-	return mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | flags, NULL);
+	DIR *entries = opendir(dir);
+	struct dirent *e;
+	long n = entries ? 0 : -1;
+
+	while (n == 0 && (errno = 0, e = readdir(entries)))
+		n = hide_unless(shown, dir, e, file, folder);
+	return n || errno ? -1 : closedir(entries);
 }
 
 /* Has the kernel kill this process when the host's thread ends. A host that ends before

@@ -90,7 +90,7 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 		changedEnter(t, piece, piece+" prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);")
 		found := attack(t)
 		t.Log(found)
-		if !strings.Contains(found, "mem written") {
+		if !strings.Contains(found, "mem read") {
 			t.Error("a dumpable entry program is not attacked: the test proves nothing")
 		}
 	})

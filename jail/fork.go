@@ -18,12 +18,17 @@ func (p *Process) fork(ctx context.Context, c *Command, in *groups) error {
 	return nil
 }
 
+// oomScore has a machine that is short of memory kill guests first. Processes that the
+// entry program starts get the same by enter.OOMScore.
+const oomScore = 1000
+
 func (p *Process) entry(c *Command, in *groups) *zygote.Entry {
 	filter := p.jail.filter(c)
 	return &zygote.Entry{
 		JoinFiles: in.join,
 		Cgroup:    in.born,
 		Jail:      p.jail.pidfd,
+		OOMScore:  oomScore,
 		UID:       GuestUID,
 		GID:       GuestGID,
 		Limits:    rlimits(c),

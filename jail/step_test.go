@@ -161,7 +161,7 @@ func TestOrderOfSteps(t *testing.T) {
 		before, after string
 	}{
 		{"making", "cgroup", "cgroup namespace"}, {"making", "cgroup namespace", "clone"}, {"making", "clone", "await"}, {"making", "mount", "pivot"},
-		{"making", "pivot", "hide"}, {"making", "capabilities", "death signal"}, {"making", "user", "death signal"},
+		{"making", "hide", "pivot"}, {"making", "capabilities", "death signal"}, {"making", "user", "death signal"},
 		{"entering", "clone", "cgroup"}, {"entering", "user", "chdir"}, {"entering", "session", "terminal"}, {"entering", "descriptors", "terminal"},
 		{"both", "descriptors", "chdir"}, {"both", "capabilities", "chdir"}, {"both", "limit", "no_new_privs"},
 		{"both", "no_new_privs", "seccomp"}, {"both", "seccomp", "exec"},

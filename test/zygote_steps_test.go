@@ -196,7 +196,7 @@ func runOnce(t *testing.T, j *jail.Jail, c jail.Command, limit time.Duration) (j
 // the next child of the same zygote is sound.
 func TestZygoteChildFailsOnItsWay(t *testing.T) {
 	f := &faulty{steps: []string{
-		"request", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
+		"request", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
 	}}
 	image := defaultImage(t)
 	pool, j := zygoteOf(t, image, compileFaulty(t, f.source(t))), jailOf(t, image)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -75,6 +76,16 @@ func (c *Child) tell(data []byte, files []*os.File) error {
 		_, err = c.host.Write(data[n:])
 	}
 	if errors.Is(err, unix.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// setOOMScore is the host's to do: the zygote has no /proc, and the jail's is read-only.
+// The number is the child's until it is waited for.
+func (c *Child) setOOMScore(score int) error {
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.PID()), strconv.AppendInt(nil, int64(score), 10), 0)
+	if errors.Is(err, unix.ESRCH) { // it has ended, which its reports tell
 		return nil
 	}
 	return err

@@ -22,6 +22,7 @@ type Entry struct {
 	// Jail is a pidfd of the jail's pid 1.
 	Jail *os.File
 
+	OOMScore int // oom_score_adj, see proc_pid_oom_score_adj(5)
 	UID, GID int // as the guest sees them
 	Limits   []enter.Limit
 	Filter   []byte // see enter.List
@@ -73,7 +74,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // steps are enum step of src/wire.c.
 var steps = []string{
-	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "oom score", "descriptors", "session", "terminal",
+	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal",
 	"limit", "user", "capabilities", "chdir", "no_new_privs", "landlock", "seccomp", "event loop", "exec",
 }
 

@@ -230,6 +230,10 @@ func (z *Zygote) send(e *Entry, parked bool, patience time.Duration) (*Child, er
 		return nil, errors.Join(err, host.Close())
 	}
 	c.host, c.listening = host, e.Listening
+	if err := c.setOOMScore(e.OOMScore); err != nil {
+		c.end()
+		return nil, errors.Join(err, host.Close())
+	}
 	// Not before the answer: a child whose zygote died without one gets no request,
 	// and so can't run what another zygote is then asked for.
 	if err := c.tell(e.encode(parked), e.files()); err != nil {

@@ -208,7 +208,6 @@ static void enter(napi_env env, int pidfd)
 	take_request();
 	join_cgroups();
 	enter_namespaces(pidfd);
-	must(STEP_OOM_SCORE, raise_oom_score());
 	renew_descriptors();
 	must(STEP_SESSION, setsid());
 	lower_limits();

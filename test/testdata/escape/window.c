@@ -35,7 +35,7 @@ static int unfiltered(int pid)
 }
 
 static const struct { const char *name; int flags; } files[] = {
-	{ "mem", O_RDWR }, { "environ", O_RDONLY }, { "maps", O_RDONLY }, { "exe", O_RDONLY }, { "exe", O_WRONLY },
+	{ "mem", O_RDONLY }, { "mem", O_RDWR }, { "environ", O_RDONLY }, { "maps", O_RDONLY }, { "exe", O_RDONLY }, { "exe", O_WRONLY },
 	{ "cwd", O_RDONLY }, { "root", O_RDONLY }, { "fd", O_RDONLY }, { "fd/3", O_RDWR }, { "fd/4", O_RDWR },
 	{ "ns/mnt", O_RDONLY }, { "oom_score_adj", O_WRONLY }, { "uid_map", O_WRONLY }, { "clear_refs", O_WRONLY },
 };

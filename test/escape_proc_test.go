@@ -1,0 +1,261 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gaol/jail/procfs"
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// procEntry is what testdata/escape/proc.mjs finds at a path.
+type procEntry struct {
+	Path, Kind, Text string
+	Error            string   // of reading it
+	Written          []string // errors of writing to it; "" where it succeeded
+}
+
+type procWalk struct {
+	Found []procEntry
+	Own   []procEntry         // of the process that walks
+	Names map[string][]string // of each folder of a process
+}
+
+// walkProc walks folders of a jail.
+func walkProc(t *testing.T, rt *runtime.NodeRuntime, roots []string, processes ...string) procWalk {
+	t.Helper()
+	code, err := os.ReadFile("testdata/escape/proc.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := json.Marshal(map[string][]string{"roots": roots, "processes": processes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := run(t, rt, string(code), runtime.RunOptions{Args: []string{string(asked)}})
+	var w procWalk
+	if err := res.Decode(&w); err != nil {
+		t.Fatalf("%v: %s", err, res.Stderr)
+	}
+	return w
+}
+
+// isHidden reports whether nothing can be learnt there but the name.
+func (e procEntry) isHidden() bool {
+	return e.Kind == "none" || e.Kind == "folder" && e.Error == "" || e.Kind == "file" && e.Text == ""
+}
+
+// isWritten reports whether one of the ways to write to it worked.
+func (e procEntry) isWritten() bool { return slices.Contains(e.Written, "") }
+
+// row finds the entry's row, and for a folder the first row below it.
+func (e procEntry) row() (r procfs.Row, listed bool) {
+	inProc := strings.TrimPrefix(e.Path, "/proc/")
+	if setting, ok := strings.CutPrefix(inProc, "sys/"); ok {
+		i := slices.IndexFunc(procfs.Settings, func(r procfs.Row) bool {
+			return r.Name == setting || e.Kind == "folder" && strings.HasPrefix(r.Name, setting+"/")
+		})
+		if i < 0 {
+			return r, false
+		}
+		return procfs.Settings[i], true
+	}
+	i := slices.IndexFunc(procfs.Shown, func(r procfs.Row) bool { return r.Name == inProc })
+	if i < 0 {
+		return r, false
+	}
+	return procfs.Shown[i], true
+}
+
+// Every entry of /proc is in a table with its reason, or hidden, and none can be written.
+func TestEscapeProc(t *testing.T) {
+	for name, p := range map[string]policy.Permissions{
+		"default": policy.Default(), "open": policy.Open(), "strict": policy.Strict(), "own processes": processOnly("signal"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := create(t, runtime.Options{Permissions: p})
+			w := walkProc(t, rt, []string{"/proc"}, "self", "thread-self")
+			checkProcTree(t, w.Found)
+			checkProcProcesses(t, w)
+		})
+	}
+}
+
+func checkProcTree(t *testing.T, found []procEntry) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, e := range found {
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+		if e.Path == "/proc" {
+			continue
+		}
+		switch r, listed := e.row(); {
+		case listed:
+			seen[e.Path] = true
+			if r.Reason == "" || e.Kind == "file" && e.Text == "" {
+				t.Errorf("%s is listed with the reason %q, and reads as %q, %s", e.Path, r.Reason, e.Text, e.Error)
+			}
+		case !e.isHidden() || strings.Count(e.Path, "/") > 2:
+			t.Errorf("%s is in no table and shows: %+.200v", e.Path, e)
+		}
+	}
+	for _, r := range procfs.Shown {
+		if !seen["/proc/"+r.Name] {
+			t.Errorf("%s is not there", r.Name)
+		}
+	}
+	for _, r := range procfs.Settings {
+		if _, err := os.Stat("/proc/sys/" + r.Name); err == nil && !seen["/proc/sys/"+r.Name] {
+			t.Errorf("the setting %s is not there", r.Name)
+		}
+	}
+}
+
+// checkProcProcesses looks for entries of processes that no row lists, and for some of the
+// process's own that it can write.
+func checkProcProcesses(t *testing.T, w procWalk) {
+	t.Helper()
+	if len(w.Own) < 50 || len(w.Names) < 2 {
+		t.Errorf("only %d entries of the process itself, and %d folders, are looked at", len(w.Own), len(w.Names))
+	}
+	for _, e := range w.Own {
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+	}
+	for dir, names := range w.Names {
+		for _, name := range names {
+			if !slices.ContainsFunc(procfs.OfProcess, func(r procfs.Row) bool { return r.Name == name }) {
+				t.Errorf("%s/%s is in no table", dir, name)
+			}
+		}
+	}
+}
+
+// The table of processes holds for pid 1, for another run and for its threads; what it
+// marks as traced shows nothing of pid 1.
+func TestEscapeProcOthers(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	other := inBackground(t, rt, "sh", "-c", "echo $$; exec sleep 600")
+	w := walkProc(t, rt, []string{"/proc/1"}, "1", other.first)
+	checkProcProcesses(t, w)
+	traced := map[string]bool{}
+	for _, r := range procfs.OfProcess {
+		traced[r.Name] = r.Traced
+	}
+	checked := 0
+	for _, e := range w.Found {
+		rest, _ := strings.CutPrefix(e.Path, "/proc/1/")
+		name, _, _ := strings.Cut(rest, "/")
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+		if e.Kind == "file" && traced[name] {
+			checked++
+			if e.Text != "" && e.Text != "0" && e.Text != "ffffffff\n" { // wchan, and the like, for who may not trace
+				t.Errorf("%s shows %.100q", e.Path, e.Text)
+			}
+		}
+	}
+	if checked < 5 {
+		t.Errorf("only %d files that take the right to trace are looked at", checked)
+	}
+}
+
+// Guests can't ask for pressure triggers, each of which costs the kernel a timer and
+// whose files are writable for all.
+func TestEscapePressureTriggers(t *testing.T) {
+	const trigger = "some 150000 2000000\n"
+	rt := create(t, runtime.Options{})
+	for _, path := range []string{"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
+		if host, err := os.OpenFile(path, os.O_RDWR, 0); err == nil { // else the kernel has none
+			if _, err := host.WriteString(trigger); err != nil {
+				t.Errorf("the host can't make a trigger, so this proves nothing: %v", err)
+			}
+			host.Close()
+		}
+		res := run(t, rt, `import fs from 'node:fs'; const fd = fs.openSync(process.argv[2], 'r+'); __return(fs.writeSync(fd, process.argv[3]))`, runtime.RunOptions{Args: []string{path, trigger}})
+		if res.ExitCode == 0 {
+			t.Errorf("%s takes a trigger: %s", path, res.Value)
+		}
+	}
+}
+
+// A lock in one sandbox is not seen in another, nor in its own.
+func TestEscapeLocks(t *testing.T) {
+	offset := strconv.Itoa(1<<40 + os.Getpid())
+	rt, other := create(t, runtime.Options{}), create(t, runtime.Options{})
+	inBackground(t, rt, install(t, rt, "locks"), offset)
+	if host := strings.Join(lines("/proc/locks"), "\n"); strings.Count(host, " "+offset+" "+offset) != 2 {
+		t.Fatalf("the host does not see both locks, so this proves nothing:\n%s", host)
+	}
+	for name, rt := range map[string]*runtime.NodeRuntime{"its own": rt, "another": other} {
+		if got := output(t, rt, runtime.RunOptions{}, "cat", "/proc/locks"); got != "" {
+			t.Errorf("%s sandbox sees %q", name, got)
+		}
+	}
+}
+
+// What runc hides is hidden, and what it makes read-only can't be written.
+func TestEscapeProcAsRunc(t *testing.T) {
+	dir := t.TempDir()
+	if text, err := exec.Command("runc", "spec", "--bundle", dir).CombinedOutput(); err != nil {
+		t.Fatalf("runc, which .ci/deps installs: %v: %s", err, text)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct {
+		Linux struct{ MaskedPaths, ReadonlyPaths []string }
+	}
+	if err := json.Unmarshal(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	masked, readonly := spec.Linux.MaskedPaths, spec.Linux.ReadonlyPaths
+	if len(masked) < 5 || len(readonly) < 3 {
+		t.Fatalf("runc hides %q and fixes %q", masked, readonly)
+	}
+	rt := create(t, runtime.Options{})
+	for _, e := range walkProc(t, rt, masked).Found {
+		if !e.isHidden() {
+			t.Errorf("%s is not hidden: %+.200v", e.Path, e)
+		}
+	}
+	for _, e := range walkProc(t, rt, readonly).Found {
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+	}
+}
+
+// /proc/stat stays as it is while the processors work, and is not the host's.
+func TestEscapeProcStat(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	res := run(t, rt, `import fs from 'node:fs'; import { execFileSync } from 'node:child_process';
+		const stat = () => fs.readFileSync('/proc/stat', 'utf8'), busy = () => process.cpuUsage().user;
+		const before = stat(), start = busy();
+		while (busy() < start + 100_000) execFileSync('/bin/true'); // 10 ticks, many switches and processes
+		__return([before, stat()])`, runtime.RunOptions{})
+	var got [2]string
+	if err := res.Decode(&got); err != nil || got[0] != got[1] {
+		t.Errorf("%v, it changes:\n%s%s%s", err, got[0], got[1], res.Stderr)
+	}
+	for line := range strings.Lines(got[0]) {
+		name, values, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for i, v := range strings.Fields(values) {
+			if isIdle := strings.HasPrefix(name, "cpu") && i == 3; v != "0" && !isIdle && name != "btime" && name != "procs_running" {
+				t.Errorf("%s tells %s", name, v)
+			}
+		}
+	}
+}

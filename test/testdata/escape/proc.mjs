@@ -1,0 +1,43 @@
+// Walks folders and returns what it finds: an entry for each path, with what it is,
+// what can be read there and what can be written. Arguments: {roots, processes}.
+import fs from 'node:fs';
+
+const { O_WRONLY, O_NONBLOCK, O_CREAT } = fs.constants;
+const { roots, processes } = JSON.parse(process.argv[2]);
+const code = (f) => { try { f(); return '' } catch (e) { return e.code } };
+
+function read(path) {
+	const text = Buffer.alloc(64 << 10);
+	const fd = fs.openSync(path, fs.constants.O_RDONLY | O_NONBLOCK);
+	try { return text.latin1Slice(0, fs.readSync(fd, text)) } finally { fs.closeSync(fd) }
+}
+
+// Ways to write; each gives the errno with which it fails, and '' if it does not.
+const write = (path, kind) => kind === 'folder'
+	? [code(() => fs.closeSync(fs.openSync(path + '/new', O_WRONLY | O_CREAT))), code(() => fs.mkdirSync(path + '/folder')), code(() => fs.chmodSync(path, 0o777))]
+	: [code(() => fs.closeSync(fs.openSync(path, O_WRONLY | O_NONBLOCK))), code(() => fs.truncateSync(path)), code(() => fs.chmodSync(path, 0o777))];
+
+function walk(path, found, skip = () => false) {
+	let info;
+	try { info = fs.lstatSync(path) } catch (e) { return found.push({ path, kind: 'none', error: e.code }) }
+	const entry = { path, kind: info.isSymbolicLink() ? 'link' : info.isDirectory() ? 'folder' : 'file' };
+	found.push(entry);
+	if (entry.kind === 'link') return;
+	entry.written = write(path, entry.kind);
+	if (entry.kind === 'file') return void (entry.error = code(() => { entry.text = read(path) }));
+	entry.error = code(() => { for (const name of fs.readdirSync(path)) if (!skip(path, name)) walk(path + '/' + name, found, skip) });
+}
+
+const found = [], isProcess = (dir, name) => dir === '/proc' && /^\d+$/.test(name);
+for (const root of roots) walk(root, found, isProcess);
+// Of a process the names are enough, but for this one: what can be written of it?
+const names = {}, own = [];
+for (const pid of processes ?? []) {
+	const dirs = ['/proc/' + pid];
+	try { for (const tid of fs.readdirSync(`/proc/${pid}/task`)) dirs.push(`/proc/${pid}/task/${tid}`) } catch { }
+	for (const dir of dirs) names[dir] = fs.readdirSync(dir);
+}
+// Its open files lead elsewhere, and a thread has what the process has.
+walk('/proc/self', own);
+walk('/proc/' + process.pid, own, (dir, name) => name === 'fd' || name === 'map_files' || dir.endsWith('/task') && name !== String(process.pid));
+__return({ found, names, own });

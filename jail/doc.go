@@ -33,6 +33,5 @@
 //
 // A bug in the host's kernel. One run of a jail from another run of the same
 // jail: they share a user id, a file tree and a pid namespace. Side channels
-// through the processor. What reads /proc/cpuinfo, /proc/meminfo or
-// /proc/loadavg learns about the machine.
+// through the processor. What /proc shows of the machine: see package procfs.
 package jail

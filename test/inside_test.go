@@ -38,9 +38,9 @@ var (
 		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/keys", "/proc/modules", "/proc/partitions",
 		"/proc/swaps", "/proc/timer_list", "/proc/cgroups", "/proc/config.gz", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
 		"/proc/sys/kernel/random/boot_id", "/proc/net/tcp6", "/proc/net/unix", "/proc/net/packet",
+		"/proc/kmsg", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags",
 	}
 	refused = []string{ // EACCES, or not there
-		"/proc/kmsg", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags",
 		"/proc/self/stack", "/proc/1/environ", "/proc/1/maps", "/proc/1/mem", "/proc/1/auxv", "/proc/1/io", "/proc/1/fd/0", "/proc/1/fd/3",
 	}
 	told = []string{ // readable, and to be free of the host's names

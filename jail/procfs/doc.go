@@ -1,38 +1,38 @@
-// Package procfs decides what a jail shows of /proc: tables of entries, each with
-// the reason why a program needs it. What no row names is hidden, also on kernels
-// and with modules that nobody here knows.
+// Package procfs decides which entries of /proc a jail shows. Its tables give the reason
+// for each. All other entries are hidden, including those of kernels and modules that
+// the tables do not know.
 //
-//	Write ── files that replace the kernel's: stat, sys, and what hides an entry
-//	            └─ mounted over the jail's own /proc ── all entries but [Shown] hidden
+//	Write ── files that replace the kernel's: stat and sys; an empty file and folder
+//	            └─ mounted over the jail's own /proc; all entries but [Shown] are hidden
 //
-// /proc is mounted read-only, folders of processes included: PSI triggers, the audit
-// login id (which takes a number from a counter of the whole machine) and whatever a
-// module adds are out of reach. Programs can't write to files such as
-// /proc/self/oom_score_adj and /proc/self/mem either; they fail with EROFS.
+// /proc is mounted read-only, including the folders of processes. A guest can't write to
+// PSI triggers, to loginuid (each change takes a number from a counter of the whole
+// machine) or to entries that a module adds. Programs that write to their own
+// oom_score_adj, comm or mem get EROFS.
 //
-// Hidden files are empty and hidden folders have nothing in them, as with runc. Links
-// stay: they lead to what is in the jail.
+// Hidden files are empty, and so are hidden folders, as with runc. Links are not hidden:
+// they lead to other entries of the jail.
 //
 // # What it does not hide
 //
-// [Shown] entries tell about the machine what sysinfo(2) tells anyway, or the
-// processor itself. /proc/uptime also tells for how long the processors were idle,
-// /proc/loadavg how many threads can run now, and /proc/meminfo how much memory the
-// kernel uses for what: two jails that burn or free both can use them as a channel, as
-// they can use time that they take from each other.
+// loadavg, uptime and meminfo describe the machine. sysinfo(2) reports most of it, too;
+// only they have the idle time of the processors, the number of threads that can run
+// now and how the kernel uses memory. Two jails can signal to each other by the memory
+// and processor time that they use, with or without these files.
 //
-// Nothing can be mounted over a file of each process. These tell about the host:
+// Nothing can be mounted over an entry of every process. These describe the host:
 //
-//   - net/softnet_stat: packets by processor, of all network namespaces; net/sockstat
-//     and net/protocols: sockets and memory that TCP and UDP use, of all of them;
-//   - uid_map, gid_map: the host ids of the jail; uids in net/unix and the like are mapped;
-//   - autogroup: a counter of the sessions that the machine has started;
-//   - sessionid: the audit session of the host process, if it is in one;
-//   - attr: the label that a security module has given to the process;
-//   - status, cpuset, numa_maps: the processors and memory nodes that it may use;
-//   - sched, schedstat: how long it waited for a processor;
-//   - ns, mountinfo: numbers of namespaces and devices, which the kernel counts up.
+//   - net/softnet_stat counts packets by processor, in all network namespaces;
+//     net/sockstat, net/sockstat6 and net/protocols count sockets and memory of TCP and
+//     UDP in all of them;
+//   - uid_map and gid_map show the host ids of the jail;
+//   - autogroup has a number from a counter of all sessions of the machine;
+//   - sessionid is the audit session of the host process, if it is in one;
+//   - attr is the label that a security module has given to the process;
+//   - status, cpuset and numa_maps show the processors and memory nodes of the host;
+//   - sched and schedstat show how long the process waited for a processor;
+//   - ns and mountinfo have numbers that the kernel gives to namespaces and devices.
 //
-// An entry that a module adds to the top of /proc while a jail lives is not hidden in
-// that jail. It is read-only.
+// An entry that a module adds to /proc while a jail exists is not hidden in that jail.
+// It is read-only.
 package procfs

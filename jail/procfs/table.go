@@ -3,11 +3,11 @@ package procfs
 // Row is an entry that guests see.
 type Row struct {
 	Name   string // path below the folder that the table is about
-	Reason string // programs that need it, or what it tells where it can't be hidden
+	Reason string // programs that need it, or what it shows where it can't be hidden
 	From   Source
 
-	// Traced is for OfProcess: the kernel asks who opens it, or what is in it, for the
-	// right to trace the process, which no guest has over pid 1.
+	// Traced is for OfProcess: the kernel refuses it, or what is in it, to a process that
+	// may not trace this one. No guest may trace pid 1.
 	Traced bool
 }
 
@@ -23,17 +23,17 @@ const (
 
 // Shown are the entries of /proc besides the folders of processes.
 var Shown = []Row{
-	{Name: "cpuinfo", Reason: "os.cpus, nproc, libraries that choose code by the processor's features; cpuid tells the same"},
-	{Name: "loadavg", Reason: "os.loadavg, uptime, top; sysinfo(2) tells the same but for the threads that can run"},
-	{Name: "meminfo", Reason: "os.freemem, free, sizes of caches and heaps; sysinfo(2) tells the sums"},
+	{Name: "cpuinfo", Reason: "os.cpus, nproc, libraries that choose code by the processor's features; the CPUID instruction reports the same"},
+	{Name: "loadavg", Reason: "os.loadavg, uptime, top; sysinfo(2) reports the same but for the threads that can run"},
+	{Name: "meminfo", Reason: "os.freemem, free, sizes of caches and heaps; sysinfo(2) reports the sums"},
 	{Name: "mounts", Reason: "link to the process's own: df, mount"},
 	{Name: "net", Reason: "link to the process's own: netstat, route"},
 	{Name: "self", Reason: "link to the process's own: fd, exe, maps"},
-	{Name: "stat", Reason: "os.cpus and top count the processors, ps needs the boot time; the kernel's tells about interrupts, processes and load", From: Made},
-	{Name: "sys", Reason: "Settings", From: Made},
+	{Name: "stat", Reason: "os.cpus and top count the processors, ps needs the boot time; the kernel's also counts interrupts, processes and load", From: Made},
+	{Name: "sys", Reason: "see Settings", From: Made},
 	{Name: "thread-self", Reason: "link to the thread's own"},
-	{Name: "uptime", Reason: "os.uptime, ps, top; sysinfo(2) and CLOCK_BOOTTIME tell the same but for the idle time"},
-	{Name: "version", Reason: "is-wsl, procps; uname(2) tells the same but for the compiler"},
+	{Name: "uptime", Reason: "os.uptime, ps, top; sysinfo(2) and CLOCK_BOOTTIME report the same but for the idle time"},
+	{Name: "version", Reason: "is-wsl, procps; uname(2) reports the same but for the compiler"},
 }
 
 // Settings are the entries of /proc/sys.
@@ -41,10 +41,10 @@ var Settings = []Row{
 	{Name: "crypto/fips_enabled", Reason: "OpenSSL of Red Hat, GnuTLS, libgcrypt: whether to use approved algorithms only", From: Copied},
 	{Name: "fs/inotify/max_user_watches", Reason: "fsnotifier of JetBrains, Watchman", From: Copied},
 	{Name: "kernel/cap_last_cap", Reason: "libcap-ng, setpriv, systemd", From: Copied},
-	{Name: "kernel/domainname", Reason: "scripts that do without uname(2), which tells the same", From: Made},
-	{Name: "kernel/hostname", Reason: "scripts that do without uname(2), which tells the same", From: Made},
+	{Name: "kernel/domainname", Reason: "scripts that do without uname(2), which reports the same", From: Made},
+	{Name: "kernel/hostname", Reason: "scripts that do without uname(2), which reports the same", From: Made},
 	{Name: "kernel/ngroups_max", Reason: "sysconf in glibc", From: Copied},
-	{Name: "kernel/osrelease", Reason: "procps; uname(2) tells the same", From: Copied},
+	{Name: "kernel/osrelease", Reason: "procps; uname(2) reports the same", From: Copied},
 	{Name: "kernel/pid_max", Reason: "ps, top and htop, for the width of a column", From: Copied},
 	{Name: "kernel/random/uuid", Reason: "scripts; a new one for each reader"},
 	{Name: "net/core/somaxconn", Reason: "Go, Redis and netty, for listen(2); the network namespace's own"},
@@ -87,7 +87,7 @@ var OfProcess = []Row{
 	{Name: "mountinfo", Reason: "Java, Go and df"},
 	{Name: "mounts", Reason: "as mountinfo"},
 	{Name: "mountstats", Reason: "as mountinfo"},
-	{Name: "net", Reason: "its network namespace: netstat, ss, route, os.networkInterfaces in musl's place; see doc.go"},
+	{Name: "net", Reason: "its network namespace: netstat, ss, route; see doc.go"},
 	{Name: "ns", Traced: true, Reason: "lsns"},
 	{Name: "numa_maps", Traced: true, Reason: "numactl"},
 	{Name: "oom_adj", Reason: "as oom_score_adj, old"},

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 
 const { O_WRONLY, O_NONBLOCK, O_CREAT } = fs.constants;
 const { roots, processes } = JSON.parse(process.argv[2]);
+const kernels = fs.statSync('/proc/self').dev; // of all that is not mounted over
 const code = (f) => { try { f(); return '' } catch (e) { return e.code } };
 
 function read(path) {
@@ -20,7 +21,7 @@ const write = (path, kind) => kind === 'folder'
 function walk(path, found, skip = () => false) {
 	let info;
 	try { info = fs.lstatSync(path) } catch (e) { return found.push({ path, kind: 'none', error: e.code }) }
-	const entry = { path, kind: info.isSymbolicLink() ? 'link' : info.isDirectory() ? 'folder' : 'file' };
+	const entry = { path, isKernels: info.dev === kernels, kind: info.isSymbolicLink() ? 'link' : info.isDirectory() ? 'folder' : 'file' };
 	found.push(entry);
 	if (entry.kind === 'link') return;
 	entry.written = write(path, entry.kind);

@@ -14,6 +14,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/procfs"
 	"gaol/jail/reap"
 )
 
@@ -152,7 +153,7 @@ func (j *Jail) meetPid1(pid int) error {
 			return stepError("map", "user ids", err)
 		}
 	}
-	return nil
+	return stepError("hide", "/proc/net", procfs.HideNet(pid))
 }
 
 func writeFile(path, text string) error {

@@ -134,6 +134,14 @@ func checkProcProcesses(t *testing.T, w procWalk) {
 			t.Errorf("%s can be written: %q", e.Path, e.Written)
 		}
 	}
+	for _, e := range w.Own {
+		name, inNet := strings.CutPrefix(e.Path, "/proc/self/net/")
+		name, _, isInside := strings.Cut(name, "/")
+		listed := slices.ContainsFunc(procfs.OfNetwork, func(r procfs.Row) bool { return r.Name == name })
+		if inNet && (listed && e.Error != "" || !listed && (e.Error != "EACCES" || isInside)) {
+			t.Errorf("%s, listed: %v, shows %q, %s", e.Path, listed, e.Text, e.Error)
+		}
+	}
 	for dir, names := range w.Names {
 		for _, name := range names {
 			if !slices.ContainsFunc(procfs.OfProcess, func(r procfs.Row) bool { return r.Name == name }) {

@@ -4,6 +4,7 @@
 //
 //	Write ── files that replace the kernel's: stat and sys; an empty file and folder
 //	            └─ mounted over the jail's own /proc; all entries but [Shown] are hidden
+//	HideNet ── entries of /proc/PID/net but [OfNetwork] can't be read
 //
 // /proc is mounted read-only, including the folders of processes. A guest can't write to
 // PSI triggers, to loginuid (each change takes a number from a counter of the whole
@@ -22,9 +23,6 @@
 //
 // Nothing can be mounted over an entry of every process. These describe the host:
 //
-//   - net/softnet_stat counts packets by processor, in all network namespaces;
-//     net/sockstat, net/sockstat6 and net/protocols count sockets and memory of TCP and
-//     UDP in all of them;
 //   - uid_map and gid_map show the host ids of the jail;
 //   - autogroup has a number from a counter of all sessions of the machine;
 //   - sessionid is the audit session of the host process, if it is in one;

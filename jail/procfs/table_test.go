@@ -7,7 +7,7 @@ import (
 )
 
 func TestRows(t *testing.T) {
-	for table, rows := range map[string][]Row{"Shown": Shown, "Settings": Settings, "OfProcess": OfProcess} {
+	for table, rows := range map[string][]Row{"Shown": Shown, "Settings": Settings, "OfProcess": OfProcess, "OfNetwork": OfNetwork} {
 		for _, r := range rows {
 			if r.Name == "" || len(r.Reason) < 4 {
 				t.Errorf("%s: %+v lacks a name or a reason", table, r)
@@ -15,7 +15,7 @@ func TestRows(t *testing.T) {
 			if strings.HasPrefix(r.Name, "/") || strings.Contains(r.Name, "/") && table != "Settings" {
 				t.Errorf("%s: %s is no name in the folder", table, r.Name)
 			}
-			if r.From != Kernel && table == "OfProcess" || r.Traced && table != "OfProcess" {
+			if r.From != Kernel && (table == "OfProcess" || table == "OfNetwork") || r.Traced && table != "OfProcess" {
 				t.Errorf("%s: %+v", table, r)
 			}
 		}

@@ -39,6 +39,6 @@ for (const pid of processes ?? []) {
 	for (const dir of dirs) names[dir] = fs.readdirSync(dir);
 }
 // Its open files lead elsewhere, and a thread has what the process has.
-walk('/proc/self', own);
-walk('/proc/' + process.pid, own, (dir, name) => name === 'fd' || name === 'map_files' || dir.endsWith('/task') && name !== String(process.pid));
+const others = (dir, name) => dir === '/proc/self/task' && name !== String(process.pid);
+for (const name of fs.readdirSync('/proc/self')) if (!['fd', 'map_files'].includes(name)) walk('/proc/self/' + name, own, (dir, name) => others(dir, name) || ['fd', 'map_files'].includes(name));
 __return({ found, names, own });

@@ -108,6 +108,8 @@ func TestProgramIsStrict(t *testing.T) {
 		{"a live host", words(2, 0, 12) + step(opDeathSignal, 9, 0) + step(opExecute, 1, 1) + "/bin/true\x00A\x00\x02", words(reportArmed, 0, 0, 0), 0},
 		{"no terminal", words(1, 0, 0) + step(opTerminal, 3, 0), words(1, uint32(syscall.ENOTTY)), 126}, // 3 is the socket
 		{"no rights", words(1, 0, 0) + step(opBoundingSet, 0, 0), words(1, uint32(syscall.EPERM)), 126},
+		{"no right to hide", words(1, 0, 6) + step(opHideOthers, 0, 0) + "/proc\x00", words(1, uint32(syscall.EPERM)), 126},
+		{"nothing to hide", words(1, 0, 5) + step(opHideOthers, 0, 0) + "/nos\x00", words(1, uint32(syscall.ENOENT)), 126},
 		{"no program", words(1, 0, 5) + step(opExecute, 1, 0) + "/nos\x00", words(0, 0, 1, uint32(syscall.ENOENT)), 126},
 		{"runs", words(1, 0, 12) + step(opExecute, 1, 1) + "/bin/true\x00A\x00", words(0, 0), 0},
 	} {

@@ -27,15 +27,15 @@ const (
 // the tree is of no use.
 func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
 	a := newApplier(t)
-	r = t.budget.reader(ctx, r)
-	archive := tar.NewReader(r)
+	bounded := t.budget.reader(ctx, r)
+	archive := tar.NewReader(bounded)
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		h, err := archive.Next()
 		if err == io.EOF {
-			_, err = io.Copy(io.Discard, r) // its digest covers what follows, too
+			_, err = io.Copy(io.Discard, bounded) // its digest covers what follows, too
 			return err
 		}
 		if err != nil {

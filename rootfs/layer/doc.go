@@ -12,6 +12,9 @@
 // sockets. What is kept can be read by everyone, and executed by everyone if it could
 // be by anyone: all of it belongs to root, and a guest is nobody's owner.
 //
+// [Limits] bound what is read as well as what is kept. An entry that is larger than what is
+// left of them is refused by its header; its content is not read.
+//
 // # What it is not
 //
 // It fetches nothing, checks no digest and decompresses nothing. It makes no image:

@@ -80,21 +80,50 @@ func (b *budget) store(size int64) error {
 }
 
 // reader fails once more than the budget has been read, or ctx has ended.
-func (b *budget) reader(ctx context.Context, r io.Reader) io.Reader { return &boundedReader{ctx, r, b} }
-
-type boundedReader struct {
-	ctx context.Context
-	r   io.Reader
-	b   *budget
+func (b *budget) reader(ctx context.Context, r io.Reader) *Reader {
+	return &Reader{ctx, r, b.limits.Bytes, &b.streamed}
 }
 
-func (r *boundedReader) Read(p []byte) (int, error) {
+// Reader reads a tar archive of a bounded size. Package tar skips the content of entries
+// by Seek, which fails before it reads anything if an entry is larger than what is left.
+type Reader struct {
+	ctx  context.Context
+	r    io.Reader
+	most int64
+	left *int64
+}
+
+// NewReader returns a Reader of at most most bytes. It fails once ctx has ended.
+func NewReader(ctx context.Context, r io.Reader, most int64) *Reader {
+	return &Reader{ctx, r, most, &most}
+}
+
+// Read fails with ErrTooLarge once more than the bound has been read.
+func (r *Reader) Read(p []byte) (int, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
 	}
 	n, err := r.r.Read(p)
-	if r.b.streamed -= int64(n); r.b.streamed < 0 {
-		return 0, fmt.Errorf("%w of %d bytes", ErrTooLarge, r.b.limits.Bytes)
+	if *r.left -= int64(n); *r.left < 0 {
+		return 0, r.tooLarge()
 	}
 	return n, err
 }
+
+// Seek reads and discards n bytes. Whence must be io.SeekCurrent, and n not negative.
+func (r *Reader) Seek(n int64, whence int) (int64, error) {
+	if whence != io.SeekCurrent || n < 0 {
+		return 0, fmt.Errorf("seek: %w", errors.ErrUnsupported)
+	}
+	if n > *r.left {
+		return 0, r.tooLarge()
+	}
+	if _, err := io.CopyN(io.Discard, r, n); err == io.EOF {
+		return 0, io.ErrUnexpectedEOF
+	} else if err != nil {
+		return 0, err
+	}
+	return r.most - *r.left, nil
+}
+
+func (r *Reader) tooLarge() error { return fmt.Errorf("%w of %d bytes", ErrTooLarge, r.most) }

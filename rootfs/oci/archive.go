@@ -2,6 +2,7 @@ package oci
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -73,20 +74,40 @@ func expand(ctx context.Context, f *os.File, o Options) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(out, io.LimitReader(&endedReader{ctx, plain}, o.MaxTemp+1))
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = fmt.Errorf("%w: %w", ErrTruncated, err)
-	case err == nil && n > o.MaxTemp:
-		err = fmt.Errorf("archive: %w of %d bytes", layer.ErrTooLarge, o.MaxTemp)
-	}
-	if err == nil {
+	if err = copyTar(ctx, out, plain, o.MaxTemp); err == nil {
 		_, err = out.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
 	return out, nil
+}
+
+// copyTar copies a tar archive of at most most bytes. It reads the headers on the way, and
+// fails at an entry that does not fit before it reads that entry's content.
+func copyTar(ctx context.Context, w io.Writer, r io.Reader, most int64) error {
+	out := bufio.NewWriterSize(w, 256<<10) // what is skipped is read in small pieces
+	in := layer.NewReader(ctx, io.TeeReader(r, out), most)
+	name, archive := "", tar.NewReader(in)
+	for {
+		h, err := archive.Next()
+		if err == io.EOF {
+			if _, err = io.Copy(io.Discard, in); err == nil { // a checksum comes last
+				return out.Flush()
+			}
+		}
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("%w: %w", ErrTruncated, err)
+		case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		case errors.Is(err, layer.ErrTooLarge):
+			return fmt.Errorf("archive: %.200q: %w", name, err)
+		case err != nil:
+			return err
+		}
+		name = h.Name
+	}
 }
 
 // endedReader fails once ctx has ended.

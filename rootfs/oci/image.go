@@ -122,12 +122,12 @@ func isNotContent(err error) bool {
 
 func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
-// Check says whether r holds the blob.
+// Check reports whether r holds the blob. It reads at most one byte more than Size.
 func (l *Layer) Check(ctx context.Context, r io.Reader) error {
 	if l.Digest.Hex == "" {
 		return nil
 	}
-	n, err := checkDigest(&endedReader{ctx, r}, l.Digest)
+	n, err := checkDigest(io.LimitReader(&endedReader{ctx, r}, l.Size+1), l.Digest)
 	if errors.Is(err, ErrDigest) && n < l.Size {
 		err = ErrTruncated
 	}

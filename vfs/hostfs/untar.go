@@ -53,7 +53,7 @@ var (
 // FIFOs and other kinds of entries are refused.
 //
 // It ends at the first entry that it refuses, a *EntryError, or at a bound, a
-// *LimitError; what was unpacked before stays. Only the file at which it ended does not.
+// *LimitError, and reads no further; what was unpacked before stays. Only the file at which it ended does not.
 func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error) {
 	u := &unpacker{
 		fs: f, path: dir, folders: map[string]ending{},
@@ -78,7 +78,8 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 		return u.report, err
 	}
 	defer closeFD(u.base)
-	err = u.all(tar.NewReader(r))
+	u.in = &entryReader{r, maxHeaders}
+	err = u.all(tar.NewReader(u.in))
 	return u.report, pathError("untar", dir, errors.Join(err, u.finish()))
 }
 
@@ -87,10 +88,31 @@ type unpacker struct {
 	fs      *FS
 	path    string
 	base    int // the folder
+	in      *entryReader
 	bytes   int64
 	entries int
 	report  UntarReport
 	folders map[string]ending
+}
+
+// maxHeaders bounds the headers of one entry and the global ones before it, in bytes. Package
+// tar takes at most 1 MiB each of attributes, name, link and map of holes.
+const maxHeaders = 5 << 20
+
+// entryReader reads an archive. It fails once it has read more than left bytes, so that
+// headers without entries, however many, end.
+type entryReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (e *entryReader) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, &LimitError{"bytes of an entry's headers", maxHeaders}
+	}
+	n, err := e.r.Read(p[:min(int64(len(p)), e.left)])
+	e.left -= int64(n)
+	return n, err
 }
 
 // ending is what a folder gets in the end: permissions may forbid to unpack more, and that
@@ -119,6 +141,7 @@ func (u *unpacker) all(in *tar.Reader) error {
 		if err := u.one(h, in); err != nil {
 			return &EntryError{h.Name, err}
 		}
+		u.in.left = maxHeaders
 	}
 }
 

@@ -196,6 +196,7 @@ func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
 	if h.Size > u.bytes-u.report.Bytes {
 		return &LimitError{"bytes", u.bytes}
 	}
+	u.in.left += h.Size
 	p := nowhere
 	var out *os.File
 	if err := u.step(func() (err error) {

@@ -1,0 +1,72 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"gaol/rootfs/layer"
+)
+
+// TestExpandStops: of an archive with an entry that is larger than the limit, nothing is
+// decompressed but the header.
+func TestExpandStops(t *testing.T) {
+	const claimed, slack = 40 << 30, 64 << 10
+	for name, by := range map[string]func(io.Writer) (io.WriteCloser, error){
+		"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+		"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	} {
+		var out bytes.Buffer
+		z, err := by(&out)
+		must(t, err)
+		w := tar.NewWriter(z)
+		must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "layer.tar", Size: claimed}))
+		_, err = w.Write(make([]byte, 2<<20))
+		must(t, errors.Join(err, z.Close()))
+		file := filepath.Join(t.TempDir(), "bomb")
+		must(t, os.WriteFile(file, out.Bytes(), 0o644))
+
+		o, temp := options(t), filepath.Join(t.TempDir(), "temp")
+		o.Temp = func() (*os.File, error) { return os.Create(temp) }
+		if _, err := Open(t.Context(), file, o); !errors.Is(err, layer.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+		info, err := os.Stat(temp)
+		must(t, err)
+		if info.Size() > slack {
+			t.Errorf("%s: %d bytes were decompressed", name, info.Size())
+		}
+	}
+}
+
+// zeros never ends, and counts what is read.
+type zeros struct{ read int64 }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.read > 1<<30 {
+		return 0, io.EOF // for a test that fails
+	}
+	clear(p)
+	z.read += int64(len(p))
+	return len(p), nil
+}
+
+// TestCheckStops: a blob that is larger than its manifest says is not read to its end.
+func TestCheckStops(t *testing.T) {
+	const size = 1000
+	l := Layer{Digest: digest([]byte("other")), Size: size}
+	var z zeros
+	if err := l.Check(t.Context(), &z); !errors.Is(err, ErrDigest) {
+		t.Errorf("error %v", err)
+	}
+	if z.read > size+1 {
+		t.Errorf("read %d bytes of %d", z.read, size)
+	}
+}

@@ -106,7 +106,7 @@ func (p *pass) run(program *os.File, l enter.List, cloned func(*reap.Child) erro
 	first, err := os.StartProcess(path, []string{"enter", strconv.Itoa(p.own)}, attr)
 	p.files[p.own].Close()
 	if err != nil {
-		return stepError("start", enter.Path, err)
+		return stepError("start", enter.Path, enter.StartError(err))
 	}
 	err = enter.Hand(p.host, l, func(pid int) error {
 		child, err := reap.Take(pid)

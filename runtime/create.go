@@ -61,7 +61,8 @@ func (o Options) check() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	return s, errors.Join(privileged(), s.limits.checkHost())
+	err = errors.Join(privileged(), s.limits.fitHost(o.Limits))
+	return s, err
 }
 
 // create makes a sandbox of what o.check returned. Of o it takes the image.

@@ -203,7 +203,7 @@ type Limits struct {
 	CPUs    float64       // processors a run may keep busy; default 1
 	CPUTime time.Duration // processor time of all of a run's processes together; default: not limited
 	Pids    int64         // tasks (processes and threads) of a run; default 64
-	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024; at most the host process's own hard limit
+	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024, or the host process's own hard limit if that is lower; more than that is a *HostLimitError
 	Disk    int64         // bytes written to the tree; default 64 MiB
 	Inodes  int64         // files and folders in the tree; default 16,384
 	Output  int64         // captured bytes of each of stdout and stderr; default 16 MiB

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gaol/jail"
 	"gaol/policy"
 	"gaol/vfs"
@@ -188,18 +186,6 @@ func (l Limits) check() error {
 		failed = errors.Join(failed, &LimitError{"CPUs", l.CPUs, leastCPUs, mostCPUs})
 	}
 	return failed
-}
-
-// checkHost refuses what this process has no right to pass on.
-func (l Limits) checkHost() error {
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return err
-	}
-	if uint64(l.Files) > files.Max {
-		return &LimitError{"Files", float64(l.Files), minFiles, float64(files.Max)}
-	}
-	return nil
 }
 
 // LimitError says that a field of Limits is out of bounds.

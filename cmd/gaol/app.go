@@ -31,6 +31,7 @@ type sandbox interface {
 	SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*runtime.Process, error)
 	Context(ctx context.Context, o runtime.ContextOptions) (notebook, error)
 	Missing() []string
+	Limits() runtime.Limits
 	Close() error
 }
 

@@ -166,6 +166,9 @@ func (a *app) evaluate(ctx context.Context, code string, globals map[string]any,
 	if err != nil {
 		return err
 	}
+	if !f.json {
+		a.tell(f.notes(sb))
+	}
 	lines := &evalLines{app: a, quiet: f.json, cancel: cancel}
 	e, err := sb.evaluate(ctx, code, runtime.EvaluateOptions{
 		Globals: globals, Timeout: f.runTimeout(), MaxOutput: int64(f.result),

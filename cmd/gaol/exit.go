@@ -69,6 +69,8 @@ var cures = []struct {
 	{rootfs.ErrAmbiguous, "give more of the id, as `gaol image ls` prints it"},
 	{rootfs.ErrUnauthorized, "`docker login` to the registry as this user, or check the image's name"},
 	{rootfs.ErrTooLarge, "--max-size and --max-entries set the limits"},
+	{syscall.EMFILE, "gaol needs some 50 descriptors, and more for mounts: raise its limit with `ulimit -n`, or LimitNOFILE= of its service"},
+	{syscall.ENFILE, "the machine's open files are used up: raise sysctl fs.file-max"},
 	{syscall.ENOSPC, "free some disk space, or choose another disk with --store"},
 	{syscall.EDQUOT, "free some disk space, or choose another disk with --store"},
 	{syscall.EROFS, "choose a folder that can be written with --store"},
@@ -85,6 +87,9 @@ func cureFor(err error) string {
 	}
 	if l, ok := errors.AsType[*runtime.LimitError](err); ok {
 		return limitCure(l)
+	}
+	if l, ok := errors.AsType[*runtime.HostLimitError](err); ok {
+		return hostLimitCure(l)
 	}
 	for _, c := range cures {
 		if errors.Is(err, c.is) {
@@ -107,7 +112,7 @@ func permissionCure(uid int) string {
 
 // limitFlags are the flags that set runtime.Limits and EvaluateOptions, by field.
 var limitFlags = map[string]string{
-	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "Disk": "disk", "Output": "max-output",
+	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "Files": "open-files", "Disk": "disk", "Output": "max-output",
 	"Heap": "heap", "MaxOutput": "max-output", "MaxLogs": "max-logs", "MaxLogLength": "max-log-length",
 }
 
@@ -126,6 +131,14 @@ func limitCure(l *runtime.LimitError) string {
 		return fmt.Sprintf("--%s takes %s at most", limitFlags[l.Limit], text(l.Most))
 	}
 	return fmt.Sprintf("--%s takes %s and more", limitFlags[l.Limit], text(l.Least))
+}
+
+// hostLimitCure is about limits that gaol itself has.
+func hostLimitCure(l *runtime.HostLimitError) string {
+	if l.Most < l.Least {
+		return ""
+	}
+	return fmt.Sprintf("--%s takes %d at most", limitFlags[l.Limit], l.Most)
 }
 
 // complain prints err as the one line that gaol's own failures get.

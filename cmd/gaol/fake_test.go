@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -28,6 +29,8 @@ type fake struct {
 
 	saved   []string // names of snapshots
 	missing []string
+
+	mostFiles int64 // that the host process may have; zero: enough
 
 	createErr, closeErr error
 	// guest is the run. Nil: an empty result.
@@ -84,6 +87,12 @@ func (f *fake) SpawnCode(context.Context, string, runtime.SpawnOptions) (*runtim
 }
 
 func (f *fake) Missing() []string { return f.missing }
+
+func (f *fake) Limits() runtime.Limits {
+	l := f.options.Limits
+	l.Files = cmp.Or(l.Files, f.mostFiles, 1024)
+	return l
+}
 
 func (f *fake) Close() error { f.closed++; return f.closeErr }
 

@@ -128,6 +128,16 @@ func TestDegradedFlags(t *testing.T) {
 	if want := "gaol: this kernel does not hold: truncate, signal scope\n"; got.code != 0 || got.stderr != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}
+	f = fake{mostFiles: 100}
+	const want = "gaol: a process may have 100 open files, not 1024: gaol's own hard limit is no higher (`ulimit -Hn`)\n"
+	for _, command := range []string{"run", "eval"} {
+		if got := f.call(t, "", command, "-e", "1"); got.stderr != want {
+			t.Errorf("%s: got %+v, want %q", command, got, want)
+		}
+		if got := f.call(t, "", command, "--open-files", "100", "-e", "1"); got.stderr != "" {
+			t.Errorf("%s: got %+v", command, got)
+		}
+	}
 	if got := f.call(t, "", "run", "--json", "--allow-degraded", "-e", "1"); got.stderr != "" {
 		t.Errorf("with --json, standard error has %q", got.stderr)
 	}

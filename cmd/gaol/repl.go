@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,9 +101,7 @@ func (a *app) repl(ctx context.Context, globals map[string]any, f *replFlags) er
 	if err != nil {
 		return err
 	}
-	if missing := sb.Missing(); len(missing) > 0 {
-		fmt.Fprintln(a.stderr, "gaol: this kernel does not hold: "+strings.Join(missing, ", "))
-	}
+	a.tell(f.notes(sb))
 	s := &session{
 		sandbox: sb, denied: f.denied,
 		context: runtime.ContextOptions{Globals: globals, IdleTimeout: -1},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,8 +86,8 @@ func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if missing := sb.Missing(); len(missing) > 0 && !f.json {
-		fmt.Fprintln(a.stderr, "gaol: this kernel does not hold: "+strings.Join(missing, ", "))
+	if !f.json {
+		a.tell(f.notes(sb))
 	}
 	streams := a.passOn(f, cancel)
 	res, err := a.perform(ctx, p, f, sb, streams)
@@ -142,10 +141,15 @@ func (a *app) report(res *runtime.Result, f *runFlags, streams *streams) error {
 	if f.json {
 		return a.printJSON(newOutput(res))
 	}
-	for _, line := range slices.Concat(streams.cuts(), f.verdict(res), f.denied(res)) {
+	a.tell(slices.Concat(streams.cuts(), f.verdict(res), f.denied(res)))
+	return nil
+}
+
+// tell prints lines of gaol's own on standard error.
+func (a *app) tell(lines []string) {
+	for _, line := range lines {
 		fmt.Fprintln(a.stderr, "gaol: "+line)
 	}
-	return nil
 }
 
 // exitStatus gives gaol's own exit status for a run.

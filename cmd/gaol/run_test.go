@@ -39,9 +39,9 @@ func TestRunFlags(t *testing.T) {
 		{"max-output", []string{"--json", "--max-output", "5k"}, func(o *runtime.Options) { o.Limits.Output = 5 << 10 }, 30 * time.Second},
 		{"timeout", []string{"--timeout", "5s"}, func(*runtime.Options) {}, 5 * time.Second},
 		{"no timeout", []string{"--timeout", "0"}, func(*runtime.Options) {}, -1},
-		{"limits", []string{"--memory", "1g", "--cpus", "0.5", "--cpu-time", "2m", "--pids", "7", "--disk", "4096"},
+		{"limits", []string{"--memory", "1g", "--cpus", "0.5", "--cpu-time", "2m", "--pids", "7", "--open-files", "99", "--disk", "4096"},
 			func(o *runtime.Options) {
-				o.Limits = runtime.Limits{Memory: 1 << 30, CPUs: 0.5, CPUTime: 2 * time.Minute, Pids: 7, Disk: 4096, Output: 1}
+				o.Limits = runtime.Limits{Memory: 1 << 30, CPUs: 0.5, CPUTime: 2 * time.Minute, Pids: 7, Files: 99, Disk: 4096, Output: 1}
 			}, 30 * time.Second},
 		{"env", []string{"--env", "A=1", "--env", "B=x=y", "--env", "A=", "--env", "C= "},
 			func(o *runtime.Options) { o.Env = map[string]string{"A": "", "B": "x=y", "C": " "} }, 30 * time.Second},

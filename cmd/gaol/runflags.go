@@ -26,7 +26,7 @@ type runFlags struct {
 	timeout, cpuTime        period
 	memory, disk, maxOutput size
 	cpus                    share
-	pids                    count
+	pids, openFiles         count
 	launcher                launcher
 
 	granted granted
@@ -52,6 +52,7 @@ func defaultRunFlags() *runFlags {
 		maxOutput: 16 << 20,
 		cpus:      1,
 		pids:      64,
+		openFiles: defaultOpenFiles,
 		launcher:  launcher(runtime.LauncherExec), // for one run, the sooner: see the flag
 	}
 }
@@ -81,6 +82,7 @@ func (f *runFlags) addLimits() {
 	f.set.Var(&f.cpus, "cpus", "processors it may keep busy")
 	f.set.Var(&f.cpuTime, "cpu-time", "processor time it may use; 0 for no limit")
 	f.set.Var(&f.pids, "pids", "processes and threads it may have")
+	f.set.Var(&f.openFiles, "open-files", "files that each of its processes may have open; by default no more than gaol itself may have")
 	f.set.Var(&f.disk, "disk", "bytes it may write to its file system")
 }
 
@@ -157,10 +159,33 @@ func (f *runFlags) options() runtime.Options {
 			CPUs:    float64(f.cpus),
 			CPUTime: time.Duration(f.cpuTime),
 			Pids:    int64(f.pids),
+			Files:   f.filesLimit(),
 			Disk:    int64(f.disk),
 			Output:  f.capture(),
 		},
 	}
+}
+
+// defaultOpenFiles is the default of runtime.Limits.Files where the host process may have as many.
+const defaultOpenFiles = 1024
+
+// filesLimit is what was asked for, or zero for a default that the runtime finds.
+func (f *runFlags) filesLimit() int64 {
+	if !f.set.Changed("open-files") {
+		return 0
+	}
+	return int64(f.openFiles)
+}
+
+// notes are the lines about what the sandbox lacks of what it would have elsewhere.
+func (f *runFlags) notes(sb sandbox) (lines []string) {
+	if missing := sb.Missing(); len(missing) > 0 {
+		lines = append(lines, "this kernel does not hold: "+strings.Join(missing, ", "))
+	}
+	if files := sb.Limits().Files; !f.set.Changed("open-files") && files < defaultOpenFiles {
+		lines = append(lines, fmt.Sprintf("a process may have %d open files, not %d: gaol's own hard limit is no higher (`ulimit -Hn`)", files, defaultOpenFiles))
+	}
+	return lines
 }
 
 // capture gives the number of bytes of each stream that the runtime is to keep.

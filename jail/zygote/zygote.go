@@ -137,7 +137,7 @@ func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
 			Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 		})
 	}
-	launched <- err
+	launched <- enter.StartError(err)
 	if err != nil {
 		return
 	}

@@ -1,0 +1,40 @@
+package runtime
+
+import (
+	"errors"
+	"testing"
+)
+
+// unlimited is RLIM_INFINITY.
+const unlimited = 1<<64 - 1
+
+func TestLimitsFitHost(t *testing.T) {
+	for _, tc := range []struct {
+		hard    uint64
+		asked   int64
+		want    int64
+		refused bool
+	}{
+		{4096, 0, 1024, false},
+		{unlimited, 0, 1024, false},
+		{1024, 0, 1024, false},
+		{512, 0, 512, false},
+		{512, 512, 512, false},
+		{512, 100, 100, false},
+		{512, 513, 0, true},
+		{512, 1024, 0, true},
+		{minFiles, 0, minFiles, false},
+		{minFiles - 1, 0, 0, true},
+	} {
+		asked := Limits{Files: tc.asked}
+		l := asked.withDefaults()
+		err := l.fit(asked, tc.hard)
+		failed, refused := errors.AsType[*HostLimitError](err)
+		if refused != tc.refused || !refused && (err != nil || l.Files != tc.want) {
+			t.Errorf("hard limit %d, asked for %d: %d, %v", tc.hard, tc.asked, l.Files, err)
+		}
+		if refused && failed.Most != int64(tc.hard) {
+			t.Errorf("hard limit %d: %+v", tc.hard, failed)
+		}
+	}
+}

@@ -17,6 +17,9 @@
 // only a process of the jail can do, or only one with a single thread, is package
 // enter's: a list of steps for it tells the whole way.
 //
+// A host in a chroot has jails too: package chroot has the stage's thread leave it, without
+// which the kernel would refuse the jail's user namespace.
+//
 // A program that imports this package needs no call in its main. Its main goroutine
 // keeps the main thread: see runtime.LockOSThread.
 //
@@ -33,5 +36,7 @@
 //
 // A bug in the host's kernel. One run of a jail from another run of the same
 // jail: they share a user id, a file tree and a pid namespace. Side channels
-// through the processor. What /proc shows of the machine: see package procfs.
+// through the processor. What /proc shows of the machine: see package procfs. Hosts that
+// do not share a state folder, as where one is in a chroot with a /run of its own, may
+// give two jails the same user ids.
 package jail

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/chroot"
 )
 
 // Access is what a guest may do with a folder of the host's.
@@ -188,9 +190,21 @@ func swapped(owner, guest, firstID int) []syscall.SysProcIDMap {
 	return list
 }
 
-// idMap makes a user namespace for nothing but its map. A child makes it, which is
-// stopped before its program's first instruction and killed.
-func idMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
+// idMap makes a user namespace for nothing but its map.
+func idMap(users, groups []syscall.SysProcIDMap) (f *os.File, err error) {
+	f, err = startIDMap(users, groups)
+	if errors.Is(err, unix.EPERM) { // in a chroot
+		err = chroot.Run(func() (err error) {
+			f, err = startIDMap(users, groups)
+			return err
+		})
+	}
+	return f, err
+}
+
+// startIDMap has a child make the user namespace, which is stopped before its program's
+// first instruction and killed.
+func startIDMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 	goruntime.LockOSThread() // the child is traced by the thread
 	defer goruntime.UnlockOSThread()
 	child, err := os.StartProcess("/proc/self/exe", []string{"idmap"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{

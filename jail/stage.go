@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/chroot"
 )
 
 // The names in the staging tmpfs. The overlay is given them as relative paths,
@@ -39,6 +41,7 @@ func stage(dir string, s *Spec, firstID int, mounts *detaching) error {
 	}{
 		// CLONE_FS: the working directory below is the thread's own.
 		{"unshare", "mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS) }},
+		{"leave", "chroot", chroot.Leave},
 		// Slave, not private: a disk that the host unmounts must not stay busy here.
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
 		{"mount", "tmpfs", func() error { return mountTmpfs(dir) }},

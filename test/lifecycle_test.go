@@ -80,6 +80,9 @@ func init() {
 	case "starved":
 		beStarved()
 		os.Exit(0)
+	case "chroot":
+		beChrooted()
+		os.Exit(0)
 	case "storm":
 		beStorm()
 		os.Exit(1)

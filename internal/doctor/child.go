@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/chroot"
 )
 
 // child is something to try in a process of its own, in namespaces of its own.
@@ -67,8 +70,14 @@ func (x *examination) try(c child, flags uintptr) error {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
-	out, err := cmd.Output()
-	if text := strings.TrimSpace(string(out)); err != nil && text != "" {
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	run := cmd.Run
+	if x.chroot {
+		run = func() error { return chroot.Run(cmd.Run) }
+	}
+	err := run()
+	if text := strings.TrimSpace(out.String()); err != nil && text != "" {
 		return errors.New(text)
 	}
 	return err

@@ -61,6 +61,7 @@ type examination struct {
 	ctx      context.Context
 	options  Options
 	root     bool // effective user id 0
+	chroot   bool // set by the probe of the root folder, where it can be left
 	hasImage bool // set by the probe of the image store
 }
 

@@ -94,6 +94,15 @@ func TestLookProgram(t *testing.T) {
 	}
 }
 
+func TestLookRoot(t *testing.T) {
+	if got := lookRoot(&examination{root: true}); got.status != OK || got.detail != "the mount namespace's own" {
+		t.Errorf("got %+v", got)
+	}
+	if got := lookRoot(&examination{}); got.status != Degraded {
+		t.Errorf("without root: %+v", got)
+	}
+}
+
 func TestNamespaceCure(t *testing.T) {
 	for _, tc := range []struct {
 		name string

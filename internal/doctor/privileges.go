@@ -24,6 +24,7 @@ var capabilities = []struct {
 	{"FOWNER", unix.CAP_FOWNER, "change modes of the guest's files"},
 	{"KILL", unix.CAP_KILL, "end the guest's processes"},
 	{"MKNOD", unix.CAP_MKNOD, "make the guest's /dev"},
+	{"SYS_CHROOT", unix.CAP_SYS_CHROOT, "enter mount namespaces"},
 	{"SETUID", unix.CAP_SETUID, "map user ids"},
 	{"SETGID", unix.CAP_SETGID, "map group ids"},
 }

@@ -6,6 +6,7 @@ func probes() []probe {
 	list := []probe{
 		{"privileges", "make namespaces, cgroups and mounts", lookPrivileges},
 		{"kernel", "keep file operations and descriptors in the guest's tree", lookKernel},
+		{"root folder", "make mounts and user namespaces", lookRoot},
 		{"seccomp", "filter system calls", lookSeccomp},
 		{"libseccomp", "number the system calls of the filter", lookLibseccomp},
 		{"landlock", "hold the file permissions of policies, once gaol has them", lookLandlock},

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/chroot"
 )
 
 // The names in the zygote's tmpfs. As in package jail, the overlay is given them as
@@ -25,6 +27,7 @@ func stage(dir string, s *Spec) error {
 		do           func() error
 	}{
 		{"unshare", "mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS) }},
+		{"leave", "chroot", chroot.Leave},
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
 		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},
 		{"chdir", dir, func() error { return unix.Chdir(dir) }},

@@ -1,0 +1,132 @@
+package chroot
+
+import (
+	"fmt"
+	"os"
+	goruntime "runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Leave makes the thread's root that of its mount namespace, where it is another. All that
+// is not below the thread's root is then unmounted in that namespace. It sets the working
+// directory to the root.
+//
+// Preconditions: the thread is locked to its goroutine, and has a mount namespace and
+// file system attributes of its own (CLONE_NEWNS, CLONE_FS).
+func Leave() error {
+	old, err := openPath("/")
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	if err := enterRoot(); err != nil {
+		return err
+	}
+	if same, err := isRoot(old); same || err != nil {
+		return err
+	}
+	if err := replaceRoot(old); err != nil {
+		return fmt.Errorf("this process is in a chroot, which can't be left: %w; start it outside of the chroot, or make its folder the root by pivot_root(8)", err)
+	}
+	return nil
+}
+
+// Run calls f on a thread that has left the chroot, with a mount namespace of its own.
+func Run(f func() error) error {
+	done := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := os.NewSyscallError("unshare", unix.Unshare(unix.CLONE_NEWNS|unix.CLONE_FS))
+		if err == nil {
+			err = Leave()
+		}
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// Is reports whether this process is in a chroot. It takes the rights that Leave takes.
+func Is() (bool, error) {
+	is, done := false, make(chan error)
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		old, err := openPath("/")
+		if err != nil {
+			done <- err
+			return
+		}
+		defer old.Close()
+		if err = os.NewSyscallError("unshare", unix.Unshare(unix.CLONE_FS)); err == nil {
+			err = enterRoot()
+		}
+		if err == nil {
+			is, err = isRoot(old)
+			is = !is
+		}
+		done <- err
+	}()
+	err := <-done
+	return is, err
+}
+
+// enterRoot makes the root of the thread's mount namespace the thread's own, as setns(2) does.
+func enterRoot() error {
+	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: "/proc/thread-self/ns/mnt", Err: err}
+	}
+	defer unix.Close(own)
+	return os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
+}
+
+// isRoot reports whether f is the root.
+func isRoot(f *os.File) (bool, error) {
+	const mask = unix.STATX_MNT_ID | unix.STATX_INO
+	var is, root unix.Statx_t
+	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, mask, &is); err != nil {
+		return false, os.NewSyscallError("statx", err)
+	}
+	if err := unix.Statx(unix.AT_FDCWD, "/", 0, mask, &root); err != nil {
+		return false, os.NewSyscallError("statx", err)
+	}
+	return is.Mnt_id == root.Mnt_id && is.Ino == root.Ino, nil
+}
+
+// replaceRoot makes a copy of the tree below root that of the namespace.
+func replaceRoot(root *os.File) error {
+	// Slave: nothing that is mounted here may show elsewhere.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: "/", Err: err}
+	}
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
+	fd, err := unix.OpenTree(int(root.Fd()), "", flags)
+	if err != nil {
+		return os.NewSyscallError("open_tree", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return os.NewSyscallError("move_mount", err)
+	}
+	if err := unix.Fchdir(fd); err != nil {
+		return os.NewSyscallError("fchdir", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil { // stacks the old root on the new one: pivot_root(2)
+		return os.NewSyscallError("pivot_root", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return os.NewSyscallError("umount2", err)
+	}
+	return os.NewSyscallError("chdir", unix.Chdir("/"))
+}
+
+func openPath(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}

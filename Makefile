@@ -15,10 +15,10 @@ LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run test race fuzz check fmt vet lint bench clean
+.PHONY: help deps build image run test test-vm race fuzz check fmt vet lint bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install what is missing on Debian or Ubuntu
 	@.ci/deps
@@ -35,6 +35,10 @@ run: image ## set everything up and run two programs in a jail
 
 test: image vet ## run all tests
 	$(ROOT) $(GO) test -count=1 -timeout 18m ./...
+
+test-vm: image ## run the tests of what the kernel holds on Debian 12's kernel, in an emulated machine
+	@.ci/deps vm
+	$(ROOT) test/vm/run
 
 race: image ## race hostile guests against the host's file operations, a minute each
 	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test

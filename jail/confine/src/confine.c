@@ -33,20 +33,6 @@ enum {
 	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal makes a call happen twice */
 };
 
-/* When the machine is short of memory, the kernel kills guests first.
- *
- * Precondition: /proc is mounted. */
-static long raise_oom_score(void)
-{
-	static const char most[] = "1000";
-	int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	long n = file < 0 ? -1 : write(file, most, sizeof(most) - 1);
-
-	if (file >= 0)
-		close(file);
-	return n;
-}
-
 /* A limit is only lowered: if the host's own hard limit is lower, that stays. */
 static long lower_limit(int resource, uint64_t most)
 {

@@ -22,6 +22,9 @@ func HideNet(pid int) error {
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
+	if errors.Is(err, unix.EINVAL) { // the process has ended, and has no namespace any more
+		return nil
+	}
 	if err != nil {
 		return err
 	}

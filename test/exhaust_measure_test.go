@@ -1,0 +1,113 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kernelUse is what the kernel holds, in bytes, beside the pages of programs and files.
+type kernelUse struct {
+	all      int64 // on the machine
+	slab     int64 // of that, in slabs
+	ours     int64 // charged to the groups of these tests
+	others   int64 // charged to other groups, whose jails may run at the same time
+	programs int64 // charged to the groups of these tests for pages of programs and files
+}
+
+// since is the difference to an earlier use.
+func (u kernelUse) since(before kernelUse) kernelUse {
+	return kernelUse{u.all - before.all, u.slab - before.slab, u.ours - before.ours, u.others - before.others, u.programs - before.programs}
+}
+
+// uncharged is what no group is charged for.
+func (u kernelUse) uncharged() int64 { return u.all - u.ours - u.others }
+
+// takeKernelUse reads it. What is neither free nor a page of a program or of a file is the
+// kernel's: slabs, stacks, page tables, and pages that belong to sockets and pipes.
+func takeKernelUse(t testing.TB) kernelUse {
+	t.Helper()
+	m := intsIn(t, "/proc/meminfo")
+	var u kernelUse
+	for name, sign := range map[string]int64{"MemTotal": 1, "MemFree": -1, "Buffers": -1, "Cached": -1, "SwapCached": -1, "AnonPages": -1} {
+		u.all += sign * m[name] << 10
+	}
+	u.all -= freeByProcessor(t)
+	u.slab = m["Slab"] << 10
+	own := filepath.Base(parent)
+	for _, file := range glob("/sys/fs/cgroup/memory/*/tasks", "/sys/fs/cgroup/*/memory.current") {
+		dir := filepath.Dir(file)
+		kernel, all := charged(t, dir)
+		if filepath.Base(dir) == own {
+			u.ours, u.programs = kernel, all-kernel
+		} else {
+			u.others += kernel
+		}
+	}
+	return u
+}
+
+// freeByProcessor is what each processor keeps for its next allocations: up to some hundred
+// MiB, which MemFree does not count.
+func freeByProcessor(t testing.TB) int64 {
+	t.Helper()
+	var pages, n int64
+	for _, line := range lines("/proc/zoneinfo") {
+		if count, found := strings.CutPrefix(strings.TrimSpace(line), "count:"); found {
+			n, _ = strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+			pages += n
+		}
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// charged is what a group and those below it are charged, for the kernel's memory and in
+// all. Version 1 counts TCP buffers apart.
+func charged(t testing.TB, dir string) (kernel, all int64) {
+	t.Helper()
+	if _, err := os.Stat(dir + "/memory.kmem.usage_in_bytes"); err != nil {
+		stat := intsIn(t, dir+"/memory.stat")
+		return stat["kernel"] + stat["sock"], intIn(dir + "/memory.current")
+	}
+	tcp := intIn(dir + "/memory.kmem.tcp.usage_in_bytes")
+	return intIn(dir+"/memory.kmem.usage_in_bytes") + tcp, intIn(dir+"/memory.usage_in_bytes") + tcp
+}
+
+// intsIn reads lines of a name and a number. A group of others may be gone.
+func intsIn(t testing.TB, path string) map[string]int64 {
+	t.Helper()
+	found := map[string]int64{}
+	for _, line := range lines(path) {
+		name, rest, _ := strings.Cut(line, " ")
+		value, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			found[strings.TrimSuffix(name, ":")] = n
+		}
+	}
+	return found
+}
+
+func intIn(path string) int64 {
+	n, _ := strconv.ParseInt(lines(path)[0], 10, 64)
+	return n
+}
+
+// settled waits until the kernel has freed what earlier runs held: two readings in a row
+// are alike, or it has taken too long.
+func settled(t testing.TB) kernelUse {
+	t.Helper()
+	const alike, tries, pause = 2 << 20, 100, 20 * time.Millisecond
+	u := takeKernelUse(t)
+	for range tries {
+		time.Sleep(pause)
+		now := takeKernelUse(t)
+		if freed := u.since(now).uncharged(); freed < alike {
+			return now
+		}
+		u = now
+	}
+	return u
+}

@@ -1,0 +1,47 @@
+/* What the families of modes share. See main.c. */
+#ifndef EXHAUST_H
+#define EXHAUST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+	SINGLE = 0,	/* one process makes all objects: they are bounded by memory or by user */
+	SPREAD = 1,	/* as many processes as there may be: objects are bounded by process */
+	REFUSED = 2,	/* the step makes one attempt, which the jail refuses */
+};
+
+/*
+ * A mode makes objects of one kind. Its step makes one or more of them and returns
+ * how many, or -1 with errno set if it can't. A step that returns 0 has none left
+ * to make.
+ */
+struct mode {
+	const char *name;
+	int how;
+	int (*step)(void);
+};
+
+/* Each family's table ends with an empty row. */
+extern const struct mode descriptor_modes[], lock_modes[], pipe_modes[], tree_modes[], local_modes[],
+	stream_modes[], datagram_modes[], option_modes[], task_modes[], memory_modes[], refused_modes[];
+
+/* How many times the step of this process was called before. */
+extern long steps;
+
+/* Number of the process among those of a mode, from 0. */
+extern int worker;
+
+/* Whether there is time left. Steps that make many objects ask. */
+bool going(void);
+
+/* Keeps a descriptor: -1 remains -1, others count as one object. */
+int kept(int fd);
+
+/* A path that no other call and no other process gets. */
+const char *fresh(const char *folder);
+
+/* A new Landlock ruleset, with rules for so many ports. */
+int ruleset(int rules);
+
+#endif

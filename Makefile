@@ -15,7 +15,7 @@ LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run test test-vm race fuzz check fmt vet lint bench clean
+.PHONY: help deps build image run test test-vm race fuzz attack soak check fmt vet lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ race: image ## race hostile guests against the host's file operations, a minute 
 
 fuzz: image ## compare 300 random sets of permissions with what the kernel does
 	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test
+
+attack: image ## exhaust each kind of kernel object from inside a jail, and print what was charged
+	$(ROOT) env GAOL_TEST_ATTACK=3s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test | grep -v '^ *\(===\|--- PASS\)'
 
 check: deps fmt lint test ## what CI runs: format, vet, linters, tests
 

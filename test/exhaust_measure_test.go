@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -26,21 +25,26 @@ func (u kernelUse) since(before kernelUse) kernelUse {
 // uncharged is what no group is charged for.
 func (u kernelUse) uncharged() int64 { return u.all - u.ours - u.others }
 
+// unbounded is what no group is charged for, and what ours is charged beyond its limit: some
+// of a socket's memory is charged whatever the limit. Version 1 allows as much again for TCP.
+func (u kernelUse) unbounded(limit int64) int64 {
+	return u.uncharged() + max(0, u.ours+u.programs-2*limit)
+}
+
 // takeKernelUse reads it. What is neither free nor a page of a program or of a file is the
 // kernel's: slabs, stacks, page tables, and pages that belong to sockets and pipes.
-func takeKernelUse(t testing.TB) kernelUse {
-	t.Helper()
-	m := intsIn(t, "/proc/meminfo")
+func takeKernelUse() kernelUse {
+	m := intsIn("/proc/meminfo")
 	var u kernelUse
 	for name, sign := range map[string]int64{"MemTotal": 1, "MemFree": -1, "Buffers": -1, "Cached": -1, "SwapCached": -1, "AnonPages": -1} {
 		u.all += sign * m[name] << 10
 	}
-	u.all -= freeByProcessor(t)
+	u.all -= freeByProcessor()
 	u.slab = m["Slab"] << 10
 	own := filepath.Base(parent)
 	for _, file := range glob("/sys/fs/cgroup/memory/*/tasks", "/sys/fs/cgroup/*/memory.current") {
 		dir := filepath.Dir(file)
-		kernel, all := charged(t, dir)
+		kernel, all := charged(dir)
 		if filepath.Base(dir) == own {
 			u.ours, u.programs = kernel, all-kernel
 		} else {
@@ -52,8 +56,7 @@ func takeKernelUse(t testing.TB) kernelUse {
 
 // freeByProcessor is what each processor keeps for its next allocations: up to some hundred
 // MiB, which MemFree does not count.
-func freeByProcessor(t testing.TB) int64 {
-	t.Helper()
+func freeByProcessor() int64 {
 	var pages, n int64
 	for _, line := range lines("/proc/zoneinfo") {
 		if count, found := strings.CutPrefix(strings.TrimSpace(line), "count:"); found {
@@ -66,10 +69,9 @@ func freeByProcessor(t testing.TB) int64 {
 
 // charged is what a group and those below it are charged, for the kernel's memory and in
 // all. Version 1 counts TCP buffers apart.
-func charged(t testing.TB, dir string) (kernel, all int64) {
-	t.Helper()
+func charged(dir string) (kernel, all int64) {
 	if _, err := os.Stat(dir + "/memory.kmem.usage_in_bytes"); err != nil {
-		stat := intsIn(t, dir+"/memory.stat")
+		stat := intsIn(dir + "/memory.stat")
 		return stat["kernel"] + stat["sock"], intIn(dir + "/memory.current")
 	}
 	tcp := intIn(dir + "/memory.kmem.tcp.usage_in_bytes")
@@ -77,8 +79,7 @@ func charged(t testing.TB, dir string) (kernel, all int64) {
 }
 
 // intsIn reads lines of a name and a number. A group of others may be gone.
-func intsIn(t testing.TB, path string) map[string]int64 {
-	t.Helper()
+func intsIn(path string) map[string]int64 {
 	found := map[string]int64{}
 	for _, line := range lines(path) {
 		name, rest, _ := strings.Cut(line, " ")
@@ -97,13 +98,12 @@ func intIn(path string) int64 {
 
 // settled waits until the kernel has freed what earlier runs held: two readings in a row
 // are alike, or it has taken too long.
-func settled(t testing.TB) kernelUse {
-	t.Helper()
+func settled() kernelUse {
 	const alike, tries, pause = 2 << 20, 100, 20 * time.Millisecond
-	u := takeKernelUse(t)
+	u := takeKernelUse()
 	for range tries {
 		time.Sleep(pause)
-		now := takeKernelUse(t)
+		now := takeKernelUse()
 		if freed := u.since(now).uncharged(); freed < alike {
 			return now
 		}

@@ -3,35 +3,99 @@ package test
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
-	"io/fs"
-
 	"gaol/runtime"
 )
 
-const exhaustPath = "/workspace/exhaust/exhaust"
+const (
+	exhaustPath   = "/workspace/exhaust/exhaust"
+	exhaustMemory = 64 << 20 // of each run
+)
 
-func (a attack) runtime(t testing.TB, launcher runtime.Launcher) *runtime.NodeRuntime {
+// buildExhaust compiles the program that makes objects.
+func buildExhaust(t *testing.T) []byte {
 	t.Helper()
-	o := ours(runtime.Options{
-		Limits:  runtime.Limits{Memory: a.memory},
-		Folders: map[string]fs.FS{"/workspace/exhaust": fstest.MapFS{"exhaust": &fstest.MapFile{Data: a.program, Mode: 0o755}}},
-	})
-	o.Launcher = launcher
-	rt, err := runtime.Create(t.Context(), o)
+	to := t.TempDir() + "/exhaust"
+	cc := exec.Command("cc", append([]string{"-static", "-Os", "-s", "-o", to}, glob("testdata/exhaust/*.c")...)...)
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	program, err := os.ReadFile(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rt
+	return program
 }
 
-// start runs the program until it is killed. With the zygote it takes the place of a Node
-// that was forked. What it prints goes to progress, line by line, the newest alone.
-func (a attack) start(ctx context.Context, rt *runtime.NodeRuntime, mode string, launcher runtime.Launcher, progress chan string) (*runtime.Result, error) {
+// make makes a runtime to make objects in.
+func (a attack) make(t *testing.T, name string, launcher runtime.Launcher) *exhausted {
+	return &exhausted{name: name, launcher: launcher, rt: a.create(t, launcher)}
+}
+
+// create makes a runtime that allows as much as can be, with a mount that the kernel merges
+// with what the guest makes in it.
+func (a attack) create(t *testing.T, launcher runtime.Launcher) *runtime.NodeRuntime {
+	t.Helper()
+	o := ours(runtime.Options{
+		Limits:      runtime.Limits{Memory: exhaustMemory},
+		Folders:     map[string]fs.FS{"/workspace/exhaust": fstest.MapFS{"exhaust": &fstest.MapFile{Data: a.program, Mode: 0o755}}},
+		Mounts:      []runtime.Mount{{Source: t.TempDir(), Target: "/merged", Access: runtime.CopyOnWrite}},
+		UnixSockets: true, // which mounts take away otherwise
+	})
+	o.Launcher = launcher
+	return createAs(t, o)
+}
+
+// exhausted is what came of making objects of one kind.
+type exhausted struct {
+	name     string
+	launcher runtime.Launcher
+	rt       *runtime.NodeRuntime // of its own
+	count    string               // of the objects; some of them are gone if processes were killed
+	reason   string               // the errno that stopped it, "-" if none did
+	killed   bool                 // whether the kernel killed processes for memory
+	cause    runtime.Cause        // of the end of the run
+	peak     kernelUse            // what came to it, at the most
+	lost     int64                // bytes that no limit bounded, at the most
+	left     int64                // bytes that were uncharged when the runtime was closed
+}
+
+// run makes objects and measures meanwhile. It closes the runtime.
+func (a attack) run(t *testing.T, e *exhausted, before kernelUse) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	progress := make(chan string, 1)
+	go func() {
+		defer close(progress)
+		res, err := a.start(ctx, e, progress)
+		if err != nil {
+			t.Errorf("%s: %v", e.name, err)
+			return
+		}
+		if e.cause = res.Cause; len(res.Stderr) > 0 {
+			t.Errorf("%s: %s", e.name, res.Stderr)
+		}
+	}()
+	e.follow(progress, before)
+	cancel()
+	for range progress { // closed when the run has ended
+	}
+	if err := e.rt.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// start runs the program until it is killed: with the zygote, in place of a Node that was
+// forked. progress gets the last line that it has printed.
+func (a attack) start(ctx context.Context, e *exhausted, progress chan string) (*runtime.Result, error) {
 	var text string
 	o := runtime.RunOptions{Timeout: a.duration + time.Minute, OnStdout: func(p []byte) {
 		text += string(p)
@@ -41,66 +105,45 @@ func (a attack) start(ctx context.Context, rt *runtime.NodeRuntime, mode string,
 				return
 			}
 			text = rest
-			select { // the one that nobody has taken is out of date
+			select { // drop the one before, which is out of date
 			case <-progress:
 			default:
 			}
 			progress <- line
 		}
 	}}
-	args := []string{mode, fmt.Sprint(a.duration.Milliseconds())}
-	if launcher == runtime.LauncherExec {
-		return rt.Command(ctx, exhaustPath, args, o)
+	args := []string{e.name, fmt.Sprint(a.duration.Milliseconds())}
+	if e.launcher == runtime.LauncherExec {
+		return e.rt.Command(ctx, exhaustPath, args, o)
 	}
 	o.Args = append([]string{exhaustPath}, args...)
-	return rt.Run(ctx, `process.removeAllListeners('warning'); process.execve(process.argv[2], process.argv.slice(2), process.env)`, o)
+	return e.rt.Run(ctx, `process.removeAllListeners('warning'); process.execve(process.argv[2], process.argv.slice(2), process.env)`, o)
 }
 
-// exhausted is what came of making objects of one kind.
-type exhausted struct {
-	mode   objects
-	count  string        // of the objects
-	reason string        // the errno that stopped it, "-" if none did
-	killed bool          // whether the kernel killed processes for memory
-	cause  runtime.Cause // of the end of the run
-	before kernelUse
-	peak   kernelUse // what came to it, at the most
-	lost   int64     // bytes that were uncharged, at the most
-	left   int64     // bytes that were uncharged when the runtime was closed
-}
-
-// follow measures until the program is done, or its run has ended, and ends it.
-func (e *exhausted) follow(t testing.TB, progress <-chan string, cancel func()) {
-	const interval, ceiling, samplesAfter = 20 * time.Millisecond, 1536 << 20, 4
-	defer func() {
-		cancel()
-		for range progress { // closed when the run has ended
-		}
-	}()
+// follow measures until the program is done, or its run has ended.
+func (e *exhausted) follow(progress <-chan string, before kernelUse) {
+	const interval, after = 15 * time.Millisecond, 4
+	const ceiling = 1536 << 20 // lest the machine suffer
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	last, rest := int64(0), -1
-	for rest != 0 {
+	last := []int64{0, 0, 0, 0}
+	for left, done := after, false; left > 0; {
 		select {
 		case line, running := <-progress:
 			if !running {
 				return
 			}
-			if e.read(line) && rest < 0 {
-				rest = samplesAfter
-			}
+			done = e.read(line) || done
 		case <-tick.C:
-			now := takeKernelUse(t).since(e.before)
-			// The lesser of two in a row, as one reading may be off.
-			e.lost = max(e.lost, min(last, now.uncharged()))
+			now := takeKernelUse().since(before)
+			last = append(last[1:], now.unbounded(exhaustMemory))
+			e.lost = max(e.lost, slices.Min(last)) // any one of them may be off
 			if now.all-now.others > e.peak.all-e.peak.others {
 				e.peak = now
 			}
-			if last = now.uncharged(); last > ceiling {
-				t.Logf("%s: ended at %d MiB, lest the machine suffer", e.mode.name, last>>20)
-				return
+			if done || now.uncharged() > ceiling {
+				left--
 			}
-			rest = max(rest-1, min(rest, -1))
 		}
 	}
 }
@@ -111,30 +154,22 @@ func (e *exhausted) read(line string) (done bool) {
 	if len(words) < 2 {
 		return false
 	}
-	e.count, e.reason = words[0], words[1]
-	e.killed = len(words) > 3
+	e.count, e.reason, e.killed = words[0], words[1], len(words) > 3
 	return len(words) > 2
 }
 
-// fewer is the one of two with less that is uncharged.
-func fewer(a, b exhausted) exhausted {
-	if b.lost < a.lost {
-		return b
-	}
-	return a
-}
+const tableHead = `| objects | most made | slab grown | kernel memory grown | charged | not bounded | left behind | verdict |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |`
 
-const tableHead = "| objects | most reached | slab grown | kernel memory grown | charged | not charged | left | verdict |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
-
-// row is one of the table's. most is how many bytes may be uncharged.
-func (e exhausted) row(most int64) string {
-	mib := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |", e.mode.name, e.count, mib(e.peak.slab), mib(e.peak.all-e.peak.others),
-		mib(e.peak.ours+e.peak.programs), mib(e.lost), mib(e.left), e.verdict(most))
+// row is one of the table's, in MiB.
+func (e *exhausted) row() string {
+	mib := func(n int64) string { return fmt.Sprintf("%.1f", max(0, float64(n)/(1<<20))) }
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |", e.name, e.count, mib(e.peak.slab), mib(e.peak.all-e.peak.others),
+		mib(e.peak.ours+e.peak.programs), mib(e.lost), mib(e.left), e.verdict())
 }
 
 // verdict says what bounds the objects.
-func (e exhausted) verdict(most int64) string {
+func (e *exhausted) verdict() string {
 	ended := "the time of the test"
 	if e.reason != "-" {
 		ended = e.reason
@@ -143,7 +178,7 @@ func (e exhausted) verdict(most int64) string {
 		ended = "killed for memory"
 	}
 	switch {
-	case e.lost > most:
+	case e.lost > mostUnbounded:
 		return "HOLE"
 	case e.count == "0" && e.reason != "-":
 		return "refused: " + e.reason

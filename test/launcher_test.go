@@ -16,7 +16,7 @@ func TestLaunchers(t *testing.T) {
 	for _, l := range launchers[1:] { // the first has its turn outside of this test
 		t.Run(l.String(), func(t *testing.T) {
 			// What makes no runs, or chooses the launcher itself, need not be repeated.
-			again := exec.Command("/proc/self/exe", "-test.skip=^(TestLaunchers|TestScripts|TestImport.*|TestForbidden.*|TestPackage.*|TestTop.*|TestOneDoc.*|TestStandard.*|TestForked.*|TestZygote.*|TestThousand.*)$")
+			again := exec.Command("/proc/self/exe", "-test.skip=^(TestLaunchers|TestScripts|TestImport.*|TestForbidden.*|TestPackage.*|TestTop.*|TestOneDoc.*|TestStandard.*|TestForked.*|TestZygote.*|TestThousand.*|TestExhaust)$")
 			again.Env = append(os.Environ(), launcherVar+"="+l.String())
 			if text, err := again.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, text)

@@ -6,6 +6,7 @@
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -85,6 +86,21 @@ static int errors(void)
 	return 1;
 }
 
+/* Whom the kernel has sent to, it remembers, in one table for all namespaces. */
+static int neighbours(void)
+{
+	static int fd = -1;
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_port = htons(9), .sin6_scope_id = 1 };
+
+	if (fd < 0 && (fd = socket(AF_INET6, SOCK_DGRAM, 0)) < 0)
+		return -1;
+	a.sin6_addr.s6_addr[0] = 0xff;
+	a.sin6_addr.s6_addr[1] = 0x02;
+	memcpy(&a.sin6_addr.s6_addr[8], &worker, 4);
+	memcpy(&a.sin6_addr.s6_addr[12], &steps, 4);
+	return sendto(fd, "", 0, 0, (void *)&a, sizeof(a)) < 0 ? -1 : 1;
+}
+
 const struct mode datagram_modes[] = {
 	{ "UDP sockets", SPREAD, plain },
 	{ "UDP filled", SPREAD, big },
@@ -92,5 +108,6 @@ const struct mode datagram_modes[] = {
 	{ "UDP corked", SPREAD, corked },
 	{ "UDP time stamps", SPREAD, stamped },
 	{ "UDP errors", SPREAD, errors },
+	{ "IPv6 neighbours", SPREAD, neighbours },
 	{ 0 },
 };

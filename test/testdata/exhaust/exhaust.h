@@ -8,7 +8,6 @@
 enum {
 	SINGLE = 0,	/* one process makes all objects: they are bounded by memory or by user */
 	SPREAD = 1,	/* as many processes as there may be: objects are bounded by process */
-	REFUSED = 2,	/* the step makes one attempt, which the jail refuses */
 };
 
 /*
@@ -24,7 +23,15 @@ struct mode {
 
 /* Each family's table ends with an empty row. */
 extern const struct mode descriptor_modes[], lock_modes[], pipe_modes[], tree_modes[], local_modes[],
-	stream_modes[], datagram_modes[], option_modes[], task_modes[], memory_modes[], refused_modes[];
+	stream_modes[], datagram_modes[], option_modes[], task_modes[], memory_modes[];
+
+/* A call that a jail refuses: it returns a negative number. */
+struct refusal {
+	const char *name;
+	long (*call)(void);
+};
+
+extern const struct refusal refusals[];
 
 /* How many times the step of this process was called before. */
 extern long steps;

@@ -94,6 +94,7 @@ static int abstract(void) { return bound(fresh("@")); }
 static int waiting(void)
 {
 	static struct sockaddr_un a = { .sun_family = AF_UNIX };
+	static socklen_t size = sizeof(a);
 	static int listener = -1;
 	int fd;
 
@@ -101,10 +102,10 @@ static int waiting(void)
 		listener = socket(AF_UNIX, SOCK_STREAM, 0);
 		if (listener < 0 || bind(listener, (void *)&a, sizeof(a.sun_family)) || listen(listener, 4096))
 			return -1;
-		getsockname(listener, (void *)&a, &(socklen_t){ sizeof(a) });
+		getsockname(listener, (void *)&a, &size);
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (void *)&a, sizeof(a)))
+	if (fd < 0 || connect(fd, (void *)&a, size))
 		return -1;
 	while (write(fd, chunk, sizeof(chunk)) > 0)
 		;

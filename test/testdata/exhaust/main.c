@@ -3,6 +3,7 @@
  *
  *     exhaust list                      prints the modes
  *     exhaust MODE MILLISECONDS         prints "COUNT ERRNO" as it goes, then "done"
+ *     exhaust refused                   prints "ERRNO NAME" of what jails refuse
  *
  * A first process starts others, which make the objects, so that it can still print
  * when the kernel kills those for memory. After "done" all that live keep what they
@@ -24,7 +25,7 @@
 
 static const struct mode *const families[] = {
 	descriptor_modes, lock_modes, pipe_modes, tree_modes, local_modes, stream_modes,
-	datagram_modes, option_modes, task_modes, memory_modes, refused_modes,
+	datagram_modes, option_modes, task_modes, memory_modes,
 };
 
 /* What the processes share. */
@@ -58,22 +59,38 @@ const char *fresh(const char *folder)
 	return path;
 }
 
+/* Has the kernel kill this process rather than the first, which is as big otherwise. */
+static void grow(void)
+{
+	static char more[16 * 4096];
+
+	for (unsigned i = 0; i < sizeof(more); i += 4096)
+		((volatile char *)more)[i] = 1;
+}
+
 static void work(const struct mode *m)
 {
 	int n = 0;
 
+	grow();
 	do {
 		errno = 0;
 		n = m->step();
 		if (n > 0)
 			__atomic_add_fetch(&shared->count, n, __ATOMIC_RELAXED);
 		steps++;
-	} while (n > 0 && going() && m->how != REFUSED);
+	} while (n > 0 && going());
 	if (n < 0 && !shared->reason)
 		shared->reason = errno;
 	__atomic_add_fetch(&shared->finished, 1, __ATOMIC_RELEASE);
 	for (;;)
 		pause();
+}
+
+static void report(const char *end)
+{
+	printf("%ld %s%s\n", __atomic_load_n(&shared->count, __ATOMIC_RELAXED),
+	       shared->reason ? strerrorname_np(shared->reason) : "-", end);
 }
 
 /* Starts the processes of a mode and returns how many there are. */
@@ -88,14 +105,9 @@ static int start(const struct mode *m)
 			work(m);
 		if (pid < 0)
 			break;
+		report("");
 	}
 	return worker;
-}
-
-static void report(const char *end)
-{
-	printf("%ld %s%s\n", __atomic_load_n(&shared->count, __ATOMIC_RELAXED),
-	       shared->reason ? strerrorname_np(shared->reason) : "-", end);
 }
 
 /* Prints until all processes have finished, or were killed, or the time is up. */
@@ -118,18 +130,32 @@ static const struct mode *find(const char *name)
 	for (unsigned f = 0; f < sizeof(families) / sizeof(families[0]); f++)
 		for (const struct mode *m = families[f]; m->name; m++) {
 			if (!name)
-				printf("%s %s\n", m->how == REFUSED ? "refused" : "-", m->name);
+				puts(m->name);
 			else if (!strcmp(m->name, name))
 				return m;
 		}
 	return NULL;
 }
 
+static void refused(void)
+{
+	for (const struct refusal *r = refusals; r->name; r++) {
+		errno = 0;
+		printf("%s %s\n", r->call() < 0 ? strerrorname_np(errno) : "-", r->name);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files;
-	const struct mode *m = find(argc == 3 ? argv[1] : NULL);
+	const struct mode *m = NULL;
 
+	if (argc == 3)
+		m = find(argv[1]);
+	else if (argc == 2 && !strcmp(argv[1], "refused"))
+		refused();
+	else
+		find(NULL);
 	if (!m)
 		return argc != 2;
 	setlinebuf(stdout);

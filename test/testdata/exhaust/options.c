@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -124,15 +123,6 @@ static int shared_ports(void)
 	return bind(fd, (void *)&a, sizeof(a)) ? -1 : 1;
 }
 
-static int filters(void)
-{
-	static struct sock_filter code[] = { { BPF_RET | BPF_K, 0, 0, 0 } };
-	struct sock_fprog program = { 1, code };
-	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-
-	return fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -1 : 1;
-}
-
 const struct mode option_modes[] = {
 	{ "IPv4 groups and sources", SPREAD, groups4 },
 	{ "IPv6 groups", SPREAD, groups6 },
@@ -141,6 +131,5 @@ const struct mode option_modes[] = {
 	{ "IP options", SPREAD, ip_options },
 	{ "TCP MD5 keys", SPREAD, keys },
 	{ "shared ports", SPREAD, shared_ports },
-	{ "socket filters", REFUSED, filters },
 	{ 0 },
 };

@@ -1,7 +1,8 @@
-/* Calls that a jail refuses. Each is tried once. */
+/* Calls that a jail refuses. */
 #define _GNU_SOURCE
 #include "exhaust.h"
 
+#include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <stddef.h>
@@ -10,59 +11,66 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int done(long result) { return result < 0 ? -1 : 1; }
+static long user_namespace(void) { return syscall(SYS_unshare, CLONE_NEWUSER); }
+static long add_key(void) { return syscall(SYS_add_key, "user", "x", "x", 1, KEY_SPEC_PROCESS_KEYRING); }
+static long keyring(void) { return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "x"); }
+static long bpf(void) { return syscall(SYS_bpf, 0, NULL, 0); }
+static long perf(void) { return syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0); }
+static long rings(void) { return syscall(SYS_io_uring_setup, 1, NULL); }
+static long asynchronous(void) { return syscall(SYS_io_setup, 1, NULL); }
+static long user_faults(void) { return syscall(SYS_userfaultfd, 0); }
+static long fanotify(void) { return syscall(SYS_fanotify_init, 0, 0); }
+static long queue(void) { return syscall(SYS_mq_open, "x", 0, 0, NULL); }
+static long segment(void) { return syscall(SYS_shmget, 0, 4096, 0600); }
+static long semaphores(void) { return syscall(SYS_semget, 0, 1, 0600); }
+static long messages(void) { return syscall(SYS_msgget, 0, 0600); }
+static long secret(void) { return syscall(SYS_memfd_secret, 0); }
+static long pages(void) { return syscall(SYS_vmsplice, 0, NULL, 0, 0); }
+static long context(void) { return syscall(SYS_fsopen, "tmpfs", 0); }
+static long tree(void) { return syscall(SYS_open_tree, -1, "/", 1); }
+static long map(void) { return prctl(PR_SET_MM, PR_SET_MM_START_CODE, 0, 0, 0); }
+static long ports(void) { return syscall(SYS_ioperm, 0, 1, 1); }
+static long segments(void) { return syscall(SYS_modify_ldt, 0, NULL, 0); }
+static long packets(void) { return socket(AF_PACKET, SOCK_RAW, 0); }
+static long raw(void) { return socket(AF_INET, SOCK_RAW, 1); }
+static long ciphers(void) { return socket(AF_ALG, SOCK_SEQPACKET, 0); }
+static long machines(void) { return socket(AF_VSOCK, SOCK_STREAM, 0); }
+static long audit(void) { return socket(AF_NETLINK, SOCK_RAW, 9); }
 
-static int user_namespace(void) { return done(syscall(SYS_unshare, CLONE_NEWUSER)); }
-static int add_key(void) { return done(syscall(SYS_add_key, "user", "x", "x", 1, KEY_SPEC_PROCESS_KEYRING)); }
-static int keyring(void) { return done(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "x")); }
-static int bpf(void) { return done(syscall(SYS_bpf, 0, NULL, 0)); }
-static int perf(void) { return done(syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0)); }
-static int rings(void) { return done(syscall(SYS_io_uring_setup, 1, NULL)); }
-static int asynchronous(void) { return done(syscall(SYS_io_setup, 1, NULL)); }
-static int user_faults(void) { return done(syscall(SYS_userfaultfd, 0)); }
-static int fanotify(void) { return done(syscall(SYS_fanotify_init, 0, 0)); }
-static int queue(void) { return done(syscall(SYS_mq_open, "x", 0, 0, NULL)); }
-static int segment(void) { return done(syscall(SYS_shmget, 0, 4096, 0600)); }
-static int semaphores(void) { return done(syscall(SYS_semget, 0, 1, 0600)); }
-static int messages(void) { return done(syscall(SYS_msgget, 0, 0600)); }
-static int secret(void) { return done(syscall(SYS_memfd_secret, 0)); }
-static int pages(void) { return done(syscall(SYS_vmsplice, 0, NULL, 0, 0)); }
-static int context(void) { return done(syscall(SYS_fsopen, "tmpfs", 0)); }
-static int tree(void) { return done(syscall(SYS_open_tree, -1, "/", 1)); }
-static int map(void) { return done(prctl(PR_SET_MM, PR_SET_MM_START_CODE, 0, 0, 0)); }
-static int ports(void) { return done(syscall(SYS_ioperm, 0, 1, 1)); }
-static int segments(void) { return done(syscall(SYS_modify_ldt, 0, NULL, 0)); }
-static int packets(void) { return done(socket(AF_PACKET, SOCK_RAW, 0)); }
-static int raw(void) { return done(socket(AF_INET, SOCK_RAW, 1)); }
-static int ciphers(void) { return done(socket(AF_ALG, SOCK_SEQPACKET, 0)); }
-static int machines(void) { return done(socket(AF_VSOCK, SOCK_STREAM, 0)); }
-static int audit(void) { return done(socket(AF_NETLINK, SOCK_RAW, 9)); }
+static long filters(void)
+{
+	struct sock_filter code = { BPF_RET | BPF_K, 0, 0, 0 };
+	struct sock_fprog program = { 1, &code };
 
-const struct mode refused_modes[] = {
-	{ "user namespaces", REFUSED, user_namespace },
-	{ "keys", REFUSED, add_key },
-	{ "keyrings", REFUSED, keyring },
-	{ "BPF", REFUSED, bpf },
-	{ "perf events", REFUSED, perf },
-	{ "io_uring", REFUSED, rings },
-	{ "AIO contexts", REFUSED, asynchronous },
-	{ "userfaultfd", REFUSED, user_faults },
-	{ "fanotify", REFUSED, fanotify },
-	{ "POSIX message queues", REFUSED, queue },
-	{ "System V memory", REFUSED, segment },
-	{ "System V semaphores", REFUSED, semaphores },
-	{ "System V messages", REFUSED, messages },
-	{ "memfd_secret", REFUSED, secret },
-	{ "vmsplice", REFUSED, pages },
-	{ "file system contexts", REFUSED, context },
-	{ "mounts", REFUSED, tree },
-	{ "PR_SET_MM", REFUSED, map },
-	{ "I/O ports", REFUSED, ports },
-	{ "LDT", REFUSED, segments },
-	{ "packet sockets", REFUSED, packets },
-	{ "raw sockets", REFUSED, raw },
-	{ "AF_ALG", REFUSED, ciphers },
-	{ "AF_VSOCK", REFUSED, machines },
-	{ "netlink of audit", REFUSED, audit },
+	return setsockopt(socket(AF_UNIX, SOCK_DGRAM, 0), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+const struct refusal refusals[] = {
+	{ "user namespaces", user_namespace },
+	{ "keys", add_key },
+	{ "keyrings", keyring },
+	{ "BPF", bpf },
+	{ "perf events", perf },
+	{ "io_uring", rings },
+	{ "AIO contexts", asynchronous },
+	{ "userfaultfd", user_faults },
+	{ "fanotify", fanotify },
+	{ "POSIX message queues", queue },
+	{ "System V memory", segment },
+	{ "System V semaphores", semaphores },
+	{ "System V messages", messages },
+	{ "memfd_secret", secret },
+	{ "vmsplice", pages },
+	{ "file system contexts", context },
+	{ "mounts", tree },
+	{ "PR_SET_MM", map },
+	{ "I/O ports", ports },
+	{ "LDT", segments },
+	{ "packet sockets", packets },
+	{ "raw sockets", raw },
+	{ "AF_ALG", ciphers },
+	{ "AF_VSOCK", machines },
+	{ "netlink of audit", audit },
+	{ "socket filters", filters },
 	{ 0 },
 };

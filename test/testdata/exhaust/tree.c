@@ -162,8 +162,8 @@ static int merged(const char *folder)
 	return syscall(SYS_getdents64, fd, names, sizeof(names)) > 0 ? 1 : -1;
 }
 
+static int merged_mount(void) { return merged("/merged"); }
 static int merged_tmp(void) { return merged("/tmp"); }
-static int merged_home(void) { return merged("/home/node"); }
 
 /* A file of /proc that is read to a part keeps the text of what was read. */
 static int half_read(const char *path)
@@ -212,8 +212,8 @@ const struct mode tree_modes[] = {
 	{ "access lists, memfd", SPREAD, memfd_lists },
 	{ "access lists, tmpfs", SINGLE, file_lists },
 	{ "access lists, overlay", SINGLE, folder_lists },
-	{ "merged folders, /tmp", SPREAD, merged_tmp },
-	{ "merged folders, home", SPREAD, merged_home },
+	{ "open folders, mount", SPREAD, merged_mount },
+	{ "open folders, /tmp", SPREAD, merged_tmp },
 	{ "/proc/self/maps half read", SPREAD, maps },
 	{ "/proc/self/mountinfo half read", SPREAD, mounts },
 	{ "/proc/self/status half read", SPREAD, status },

@@ -96,16 +96,16 @@ func intIn(path string) int64 {
 	return n
 }
 
-// settled waits until the kernel has freed what earlier runs held: two readings in a row
-// are alike, or it has taken too long.
+// settled waits until the kernel has freed what earlier runs held, which it does when it has
+// time: three readings in a row are alike, or it has taken too long.
 func settled() kernelUse {
-	const alike, tries, pause = 2 << 20, 100, 20 * time.Millisecond
+	const alike, tries, pause = 2 << 20, 250, 20 * time.Millisecond
 	u := takeKernelUse()
-	for range tries {
+	for i, same := 0, 0; same < 3 && i < tries; i++ {
 		time.Sleep(pause)
 		now := takeKernelUse()
-		if freed := u.since(now).uncharged(); freed < alike {
-			return now
+		if same++; now.since(u).uncharged() < -alike {
+			same = 0
 		}
 		u = now
 	}

@@ -168,22 +168,24 @@ func (e *exhausted) row() string {
 		mib(e.peak.ours+e.peak.programs), mib(e.lost), mib(e.left), e.verdict())
 }
 
-// verdict says what bounds the objects.
+// verdict says what bounds the objects. Those that are made too slowly to tell are so called.
 func (e *exhausted) verdict() string {
-	ended := "the time of the test"
-	if e.reason != "-" {
-		ended = e.reason
-	}
+	const few = 8 << 20
+	ended := e.reason
 	if e.killed || e.cause == runtime.CauseMemory {
-		ended = "killed for memory"
+		ended = "memory"
 	}
 	switch {
 	case e.lost > mostUnbounded:
 		return "HOLE"
-	case e.count == "0" && e.reason != "-":
+	case e.count == "0" && e.peak.ours < few:
 		return "refused: " + e.reason
-	case e.peak.ours > e.lost:
-		return "charged; " + ended
+	case ended == "-" && e.lost > few:
+		return "slow"
+	case ended == "-":
+		return "charged"
+	case e.lost > few:
+		return "bounded: " + ended
 	}
-	return "bounded: " + ended
+	return "charged; " + ended
 }

@@ -146,8 +146,7 @@ static int folder_lists(void)
  */
 static int merged(const char *folder)
 {
-	static char names[65536];
-	char path[512];
+	char path[512], names[300]; /* of one file: the others are read, and not returned */
 	int fd;
 
 	if (steps == 0 && worker == 0)

@@ -63,6 +63,7 @@ type exhausted struct {
 	reason   string               // the errno that stopped it, "-" if none did
 	killed   bool                 // whether the kernel killed processes for memory
 	cause    runtime.Cause        // of the end of the run
+	err      error                // why it has none: nothing that a guest does may lead to one
 	peak     kernelUse            // what came to it, at the most
 	lost     int64                // bytes that no limit bounded, at the most
 	left     int64                // bytes that were uncharged when the runtime was closed
@@ -76,7 +77,7 @@ func (a attack) run(t *testing.T, e *exhausted, before kernelUse) {
 	go func() {
 		defer close(progress)
 		res, err := a.start(ctx, e, progress)
-		if err != nil {
+		if e.err = err; err != nil {
 			t.Errorf("%s: %v", e.name, err)
 			return
 		}
@@ -176,9 +177,11 @@ func (e *exhausted) verdict() string {
 		ended = "memory"
 	}
 	switch {
+	case e.err != nil:
+		return "HOLE: can't be ended"
 	case e.lost > mostUnbounded:
 		return "HOLE"
-	case e.count == "0" && e.peak.ours < few:
+	case e.count == "0" && e.reason != "-" && e.peak.ours < few:
 		return "refused: " + e.reason
 	case ended == "-" && e.lost > few:
 		return "slow"

@@ -36,7 +36,6 @@ type Jail struct {
 	closed bool
 	runs   sync.WaitGroup
 	live   map[*Process]struct{}
-	serial int
 }
 
 // Create makes a jail. Nothing of it is left if it fails.

@@ -103,13 +103,10 @@ func TestGuestSees(t *testing.T) {
 		{"cat /proc/self/oom_score_adj", "1000"},
 		{"grep -E '^Sig(Blk|Ign)' /proc/self/status | sed 's/.*\\t//' | sort -u", "0000000000000000"},
 		{"cat /proc/cmdline /proc/keys /proc/timer_list | wc -c", "0"},
-		{"sed 's/.*://' /proc/self/cgroup | sort -u | grep -vx /", "/r8"}, // v1 has hierarchies that gaol does not use
+		{"sed 's/.*://; s/[0-9]*$//' /proc/self/cgroup | sort -u | grep -vx /", "/r"}, // v1 has hierarchies that gaol does not use
 		{"for f in /proc/$$/fd/*; do readlink $f; done | sed 's/:.*//'", "pipe\npipe\npipe"},
 		{"echo x > /dev/stderr", "x"},
 	} {
-		if tc.want == "/r8" {
-			tc.want = strings.Replace(tc.want, "8", fmt.Sprint(j.serial+1), 1)
-		}
 		script := strings.NewReplacer("grep", "busybox grep", "sed", "busybox sed", "sort", "busybox sort", "wc", "busybox wc").Replace(tc.script)
 		if got := output(t, j, script+"; true"); got != tc.want {
 			t.Errorf("%s\n got %q\nwant %q", tc.script, got, tc.want)

@@ -18,7 +18,6 @@ import (
 // Process is a process that Start made, and all that descends from it.
 type Process struct {
 	jail   *Jail
-	name   string // of its group in the jail's
 	group  *cgroup.Group
 	limits cgroup.Limits
 	first  firstProcess // nil before it is made
@@ -174,5 +173,5 @@ func (p *Process) abandon() error {
 	}
 	p.hearing.end()
 	p.routes.close()
-	return errors.Join(err, p.group.Delete())
+	return errors.Join(err, p.jail.pool.Delete(p.group))
 }

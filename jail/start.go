@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"time"
 
 	"gaol/jail/enter"
@@ -69,8 +68,7 @@ func (j *Jail) admit() (*Process, error) {
 	if j.closed {
 		return nil, ErrClosed
 	}
-	j.serial++
-	p := &Process{jail: j, name: "r" + strconv.Itoa(j.serial), killed: make(chan struct{}), done: make(chan struct{})}
+	p := &Process{jail: j, killed: make(chan struct{}), done: make(chan struct{})}
 	j.live[p] = struct{}{}
 	j.runs.Add(1)
 	return p, nil
@@ -108,7 +106,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 
 // prepare makes the process's group.
 func (p *Process) prepare(c *Command) (own *groups, in groups, err error) {
-	group, err := p.jail.pool.New(p.name, c.Limits)
+	group, err := p.jail.pool.New(c.Limits)
 	if err != nil {
 		return nil, in, stepError("make", "cgroup", err)
 	}

@@ -3,7 +3,9 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"sync"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -34,6 +36,11 @@ type Group struct {
 	path   string
 	on     backend
 	limits Limits
+
+	earlierKills int64 // for memory, of the pool's groups before it
+
+	mu    sync.RWMutex // held for reading while the directories are used
+	ended bool         // deleted by its pool: the directories may be another group's
 }
 
 // backend is what v1 and v2 do differently. Paths are those of [New].
@@ -51,13 +58,13 @@ type backend interface {
 	usage(path string) (Usage, error)
 	socketMemory(path string) (int64, error)
 
-	// strip deletes all of an empty group but what a [Pool] keeps of it, and reports
-	// whether there is such. If not, some of the group may be left.
-	strip(path string, l Limits) bool
+	// retire deletes all of an empty group but what a [Pool] reuses.
+	retire(path string) error
 
-	// handOn gives what strip has left of the group at from to the one that is to be
-	// made at to.
-	handOn(from, to string) error
+	// reuse prepares what retire has left of a group with the limits old for one with
+	// the limits l, and returns how many memory kills it has counted so far. It reports
+	// false if too much is charged to it.
+	reuse(path string, old, l Limits) (kills int64, ok bool)
 }
 
 // New makes the group at path, such as "/gaol/j17/r1", which counts from the
@@ -76,16 +83,19 @@ func newGroup(on backend, path string, l Limits) (*Group, error) {
 	if err := check(path, l); err != nil {
 		return nil, err
 	}
-	return create(on, path, l)
+	g := &Group{path: path, on: on, limits: l}
+	if err := g.create(); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Preconditions: check has no objection.
-func create(on backend, path string, l Limits) (*Group, error) {
-	g := &Group{path: path, on: on, limits: l}
-	if err := on.create(path, l); err != nil {
-		return nil, errors.Join(fmt.Errorf("cgroup: make %s: %w", path, err), g.Delete())
+func (g *Group) create() error {
+	if err := g.on.create(g.path, g.limits); err != nil {
+		return errors.Join(fmt.Errorf("cgroup: make %s: %w", g.path, err), g.Delete())
 	}
-	return g, nil
+	return nil
 }
 
 // Open names an existing group, to end and remove what an earlier process left
@@ -148,7 +158,7 @@ func (g *Group) AddPID(pid int) error {
 	if pid <= 0 { // the kernel takes 0 for the caller itself
 		return fmt.Errorf("cgroup: add to %s: bad pid %d", g.path, pid)
 	}
-	if err := g.on.addPID(g.path, pid); err != nil {
+	if err := g.use(func() error { return g.on.addPID(g.path, pid) }); err != nil {
 		return fmt.Errorf("cgroup: add pid %d to %s: %w", pid, g.path, err)
 	}
 	return nil
@@ -166,9 +176,26 @@ func (g *Group) PIDs() ([]int, error) {
 
 // Usage reads the group's counters.
 func (g *Group) Usage() (Usage, error) {
-	u, err := g.on.usage(g.path)
+	var u Usage
+	err := g.use(func() (err error) {
+		u, err = g.on.usage(g.path)
+		return err
+	})
 	if err != nil {
 		return Usage{}, fmt.Errorf("cgroup: usage of %s: %w", g.path, err)
 	}
+	u.OOMKills -= g.earlierKills
 	return u, nil
+}
+
+var errEnded = fmt.Errorf("%w: its pool has deleted it", fs.ErrNotExist)
+
+// use calls f unless the pool has deleted the group, which it can't do meanwhile.
+func (g *Group) use(f func() error) error {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.ended {
+		return errEnded
+	}
+	return f()
 }

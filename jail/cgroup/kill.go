@@ -21,8 +21,12 @@ func (g *Group) Kill(ctx context.Context) error {
 	var last error
 	for n := 0; ; n++ {
 		// A failed attempt is repeated: what it failed on may be just dying.
-		empty, err := g.on.kill(g.path, n)
-		if empty {
+		empty := false
+		err := g.use(func() (err error) {
+			empty, err = g.on.kill(g.path, n)
+			return err
+		})
+		if empty || err == errEnded {
 			return nil
 		}
 		if err != nil {

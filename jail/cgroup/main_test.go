@@ -35,7 +35,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	os.Remove(sharedFile(os.Getpid()))
 	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		if left, _ := filepath.Glob(filepath.Join(pattern, testPrefix+"*")); left != nil {
 			fmt.Fprintln(os.Stderr, "cgroups left behind:", left)
@@ -66,7 +65,12 @@ var roles = map[string]func(){
 		}
 	},
 	"write": func() {
-		if err := os.WriteFile(sharedFile(os.Getppid()), make([]byte, fileSize), 0o600); err != nil {
+		var file string
+		var size int
+		if _, err := fmt.Sscan(address, &file, &size); err != nil {
+			panic(err)
+		}
+		if err := os.WriteFile(file, make([]byte, size), 0o600); err != nil {
 			panic(err)
 		}
 	},
@@ -107,8 +111,20 @@ var roles = map[string]func(){
 
 const fileSize = 8 << 20
 
-// sharedFile is in a tmpfs, where the pages of a file stay charged to who wrote it.
-func sharedFile(test int) string { return fmt.Sprintf("/dev/shm/gaol-test-cgroup-%d", test) }
+// writeRole returns the role of writing a file, which is removed with the test. In a
+// tmpfs, as in the page cache, its pages stay charged to the group that they were made in.
+func writeRole(t *testing.T, dir string, size int) (role, file string) {
+	t.Helper()
+	f, err := os.CreateTemp(dir, "gaol-test-cgroup-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	t.Cleanup(func() { os.Remove(f.Name()) })
+	return fmt.Sprintf("write %s %d", f.Name(), size), f.Name()
+}
+
+const tmpfs = "/dev/shm"
 
 var (
 	// Other packages' tests may run beside this one.

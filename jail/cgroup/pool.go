@@ -1,90 +1,105 @@
 package cgroup
 
 import (
-	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"sync"
 )
 
-// Pool makes groups below one parent, such as one for each run of a jail, and has the
-// next one take over what is dear to make and to remove, and can be as new.
+// Pool makes groups below one parent, such as one for each run of a jail. A group that
+// has ended leaves its name to a later one, and on v1 its group in the memory hierarchy.
 //
-// On v1 that is the group in the memory hierarchy. When one is removed the kernel looks
-// at every file system on the machine, of which each live jail has five. The peak is
-// made to begin anew. What counts a kill for memory, which can't be undone, is not
-// handed on; nor is that to which more than next to nothing is still charged, such as
-// files in a tmpfs. In the other hierarchies a group has the peak of its tasks, the
-// forks refused to it and the processor time that it has used up for now, all of which
-// stay: those are made anew.
+// Names are reused because the kernel caches the lookup of each name that no longer
+// exists until the parent is removed: 200 bytes for each name and hierarchy.
 //
-// On v2 it is nothing: a group is one directory, with all of that in it.
+// The memory group is reused because the kernel keeps one that was removed for as long
+// as anything is charged to it: a file in a tmpfs, or a page of the image that its
+// process was the first to read. Thousands of runs would leave thousands of them. Making
+// and removing one is also slow: the kernel looks at every file system on the machine, of
+// which each live jail has five. The peak is reset, and memory kills of earlier groups
+// are subtracted. In the other hierarchies the peak of tasks, refused forks and processor
+// time can't be reset: those groups are made anew.
 //
-// What a pool keeps is below the parent, and goes with it. Its methods may be called
-// from several goroutines at once.
+// A memory group is not reused while more than a little is charged to it, see
+// [Pool.New], so that a pool has as many as there were groups at one time, and few more.
+//
+// On v2 only the name is reused: a group is one directory, and its counters can't be
+// reset. Memory that is still charged to a removed group keeps that one in the kernel.
+//
+// What a pool keeps is below the parent, and is removed with it. Its methods may be
+// called from several goroutines at once.
 type Pool struct {
 	parent string
 	on     backend
 
 	mu     sync.Mutex
-	spares []*Group // deleted but for what is kept; the last one ended last
+	made   int      // names so far
+	spares []*Group // have ended; the last one ended last
 }
 
-// mostSpares bounds what is kept: as many as may end before the next begin. Where there
-// have been a thousand live jails, each takes 140 KB of the kernel's memory.
-const mostSpares = 2
+// mostCharged is how many spares are kept because too much is charged to them: it may be
+// freed late, or with a file. Each takes up to 140 KB of kernel memory.
+const mostCharged = 4
 
-// NewPool returns a pool of groups below parent.
+// NewPool returns a pool of groups below parent. Nothing else may make groups there
+// whose names are "r" and a number.
 func NewPool(parent *Group) *Pool { return &Pool{parent: parent.path, on: parent.on} }
 
-// New makes the group of this name below the pool's parent, where none must be, as
-// [New] does.
-func (p *Pool) New(name string, l Limits) (*Group, error) {
-	at := path.Join(p.parent, name)
-	if err := check(at, l); err != nil {
+// New makes a group with these limits. Where too much is charged to the spares, its
+// memory group is new, and if there are more than a few spares, the oldest is removed.
+func (p *Pool) New(l Limits) (*Group, error) {
+	if err := check(p.parent, l); err != nil {
 		return nil, err
 	}
-	if spare := p.take(l); spare != nil && p.on.handOn(spare.path, at) != nil {
-		// Somebody else has removed it, say. A new one will do.
-		if err := errors.Join(spare.Delete(), (&Group{path: at, on: p.on}).Delete()); err != nil {
+	g, old := p.take(l)
+	if old != nil {
+		if err := old.Delete(); err != nil {
 			return nil, err
 		}
 	}
-	return create(p.on, at, l)
+	if err := g.create(); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
-// Delete is [Group.Delete] for a group that New made.
-func (p *Pool) Delete(g *Group) error {
-	if !p.on.strip(g.path, g.limits) {
-		return g.Delete()
-	}
-	if old := p.put(g); old != nil {
-		return old.Delete()
-	}
-	return nil
-}
-
-// take takes the last spare that has the same limit, or nil.
-func (p *Pool) take(l Limits) *Group {
+// take returns the group that is made next, and the spare that is removed before, or nil.
+func (p *Pool) take(l Limits) (g, old *Group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, g := range slices.Backward(p.spares) {
-		if g.limits.Memory == l.Memory {
+	for i, spare := range slices.Backward(p.spares) {
+		if kills, ok := p.on.reuse(spare.path, spare.limits, l); ok {
 			p.spares = slices.Delete(p.spares, i, i+1)
-			return g
+			return &Group{path: spare.path, on: p.on, limits: l, earlierKills: kills}, nil
 		}
 	}
-	return nil
-}
-
-// put adds a spare. It returns the one that is too many, or nil.
-func (p *Pool) put(g *Group) (old *Group) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spares = append(p.spares, g)
-	if len(p.spares) > mostSpares {
+	g = &Group{on: p.on, limits: l}
+	if len(p.spares) > mostCharged {
 		old = p.spares[0]
 		p.spares = slices.Delete(p.spares, 0, 1)
+		g.path = old.path
+	} else {
+		p.made++
+		g.path = path.Join(p.parent, fmt.Sprintf("r%d", p.made))
 	}
-	return old
+	return g, old
+}
+
+// Delete ends a group that New made, which must hold no process: for the methods of g
+// it is gone, whatever a later group of that name does.
+func (p *Pool) Delete(g *Group) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		return nil
+	}
+	if err := p.on.retire(g.path); err != nil {
+		return err
+	}
+	g.ended = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spares = append(p.spares, &Group{path: g.path, on: p.on, limits: g.limits})
+	return nil
 }

@@ -2,10 +2,7 @@ package cgroup
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,9 +15,9 @@ func (s subject) pool(t *testing.T) *Pool {
 }
 
 // make makes a group that goes with the parent, if not before.
-func (p *Pool) make(t *testing.T, name string, l Limits) *Group {
+func (p *Pool) make(t *testing.T, l Limits) *Group {
 	t.Helper()
-	g, err := p.New(name, l)
+	g, err := p.New(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,32 +49,39 @@ func memoryInfo(t *testing.T, g *Group) os.FileInfo {
 
 // Whatever a group did, the next one's usage is its own.
 func testPoolUsage(t *testing.T, s subject) {
+	inTmpfs, _ := writeRole(t, tmpfs, fileSize)
+	inCache, _ := writeRole(t, t.TempDir(), fileSize)
 	for _, test := range []struct {
 		name   string
 		role   string
 		limits Limits
 		did    func(Usage) bool
-		handed string // on v1; empty: either, as processes that have just ended may be much
+		reused bool // on v1
 	}{
-		{"nothing", "sleep", Limits{}, func(u Usage) bool { return u.PeakPids > 0 }, "yes"},
-		{"cpu", "spin", Limits{CPUs: 1}, func(u Usage) bool { return u.CPU > 15*time.Millisecond }, "yes"},
-		{"much memory", "allocate", Limits{Memory: 512 << 20}, func(u Usage) bool { return u.PeakMemory > 200<<20 }, "yes"},
-		{"memory kill", "allocate", Limits{Memory: 64 << 20}, func(u Usage) bool { return u.OOMKills == 1 }, "no"},
-		{"refused forks", "forkbomb", Limits{Pids: 20}, func(u Usage) bool { return u.PidsRefused > 0 && u.PeakPids == 20 }, ""},
-		{"a file that stays", "write", Limits{Memory: 512 << 20}, func(u Usage) bool { return u.Memory >= fileSize }, "no"},
+		{"nothing", "sleep", Limits{}, func(u Usage) bool { return u.PeakPids > 0 }, true},
+		{"cpu", "spin", Limits{CPUs: 1}, func(u Usage) bool { return u.CPU > 15*time.Millisecond }, true},
+		{"much memory", "allocate", Limits{Memory: 512 << 20}, func(u Usage) bool { return u.PeakMemory > 200<<20 }, true},
+		{"memory kill", "allocate", Limits{Memory: 64 << 20}, func(u Usage) bool { return u.OOMKills == 1 }, true},
+		{"refused forks", "forkbomb", Limits{Pids: 20}, func(u Usage) bool { return u.PidsRefused > 0 && u.PeakPids == 20 }, true},
+		{"a file that stays", inTmpfs, Limits{Memory: 512 << 20}, func(u Usage) bool { return u.Memory >= fileSize }, false},
+		{"page cache", inCache, Limits{Memory: 512 << 20}, func(u Usage) bool { return u.Memory >= fileSize }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := s.pool(t)
-			first := p.make(t, "r1", test.limits)
+			first := p.make(t, test.limits)
 			before := memoryInfo(t, first)
 			guest(t, first, test.role)
 			used := waitUsage(t, first, test.did)
+			kill(t, first)
+			if test.reused { // what belonged to its processes may be freed late
+				waitUsage(t, first, func(u Usage) bool { return u.Memory <= mostLeft(test.limits.Memory) })
+			}
 			p.end(t, first)
 
-			second := p.make(t, "r2", test.limits)
-			handed := os.SameFile(before, memoryInfo(t, second))
-			if _, v1 := s.on.(*v1); handed && test.handed == "no" || !handed && test.handed == "yes" && v1 {
-				t.Errorf("its group was handed on: %v; it used %+v", handed, used)
+			second := p.make(t, test.limits)
+			reused := os.SameFile(before, memoryInfo(t, second))
+			if _, v1 := s.on.(*v1); v1 && reused != test.reused {
+				t.Errorf("its group was reused: %v; it used %+v", reused, used)
 			}
 			own, err := second.Usage()
 			if most := mostLeft(test.limits.Memory); err != nil || own.Memory > most || own.PeakMemory > most {
@@ -111,10 +115,14 @@ func testPoolLimits(t *testing.T, s subject) {
 	const small, large = 32 << 20, 128 << 20
 	for _, memory := range [][2]int64{{small, large}, {large, small}, {small, 0}, {0, small}, {small, small}} {
 		p := s.pool(t)
-		first := p.make(t, "r1", Limits{Memory: memory[0]})
+		first := p.make(t, Limits{Memory: memory[0]})
 		guest(t, first, "spin").Wait()
+		waitUsage(t, first, func(u Usage) bool { return u.Memory <= mostLeft(0) })
 		p.end(t, first)
-		second := p.make(t, "r2", Limits{Memory: memory[1]})
+		second := p.make(t, Limits{Memory: memory[1]})
+		if second.Path() != first.Path() {
+			t.Errorf("%s after %s", second.Path(), first.Path())
+		}
 		cmd := guest(t, second, "allocate")
 		cmd.Wait()
 		killed := cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled()
@@ -125,64 +133,87 @@ func testPoolLimits(t *testing.T, s subject) {
 	}
 }
 
-// Who still holds a group that has ended neither sees nor harms the one that took over.
+// What the groups before have left, which is little, is all the memory that a group can't
+// have.
+func testPoolRoom(t *testing.T, s subject) {
+	const limit = 300 << 20 // the guest takes 256 MiB
+	p := s.pool(t)
+	first := p.make(t, Limits{Memory: limit})
+	role, _ := writeRole(t, tmpfs, int(mostLeft(limit))/2)
+	guest(t, first, role).Wait()
+	left := waitUsage(t, first, func(u Usage) bool { return u.Memory <= mostLeft(limit) })
+	p.end(t, first)
+	second := p.make(t, Limits{Memory: limit})
+	if _, v1 := s.on.(*v1); v1 && second.Path() != first.Path() {
+		t.Errorf("%+v, and it was not reused", left)
+	}
+	cmd := guest(t, second, "allocate")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("with %+v left: %v", left, err)
+	}
+	if u, err := second.Usage(); err != nil || u.OOMKills > 0 || u.PeakMemory < 256<<20 {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
+// A caller that still has a group that has ended neither sees nor harms the next one,
+// which has its name.
 func testPoolEnded(t *testing.T, s subject) {
 	p := s.pool(t)
-	first := p.make(t, "r1", Limits{})
+	first := p.make(t, Limits{})
 	p.end(t, first)
 	if _, err := first.Usage(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("usage before the next: %v", err)
 	}
-	second := p.make(t, "r2", Limits{})
-	guest(t, second, "sleep")
+	second := p.make(t, Limits{})
+	if second.Path() != first.Path() {
+		t.Errorf("%s after %s: this test proves nothing", second.Path(), first.Path())
+	}
+	cmd := guest(t, second, "sleep")
 	kill(t, first)
-	if err := first.Delete(); err != nil {
+	if err := errors.Join(first.Delete(), p.Delete(first)); err != nil {
 		t.Error(err)
 	}
 	if _, err := first.Usage(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("usage: %v", err)
+	}
+	if err := first.AddPID(cmd.Process.Pid); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("add: %v", err)
 	}
 	for _, d := range second.Dirs() {
 		if pids, err := listProcs([]string{d}); err != nil || len(pids) != 1 {
 			t.Errorf("%s: processes %v, %v", d, pids, err)
 		}
 	}
+	if third := p.make(t, Limits{}); third.Path() == second.Path() {
+		t.Error("two groups have one name")
+	}
 }
 
-// Few are kept, those that ended last, and they go with the parent.
+// A pool has as many names, and memory groups, as it had groups at one time, whatever
+// they did. They go with the parent.
 func testPoolBound(t *testing.T, s subject) {
+	const atOnce = 5
 	p := s.pool(t)
-	var groups []*Group
-	for i := range mostSpares + 3 {
-		groups = append(groups, p.make(t, fmt.Sprintf("r%d", i), Limits{}))
+	names := map[string]bool{}
+	for range 4 {
+		var groups []*Group
+		for range atOnce {
+			g := p.make(t, Limits{})
+			names[g.Path()] = true
+			groups = append(groups, g)
+		}
+		for _, g := range groups {
+			p.end(t, g)
+		}
 	}
-	for _, g := range groups {
-		p.end(t, g)
+	if len(names) != atOnce {
+		t.Errorf("%d groups at a time had the names %v", atOnce, names)
 	}
-	if _, err := p.New("bad", Limits{Pids: -1}); err == nil {
+	if _, err := p.New(Limits{Pids: -1}); err == nil {
 		t.Error("a negative limit is no error")
 	}
 	parent := &Group{path: p.parent, on: s.on}
-	var kept []string
-	for _, d := range parent.Dirs() {
-		entries, err := os.ReadDir(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if e.IsDir() {
-				kept = append(kept, filepath.Join(d, e.Name()))
-			}
-		}
-	}
-	if len(kept) > mostSpares {
-		t.Errorf("left: %q", kept)
-	}
-	for _, g := range append(groups[:3], &Group{path: p.parent + "/bad", on: s.on}) {
-		if slices.ContainsFunc(g.Dirs(), func(d string) bool { return slices.Contains(kept, d) }) {
-			t.Errorf("%s is kept", g.Path())
-		}
-	}
 	if err := parent.Delete(); err != nil {
 		t.Error(err)
 	}
@@ -193,48 +224,76 @@ func testPoolBound(t *testing.T, s subject) {
 	}
 }
 
-// A pool does without what can't be handed on, and leaves nothing of it.
-func testPoolSpoilt(t *testing.T, s subject) {
-	for name, spoil := range map[string]func(first, second *Group) error{
-		"removed":    func(first, _ *Group) error { return first.Delete() },
-		"in its way": func(_, second *Group) error { return os.Mkdir(memoryDir(second), 0o755) },
-	} {
-		p := s.pool(t)
-		first := p.make(t, "r1", Limits{})
-		p.end(t, first)
-		if err := spoil(first, &Group{path: p.parent + "/r2", on: s.on}); err != nil {
-			t.Fatal(err)
+// Groups to which files are charged that stay are not reused, but few of them are kept,
+// and those are reused when the files are gone.
+func testPoolCharged(t *testing.T, s subject) {
+	const more = 3
+	p := s.pool(t)
+	var files []string
+	names, last := map[string]bool{}, ""
+	for range mostCharged + 1 + more {
+		role, file := writeRole(t, tmpfs, fileSize)
+		files = append(files, file)
+		g := p.make(t, Limits{})
+		if _, v1 := s.on.(*v1); v1 && g.Path() == last {
+			t.Errorf("%s was reused", last)
 		}
-		guest(t, p.make(t, "r2", Limits{}), "sleep")
-		for _, d := range first.Dirs() {
-			if _, err := os.Stat(d); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s: %s: %v", name, d, err)
-			}
+		names[g.Path()], last = true, g.Path()
+		guest(t, g, role).Wait()
+		p.end(t, g)
+	}
+	if len(names) > mostCharged+1 || len(p.spares) > mostCharged+1 {
+		t.Errorf("%d names, %d spares", len(names), len(p.spares))
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			t.Error(err)
 		}
 	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		g := p.make(t, Limits{})
+		p.end(t, g)
+		if g.Path() == last {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not reused", last)
+		}
+	}
+}
+
+// A pool does without a spare that somebody has removed.
+func testPoolSpoilt(t *testing.T, s subject) {
+	p := s.pool(t)
+	first := p.make(t, Limits{})
+	p.end(t, first)
+	if err := (&Group{path: first.path, on: s.on}).Delete(); err != nil {
+		t.Fatal(err)
+	}
+	guest(t, p.make(t, Limits{}), "sleep")
 }
 
 // A group that holds a process is an error, and not handed on.
 func testPoolBusy(t *testing.T, s subject) {
 	p := s.pool(t)
-	first := p.make(t, "r1", Limits{})
+	first := p.make(t, Limits{})
 	guest(t, first, "sleep")
 	if err := p.Delete(first); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("in use: %v", err)
 	}
 	before := memoryInfo(t, first)
-	if os.SameFile(before, memoryInfo(t, p.make(t, "r2", Limits{}))) {
-		t.Error("it was handed on")
+	if os.SameFile(before, memoryInfo(t, p.make(t, Limits{}))) {
+		t.Error("it was reused")
 	}
 }
 
 func testPoolMany(t *testing.T, s subject) {
 	p := s.pool(t)
 	var wg sync.WaitGroup
-	for i := range 4 {
+	for range 4 {
 		wg.Go(func() {
-			for n := range 8 {
-				g, err := p.New(fmt.Sprintf("r%d-%d", i, n), Limits{})
+			for range 8 {
+				g, err := p.New(Limits{})
 				if err != nil {
 					t.Error(err)
 					return

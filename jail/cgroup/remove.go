@@ -19,7 +19,11 @@ const deleteTimeout = time.Second
 // Delete removes the group and its descendants in every hierarchy. None may hold
 // a process. A group that is missing is no error.
 func (g *Group) Delete() error {
-	return removeAll(append(g.on.dirs(g.path), g.on.otherDirs(g.path)...))
+	err := g.use(func() error { return removeAll(append(g.on.dirs(g.path), g.on.otherDirs(g.path)...)) })
+	if err == errEnded {
+		return nil
+	}
+	return err
 }
 
 func removeAll(dirs []string) error {

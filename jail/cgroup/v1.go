@@ -178,36 +178,49 @@ func (v *v1) usage(path string) (Usage, error) {
 	return u, err
 }
 
-// mostLeft bounds what may be charged to a group in the memory hierarchy that is handed
-// on: the next one has so much less, and its peak is so much too high. A run of Node
-// has left 0.2 to 1.2 MB, nearly all of which is gone soon: the kernel charges up to
+// mostLeft bounds what may be charged to a group in the memory hierarchy that is reused:
+// the next one has so much less, and its peak is so much too high. A run of Node
+// leaves 0.2 to 1.2 MB, nearly all of which is gone soon: the kernel charges up to
 // 256 KB in advance on each processor, and is late to free what belonged to a process.
 func mostLeft(limit int64) int64 { return max(2<<20, limit/128) }
 
-// strip keeps the memory. No process is in it once those that joined before it are
+// retire keeps the memory. No process is in it once those that joined before it are
 // removed: see JoinFiles.
-func (v *v1) strip(path string, l Limits) bool {
+func (v *v1) retire(path string) error {
 	memory := v.dir("memory", path)
-	others := slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == memory })
-	if removeAll(others) != nil {
-		return false
-	}
-	var left, tcp, kills int64
+	return removeAll(slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == memory }))
+}
+
+func (v *v1) reuse(path string, old, l Limits) (kills int64, ok bool) {
+	memory := v.dir("memory", path)
+	var left, tcp int64
 	err := errors.Join(
 		readInt(&left, memory+"/memory.usage_in_bytes"),
 		optional(readInt(&tcp, memory+"/memory.kmem.tcp.usage_in_bytes")),
 		readKey(&kills, memory+"/memory.oom_control", "oom_kill"),
 	)
-	return err == nil && kills == 0 && left+tcp <= mostLeft(l.Memory)
+	if errors.Is(err, fs.ErrNotExist) { // somebody else has removed it: create makes it anew
+		return 0, true
+	}
+	if err != nil || left+tcp > mostLeft(l.Memory) {
+		return 0, false
+	}
+	if old.Memory != l.Memory {
+		err = v.unlimit(memory)
+	}
+	err = errors.Join(err, writeFile(memory+"/memory.max_usage_in_bytes", "0")) // it begins with what is used now
+	return kills, err == nil
 }
 
-// handOn renames, which v1 can do.
-func (v *v1) handOn(from, to string) error {
-	memory := v.dir("memory", to)
-	if err := os.Rename(v.dir("memory", from), memory); err != nil {
-		return err
-	}
-	return writeFile(memory+"/memory.max_usage_in_bytes", "0") // it begins with what is used now
+// unlimit lifts the limits that create sets. The one on memory and swap comes first: the
+// other can't exceed it.
+func (v *v1) unlimit(memory string) error {
+	const none = "-1"
+	return errors.Join(
+		optional(writeFile(memory+"/memory.memsw.limit_in_bytes", none)),
+		writeFile(memory+"/memory.limit_in_bytes", none),
+		optional(writeFile(memory+"/memory.kmem.tcp.limit_in_bytes", none)),
+	)
 }
 
 // optional forgives a file that older kernels do not have.

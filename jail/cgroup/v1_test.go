@@ -47,7 +47,7 @@ func TestV1PoolTCP(t *testing.T) {
 		}
 		defer l.Close()
 		p, limits := s.pool(t), Limits{Memory: 64 << 20}
-		first := p.make(t, "r1", limits)
+		first := p.make(t, limits)
 		buffers := func(g *Group) (n int64) {
 			if err := readInt(&n, v.dir("memory", g.path)+"/memory.kmem.tcp.usage_in_bytes"); err != nil {
 				t.Fatal(err)
@@ -61,7 +61,7 @@ func TestV1PoolTCP(t *testing.T) {
 			t.Error("they are gone: this test proves nothing")
 		}
 		p.end(t, first)
-		if n := buffers(p.make(t, "r2", limits)); n > 0 {
+		if n := buffers(p.make(t, limits)); n > 0 {
 			t.Errorf("the next group begins with %d bytes", n)
 		}
 	}

@@ -226,8 +226,8 @@ func (v *v2) usage(path string) (Usage, error) {
 	return u, err
 }
 
-func (v *v2) strip(string, Limits) bool   { return false }
-func (v *v2) handOn(string, string) error { return nil }
+func (v *v2) retire(path string) error                   { return removeAll(v.dirs(path)) }
+func (v *v2) reuse(string, Limits, Limits) (int64, bool) { return 0, true }
 
 // A process can vanish at any time, its group between two calls.
 func gone(err error) error {

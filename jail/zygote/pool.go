@@ -49,6 +49,7 @@ type Pool struct {
 	end    chan struct{}  // closed when Close begins
 	ending sync.WaitGroup // of what happens in the background
 	failed error          // of closing old ones
+	groups []string       // cgroups that no zygote is in any more, for the next ones
 
 	sweep func(context.Context) error // does so once
 }
@@ -166,9 +167,9 @@ func (p *Pool) old(z *Zygote) bool {
 func (p *Pool) startNext() {
 	next := make(chan struct{})
 	p.next = next
+	s := p.spec
+	s.Cgroup = p.takeGroup()
 	p.ending.Go(func() {
-		s := p.spec
-		s.Cgroup = groupName(p.parent)
 		ctx := context.Background()
 		_ = p.sweep(ctx) // what is left over harms nobody
 		z, err := Start(ctx, s)
@@ -179,6 +180,7 @@ func (p *Pool) startNext() {
 			p.ending.Go(func() { p.watch(z) })
 		} else {
 			old = nil // better an old one than none
+			p.groups = append(p.groups, s.Cgroup)
 		}
 		p.err, p.next = err, nil
 		close(next)
@@ -231,8 +233,13 @@ func (p *Pool) retire(z *Zygote) {
 	z.mu.Unlock()
 	err := z.Close()
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		err = errors.Join(err, removeGroup(z.cgroup))
+	} else {
+		p.groups = append(p.groups, z.cgroup)
+	}
 	p.failed = errors.Join(p.failed, err)
-	p.mu.Unlock()
 }
 
 // Close ends the pool's zygote. Children live on. Closing twice is no error.
@@ -250,7 +257,33 @@ func (p *Pool) Close() error {
 	p.drop(last)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, path := range p.groups {
+		p.failed = errors.Join(p.failed, removeGroup(path))
+	}
+	p.groups = nil
 	return p.failed
+}
+
+// takeGroup returns the path of a cgroup for the next zygote: that of one that has
+// ended, or a new one. The kernel keeps a removed group for as long as anything is
+// charged to it, such as pages of the image that its zygote was the first to read.
+//
+// Preconditions: p.mu is held.
+func (p *Pool) takeGroup() string {
+	if n := len(p.groups); n > 0 {
+		path := p.groups[n-1]
+		p.groups = p.groups[:n-1]
+		return path
+	}
+	return groupName(p.parent)
+}
+
+func removeGroup(path string) error {
+	group, err := cgroup.Open(path)
+	if err != nil {
+		return err
+	}
+	return group.Delete()
 }
 
 var groups atomic.Int64

@@ -39,7 +39,8 @@ type Spec struct {
 	// share one.
 	Dir string
 
-	// Cgroup is the path of a cgroup for the zygote alone.
+	// Cgroup is the path of a cgroup for the zygote alone. Start makes it if it is
+	// missing; the caller removes it.
 	Cgroup string
 }
 
@@ -60,7 +61,7 @@ const (
 // Zygote is a running zygote.
 type Zygote struct {
 	process *os.Process
-	group   *cgroup.Group
+	cgroup  string
 	started time.Time
 
 	forks atomic.Int64
@@ -82,7 +83,7 @@ type Zygote struct {
 
 // Start starts a zygote and returns when it is warm.
 func Start(ctx context.Context, s Spec) (*Zygote, error) {
-	z := &Zygote{started: time.Now(), end: make(chan struct{}), dead: make(chan struct{}), gone: make(chan struct{})}
+	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), end: make(chan struct{}), dead: make(chan struct{}), gone: make(chan struct{})}
 	if err := z.start(ctx, &s); err != nil {
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}
@@ -162,7 +163,6 @@ func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 	if err != nil {
 		return err
 	}
-	z.group = group
 	if err := group.AddPID(z.process.Pid); err != nil {
 		return err
 	}
@@ -314,9 +314,6 @@ func (z *Zygote) Close() error {
 		close(z.end)
 		<-z.gone
 		z.err = errors.Join(z.err, z.conn.Close(), z.reapLost())
-		if z.group != nil {
-			z.err = errors.Join(z.err, z.group.Delete())
-		}
 	})
 	return z.err
 }

@@ -87,10 +87,10 @@ func TestKernelMemory(t *testing.T) {
 		series = append(series, takeKernelMemory(t))
 		t.Logf("%d runs: %+v, %d names, %d memory groups", len(series)*(total/soakParts), series[len(series)-1], len(seen.names), len(seen.inodes))
 	}
-	// Either jail has as many memory groups as there are runs at one time, and some that
-	// are not reused yet, as a busy kernel frees late what an ended process had. Zygotes
-	// take turns with few. Before groups were reused there was one for nearly every run.
-	const mostGroups = 2*(soakClients+8) + 8
+	// A jail has as many memory groups as there are runs at one time, and up to five that
+	// are not reused yet, as the kernel frees late what an ended process had. Zygotes take
+	// turns with few. This does not depend on the number of runs.
+	const mostGroups = soakClients + busyClients + 2*5 + 6
 	if n := len(seen.inodes); n > mostGroups && onV1() {
 		t.Errorf("%d runs had %d memory groups, want at most %d", total, n, mostGroups)
 	}
@@ -190,7 +190,9 @@ func soakOnce(t *testing.T, rt *runtime.NodeRuntime, i int) {
 	}
 }
 
-// kernelMemory is what the kernel holds.
+// kernelMemory is what the kernel holds. What it has of the whole machine depends on what
+// else runs there, and is for the reader of the log: its groups and names are bounded by
+// TestKernelMemory.
 type kernelMemory struct {
 	OwnKiB     int64 // charged to the tests' groups, also removed ones, and this process, on v1
 	SlabKiB    int64 // of the whole machine: reclaimable
@@ -220,32 +222,22 @@ func takeKernelMemory(t *testing.T) (m kernelMemory) {
 	return m
 }
 
-// judgeSeries compares the last fifth with the second: the first fills caches.
+// judgeSeries compares the median of the last fifth with that of the second: the first
+// fills caches. What is in use varies by some 8 MiB. Unless names are reused, 100,000 runs
+// add 70.
 func judgeSeries(t *testing.T, series []kernelMemory) {
 	t.Helper()
+	const more = 24 << 10
 	fifth := len(series) / 5
-	early, late := series[fifth:2*fifth], series[len(series)-fifth:]
-	for _, tc := range []struct {
-		name string
-		of   func(kernelMemory) int64
-		more int64
-	}{
-		// What is in use varies by some 8 MiB. Unless names are reused, 100,000 runs add 70.
-		{"KiB of kernel memory", func(m kernelMemory) int64 { return m.OwnKiB }, 24 << 10},
-		// These are the whole machine's: others' files, and others' groups.
-		{"KiB of reclaimable slab", func(m kernelMemory) int64 { return m.SlabKiB }, 64 << 10},
-		{"removed groups", func(m kernelMemory) int64 { return m.DeadGroups }, 64},
-	} {
-		median := func(part []kernelMemory) int64 {
-			var all []int64
-			for _, m := range part {
-				all = append(all, tc.of(m))
-			}
-			slices.Sort(all)
-			return all[len(all)/2]
+	median := func(part []kernelMemory) int64 {
+		var all []int64
+		for _, m := range part {
+			all = append(all, m.OwnKiB)
 		}
-		if from, to := median(early), median(late); to > from+tc.more {
-			t.Errorf("%s: %d early, %d late", tc.name, from, to)
-		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	if early, late := median(series[fifth:2*fifth]), median(series[len(series)-fifth:]); late > early+more {
+		t.Errorf("%d KiB of kernel memory early, %d late", early, late)
 	}
 }

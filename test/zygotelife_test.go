@@ -28,13 +28,14 @@ func forking(t *testing.T, z runtime.ZygoteOptions) runtime.Options {
 	return o
 }
 
-// Zygotes come and go while runs are forked from them, which notice nothing.
+// Zygotes come and go while runs are forked from them, which notice nothing. They take
+// turns with few groups: one that was removed may stay in the kernel.
 func TestZygotesRetire(t *testing.T) {
 	const users, runs, forks = 4, 200, 20
 	o := forking(t, runtime.ZygoteOptions{Forks: forks})
 	pool := newPool(t, o, runtime.PoolOptions{Parallel: 2})
 	var mu sync.Mutex
-	seen := map[int]bool{}
+	seen, groups := map[int]bool{}, map[string]bool{}
 	var all sync.WaitGroup
 	for range users {
 		all.Go(func() {
@@ -46,12 +47,19 @@ func TestZygotesRetire(t *testing.T) {
 				for _, pid := range myZygotes(t) {
 					seen[pid] = true
 				}
+				for _, dir := range zygoteGroups() {
+					groups[filepath.Base(dir)] = true
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	t.Logf("%d zygotes served %d runs", len(seen), runs)
+	t.Logf("%d zygotes in %d groups served %d runs", len(seen), len(groups), runs)
+	const most = 3 // one that serves, its successor, and one that ends
+	if len(groups) > most {
+		t.Errorf("%d zygotes had %d groups, want at most %d", len(seen), len(groups), most)
+	}
 	if len(seen) < 3 { // the last may be a successor that has not served yet
 		t.Errorf("%d runs had %d zygotes", runs, len(seen))
 	}

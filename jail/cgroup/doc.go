@@ -10,8 +10,8 @@
 // [NewTop] begins a tree of groups, with rules about devices, that a cgroup namespace
 // hides all others from.
 //
-// A [Pool] makes and deletes groups that follow each other: on v1, where making and
-// removing one takes the longer the more jails live, it reuses a part of them.
+// A [Pool] makes and deletes groups that follow each other, and reuses their names and,
+// on v1, a part of each: what was removed may stay in the kernel.
 //
 // Usage is read after Kill, when nothing can run any more, and before Delete,
 // which takes the counters away. All three work on a [Group] got by [Open] too:
@@ -34,4 +34,10 @@
 // away from those is the mount plan's duty. A group bounds nothing that is not
 // charged to it: disk bandwidth, disk space, open files. CPU time is bounded over
 // periods of 100 ms, so a short burst may use more processors than allowed.
+//
+// The kernel keeps the memory part of a removed group until nothing is charged to it any
+// more. A page of a file is charged to the group that was the first to read it, and stays
+// in the page cache until memory is short. So /proc/cgroups may count more groups than
+// there are, up to one for each jail that was closed and, on v2, for each group that read
+// or wrote files.
 package cgroup

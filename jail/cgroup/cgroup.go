@@ -166,9 +166,12 @@ func (g *Group) AddPID(pid int) error {
 
 // PIDs lists the group's processes, without those of descendant groups. A group that
 // does not exist has none.
-func (g *Group) PIDs() ([]int, error) {
-	pids, err := listProcs(g.Dirs()[:1])
-	if err != nil {
+func (g *Group) PIDs() (pids []int, err error) {
+	err = g.use(func() error {
+		pids, err = listProcs(g.Dirs()[:1])
+		return err
+	})
+	if gone(err) != nil {
 		return nil, fmt.Errorf("cgroup: processes of %s: %w", g.path, err)
 	}
 	return pids, nil

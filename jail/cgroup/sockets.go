@@ -3,8 +3,11 @@ package cgroup
 import "fmt"
 
 // SocketMemory is how many bytes the group is charged for the queues of its sockets.
-func (g *Group) SocketMemory() (int64, error) {
-	n, err := g.on.socketMemory(g.path)
+func (g *Group) SocketMemory() (n int64, err error) {
+	err = g.use(func() error {
+		n, err = g.on.socketMemory(g.path)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("cgroup: socket memory of %s: %w", g.path, err)
 	}

@@ -69,6 +69,9 @@ func beHost() {
 	image := os.Getenv("GAOL_TEST_IMAGE")
 	tinyImage = func() (string, error) { return image, nil }
 	fmt.Println("up")
+	if os.Getenv(idMapsVar) != "" {
+		makeIDMaps()
+	}
 	number, err := makeBusyJail()
 	if err != nil {
 		fmt.Println("failed:", err)

@@ -204,15 +204,17 @@ func idMap(users, groups []syscall.SysProcIDMap) (f *os.File, err error) {
 
 // startIDMap has a child make the user namespace, which is stopped before its program's
 // first instruction and killed.
+//
+// The maps are not left to os.StartProcess, whose child waits for them on a pipe before
+// it sets its death signal. Children that are started at the same time have each other's
+// pipes open: if the host is killed then, they wait forever, with copies of its sockets.
 func startIDMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 	goruntime.LockOSThread() // the child is traced by the thread
 	defer goruntime.UnlockOSThread()
 	child, err := os.StartProcess("/proc/self/exe", []string{"idmap"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER,
-		UidMappings: users,
-		GidMappings: groups,
-		Ptrace:      true,
-		Pdeathsig:   unix.SIGKILL,
+		Cloneflags: unix.CLONE_NEWUSER,
+		Ptrace:     true,
+		Pdeathsig:  unix.SIGKILL,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("make user map: %w", err)
@@ -221,7 +223,19 @@ func startIDMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 		_ = child.Kill()
 		_, _ = child.Wait()
 	}()
-	return openFD("/proc/"+strconv.Itoa(child.Pid)+"/ns/user", unix.O_RDONLY)
+	proc := "/proc/" + strconv.Itoa(child.Pid)
+	if err := errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups)); err != nil {
+		return nil, fmt.Errorf("make user map: %w", err)
+	}
+	return openFD(proc+"/ns/user", unix.O_RDONLY)
+}
+
+func writeIDMap(path string, ids []syscall.SysProcIDMap) error {
+	var text []byte
+	for _, m := range ids {
+		text = fmt.Appendf(text, "%d %d %d\n", m.ContainerID, m.HostID, m.Size)
+	}
+	return writeFile(path, string(text))
 }
 
 // mountSources puts the mounts into the root.

@@ -30,6 +30,11 @@ const (
 // appears as the guest's, and the guest's new files as that owner's, where the kernel can
 // do that for its file system ([ErrNoIDMap] otherwise). Mounts of the host's below it do
 // not show.
+//
+// The guest's /proc/self/mountinfo has the path of the source in its file system, unless it is
+// copied on write. No copy of a mount hides that: not open_tree(2), of a mount or of a copy,
+// nor an idmapped mount, nor one of a file handle. An overlay does, but one that is only read
+// shows later changes of the host in part, or not at all.
 type Mount struct {
 	Source *os.File // open by O_PATH. The caller keeps it
 	Target string   // guest path, made if missing

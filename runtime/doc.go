@@ -83,7 +83,8 @@
 //
 // # What it does not protect against
 //
-// What the host's own functions let a guest do: any code of the guest may call them, with
+// Where the sources of [Mount] are on the host: the guest can read it, unless they are
+// copied on write. What the host's own functions let a guest do: any code of the guest may call them, with
 // any arguments. A bug in the host's kernel; side channels through shared hardware; one run of a
 // runtime from another run of the same runtime, whose terminals it can open: use one
 // runtime for each party that must not see the others. What a guest's escape sequences

@@ -44,6 +44,11 @@ type Mount struct {
 	// where none is named, and /run/gaol, where live jails are registered, with all that is
 	// in them and the folders above them; and what is no storage: /proc, /sys and /dev, but
 	// for /dev/shm, and such file systems elsewhere.
+	//
+	// The guest can read where Source is in its file system, unless Access is CopyOnWrite:
+	// /proc/self/mountinfo has the path in its fourth field, and the device, type and options
+	// of the file system, as /proc/self/mounts has them. Do not put
+	// secrets in the path; where Source is the root of a file system, the path is "/".
 	Source string
 
 	// Target is where it is to be: an absolute path in the guest's tree, made if

@@ -32,7 +32,8 @@ type Options struct {
 	// Empty: /workspace.
 	Cwd string
 
-	// Mounts are folders and files of the host that the guest sees.
+	// Mounts are folders and files of the host that the guest sees. It can also read their
+	// paths on the host, see [Mount].
 	Mounts []Mount
 
 	// UnixSockets lets runs with Mounts, or NodeModules of the host's, make unix sockets.

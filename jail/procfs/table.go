@@ -113,7 +113,7 @@ var OfProcess = []Row{
 	{Name: "syscall", Traced: true, Reason: "the call that it waits in"},
 	{Name: "task", Reason: "its threads: top -H, sanitizers"},
 	{Name: "timens_offsets", Reason: "its time namespace, which is the host's: no offsets"},
-	{Name: "timers", Traced: true, Reason: "its own"},
+	{Name: "timers", Reason: "its own; CRIU"},
 	{Name: "timerslack_ns", Reason: "its own; of others it takes CAP_SYS_NICE"},
 	{Name: "uid_map", Reason: "tools that look for a user namespace; it shows the host's ids"},
 	{Name: "wchan", Traced: true, Reason: "where it waits in the kernel: ps -l"},

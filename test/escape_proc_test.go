@@ -205,8 +205,8 @@ func TestEscapeLocks(t *testing.T) {
 	offset := strconv.Itoa(1<<40 + os.Getpid())
 	rt, other := create(t, runtime.Options{}), create(t, runtime.Options{})
 	inBackground(t, rt, install(t, rt, "locks"), offset)
-	if host := strings.Join(lines("/proc/locks"), "\n"); strings.Count(host, " "+offset+" "+offset) != 2 {
-		t.Fatalf("the host does not see both locks, so this proves nothing:\n%s", host)
+	if host := strings.Join(lines("/proc/locks"), "\n"); strings.Count(host, " "+offset+" "+offset) != 1 {
+		t.Fatalf("the host does not see the lock, so this proves nothing:\n%s", host)
 	}
 	for name, rt := range map[string]*runtime.NodeRuntime{"its own": rt, "another": other} {
 		if got := output(t, rt, runtime.RunOptions{}, "cat", "/proc/locks"); got != "" {

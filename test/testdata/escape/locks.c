@@ -1,5 +1,5 @@
 /*
- * locks: locks a byte of /tmp/locks that a number tells, in each of three ways, prints a
+ * locks: locks a byte of /tmp/locks that a number tells, by fcntl and by flock, prints a
  * line and waits to be killed.
  *
  *     locks OFFSET
@@ -14,9 +14,9 @@
 int main(int argc, char **argv)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = argc > 1 ? atoll(argv[1]) : 0, .l_len = 1 };
-	int open_file = open("/tmp/locks", O_RDWR | O_CREAT, 0600), process = open("/tmp/more", O_RDWR | O_CREAT, 0600);
+	int file = open("/tmp/locks", O_RDWR | O_CREAT, 0600);
 
-	if (fcntl(open_file, F_OFD_SETLK, &l) || fcntl(process, F_SETLK, &l) || flock(open_file, LOCK_EX)) {
+	if (fcntl(file, F_SETLK, &l) || flock(file, LOCK_EX)) {
 		perror("lock");
 		return 1;
 	}

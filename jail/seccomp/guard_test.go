@@ -127,6 +127,9 @@ func TestArguments(t *testing.T) {
 		{"socket filter", of("setsockopt", badFD, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER), unix.EPERM, unix.EBADF},
 		{"time stamps", of("setsockopt", badFD, unix.SOL_SOCKET, unix.SO_TIMESTAMPING), unix.ENOPROTOOPT, unix.EBADF},
 		{"TCP keys", of("setsockopt", badFD, unix.SOL_TCP|garbage, unix.TCP_MD5SIG), unix.ENOPROTOOPT, unix.EBADF},
+		{"a group", of("setsockopt", badFD, unix.SOL_IP, unix.IP_ADD_MEMBERSHIP), unix.ENODEV, unix.EBADF},
+		{"a group of IPv6", of("setsockopt", badFD, unix.SOL_IPV6, unix.MCAST_JOIN_GROUP|garbage), unix.ENODEV, unix.EBADF},
+		{"IP_TTL", of("setsockopt", badFD, unix.SOL_IP, unix.IP_TTL), unix.EBADF, unix.EBADF},
 		{"TLS in the kernel", of("setsockopt", badFD, unix.SOL_TCP, unix.TCP_ULP), unix.EPERM, unix.EBADF},
 		{"TCP_NODELAY", of("setsockopt", badFD, unix.SOL_TCP, unix.TCP_NODELAY), unix.EBADF, unix.EBADF},
 	}

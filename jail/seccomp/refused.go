@@ -146,6 +146,13 @@ var sockopts = slices.Concat(
 	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_SOCKET), is(2, unix.SO_TIMESTAMPING, unix.SO_TIMESTAMPING_NEW)),
 	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_TCP), is(2, unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAOAddKey)),
 	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_IPV6), is(2, unix.IPV6_2292PKTOPTIONS)),
+	// Multicast groups: to leave those of thousands of sockets takes the kernel a minute, in
+	// which it holds a lock that all network namespaces share. There is no device that has
+	// any: the kernel answers ENODEV where no route leads to one.
+	refuse(unix.ENODEV, is(1, unix.SOL_IP), is(2, unix.IP_ADD_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_BLOCK_SOURCE,
+		unix.IP_MSFILTER, unix.MCAST_JOIN_GROUP, unix.MCAST_BLOCK_SOURCE, unix.MCAST_JOIN_SOURCE_GROUP, unix.MCAST_MSFILTER)),
+	refuse(unix.ENODEV, is(1, unix.SOL_IPV6), is(2, unix.IPV6_JOIN_GROUP, unix.IPV6_JOIN_ANYCAST,
+		unix.MCAST_JOIN_GROUP, unix.MCAST_BLOCK_SOURCE, unix.MCAST_JOIN_SOURCE_GROUP, unix.MCAST_MSFILTER)),
 	// TLS inside the kernel; OpenSSL does without (CVE-2023-0461).
 	refuse(unix.EPERM, is(1, unix.SOL_TCP), is(2, unix.TCP_ULP)),
 )

@@ -99,7 +99,7 @@ func intIn(path string) int64 {
 // settled waits until the kernel has freed what earlier runs held, which it does when it has
 // time: three readings in a row are alike, or it has taken too long.
 func settled() kernelUse {
-	const alike, tries, pause = 2 << 20, 250, 20 * time.Millisecond
+	const alike, tries, pause = 2 << 20, 50, 20 * time.Millisecond
 	u := takeKernelUse()
 	for i, same := 0, 0; same < 3 && i < tries; i++ {
 		time.Sleep(pause)

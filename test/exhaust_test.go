@@ -68,7 +68,7 @@ func (a attack) list(t *testing.T) []string {
 // objects that are made at the same time, any may be the ones.
 func (a attack) suspicious(t *testing.T, names []string) []string {
 	const atOnce, most = 4, 12 << 20
-	a.duration = 150 * time.Millisecond
+	a.duration = 300 * time.Millisecond
 	var found []string
 	for some := range slices.Chunk(names, atOnce) {
 		all := make([]*exhausted, len(some))

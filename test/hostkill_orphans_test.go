@@ -20,24 +20,45 @@ type orphan struct {
 }
 
 // waitOrphans waits until all descendants of this process are gone, and reaps those
-// that it has adopted. It returns those that are still alive when their time is up.
+// that it has adopted. It returns those that were free to end for goneTime, and did not,
+// or that did not become so within blockedTime.
 //
 // Preconditions: no child of this process was started by itself.
 func waitOrphans(since time.Time) []orphan {
+	blocked := map[int]time.Time{} // by pid: when it was last seen so
 	for ; ; time.Sleep(5 * time.Millisecond) {
-		left := orphans()
-		age := time.Since(since)
-		if age > goneTime && age < exitTime { // they are dying, however slowly
-			left = slices.DeleteFunc(left, func(p orphan) bool { return p.exiting })
-			if len(left) == 0 {
-				continue
+		all := orphans()
+		if len(all) == 0 || time.Since(since) > blockedTime {
+			return all
+		}
+		var late []orphan
+		for _, p := range all {
+			free := since
+			if p.isBlocked() {
+				blocked[p.pid] = time.Now()
+			}
+			if last, ok := blocked[p.pid]; ok {
+				free = last
+			}
+			if time.Since(free) > goneTime {
+				late = append(late, p)
 			}
 		}
-		if len(left) == 0 || age > goneTime {
-			return left
+		if len(late) > 0 {
+			return late
 		}
 	}
 }
+
+// isBlocked reports whether the process can't end now: it is exiting, or in a call that
+// no signal interrupts, as to make a network namespace, which waits for a lock that all of
+// the machine shares. A frozen process looks alike, and never ends by itself.
+func (p orphan) isBlocked() bool {
+	return p.exiting || p.state == "D" && !strings.Contains(p.waitsIn(), "refrigerator")
+}
+
+// waitsIn names the kernel's function that the process sleeps in.
+func (p orphan) waitsIn() string { return lines("/proc/" + strconv.Itoa(p.pid) + "/wchan")[0] }
 
 // orphans lists the live descendants of this process.
 func orphans() []orphan {
@@ -99,7 +120,7 @@ func describe(list []orphan) string {
 			return !slices.Contains([]string{"State", "PPid", "NSpid", "SigPnd", "ShdPnd", "Seccomp"}, name)
 		})
 		groups := slices.DeleteFunc(lines(dir+"/cgroup"), func(line string) bool { return !strings.Contains(line, parent) })
-		text = append(text, fmt.Sprintf("%+v %q wchan %q %q", p, status, lines(dir + "/wchan")[0], groups))
+		text = append(text, fmt.Sprintf("%+v %q wchan %q %q", p, status, p.waitsIn(), groups))
 	}
 	return strings.Join(text, "\n  ")
 }

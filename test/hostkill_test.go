@@ -24,9 +24,9 @@ const (
 	shortKills = 40
 	killers    = 2
 
-	goneTime  = 3 * time.Second  // for what a killed host has started to end
-	exitTime  = 20 * time.Second // for a process that is exiting to be gone
-	startTime = 60 * time.Second // for a victim to do all it does once
+	goneTime    = 3 * time.Second  // for what a killed host has started to end
+	blockedTime = 60 * time.Second // for a process that can't end yet: see isBlocked
+	startTime   = 60 * time.Second // for a victim to do all it does once
 )
 
 // A host that is killed at any moment of creating, running, closing, keeping a pool
@@ -114,7 +114,9 @@ type killer struct {
 }
 
 func (k *killer) fail(format string, args ...any) {
-	k.Failures = append(k.Failures, fmt.Sprintf(format, args...))
+	failure := fmt.Sprintf(format, args...)
+	fmt.Fprintln(os.Stderr, failure)
+	k.Failures = append(k.Failures, failure)
 }
 
 // kill starts a victim, kills it, and waits until its processes are gone. The first

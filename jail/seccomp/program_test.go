@@ -156,9 +156,9 @@ func (s subject) hold(t testing.TB, c guestCall) {
 func TestProgramIsShort(t *testing.T) {
 	for _, m := range machines {
 		for _, from := range tableSets() {
-			n, most := len(newSubject(t, m, from).program), 250
+			n, most := len(newSubject(t, m, from).program), 275
 			if from.over != nil {
-				most = 300
+				most = 325
 			}
 			t.Logf("%s: %d restrictions, notify %v: %d instructions", m.arch, len(from.over), from.notify, n)
 			if n > most {

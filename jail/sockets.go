@@ -8,22 +8,31 @@ import (
 )
 
 // measureSockets kills the runs of each jail whose sockets hold too much beyond what the
-// runs are charged for. Runs of a jail share its sockets: what is queued for one may be
-// another's, and nobody's before it is accepted.
-func (w *memoryWatch) measureSockets() {
-	for j, runs := range w.byNetwork() {
-		held, err := j.socketMemory()
+// runs are charged for, and runs that are charged for more than their limit: version 1
+// enforces that for most of what sockets hold, not for all. Runs of a jail share its
+// sockets: what is queued for one may be another's, and nobody's before it is accepted.
+//
+// If the kernel's pages have grown, it kills the runs of each jail whose sockets could be the
+// reason: a sender can have a byte wait in one socket and send the rest of its page by
+// another. Nothing tells how many pages a socket keeps in memory.
+func (w *memoryWatch) measureSockets(pagesGrew bool) {
+	for j, runs := range w.byJail(func(s *Spec) bool { return s.Loopback }) {
+		use, err := j.socketUse()
 		if err != nil {
 			continue // the jail is being closed, or the kernel has no such list
 		}
+		held := use.held
 		for _, p := range runs {
 			charged, err := p.group.SocketMemory()
 			if err != nil {
 				charged = p.limits.Memory // it has ended
 			}
+			if limit := p.limits.Memory; limit > 0 && charged > limit+maxSocketMemory {
+				p.killForMemory()
+			}
 			held -= charged
 		}
-		if held < maxSocketMemory {
+		if held < maxSocketMemory && !(pagesGrew && use.waiting >= maxWaiting) {
 			continue
 		}
 		for _, p := range runs {
@@ -32,24 +41,28 @@ func (w *memoryWatch) measureSockets() {
 	}
 }
 
-// socketMemory adds up what all TCP and UDP sockets in the jail's network namespace hold,
-// those included that no process has.
-func (j *Jail) socketMemory() (held int64, err error) {
+// socketUse is what the sockets of a network namespace hold, in bytes.
+type socketUse struct {
+	held    int64 // of the kernel's memory, by its own count
+	waiting int64 // in TCP connections, to be read or acknowledged
+}
+
+// socketUse adds up all TCP and UDP sockets in the jail's network namespace, those
+// included that no process has.
+func (j *Jail) socketUse() (use socketUse, err error) {
 	f, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0, err
+		return use, err
 	}
 	defer f.Close()
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			n, err := dumpSockets(f, family, protocol)
-			if err != nil {
-				return 0, err
+			if err := use.dump(f, family, protocol); err != nil {
+				return use, err
 			}
-			held += n
 		}
 	}
-	return held, nil
+	return use, nil
 }
 
 // See sock_diag(7) and linux/inet_diag.h.
@@ -58,9 +71,15 @@ const (
 	diagRequestLen   = 56 // struct inet_diag_req_v2
 	diagMessageLen   = 72 // struct inet_diag_msg
 	diagMemory       = 7  // INET_DIAG_SKMEMINFO: numbers of 32 bits
+	diagState        = 1  // where a message has the state
+	diagQueues       = 56 // and the bytes to be read, and to be acknowledged
+	diagInode        = 68 // and the inode: 0 for a socket that no process has
+
+	socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 )
 
-func dumpSockets(f *os.File, family, protocol byte) (held int64, err error) {
+// dump adds the sockets of one kind.
+func (u *socketUse) dump(f *os.File, family, protocol byte) error {
 	request := make([]byte, unix.SizeofNlMsghdr+diagRequestLen)
 	binary.NativeEndian.PutUint32(request, uint32(len(request)))
 	binary.NativeEndian.PutUint16(request[4:], sockDiagByFamily)
@@ -70,7 +89,7 @@ func dumpSockets(f *os.File, family, protocol byte) (held int64, err error) {
 	binary.NativeEndian.PutUint32(body[4:], 0xffff_ffff) // in all states
 	fd := int(f.Fd())
 	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, os.NewSyscallError("sendto", err)
+		return os.NewSyscallError("sendto", err)
 	}
 	answer := make([]byte, 64<<10)
 	for {
@@ -79,37 +98,55 @@ func dumpSockets(f *os.File, family, protocol byte) (held int64, err error) {
 			continue
 		}
 		if err != nil {
-			return 0, os.NewSyscallError("recvfrom", err)
+			return os.NewSyscallError("recvfrom", err)
 		}
-		more, done, err := parseSockets(answer[:n], protocol)
-		held += more
-		if done || err != nil {
-			return held, err
+		if done, err := u.parse(answer[:n], protocol); done || err != nil {
+			return err
 		}
 	}
 }
 
-// parseSockets adds up what the sockets of a part of the kernel's answer hold. It reports
-// whether that was the last part.
-func parseSockets(part []byte, protocol byte) (held int64, done bool, err error) {
+// parse adds the sockets of a part of the kernel's answer. It reports whether that was the
+// last part.
+func (u *socketUse) parse(part []byte, protocol byte) (done bool, err error) {
 	for len(part) >= unix.SizeofNlMsghdr {
 		size := int(binary.NativeEndian.Uint32(part))
 		kind := binary.NativeEndian.Uint16(part[4:])
 		if size < unix.SizeofNlMsghdr || size > len(part) {
-			return held, true, unix.EBADMSG
+			return true, unix.EBADMSG
 		}
 		body := part[unix.SizeofNlMsghdr:size]
 		part = part[min(len(part), align4(size)):]
 		switch {
 		case kind == unix.NLMSG_DONE:
-			return held, true, nil
+			return true, nil
 		case kind == unix.NLMSG_ERROR && len(body) >= 4:
-			return held, true, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
 		case kind == sockDiagByFamily && len(body) >= diagMessageLen:
-			held += socketHolds(body[diagMessageLen:], protocol)
+			u.add(body[:diagMessageLen], body[diagMessageLen:], protocol)
 		}
 	}
-	return held, false, nil
+	return false, nil
+}
+
+// add adds one socket.
+func (u *socketUse) add(message, attributes []byte, protocol byte) {
+	const listening = 10 // TCP_LISTEN, where the queues are of connections
+	u.held += socketHolds(attributes, protocol)
+	if isUnowned(message) {
+		u.held += socketSize
+	}
+	if protocol == unix.IPPROTO_TCP && message[diagState] != listening {
+		u.waiting += int64(binary.NativeEndian.Uint32(message[diagQueues:])) + int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
+	}
+}
+
+// isUnowned reports whether a socket is connected and no process has it, as before it is
+// accepted. In other states than these the kernel keeps less than a socket, or nothing.
+func isUnowned(message []byte) bool {
+	const established, closeWait = 1, 8 // TCP_ESTABLISHED, TCP_CLOSE_WAIT
+	state := message[diagState]
+	return (state == established || state == closeWait) && binary.NativeEndian.Uint32(message[diagInode:]) == 0
 }
 
 // socketHolds reads the memory of one socket from its attributes.

@@ -9,17 +9,29 @@ import (
 	"time"
 )
 
-// The kernel charges some of what it allocates for a guest to no cgroup: file locks, and
-// what sockets hold before they are accepted, in error queues, as options or corked. No
-// limit applies to these. So the host watches how much memory the kernel uses, which is
-// cheap to read, and where that grows finds out who holds it, which is not: reading
-// /proc/locks stops all other users of locks meanwhile, and sockets are listed one by one.
+// The kernel charges some of what it allocates for a guest to no cgroup: file locks, what
+// sockets hold before they are accepted, in error queues, as options or corked, and the
+// names that an overlay reads for each open folder. It enforces no limit on these. So the
+// host watches how much memory the kernel uses, which is cheap to read, and where that grows
+// finds out who holds it, which is not: reading /proc/locks stops all other users of locks
+// meanwhile, and sockets and descriptors are listed one by one.
 const (
 	maxLocks        = 16_384   // that a run may hold, some 200 bytes each; SQLite takes three for a database
-	maxSocketMemory = 32 << 20 // bytes that all sockets of a jail may hold beyond what its runs are charged
+	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond what its runs are charged
+	maxSameFolder   = 12       // descriptors of one folder of an overlay that a run may have
 
-	memoryGrowth = 8 << 20 // bytes, after which locks and sockets are counted
-	memoryPeriod = 100 * time.Millisecond
+	// Bytes that may wait in the TCP sockets of a jail when the kernel's pages have grown:
+	// each can keep a fragment of 32 KiB in memory, though it is charged as one byte.
+	maxWaiting = 4 << 10
+
+	lockGrowth   = 8 << 20 // bytes of memory, after which the respective objects are counted
+	socketGrowth = 8 << 20
+	folderGrowth = 32 << 20
+	pageGrowth   = 256 << 20 // within pageWindow
+	pageWindow   = time.Minute
+
+	memoryPeriod  = 100 * time.Millisecond
+	networkPeriod = 20 * time.Millisecond // while a run has a network: sockets take 500 MiB a second
 )
 
 // memoryWatch kills runs that hold too much memory that they are not charged for. It is
@@ -29,7 +41,9 @@ type memoryWatch struct {
 	live  map[*Process]struct{}
 	timer *time.Timer // nil while there is nothing to watch
 
-	slab, kernel growth
+	locks, sockets, folders, pages growth
+
+	pagesSince time.Time
 }
 
 var uncharged = memoryWatch{live: map[*Process]struct{}{}}
@@ -39,8 +53,8 @@ func (w *memoryWatch) add(p *Process) {
 	defer w.mu.Unlock()
 	w.live[p] = struct{}{}
 	if w.timer == nil {
-		w.slab, w.kernel = growth{}, growth{}
-		w.timer = time.AfterFunc(memoryPeriod, w.look)
+		w.locks, w.sockets, w.folders, w.pages = growth{}, growth{}, growth{}, growth{}
+		w.timer = time.AfterFunc(w.period(), w.look)
 	}
 }
 
@@ -53,17 +67,36 @@ func (w *memoryWatch) remove(p *Process) {
 	}
 }
 
+// period is the time from one look to the next.
+//
+// Preconditions: w.mu is held.
+func (w *memoryWatch) period() time.Duration {
+	for p := range w.live {
+		if p.jail.spec.Loopback {
+			return networkPeriod
+		}
+	}
+	return memoryPeriod
+}
+
 // look is called by the timer, and starts it anew.
 func (w *memoryWatch) look() {
 	if m, err := readKernelMemory(); err == nil {
 		w.mu.Lock()
-		slabGrew, kernelGrew := w.slab.look(m.slab), w.kernel.look(m.all)
+		if time.Since(w.pagesSince) > pageWindow {
+			w.pages, w.pagesSince = growth{}, time.Now()
+		}
+		locks, sockets := w.locks.by(m.slab, lockGrowth), w.sockets.by(m.all, socketGrowth)
+		folders, pages := w.folders.by(m.slab, folderGrowth), w.pages.by(m.pages, pageGrowth)
 		w.mu.Unlock()
-		if slabGrew {
+		if locks {
 			w.countLocks()
 		}
-		if kernelGrew {
-			w.measureSockets()
+		if sockets || pages {
+			w.measureSockets(pages)
+		}
+		if folders {
+			w.countFolders()
 		}
 	}
 	w.mu.Lock()
@@ -72,7 +105,7 @@ func (w *memoryWatch) look() {
 		w.timer = nil
 		return
 	}
-	w.timer.Reset(memoryPeriod)
+	w.timer.Reset(w.period())
 }
 
 // growth compares an amount of memory with the least since it last grew.
@@ -81,12 +114,12 @@ type growth struct {
 	begun bool
 }
 
-// look reports whether the amount has grown by memoryGrowth.
-func (g *growth) look(now int64) bool {
+// by reports whether the amount has grown by a step.
+func (g *growth) by(now, step int64) bool {
 	if !g.begun || now < g.least {
 		g.least, g.begun = now, true
 	}
-	if now < g.least+memoryGrowth {
+	if now < g.least+step {
 		return false
 	}
 	g.least = now
@@ -107,13 +140,13 @@ func (w *memoryWatch) byPID() map[int]*Process {
 	return runs
 }
 
-// byNetwork returns the runs of each jail that has a network.
-func (w *memoryWatch) byNetwork() map[*Jail][]*Process {
+// byJail returns the runs of each jail that the function reports true for.
+func (w *memoryWatch) byJail(has func(*Spec) bool) map[*Jail][]*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	runs := map[*Jail][]*Process{}
 	for p := range w.live {
-		if p.jail.spec.Loopback {
+		if has(&p.jail.spec) {
 			runs[p.jail] = append(runs[p.jail], p)
 		}
 	}
@@ -128,8 +161,9 @@ func (p *Process) killForMemory() {
 
 // kernelMemory is what the kernel of the machine uses, in bytes.
 type kernelMemory struct {
-	slab int64 // in caches for objects, without what it could free
-	all  int64 // for anything but files and the memory of processes
+	slab  int64 // in caches for objects, without what it could free
+	all   int64 // for anything but files and the memory of processes
+	pages int64 // of that, what it does not give a purpose of, such as the data in sockets
 }
 
 func readKernelMemory() (kernelMemory, error) {
@@ -158,5 +192,6 @@ func parseKernelMemory(text string) (m kernelMemory, err error) {
 	m.slab = values["SUnreclaim"]
 	m.all = values["MemTotal"] - values["MemFree"] - values["Buffers"] - values["Cached"] - values["SwapCached"] -
 		values["AnonPages"] - values["SReclaimable"]
+	m.pages = m.all - m.slab - values["KernelStack"] - values["PageTables"] - values["SecPageTables"] - values["VmallocUsed"] - values["Percpu"]
 	return m, nil
 }

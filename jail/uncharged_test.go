@@ -2,6 +2,7 @@ package jail
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func TestGrowth(t *testing.T) {
 		{90 << 20, false},
 		{98 << 20, true}, // 8 MiB more than the least
 	} {
-		if got := g.look(look.now); got != look.want {
+		if got := g.by(look.now, 8<<20); got != look.want {
 			t.Errorf("look %d: %t", i, got)
 		}
 	}
@@ -63,6 +64,10 @@ func TestParseSockets(t *testing.T) {
 		return append([]byte{byte(16 + len(body)), 0, 0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, body...)
 	}
 	socket := message(sockDiagByFamily, append(make([]byte, diagMessageLen), attribute...)...)
+	unowned := slices.Clone(socket)
+	unowned[16+diagState], unowned[16+diagQueues], unowned[16+diagQueues+4] = 8, 3, 2 // TCP_CLOSE_WAIT
+	owned := slices.Clone(unowned)
+	owned[16+diagInode] = 1
 	const (
 		tcp = 1 + 16 + 32 + 64 + 128
 		udp = tcp + 4
@@ -77,14 +82,20 @@ func TestParseSockets(t *testing.T) {
 	}{
 		{"TCP", socket, unix.IPPROTO_TCP, tcp, false, false},
 		{"UDP", slices.Concat(socket, socket), unix.IPPROTO_UDP, 2 * udp, false, false},
+		{"not accepted", unowned, unix.IPPROTO_TCP, tcp + socketSize, false, false},
+		{"accepted", owned, unix.IPPROTO_TCP, tcp, false, false},
 		{"the end", slices.Concat(socket, message(unix.NLMSG_DONE, 0, 0, 0, 0), socket), unix.IPPROTO_TCP, tcp, true, false},
 		{"an error", message(unix.NLMSG_ERROR, 0xfe, 0xff, 0xff, 0xff), unix.IPPROTO_TCP, 0, true, true},
 		{"cut short", socket[:100], unix.IPPROTO_TCP, 0, true, true},
 		{"no attributes", message(sockDiagByFamily, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, false, false},
 	} {
-		held, done, err := parseSockets(test.part, test.protocol)
-		if held != test.held || done != test.done || (err != nil) != test.fails {
-			t.Errorf("%s: %d, %t, %v", test.name, held, done, err)
+		var u socketUse
+		done, err := u.parse(test.part, test.protocol)
+		if u.held != test.held || done != test.done || (err != nil) != test.fails {
+			t.Errorf("%s: %+v, %t, %v", test.name, u, done, err)
+		}
+		if want := int64(strings.Count(test.name, "accepted") * 5); u.waiting != want {
+			t.Errorf("%s: %d bytes wait, want %d", test.name, u.waiting, want)
 		}
 	}
 }

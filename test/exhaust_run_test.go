@@ -179,8 +179,10 @@ func (e *exhausted) verdict() string {
 	switch {
 	case e.err != nil:
 		return "HOLE: can't be ended"
-	case e.lost > mostUnbounded:
+	case e.lost > mostOf(e.name):
 		return "HOLE"
+	case e.lost > mostUnbounded:
+		return "weak: " + ended
 	case e.count == "0" && e.reason != "-" && e.peak.ours < few:
 		return "refused: " + e.reason
 	case ended == "-" && e.lost > few:

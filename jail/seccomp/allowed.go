@@ -271,10 +271,10 @@ var Allowed = []Row{
 	{Name: "getpeername", Reason: "net"},
 	{Name: "getsockopt", Reason: "net"},
 	{Name: "setsockopt", Reason: "net", Refuse: sockopts},
-	{Name: "sendto", Reason: "net, dns"},
+	{Name: "sendto", Reason: "net, dns", Refuse: noCork3},
 	{Name: "recvfrom", Reason: "net, dns"},
-	{Name: "sendmsg", Reason: "child_process handles"},
+	{Name: "sendmsg", Reason: "child_process handles", Refuse: noCork2},
 	{Name: "recvmsg", Reason: "as sendmsg"},
-	{Name: "sendmmsg", Reason: "dns in libc, dgram"},
+	{Name: "sendmmsg", Reason: "dns in libc, dgram", Refuse: noCork3},
 	{Name: "recvmmsg", Reason: "dgram"},
 }

@@ -127,6 +127,13 @@ var sockets = slices.Concat(
 	refuse(unix.EPROTONOSUPPORT, internet, isNot(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)),
 )
 
+// What a UDP socket keeps back until it gets more is charged to no cgroup, 64 KiB each. The
+// flag is a hint for TCP, too, where few programs give it.
+var (
+	noCork2 = refuse(unix.EOPNOTSUPP, anyBit(2, unix.MSG_MORE)) // sendmsg(fd, message, flags)
+	noCork3 = refuse(unix.EOPNOTSUPP, anyBit(3, unix.MSG_MORE)) // sendto(fd, data, size, flags, ...), sendmmsg
+)
+
 const tcpAOAddKey = 38 // TCP_AO_ADD_KEY, Linux 6.7
 
 var internet = is(0, unix.AF_INET, unix.AF_INET6)
@@ -146,6 +153,7 @@ var sockopts = slices.Concat(
 	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_SOCKET), is(2, unix.SO_TIMESTAMPING, unix.SO_TIMESTAMPING_NEW)),
 	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_TCP), is(2, unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAOAddKey)),
 	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_IPV6), is(2, unix.IPV6_2292PKTOPTIONS)),
+	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_UDP), is(2, unix.UDP_CORK)),
 	// Multicast groups: to leave those of thousands of sockets takes the kernel a minute, in
 	// which it holds a lock that all network namespaces share. There is no device that has
 	// any: the kernel answers ENODEV where no route leads to one.

@@ -31,7 +31,9 @@ const (
 	pageWindow   = time.Minute
 
 	memoryPeriod  = 100 * time.Millisecond
-	networkPeriod = 20 * time.Millisecond // while a run has a network: sockets take 500 MiB a second
+	networkPeriod = 20 * time.Millisecond // while a run has a network: sockets can take 2 GiB a second
+	growingPeriod = 5 * time.Millisecond  // while it has one, and the kernel took growing since the last look
+	growing       = 2 << 20
 )
 
 // memoryWatch kills runs that hold too much memory that they are not charged for. It is
@@ -44,6 +46,8 @@ type memoryWatch struct {
 	locks, sockets, folders, pages growth
 
 	pagesSince time.Time
+	last       int64 // kernelMemory.all at the last look
+	isGrowing  bool  // since the look before
 }
 
 var uncharged = memoryWatch{live: map[*Process]struct{}{}}
@@ -72,7 +76,10 @@ func (w *memoryWatch) remove(p *Process) {
 // Preconditions: w.mu is held.
 func (w *memoryWatch) period() time.Duration {
 	for p := range w.live {
-		if p.jail.spec.Loopback {
+		switch {
+		case p.jail.spec.Loopback && w.isGrowing:
+			return growingPeriod
+		case p.jail.spec.Loopback:
 			return networkPeriod
 		}
 	}
@@ -87,6 +94,7 @@ func (w *memoryWatch) look() {
 			w.pages, w.pagesSince = growth{}, time.Now()
 		}
 		locks, sockets := w.locks.by(m.slab, lockGrowth), w.sockets.by(m.all, socketGrowth)
+		w.isGrowing, w.last = w.last > 0 && m.all-w.last > growing, m.all
 		folders, pages := w.folders.by(m.slab, folderGrowth), w.pages.by(m.pages, pageGrowth)
 		w.mu.Unlock()
 		if locks {

@@ -182,7 +182,7 @@ func (e *exhausted) verdict() string {
 	case e.lost > mostOf(e.name):
 		return "HOLE"
 	case e.lost > mostUnbounded:
-		return "weak: " + ended
+		return "late: " + ended
 	case e.count == "0" && e.reason != "-" && e.peak.ours < few:
 		return "refused: " + e.reason
 	case ended == "-" && e.lost > few:

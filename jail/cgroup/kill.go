@@ -26,7 +26,7 @@ func (g *Group) Kill(ctx context.Context) error {
 			empty, err = g.on.kill(g.path, n)
 			return err
 		})
-		if empty || err == errEnded {
+		if empty || errors.Is(err, errEnded) {
 			return nil
 		}
 		if err != nil {

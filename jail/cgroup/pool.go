@@ -21,8 +21,9 @@ import (
 // are subtracted. In the other hierarchies the peak of tasks, refused forks and processor
 // time can't be reset: those groups are made anew.
 //
-// A memory group is not reused while more than a little is charged to it, see
-// [Pool.New], so that a pool has as many as there were groups at one time, and few more.
+// A memory group is not reused while more than a little is charged to it. Few of those
+// are kept, and each that is removed holds 2 MB or more: the number that stays in the
+// kernel depends on the memory in use, and not on the number of runs.
 //
 // On v2 only the name is reused: a group is one directory, and its counters can't be
 // reset. Memory that is still charged to a removed group keeps that one in the kernel.

@@ -20,7 +20,7 @@ const deleteTimeout = time.Second
 // a process. A group that is missing is no error.
 func (g *Group) Delete() error {
 	err := g.use(func() error { return removeAll(append(g.on.dirs(g.path), g.on.otherDirs(g.path)...)) })
-	if err == errEnded {
+	if errors.Is(err, errEnded) {
 		return nil
 	}
 	return err

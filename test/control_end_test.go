@@ -115,7 +115,7 @@ func TestControlMemory(t *testing.T) {
 			cancel()
 		}})
 		if err != nil || !up || res.Cause != runtime.CauseCanceled {
-			t.Fatalf("%s: up: %v, %+v, %v", tc.name, up, res, err)
+			t.Fatalf("%s: up: %v, cause %q, exit code %d, stderr %.500s, %v", tc.name, up, res.Cause, res.ExitCode, res.Stderr, err)
 		}
 		t.Logf("%s: %.1f MiB", tc.name, float64(during)/mib)
 		if during > tc.most {

@@ -114,8 +114,11 @@ func TestControlMemory(t *testing.T) {
 			up, during = true, settling(tc.most, func() int64 { return kept() - before })
 			cancel()
 		}})
-		if err != nil || !up || res.Cause != runtime.CauseCanceled {
-			t.Fatalf("%s: up: %v, cause %q, exit code %d, stderr %.500s, %v", tc.name, up, res.Cause, res.ExitCode, res.Stderr, err)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		if !up || res.Cause != runtime.CauseCanceled {
+			t.Fatalf("%s: up: %v, cause %q, exit code %d, stderr %.500s", tc.name, up, res.Cause, res.ExitCode, res.Stderr)
 		}
 		t.Logf("%s: %.1f MiB", tc.name, float64(during)/mib)
 		if during > tc.most {

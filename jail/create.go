@@ -46,6 +46,11 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.Filter == nil {
 		return nil, &StepError{"seccomp", "no filter", unix.EINVAL}
 	}
+	if s.Loopback {
+		if err := CheckSocketLists(); err != nil {
+			return nil, stepError("list", "sockets", err)
+		}
+	}
 	// Cleaning up needs to know the cgroups, so they come first.
 	if _, err := cgroup.Detect(); err != nil {
 		return nil, stepError("find", "cgroups", err)

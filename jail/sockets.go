@@ -2,7 +2,10 @@ package jail
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,11 +58,9 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 		return use, err
 	}
 	defer f.Close()
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			if err := use.dump(f, family, protocol); err != nil {
-				return use, err
-			}
+	for _, k := range socketKinds {
+		if err := use.dump(f, k.family, k.protocol); err != nil {
+			return use, err
 		}
 	}
 	return use, nil
@@ -77,6 +78,32 @@ const (
 
 	socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 )
+
+// socketKinds are the lists that the kernel has.
+var socketKinds = []struct{ family, protocol byte }{
+	{unix.AF_INET, unix.IPPROTO_TCP}, {unix.AF_INET, unix.IPPROTO_UDP},
+	{unix.AF_INET6, unix.IPPROTO_TCP}, {unix.AF_INET6, unix.IPPROTO_UDP},
+}
+
+// CheckSocketLists returns an error if the kernel does not list sockets, by which a jail with
+// a network is kept from taking memory without limit.
+var CheckSocketLists = sync.OnceValue(func() error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoSocketLists, err)
+	}
+	f := os.NewFile(uintptr(fd), "netlink socket")
+	defer f.Close()
+	for _, k := range socketKinds {
+		var u socketUse
+		if err := u.dump(f, k.family, k.protocol); err != nil {
+			return fmt.Errorf("%w: %w", errNoSocketLists, err)
+		}
+	}
+	return nil
+})
+
+var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag")
 
 // dump adds the sockets of one kind.
 func (u *socketUse) dump(f *os.File, family, protocol byte) error {

@@ -12,6 +12,8 @@ import (
 
 	seccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
+
+	"gaol/jail"
 )
 
 // systemCalls are those that gaol can't do without and that not every kernel
@@ -62,6 +64,13 @@ func lookKernel(*examination) finding {
 		}
 	}
 	return ok(version)
+}
+
+func lookSocketLists(*examination) finding {
+	if err := jail.CheckSocketLists(); err != nil {
+		return degraded(err.Error()+"; jails can have no network", "load the modules tcp_diag and udp_diag, or boot a kernel with CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG")
+	}
+	return ok("TCP and UDP")
 }
 
 // seccompActions are those the filter uses.

@@ -10,6 +10,7 @@ func probes() []probe {
 		{"seccomp", "filter system calls", lookSeccomp},
 		{"libseccomp", "number the system calls of the filter", lookLibseccomp},
 		{"landlock", "hold the file permissions of policies, once gaol has them", lookLandlock},
+		{"socket lists", "bound what guests with a network have in sockets", lookSocketLists},
 		{"audit", "", lookAudit},
 		{"user namespaces", "", lookUserNamespaceLimit},
 		{"unprivileged user namespaces", "", lookUnprivileged},

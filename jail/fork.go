@@ -18,8 +18,8 @@ func (p *Process) fork(ctx context.Context, c *Command, in *groups) error {
 	return nil
 }
 
-// oomScore has a machine that is short of memory kill guests first. Processes that the
-// entry program starts get the same by enter.OOMScore.
+// oomScore makes guests the first to be killed when the machine is short of memory.
+// Processes that the entry program starts get the same by enter.OOMScore.
 const oomScore = 1000
 
 func (p *Process) entry(c *Command, in *groups) *zygote.Entry {

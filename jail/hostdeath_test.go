@@ -46,7 +46,7 @@ func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 	}
 }
 
-// idMapsVar has a host make maps of ids only.
+// idMapsVar makes a host create maps of ids and nothing else.
 const idMapsVar = "GAOL_TEST_IDMAPS"
 
 // makeIDMaps makes several at a time until it is killed.

@@ -207,8 +207,8 @@ func idMap(users, groups []syscall.SysProcIDMap) (f *os.File, err error) {
 	return f, err
 }
 
-// startIDMap has a child make the user namespace, which is stopped before its program's
-// first instruction and killed.
+// startIDMap starts a child in the user namespace. The child is stopped before its program's
+// first instruction, and killed.
 //
 // The maps are not left to os.StartProcess, whose child waits for them on a pipe before
 // it sets its death signal. Children that are started at the same time have each other's

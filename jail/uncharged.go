@@ -13,7 +13,7 @@ import (
 // sockets hold before they are accepted, in error queues, as options or corked, and the
 // names that an overlay reads for each open folder. It enforces no limit on these. So the
 // host watches how much memory the kernel uses, which is cheap to read, and where that grows
-// finds out who holds it, which is not: reading /proc/locks stops all other users of locks
+// finds out which run holds it, which is not: reading /proc/locks stops all other users of locks
 // meanwhile, and sockets and descriptors are listed one by one.
 const (
 	maxLocks        = 16_384   // that a run may hold, some 200 bytes each; SQLite takes three for a database

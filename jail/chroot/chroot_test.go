@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unbindable has the root be a mount that can't be copied before it is another's slave.
+// unbindable makes the root a mount that can't be copied before it is made a slave.
 const unbindable = "unbindable"
 
 // beInside makes a chroot of dir, in a mount namespace of its own whose mounts would propagate,
@@ -59,7 +59,7 @@ func beInside(dir string) error {
 			return err
 		}
 	}
-	all, err := os.Open("/proc/self/mountinfo") // which tells of what the root is now
+	all, err := os.Open("/proc/self/mountinfo") // which describes the current root
 	if err != nil {
 		return err
 	}

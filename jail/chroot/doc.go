@@ -1,4 +1,4 @@
-// Package chroot has a thread leave a chroot, and keep what it sees of the file tree.
+// Package chroot moves a thread out of a chroot and keeps its view of the file tree.
 //
 //	unshare(mount namespace) ── Leave ── root is that of the namespace, with the same content
 //

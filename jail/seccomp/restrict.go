@@ -70,8 +70,8 @@ var NoInternet = []Row{
 // Netlink labels the calls that FewNetlink refers to the listener.
 const Netlink = "netlink"
 
-// FewNetlink has the listener answer calls for a route socket with a descriptor: it
-// bounds how many there are at once, see notify.Listener.SupplySockets. getifaddrs needs
+// FewNetlink refers calls for a route socket to the listener, which answers with a
+// descriptor and bounds how many there are at once, see notify.Listener.SupplySockets. getifaddrs needs
 // one, and os.networkInterfaces throws where that fails, which many packages call as they
 // are loaded. One socket holds up to twice net.core.rmem_max of answers that nobody reads,
 // charged to no cgroup. Without capabilities the family can only be queried.

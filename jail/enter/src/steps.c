@@ -127,7 +127,7 @@ static long hide_others(const char *dir, const char *shown, const char *file, co
 	return n || errno ? -1 : closedir(entries);
 }
 
-/* Has the kernel kill this process when the host's thread ends. A host that ends before
+/* Asks the kernel to kill this process when the host's thread ends. A host that ends before
  * the signal is set does not cause one, and its socket may still be open then: its
  * threads end one after the other, and a child that it is just starting has a copy of
  * each descriptor. So the host writes a byte once the signal is set. If it was alive to

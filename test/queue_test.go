@@ -116,8 +116,9 @@ func TestQueueIsLeft(t *testing.T) {
 	<-up
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
+	began := time.Now()
 	res, err := rt.Run(ctx, ``, runtime.RunOptions{Timeout: time.Millisecond})
-	if err != nil || res.Cause != runtime.CauseCanceled || res.Queued < 100*time.Millisecond || res.Duration != 0 {
+	if err != nil || res.Cause != runtime.CauseCanceled || res.Queued <= 0 || res.Queued > time.Since(began) || res.Duration != 0 {
 		t.Errorf("canceled: %+v, %v", res, err)
 	}
 	go func() {

@@ -35,6 +35,9 @@ func TestCheckPermissions(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			plan, err := CheckPermissions(tc.o)
 			s, settleErr := tc.o.settle()
+			if _, old := errors.AsType[*landlock.ABIError](err); old {
+				err = nil // Create finds out later that the kernel cannot enforce it; the plan is complete
+			}
 			if (err == nil) != (settleErr == nil) {
 				t.Errorf("got %v, but of Create %v", err, settleErr)
 			}

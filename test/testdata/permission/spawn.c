@@ -126,7 +126,14 @@ static long run_memory(int fd)
 }
 
 static long by_memfd(void) { return run_memory(memory(0)); }
-static long by_memfd_exec(void) { return run_memory(memory(0x10)); } /* MFD_EXEC */
+static long by_memfd_exec(void)
+{
+	int fd = memory(0x10); /* MFD_EXEC */
+
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 all of them may be executed */
+		fd = memory(0);
+	return run_memory(fd);
+}
 static long by_memfd_sealed(void)
 {
 	int fd = memory(8); /* MFD_NOEXEC_SEAL: fchmod can't undo it */

@@ -167,7 +167,7 @@ func TestStreamNeverBegins(t *testing.T) {
 
 // Limits hold for what goes by.
 func TestStreamLimits(t *testing.T) {
-	rt := create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20, CPUTime: time.Second}})
+	rt := create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20, CPUTime: 20 * time.Second}})
 	h := followed(t, rt.FollowRun(t.Context(), endless, runtime.RunOptions{OnOutputLimit: runtime.KillOnOutput}))
 	if res := h.result(t); res.Cause != runtime.CauseOutput || len(h.out) < 1<<20 {
 		t.Errorf("%d bytes, %+v", len(h.out), res)

@@ -26,8 +26,8 @@ deps: ## install what is missing on Debian or Ubuntu
 build: deps ## build bin/gaol
 	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/gaol ./cmd/gaol
 
-image: build ## build the default image where it is missing
-	@$(ROOT) bin/gaol image ls | grep -qw default || $(ROOT) bin/gaol image build
+image: build ## build the default image where this version's is missing
+	@$(ROOT) bin/gaol image build
 
 run: image ## set everything up and run two programs in a jail
 	$(ROOT) bin/gaol run --json cmd/gaol/testdata/fibonacci.mjs

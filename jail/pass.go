@@ -103,7 +103,7 @@ func (p *pass) run(program *os.File, l enter.List, cloned func(*reap.Child) erro
 	if p.born != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.born.Fd())
 	}
-	first, err := os.StartProcess(path, []string{"enter", strconv.Itoa(p.own)}, attr)
+	first, err := os.StartProcess(path, []string{"enter", strconv.Itoa(p.own), enter.Version}, attr)
 	p.files[p.own].Close()
 	if err != nil {
 		return stepError("start", enter.Path, enter.StartError(err))

@@ -130,7 +130,7 @@ func TestEntryProgramIsTheHosts(t *testing.T) {
 
 // An image of another version is named as the reason.
 func TestOtherEntryProgram(t *testing.T) {
-	changedEnter(t, "if (argc != 2)", "if (argc != 4)")
+	changedEnter(t, `#define VERSION "`, `#define VERSION "not `)
 	if err := makeAndStart(t, 0); !errors.Is(err, errOtherVersion) {
 		t.Errorf("%v, want %v", err, errOtherVersion)
 	}

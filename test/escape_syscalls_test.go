@@ -87,6 +87,10 @@ var surface = []struct {
 	{"seccomp: a listener", unix.SYS_SECCOMP, "1,8,z", unix.ENOSYS},
 	{"prctl: a filter", unix.SYS_PRCTL, "22,2,z", unix.EINVAL},
 	{"fcntl: a lock of an open file", unix.SYS_FCNTL, "0,37,z", unix.EINVAL},
+	{"sendfile", unix.SYS_SENDFILE, "1,0,0,1", unix.EINVAL},
+	{"splice", unix.SYS_SPLICE, "0,0,1,0,1,0", unix.EINVAL},
+	{"setxattr", unix.SYS_SETXATTR, "t,t,z,1,0", unix.EOPNOTSUPP},
+	{"socket: MPTCP", unix.SYS_SOCKET, "2,1,262", unix.EPROTONOSUPPORT},
 	{"fcntl: a lease", unix.SYS_FCNTL, "0,1024,0", unix.EINVAL},
 
 	{"kexec_load", unix.SYS_KEXEC_LOAD, "0,0,z,0", unix.EPERM},

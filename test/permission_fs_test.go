@@ -32,9 +32,9 @@ var rawCalls = []act{
 	{"link_here", "rename write"}, {"link_away", "rename write"}, {"tmpfile_open", "write"}, {"tmpfile_link", "write rename"},
 	{"symlinks", "symlink"}, {"readlinks", ""}, {"statxs", ""}, {"accesses", ""}, {"watches", "readdir"},
 	{"chmods", "chmod"}, {"chmods2", "chmod"}, {"chmod_open", "read chmod"}, {"chowns", "chmod"}, {"touches", "chmod"}, {"touch_open", "read chmod"},
-	{"xattrs", "chmod"}, {"xattr_read", ""}, {"chattr", "read chmod"},
+	{"xattr_read", ""}, {"chattr", "read chmod"},
 	{"truncates", "truncate"}, {"truncate_open", "truncate write"}, {"lists", "readdir"},
-	{"map_write", "read write"}, {"punch", "write"}, {"copy_range", "read write"}, {"sends", "read write"}, {"handle", "never"},
+	{"map_write", "read write"}, {"punch", "write"}, {"copy_range", "read write"}, {"handle", "never"},
 	{"execs", "execute read"}, {"exec_fd", "execute read"}, {"exec_path_fd", "execute read"}, {"exec_memory", "read"},
 }
 

@@ -45,7 +45,7 @@ func tell(t testing.TB, program, message string) (reports string, code int) {
 	}
 	host, child := os.NewFile(uintptr(fds[0]), "host"), os.NewFile(uintptr(fds[1]), "child")
 	defer host.Close()
-	cmd := exec.Command(program, "3")
+	cmd := exec.Command(program, "3", Version)
 	cmd.Env = []string{"ASAN_OPTIONS=detect_leaks=0:exitcode=99", "UBSAN_OPTIONS=exitcode=99"}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{child}

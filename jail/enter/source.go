@@ -21,6 +21,11 @@ var mainSource string
 // statically.
 var Source = wireSource + confine.Source + stepsSource + mainSource
 
+// Version is the second argument of the program, which ends with status 125 if it is of
+// another version: the image was made by another gaol. It changes with what src/wire.c
+// draws and with the numbers of the steps, and is VERSION there.
+const Version = "2"
+
 // Where an image holds what starts a jail.
 const (
 	Path   = "/usr/libexec/gaol/enter"     // the compiled program, mode 0711, owned by root

@@ -75,7 +75,7 @@ static long do_step(const struct step *s)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
+	if (argc != 3 || strcmp(argv[2], VERSION))
 		return 125;
 	fd = atoi(argv[1]);
 	prctl(PR_SET_NAME, "enter", 0, 0, 0); /* for whoever looks: it was started by a descriptor */

@@ -1,7 +1,7 @@
 /*
  * enter: the way of a process into a jail.
  *
- *     enter FD
+ *     enter FD VERSION
  *
  * It knows no policy. It does the steps of a list that the host hands over, in
  * order, and ends at the first that fails. FD is one end of a stream socket:
@@ -50,6 +50,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define VERSION "2"
 
 enum {
 	MOST_STEPS = 256,

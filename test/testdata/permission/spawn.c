@@ -35,7 +35,7 @@ static long plain_clone(void) { return clone_with(SIGCHLD); }
 static long clone_vm(void) { return clone_with(CLONE_VM | SIGCHLD); }
 static long clone_vfork(void) { return clone_with(CLONE_VM | CLONE_VFORK | SIGCHLD); }
 static long clone_parent(void) { return clone_with(CLONE_PARENT | SIGCHLD); }
-static long clone_silent(void) { return clone_with(CLONE_FS | CLONE_FILES); }
+static long clone_silent(void) { return clone_with(CLONE_FS); }
 static long clone_sighand(void) { return clone_with(CLONE_VM | CLONE_SIGHAND | SIGCHLD); }
 
 static long raw_fork(void)

@@ -47,7 +47,7 @@ var Settings = []Row{
 	{Name: "kernel/osrelease", Reason: "procps; uname(2) reports the same", From: Copied},
 	{Name: "kernel/pid_max", Reason: "ps, top and htop, for the width of a column", From: Copied},
 	{Name: "kernel/random/uuid", Reason: "scripts; a new one for each reader"},
-	{Name: "net/core/somaxconn", Reason: "Go, Redis and netty, for listen(2); the network namespace's own"},
+	{Name: "net/core/somaxconn", Reason: "Go, Redis and netty, for listen(2); kernels before 6.2 show none to user namespaces", From: Made},
 	{Name: "vm/max_map_count", Reason: "Java, Elasticsearch", From: Copied},
 	{Name: "vm/overcommit_memory", Reason: "malloc in glibc, jemalloc and mimalloc; Redis", From: Copied},
 }

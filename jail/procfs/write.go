@@ -28,7 +28,11 @@ func Write(dir, hostname string) error {
 	if err != nil {
 		return err
 	}
-	made := map[string]string{"kernel/domainname": "(none)\n", "kernel/hostname": hostname + "\n"}
+	made := map[string]string{
+		"kernel/domainname":  "(none)\n",
+		"kernel/hostname":    hostname + "\n",
+		"net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
+	}
 	w := writer{dir: dir}
 	w.file("stat", stat)
 	w.file(EmptyFile, "")

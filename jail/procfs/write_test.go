@@ -19,7 +19,7 @@ func TestWrite(t *testing.T) {
 	}
 	files := []string{"file", "stat"}
 	for _, r := range Settings {
-		want := map[string]string{"kernel/hostname": "cell\n", "kernel/domainname": "(none)\n"}[r.Name]
+		want := map[string]string{"kernel/hostname": "cell\n", "kernel/domainname": "(none)\n", "net/core/somaxconn": "4096\n"}[r.Name]
 		if r.From == Copied {
 			text, err := os.ReadFile("/proc/sys/" + r.Name)
 			if err != nil {

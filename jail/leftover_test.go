@@ -158,7 +158,7 @@ func TestHostIsKilled(t *testing.T) {
 func TestHostIsKilledOnTheWay(t *testing.T) {
 	const name = "gaol-test-way" // tells the entry programs of this test from others
 	const piece = "if (do_step("
-	changedEnter(t, piece, `if (usleep(500) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)
+	changedEnter(t, piece, `if (usleep(2000) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)
 	const rounds = 40
 	early, late := 0, 0
 	whole := time.Duration(0) // what making and starting take here

@@ -58,7 +58,7 @@ func (r *routeSockets) socket(c notify.Call) (*os.File, error) {
 	return f, nil
 }
 
-// count reads how many sockets are watched: proc(5) has a line for each.
+// count returns the number of watched sockets. The file has a line for each, see proc(5).
 func (r *routeSockets) count() (int, error) {
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.open.Fd())))
 	return bytes.Count(text, []byte("tfd:")), err

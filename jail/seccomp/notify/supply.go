@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SupplySockets makes Serve answer calls of socket(2) whose refusal has the label with
-// a descriptor that open returns, in place of the errno. Serve does not report these
+// SupplySockets registers open, which returns a descriptor for each call of socket(2) that
+// a refusal with the label matches. Serve replies with it in place of the errno. Serve does not report these
 // calls. The caller gets the errno that open's error wraps, or else that of the
 // refusal. Serve closes its own copy of the file.
 //

@@ -39,6 +39,11 @@ type Mount struct {
 	Source *os.File // open by O_PATH. The caller keeps it
 	Target string   // guest path, made if missing
 	Access Access
+
+	// Overlay shows a ReadOnly folder through an overlay, as CopyOnWrite does. Its sockets
+	// are inodes of the overlay then: the guest can't connect to what a process of the
+	// host listens on. Later changes by the host may not show.
+	Overlay bool
 }
 
 // ErrNoIDMap is wrapped by the error of a mount whose files can't be given to the guest.
@@ -292,13 +297,47 @@ func (c *covers) mountSource(m *Mount, source *os.File, number int) error {
 		c.spec.ReadOnly = slices.Concat(c.spec.ReadOnly, []Place{{m.Target, isFolder}})
 	}
 	noExec := c.spec.noExec(m.Target)
-	if m.Access != CopyOnWrite {
+	switch overlay := m.Overlay || m.Access == CopyOnWrite; {
+	case !overlay:
 		return attach(source, at, noExec)
-	}
-	if !isFolder {
-		return fmt.Errorf("copy on write: %w", unix.ENOTDIR)
+	case !isFolder:
+		return fmt.Errorf("overlay: %w", unix.ENOTDIR)
+	case m.Access == ReadOnly:
+		return showThroughOverlay(source, at, number, noExec)
 	}
 	return mountCopy(source, at, number, noExec, &info)
+}
+
+// showThroughOverlay mounts a read-only overlay of the source alone.
+func showThroughOverlay(source, at *os.File, number int, noExec bool) error {
+	lower, err := layLower(source, number)
+	if err != nil {
+		return err
+	}
+	empty := filepath.Join(filepath.Dir(lower), "empty") // an overlay takes two folders at least
+	if err := makeAs(empty, true, 0o755); err != nil {
+		return err
+	}
+	flags := uintptr(unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV)
+	if noExec {
+		flags |= unix.MS_NOEXEC
+	}
+	return os.NewSyscallError("mount", unix.Mount("overlay", throughFD(at), "overlay", flags, "lowerdir="+lower+":"+empty))
+}
+
+// layLower attaches the source to a folder of the stage, where an overlay finds it.
+func layLower(source *os.File, number int) (lower string, err error) {
+	dir := filepath.Join(stageCopies, strconv.Itoa(number))
+	lower = filepath.Join(dir, "lower")
+	if err := errors.Join(makeAs(dir, true, 0o755), makeAs(lower, true, 0o755)); err != nil {
+		return "", err
+	}
+	below, err := openFD(lower, unix.O_PATH)
+	if err != nil {
+		return "", err
+	}
+	defer below.Close()
+	return lower, attach(source, below, false)
 }
 
 // attach puts a mount that is nowhere yet on what is open by O_PATH.
@@ -326,19 +365,12 @@ func attach(source, at *os.File, noExec bool) error {
 // there is possible in one file system only, so that new files can't go past it. And
 // a copy in its place takes 12 µs a file, where to mount this takes 2 ms.
 func mountCopy(source, at *os.File, number int, noExec bool, info *unix.Stat_t) error {
-	dir := filepath.Join(stageCopies, strconv.Itoa(number))
-	lower, upper, work := filepath.Join(dir, "lower"), filepath.Join(dir, "upper"), filepath.Join(dir, "work")
-	for _, d := range []string{dir, lower, upper, work} {
-		if err := makeAs(d, true, 0o755); err != nil {
-			return err
-		}
-	}
-	below, err := openFD(lower, unix.O_PATH)
+	lower, err := layLower(source, number)
 	if err != nil {
 		return err
 	}
-	defer below.Close()
-	if err := attach(source, below, false); err != nil {
+	upper, work := filepath.Join(filepath.Dir(lower), "upper"), filepath.Join(filepath.Dir(lower), "work")
+	if err := errors.Join(makeAs(upper, true, 0o755), makeAs(work, true, 0o755)); err != nil {
 		return err
 	}
 	// The folder itself is the upper's, whose owner and mode are what shows.

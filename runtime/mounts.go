@@ -37,15 +37,16 @@ const (
 // guest sees as its own, and what the guest makes belongs to that owner, where the
 // kernel can do that for its file system; elsewhere files of a read-only mount show as
 // nobody's, and the other accesses are refused. Of mounts below Source nothing shows.
-// Sockets that others listen on show, and can't be connected to without
-// Options.UnixSockets.
+// Sockets show, but the guest can't connect to those that processes of the host listen on,
+// unless Options.UnixSockets allows it and Access is not CopyOnWrite.
 type Mount struct {
 	// Source is a path of the host. Refused are "/"; the store in use, the one that is used
 	// where none is named, and /run/gaol, where live jails are registered, with all that is
 	// in them and the folders above them; and what is no storage: /proc, /sys and /dev, but
 	// for /dev/shm, and such file systems elsewhere.
 	//
-	// The guest can read where Source is in its file system, unless Access is CopyOnWrite:
+	// The guest can read where Source is in its file system, unless Access is CopyOnWrite
+	// (or the folder is NodeModules):
 	// /proc/self/mountinfo has the path in its fourth field, and the device, type and options
 	// of the file system, as /proc/self/mounts has them. Do not put
 	// secrets in the path; where Source is the root of a file system, the path is "/".
@@ -169,6 +170,7 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 		own = append(own, usual)
 	}
 	for _, m := range s.mounts {
+		overlay := s.throughOverlay(m)
 		if s.sealed(m.Target) && len(s.changed(m.Target)) == 0 {
 			m.Access = ReadOnly // what is the guest's it could chmod, which nothing else holds
 		}
@@ -177,13 +179,20 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 			closeMounts(open)
 			return nil, fmt.Errorf("mount %s: %w", m.Target, err)
 		}
-		open = append(open, jail.Mount{Source: source, Target: m.Target, Access: m.Access})
+		open = append(open, jail.Mount{Source: source, Target: m.Target, Access: m.Access, Overlay: overlay})
 		if m.Access == CopyOnWrite && !isFolder(source) {
 			closeMounts(open)
 			return nil, fmt.Errorf("mount %s: source %s: %w", m.Target, m.Source, errCopyOfFile)
 		}
 	}
 	return open, nil
+}
+
+// throughOverlay reports whether the guest sees a mount through an overlay, where sockets
+// of the host can't be connected to. Packages are mounted so because popular ones use
+// sockets of their own; they need not show what the host changes later.
+func (s settings) throughOverlay(m Mount) bool {
+	return m.Access == CopyOnWrite || s.hostPackages && m.Target == string(s.cwd.Join(nodeModules))
 }
 
 // furnish has a jail be made with the options' files and mounts, of which those of

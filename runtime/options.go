@@ -36,17 +36,20 @@ type Options struct {
 	// paths on the host, see [Mount].
 	Mounts []Mount
 
-	// UnixSockets lets runs with Mounts, or NodeModules of the host's, make unix sockets.
-	// They reach whoever listens on one in such a folder, the host's processes too, however
-	// the folder is mounted and whatever Permissions say of the network: the kernel
-	// can't tell. Without it such runs have pairs of connected ones only, as
-	// child_process has them; runs without mounts make what they like.
+	// UnixSockets lets runs with Mounts that are ReadOnly or ReadWrite make unix sockets.
+	// Such sockets connect to any process that listens on a socket file in a mounted folder,
+	// processes of the host included, whatever Permissions say of the network: the kernel
+	// can't tell them apart. Without it such runs have connected pairs only, as
+	// child_process uses them. Runs whose mounts are CopyOnWrite, or NodeModules, can make any
+	// unix socket: they see these folders through an overlay, where sockets of the
+	// host can't be connected to.
 	UnixSockets bool
 
 	// NodeModules is a folder of the host with packages, shown read-only as
 	// node_modules in Cwd, where imports and requires of programs find them. If Cwd is a
 	// ReadWrite mount that has none, an empty one is left in the host's folder. Links
-	// inside it, as pnpm makes them, work; links that lead out of it don't.
+	// inside it, as pnpm makes them, work; links that lead out of it don't. What the host
+	// changes in it after Create may not show.
 	// "snapshot:NAME" shows that of a snapshot's working directory in its place.
 	NodeModules string
 

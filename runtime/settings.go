@@ -74,6 +74,7 @@ type settings struct {
 	audit       bool
 
 	mounts       []Mount
+	hostPackages bool // NodeModules is a folder of the host
 	unixSockets  bool
 	snapshot     string
 	packages     string // a snapshot
@@ -126,7 +127,8 @@ func (o Options) settle() (settings, error) {
 	if s.mounts, err = o.mounts(s.cwd); err != nil {
 		return settings{}, err
 	}
-	s.unixSockets = o.UnixSockets || len(s.mounts) == 0
+	s.hostPackages = o.NodeModules != "" && s.packages == ""
+	s.unixSockets = o.UnixSockets || !slices.ContainsFunc(s.mounts, func(m Mount) bool { return !s.throughOverlay(m) })
 	if s.bindings, err = newGlobals(o.Bindings); err != nil {
 		return settings{}, fmt.Errorf("option Bindings: %w", err)
 	}

@@ -78,7 +78,7 @@ const reach = `
 	import net from 'node:net';
 	const call = path => new Promise(done => net.connect(path).on('data', d => done(String(d))).on('error', e => done(e.code)));
 	const own = new Promise(done => net.createServer(c => c.end('own')).unref().on('error', e => done(e.code)).listen('/tmp/own', () => done(call('/tmp/own'))));
-	console.log(await call('/data/socket'), await own);
+	console.log(await call((await import('node:fs')).existsSync('/work/node_modules/socket') ? '/work/node_modules/socket' : '/data/socket'), await own);
 	import { fork, spawnSync } from 'node:child_process';
 	console.log(spawnSync('echo', ['hello']).stdout + (await new Promise(done => {
 		const c = fork('/tmp/child.cjs'); c.on('message', m => { c.disconnect(); done(m) });
@@ -109,10 +109,11 @@ func TestMountSockets(t *testing.T) {
 		want string
 	}{
 		{"no mounts", runtime.Options{}, "ENOENT own\n"},
-		{"packages", runtime.Options{NodeModules: dir}, "EACCES EACCES\n"},
+		{"packages", runtime.Options{Cwd: "/work", NodeModules: dir}, "ECONNREFUSED own\n"},
 		{"read-only", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/data"}}}, "EACCES EACCES\n"},
 		{"to write", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.ReadWrite}}}, "EACCES EACCES\n"},
-		{"a copy", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.CopyOnWrite}}}, "EACCES EACCES\n"},
+		{"a copy", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.CopyOnWrite}}}, "ECONNREFUSED own\n"},
+		{"packages beside a folder", runtime.Options{NodeModules: dir, Mounts: []runtime.Mount{{Source: dir, Target: "/data"}}}, "EACCES EACCES\n"},
 		{"asked for", runtime.Options{UnixSockets: true, Mounts: []runtime.Mount{{Source: dir, Target: "/data"}}}, "host own\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

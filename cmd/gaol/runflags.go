@@ -91,7 +91,7 @@ func (f *runFlags) addWorld(cmd *cobra.Command) {
 	f.granted.add(cmd)
 
 	f.set.Var(&f.mounts, "mount", "folder or file of the host that the program sees: read-only unless it says rw, or, for a folder, cow for a copy to write to; may be repeated")
-	f.set.BoolVar(&f.unixSockets, "unix-sockets", false, "let a program with mounts make unix sockets: they reach whoever listens on one in there, host processes too")
+	f.set.BoolVar(&f.unixSockets, "unix-sockets", false, "let a program with read-only or writable mounts make unix sockets, which connect to any process that listens in there, the host's too")
 	f.set.Var(&f.files, "file", "file of the host whose content the program finds at GUEST as its own; may be repeated")
 	f.set.StringVar(&f.nodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages, shown read-only as node_modules in --cwd")
 	f.set.StringVar(&f.snapshot, "snapshot", "", "`NAME` or id of a snapshot that the program's folders begin with")

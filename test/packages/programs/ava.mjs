@@ -1,0 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+mkdirSync('ava', { recursive: true });
+writeFileSync('package.json', '{"type":"module"}');
+writeFileSync('ava/one.test.js', `import test from 'ava';
+test('adds', (t) => t.is(1 + 1, 2));
+test('waits', async (t) => { t.deepEqual(await Promise.resolve([1]), [1]); });
+`);
+const out = execFileSync(process.execPath, ['node_modules/ava/entrypoints/cli.mjs', '--tap', 'ava/one.test.js'], { encoding: 'utf8' });
+console.log(out.split('\n').filter((line) => /^(ok|not ok|1\.\.)/.test(line)).sort());

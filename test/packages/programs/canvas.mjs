@@ -1,0 +1,10 @@
+import { createCanvas, GlobalFonts } from '@napi-rs/canvas';
+const canvas = createCanvas(200, 50);
+const c = canvas.getContext('2d');
+c.fillStyle = 'white';
+c.fillRect(0, 0, 200, 50);
+c.fillStyle = 'black';
+c.font = '30px sans-serif';
+c.fillText('Hello', 10, 35);
+const dark = c.getImageData(0, 0, 200, 50).data.filter((v, i) => i % 4 === 0 && v < 128).length;
+console.log('text is drawn:', dark > 100, 'fonts:', GlobalFonts.families.length > 0, 'PNG:', canvas.toBuffer('image/png').subarray(1, 4).toString());

@@ -1,0 +1,11 @@
+import { PassThrough } from 'node:stream';
+import inquirer from 'inquirer';
+const input = new PassThrough();
+const output = new PassThrough();
+output.resume();
+const prompt = inquirer.createPromptModule({ input, output });
+const asked = prompt([{ type: 'input', name: 'name', message: 'Name?' }, { type: 'confirm', name: 'sure', message: 'Sure?' }]);
+setTimeout(() => input.write('Ada\n'), 200);
+setTimeout(() => input.write('y\n'), 1000);
+console.log(await asked);
+input.end();

@@ -1,0 +1,11 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { simpleGit } from 'simple-git';
+const dir = mkdtempSync('/tmp/repo-');
+const git = simpleGit(dir);
+await git.init(['-b', 'main']);
+await git.addConfig('user.name', 'Ada');
+await git.addConfig('user.email', 'ada@example.com');
+writeFileSync(`${dir}/a.txt`, 'one\n');
+await git.add('.').commit('first');
+writeFileSync(`${dir}/a.txt`, 'two\n');
+console.log((await git.log()).all.map((c) => c.message), (await git.status()).modified, (await git.diffSummary()).changed);

@@ -1,0 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+mkdirSync('vitest', { recursive: true });
+writeFileSync('vitest/sum.test.js', `import { expect, test, vi } from 'vitest';
+test('adds', () => expect(1 + 2).toBe(3));
+test('mocks', () => { const f = vi.fn(() => 4); expect(f()).toBe(4); expect(f).toHaveBeenCalledOnce(); });
+`);
+execFileSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', '--outputFile=vitest/out.json', '--dir=vitest']);
+const { numPassedTests, numFailedTests, success } = JSON.parse(readFileSync('vitest/out.json', 'utf8'));
+console.log({ numPassedTests, numFailedTests, success });

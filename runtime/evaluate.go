@@ -32,9 +32,9 @@ type EvaluateOptions struct {
 	// guest down.
 	OnLog func(Log)
 
-	// Heap is V8's, in bytes: default 32 MiB, or what Limits.Memory leaves it, if that is
-	// less; more than that is an error. With LauncherZygote, each size that is in use
-	// costs the host process one more Node: see [CloseIdle].
+	// Heap is V8's, in bytes. Default: what Limits.Memory leaves, as for a Run; more is an
+	// error. With LauncherZygote, each size in use costs the host process one more Node:
+	// see [CloseIdle].
 	Heap int64
 
 	Permissions policy.Permissions // as RunOptions.Permissions
@@ -47,7 +47,6 @@ const (
 	defaultEvaluateCalls  = 50
 	defaultLogs           = 100
 	defaultLogLength      = 1000
-	defaultEvaluateHeap   = 32 << 20
 
 	mostLogs      = 100_000
 	mostLogLength = 1 << 20
@@ -203,7 +202,7 @@ func (o EvaluateOptions) settle(s settings) (EvaluateOptions, error) {
 		most            int64
 	}{
 		{"MaxOutput", &o.MaxOutput, min(defaultEvaluateOutput, s.limits.Value), 1, s.limits.Value},
-		{"Heap", &o.Heap, min(defaultEvaluateHeap, heap), minHeap, heap},
+		{"Heap", &o.Heap, heap, minHeap, heap},
 	} {
 		if *f.value == 0 {
 			*f.value = f.fallback

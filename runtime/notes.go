@@ -213,7 +213,11 @@ func (n *notes) failure(res *Result) *GuestError {
 	case CauseTimeout:
 		return &GuestError{Name: "TimeoutError", Message: fmt.Sprintf("the code took longer than %v", timeout)}
 	case CauseMemory:
-		return &GuestError{Name: "OutOfMemoryError", Message: fmt.Sprintf("the code used up its memory: %d MiB of heap", o.Heap>>20)}
+		message := "the code used up its memory"
+		if res.Signal != "SIGKILL" { // V8 ended the process, not the kernel
+			message += fmt.Sprintf(": %d MiB of heap", o.Heap>>20)
+		}
+		return &GuestError{Name: "OutOfMemoryError", Message: message}
 	case CauseCanceled:
 		return &GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}
 	case CauseSignal:

@@ -77,6 +77,7 @@ func TestNotesOfFailures(t *testing.T) {
 		{"thrown, and out of time: the kernel's word counts", Result{Cause: CauseTimeout}, &wire.Failure{Name: "Forged", Message: "by the guest"}, &GuestError{Name: "TimeoutError", Message: "the code took longer than 30s"}},
 		{"exit", Result{ExitCode: 9}, nil, &GuestError{Name: "ExitError", Message: "the code ended its process with exit code 9"}},
 		{"unsettled", Result{ExitCode: 13}, nil, &GuestError{Name: "UnsettledError", Message: "the code awaits a promise that nothing settles"}},
+		{"memory, by the kernel", Result{Cause: CauseMemory, ExitCode: 137, Signal: "SIGKILL"}, nil, &GuestError{Name: "OutOfMemoryError", Message: "the code used up its memory"}},
 		{"memory", Result{Cause: CauseMemory, ExitCode: 134}, nil, &GuestError{Name: "OutOfMemoryError", Message: "the code used up its memory: 0 MiB of heap"}},
 		{"canceled", Result{Cause: CauseCanceled}, nil, &GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}},
 		{"signal", Result{Cause: CauseSignal, Signal: "SIGSEGV"}, nil, &GuestError{Name: "SignalError", Message: "the code was ended by SIGSEGV"}},

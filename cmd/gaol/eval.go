@@ -51,7 +51,7 @@ type evalFlags struct {
 }
 
 func (a *app) evalCommand() *cobra.Command {
-	f := &evalFlags{runFlags: defaultRunFlags(), result: 1 << 20, heap: 32 << 20, maxLogs: 100, logLength: 1000}
+	f := &evalFlags{runFlags: defaultRunFlags(), result: 1 << 20, maxLogs: 100, logLength: 1000}
 	cmd := &cobra.Command{
 		Use:                   evalUse,
 		Short:                 "Evaluate a snippet that a model wrote",
@@ -79,7 +79,7 @@ func (f *evalFlags) add(cmd *cobra.Command) {
 	f.set.Var(&f.result, "max-output", "bytes of JSON its value may have")
 	f.set.Var(&f.maxLogs, "max-logs", "lines of console that are kept")
 	f.set.Var(&f.logLength, "max-log-length", "characters of one line, which then ends in …")
-	f.set.Var(&f.heap, "heap", "JavaScript heap it may use")
+	f.set.Var(&f.heap, "heap", "JavaScript heap it may use; 0: what --memory leaves")
 	f.addLimits()
 	f.addWorld(cmd)
 }

@@ -18,7 +18,7 @@ func TestEvalOptions(t *testing.T) {
 	if err := os.WriteFile(globals, []byte(`{"a": [1, {"b": null}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defaults := runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000, Heap: 32 << 20}
+	defaults := runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}
 	for _, tc := range []struct {
 		name   string
 		args   []string

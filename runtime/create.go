@@ -93,6 +93,9 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 		}
 	}
 	rt.store = image.StoreDir()
+	if s.launcher == LauncherZygote { // it starts while the jail is made
+		rt.forks = holdHeaps(zygoteKind{image.Root(), s.nodePath(), s.heapMiB, s.cgroupParent, s.zygote})
+	}
 	if rt.jail, err = rt.createJail(ctx, image); err != nil {
 		return err
 	}
@@ -102,13 +105,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.guard, err = s.newGuard(s.permissions, s.plan); err != nil {
 		return err
 	}
-	if err := rt.guard.restrict(rt.jail, s.degraded); err != nil {
-		return err
-	}
-	if s.launcher == LauncherZygote {
-		rt.forks = holdHeaps(zygoteKind{image.Root(), s.nodePath(), s.heapMiB, s.cgroupParent, s.zygote})
-	}
-	return nil
+	return rt.guard.restrict(rt.jail, s.degraded)
 }
 
 // release gives back what there is, the last first.

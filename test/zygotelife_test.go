@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -234,5 +235,33 @@ func TestZygoteDiesAtAnyMoment(t *testing.T) {
 	}
 	if left := zombies(); len(left) > 0 {
 		t.Errorf("zombies: %v", left)
+	}
+}
+
+// A runtime's zygote is there when Warm returns, and programs, evaluations and contexts
+// share it.
+func TestWarm(t *testing.T) {
+	rt := createAs(t, forking(t, runtime.ZygoteOptions{}))
+	if err := rt.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	zygotes := myZygotes(t)
+	if len(zygotes) != 1 {
+		t.Fatalf("zygotes: %v", zygotes)
+	}
+	run(t, rt, ``, runtime.RunOptions{})
+	evaluate(t, rt, `1`, runtime.EvaluateOptions{})
+	if got := myZygotes(t); !slices.Equal(got, zygotes) {
+		t.Errorf("zygotes: %v, was %v", got, zygotes)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := createAs(t, forking(t, runtime.ZygoteOptions{Forks: 7})).Warm(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a canceled context: %v", err)
+	}
+	o := ours(runtime.Options{})
+	o.Launcher = runtime.LauncherExec
+	if err := createAs(t, o).Warm(t.Context()); err != nil {
+		t.Errorf("without zygotes: %v", err)
 	}
 }

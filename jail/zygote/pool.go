@@ -121,6 +121,12 @@ func (p *Pool) Warm() {
 	}
 }
 
+// Wait returns when there is a zygote to fork from. The error says why none starts.
+func (p *Pool) Wait(ctx context.Context) error {
+	_, err := p.get(ctx)
+	return err
+}
+
 // get returns the current zygote, which is started if there is none.
 func (p *Pool) get(ctx context.Context) (*Zygote, error) {
 	for waited := false; ; waited = true {

@@ -15,10 +15,10 @@ LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run test test-vm race fuzz attack soak check fmt vet lint bench clean
+.PHONY: help deps build image run test test-vm race fuzz attack soak packages fidelity check fmt vet lint bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install what is missing on Debian or Ubuntu
 	@.ci/deps
@@ -52,6 +52,15 @@ attack: image ## exhaust each kind of kernel object from inside a jail, and prin
 soak: image ## kill 2,000 hosts, and make 100,000 runs in one runtime, for what stays behind: an hour or two
 	$(ROOT) env GAOL_TEST_KILLS=2000 $(GO) test -count=1 -timeout 100m -v -run '^TestHostIsKilledAtRandom$$' ./test
 	$(ROOT) env GAOL_TEST_SOAK=100000 $(GO) test -count=1 -timeout 3h -v -run '^TestKernelMemory$$' ./test
+
+packages: image ## compare programs that use popular npm packages with plain Node
+	@.ci/deps packages
+	$(ROOT) $(GO) run ./test/packages
+
+fidelity: image ## compare Node's own tests in jails with plain Node: two hours
+	@.ci/deps fidelity
+	$(ROOT) $(GO) run ./test/fidelity
+	$(ROOT) $(GO) run ./test/fidelity -defaults
 
 check: deps fmt lint test ## what CI runs: format, vet, linters, tests
 

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 )
 
@@ -14,52 +14,65 @@ import (
 // against the headers that come with Node.
 var addons = []string{"better-sqlite3", "sqlite3"}
 
-// install makes dir/node_modules as packageFile says, unless it is there already, and
-// returns the path of the Node that the packages are installed for: the same version as
-// the image's.
-func install(dir, packageFile, version string) (node string, err error) {
-	home := filepath.Join(dir, "node")
-	node = filepath.Join(home, "node_modules", "node-linux-"+arch(), "bin", "node")
-	want, err := os.ReadFile(packageFile)
-	if err != nil {
-		return "", err
-	}
-	want = append(want, "// Node "+version+"\n"...)
-	stamp := filepath.Join(dir, "installed")
-	if have, err := os.ReadFile(stamp); err == nil && bytes.Equal(have, want) {
-		return node, nil
-	}
-	fmt.Println("installing packages in", dir)
-	if err := os.MkdirAll(home, 0o755); err != nil {
-		return "", err
-	}
-	err = errors.Join(
-		os.WriteFile(filepath.Join(home, "package.json"), []byte("{}"), 0o644),
-		os.WriteFile(filepath.Join(dir, "package.json"), want[:bytes.LastIndexByte(want, '}')+1], 0o644),
-	)
-	if err != nil {
-		return "", err
-	}
-	prefix := filepath.Dir(filepath.Dir(node))
-	env := append(os.Environ(),
-		"PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"),
-		"npm_config_nodedir="+prefix, "npm_config_build_from_source=true",
+// plainNode is Node outside of a jail: that of an image, with npm.
+type plainNode struct{ root, version string }
+
+func (n plainNode) program() string { return filepath.Join(n.root, "usr/local/bin/node") }
+
+// npm runs npm in a folder.
+func (n plainNode) npm(dir, headers string, args ...string) error {
+	cli := filepath.Join(n.root, "usr/local/lib/node_modules/npm/bin/npm-cli.js")
+	cmd := exec.Command(n.program(), append([]string{cli}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(),
+		"PATH="+filepath.Dir(n.program())+":"+os.Getenv("PATH"),
+		"npm_config_nodedir="+headers, "npm_config_build_from_source=true",
+		"PYTHONDONTWRITEBYTECODE=1", // node-gyp is in the image, which must not change
 		"npm_config_audit=false", "npm_config_fund=false", "npm_config_package_lock=false", "npm_config_loglevel=error",
 	)
-	for _, step := range []struct {
-		dir  string
-		args []string
-	}{
-		{home, []string{"install", "node-linux-" + arch() + "@" + version}},
-		{dir, []string{"install", "--ignore-scripts"}}, // binaries come as packages of their own
-		{dir, append([]string{"rebuild"}, addons...)},
-	} {
-		cmd := exec.Command("npm", step.args...)
-		cmd.Dir, cmd.Env = step.dir, env
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("npm %s: %w", strings.Join(step.args, " "), err)
-		}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("npm %s: %w", strings.Join(args, " "), err)
 	}
-	return node, os.WriteFile(stamp, want, 0o644)
+	return nil
+}
+
+// install makes dir/node_modules as packageFile says, unless that was done before.
+func (n plainNode) install(dir, packageFile string) error {
+	want, err := os.ReadFile(packageFile)
+	if err != nil {
+		return err
+	}
+	stamp, text := filepath.Join(dir, "installed"), string(want)+"for Node "+n.version+"\n"
+	if have, err := os.ReadFile(stamp); err == nil && string(have) == text {
+		return nil
+	}
+	fmt.Println("installing packages in", dir)
+	home := filepath.Join(dir, "node") // for the headers that addons are compiled with
+	err = errors.Join(os.RemoveAll(dir), os.MkdirAll(home, 0o755),
+		os.WriteFile(filepath.Join(home, "package.json"), []byte("{}"), 0o644),
+		os.WriteFile(filepath.Join(dir, "package.json"), want, 0o644))
+	if err != nil {
+		return err
+	}
+	name := "node-linux-" + arch()
+	headers := filepath.Join(home, "node_modules", name)
+	if err := n.npm(home, "", "install", "--ignore-scripts", name+"@"+n.version); err != nil {
+		return err
+	}
+	if err := n.npm(dir, headers, "install", "--ignore-scripts"); err != nil { // most binaries come as packages
+		return err
+	}
+	if err := n.npm(dir, headers, append([]string{"rebuild"}, addons...)...); err != nil {
+		return err
+	}
+	return os.WriteFile(stamp, []byte(text), 0o644)
+}
+
+// arch is npm's name for this processor.
+func arch() string {
+	if goruntime.GOARCH == "amd64" {
+		return "x64"
+	}
+	return goruntime.GOARCH
 }

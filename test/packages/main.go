@@ -1,16 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
-	"strings"
 	"text/tabwriter"
+
+	"gaol/rootfs"
 )
 
 func main() {
@@ -37,12 +35,11 @@ func check(gaol, dir string, names []string) (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	version, err := imageNode(gaol)
+	node, err := imageNode()
 	if err != nil {
 		return 0, err
 	}
-	node, err := install(dir, filepath.Join("test", "packages", "package.json"), version)
-	if err != nil {
+	if err := node.install(dir, filepath.Join("test", "packages", "package.json")); err != nil {
 		return 0, err
 	}
 	files, err := filepath.Glob("test/packages/programs/*")
@@ -56,7 +53,7 @@ func check(gaol, dir string, names []string) (failed int, err error) {
 		if len(names) > 0 && !slices.Contains(names, name) {
 			continue
 		}
-		j := job{name: name, node: node, gaol: gaol, dir: dir}
+		j := job{name: name, node: node.program(), gaol: gaol, dir: dir}
 		if j.code, err = os.ReadFile(file); err != nil {
 			return 0, err
 		}
@@ -72,23 +69,19 @@ func check(gaol, dir string, names []string) (failed int, err error) {
 	return failed, nil
 }
 
-// imageNode returns the version of Node in the default image.
-func imageNode(gaol string) (string, error) {
-	out, err := exec.Command(gaol, "run", "--json", "-e", "__return(process.versions.node)").Output()
+// imageNode is the Node of the default image.
+func imageNode() (plainNode, error) {
+	dir, err := rootfs.DefaultDir()
 	if err != nil {
-		return "", fmt.Errorf("%s run: %w", gaol, err)
+		return plainNode{}, err
 	}
-	var result struct{ Value string }
-	if err := json.Unmarshal(out, &result); err != nil {
-		return "", err
+	store, err := rootfs.Open(dir)
+	if err != nil {
+		return plainNode{}, err
 	}
-	return strings.TrimSpace(result.Value), nil
-}
-
-// arch is npm's name for this processor.
-func arch() string {
-	if goruntime.GOARCH == "amd64" {
-		return "x64"
+	image, err := store.Lookup("default")
+	if err != nil {
+		return plainNode{}, err
 	}
-	return goruntime.GOARCH
+	return plainNode{image.Root(), image.Node}, nil
 }

@@ -6,13 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
 
-	goruntime "runtime"
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 	"gaol/rootfs"
@@ -27,7 +29,9 @@ func main() {
 	flag.BoolVar(&c.defaults, "defaults", false, "with gaol's default limits")
 	flag.IntVar(&c.workers, "workers", goruntime.NumCPU(), "how many tests run at once")
 	flag.Parse()
-	ok, err := c.compare(context.Background(), *dir, *only)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	ok, err := c.compare(ctx, *dir, *only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fidelity:", err)
 		os.Exit(2)

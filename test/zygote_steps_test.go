@@ -112,7 +112,8 @@ func zygoteWith(t *testing.T, image *rootfs.Image, object []byte, source string,
 	t.Helper()
 	const script = "/usr/libexec/gaol/zygote.cjs"
 	const addon = `const a = { exports: {} }; process.dlopen(a, '%s');
-const serve = () => a.exports.serve(new Int32Array(3), new Float64Array(8)), { receive } = a.exports;
+const kept = [new Int32Array(3), new Float64Array(8)]; // the addon writes to them
+const serve = () => a.exports.serve(...kept), { receive } = a.exports;
 %s`
 	pool := zygote.NewPool(zygote.Spec{
 		Image: image.Root(),

@@ -13,10 +13,24 @@
 // a program. A parked child has gone through a rehearsal of its run, so that the pages
 // which a run writes to are its own already.
 //
-// Node's helper threads stay behind in the zygote. The first signal of a child to one
-// of them makes it anew in the child, where it slept in the zygote, but not before the
-// child's filter is on, and there is room for it in the run's group: a small run needs
-// none, and one that collects much garbage has them all.
+// A child has none of the zygote's helper threads. Each of them sleeps when the zygote
+// forks, and Start fails if one sleeps where a child could not revive it. A child revives
+// a helper when something first wakes it, but not before the child's filter is on, and
+// only if its group has room for a thread: a small run revives none, and one that
+// collects much garbage revives all. These are the threads of Node 22, 24 and 26, as gdb
+// shows them in a zygote:
+//
+//	V8Worker (4)          collects garbage and compiles in the background. It sleeps in
+//	                      pthread_cond_wait, and is revived by pthread_cond_signal.
+//	DelayedTaskScheduler  holds V8's delayed tasks for those, such as the time limit of
+//	                      the inspector's Runtime.evaluate. It sleeps in epoll_pwait, in
+//	                      an event loop of its own, and is revived by a write to the
+//	                      loop's eventfd. A child renews the loop's descriptors.
+//
+// Others do not exist in a zygote. The flag --disable-sigusr1 prevents the thread that
+// would wait for SIGUSR1. libuv's pool starts with its first task, and the inspector's
+// server, the watchdog of SIGINT and the profilers start when a program uses them: in
+// the child. OpenSSL has no threads, and its generator is reseeded in the child.
 //
 // A [Pool] starts zygotes when they are needed, replaces those that are old, dead or
 // hung, and ends them when nobody wants them any more. A zygote may die between a

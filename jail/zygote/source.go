@@ -9,6 +9,9 @@ import (
 //go:embed src/wire.c
 var wireSource string
 
+//go:embed src/threads.c
+var threadsSource string
+
 //go:embed src/zygote.c
 var zygoteSource string
 
@@ -19,11 +22,12 @@ var requestSource string
 var childSource string
 
 // Source is the C source of the object that lets Node fork: src/wire.c, which draws
-// what is said, src/zygote.c, which Node loads and which forks, src/request.c, which
-// reads what a child is told, and src/child.c, which is its way into the jail, with
-// confine.Source. They are one translation unit. It needs nothing but a C library and is meant to be linked as a
+// the protocol; src/threads.c, which notes Node's helper threads and revives them in a
+// child; src/zygote.c, which Node loads and which forks; src/request.c, which reads a
+// child's orders; and src/child.c, which takes it into the jail, with confine.Source. They
+// are one translation unit. It needs only a C library and is meant to be linked as a
 // shared object.
-var Source = wireSource + confine.Source + zygoteSource + requestSource + childSource
+var Source = wireSource + confine.Source + threadsSource + zygoteSource + requestSource + childSource
 
 // Path is where an image holds the compiled object.
 const Path = "/usr/libexec/gaol/zygote.so"

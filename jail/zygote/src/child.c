@@ -166,7 +166,7 @@ static void become_node(napi_env env)
 /* When Node reached what: microseconds since 1970, then nanoseconds of the monotonic
  * clock, negative for what is to come. */
 static double *milestones;
-enum { ORIGIN_TIMESTAMP, ORIGIN, MILESTONES = 8 };
+enum { ORIGIN_TIMESTAMP, ORIGIN, ENVIRONMENT, NODE_START, V8_START, LOOP_START, LOOP_EXIT, BOOTSTRAP_COMPLETE, MILESTONES };
 
 static double read_clock(clockid_t clock)
 {
@@ -176,21 +176,27 @@ static double read_clock(clockid_t clock)
 	return now.tv_sec * 1e9 + now.tv_nsec;
 }
 
-/* Has performance and process.uptime count from when the program came, as if Node had
- * been up at once. */
+/* Makes performance and process.uptime count from when the program came, as if Node had
+ * started then. The steps of that start share the time since; Node itself notes those
+ * that follow. */
 static void set_clocks(double came)
 {
-	double now = read_clock(CLOCK_MONOTONIC);
+	double now = read_clock(CLOCK_MONOTONIC), step = (now - came) / 4;
 
 	milestones[ORIGIN_TIMESTAMP] = (read_clock(CLOCK_REALTIME) - (now - came)) / 1000;
 	milestones[ORIGIN] = came;
-	for (int i = ORIGIN + 1; i < MILESTONES; i++)
-		if (milestones[i] > 0)
-			milestones[i] = now;
+	milestones[NODE_START] = came + step;
+	milestones[V8_START] = came + 2 * step;
+	milestones[ENVIRONMENT] = came + 3 * step;
+	/* Workers have these, too. */
 	if (&node_start_time)
-		node_start_time = came;
-	if (&performance_start)
-		performance_start = came;
+		node_start_time = milestones[NODE_START];
+	if (&v8_start)
+		v8_start = milestones[V8_START];
+	if (&process_start)
+		process_start = came;
+	if (&process_start_timestamp)
+		process_start_timestamp = milestones[ORIGIN_TIMESTAMP];
 }
 
 static void execute(void)

@@ -104,7 +104,12 @@ int napi_get_uv_event_loop(napi_env, struct uv_loop **);
 int uv_loop_fork(struct uv_loop *);
 char **uv_setup_args(int, char **);
 int RAND_poll(void); /* OpenSSL's */
+/* Node's variables, where its build exports them. */
 extern uint64_t _ZN4node11per_process15node_start_timeE __attribute__((weak));
 #define node_start_time _ZN4node11per_process15node_start_timeE
+extern uint64_t _ZN4node11performance20performance_v8_startE __attribute__((weak));
+#define v8_start _ZN4node11performance20performance_v8_startE
 extern uint64_t _ZN4node11performance25performance_process_startE __attribute__((weak));
-#define performance_start _ZN4node11performance25performance_process_startE
+#define process_start _ZN4node11performance25performance_process_startE
+extern double _ZN4node11performance35performance_process_start_timestampE __attribute__((weak));
+#define process_start_timestamp _ZN4node11performance35performance_process_start_timestampE

@@ -24,7 +24,6 @@ const (
 	nodePath    = "/usr/local/bin/node"
 	guestFolder = "/usr/libexec/gaol/"
 	preludePath = guestFolder + "prelude.cjs"
-	workerPath  = guestFolder + "worker.cjs"
 	zygotePath  = guestFolder + "zygote.cjs"
 )
 
@@ -161,8 +160,7 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	t.path = s.nodePath()
 	t.args = append([]string{
 		"--max-old-space-size=" + strconv.FormatInt(s.heapMiB, 10),
-		"--require=" + workerPath,
-		t.program.preload + "=" + preludePath,
+		"--require=" + preludePath,
 		string(t.dir.Join(t.program.name)),
 	}, o.Args...)
 	t.script = len(t.args) - len(o.Args)

@@ -115,7 +115,7 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantArgs := []string{"--max-old-space-size=424", "--require=" + workerPath, "--import=" + preludePath, "/tmp/job.ts", "--x"}
+	wantArgs := []string{"--max-old-space-size=424", "--require=" + preludePath, "/tmp/job.ts", "--x"}
 	if diff := cmp.Diff(wantArgs, task.args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

@@ -190,8 +190,23 @@ var programs = []struct {
 		const input = new PassThrough(), output = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
 		const r = repl.start({ input, output, terminal: true, preview: true, useColors: false }); let text = '';
 		await new Promise(seen => { output.on('data', d => (text += d).includes('// 42') && seen()); input.write('6 * 7') }); r.close(); console.log(text)`, mentions: "// 42"},
+	{name: "children of node:test", code: nodeTest("'node:test'", "undefined"), mentions: `1 1 {"flags":[],"line":[],"main":true}`},
+	{name: "children of node:test that another module starts", code: nodeTest("'node:' + 'test'", "['flags', 'main', 'options']"), mentions: `1 1 {"flags":[],"main":true}`},
+	{name: "a module of NODE_OPTIONS before the program", code: `console.log(globalThis.before, import.meta.main, process.execArgv)`, opts: runtime.RunOptions{Env: map[string]string{"NODE_OPTIONS": "--import=data:text/javascript,globalThis.before=1", "NODE_PRESERVE_SYMLINKS_MAIN": "1"}}, mentions: "1 true []"},
 	{name: "code from strings", code: `console.log(eval('1 + 1'), new Function('return 2')(), new (await import('node:vm')).SourceTextModule?.name)`},
 	{name: "error's stack", code: `console.log(new Error('x').stack); Error.stackTraceLimit = 0; console.log(new Error('y').stack)`, mentions: "file:///workspace/main.mjs:1:13"},
+}
+
+// nodeTest is a program that runs a file of tests by run of node:test, and prints what the
+// process of that file was started with.
+func nodeTest(module, keys string) string {
+	return strings.NewReplacer("MODULE", module, "KEYS", keys).Replace(`
+		import fs from 'node:fs'; const { run } = await import(MODULE);
+		fs.writeFileSync('/tmp/a.test.cjs', "const test = require('node:' + 'test'), fs = require('fs'); test('passes', () => {}); test('fails', () => { throw new Error('no') });" +
+			"const own = (list) => list.filter((arg) => /gaol|sigusr1/.test(arg)), line = fs.readFileSync('/proc/self/cmdline', 'utf8').split('\\0');" +
+			"fs.writeFileSync('/tmp/seen', JSON.stringify({ flags: own(process.execArgv), line: own(line), main: require.main === module, options: process.env.NODE_OPTIONS }))");
+		let passed = 0, failed = 0; const tests = run({ files: ['/tmp/a.test.cjs'] }).on('test:pass', () => passed++).on('test:fail', () => failed++);
+		for await (const _ of tests); console.log(passed, failed, JSON.stringify(JSON.parse(fs.readFileSync('/tmp/seen', 'utf8')), KEYS))`)
 }
 
 // differences are what a program can see of how it was started, and why that is as it

@@ -4,9 +4,6 @@
 // jail/zygote/src/child.c.
 'use strict';
 
-const fs = require('node:fs');
-const Module = require('node:module');
-const { pathToFileURL } = require('node:url');
 const v8 = require('node:v8');
 const { begin, readProgram } = require('./program.cjs');
 
@@ -26,26 +23,6 @@ function openOnUse(name) {
   });
 }
 
-// Has Node run the program where it would run the file at asked: it looks for its
-// main module with a function that anybody may replace. Returns further names of
-// the program.
-function redirect({ path, format }, asked) {
-  const find = Module._findPath;
-  const { realpathSync } = fs;
-  const module = `${path}.mjs`; // an ending by which Node takes its loader for ES modules
-  Module._findPath = (request, ...rest) => {
-    Module._findPath = find;
-    if (request !== asked) return find(request, ...rest); // a worker of another file
-    if (format === 'commonjs') return false;
-    fs.realpathSync = (found) => {
-      fs.realpathSync = realpathSync;
-      return found;
-    };
-    return module;
-  };
-  return [asked, pathToFileURL(module).href];
-}
-
 function reseed() {
   v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ process.pid)}`);
   Math.random();
@@ -61,14 +38,8 @@ function becomeRun(pid, args) {
   openOnUse('stderr');
   reseed();
   if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
-  begin(program, redirect(program, entry));
+  begin(program, entry);
 }
 
-// A worker of a run has a Node of its own, and that same program.
-function becomeWorker() {
-  const program = readProgram();
-  begin(program, redirect(program, program.path));
-}
-
-module.exports = { becomeRun, becomeWorker, entry, redirect };
+module.exports = { becomeRun, entry };
 delete require.cache[__filename];

@@ -28,7 +28,7 @@ class Host {
     const fd = openSync(path, 'r');
     rmSync(path);
     const stdio = ['ignore', 'inherit', 'inherit', 'pipe', fd, 'pipe'];
-    this.#child = spawn(process.execPath, [`--import=${prelude}`, '/nowhere/context.mjs'], { stdio });
+    this.#child = spawn(process.execPath, [`--require=${prelude}`, '/nowhere/context.mjs'], { stdio });
     closeSync(fd);
     this.#child.stdio[3].on('data', (bytes) => this.#take(bytes));
     this.#child.on('exit', (code, signal) => this.#add(['exit', signal ?? code]));

@@ -45,7 +45,7 @@ function start(head, source) {
   const file = programFile(head, source);
   const fd = openSync(file, 'r');
   rmSync(file);
-  const child = spawn(process.execPath, [`--${head.format === 'commonjs' ? 'require' : 'import'}=${find('prelude.cjs')}`, head.path, 'arg'], {
+  const child = spawn(process.execPath, [`--require=${find('prelude.cjs')}`, head.path, 'arg'], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', fd, 'pipe'],
   });
   closeSync(fd);

@@ -30,5 +30,18 @@ function variablesOf(f, names) {
 // Variables of what makes process.exitCode, on which the rest hangs.
 const ownVariables = (names) => variablesOf(Object.getOwnPropertyDescriptor(process, 'exitCode').get, names);
 
-module.exports = { ownVariables };
+// Hides the flags that Node was started with from the children of node:test and node:bench,
+// to which it passes them on. It has acted on ours, and keeps them in lists that it makes
+// once. Node 22 has only the first.
+function hideFlags() {
+  const { getOptionValue, getOptionsAsFlagsFromBinding } = ownVariables(['require']).require('internal/options');
+  getOptionValue('--require').length = 0;
+  const flags = getOptionsAsFlagsFromBinding?.() ?? [];
+  for (const own of process.execArgv) {
+    const at = flags.indexOf(own);
+    if (at >= 0) flags.splice(at, 1);
+  }
+}
+
+module.exports = { hideFlags, ownVariables };
 delete require.cache[__filename];

@@ -1,4 +1,4 @@
-// The guest's half of a run's protocol. prelude.cjs and zygote.cjs load it before the
+// The guest's half of a run's protocol. prelude.cjs and child.cjs load it before the
 // program, in the main thread and in each worker. It is a convenience for the
 // program, not a guard: nothing that keeps the guest in depends on it.
 //
@@ -14,8 +14,8 @@
 // goes over descriptors 3 and 5.
 'use strict';
 
-const { readSync, fstatSync } = require('node:fs');
-const { registerHooks } = require('node:module');
+const fs = require('node:fs');
+const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
 const { isMainThread } = require('node:worker_threads');
 const { control, defineGlobals, theCalls } = require('./control.cjs');
@@ -23,13 +23,14 @@ const { evaluate } = require('./evaluate.cjs');
 const { VERSION } = require('./wire.cjs');
 
 const PROGRAM_FD = 4;
+const PASSES_FLAGS = /node:(test|bench)/; // modules that start children with Node's own flags
 
 // Reads at positions of its own: workers read the same file.
 function readProgram() {
-  const size = fstatSync(PROGRAM_FD).size;
+  const size = fs.fstatSync(PROGRAM_FD).size;
   const bytes = Buffer.alloc(size);
   for (let at = 0; at < size; ) {
-    const n = readSync(PROGRAM_FD, bytes, at, size - at, at);
+    const n = fs.readSync(PROGRAM_FD, bytes, at, size - at, at);
     if (n === 0) throw new Error('the program is cut off');
     at += n;
   }
@@ -40,27 +41,45 @@ function readProgram() {
 }
 
 // Serves the program as a module that is no file, under other names too. The hooks
-// go with its first load, so that they cost and show nothing afterwards.
+// go with its load, or a worker's first, so that they cost and show nothing afterwards.
 function serve({ path, format, source }, names) {
   const url = pathToFileURL(path).href;
-  const hooks = registerHooks({
+  const hooks = Module.registerHooks({
     resolve(specifier, context, next) {
       return specifier === url || specifier === path || names.includes(specifier) ? { url, format, shortCircuit: true } : next(specifier, context);
     },
     load(asked, context, next) {
-      hooks.deregister();
+      if (asked === url || !isMainThread) hooks.deregister();
       return asked === url ? { format, source, shortCircuit: true } : next(asked, context);
     },
   });
+}
+
+// Makes Node run the program in place of the file at asked: it resolves its main module
+// with a function that anybody may replace. Returns further names of the program.
+function redirect({ path, format }, asked) {
+  const find = Module._findPath;
+  const { realpathSync } = fs;
+  const module = `${path}.mjs`; // an ending by which Node takes its loader for ES modules
+  Module._findPath = (request, ...rest) => {
+    Module._findPath = find;
+    if (request !== asked) return find(request, ...rest); // a worker of another file
+    if (format === 'commonjs') return false;
+    fs.realpathSync = (found) => found; // called next, or not at all with --preserve-symlinks-main
+    Promise.resolve().then(() => (fs.realpathSync = realpathSync)); // before Node loads the program
+    return module;
+  };
+  return [asked, pathToFileURL(module).href];
 }
 
 // Few runs are contexts: a zygote loads what they take, another Node when it has one.
 let context;
 const loadContext = () => (context ??= require('./context.cjs').context);
 
-function begin(program, names = []) {
+// Runs the program in place of the main module at asked.
+function begin(program, asked) {
   if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals); // which loads what would pass the hooks
-  serve(program, names);
+  serve(program, redirect(program, asked));
   delete require.cache[__filename];
   process.execArgv = []; // else they would show in the program and pass to its forks
   if (!isMainThread) return;
@@ -68,4 +87,10 @@ function begin(program, names = []) {
   if (program.evaluate) evaluate(program);
 }
 
-module.exports = { begin, loadContext, readProgram, serve };
+function start() {
+  const program = readProgram();
+  if (PASSES_FLAGS.test(program.source)) require('./inside.cjs').hideFlags(); // takes some milliseconds
+  begin(program, program.path);
+}
+
+module.exports = { begin, loadContext, readProgram, start };

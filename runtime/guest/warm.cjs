@@ -4,8 +4,8 @@
 
 const Module = require('node:module');
 const v8 = require('node:v8');
-const { entry, redirect } = require('./child.cjs');
-const { ownVariables } = require('./inside.cjs');
+const { entry } = require('./child.cjs');
+const { hideFlags, ownVariables } = require('./inside.cjs');
 const { begin, loadContext } = require('./program.cjs');
 
 const warm = [
@@ -18,6 +18,7 @@ const REHEARSALS = 20; // then V8 finds nothing on the way worth optimising any 
 const REHEARSAL = 'console.log(import.meta.url); export {}';
 
 function warmUp() {
+  hideFlags();
   v8.setFlagsFromString('--no-flush-bytecode'); // what is compiled once is so in every child
   // What nearly every program uses: its code is compiled, and its pages are shared.
   for (const name of warm) require(name);
@@ -62,7 +63,7 @@ function checkMilestones(times) {
 // Goes the way of a run from the fork to the end of its program.
 function rehearse() {
   const path = `/dev/null/${rehearsals++}`; // each a module of its own, which can't be a file
-  begin({ path, format: 'module', source: REHEARSAL }, redirect({ path, format: 'module' }, entry));
+  begin({ path, format: 'module', source: REHEARSAL }, entry);
   Module.runMain(entry);
   process._tickCallback(); // which loads it: the event loop does not turn before the fork
 }

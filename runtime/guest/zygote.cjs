@@ -1,11 +1,12 @@
-// What a zygote loads, by --require: it warms Node up and waits. Each child, which is
-// a run, goes on from here to child.cjs, and then to its main module as always.
+// The module that a zygote preloads with --require: it warms Node up and waits. Each
+// child, which is a run, continues with child.cjs, and then with its main module as always.
 // Workers of a run load it too.
 'use strict';
 
 const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
 
+const ENTRY = '/main'; // the main module that the host names, which is no file
 const ADDON = '/usr/libexec/gaol/zygote.so';
 
 // A child finds compiled what is in front of the program. Node's own modules are not to
@@ -18,7 +19,7 @@ function loadEagerly(path) {
   return module;
 }
 
-if (isMainThread) {
+if (isMainThread && process.argv[1] === ENTRY) {
   const { becomeRun } = loadEagerly('./child.cjs');
   const { rehearse, takeInternals, warmUp } = require('./warm.cjs');
   const addon = { exports: {} };
@@ -29,6 +30,6 @@ if (isMainThread) {
   if (parked) rehearse(); // what it writes to then is its own already
   becomeRun(pid, addon.exports.receive());
 } else {
-  require('./child.cjs').becomeWorker();
+  require('./prelude.cjs');
 }
 delete require.cache[__filename];

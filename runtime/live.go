@@ -94,6 +94,7 @@ func (l *live) finish(limit context.Context, full <-chan struct{}) (*Result, err
 	}
 	res.Duration = took
 	conclude(res, cause, exit, stderrTail)
+	res.Launcher, res.LauncherReason = l.task.launcher(l.rt.opts.launcher)
 	if res.Cause == CauseNone && isClosed(full) { // it was over before it could be killed
 		res.Cause = CauseOutput
 	}
@@ -114,8 +115,9 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // notStarted is what comes of a run that was ended before its program began.
-func (rt *NodeRuntime) notStarted(limit context.Context, began time.Time, err error) (*Result, error) {
+func (rt *NodeRuntime) notStarted(limit context.Context, t *task, began time.Time, err error) (*Result, error) {
 	res := &Result{ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}
+	res.Launcher, res.LauncherReason = t.launcher(rt.opts.launcher)
 	switch {
 	case limit.Err() != nil:
 		res.Cause = endCause(limit)

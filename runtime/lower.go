@@ -146,8 +146,8 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	if t.guard != nil {
 		held = *t.guard
 	}
-	if !readByZygote(t.env) && !s.startsNode(held.permissions, held.plan) {
-		return nil, fmt.Errorf("option Env: a variable that Node reads as it starts takes a Node of its own, and %s is not among the programs that may be started: %w", s.nodePath(), ErrUnsupported)
+	if name := startVariable(t.env); name != "" && !s.startsNode(held.permissions, held.plan) {
+		return nil, fmt.Errorf("option Env: Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
 	}
 	p := programOptions{name: o.Name, dir: t.dir, globals: s.bindings, arguments: s.calls.Arguments, evaluate: s.evaluate, context: s.context}
 	if hasValue {
@@ -200,7 +200,7 @@ func (rt *NodeRuntime) command(t *task) jail.Command {
 		case parked != nil:
 			parked.Kill() // nothing of a later run is to wait where this one can stop it
 		}
-		if t.script > 0 && !t.terminal && readByZygote(t.env) { // a zygote's streams are pipes
+		if l, _ := t.launcher(LauncherZygote); l == LauncherZygote {
 			c.Script = t.script
 		}
 	}

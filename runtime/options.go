@@ -160,9 +160,11 @@ const (
 	// in other Nodes; and where permissions say which files may be executed, or which
 	// programs started, /proc/self/exe may not, while process.execPath may.
 	//
-	// A run whose environment has a variable that Node reads as it starts, such as
-	// NODE_OPTIONS, LC_ALL or SSL_CERT_FILE, or another LANG, gets a Node of its own. A
-	// list of programs that may be started has to have Node, then.
+	// A run whose environment has a variable that Node reads when it starts, such as
+	// NODE_OPTIONS, NODE_EXTRA_CA_CERTS or LC_ALL, or another LANG, gets a Node of its own,
+	// and so does a program with a terminal: see Result.LauncherReason. A list of programs
+	// that may be started must include Node then. NODE_ENV, NODE_PATH,
+	// NODE_TLS_REJECT_UNAUTHORIZED, UV_THREADPOOL_SIZE and other variables are read later.
 	LauncherZygote Launcher = iota
 
 	// LauncherExec starts a new process of Node for each run, of any version and any

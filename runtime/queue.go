@@ -68,7 +68,9 @@ func (rt *NodeRuntime) inTurn(ctx context.Context, perform func(started func()) 
 	asked := time.Now()
 	started, ok := rt.takeTurn(ctx)
 	if !ok {
-		return neverStarted(asked), nil
+		res := neverStarted(asked)
+		res.Launcher = rt.opts.launcher
+		return res, nil
 	}
 	defer rt.queue.leave()
 	defer started()

@@ -32,6 +32,12 @@ type Result struct {
 	Duration time.Duration   // wall-clock time from its turn to the last process reaped
 	Queued   time.Duration   // wall-clock time before that: see Options.MaxConcurrentRuns
 	Usage    Usage
+
+	// Launcher is the launcher that started the run: that of Options, unless
+	// LauncherReason says why another one did.
+	Launcher       Launcher
+	LauncherReason string
+
 	// Denials are what the permissions kept the run from, in the order of their first
 	// time: at most 64 that differ.
 	Denials []Denial

@@ -83,7 +83,7 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	l, err := rt.begin(limit, t, ends)
 	started()
 	if err != nil {
-		return rt.notStarted(limit, began, err)
+		return rt.notStarted(limit, t, began, err)
 	}
 	return l.finish(limit, full)
 }

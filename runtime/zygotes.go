@@ -178,25 +178,3 @@ func zygoteSpec(kind zygoteKind) zygote.Spec {
 	}
 	return s
 }
-
-// startVariables are those that Node, or a library of it, reads when it starts. A
-// Node that is up already would not notice them.
-var startVariables = []string{"NODE_", "LC_", "LANGUAGE", "ICU_", "OPENSSL_", "SSL_", "LD_", "MALLOC_", "GLIBC_", "UV_", "V8_"}
-
-// lateVariables are exceptions, which are read when they are first needed: in the run.
-var lateVariables = []string{
-	"UV_THREADPOOL_SIZE=", // libuv starts its threads with their first task
-	"NODE_ENV=",           // it is for programs: Node itself does not read it
-}
-
-// readByZygote reports whether a zygote can become a run with this environment. The
-// zygote's own LANG has the same locale as none has.
-func readByZygote(env []string) bool {
-	return !slices.ContainsFunc(env, func(variable string) bool {
-		starts := func(prefix string) bool { return strings.HasPrefix(variable, prefix) }
-		if starts("LANG=") {
-			return variable != "LANG="+baseEnv()["LANG"]
-		}
-		return slices.ContainsFunc(startVariables, starts) && !slices.ContainsFunc(lateVariables, starts)
-	})
-}

@@ -143,33 +143,6 @@ func TestImagePlaces(t *testing.T) {
 	}
 }
 
-func TestReadByZygote(t *testing.T) {
-	for _, tc := range []struct {
-		variable string
-		read     bool
-	}{
-		{"FORCE_COLOR=1", true},
-		{"TZ=Asia/Tokyo", true},
-		{"NODE_ENV=production", true},
-		{"UV_THREADPOOL_SIZE=8", true},
-		{"UV_USE_IO_URING=1", false},
-		{"NODE_ENVIRONMENT=x", false},
-		{"NODE_OPTIONS=--no-warnings", false},
-		{"LC_ALL=de_DE.UTF-8", false},
-		{"SSL_CERT_FILE=/tmp/ca.pem", false},
-	} {
-		if read := readByZygote(append(envList(baseEnv()), tc.variable)); read != tc.read {
-			t.Errorf("%s: %v", tc.variable, read)
-		}
-	}
-	if !readByZygote(nil) {
-		t.Error("no LANG is that of the zygote")
-	}
-	if readByZygote([]string{"LANG=de_DE.UTF-8"}) {
-		t.Error("another LANG")
-	}
-}
-
 // A run that begins just as its runtime is closed leaves nobody holding zygotes.
 func TestHeapsLate(t *testing.T) {
 	h := holdHeaps(zygoteKind{image: t.TempDir(), node: "/none", heapMiB: 64})

@@ -190,12 +190,23 @@ var programs = []struct {
 		const input = new PassThrough(), output = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
 		const r = repl.start({ input, output, terminal: true, preview: true, useColors: false }); let text = '';
 		await new Promise(seen => { output.on('data', d => (text += d).includes('// 42') && seen()); input.write('6 * 7') }); r.close(); console.log(text)`, mentions: "// 42"},
+	{name: "folders of packages", code: `
+		import fs from 'node:fs'; import { createRequire, globalPaths } from 'node:module'; const require = createRequire('/workspace/');
+		for (const dir of ['/tmp/packages/near', '/tmp/home/.node_modules/far']) { fs.mkdirSync(dir, { recursive: true }); fs.writeFileSync(dir + '/index.js', 'module.exports = __dirname') }
+		console.log(globalPaths, require('near'), require('far'))`, opts: runtime.RunOptions{Env: map[string]string{"NODE_PATH": "/tmp/packages", "HOME": "/tmp/home"}}, mentions: "/tmp/packages/near /tmp/home/.node_modules/far"},
+	{name: "colors", code: colors, opts: runtime.RunOptions{Env: map[string]string{"FORCE_COLOR": "1"}}, mentions: "\x1b["},
+	{name: "no colors", code: colors, opts: runtime.RunOptions{Env: map[string]string{"NO_COLOR": "1", "NODE_DISABLE_COLORS": "1"}}, mentions: "AssertionError"},
 	{name: "children of node:test", code: nodeTest("'node:test'", "undefined"), mentions: `1 1 {"flags":[],"line":[],"main":true}`},
 	{name: "children of node:test that another module starts", code: nodeTest("'node:' + 'test'", "['flags', 'main', 'options']"), mentions: `1 1 {"flags":[],"main":true}`},
 	{name: "a module of NODE_OPTIONS before the program", code: `console.log(globalThis.before, import.meta.main, process.execArgv)`, opts: runtime.RunOptions{Env: map[string]string{"NODE_OPTIONS": "--import=data:text/javascript,globalThis.before=1", "NODE_PRESERVE_SYMLINKS_MAIN": "1"}}, mentions: "1 true []"},
 	{name: "code from strings", code: `console.log(eval('1 + 1'), new Function('return 2')(), new (await import('node:vm')).SourceTextModule?.name)`},
 	{name: "error's stack", code: `console.log(new Error('x').stack); Error.stackTraceLimit = 0; console.log(new Error('y').stack)`, mentions: "file:///workspace/main.mjs:1:13"},
 }
+
+const colors = `
+	import assert from 'node:assert'; import { styleText } from 'node:util'; import tty from 'node:tty'
+	try { assert.deepStrictEqual({ a: 1, b: [1, 2] }, { a: 2, b: [1, 3] }) } catch (err) { console.log(err.message, err) }
+	console.log(styleText('red', 'red'), { a: 1 }, process.stdout.hasColors?.(), tty.WriteStream.prototype.getColorDepth())`
 
 // nodeTest is a program that runs a file of tests by run of node:test, and prints what the
 // process of that file was started with.

@@ -21,6 +21,11 @@ type output struct {
 	Usage      outputUsage      `json:"usage"`
 	Truncated  outputTruncated  `json:"truncated"`
 	Denials    []runtime.Denial `json:"denials"`
+
+	// Launcher is the one that was used; LauncherReason is absent unless another was
+	// asked for.
+	Launcher       string `json:"launcher"`
+	LauncherReason string `json:"launcherReason,omitempty"`
 }
 
 type outputUsage struct {
@@ -47,6 +52,9 @@ func newOutput(res *runtime.Result) *output {
 		Usage:      newOutputUsage(res.Usage),
 		Truncated:  outputTruncated{res.Truncated.Stdout, res.Truncated.Stderr, res.Truncated.Denials},
 		Denials:    append([]runtime.Denial{}, res.Denials...), // a list, also when there are none
+
+		Launcher:       res.Launcher.String(),
+		LauncherReason: res.LauncherReason,
 	}
 }
 

@@ -22,7 +22,8 @@ func TestJSON(t *testing.T) {
 		Cause:    runtime.CauseMemory,
 		Value:    []byte(`{"html":"<b>","big":12345678901234567890,"list":[1, null]}`),
 		Duration: 4123456 * time.Nanosecond,
-		Usage:    runtime.Usage{CPU: 3200 * time.Microsecond, PeakMemory: 31457280, PeakPids: 7},
+		Launcher: runtime.LauncherExec, LauncherReason: "Node reads the variable <A> when it starts",
+		Usage: runtime.Usage{CPU: 3200 * time.Microsecond, PeakMemory: 31457280, PeakPids: 7},
 	}
 	full.Truncated.Stderr = true
 	full.Truncated.Denials = true

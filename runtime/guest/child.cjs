@@ -4,10 +4,12 @@
 // jail/zygote/src/child.c.
 'use strict';
 
+const Module = require('node:module');
 const v8 = require('node:v8');
 const { begin, readProgram } = require('./program.cjs');
 
 const entry = process.argv[1]; // what Node takes for its main module
+const { HOME } = process.env;
 
 // The streams exist, but opening one has made its pipe non-blocking. That is to
 // happen to the run's pipe at the same moment as in plain Node, if ever.
@@ -37,6 +39,7 @@ function becomeRun(pid, args) {
   openOnUse('stdout');
   openOnUse('stderr');
   reseed();
+  if (process.env.NODE_PATH !== undefined || process.env.HOME !== HOME) Module._initPaths(); // folders of packages
   if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
   begin(program, entry);
 }

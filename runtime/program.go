@@ -19,28 +19,19 @@ import (
 // program is the text that a run's prelude reads. guest/prelude.cjs draws the
 // format.
 type program struct {
-	name    string // file name in the working directory
-	preload string // the flag of Node that loads the prelude
-	text    []byte
+	name string // file name in the working directory
+	text []byte
 
 	value     int64 // the most bytes of a value
 	functions []hostFunction
 }
 
-// A format is what a file name's ending says: Node's name for it, and the flag that
-// preloads for its loader. With --import the main module is an ES module's even if
-// its text is not, and require.main is undefined.
-type format struct{ name, preload string }
-
-var (
-	esModule = format{"module", "--import"}
-	typed    = format{"module-typescript", "--import"}
-	formats  = map[string]format{
-		".mjs": esModule, ".js": esModule,
-		".mts": typed, ".ts": typed,
-		".cjs": {"commonjs", "--require"},
-	}
-)
+// formats are Node's names for what a file name's ending says.
+var formats = map[string]string{
+	".mjs": "module", ".js": "module",
+	".mts": "module-typescript", ".ts": "module-typescript",
+	".cjs": "commonjs",
+}
 
 // programOptions say what a program is given.
 type programOptions struct {
@@ -82,8 +73,8 @@ func newProgram(code string, o programOptions) (*program, error) {
 	if !utf8.ValidString(file) {
 		return nil, fmt.Errorf("the program's path %q is not UTF-8", file)
 	}
-	h := head{Wire: wire.Version, Path: file, Format: format.name, Value: o.value, Evaluate: o.evaluate, Context: o.context}
-	p := &program{name: o.name, preload: format.preload, value: o.value}
+	h := head{Wire: wire.Version, Path: file, Format: format, Value: o.value, Evaluate: o.evaluate, Context: o.context}
+	p := &program{name: o.name, value: o.value}
 	if o.globals != nil {
 		var err error
 		if h.Globals, err = o.globals.text(); err != nil {

@@ -1,8 +1,10 @@
 package test
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,31 @@ func TestEscapeCoreDump(t *testing.T) {
 	}
 	if after := glob("core*", "/core*", "/var/lib/systemd/coredump/*", "/var/crash/*", os.TempDir()+"/core*"); len(after) > len(before) {
 		t.Errorf("on the host: %v, before %v", after, before)
+	}
+}
+
+// Scripts lower the limit of core files. The call succeeds, and the limit stays 1, the
+// only value that prevents the host's core handler from starting.
+func TestEscapeCoreLimit(t *testing.T) {
+	rt := create(t, runtime.Options{})
+	script := "ulimit -c 0; ulimit -S -c 0; ulimit -H -c 0; ulimit -c unlimited; ulimit -c; read end"
+	p, err := rt.Spawn(t.Context(), "sh", []string{"-ec", script}, runtime.SpawnOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "0\n" { // in blocks
+		t.Errorf("%q, %v", line, err)
+	}
+	processes := processesIn(jailGroups())
+	core := regexp.MustCompile(`(?m)^Max core file size +1 +1 +bytes`)
+	for _, pid := range processes {
+		if limits, err := os.ReadFile("/proc/" + pid + "/limits"); err != nil || !core.Match(limits) {
+			t.Errorf("process %s has the limits, %v\n%s", pid, err, limits)
+		}
+	}
+	if len(processes) < 2 { // pid 1 and the shell
+		t.Errorf("processes %v", processes)
 	}
 }
 

@@ -34,6 +34,9 @@ func TestCompileErrors(t *testing.T) {
 		"no bit":                 refuse(unix.EPERM, anyBit(0)),
 		"value outside the mask": refuse(unix.EPERM, is(0, 1<<32)),
 		"unknown test":           refuse(unix.EPERM, Match{0, 1, 2, []uint64{1}}),
+		"no effect but an errno": {{NoEffect: true, Errno: unix.EPERM, Match: []Match{is(0, 1)}}},
+		"no effect but a label":  {{NoEffect: true, Label: "test", Match: []Match{is(0, 1)}}},
+		"no effect on any call":  {{NoEffect: true}},
 		"seventh text":           {{Errno: unix.EPERM, Label: "test", Text: 7}},
 		"text below none":        {{Errno: unix.EPERM, Label: "test", Text: -1}},
 	}

@@ -3,7 +3,7 @@
 //
 //	call ──> other architecture, x32 ───────────────> process killed
 //	     ──> a restriction's Refusal matches ───────> its errno, or the listener
-//	     ──> in Allowed ──> a Refusal matches ──────> its errno
+//	     ──> in Allowed ──> a Refusal matches ──────> its errno, or 0 without effect
 //	     │              └─> none does ──────────────> allowed
 //	     ──> in Denied ─────────────────────────────> EPERM, or the row's own errno
 //	     └─> in neither ────────────────────────────> ENOSYS

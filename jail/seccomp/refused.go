@@ -104,12 +104,17 @@ var prctlOptions = refuse(unix.EPERM, isNot(0,
 	unix.PR_SET_TAGGED_ADDR_CTRL, unix.PR_GET_TAGGED_ADDR_CTRL,
 ))
 
-// The jail sets RLIMIT_CORE to 1, the one value that keeps the host's core handler,
-// which runs as root, from being started (core(5)). Asking stays allowed: prlimit
-// with no new limit.
+// The jail sets RLIMIT_CORE to 1, the only value that prevents the host's core handler,
+// which runs as root, from starting (core(5)). It must not change, not even to 0. Scripts
+// and shells lower it and expect success, so the call returns 0 and does nothing. A
+// call that also asks for the old limit fails: the filter can't fill it in. Reading
+// the limit is allowed: prlimit without a new one.
 var (
-	noCore1 = refuse(unix.EPERM, is(0, unix.RLIMIT_CORE))                            // setrlimit(resource, new)
-	noCore2 = refuse(unix.EPERM, is(1, unix.RLIMIT_CORE), anyBit(2, math.MaxUint64)) // prlimit(pid, resource, new, old)
+	noCore1 = []Refusal{{NoEffect: true, Match: []Match{is(0, unix.RLIMIT_CORE)}}} // setrlimit(resource, new)
+	noCore2 = []Refusal{                                                           // prlimit(pid, resource, new, old)
+		{Errno: unix.EPERM, Match: []Match{is(1, unix.RLIMIT_CORE), anyBit(2, math.MaxUint64), anyBit(3, math.MaxUint64)}},
+		{NoEffect: true, Match: []Match{is(1, unix.RLIMIT_CORE), anyBit(2, math.MaxUint64)}},
+	}
 )
 
 const socketType = 0xf // the rest of the type argument are SOCK_CLOEXEC and SOCK_NONBLOCK

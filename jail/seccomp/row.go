@@ -24,6 +24,10 @@ type Refusal struct {
 	Errno syscall.Errno
 	Match []Match // none: every call, if there is a label
 
+	// NoEffect makes the call return 0 without doing anything, in place of an errno. Only
+	// for calls that write nothing to the caller's memory.
+	NoEffect bool
+
 	// Label names the refusal for who hears of the call, and is nothing to this
 	// package. Rows of Allowed have none: nobody asks why they refuse.
 	Label string
@@ -97,7 +101,10 @@ func (m Match) holds(arg uint64) bool {
 
 // check finds mistakes that would make a refusal match always, or never.
 func (r Refusal) check() error {
-	if r.Errno == 0 || r.Errno > mostErrno {
+	if r.NoEffect && (r.Errno != 0 || r.Label != "") {
+		return errors.New("a call without effect has no errno, and no label")
+	}
+	if !r.NoEffect && r.Errno == 0 || r.Errno > mostErrno {
 		return fmt.Errorf("errno %d of 1 to %d", int(r.Errno), mostErrno)
 	}
 	if len(r.Match) == 0 && r.Label == "" {

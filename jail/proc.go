@@ -11,10 +11,10 @@ import (
 // and so are all that are made of it.
 //
 // Preconditions: those of stage.
-func writeProc(hostname string) error {
+func writeProc(s *Spec) error {
 	umask := unix.Umask(0) // the thread's own: see stage
 	defer unix.Umask(umask)
-	if err := procfs.Write(stageProc, hostname); err != nil {
+	if err := procfs.Write(stageProc, procfs.Facts{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}); err != nil {
 		return err
 	}
 	return remount(stageProc, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC})

@@ -69,6 +69,11 @@ type Spec struct {
 	// could be put in their place. So do those that lead to what is hidden or fixed.
 	Pinned []string // guest paths
 
+	// Limits are the memory and the processors that /proc and /sys/fs/cgroup show to the
+	// guest, as if the machine had no more. A zero field shows the machine's own. They
+	// enforce nothing: see Command.Limits.
+	Limits cgroup.Limits
+
 	// Disk and Inodes bound the writable layer.
 	Disk   int64 // bytes
 	Inodes int64

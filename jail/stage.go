@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -48,13 +49,13 @@ func stage(dir string, s *Spec, firstID int, mounts *detaching) error {
 		{"chdir", dir, func() error { return unix.Chdir(dir) }},
 		{"make", "folders", makeStageDirs},
 		{"mount", s.Image, func() error { return bindReadOnly(s.Image, stageImage) }},
-		{"write", "layer", func() error { return writeLayer(s.Layer) }},
+		{"write", "layer", func() error { return writeLayer(slices.Concat(s.Layer, limitFiles(s.Limits))) }},
 		{"make", "guest folders", func() error { return makeGuestDirs(s, firstID) }},
 		{"make", "mount points", makeMountPoints},
 		{"mount", "overlay", mountOverlay},
 		{"lay", "root", func() error { return layRoot(s) }},
 		{"mount", "/dev", func() error { return mountDev(firstID) }},
-		{"write", "/proc", func() error { return writeProc(s.Hostname) }},
+		{"write", "/proc", func() error { return writeProc(s) }},
 		{"open", "mounts", mounts.wait},
 		{"mount", "folders of the host", func() error { return mountSources(s, mounts.list, firstID) }},
 		{"cover", "places", func() error { return cover(s, firstID) }},

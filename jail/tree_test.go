@@ -31,7 +31,7 @@ func TestRootIsTheImages(t *testing.T) {
 		}
 	})
 	for _, tc := range []struct{ script, want string }{
-		{"ls /", "bin\ndev\netc\nfull\nmany\nproc\nrootfile\ntmp\nusr\nwork"},
+		{"ls /", "bin\ndev\netc\nfull\nmany\nproc\nrootfile\nsys\ntmp\nusr\nwork"},
 		{"ls /usr", "libexec\nown"},
 		{"ls /many | busybox wc -l", fmt.Sprint(mostOnWay + 2)},
 		{"stat -c '%a %u %g' / /tmp /work /full /many/mine /usr/own /usr /bin", "755 65534 65534\n1777 65534 65534\n755 1000 1000\n755 1000 1000\n755 1000 1000\n755 1000 1000\n755 65534 65534\n755 65534 65534"},

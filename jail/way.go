@@ -53,7 +53,7 @@ func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 // enteringSteps take a process into the jail.
 func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
-		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	pidfd := p.fd(j.pidfd)
 	steps := []enter.Step{
 		enter.Keyring(),
@@ -61,7 +61,9 @@ func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
 		enter.Namespaces(pidfd, unix.CLONE_NEWPID), // for children alone
 		enter.Clone(p.groupFD(in.born), 0),
 	}
-	steps = append(append(steps, p.join(in.join)...), enter.Namespaces(pidfd, namespaces))
+	// The run's group is the root of its cgroup namespace: a program finds the limits of
+	// its group in the root of /sys/fs/cgroup, where limitFiles are.
+	steps = append(append(steps, p.join(in.join)...), enter.CgroupNamespace(), enter.Namespaces(pidfd, namespaces))
 	steps = append(steps, p.commonSteps(rlimits(c))...)
 	if c.Terminal {
 		steps = append(steps, enter.Terminal(0))

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -56,6 +55,7 @@ func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Fi
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,
 		CgroupParent: s.cgroupParent,
+		Limits:       s.command(s.limits).Limits,
 	}
 	spec.Dirs = texts(plan.Dirs)
 	cover(&spec, s.plan, s.permissions, s.world())
@@ -158,11 +158,10 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	}
 	t.calls, t.heapMiB = s.calls, s.heapMiB
 	t.path = s.nodePath()
-	t.args = append([]string{
-		"--max-old-space-size=" + strconv.FormatInt(s.heapMiB, 10),
+	t.args = slices.Concat(heapFlags(s.heapMiB), []string{
 		"--require=" + preludePath,
 		string(t.dir.Join(t.program.name)),
-	}, o.Args...)
+	}, o.Args)
 	t.script = len(t.args) - len(o.Args)
 	return t, nil
 }
@@ -222,14 +221,4 @@ func (s settings) command(l Limits) jail.Command {
 		c.FileSize = l.Disk
 	}
 	return c
-}
-
-// heapMiB is the limit of Node's old space for a memory limit in bytes. It is
-// lower than the memory so that V8 collects garbage in earnest before the kernel
-// has to kill: of the rest, about 48 MiB are V8's young space at its largest
-// (three semi-spaces of 16 MiB) and 40 MiB are Node itself.
-func heapMiB(memory int64) int64 {
-	const reserve, least = 88, 16
-	mib := memory >> 20
-	return max(mib-reserve, mib/4, least)
 }

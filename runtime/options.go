@@ -204,6 +204,9 @@ func (l Launcher) String() string {
 // Output and Value hold for each run by itself; Disk and Inodes hold for the
 // runtime, whose files outlive its runs. A zero field means the default;
 // a negative one is an error.
+//
+// Node sees Memory and CPUs as what the machine has, and its heap is sized by Memory:
+// docs/memory.md has the details.
 type Limits struct {
 	Memory  int64         // bytes of a run's memory, page cache of its files included; default 256 MiB; swap is never used
 	CPUs    float64       // processors a run may keep busy; default 1

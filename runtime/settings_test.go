@@ -115,7 +115,7 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantArgs := []string{"--max-old-space-size=424", "--require=" + preludePath, "/tmp/job.ts", "--x"}
+	wantArgs := []string{"--max-old-space-size=376", "--max-semi-space-size=32", "--require=" + preludePath, "/tmp/job.ts", "--x"}
 	if diff := cmp.Diff(wantArgs, task.args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
@@ -154,9 +154,18 @@ func TestTasksRefused(t *testing.T) {
 }
 
 func TestHeapMiB(t *testing.T) {
-	for memory, want := range map[int64]int64{48 << 20: 16, 64 << 20: 16, 128 << 20: 40, 256 << 20: 168, 1 << 30: 936} {
-		if got := heapMiB(memory); got != want {
-			t.Errorf("heapMiB(%d MiB) = %d, want %d", memory>>20, got, want)
+	for memory, want := range map[int64][2]int64{
+		48: {16, 2}, 64: {18, 2}, 96: {44, 4}, 128: {64, 8}, 192: {127, 8}, 256: {168, 16}, 512: {376, 32}, 1024: {792, 64}, 8192: {7960, 64},
+	} {
+		old := heapMiB(memory << 20)
+		if got := [2]int64{old, semiSpaceMiB(old)}; got != want {
+			t.Errorf("%d MiB: old space and semi-space of %d MiB, want %d", memory, got, want)
+		}
+	}
+	for memory := int64(80); memory < 4096; memory++ {
+		old, next := heapMiB(memory<<20), heapMiB((memory+1)<<20)
+		if total := 40 + old + 3*semiSpaceMiB(old); total > memory || next < old {
+			t.Errorf("%d MiB: takes %d MiB; the old space has %d MiB, and %d MiB with 1 MiB more", memory, total, old, next)
 		}
 	}
 }

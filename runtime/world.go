@@ -62,6 +62,7 @@ var needed = []policy.Need{
 	{Path: "/usr/lib64", Tree: true, Operations: loadIt, Loader: true, Reason: "the loader on amd64"},
 	{Path: "/etc/ssl/openssl.cnf", Operations: readIt, Reason: "OpenSSL does not start if it can't be read"},
 	{Path: "/proc", Tree: true, Operations: listIt, Reason: "process.memoryUsage, os.cpus and the like; what is in it is held by scope process"},
+	{Path: "/sys/fs/cgroup", Tree: true, Operations: listIt, Reason: "process.constrainedMemory and os.availableParallelism: the limits of the runs"},
 	{Path: "/dev/null", Operations: useIt, Reason: "Node opens it as it starts, and for children that have no standard input"},
 	{Path: "/dev/zero", Operations: useIt, Reason: "as harmless as /dev/null"},
 	{Path: "/dev/full", Operations: useIt, Reason: "as harmless as /dev/null"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -162,13 +161,13 @@ const zygoteEntry = "/main"
 func zygoteSpec(kind zygoteKind) zygote.Spec {
 	s := zygote.Spec{
 		Image: kind.image,
-		Args: []string{
+		Args: slices.Concat([]string{
 			kind.node,
 			"--disable-sigusr1", // its thread would wait for the zygote's signals
-			"--max-old-space-size=" + strconv.FormatInt(kind.heapMiB, 10),
+		}, heapFlags(kind.heapMiB), []string{
 			"--require=" + zygotePath,
 			zygoteEntry,
-		},
+		}),
 		Env:    envList(baseEnv()),
 		Dir:    jail.DefaultStateDir,
 		Cgroup: kind.cgroupParent,

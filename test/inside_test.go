@@ -217,9 +217,9 @@ func checkNetwork(t *testing.T, s survey) {
 
 func checkFolders(t *testing.T, s survey) {
 	for path, want := range map[string]string{
-		"/":        "bin dev etc home lib lib64 opt proc root run sbin tmp usr var workspace",
+		"/":        "bin dev etc home lib lib64 opt proc root run sbin sys tmp usr var workspace",
 		"/dev":     "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero",
-		"/dev/pts": "ptmx", "/dev/shm": "", "/proc/acpi": "", "/sys": "ENOENT", "/run": "", "/home": "node", "/tmp": "", "/workspace": "",
+		"/dev/pts": "ptmx", "/dev/shm": "", "/proc/acpi": "", "/sys": "fs", "/run": "", "/home": "node", "/tmp": "", "/workspace": "",
 		"/proc/1/fd": "EACCES", "/proc/1/root": "EACCES", "/proc/1/cwd": "EACCES",
 	} {
 		// core, which not every kernel has, is a link to /proc/kcore.

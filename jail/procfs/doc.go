@@ -2,7 +2,7 @@
 // for each. All other entries are hidden, including those of kernels and modules that
 // the tables do not know.
 //
-//	Write ── files that replace the kernel's: stat and sys; an empty file and folder
+//	Write ── files that replace the kernel's: cpuinfo, meminfo, stat and sys; an empty file and folder
 //	            └─ mounted over the jail's own /proc; all entries but [Shown] are hidden
 //	HideNet ── entries of /proc/PID/net but [OfNetwork] can't be read
 //
@@ -16,10 +16,11 @@
 //
 // # What it does not hide
 //
-// loadavg, uptime and meminfo describe the machine. sysinfo(2) reports most of it, too;
-// only they have the idle time of the processors, the number of threads that can run
-// now and how the kernel uses memory. Two jails can signal to each other by the memory
-// and processor time that they use, with or without these files.
+// loadavg and uptime describe the machine. sysinfo(2) reports most of it, too; only they
+// have the idle time of the processors and the number of threads that can run now.
+// sysinfo(2) also reports the memory of the machine, and sched_getaffinity(2) its
+// processors. Two jails can signal to each other by the memory and processor time that
+// they use, with or without these files.
 //
 // Nothing can be mounted over an entry of every process. These describe the host:
 //

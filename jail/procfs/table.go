@@ -23,13 +23,13 @@ const (
 
 // Shown are the entries of /proc besides the folders of processes.
 var Shown = []Row{
-	{Name: "cpuinfo", Reason: "os.cpus, nproc, libraries that choose code by the processor's features; the CPUID instruction reports the same"},
+	{Name: "cpuinfo", Reason: "os.cpus, libraries that choose code by the processor's features; the CPUID instruction reports the same, and the processors are cut to the limit", From: Made},
 	{Name: "loadavg", Reason: "os.loadavg, uptime, top; sysinfo(2) reports the same but for the threads that can run"},
-	{Name: "meminfo", Reason: "os.freemem, free, sizes of caches and heaps; sysinfo(2) reports the sums"},
+	{Name: "meminfo", Reason: "os.totalmem, free, sizes of caches and heaps: the limit is the memory; sysinfo(2) reports the machine's", From: Made},
 	{Name: "mounts", Reason: "link to the process's own: df, mount"},
 	{Name: "net", Reason: "link to the process's own: netstat, route"},
 	{Name: "self", Reason: "link to the process's own: fd, exe, maps"},
-	{Name: "stat", Reason: "os.cpus and top count the processors, ps needs the boot time; the kernel's also counts interrupts, processes and load", From: Made},
+	{Name: "stat", Reason: "os.cpus and top count the processors, sysconf too, ps needs the boot time; the kernel's also counts interrupts, processes and load", From: Made},
 	{Name: "sys", Reason: "see Settings", From: Made},
 	{Name: "thread-self", Reason: "link to the thread's own"},
 	{Name: "uptime", Reason: "os.uptime, ps, top; sysinfo(2) and CLOCK_BOOTTIME report the same but for the idle time"},

@@ -2,11 +2,8 @@ package procfs
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,22 +15,37 @@ const (
 	EmptyFolder = "folder"
 )
 
+// Facts are what the files say of the jail.
+type Facts struct {
+	Hostname string
+	Memory   int64   // bytes that its runs have; 0: all of the machine's
+	CPUs     float64 // processors that its runs keep busy; 0: all of the machine's
+}
+
 // Write fills a folder with what is mounted over a jail's /proc: the rows of [Shown]
 // and, below sys, those of [Settings]. For the kernel's own it makes an empty file to
 // mount it on. Settings that the host does not have are left out.
 //
-// Preconditions: the umask is 0, and hostname is the jail's.
-func Write(dir, hostname string) error {
-	stat, err := makeStat()
+// Preconditions: the umask is 0.
+func Write(dir string, f Facts) error {
+	processors, err := someProcessors(f.CPUs)
 	if err != nil {
+		return err
+	}
+	stat, err1 := makeStat(processors)
+	meminfo, err2 := makeMeminfo(f.Memory)
+	cpuinfo, err3 := makeCPUInfo(len(processors))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	made := map[string]string{
 		"kernel/domainname":  "(none)\n",
-		"kernel/hostname":    hostname + "\n",
+		"kernel/hostname":    f.Hostname + "\n",
 		"net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
 	}
 	w := writer{dir: dir}
+	w.file("cpuinfo", cpuinfo)
+	w.file("meminfo", meminfo)
 	w.file("stat", stat)
 	w.file(EmptyFile, "")
 	w.folder(EmptyFolder)
@@ -78,58 +90,6 @@ func (w *writer) file(name, text string) {
 	if w.err == nil {
 		w.err = writeFile(filepath.Join(w.dir, name), text)
 	}
-}
-
-// makeStat makes a /proc/stat with the processors that are online. All were idle since
-// the machine started, which a program that computes a share does not divide by 0 with.
-func makeStat() (string, error) {
-	online, err := readFile("/sys/devices/system/cpu/online")
-	if err != nil {
-		return "", err
-	}
-	numbers, err := parseList(strings.TrimSpace(online))
-	if err != nil {
-		return "", err
-	}
-	var now, up unix.Timespec
-	if err := errors.Join(unix.ClockGettime(unix.CLOCK_REALTIME, &now), unix.ClockGettime(unix.CLOCK_BOOTTIME, &up)); err != nil {
-		return "", os.NewSyscallError("clock_gettime", err)
-	}
-	return formatStat(numbers, up.Sec, now.Sec-up.Sec), nil
-}
-
-// formatStat writes what proc_stat(5) describes. Times are in seconds.
-func formatStat(processors []int, idle, boot int64) string {
-	const ticks = 100 // a second, USER_HZ
-	var b strings.Builder
-	line := func(name string, idle int64) { fmt.Fprintf(&b, "%s 0 0 0 %d 0 0 0 0 0 0\n", name, idle) }
-	line("cpu ", idle*ticks*int64(len(processors)))
-	for _, n := range processors {
-		line("cpu"+strconv.Itoa(n), idle*ticks)
-	}
-	fmt.Fprintf(&b, "intr 0\nctxt 0\nbtime %d\nprocesses 0\nprocs_running 1\nprocs_blocked 0\nsoftirq%s\n", boot, strings.Repeat(" 0", 11))
-	return b.String()
-}
-
-// parseList reads numbers as the kernel lists them, such as 0-3,8.
-func parseList(text string) ([]int, error) {
-	const most = 1 << 16 // processors
-	var list []int
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err1 := strconv.Atoi(from)
-		last, err2 := strconv.Atoi(to)
-		if err := errors.Join(err1, err2); err != nil || first < 0 || last >= most || last < first {
-			return nil, fmt.Errorf("%q is no list of processors", text)
-		}
-		for n := first; n <= last; n++ {
-			list = append(list, n)
-		}
-	}
-	return list, nil
 }
 
 // writeFile makes a file. It does without os.File, which asks the poller in vain.

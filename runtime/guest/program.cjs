@@ -17,6 +17,7 @@
 const fs = require('node:fs');
 const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
+const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
 const { control, defineGlobals, theCalls } = require('./control.cjs');
 const { evaluate } = require('./evaluate.cjs');
@@ -72,6 +73,13 @@ function redirect({ path, format }, asked) {
   return [asked, pathToFileURL(module).href];
 }
 
+// Resets the flags that sized the main thread's heap: V8 reads them for each new heap, and they
+// override a worker's resourceLimits. Without them a worker's heap is as Node sizes it.
+function resetHeapFlags() {
+  setFlagsFromString('--max-old-space-size=0');
+  setFlagsFromString('--max-semi-space-size=0');
+}
+
 // Few runs are contexts: a zygote loads what they take, another Node when it has one.
 let context;
 const loadContext = () => (context ??= require('./context.cjs').context);
@@ -89,8 +97,9 @@ function begin(program, asked) {
 
 function start() {
   const program = readProgram();
+  if (isMainThread) resetHeapFlags();
   if (PASSES_FLAGS.test(program.source)) require('./inside.cjs').hideFlags(); // takes some milliseconds
   begin(program, program.path);
 }
 
-module.exports = { begin, loadContext, readProgram, start };
+module.exports = { begin, loadContext, readProgram, resetHeapFlags, start };

@@ -22,6 +22,7 @@ function loadEagerly(path) {
 if (isMainThread && process.argv[1] === ENTRY) {
   const { becomeRun } = loadEagerly('./child.cjs');
   const { rehearse, takeInternals, warmUp } = require('./warm.cjs');
+  require('./program.cjs').resetHeapFlags();
   const addon = { exports: {} };
   process.dlopen(addon, ADDON);
   const { exitInfo, milestones } = takeInternals();

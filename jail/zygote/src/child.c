@@ -42,8 +42,9 @@ static void set_arguments(void)
 
 static void enter_namespaces(int pidfd)
 {
-	const int all = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+	const int all = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
 
+	must(STEP_NAMESPACES, unshare(CLONE_NEWCGROUP)); /* begins at the run's cgroup */
 	must(STEP_NAMESPACES, setns(pidfd, all));
 }
 

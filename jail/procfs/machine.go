@@ -1,0 +1,128 @@
+package procfs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// someProcessors returns the numbers of as many of the processors that are online as a
+// limit allows to keep busy, rounded up.
+func someProcessors(limit float64) ([]int, error) {
+	online, err := readFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseList(strings.TrimSpace(online))
+	if n := math.Ceil(limit); limit > 0 && n < float64(len(list)) {
+		list = list[:int(n)]
+	}
+	return list, err
+}
+
+// makeStat makes a /proc/stat. All processors were idle since the machine started, so
+// that programs that compute a share do not divide by 0.
+func makeStat(processors []int) (string, error) {
+	var now, up unix.Timespec
+	if err := errors.Join(unix.ClockGettime(unix.CLOCK_REALTIME, &now), unix.ClockGettime(unix.CLOCK_BOOTTIME, &up)); err != nil {
+		return "", os.NewSyscallError("clock_gettime", err)
+	}
+	return formatStat(processors, up.Sec, now.Sec-up.Sec), nil
+}
+
+// formatStat writes what proc_stat(5) describes. Times are in seconds.
+func formatStat(processors []int, idle, boot int64) string {
+	const ticks = 100 // a second, USER_HZ
+	var b strings.Builder
+	line := func(name string, idle int64) { fmt.Fprintf(&b, "%s 0 0 0 %d 0 0 0 0 0 0\n", name, idle) }
+	line("cpu ", idle*ticks*int64(len(processors)))
+	for _, n := range processors {
+		line("cpu"+strconv.Itoa(n), idle*ticks)
+	}
+	fmt.Fprintf(&b, "intr 0\nctxt 0\nbtime %d\nprocesses 0\nprocs_running 1\nprocs_blocked 0\nsoftirq%s\n", boot, strings.Repeat(" 0", 11))
+	return b.String()
+}
+
+// makeMeminfo makes a /proc/meminfo of a machine with no more memory than a limit.
+func makeMeminfo(limit int64) (string, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return "", os.NewSyscallError("sysinfo", err)
+	}
+	total := int64(info.Totalram) * int64(info.Unit)
+	if limit > 0 {
+		total = min(total, limit)
+	}
+	return formatMeminfo(total), nil
+}
+
+// formatMeminfo writes what proc_meminfo(5) describes, as far as free, top and libuv read
+// it. All memory is free: the file does not change as the runs use it.
+func formatMeminfo(total int64) string {
+	var b strings.Builder
+	for _, name := range []string{
+		"MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapCached", "Active", "Inactive",
+		"SwapTotal", "SwapFree", "Dirty", "Writeback", "Shmem", "Slab", "SReclaimable", "SUnreclaim",
+	} {
+		kib := int64(0)
+		if strings.HasPrefix(name, "Mem") {
+			kib = total >> 10
+		}
+		fmt.Fprintf(&b, "%-15s %8d kB\n", name+":", kib)
+	}
+	return b.String()
+}
+
+// readCPUInfo reads the kernel's /proc/cpuinfo once: the kernel measures the speed of each
+// processor for every reader.
+var readCPUInfo = sync.OnceValues(func() (string, error) {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return string(text), err
+})
+
+// makeCPUInfo makes a /proc/cpuinfo of the first n processors.
+func makeCPUInfo(n int) (string, error) {
+	text, err := readCPUInfo()
+	return cutCPUInfo(text, n), err
+}
+
+// cutCPUInfo leaves out the processors after the first n.
+func cutCPUInfo(text string, n int) string {
+	var b strings.Builder
+	for section := range strings.SplitAfterSeq(text, "\n\n") {
+		if strings.HasPrefix(section, "processor") {
+			n--
+		}
+		if n >= 0 || !strings.HasPrefix(section, "processor") {
+			b.WriteString(section)
+		}
+	}
+	return b.String()
+}
+
+// parseList reads numbers as the kernel lists them, such as 0-3,8.
+func parseList(text string) ([]int, error) {
+	const most = 1 << 16 // processors
+	var list []int
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err := errors.Join(err1, err2); err != nil || first < 0 || last >= most || last < first {
+			return nil, fmt.Errorf("%q is no list of processors", text)
+		}
+		for n := first; n <= last; n++ {
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}

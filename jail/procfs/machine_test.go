@@ -1,0 +1,127 @@
+package procfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func TestFormatStat(t *testing.T) {
+	const want = `cpu  0 0 0 1000 0 0 0 0 0 0
+cpu0 0 0 0 500 0 0 0 0 0 0
+cpu3 0 0 0 500 0 0 0 0 0 0
+intr 0
+ctxt 0
+btime 77
+processes 0
+procs_running 1
+procs_blocked 0
+softirq 0 0 0 0 0 0 0 0 0 0 0
+`
+	if diff := cmp.Diff(want, formatStat([]int{0, 3}, 5, 77)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The boot time and the processors are the kernel's own, give or take a second.
+func TestMakeStat(t *testing.T) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	processors, err1 := someProcessors(0)
+	made, err2 := makeStat(processors)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	names := func(text string) (list []string) {
+		for line := range strings.Lines(text) {
+			if name, _, _ := strings.Cut(line, " "); strings.HasPrefix(name, "cpu") {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	if diff := cmp.Diff(names(string(text)), names(made)); diff != "" {
+		t.Errorf("processors (-kernel +made):\n%s", diff)
+	}
+	boot := func(text string) int64 {
+		_, rest, _ := strings.Cut(text, "\nbtime ")
+		line, _, _ := strings.Cut(rest, "\n")
+		n, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if diff := boot(string(text)) - boot(made); diff < -1 || diff > 1 {
+		t.Errorf("boot times differ by %d seconds", diff)
+	}
+}
+
+// The limit cuts the processors of all files alike, rounded up.
+func TestSomeProcessors(t *testing.T) {
+	all, err := someProcessors(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[float64]int{0.05: 1, 1: 1, 1.5: 2, 4096: len(all)} {
+		dir := t.TempDir()
+		if err := Write(dir, Facts{CPUs: limit}); err != nil {
+			t.Fatal(err)
+		}
+		for name, pattern := range map[string]string{"stat": `(?m)^cpu\d+ `, "cpuinfo": `(?m)^processor\s*:`} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if got := len(regexp.MustCompile(pattern).FindAll(text, -1)); err != nil || got != min(want, len(all)) {
+				t.Errorf("%v: %d processors in %s, %v, want %d", limit, got, name, err, want)
+			}
+		}
+	}
+}
+
+func TestCutCPUInfo(t *testing.T) {
+	const text = "processor\t: 0\nflags\t: a\n\nprocessor\t: 1\n\nprocessor\t: 2\n\nHardware\t: x\n"
+	const want = "processor\t: 0\nflags\t: a\n\nprocessor\t: 1\n\nHardware\t: x\n"
+	if diff := cmp.Diff(want, cutCPUInfo(text, 2)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := cutCPUInfo(text, 3); got != text {
+		t.Errorf("all processors: %q", got)
+	}
+}
+
+func TestMakeMeminfo(t *testing.T) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		t.Fatal(err)
+	}
+	all := int64(info.Totalram) * int64(info.Unit)
+	for limit, want := range map[int64]int64{256 << 20: 256 << 20, 0: all, 1 << 50: all} {
+		got, err := makeMeminfo(limit)
+		if first := fmt.Sprintf("MemTotal:       %8d kB\n", want>>10); err != nil || !strings.HasPrefix(got, first) {
+			t.Errorf("%d bytes: %v, not first %s%s", limit, err, first, got)
+		}
+	}
+}
+
+func TestParseList(t *testing.T) {
+	for text, want := range map[string][]int{"0": {0}, "0-3": {0, 1, 2, 3}, "0,2-3,8": {0, 2, 3, 8}} {
+		if got, err := parseList(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "a", "0-", "-1", "3-1", "0,", "0-9999999", "0 1"} {
+		if got, err := parseList(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

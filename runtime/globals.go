@@ -71,22 +71,27 @@ func (g *globals) with(others *globals) *globals {
 		return g
 	}
 	all := &globals{values: maps.Clone(others.values)}
-	replaced := func(name string) bool {
-		_, isData := others.values[name]
-		return isData || slices.ContainsFunc(others.functions, func(f hostFunction) bool { return f.path[0] == name })
-	}
 	for name, v := range g.values {
-		if !replaced(name) {
+		if !others.has(name) {
 			all.values[name] = v
 		}
 	}
 	for _, f := range g.functions {
-		if !replaced(f.path[0]) {
+		if !others.has(f.path[0]) {
 			all.functions = append(all.functions, f)
 		}
 	}
 	all.functions = append(all.functions, others.functions...)
 	return all
+}
+
+// has reports whether they define a variable of that name. It may be called on nil.
+func (g *globals) has(name string) bool {
+	if g == nil {
+		return false
+	}
+	_, isData := g.values[name]
+	return isData || slices.ContainsFunc(g.functions, func(f hostFunction) bool { return f.path[0] == name })
 }
 
 // text is the values' JSON, empty for none.

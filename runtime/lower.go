@@ -149,7 +149,7 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 	if name := startVariable(t.env); name != "" && !s.startsNode(held.permissions, held.plan) {
 		return nil, fmt.Errorf("option Env: Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
 	}
-	p := programOptions{name: o.Name, dir: t.dir, globals: s.bindings, arguments: s.calls.Arguments, evaluate: s.evaluate, context: s.context}
+	p := programOptions{name: o.Name, format: o.Format, dir: t.dir, globals: s.bindings, arguments: s.calls.Arguments, evaluate: s.evaluate, context: s.context}
 	if hasValue {
 		p.value = s.limits.Value
 	}

@@ -228,12 +228,26 @@ type RunOptions struct {
 	// [policy.LowerRun].
 	Permissions policy.Permissions
 
-	// Name is the file name that the program bears in stack traces and in
+	// Name is the file name that the program has in stack traces and in
 	// import.meta: a plain name in the working directory, without a slash.
-	// The ending picks the language: .mjs and .js are ES modules, .cjs is
-	// CommonJS, .mts and .ts are ES modules with types that Node strips.
-	// No such file is written. Empty: "main.mjs". Command has no use for it.
+	// Its ending says the language: .js, .mjs and .cjs are JavaScript; .ts, .mts, .cts,
+	// .tsx and .jsx are TypeScript or JSX, see below. It also says the format: .mjs and .mts
+	// are ES modules, .cjs and .cts are CommonJS, for the others see Format.
+	// No such file is written. Empty: "main.mjs", or "main.cjs" for CommonJS. Command
+	// ignores it.
+	//
+	// TypeScript and JSX become JavaScript on the host, by esbuild: enum, namespaces,
+	// parameter properties and decorators work; types are not checked. A source map keeps
+	// the lines of stack traces those of the code. No tsconfig.json is read: imports stay
+	// unless they say type, and JSX becomes React.createElement unless a comment says
+	// @jsx or @jsxRuntime. In CommonJS, import and export declarations become require
+	// and exports. Code of 64 KiB and more, or code that is too complex for the host, is
+	// left to Node, which only removes types; as .tsx or .jsx it throws a SyntaxError.
 	Name string
+
+	// Format is the program's module format. A format that contradicts the ending of Name
+	// is an error. Command ignores it.
+	Format ModuleFormat
 
 	// Args are the program's arguments: process.argv from its third on.
 	Args []string

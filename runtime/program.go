@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
-	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -26,18 +24,12 @@ type program struct {
 	functions []hostFunction
 }
 
-// formats are Node's names for what a file name's ending says.
-var formats = map[string]string{
-	".mjs": "module", ".js": "module",
-	".mts": "module-typescript", ".ts": "module-typescript",
-	".cjs": "commonjs",
-}
-
 // programOptions say what a program is given.
 type programOptions struct {
-	name  string // empty: main.mjs
-	dir   vfs.Path
-	value int64 // the most bytes of a value; 0: it returns none
+	name   string // empty: main.mjs or main.cjs
+	format ModuleFormat
+	dir    vfs.Path
+	value  int64 // the most bytes of a value; 0: it returns none
 
 	globals   *globals
 	arguments int64 // the most bytes of a call's
@@ -50,6 +42,7 @@ type head struct {
 	Wire      int           `json:"wire"`
 	Path      string        `json:"path"`
 	Format    string        `json:"format"`
+	Mapped    bool          `json:"mapped,omitempty"`
 	Value     int64         `json:"value"`
 	Globals   string        `json:"globals,omitempty"`
 	Functions [][]string    `json:"functions,omitempty"`
@@ -59,24 +52,20 @@ type head struct {
 }
 
 func newProgram(code string, o programOptions) (*program, error) {
-	if o.name == "" {
-		o.name = defaultName
-	}
-	format, known := formats[path.Ext(o.name)]
-	if !known || strings.ContainsAny(o.name, "/\x00") || len(o.name) > 255 {
-		return nil, fmt.Errorf("option Name: %q is no file name that ends in .mjs, .js, .cjs, .mts or .ts", o.name)
-	}
 	if len(code) > maxProgram {
 		return nil, fmt.Errorf("the program has %d bytes, the limit is %d", len(code), maxProgram)
 	}
-	file := string(o.dir.Join(o.name))
+	s, err := o.script(code)
+	if err != nil {
+		return nil, err
+	}
+	file := string(o.dir.Join(s.name))
 	if !utf8.ValidString(file) {
 		return nil, fmt.Errorf("the program's path %q is not UTF-8", file)
 	}
-	h := head{Wire: wire.Version, Path: file, Format: format, Value: o.value, Evaluate: o.evaluate, Context: o.context}
-	p := &program{name: o.name, value: o.value}
+	h := head{Wire: wire.Version, Path: file, Format: s.format, Mapped: s.mapped, Value: o.value, Evaluate: o.evaluate, Context: o.context}
+	p := &program{name: s.name, value: o.value}
 	if o.globals != nil {
-		var err error
 		if h.Globals, err = o.globals.text(); err != nil {
 			return nil, err
 		}
@@ -89,7 +78,7 @@ func newProgram(code string, o programOptions) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.text = append(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), code...)
+	p.text = append(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), s.code...)
 	return p, nil
 }
 

@@ -23,6 +23,7 @@ const (
 	defaultCgroupParent = "/gaol"
 	defaultTimeout      = 30 * time.Second
 	defaultName         = "main.mjs"
+	defaultCommonJS     = "main.cjs"
 )
 
 var defaultLimits = Limits{

@@ -18,9 +18,11 @@ type SpawnOptions struct {
 	Env         map[string]string  // laid over the runtime's Env
 	Cwd         string             // the working directory, which must exist; empty: the runtime's
 
-	// Name and Args are those of RunOptions, for SpawnCode; with Spawn they are an error.
-	Name string
-	Args []string
+	// Name, Format and Args are those of RunOptions, for SpawnCode. With Spawn, Args are an
+	// error, and the others are ignored.
+	Name   string
+	Format ModuleFormat
+	Args   []string
 
 	// Timeout is the wall-clock time that the process may take, its start included.
 	// Zero: no limit. A negative one is an error. Limits.CPUTime bounds it too.
@@ -196,7 +198,7 @@ func checkSize(s jail.TerminalSize) error {
 
 // run is what a spawned process's options have in common with a run's.
 func (o SpawnOptions) run() RunOptions {
-	r := RunOptions{Permissions: o.Permissions, Name: o.Name, Args: o.Args, Env: o.Env, Cwd: o.Cwd}
+	r := RunOptions{Permissions: o.Permissions, Name: o.Name, Format: o.Format, Args: o.Args, Env: o.Env, Cwd: o.Cwd}
 	if o.Terminal == nil {
 		return r
 	}

@@ -12,6 +12,7 @@ import (
 // A compiler tries what code may be.
 type compiler struct {
 	module bool         // it's to be one, not a script
+	file   string       // its name, for a program that is a file
 	err    *SyntaxError // the one of the attempt that came furthest
 	// understood: esbuild said more than what it stumbled over, so the language was right,
 	// and the code is wrong.

@@ -33,7 +33,9 @@ func (r *reader) doStatement(*statement) {
 
 func (r *reader) forStatement(*statement) {
 	r.next()
-	r.take("await")
+	if r.take("await") {
+		r.await()
+	}
 	r.expect("(")
 	r.forHead()
 	r.expect(")")

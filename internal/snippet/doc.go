@@ -51,6 +51,14 @@
 // parsers in Go that could be found know neither all of today's syntax nor where things
 // stand. What is valid is for esbuild to say.
 //
+// # Files
+//
+// [Translate] does the same for a file of TypeScript or JSX, without looking for a value, and
+// adds a source map. [SyntaxOf] says of JavaScript whether it is written as an ES module or as
+// CommonJS. A name such as require counts only where it is a variable that the code does not
+// declare. The reader finds the names. esbuild, which knows scopes, decides only if the code
+// declares one of them somewhere.
+//
 // # Limits
 //
 // Parsers recurse, and Go ends a process whose stack is too large; nobody can recover from

@@ -9,6 +9,8 @@ type SyntaxError struct {
 	// Line and Column are those of the snippet as it was given. They count from 1, and
 	// columns count UTF-16, as V8's do.
 	Line, Column int
+	// Limit: the code may be valid, but is over a limit of this package.
+	Limit bool
 
 	snippet string
 }
@@ -24,7 +26,7 @@ func (e *SyntaxError) Frame() string { return Frame(e.snippet, e.Line, e.Column)
 func (d draft) wrong(offset int, message string) *SyntaxError {
 	before, _ := d.origin(offset)
 	line, column := positionOf(d.snippet, before)
-	return &SyntaxError{message, line, column, d.snippet}
+	return &SyntaxError{Message: message, Line: line, Column: column, snippet: d.snippet}
 }
 
 // furthest is the one of two errors that is further down the snippet: the attempt that

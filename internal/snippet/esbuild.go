@@ -1,6 +1,7 @@
 package snippet
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -55,7 +56,7 @@ func (c *compiler) translate(d draft, loader api.Loader) (draft, *SyntaxError) {
 const config = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
 
 func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {
-	options.Sourcefile = scriptName
+	options.Sourcefile = cmp.Or(c.file, scriptName)
 	if c.module {
 		options.Sourcefile = moduleName
 	}

@@ -68,6 +68,7 @@ func (r *reader) prefixes() (some bool) {
 		text := r.text()
 		switch {
 		case text == "await" && r.async && !r.isAhead("=>"):
+			r.await()
 		case text == "new" && r.isAhead("."):
 			return some
 		case !isPrefixOperator(text):
@@ -82,6 +83,9 @@ func (r *reader) prefixes() (some bool) {
 	}
 	return some
 }
+
+// await notes the operator, which makes a module of code if it is outside of functions.
+func (r *reader) await() { r.awaits = r.awaits || !r.function }
 
 // yield reads the word, and says whether it has an operand.
 func (r *reader) yield() bool {

@@ -7,6 +7,7 @@ func (r *reader) functionFrom() (name string) {
 	generator := r.take("*")
 	if r.tok.kind == word {
 		name = r.text()
+		r.bind(name)
 		r.next()
 	}
 	r.body(context{async: async, generator: generator, function: true})
@@ -19,7 +20,9 @@ func (r *reader) body(c context) {
 	defer r.shallower()
 	outer := r.context
 	r.context = c
+	names := r.begins()
 	r.arguments()
+	r.binds(names)
 	r.inner = r.block()
 	r.context = outer
 }
@@ -42,12 +45,18 @@ func (r *reader) object() {
 
 func (r *reader) property() {
 	c := r.modifiers("async", "get", "set")
+	name := r.text()
 	r.key()
 	switch {
 	case r.is("("):
 		r.body(c)
-	case r.take(":"), r.take("="):
+	case r.take(":"):
 		r.assignment(false)
+	case r.take("="):
+		r.use(name)
+		r.assignment(false)
+	default:
+		r.use(name)
 	}
 }
 
@@ -91,6 +100,7 @@ func (r *reader) class() (name string) {
 	r.next()
 	if r.tok.kind == word && !r.is("extends") {
 		name = r.text()
+		r.bind(name)
 		r.next()
 	}
 	if r.take("extends") {

@@ -19,6 +19,7 @@ func (r *reader) importClause(s *statement) {
 	}
 	if r.tok.kind == word {
 		s.bindings = append(s.bindings, binding{"default", r.text()})
+		r.bind(r.text())
 		r.next()
 		if !r.take(",") {
 			return
@@ -27,6 +28,7 @@ func (r *reader) importClause(s *statement) {
 	if r.take("*") {
 		r.expect("as")
 		s.bindings = append(s.bindings, binding{"*", r.text()})
+		r.bind(r.text())
 		r.next()
 		return
 	}
@@ -39,6 +41,7 @@ func (r *reader) importClause(s *statement) {
 			r.next()
 		}
 		s.bindings = append(s.bindings, b)
+		r.bind(b.local)
 		if !r.is("}") {
 			r.expect(",")
 		}

@@ -29,13 +29,17 @@ func (r *reader) operand(noIn bool) operandKind {
 func (r *reader) bracketOperand(noIn bool) operandKind {
 	switch r.text() {
 	case "(":
+		names := r.begins()
 		function := r.arguments()
 		switch {
 		case r.is("=>") && !r.tok.newline:
+			r.binds(names)
 			return r.arrow(false, noIn)
 		case function:
+			r.names |= names
 			return aFunction
 		}
+		r.names |= names
 	case "[":
 		r.array()
 	case "{":
@@ -69,10 +73,14 @@ func (r *reader) wordOperand(noIn bool) operandKind {
 	if isReserved(r.text()) {
 		r.fail()
 	}
+	names := r.begins()
+	r.use(r.text())
 	r.next()
 	if r.is("=>") && !r.tok.newline {
+		r.binds(names)
 		return r.arrow(false, noIn)
 	}
+	r.names |= names
 	return aValue
 }
 
@@ -97,16 +105,20 @@ func (r *reader) asyncOperand(noIn bool) operandKind {
 		return aFunction
 	case next == "(":
 		r.next()
+		names := r.begins()
 		r.arguments()
 		if r.is("=>") && !r.tok.newline {
+			r.binds(names)
 			return r.arrow(true, noIn)
 		}
+		r.names |= names
 		return aValue
 	case after.kind == word:
 		l := r.lexer
 		l.next()
 		if t := l.next(); r.code[t.start:t.end] == "=>" {
 			r.next()
+			r.bind(r.text())
 			r.next()
 			return r.arrow(true, noIn)
 		}

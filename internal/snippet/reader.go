@@ -33,6 +33,10 @@ type reader struct {
 
 	imports []span // the word of each import(…)
 	metas   []span // import.meta
+	awaits  bool   // await is an operator outside of functions
+
+	names nameSet // of CommonJS that are variables here
+	bound nameSet // of these, those that may be declared here
 }
 
 // context is what a function changes for the code in it.

@@ -69,6 +69,17 @@ func decode(mappings string) []mapping {
 
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
+// encodeNumber is the reverse of decodeNumbers for one number that is not negative.
+func encodeNumber(n int) string {
+	var text []byte
+	for n <<= 1; ; n >>= 5 {
+		if n < 32 {
+			return string(append(text, base64[n]))
+		}
+		text = append(text, base64[n&31|32])
+	}
+}
+
 // decodeNumbers reads numbers of variable length: five bits a digit, the lowest first, a
 // sixth if more follow. The sign is the lowest bit of all.
 func decodeNumbers(text string) []int {

@@ -175,6 +175,7 @@ func (r *reader) variables(*statement) {
 // declarations reads names or patterns, and what they are set to.
 func (r *reader) declarations(noIn bool) {
 	if r.take("await") {
+		r.await()
 		r.expect("using")
 	} else {
 		r.next()
@@ -192,7 +193,9 @@ func (r *reader) declarations(noIn bool) {
 
 // target reads a name or a pattern that is bound.
 func (r *reader) target() {
+	defer r.binds(r.begins())
 	if r.tok.kind == word {
+		r.use(r.text())
 		r.declare(r.text())
 		r.next()
 		return

@@ -4,6 +4,7 @@
 //
 // Descriptor 4, a sealed memory file:   u32 n | n bytes of JSON | the program
 //     {"wire", "path", "format",          version of internal/wire; where the program seems to be; Node's name for its format
+//      "mapped",                          it has a source map, which stack traces are to follow
 //      "value",                           the most bytes of a value; 0: no __return
 //      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; the most bytes of a call's arguments
 //      "evaluate": {"logs", "logLength",  the most lines of console, and characters of one
@@ -80,6 +81,12 @@ function resetHeapFlags() {
   setFlagsFromString('--max-semi-space-size=0');
 }
 
+// Makes Node follow source maps, as --enable-source-maps does, but not those of packages.
+function followSourceMaps() {
+  if (Module.setSourceMapsSupport) Module.setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
+  else process.setSourceMapsEnabled(true); // before Node 22.14
+}
+
 // Few runs are contexts: a zygote loads what they take, another Node when it has one.
 let context;
 const loadContext = () => (context ??= require('./context.cjs').context);
@@ -87,6 +94,7 @@ const loadContext = () => (context ??= require('./context.cjs').context);
 // Runs the program in place of the main module at asked.
 function begin(program, asked) {
   if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals); // which loads what would pass the hooks
+  if (program.mapped) followSourceMaps();
   serve(program, redirect(program, asked));
   delete require.cache[__filename];
   process.execArgv = []; // else they would show in the program and pass to its forks

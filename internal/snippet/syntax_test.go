@@ -1,0 +1,118 @@
+package snippet
+
+import "testing"
+
+func TestSyntaxOf(t *testing.T) {
+	none := func(string) bool { return false }
+	for code, want := range map[string]Syntax{
+		``:                                  {},
+		`console.log(this)`:                 {},
+		`require('fs')`:                     {CommonJS: true},
+		`module.exports = 1`:                {CommonJS: true},
+		`exports.a = 1`:                     {CommonJS: true},
+		`print(__filename)`:                 {CommonJS: true},
+		`f({ __dirname })`:                  {CommonJS: true},
+		"`${require('fs')}`":                {CommonJS: true},
+		`typeof require`:                    {CommonJS: true},
+		`return require('a')`:               {CommonJS: true},
+		"#!/usr/bin/env node\nrequire('a')": {CommonJS: true},
+		`() => { let a = require }`:         {CommonJS: true},
+		`{ const module = 1 } module.exports = 1`:                   {CommonJS: true},
+		`import('fs').then(() => require('a'))`:                     {CommonJS: true},
+		`async () => { await require('a') }`:                        {CommonJS: true},
+		`async () => { for await (const a of exports); }`:           {CommonJS: true},
+		`class A { static a = require('a') }`:                       {CommonJS: true},
+		`with (a) b; 010; require('a')`:                             {CommonJS: true},
+		`'require' + "module.exports"; /* exports */ // __filename`: {},
+		"`require ${1}`; /require/.test(a)":                         {},
+		`a.require('x'); a?.module; a.exports = 1`:                  {},
+		`({ require: 1, module() {}, get exports() { return 1 } })`: {},
+		`function f(require) { return require('a') }`:               {},
+		`const f = (module, { exports }) => module(exports)`:        {},
+		`try { a() } catch (module) { b(module) }`:                  {},
+		`function require(a) { return a } require(1)`:               {},
+		`var module = { exports: 1 }; module.exports`:               {},
+		`for (const exports of a) b(exports)`:                       {},
+		`class exports {} new exports()`:                            {Module: true},
+		`const require = f(); require('a')`:                         {Module: true},
+		`let { b: module } = a; module.exports`:                     {Module: true},
+		`const { module: a } = b; require(a)`:                       {CommonJS: true},
+		`{ let module = 1 }`:                                        {},
+		`import 'fs'`:                                               {Module: true},
+		`import a from 'fs'; require('a')`:                          {Module: true, CommonJS: true},
+		`export const a = 1`:                                        {Module: true},
+		`export {}`:                                                 {Module: true},
+		`export default 1`:                                          {Module: true},
+		`f(import.meta.url)`:                                        {Module: true},
+		`function f() { return import.meta }`:                       {Module: true},
+		`await 1`:                                                   {Module: true},
+		`if (a) { b(await require('a')) }`:                          {Module: true, CommonJS: true},
+		`for await (const a of b);`:                                 {Module: true},
+		`await using a = b`:                                         {Module: true},
+		`import('fs')`:                                              {},
+		`async function f() { await 1; await using a = 1 }`:         {},
+		`(async () => { await 1 })()`:                               {},
+		`class A { async f() { await 1 } }`:                         {},
+		`import 'fs'; const = require('a')`:                         {Module: true},
+		`const a = require('a'); const = 1`:                         {CommonJS: true},
+		`a.require('a'); const = 'module'`:                          {},
+		`const __free = require('a'), __free_ = 1`:                  {CommonJS: true},
+	} {
+		if got := SyntaxOf(code, none); got != want {
+			t.Errorf("%s: %+v, want %+v", code, got, want)
+		}
+	}
+}
+
+// judge compares what is said of code with what esbuild says of it.
+func judge(t *testing.T, code string) {
+	t.Helper()
+	r, _ := read(code)
+	if r.failed || r.costly() || len(plainly(code, nil).Errors) > 0 {
+		return
+	}
+	got := SyntaxOf(code, func(string) bool { return false })
+	if want := usesFree(code, commonJS); got.CommonJS != want {
+		t.Errorf("%.300s\nuses a name of CommonJS: %t, to esbuild %t", code, got.CommonJS, want)
+	}
+}
+
+func FuzzSyntaxOf(f *testing.F) {
+	addShapes(f)
+	for _, code := range []string{
+		"{ const module = 1 } module.exports = 1", "f = (module, { exports }) => module(exports)", "async exports => exports",
+		"async (require = module) => 1; async (require)", "({ module = 1, a: exports, [require]: b } = c)", "class exports extends require {}",
+	} {
+		f.Add(code)
+	}
+	f.Fuzz(func(t *testing.T, code string) {
+		if len(code) <= 4096 {
+			judge(t, code)
+		}
+	})
+}
+
+// A global that the host gives is none of CommonJS's names.
+func TestSyntaxOfGlobals(t *testing.T) {
+	given := func(name string) bool { return name == "module" }
+	if got := SyntaxOf(`module.id`, given); got != (Syntax{}) {
+		t.Errorf("a given name: %+v", got)
+	}
+	if got := SyntaxOf(`module.id + require`, given); got != (Syntax{CommonJS: true}) {
+		t.Errorf("another one: %+v", got)
+	}
+}
+
+func BenchmarkSyntaxOf(b *testing.B) {
+	none := func(string) bool { return false }
+	for name, code := range map[string]string{
+		"CommonJS20K": "const a = require('fs')\n" + program20K(false)[len("import { createHash } from 'node:crypto';\n"):],
+		"OneLine":     "console.log(require('os').EOL)",
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				SyntaxOf(code, none)
+			}
+		})
+	}
+}

@@ -25,6 +25,10 @@ type ContextOptions struct {
 	// first 100. Nil: they are the first of the next cell's.
 	OnLog func(Log)
 
+	// LastValue keeps the value of the last cell in globalThis._, as Node's REPL does.
+	// Once code sets the variable or declares one of that name, it is the code's.
+	LastValue bool
+
 	// Heap is V8's, in bytes: default what Limits.Memory leaves it, as for Run, which is
 	// also the most.
 	Heap int64
@@ -177,7 +181,7 @@ func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
 	}
 	s.bindings = s.bindings.with(given)
 	s.heapMiB = o.Heap >> 20
-	s.context = &idleBounds
+	s.context = &contextHead{idleBounds, o.LastValue}
 	t, err := s.nodeTask(contextCode, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
 	if err != nil {
 		return nil, err

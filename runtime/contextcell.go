@@ -27,8 +27,9 @@ type cellHead struct {
 // at its top level, imports too, is there for later cells, also if it fails later on;
 // const and let can be declared again. Code may be what a model wrote, as for
 // [NodeRuntime.Evaluate]. await stands anywhere, and what the last expression is a promise
-// of is awaited. import.meta is that of a module in the context's Cwd. Stack traces know the
-// nth cell as cell-n.js.
+// of is awaited. import.meta is that of a module in the context's Cwd, and so are require and
+// the other names of CommonJS. What a cell exports counts for that cell alone: the next one
+// begins with an empty module.exports. Stack traces know the nth cell as cell-n.js.
 //
 // A cell whose time is up, or whose ctx is done, is interrupted, and mostly the context
 // goes on, whether the cell waits for something or is busy. What is busy in a callback, as

@@ -155,6 +155,12 @@ type evaluateHead struct {
 	Form string `json:"form,omitempty"` // of formNames
 }
 
+// contextHead describes a context to the guest's half; guest/program.cjs draws it.
+type contextHead struct {
+	logBounds
+	Last bool `json:"last,omitempty"`
+}
+
 // logBounds are those of lines that the guest's half keeps to.
 type logBounds struct {
 	Logs      int `json:"logs"`      // the most lines

@@ -126,6 +126,10 @@ func (e *GuestError) Error() string {
 // handed to globalThis.__evaluated. If that is a function itself, or one is declared and
 // nothing else is, it is called, and what it gives is the value. The error for what is no
 // program, with the place, is a *GuestError.
+//
+// Names of CommonJS stay as they are: where the module runs, globalThis has to define require,
+// module, exports, __filename and __dirname, as Evaluate does. If the last expression sets a
+// property of exports, __evaluated is called without a value, and module.exports is the value.
 func Normalize(code string) (string, error) {
 	p, err := snippet.Module(code)
 	if err != nil {
@@ -149,6 +153,11 @@ func syntaxError(err error, name string) *GuestError {
 // Evaluate runs code that a model wrote in a fresh process, as [NodeRuntime.Run] does
 // after [Normalize], and returns its value, the lines that it printed, and an error that
 // can be told to the model. What the last expression is a promise of is awaited.
+//
+// The code may mix both module formats: beside import and await it finds require, module,
+// exports, __filename and __dirname, and require.main is module. If the code ends without a
+// value but has set module.exports or a property of it, module.exports is the value. A
+// function that the last statement sets as module.exports is called.
 //
 // Like a Run, it ends when nothing is left to do: a timer or a server that goes on keeps
 // it going until its time is up, and Evaluation then has the value and the error.

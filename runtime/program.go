@@ -34,7 +34,7 @@ type programOptions struct {
 	globals   *globals
 	arguments int64 // the most bytes of a call's
 	evaluate  *evaluateHead
-	context   *logBounds
+	context   *contextHead
 }
 
 // head is what the guest's half reads first; guest/program.cjs draws it.
@@ -48,7 +48,7 @@ type head struct {
 	Functions [][]string    `json:"functions,omitempty"`
 	Args      int64         `json:"args,omitempty"`
 	Evaluate  *evaluateHead `json:"evaluate,omitempty"`
-	Context   *logBounds    `json:"context,omitempty"`
+	Context   *contextHead  `json:"context,omitempty"`
 }
 
 func newProgram(code string, o programOptions) (*program, error) {

@@ -89,7 +89,7 @@ type settings struct {
 	calls    CallLimits
 	heapMiB  int64         // of V8's old space
 	evaluate *evaluateHead // nil but with Evaluate
-	context  *logBounds    // nil but for a context: of lines between two cells
+	context  *contextHead  // nil but for a context
 }
 
 func (o Options) settle() (settings, error) {

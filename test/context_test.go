@@ -95,7 +95,7 @@ func TestContextKeeps(t *testing.T) {
 		{`undefined`, ``},
 		{`null`, `null`},
 		{`new Uint8Array([1, 2])`, `"AQI="`},
-		{`[typeof module, typeof __return, typeof __evaluated]`, `["undefined","undefined","undefined"]`},
+		{`[typeof module, typeof __return, typeof __evaluated]`, `["object","undefined","undefined"]`},
 	} {
 		want(t, c, step.code, step.want)
 	}

@@ -25,6 +25,8 @@ type parsed struct {
 	list []statement
 	// loads and metas are where import(…) and import.meta stand.
 	loads, metas []span
+	// bound are names of CommonJS that the code declares somewhere.
+	bound nameSet
 	// wrapped: the code is the body of an async function, the last statement's.
 	wrapped bool
 }
@@ -207,7 +209,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 }
 
 func newParsed(d draft, r *reader, list []statement) parsed {
-	return parsed{draft: d, list: list, loads: r.imports, metas: r.metas}
+	return parsed{draft: d, list: list, loads: r.imports, metas: r.metas, bound: r.bound}
 }
 
 // rebinds says whether a name of an import may be bound once more outside of functions.

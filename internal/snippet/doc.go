@@ -19,6 +19,8 @@
 //	export default last                              what is exported
 //	code with a return outside of functions          what is returned, or what the other rules say
 //	{ a: 1 } or { a, b } alone or last, {} alone     an object, as a block can be read as one
+//	exports.a = 1, module.exports.a = 1 last         undefined: what is exported is for the guest to find
+//	a function as module.exports = … last            what it gives when it's called
 //	anything else: a declaration, a loop, nothing    undefined
 //
 // Imports, lists of exports and lone semicolons are none of a snippet's ends. A return makes

@@ -64,7 +64,7 @@ func (f *finisher) finish() {
 		}
 		f.call(s.value)
 	case s.kind == expression:
-		f.take(s.value)
+		f.takeOrExport(s.value)
 	case (s.kind == function || s.declares == function && s.kind == exporting) && alone && !f.defines:
 		f.end(f.after(s.name + "()"))
 	case s.kind == defaulting:
@@ -80,6 +80,20 @@ func (f *finisher) finish() {
 func (f *finisher) take(value span) {
 	f.before(value, f.open)
 	f.insert(value.end, f.shut)
+}
+
+// takeOrExport does so unless the expression sets a property of exports: the guest then takes
+// all of them for the value. A function that becomes module.exports is called, as that of
+// export default is.
+func (f *finisher) takeOrExport(value span) {
+	switch f.exports(value) {
+	case exportsProperty:
+		f.end(f.none)
+	case exportsFunction:
+		f.call(value)
+	default:
+		f.take(value)
+	}
 }
 
 // call makes what a function gives the value: it could be no value itself.
@@ -148,6 +162,12 @@ func (f *finisher) finishBody(s *statement) {
 	switch last.kind {
 	case expression:
 		shut := ")"
+		switch f.exports(last.value) {
+		case exportsProperty:
+			return
+		case exportsFunction:
+			shut = ")()"
+		}
 		if last.callable {
 			shut = ")()"
 		}

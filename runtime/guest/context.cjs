@@ -16,8 +16,8 @@
 'use strict';
 
 const { Session } = require('node:inspector');
-const { createRequire } = require('node:module');
 const { onInit } = require('node:v8').promiseHooks;
+const { Exports } = require('./commonjs.cjs');
 const { complete, noteGlobals } = require('./complete.cjs');
 const { captureConsole, failureFrame, valueFrame } = require('./evaluate.cjs');
 const { ownVariables } = require('./inside.cjs');
@@ -54,13 +54,18 @@ class Context {
   #setBounds;
   #idleBounds;
   #print = console.error;
+  #exported;
+  #keepsLast; // globalThis._ is the value of the last cell
+  #last;
   #interrupts;
   #unsettled = new Set(); // promises of cells
   #cell = null; // what goes on
   #interrupted = 0; // the number of the last that is to end
   #waiting = [];
 
-  constructor({ context: bounds }, calls, defineGlobals) {
+  constructor({ path, context: bounds }, calls, defineGlobals) {
+    this.#keepsLast = bounds.last;
+    if (bounds.last) this.#defineLast();
     noteGlobals();
     const { internalBinding } = ownVariables(['internalBinding']);
     allowImports(internalBinding);
@@ -71,12 +76,17 @@ class Context {
     this.#setBounds = captureConsole(bounds);
     this.#print = console.error;
     this.#session.connect();
-    defineProperty(globalThis, 'require', { value: createRequire(`${process.cwd()}/`), writable: true, configurable: true });
+    this.#exported = new Exports(path);
     defineProperty(globalThis, '__named', { value: __named });
     process.on('uncaughtException', (err) => this.#uncaught(err));
     process.on('beforeExit', () => this.#fail(this.#cell, unsettled()));
     calls.cells((frame) => this.#take(frame));
     writeAll(encodeDone(0)); // it can begin
+  }
+
+  #defineLast() {
+    const set = (value) => defineProperty(globalThis, '_', { value, writable: true, enumerable: true, configurable: true });
+    defineProperty(globalThis, '_', { get: () => this.#last, set, configurable: true });
   }
 
   #post(method, params, callback = () => {}) {
@@ -105,6 +115,7 @@ class Context {
     this.#setBounds(cell);
     this.#calls.wait(false); // what the cell waits for may be nothing
     try {
+      this.#exported.clear();
       this.#give(cell);
       this.#interrupts.run(() => this.#evaluate(cell));
     } catch (err) {
@@ -143,14 +154,21 @@ class Context {
       cell.outcome = { thrown, value };
       if (!cell.synchronous) this.#conclude(cell);
     };
-    promise.then(async (result) => result['.repl_result']).then((value) => settle(false, value), (err) => settle(true, err));
+    promise.then((result) => this.#valueOf(result)).then((value) => settle(false, value), (err) => settle(true, err));
     this.#interrupts.finish();
+  }
+
+  // Without a value of its own, a cell's value is what it has exported.
+  async #valueOf(result) {
+    const value = await result['.repl_result'];
+    return value === undefined ? this.#exported.get() : value;
   }
 
   #conclude(cell) {
     if (cell !== this.#cell) return;
     const { thrown, value } = cell.outcome;
     if (thrown) return this.#fail(cell, value);
+    if (this.#keepsLast) this.#last = value;
     try {
       const frame = this.#interrupts.run(() => this.#frameOf(value, cell));
       if (frame) writeAll(frame);

@@ -2,7 +2,8 @@
 // host as frames, and the value of the snippet as __evaluated hands it over.
 'use strict';
 
-const { inspect } = require('node:util');
+const { inspect, types } = require('node:util');
+const { Exports } = require('./commonjs.cjs');
 const { encodeFailure, encodeLog, encodeValue } = require('./wire.cjs');
 const { refused, toJSON, valueJSON, writeAll } = require('./control.cjs');
 
@@ -126,18 +127,25 @@ function valueFrame(value, { value: limit, form }) {
   return value === undefined ? null : encodeValue(valueJSON(value, limit, toJSON));
 }
 
-function evaluate({ value: limit, evaluate: options }) {
+function evaluate({ path, value: limit, evaluate: options }) {
   captureConsole(options);
   reportUncaught();
+  const exported = new Exports(path);
   // What has no JSON fails the evaluation, but ends nothing: what the program has begun
   // goes on. The host keeps the last failure that it is told of.
-  function __evaluated(value) {
+  function deliver(value) {
     try {
       const frame = valueFrame(value, { value: limit, form: options.form });
       if (frame) writeAll(frame);
     } catch (err) {
       writeAll(failureFrame(refused(err, __evaluated)));
     }
+  }
+  // Without a value of its own, the code's value is what it has exported.
+  function __evaluated(value) {
+    if (value === undefined) value = exported.get();
+    if (types.isPromise(value)) value.then(deliver); // a rejection is an uncaught error
+    else deliver(value);
   }
   defineProperty(globalThis, '__evaluated', { value: __evaluated });
 }

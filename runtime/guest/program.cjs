@@ -9,7 +9,8 @@
 //      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; the most bytes of a call's arguments
 //      "evaluate": {"logs", "logLength",  the most lines of console, and characters of one
 //        "form"},                         what a value is made of: its JSON; "text", "colors": as Node's REPL shows it
-//      "context": {"logs", "logLength"}}  bounds of the lines between two cells: see context.cjs
+//      "context": {"logs", "logLength",   bounds of the lines between two cells: see context.cjs
+//        "last"}}                         globalThis._ is the value of the last cell
 //
 // Integers are big-endian. See ../program.go for the host's half, and wire.cjs for what
 // goes over descriptors 3 and 5.

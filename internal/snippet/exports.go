@@ -1,0 +1,52 @@
+package snippet
+
+import "strings"
+
+// exported is what an expression sets of CommonJS's exports.
+type exported uint8
+
+const (
+	exportsNothing  exported = iota
+	exportsProperty          // exports.a = 1, module.exports.a = 1
+	exportsFunction          // module.exports = () => 1
+)
+
+// exports reads an expression. Where the code declares the names for itself, they are not
+// CommonJS's.
+func (p parsed) exports(value span) exported {
+	if p.bound&(setOfName("module")|setOfName("exports")) != 0 {
+		return exportsNothing
+	}
+	target, right := assigned(p.text[:value.end], value.start)
+	own := strings.TrimPrefix(target, "module.")
+	switch {
+	case strings.HasPrefix(own, "exports.") || strings.HasPrefix(own, "exports["):
+		return exportsProperty
+	case target != "module.exports":
+		return exportsNothing
+	}
+	r := newReader(p.text[:value.end], right)
+	if r.assignment(false) && !r.failed && r.tok.kind == atEnd {
+		return exportsFunction
+	}
+	return exportsNothing
+}
+
+// assigned is what stands before the = of an assignment, without white space, and the offset
+// behind the =. It is empty for what is none, or not only to members by their names.
+func assigned(code string, start int) (target string, right int) {
+	var b strings.Builder
+	l := lexer{code: code, pos: start}
+	for {
+		t := l.next()
+		text := code[t.start:t.end]
+		switch {
+		case text == "=":
+			return b.String(), t.end
+		case t.kind == word, t.kind == quoted, t.kind == number, text == ".", text == "[", text == "]":
+			b.WriteString(text)
+		default:
+			return "", 0
+		}
+	}
+}

@@ -27,10 +27,12 @@ func TestREPL(t *testing.T) {
 	d := takeDesk(t)
 	was := d.settings(t)
 	cmd := d.beginAs(t, bin, "repl", "--globals", globals)
+	expect(t, d.screen, "Welcome to gaol devel, Node.js in a jail. Type .help for more information.\r\n")
 	expect(t, d.screen, "> ")
 	for _, step := range []struct{ keys, want string }{
 		{"const answer = 6 * 7\r", "undefined\r\n"},
 		{"[answer, given]\r", "[ 42, [ 1, 2 ] ]\r\n"},
+		{"_[0] + 1\r", "43\r\n"},
 		{"new Map([['a', 1n]])\r", "Map(1) { 'a' => 1n }\r\n"},
 		{"function f() {\r", "... "},
 		{"  return `a\r", "... "},

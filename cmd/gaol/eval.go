@@ -17,12 +17,14 @@ import (
 
 const evalUse = `eval [flags] FILE
   gaol eval [flags] -e CODE
-  gaol eval [flags] -`
+  gaol eval [flags] [-] < CODE`
 
 const evalLong = `Evaluate a snippet as a model hands it over: JavaScript, TypeScript or JSX, be it
 in Markdown's fences, an expression, statements, or a function to be called. It
 runs in a jail of its own. The value of its last expression is printed as JSON on
-standard output, promises awaited; nothing if it has none.
+standard output, promises awaited; nothing if it has none. import, require and await
+may stand side by side, and module.exports is the value where nothing else is. Code
+is read from standard input where that is piped and nothing else is named.
 
 What it prints by console comes as lines: those of log, info and debug on standard
 output before the value, those of warn and error on standard error. An error is
@@ -40,7 +42,7 @@ const evalExample = `  gaol eval -e '1 + 1'
   gaol eval -e 'async () => (await import("node:os")).cpus().length'
   echo '{"items": [1, 2, 3]}' > in.json; gaol eval --globals in.json -e 'items.map(n => n * 2)'
   gaol eval --json answer.md
-  gaol eval --timeout 5s --heap 64m - < snippet.ts`
+  gaol eval --timeout 5s --heap 64m < snippet.ts`
 
 // evalFlags are those of gaol eval.
 type evalFlags struct {
@@ -89,6 +91,10 @@ const maxGlobals = 16 << 20
 
 // input reads the command line's words, the code they lead to, and the globals.
 func (f *evalFlags) input(cmd *cobra.Command, args []string, stdin io.Reader) (code string, globals map[string]any, err error) {
+	unnamed := len(args) == 0 && !f.set.Changed("eval") && isPiped(stdin)
+	if unnamed {
+		args = []string{"-"}
+	}
 	err = f.check(cmd.Context())
 	if err == nil && f.set.Changed("globals") && f.globals == "" {
 		err = errors.New("--globals is empty")
@@ -107,6 +113,9 @@ func (f *evalFlags) input(cmd *cobra.Command, args []string, stdin io.Reader) (c
 		code = f.eval
 	case args[0] == "-":
 		code, err = readCode(cmd.Context(), stdin, "standard input", "evaluate")
+		if unnamed && err == nil && code == "" {
+			err = usageError(cmd.CommandPath(), f.checkWords(nil))
+		}
 	default:
 		code, err = readCodeFile(cmd.Context(), args[0], "evaluate")
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -114,8 +115,12 @@ func (f *fake) call(t *testing.T, stdin string, args ...string) outcome {
 }
 
 func (f *fake) callContext(ctx context.Context, stdin string, args ...string) outcome {
+	return f.callReader(ctx, strings.NewReader(stdin), args...)
+}
+
+func (f *fake) callReader(ctx context.Context, stdin io.Reader, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr, create: f.create}
+	a := &app{stdin: stdin, stdout: &stdout, stderr: &stderr, create: f.create}
 	code := a.main(ctx, args)
 	return outcome{code, stdout.String(), stderr.String()}
 }

@@ -42,7 +42,8 @@ func (a *app) policyCommand() *cobra.Command {
 }
 
 const policyCheckLong = `Say of each scope and rule by what the kernel would hold it, or why nothing can,
-and the nearest that it can. Scopes that FILE leaves out are the default's.
+and the nearest that it can. Scopes that FILE leaves out are the default's. Without
+FILE, permissions are read from standard input if that is piped.
 Nothing is run, and it takes no root.
 
 Exit status: 0 if gaol run would take the permissions here, 125 if not.`
@@ -57,14 +58,21 @@ type policyFlags struct {
 func (a *app) policyCheck() *cobra.Command {
 	f := policyFlags{launcher: defaultRunFlags().launcher}
 	cmd := &cobra.Command{
-		Use:   "check FILE|-",
+		Use:   "check [FILE|-]",
 		Short: "Say by what each rule would be held",
 		Long:  policyCheckLong,
 		Example: `  gaol policy check policy.json
-  gaol policy presets workspace | gaol policy check -`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+  gaol policy presets workspace | gaol policy check`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
+			if len(args) == 0 && isPiped(a.stdin) {
+				args = []string{"-"}
+			}
+			err := f.check()
+			if err == nil && len(args) == 0 {
+				err = errors.New("nothing to check: give a FILE or -")
+			}
+			if err != nil {
 				return usageError(cmd.CommandPath(), err)
 			}
 			return a.checkPolicy(cmd.Context(), args[0], f)

@@ -64,7 +64,7 @@ func TestPolicyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ args, want string }{
-		{"policy check", "accepts 1 arg"},
+		{"policy check", "nothing to check: give a FILE or -"},
 		{"policy check /nonexistent/x", "policy check: open /nonexistent/x: no such file"},
 		{"policy check /", "policy check: read /: is a directory"},
 		{"policy check " + big, "more than 1048576 bytes"},

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"gaol/runtime"
 )
 
 // maxCode bounds what is read as code, from a file or from standard input.
@@ -19,6 +21,7 @@ const maxCode = 16 << 20
 type program struct {
 	name    string // the code's file name in the guest; "" for the default
 	code    string
+	format  runtime.ModuleFormat
 	command string // if not empty, the program to run in place of code
 	args    []string
 }
@@ -28,6 +31,10 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	words, rest := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		words, rest = args[:dash], args[dash:]
+	}
+	unnamed := len(words) == 0 && !f.command && !f.set.Changed("eval") && !f.stdin && !f.tty && isPiped(stdin)
+	if unnamed {
+		words = []string{"-"}
 	}
 	err := f.check(cmd.Context())
 	if err == nil {
@@ -43,14 +50,29 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	case f.command:
 		return &program{command: rest[0], args: rest[1:]}, nil
 	case f.set.Changed("eval"):
-		return &program{code: f.eval, args: rest}, nil
+		return &program{code: f.eval, format: f.moduleFormat(), args: rest}, nil
 	case words[0] == "-":
 		code, err := readCode(cmd.Context(), stdin, "standard input", "run")
-		return &program{code: code, args: rest}, err
+		if unnamed && err == nil && code == "" {
+			return nil, usageError(cmd.CommandPath(), f.checkWords(nil, rest))
+		}
+		return &program{code: code, format: f.moduleFormat(), args: rest}, err
 	default:
-		code, err := readCodeFile(cmd.Context(), words[0], "run")
-		return &program{name: guestName(words[0]), code: code, args: rest}, err
+		return f.file(cmd.Context(), words[0], rest)
 	}
+}
+
+// file reads a program from a file of the host.
+func (f *runFlags) file(ctx context.Context, path string, args []string) (*program, error) {
+	code, err := readCodeFile(ctx, path, "run")
+	if err != nil {
+		return nil, err
+	}
+	p := &program{name: guestName(path), code: code, format: f.moduleFormat(), args: args}
+	if p.format == runtime.FormatAuto {
+		p.format, err = fileFormat(path)
+	}
+	return p, err
 }
 
 // checkWords refuses command lines that name no program, or two. The words are
@@ -109,6 +131,17 @@ func readCode(ctx context.Context, r io.Reader, name, what string) (string, erro
 		err = codeError(what, err)
 	}
 	return string(code), err
+}
+
+// isPiped reports whether standard input may have text to read: it is a pipe, a socket or a
+// regular file, and neither a terminal nor /dev/null.
+func isPiped(stdin io.Reader) bool {
+	file, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }
 
 // readBounded reads all of r, within bounds and until ctx is done: a terminal or

@@ -15,7 +15,8 @@ import (
 const replLong = `Evaluate what is typed, line by line, in one process of Node in a jail: what a line
 declares is there for those after it, and const and let may be declared again. Code
 may be JavaScript, TypeScript or JSX; import, require and await stand anywhere, and a
-promise is awaited. Input whose brackets are open goes on in the next line.
+promise is awaited. Input whose brackets are open goes on in the next line. _ is the
+value of the last input, until the code has a variable of that name.
 
 At a terminal there are a history ($XDG_STATE_HOME/gaol/repl_history; a line that
 begins with a space is not kept; of several lines ␤ parts them), names that Tab completes, Ctrl-C for what runs or
@@ -104,7 +105,7 @@ func (a *app) repl(ctx context.Context, globals map[string]any, f *replFlags) er
 	a.tell(f.notes(sb))
 	s := &session{
 		sandbox: sb, denied: f.denied,
-		context: runtime.ContextOptions{Globals: globals, IdleTimeout: -1},
+		context: runtime.ContextOptions{Globals: globals, IdleTimeout: -1, LastValue: true},
 		cell:    runtime.EvaluateOptions{Timeout: f.runTimeout(), MaxLogs: replLogs, MaxLogLength: replLogLength, Form: runtime.ResultText},
 	}
 	if interactive(a) {
@@ -157,5 +158,6 @@ func (a *app) converse(ctx context.Context, s *session, f *replFlags) error {
 	s.context.OnLog = d.log
 	s.complete = time.Second
 	s.out, d.names = d, s.names
+	d.note("Welcome to gaol " + version + ", Node.js in a jail. Type .help for more information.")
 	return s.work(ctx, d)
 }

@@ -45,7 +45,7 @@ func TestReplFeed(t *testing.T) {
 	if o.OnLog = nil; !cmp.Equal(o, runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxLogs: replLogs, MaxLogLength: replLogLength, Form: runtime.ResultText}) || f.closed != 1 {
 		t.Errorf("%+v, closed %d times", o, f.closed)
 	}
-	if f.context.IdleTimeout >= 0 {
+	if f.context.IdleTimeout >= 0 || !f.context.LastValue {
 		t.Errorf("%+v", f.context)
 	}
 }

@@ -14,14 +14,21 @@ import (
 
 const runUse = `run [flags] FILE [-- ARG...]
   gaol run [flags] -e CODE [-- ARG...]
-  gaol run [flags] - [-- ARG...]
+  gaol run [flags] [-] [-- ARG...] < CODE
   gaol run [flags] --command -- PROG [ARG...]`
 
 const runLong = `Run one program in a jail of its own, made for it and gone after it.
 
-The program is an ES module (or CommonJS or TypeScript, by FILE's ending): it
-may import node: modules and use top-level await. FILE is read on the host; the
-program sees nothing else of the host: no files, no environment, no network.
+FILE is JavaScript, TypeScript or JSX, by its ending. Its module format is found as
+Node does: by the ending (.mjs, .cjs, .mts, .cts), by the type in the nearest
+package.json on the host, or else by its syntax. Code from -e and from standard
+input, which is read too where it is piped and nothing else is named, is an ES module,
+unless it uses what only CommonJS has, such as require, and nothing that only ES
+modules have. --format decides otherwise. No tsconfig.json is read: see go doc
+gaol/runtime.RunOptions.
+
+FILE is read on the host; the program sees nothing else of the host: no files, no
+environment, no network.
 
 What it may do within its own world is said by --preset, over which --permissions
 goes scope by scope; --allow-net adds to the network scope of the preset. gaol
@@ -44,7 +51,7 @@ Sizes are bytes, or end in k, m or g (powers of 1024).`
 const runExample = `  gaol run prog.mjs
   gaol run prog.mjs -- --flag-of-the-program input.txt
   gaol run --json -e 'globalThis.__return({answer: 6 * 7})'
-  echo 'console.log(1 + 1)' | gaol run -
+  echo 'console.log(1 + 1)' | gaol run
   seq 10 | gaol run --stdin sum.mjs
   gaol run --timeout 5s --memory 512m --cpus 2 --env LANG=de_DE.UTF-8 prog.mjs
   gaol run --preset strict prog.mjs
@@ -108,7 +115,7 @@ func (a *app) perform(ctx context.Context, p *program, f *runFlags, sb sandbox, 
 	if f.tty {
 		return a.interact(ctx, p, f, sb)
 	}
-	o := runtime.RunOptions{Name: p.name, Args: p.args, Timeout: f.runTimeout()}
+	o := runtime.RunOptions{Name: p.name, Format: p.format, Args: p.args, Timeout: f.runTimeout()}
 	if f.stdin {
 		o.Stdin = a.stdin
 	}

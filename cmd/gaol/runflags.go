@@ -22,6 +22,7 @@ type runFlags struct {
 
 	json, stdin, command, tty bool
 	eval                      string
+	format                    moduleFormat
 
 	timeout, cpuTime        period
 	memory, disk, maxOutput size
@@ -63,6 +64,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.SortFlags = false
 
 	f.set.StringVarP(&f.eval, "eval", "e", "", "run `CODE` in place of a file")
+	f.set.Var(&f.format, "format", "module format of the code: esm or cjs, or auto, by its name and syntax")
 	f.set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, in place of code")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
 	f.set.BoolVar(&f.stdin, "stdin", false, "pass standard input on to the program, which else has an empty one")
@@ -71,6 +73,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 	f.addLimits()
 	f.set.Var(&f.maxOutput, "max-output", "bytes --json keeps of each output stream; if given without --json, what goes through")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"auto", "esm", "cjs"}, cobra.ShellCompDirectiveNoFileComp))
 	f.set.StringVar(&f.save, "save", "", "take a snapshot by that `NAME` when the program has ended, whatever its exit status")
 	f.addWorld(cmd)
 }

@@ -69,7 +69,7 @@ func (a *app) interact(ctx context.Context, p *program, f *runFlags, sb sandbox)
 // spawn is run on a terminal.
 func (p *program) spawn(ctx context.Context, sb sandbox, o runtime.SpawnOptions) (*runtime.Process, error) {
 	if p.command == "" {
-		o.Name, o.Args = p.name, p.args
+		o.Name, o.Format, o.Args = p.name, p.format, p.args
 		return sb.SpawnCode(ctx, p.code, o)
 	}
 	proc, err := sb.Spawn(ctx, p.command, p.args, o)

@@ -11,9 +11,9 @@ import (
 var ErrClosed = errors.New("it is closed")
 
 // Run runs code as a program of Node and waits for its end. The code is an ES
-// module (see RunOptions.Name): top-level await, import of node: modules, of
-// packages and of files relative to the working directory work. The module is
-// no file itself, so a child process can't be started from its path; a Worker can.
+// module, or CommonJS if it can be nothing else (see [FormatAuto]): top-level await, import
+// of node: modules, of packages and of files relative to the working directory work. The
+// program is no file itself, so a child process can't be started from its path; a Worker can.
 //
 // The program may call __return(value) any number of times; the JSON text of the
 // last value comes back as Result.Value, also when the program fails later.

@@ -9,11 +9,16 @@
 //	args ─> cobra ─> request ─> runtime.Create ─> Run | Command ─> exit status
 //	                    │                               │
 //	                 code from FILE, -e or -       output passed on, or one JSON object
+//	                 (its format as Node finds it)
 //
 // gaol run checks permissions before anything is made: a preset, over which
 // --permissions goes scope by scope, and the patterns of --allow-net. What a program was
 // denied is told, in at most five lines, when it fails, and in full by --json. gaol policy
 // checks and prints permissions as [gaol/policy] has them.
+//
+// The format of a FILE, ES module or CommonJS, is found on the host: by its ending, by the type
+// in the nearest package.json, or by the syntax. Standard input is read where it is a pipe or
+// a file and nothing else is named.
 //
 // gaol repl keeps one context of the runtime, and evaluates what comes line by line:
 //

@@ -84,3 +84,20 @@ func TestHostile(t *testing.T) {
 	}
 	t.Logf("the slowest: %s", slowest)
 }
+
+// TestHostileFiles is TestHostile for files, and for the format of programs, where names are
+// declared so that esbuild has to decide.
+func TestHostileFiles(t *testing.T) {
+	const bound = 6 * time.Second // it may be asked three times
+	for _, h := range hostile {
+		for _, depth := range []int{40, 1 << 30} {
+			start := time.Now()
+			SyntaxOf("var module;require;"+hostileCode(h.open, h.within, h.shut, depth, maxTyped), func(string) bool { return false })
+			middle := time.Now()
+			_, _ = Translate("a.tsx", "enum A{}\n"+hostileCode(h.open, h.within, h.shut, depth, maxTyped-16), true)
+			if format, file := middle.Sub(start), time.Since(middle); format > bound || file > bound {
+				t.Errorf("%q%q%q to %d: format in %v, file in %v", h.open, h.within, h.shut, depth, format, file)
+			}
+		}
+	}
+}

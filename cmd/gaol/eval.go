@@ -117,7 +117,7 @@ func (f *evalFlags) input(cmd *cobra.Command, args []string, stdin io.Reader) (c
 			err = usageError(cmd.CommandPath(), f.checkWords(nil))
 		}
 	default:
-		code, err = readCodeFile(cmd.Context(), args[0], "evaluate")
+		code, err = readCodeFile(cmd.Context(), args[0])
 	}
 	return code, globals, err
 }

@@ -35,18 +35,15 @@ func (f *runFlags) moduleFormat() runtime.ModuleFormat { return runtime.ModuleFo
 
 // fileFormat is the format of a file as Node finds it: by the type in the nearest package.json,
 // or without one by the file's syntax. An ending that says the format takes precedence in the
-// runtime.
-func fileFormat(path string) (runtime.ModuleFormat, error) {
-	info, err := os.Stat(path)
+// runtime. Node looks where links lead.
+func fileFormat(file *os.File) (runtime.ModuleFormat, error) {
+	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() { // such as /dev/fd/63: it is text
 		return runtime.FormatAuto, err
 	}
-	path, err = filepath.EvalSymlinks(path)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	if err != nil {
-		return 0, codeError("run", err)
+		return 0, err
 	}
 	switch filepath.Ext(path) {
 	case ".mjs", ".cjs", ".mts", ".cts":

@@ -64,13 +64,14 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 
 // file reads a program from a file of the host.
 func (f *runFlags) file(ctx context.Context, path string, args []string) (*program, error) {
-	code, err := readCodeFile(ctx, path, "run")
+	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, codeError("run", err)
 	}
-	p := &program{name: guestName(path), code: code, format: f.moduleFormat(), args: args}
-	if p.format == runtime.FormatAuto {
-		p.format, err = fileFormat(path)
+	defer file.Close()
+	p := &program{name: guestName(path), format: f.moduleFormat(), args: args}
+	if p.code, err = readCode(ctx, file, path, "run"); err == nil && p.format == runtime.FormatAuto {
+		p.format, err = fileFormat(file)
 	}
 	return p, err
 }
@@ -115,8 +116,9 @@ func guestName(path string) string {
 	return name
 }
 
-// readCodeFile reads code. What for is said in errors: run, or evaluate.
-func readCodeFile(ctx context.Context, path, what string) (string, error) {
+// readCodeFile reads code that is to be evaluated.
+func readCodeFile(ctx context.Context, path string) (string, error) {
+	const what = "evaluate"
 	file, err := os.Open(path)
 	if err != nil {
 		return "", codeError(what, err)
@@ -125,6 +127,7 @@ func readCodeFile(ctx context.Context, path, what string) (string, error) {
 	return readCode(ctx, file, path, what)
 }
 
+// readCode reads code. What for is said in errors: run, or evaluate.
 func readCode(ctx context.Context, r io.Reader, name, what string) (string, error) {
 	code, err := readBounded(ctx, r, name, maxCode)
 	if err != nil && ctx.Err() == nil {

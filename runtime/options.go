@@ -241,7 +241,7 @@ type RunOptions struct {
 	// the lines of stack traces those of the code. No tsconfig.json is read: imports stay
 	// unless they say type, and JSX becomes React.createElement unless a comment says
 	// @jsx or @jsxRuntime. In CommonJS, import and export declarations become require
-	// and exports. Code of 64 KiB and more, or code that is too complex for the host, is
+	// and exports. Code of more than 64 KiB, or code that is too complex for the host, is
 	// left to Node, which only removes types; as .tsx or .jsx it throws a SyntaxError.
 	Name string
 

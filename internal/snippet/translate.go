@@ -42,7 +42,7 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 // bounded refuses what esbuild could take too long, or too much stack, for.
 func (d draft) bounded(jsx bool) *SyntaxError {
 	if len(d.text) > maxTyped {
-		return d.wrong(0, fmt.Sprintf("TypeScript or JSX has to be below %d bytes, this has %d", maxTyped, len(d.text)))
+		return d.wrong(0, fmt.Sprintf("TypeScript or JSX may have %d bytes, this has %d", maxTyped, len(d.text)))
 	}
 	if n := validLength(d.text); n < len(d.text) {
 		return d.wrong(n, "the code is not UTF-8")

@@ -62,7 +62,7 @@ type script struct {
 	name   string
 	code   string
 	format string // Node's name for it
-	mapped bool // it has a source map
+	mapped bool   // it has a source map
 }
 
 // script makes JavaScript of a program's code, and finds its format.

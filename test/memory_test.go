@@ -92,7 +92,7 @@ func TestYoungGeneration(t *testing.T) {
 		}
 		__return(most / 2 ** 20)`, runtime.RunOptions{})
 	var most float64
-	if err := res.Decode(&most); err != nil || most < 4 || most > 2*8 {
+	if err := res.Decode(&most); err != nil || most < 4 || most > 2*8+2 { // V8 may take a page or two more
 		t.Errorf("a new space of %v MiB, %v: %s%+v", most, err, res.Stderr, res.Cause)
 	}
 }

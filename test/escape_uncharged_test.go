@@ -1,9 +1,14 @@
 package test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/policy"
 	"gaol/runtime"
@@ -77,5 +82,34 @@ func TestSQLiteLocks(t *testing.T) {
 		__return([error, one.prepare('SELECT count(*) n FROM t').get().n])`, runtime.RunOptions{})
 	if got := string(res.Value); got != `["database is locked",2]` {
 		t.Errorf("%s %s", got, res.Stderr)
+	}
+}
+
+// A guest gets its socket however often signals interrupt the host's threads.
+func TestNetworkInterfacesDespiteSignals(t *testing.T) {
+	stop := make(chan struct{})
+	var senders sync.WaitGroup
+	senders.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, path := range glob("/proc/self/task/*") {
+				if tid, err := strconv.Atoi(filepath.Base(path)); err == nil {
+					_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG) // the Go runtime's own, which does no harm
+				}
+			}
+		}
+	})
+	defer senders.Wait()
+	defer close(stop)
+	res := run(t, permitted(t, policy.Open()), `
+		import os from 'node:os';
+		for (let i = 0; i < 3000; i++) os.networkInterfaces();
+		__return('done')`, runtime.RunOptions{})
+	if string(res.Value) != `"done"` {
+		t.Errorf("%s%s", res.Value, res.Stderr)
 	}
 }

@@ -3,6 +3,7 @@ package notify
 import (
 	"errors"
 	"os"
+	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,5 +39,23 @@ func (l *Listener) add(n *notification, c Call, file *os.File) error {
 	if c.Args[1]&unix.SOCK_CLOEXEC != 0 {
 		a.mode = unix.O_CLOEXEC
 	}
-	return l.control(func(fd int) error { return addTo(fd, &a) })
+	return l.control(func(fd int) error {
+		return withoutSignals(func() error { return addTo(fd, &a) })
+	})
+}
+
+// withoutSignals calls f on a thread that no signal interrupts. The kernel replies to the
+// call before it installs the descriptor: if a signal interrupts the host in between, there
+// is no descriptor, and the guest's call returns 0 (seen on Linux 6.1 and 6.18).
+func withoutSignals(f func() error) error {
+	var all, before unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^uint64(0)
+	}
+	goruntime.LockOSThread() // the mask is the thread's
+	defer goruntime.UnlockOSThread()
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &all, &before); err != nil {
+		return os.NewSyscallError("rt_sigprocmask", err)
+	}
+	return errors.Join(f(), unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
 }

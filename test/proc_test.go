@@ -24,7 +24,7 @@ func hostProcessors(t *testing.T) int {
 func TestProcInNode(t *testing.T) {
 	for name, p := range map[string]policy.Permissions{"default": policy.Default(), "open": policy.Open(), "strict": policy.Strict()} {
 		t.Run(name, func(t *testing.T) {
-			rt := create(t, runtime.Options{Permissions: p, Limits: runtime.Limits{CPUs: 4096}})
+			rt := create(t, runtime.Options{Permissions: p, AllowDegraded: true, Limits: runtime.Limits{CPUs: 4096}})
 			res := run(t, rt, `import os from 'node:os';
 				const cpus = os.cpus(), load = os.loadavg(), memory = process.memoryUsage(), used = process.resourceUsage();
 				const number = (n) => typeof n === 'number' && Number.isFinite(n);

@@ -78,7 +78,7 @@
 // can't hold is refused as such.
 //
 // localhost is a name in /etc/hosts: where fs hides that, say 127.0.0.1. A program is
-// allowed by the path that it really has, /usr/bin/busybox and not /bin/sh.
+// allowed by the path that it really has, /usr/bin/dash and not /bin/sh.
 //
 // Without network Node's own look-ups of names answer EAI_AGAIN or ECONNREFUSED, but for
 // localhost, and os.networkInterfaces throws: it takes a socket.

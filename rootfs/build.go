@@ -16,10 +16,19 @@ type BuildOptions struct {
 	// Empty: DefaultNode, whose hash is known to gaol itself.
 	NodeVersion string
 
+	// Minimal leaves out the Debian packages: bash, git, curl and the others. The
+	// shell is busybox's, and libraries, time zones and CA certificates are copied
+	// from the host. Such an image can be built without apt.
+	Minimal bool
+
+	// With names optional programs to add: "python3". Not with Minimal.
+	With []string
+
 	// Name is one more name for the image, taken from another image that has it.
-	// Lower-case letters, digits and ._- inside it. Empty: only those it gets
-	// anyway: one that tells its inputs, "node-" and the major version, and
-	// "default" where the version is DefaultNode.
+	// Lower-case letters, digits and ._- inside it. Every image gets one that
+	// identifies its inputs, "node-" and the major version, and "default" if the
+	// version is DefaultNode. With Minimal or With, the latter two are like
+	// "node-24-minimal" and "minimal", or "node-24-python3" and "python3".
 	Name string
 
 	// Progress gets a line for each thing that takes time, and a moving bar for
@@ -100,6 +109,7 @@ type build struct {
 	tree    *tree
 	fetch   *fetcher
 	report  *reporter
+	debs    []Package // that the tree has files of
 }
 
 func (s *Store) build(ctx context.Context, o BuildOptions, d demand) (*Image, error) {
@@ -138,7 +148,7 @@ func (b *build) prepare(ctx context.Context, o BuildOptions) error {
 			return err
 		}
 	}
-	err := b.store.in.checkHost()
+	err := b.store.in.checkHost(o)
 	if err != nil {
 		return err
 	}
@@ -164,8 +174,13 @@ func (b *build) run(ctx context.Context) (i *Image, err error) {
 		NPM:     b.plan.npm.Version,
 		Arch:    b.store.in.arch,
 		Created: time.Now().UTC().Truncate(time.Second),
+
+		Packages: b.debs,
 	}
-	if i.ID, i.Size, err = seal(filepath.Join(dir, imageRoot)); err != nil {
+	if i.ID, i.Size, err = seal(filepath.Join(dir, imageRoot)); err == nil {
+		i.ID, err = mixID(i.ID, i.Packages)
+	}
+	if err != nil {
 		return nil, &StepError{"seal", err}
 	}
 	if i, err = b.store.commit(ctx, dir, i, b.plan.names); err != nil {
@@ -211,7 +226,7 @@ func (in *inputs) resolve(ctx context.Context, f *fetcher, o BuildOptions) (plan
 	if err != nil {
 		return plan{}, err
 	}
-	return in.plan(node, npm, o.Name)
+	return in.plan(node, npm, o)
 }
 
 // knownPlan is the plan where no registry has to be asked for it.
@@ -234,6 +249,6 @@ func (in *inputs) knownPlan(o BuildOptions) (p plan, known bool, err error) {
 	if !known || err != nil {
 		return plan{}, false, fmt.Errorf("npm %s has no pin: %w", in.npm, err)
 	}
-	p, err = in.plan(node, npm, o.Name)
+	p, err = in.plan(node, npm, o)
 	return p, err == nil, err
 }

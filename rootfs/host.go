@@ -24,20 +24,29 @@ func (e *MissingError) Error() string {
 		strings.Join(e.Missing, ", "), strings.Join(e.Packages, " "))
 }
 
-// CheckHost says whether this host has what building an image takes. If not,
-// the error is a [*MissingError].
+// errNoApt is what a host without apt can't build.
+var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, by which images get bash, git and other Debian packages: " +
+	"build one without them by gaol image build --minimal, and use it by --image minimal")
+
+// CheckHost reports what this host lacks for building the default image. The error is
+// a [*MissingError], or one that says that there is no apt.
 func CheckHost() error {
 	in := pinned()
-	return in.checkHost()
+	return in.checkHost(BuildOptions{})
 }
 
 // checkHost looks for everything at once: one message, one cure.
-func (in *inputs) checkHost() error {
-	return missing(append(in.starters(),
-		need{"busybox (static)", "busybox-static", static(in.busybox)},
-		need{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
-		need{"CA certificates", "ca-certificates", exists(in.certs)},
-	))
+func (in *inputs) checkHost(o BuildOptions) error {
+	needs := append(in.starters(), need{"busybox (static)", "busybox-static", static(in.busybox)})
+	switch {
+	case o.Minimal || in.packages == nil:
+		needs = append(needs,
+			need{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
+			need{"CA certificates", "ca-certificates", exists(in.certs)})
+	case !exists(in.aptGet) || !exists(in.dpkgDeb):
+		return errNoApt
+	}
+	return missing(needs)
 }
 
 // starters are the needs of what starts a jail, which imported images get too.

@@ -30,6 +30,10 @@ type Image struct {
 	Size    int64     `json:"size"`            // bytes of all files
 	Created time.Time `json:"created"`         // when it came into this store
 
+	// Packages are the Debian packages that its files come from, sorted by name; nil
+	// for a minimal or an imported image.
+	Packages []Package `json:"packages,omitempty"`
+
 	Imported *Imported `json:"imported,omitempty"` // nil for an image that gaol built
 
 	dir  string

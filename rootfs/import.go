@@ -2,9 +2,6 @@ package rootfs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -259,16 +256,9 @@ func (m *importer) seal(context.Context) (err error) {
 		return err
 	}
 	i.Arch, i.Created = m.store.in.arch, time.Now().UTC().Truncate(time.Second)
-	text, err := json.Marshal(i.Imported.Config)
-	if err != nil {
-		return err
-	}
-	if string(text) != "{}" {
-		sum := sha256.Sum256(append([]byte(i.ID+"\n"), text...))
-		i.ID = idPrefix + hex.EncodeToString(sum[:])
-	}
 	i.Imported.Blobs = m.blobs
-	return nil
+	i.ID, err = mixID(i.ID, i.Imported.Config)
+	return err
 }
 
 func (m *importer) commit(ctx context.Context) error {

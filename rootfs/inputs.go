@@ -26,7 +26,7 @@ const minNode = 22
 // builder goes into the name of every image. It changes when the same inputs
 // would make another tree, so that the default image of an older gaol is not
 // taken for this one's.
-const builder = "1"
+const builder = "2"
 
 // ErrUnsupported is what a build gives for a processor or a version of Node
 // that images can't be made for.
@@ -46,6 +46,11 @@ type inputs struct {
 	reaper   string
 	zoneinfo string
 	certs    string
+
+	packages []string            // of Debian, for images that are not minimal
+	optional map[string][]string // more of them, by BuildOptions.With
+	aptGet   string              // host paths from here on
+	dpkgDeb  string
 
 	pause time.Duration // before a failed download is tried again
 	stall time.Duration // without a byte, after which a download has failed
@@ -69,6 +74,10 @@ func pinned() inputs {
 		reaper:   "/usr/bin/catatonit",
 		zoneinfo: "/usr/share/zoneinfo",
 		certs:    "/etc/ssl/certs/ca-certificates.crt",
+		packages: packages,
+		optional: optional,
+		aptGet:   "/usr/bin/apt-get",
+		dpkgDeb:  "/usr/bin/dpkg-deb",
 		pause:    300 * time.Millisecond,
 		stall:    30 * time.Second,
 	}
@@ -100,33 +109,43 @@ func (in *inputs) nodePackage() (string, error) {
 	return "node-linux-" + in.arch, nil
 }
 
-// plan is what one build makes: which packages, under which names.
+// plan is what one build makes: of which packages, under which names.
 type plan struct {
 	node, npm pkg
+	packages  []string // of Debian, without those that they depend on; nil for a minimal image
 	names     []string // the first tells all inputs that are known before the build
 	extra     string   // the last of names if the caller gave it
 }
 
-// plan names the outcome. What the host adds, such as its version of busybox,
-// is left out: an update of the host need not make the next run build an image.
-func (in *inputs) plan(node, npm pkg, extra string) (plan, error) {
-	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote})
+// plan names the outcome. The versions of the host's programs and of Debian
+// packages are left out: an update of them need not make the next run build an image.
+func (in *inputs) plan(node, npm pkg, o BuildOptions) (plan, error) {
+	chosen, variant, err := in.choosePackages(o)
+	if err != nil {
+		return plan{}, err
+	}
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote, chosen})
 	if err != nil {
 		return plan{}, err
 	}
 	sum := sha256.Sum256(text)
 	major, _, _ := strings.Cut(node.Version, ".")
-	names := []string{
-		"node" + node.Version + "-" + hex.EncodeToString(sum[:6]),
-		"node-" + major,
+	names := []string{"node" + node.Version + "-" + hex.EncodeToString(sum[:6])}
+	switch {
+	case variant != "":
+		names = append(names, "node-"+major+"-"+variant)
+		if node.Version == in.node {
+			names = append(names, variant)
+		}
+	case node.Version == in.node:
+		names = append(names, "node-"+major, "default")
+	default:
+		names = append(names, "node-"+major)
 	}
-	if node.Version == in.node {
-		names = append(names, "default")
+	if o.Name != "" {
+		names = append(names, o.Name)
 	}
-	if extra != "" {
-		names = append(names, extra)
-	}
-	return plan{node, npm, names, extra}, nil
+	return plan{node, npm, chosen, names, o.Name}, nil
 }
 
 var versionForm = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)

@@ -13,8 +13,11 @@ var folders = []string{
 	"/usr/local/bin", "/usr/local/lib", "/usr/local/share",
 }
 
-// mergedFolders are links from / into /usr, as on every current distribution.
-var mergedFolders = []string{"bin", "sbin", "lib", "lib64"}
+// links are symbolic links that every image has.
+var links = []struct{ path, target string }{
+	{"/bin", "usr/bin"}, {"/sbin", "usr/sbin"}, {"/lib", "usr/lib"}, {"/lib64", "usr/lib64"}, // as on every current distribution
+	{"/etc/localtime", "../usr/share/zoneinfo/Etc/UTC"},
+}
 
 // texts are the files that come from neither the host nor a package. The
 // guest's own user is node, as in the images that people know; root and nobody
@@ -41,6 +44,7 @@ PRETTY_NAME="gaol image"
 ID=gaol
 VERSION_ID=` + builder + `
 `},
+	{"/etc/timezone", "Etc/UTC\n"},
 	// The question for a newer npm would only delay commands without a network.
 	{"/usr/local/etc/npmrc", "update-notifier=false\n"},
 }

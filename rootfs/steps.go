@@ -25,10 +25,11 @@ var steps = []struct {
 	{"lay out", (*build).layOut},
 	{"compile the entry program", (*build).compileEnter},
 	{"compile the zygote", (*build).compileZygote},
-	{"copy busybox", (*build).copyBusybox},
 	{"copy catatonit", (*build).copyReaper},
 	{"copy time zones", (*build).copyZones},
 	{"copy CA certificates", (*build).copyCertificates},
+	{"Debian packages", (*build).unpackPackages},
+	{"copy busybox", (*build).copyBusybox},
 	{"node", (*build).unpackNode},
 	{"copy libraries", (*build).copyLibraries},
 	{"npm", (*build).unpackNPM},
@@ -42,15 +43,15 @@ func newImageTree(dir string) (*tree, error) {
 	return newTree(filepath.Join(dir, imageRoot))
 }
 
-// layOut makes the folders, the links of the merged /usr, and what is in /etc.
+// layOut makes the folders, the links between them, and what is in /etc.
 func (b *build) layOut(context.Context) error {
 	for _, dir := range folders {
 		if err := b.tree.dir(dir); err != nil {
 			return err
 		}
 	}
-	for _, name := range mergedFolders {
-		if err := b.tree.link("/"+name, "usr/"+name); err != nil {
+	for _, l := range links {
+		if err := b.tree.link(l.path, l.target); err != nil {
 			return err
 		}
 	}
@@ -95,8 +96,10 @@ func (b *build) copyBusybox(ctx context.Context) error {
 		return err
 	}
 	for _, name := range chosen {
-		if err := b.tree.link("/usr/bin/"+name, "busybox"); err != nil {
-			return err
+		if p := "/usr/bin/" + name; !b.tree.has(p) { // a package may have a better one
+			if err := b.tree.link(p, "busybox"); err != nil {
+				return err
+			}
 		}
 	}
 	return b.tree.copy(b.store.in.busybox, "/usr/bin/busybox", 0o755)
@@ -107,12 +110,18 @@ func (b *build) copyReaper(context.Context) error {
 }
 
 func (b *build) copyCertificates(context.Context) error {
+	if b.plan.packages != nil {
+		return nil
+	}
 	return b.tree.copy(b.store.in.certs, "/etc/ssl/certs/ca-certificates.crt", 0o644)
 }
 
 // copyZones copies the time zones, but for the host's own (localtime) and the
 // two further copies of everything that hardly anybody reads.
 func (b *build) copyZones(context.Context) error {
+	if b.plan.packages != nil {
+		return nil
+	}
 	from := b.store.in.zoneinfo
 	return filepath.WalkDir(from, func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -208,10 +217,14 @@ func (b *build) expect(p string) error {
 	return nil
 }
 
-// copyLibraries copies what node needs to start from the host. All libraries go
+// copyLibraries copies what node needs to start from the host, unless packages
+// have brought it. All libraries go
 // beside libc, into a folder that its loader is certain to search without a
 // cache; the loader itself goes where node says that it is.
 func (b *build) copyLibraries(context.Context) error {
+	if b.plan.packages != nil {
+		return b.checkLibraries()
+	}
 	dirs, err := libraryDirs("/etc/ld.so.conf")
 	if err != nil {
 		return err
@@ -234,6 +247,19 @@ func (b *build) copyLibraries(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// checkLibraries fails if the tree lacks a library that node needs.
+func (b *build) checkLibraries() error {
+	var dirs []string
+	for _, dir := range libraryFolders {
+		dirs = append(dirs, filepath.Join(b.tree.root.Name(), dir))
+	}
+	c, err := closureOf(filepath.Join(b.tree.root.Name(), nodeBinary), dirs)
+	if err == nil && c.loader != "" && !b.tree.has(c.loader) {
+		err = fmt.Errorf("%s: %w", c.loader, fs.ErrNotExist)
+	}
+	return err
 }
 
 // merged turns a path of any host into one of the image, whose /usr is merged.

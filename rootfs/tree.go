@@ -34,12 +34,26 @@ func local(p string) string { return path.Join(".", p) }
 // dir makes a folder and those above it. Modes of folders are set by seal.
 func (t *tree) dir(p string) error { return t.root.MkdirAll(local(p), 0o755) }
 
+// has reports whether there is something at p.
+func (t *tree) has(p string) bool {
+	_, err := t.root.Lstat(local(p))
+	return err == nil
+}
+
 // link makes a symbolic link.
 func (t *tree) link(p, target string) error {
 	if err := t.dir(path.Dir(p)); err != nil {
 		return err
 	}
 	return t.root.Symlink(target, local(p))
+}
+
+// hardLink makes one more name of a file that is there.
+func (t *tree) hardLink(p, target string) error {
+	if err := t.dir(path.Dir(p)); err != nil {
+		return err
+	}
+	return t.root.Link(local(target), local(p))
 }
 
 // file writes what r gives. Of mode only the permission bits count.

@@ -32,7 +32,7 @@ type unpacker struct {
 	place func(name string) string
 }
 
-// unpack reads all of a gzipped tar. Its hash must have been checked: what is
+// unpack reads all of a gzipped tar of npm's. Its hash must have been checked: what is
 // refused here is what a package has no use for, as a second line of defence.
 func (u *unpacker) unpack(ctx context.Context, r io.Reader) error {
 	plain, err := gzip.NewReader(r)
@@ -40,8 +40,13 @@ func (u *unpacker) unpack(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	defer plain.Close()
+	return u.bounds.each(ctx, plain, u.entry)
+}
+
+// each calls do for each entry of a tar.
+func (b bounds) each(ctx context.Context, r io.Reader, do func(*tar.Header, io.Reader) error) error {
 	// Headers and padding count too, which keeps even a flood of empty entries small.
-	archive := tar.NewReader(&boundedReader{plain, u.bounds.bytes})
+	archive := tar.NewReader(&boundedReader{r, b.bytes})
 	for n := 0; ; n++ {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -53,10 +58,10 @@ func (u *unpacker) unpack(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if n >= u.bounds.entries {
-			return fmt.Errorf("%w: more than %d entries", errArchive, u.bounds.entries)
+		if n >= b.entries {
+			return fmt.Errorf("%w: more than %d entries", errArchive, b.entries)
 		}
-		if err := u.entry(h, archive); err != nil {
+		if err := do(h, archive); err != nil {
 			return err
 		}
 	}

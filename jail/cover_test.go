@@ -115,7 +115,7 @@ func TestShowInsideOfHiddenShared(t *testing.T) {
 		s.Make = []Place{tree("/tmp/a/b/open")}
 	})
 	tries{
-		{"stat -c %u /tmp/a /tmp/a/b /tmp/a/b/open", "65534\n65534\n1000"},
+		{"stat -c %u /tmp/a /tmp/a/b /tmp/a/b/open", "0\n0\n1000"},
 		{"chmod 777 /tmp/a", "chmod: /tmp/a: Operation not permitted"},
 		{"echo x >/tmp/a/b/open/x && cat /tmp/a/b/open/x", "x"},
 	}.check(t, j)
@@ -164,7 +164,7 @@ func TestSealed(t *testing.T) {
 	})
 	tries{
 		{"echo x >/work/a/mine/x && echo y >/work/file && echo z >/tmp/t/x && cat /work/a/mine/x /work/file /tmp/t/x", "x\ny\nz"},
-		{"stat -c '%a %u' /work /work/a /work/a/mine /work/file /tmp /tmp/t", "755 65534\n755 65534\n755 1000\n644 1000\n1777 65534\n755 1000"},
+		{"stat -c '%a %u' /work /work/a /work/a/mine /work/file /tmp /tmp/t", "755 0\n755 0\n755 1000\n644 1000\n1777 0\n755 1000"},
 		{"busybox rmdir /work/a", "rmdir: '/work/a': Permission denied"},
 		{"echo x >/work/x", "/bin/sh: can't create /work/x: Permission denied"},
 		{"chmod 777 /work", "chmod: /work: Operation not permitted"},

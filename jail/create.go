@@ -106,7 +106,7 @@ func (j *Jail) start() error {
 	if err := stage(stageDir(j.spec.StateDir), &j.spec, j.slot.firstHostID(), mounts); err != nil {
 		return err
 	}
-	if j.program, err = openProgram(); err != nil {
+	if j.program, err = openProgram(mounts.owner); err != nil {
 		return stepError("open", enter.Path, err)
 	}
 	if err := j.startPid1(top); err != nil {

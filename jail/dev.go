@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,9 +41,9 @@ func isMountPoint(path string) bool { return slices.Contains(mountPoints, path) 
 
 // makeMountPoints makes them in the upper layer, where they cover what the image may
 // have by their names: a link there would lead the host out of the tree.
-func makeMountPoints() error {
+func makeMountPoints(root int) error {
 	for _, path := range mountPoints {
-		if err := mkdirAll(filepath.Join(stageUpper, path)); err != nil {
+		if err := mkdirAll(filepath.Join(stageUpper, path), root); err != nil {
 			return err
 		}
 	}
@@ -54,11 +55,11 @@ func makeMountPoints() error {
 // slower, whose memory is taken out of two lists for each.
 func mountDev(firstID int) error {
 	const dev = stageRoot + "/dev"
-	if err := makeDevices(dev); err != nil {
+	if err := makeDevices(dev, firstID); err != nil {
 		return err
 	}
 	for _, folder := range []string{"pts", "shm"} {
-		if err := mkdirAll(filepath.Join(dev, folder)); err != nil {
+		if err := mkdirAll(filepath.Join(dev, folder), firstID); err != nil {
 			return err
 		}
 	}
@@ -71,6 +72,9 @@ func mountDev(firstID int) error {
 	data := fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,gid=%d,max=64", firstID+terminalGroup)
 	if err := unix.Mount("pts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, data); err != nil {
 		return &os.PathError{Op: "mount", Path: dev + "/pts", Err: err}
+	}
+	if err := errors.Join(os.Lchown(dev+"/pts", firstID, firstID), os.Lchown(dev+"/pts/ptmx", firstID, firstID)); err != nil {
+		return err
 	}
 	return remount(dev+"/shm", unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV})
 }
@@ -88,18 +92,19 @@ func remount(path string, attr unix.MountAttr) error {
 
 // makeDevices makes nodes for this jail alone. Those of the host would be shared:
 // a lock on them, or their times, would be seen from jail to jail.
-func makeDevices(dir string) error {
+func makeDevices(dir string, root int) error {
 	for _, d := range deviceTable {
 		path := filepath.Join(dir, d.name)
 		if err := unix.Mknod(path, unix.S_IFCHR, int(unix.Mkdev(d.major, d.minor))); err != nil {
 			return &os.PathError{Op: "mknod", Path: path, Err: err}
 		}
-		if err := os.Chmod(path, 0o666); err != nil { // whatever the host's umask
+		if err := errors.Join(os.Chmod(path, 0o666), os.Lchown(path, root, root)); err != nil { // whatever the host's umask
 			return err
 		}
 	}
 	for _, l := range deviceLinks {
-		if err := os.Symlink(l.target, filepath.Join(dir, l.name)); err != nil {
+		path := filepath.Join(dir, l.name)
+		if err := errors.Join(os.Symlink(l.target, path), os.Lchown(path, root, root)); err != nil {
 			return err
 		}
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 // makeGuestDirs makes the folders in the upper layer, where their owner covers
-// that of a folder of the same name in the image. What is above them stays the
-// host's.
+// that of a folder of the same name in the image. What is above them belongs to the
+// guest's root.
 func makeGuestDirs(s *Spec, firstID int) error {
 	for _, d := range s.Dirs {
 		if err := checkGuestDir(d); err != nil {
 			return err
 		}
 		path := filepath.Join(stageUpper, d)
-		if err := mkdirAsImage(filepath.Dir(d)); err != nil {
+		if err := mkdirAsImage(filepath.Dir(d), firstID); err != nil {
 			return err
 		}
-		if err := mkdirAll(path); err != nil {
+		if err := mkdirAll(path, firstID); err != nil {
 			return err
 		}
 		if slices.Contains(s.Sealed, d) {
@@ -73,11 +73,11 @@ func checkFree(path string) error {
 
 // mkdirAsImage makes a folder and those above it in the upper layer. Those that the
 // image has stay as they are there: /tmp, above all, is for everyone.
-func mkdirAsImage(dir string) error {
+func mkdirAsImage(dir string, root int) error {
 	if dir == "/" {
 		return nil
 	}
-	if err := mkdirAsImage(filepath.Dir(dir)); err != nil {
+	if err := mkdirAsImage(filepath.Dir(dir), root); err != nil {
 		return err
 	}
 	path := filepath.Join(stageUpper, dir)
@@ -86,7 +86,7 @@ func mkdirAsImage(dir string) error {
 	}
 	info, err := os.Lstat(filepath.Join(stageImage, dir))
 	if errors.Is(err, os.ErrNotExist) {
-		return mkdirAll(path)
+		return mkdirAll(path, root)
 	}
 	if err != nil {
 		return err
@@ -95,12 +95,13 @@ func mkdirAsImage(dir string) error {
 	return errors.Join(os.Mkdir(path, 0o700), os.Lchown(path, int(owner.Uid), int(owner.Gid)), os.Chmod(path, info.Mode()))
 }
 
-// mkdirAll makes folders that all may enter, whatever the host's umask is.
-func mkdirAll(path string) error {
+// mkdirAll makes folders of the guest's root that all may enter, whatever the host's
+// umask is.
+func mkdirAll(path string, root int) error {
 	if path == "." {
 		return nil
 	}
-	if err := mkdirAll(filepath.Dir(path)); err != nil {
+	if err := mkdirAll(filepath.Dir(path), root); err != nil {
 		return err
 	}
 	if err := os.Mkdir(path, 0o755); err != nil {
@@ -109,5 +110,5 @@ func mkdirAll(path string) error {
 		}
 		return err
 	}
-	return os.Chmod(path, 0o755)
+	return errors.Join(os.Chmod(path, 0o755), os.Lchown(path, root, root))
 }

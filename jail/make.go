@@ -163,15 +163,17 @@ func (c *covers) makeIn(dir *os.File, p Place, own bool) error {
 		return err
 	}
 	owned := c.canChange(&above) || c.passages[filepath.Dir(p.Path)]
+	root := c.guest - GuestUID
 	switch m := c.mountAround(p.Path); {
 	case m != nil && m.Access == ReadWrite: // it is the guest's already
+		return nil
 	case c.spec.NotOwn != nil && c.spec.NotOwn(p.Path):
 	case owned && !own && c.spec.hides(p.Path):
 		c.passages[p.Path] = true
 	case owned || own:
-		return os.Lchown(at, c.guest, c.guest-GuestUID+GuestGID)
+		return os.Lchown(at, c.guest, root+GuestGID)
 	}
-	return nil
+	return os.Lchown(at, root, root)
 }
 
 // mountAround is the mount that the path is in, and nil if there is none.

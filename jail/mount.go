@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"gaol/jail/chroot"
 )
 
 // Access is what a guest may do with a folder of the host's.
@@ -59,21 +56,38 @@ func (s sources) close() {
 	}
 }
 
-// detaching makes mounts while the groups are made and the stage is laid: an owner's map
+// detaching makes mounts while the groups are made and the stage is laid: a map of ids
 // takes as long as both.
 type detaching struct {
-	done chan struct{} // closed when it has ended
+	imageDone chan struct{} // closed when image, owner and imageErr are set
+	image     *os.File
+	owner     int // of the image's files; see detachImage
+	imageErr  error
+
+	done chan struct{} // closed when list and err are set, too
 	list sources
 	err  error
 }
 
 func beginDetach(s *Spec, firstID int) *detaching {
-	d := &detaching{done: make(chan struct{})}
+	d := &detaching{imageDone: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(d.done)
+		d.image, d.owner, d.imageErr = detachImage(s.Image, firstID)
+		close(d.imageDone)
 		d.list, d.err = detach(s, firstID)
 	}()
 	return d
+}
+
+// mountImage mounts the image in the stage.
+func (d *detaching) mountImage() error {
+	<-d.imageDone
+	if d.imageErr != nil {
+		return d.imageErr
+	}
+	err := unix.MoveMount(int(d.image.Fd()), "", unix.AT_FDCWD, stageImage, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return os.NewSyscallError("move_mount", err)
 }
 
 func (d *detaching) wait() error {
@@ -83,6 +97,9 @@ func (d *detaching) wait() error {
 
 func (d *detaching) close() {
 	<-d.done
+	if d.image != nil {
+		d.image.Close()
+	}
 	d.list.close()
 }
 
@@ -150,102 +167,7 @@ func giveTo(fd, firstID int, maps idMaps) error {
 	if err != nil {
 		return err
 	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
-	switch err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err {
-	case nil:
-		return nil
-	case unix.EINVAL, unix.EPERM, unix.ENOSYS: // EPERM: it has a map already
-		return fmt.Errorf("%w (%w)", ErrNoIDMap, err)
-	default:
-		return os.NewSyscallError("mount_setattr", err)
-	}
-}
-
-// idMaps are user namespaces by the owner that they give to the guest. Each takes half
-// a millisecond to make, and a jail's mounts mostly have one owner.
-type idMaps map[[2]int]*os.File
-
-func (maps idMaps) of(uid, gid, firstID int) (*os.File, error) {
-	owner := [2]int{uid, gid}
-	if maps[owner] == nil {
-		f, err := idMap(swapped(uid, GuestUID, firstID), swapped(gid, GuestGID, firstID))
-		if err != nil {
-			return nil, err
-		}
-		maps[owner] = f
-	}
-	return maps[owner], nil
-}
-
-func (maps idMaps) close() {
-	for _, f := range maps {
-		f.Close()
-	}
-}
-
-// swapped maps the ids of a file system to those of a jail: an owner's to the guest's,
-// the guest's, if it is among them, to the owner's, and the others to their own numbers.
-func swapped(owner, guest, firstID int) []syscall.SysProcIDMap {
-	list := []syscall.SysProcIDMap{{ContainerID: owner, HostID: firstID + guest, Size: 1}}
-	if owner != guest && owner < idsEach {
-		list = append(list, syscall.SysProcIDMap{ContainerID: guest, HostID: firstID + owner, Size: 1})
-	}
-	from := 0
-	for _, taken := range []int{min(owner, guest), max(owner, guest), idsEach} {
-		if to := min(taken, idsEach); to > from {
-			list = append(list, syscall.SysProcIDMap{ContainerID: from, HostID: firstID + from, Size: to - from})
-		}
-		from = taken + 1
-	}
-	return list
-}
-
-// idMap makes a user namespace for nothing but its map.
-func idMap(users, groups []syscall.SysProcIDMap) (f *os.File, err error) {
-	f, err = startIDMap(users, groups)
-	if errors.Is(err, unix.EPERM) { // in a chroot
-		err = chroot.Run(func() (err error) {
-			f, err = startIDMap(users, groups)
-			return err
-		})
-	}
-	return f, err
-}
-
-// startIDMap starts a child in the user namespace. The child is stopped before its program's
-// first instruction, and killed.
-//
-// The maps are not left to os.StartProcess, whose child waits for them on a pipe before
-// it sets its death signal. Children that are started at the same time have each other's
-// pipes open: if the host is killed then, they wait forever, with copies of its sockets.
-func startIDMap(users, groups []syscall.SysProcIDMap) (*os.File, error) {
-	goruntime.LockOSThread() // the child is traced by the thread
-	defer goruntime.UnlockOSThread()
-	child, err := os.StartProcess("/proc/self/exe", []string{"idmap"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWUSER,
-		Ptrace:     true,
-		Pdeathsig:  unix.SIGKILL,
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("make user map: %w", err)
-	}
-	defer func() {
-		_ = child.Kill()
-		_, _ = child.Wait()
-	}()
-	proc := "/proc/" + strconv.Itoa(child.Pid)
-	if err := errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups)); err != nil {
-		return nil, fmt.Errorf("make user map: %w", err)
-	}
-	return openFD(proc+"/ns/user", unix.O_RDONLY)
-}
-
-func writeIDMap(path string, ids []syscall.SysProcIDMap) error {
-	var text []byte
-	for _, m := range ids {
-		text = fmt.Appendf(text, "%d %d %d\n", m.ContainerID, m.HostID, m.Size)
-	}
-	return writeFile(path, string(text))
+	return setIDMap(fd, users)
 }
 
 // mountSources puts the mounts into the root.

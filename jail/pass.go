@@ -16,10 +16,11 @@ import (
 var errNotHosts = errors.New("not a file that only root can write to")
 
 // openProgram opens the image's entry program, by which a process begins its way with
-// the host's rights. The file is the one of that name, and not what a link leads to.
+// the host's rights. The file is the one of that name, and not what a link leads to. In
+// the image's mount, owner is the host's root.
 //
 // Preconditions: stage has run on this thread.
-func openProgram() (*os.File, error) {
+func openProgram(owner int) (*os.File, error) {
 	image, err := openFD(stageImage, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func openProgram() (*os.File, error) {
 	}
 	f := os.NewFile(uintptr(fd), enter.Path)
 	var info unix.Stat_t
-	if err = unix.Fstat(fd, &info); err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || info.Uid != 0 || info.Mode&0o022 != 0) {
+	if err = unix.Fstat(fd, &info); err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || int(info.Uid) != owner || info.Mode&0o022 != 0) {
 		err = errNotHosts
 	}
 	if err != nil {

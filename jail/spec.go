@@ -19,8 +19,8 @@ const (
 // the jail's tree; the others are the host's.
 type Spec struct {
 	// Image is the folder that the guest sees as its root, read-only. Its files
-	// should belong to an id that no guest has, such as the host's root. It must
-	// come from a trusted builder: processes begin their way into the jail as its
+	// should belong to the host's root, and show as its own root's, which no guest can
+	// become (see [CheckOwners]). It must come from a trusted builder: processes begin their way into the jail as its
 	// entry program, with the host's rights.
 	Image string
 
@@ -32,7 +32,7 @@ type Spec struct {
 	// None may be above the entry program or hide a file of the image.
 	Dirs []string // guest paths
 
-	// Sealed are those of Dirs that belong to the host's root, which nobody else can
+	// Sealed are those of Dirs that belong to the guest's root, and nobody else can
 	// make anything in.
 	Sealed []string
 
@@ -47,7 +47,7 @@ type Spec struct {
 	Files []File
 
 	// NotOwn, if not nil, tells of a guest path that what is made there belongs to the
-	// host's root all the same, whose mode the guest can't change. Folders of the host's
+	// guest's root all the same, whose mode the guest can't change. Folders of the host's
 	// that are read and written have their owner's only.
 	NotOwn func(path string) bool
 

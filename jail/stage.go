@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,8 +30,8 @@ const (
 // stage mounts the jail's tree, without /proc, at stageRoot below dir. It makes dir
 // the thread's working directory.
 //
-// What is mounted here belongs to the host's user namespace: no id of the jail owns
-// it, and in the jail's own namespace, which gets a copy, it is locked.
+// What is mounted here belongs to the host's user namespace: in the jail's own
+// namespace, which gets a copy, it is locked.
 //
 // Preconditions: the thread is locked to its goroutine and is not the process's
 // main thread, see init. The mounts are the thread's alone: the host does not see
@@ -48,12 +49,12 @@ func stage(dir string, s *Spec, firstID int, mounts *detaching) error {
 		{"mount", "tmpfs", func() error { return mountTmpfs(dir) }},
 		{"chdir", dir, func() error { return unix.Chdir(dir) }},
 		{"make", "folders", makeStageDirs},
-		{"mount", s.Image, func() error { return bindReadOnly(s.Image, stageImage) }},
-		{"write", "layer", func() error { return writeLayer(slices.Concat(s.Layer, limitFiles(s.Limits))) }},
+		{"mount", s.Image, mounts.mountImage},
+		{"write", "layer", func() error { return writeLayer(slices.Concat(s.Layer, limitFiles(s.Limits)), firstID) }},
 		{"make", "guest folders", func() error { return makeGuestDirs(s, firstID) }},
-		{"make", "mount points", makeMountPoints},
+		{"make", "mount points", func() error { return makeMountPoints(firstID) }},
 		{"mount", "overlay", mountOverlay},
-		{"lay", "root", func() error { return layRoot(s) }},
+		{"lay", "root", func() error { return layRoot(s, firstID) }},
 		{"mount", "/dev", func() error { return mountDev(firstID) }},
 		{"write", "/proc", func() error { return writeProc(s) }},
 		{"open", "mounts", mounts.wait},
@@ -102,26 +103,17 @@ func makeStageDirs() error {
 	return nil
 }
 
-func bindReadOnly(source, target string) error {
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-		return err
-	}
-	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
-	return unix.Mount("", target, "", flags, "")
-}
-
-// writeLayer writes files that belong to the host's root, an id that the jail's
-// user namespace does not have.
-func writeLayer(files []File) error {
+// writeLayer writes files that belong to the guest's root.
+func writeLayer(files []File, root int) error {
 	for _, f := range files {
 		path := filepath.Join(stageLayer, f.Path)
-		if err := mkdirAll(filepath.Dir(path)); err != nil {
+		if err := mkdirAll(filepath.Dir(path), root); err != nil {
 			return err
 		}
 		if err := os.WriteFile(path, f.Data, f.Mode); err != nil {
 			return err
 		}
-		if err := os.Chmod(path, f.Mode); err != nil {
+		if err := errors.Join(os.Chmod(path, f.Mode), os.Lchown(path, root, root)); err != nil {
 			return err
 		}
 	}

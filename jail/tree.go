@@ -26,8 +26,8 @@ import (
 //
 // What is hidden is not mounted at all: an empty file or folder that nobody may open
 // has its place, and that of whatever is in it.
-func layRoot(s *Spec) error {
-	l := layout{spec: s, way: map[string]bool{}}
+func layRoot(s *Spec, firstID int) error {
+	l := layout{spec: s, root: firstID, way: map[string]bool{}}
 	for _, d := range s.Dirs {
 		for p := filepath.Dir(d); p != "/"; p = filepath.Dir(p) {
 			l.way[p] = true
@@ -37,13 +37,14 @@ func layRoot(s *Spec) error {
 	if err != nil {
 		return err
 	}
-	return l.fill("/", inside)
+	return errors.Join(os.Lchown(stageRoot, firstID, firstID), l.fill("/", inside))
 }
 
 // layout makes the root. Nobody changes the overlay meanwhile: a name that is no link
 // is none when it is mounted.
 type layout struct {
 	spec *Spec
+	root int             // host id of the guest's root
 	way  map[string]bool // folders above one of the guest's
 }
 
@@ -74,7 +75,7 @@ func (l layout) place(path string, info fs.FileInfo) error {
 	switch info.Mode().Type() {
 	case fs.ModeSymlink:
 		target, err := os.Readlink(from)
-		return errors.Join(err, os.Symlink(target, to))
+		return errors.Join(err, os.Symlink(target, to), os.Lchown(to, l.root, l.root))
 	case fs.ModeDir:
 		return l.placeFolder(path, info)
 	}
@@ -87,10 +88,14 @@ func (l layout) place(path string, info fs.FileInfo) error {
 func (l layout) placeFolder(path string, info fs.FileInfo) error {
 	from, to := filepath.Join(stageTree, path), filepath.Join(stageRoot, path)
 	owner := info.Sys().(*syscall.Stat_t)
+	uid, gid := int(owner.Uid), int(owner.Gid)
+	if uid == 0 { // of an image without a map of ids
+		uid, gid = l.root, l.root
+	}
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
-	if err := os.Lchown(to, int(owner.Uid), int(owner.Gid)); err != nil {
+	if err := os.Lchown(to, uid, gid); err != nil {
 		return err
 	}
 	if err := os.Chmod(to, info.Mode()); err != nil {

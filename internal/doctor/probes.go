@@ -24,6 +24,7 @@ func probes() []probe {
 		probe{"tmpfs", "hold what guests write, within limits", func(x *examination) finding { return x.lookMount(childTmpfs) }},
 		probe{"overlayfs", "lay the guest's files over the image", func(x *examination) finding { return x.lookMount(childOverlay) }},
 		probe{"image store", "keep images", lookStore},
+		probe{"file owners", "show the image's files as root's", lookOwners},
 		probe{"default image", "show guests Node and its libraries", lookImage},
 		probe{"image tools", "build images", lookTools},
 		probe{"program in a jail", "", lookProgram},

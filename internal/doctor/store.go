@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail"
 	"gaol/rootfs"
 )
 
@@ -43,6 +44,25 @@ func lookStore(x *examination) finding {
 		return degraded(detail, fmt.Sprintf("free %d MB for building an image, or choose another disk with --store", buildSpace/1_000_000))
 	}
 	return ok(detail)
+}
+
+// lookOwners tries what a jail does with its image.
+func lookOwners(x *examination) finding {
+	dir, err := x.storeDir()
+	if err != nil {
+		return missing(err.Error(), "choose a folder with --store")
+	}
+	if !x.root {
+		return degraded("not tried", "run gaol doctor as root to try it for real")
+	}
+	switch err := jail.CheckOwners(existing(dir)); {
+	case errors.Is(err, jail.ErrNoIDMap):
+		return degraded("the files of images show as those of uid 65534, which few programs mind",
+			"keep the images on ext4, XFS or Btrfs, with Linux 5.19 or later")
+	case err != nil:
+		return degraded(err.Error(), "cure what is missing above")
+	}
+	return ok("the files of images show as root's")
 }
 
 // existing gives dir, or the nearest folder above it that exists: where dir

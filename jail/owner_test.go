@@ -1,0 +1,90 @@
+package jail
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestRootOwnsTheSystem: what is the image's, or made around it, is root's for the guest.
+func TestRootOwnsTheSystem(t *testing.T) {
+	j := newJail(t, func(s *Spec) {
+		s.Dirs = []string{"/work", "/home/guest", "/usr/src/app", "/sealed"}
+		s.Sealed = []string{"/sealed"}
+		s.Layer = append(s.Layer, File{Path: "/etc/new/file", Mode: 0o644})
+	})
+	for _, path := range []string{"/", "/tmp", "/home", "/usr", "/usr/src", "/etc", "/etc/new", "/etc/new/file", "/sealed", "/bin", "/bin/sh", "/bin/busybox",
+		"/dev", "/dev/null", "/dev/fd", "/dev/shm", "/dev/pts", "/dev/pts/ptmx", "/proc/1"} {
+		if got := output(t, j, "stat -c '%u %g' "+path); got != "0 0" {
+			t.Errorf("%s belongs to %s", path, got)
+		}
+	}
+	for _, path := range []string{"/work", "/home/guest", "/usr/src/app", "/proc/self"} {
+		if got := output(t, j, "stat -L -c '%u %g' "+path); got != "1000 1000" {
+			t.Errorf("%s belongs to %s", path, got)
+		}
+	}
+}
+
+// TestImageWithoutIDMap uses an image whose file system can't map ids: its files are those
+// of nobody, and all else is as usual.
+func TestImageWithoutIDMap(t *testing.T) {
+	at := t.TempDir()
+	work := t.TempDir()
+	j := newJail(t, func(s *Spec) {
+		for _, d := range []string{"upper", "work"} {
+			if err := os.Mkdir(filepath.Join(work, d), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data := "lowerdir=" + s.Image + ",upperdir=" + work + "/upper,workdir=" + work + "/work"
+		if err := unix.Mount("overlay", at, "overlay", 0, data); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(at, 0); err != nil {
+				t.Error(err)
+			}
+		})
+		s.Image = at
+		s.Dirs = []string{"/work"}
+	})
+	const script = "stat -c '%u %g' / /tmp /dev/null /work /bin/busybox | busybox tr '\\n' ','; echo x >/work/x && echo x >/tmp/x && cat /work/x"
+	if got, want := output(t, j, script), "0 0,0 0,0 0,1000 1000,65534 65534,x"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := CheckOwners(at); err == nil {
+		t.Error("CheckOwners has nothing to say")
+	}
+	if err := CheckOwners(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIsSince(t *testing.T) {
+	for _, tc := range []struct {
+		release string
+		want    bool
+	}{
+		{"5.19.0", true}, {"5.19-rc1", true}, {"6.1.0-13-cloud-amd64", true}, {"10.0", true}, {"5.20+", true},
+		{"5.18.19", false}, {"5.4.0-100-generic", false}, {"4.19.0", false}, {"", false}, {"5", false}, {"x.19", false}, {"5.x", false},
+	} {
+		if got := isSince(tc.release, 5, 19); got != tc.want {
+			t.Errorf("isSince(%q): %v", tc.release, got)
+		}
+	}
+}
+
+// TestIDMapLeavesNoChild: the process that makes a map is gone when the map is there.
+func TestIDMapLeavesNoChild(t *testing.T) {
+	f, err := idMap(swapped(0, 0, firstID), swapped(0, 0, firstID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WALL|unix.WNOHANG|unix.WNOWAIT, nil); err != unix.ECHILD {
+		t.Errorf("there is a child: %v", err)
+	}
+}

@@ -111,15 +111,15 @@ func zygoteOf(t *testing.T, image *rootfs.Image, object []byte) *zygote.Pool {
 func zygoteWith(t *testing.T, image *rootfs.Image, object []byte, source string, flags ...string) *zygote.Pool {
 	t.Helper()
 	const script = "/usr/libexec/gaol/zygote.cjs"
-	const addon = `const a = { exports: {} }; process.dlopen(a, '%s');
-const kept = [new Int32Array(3), new Float64Array(8)]; // the addon writes to them
-const serve = () => a.exports.serve(...kept), { receive } = a.exports;
+	const binding = `const b = process._linkedBinding('gaol');
+const kept = [new Int32Array(3), new Float64Array(8)]; // the binding writes to them
+const serve = () => b.serve(...kept), { receive } = b;
 %s`
 	pool := zygote.NewPool(zygote.Spec{
 		Image: image.Root(),
 		Layer: []zygote.File{
 			{Path: zygote.Path, Data: object},
-			{Path: script, Data: fmt.Appendf(nil, addon, zygote.Path, source)},
+			{Path: script, Data: fmt.Appendf(nil, binding, source)},
 		},
 		Args: append(append([]string{"/usr/local/bin/node", "--disable-sigusr1"}, flags...), script),
 		Dir:  jail.DefaultStateDir, Cgroup: parent,

@@ -7,7 +7,6 @@ const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
 
 const ENTRY = '/main'; // the main module that the host names, which is no file
-const ADDON = '/usr/libexec/gaol/zygote.so';
 
 // A child finds compiled what is in front of the program. Node's own modules are not to
 // be loaded so: V8 would forget names that it gives to functions in stack traces.
@@ -23,13 +22,15 @@ if (isMainThread && process.argv[1] === ENTRY) {
   const { becomeRun } = loadEagerly('./child.cjs');
   const { rehearse, takeInternals, warmUp } = require('./warm.cjs');
   require('./program.cjs').resetHeapFlags();
-  const addon = { exports: {} };
-  process.dlopen(addon, ADDON);
+  const binding = process._linkedBinding('gaol'); // of the object that is preloaded
+  const { serve, receive } = binding;
+  delete binding.serve; // the process keeps the binding, which a program could ask for
+  delete binding.receive;
   const { exitInfo, milestones } = takeInternals();
   warmUp();
-  const [pid, parked] = addon.exports.serve(exitInfo, milestones);
+  const [pid, parked] = serve(exitInfo, milestones);
   if (parked) rehearse(); // what it writes to then is its own already
-  becomeRun(pid, addon.exports.receive());
+  becomeRun(pid, receive());
 } else {
   require('./prelude.cjs');
 }

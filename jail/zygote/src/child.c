@@ -363,9 +363,7 @@ static napi_value take(napi_env env, napi_callback_info info)
 	return list;
 }
 
-__attribute__((visibility("default"))) int32_t node_api_module_get_api_version_v1(void) { return 9; }
-
-__attribute__((visibility("default"))) napi_value napi_register_module_v1(napi_env env, napi_value exports)
+static napi_value export(napi_env env, napi_value exports)
 {
 	napi_value f;
 
@@ -375,4 +373,16 @@ __attribute__((visibility("default"))) napi_value napi_register_module_v1(napi_e
 	    napi_set_named_property(env, exports, "receive", f))
 		return throw(env, "no memory");
 	return exports;
+}
+
+/*
+ * Node finds this as a linked binding. It has no napi_register_module_v1 to find, because
+ * that of an object that is preloaded takes the place of an addon's own, where the
+ * addon refers to it.
+ */
+__attribute__((constructor)) static void link_binding(void)
+{
+	static napi_module binding = {.nm_version = 1, .nm_filename = __FILE__, .nm_register_func = export, .nm_modname = "gaol"};
+
+	napi_module_register(&binding);
 }

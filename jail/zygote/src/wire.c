@@ -90,6 +90,16 @@ typedef struct napi_value__ *napi_value;
 typedef struct napi_callback_info__ *napi_callback_info;
 typedef napi_value (*napi_callback)(napi_env, napi_callback_info);
 struct uv_loop;
+typedef struct {
+	int nm_version;
+	unsigned int nm_flags;
+	const char *nm_filename;
+	napi_value (*nm_register_func)(napi_env, napi_value);
+	const char *nm_modname;
+	void *nm_priv, *reserved[4];
+} napi_module;
+
+void napi_module_register(napi_module *);
 int napi_create_function(napi_env, const char *, size_t, napi_callback, void *, napi_value *);
 int napi_create_array_with_length(napi_env, size_t, napi_value *);
 int napi_create_int32(napi_env, int32_t, napi_value *);

@@ -54,3 +54,12 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestAptProgress moves a bar by what apt-get reports, which may be nonsense.
+func TestAptProgress(t *testing.T) {
+	var bar strings.Builder
+	follow(strings.NewReader("pmstatus:a:50:Installing\ndlstatus:1:25.5:Retrieving a\ndlstatus:2:20:back\ndlstatus:3:x\ndlstatus:4\n\ndlstatus:5:900:too far\ndlstatus:6:75:a:b\n"), &bar, 200)
+	if bar.Len() != 150 {
+		t.Errorf("the bar moved by %d of 200", bar.Len())
+	}
+}

@@ -43,7 +43,7 @@ func (j *jailed) run(ctx context.Context, t nodeTest, worker int) (o outcome, er
 	} else {
 		r.Name = path.Base(file)
 		if filepath.Ext(file) == ".js" {
-			r.Name = path.Base(file)[:len(path.Base(file))-3] + ".cjs"
+			r.Format = runtime.FormatCommonJS
 		}
 		res, err = rt.Run(ctx, t.code, r)
 	}

@@ -1,6 +1,6 @@
 // Command fidelity runs Node's own tests in gaol and with plain Node, and compares.
 //
-//	go run ./test/fidelity [-times 3] [-defaults] [-only PATTERN] [-dir bin/fidelity]
+//	go run ./test/fidelity [-times 3] [-defaults] [-only PATTERN] [-every N]
 //
 // The tests are those of test/parallel, test/sequential and test/es-module of a Debian
 // source package of Node: of the versions that Debian has, the nearest to the image's

@@ -27,6 +27,7 @@ func main() {
 	only := flag.String("only", ".", "run the tests whose names match this `pattern`")
 	flag.IntVar(&c.times, "times", 3, "how often each test runs in each way")
 	flag.BoolVar(&c.defaults, "defaults", false, "with gaol's default limits")
+	flag.IntVar(&c.every, "every", 1, "run one of so many tests")
 	flag.IntVar(&c.workers, "workers", goruntime.NumCPU(), "how many tests run at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
@@ -49,8 +50,8 @@ type way struct {
 }
 
 type comparison struct {
-	times, workers int
-	defaults       bool
+	times, workers, every int
+	defaults              bool
 }
 
 // compare runs all, prints a report, and says whether the bars are met.
@@ -75,6 +76,7 @@ func (c *comparison) compare(ctx context.Context, dir, only string) (ok bool, er
 	if err != nil {
 		return false, err
 	}
+	tests = c.sample(tests)
 	node, err := nodeOf(image.Root())
 	if err != nil {
 		return false, err
@@ -100,6 +102,14 @@ func (c *comparison) compare(ctx context.Context, dir, only string) (ok bool, er
 		ok = c.report(w.name, of, base, results) && ok
 	}
 	return ok, runtime.CloseIdle()
+}
+
+// sample returns one of every so many tests.
+func (c *comparison) sample(tests []nodeTest) (list []nodeTest) {
+	for i := 0; i < len(tests); i += max(c.every, 1) {
+		list = append(list, tests[i])
+	}
+	return list
 }
 
 func defaultImage() (*rootfs.Image, error) {

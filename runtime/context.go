@@ -219,7 +219,10 @@ func (c *Context) over(res *Result, err error) {
 	if errors.Is(c.why, errSilent) && res != nil && res.Cause != CauseCanceled {
 		c.why = nil // it was ending by itself, and took its time
 	}
-	c.err, c.hostErr = fmt.Errorf("%w: %w", ErrContextEnded, c.reason(res)), err
+	c.err = fmt.Errorf("%w: %w", ErrContextEnded, c.reason(res))
+	if res == nil {
+		c.hostErr = err
+	}
 	c.rt.contexts.leave()
 	close(c.done)
 }
@@ -308,7 +311,7 @@ func (c *Context) takeTurn(ctx context.Context) error {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return contextError(ctx)
 	}
 	if c.idle != nil {
 		c.idle.Stop()

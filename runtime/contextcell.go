@@ -44,13 +44,15 @@ type cellHead struct {
 //
 // In Globals there may be data alone. Heap, Permissions, Env and Cwd are the context's and
 // can't be given. The error is nil whatever the cell did; it wraps [ErrContextEnded] if
-// the context has ended before.
+// the context has ended before. If ctx ended the cell, the error wraps ctx.Err() and the cause
+// of ctx; if Close of the context or of its runtime did, it wraps [ErrContextEnded] and
+// [ErrClosed]. The Evaluation is returned beside either.
 func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
 	e, err := c.evaluate(ctx, code, o)
 	if err != nil {
-		return nil, fmt.Errorf("gaol: evaluate: %w", err)
+		err = fmt.Errorf("gaol: evaluate: %w", err)
 	}
-	return e, nil
+	return e, err
 }
 
 func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
@@ -62,7 +64,7 @@ func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		if errors.Is(err, ErrContextEnded) {
 			return nil, err
 		}
-		return (&notes{options: o}).conclude(&Result{Cause: endCause(ctx)}), nil
+		return (&notes{options: o}).conclude(&Result{Cause: CauseCanceled}), err
 	}
 	defer c.leaveTurn()
 	c.count++
@@ -130,7 +132,21 @@ func (c *Context) perform(ctx context.Context, cl *cell, head cellHead) (*Evalua
 	now.CPU -= used.CPU
 	res.Usage, res.Duration = now, time.Since(cl.notes.began)
 	res.Denials, res.Truncated.Denials = live.denials.since(denied)
-	return c.conclude(cl, res), nil
+	return c.conclude(cl, res), c.cancellation(ctx, res.Cause)
+}
+
+// cancellation is the error beside an evaluation: why a cell was ended, if not by itself, a
+// limit or a signal.
+func (c *Context) cancellation(ctx context.Context, cause Cause) error {
+	switch {
+	case cause != CauseCanceled:
+		return nil
+	case ctx.Err() != nil:
+		return contextError(ctx)
+	case errors.Is(c.Err(), ErrClosed):
+		return c.Err()
+	}
+	return nil
 }
 
 // exchange sends a cell and waits for its end, or that of the process. It says why it
@@ -219,7 +235,7 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 		c.streams.flush()
 	default: // the process has ended, and all that it printed is taken in
 		var err error
-		if res, err = c.process.Wait(context.Background()); err != nil {
+		if res, err = c.process.Wait(context.Background()); res == nil {
 			return nil, err
 		}
 		<-c.done

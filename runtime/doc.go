@@ -19,7 +19,8 @@
 //
 // A guest that fails is a [Result]; a host that fails is an error. So a program
 // that throws, exits with 3, is killed for memory or runs out of time comes back
-// with a nil error, and an error means that gaol could not do its job.
+// with a nil error, and an error means that gaol could not do its job, or that the caller's
+// context, or Close, ended the run: then the Result of what there was by then is beside it.
 //
 // A spawned process lives until it ends, is killed, or its runtime is closed. Its caller
 // writes and reads its streams, or works at its terminal, sends it signals, and waits for

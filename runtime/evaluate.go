@@ -162,7 +162,8 @@ func syntaxError(err error, name string) *GuestError {
 // Like a Run, it ends when nothing is left to do: a timer or a server that goes on keeps
 // it going until its time is up, and Evaluation then has the value and the error.
 //
-// The error is nil whatever the snippet did.
+// The error is nil whatever the snippet did. If ctx ended it, or the runtime's Close, the
+// error is that of [NodeRuntime.Run], beside the Evaluation.
 func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
 	var out *Evaluation
 	_, err := rt.named("evaluate", func() (_ *Result, err error) {
@@ -192,10 +193,10 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	notes.sources.file = string(t.dir.Join(snippetName))
 	t.feed = f
 	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout, OnStdout: notes.stdout.take, OnStderr: notes.stderr.take})
-	if err != nil {
+	if res == nil {
 		return nil, err
 	}
-	return notes.conclude(res), nil
+	return notes.conclude(res), err
 }
 
 // settle checks the options and fills in what is not given.

@@ -30,9 +30,12 @@ type DenialEvent struct{ Denial Denial }
 // ExitEvent is the end of the run, and of the events. It also ends a run that never
 // began.
 type ExitEvent struct {
-	Result     *Result     // without output, which has gone by; nil with an Err
+	Result     *Result     // without output, which has gone by
 	Evaluation *Evaluation // in place of a Result, where a snippet was evaluated
-	Err        error       // the host's
+
+	// Err is that of Run, Evaluate or Process.Wait. There is a Result or an Evaluation
+	// beside it if the run was canceled.
+	Err error
 }
 
 func (StdoutEvent) event() {}

@@ -78,7 +78,8 @@ func (l *live) close() {
 	}
 }
 
-// finish takes the run to its end, and says what came of it. full may be nil.
+// finish takes the run to its end, and says what came of it. full may be nil. With
+// CauseCanceled there may be an error beside the result: see cancellation.
 func (l *live) finish(limit context.Context, full <-chan struct{}) (*Result, error) {
 	defer l.close()
 	defer l.rt.live.remove(l)
@@ -99,6 +100,9 @@ func (l *live) finish(limit context.Context, full <-chan struct{}) (*Result, err
 		res.Cause = CauseOutput
 	}
 	res.Denials, res.Truncated.Denials = l.denials.list(res, stderrTail)
+	if res.Cause == CauseCanceled && (limit.Err() != nil || !isClosed(l.killed)) {
+		return res, l.rt.cancellation(limit)
+	}
 	return res, nil
 }
 
@@ -125,6 +129,9 @@ func (rt *NodeRuntime) notStarted(limit context.Context, t *task, began time.Tim
 		res.Cause = CauseCanceled
 	default:
 		return nil, err
+	}
+	if res.Cause == CauseCanceled {
+		return res, rt.cancellation(limit)
 	}
 	return res, nil
 }

@@ -67,9 +67,10 @@ func (p *Process) attend() {
 // descends from it.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for Done and says what came of the process, as often as it is called. Result
-// has no output: that is for the readers. An error is the host's, or the cause of ctx
-// where that ends first; the process then goes on.
+// Wait waits for Done and returns what came of the process, as often as it is called. Result
+// has no output: that is for the readers. If ctx ends first, there is no Result, the error
+// wraps ctx.Err() and the cause of ctx, and the process goes on. If the runtime's Close ended
+// the process, the error is [ErrClosed], beside the Result. After Kill there is no error.
 func (p *Process) Wait(ctx context.Context) (*Result, error) {
 	select {
 	case <-p.done:
@@ -77,7 +78,7 @@ func (p *Process) Wait(ctx context.Context) (*Result, error) {
 		select {
 		case <-p.done: // both: what came of it is worth more
 		default:
-			return nil, fmt.Errorf("gaol: wait: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("gaol: wait: %w", contextError(ctx))
 		}
 	}
 	return p.outcome()
@@ -86,12 +87,15 @@ func (p *Process) Wait(ctx context.Context) (*Result, error) {
 // outcome is what came of the process.
 //
 // Preconditions: p.done is closed.
-func (p *Process) outcome() (*Result, error) {
+func (p *Process) outcome() (res *Result, err error) {
 	if p.err != nil {
-		return nil, fmt.Errorf("gaol: wait: %w", p.err)
+		err = fmt.Errorf("gaol: wait: %w", p.err)
 	}
-	res := *p.res
-	return &res, nil
+	if p.res != nil {
+		res = new(Result)
+		*res = *p.res
+	}
+	return res, err
 }
 
 // Usage is what the process and its descendants have used so far, or used in all.

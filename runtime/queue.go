@@ -70,7 +70,7 @@ func (rt *NodeRuntime) inTurn(ctx context.Context, perform func(started func()) 
 	if !ok {
 		res := neverStarted(asked)
 		res.Launcher = rt.opts.launcher
-		return res, nil
+		return res, rt.cancellation(ctx)
 	}
 	defer rt.queue.leave()
 	defer started()

@@ -16,7 +16,7 @@ const (
 	CauseMemory   Cause = "memory"   // the kernel killed a process of the run for memory, or the first process's Node had its heap full, or it held 16,384 file locks, or 32 MiB in sockets beyond what it was charged for
 	CausePids     Cause = "pids"     // it failed after Limits.Pids refused it a process or thread
 	CauseOutput   Cause = "output"   // it printed more than Limits.Output, with KillOnOutput
-	CauseCanceled Cause = "canceled" // its context was done, its runtime was closed, or its caller killed it
+	CauseCanceled Cause = "canceled" // its context was done or its runtime was closed, with an error beside the Result; or its caller killed it
 	CauseSignal   Cause = "signal"   // a signal ended it that gaol did not send
 )
 

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ErrClosed is what the methods of a closed runtime, or of a closed pool, answer.
+// ErrClosed is returned by the methods of a closed runtime or pool. A run that the close of
+// its runtime ended has it beside its Result.
 var ErrClosed = errors.New("it is closed")
 
 // Run runs code as a program of Node and waits for its end. The code is an ES
@@ -20,7 +21,10 @@ var ErrClosed = errors.New("it is closed")
 // undefined and NaN become null. What can't be written as JSON, or is larger than
 // Limits.Value, throws in the program.
 //
-// The error is nil whatever the program did.
+// The error is nil whatever the program did, and if it ran out of its own limits, such as
+// RunOptions.Timeout. If ctx ended the run, the error wraps ctx.Err() and the cause of ctx; if
+// the runtime's Close did, it wraps [ErrClosed]. The Result, with CauseCanceled, is returned
+// beside either, with all that the run had printed and returned by then.
 func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (*Result, error) {
 	return rt.named("run", func() (*Result, error) {
 		t, err := rt.opts.nodeTask(code, o, true)
@@ -64,9 +68,9 @@ func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, e
 	}
 	res, err := f()
 	if err != nil {
-		return nil, fmt.Errorf("gaol: %s: %w", what, err)
+		err = fmt.Errorf("gaol: %s: %w", what, err)
 	}
-	return res, nil
+	return res, err
 }
 
 // do takes one run from its turn to its end.
@@ -120,7 +124,7 @@ func endCause(limit context.Context) Cause {
 	return CauseCanceled
 }
 
-// Close kills what runs, which then ends with CauseCanceled, and removes the
+// Close kills what runs, which then ends with CauseCanceled and [ErrClosed], and removes the
 // sandbox with its files. It returns when nothing is left of it. Closing twice
 // returns what the first Close did.
 func (rt *NodeRuntime) Close() error {

@@ -158,7 +158,7 @@ func (rt *NodeRuntime) launch(ctx context.Context, t *task, e ends, timeout time
 func (rt *NodeRuntime) whyNot(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return contextError(ctx)
 	case <-rt.closing:
 		return ErrClosed
 	default:

@@ -86,13 +86,10 @@ func (rt *NodeRuntime) follow(ctx context.Context, what string, perform func(ctx
 	go func() {
 		defer rt.live.spawned.Done()
 		var exit ExitEvent
-		_, err := rt.named(what, func() (_ *Result, err error) {
+		_, exit.Err = rt.named(what, func() (_ *Result, err error) {
 			exit, err = perform(ctx, s.feed)
 			return nil, err
 		})
-		if err != nil {
-			exit = ExitEvent{Err: err}
-		}
 		s.end(exit)
 	}()
 	return s
@@ -109,7 +106,8 @@ func (s *Stream) end(exit ExitEvent) {
 // each output, of logs, and of calls is exact; across them it is that in which this process
 // came to know: what a program prints to both outputs may change places.
 //
-// To break out of the range ends the run with CauseCanceled, and waits for that.
+// To break out of the range ends the run with CauseCanceled, and waits for that: Result has
+// context.Canceled then.
 // Ranging again gives what is left. Of two who range at once the later gets nothing.
 //
 // The receiver may do what it likes with the runtime meanwhile, and be slow. It must not wait

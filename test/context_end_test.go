@@ -144,13 +144,13 @@ func TestContextCanceled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		e, err := c.Evaluate(ctx, code, runtime.EvaluateOptions{})
 		cancel()
-		if err != nil || e.Error == nil || e.Error.Name != "CanceledError" || e.Cause != "" {
+		if !errors.Is(err, context.DeadlineExceeded) || e.Error == nil || e.Error.Name != "CanceledError" || e.Cause != "" {
 			t.Errorf("%s: %+v, %v", code, e, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if e, err := c.Evaluate(ctx, `state = 2`, runtime.EvaluateOptions{}); err != nil || e.Error == nil || e.Error.Name != "CanceledError" {
+	if e, err := c.Evaluate(ctx, `state = 2`, runtime.EvaluateOptions{}); !errors.Is(err, context.Canceled) || e.Error == nil || e.Error.Name != "CanceledError" {
 		t.Errorf("before its turn: %+v, %v", e, err)
 	}
 	want(t, c, `state`, `1`)
@@ -192,7 +192,7 @@ func TestContextClose(t *testing.T) {
 	started := make(chan struct{})
 	wg.Go(func() {
 		e, err := c.Evaluate(t.Context(), `console.log('up'); await new Promise(r => setTimeout(r, 60000))`, runtime.EvaluateOptions{OnLog: func(runtime.Log) { close(started) }})
-		if err != nil || e.Error == nil || e.Error.Name != "CanceledError" || e.Cause != runtime.CauseCanceled {
+		if !errors.Is(err, runtime.ErrContextEnded) || !errors.Is(err, runtime.ErrClosed) || e.Error == nil || e.Error.Name != "CanceledError" || e.Cause != runtime.CauseCanceled {
 			t.Errorf("the one that went on: %+v, %v", e, err)
 		}
 	})

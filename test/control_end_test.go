@@ -114,7 +114,7 @@ func TestControlMemory(t *testing.T) {
 			up, during = true, settling(tc.most, func() int64 { return kept() - before })
 			cancel()
 		}})
-		if err != nil {
+		if res == nil {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
 		if !up || res.Cause != runtime.CauseCanceled {

@@ -99,7 +99,7 @@ func inBackground(t testing.TB, rt *runtime.NodeRuntime, name string, args ...st
 	go func() {
 		defer writer.Close()
 		res, err := rt.Command(ctx, name, args, runtime.RunOptions{OnStdout: func(p []byte) { _, _ = writer.Write(p) }})
-		if err != nil {
+		if res == nil {
 			t.Error(err)
 		} else if len(res.Stderr) > 0 {
 			t.Errorf("%s: %s", name, res.Stderr)

@@ -77,7 +77,8 @@ func (a attack) run(t *testing.T, e *exhausted, before kernelUse) {
 	go func() {
 		defer close(progress)
 		res, err := a.start(ctx, e, progress)
-		if e.err = err; err != nil {
+		if res == nil {
+			e.err = err
 			t.Errorf("%s: %v", e.name, err)
 			return
 		}

@@ -96,7 +96,9 @@ func (f *raceField) start(t *testing.T, length time.Duration) (stop func()) {
 			Env: map[string]string{"RACE": string(what)}, Timeout: length + time.Minute,
 			OnStdout: func([]byte) { once.Do(func() { close(up) }) },
 		})
-		if err == nil && res.Cause != runtime.CauseCanceled {
+		if errors.Is(err, context.Canceled) {
+			err = nil // as it should
+		} else if err == nil {
 			err = fmt.Errorf("the guest ended by itself: %q %s", res.Cause, res.Stderr)
 		}
 		ended <- err

@@ -139,10 +139,10 @@ func TestCancel(t *testing.T) {
 	rt := create(t, runtime.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	res, err := rt.Run(ctx, `console.log('up'); for (;;);`, runtime.RunOptions{OnStdout: func([]byte) { cancel() }})
-	if err != nil || res.Cause != runtime.CauseCanceled || string(res.Stdout) != "up\n" {
+	if !errors.Is(err, context.Canceled) || res.Cause != runtime.CauseCanceled || string(res.Stdout) != "up\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if res, err = rt.Run(ctx, `1`, runtime.RunOptions{}); err != nil || res.Cause != runtime.CauseCanceled {
+	if res, err = rt.Run(ctx, `1`, runtime.RunOptions{}); !errors.Is(err, context.Canceled) || res.Cause != runtime.CauseCanceled {
 		t.Errorf("with a dead context: %+v, %v", res, err)
 	}
 }
@@ -153,7 +153,7 @@ func TestCloseEndsRuns(t *testing.T) {
 	ended := make(chan *runtime.Result)
 	go func() {
 		res, err := rt.Run(t.Context(), `console.log('up'); for (;;);`, runtime.RunOptions{OnStdout: func([]byte) { close(up) }})
-		if err != nil {
+		if !errors.Is(err, runtime.ErrClosed) {
 			t.Error(err)
 		}
 		ended <- res

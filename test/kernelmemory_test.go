@@ -144,7 +144,7 @@ func keepBusy(t *testing.T, seen *groupsSeen) (stop func()) {
 	for range busyClients {
 		clients.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := rt.Run(ctx, `import { execSync } from 'node:child_process'; execSync('ls -l /usr/bin')`, runtime.RunOptions{}); err != nil {
+				if _, err := rt.Run(ctx, `import { execSync } from 'node:child_process'; execSync('ls -l /usr/bin')`, runtime.RunOptions{}); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 				seen.look()

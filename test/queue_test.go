@@ -118,13 +118,13 @@ func TestQueueIsLeft(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	res, err := rt.Run(ctx, ``, runtime.RunOptions{Timeout: time.Millisecond})
-	if err != nil || res.Cause != runtime.CauseCanceled || res.Queued <= 0 || res.Queued > time.Since(began) || res.Duration != 0 {
+	if !errors.Is(err, context.DeadlineExceeded) || res.Cause != runtime.CauseCanceled || res.Queued <= 0 || res.Queued > time.Since(began) || res.Duration != 0 {
 		t.Errorf("canceled: %+v, %v", res, err)
 	}
 	go func() {
 		defer close(closed)
 		res, err := rt.Run(t.Context(), ``, runtime.RunOptions{})
-		if err != nil || res.Cause != runtime.CauseCanceled {
+		if !errors.Is(err, runtime.ErrClosed) || res.Cause != runtime.CauseCanceled {
 			t.Errorf("closed: %+v, %v", res, err)
 		}
 	}()

@@ -41,7 +41,7 @@ func wait(t testing.TB, p *runtime.Process) *runtime.Result {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	res, err := p.Wait(ctx)
-	if err != nil {
+	if res == nil || err != nil && !errors.Is(err, runtime.ErrClosed) {
 		t.Fatal(err)
 	}
 	return res

@@ -96,13 +96,14 @@ func TestStreamStalled(t *testing.T) {
 	for name, receive := range map[string]func(*runtime.Stream){"nobody": none, "somebody": one} {
 		for _, tc := range []struct {
 			cause runtime.Cause
+			err   error
 			o     runtime.RunOptions
 			end   func(*runtime.NodeRuntime, context.CancelFunc)
 		}{
-			{runtime.CauseTimeout, runtime.RunOptions{Timeout: 2 * time.Second}, func(*runtime.NodeRuntime, context.CancelFunc) {}},
-			{runtime.CauseCanceled, runtime.RunOptions{}, func(_ *runtime.NodeRuntime, cancel context.CancelFunc) { cancel() }},
-			{runtime.CauseCanceled, runtime.RunOptions{}, func(rt *runtime.NodeRuntime, _ context.CancelFunc) { rt.Kill(rt.Processes()[0].PID) }},
-			{runtime.CauseCanceled, runtime.RunOptions{}, func(rt *runtime.NodeRuntime, _ context.CancelFunc) { rt.Close() }},
+			{runtime.CauseTimeout, nil, runtime.RunOptions{Timeout: 2 * time.Second}, func(*runtime.NodeRuntime, context.CancelFunc) {}},
+			{runtime.CauseCanceled, context.Canceled, runtime.RunOptions{}, func(_ *runtime.NodeRuntime, cancel context.CancelFunc) { cancel() }},
+			{runtime.CauseCanceled, nil, runtime.RunOptions{}, func(rt *runtime.NodeRuntime, _ context.CancelFunc) { rt.Kill(rt.Processes()[0].PID) }},
+			{runtime.CauseCanceled, runtime.ErrClosed, runtime.RunOptions{}, func(rt *runtime.NodeRuntime, _ context.CancelFunc) { rt.Close() }},
 		} {
 			rt := createAs(t, o)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +119,7 @@ func TestStreamStalled(t *testing.T) {
 			began := time.Now()
 			tc.end(rt, cancel)
 			res, err := s.Result()
-			if took := time.Since(began); err != nil || res.Cause != tc.cause || took > 10*time.Second {
+			if took := time.Since(began); !errors.Is(err, tc.err) || res.Cause != tc.cause || took > 10*time.Second {
 				t.Errorf("%s: after %v: %v, %q, want %q", name, took, err, res.Cause, tc.cause)
 			}
 			<-received

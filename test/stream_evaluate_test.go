@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func TestStreamEvaluateIsLive(t *testing.T) {
 		}
 		seen <- struct{}{}
 	}
-	if e, err := s.Evaluation(); err != nil || e.Cause != runtime.CauseCanceled || len(e.Logs) != 10 || e.Error == nil {
+	if e, err := s.Evaluation(); !errors.Is(err, context.Canceled) || e.Cause != runtime.CauseCanceled || len(e.Logs) != 10 || e.Error == nil {
 		t.Errorf("%v %+v", err, e)
 	}
 }

@@ -68,10 +68,11 @@ func (h *heard) ended(t testing.TB) {
 // result is that of a run that could take place.
 func (h *heard) result(t testing.TB) *runtime.Result {
 	t.Helper()
-	if err := h.exits[0].Err; err != nil {
+	res, err := h.exits[0].Result, h.exits[0].Err
+	if res == nil || err != nil && res.Cause != runtime.CauseCanceled {
 		t.Fatal(err)
 	}
-	return h.exits[0].Result
+	return res
 }
 
 // followed hears a whole run, and compares its end with what Result says of it.

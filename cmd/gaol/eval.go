@@ -183,7 +183,10 @@ func (a *app) evaluate(ctx context.Context, code string, globals map[string]any,
 		Globals: globals, Timeout: f.runTimeout(), MaxOutput: int64(f.result),
 		MaxLogs: int(f.maxLogs), MaxLogLength: int(f.logLength), Heap: int64(f.heap),
 	}, lines.print)
-	if err := errors.Join(lines.err, err, sb.Close()); err != nil {
+	if lines.err != nil {
+		err = lines.err // which canceled the snippet
+	}
+	if err := errors.Join(err, sb.Close()); err != nil {
 		return err
 	}
 	a.exit = evalStatus(e)

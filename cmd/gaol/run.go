@@ -104,7 +104,10 @@ func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
 	// Closed before the result is reported: a jail that can't be taken down is
 	// gaol's failure, and after a failure no object is printed.
 	closeErr := sb.Close()
-	if err := errors.Join(streams.err(), err, closeErr); err != nil {
+	if failed := streams.err(); failed != nil {
+		err = failed // which canceled the run
+	}
+	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}
 	return a.report(res, f, streams)

@@ -304,7 +304,7 @@ func TestBrokenOutput(t *testing.T) {
 			o.OnStdout([]byte("y\n"))
 			<-ctx.Done()
 		}
-		return &runtime.Result{ExitCode: 137, Cause: runtime.CauseCanceled}, nil
+		return &runtime.Result{ExitCode: 137, Cause: runtime.CauseCanceled}, ctx.Err()
 	}
 	for _, tc := range []struct {
 		err  error
@@ -334,7 +334,7 @@ func TestRunInterrupted(t *testing.T) {
 			f := fake{guest: func(ctx context.Context, _ runtime.RunOptions) (*runtime.Result, error) {
 				cancel(signalError{sig})
 				<-ctx.Done()
-				return &runtime.Result{ExitCode: 137, Cause: runtime.CauseCanceled}, nil
+				return &runtime.Result{ExitCode: 137, Cause: runtime.CauseCanceled}, fmt.Errorf("gaol: run: %w", context.Cause(ctx))
 			}}
 			got := f.callContext(ctx, "", "run", "-e", "1")
 			if want := (outcome{code: 128 + int(sig)}); got != want || f.closed != 1 {

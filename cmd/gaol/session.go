@@ -131,6 +131,7 @@ func (s *session) perform(ctx context.Context, code string) error {
 	var err error
 	s.out.during(ctx, func(ctx context.Context) { e, err = s.notes.Evaluate(ctx, code, o) })
 	switch {
+	case e != nil: // an error beside it is that a key or a signal ended the cell
 	case errors.Is(err, runtime.ErrContextEnded): // since the last cell
 		e = &runtime.Evaluation{Error: &runtime.GuestError{Message: strings.TrimPrefix(err.Error(), "gaol: evaluate: ")}}
 	case err != nil:

@@ -35,10 +35,6 @@ func command(ctx context.Context, s *sandbox, a CommandArgs) (CommandResult, err
 		return CommandResult{}, refuse(Closed, "containerId", "sandbox %q runs nothing more", s.id)
 	case err != nil:
 		return CommandResult{}, err
-	case res.Cause == runtime.CauseCanceled && ctx.Err() != nil:
-		return CommandResult{}, ctx.Err()
-	case res.Cause == runtime.CauseCanceled:
-		return CommandResult{}, refuse(Closed, "containerId", "sandbox %q runs nothing more", s.id)
 	}
 	return CommandResult{
 		Stdout: textOf(res.Stdout, res.Truncated.Stdout), Stderr: textOf(res.Stderr, res.Truncated.Stderr),

@@ -26,6 +26,9 @@ func conclude(res *Result, killed Cause, exit jail.Exit, stderrTail []byte) {
 	}
 	res.Usage = Usage{CPU: exit.Usage.CPU, PeakMemory: exit.Usage.PeakMemory, PeakPids: exit.Usage.PeakPids}
 	res.Cause = causeOf(killed, exit, slices.Concat(res.Stderr, stderrTail))
+	if res.ExitCode == 0 || res.Signal != "" || res.Cause != CauseNone && res.Cause != CausePids {
+		res.Error = nil // that it was caught, or came before its end, the guest can't have known
+	}
 }
 
 // causeOf says why a run ended. Where gaol did not end it, memory comes first: a

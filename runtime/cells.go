@@ -53,6 +53,7 @@ type cell struct {
 	notes   *notes // nil: it prints nothing
 	value   json.RawMessage
 	failure *wire.Failure
+	noValue string        // why there is no value, if the guest says so
 	done    chan struct{} // closed when the guest says so
 }
 
@@ -139,6 +140,8 @@ func (c *cells) most(kind wire.Kind) int64 {
 		return c.current.limit
 	case kind == wire.KindFailure:
 		return maxFailure
+	case kind == wire.KindNoValue:
+		return maxNoValue
 	case kind == wire.KindDone:
 		return 4
 	}
@@ -169,6 +172,9 @@ func (c *cells) take(kind wire.Kind, body []byte) error {
 			c.current.failure = &f
 		}
 		return err
+	case wire.KindNoValue:
+		c.current.noValue = wire.ParseNoValue(body)
+		return nil
 	default:
 		return c.finish(body)
 	}

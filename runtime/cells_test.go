@@ -31,19 +31,19 @@ func logBody(text string) []byte { return append([]byte{byte(wire.LevelLog)}, te
 
 func TestCellsMost(t *testing.T) {
 	c, _ := testCells(t, nil)
-	all := []wire.Kind{wire.KindValue, wire.KindLog, wire.KindFailure, wire.KindDone, wire.KindAnswer, wire.KindCell, wire.KindInterrupt, 0, 99}
+	all := []wire.Kind{wire.KindValue, wire.KindLog, wire.KindFailure, wire.KindDone, wire.KindAnswer, wire.KindCell, wire.KindInterrupt, wire.KindNoValue, 0, 99}
 	most := func() (list []int64) {
 		for _, kind := range all {
 			list = append(list, c.most(kind))
 		}
 		return list
 	}
-	idle := []int64{0, maxLog(1000) + 1, 0, 0, 0, 0, 0, 0, 0}
+	idle := []int64{0, maxLog(1000) + 1, 0, 0, 0, 0, 0, 0, 0, 0}
 	if diff := cmp.Diff(idle, most()); diff != "" {
 		t.Errorf("idle: (-want +got)\n%s", diff)
 	}
 	c.begin(testCell(1, smallCell))
-	if diff := cmp.Diff([]int64{100, maxLog(2000) + 1, maxFailure, 4, 0, 0, 0, 0, 0}, most()); diff != "" {
+	if diff := cmp.Diff([]int64{100, maxLog(2000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
 		t.Errorf("with a cell: (-want +got)\n%s", diff)
 	}
 	if err := c.take(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {
@@ -53,7 +53,7 @@ func TestCellsMost(t *testing.T) {
 		t.Errorf("after it: (-want +got)\n%s", diff)
 	}
 	c.begin(&cell{number: 2, limit: 5, done: make(chan struct{})})
-	if diff := cmp.Diff([]int64{5, maxLog(1000) + 1, maxFailure, 4, 0, 0, 0, 0, 0}, most()); diff != "" {
+	if diff := cmp.Diff([]int64{5, maxLog(1000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
 		t.Errorf("with a question for names: (-want +got)\n%s", diff)
 	}
 	if c.busy() {
@@ -73,6 +73,7 @@ func TestCellsTake(t *testing.T) {
 		body string
 	}{
 		{wire.KindValue, `1`}, {wire.KindLog, "\x02line"}, {wire.KindValue, `2`}, {wire.KindFailure, `{"name":"E","message":"m","stack":""}`},
+		{wire.KindNoValue, "why\xff"},
 	} {
 		if err := c.take(f.kind, []byte(f.body)); err != nil {
 			t.Fatalf("%d %s: %v", f.kind, f.body, err)
@@ -88,7 +89,7 @@ func TestCellsTake(t *testing.T) {
 			t.Errorf("%d %q: %v", f.kind, f.body, err)
 		}
 	}
-	if !c.busy() || string(one.value) != `2` || one.failure == nil || one.failure.Name != "E" {
+	if !c.busy() || string(one.value) != `2` || one.failure == nil || one.failure.Name != "E" || one.noValue != "why\uFFFD" {
 		t.Errorf("%s %+v", one.value, one.failure)
 	}
 	if err := c.take(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {

@@ -18,8 +18,7 @@ type cellHead struct {
 	Code  string `json:"code"`
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
-	logBounds
-	Form    string `json:"form,omitempty"`
+	evaluateHead
 	Globals string `json:"globals,omitempty"`
 }
 
@@ -75,7 +74,7 @@ func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		return &Evaluation{Error: syntaxError(err, name), Duration: time.Since(n.began)}, nil
 	}
 	c.sources.add(name, p, code)
-	head := cellHead{p.Code, name, o.MaxOutput, logBounds{o.MaxLogs, o.MaxLogLength}, formNames[o.Form], globals}
+	head := cellHead{p.Code, name, o.MaxOutput, evaluateHead{logBounds{o.MaxLogs, o.MaxLogLength}, formNames[o.Form], p.Explicit}, globals}
 	return c.perform(ctx, &cell{number: c.nextNumber(), limit: o.MaxOutput, notes: n, done: make(chan struct{})}, head)
 }
 
@@ -240,7 +239,7 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 		}
 		<-c.done
 	}
-	res.Value, res.told, res.Calls = cl.value, &told{failure: cl.failure}, nil
+	res.Value, res.told, res.Calls = cl.value, &told{failure: cl.failure, noValue: cl.noValue}, nil
 	if cause != CauseNone {
 		res.Cause = cause
 	}

@@ -17,7 +17,8 @@ type control struct {
 	told  *told   // nil but with Evaluate
 	cells *cells  // nil but for a context
 
-	last json.RawMessage
+	last    json.RawMessage
+	failure *wire.Failure // the last; not a context's
 
 	frames *wire.Reader
 	over   chan struct{} // closed at the channel's end
@@ -26,12 +27,16 @@ type control struct {
 // told is what comes of an evaluation besides its value.
 type told struct {
 	failure *wire.Failure // the last
+	noValue string        // why there is no value, if the guest says so
 	onLog   func(wire.Level, string)
 	maxLog  int64 // bytes of one text
 }
 
 // maxFailure bounds what a guest tells of its error; its own half cuts it.
 const maxFailure = 256 << 10
+
+// maxNoValue bounds what a guest says of a value that has no JSON.
+const maxNoValue = 8 << 10
 
 // most are the bytes that a frame of the guest may have.
 func (c *control) most(kind wire.Kind) int64 {
@@ -44,8 +49,10 @@ func (c *control) most(kind wire.Kind) int64 {
 		return c.calls.limits.Arguments + 8
 	case kind == wire.KindLog && c.told != nil:
 		return c.told.maxLog + 1
-	case kind == wire.KindFailure && c.told != nil:
+	case kind == wire.KindFailure:
 		return maxFailure
+	case kind == wire.KindNoValue && c.told != nil:
+		return maxNoValue
 	}
 	return 0
 }
@@ -121,8 +128,10 @@ func (c *control) take(kind wire.Kind, body []byte) (err error) {
 	case wire.KindFailure:
 		var f wire.Failure
 		if f, err = wire.ParseFailure(body); err == nil {
-			c.told.failure = &f
+			c.failure = &f
 		}
+	case wire.KindNoValue:
+		c.told.noValue = wire.ParseNoValue(body)
 	}
 	return err
 }
@@ -144,6 +153,11 @@ func (c *control) endCalls() {
 
 func (c *control) result(res *Result) {
 	res.Value, res.told = c.last, c.told
+	if res.told != nil {
+		res.told.failure = c.failure
+	} else if c.failure != nil {
+		res.Error = newGuestError(c.failure, asItIs{})
+	}
 	if c.calls != nil {
 		res.Calls, res.Truncated.Calls = c.calls.listed()
 	}
@@ -152,7 +166,8 @@ func (c *control) result(res *Result) {
 // evaluateHead is what the guest's half of an evaluation has to know.
 type evaluateHead struct {
 	logBounds
-	Form string `json:"form,omitempty"` // of formNames
+	Form     string `json:"form,omitempty"`     // of formNames
+	Explicit bool   `json:"explicit,omitempty"` // the code says what its value is
 }
 
 // contextHead describes a context to the guest's half; guest/program.cjs draws it.

@@ -58,8 +58,10 @@ const (
 type ResultForm int
 
 const (
-	// ResultJSON is the value itself. What JSON can't say is an error, as a timer is that
-	// the last statement sets: it ends nothing that the snippet has begun.
+	// ResultJSON is the value itself, as [NodeRuntime.Run] has values. A last expression
+	// that has no JSON, such as server.listen(80), is no error: Evaluation.NoResult says why. What
+	// the code returns or exports must have JSON, and is an error otherwise. Neither
+	// ends what the snippet has begun.
 	ResultJSON ResultForm = iota
 
 	// ResultText is a string: the value as Node's REPL shows it, such as
@@ -76,6 +78,7 @@ var formNames = map[ResultForm]string{ResultJSON: "", ResultText: "text", Result
 // Evaluation is what came of a snippet.
 type Evaluation struct {
 	Result   json.RawMessage // JSON text of the snippet's value; nil when it has none, or undefined
+	NoResult string          // why the value of the last expression has no JSON, such as a server's; empty if that is not why Result is nil
 	Error    *GuestError     // nil if it did not fail
 	Logs     []Log           // console's lines, and what else was printed, in the order of arrival
 	Calls    []Call          // of host functions, in the order in which they came
@@ -87,38 +90,18 @@ type Evaluation struct {
 	Truncated struct{ Logs, Calls, Denials bool }
 }
 
-// Decode unmarshals Result into v. It returns the Error, if there is one, and
-// [ErrNoValue] when there is no value.
+// Decode unmarshals Result into v. It returns the Error, if there is one, and an error that
+// wraps [ErrNoValue] when there is no value.
 func (e *Evaluation) Decode(v any) error {
-	if e.Error != nil {
+	switch {
+	case e.Error != nil:
 		return e.Error
-	}
-	if e.Result == nil {
+	case e.Result == nil && e.NoResult != "":
+		return fmt.Errorf("%w: %s", ErrNoValue, e.NoResult)
+	case e.Result == nil:
 		return ErrNoValue
 	}
 	return json.Unmarshal(e.Result, v)
-}
-
-// GuestError is why a snippet failed, as it may be told to who wrote it. All of it but
-// the names of gaol's own (below) comes from the guest.
-//
-// Where no error of the guest's ended it, Name is one of: "TimeoutError",
-// "OutOfMemoryError", "LimitError" (another of Limits), "CanceledError", "SignalError",
-// "ExitError" (an exit code of its own) and "UnsettledError" (an await of what never
-// comes). Of a thrown value that is no Error it is empty.
-type GuestError struct {
-	Name    string
-	Message string
-	Stack   string // with the snippet's own lines and columns; empty if there is none
-	Frame   string // the lines of the snippet around the place, where it is known
-}
-
-// Error is "Name: Message".
-func (e *GuestError) Error() string {
-	if e.Name == "" {
-		return e.Message
-	}
-	return e.Name + ": " + e.Message
 }
 
 // Normalize turns what a model wrote into an ES module, as Evaluate does: Markdown's
@@ -145,9 +128,9 @@ func Unfinished(code string) bool { return snippet.Unfinished(code) }
 func syntaxError(err error, name string) *GuestError {
 	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok {
 		at := fmt.Sprintf("SyntaxError: %s\n    at %s:%d:%d", syntax.Message, name, syntax.Line, syntax.Column)
-		return &GuestError{"SyntaxError", syntax.Message, at, syntax.Frame()}
+		return &GuestError{Name: "SyntaxError", Message: syntax.Message, Stack: at, Frame: syntax.Frame()}
 	}
-	return &GuestError{"SyntaxError", err.Error(), "", ""}
+	return &GuestError{Name: "SyntaxError", Message: err.Error()}
 }
 
 // Evaluate runs code that a model wrote in a fresh process, as [NodeRuntime.Run] does
@@ -186,7 +169,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	}
 	notes := newNotes(p, code, o)
 	notes.feed = f
-	t, err := rt.opts.evaluateTask(p.Code, o, notes)
+	t, err := rt.opts.evaluateTask(p, o, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +224,7 @@ func (o EvaluateOptions) settle(s settings) (EvaluateOptions, error) {
 }
 
 // evaluateTask lowers an evaluation to what it starts.
-func (s settings) evaluateTask(code string, o EvaluateOptions, n *notes) (*task, error) {
+func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions, n *notes) (*task, error) {
 	given, err := newGlobals(o.Globals)
 	if err != nil {
 		return nil, fmt.Errorf("option Globals: %w", err)
@@ -250,8 +233,8 @@ func (s settings) evaluateTask(code string, o EvaluateOptions, n *notes) (*task,
 	s.bindings = s.bindings.with(given)
 	s.limits.Value = o.MaxOutput
 	s.heapMiB = o.Heap >> 20
-	s.evaluate = &evaluateHead{logBounds{o.MaxLogs, o.MaxLogLength}, formNames[o.Form]}
-	t, err := s.nodeTask(code, RunOptions{Name: snippetName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
+	s.evaluate = &evaluateHead{logBounds{o.MaxLogs, o.MaxLogLength}, formNames[o.Form], p.Explicit}
+	t, err := s.nodeTask(p.Code, RunOptions{Name: snippetName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
 	if err != nil {
 		return nil, err
 	}

@@ -169,6 +169,9 @@ func (n *notes) conclude(res *Result) *Evaluation {
 		Logs: withoutLastWords(logs, res),
 	}
 	e.Truncated.Logs, e.Truncated.Calls, e.Truncated.Denials = more, res.Truncated.Calls, res.Truncated.Denials
+	if e.Result == nil && res.told != nil {
+		e.NoResult = cut(res.told.noValue, mostMessage)
+	}
 	e.Error = n.failure(res)
 	return e
 }
@@ -230,7 +233,7 @@ func (n *notes) failure(res *Result) *GuestError {
 		return &GuestError{Name: "LimitError", Message: fmt.Sprintf("the code used up its limit: %s", res.Cause)}
 	}
 	if res.told != nil && res.told.failure != nil {
-		return n.thrown(res.told.failure)
+		return newGuestError(res.told.failure, n.sources)
 	}
 	switch res.ExitCode {
 	case 0:
@@ -239,18 +242,4 @@ func (n *notes) failure(res *Result) *GuestError {
 		return &GuestError{Name: "UnsettledError", Message: "the code awaits a promise that nothing settles"}
 	}
 	return &GuestError{Name: "ExitError", Message: fmt.Sprintf("the code ended its process with exit code %d", res.ExitCode)}
-}
-
-// The most characters of what is told of an error.
-const (
-	mostName    = 256
-	mostMessage = 16 << 10
-	mostStack   = 32 << 10
-)
-
-// thrown is an error of the guest's, with places as the author knows them.
-func (n *notes) thrown(f *wire.Failure) *GuestError {
-	e := &GuestError{Name: cut(f.Name, mostName), Message: cut(n.sources.relocate(f.Message), mostMessage), Stack: cut(n.sources.stack(f.Stack), mostStack)}
-	e.Frame = n.sources.frame(f.Stack)
-	return e
 }

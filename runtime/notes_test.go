@@ -73,7 +73,7 @@ func TestNotesOfFailures(t *testing.T) {
 	}{
 		{"nothing", Result{}, nil, nil},
 		{"thrown", Result{ExitCode: 1}, &wire.Failure{Name: "E", Message: "m", Stack: "E: m\n    at f (file:///workspace/a%20b/snippet.mjs:2:7)\n    at node:internal/x:1:2\n    at g (node:fs:1:1)"},
-			&GuestError{"E", "m", "E: m\n    at f (snippet.mjs:2:7)", snippet.Frame(code, 2, 7)}},
+			&GuestError{Name: "E", Message: "m", Stack: "E: m\n    at f (snippet.mjs:2:7)", Frame: snippet.Frame(code, 2, 7)}},
 		{"thrown, and out of time: the kernel's word counts", Result{Cause: CauseTimeout}, &wire.Failure{Name: "Forged", Message: "by the guest"}, &GuestError{Name: "TimeoutError", Message: "the code took longer than 30s"}},
 		{"exit", Result{ExitCode: 9}, nil, &GuestError{Name: "ExitError", Message: "the code ended its process with exit code 9"}},
 		{"unsettled", Result{ExitCode: 13}, nil, &GuestError{Name: "UnsettledError", Message: "the code awaits a promise that nothing settles"}},

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -29,8 +30,14 @@ type Result struct {
 	Signal   string          // name of the signal that killed it, such as "SIGKILL"; empty if none did
 	Cause    Cause           // why it ended, if not by itself
 	Value    json.RawMessage // JSON text of the last __return; nil when nothing was returned
-	Duration time.Duration   // wall-clock time from its turn to the last process reaped
-	Queued   time.Duration   // wall-clock time before that: see Options.MaxConcurrentRuns
+
+	// Error is the error that ended a program of Run, Exec or SpawnCode because nobody
+	// caught it. Nil: it ended otherwise. It is the guest's word, and more than standard
+	// error says only in its Properties.
+	Error *GuestError
+
+	Duration time.Duration // wall-clock time from its turn to the last process reaped
+	Queued   time.Duration // wall-clock time before that: see Options.MaxConcurrentRuns
 	Usage    Usage
 
 	// Launcher is the launcher that started the run: that of Options, unless
@@ -62,11 +69,19 @@ type Usage struct {
 // ErrNoValue is Decode's error for a run that returned nothing.
 var ErrNoValue = errors.New("gaol: the program returned no value")
 
-// Decode unmarshals Value into v. It returns [ErrNoValue] when the program
-// returned nothing.
+// Decode unmarshals Value into v. It returns Error, if there is one, and an error that wraps
+// [ErrNoValue] when the program returned nothing, with how it ended if that was not exit
+// code 0.
 func (r *Result) Decode(v any) error {
-	if r.Value == nil {
-		return ErrNoValue
+	switch {
+	case r.Error != nil:
+		return r.Error
+	case r.Value != nil:
+		return json.Unmarshal(r.Value, v)
+	case r.Cause != CauseNone:
+		return fmt.Errorf("%w: it was ended, cause %s", ErrNoValue, r.Cause)
+	case r.ExitCode != 0:
+		return fmt.Errorf("%w: it ended with exit code %d", ErrNoValue, r.ExitCode)
 	}
-	return json.Unmarshal(r.Value, v)
+	return ErrNoValue
 }

@@ -17,9 +17,14 @@ var ErrClosed = errors.New("it is closed")
 // program is no file itself, so a child process can't be started from its path; a Worker can.
 //
 // The program may call __return(value) any number of times; the JSON text of the
-// last value comes back as Result.Value, also when the program fails later.
-// undefined and NaN become null. What can't be written as JSON, or is larger than
-// Limits.Value, throws in the program.
+// last value comes back as Result.Value, also when the program fails later. Values become
+// JSON as by JSON.stringify, with these differences: undefined is null; a Map is an object,
+// or an array of pairs if a key is no text; a Set is an array; bytes are base64, and other
+// typed arrays are arrays of numbers; an error is an object with its name and message; a
+// regular expression is text. A BigInt, a cycle, a function alone, and an object of which
+// nothing would be left, such as a Promise, throw a TypeError in the program that names the
+// place in the value; docs/values.md has the table. What is larger than Limits.Value throws
+// a RangeError.
 //
 // The error is nil whatever the program did, and if it ran out of its own limits, such as
 // RunOptions.Timeout. If ctx ended the run, the error wraps ctx.Err() and the cause of ctx; if
@@ -35,8 +40,7 @@ func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (*Res
 	})
 }
 
-// Exec is Run for a program that returns nothing: it has no __return, and no
-// channel to the host but its standard streams.
+// Exec is Run for a program that returns nothing: it has no __return.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (*Result, error) {
 	return rt.named("exec", func() (*Result, error) {
 		t, err := rt.opts.nodeTask(code, o, false)

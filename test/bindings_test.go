@@ -106,7 +106,7 @@ func TestBindingErrors(t *testing.T) {
 		{"what JSON can't say", `odd()`, `["Error","the host function's result is nothing that JSON can say","ERR_RESULT"]`},
 		{"a large result", `large(2000)`, `["Error","the result has 2002 bytes of JSON, the limit is 2000","ERR_RESULT"]`},
 		{"large arguments", `echo('x'.repeat(1000))`, `["RangeError","the arguments have 1004 bytes of JSON, the limit is 1000",null]`},
-		{"arguments that JSON has not", `echo(1n)`, `["TypeError","Do not know how to serialize a BigInt",null]`},
+		{"arguments that JSON has not", `echo(1n)`, `["TypeError","argument 1: a BigInt has no JSON; make it a string or a number",null]`},
 		{"the wrong type", `api.users.get('7')`, `ERR_ARGUMENTS`},
 		{"too many", `api.users.get(7, 8)`, `ERR_ARGUMENTS`},
 		{"too few", `api.users.get()`, `ERR_ARGUMENTS`},
@@ -121,8 +121,8 @@ func TestBindingErrors(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{
-		"\necho(1n)":             "BigInt\n    at file:///workspace/main.mjs:2:1\n",
-		"\nawait echo.async(1n)": "BigInt\n    at file:///workspace/main.mjs:2:12\n",
+		"\necho(1n)":             "number\n    at file:///workspace/main.mjs:2:1\n",
+		"\nawait echo.async(1n)": "number\n    at file:///workspace/main.mjs:2:12\n",
 		"\necho({ toJSON() { throw new Error('own') } })": "Error: own\n    at Object.toJSON (file:///workspace/main.mjs:2:25)\n",
 	} {
 		if res := run(t, rt, code, runtime.RunOptions{}); !strings.Contains(string(res.Stderr), want) {

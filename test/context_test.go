@@ -172,11 +172,11 @@ func TestContextErrors(t *testing.T) {
 		`throw undefined`:                          "undefined",
 		`throw { a: 1 }`:                           "{ a: 1 }",
 		`({ toJSON() { throw new Error('j') } })`:  "Error: j",
-		`1n`:                                   "TypeError: Do not know how to serialize a BigInt",
-		`const circle = {}; circle.a = circle`: "TypeError: Converting circular structure to JSON",
-		`import('nosuch')`:                     "Error: Cannot find package 'nosuch'",
-		`api.users.get(-1)`:                    "Error: there is no such user",
-		`await new Promise(() => {})`:          "UnsettledError: the code awaits a promise that nothing settles",
+		`return 1n`: "TypeError: value: a BigInt has no JSON",
+		`const circle = {}; export default circle.a = circle`: "TypeError: value.a: it is value again",
+		`import('nosuch')`:            "Error: Cannot find package 'nosuch'",
+		`api.users.get(-1)`:           "Error: there is no such user",
+		`await new Promise(() => {})`: "UnsettledError: the code awaits a promise that nothing settles",
 		`Promise.reject(new Error('nobody')); await new Promise(r => setTimeout(r, 1000))`:           "Error: nobody",
 		`setTimeout(() => { throw new Error('tick') }); await new Promise(r => setTimeout(r, 1000))`: "Error: tick",
 	} {
@@ -190,17 +190,17 @@ func TestContextErrors(t *testing.T) {
 	want(t, c, `[kept, early, sooner]`, `[1,2,3]`)
 }
 
-// What JSON can't say of a value is told with the value's place, where it has one alone.
+// What is wrong with a value is told with the value's place, where it has one alone.
 func TestContextValuePlaces(t *testing.T) {
 	c := newContext(t, create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
 	for i, tc := range []struct{ code, place, frame string }{
-		{"let a;\n  1n", ":2:3", "> 2 |   1n\n    |   ^"},
-		{"const circle = {}; circle.a = circle;\r\ncircle", ":2:1", "> 2 | circle"},
+		{"let a;\n  'x'.repeat(2000)", ":2:3", "> 2 |   'x'.repeat(2000)\n    |   ^"},
+		{"const circle = {}; circle.a = circle;\r\nexport default circle", ":2:16", "> 2 | export default circle"},
 		{"/* \u2028 */ 'x'.repeat(2000)", ":2:5", "> 2 |"},
-		{"const big: bigint = 1n;\n\nbig as bigint", ":3:1", "> 3 | big as bigint"},
-		{"await (Promise.resolve(2n))", ":1:1", "> 1 | await (Promise"},
+		{"const big: string = 'x'.repeat(2000);\n\nbig as string", ":3:1", "> 3 | big as string"},
+		{"await (Promise.resolve('x'.repeat(2000)))", ":1:1", "> 1 | await (Promise"},
 		{"1;\n({ toJSON() { throw new Error('j') } })", ":2:21", "> 2 |"},
-		{"if (globalThis.nosuch) 1n; else 2n", ".js", ""},
+		{"if (globalThis.nosuch) 'y'.repeat(2000); else 'x'.repeat(2000)", ".js", ""},
 	} {
 		e := cell(t, c, tc.code, runtime.EvaluateOptions{MaxOutput: 1000})
 		if e.Error == nil {

@@ -118,9 +118,9 @@ func TestFilesLast(t *testing.T) {
 func TestReturnThrows(t *testing.T) {
 	rt := create(t, runtime.Options{Limits: runtime.Limits{Value: 1000}})
 	for name, tc := range map[string]struct{ code, message string }{
-		"cyclic":   {`const a = {}; a.a = a; __return(a)`, "TypeError: Converting circular structure to JSON"},
-		"bigint":   {`__return(1n)`, "TypeError: Do not know how to serialize a BigInt"},
-		"function": {`__return(() => 1)`, "TypeError: __return: a function can't be written as JSON"},
+		"cyclic":   {`const a = {}; a.a = a; __return(a)`, "TypeError: value.a: it is value again, and JSON has no cycles"},
+		"bigint":   {`__return(1n)`, "TypeError: value: a BigInt has no JSON; make it a string or a number"},
+		"function": {`__return(() => 1)`, "TypeError: value: a function has no JSON"},
 		"too big":  {`__return('x'.repeat(1000))`, "RangeError: __return: the value has 1002 bytes of JSON, the limit is 1000"},
 		"own":      {`__return({ toJSON() { throw new Error('mine') } })`, "Error: mine"},
 	} {

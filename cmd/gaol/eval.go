@@ -22,9 +22,10 @@ const evalUse = `eval [flags] FILE
 const evalLong = `Evaluate a snippet as a model hands it over: JavaScript, TypeScript or JSX, be it
 in Markdown's fences, an expression, statements, or a function to be called. It
 runs in a jail of its own. The value of its last expression is printed as JSON on
-standard output, promises awaited; nothing if it has none. import, require and await
-may stand side by side, and module.exports is the value where nothing else is. Code
-is read from standard input where that is piped and nothing else is named.
+standard output, promises awaited; nothing if it has none, and a line on standard
+error if it has no JSON, as a server has none. import, require and await may stand side
+by side, and module.exports is the value where nothing else is. Code is read from
+standard input where that is piped and nothing else is named.
 
 What it prints by console comes as lines: those of log, info and debug on standard
 output before the value, those of warn and error on standard error. An error is
@@ -248,6 +249,9 @@ func (a *app) printEvaluation(e *runtime.Evaluation, f *evalFlags) error {
 			return newOutputError("standard output", err)
 		}
 	}
+	if e.NoResult != "" {
+		a.tell([]string{"no value: " + oneLine(e.NoResult)})
+	}
 	if e.Error == nil {
 		return nil
 	}
@@ -273,7 +277,8 @@ func errorLines(e *runtime.GuestError) string {
 // evalOutput is the object that gaol eval --json prints. Its shape is a promise to
 // programs.
 type evalOutput struct {
-	Result     json.RawMessage `json:"result,omitempty"` // absent when there is none
+	Result     json.RawMessage `json:"result,omitempty"`   // absent when there is none
+	NoResult   string          `json:"noResult,omitempty"` // why the value of the last expression has no JSON
 	Error      *evalError      `json:"error"`
 	Logs       []evalLog       `json:"logs"`
 	Calls      []evalCall      `json:"calls"`
@@ -283,10 +288,21 @@ type evalOutput struct {
 }
 
 type evalError struct {
-	Name    string `json:"name"`
-	Message string `json:"message"`
-	Stack   string `json:"stack"`
-	Frame   string `json:"frame"`
+	Name       string                     `json:"name"`
+	Message    string                     `json:"message"`
+	Stack      string                     `json:"stack"`
+	Frame      string                     `json:"frame"`
+	Code       string                     `json:"code,omitempty"`
+	Properties map[string]json.RawMessage `json:"properties,omitempty"`
+	Cause      *evalError                 `json:"cause,omitempty"`
+}
+
+// newEvalError is nil for none.
+func newEvalError(e *runtime.GuestError) *evalError {
+	if e == nil {
+		return nil
+	}
+	return &evalError{e.Name, e.Message, e.Stack, e.Frame, e.Code, e.Properties, newEvalError(e.Cause)}
 }
 
 type evalLog struct {
@@ -305,10 +321,7 @@ type evalCall struct {
 
 func newEvalOutput(e *runtime.Evaluation) *evalOutput {
 	o := &evalOutput{
-		Result: e.Result, Logs: []evalLog{}, Calls: []evalCall{}, DurationMs: milliseconds(e.Duration), Cause: e.Cause, Usage: newOutputUsage(e.Usage),
-	}
-	if e.Error != nil {
-		o.Error = &evalError{e.Error.Name, e.Error.Message, e.Error.Stack, e.Error.Frame}
+		Result: e.Result, NoResult: e.NoResult, Error: newEvalError(e.Error), Logs: []evalLog{}, Calls: []evalCall{}, DurationMs: milliseconds(e.Duration), Cause: e.Cause, Usage: newOutputUsage(e.Usage),
 	}
 	for _, l := range e.Logs {
 		o.Logs = append(o.Logs, evalLog{l.Level, l.Text, milliseconds(l.At.Round(time.Microsecond))})

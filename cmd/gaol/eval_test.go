@@ -121,3 +121,16 @@ func TestEvalStatus(t *testing.T) {
 		t.Errorf("a denial: %s", got.stderr)
 	}
 }
+
+// A value without JSON is told beside the lines, and is no failure.
+func TestEvalNoResult(t *testing.T) {
+	f := fake{evaluation: runtime.Evaluation{NoResult: "value: it is an EventEmitter"}}
+	if got, want := f.call(t, "", "eval", "-e", "x"), (outcome{0, "", "gaol: no value: value: it is an EventEmitter\n"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	f.evaluation.Error = &runtime.GuestError{Name: "E", Message: "m", Code: "C", Cause: &runtime.GuestError{Message: "why"}}
+	got := f.call(t, "", "eval", "--json", "-e", "x")
+	if !strings.Contains(got.stdout, `"noResult":"value: it is an EventEmitter"`) || !strings.Contains(got.stdout, `"code":"C","cause":{"name":"","message":"why"`) {
+		t.Errorf("%s", got.stdout)
+	}
+}

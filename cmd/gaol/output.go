@@ -17,6 +17,7 @@ type output struct {
 	Signal     string           `json:"signal"`
 	Cause      runtime.Cause    `json:"cause"`
 	Value      json.RawMessage  `json:"value,omitempty"` // absent when nothing was returned
+	Error      *programError    `json:"error,omitempty"` // absent unless an uncaught error ended the program
 	DurationMs float64          `json:"durationMs"`
 	Usage      outputUsage      `json:"usage"`
 	Truncated  outputTruncated  `json:"truncated"`
@@ -26,6 +27,24 @@ type output struct {
 	// asked for.
 	Launcher       string `json:"launcher"`
 	LauncherReason string `json:"launcherReason,omitempty"`
+}
+
+// programError is an error that a program did not catch.
+type programError struct {
+	Name       string                     `json:"name"`
+	Message    string                     `json:"message"`
+	Stack      string                     `json:"stack"`
+	Code       string                     `json:"code,omitempty"`
+	Properties map[string]json.RawMessage `json:"properties,omitempty"`
+	Cause      *programError              `json:"cause,omitempty"`
+}
+
+// newProgramError is nil for none.
+func newProgramError(e *runtime.GuestError) *programError {
+	if e == nil {
+		return nil
+	}
+	return &programError{e.Name, e.Message, e.Stack, e.Code, e.Properties, newProgramError(e.Cause)}
 }
 
 type outputUsage struct {
@@ -48,6 +67,7 @@ func newOutput(res *runtime.Result) *output {
 		Signal:     res.Signal,
 		Cause:      res.Cause,
 		Value:      res.Value,
+		Error:      newProgramError(res.Error),
 		DurationMs: milliseconds(res.Duration),
 		Usage:      newOutputUsage(res.Usage),
 		Truncated:  outputTruncated{res.Truncated.Stdout, res.Truncated.Stderr, res.Truncated.Denials},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,10 @@ func TestJSON(t *testing.T) {
 		{"empty", runtime.Result{}},
 		{"null", runtime.Result{Value: []byte("null")}},
 		{"full", full},
+		{"error", runtime.Result{ExitCode: 1, Error: &runtime.GuestError{
+			Name: "Error", Message: "no", Stack: "Error: no\n    at file:///workspace/main.mjs:1:7", Code: "ENOENT",
+			Properties: map[string]json.RawMessage{"errno": []byte("-2")}, Cause: &runtime.GuestError{Name: "TypeError", Message: "why"},
+		}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join("testdata", "json", tc.name+".json"))

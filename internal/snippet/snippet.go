@@ -16,6 +16,11 @@ type Program struct {
 	// Code is JavaScript, in UTF-8.
 	Code string
 
+	// Explicit says that the snippet names its value, by a return, an export default or a
+	// function. Otherwise the value is that of a last expression, which may be there for
+	// what it does.
+	Explicit bool
+
 	draft draft
 }
 
@@ -29,7 +34,7 @@ func Module(code string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(p.module()), nil
+	return newProgram(p.module(), p), nil
 }
 
 // Names are a guest's own for what V8 has in modules alone. A script that an inspector
@@ -60,7 +65,7 @@ func (n Names) Cell(code string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(p.cell(n)), nil
+	return newProgram(p.cell(n), p), nil
 }
 
 // Normalize is the Code of [Module].
@@ -72,7 +77,9 @@ func Normalize(code string) (string, error) {
 	return p.Code, nil
 }
 
-func newProgram(d draft) *Program { return &Program{Code: d.text, draft: d} }
+func newProgram(d draft, p parsed) *Program {
+	return &Program{Code: d.text, Explicit: p.explicit(), draft: d}
+}
 
 // Position leads from a 1-based line and column of Code to those of the snippet, as it was
 // given. Columns count UTF-16, as V8 prints them. It is not ok for what the snippet didn't

@@ -8,9 +8,10 @@
 //	 1 value    JSON                   16 answer     u32 call | u8 failed | JSON
 //	 2 log      u8 level | text        17 cell       u32 cell | JSON object
 //	 3 call     u32 call | u32 function | JSON array
-//	 4 failure  JSON object            18 interrupt  u32 cell
+//	 4 failure  JSON object: Failure   18 interrupt  u32 cell
 //	 5 done     u32 cell
 //	 6 ask      as call: the guest does nothing else until the answer is there
+//	 7 no value text: why the value of a last expression has no JSON
 //
 // Each is a frame: u32 n | u8 kind | n - 1 bytes. Integers are big-endian, text and JSON
 // are UTF-8. Both descriptors are pipes: a guest gets no socket whose other end is the

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is that of the protocol.
-const Version = 1
+const Version = 2
 
 // Kind is what a frame is.
 type Kind byte
@@ -27,6 +27,7 @@ const (
 	KindFailure Kind = 4
 	KindDone    Kind = 5
 	KindAsk     Kind = 6
+	KindNoValue Kind = 7
 
 	KindAnswer    Kind = 16
 	KindCell      Kind = 17
@@ -193,10 +194,19 @@ func ParseLog(body []byte) (Level, string, error) {
 
 // Failure is an error that guest code has thrown, as the guest tells of it.
 type Failure struct {
-	Name    string `json:"name"`
-	Message string `json:"message"`
-	Stack   string `json:"stack"`
+	Name       string                     `json:"name"`
+	Message    string                     `json:"message"`
+	Stack      string                     `json:"stack"`
+	Code       string                     `json:"code,omitempty"`
+	Properties map[string]json.RawMessage `json:"properties,omitempty"`
+	Cause      *Failure                   `json:"cause,omitempty"`
 }
+
+// The most of a failure; the guest's half keeps to less.
+const (
+	mostCauses     = 8
+	mostProperties = 64
+)
 
 // ParseFailure reads the body of a failure.
 func ParseFailure(body []byte) (Failure, error) {
@@ -209,8 +219,18 @@ func ParseFailure(body []byte) (Failure, error) {
 	if err := d.Decode(&f); err != nil {
 		return Failure{}, fmt.Errorf("%w: a failure: %w", ErrFrame, err)
 	}
+	causes := 0
+	for at := &f; at != nil; at = at.Cause {
+		if causes++; causes > 1+mostCauses || len(at.Properties) > mostProperties {
+			return Failure{}, fmt.Errorf("%w: a failure with too many causes or properties", ErrFrame)
+		}
+	}
 	return f, nil
 }
+
+// ParseNoValue reads the body of a no-value: why there is none. Bytes that are no UTF-8
+// become U+FFFD.
+func ParseNoValue(body []byte) string { return string(bytes.ToValidUTF8(body, []byte("\uFFFD"))) }
 
 // ParseDone reads the body of a done: the cell that has ended.
 func ParseDone(body []byte) (cell uint32, err error) {

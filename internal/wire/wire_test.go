@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -45,7 +46,7 @@ func (g golden) bytes(t testing.TB) []byte {
 func anything(Kind) int64 { return 1 << 20 }
 
 func TestGolden(t *testing.T) {
-	kinds := map[string]Kind{"value": KindValue, "log": KindLog, "call": KindCall, "ask": KindAsk, "failure": KindFailure, "done": KindDone, "answer": KindAnswer, "cell": KindCell, "interrupt": KindInterrupt}
+	kinds := map[string]Kind{"value": KindValue, "log": KindLog, "call": KindCall, "ask": KindAsk, "failure": KindFailure, "done": KindDone, "answer": KindAnswer, "cell": KindCell, "interrupt": KindInterrupt, "no value": KindNoValue}
 	seen := map[Kind]bool{}
 	for _, g := range goldenFrames(t) {
 		frame := g.bytes(t)
@@ -88,6 +89,8 @@ func (g golden) check(t *testing.T, kind Kind, body, frame []byte) {
 			b, _ := json.Marshal(f)
 			got.JSON = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(b))
 		}
+	case KindNoValue:
+		got.Text = ParseNoValue(body)
 	case KindDone:
 		got.Cell, err = ParseDone(body)
 	case KindAnswer:
@@ -173,6 +176,11 @@ func TestParseRefuses(t *testing.T) {
 		"a failure with more":         second(ParseFailure([]byte(`{"name":"","extra":1}`))),
 		"a failure that is an array":  second(ParseFailure([]byte(`[]`))),
 		"a failure named by a number": second(ParseFailure([]byte(`{"name":1}`))),
+		"a failure of many causes":    second(ParseFailure([]byte(strings.Repeat(`{"cause":`, 10) + `{}` + strings.Repeat(`}`, 10)))),
+		"a failure's cause with more": second(ParseFailure([]byte(`{"cause":{"extra":1}}`))),
+		"a failure of many parts":     second(ParseFailure([]byte(`{"properties":{` + strings.Join(numbered(65), ",") + `}}`))),
+		"properties that are none":    second(ParseFailure([]byte(`{"properties":[1]}`))),
+		"a code that is none":         second(ParseFailure([]byte(`{"code":1}`))),
 		"two failures":                second(ParseFailure([]byte(`{}{}`))),
 		"a short done":                second(ParseDone([]byte("123"))),
 		"a long done":                 second(ParseDone([]byte("12345"))),
@@ -212,6 +220,14 @@ func TestParseCallTwice(t *testing.T) {
 			t.Errorf("%s: %+v, %v", args, c, err)
 		}
 	}
+}
+
+// numbered are so many members of an object.
+func numbered(n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprintf(`"%d":1`, i))
+	}
+	return list
 }
 
 func second[T any](_ T, err error) error { return err }

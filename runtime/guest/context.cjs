@@ -4,7 +4,7 @@
 // protocol offers it: its session is within this process.
 //
 // A cell is JSON: {"code", "name",        the script, and the file that it seems to be
-//     "value", "form",                    as in the program's head, and its evaluate
+//     "value", "form", "explicit",        as in the program's head, and its evaluate
 //     "logs", "logLength",                bounds of its lines
 //     "globals"}                          as in the head
 // or, for who writes one: {"complete"}: see complete.cjs.
@@ -19,11 +19,10 @@ const { Session } = require('node:inspector');
 const { onInit } = require('node:v8').promiseHooks;
 const { Exports } = require('./commonjs.cjs');
 const { complete, noteGlobals } = require('./complete.cjs');
-const { captureConsole, failureFrame, valueFrame } = require('./evaluate.cjs');
+const { captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
 const { ownVariables } = require('./inside.cjs');
 const { Interrupts } = require('./interrupt.cjs');
 const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
-const { refused, writeAll } = require('./control.cjs');
 
 const { parse, stringify } = JSON;
 const { defineProperty, hasOwn } = Object;

@@ -9,7 +9,7 @@ import test from 'node:test';
 
 const beside = join(import.meta.dirname, 'prelude.cjs');
 const prelude = existsSync(beside) ? beside : '/usr/libexec/gaol/prelude.cjs';
-const KINDS = { 1: 'value', 2: 'log', 4: 'failure', 5: 'done' };
+const KINDS = { 1: 'value', 2: 'log', 4: 'failure', 5: 'done', 7: 'no value' };
 
 // A context whose host is this test.
 class Host {
@@ -20,7 +20,7 @@ class Host {
   #wake = () => {};
 
   constructor() {
-    const head = Buffer.from(JSON.stringify({ wire: 1, path: '/nowhere/context.mjs', format: 'module', value: 0, context: { logs: 5, logLength: 50 } }));
+    const head = Buffer.from(JSON.stringify({ wire: 2, path: '/nowhere/context.mjs', format: 'module', value: 0, context: { logs: 5, logLength: 50 } }));
     const size = Buffer.alloc(4);
     size.writeUInt32BE(head.length);
     const path = join(tmpdir(), `context-${process.pid}-${Math.random()}`);
@@ -39,7 +39,7 @@ class Host {
     for (let end; this.#bytes.length >= 4 && this.#bytes.length >= (end = 4 + this.#bytes.readUInt32BE(0)); ) {
       const kind = KINDS[this.#bytes[4]];
       const body = this.#bytes.subarray(5, end);
-      this.#add([kind, kind === 'done' ? body.readUInt32BE(0) : kind === 'log' ? body.toString('utf8', 1) : JSON.parse(body)]);
+      this.#add([kind, kind === 'done' ? body.readUInt32BE(0) : kind === 'log' ? body.toString('utf8', 1) : kind === 'no value' ? String(body) : JSON.parse(body)]);
       this.#bytes = this.#bytes.subarray(end);
     }
   }

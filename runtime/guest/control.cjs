@@ -4,6 +4,7 @@
 'use strict';
 
 const { readSync, writeSync } = require('node:fs');
+const { isRefusal, nameOfArguments, toJSON } = require('./values.cjs');
 const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeValue, fromHost } = require('./wire.cjs');
 
 const OUT = 3;
@@ -18,7 +19,6 @@ const { Error, Promise, RangeError, TypeError } = globalThis;
 const { stringify } = JSON;
 const { captureStackTrace } = Error;
 const { defineProperty } = Object;
-const { isView } = ArrayBuffer;
 const { allocUnsafeSlow, byteLength } = Buffer;
 const { nextTick } = process;
 const wait = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
@@ -244,23 +244,13 @@ let calls;
 const theCalls = () => (calls ??= new Calls());
 
 function isPlain(value) {
-  return value === null || typeof value !== 'object';
-}
-
-// JSON with what it has no words for as Go reads it: bytes in base64.
-function toJSON(value) {
-  return stringify(value, function (key, value) {
-    const raw = this[key];
-    if (isView(raw)) return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('base64');
-    if (raw instanceof ArrayBuffer) return Buffer.from(raw).toString('base64');
-    return value;
-  });
+  return value === null || value === undefined || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 }
 
 function argumentsOf(args, limit, caller) {
   let text;
   try {
-    text = args.every(isPlain) ? stringify(args) : toJSON(args);
+    text = args.every(isPlain) ? stringify(args) : toJSON(args, nameOfArguments);
   } catch (err) {
     throw refused(err, caller);
   }
@@ -276,12 +266,9 @@ function own(err, f) {
   return err;
 }
 
-// Gives what stringify itself refuses the stack of who called f. An error of a toJSON tells
-// where that failed.
-function refused(err, f) {
-  const [, first] = /^ {4}at (.*)/m.exec(err?.stack) ?? [];
-  return first === 'stringify (<anonymous>)' ? own(err, f) : err;
-}
+// Gives an error about a value that has no JSON the stack of who called f. An error of a
+// toJSON tells where that failed.
+const refused = (err, f) => (isRefusal(err) ? own(err, f) : err);
 
 // Throws an error that has the stack of who awaits it. The promise that was resolved with
 // this one knows it two ticks later. To note the stack of each call instead takes as long
@@ -343,11 +330,9 @@ function checkSize(size, limit, who) {
   if (size > limit) throw new RangeError(`${who}the value has ${size} bytes of JSON, the limit is ${limit}`);
 }
 
-function valueJSON(value, limit, stringify, who = '') {
-  if (value === undefined) return 'null';
+function valueJSON(value, limit, who = '') {
   if (typeof value === 'string') checkSize(value.length + 2, limit, who); // before two copies fill the memory
-  const text = stringify(value);
-  if (text === undefined) throw new TypeError(`${who}a ${typeof value} can't be written as JSON`);
+  const text = toJSON(value) ?? 'null'; // that of undefined
   checkSize(byteLength(text), limit, who);
   return text;
 }
@@ -355,7 +340,7 @@ function valueJSON(value, limit, stringify, who = '') {
 function defineReturn(limit) {
   function __return(value) {
     try {
-      writeAll(encodeValue(valueJSON(value, limit, stringify, '__return: ')));
+      writeAll(encodeValue(valueJSON(value, limit, '__return: ')));
     } catch (err) {
       throw own(err, __return);
     }
@@ -369,5 +354,5 @@ function control(head) {
   if (head.value > 0 && !head.evaluate && !head.context) defineReturn(head.value);
 }
 
-module.exports = { control, defineGlobals, refused, theCalls, toJSON, valueJSON, writeAll };
+module.exports = { control, defineGlobals, isRefusal, refused, theCalls, toJSON, valueJSON, writeAll };
 delete require.cache[__filename];

@@ -2,13 +2,16 @@
 // host as frames, and the value of the snippet as __evaluated hands it over.
 'use strict';
 
+const { EventEmitter } = require('node:events');
 const { inspect, types } = require('node:util');
 const { Exports } = require('./commonjs.cjs');
-const { encodeFailure, encodeLog, encodeValue } = require('./wire.cjs');
-const { refused, toJSON, valueJSON, writeAll } = require('./control.cjs');
+const { encodeLog, encodeNoValue, encodeValue } = require('./wire.cjs');
+const control = require('./control.cjs');
+const { failureFrame, reportFatal } = require('./failure.cjs')(control);
 
 const LEVEL = { debug: 1, log: 2, info: 3, warn: 4, error: 5 };
 
+const { isRefusal, refused, valueJSON, writeAll } = control;
 const { stringify } = JSON;
 const { defineProperty } = Object;
 const { byteLength } = Buffer;
@@ -55,51 +58,6 @@ function captureConsole(bounds) {
   };
 }
 
-const text = (value, most) => String(value).slice(0, most);
-
-// What Node notes of an error of V8's about a module: its file and line, that line, and
-// carets under the place. Debugging finds the name that Node has for it, and takes some
-// milliseconds.
-function arrowOf(err) {
-  const { internalBinding } = require('./inside.cjs').ownVariables(['internalBinding']);
-  return err[internalBinding('util').privateSymbols.arrow_message_private_symbol];
-}
-
-// The stack of an error, with the place where V8 refuses a module as its first line: Node
-// has that at best before the error, with the line as gaol wrote it.
-function stackOf(err) {
-  const { stack } = err;
-  if (!(err instanceof SyntaxError)) return stack;
-  let arrow;
-  try {
-    arrow = arrowOf(err);
-  } catch {
-    return stack; // the program has spoilt what leads there
-  }
-  const [, place, before] = /^(.*:\d+)\n.*\n(\s*)\^/.exec(arrow) ?? [];
-  if (!place) return stack;
-  const told = stack.startsWith(arrow) ? stack.slice(arrow.length).trimStart() : stack;
-  const [first, ...frames] = told.split(/\n(?=    at )/);
-  return [first, `    at ${place}:${before.length + 1}`, ...frames].join('\n');
-}
-
-// What the host is told of a thrown value, whatever that does when it is looked at. It has no
-// toJSON, as all other objects may.
-function describe(err) {
-  try {
-    if (err instanceof Error || Object.prototype.toString.call(err) === '[object Error]') {
-      return { __proto__: null, name: text(err.name, 256), message: text(err.message, 16_384), stack: text(stackOf(err) ?? '', 32_768) };
-    }
-    return { __proto__: null, name: '', message: text(typeof err === 'string' ? err : inspect(err), 16_384), stack: '' };
-  } catch {
-    return { __proto__: null, name: '', message: 'an error that can not be looked at', stack: '' };
-  }
-}
-
-function failureFrame(err) {
-  return encodeFailure(stringify(describe(err)));
-}
-
 // The host is told of an uncaught error, unless the program has a handler of its own. Node
 // says that there is one before it calls any.
 function reportUncaught() {
@@ -120,11 +78,21 @@ function fit(text, limit) {
   throw new RangeError(`the value has no text of ${limit} bytes`);
 }
 
+const MOST_WHY = 1000; // characters of why there is no value
+
 // A value as the host takes it: by form, as JSON, or as the text that Node's REPL shows.
-// undefined is no JSON.
-function valueFrame(value, { value: limit, form }) {
+// undefined is no JSON. Code that says what its value is fails if that has none; of other
+// code it is noted, as its last expression may be there for what it does.
+function valueFrame(value, { value: limit, form, explicit }) {
   if (form) return encodeValue(fit(inspect(value, { colors: form === 'colors', showProxy: true }), limit));
-  return value === undefined ? null : encodeValue(valueJSON(value, limit, toJSON));
+  if (value === undefined) return null;
+  if (!explicit && value instanceof EventEmitter) return encodeNoValue('value: it is an EventEmitter, such as a server or a stream, and no data');
+  try {
+    return encodeValue(valueJSON(value, limit));
+  } catch (err) {
+    if (explicit || !isRefusal(err)) throw err;
+    return encodeNoValue(String(err.message).slice(0, MOST_WHY));
+  }
 }
 
 function evaluate({ path, value: limit, evaluate: options }) {
@@ -133,9 +101,9 @@ function evaluate({ path, value: limit, evaluate: options }) {
   const exported = new Exports(path);
   // What has no JSON fails the evaluation, but ends nothing: what the program has begun
   // goes on. The host keeps the last failure that it is told of.
-  function deliver(value) {
+  function deliver(value, explicit) {
     try {
-      const frame = valueFrame(value, { value: limit, form: options.form });
+      const frame = valueFrame(value, { value: limit, form: options.form, explicit });
       if (frame) writeAll(frame);
     } catch (err) {
       writeAll(failureFrame(refused(err, __evaluated)));
@@ -143,12 +111,13 @@ function evaluate({ path, value: limit, evaluate: options }) {
   }
   // Without a value of its own, the code's value is what it has exported.
   function __evaluated(value) {
+    const explicit = options.explicit && value !== undefined; // what is exported may be functions
     if (value === undefined) value = exported.get();
-    if (types.isPromise(value)) value.then(deliver); // a rejection is an uncaught error
-    else deliver(value);
+    if (types.isPromise(value)) value.then((result) => deliver(result, explicit)); // a rejection is an uncaught error
+    else deliver(value, explicit);
   }
   defineProperty(globalThis, '__evaluated', { value: __evaluated });
 }
 
-module.exports = { captureConsole, evaluate, failureFrame, valueFrame };
+module.exports = { captureConsole, evaluate, failureFrame, refused, reportFatal, valueFrame, writeAll };
 delete require.cache[__filename];

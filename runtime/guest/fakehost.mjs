@@ -55,13 +55,14 @@ function start(head, source) {
 // Runs source as the host would, and collects what comes back. Each call is told to
 // onCall, with the stream of answers.
 export async function run(source, { value = 1000, format = 'module', path = '/nowhere/main.mjs', onCall, ...more } = {}) {
-  const child = start({ wire: 1, path, format, value, args: 1000, ...more }, source);
-  const [values, calls] = [[], []];
+  const child = start({ wire: 2, path, format, value, args: 1000, ...more }, source);
+  const [values, failures, calls] = [[], [], []];
   let rest = Buffer.alloc(0);
   child.stdio[5].on('error', () => {}); // it may be gone
   child.stdio[3].on('data', (bytes) => {
     rest = takeFrames(Buffer.concat([rest, bytes]), (kind, body) => {
       if (kind === 1) return values.push(String(body));
+      if (kind === 4) return failures.push(JSON.parse(String(body)));
       if (kind !== 3 && kind !== 6) throw new Error(`a frame of kind ${kind}`);
       calls.push({ waits: kind === 6, number: body.readUInt32BE(), func: body.readUInt32BE(4), json: String(body.subarray(8)) });
       onCall?.(calls.at(-1), child.stdio[5], child.stdio[3]);
@@ -71,5 +72,5 @@ export async function run(source, { value = 1000, format = 'module', path = '/no
   const ended = new Promise((resolve) => child.once('close', resolve));
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   child.stdio[5].destroy();
-  return { code: await ended, stdout: String(stdout), stderr: String(stderr), values, calls, rest: rest.length };
+  return { code: await ended, stdout: String(stdout), stderr: String(stderr), values, failures, calls, rest: rest.length };
 }

@@ -51,9 +51,9 @@ test('a name that a URL escapes', async () => {
 });
 
 test('the host speaks another version', async () => {
-  const { code, stdout, stderr } = await run('console.log(1)', { wire: 2 });
+  const { code, stdout, stderr } = await run('console.log(1)', { wire: 3 });
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, /the host speaks version 2, this is 1/);
+  assert.match(stderr, /the host speaks version 3, this is 2/);
 });
 
 test('globals', async () => {

@@ -8,7 +8,8 @@
 //      "value",                           the most bytes of a value; 0: no __return
 //      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; the most bytes of a call's arguments
 //      "evaluate": {"logs", "logLength",  the most lines of console, and characters of one
-//        "form"},                         what a value is made of: its JSON; "text", "colors": as Node's REPL shows it
+//        "form",                          what a value is made of: its JSON; "text", "colors": as Node's REPL shows it
+//        "explicit"},                     whether the code says what its value is, as by return
 //      "context": {"logs", "logLength",   bounds of the lines between two cells: see context.cjs
 //        "last"}}                         globalThis._ is the value of the last cell
 //
@@ -22,7 +23,7 @@ const { pathToFileURL } = require('node:url');
 const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
 const { control, defineGlobals, theCalls } = require('./control.cjs');
-const { evaluate } = require('./evaluate.cjs');
+const { evaluate, reportFatal } = require('./evaluate.cjs');
 const { VERSION } = require('./wire.cjs');
 
 const PROGRAM_FD = 4;
@@ -102,6 +103,7 @@ function begin(program, asked) {
   if (!isMainThread) return;
   control(program);
   if (program.evaluate) evaluate(program);
+  else if (program.wire && !program.context) reportFatal(); // without a wire it is a zygote's rehearsal
 }
 
 function start() {

@@ -2,13 +2,14 @@
 // draws them.
 'use strict';
 
-const VERSION = 1;
+const VERSION = 2;
 const VALUE = 1;
 const LOG = 2;
 const CALL = 3;
 const FAILURE = 4;
 const DONE = 5;
 const ASK = 6;
+const NO_VALUE = 7;
 const ANSWER = 16;
 const CELL = 17;
 const INTERRUPT = 18;
@@ -47,6 +48,7 @@ function encode(kind, bytes, text) {
 const encodeValue = (json) => encode(VALUE, [], json);
 const encodeLog = (level, text) => encode(LOG, [level], text);
 const encodeFailure = (json) => encode(FAILURE, [], json);
+const encodeNoValue = (text) => encode(NO_VALUE, [], text);
 const encodeDone = (cell) => encode(DONE, [cell >>> 24, cell >>> 16, cell >>> 8, cell], '');
 
 const USUAL = 64 << 10; // bytes of a buffer, and of a pipe
@@ -176,5 +178,5 @@ function fromHost(json) {
   return includes(json, '"\\u0000') ? parse(json, revive) : parse(json);
 }
 
-module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeValue, fromHost };
+module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeValue, fromHost };
 delete require.cache[__filename];

@@ -32,12 +32,13 @@ test('what a guest sends', () => {
     value: ({ json }) => wire.encodeValue(json),
     log: ({ level, text }) => wire.encodeLog(level, text),
     failure: ({ json }) => wire.encodeFailure(json),
+    'no value': ({ text }) => wire.encodeNoValue(text),
     done: ({ cell }) => wire.encodeDone(cell),
     call: (call) => calls(call),
     ask: (call) => calls(call),
   };
   const all = framesOf(...Object.keys(encoders));
-  assert.equal(new Set(all.map(({ kind }) => kind)).size, 6);
+  assert.equal(new Set(all.map(({ kind }) => kind)).size, 7);
   for (const f of all) assert.deepEqual(encoders[f.kind](f), bytesOf(f), f.name);
   const both = framesOf('call', 'ask');
   assert.deepEqual(calls(...both), Buffer.concat(both.map(bytesOf)));

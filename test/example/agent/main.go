@@ -103,7 +103,7 @@ func report(e *runtime.Evaluation) string {
 	case e.Error != nil:
 		fmt.Fprintf(&text, "error: %v\n%s", e.Error, e.Error.Frame)
 	case e.Result == nil:
-		text.WriteString("no value")
+		text.WriteString("no value " + e.NoResult)
 	default:
 		fmt.Fprintf(&text, "value: %s", e.Result)
 	}

@@ -13,7 +13,8 @@ import (
 // The first words of Node's errors, which name the call and what it was about.
 var (
 	pathError = regexp.MustCompile(`(?m)^(?:\w*Error: )?(?:EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'(?: -> '([^'\n]+)')?`)
-	callError = regexp.MustCompile(`\bError: (connect|kill|spawn|spawnSync) (?:(\S+) )?(?:EACCES|EPERM)\b(?: (\S+:\d+))?`)
+	nameError = regexp.MustCompile(`\bgetaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([A-Za-z0-9._-]{1,253})`)
+	callError = regexp.MustCompile(`\bError: (connect|kill|spawn|spawnSync) (?:(\S+) )?(?:EACCES|EPERM|ENETUNREACH)\b(?: (\S+:\d+))?`)
 )
 
 // operationsOf are the operations on its path that a call of Node's may have been denied
@@ -36,7 +37,8 @@ func (d *denials) hint(exitCode int, stderr []byte) (Denial, bool) {
 		return Denial{}, false
 	}
 	tail := stderr[max(0, len(stderr)-maxTail):]
-	if !bytes.Contains(tail, []byte("Node.js v")) { // how Node ends what it says of an error
+	// How Node ends what it prints of an error, and how npm begins its lines.
+	if !bytes.Contains(tail, []byte("Node.js v")) && !bytes.Contains(tail, []byte("npm error ")) {
 		return Denial{}, false
 	}
 	if m := last(pathError, tail); m != nil {
@@ -44,6 +46,10 @@ func (d *denials) hint(exitCode int, stderr []byte) (Denial, bool) {
 	}
 	if m := last(callError, tail); m != nil {
 		return d.callHint(m)
+	}
+	if m := last(nameError, tail); m != nil {
+		n := Denial{Scope: policy.Network, Operation: "dns", Target: "dns://" + m[1], Source: SourceStderr}
+		return n, !d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
 	}
 	return Denial{}, false
 }
@@ -108,8 +114,13 @@ func bracketed(s string) string {
 }
 
 // told reports whether the kernel has told of what a hint is about: a socket that was
-// refused is why there is no connection.
+// refused is why there is no connection. That it was for a host outside the kernel does not
+// tell.
 func (d *denials) told(n Denial) bool {
+	localhost := policy.Permissions{Network: policy.Loopback()}
+	if n.Scope == policy.Network && !localhost.Decide(n.Scope, n.Operation, n.Target).Allowed {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.ContainsFunc(d.seen, func(old Denial) bool {

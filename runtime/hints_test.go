@@ -38,6 +38,12 @@ func TestHints(t *testing.T) {
 		{"Error: connect EACCES ::1:80 - Local (:::0)",
 			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: SourceStderr}}},
 		{"Error: connect ECONNREFUSED 127.0.0.1:80", nil},
+		{"Error: connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)",
+			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://192.0.2.1:80", Rule: "network.default", Count: 1, Source: SourceStderr}}},
+		{"  [cause]: Error: getaddrinfo EAI_AGAIN example.com",
+			[]Denial{{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: SourceStderr}}},
+		{"npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org",
+			[]Denial{{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: SourceStderr}}},
 		{"Error: kill EPERM", []Denial{{Scope: "process", Operation: "signal", Rule: "process.default", Count: 1, Source: SourceStderr}}},
 		{"<ref *1> Error: spawnSync /bin/sh EACCES", []Denial{{Scope: "childProcess", Operation: "spawn", Target: "/bin/sh", Rule: "childProcess.default", Count: 1, Source: SourceStderr}}},
 		{"Error: spawn ls EPERM", []Denial{{Scope: "childProcess", Operation: "spawn", Target: "ls", Rule: "childProcess.default", Count: 1, Source: SourceStderr}}},
@@ -48,7 +54,9 @@ func TestHints(t *testing.T) {
 			if diff := cmp.Diff(append([]Denial{}, tc.want...), append([]Denial{}, got...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			open := denials{permissions: policy.Open(), dir: "/workspace"}
+			all := policy.Open()
+			all.Network = policy.Scope{Default: policy.Allow} // hosts outside, too
+			open := denials{permissions: all, dir: "/workspace"}
 			if got, _ := open.list(&Result{ExitCode: 1, Stderr: []byte(tc.text + "\nNode.js v24.21.0\n")}, nil); len(got) > 0 {
 				t.Errorf("with nothing denied: %+v", got)
 			}
@@ -58,6 +66,11 @@ func TestHints(t *testing.T) {
 
 // TestHintOnce: what the kernel has told of is not told again.
 func TestHintOnce(t *testing.T) {
+	outside := denials{permissions: policy.Strict(), dir: "/workspace"}
+	outside.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: SourceSeccomp})
+	if got, _ := outside.list(&Result{ExitCode: 1, Stderr: []byte("npm error getaddrinfo EAI_AGAIN example.com")}, nil); len(got) != 2 {
+		t.Errorf("a host outside: got %+v", got)
+	}
 	for _, text := range []string{
 		"Error: EPERM: operation not permitted, chmod '/tmp'",
 		"Error: connect EACCES 127.0.0.1:80 - Local (undefined:undefined)",

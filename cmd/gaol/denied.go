@@ -25,8 +25,16 @@ func (f *runFlags) denied(res *runtime.Result) []string {
 		shown = shown[:mostDenied-1]
 	}
 	var lines []string
+	outside := slices.ContainsFunc(res.Denials, isOutside)
 	for _, d := range shown {
-		lines = append(lines, f.denial(d))
+		line := denial(d)
+		switch how := f.allowing(d); {
+		case isOutside(d):
+			line += f.noOutside()
+		case how != "" && !(outside && d.Scope == policy.Network): // a rule for localhost would not help
+			line += "; allow with " + how
+		}
+		lines = append(lines, line)
 	}
 	switch more := len(res.Denials) - len(shown); {
 	case res.Truncated.Denials:
@@ -37,8 +45,24 @@ func (f *runFlags) denied(res *runtime.Result) []string {
 	return lines[:min(len(lines), mostDenied)]
 }
 
-// denial reads "denied: fs read /etc/passwd (fs.default), 3 times; allow with ...".
-func (f *runFlags) denial(d runtime.Denial) string {
+// isOutside reports whether a denial is about a host outside, which no permission reaches yet.
+func isOutside(d runtime.Denial) bool {
+	localhost := policy.Permissions{Network: policy.Loopback()}
+	return d.Scope == policy.Network && d.Operation != "socket" && !localhost.Decide(d.Scope, d.Operation, d.Target).Allowed
+}
+
+// noOutside ends the line about a host outside.
+func (f *runFlags) noOutside() string {
+	const text = "hosts outside can't be reached by any permission yet"
+	now := f.permit().Over(policy.Default())
+	if now.Decide(policy.Network, "connect", "tcp://localhost:1").Allowed {
+		return "; " + text
+	}
+	return "; the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and " + text
+}
+
+// denial reads "denied: fs read /etc/passwd (fs.default), 3 times".
+func denial(d runtime.Denial) string {
 	text := "denied"
 	if d.Source == runtime.SourceStderr {
 		text += ", as the program says"
@@ -50,9 +74,6 @@ func (f *runFlags) denial(d runtime.Denial) string {
 	text += " (" + d.Rule + ")"
 	if d.Count > 1 {
 		text += fmt.Sprintf(", %d times", d.Count)
-	}
-	if how := f.allowing(d); how != "" {
-		text += "; allow with " + how
 	}
 	return text
 }

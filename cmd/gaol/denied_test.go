@@ -38,7 +38,10 @@ func TestDenied(t *testing.T) {
 			", as the program says: network connect tcp://[::1]:80 (network.default); allow with a rule for tcp://localhost:* in network of --permissions"},
 		{"a host outside", []string{"--allow-net", "udp://localhost:*"},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://1.1.1.1:80", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network connect tcp://1.1.1.1:80 (network.default)"},
+			", as the program says: network connect tcp://1.1.1.1:80 (network.default); the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and hosts outside can't be reached by any permission yet"},
+		{"a name", []string{"--allow-net", "tcp://localhost:*"},
+			runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
+			", as the program says: network dns dns://registry.npmjs.org (network.default); hosts outside can't be reached by any permission yet"},
 		{"a kind that nothing allows", nil, socket("AF_INET SOCK_RAW", 1), ": network socket AF_INET SOCK_RAW (network.default)"},
 		{"allowed already", []string{"--preset", "open"}, socket(tcp, 1), ": network socket AF_INET6 SOCK_STREAM (network.default)"},
 		{"spawn", []string{"--preset", "strict"}, spawn, `: childProcess spawn (childProcess.default); allow with "childProcess": "allow" in --permissions`},
@@ -71,6 +74,17 @@ func TestDenied(t *testing.T) {
 				t.Errorf("of a program that did well: %q", got.stderr)
 			}
 		})
+	}
+}
+
+// A socket that was for a host outside gets no rule for localhost.
+func TestDeniedOutside(t *testing.T) {
+	name := runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}
+	f := fake{guest: ends(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 2), name}})}
+	want := "gaol: denied: network socket AF_INET SOCK_DGRAM (network.default), 2 times\n" +
+		"gaol: denied, as the program says: network dns dns://example.com (network.default); the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and hosts outside can't be reached by any permission yet\n"
+	if got := f.call(t, "", "run", "-e", "1"); got.stderr != want {
+		t.Errorf("standard error has %q, want %q", got.stderr, want)
 	}
 }
 

@@ -188,7 +188,7 @@ func TestCallsListed(t *testing.T) {
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, CallLimits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
-			if err := c.take(wire.Call{ID: uint32(i) + 1}, false, argumentError(wire.ErrTwice)); err != nil {
+			if err := c.take(wire.Call{ID: uint32(i) + 1}, false, argumentError(1, wire.ErrTwice)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -117,7 +117,7 @@ func (c *control) take(kind wire.Kind, body []byte) (err error) {
 				c.from.expect()
 			}
 		} else if errors.Is(err, wire.ErrTwice) {
-			err = c.calls.take(call, false, argumentError(err))
+			err = c.calls.take(call, false, &CallError{CodeArguments, "the arguments: " + err.Error()})
 		}
 	case wire.KindLog:
 		var level wire.Level

@@ -2,11 +2,9 @@ package runtime
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -20,14 +18,14 @@ import (
 // NewFunction makes a Function of a typed one with a single argument. In is what
 // encoding/json can read; its JSON Schema, by its fields' json tags and jsonschema
 // tags (their descriptions), is what the argument is held against before f is called. What is not
-// in it is refused with CodeArguments. It panics where In has no schema, such as with a
+// in it is refused with CodeArguments, as by "argument 1.user.id: want integer, got string". It panics where In has no schema, such as with a
 // channel in it.
 func NewFunction[In, Out any](description string, f func(context.Context, In) (Out, error)) Function {
 	in := newParameter[In]()
 	return typedFunction(description, []*jsonschema.Schema{in.schema}, func(ctx context.Context, args arguments) (any, error) {
 		v, err := in.read(args[0])
 		if err != nil {
-			return nil, argumentError(err)
+			return nil, argumentError(1, err)
 		}
 		return f(ctx, v)
 	})
@@ -43,9 +41,12 @@ func NewFunction2[A, B, Out any](description string, f func(context.Context, A, 
 	first, second := newParameter[A](), newParameter[B]()
 	return typedFunction(description, []*jsonschema.Schema{first.schema, second.schema}, func(ctx context.Context, args arguments) (any, error) {
 		a, err := first.read(args[0])
-		b, err2 := second.read(args[1])
-		if err = errors.Join(err, err2); err != nil {
-			return nil, argumentError(err)
+		if err != nil {
+			return nil, argumentError(1, err)
+		}
+		b, err := second.read(args[1])
+		if err != nil {
+			return nil, argumentError(2, err)
 		}
 		return f(ctx, a, b)
 	})
@@ -54,6 +55,22 @@ func NewFunction2[A, B, Out any](description string, f func(context.Context, A, 
 // arguments are those of a call, one more than any typed function has. Being so few, they
 // take up no more than what came, however many a guest has sent.
 type arguments [3]json.RawMessage
+
+// count says that there are more or fewer than n.
+func (a arguments) count(n int) string {
+	got := 0
+	for got < len(a) && a[got] != nil {
+		got++
+	}
+	text := fmt.Sprintf("want %d argument", n)
+	if n != 1 {
+		text += "s"
+	}
+	if got == len(a) {
+		return fmt.Sprintf("%s, got %d or more", text, got)
+	}
+	return fmt.Sprintf("%s, got %d", text, got)
+}
 
 func typedFunction(description string, parameters []*jsonschema.Schema, f func(context.Context, arguments) (any, error)) Function {
 	n := len(parameters)
@@ -68,22 +85,13 @@ func typedFunction(description string, parameters []*jsonschema.Schema, f func(c
 	return Function{Description: description, Schema: text, Call: func(ctx context.Context, text json.RawMessage) (any, error) {
 		var args arguments
 		if err := json.Unmarshal(text, &args); err != nil {
-			return nil, argumentError(err)
+			return nil, &CallError{CodeArguments, "the arguments: want array"}
 		}
 		if args[n] != nil || n > 0 && args[n-1] == nil {
-			return nil, &CallError{CodeArguments, fmt.Sprintf("the arguments: the function takes %d", n)}
+			return nil, &CallError{CodeArguments, args.count(n)}
 		}
 		return f(ctx, args)
 	}}
-}
-
-// argumentError tells a guest what is wrong, without the host's names of types.
-func argumentError(err error) error {
-	text := err.Error()
-	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		text = fmt.Sprintf("%s does not fit: it is of type %s", cmp.Or(misfit.Field, "one"), misfit.Value)
-	}
-	return &CallError{CodeArguments, "the arguments: " + text}
 }
 
 // schemas has the types that encoding/json reads otherwise than the library takes them to
@@ -158,7 +166,7 @@ func isScalar(t reflect.Type) bool {
 func (p parameter[T]) read(text json.RawMessage) (v T, err error) {
 	if p.checked == nil {
 		if string(text) == "null" {
-			return v, errors.New("one is null")
+			return v, &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[T]()}
 		}
 		err = json.Unmarshal(text, &v)
 		return v, err

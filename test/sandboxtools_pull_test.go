@@ -77,7 +77,7 @@ func TestToolsPullImages(t *testing.T) {
 				return
 			}
 			res, err := box.Command(t.Context(), sandboxtools.CommandArgs{ContainerID: made.ContainerID, Executable: "sh", Args: []string{"-c", "echo $((6 * 7)); pwd"}})
-			if err != nil || res.Stdout != "42\n/\n" {
+			if err != nil || res.Stdout != "42\n/workspace\n" {
 				t.Errorf("%+v, %v", res, err)
 			}
 		})

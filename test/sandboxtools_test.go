@@ -198,13 +198,15 @@ func TestToolsProjectFolder(t *testing.T) {
 func TestToolsCommand(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: runtime.Limits{Output: 1000}}})
 	s.call("init", args{"containerId": "a"})
+	s.call("write_file", args{"containerId": "a", "path": "notes.txt", "content": "hi"})
 	for _, tc := range []struct {
 		name string
 		args args
 		want map[string]any // the rest is as if it had gone well and printed nothing
 	}{
 		{"arguments as they are", args{"executable": "node", "args": []string{"-p", "process.argv.slice(1)", "--", "$HOME;", "a b", "*"}}, map[string]any{"stdout": "[ '$HOME;', 'a b', '*' ]\n"}},
-		{"default folder", args{"executable": "pwd"}, map[string]any{"stdout": "/\n"}},
+		{"default folder", args{"executable": "pwd"}, map[string]any{"stdout": "/workspace\n"}},
+		{"what was written", args{"executable": "cat", "args": []string{"notes.txt"}}, map[string]any{"stdout": "hi"}},
 		{"relative folder", args{"executable": "pwd", "workingDirectory": "."}, map[string]any{"stdout": "/workspace\n"}},
 		{"exit code", args{"executable": "sh", "args": []string{"-c", "echo no >&2; exit 3"}}, map[string]any{"stderr": "no\n", "exitCode": 3.0}},
 		{"timeout", args{"executable": "sh", "args": []string{"-c", "echo on; sleep 60"}, "timeout": 500}, map[string]any{"stdout": "on\n", "exitCode": 137.0, "timedOut": true, "cause": "timeout"}},

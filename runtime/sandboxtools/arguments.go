@@ -24,7 +24,7 @@ type CommandArgs struct {
 	ContainerID      string   `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
 	Executable       string   `json:"executable" rule:"required min=1 max=4095" about:"A program of the guest's: a path, or a name that is looked up in PATH. No shell comes in between."`
 	Args             []string `json:"args" rule:"max=131071 items=8192" about:"Its arguments, passed on as they are."`
-	WorkingDirectory string   `json:"workingDirectory" rule:"max=4095 default=/" about:"A folder of the guest's, absolute or relative to /<rootPath>."`
+	WorkingDirectory string   `json:"workingDirectory" rule:"max=4095 default=." about:"The folder that it starts in, absolute or relative to /<rootPath>, which is the default."`
 	EnvVars          []string `json:"envVars" rule:"min=2 max=131070 items=1024 pattern=env" about:"Variables as K=V, over those that the sandbox has. Of two with one name the last counts."`
 	Timeout          int64    `json:"timeout" rule:"min=1 max=3600000 default=30000" about:"Milliseconds, after which it is killed."`
 }

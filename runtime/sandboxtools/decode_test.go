@@ -20,7 +20,7 @@ func TestDecode(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := settle(&got); err != nil || got.WorkingDirectory != "/" || got.Timeout != 1 {
+	if err := settle(&got); err != nil || got.WorkingDirectory != "." || got.Timeout != 1 {
 		t.Error(got, err)
 	}
 	var none InitArgs

@@ -12,7 +12,7 @@
 //	                          projectOutPath rootPath="workspace"                   imageName rootPath projectOutPath
 //	sandbox_destroy           containerId! removeContainer=true                     containerId removed
 //	sandbox_command           containerId! executable! args                         stdout stderr exitCode timedOut
-//	                          workingDirectory="/" envVars timeout=30000            cause stdoutTruncated stderrTruncated
+//	                          workingDirectory="." envVars timeout=30000            cause stdoutTruncated stderrTruncated
 //	sandbox_write_file        containerId! path! content! encoding="utf8"           path size
 //	                          createParentDirs=false
 //	sandbox_read_file         containerId! path! encoding="utf8"                    path content encoding size

@@ -114,7 +114,7 @@ func TestTools(t *testing.T) {
 	want := map[string]string{
 		"sandbox_init":             `containerId containerName imageName projectOutPath rootPath="workspace"`,
 		"sandbox_destroy":          `containerId! removeContainer=true`,
-		"sandbox_command":          `args containerId! envVars executable! timeout=30000 workingDirectory="/"`,
+		"sandbox_command":          `args containerId! envVars executable! timeout=30000 workingDirectory="."`,
 		"sandbox_write_file":       `containerId! content! createParentDirs=false encoding="utf8" path!`,
 		"sandbox_read_file":        `containerId! encoding="utf8" path!`,
 		"sandbox_list_directory":   `containerId! path! recursive=false`,

@@ -64,9 +64,18 @@ func (l *lowering) within(info *scopeInfo, outer Permissions) error {
 	}
 	on := ""
 	if info.key != "" {
-		on = " on " + strings.ReplaceAll(worst.resource, "\x00", "**")
+		on = " on " + shownProbe(worst.resource, *info.of(&l.p), *info.of(&outer))
 	}
 	return refuse(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
+}
+
+// shownProbe is what a probe stands for, as rules are written.
+func shownProbe(resource string, scopes ...Scope) string {
+	_, other := portsOf(scopes...)
+	if port := ":" + strconv.Itoa(int(other)); strings.Contains(resource, "://") && strings.HasSuffix(resource, port) {
+		resource = strings.TrimSuffix(resource, port) + ":*"
+	}
+	return strings.NewReplacer("\x00", "**", unnamed, "*").Replace(resource)
 }
 
 // resources stand for all that a rule of either can tell apart.
@@ -86,10 +95,12 @@ func (l *lowering) resources(info *scopeInfo, outer Permissions) []string {
 	return []string{""}
 }
 
+// unnamed is a host's name that no rule has.
+const unnamed = "a--no-rule-has-this"
+
 // netProbes are localhost with every port, and each pattern's own host and port,
 // with a name that no rule has for a wildcard.
 func netProbes(scopes ...Scope) []string {
-	const unnamed = "a--no-rule-has-this"
 	ports, other := portsOf(scopes...)
 	probes := []string{"dns://" + unnamed}
 	for _, port := range append(ports, other) {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -120,5 +121,18 @@ func TestLowerRunRefuses(t *testing.T) {
 	plan, err := LowerRun(list, list, world)
 	if err != nil || len(plan.Spawn.Only) != 1 {
 		t.Errorf("the runtime's own list: %+v, %v", plan, err)
+	}
+}
+
+// Errors name hosts and ports as rules do, and none that stand for them.
+func TestNarrowNamesNoProbes(t *testing.T) {
+	all := Permissions{Network: Scope{Default: Allow}}
+	_, err := LowerRun(Permissions{}, all, World{})
+	if err == nil || strings.Contains(err.Error(), unnamed) || !strings.Contains(err.Error(), "on dns://*, which") {
+		t.Errorf("%v", err)
+	}
+	_, other := portsOf(all.Network)
+	if got := shownProbe(fmt.Sprintf("tcp://%s:%d", unnamed, other), all.Network); got != "tcp://*:*" {
+		t.Error(got)
 	}
 }

@@ -60,11 +60,14 @@ func (s *Store) Build(ctx context.Context, o BuildOptions) (*Image, error) {
 
 // Ensure returns the image that ref means. An empty ref is the one that o
 // describes, and is built if the store lacks it: with o's zero value the
-// default image. That takes less than a millisecond if the image is there, and
+// default image, but not where Open was given a folder that does not exist. That takes less than a millisecond if the image is there, and
 // no look at the network unless NodeVersion names a release unknown to gaol.
 func (s *Store) Ensure(ctx context.Context, ref string, o BuildOptions) (*Image, error) {
 	if ref != "" {
 		return s.Lookup(ref)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
 	}
 	if p, known, err := s.in.knownPlan(o); err == nil && known {
 		i, err := s.stored(p)
@@ -117,6 +120,9 @@ func (s *Store) build(ctx context.Context, o BuildOptions, d demand) (*Image, er
 	defer b.close()
 	if err := b.prepare(ctx, o); err != nil {
 		return nil, &StepError{"prepare", err}
+	}
+	if err := s.make(); err != nil {
+		return nil, err
 	}
 	// Two builds of one thing go one after the other, for two at a time would
 	// only take longer. Were they to run at once, all would still be well.

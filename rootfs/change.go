@@ -139,6 +139,9 @@ func (s *Store) Prune() (ids []string, err error) {
 
 // remove is Remove if allow has nothing against it, which is asked under the store's lock.
 func (s *Store) remove(ref string, allow func(*Image) error) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	trash, err := s.scratch(context.Background())
 	if err != nil {
 		return fmt.Errorf("remove %s %q: %w", s.kind, ref, err)

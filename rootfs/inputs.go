@@ -26,7 +26,7 @@ const minNode = 22
 // builder goes into the name of every image. It changes when the same inputs
 // would make another tree, so that the default image of an older gaol is not
 // taken for this one's.
-const builder = "2"
+const builder = "3"
 
 // ErrUnsupported is what a build gives for a processor or a version of Node
 // that images can't be made for.

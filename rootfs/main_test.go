@@ -195,6 +195,7 @@ func openTiny(t *testing.T, dir string) *Store {
 	must(t, err)
 	s.in, err = tinyInputs(makeHost(t))
 	must(t, err)
+	must(t, s.make())
 	return s
 }
 

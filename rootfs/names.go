@@ -87,7 +87,7 @@ func (s *Store) named(name string) (string, error) {
 // allNames returns the names of each image, by the hex digits of its id.
 func (s *Store) allNames() (map[string][]string, error) {
 	entries, err := os.ReadDir(s.names()) // sorted
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	all := map[string][]string{}
@@ -136,6 +136,9 @@ func (s *Store) get(digits string) (*Image, error) {
 // Lookup returns the image that ref means: a name, an id, or a prefix of the
 // id's digits that no other image has. The error is ErrNotFound or ErrAmbiguous.
 func (s *Store) Lookup(ref string) (*Image, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	i, err := s.byName(ref)
 	if errors.Is(err, ErrNotFound) {
 		i, err = s.byPrefix(strings.TrimPrefix(ref, idPrefix))
@@ -151,7 +154,7 @@ func (s *Store) byPrefix(prefix string) (*Image, error) {
 		return nil, s.kind.says(ErrNotFound)
 	}
 	entries, err := os.ReadDir(s.images())
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -168,8 +171,11 @@ func (s *Store) byPrefix(prefix string) (*Image, error) {
 
 // List returns all images, the oldest first.
 func (s *Store) List() ([]*Image, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(s.images())
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list %ss: %w", s.kind, err)
 	}
 	images := make([]*Image, 0, len(entries))

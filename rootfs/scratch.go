@@ -20,6 +20,9 @@ const scratchLock = ".lock"
 
 // scratch makes a temporary folder, and removes those whose maker is gone.
 func (s *Store) scratch(ctx context.Context) (*scratch, error) {
+	if err := s.make(); err != nil {
+		return nil, err
+	}
 	// Under the store's lock, or a sweep could meet a folder that has no lock yet.
 	guard, err := s.lock(ctx)
 	if err != nil {

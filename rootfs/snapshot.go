@@ -16,11 +16,14 @@ import (
 // one, whose images hold no Node and start no jail. It has names, and ids over content,
 // of its own.
 func (s *Store) Snapshots() (*Store, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	snapshots, err := Open(filepath.Join(s.dir, "snapshots"))
 	if err != nil {
 		return nil, err
 	}
-	snapshots.kind = snapshotKind
+	snapshots.given, snapshots.kind = false, snapshotKind
 	return snapshots, nil
 }
 

@@ -17,6 +17,9 @@ var (
 	ErrNotFound  = errors.New("no such image")
 	ErrAmbiguous = errors.New("more than one image has this prefix")
 	ErrInUse     = errors.New("image is in use")
+
+	// ErrNoStore is wrapped by errors about a store that was named and does not exist.
+	ErrNoStore = errors.New("there is no image store")
 )
 
 // The same of a store of snapshots. Each is the one above as well.
@@ -59,9 +62,10 @@ func (k kind) says(err error) error {
 // Store is a folder of images. Any number of processes may use one at a time;
 // what they share, they share through the file system alone.
 type Store struct {
-	dir  string
-	in   inputs
-	kind kind
+	dir   string
+	given bool // by the caller of Open: one that is missing may be a mistake
+	in    inputs
+	kind  kind
 }
 
 // DefaultDir returns the folder of the store where none is named: /var/lib/gaol
@@ -93,9 +97,11 @@ func writable(dir string) bool {
 	return err == nil
 }
 
-// Open returns the store in dir, which is made if missing. An empty dir means
-// [DefaultDir].
+// Open returns the store in dir. An empty dir means [DefaultDir]. It makes nothing: the
+// first image that is built or imported makes the store. To look for images in a dir
+// that was named and does not exist is ErrNoStore.
 func Open(dir string) (*Store, error) {
+	given := dir != ""
 	if dir == "" {
 		var err error
 		if dir, err = DefaultDir(); err != nil {
@@ -106,13 +112,28 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
-	s := &Store{dir: dir, in: pinned(), kind: imageKind}
+	return &Store{dir: dir, given: given, in: pinned(), kind: imageKind}, nil
+}
+
+// make makes what is missing of the store's folders.
+func (s *Store) make() error {
 	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
-			return nil, fmt.Errorf("image store: %w", err)
+			return fmt.Errorf("image store: %w", err)
 		}
 	}
-	return s, nil
+	return nil
+}
+
+// check refuses a folder that was named and is missing.
+func (s *Store) check() error {
+	if !s.given {
+		return nil
+	}
+	if _, err := os.Stat(s.dir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", s.dir, ErrNoStore)
+	}
+	return nil
 }
 
 // Dir returns the store's folder, an absolute path.

@@ -32,8 +32,9 @@ func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 
 func openEmpty(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "made/by/open"))
+	s, err := Open(filepath.Join(t.TempDir(), "made/by/it"))
 	must(t, err)
+	must(t, s.make())
 	return s
 }
 
@@ -332,4 +333,24 @@ func TestLockWait(t *testing.T) {
 	second, err := lockWait(t.Context(), path)
 	must(t, err)
 	must(t, second.Close())
+}
+
+// A store that is named and missing is not made by a look into it.
+func TestLookMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mistyped")
+	s, err := Open(dir)
+	must(t, err)
+	_, lookup := s.Lookup("one")
+	_, list := s.List()
+	_, ensure := s.Ensure(t.Context(), "", BuildOptions{})
+	_, snapshots := s.Snapshots()
+	_, prune := s.Prune()
+	for what, err := range map[string]error{"Lookup": lookup, "List": list, "Ensure": ensure, "Snapshots": snapshots, "Prune": prune, "Remove": s.Remove("one")} {
+		if !errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
 }

@@ -28,10 +28,10 @@ func holdAudit() (*audit.Reader, error) {
 	if auditing.holders == 0 {
 		reader, err := audit.Open()
 		if _, ok := errors.AsType[*audit.UnavailableError](err); ok {
-			return nil, fmt.Errorf("option AuditDenials: %w: %w", err, ErrUnsupported)
+			return nil, optionError("AuditDenials", "%w: %w", err, ErrUnsupported)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("option AuditDenials: %w", err)
+			return nil, optionError("AuditDenials", "%w", err)
 		}
 		auditing.reader = reader
 	}

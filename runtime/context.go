@@ -177,7 +177,7 @@ func (o ContextOptions) settle(s settings) (ContextOptions, error) {
 func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
 	given, err := newGlobals(o.Globals)
 	if err != nil {
-		return nil, fmt.Errorf("option Globals: %w", err)
+		return nil, optionError("Globals", "%w", err)
 	}
 	s.bindings = s.bindings.with(given)
 	s.heapMiB = o.Heap >> 20

@@ -96,10 +96,10 @@ func (c *Context) settle(o EvaluateOptions) (_ EvaluateOptions, globals string, 
 	o.Heap = c.options.Heap
 	given, err := newGlobals(o.Globals)
 	if err != nil {
-		return o, "", fmt.Errorf("option Globals: %w", err)
+		return o, "", optionError("Globals", "%w", err)
 	}
 	if len(given.functions) > 0 {
-		return o, "", fmt.Errorf("option Globals: %s is a function: a context has those of ContextOptions.Globals", given.functions[0].name())
+		return o, "", optionError("Globals", "%s is a function: a context has those of ContextOptions.Globals", given.functions[0].name())
 	}
 	globals, err = given.text()
 	return o, globals, err

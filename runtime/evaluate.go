@@ -227,7 +227,7 @@ func (o EvaluateOptions) settle(s settings) (EvaluateOptions, error) {
 func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions, n *notes) (*task, error) {
 	given, err := newGlobals(o.Globals)
 	if err != nil {
-		return nil, fmt.Errorf("option Globals: %w", err)
+		return nil, optionError("Globals", "%w", err)
 	}
 	s.calls.Calls = o.MaxCalls
 	s.bindings = s.bindings.with(given)

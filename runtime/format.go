@@ -70,7 +70,7 @@ func (o programOptions) script(code string) (script, error) {
 	name := cmp.Or(o.name, defaultName)
 	fixed, known := endings[path.Ext(name)]
 	if !known || strings.ContainsAny(name, "/\x00") || len(name) > 255 {
-		return script{}, fmt.Errorf("option Name: %q is no file name that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", o.name)
+		return script{}, optionError("Name", "%q is no file name that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", o.name)
 	}
 	if o.name == "" {
 		fixed = FormatAuto
@@ -78,10 +78,10 @@ func (o programOptions) script(code string) (script, error) {
 	asked := o.format
 	switch {
 	case asked < FormatAuto || asked > FormatDetect:
-		return script{}, fmt.Errorf("option Format: there is no format %d", asked)
+		return script{}, optionError("Format", "there is no format %d", asked)
 	case fixed == FormatAuto:
 	case formats[asked] != "" && asked != fixed:
-		return script{}, fmt.Errorf("option Format: %s contradicts the ending of %q", asked, name)
+		return script{}, optionError("Format", "%s contradicts the ending of %q", asked, name)
 	default:
 		asked = fixed
 	}

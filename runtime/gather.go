@@ -28,7 +28,7 @@ func (o Options) gather(l Limits) ([]jail.File, error) {
 	g := &gathering{limits: l}
 	for name, text := range o.Files {
 		if err := g.add(name, 0o644, slices.Clone(text)); err != nil {
-			return nil, fmt.Errorf("option Files: %w", err)
+			return nil, optionError("Files", "%w", err)
 		}
 	}
 	for dir, from := range o.Folders {
@@ -92,10 +92,10 @@ func (g *gathering) add(name string, mode fs.FileMode, text []byte) error {
 	}
 	g.bytes += int64(len(text))
 	if g.bytes > g.limits.Disk {
-		return fmt.Errorf("%s: more than %d bytes, the limit of Disk", name, g.limits.Disk)
+		return fmt.Errorf("%s: the files have more than %s in all, the limit of the disk", name, bytesText(g.limits.Disk))
 	}
 	if int64(len(g.files)) == g.limits.Inodes {
-		return fmt.Errorf("%s: more than %d files, the limit of Inodes", name, g.limits.Inodes)
+		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Inodes)
 	}
 	g.files = append(g.files, jail.File{Path: name, Mode: mode, Data: text})
 	return nil

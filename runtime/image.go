@@ -29,6 +29,9 @@ func holdImage(ctx context.Context, o Options) (*rootfs.Image, *rootfs.Lease, er
 		return nil, nil, err
 	}
 	image, err := store.Ensure(ctx, o.Image, rootfs.BuildOptions{Progress: o.Progress})
+	if errors.Is(err, rootfs.ErrNoStore) {
+		err = &OptionError{"Store", err}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +53,7 @@ func (s settings) forImage(o Options, image *rootfs.Image) (settings, error) {
 		s.env["PATH"] = image.Path()
 	}
 	if err := s.permit(o.Permissions); err != nil {
-		return settings{}, fmt.Errorf("option Permissions: %w", err)
+		return settings{}, optionError("Permissions", "%w", err)
 	}
 	return s, nil
 }

@@ -89,7 +89,7 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 	if o.Cwd != "" {
 		dir, err := vfs.ParsePath(o.Cwd)
 		if err != nil {
-			return nil, fmt.Errorf("option Cwd: %w", err)
+			return nil, optionError("Cwd", "%w", err)
 		}
 		t.dir = dir
 	}
@@ -102,11 +102,11 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 	env := maps.Clone(s.env)
 	err := overlayEnv(env, o.Env)
 	if err != nil {
-		return nil, fmt.Errorf("option Env: %w", err)
+		return nil, optionError("Env", "%w", err)
 	}
 	if !o.Permissions.IsZero() {
 		if t.guard, err = s.narrow(o.Permissions); err != nil {
-			return nil, fmt.Errorf("option Permissions: %w", err)
+			return nil, optionError("Permissions", "%w", err)
 		}
 	}
 	maps.DeleteFunc(env, func(name, _ string) bool {
@@ -147,7 +147,7 @@ func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, err
 		held = *t.guard
 	}
 	if name := startVariable(t.env); name != "" && !s.startsNode(held.permissions, held.plan) {
-		return nil, fmt.Errorf("option Env: Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
+		return nil, optionError("Env", "Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
 	}
 	p := programOptions{name: o.Name, format: o.Format, dir: t.dir, globals: s.bindings, arguments: s.calls.Arguments, evaluate: s.evaluate, context: s.context}
 	if hasValue {

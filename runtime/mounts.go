@@ -73,10 +73,10 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	list := slices.Clone(o.Mounts)
 	switch {
 	case o.NodeModules == snapshotPrefix:
-		return nil, fmt.Errorf("option NodeModules: %q names no snapshot: write %sNAME", o.NodeModules, snapshotPrefix)
+		return nil, optionError("NodeModules", "%q names no snapshot: write %sNAME", o.NodeModules, snapshotPrefix)
 	case o.NodeModules != "" && packagesOf(o.NodeModules) == "":
 		if !filepath.IsAbs(o.NodeModules) {
-			return nil, fmt.Errorf("option NodeModules: %q: neither an absolute path nor %sNAME", o.NodeModules, snapshotPrefix)
+			return nil, optionError("NodeModules", "%q: neither an absolute path nor %sNAME", o.NodeModules, snapshotPrefix)
 		}
 		list = append(list, Mount{Source: o.NodeModules, Target: string(cwd.Join(nodeModules))})
 	}
@@ -85,15 +85,15 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 		target, err := vfs.ParsePath(m.Target)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("option Mounts: %w", err)
+			return nil, optionError("Mounts", "%w", err)
 		case seen[m.Target]:
-			return nil, fmt.Errorf("option Mounts: %s twice", target)
+			return nil, optionError("Mounts", "%s twice", target)
 		case ownedBy(target, jailsOwn) != "":
-			return nil, fmt.Errorf("option Mounts: %s: %w", target, &ownError{ownedBy(target, jailsOwn)})
+			return nil, optionError("Mounts", "%s: %w", target, &ownError{ownedBy(target, jailsOwn)})
 		case m.Access < ReadOnly || m.Access > ReadWrite:
-			return nil, fmt.Errorf("option Mounts: %s: there is no access %d", target, m.Access)
+			return nil, optionError("Mounts", "%s: there is no access %d", target, m.Access)
 		case !filepath.IsAbs(m.Source):
-			return nil, fmt.Errorf("option Mounts: source %q: not an absolute path", m.Source)
+			return nil, optionError("Mounts", "source %q: not an absolute path", m.Source)
 		}
 		seen[m.Target] = true
 	}
@@ -146,7 +146,7 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 			err = add(s.openSnapshot(root))
 		}
 		if err != nil {
-			return open, fmt.Errorf("option Snapshot: %w", err)
+			return open, optionError("Snapshot", "%w", err)
 		}
 	}
 	if s.packages != "" {
@@ -155,7 +155,7 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 			err = add(s.openPackages(root))
 		}
 		if err != nil {
-			return open, fmt.Errorf("option NodeModules: %w", err)
+			return open, optionError("NodeModules", "%w", err)
 		}
 	}
 	return open, add(s.openSources(rt.store))
@@ -169,14 +169,22 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is none: no home folder
 		own = append(own, usual)
 	}
-	for _, m := range s.mounts {
+	for i, m := range s.mounts {
 		overlay := s.throughOverlay(m)
+		packages := s.hostPackages && i == len(s.mounts)-1
 		if s.sealed(m.Target) && len(s.changed(m.Target)) == 0 {
 			m.Access = ReadOnly // what is the guest's it could chmod, which nothing else holds
 		}
 		source, err := openSource(m.Source, own)
+		if err == nil && packages && !isFolder(source) {
+			source.Close()
+			err = fmt.Errorf("%s: %w", m.Source, unix.ENOTDIR)
+		}
 		if err != nil {
 			closeMounts(open)
+			if packages {
+				return nil, &OptionError{"NodeModules", err}
+			}
 			return nil, fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 		open = append(open, jail.Mount{Source: source, Target: m.Target, Access: m.Access, Overlay: overlay})

@@ -18,7 +18,8 @@ type Options struct {
 	Image string
 
 	// Store is the folder of the image store. Empty: /var/lib/gaol, or
-	// $XDG_DATA_HOME/gaol where the former can't be written.
+	// $XDG_DATA_HOME/gaol where the former can't be written. One that is named must
+	// exist: `gaol image build --store` makes one.
 	Store string
 
 	// Env are the variables every run sees, besides PATH, HOME, USER, LANG and
@@ -45,7 +46,7 @@ type Options struct {
 	// host can't be connected to.
 	UnixSockets bool
 
-	// NodeModules is a folder of the host with packages, shown read-only as
+	// NodeModules is a folder of the host with packages, not a file, shown read-only as
 	// node_modules in Cwd, where imports and requires of programs find them. If Cwd is a
 	// ReadWrite mount that has none, an empty one is left in the host's folder. Links
 	// inside it, as pnpm makes them, work; links that lead out of it don't. What the host

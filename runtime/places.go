@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -20,7 +19,7 @@ func placed(p policy.Permissions, image string) error {
 // place refuses a runtime's own.
 func (s settings) place() error {
 	if err := placed(s.permissions, s.image); err != nil {
-		return fmt.Errorf("option Permissions: %w", err)
+		return optionError("Permissions", "%w", err)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -119,7 +118,7 @@ func (o Options) settle() (settings, error) {
 	if o.Cwd != "" {
 		cwd, err := vfs.ParsePath(o.Cwd)
 		if err != nil {
-			return settings{}, fmt.Errorf("option Cwd: %w", err)
+			return settings{}, optionError("Cwd", "%w", err)
 		}
 		s.cwd = cwd
 	}
@@ -140,10 +139,10 @@ func (o Options) settle() (settings, error) {
 		return settings{}, err
 	}
 	if err := overlayEnv(s.env, o.Env); err != nil {
-		return settings{}, fmt.Errorf("option Env: %w", err)
+		return settings{}, optionError("Env", "%w", err)
 	}
 	if err := s.permit(o.Permissions); err != nil {
-		return settings{}, fmt.Errorf("option Permissions: %w", err)
+		return settings{}, optionError("Permissions", "%w", err)
 	}
 	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.known(), s.zygote.check(s.launcher), checkCount("MaxConcurrentRuns", s.concurrentRuns), checkCount("MaxContexts", s.contexts), s.limits.check())
 }
@@ -191,23 +190,11 @@ func (l Limits) check() error {
 	return failed
 }
 
-// LimitError says that a field of Limits is out of bounds.
-type LimitError struct {
-	Limit              string // the field's name
-	Value, Least, Most float64
-}
-
-// Error names the field and its bounds.
-func (e *LimitError) Error() string {
-	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	return fmt.Sprintf("limit %s: %s is not between %s and %s", e.Limit, number(e.Value), number(e.Least), number(e.Most))
-}
-
 var hostnamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 func checkHostname(name string) error {
 	if len(name) > maxHostname || !hostnamePattern.MatchString(name) {
-		return fmt.Errorf("option Hostname: %q is no host name of at most %d letters, digits, dots and hyphens", name, maxHostname)
+		return optionError("Hostname", "%q is no host name of at most %d letters, digits, dots and hyphens", name, maxHostname)
 	}
 	return nil
 }
@@ -230,7 +217,7 @@ func checkCount(option string, n int) error {
 
 func (l Launcher) known() error {
 	if l < LauncherZygote || l > LauncherExec {
-		return fmt.Errorf("option Launcher: there is no %v", l)
+		return optionError("Launcher", "there is no %v", l)
 	}
 	return nil
 }

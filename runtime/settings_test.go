@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -167,5 +168,29 @@ func TestHeapMiB(t *testing.T) {
 		if total := 40 + old + 3*semiSpaceMiB(old); total > memory || next < old {
 			t.Errorf("%d MiB: takes %d MiB; the old space has %d MiB, and %d MiB with 1 MiB more", memory, total, old, next)
 		}
+	}
+}
+
+// Limits are told in the units of those who set them.
+func TestLimitErrorUnits(t *testing.T) {
+	for _, tc := range []struct {
+		limits Limits
+		want   string
+	}{
+		{Limits{Memory: 1 << 10}, "limit Memory: 1 KiB is not between 48 MiB and 1 PiB"},
+		{Limits{Disk: 1000}, "limit Disk: 1000 bytes is not between 64 KiB and 1 PiB"},
+		{Limits{Pids: 1}, "limit Pids: 1 is not between 16 and 4194304"},
+		{Limits{CPUTime: -time.Second}, "limit CPUTime: -1s is negative"},
+	} {
+		if _, err := (Options{Limits: tc.limits}).settle(); err == nil || err.Error() != tc.want {
+			t.Errorf("%v, want %s", err, tc.want)
+		}
+	}
+}
+
+func TestOptionError(t *testing.T) {
+	_, err := Options{Cwd: "work"}.settle()
+	if o, ok := errors.AsType[*OptionError](err); !ok || o.Option != "Cwd" || err.Error() != "option Cwd: "+o.Err.Error() {
+		t.Errorf("%v", err)
 	}
 }

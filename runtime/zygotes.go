@@ -23,11 +23,11 @@ func (l Launcher) check(image *rootfs.Image) error {
 		return nil
 	}
 	if err := image.CanFork(); err != nil {
-		return fmt.Errorf("option Launcher: the zygote can't be had, use LauncherExec: %w: %w", err, ErrUnsupported)
+		return optionError("Launcher", "the zygote can't be had, use LauncherExec: %w: %w", err, ErrUnsupported)
 	}
 	major, _, _ := strings.Cut(image.Node, ".")
 	if !slices.Contains(forkable, major) {
-		return fmt.Errorf("option Launcher: the zygote works with Node %s, the image has %s, which takes LauncherExec: %w",
+		return optionError("Launcher", "the zygote works with Node %s, the image has %s, which takes LauncherExec: %w",
 			strings.Join(forkable, ", "), image.Node, ErrUnsupported)
 	}
 	return nil

@@ -63,6 +63,7 @@ var cures = []struct {
 	is   error
 	cure string
 }{
+	{rootfs.ErrNoStore, "`gaol image build` and `gaol image import` make one where --store says"},
 	{rootfs.ErrNoSnapshot, "`gaol snapshot ls` lists the snapshots there are, `gaol run --save NAME` takes one"},
 	{rootfs.ErrAmbiguousSnapshot, "give more of the id, as `gaol snapshot ls` prints it"},
 	{rootfs.ErrNotFound, "`gaol image ls` lists the images there are, `gaol image build` makes one"},
@@ -120,17 +121,45 @@ var limitFlags = map[string]string{
 var sizeLimits = []string{"Memory", "Disk", "Output", "Heap", "MaxOutput"}
 
 func limitCure(l *runtime.LimitError) string {
-	text := func(f float64) string {
-		if slices.Contains(sizeLimits, l.Limit) {
-			bytes := size(f)
-			return bytes.String()
-		}
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
 	if l.Value > l.Most {
-		return fmt.Sprintf("--%s takes %s at most", limitFlags[l.Limit], text(l.Most))
+		return fmt.Sprintf("--%s takes %s at most", limitFlags[l.Limit], limitText(l, l.Most))
 	}
-	return fmt.Sprintf("--%s takes %s and more", limitFlags[l.Limit], text(l.Least))
+	return fmt.Sprintf("--%s takes %s and more", limitFlags[l.Limit], limitText(l, l.Least))
+}
+
+// optionFlags are what sets runtime.Options and their like, by field.
+var optionFlags = map[string]string{
+	"AuditDenials": "--audit-denials", "Cwd": "--cwd", "Env": "--env", "Files": "--file", "Format": "--format", "Globals": "--globals", "Hostname": "--hostname",
+	"Launcher": "--launcher", "Mounts": "--mount", "Name": "FILE", "NodeModules": "--node-modules", "Permissions": "--permissions",
+	"Snapshot": "--snapshot", "Store": "--store",
+}
+
+// inFlags is err's text, with flags in place of the first option or limit that it names.
+func inFlags(err error) string {
+	text := err.Error()
+	if o, ok := errors.AsType[*runtime.OptionError](err); ok && optionFlags[o.Option] != "" {
+		text = strings.Replace(text, o.Error(), optionFlags[o.Option]+": "+o.Err.Error(), 1)
+	}
+	if l, ok := errors.AsType[*runtime.LimitError](err); ok && limitFlags[l.Limit] != "" {
+		what := "too little"
+		if l.Value > l.Most {
+			what = "too much"
+		}
+		text = strings.Replace(text, l.Error(), fmt.Sprintf("--%s %s is %s", limitFlags[l.Limit], limitText(l, l.Value), what), 1)
+	}
+	if l, ok := errors.AsType[*runtime.HostLimitError](err); ok && l.Most >= l.Least { // else no value of the flag helps
+		text = strings.Replace(text, "limit "+l.Limit+":", "--"+limitFlags[l.Limit]+":", 1)
+	}
+	return text
+}
+
+// limitText is a limit as its flag takes it.
+func limitText(l *runtime.LimitError, f float64) string {
+	if slices.Contains(sizeLimits, l.Limit) {
+		bytes := size(f)
+		return bytes.String()
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 // hostLimitCure is about limits that gaol itself has.
@@ -143,7 +172,7 @@ func hostLimitCure(l *runtime.HostLimitError) string {
 
 // complain prints err as the one line that gaol's own failures get.
 func complain(w io.Writer, err error) {
-	text := strings.TrimPrefix(oneLine(err.Error()), "gaol: ")
+	text := strings.TrimPrefix(oneLine(inFlags(err)), "gaol: ")
 	if cure := cureFor(err); cure != "" {
 		text += "; " + cure
 	}

@@ -67,7 +67,7 @@ func TestPolicyRefuses(t *testing.T) {
 		{"policy check", "nothing to check: give a FILE or -"},
 		{"policy check /nonexistent/x", "policy check: open /nonexistent/x: no such file"},
 		{"policy check /", "policy check: read /: is a directory"},
-		{"policy check " + big, "more than 1048576 bytes"},
+		{"policy check " + big, "more than 1m"},
 		{"policy check --cwd a -", "--cwd"},
 		{"policy check --cwd /a/../b -", "--cwd"},
 		{"policy presets lax", "want one of strict, workspace, default, open"},

@@ -164,7 +164,7 @@ func readBounded(ctx context.Context, r io.Reader, name string, most int64) ([]b
 		return nil, context.Cause(ctx)
 	case got := <-done:
 		if got.err == nil && int64(len(got.text)) > most {
-			got.err = fmt.Errorf("more than %d bytes", most)
+			got.err = fmt.Errorf("more than %s", bytesOf(size(most)))
 		}
 		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
 			got.err = p.Err // the file has a name here

@@ -133,7 +133,7 @@ func TestRunRefuses(t *testing.T) {
 		{"run - --stdin", "exclude each other"},
 		{"run /nonexistent/x.mjs", "/nonexistent/x.mjs: no such file"},
 		{"run /", "is a directory"},
-		{"run " + big, "more than 16777216 bytes"},
+		{"run " + big, "more than 16m"},
 		{"run --bogus", "--bogus"},
 		{"run -x", "-x"},
 		{"run -e", "-e"},

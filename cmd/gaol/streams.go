@@ -79,7 +79,7 @@ func (s *streams) cuts() []string {
 	var lines []string
 	for _, p := range s.out {
 		if p.cut {
-			lines = append(lines, fmt.Sprintf("%s was cut after %d bytes; allow more with --max-output", p.name, p.limit))
+			lines = append(lines, fmt.Sprintf("%s was cut after %s; allow more with --max-output", p.name, bytesOf(p.limit)))
 		}
 	}
 	return lines

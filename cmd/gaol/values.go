@@ -60,6 +60,14 @@ func (v *size) String() string {
 // Type implements pflag.Value.
 func (*size) Type() string { return "SIZE" }
 
+// bytesOf is a size in a sentence: "16m", or "3 bytes".
+func bytesOf(v size) string {
+	if v%1024 != 0 {
+		return fmt.Sprintf("%d bytes", int64(v))
+	}
+	return v.String()
+}
+
 // count is a whole number above zero.
 type count int64
 

@@ -153,14 +153,16 @@ class Context {
       cell.outcome = { thrown, value };
       if (!cell.synchronous) this.#conclude(cell);
     };
-    promise.then((result) => this.#valueOf(result)).then((value) => settle(false, value), (err) => settle(true, err));
+    promise.then((result) => this.#valueOf(result, cell)).then((value) => settle(false, value), (err) => settle(true, err));
     this.#interrupts.finish();
   }
 
   // Without a value of its own, a cell's value is what it has exported.
-  async #valueOf(result) {
+  async #valueOf(result, cell) {
     const value = await result['.repl_result'];
-    return value === undefined ? this.#exported.get() : value;
+    if (value !== undefined) return value;
+    cell.explicit = false; // what is exported may be functions
+    return this.#exported.get();
   }
 
   #conclude(cell) {

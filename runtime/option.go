@@ -1,0 +1,19 @@
+package runtime
+
+import "fmt"
+
+// OptionError says which option has a value that can't be used, by the name of its field.
+type OptionError struct {
+	Option string
+	Err    error
+}
+
+// Error is "option Cwd: ...".
+func (e *OptionError) Error() string { return "option " + e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+func optionError(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Errorf(format, args...)}
+}

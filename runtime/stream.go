@@ -26,6 +26,10 @@ type Stream struct {
 // not wait: also why a run could not begin is told by the ExitEvent, and by
 // [Stream.Result]. OnStdout and OnStderr are an error.
 //
+// Standard output and standard error are two pipes, which keep no common order: see
+// [Stream.Events]. A program whose outputs must stay in order prints to one of them, as by
+// "2>&1" of a shell, or has a terminal ([NodeRuntime.Spawn]).
+//
 //	s := rt.FollowRun(ctx, code, runtime.RunOptions{})
 //	for e := range s.Events() {
 //		switch e := e.(type) {
@@ -104,7 +108,8 @@ func (s *Stream) end(exit ExitEvent) {
 
 // Events are what the run does, to be ranged over up to its ExitEvent. The order within
 // each output, of logs, and of calls is exact; across them it is that in which this process
-// came to know: what a program prints to both outputs may change places.
+// came to know: what a program prints to both outputs within a few milliseconds, or while
+// the receiver is busy, may change places.
 //
 // To break out of the range ends the run with CauseCanceled, and waits for that: Result has
 // context.Canceled then.

@@ -13,6 +13,7 @@ type output struct {
 	// Stdout and Stderr are text: what isn't UTF-8 becomes U+FFFD.
 	Stdout     string           `json:"stdout"`
 	Stderr     string           `json:"stderr"`
+	Output     []outputPiece    `json:"output,omitzero"` // both, in the order in which they were read; with --interleave
 	ExitCode   int              `json:"exitCode"`
 	Signal     string           `json:"signal"`
 	Cause      runtime.Cause    `json:"cause"`

@@ -81,6 +81,8 @@ func (f *runFlags) file(ctx context.Context, path string, args []string) (*progr
 func (f *runFlags) checkWords(words, rest []string) error {
 	eval := f.set.Changed("eval")
 	switch {
+	case f.interleave && !f.json:
+		return errors.New("--interleave goes with --json: without it both streams go through as they come")
 	case f.command && eval:
 		return errors.New("--command and -e exclude each other")
 	case f.command && len(words) > 0:

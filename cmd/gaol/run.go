@@ -149,7 +149,11 @@ func adviseProgram(err error) error {
 func (a *app) report(res *runtime.Result, f *runFlags, streams *streams) error {
 	a.exit = exitStatus(res)
 	if f.json {
-		return a.printJSON(newOutput(res))
+		o := newOutput(res)
+		if streams.both != nil {
+			o.Output = streams.both.end()
+		}
+		return a.printJSON(o)
 	}
 	a.tell(slices.Concat(streams.cuts(), f.verdict(res), f.denied(res)))
 	return nil

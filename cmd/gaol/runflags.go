@@ -21,6 +21,7 @@ type runFlags struct {
 	set *pflag.FlagSet // where they were read from
 
 	json, stdin, command, tty bool
+	interleave                bool
 	eval                      string
 	format                    moduleFormat
 
@@ -67,6 +68,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.set.Var(&f.format, "format", "module format of the code: esm or cjs, or auto, by its name and syntax")
 	f.set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, in place of code")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
+	f.set.BoolVar(&f.interleave, "interleave", false, "with --json, also list what was printed to both streams in the order in which it was read")
 	f.set.BoolVar(&f.stdin, "stdin", false, "pass standard input on to the program, which else has an empty one")
 
 	f.set.BoolVar(&f.tty, "tty", false, "work at the program from this terminal; it has then no time limit unless --timeout is given")

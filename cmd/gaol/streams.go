@@ -11,7 +11,8 @@ import (
 
 // streams hands a run's output on while it runs. With --json it does nothing.
 type streams struct {
-	out []*passage
+	out  []*passage
+	both *interleaved // nil without --interleave
 }
 
 // passage is one stream on its way out. Its write is called from one goroutine
@@ -29,6 +30,9 @@ type passage struct {
 // passOn makes the streams of a run with flags f. When one can't be written
 // any more, cancel ends the run: nobody would see what it does.
 func (a *app) passOn(f *runFlags, cancel context.CancelCauseFunc) *streams {
+	if f.json && f.interleave {
+		return &streams{both: newInterleaved(f.maxOutput)}
+	}
 	if f.json {
 		return &streams{}
 	}
@@ -44,6 +48,9 @@ func (a *app) passOn(f *runFlags, cancel context.CancelCauseFunc) *streams {
 
 // attach makes o's run write to s.
 func (s *streams) attach(o *runtime.RunOptions) {
+	if s.both != nil {
+		s.both.attach(o)
+	}
 	if len(s.out) == 0 {
 		return
 	}

@@ -105,7 +105,7 @@ func TestTerminalSizes(t *testing.T) {
 // A shell has job control: keys reach what runs in front and nobody else.
 func TestTerminalJobs(t *testing.T) {
 	rt := create(t, runtime.Options{})
-	p := onTerminal(t, rt, "sh", "-i")
+	p := onTerminal(t, rt, "bash", "--norc", "--noediting", "-i")
 	type step struct{ keys, shows string }
 	for _, s := range []step{
 		{"PS1='> '; echo re''ady\n", "ready\r\n"},

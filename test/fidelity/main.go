@@ -31,8 +31,8 @@ func main() {
 	flag.IntVar(&c.workers, "workers", goruntime.NumCPU(), "how many tests run at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	defer stop()
 	ok, err := c.compare(ctx, *dir, *only)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fidelity:", err)
 		os.Exit(2)
@@ -125,7 +125,7 @@ func defaultImage() (*rootfs.Image, error) {
 }
 
 // generous are limits that no test meets.
-var generous = runtime.Limits{Memory: 4 << 30, CPUs: float64(goruntime.NumCPU()), Pids: 4096, Files: 16384, Disk: 2 << 30, Inodes: 1 << 20}
+var generous = runtime.Limits{Memory: 4 << 30, CPUs: float64(goruntime.NumCPU()), Pids: 4096, Files: 16384, Disk: 16 << 30, Inodes: 1 << 20}
 
 func (c *comparison) plainWay(node, folder string) way {
 	limits := cgroup.Limits{Memory: generous.Memory, CPUs: generous.CPUs, Pids: generous.Pids}

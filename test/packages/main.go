@@ -63,7 +63,9 @@ func check(gaol, dir string, names []string) (failed int, err error) {
 		}
 		total++
 		failed += n
-		table.Flush()
+		if err := table.Flush(); err != nil {
+			return 0, err
+		}
 	}
 	fmt.Printf("%d programs, %d ways each, %d differences beside %d known ones\n", total, len(ways), failed, len(known))
 	return failed, nil

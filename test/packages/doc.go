@@ -1,12 +1,12 @@
 // Command packages checks that programs which use popular npm packages run in gaol as
 // they do under plain Node.
 //
-//	go run ./test/packages [-gaol bin/gaol] [-dir bin/packages] [PROGRAM...]
+//	go run ./test/packages [-memory 256m] [PROGRAM...]
 //
 // It installs the packages of package.json on the host, with the Node of the default
 // image, and runs each file of programs four times: with plain Node, by gaol run with
 // both launchers, and by gaol eval. The packages are mounted with --node-modules; all
-// else is gaol's defaults. Standard output and exit code must be those of plain Node.
+// else is gaol's defaults, unless -memory says otherwise. Standard output and exit code must be those of plain Node.
 //
 // A program that needs more than the defaults says so on its first line:
 //

@@ -17,6 +17,7 @@ import (
 // job is one program.
 type job struct {
 	name, node, gaol, dir string
+	memory                string // gaol's limit
 	code                  []byte
 }
 
@@ -130,7 +131,7 @@ func (j *job) bare() (o outcome, err error) {
 // jailed runs it by gaol.
 func (j *job) jailed(args []string) (o outcome, err error) {
 	err = j.inFolder(func(folder string) error {
-		args := append(append([]string{}, args...), "--json", "--node-modules", filepath.Join(j.dir, "node_modules"))
+		args := append(append([]string{}, args...), "--json", "--memory", j.memory, "--node-modules", filepath.Join(j.dir, "node_modules"))
 		args = append(append(args, j.flags()...), filepath.Join(folder, j.name))
 		cmd := exec.Command(j.gaol, args...)
 		var stdout, stderr bytes.Buffer

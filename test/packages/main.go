@@ -14,8 +14,9 @@ import (
 func main() {
 	gaol := flag.String("gaol", "bin/gaol", "the `program` under test")
 	dir := flag.String("dir", "bin/packages", "`folder` that the packages are installed in")
+	memory := flag.String("memory", "256m", "`limit` of memory in gaol")
 	flag.Parse()
-	failed, err := check(*gaol, *dir, flag.Args())
+	failed, err := check(*gaol, *dir, *memory, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "packages:", err)
 		os.Exit(2)
@@ -26,7 +27,7 @@ func main() {
 }
 
 // check runs the programs that are named, or all, and returns how many differ.
-func check(gaol, dir string, names []string) (failed int, err error) {
+func check(gaol, dir, memory string, names []string) (failed int, err error) {
 	gaol, err = filepath.Abs(gaol)
 	if err != nil {
 		return 0, err
@@ -53,7 +54,7 @@ func check(gaol, dir string, names []string) (failed int, err error) {
 		if len(names) > 0 && !slices.Contains(names, name) {
 			continue
 		}
-		j := job{name: name, node: node.program(), gaol: gaol, dir: dir}
+		j := job{name: name, node: node.program(), gaol: gaol, dir: dir, memory: memory}
 		if j.code, err = os.ReadFile(file); err != nil {
 			return 0, err
 		}

@@ -17,27 +17,28 @@ var (
 	ErrNotFound  = errors.New("no such image")
 	ErrAmbiguous = errors.New("more than one image has this prefix")
 	ErrInUse     = errors.New("image is in use")
-
-	// ErrNoStore is wrapped by errors about a store that was named and does not exist.
-	ErrNoStore = errors.New("there is no image store")
 )
+
+// ErrNoStore is wrapped by errors about a store that was named and does not exist. It is
+// ErrNotFound as well.
+var ErrNoStore error = &specialError{"there is no image store", ErrNotFound}
 
 // The same of a store of snapshots. Each is the one above as well.
 var (
-	ErrNoSnapshot        error = &snapshotError{"no such snapshot", ErrNotFound}
-	ErrAmbiguousSnapshot error = &snapshotError{"more than one snapshot has this prefix", ErrAmbiguous}
+	ErrNoSnapshot        error = &specialError{"no such snapshot", ErrNotFound}
+	ErrAmbiguousSnapshot error = &specialError{"more than one snapshot has this prefix", ErrAmbiguous}
 
-	errSnapshotInUse error = &snapshotError{"snapshot is in use", ErrInUse}
+	errSnapshotInUse error = &specialError{"snapshot is in use", ErrInUse}
 )
 
-// snapshotError is another error in other words.
-type snapshotError struct {
+// specialError is another error in other words.
+type specialError struct {
 	text string
 	is   error
 }
 
-func (e *snapshotError) Error() string { return e.text }
-func (e *snapshotError) Unwrap() error { return e.is }
+func (e *specialError) Error() string { return e.text }
+func (e *specialError) Unwrap() error { return e.is }
 
 // kind is what a store holds, as its errors call it.
 type kind string

@@ -119,7 +119,7 @@ func imageSources(t *testing.T) map[string]string {
 // newPullTools is newTools on a store of its own.
 func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
+	dir := t.TempDir()
 	store, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)

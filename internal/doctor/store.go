@@ -91,7 +91,7 @@ func lookImage(x *examination) finding {
 	}
 	image, err := store.Lookup("default")
 	switch {
-	case errors.Is(err, rootfs.ErrNotFound), errors.Is(err, rootfs.ErrNoStore):
+	case errors.Is(err, rootfs.ErrNotFound):
 		return degraded("not built yet", cure)
 	case err != nil:
 		return missing(err.Error(), "gaol image rm default && gaol image build")

@@ -174,11 +174,16 @@ func TestEscapeReleaseAgent(t *testing.T) {
 			t.Errorf("%s: errno %s", c.name, got)
 		}
 	}
-	res := run(t, rt, `import fs from 'node:fs';
-		const found = ['/sys', '/sys/fs/cgroup', '/sys/fs/cgroup/memory/release_agent'].filter(p => fs.existsSync(p));
-		for (const f of ['/sys', '/sys/fs/cgroup', '/cgroup']) try { fs.mkdirSync(f, { recursive: true }); found.push('made ' + f) } catch {}
+	// /sys/fs/cgroup has files of the jail's own, which say what its limits are.
+	res := run(t, rt, `import fs from 'node:fs'; const changed = [];
+		for (const dir of ['/sys', '/sys/fs/cgroup', '/sys/fs/cgroup/memory', '/']) try { fs.mkdirSync(dir + '/x'); changed.push(dir) } catch {}
+		for (const f of fs.readdirSync('/sys', { recursive: true }).map(name => '/sys/' + name)) {
+			if (f.includes('release_agent')) changed.push(f);
+			try { fs.closeSync(fs.openSync(f, 'r+')); changed.push(f) } catch {}
+			try { fs.chmodSync(f, 0o777); changed.push(f) } catch {}
+		}
 		const types = fs.readFileSync('/proc/self/mounts', 'utf8').split('\n').map(line => line.split(' ')[2]).join();
-		__return([found, /cgroup|sysfs|debugfs|tracefs|securityfs|bpf/.test(types)])`, runtime.RunOptions{})
+		__return([changed, /cgroup|sysfs|debugfs|tracefs|securityfs|bpf/.test(types)])`, runtime.RunOptions{})
 	if string(res.Value) != "[[],false]" {
 		t.Errorf("found %s %s", res.Value, res.Stderr)
 	}

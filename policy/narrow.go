@@ -69,7 +69,7 @@ func (l *lowering) within(info *scopeInfo, outer Permissions) error {
 	return refuse(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
 }
 
-// shownProbe is what a probe stands for, as rules are written.
+// shownProbe writes the place that a probe represents as rules write it.
 func shownProbe(resource string, scopes ...Scope) string {
 	_, other := portsOf(scopes...)
 	if port := ":" + strconv.Itoa(int(other)); strings.Contains(resource, "://") && strings.HasSuffix(resource, port) {

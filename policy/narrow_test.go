@@ -124,7 +124,7 @@ func TestLowerRunRefuses(t *testing.T) {
 	}
 }
 
-// Errors name hosts and ports as rules do, and none that stand for them.
+// Errors name hosts and ports as rules do, and never the probes.
 func TestNarrowNamesNoProbes(t *testing.T) {
 	all := Permissions{Network: Scope{Default: Allow}}
 	_, err := LowerRun(Permissions{}, all, World{})

@@ -6,8 +6,8 @@ import (
 	"gaol/internal/wire"
 )
 
-// GuestError is why a program or a snippet failed, as it may be told to who wrote it. All of
-// it but the names of gaol's own (below) comes from the guest.
+// GuestError is why a program or a snippet failed, in a form that its author can be shown.
+// All of it comes from the guest, except the names below.
 //
 // Where no error of the guest's ended a snippet, Name is one of: "TimeoutError",
 // "OutOfMemoryError", "LimitError" (another of Limits), "CanceledError", "SignalError",

@@ -122,7 +122,7 @@ func TestEvalStatus(t *testing.T) {
 	}
 }
 
-// A value without JSON is told beside the lines, and is no failure.
+// A value without JSON is reported beside the log lines and is not a failure.
 func TestEvalNoResult(t *testing.T) {
 	f := fake{evaluation: runtime.Evaluation{NoResult: "value: it is an EventEmitter"}}
 	if got, want := f.call(t, "", "eval", "-e", "x"), (outcome{0, "", "gaol: no value: value: it is an EventEmitter\n"}); got != want {

@@ -85,7 +85,7 @@ function membersOf(err, most, causes) {
 
 const bare = (name, message) => `"name":${stringify(name)},"message":${stringify(message)},"stack":""`;
 
-// What the host is told of a thrown value, whatever that does when it is looked at.
+// Describes a thrown value for the host. The value may throw when its properties are read.
 function describe(err) {
   try {
     if (!isError(err)) return bare('', text(typeof err === 'string' ? err : inspect(err), OF_ERROR.message));

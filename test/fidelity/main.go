@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -84,7 +85,7 @@ func (c *comparison) compare(ctx context.Context, dir, only string) (ok bool, er
 	fmt.Printf("%d tests of Node %s, with Node %s, %d times each\n", len(tests), version, image.Node, c.times)
 	plain := c.plainWay(node, folder)
 	base, err := c.runAll(ctx, plain, tests)
-	if err != nil {
+	if err := errors.Join(err, removeParent()); err != nil {
 		return false, err
 	}
 	tests = slices.DeleteFunc(tests, func(t nodeTest) bool { return !base[t.name].passed() })

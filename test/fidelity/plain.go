@@ -56,6 +56,15 @@ func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err
 	return judge(cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()), nil
 }
 
+// removeParent removes the cgroup that those of the tests were in.
+func removeParent() error {
+	group, err := cgroup.Open(plainParent)
+	if err != nil {
+		return err
+	}
+	return group.Delete()
+}
+
 // nodeOf is the path of an image's Node on the host.
 func nodeOf(root string) (string, error) {
 	for _, path := range []string{"usr/local/bin/node", "usr/bin/node"} {

@@ -64,6 +64,7 @@ func TestEvaluateErrors(t *testing.T) {
 		result     string
 		cause      runtime.Cause
 		timeout    time.Duration
+		heap       int64
 	}{
 		{name: "a thrown error", code: "const a = 1;\n\nfunction f() { throw new RangeError('no') }\nf()", want: "RangeError: no", stack: "at f (snippet.mjs:3:22)\n    at snippet.mjs:4:1", frame: "> 3 | function f() { throw new RangeError('no') }"},
 		{name: "in fenced TypeScript", code: "Look:\n```ts\ninterface A {\n  a: number;\n}\n\nconst a: A = null!;\na.a\n```", want: "TypeError: Cannot read properties of null (reading 'a')", stack: "snippet.mjs:8:3", frame: "> 8 | a.a"},
@@ -98,10 +99,10 @@ func TestEvaluateErrors(t *testing.T) {
 		{name: "nothing settles", code: `await new Promise(() => {})`, want: "UnsettledError: the code awaits a promise that nothing settles"},
 		{name: "its time", code: `for (;;);`, want: "TimeoutError: the code took longer than 300ms", cause: runtime.CauseTimeout, timeout: 300 * time.Millisecond},
 		{name: "its time, with a value", code: `setInterval(() => {}, 10); 7`, result: "7", want: "TimeoutError: the code took longer than 2s", cause: runtime.CauseTimeout, timeout: 2 * time.Second},
-		{name: "its heap", code: `const a = []; for (;;) a.push({ a })`, want: "OutOfMemoryError: the code used up its memory: 168 MiB of heap", cause: runtime.CauseMemory},
+		{name: "its heap", code: `const a = []; for (;;) a.push({ a })`, heap: 32 << 20, want: "OutOfMemoryError: the code used up its memory: 32 MiB of heap", cause: runtime.CauseMemory},
 		{name: "a signal", code: `process.kill(process.pid, 'SIGSEGV'); await new Promise(() => setInterval(() => {}))`, want: "SignalError: the code was ended by SIGSEGV", cause: runtime.CauseSignal},
 	} {
-		e := evaluate(t, rt, tc.code, runtime.EvaluateOptions{Timeout: tc.timeout})
+		e := evaluate(t, rt, tc.code, runtime.EvaluateOptions{Timeout: tc.timeout, Heap: tc.heap})
 		got := ""
 		if e.Error != nil {
 			got = e.Error.Error()

@@ -39,14 +39,14 @@ func (e *GuestError) Error() string {
 	return e.Name + ": " + e.Message
 }
 
-// The most characters of what is told of an error.
+// Limits, in characters, of what the host takes of an error.
 const (
 	mostName    = 256
 	mostMessage = 16 << 10
 	mostStack   = 32 << 10
 )
 
-// locator leads from places in what a guest tells of an error to those that its author knows.
+// locator maps places in a guest's error to places in the code as its author wrote it.
 type locator interface {
 	relocate(text string) string
 	stack(text string) string

@@ -2,7 +2,7 @@ package runtime
 
 import "fmt"
 
-// OptionError says which option has a value that can't be used, by the name of its field.
+// OptionError reports an option whose value is invalid. It names the option's field.
 type OptionError struct {
 	Option string
 	Err    error

@@ -2,142 +2,153 @@ package runtime
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"gaol/internal/wire"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/stacktrace"
+	"gaol/runtime/internal/stdio"
 )
 
-// cells are the host's end of a context. What its guest sends belongs to the cell that
-// goes on: there is one at most. All that it may send at any time are lines.
+// cells is the host's end of a context. What its guest sends belongs to the current cell,
+// of which there is one at most. Only lines may arrive at any time.
 //
-//	        begin                    done
-//	idle ----------> a cell goes on -------> idle
-//	 log*              log*, value*, failure*
+//	        begin                   done
+//	idle ----------> current cell -------> idle
+//	 log*             log*, value*, failure*
 type cells struct {
-	onEnd   func(error) // told once when no more can come
+	onClose func(error) // called once when the channel is closed; the error is a violation of the protocol
 	onLog   func(Log)   // may be nil
-	sources *sources
-	bounds  logBounds // of lines that come between two cells
+	sources *stacktrace.Sources
+	bounds  guest.LogBounds // of the lines between two cells
 
-	lines [3]line // of console, of standard output, of standard error
+	lines [lineSources]lineTarget
 
 	mu      sync.Mutex
-	current *cell  // nil: none goes on
-	idle    *notes // of the time until the next one
+	current *cell // nil: idle
+	idle    *logs // of the time until the next cell
 }
 
-// line is where lines of one source go: to the notes of a cell, or to those of the time
-// between two of them.
-type line struct{ to atomic.Pointer[notes] }
+// lineSource is where a line comes from.
+type lineSource int
 
-func (l *line) add(level LogLevel, text string) {
-	for !l.to.Load().add(level, text) { // those have just been closed: there are others
+const (
+	fromConsole lineSource = iota
+	fromStdout
+	fromStderr
+	lineSources
+)
+
+// lineTarget is where the lines of one source go: to the logs of a cell, or to those of the
+// time between two cells.
+type lineTarget struct{ logs atomic.Pointer[logs] }
+
+func (t *lineTarget) add(level LogLevel, text string) {
+	for !t.logs.Load().add(level, text) { // those logs have just been closed, and replaced
 	}
 }
 
-const (
-	fromConsole = iota
-	fromStdout
-	fromStderr
-)
-
-// cell is what one cell, or what asks for names, comes to.
+// cell is one evaluation in a context, or a request for completions.
 type cell struct {
-	number  uint32
-	limit   int64  // bytes of its value
-	notes   *notes // nil: it prints nothing
-	value   json.RawMessage
-	failure *wire.Failure
-	noValue string        // why there is no value, if the guest says so
-	done    chan struct{} // closed when the guest says so
+	number   uint32
+	maxValue int64 // bytes
+	logs     *logs // nil for a request for completions, which prints nothing
+	value    json.RawMessage
+	report   guestReport
+	done     chan struct{} // closed when the guest reports the end
 }
 
-// newCells are for a context that nobody has used yet. onLog, if not nil, gets the lines
-// that come between two cells; otherwise the next cell does.
-func newCells(onLog func(Log), from *sources, onEnd func(error)) *cells {
-	c := &cells{onEnd: onEnd, onLog: onLog, sources: from, bounds: idleBounds}
-	c.idle = c.newIdle()
+// idleBounds limits the lines between two cells.
+var idleBounds = guest.LogBounds{Logs: defaultLogs, LogLength: defaultLogLength}
+
+// newCells returns the cells of a new context. onLog, if not nil, gets the lines that arrive
+// between two cells; otherwise the next cell does.
+func newCells(onLog func(Log), sources *stacktrace.Sources, onClose func(error)) *cells {
+	c := &cells{onClose: onClose, onLog: onLog, sources: sources, bounds: idleBounds}
+	c.idle = c.newIdleLogs()
 	for i := range c.lines {
-		c.lines[i].to.Store(c.idle)
+		c.lines[i].logs.Store(c.idle)
 	}
 	return c
 }
 
-// idleBounds are those of lines that come between two cells.
-var idleBounds = logBounds{defaultLogs, defaultLogLength}
-
-// newIdle are notes for the time until the next cell.
-func (c *cells) newIdle() *notes {
-	o := EvaluateOptions{MaxLogs: c.bounds.Logs, MaxLogLength: c.bounds.LogLength, OnLog: c.onLog}
-	return &notes{sources: c.sources, options: o, began: time.Now()}
+func (c *cells) newIdleLogs() *logs {
+	return newLogs(c.sources, EvaluateOptions{MaxLogs: c.bounds.Logs, MaxLogLength: c.bounds.LogLength, OnLog: c.onLog})
 }
 
-// begin has what comes belong to a cell, and what has come since the last one.
+// sink returns a sink for one of the output streams.
+func (c *cells) sink(source lineSource, level LogLevel) *stdio.Lines {
+	s := stdio.NewLines(idleBounds.LogLength, func(b []byte) { c.lines[source].add(level, string(b)) })
+	s.OnFlush = func() { c.detach(source) }
+	return s
+}
+
+// begin makes next the current cell. It also gets the lines that arrived since the last one.
 //
-// Preconditions: none goes on.
+// Preconditions: there is no current cell.
 func (c *cells) begin(next *cell) {
-	if next.notes != nil {
-		c.lead(next.notes)
+	if next.logs != nil {
+		c.redirect(next.logs)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.current = next // last: its end has lines go elsewhere
+	c.current = next // last, because its end redirects the lines
 }
 
-// lead has lines go to a cell's notes, first those that came since the last one.
-func (c *cells) lead(to *notes) {
+// redirect sends lines to a cell's logs, beginning with those that arrived since the last
+// cell.
+func (c *cells) redirect(to *logs) {
 	c.mu.Lock()
 	before := c.idle
-	c.idle = c.newIdle()
+	c.idle = c.newIdleLogs()
 	c.mu.Unlock()
-	logs, more := before.close()
-	to.mu.Lock() // newer ones wait
+	earlier, more := before.close()
+	to.mu.Lock() // newer lines wait
 	defer to.mu.Unlock()
 	for i := range c.lines {
-		c.lines[i].to.Store(to)
+		c.lines[i].logs.Store(to)
 	}
 	if c.onLog != nil { // which has them
 		return
 	}
 	to.more = more
-	for _, l := range logs {
-		to.note(l.Level, l.Text)
+	for _, l := range earlier {
+		to.append(l.Level, l.Text)
 	}
 }
 
-// rest has lines of a source belong to no cell.
-func (c *cells) rest(source int) {
+// detach makes the lines of a source belong to no cell.
+func (c *cells) detach(source lineSource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines[source].to.Store(c.idle)
+	c.lines[source].logs.Store(c.idle)
 }
 
-// busy reports whether code is evaluated.
+// busy reports whether code is being evaluated.
 func (c *cells) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.current != nil && c.current.notes != nil
+	return c.current != nil && c.current.logs != nil
 }
 
-// most are the bytes that a frame may have. Its own half cuts lines by the bounds of
-// the cell, or, for those that come before it has seen the cell, by ours.
-func (c *cells) most(kind wire.Kind) int64 {
+// maxFrame returns the maximum size of a frame; 0 refuses it. The guest's half truncates
+// lines to the bounds of the cell or, before it has received the cell, to those of the time
+// between cells.
+func (c *cells) maxFrame(kind wire.Kind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case kind == wire.KindLog && c.current != nil && c.current.notes != nil:
-		return maxLog(max(c.bounds.LogLength, c.current.notes.options.MaxLogLength)) + 1
+	case kind == wire.KindLog && c.current != nil && c.current.logs != nil:
+		return guest.MaxLogBytes(max(idleBounds.LogLength, c.current.logs.options.MaxLogLength)) + 1
 	case kind == wire.KindLog:
-		return maxLog(c.bounds.LogLength) + 1
+		return guest.MaxLogBytes(idleBounds.LogLength) + 1
 	case c.current == nil:
 		return 0
 	case kind == wire.KindValue:
-		return c.current.limit
+		return c.current.maxValue
 	case kind == wire.KindFailure:
 		return maxFailure
 	case kind == wire.KindNoValue:
@@ -148,8 +159,9 @@ func (c *cells) most(kind wire.Kind) int64 {
 	return 0
 }
 
-// take takes a frame that most has let through: there is a cell, but for a line.
-func (c *cells) take(kind wire.Kind, body []byte) error {
+// receive handles a frame that maxFrame has accepted: unless it is a line, there is a
+// current cell.
+func (c *cells) receive(kind wire.Kind, body []byte) error {
 	if kind == wire.KindLog {
 		level, text, err := wire.ParseLog(body)
 		if err == nil {
@@ -166,21 +178,14 @@ func (c *cells) take(kind wire.Kind, body []byte) error {
 			c.current.value = value
 		}
 		return err
-	case wire.KindFailure:
-		f, err := wire.ParseFailure(body)
-		if err == nil {
-			c.current.failure = &f
-		}
-		return err
-	case wire.KindNoValue:
-		c.current.noValue = wire.ParseNoValue(body)
-		return nil
-	default:
+	case wire.KindDone:
 		return c.finish(body)
+	default:
+		return c.current.report.receive(kind, body)
 	}
 }
 
-// finish takes the end of the cell.
+// finish ends the current cell.
 //
 // Preconditions: c.mu is held.
 func (c *cells) finish(body []byte) error {
@@ -189,19 +194,15 @@ func (c *cells) finish(body []byte) error {
 		return err
 	}
 	if number != c.current.number {
-		return fmt.Errorf("%w: cell %d has ended, and %d is what goes on", wire.ErrFrame, number, c.current.number)
+		return fmt.Errorf("%w: cell %d has ended, but the current one is %d", wire.ErrFrame, number, c.current.number)
 	}
 	close(c.current.done)
 	c.current = nil
-	c.lines[fromConsole].to.Store(c.idle)
+	c.lines[fromConsole].logs.Store(c.idle)
 	return nil
 }
 
-// end takes that nothing more can come. The error says why, if that is more than the end
-// of the process.
-func (c *cells) end(err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	c.onEnd(err)
+// newLogs returns empty logs that begin now.
+func newLogs(sources *stacktrace.Sources, o EvaluateOptions) *logs {
+	return &logs{sources: sources, options: o, began: time.Now()}
 }

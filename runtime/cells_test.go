@@ -2,8 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"io"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,55 +11,56 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
+	"gaol/runtime/internal/guest"
 )
 
 func testCells(t *testing.T, onLog func(Log)) (c *cells, ends chan error) {
 	t.Helper()
 	ends = make(chan error, 1)
-	return newCells(onLog, newSources(), func(err error) { ends <- err }), ends
+	return newCells(onLog, nil, func(err error) { ends <- err }), ends
 }
 
 func testCell(number uint32, o EvaluateOptions) *cell {
-	return &cell{number: number, limit: o.MaxOutput, notes: &notes{sources: newSources(), options: o}, done: make(chan struct{})}
+	return &cell{number: number, maxValue: o.MaxOutput, logs: newLogs(nil, o), done: make(chan struct{})}
 }
 
 var smallCell = EvaluateOptions{MaxOutput: 100, MaxLogs: 10, MaxLogLength: 2000}
 
 func logBody(text string) []byte { return append([]byte{byte(wire.LevelLog)}, text...) }
 
-func TestCellsMost(t *testing.T) {
+func TestCellsMaxFrame(t *testing.T) {
 	c, _ := testCells(t, nil)
 	all := []wire.Kind{wire.KindValue, wire.KindLog, wire.KindFailure, wire.KindDone, wire.KindAnswer, wire.KindCell, wire.KindInterrupt, wire.KindNoValue, 0, 99}
 	most := func() (list []int64) {
 		for _, kind := range all {
-			list = append(list, c.most(kind))
+			list = append(list, c.maxFrame(kind))
 		}
 		return list
 	}
-	idle := []int64{0, maxLog(1000) + 1, 0, 0, 0, 0, 0, 0, 0, 0}
+	idle := []int64{0, guest.MaxLogBytes(1000) + 1, 0, 0, 0, 0, 0, 0, 0, 0}
 	if diff := cmp.Diff(idle, most()); diff != "" {
 		t.Errorf("idle: (-want +got)\n%s", diff)
 	}
 	c.begin(testCell(1, smallCell))
-	if diff := cmp.Diff([]int64{100, maxLog(2000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
+	if diff := cmp.Diff([]int64{100, guest.MaxLogBytes(2000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
 		t.Errorf("with a cell: (-want +got)\n%s", diff)
 	}
-	if err := c.take(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {
+	if err := c.receive(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(idle, most()); diff != "" {
 		t.Errorf("after it: (-want +got)\n%s", diff)
 	}
-	c.begin(&cell{number: 2, limit: 5, done: make(chan struct{})})
-	if diff := cmp.Diff([]int64{5, maxLog(1000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
-		t.Errorf("with a question for names: (-want +got)\n%s", diff)
+	c.begin(&cell{number: 2, maxValue: 5, done: make(chan struct{})})
+	if diff := cmp.Diff([]int64{5, guest.MaxLogBytes(1000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
+		t.Errorf("with a request for completions: (-want +got)\n%s", diff)
 	}
 	if c.busy() {
-		t.Error("a question for names is none of the code's")
+		t.Error("it is busy with a request for completions")
 	}
 }
 
-func TestCellsTake(t *testing.T) {
+func TestCellsReceive(t *testing.T) {
 	c, _ := testCells(t, nil)
 	if c.busy() {
 		t.Error("it is busy at first")
@@ -75,7 +74,7 @@ func TestCellsTake(t *testing.T) {
 		{wire.KindValue, `1`}, {wire.KindLog, "\x02line"}, {wire.KindValue, `2`}, {wire.KindFailure, `{"name":"E","message":"m","stack":""}`},
 		{wire.KindNoValue, "why\xff"},
 	} {
-		if err := c.take(f.kind, []byte(f.body)); err != nil {
+		if err := c.receive(f.kind, []byte(f.body)); err != nil {
 			t.Fatalf("%d %s: %v", f.kind, f.body, err)
 		}
 	}
@@ -85,60 +84,59 @@ func TestCellsTake(t *testing.T) {
 	}{
 		{wire.KindValue, `{`}, {wire.KindLog, ""}, {wire.KindFailure, `[]`}, {wire.KindDone, "\x00\x00\x00\x02"}, {wire.KindDone, "\x00"},
 	} {
-		if err := c.take(f.kind, []byte(f.body)); !errors.Is(err, wire.ErrFrame) {
+		if err := c.receive(f.kind, []byte(f.body)); !errors.Is(err, wire.ErrFrame) {
 			t.Errorf("%d %q: %v", f.kind, f.body, err)
 		}
 	}
-	if !c.busy() || string(one.value) != `2` || one.failure == nil || one.failure.Name != "E" || one.noValue != "why\uFFFD" {
-		t.Errorf("%s %+v", one.value, one.failure)
+	if !c.busy() || string(one.value) != `2` || one.report.failure == nil || one.report.failure.Name != "E" || one.report.noValue != "why\uFFFD" {
+		t.Errorf("%s %+v", one.value, one.report.failure)
 	}
-	if err := c.take(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {
+	if err := c.receive(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {
 		t.Fatal(err)
 	}
 	<-one.done
-	if logs, _ := one.notes.close(); c.busy() || len(logs) != 1 || logs[0].Text != "line" {
+	if logs, _ := one.logs.close(); c.busy() || len(logs) != 1 || logs[0].Text != "line" {
 		t.Errorf("%v", logs)
 	}
 }
 
-// Lines between two cells are the next one's, within its own bounds, or go to who asks.
+// Lines between two cells go to OnLog, or to the next cell within its bounds.
 func TestCellsIdleLines(t *testing.T) {
-	var told []string
-	for _, onLog := range []func(Log){nil, func(l Log) { told = append(told, l.Text) }} {
+	var logged []string
+	for _, onLog := range []func(Log){nil, func(l Log) { logged = append(logged, l.Text) }} {
 		c, _ := testCells(t, onLog)
 		for range 3 {
-			if err := c.take(wire.KindLog, logBody("between")); err != nil {
+			if err := c.receive(wire.KindLog, logBody("between")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c.lines[fromStdout].add(LogStdout, "raw")
 		one := testCell(1, EvaluateOptions{MaxLogs: 2, MaxLogLength: 4})
 		c.begin(one)
-		logs, more := one.notes.close()
+		logs, more := one.logs.close()
 		if onLog == nil && (len(logs) != 2 || logs[0].Text != "betw…" || !more) {
 			t.Errorf("%+v %v", logs, more)
 		}
-		if onLog != nil && (len(logs) != 0 || more || strings.Join(told, " ") != "between between between raw") {
-			t.Errorf("%+v %v, told %q", logs, more, told)
+		if onLog != nil && (len(logs) != 0 || more || strings.Join(logged, " ") != "between between between raw") {
+			t.Errorf("%+v %v, logged %q", logs, more, logged)
 		}
 	}
 }
 
-// A cell can't end before it has begun: its lines would then have nowhere to go.
+// A cell cannot end before it has begun: its lines would then belong to no cell.
 func TestCellsEarlyDone(t *testing.T) {
 	c, _ := testCells(t, nil)
-	if err := c.take(wire.KindLog, logBody("between")); err != nil {
+	if err := c.receive(wire.KindLog, logBody("between")); err != nil {
 		t.Fatal(err)
 	}
 	early := int64(-1)
-	one := testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(Log) { early = c.most(wire.KindDone) }})
-	if c.begin(one); early != 0 || c.most(wire.KindDone) == 0 {
-		t.Errorf("its end may have %d bytes while it begins, and %d then", early, c.most(wire.KindDone))
+	one := testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(Log) { early = c.maxFrame(wire.KindDone) }})
+	if c.begin(one); early != 0 || c.maxFrame(wire.KindDone) == 0 {
+		t.Errorf("its end may have %d bytes while it begins, and %d then", early, c.maxFrame(wire.KindDone))
 	}
 }
 
-// Lines that come while those from between two cells are told wait, and do not keep a
-// processor busy meanwhile.
+// Lines that arrive while OnLog gets earlier ones wait without using CPU time.
 func TestCellsSlowOnLog(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	c, _ := testCells(t, nil)
@@ -161,19 +159,19 @@ func TestCellsSlowOnLog(t *testing.T) {
 	if spent := time.Duration(ended.Utime.Nano() - began.Utime.Nano()); spent > slow/10 {
 		t.Errorf("it took %v of a processor's time", spent)
 	}
-	if logs, _ := one.notes.close(); len(logs) != 2 || logs[1].Text != "second" {
+	if logs, _ := one.logs.close(); len(logs) != 2 || logs[1].Text != "second" {
 		t.Errorf("%+v", logs)
 	}
 }
 
-// Many lines from all sides, with cells that begin and end meanwhile: none is lost.
+// No line is lost when cells begin and end while lines arrive.
 func TestCellsLinesAtOnce(t *testing.T) {
 	c, _ := testCells(t, nil)
-	c.bounds = logBounds{1 << 20, 1}
+	c.bounds = guest.LogBounds{Logs: 1 << 20, LogLength: 1}
 	c.idle.options.MaxLogs = 1 << 20
 	const each = 5000
 	var wg sync.WaitGroup
-	for _, source := range []int{fromStdout, fromStderr} {
+	for _, source := range []lineSource{fromStdout, fromStderr} {
 		wg.Go(func() {
 			for range each {
 				c.lines[source].add(LogStdout, "x")
@@ -191,118 +189,15 @@ func TestCellsLinesAtOnce(t *testing.T) {
 		}
 		one := testCell(number, EvaluateOptions{MaxLogs: 1 << 20, MaxLogLength: 1})
 		c.begin(one)
-		_ = c.take(wire.KindDone, []byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)})
-		c.rest(fromStdout)
-		c.rest(fromStderr)
-		logs, more := one.notes.close()
+		_ = c.receive(wire.KindDone, []byte{byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)})
+		c.detach(fromStdout)
+		c.detach(fromStderr)
+		logs, more := one.logs.close()
 		if got += len(logs); more {
 			t.Fatal("there were more")
 		}
 	}
 	if got != 2*each {
 		t.Errorf("%d lines of %d", got, 2*each)
-	}
-}
-
-func TestCellsEnd(t *testing.T) {
-	for _, tc := range []struct{ with, want error }{{io.EOF, nil}, {io.ErrUnexpectedEOF, nil}, {wire.ErrFrame, wire.ErrFrame}} {
-		c, ends := testCells(t, nil)
-		c.end(tc.with)
-		if got := <-ends; got != tc.want {
-			t.Errorf("%v: %v", tc.with, got)
-		}
-	}
-}
-
-// pipeStream is a stream of a context with its other end.
-func pipeStream(t *testing.T) (*cells, *cellStream, *os.File) {
-	t.Helper()
-	c, s, w := stillStream(t)
-	go s.pump()
-	return c, s, w
-}
-
-// stillStream is a pipeStream from which nobody reads yet.
-func stillStream(t *testing.T) (*cells, *cellStream, *os.File) {
-	t.Helper()
-	c, _ := testCells(t, nil)
-	s := newCellStream(c, fromStdout, LogStdout)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close(); w.Close() })
-	s.from = &pipeReader{file: r}
-	return c, s, w
-}
-
-// All that was written before a cell's end is the cell's, and what comes later is not.
-func TestCellStreamFlush(t *testing.T) {
-	c, s, w := pipeStream(t)
-	for number := range uint32(50) {
-		one := testCell(number, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10})
-		c.begin(one)
-		s.bound(10)
-		if _, err := io.WriteString(w, "first\nsecond is long\nrest"); err != nil {
-			t.Fatal(err)
-		}
-		s.flush()
-		var got []string
-		logs, _ := one.notes.close()
-		for _, l := range logs {
-			got = append(got, l.Text)
-		}
-		if diff := cmp.Diff([]string{"first", "second is …", "rest"}, got); diff != "" {
-			t.Fatalf("(-want +got)\n%s", diff)
-		}
-	}
-	if _, err := io.WriteString(w, "after\n"); err != nil {
-		t.Fatal(err)
-	}
-	s.flush()
-	next := testCell(99, smallCell)
-	c.begin(next)
-	if logs, _ := next.notes.close(); len(logs) != 1 || logs[0].Text != "after" {
-		t.Errorf("%v", logs)
-	}
-}
-
-// At the process's end, all is taken in, and nothing waits for who else may write.
-func TestCellStreamEnd(t *testing.T) {
-	c, s, w := pipeStream(t)
-	one := testCell(1, smallCell)
-	c.begin(one)
-	if _, err := io.WriteString(w, "last words"); err != nil {
-		t.Fatal(err)
-	}
-	s.end() // w is still open, as by a child that got away
-	<-s.gone
-	s.flush() // which has nothing to do any more
-	if logs, _ := one.notes.close(); len(logs) != 1 || logs[0].Text != "last words" || string(s.tail) != "last words" {
-		t.Errorf("%v, %q", logs, s.tail)
-	}
-}
-
-// What a process writes while a cell's end is flushed, before it ends, is taken in, too.
-func TestCellStreamEndAmidFlush(t *testing.T) {
-	c, s, w := stillStream(t)
-	flushing, goOn := make(chan struct{}, 1), make(chan struct{})
-	c.begin(testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(Log) {
-		flushing <- struct{}{}
-		<-goOn
-	}}))
-	if _, err := io.WriteString(w, "first\n"); err != nil {
-		t.Fatal(err)
-	}
-	_ = s.from.file.SetReadDeadline(past) // as flush does
-	go s.pump()
-	<-flushing
-	if _, err := io.WriteString(w, "last words"); err != nil {
-		t.Fatal(err)
-	}
-	s.end()
-	close(goOn)
-	if <-s.gone; string(s.tail) != "first\nlast words" {
-		t.Errorf("%q", s.tail)
 	}
 }

@@ -8,14 +8,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gaol/runtime/internal/hostcall"
 )
 
-// completeHead is a question for names as the guest gets it.
-type completeHead struct {
-	Complete completion `json:"complete"`
-}
-
-// completion is what a line of code ends in: a.b.c is the path a, b and the prefix c.
+// completion is the dotted path at the end of a line of code, as the guest gets it: a.b.c is
+// the path a, b and the prefix c.
 type completion struct {
 	Path   []string `json:"path"`
 	Prefix string   `json:"prefix"`
@@ -29,14 +27,14 @@ const (
 	mostNames       = 1000
 )
 
-// Complete finds the names that may stand in place of the last one of a line of code:
-// variables and, behind a dot, properties, at most 1,000 in alphabetical order. prefix is
-// the end of the line that all of them begin with. Nothing of the guest's is called for
-// it: there are no names behind a getter or a call. The names are the guest's own.
+// Complete returns the names that can complete the last name of a line of code: variables
+// and, after a dot, properties, at most 1,000 in alphabetical order. prefix is the end of the
+// line that all of them begin with. Complete calls no code of the guest: it finds no names
+// behind a getter or a call. The names come from the guest.
 //
-// It takes a turn as a cell does. Where the context is busy with what a cell has left, there
-// are no names after a second, and what is busy goes on. The error wraps [ErrContextEnded] if the context has
-// ended, and is the cause of ctx if that ends first.
+// It waits for its turn like a cell. If the context is busy with the work of an earlier cell,
+// Complete returns no names after a second, and does not interrupt that work. The error wraps
+// [ErrContextEnded] if the context has ended, and is the cause of ctx if ctx ends first.
 func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
 	asked, ok := parseCompletion(line)
 	if !ok {
@@ -49,12 +47,12 @@ func (c *Context) Complete(ctx context.Context, line string) (prefix string, nam
 }
 
 func (c *Context) complete(ctx context.Context, asked completion) ([]string, error) {
-	if err := c.takeTurn(ctx); err != nil {
+	if err := c.acquireTurn(ctx); err != nil {
 		return nil, err
 	}
 	defer c.leaveTurn()
-	cl := &cell{number: c.nextNumber(), limit: maxNames, done: make(chan struct{})}
-	cause, err := c.exchange(ctx, cl, completeHead{asked}, completeTimeout)
+	cl := &cell{number: c.nextNumber(), maxValue: maxNames, done: make(chan struct{})}
+	cause, err := c.exchange(ctx, cl, map[string]completion{"complete": asked}, completeTimeout)
 	switch {
 	case err != nil || cause == CauseTimeout:
 		return nil, err
@@ -70,18 +68,20 @@ func (c *Context) complete(ctx context.Context, asked completion) ([]string, err
 	return cl.names(asked.Prefix), nil
 }
 
-// names are those of an answer that are what was asked for.
+// names returns the valid names of an answer.
 func (cl *cell) names(prefix string) []string {
 	var all []string
 	if json.Unmarshal(cl.value, &all) != nil || len(all) > mostNames {
 		return nil
 	}
-	all = slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) || !identifier.MatchString(name) })
+	all = slices.DeleteFunc(all, func(name string) bool {
+		return !strings.HasPrefix(name, prefix) || !hostcall.Identifier.MatchString(name)
+	})
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// lastPath is a dotted path at a line's end, and what is before it.
+// lastPath matches the dotted path at the end of a line, and the character before it.
 var lastPath = regexp.MustCompile(`(?:^|\.\.\.|[^\p{L}\p{Nd}_$.)\]}'"` + "`" + `?])((?:[\p{L}_$][\p{L}\p{Nd}_$]*\s*\??\.\s*)*)([\p{L}_$][\p{L}\p{Nd}_$]*)?$`)
 
 func parseCompletion(line string) (c completion, ok bool) {

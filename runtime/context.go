@@ -9,28 +9,31 @@ import (
 	"time"
 
 	"gaol/policy"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/node"
+	"gaol/runtime/internal/stacktrace"
+	"gaol/runtime/internal/stdio"
 )
 
-// ContextOptions says what a context is made of. A zero field takes its default.
+// ContextOptions are the options of a context. A zero field takes its default.
 type ContextOptions struct {
-	// Globals are what the cells find in globalThis, as Options.Bindings, over which they
-	// are laid by name.
+	// Globals are variables in globalThis, like Options.Bindings, which they replace by name.
 	Globals map[string]any
 
-	// IdleTimeout is how long a context waits for its next cell before it ends. Default
-	// 10 minutes; negative: for ever.
+	// IdleTimeout is how long a context waits for its next cell before it ends. Default 10
+	// minutes; negative: no limit.
 	IdleTimeout time.Duration
 
-	// OnLog gets the lines that come between two cells, as they come, one at a time: the
-	// first 100. Nil: they are the first of the next cell's.
+	// OnLog is called with each line that arrives between two cells, one at a time: the first
+	// 100. If it is nil, they become the first lines of the next cell.
 	OnLog func(Log)
 
-	// LastValue keeps the value of the last cell in globalThis._, as Node's REPL does.
-	// Once code sets the variable or declares one of that name, it is the code's.
+	// LastValue keeps the value of the last cell in globalThis._, as Node's REPL does, until
+	// code sets the variable or declares one of that name.
 	LastValue bool
 
-	// Heap is V8's, in bytes: default what Limits.Memory leaves it, as for Run, which is
-	// also the most.
+	// Heap is the size of V8's heap in bytes. The default, and the maximum, is what
+	// Limits.Memory leaves, as for Run.
 	Heap int64
 
 	Permissions policy.Permissions // as RunOptions.Permissions
@@ -44,65 +47,68 @@ const (
 
 	contextName = "context.mjs" // the main module
 
-	// metaName is what import.meta is in cells: that of the main module, which does no more
-	// than to leave it there.
+	// metaName is the variable with import.meta of the main module, which cells use. The main
+	// module does nothing else.
 	metaName    = "__meta"
-	namedName   = "__named" // of guest/context.cjs
+	namedName   = "__named" // of internal/guest/context.cjs
 	contextCode = "Object.defineProperty(globalThis, '" + metaName + "', { value: import.meta })"
 
-	// eofGrace is how long a process may take to end after it has closed its channel.
+	// eofGrace is how long a process may take to exit after it has closed its channel.
 	eofGrace = time.Second
 )
 
 var (
-	// ErrContextEnded is wrapped by the errors about a context that has no process any
-	// more, beside why.
+	// ErrContextEnded is wrapped by errors about a context whose process has ended, beside
+	// the reason.
 	ErrContextEnded = errors.New("the context has ended")
 
-	// ErrManyContexts is NewContext's for a runtime that has Options.MaxContexts.
+	// ErrManyContexts is NewContext's error for a runtime that has Options.MaxContexts
+	// contexts.
 	ErrManyContexts = errors.New("the runtime has as many contexts as Options.MaxContexts lets it have")
 )
 
-// ExitError is why a context has ended whose process did so by itself.
+// ExitError says that a context has ended because its process exited.
 type ExitError struct{ Code int } // its exit status
 
-// Error names the status.
+// Error returns a text with the exit status.
 func (e *ExitError) Error() string { return fmt.Sprintf("its process has exited with code %d", e.Code) }
 
-// Context is a process of Node that keeps what its cells declare, like a notebook. Its
-// methods may be called from several goroutines at once; cells take turns.
+// Context is a Node process that keeps the declarations of its cells, like a notebook. Its
+// methods may be called from several goroutines at once; cells run one after another.
 //
-// What a cell leaves under way, such as a timer, goes on between cells. The process
-// lives until Close, IdleTimeout, its runtime's Close, a limit, or its own doing: it is a
-// run, for which the runtime's limits hold as a whole, and which takes up one of
-// Options.MaxConcurrentRuns. It is never started again: what the variables held is lost
-// with it, and every cell after it gets [ErrContextEnded].
+// Asynchronous work that a cell has started, such as a timer, continues between cells. The
+// process lives until Close, IdleTimeout, its runtime's Close, a limit, or until it exits. It
+// is a run: the runtime's limits apply to its whole life, and it counts towards
+// Options.MaxConcurrentRuns. It is never restarted: its variables are lost when it ends, and
+// every later cell gets [ErrContextEnded].
 type Context struct {
 	rt      *NodeRuntime
 	options ContextOptions
 	process *Process
 	cells   *cells
-	streams *cellStreams
-	sources *sources
-	broken  chan error // cells' end
+	streams *stdio.Pumped
+	sources *stacktrace.Sources
+	closed  chan error // receives the error of the closed control channel
 
-	turn   chan struct{} // has one who works at the context
-	idle   *time.Timer   // nil without IdleTimeout
-	used   time.Time     // when the last turn ended; the turn's
-	count  int           // of cells; the turn's
-	number uint32        // of the last frame; the turn's
-	late   *cell         // a question for names that nobody waits for any more; nil: none; the turn's
+	turn chan struct{} // a lock: holds an element while somebody uses the context
+	idle *time.Timer   // nil without IdleTimeout
 
-	mu  sync.Mutex
-	why error // why it is to end; nil: not by us
+	// Protected by turn.
+	used   time.Time // when the last turn ended
+	count  int       // of cells
+	number uint32    // of the last frame
+	late   *cell     // a request for completions whose caller no longer waits; nil: none
+
+	mu     sync.Mutex
+	reason error // why we ended it; nil: we did not
 
 	done    chan struct{}
 	err     error // why it has ended, once done is closed
-	hostErr error // what went wrong with that
+	hostErr error // of ending it
 }
 
-// NewContext starts a context, and returns when it is ready. ctx bounds the start alone. The error wraps
-// [ErrManyContexts] if there are too many.
+// NewContext starts a context and returns when it is ready. ctx bounds the start only. The
+// error wraps [ErrManyContexts] if the runtime has too many.
 func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {
 	c, err := rt.newContext(ctx, o)
 	if err != nil {
@@ -112,16 +118,16 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (*Conte
 }
 
 func (rt *NodeRuntime) newContext(ctx context.Context, o ContextOptions) (*Context, error) {
-	o, err := o.settle(rt.opts)
+	o, err := o.resolve(rt.opts.limits)
 	if err != nil {
 		return nil, err
 	}
 	c := &Context{
-		rt: rt, options: o, sources: newSources(), broken: make(chan error, 1),
+		rt: rt, options: o, sources: stacktrace.New("", guest.Dir), closed: make(chan error, 1),
 		turn: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	c.cells = newCells(o.OnLog, c.sources, func(err error) { c.broken <- err })
-	c.streams = newCellStreams(c.cells)
+	c.cells = newCells(o.OnLog, c.sources, func(err error) { c.closed <- err })
+	c.streams = &stdio.Pumped{Stdout: c.cells.sink(fromStdout, LogStdout), Stderr: c.cells.sink(fromStderr, LogStderr)}
 	start := &cell{done: make(chan struct{})}
 	c.cells.begin(start)
 	t, err := rt.opts.contextTask(o, c.cells)
@@ -133,22 +139,21 @@ func (rt *NodeRuntime) newContext(ctx context.Context, o ContextOptions) (*Conte
 	default:
 		return nil, ErrManyContexts
 	}
-	if c.process, err = rt.raise(ctx, t, c.streams, 0); err != nil {
+	if c.process, err = rt.start(ctx, t, c.streams, 0); err != nil {
 		rt.contexts.leave()
 		return nil, err
 	}
-	go c.attend()
+	go c.wait()
 	if err := c.awaitStart(ctx, start); err != nil {
 		return nil, err
 	}
 	if o.IdleTimeout > 0 {
-		c.idle = time.AfterFunc(o.IdleTimeout, c.endIdle)
+		c.idle = time.AfterFunc(o.IdleTimeout, c.stopIdle)
 	}
 	return c, nil
 }
 
-// awaitStart waits until the guest's half is there: a cell could not be interrupted
-// before.
+// awaitStart waits until the guest's half is ready: cells cannot be interrupted before.
 func (c *Context) awaitStart(ctx context.Context, start *cell) error {
 	limit, stop := withTimeout(ctx, 0)
 	defer stop()
@@ -158,30 +163,27 @@ func (c *Context) awaitStart(ctx context.Context, start *cell) error {
 	case <-c.done:
 		return c.err
 	case <-limit.Done():
-		c.end(context.Cause(limit))
+		c.stop(context.Cause(limit))
 		<-c.done
 		return context.Cause(limit)
 	}
 }
 
-func (o ContextOptions) settle(s settings) (ContextOptions, error) {
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdle)
-	most := heapMiB(s.limits.Memory) << 20
-	if o.Heap = cmp.Or(o.Heap, most); o.Heap < minHeap || o.Heap > most {
-		return o, &LimitError{"Heap", float64(o.Heap), minHeap, float64(most)}
-	}
-	return o, nil
+func (o ContextOptions) resolve(l Limits) (ContextOptions, error) {
+	most := node.OldSpaceMiB(l.Memory) << 20
+	o.IdleTimeout, o.Heap = cmp.Or(o.IdleTimeout, defaultIdle), cmp.Or(o.Heap, most)
+	return o, checkLimit("Heap", o.Heap, minHeap, most)
 }
 
-// contextTask lowers a context to what it starts.
+// contextTask lowers a context.
 func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
-	given, err := newGlobals(o.Globals)
+	given, err := newBindings(o.Globals)
 	if err != nil {
 		return nil, optionError("Globals", "%w", err)
 	}
-	s.bindings = s.bindings.with(given)
+	s.bindings = s.bindings.Overlay(given)
 	s.heapMiB = o.Heap >> 20
-	s.context = &contextHead{idleBounds, o.LastValue}
+	s.context = &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
 	t, err := s.nodeTask(contextCode, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
 	if err != nil {
 		return nil, err
@@ -190,36 +192,36 @@ func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
 	return t, nil
 }
 
-// attend takes the context to its end.
-func (c *Context) attend() {
+// wait waits for the process's end, and ends it if its channel is closed.
+func (c *Context) wait() {
 	select {
 	case <-c.process.Done():
-	case err := <-c.broken:
+	case err := <-c.closed:
 		if err != nil {
-			c.end(fmt.Errorf("it does not keep to the protocol: %w", err))
+			c.stop(fmt.Errorf("it violates the protocol: %w", err))
 			break
 		}
 		select {
 		case <-c.process.Done():
 		case <-time.After(eofGrace):
-			c.end(errSilent)
+			c.stop(errSilent)
 		}
 	}
 	<-c.process.Done()
-	c.over(c.process.Wait(context.Background()))
+	c.finish(c.process.Wait(context.Background()))
 }
 
-// errSilent is why a context is ended that can't be told anything any more.
+// errSilent is why a context is ended that does not exit after closing its channel.
 var errSilent = errors.New("it has closed its channel to the host")
 
-// over takes what came of the process.
-func (c *Context) over(res *Result, err error) {
+// finish records how the process ended.
+func (c *Context) finish(res *Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if errors.Is(c.why, errSilent) && res != nil && res.Cause != CauseCanceled {
-		c.why = nil // it was ending by itself, and took its time
+	if errors.Is(c.reason, errSilent) && res != nil && res.Cause != CauseCanceled {
+		c.reason = nil // it was exiting, slowly
 	}
-	c.err = fmt.Errorf("%w: %w", ErrContextEnded, c.reason(res))
+	c.err = fmt.Errorf("%w: %w", ErrContextEnded, c.endError(res))
 	if res == nil {
 		c.hostErr = err
 	}
@@ -227,18 +229,18 @@ func (c *Context) over(res *Result, err error) {
 	close(c.done)
 }
 
-// reason is why the process has ended. res may be nil.
+// endError returns why the process has ended. res may be nil.
 //
 // Preconditions: c.mu is held.
-func (c *Context) reason(res *Result) error {
+func (c *Context) endError(res *Result) error {
 	select {
 	case <-c.rt.closing:
 		return ErrClosed
 	default:
 	}
 	switch {
-	case c.why != nil:
-		return c.why
+	case c.reason != nil:
+		return c.reason
 	case res == nil:
 		return errors.New("its process could not be ended")
 	case res.Cause == CauseMemory:
@@ -253,33 +255,33 @@ func (c *Context) reason(res *Result) error {
 	return &ExitError{res.ExitCode}
 }
 
-// end has the context end. The first reason counts. It does not wait.
-func (c *Context) end(why error) {
+// stop ends the context. The first reason counts. It does not wait.
+func (c *Context) stop(reason error) {
 	c.mu.Lock()
-	if c.why == nil {
-		c.why = why
+	if c.reason == nil {
+		c.reason = reason
 	}
 	c.mu.Unlock()
 	c.process.Kill()
 }
 
-func (c *Context) endIdle() {
+func (c *Context) stopIdle() {
 	select {
-	case c.turn <- struct{}{}: // and nobody else gets it
-	default: // somebody works at it, and will set the timer, or it has ended
+	case c.turn <- struct{}{}: // and never returned
+	default: // it is in use, and will set the timer, or it has ended
 		return
 	}
-	if left := c.options.IdleTimeout - time.Since(c.used); left > 0 { // the timer went off before that
-		c.leaveAfter(left)
+	if left := c.options.IdleTimeout - time.Since(c.used); left > 0 { // it was used after the timer fired
+		c.releaseTurn(left)
 		return
 	}
-	c.end(fmt.Errorf("nobody used it for %v", c.options.IdleTimeout))
+	c.stop(fmt.Errorf("nobody used it for %v", c.options.IdleTimeout))
 }
 
-// Close ends the context, and a cell that goes on with CanceledError. It returns when
-// nothing is left of the process.
+// Close ends the context, and the current cell with CanceledError. It returns when nothing is
+// left of the process.
 func (c *Context) Close() error {
-	c.end(ErrClosed)
+	c.stop(ErrClosed)
 	<-c.done
 	if c.idle != nil {
 		c.idle.Stop()
@@ -290,11 +292,12 @@ func (c *Context) Close() error {
 	return nil
 }
 
-// Done is closed when the context has ended.
+// Done returns a channel that is closed when the context has ended.
 func (c *Context) Done() <-chan struct{} { return c.done }
 
-// Err is nil until Done is closed, and then says why: it wraps [ErrContextEnded], and
-// [ErrClosed] if the context or its runtime was closed, or an [*ExitError].
+// Err returns nil until Done is closed, and then why the context has ended: the error wraps
+// [ErrContextEnded], and [ErrClosed] if the context or its runtime was closed, or an
+// [*ExitError] if its process exited.
 func (c *Context) Err() error {
 	select {
 	case <-c.done:
@@ -304,8 +307,8 @@ func (c *Context) Err() error {
 	}
 }
 
-// takeTurn waits until nobody else works at the context. The caller then has to leave.
-func (c *Context) takeTurn(ctx context.Context) error {
+// acquireTurn waits until nobody else uses the context. The caller must call leaveTurn.
+func (c *Context) acquireTurn(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
 	case <-c.done:
@@ -317,7 +320,7 @@ func (c *Context) takeTurn(ctx context.Context) error {
 		c.idle.Stop()
 	}
 	c.mu.Lock()
-	ending := c.why != nil
+	ending := c.reason != nil
 	c.mu.Unlock()
 	if ending {
 		<-c.done
@@ -329,9 +332,9 @@ func (c *Context) takeTurn(ctx context.Context) error {
 	return nil
 }
 
-// nextNumber is for a frame.
+// nextNumber returns the number of the next frame.
 //
-// Preconditions: the turn is the caller's.
+// Preconditions: the caller has the turn.
 func (c *Context) nextNumber() uint32 {
 	c.number++
 	return c.number
@@ -339,11 +342,11 @@ func (c *Context) nextNumber() uint32 {
 
 func (c *Context) leaveTurn() {
 	c.used = time.Now()
-	c.leaveAfter(c.options.IdleTimeout)
+	c.releaseTurn(c.options.IdleTimeout)
 }
 
-// leaveAfter leaves the turn, and sets the timer: last, as it needs the turn when it goes off.
-func (c *Context) leaveAfter(left time.Duration) {
+// releaseTurn releases the turn and then sets the timer, which needs the turn when it fires.
+func (c *Context) releaseTurn(left time.Duration) {
 	<-c.turn
 	if c.idle != nil && c.Err() == nil {
 		c.idle.Reset(left)

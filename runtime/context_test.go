@@ -21,13 +21,13 @@ func TestContextSlowEnd(t *testing.T) {
 	} {
 		rt := &NodeRuntime{contexts: make(queue, 1), closing: make(chan struct{})}
 		rt.contexts <- struct{}{}
-		c := &Context{rt: rt, done: make(chan struct{}), why: errSilent}
-		c.over(tc.res, nil)
+		c := &Context{rt: rt, done: make(chan struct{}), reason: errSilent}
+		c.finish(tc.res, nil)
 		if err := c.Err(); !errors.Is(err, ErrContextEnded) || err.Error() != ErrContextEnded.Error()+": "+tc.want {
 			t.Errorf("%+v: %v, want %s", tc.res, err, tc.want)
 		}
-		if told := c.whyText() != ""; told != (tc.want == errSilent.Error()) {
-			t.Errorf("%+v: %q is told of it", tc.res, c.whyText())
+		if reported := c.reasonText() != ""; reported != (tc.want == errSilent.Error()) {
+			t.Errorf("%+v: reports %q", tc.res, c.reasonText())
 		}
 	}
 }
@@ -35,10 +35,10 @@ func TestContextSlowEnd(t *testing.T) {
 // idleContext is a context that nobody uses, and ends when nobody does so for a time.
 func idleContext(after time.Duration) *Context {
 	c := &Context{
-		options: ContextOptions{IdleTimeout: after}, process: &Process{live: &live{killed: make(chan struct{})}},
+		options: ContextOptions{IdleTimeout: after}, process: &Process{run: &activeRun{killed: make(chan struct{})}},
 		turn: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	c.idle = time.AfterFunc(time.Hour, c.endIdle)
+	c.idle = time.AfterFunc(time.Hour, c.stopIdle)
 	return c
 }
 
@@ -46,12 +46,12 @@ func idleContext(after time.Duration) *Context {
 func TestContextIdle(t *testing.T) {
 	for range 2000 {
 		c := idleContext(1)
-		if err := c.takeTurn(t.Context()); err != nil {
+		if err := c.acquireTurn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.leaveTurn()
 		select {
-		case <-c.process.live.killed:
+		case <-c.process.run.killed:
 		case <-time.After(10 * time.Second):
 			t.Fatal("it goes on")
 		}
@@ -61,17 +61,17 @@ func TestContextIdle(t *testing.T) {
 // A timer that goes off just when a turn is taken, and is slow, is too late.
 func TestContextIdleLate(t *testing.T) {
 	c := idleContext(time.Hour)
-	if err := c.takeTurn(t.Context()); err != nil {
+	if err := c.acquireTurn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.leaveTurn()
-	c.endIdle()
+	c.stopIdle()
 	select {
-	case <-c.process.live.killed:
+	case <-c.process.run.killed:
 		t.Fatal("it has ended just after it was used")
 	default:
 	}
-	if err := c.takeTurn(t.Context()); err != nil {
+	if err := c.acquireTurn(t.Context()); err != nil {
 		t.Error(err)
 	}
 	c.idle.Stop()

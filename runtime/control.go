@@ -3,181 +3,165 @@ package runtime
 import (
 	"encoding/json"
 	"errors"
+	"io"
 
 	"gaol/internal/wire"
+	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/stdio"
 )
 
-// control is the host's end of a run's control channel. What comes is the guest's: a
-// frame that does not keep to package wire ends the channel, and what came before stays.
+// control is the host's end of a run's control channel. The guest writes the frames: one
+// that violates the protocol of package wire ends the channel, and what arrived before it
+// stays valid.
 type control struct {
-	from  *pipeReader
-	out   *outbox // nil without calls
-	limit int64   // bytes of a value
-	calls *calls  // nil: the program has no functions
-	told  *told   // nil but with Evaluate
-	cells *cells  // nil but for a context
+	in       *stdio.Reader
+	out      *hostcall.Writer // nil if the host sends nothing
+	calls    *hostcall.Calls  // nil if the program has no functions
+	cells    *cells           // nil except in a context
+	maxValue int64            // bytes
+	maxLog   int64            // bytes of a line; 0: lines are not expected
+	onLog    func(wire.Level, string)
 
-	last    json.RawMessage
-	failure *wire.Failure // the last; not a context's
+	value  json.RawMessage // the last one
+	report guestReport
 
 	frames *wire.Reader
-	over   chan struct{} // closed at the channel's end
+	done   chan struct{} // closed at the channel's end
 }
 
-// told is what comes of an evaluation besides its value.
-type told struct {
-	failure *wire.Failure // the last
-	noValue string        // why there is no value, if the guest says so
-	onLog   func(wire.Level, string)
-	maxLog  int64 // bytes of one text
+// guestReport is what a guest says about the end of its program, besides the value.
+type guestReport struct {
+	failure *wire.Failure // the last error that was not caught
+	noValue string        // why the value has no JSON
 }
 
-// maxFailure bounds what a guest tells of its error; its own half cuts it.
-const maxFailure = 256 << 10
+// Limits of frames. The guest's half truncates to less.
+const (
+	maxFailure = 256 << 10
+	maxNoValue = 8 << 10
+)
 
-// maxNoValue bounds what a guest says of a value that has no JSON.
-const maxNoValue = 8 << 10
-
-// most are the bytes that a frame of the guest may have.
-func (c *control) most(kind wire.Kind) int64 {
+// maxFrame returns the maximum size of a frame; 0 refuses it.
+func (c *control) maxFrame(kind wire.Kind) int64 {
 	switch {
-	case c.cells != nil && !kind.IsCall():
-		return c.cells.most(kind)
-	case kind == wire.KindValue:
-		return c.limit
 	case kind.IsCall() && c.calls != nil:
-		return c.calls.limits.Arguments + 8
-	case kind == wire.KindLog && c.told != nil:
-		return c.told.maxLog + 1
+		return c.calls.MaxFrame()
+	case kind.IsCall():
+		return 0
+	case c.cells != nil:
+		return c.cells.maxFrame(kind)
+	case kind == wire.KindValue:
+		return c.maxValue
+	case kind == wire.KindLog && c.onLog != nil:
+		return c.maxLog + 1
 	case kind == wire.KindFailure:
 		return maxFailure
-	case kind == wire.KindNoValue && c.told != nil:
+	case kind == wire.KindNoValue && c.onLog != nil:
 		return maxNoValue
 	}
 	return 0
 }
 
-// pump takes in what the guest sends, to the end of the run.
-func (c *control) pump() {
-	c.frames, c.over = wire.NewReader(c.from, c.most), make(chan struct{})
+// run reads frames until the end of the run.
+func (c *control) run() {
+	c.frames, c.done = wire.NewReader(c.in, c.maxFrame), make(chan struct{})
 	if c.calls != nil {
-		c.calls.read = c.read
-		go c.read() // where a function may end the goroutine
+		c.calls.ReadWith(c.read)
+		go c.read() // because a host function may end the goroutine
 	} else {
 		c.read()
 	}
-	<-c.over
+	<-c.done
 }
 
-// read takes in frames, to the channel's end or until another goroutine does so in its
-// place: see calls.ask.
+// read reads frames until the channel's end, or until another goroutine reads instead.
 func (c *control) read() {
 	for {
 		kind, body, err := c.frames.Next()
 		if err == nil {
-			err = c.take(kind, body)
+			err = c.receive(kind, body)
 		}
 		switch {
-		case errors.Is(err, errRelieved):
+		case errors.Is(err, hostcall.ErrHandedOver):
 			return
 		case err != nil:
-			c.end(err)
+			c.close(err)
 			return
 		}
 	}
 }
 
-// end is the channel's. A program that goes on gets EPIPE, and the end of its answers. It
-// costs the host nothing.
-func (c *control) end(err error) {
+// close closes the channel. A program that continues gets EPIPE, and the end of the host's
+// frames.
+func (c *control) close(err error) {
 	if c.cells != nil {
-		c.cells.end(err)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+		c.cells.onClose(err)
 	}
-	c.from.file.Close()
-	if c.out != nil {
-		c.out.close()
-	}
-	close(c.over)
+	c.in.Close()
+	c.out.Close()
+	close(c.done)
 }
 
-func (c *control) take(kind wire.Kind, body []byte) (err error) {
-	if c.cells != nil && !kind.IsCall() {
-		return c.cells.take(kind, body)
-	}
-	switch kind {
-	case wire.KindValue:
+func (c *control) receive(kind wire.Kind, body []byte) (err error) {
+	switch {
+	case kind.IsCall():
+		return c.receiveCall(kind, body)
+	case c.cells != nil:
+		return c.cells.receive(kind, body)
+	case kind == wire.KindLog:
+		level, text, err := wire.ParseLog(body)
+		if err == nil {
+			c.onLog(level, text)
+		}
+		return err
+	case kind == wire.KindValue:
 		var value json.RawMessage
 		if value, err = wire.ParseValue(body); err == nil {
-			c.last = value
+			c.value = value
 		}
-	case wire.KindCall, wire.KindAsk:
-		var call wire.Call
-		if call, err = wire.ParseCall(body); err == nil {
-			if err = c.calls.take(call, kind == wire.KindAsk, c.refusal()); err == nil && kind == wire.KindAsk {
-				c.from.expect()
-			}
-		} else if errors.Is(err, wire.ErrTwice) {
-			err = c.calls.take(call, false, &CallError{CodeArguments, "the arguments: " + err.Error()})
-		}
-	case wire.KindLog:
-		var level wire.Level
-		var text string
-		if level, text, err = wire.ParseLog(body); err == nil {
-			c.told.onLog(level, text)
-		}
+		return err
+	}
+	return c.report.receive(kind, body)
+}
+
+// receive stores a failure, or the reason for a missing value.
+func (r *guestReport) receive(kind wire.Kind, body []byte) error {
+	switch kind {
 	case wire.KindFailure:
-		var f wire.Failure
-		if f, err = wire.ParseFailure(body); err == nil {
-			c.failure = &f
+		f, err := wire.ParseFailure(body)
+		if err == nil {
+			r.failure = &f
 		}
+		return err
 	case wire.KindNoValue:
-		c.told.noValue = wire.ParseNoValue(body)
+		r.noValue = wire.ParseNoValue(body)
+	}
+	return nil
+}
+
+func (c *control) receiveCall(kind wire.Kind, body []byte) error {
+	blocking := kind == wire.KindAsk
+	call, err := wire.ParseCall(body)
+	if errors.Is(err, wire.ErrTwice) {
+		return c.calls.Accept(call, false, &hostcall.Error{Code: CodeArguments, Message: "the arguments: " + err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	if err = c.calls.Accept(call, blocking, c.refusal()); err == nil && blocking {
+		c.in.Expect()
 	}
 	return err
 }
 
-// refusal is why no function may be called now. It is nil for all runs but contexts.
+// refusal returns why no function may be called now. It is nil except in a context between
+// two cells.
 func (c *control) refusal() error {
 	if c.cells == nil || c.cells.busy() {
 		return nil
 	}
-	return &CallError{CodeNoCell, "host functions can be called while a cell is evaluated"}
-}
-
-// endCalls lets no function of the host's be called any more, and what goes on know it.
-func (c *control) endCalls() {
-	if c.calls != nil {
-		c.calls.end()
-	}
-}
-
-func (c *control) result(res *Result) {
-	res.Value, res.told = c.last, c.told
-	if res.told != nil {
-		res.told.failure = c.failure
-	} else if c.failure != nil {
-		res.Error = newGuestError(c.failure, asItIs{})
-	}
-	if c.calls != nil {
-		res.Calls, res.Truncated.Calls = c.calls.listed()
-	}
-}
-
-// evaluateHead is what the guest's half of an evaluation has to know.
-type evaluateHead struct {
-	logBounds
-	Form     string `json:"form,omitempty"`     // of formNames
-	Explicit bool   `json:"explicit,omitempty"` // the code says what its value is
-}
-
-// contextHead describes a context to the guest's half; guest/program.cjs draws it.
-type contextHead struct {
-	logBounds
-	Last bool `json:"last,omitempty"`
-}
-
-// logBounds are those of lines that the guest's half keeps to.
-type logBounds struct {
-	Logs      int `json:"logs"`      // the most lines
-	LogLength int `json:"logLength"` // the most characters of one
+	return &hostcall.Error{Code: CodeNoCell, Message: "host functions can be called while a cell is evaluated"}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,37 @@ import (
 	"go.uber.org/goleak"
 
 	"gaol/internal/wire"
+	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/stdio"
 )
+
+// callee has functions for the tests.
+type callee struct{ gate chan struct{} }
+
+const (
+	echoFunction = iota
+	gateFunction // waits for the gate, whatever the context
+	goexitFunction
+	panicFunction
+	waitFunction // waits for its context
+)
+
+func (f *callee) functions() []hostcall.Function {
+	b, err := newBindings(map[string]any{
+		"echo":   Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { return args, nil }},
+		"gate":   Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { <-f.gate; return args, nil }},
+		"goexit": Function{Call: func(context.Context, json.RawMessage) (any, error) { goruntime.Goexit(); return nil, nil }},
+		"panic":  Function{Call: func(context.Context, json.RawMessage) (any, error) { panic("secret") }},
+		"wait": Function{Call: func(ctx context.Context, _ json.RawMessage) (any, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b.Functions
+}
 
 // fakeGuest is the other end of a control channel.
 type fakeGuest struct {
@@ -28,12 +59,12 @@ type fakeGuest struct {
 }
 
 // newFakeGuest begins to pump what a guest without a jail sends.
-func newFakeGuest(t testing.TB, limit int64, functions []hostFunction) *fakeGuest {
+func newFakeGuest(t testing.TB, limit int64, functions []hostcall.Function) *fakeGuest {
 	t.Helper()
 	return newFakeGuestWithin(t, limit, functions, CallLimits{Arguments: 1000})
 }
 
-func newFakeGuestWithin(t testing.TB, limit int64, functions []hostFunction, limits CallLimits) *fakeGuest {
+func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function, limits CallLimits) *fakeGuest {
 	t.Helper()
 	from, send, err := os.Pipe()
 	receive, to, err2 := os.Pipe()
@@ -41,24 +72,24 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostFunction, lim
 		t.Fatal(err)
 	}
 	g := &fakeGuest{send: send, receive: receive, pumped: make(chan struct{})}
-	g.control = &control{from: &pipeReader{file: from}, limit: limit}
+	g.control = &control{in: stdio.NewReader(from), maxValue: limit}
 	if functions == nil {
 		to.Close()
 	} else {
-		limits, err := limits.settle(defaultCalls)
+		limits, err := limits.resolve(defaultCalls)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.control.out = newOutbox(to)
-		g.control.calls = newCalls(t.Context(), functions, limits, g.control.out)
+		g.control.out = hostcall.NewWriter(to)
+		g.control.calls = hostcall.New(t.Context(), functions, hostcall.Limits(limits), g.control.out, codeOf)
 	}
 	go func() {
 		defer close(g.pumped)
-		g.control.pump()
+		g.control.run()
 	}()
 	t.Cleanup(func() {
 		send.Close()
-		g.control.endCalls()
+		g.control.calls.Stop()
 		<-g.pumped
 		receive.Close()
 	})
@@ -78,9 +109,10 @@ func (g *fakeGuest) write(t testing.TB, frames ...[]byte) {
 func (g *fakeGuest) end() *Result {
 	g.send.Close()
 	<-g.pumped
-	g.control.endCalls()
+	g.control.calls.Stop()
+	r := &activeRun{task: &task{}, control: g.control}
 	res := &Result{}
-	g.control.result(res)
+	r.addReport(res)
 	return res
 }
 
@@ -170,9 +202,9 @@ func TestControlBroken(t *testing.T) {
 // reads to the end or to the first broken frame, and all of it ends.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte{}, uint8(1))
-	f.Add(append(callFrame(1, 0, `[1]`), callFrame(2, 5, `[{"a":1,"a":2}]`)...), uint8(3))
+	f.Add(append(callFrame(1, 0, `[1]`), callFrame(2, 4, `[{"a":1,"a":2}]`)...), uint8(3))
 	f.Add(append(valueFrame("1"), callFrame(1, 1, `["ü"]`)...), uint8(5))
-	f.Add(append(callFrame(1, 4, `[]`), callFrame(1, 3, `[]`)...), uint8(200))
+	f.Add(append(callFrame(1, 3, `[]`), callFrame(1, 2, `[]`)...), uint8(200))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 3, 0}, uint8(2))
 	f.Add(append(callFrameOf(wire.KindAsk, 1, goexitFunction, `[]`), callFrameOf(wire.KindAsk, 2, waitFunction, `[]`)...), uint8(90))
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
@@ -189,7 +221,7 @@ func FuzzControl(f *testing.F) {
 		functions := (&callee{}).functions()
 		for i := range functions {
 			if i != waitFunction && i != goexitFunction && i != panicFunction {
-				functions[i].call = look
+				functions[i].Call = look
 			}
 		}
 		before := goleak.IgnoreCurrent()
@@ -248,8 +280,7 @@ func TestControlManyCalls(t *testing.T) {
 }
 
 func BenchmarkControlCall(b *testing.B) {
-	g := newFakeGuest(b, 100, (&callee{}).functions()[:1])
-	g.control.calls.limits.Calls = 1 << 40
+	g := newFakeGuestWithin(b, 100, (&callee{}).functions()[:1], CallLimits{Calls: 1 << 40})
 	frame, answer := callFrame(1, echoFunction, `[1,2]`), make([]byte, wire.AnswerSize+5)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -258,6 +289,23 @@ func BenchmarkControlCall(b *testing.B) {
 		}
 		if _, err := io.ReadFull(g.receive, answer); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// The end of the channel is an error only if the guest violates the protocol.
+func TestControlClose(t *testing.T) {
+	for _, tc := range []struct{ err, want error }{{io.EOF, nil}, {io.ErrUnexpectedEOF, nil}, {wire.ErrFrame, wire.ErrFrame}} {
+		cells, closed := testCells(t, nil)
+		from, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &control{in: stdio.NewReader(from), cells: cells, done: make(chan struct{})}
+		c.close(tc.err)
+		to.Close()
+		if got := <-closed; got != tc.want {
+			t.Errorf("%v: %v", tc.err, got)
 		}
 	}
 }

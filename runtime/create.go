@@ -4,43 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"gaol/jail"
-	"gaol/jail/landlock/audit"
 	"gaol/jail/seccomp"
+	"gaol/jail/zygote"
 	"gaol/rootfs"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/zygotes"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
 
-// NodeRuntime is a sandbox. Its methods may be called from several goroutines at
-// once.
+// NodeRuntime is a sandbox. Its methods may be called from several goroutines at once.
 type NodeRuntime struct {
 	opts     settings
 	jail     *jail.Jail
-	guard    *guard
-	audit    *audit.Reader   // nil without AuditDenials
-	store    string          // host folder
-	holds    []*rootfs.Lease // of the snapshots that show in the tree
-	image    *rootfs.Lease
-	forks    *heaps // nil without LauncherZygote
+	rules    *enforce.Rules
+	audit    *enforce.AuditLog // nil without AuditDenials
+	store    string            // host folder
+	leases   []*rootfs.Lease   // of the image, and of snapshots that are mounted
+	zygotes  *zygotes.Set      // nil without LauncherZygote
 	files    *hostfs.FS
-	queue    queue    // lets runs in
-	contexts queue    // has as many as there are
-	live     register // the runs that go on
+	queue    queue // limits concurrent runs
+	contexts queue // limits contexts
+	active   activeRuns
 
-	parked atomic.Pointer[jail.Parked] // becomes the first run's process; mostly nil
+	parked atomic.Pointer[jail.Parked] // becomes the first run's process; nil without PoolOptions.Park
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
 	err     error // Close's
 }
 
-// Create makes a sandbox. It validates o once and keeps a copy. It builds the
-// default image if the store lacks it, which takes some seconds and the network;
-// `gaol image build` does so ahead of time.
+// Create makes a sandbox. It validates o once and keeps a copy. If the store lacks the
+// default image, Create builds it, which takes some seconds and the network; `gaol image
+// build` does that in advance.
 //
 // Errors say what is missing and what to do; `gaol doctor` explains more.
 func Create(ctx context.Context, o Options) (*NodeRuntime, error) {
@@ -55,19 +56,19 @@ func Create(ctx context.Context, o Options) (*NodeRuntime, error) {
 	return rt, nil
 }
 
-// check is settle, and refuses what this process can't do.
+// check resolves options and refuses what this process cannot do.
 func (o Options) check() (settings, error) {
-	s, err := o.settle()
+	s, err := o.resolve()
 	if err != nil {
 		return settings{}, err
 	}
-	err = errors.Join(privileged(), s.limits.fitHost(o.Limits))
+	err = errors.Join(checkRoot(), s.limits.fitHost(o.Limits))
 	return s, err
 }
 
-// create makes a sandbox of what o.check returned. Of o it takes the image.
+// create makes a sandbox. s is the result of o.check.
 func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
-	image, lease, err := holdImage(ctx, o)
+	image, lease, err := leaseImage(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 	if s, err = s.forImage(o, image); err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	rt := &NodeRuntime{opts: s, image: lease, queue: make(queue, s.concurrentRuns), contexts: make(queue, s.contexts), closing: make(chan struct{})}
+	rt := &NodeRuntime{opts: s, leases: []*rootfs.Lease{lease}, queue: make(queue, s.concurrentRuns), contexts: make(queue, s.contexts), closing: make(chan struct{})}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
@@ -84,17 +85,18 @@ func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
 
 func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
 	s := rt.opts
-	if err := errors.Join(s.launcher.check(image), s.place()); err != nil {
+	if err := errors.Join(s.launcher.supports(image), s.checkPlaces()); err != nil {
 		return err
 	}
 	if s.audit {
-		if rt.audit, err = holdAudit(); err != nil {
-			return err
+		if rt.audit, err = enforce.OpenAudit(); err != nil {
+			return optionError("AuditDenials", "%w", err)
 		}
 	}
 	rt.store = image.StoreDir()
 	if s.launcher == LauncherZygote { // it starts while the jail is made
-		rt.forks = holdHeaps(zygoteKind{image.Root(), s.nodePath(), s.heapMiB, s.cgroupParent, s.zygote})
+		kind := zygotes.Kind{Image: image.Root(), Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: s.cgroupParent, Options: zygote.Options(s.zygote)}
+		rt.zygotes = zygotes.Acquire(kind, zygoteSpec)
 	}
 	if rt.jail, err = rt.createJail(ctx, image); err != nil {
 		return err
@@ -102,13 +104,13 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.files, err = openFiles(rt.jail); err != nil {
 		return err
 	}
-	if rt.guard, err = s.newGuard(s.permissions, s.plan); err != nil {
+	if rt.rules, err = enforce.Compile(s.permissions, s.plan, s.unixSockets); err != nil {
 		return err
 	}
-	return rt.guard.restrict(rt.jail, s.degraded)
+	return rt.rules.Load(rt.jail, s.degraded)
 }
 
-// release gives back what there is, the last first.
+// release undoes what build has done, in reverse order.
 func (rt *NodeRuntime) release() error {
 	var failed error
 	if rt.files != nil {
@@ -117,16 +119,14 @@ func (rt *NodeRuntime) release() error {
 	if rt.jail != nil {
 		failed = errors.Join(failed, rt.jail.Close())
 	}
-	rt.forks.release()     // nothing starts any more that could want a zygote
-	rt.live.spawned.Wait() // what is left of each is to take in what it wrote
-	rt.guard.close()
-	if rt.audit != nil {
-		failed = errors.Join(failed, releaseAudit())
-	}
-	for _, lease := range rt.holds {
+	rt.zygotes.Release()     // nothing that needs a zygote can start any more
+	rt.active.spawned.Wait() // they read what their processes have written
+	rt.rules.Close()
+	failed = errors.Join(failed, rt.audit.Close())
+	for _, lease := range slices.Backward(rt.leases) {
 		failed = errors.Join(failed, lease.Close())
 	}
-	return errors.Join(failed, rt.image.Close())
+	return failed
 }
 
 func (rt *NodeRuntime) createJail(ctx context.Context, image *rootfs.Image) (*jail.Jail, error) {

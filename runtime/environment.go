@@ -1,63 +1,80 @@
 package runtime
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"gaol/runtime/internal/node"
+	"gaol/vfs"
 )
 
-// startVariables are the variables that Node 22, 24 and 26 read before a zygote forks: a
-// forked run would not notice them. test/startvariables_test.go compares the list with what
-// Node reads. Other variables are read when they are first needed, which is in the run.
-var startVariables = []string{
-	// Options, and what belongs to them.
-	"NODE_OPTIONS", "NODE_ICU_DATA", "NODE_NO_WARNINGS", "NODE_PENDING_DEPRECATION", "NODE_REDIRECT_WARNINGS",
-	"NODE_PRESERVE_SYMLINKS", "NODE_PRESERVE_SYMLINKS_MAIN", "NODE_USE_ENV_PROXY", "NODE_USE_SYSTEM_CA", "NODE_EXTRA_CA_CERTS",
+// Sizes of arguments and variables.
+const (
+	maxString  = 128 << 10 // MAX_ARG_STRLEN of execve(2), including the final NUL
+	maxStrings = 768 << 10 // of all arguments, and of all variables: execve(2) allows 2 MiB for both with the usual stack
+)
 
-	// Debugging, coverage and the cache of compiled code.
-	"NODE_DEBUG", "NODE_DEBUG_NATIVE", "NODE_V8_COVERAGE", "NODE_COMPILE_CACHE", "WATCH_REPORT_DEPENDENCIES",
-
-	// The channel of child_process.fork, and the cluster.
-	"NODE_CHANNEL_FD", "NODE_UNIQUE_ID",
-
-	// Libraries: the code that simdutf chooses, and ICU's time zones.
-	"SIMDUTF_FORCE_IMPLEMENTATION", "ICU_TIMEZONE_FILES_DIR",
-
-	"LOCPATH", // the C library's
+// baseEnv returns the variables that a run has unless the caller replaces them.
+func baseEnv() map[string]string {
+	return map[string]string{
+		"PATH":   "/usr/local/bin:/usr/bin:/bin",
+		"HOME":   string(vfs.Home),
+		"USER":   "node",
+		"LANG":   node.Lang,
+		"TMPDIR": "/tmp",
+	}
 }
 
-// startPrefixes are the beginnings of further ones.
-var startPrefixes = []string{
-	"LC_",               // the locale, of the C library and of ICU
-	"LD_",               // the loader's
-	"GLIBC_", "MALLOC_", // the C library's memory
-	"OPENSSL_", // its configuration, with the modules that it names, and features of the processor
-}
+var errEnvName = errors.New("a variable's name has at least one character and no '=' or NUL")
 
-// startVariable returns the name of a variable that a zygote's Node has read, or "" if a
-// zygote can become a run with this environment. The zygote's own LANG has the same locale as
-// none has.
-func startVariable(env []string) string {
-	for _, variable := range env {
-		name, value, _ := strings.Cut(variable, "=")
-		hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		if name == "LANG" && value != baseEnv()["LANG"] || slices.Contains(startVariables, name) || slices.ContainsFunc(startPrefixes, hasPrefix) {
-			return name
+// overlayEnv checks extra and adds it to env.
+func overlayEnv(env, extra map[string]string) error {
+	for name, value := range extra {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return fmt.Errorf("%q: %w", name, errEnvName)
+		case strings.ContainsRune(value, 0):
+			return fmt.Errorf("%q: the value has a NUL", name)
+		case len(name)+len(value)+2 > maxString:
+			return fmt.Errorf("%q: longer than %d bytes", name, maxString)
 		}
+		env[name] = value
 	}
-	return ""
+	total := 0
+	for name, value := range env {
+		total += len(name) + len(value) + 2
+	}
+	if total > maxStrings {
+		return fmt.Errorf("all variables together have %d bytes, the limit is %d", total, maxStrings)
+	}
+	return nil
 }
 
-// launcher is how the task's process is started by a runtime with a launcher, and why that is
-// another one.
-func (t *task) launcher(runtimes Launcher) (l Launcher, reason string) {
-	if t.script == 0 || runtimes != LauncherZygote {
-		return runtimes, ""
+// envList returns variables as execve takes them, in a stable order.
+func envList(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for name, value := range env {
+		list = append(list, name+"="+value)
 	}
-	if t.terminal {
-		return LauncherExec, "the program has a terminal, and the streams of a forked Node are pipes"
+	slices.Sort(list)
+	return list
+}
+
+func checkArgs(args []string) error {
+	total := 0
+	for _, arg := range args {
+		if strings.ContainsRune(arg, 0) {
+			return optionError("Args", "%q has a NUL", arg)
+		}
+		if len(arg) >= maxString {
+			return optionError("Args", "an argument has %d bytes, the limit is %d", len(arg), maxString-1)
+		}
+		total += len(arg) + 1
 	}
-	if name := startVariable(t.env); name != "" {
-		return LauncherExec, "Node reads the variable " + name + " when it starts"
+	if total > maxStrings {
+		return optionError("Args", "all together have %d bytes, the limit is %d", total, maxStrings)
 	}
-	return LauncherZygote, ""
+	return nil
 }

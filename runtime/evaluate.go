@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,15 +9,19 @@ import (
 	"time"
 
 	"gaol/internal/snippet"
+	"gaol/internal/wire"
 	"gaol/policy"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/node"
+	"gaol/runtime/internal/stacktrace"
 )
 
-// EvaluateOptions says how a snippet is evaluated. A zero field takes its default; a
-// negative one is an error, but for Timeout.
+// EvaluateOptions are the options of an evaluation. A zero field takes its default; a
+// negative one is an error, except for Timeout.
 type EvaluateOptions struct {
-	// Globals are what the snippet finds in globalThis, as Options.Bindings, over which
-	// they are laid by name. A cell of a context fails before it begins if one has the name
-	// of what a cell has declared.
+	// Globals are variables in globalThis, like Options.Bindings, which they replace by name.
+	// A cell of a context fails before it begins if an earlier cell has declared one of the
+	// names.
 	Globals map[string]any
 
 	Timeout      time.Duration // as RunOptions.Timeout: default 30 s; negative: no limit
@@ -25,16 +30,16 @@ type EvaluateOptions struct {
 	MaxLogs      int           // entries of Logs; default 100
 	MaxLogLength int           // characters of one entry, after which it ends in "…"; default 1,000
 
-	// Form is what Evaluation.Result is.
+	// Form is the form of Evaluation.Result.
 	Form ResultForm
 
-	// OnLog gets the entries of Logs as they come, one at a time. A slow one slows the
-	// guest down.
+	// OnLog is called with each entry of Logs as it arrives, one at a time. A slow function
+	// slows down the guest.
 	OnLog func(Log)
 
-	// Heap is V8's, in bytes. Default: what Limits.Memory leaves, as for a Run; more is an
-	// error. With LauncherZygote, each size in use costs the host process one more Node:
-	// see [CloseIdle].
+	// Heap is the size of V8's heap in bytes. The default, and the maximum, is what
+	// Limits.Memory leaves, as for Run. With LauncherZygote, each size in use costs the host
+	// process one more Node: see [CloseIdle].
 	Heap int64
 
 	Permissions policy.Permissions // as RunOptions.Permissions
@@ -48,50 +53,48 @@ const (
 	defaultLogs           = 100
 	defaultLogLength      = 1000
 
-	mostLogs      = 100_000
-	mostLogLength = 1 << 20
-
-	snippetName = "snippet.mjs"
+	maxLogs      = 100_000
+	maxLogLength = 1 << 20
 )
 
-// ResultForm is what is made of a snippet's value.
+// ResultForm is how a snippet's value is encoded.
 type ResultForm int
 
 const (
-	// ResultJSON is the value itself, as [NodeRuntime.Run] has values. A last expression
-	// that has no JSON, such as server.listen(80), is no error: Evaluation.NoResult says why. What
-	// the code returns or exports must have JSON, and is an error otherwise. Neither
-	// ends what the snippet has begun.
+	// ResultJSON is the value as JSON, as in [NodeRuntime.Run]. A last expression without
+	// JSON, such as server.listen(80), is not an error: Evaluation.NoResult says why. A value
+	// that the code returns or exports must have JSON; otherwise it is an error. Neither ends
+	// what the snippet has started.
 	ResultJSON ResultForm = iota
 
-	// ResultText is a string: the value as Node's REPL shows it, such as
-	// "Map(1) { 'a' => 1 }". What has more than MaxOutput bytes of JSON is cut. There is
-	// always one, also of undefined. Escape sequences in it are the guest's.
+	// ResultText is a string: the value as Node's REPL prints it, such as
+	// "Map(1) { 'a' => 1 }". Text of more than MaxOutput bytes of JSON is truncated. Every
+	// value has one, including undefined. It may contain escape sequences of the guest.
 	ResultText
 
-	// ResultColors is ResultText with colors, by a terminal's escape sequences.
+	// ResultColors is ResultText with colors, by terminal escape sequences.
 	ResultColors
 )
 
 var formNames = map[ResultForm]string{ResultJSON: "", ResultText: "text", ResultColors: "colors"}
 
-// Evaluation is what came of a snippet.
+// Evaluation is the result of a snippet.
 type Evaluation struct {
-	Result   json.RawMessage // JSON text of the snippet's value; nil when it has none, or undefined
+	Result   json.RawMessage // JSON text of the snippet's value; nil if it has none, or is undefined
 	NoResult string          // why the value of the last expression has no JSON, such as a server's; empty if that is not why Result is nil
 	Error    *GuestError     // nil if it did not fail
-	Logs     []Log           // console's lines, and what else was printed, in the order of arrival
-	Calls    []Call          // of host functions, in the order in which they came
+	Logs     []Log           // console's lines and other output, in the order of arrival
+	Calls    []Call          // of host functions, in the order of arrival
 	Duration time.Duration   // as Result.Duration
-	Cause    Cause           // why the process ended, if not by itself
+	Cause    Cause           // why the process ended, unless its program exited
 	Usage    Usage
 	Denials  []Denial // as Result.Denials
-	// Truncated says whether there was more of what is listed.
+	// Truncated says which lists are incomplete.
 	Truncated struct{ Logs, Calls, Denials bool }
 }
 
-// Decode unmarshals Result into v. It returns the Error, if there is one, and an error that
-// wraps [ErrNoValue] when there is no value.
+// Decode unmarshals Result into v. It returns Error if the snippet failed, and an error that
+// wraps [ErrNoValue] if it has no value.
 func (e *Evaluation) Decode(v any) error {
 	switch {
 	case e.Error != nil:
@@ -104,25 +107,26 @@ func (e *Evaluation) Decode(v any) error {
 	return json.Unmarshal(e.Result, v)
 }
 
-// Normalize turns what a model wrote into an ES module, as Evaluate does: Markdown's
-// fences go, TypeScript and JSX become JavaScript, and the value of the last expression is
-// handed to globalThis.__evaluated. If that is a function itself, or one is declared and
-// nothing else is, it is called, and what it gives is the value. The error for what is no
-// program, with the place, is a *GuestError.
+// Normalize turns code that a model wrote into an ES module, as Evaluate does: it removes
+// Markdown fences, translates TypeScript and JSX to JavaScript, and passes the value of the
+// last expression to globalThis.__evaluated. If that value is a function, or the code only
+// declares one function, the function is called and its result is the value. A syntax error
+// is a *GuestError with the position.
 //
-// Names of CommonJS stay as they are: where the module runs, globalThis has to define require,
-// module, exports, __filename and __dirname, as Evaluate does. If the last expression sets a
-// property of exports, __evaluated is called without a value, and module.exports is the value.
+// Normalize does not replace the names of CommonJS: where the module runs, globalThis must
+// define require, module, exports, __filename and __dirname, as Evaluate does. If the last
+// expression sets a property of exports, __evaluated is called without a value, and
+// module.exports is the value.
 func Normalize(code string) (string, error) {
 	p, err := snippet.Module(code)
 	if err != nil {
-		return "", syntaxError(err, snippetName)
+		return "", syntaxError(err, stacktrace.Snippet)
 	}
 	return p.Code, nil
 }
 
-// Unfinished reports whether code is none that [Context.Evaluate] takes, and could become
-// so by more lines, as what is typed until a bracket is closed.
+// Unfinished reports whether code is incomplete: it has a syntax error that more lines could
+// fix, such as an open bracket.
 func Unfinished(code string) bool { return snippet.Unfinished(code) }
 
 func syntaxError(err error, name string) *GuestError {
@@ -133,20 +137,20 @@ func syntaxError(err error, name string) *GuestError {
 	return &GuestError{Name: "SyntaxError", Message: err.Error()}
 }
 
-// Evaluate runs code that a model wrote in a fresh process, as [NodeRuntime.Run] does
-// after [Normalize], and returns its value, the lines that it printed, and an error that
-// can be told to the model. What the last expression is a promise of is awaited.
+// Evaluate runs code that a model wrote in a fresh process, as [NodeRuntime.Run] does after
+// [Normalize]. It returns the code's value, the lines that it printed, and an error that can
+// be shown to the model. If the last expression is a promise, it is awaited.
 //
-// The code may mix both module formats: beside import and await it finds require, module,
+// The code may mix both module formats: besides import and await it can use require, module,
 // exports, __filename and __dirname, and require.main is module. If the code ends without a
-// value but has set module.exports or a property of it, module.exports is the value. A
-// function that the last statement sets as module.exports is called.
+// value but has set module.exports or a property of it, module.exports is the value. If the
+// last statement sets module.exports to a function, the function is called.
 //
-// Like a Run, it ends when nothing is left to do: a timer or a server that goes on keeps
-// it going until its time is up, and Evaluation then has the value and the error.
+// Like Run, Evaluate returns when the event loop is empty: with an active timer or server it
+// runs until its timeout, and the Evaluation then has both the value and the error.
 //
-// The error is nil whatever the snippet did. If ctx ended it, or the runtime's Close, the
-// error is that of [NodeRuntime.Run], beside the Evaluation.
+// The error is nil whatever the snippet does. If ctx or the runtime's Close ends it, the error
+// is that of [NodeRuntime.Run], beside the Evaluation.
 func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
 	var out *Evaluation
 	_, err := rt.named("evaluate", func() (_ *Result, err error) {
@@ -156,91 +160,74 @@ func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOpti
 	return out, err
 }
 
-// evaluate evaluates for f, if that is not nil.
+// evaluate sends the events to f, if f is not nil.
 func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOptions, f *feed) (*Evaluation, error) {
-	o, err := o.settle(rt.opts)
+	o, err := o.resolve(rt.opts.limits)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	p, err := snippet.Module(code)
 	if err != nil {
-		return &Evaluation{Error: syntaxError(err, snippetName), Duration: time.Since(began)}, nil
+		return &Evaluation{Error: syntaxError(err, stacktrace.Snippet), Duration: time.Since(began)}, nil
 	}
-	notes := newNotes(p, code, o)
-	notes.feed = f
-	t, err := rt.opts.evaluateTask(p, o, notes)
+	t, err := rt.opts.evaluateTask(p, o)
 	if err != nil {
 		return nil, err
 	}
-	notes.sources.file = string(t.dir.Join(snippetName))
-	t.feed = f
-	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout, OnStdout: notes.stdout.take, OnStderr: notes.stderr.take})
+	sources := stacktrace.New(t.program.Path, guest.Dir)
+	sources.Add(stacktrace.Snippet, p, code)
+	l := newLogs(sources, o)
+	l.feed = f
+	t.feed, t.stdout, t.stderr = f, l.sink(LogStdout), l.sink(LogStderr)
+	t.onLog = func(level wire.Level, text string) { l.add(logLevels[level], text) }
+	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout})
 	if res == nil {
 		return nil, err
 	}
-	return notes.conclude(res), err
+	return l.conclude(res, *t.report), err
 }
 
-// settle checks the options and fills in what is not given.
-func (o EvaluateOptions) settle(s settings) (EvaluateOptions, error) {
+// resolve checks the options and fills in defaults.
+func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
 	if _, known := formNames[o.Form]; !known {
-		return o, fmt.Errorf("option Form: there is no form %d", o.Form)
+		return o, optionError("Form", "there is no form %d", o.Form)
 	}
-	heap := heapMiB(s.limits.Memory) << 20
-	for _, f := range []struct {
-		name            string
-		value           *int64
-		fallback, least int64
-		most            int64
-	}{
-		{"MaxOutput", &o.MaxOutput, min(defaultEvaluateOutput, s.limits.Value), 1, s.limits.Value},
-		{"Heap", &o.Heap, heap, minHeap, heap},
+	heap := node.OldSpaceMiB(l.Memory) << 20
+	o.MaxOutput = cmp.Or(o.MaxOutput, min(defaultEvaluateOutput, l.Value))
+	o.Heap = cmp.Or(o.Heap, heap)
+	o.MaxCalls = cmp.Or(o.MaxCalls, defaultEvaluateCalls)
+	o.MaxLogs = cmp.Or(o.MaxLogs, defaultLogs)
+	o.MaxLogLength = cmp.Or(o.MaxLogLength, defaultLogLength)
+	for _, err := range []error{
+		checkLimit("MaxOutput", o.MaxOutput, 1, l.Value),
+		checkLimit("Heap", o.Heap, minHeap, heap),
+		checkLimit("MaxCalls", o.MaxCalls, 1, 1<<30),
+		checkLimit("MaxLogs", o.MaxLogs, 1, maxLogs),
+		checkLimit("MaxLogLength", o.MaxLogLength, 1, maxLogLength),
 	} {
-		if *f.value == 0 {
-			*f.value = f.fallback
-		}
-		if *f.value < f.least || *f.value > f.most {
-			return o, &LimitError{f.name, float64(*f.value), float64(f.least), float64(f.most)}
-		}
-	}
-	for _, f := range []struct {
-		name           string
-		value          *int
-		fallback, most int
-	}{
-		{"MaxCalls", &o.MaxCalls, defaultEvaluateCalls, 1 << 30},
-		{"MaxLogs", &o.MaxLogs, defaultLogs, mostLogs},
-		{"MaxLogLength", &o.MaxLogLength, defaultLogLength, mostLogLength},
-	} {
-		if *f.value == 0 {
-			*f.value = f.fallback
-		}
-		if *f.value < 1 || *f.value > f.most {
-			return o, &LimitError{f.name, float64(*f.value), 1, float64(f.most)}
+		if err != nil {
+			return o, err
 		}
 	}
 	return o, nil
 }
 
-// evaluateTask lowers an evaluation to what it starts.
-func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions, n *notes) (*task, error) {
-	given, err := newGlobals(o.Globals)
+// evaluateTask lowers an evaluation.
+func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions) (*task, error) {
+	given, err := newBindings(o.Globals)
 	if err != nil {
 		return nil, optionError("Globals", "%w", err)
 	}
 	s.calls.Calls = o.MaxCalls
-	s.bindings = s.bindings.with(given)
+	s.bindings = s.bindings.Overlay(given)
 	s.limits.Value = o.MaxOutput
 	s.heapMiB = o.Heap >> 20
-	s.evaluate = &evaluateHead{logBounds{o.MaxLogs, o.MaxLogLength}, formNames[o.Form], p.Explicit}
-	t, err := s.nodeTask(p.Code, RunOptions{Name: snippetName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
+	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit}
+	t, err := s.nodeTask(p.Code, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
 	if err != nil {
 		return nil, err
 	}
-	t.told = &told{onLog: n.log, maxLog: maxLog(o.MaxLogLength)}
+	t.maxLog, t.report = guest.MaxLogBytes(o.MaxLogLength), &guestReport{}
 	return t, nil
 }
-
-// maxLog is how many bytes the text of a line may have that is cut to so many characters.
-func maxLog(characters int) int64 { return int64(6*(characters+1)) + 8 }

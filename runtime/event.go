@@ -1,40 +1,42 @@
 package runtime
 
-// Event is something that a run did, as a [Stream] and [Process.Events] tell of it: a
-// StdoutEvent, StderrEvent, LogEvent, CallEvent, DenialEvent or, last of all, an ExitEvent.
+// Event is something that a run did, as [Stream] and [Process.Events] report it: a
+// StdoutEvent, StderrEvent, LogEvent, CallEvent, DenialEvent or, as the last one, an
+// ExitEvent.
 type Event interface{ event() }
 
-// StdoutEvent is a piece of what the run has printed to its standard output, cut where
-// it happened to be read. On a terminal, it is all that is shown.
+// StdoutEvent is a piece of the run's standard output. Pieces end at arbitrary bytes. On a
+// terminal it is all that the terminal shows.
 type StdoutEvent struct {
-	Data []byte // valid until the next event is asked for
+	Data []byte // valid until the next event is requested
 }
 
-// StderrEvent is a piece of what the run has printed to its standard error.
+// StderrEvent is a piece of the run's standard error.
 type StderrEvent struct {
-	Data []byte // valid until the next event is asked for
+	Data []byte // valid until the next event is requested
 }
 
-// LogEvent is a line that a snippet has printed, as Evaluation.Logs has it.
+// LogEvent is a line that a snippet printed, as in Evaluation.Logs.
 type LogEvent struct{ Log Log }
 
-// CallEvent is a call of a host function that is over, or that the run's end has cut off.
+// CallEvent is a call of a host function that has returned, or that the run's end has cut
+// off.
 type CallEvent struct{ Call Call }
 
-// DenialEvent is something that the run's permissions have kept it from, when it is
-// known for the first time: its Count is 1. What Result.Denials has no room for is not
-// told here either. What the kernel's audit or the run's last words tell
-// comes as late as it is known: mostly just before the end.
+// DenialEvent is an operation that the run's permissions denied, when it occurs for the first
+// time: its Count is 1. It is not sent for denials that Result.Denials has no room for. Those
+// from the kernel's audit log or from standard error arrive as late as they become known,
+// mostly just before the end.
 type DenialEvent struct{ Denial Denial }
 
-// ExitEvent is the end of the run, and of the events. It also ends a run that never
-// began.
+// ExitEvent is the end of the run, and of its events. A run that could not begin has one,
+// too.
 type ExitEvent struct {
-	Result     *Result     // without output, which has gone by
-	Evaluation *Evaluation // in place of a Result, where a snippet was evaluated
+	Result     *Result     // without output, which the events have
+	Evaluation *Evaluation // instead of a Result, if a snippet was evaluated
 
-	// Err is that of Run, Evaluate or Process.Wait. There is a Result or an Evaluation
-	// beside it if the run was canceled.
+	// Err is the error of Run, Evaluate or Process.Wait. If the run was canceled, there is a
+	// Result or an Evaluation beside it.
 	Err error
 }
 

@@ -9,15 +9,15 @@ import (
 	"gaol/internal/snippet"
 )
 
-// ModuleFormat says how Node takes the text of a program.
+// ModuleFormat is the module format of a program.
 type ModuleFormat int
 
 const (
 	// FormatAuto is for code that is given as text: an ES module, unless the code uses a
 	// name that only CommonJS has (require, module, exports, __filename or __dirname) and
 	// nothing that only ES modules have: an import or export declaration, import.meta or
-	// top-level await. A name counts where it is a variable that neither the code nor
-	// Options.Bindings declare, and so not in strings, comments, properties and parameters.
+	// top-level await. Such a name counts only as a variable that neither the code nor
+	// Options.Bindings declare, not in strings, comments, properties or parameters.
 	FormatAuto ModuleFormat = iota
 
 	// FormatESM is an ES module.
@@ -27,12 +27,13 @@ const (
 	// await.
 	FormatCommonJS
 
-	// FormatDetect is for the text of a file: CommonJS, unless the code has what only ES
-	// modules have. Node takes a .js file so where no package.json says its type.
+	// FormatDetect is for the text of a file: CommonJS, unless the code uses something that
+	// only ES modules have. Node treats a .js file like this if no package.json gives its
+	// type.
 	FormatDetect
 )
 
-// String names the format as the command line does.
+// String returns the format's name on the command line.
 func (f ModuleFormat) String() string {
 	switch f {
 	case FormatAuto:
@@ -47,17 +48,17 @@ func (f ModuleFormat) String() string {
 	return fmt.Sprintf("ModuleFormat(%d)", int(f))
 }
 
-// formats are Node's names.
+// formats has Node's names.
 var formats = map[ModuleFormat]string{FormatESM: "module", FormatCommonJS: "commonjs"}
 
-// endings are those of file names, with the format that they fix. FormatAuto: none.
+// endings maps the ending of a file name to the format that it implies; FormatAuto: none.
 var endings = map[string]ModuleFormat{
 	".mjs": FormatESM, ".mts": FormatESM,
 	".cjs": FormatCommonJS, ".cts": FormatCommonJS,
 	".js": FormatAuto, ".ts": FormatAuto, ".tsx": FormatAuto, ".jsx": FormatAuto,
 }
 
-// script is a program as Node gets it.
+// script is a program's code as Node gets it.
 type script struct {
 	name   string
 	code   string
@@ -65,17 +66,17 @@ type script struct {
 	mapped bool   // it has a source map
 }
 
-// script makes JavaScript of a program's code, and finds its format.
-func (o programOptions) script(code string) (script, error) {
-	name := cmp.Or(o.name, defaultName)
+// newScript translates a program's code to JavaScript and determines its format. isGlobal
+// reports whether the host defines a variable. given is the file name, or empty.
+func newScript(code, given string, asked ModuleFormat, isGlobal func(string) bool) (script, error) {
+	name := cmp.Or(given, defaultName)
 	fixed, known := endings[path.Ext(name)]
 	if !known || strings.ContainsAny(name, "/\x00") || len(name) > 255 {
-		return script{}, optionError("Name", "%q is no file name that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", o.name)
+		return script{}, optionError("Name", "%q is no file name that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
 	}
-	if o.name == "" {
+	if given == "" {
 		fixed = FormatAuto
 	}
-	asked := o.format
 	switch {
 	case asked < FormatAuto || asked > FormatDetect:
 		return script{}, optionError("Format", "there is no format %d", asked)
@@ -85,46 +86,46 @@ func (o programOptions) script(code string) (script, error) {
 	default:
 		asked = fixed
 	}
-	s := o.translate(script{name: name, code: code}, asked)
-	if o.name == "" && s.format == "commonjs" {
+	s := translate(script{name: name, code: code}, asked, isGlobal)
+	if given == "" && s.format == "commonjs" {
 		s.name = defaultCommonJS
 	}
 	return s, nil
 }
 
-// translate makes JavaScript of TypeScript and JSX. What esbuild refuses becomes a program
-// that throws the error. What it is not to see, for its size, is left to Node where Node can
-// read it.
-func (o programOptions) translate(s script, asked ModuleFormat) script {
+// translate turns TypeScript and JSX into JavaScript. Code that esbuild refuses becomes a
+// program that throws the error. Code that is too large for esbuild is left to Node, which
+// can strip types.
+func translate(s script, asked ModuleFormat, isGlobal func(string) bool) script {
 	if !snippet.Translates(s.name) {
-		s.format = formats[o.detect(s.code, asked)]
+		s.format = formats[detect(s.code, asked, isGlobal)]
 		return s
 	}
 	code, err := snippet.Translate(s.name, s.code, asked == FormatCommonJS)
 	if err != nil && err.Limit && !strings.HasSuffix(s.name, "x") {
-		s.format = formats[o.detect(s.code, asked)]
+		s.format = formats[detect(s.code, asked, isGlobal)]
 		s.format += "-typescript"
 		return s
 	}
 	if err != nil {
 		code = err.Program(s.name)
 	}
-	return script{s.name, code, formats[o.detect(code, asked)], true}
+	return script{s.name, code, formats[detect(code, asked, isGlobal)], true}
 }
 
 // detect decides between ES module and CommonJS.
-func (o programOptions) detect(code string, asked ModuleFormat) ModuleFormat {
+func detect(code string, asked ModuleFormat, isGlobal func(string) bool) ModuleFormat {
 	switch asked {
 	case FormatAuto:
 		if !snippet.MentionsCommonJS(code) {
 			return FormatESM
 		}
-		if s := snippet.SyntaxOf(code, o.globals.has); !s.CommonJS || s.Module {
+		if s := snippet.SyntaxOf(code, isGlobal); !s.CommonJS || s.Module {
 			return FormatESM
 		}
 		return FormatCommonJS
 	case FormatDetect:
-		if snippet.SyntaxOf(code, o.globals.has).Module {
+		if snippet.SyntaxOf(code, isGlobal).Module {
 			return FormatESM
 		}
 		return FormatCommonJS

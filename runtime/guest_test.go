@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-//go:embed guest/*.mjs
+//go:embed internal/guest/*.mjs
 var guestTests embed.FS
 
 // The tests of the guest's half run where it runs: in a runtime, by the Node of the
@@ -23,10 +23,10 @@ func TestPreludeContext(t *testing.T) { guestTest(t, "context") }
 func guestTest(t *testing.T, name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root to make a runtime; by hand: node --test runtime/guest")
+		t.Skip("needs root to make a runtime; by hand: node --test runtime/internal/guest")
 	}
 	files := map[string][]byte{}
-	for to, from := range map[string]string{"fakehost.mjs": "guest/fakehost.mjs", "test.mjs": "guest/" + name + ".test.mjs"} {
+	for to, from := range map[string]string{"fakehost.mjs": "internal/guest/fakehost.mjs", "test.mjs": "internal/guest/" + name + ".test.mjs"} {
 		text, err := guestTests.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)

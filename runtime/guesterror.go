@@ -4,34 +4,35 @@ import (
 	"encoding/json"
 
 	"gaol/internal/wire"
+	"gaol/runtime/internal/stacktrace"
 )
 
-// GuestError is why a program or a snippet failed, in a form that its author can be shown.
-// All of it comes from the guest, except the names below.
+// GuestError is why a program or a snippet failed, in a form for its author. Everything comes
+// from the guest, except for the following names.
 //
-// Where no error of the guest's ended a snippet, Name is one of: "TimeoutError",
+// If no error of the guest ended a snippet, Name is one of "TimeoutError",
 // "OutOfMemoryError", "LimitError" (another of Limits), "CanceledError", "SignalError",
-// "ExitError" (an exit code of its own) and "UnsettledError" (an await of what never
-// comes). Of a thrown value that is no Error it is empty.
+// "ExitError" (process.exit with another code than 0) and "UnsettledError" (an await that
+// never settles). Name is empty if the thrown value is not an Error.
 type GuestError struct {
 	Name    string
 	Message string
-	Stack   string // a snippet's with its own lines and columns; empty if there is none
-	Frame   string // the lines of the snippet around the place, where it is known
+	Stack   string // with the snippet's own lines and columns; may be empty
+	Frame   string // the lines of the snippet around the position, if it is known
 
-	// Code is the error's own property code, such as "ENOENT", a number as text; empty if
-	// it has none.
+	// Code is the error's property code, such as "ENOENT", or a number as text. It may be
+	// empty.
 	Code string
 
 	// Properties are its other own enumerable properties that have JSON, such as errno and
-	// path: at most 32, of 4 KiB each. Getters are left out.
+	// path: at most 32, of 4 KiB each. Getters are not called.
 	Properties map[string]json.RawMessage
 
-	// Cause is its property cause, if that is an error: at most 4, one inside the other.
+	// Cause is its property cause, if that is an error: at most 4 of them, nested.
 	Cause *GuestError
 }
 
-// Error is "Name: Message".
+// Error returns "Name: Message".
 func (e *GuestError) Error() string {
 	if e.Name == "" {
 		return e.Message
@@ -39,34 +40,23 @@ func (e *GuestError) Error() string {
 	return e.Name + ": " + e.Message
 }
 
-// Limits, in characters, of what the host takes of an error.
+// Limits of the texts of an error, in characters.
 const (
-	mostName    = 256
-	mostMessage = 16 << 10
-	mostStack   = 32 << 10
+	maxName    = 256
+	maxMessage = 16 << 10
+	maxStack   = 32 << 10
 )
 
-// locator maps places in a guest's error to places in the code as its author wrote it.
-type locator interface {
-	relocate(text string) string
-	stack(text string) string
-	frame(stack string) string
-}
-
-// asItIs is for programs that ran as they were given.
-type asItIs struct{}
-
-func (asItIs) relocate(text string) string { return text }
-func (asItIs) stack(text string) string    { return text }
-func (asItIs) frame(string) string         { return "" }
-
-func newGuestError(f *wire.Failure, p locator) *GuestError {
+// newGuestError returns the error that a guest reported. sources may be nil.
+func newGuestError(f *wire.Failure, sources *stacktrace.Sources) *GuestError {
 	e := &GuestError{
-		Name: cut(f.Name, mostName), Message: cut(p.relocate(f.Message), mostMessage), Stack: cut(p.stack(f.Stack), mostStack), Frame: p.frame(f.Stack),
-		Code: cut(f.Code, mostName), Properties: f.Properties,
+		Name:    truncate(f.Name, maxName),
+		Message: truncate(sources.Relocate(f.Message), maxMessage),
+		Stack:   truncate(sources.Stack(f.Stack), maxStack), Frame: sources.Frame(f.Stack),
+		Code: truncate(f.Code, maxName), Properties: f.Properties,
 	}
-	if f.Cause != nil { // of which package wire lets few through
-		e.Cause = newGuestError(f.Cause, p)
+	if f.Cause != nil { // package wire limits their number
+		e.Cause = newGuestError(f.Cause, sources)
 	}
 	return e
 }

@@ -6,69 +6,70 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
 	"gaol/rootfs"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/guest"
 	"gaol/vfs"
 )
 
-// Access is what a guest may do with a folder of the host's.
+// Access is what a guest may do with a mounted folder of the host.
 type Access = jail.Access
 
 // The accesses.
 const (
 	ReadOnly = jail.ReadOnly // the zero value
 
-	// The guest changes a copy, which counts as its own files (Limits.Disk). Only a folder
-	// can be shown so. Of one file, Options.Files gives the guest a copy.
+	// The guest changes a copy, which counts as its own files (Limits.Disk). Only folders can
+	// be mounted like this. Options.Files gives the guest a copy of a single file.
 	CopyOnWrite = jail.CopyOnWrite
 
-	// The guest changes the host's files. Limits don't bound what it writes there, and the
-	// length of a file anywhere in the tree, holes included, is no longer bound to Limits.Disk.
+	// The guest changes the host's files. Limits do not bound what it writes there, and the
+	// length of a file anywhere in the tree, including holes, is no longer limited to
+	// Limits.Disk.
 	ReadWrite = jail.ReadWrite
 )
 
-// Mount shows a folder or a file of the host in the tree. It is opened once, when Create
-// checks it: what its path leads to later is no matter. What belongs to its owner, the
-// guest sees as its own, and what the guest makes belongs to that owner, where the
-// kernel can do that for its file system; elsewhere files of a read-only mount show as
-// nobody's, and the other accesses are refused. Of mounts below Source nothing shows.
-// Sockets show, but the guest can't connect to those that processes of the host listen on,
-// unless Options.UnixSockets allows it and Access is not CopyOnWrite.
+// Mount makes a folder or a file of the host visible in the tree. Create checks and opens it
+// once; later changes of what its path leads to have no effect. Files of the folder's owner
+// appear as the guest's, and files that the guest creates belong to that owner, if the kernel
+// supports that (idmapped mounts) for the file system. Otherwise files of a read-only mount
+// appear as nobody's, and other accesses are refused. File systems mounted below Source are
+// not visible. Sockets are visible, but the guest cannot connect to those that processes of
+// the host listen on, unless Options.UnixSockets allows it and Access is not CopyOnWrite.
 type Mount struct {
-	// Source is a path of the host. Refused are "/"; the store in use, the one that is used
-	// where none is named, and /run/gaol, where live jails are registered, with all that is
-	// in them and the folders above them; and what is no storage: /proc, /sys and /dev, but
-	// for /dev/shm, and such file systems elsewhere.
+	// Source is a path of the host. Create refuses "/"; the store in use, the default store,
+	// and /run/gaol, where active jails are registered, with everything inside them and the
+	// folders that contain them; and what is not storage: /proc, /sys and /dev, except for
+	// /dev/shm, and such file systems elsewhere.
 	//
-	// The guest can read where Source is in its file system, unless Access is CopyOnWrite
-	// (or the folder is NodeModules):
-	// /proc/self/mountinfo has the path in its fourth field, and the device, type and options
-	// of the file system, as /proc/self/mounts has them. Do not put
-	// secrets in the path; where Source is the root of a file system, the path is "/".
+	// The guest can read the path of Source inside its file system, unless Access is
+	// CopyOnWrite or the folder is NodeModules: the fourth field of /proc/self/mountinfo has
+	// it, beside the device, type and options of the file system. Do not put secrets in the
+	// path. If Source is the root of a file system, the path is "/".
 	Source string
 
-	// Target is where it is to be: an absolute path in the guest's tree, made if
-	// missing. A mount below another's is laid over that: then what is missing of the
-	// path is made in the host's folder if that is ReadWrite, with the guest's rights
-	// and as its own, and stays there; in the guest's copy if it is CopyOnWrite; and if
-	// it is ReadOnly, Create fails with [jail.ErrNotInMount]. The same goes for Cwd,
-	// NodeModules, Files and Folders below a mount. No link of the source is followed.
-	// In /proc, /dev and /usr/libexec/gaol nothing can be mounted.
+	// Target is an absolute path in the guest's tree, which is created if it is missing. If it
+	// is below another mount, missing parts of the path are created in that mount: in the
+	// host's folder, permanently, with the guest's rights and as its own, if that is ReadWrite;
+	// in the guest's copy if it is CopyOnWrite; and if it is ReadOnly, Create fails with
+	// [jail.ErrNotInMount]. The same applies to Cwd, NodeModules, Files and Folders below a
+	// mount. Links in the other mount are not followed. Nothing can be mounted in /proc, /dev
+	// and /usr/libexec/gaol.
 	Target string
 
 	Access Access
 }
 
-// nodeModules is where NodeModules shows: ESM and CommonJS look there from every
-// program in the working directory.
+// nodeModules is the name under which NodeModules is mounted: programs in the working
+// directory find packages there.
 const nodeModules = "node_modules"
 
-// mounts are those of the options as the tree has them.
+// mounts returns the mounts of the options, the one for NodeModules last.
 func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	list := slices.Clone(o.Mounts)
 	switch {
@@ -88,8 +89,8 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 			return nil, optionError("Mounts", "%w", err)
 		case seen[m.Target]:
 			return nil, optionError("Mounts", "%s twice", target)
-		case ownedBy(target, jailsOwn) != "":
-			return nil, optionError("Mounts", "%s: %w", target, &ownError{ownedBy(target, jailsOwn)})
+		case containing(target, reservedForMounts) != "":
+			return nil, optionError("Mounts", "%s: %w", target, &reservedError{containing(target, reservedForMounts)})
 		case m.Access < ReadOnly || m.Access > ReadWrite:
 			return nil, optionError("Mounts", "%s: there is no access %d", target, m.Access)
 		case !filepath.IsAbs(m.Source):
@@ -100,28 +101,28 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 	return list, nil
 }
 
-// jailsOwn are places that are the jail's own in every tree. There is no /sys, and in it
-// a mount may show what programs look for.
-var jailsOwn = []vfs.Path{"/proc", "/dev", vfs.Path(strings.TrimSuffix(guestFolder, "/"))}
+// reservedForMounts are folders that every jail fills itself. /sys is not among them: a mount
+// may provide files in it that programs look for.
+var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir}
 
-// ownedBy is the one of the places that a path is, or is in; "" if it is free.
-func ownedBy(p vfs.Path, places []vfs.Path) vfs.Path {
-	for _, place := range places {
-		if isIn(string(p), string(place)) {
-			return place
+// containing returns the folder that contains or is p, or "".
+func containing(p vfs.Path, dirs []vfs.Path) vfs.Path {
+	for _, dir := range dirs {
+		if isIn(string(p), string(dir)) {
+			return dir
 		}
 	}
 	return ""
 }
 
-// ownError says that nothing of the caller's can be in a place.
-type ownError struct{ place vfs.Path }
+// reservedError says that a folder cannot have files or mounts of the caller.
+type reservedError struct{ dir vfs.Path }
 
-func (e *ownError) Error() string {
-	return fmt.Sprintf("%s is the jail's own, and holds nothing else: choose another place, such as one in %s", e.place, vfs.Workspace)
+func (e *reservedError) Error() string {
+	return fmt.Sprintf("%s is the jail's own, and holds nothing else: choose another place, such as one in %s", e.dir, vfs.Workspace)
 }
 
-// packagesOf is the snapshot that NodeModules names, if it does.
+// packagesOf returns the name of the snapshot in NodeModules, or "".
 func packagesOf(nodeModules string) string {
 	name, _ := strings.CutPrefix(nodeModules, snapshotPrefix)
 	if name == nodeModules {
@@ -132,8 +133,8 @@ func packagesOf(nodeModules string) string {
 
 const snapshotPrefix = "snapshot:"
 
-// openMounts opens what shows in the tree, what is laid over others last. The caller
-// closes it, also if there is an error.
+// openMounts opens all mounts in the order in which they are made. The caller must close
+// them, even if there is an error.
 func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 	s := rt.opts
 	add := func(more []jail.Mount, err error) error {
@@ -141,7 +142,7 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 		return err
 	}
 	if s.snapshot != "" {
-		root, err := rt.hold(s.snapshot)
+		root, err := rt.lease(s.snapshot)
 		if err == nil {
 			err = add(s.openSnapshot(root))
 		}
@@ -150,7 +151,7 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 		}
 	}
 	if s.packages != "" {
-		root, err := rt.hold(s.packages)
+		root, err := rt.lease(s.packages)
 		if err == nil {
 			err = add(s.openPackages(root))
 		}
@@ -163,19 +164,19 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 
 var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: have it read-only, or give the guest a copy by option Files (--file)")
 
-// openSources opens those of the host's.
+// openSources opens the mounts of the host's files.
 func (s settings) openSources(store string) (open []jail.Mount, err error) {
-	own := []string{store, jail.DefaultStateDir}
-	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is none: no home folder
-		own = append(own, usual)
+	private := []string{store, jail.DefaultStateDir}
+	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is no home folder, and no default store
+		private = append(private, usual)
 	}
 	for i, m := range s.mounts {
 		overlay := s.throughOverlay(m)
 		packages := s.hostPackages && i == len(s.mounts)-1
-		if s.sealed(m.Target) && len(s.changed(m.Target)) == 0 {
-			m.Access = ReadOnly // what is the guest's it could chmod, which nothing else holds
+		if s.sealed(m.Target) && len(s.writable(m.Target)) == 0 {
+			m.Access = ReadOnly // otherwise the guest could chmod its own files
 		}
-		source, err := openSource(m.Source, own)
+		source, err := openSource(m.Source, private)
 		if err == nil && packages && !isFolder(source) {
 			source.Close()
 			err = fmt.Errorf("%s: %w", m.Source, unix.ENOTDIR)
@@ -196,16 +197,16 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 	return open, nil
 }
 
-// throughOverlay reports whether the guest sees a mount through an overlay, where sockets
-// of the host can't be connected to. Packages are mounted so because popular ones use
-// sockets of their own; they need not show what the host changes later.
+// throughOverlay reports whether the guest sees a mount through an overlay, where it cannot
+// connect to sockets of the host. Packages are mounted like this because popular ones use
+// unix sockets, and they need not show later changes of the host.
 func (s settings) throughOverlay(m Mount) bool {
 	return m.Access == CopyOnWrite || s.hostPackages && m.Target == string(s.cwd.Join(nodeModules))
 }
 
-// furnish has a jail be made with the options' files and mounts, of which those of
-// Options.Mounts come last.
-func (s settings) furnish(spec *jail.Spec, mounts []jail.Mount) {
+// configureMounts adds the files and mounts to a jail. Those of Options.Mounts are the last of
+// mounts.
+func (s settings) configureMounts(spec *jail.Spec, mounts []jail.Mount) {
 	spec.Mounts = mounts
 	spec.Files = s.files
 	cwd := string(s.cwd)
@@ -216,27 +217,26 @@ func (s settings) furnish(spec *jail.Spec, mounts []jail.Mount) {
 	if !s.readOnlyRoot {
 		return
 	}
-	fixed := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
+	readOnly := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
 	for _, m := range mounts[len(mounts)-len(s.mounts):] {
 		if m.Access != ReadOnly {
 			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: isFolder(m.Source)})
-			fixed = slices.DeleteFunc(fixed, func(dir string) bool { return isIn(dir, m.Target) })
+			readOnly = slices.DeleteFunc(readOnly, func(dir string) bool { return isIn(dir, m.Target) })
 		}
 	}
-	for _, dir := range fixed {
+	for _, dir := range readOnly {
 		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
 	}
 }
 
-// seal has sealed mounts that are not read-only as a whole be so but where the guest may
-// change something.
+// seal makes sealed mounts read-only except where the guest may change something.
 func (s settings) seal(spec *jail.Spec, mounts []jail.Mount) {
 	for _, m := range mounts {
 		if m.Access == ReadOnly || !s.sealed(m.Target) {
 			continue
 		}
 		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: m.Target, Tree: true})
-		spec.Writable = append(spec.Writable, s.changed(m.Target)...)
+		spec.Writable = append(spec.Writable, s.writable(m.Target)...)
 		for _, inner := range mounts {
 			if inner.Access != ReadOnly && inner.Target != m.Target && isIn(inner.Target, m.Target) && !s.sealed(inner.Target) {
 				spec.Writable = append(spec.Writable, jail.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
@@ -247,10 +247,10 @@ func (s settings) seal(spec *jail.Spec, mounts []jail.Mount) {
 
 func (s settings) sealed(dir string) bool { return slices.Contains(s.plan.Sealed, dir) }
 
-// changed are the places in a folder where the guest may change something.
-func (s settings) changed(dir string) (list []jail.Place) {
+// writable returns the places in a folder where the guest may change something.
+func (s settings) writable(dir string) (list []jail.Place) {
 	for _, g := range s.plan.Grants {
-		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, changes) {
+		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, enforce.Changes) {
 			list = append(list, jail.Place(g.Place))
 		}
 	}
@@ -266,95 +266,4 @@ func closeMounts(list []jail.Mount) {
 	for _, m := range list {
 		m.Source.Close()
 	}
-}
-
-// noStorage are file systems that show the host's kernel and devices.
-var noStorage = map[int64]string{
-	unix.PROC_SUPER_MAGIC: "proc", unix.SYSFS_MAGIC: "sysfs", unix.CGROUP_SUPER_MAGIC: "cgroup", unix.CGROUP2_SUPER_MAGIC: "cgroup2",
-	unix.DEVPTS_SUPER_MAGIC: "devpts", unix.DEBUGFS_MAGIC: "debugfs", unix.TRACEFS_MAGIC: "tracefs", unix.SECURITYFS_MAGIC: "securityfs",
-	unix.BPF_FS_MAGIC: "bpf", unix.EFIVARFS_MAGIC: "efivarfs", unix.BINFMTFS_MAGIC: "binfmt_misc", unix.NSFS_MAGIC: "nsfs",
-	unix.SELINUX_MAGIC: "selinuxfs", unix.SMACK_MAGIC: "smackfs", unix.PSTOREFS_MAGIC: "pstore", unix.RDTGROUP_SUPER_MAGIC: "resctrl",
-	unix.XENFS_SUPER_MAGIC: "xenfs",
-}
-
-// noStorageDirs have such file systems in them, and some whose type tells nothing:
-// devtmpfs has the number of any tmpfs, which the folder of the cgroups is, too.
-var noStorageDirs = []string{"/proc", "/sys", "/dev"}
-
-var errSource = errors.New("can't be shown to a guest")
-
-// openSource opens a folder or a file that may be shown. What it checks is what is open.
-func openSource(path string, own []string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	f := os.NewFile(uintptr(fd), path)
-	if err := checkSource(f, own); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("source %s: %w", path, err)
-	}
-	return f, nil
-}
-
-func checkSource(f *os.File, own []string) error {
-	var info unix.Stat_t
-	var fs unix.Statfs_t
-	if err := errors.Join(unix.Fstat(int(f.Fd()), &info), unix.Fstatfs(int(f.Fd()), &fs)); err != nil {
-		return err
-	}
-	if kind := info.Mode & unix.S_IFMT; kind != unix.S_IFDIR && kind != unix.S_IFREG {
-		return fmt.Errorf("%w: it is neither a folder nor a file", errSource)
-	}
-	if name, ok := noStorage[fs.Type]; ok {
-		return fmt.Errorf("%w: it is %s", errSource, name)
-	}
-	real, err := pathOf(f)
-	if err != nil {
-		return err
-	}
-	if real == "/" {
-		return fmt.Errorf("%w: it is all that the host has. Name the folders that the guest needs", errSource)
-	}
-	for _, dir := range noStorageDirs {
-		if isIn(real, dir) && !isIn(real, "/dev/shm") {
-			return fmt.Errorf("%w: it is in %s, which shows the host's kernel and devices", errSource, dir)
-		}
-	}
-	for _, dir := range own {
-		if dir, err = whereIs(dir); err != nil {
-			return err
-		}
-		if overlap(real, dir) {
-			return fmt.Errorf("%w: it has to do with %s, where gaol keeps its images or its state. Name another folder, or one beside that", errSource, dir)
-		}
-	}
-	return nil
-}
-
-// whereIs is where a folder is, links followed, or would be if it is not there: who could
-// make it would have it.
-func whereIs(dir string) (string, error) {
-	folder, err := os.OpenFile(dir, unix.O_PATH, 0)
-	if errors.Is(err, os.ErrNotExist) && dir != "/" {
-		above, err := whereIs(filepath.Dir(dir))
-		return filepath.Join(above, filepath.Base(dir)), err
-	}
-	if err != nil {
-		return "", err
-	}
-	defer folder.Close()
-	return pathOf(folder)
-}
-
-// pathOf is where an open file is, by the kernel's word.
-func pathOf(f *os.File) (string, error) {
-	return os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-}
-
-// overlap reports whether one of the folders is the other, or in it.
-func overlap(a, b string) bool { return isIn(a, b) || isIn(b, a) }
-
-func isIn(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

@@ -63,7 +63,7 @@ func TestOpenSourcesKnowsTheStores(t *testing.T) {
 			continue // no runtime was made yet, and the folder above stands for it
 		}
 		s := settings{cwd: vfs.Workspace, mounts: []Mount{{Source: path, Target: "/x", Access: ReadWrite}}}
-		if err := s.permit(s.permissions); err != nil {
+		if err := s.setPermissions(s.permissions); err != nil {
 			t.Fatal(err)
 		}
 		open, err := s.openSources(other)

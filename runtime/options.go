@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"io"
 	"io/fs"
 	"time"
@@ -140,84 +139,6 @@ type Options struct {
 	// Progress is where the building of a missing default image is reported.
 	// Nil: nowhere.
 	Progress io.Writer
-}
-
-// Launcher is a way to start runs. What a guest can observe does not differ between
-// them, beyond speed, but for what LauncherZygote lists.
-type Launcher int
-
-const (
-	// LauncherZygote forks runs from a Node that is up already. The host process
-	// keeps one for each image, heap size, CgroupParent and ZygoteOptions, from
-	// the first Create on until CloseIdle. One that dies, or hangs, is replaced,
-	// and the runs that it has not started yet start from the next one. It works
-	// with Node 22, 24 and 26; of an imported image only if that is trusted, see
-	// [rootfs.ImportOptions], and has glibc.
-	//
-	// What a guest can see of it: the library that forks is in /proc/self/maps; a
-	// report of process.report names it, and the flags of the Node that was forked;
-	// the standard streams exist before their first use; V8's helper threads are
-	// there once they are needed; SIGUSR1 does nothing, where it starts a debugger
-	// in other Nodes; and where permissions say which files may be executed, or which
-	// programs started, /proc/self/exe may not, while process.execPath may.
-	//
-	// A run whose environment has a variable that Node reads when it starts, such as
-	// NODE_OPTIONS, NODE_EXTRA_CA_CERTS or LC_ALL, or another LANG, gets a Node of its own,
-	// and so does a program with a terminal: see Result.LauncherReason. A list of programs
-	// that may be started must include Node then. NODE_ENV, NODE_PATH,
-	// NODE_TLS_REJECT_UNAUTHORIZED, UV_THREADPOOL_SIZE and other variables are read later.
-	LauncherZygote Launcher = iota
-
-	// LauncherExec starts a new process of Node for each run, of any version and any
-	// image; it is the one for an image without Node, in which Command alone works. For
-	// a host process that makes just one run it is the sooner: no Node has to warm
-	// up first.
-	LauncherExec
-)
-
-// ZygoteOptions says how long runs are forked from one Node, which is what they have
-// in common: their address layout. A zero field takes its default; a negative one is
-// an error. Forks and Age are no hard bounds, as a Node serves until its successor,
-// which is started a little before, is warm.
-type ZygoteOptions struct {
-	Forks int           // runs that are forked from it; default 5,000
-	Age   time.Duration // since its start; default 10 minutes
-
-	// Patience is how long it may take to fork, which is a matter of
-	// milliseconds, before it counts as hung. Its successor is given twice as
-	// long. The end of a run that waits for a hung one is late by as much.
-	// Default 2 seconds.
-	Patience time.Duration
-}
-
-// String names the launcher as the command line does.
-func (l Launcher) String() string {
-	switch l {
-	case LauncherExec:
-		return "exec"
-	case LauncherZygote:
-		return "zygote"
-	}
-	return fmt.Sprintf("Launcher(%d)", int(l))
-}
-
-// Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files,
-// Output and Value hold for each run by itself; Disk and Inodes hold for the
-// runtime, whose files outlive its runs. A zero field means the default;
-// a negative one is an error.
-//
-// Node sees Memory and CPUs as what the machine has, and its heap is sized by Memory:
-// docs/memory.md has the details.
-type Limits struct {
-	Memory  int64         // bytes of a run's memory, page cache of its files included; default 256 MiB; swap is never used
-	CPUs    float64       // processors a run may keep busy; default 1
-	CPUTime time.Duration // processor time of all of a run's processes together; default: not limited
-	Pids    int64         // tasks (processes and threads) of a run; default 64
-	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024, or the host process's own hard limit if that is lower; more than that is a *HostLimitError
-	Disk    int64         // bytes written to the tree; default 64 MiB
-	Inodes  int64         // files and folders in the tree; default 16,384
-	Output  int64         // captured bytes of each of stdout and stderr; default 16 MiB
-	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
 }
 
 // RunOptions says how one run goes. The zero value runs with the runtime's own

@@ -9,27 +9,24 @@ import (
 	"time"
 )
 
-// PoolOptions says what a [Pool] keeps ready. A zero field takes its default.
+// PoolOptions are the options of a [Pool]. A zero field takes its default.
 type PoolOptions struct {
-	// Size is how many unused runtimes are kept. Each holds a process of 0.3 MB,
-	// a thread of the host process and 9 file descriptors.
-	// Default 4; at most 1,024.
+	// Size is how many unused runtimes are kept. Each has a process of 0.3 MB, a thread of the
+	// host process and 9 file descriptors. Default 4; at most 1,024.
 	Size int
 
-	// Parallel is how many runtimes are created at once. Creating one takes a
-	// fifth of a Node's start, and competes with the callers' runs for
-	// processors. Default 1; at most 64.
+	// Parallel is how many runtimes are created at once. Creating one takes a fifth of Node's
+	// start, and competes with the callers' runs for processors. Default 1; at most 64.
 	Parallel int
 
-	// MaxAge is how long a runtime stays unused: older ones are replaced, one
-	// after the other, so that a pool nobody asks follows a change of its image.
-	// While none can be created the old ones stay. Default 10 minutes; at least a
-	// second. Negative: they stay for ever.
+	// MaxAge is how long a runtime may stay unused. Older ones are replaced one after another,
+	// so that an idle pool follows a change of its image. While creation fails, the old ones
+	// stay. Default 10 minutes; at least a second. Negative: no limit.
 	MaxAge time.Duration
 
-	// Park has the process of each runtime's first run forked ahead as well: it is
-	// in its jail, under its limits, and waits for its program. Each takes up some
-	// 2 MB. With LauncherZygote only: the other is ErrUnsupported.
+	// Park also forks the process of each runtime's first run in advance: it waits for its
+	// program inside the jail, under the run's limits. Each uses some 2 MB. It requires
+	// LauncherZygote: otherwise NewPool returns ErrUnsupported.
 	Park bool
 }
 
@@ -43,7 +40,7 @@ const (
 	minPoolMaxAge   = time.Second
 )
 
-func (o PoolOptions) settle() (PoolOptions, error) {
+func (o PoolOptions) resolve() (PoolOptions, error) {
 	if o.Size == 0 {
 		o.Size = defaultPoolSize
 	}
@@ -55,77 +52,76 @@ func (o PoolOptions) settle() (PoolOptions, error) {
 	}
 	switch {
 	case o.Size < 1 || o.Size > maxPoolSize:
-		return o, fmt.Errorf("option Size: %d is not between 1 and %d", o.Size, maxPoolSize)
+		return o, optionError("Size", "%d is not between 1 and %d", o.Size, maxPoolSize)
 	case o.Parallel < 1 || o.Parallel > maxPoolParallel:
-		return o, fmt.Errorf("option Parallel: %d is not between 1 and %d", o.Parallel, maxPoolParallel)
+		return o, optionError("Parallel", "%d is not between 1 and %d", o.Parallel, maxPoolParallel)
 	case o.MaxAge > 0 && o.MaxAge < minPoolMaxAge:
-		return o, fmt.Errorf("option MaxAge: %v is shorter than %v", o.MaxAge, minPoolMaxAge)
+		return o, optionError("MaxAge", "%v is shorter than %v", o.MaxAge, minPoolMaxAge)
 	}
 	return o, nil
 }
 
-// Pool keeps runtimes ready that nobody has used, all alike, so that who needs one
-// does not wait for its creation. Its methods may be called from several goroutines
-// at once.
+// Pool keeps unused runtimes ready, all with the same options. Use a pool when you cannot
+// wait for Create. Its methods may be called from several goroutines at once.
 //
-//	create ──> ready ── Get ──> the caller's, who closes it
-//	             └── dead, or too old: closed, and replaced
+//	create ──> ready ── Get ──> owned by the caller, who closes it
+//	             └── dead or too old: closed and replaced
 type Pool struct {
 	options PoolOptions
 
-	// What a pool does with runtimes.
-	create func(context.Context) (*NodeRuntime, error)
-	alive  func(*NodeRuntime) bool
-	end    func(*NodeRuntime) error
+	// Tests replace these.
+	create       func(context.Context) (*NodeRuntime, error)
+	alive        func(*NodeRuntime) bool
+	closeRuntime func(*NodeRuntime) error
 
-	open   context.Context // ends when Close begins
-	cancel context.CancelFunc
-	wake   chan struct{}  // has tend look again
-	work   sync.WaitGroup // of all goroutines
-	enders chan struct{}  // holds one element for each runtime that is being closed
+	open    context.Context // ends when Close begins
+	cancel  context.CancelFunc
+	wake    chan struct{}  // wakes maintain
+	work    sync.WaitGroup // of all goroutines
+	closers chan struct{}  // a semaphore for closing runtimes
 
 	mu       sync.Mutex
 	closed   bool
-	ready    []parked       // the oldest first; none while somebody waits
+	ready    []idleRuntime  // the oldest first; none while a Get waits
 	waiting  []chan outcome // of the Gets, in order; each has room for one element
 	creating int
 	failures int       // to create, in a row
-	retry    time.Time // nothing is created before it, unless somebody waits
-	failed   error     // the first of closing what was not handed out
+	retry    time.Time // nothing is created earlier, unless a Get waits
+	failed   error     // the first error of closing a runtime that no Get returned
 
 	close sync.Once
 }
 
-// parked is a runtime that waits for its user.
-type parked struct {
+// idleRuntime is a runtime that nobody has used.
+type idleRuntime struct {
 	runtime *NodeRuntime
 	since   time.Time
 }
 
-// outcome is what a waiting Get is sent.
+// outcome is what a waiting Get returns.
 type outcome struct {
 	runtime *NodeRuntime
 	err     error
 }
 
-// NewPool makes a pool of runtimes as [Create] makes them of o, and begins to fill
-// it in the background. It checks the options, and that this process may make
-// jails; what goes wrong later, such as the building of a missing image, is what
-// Get returns. Each creation finds the image anew, so that a name's new image is
-// used as soon as there is one. o.Progress is written to from the background.
+// NewPool returns a pool of runtimes that [Create] makes from o, and begins to fill it in the
+// background. It checks the options, and that this process may create jails. Later errors,
+// such as a failed build of a missing image, are returned by Get. Each creation looks up the
+// image again, so that the pool uses the new image of a name as soon as there is one.
+// o.Progress is written from the background.
 func NewPool(o Options, p PoolOptions) (*Pool, error) {
 	s, err := o.check()
 	if err != nil {
 		return nil, fmt.Errorf("gaol: new pool: %w", err)
 	}
-	p, err = p.settle()
+	p, err = p.resolve()
 	if err != nil {
 		return nil, fmt.Errorf("gaol: new pool: %w", err)
 	}
 	if p.Park && s.launcher != LauncherZygote {
-		return nil, fmt.Errorf("gaol: new pool: option Park: the launcher is %v: %w", s.launcher, ErrUnsupported)
+		return nil, fmt.Errorf("gaol: new pool: %w", optionError("Park", "the launcher is %v: %w", s.launcher, ErrUnsupported))
 	}
-	o.Env = nil // the caller's to change; s has a copy
+	o.Env = nil // the caller may change it; s has a copy
 	pool := newPool(p, func(ctx context.Context) (*NodeRuntime, error) {
 		rt, err := create(ctx, o, s)
 		if err == nil && p.Park {
@@ -135,28 +131,28 @@ func NewPool(o Options, p PoolOptions) (*Pool, error) {
 		}
 		return rt, err
 	})
-	pool.alive = (*NodeRuntime).fresh
-	pool.end = (*NodeRuntime).Close
+	pool.alive = (*NodeRuntime).isFresh
+	pool.closeRuntime = (*NodeRuntime).Close
 	pool.start()
 	return pool, nil
 }
 
 func newPool(o PoolOptions, create func(context.Context) (*NodeRuntime, error)) *Pool {
-	const enders = 4 // closing competes with the callers' runs, too
-	p := &Pool{options: o, create: create, wake: make(chan struct{}, 1), enders: make(chan struct{}, enders)}
+	const closers = 4 // closing competes with the callers' runs, too
+	p := &Pool{options: o, create: create, wake: make(chan struct{}, 1), closers: make(chan struct{}, closers)}
 	p.open, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-func (p *Pool) start() { p.work.Go(p.tend) }
+func (p *Pool) start() { p.work.Go(p.maintain) }
 
-// Get hands out a runtime that nobody has used. It is the caller's, who closes it:
-// used ones never come back, and the pool's Close does not touch it.
+// Get returns an unused runtime. The caller owns it and must close it: it does not return to
+// the pool, and the pool's Close does not affect it.
 //
-// An empty pool has Get wait for the next runtime; Gets that wait are served in
-// order. When a creation fails, the first of them returns its error, which is
-// Create's, and the others go on waiting for the next attempt. When ctx ends while
-// Get waits, the error is ctx's cause; of a closed pool it is [ErrClosed].
+// If the pool is empty, Get waits for the next runtime; Gets are served in order. When a
+// creation fails, the first waiting Get returns its error, which is Create's, and the others
+// wait for the next attempt. If ctx ends first, the error is its cause; for a closed pool it
+// is [ErrClosed].
 func (p *Pool) Get(ctx context.Context) (*NodeRuntime, error) {
 	rt, err := p.get(ctx)
 	if err != nil {
@@ -169,7 +165,7 @@ func (p *Pool) get(ctx context.Context) (*NodeRuntime, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	rt, place, err := p.take()
+	rt, place, err := p.takeOrWait()
 	if place == nil {
 		return rt, err
 	}
@@ -181,12 +177,12 @@ func (p *Pool) get(ctx context.Context) (*NodeRuntime, error) {
 	if p.withdraw(place) {
 		return nil, context.Cause(ctx)
 	}
-	out := <-place // it came at the same moment, and is not to be lost
+	out := <-place // it arrived at the same moment, and must not be lost
 	return out.runtime, out.err
 }
 
-// take returns a ready runtime or else a place in the queue.
-func (p *Pool) take() (*NodeRuntime, chan outcome, error) {
+// takeOrWait returns a ready runtime, or else a place in the queue.
+func (p *Pool) takeOrWait() (*NodeRuntime, chan outcome, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -199,15 +195,14 @@ func (p *Pool) take() (*NodeRuntime, chan outcome, error) {
 		if p.alive(rt) {
 			return rt, nil, nil
 		}
-		p.drop(rt)
+		p.discard(rt)
 	}
 	place := make(chan outcome, 1)
 	p.waiting = append(p.waiting, place)
 	return nil, place, nil
 }
 
-// withdraw gives up a place in the queue. It reports false if the place's turn has
-// come before.
+// withdraw gives up a place in the queue. It returns false if the place's turn has come.
 func (p *Pool) withdraw(place chan outcome) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,10 +214,9 @@ func (p *Pool) withdraw(place chan outcome) bool {
 	return true
 }
 
-// Close closes the runtimes that were not handed out, and has those Gets that wait
-// return [ErrClosed]. It returns when nothing of the pool is left; what was handed
-// out lives on, and the zygotes until [CloseIdle]. Closing twice returns what the
-// first Close did.
+// Close closes the runtimes that no Get has returned, and makes waiting Gets return
+// [ErrClosed]. It returns when nothing of the pool is left, except for the zygotes, which
+// stay until [CloseIdle]. Further calls return the error of the first.
 func (p *Pool) Close() error {
 	p.close.Do(func() {
 		p.mu.Lock()
@@ -231,7 +225,7 @@ func (p *Pool) Close() error {
 			place <- outcome{err: ErrClosed}
 		}
 		for _, r := range p.ready {
-			p.drop(r.runtime)
+			p.discard(r.runtime)
 		}
 		p.waiting, p.ready = nil, nil
 		p.mu.Unlock()
@@ -239,4 +233,22 @@ func (p *Pool) Close() error {
 		p.work.Wait()
 	})
 	return p.failed
+}
+
+// park forks the process of the first run in advance.
+func (rt *NodeRuntime) park(ctx context.Context) error {
+	c := rt.opts.command(rt.opts.limits)
+	rt.rules.Apply(&c, rt.opts.audit)
+	c.Zygote = rt.zygotes.Pool(0)
+	parked, err := rt.jail.Park(ctx, c)
+	if err == nil {
+		rt.parked.Store(parked)
+	}
+	return err
+}
+
+// isFresh reports whether an unused runtime still works.
+func (rt *NodeRuntime) isFresh() bool {
+	parked := rt.parked.Load()
+	return rt.jail.Alive() && (parked == nil || parked.Alive())
 }

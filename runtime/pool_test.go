@@ -34,11 +34,11 @@ func TestPoolOptions(t *testing.T) {
 			t.Errorf("%+v, %+v: %v, want an error about %q", tc.opts, tc.pool, err, tc.says)
 		}
 	}
-	got, err := PoolOptions{}.settle()
+	got, err := PoolOptions{}.resolve()
 	if want := (PoolOptions{Size: 4, Parallel: 1, MaxAge: 10 * time.Minute}); got != want || err != nil {
 		t.Errorf("defaults are %+v, %v", got, err)
 	}
-	if _, err := (PoolOptions{MaxAge: -1}).settle(); err != nil {
+	if _, err := (PoolOptions{MaxAge: -1}).resolve(); err != nil {
 		t.Error(err)
 	}
 }
@@ -60,13 +60,13 @@ const creation = time.Second
 // pool makes a pool that the test must close.
 func (f *factory) pool(o PoolOptions) *Pool {
 	f.began = time.Now()
-	o, err := o.settle()
+	o, err := o.resolve()
 	if err != nil {
 		panic(err)
 	}
 	p := newPool(o, f.create)
 	p.alive = func(rt *NodeRuntime) bool { return !f.has(&f.dead, rt) }
-	p.end = func(rt *NodeRuntime) error {
+	p.closeRuntime = func(rt *NodeRuntime) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.ended = append(f.ended, rt)
@@ -303,7 +303,7 @@ func TestPoolReplacesTheDead(t *testing.T) {
 			f.dead = append(f.dead, f.made[len(f.made)-n:]...)
 		}
 		kill(2) // found when the pool looks
-		time.Sleep(lookEvery + 3*creation)
+		time.Sleep(checkInterval + 3*creation)
 		f.expect(t, 5, 2)
 		kill(2) // found by Get
 		rt := get(t, p)

@@ -5,39 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"math"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
+	"gaol/runtime/internal/stdio"
 )
 
-// Process is a spawned process, and all that descends from it. Its methods may be called
-// from several goroutines at once.
+// Process is a spawned process with all its descendants. Its methods may be called from
+// several goroutines at once.
 //
-// Nobody has to wait for it: all that it holds of the host is given back at its end, or
-// at its runtime's Close.
+// Nobody has to wait for it: it releases the host's resources when it ends, or when its
+// runtime is closed.
 type Process struct {
-	// Stdin is what the process reads; on a terminal, what is typed. A Write waits for
-	// a process that does not read, until it ends: then the error is io.ErrClosedPipe.
-	// Close ends the input; on a terminal it types the key for that, Ctrl-D, as a Write
-	// does. A program that reads lines takes it so at the beginning of one.
+	// Stdin is the process's standard input; on a terminal, the keyboard. A Write blocks
+	// while the process does not read, until it ends: then the error is io.ErrClosedPipe.
+	// Close ends the input; on a terminal it types the key for that, Ctrl-D, which programs
+	// that read lines recognize at the beginning of a line.
 	Stdin io.WriteCloser
 
-	// Stdout and Stderr are what the process prints, unless [Process.Events] has it. The
-	// kernel holds some 64 KiB of each, 1 MiB of one that is read in large pieces, and of
-	// a terminal 8 KiB; then the process waits for who reads, and so may
-	// never end if nobody does. What it printed last can be read after its end, too.
-	// On a terminal all is in Stdout, and Stderr is empty. io.EOF is the end.
+	// Stdout and Stderr are the process's output, unless [Process.Events] is used. The
+	// kernel holds 64 KiB of each, 1 MiB of one that is read in large pieces, and 8 KiB of a
+	// terminal. Then the process blocks until the caller reads, and it may never end if the
+	// caller does not. The last output can still be read after the process's end. On a
+	// terminal Stdout has everything, and Stderr is empty. io.EOF is the end.
 	Stdout, Stderr io.Reader
 
-	live   *live
-	limit  context.Context // of its time
-	stop   context.CancelFunc
-	queued time.Duration
-	resize func(rows, cols uint16) error // nil: there is no terminal
+	run      *activeRun
+	limit    context.Context // of its time
+	stop     context.CancelFunc
+	queued   time.Duration
+	terminal *jail.Terminal // may be nil
 
 	events processEvents
 
@@ -46,37 +50,37 @@ type Process struct {
 	err  error
 }
 
-// PID is the process's number, as the guest has it.
-func (p *Process) PID() int { return p.live.process.GuestPID() }
+// PID returns the process's ID, as the guest sees it.
+func (p *Process) PID() int { return p.run.process.GuestPID() }
 
-// attend takes the process to its end.
-func (p *Process) attend() {
-	rt := p.live.rt
-	defer rt.live.spawned.Done()
+// wait waits for the process's end and releases what it holds.
+func (p *Process) wait() {
+	rt := p.run.rt
+	defer rt.active.spawned.Done()
 	defer p.endEvents()
 	defer close(p.done)
 	defer rt.queue.leave()
 	defer p.stop()
-	p.res, p.err = p.live.finish(p.limit, nil)
+	p.res, p.err = p.run.finish(p.limit, nil)
 	if p.res != nil {
 		p.res.Queued = p.queued
 	}
 }
 
-// Done is closed when the process has ended, and nothing is left of it or of what
-// descends from it.
+// Done returns a channel that is closed when nothing is left of the process and its
+// descendants.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for Done and returns what came of the process, as often as it is called. Result
-// has no output: that is for the readers. If ctx ends first, there is no Result, the error
-// wraps ctx.Err() and the cause of ctx, and the process goes on. If the runtime's Close ended
+// Wait waits for Done and returns how the process ended. It may be called any number of
+// times. The Result has no output. If ctx ends first, there is no Result, the error wraps
+// ctx.Err() and the cause of ctx, and the process continues. If the runtime's Close ended
 // the process, the error is [ErrClosed], beside the Result. After Kill there is no error.
 func (p *Process) Wait(ctx context.Context) (*Result, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 		select {
-		case <-p.done: // both: what came of it is worth more
+		case <-p.done: // both: the result is worth more
 		default:
 			return nil, fmt.Errorf("gaol: wait: %w", contextError(ctx))
 		}
@@ -84,7 +88,7 @@ func (p *Process) Wait(ctx context.Context) (*Result, error) {
 	return p.outcome()
 }
 
-// outcome is what came of the process.
+// outcome returns the result and error of Wait.
 //
 // Preconditions: p.done is closed.
 func (p *Process) outcome() (res *Result, err error) {
@@ -98,26 +102,25 @@ func (p *Process) outcome() (res *Result, err error) {
 	return res, err
 }
 
-// Usage is what the process and its descendants have used so far, or used in all.
+// Usage returns what the process and its descendants have used so far.
 func (p *Process) Usage() (Usage, error) {
-	usage, err := p.live.usage()
+	usage, err := p.run.usage()
 	if err != nil {
 		return Usage{}, fmt.Errorf("gaol: usage: %w", err)
 	}
 	return usage, nil
 }
 
-// Kill ends the process and all that descends from it, with CauseCanceled. It does not
-// wait.
-func (p *Process) Kill() { p.live.end() }
+// Kill ends the process and its descendants, with CauseCanceled. It does not wait.
+func (p *Process) Kill() { p.run.cancel() }
 
 // Signal sends a signal to the process. SIGKILL is [Process.Kill]. The error wraps
-// os.ErrProcessDone once the process has ended. If it ends by the signal, it is with
+// os.ErrProcessDone once the process has ended. If the signal ends the process, its cause is
 // CauseSignal.
 func (p *Process) Signal(s syscall.Signal) error { return p.signal(s, false) }
 
-// SignalGroup is Signal to all of the process group that the process leads. On a terminal
-// it is mostly that of the shell; what the shell runs in front gets signals by keys.
+// SignalGroup sends a signal to the process group that the process leads. On a terminal that
+// is mostly the shell's; the shell's foreground job gets signals by keys.
 func (p *Process) SignalGroup(s syscall.Signal) error { return p.signal(s, true) }
 
 const lastSignal = 64 // SIGRTMAX
@@ -126,13 +129,13 @@ func (p *Process) signal(s syscall.Signal, group bool) error {
 	switch {
 	case s < 1 || s > lastSignal:
 		return fmt.Errorf("gaol: signal %d: %w", int(s), unix.EINVAL)
-	case p.live.hasEnded():
+	case p.run.hasEnded():
 		return fmt.Errorf("gaol: signal: %w", os.ErrProcessDone)
 	case s == unix.SIGKILL:
 		p.Kill()
 		return nil
 	}
-	if err := p.live.process.Signal(s, group); err != nil {
+	if err := p.run.process.Signal(s, group); err != nil {
 		return fmt.Errorf("gaol: signal: %w", err)
 	}
 	return nil
@@ -141,21 +144,76 @@ func (p *Process) signal(s syscall.Signal, group bool) error {
 // ErrNoTerminal is what Resize returns for a process without a terminal.
 var ErrNoTerminal = errors.New("the process has no terminal")
 
-// Resize gives the process's terminal another size, in characters: what runs in front
-// on it gets SIGWINCH. The error wraps os.ErrProcessDone once the process has ended.
+// Resize changes the size of the process's terminal, in characters. Its foreground process
+// group gets SIGWINCH. The error wraps os.ErrProcessDone once the process has ended.
 func (p *Process) Resize(rows, cols uint16) error {
-	if err := p.resizeTerminal(jail.TerminalSize{Rows: rows, Cols: cols}); err != nil {
+	if err := p.resize(jail.TerminalSize{Rows: rows, Cols: cols}); err != nil {
 		return fmt.Errorf("gaol: resize: %w", err)
 	}
 	return nil
 }
 
-func (p *Process) resizeTerminal(size jail.TerminalSize) error {
-	if p.resize == nil {
+func (p *Process) resize(size jail.TerminalSize) error {
+	if p.terminal == nil {
 		return ErrNoTerminal
 	}
 	if err := checkSize(size); err != nil {
 		return err
 	}
-	return p.resize(size.Rows, size.Cols)
+	err := p.terminal.Resize(size)
+	if errors.Is(err, os.ErrClosed) {
+		err = os.ErrProcessDone
+	}
+	return err
+}
+
+// processEvents has the events of a process whose caller has asked for them.
+type processEvents struct {
+	mu    sync.Mutex
+	ended bool  // the process has
+	feed  *feed // nil until Events is called
+	pumps sync.WaitGroup
+}
+
+// Events returns the process's events, up to and including its ExitEvent, as [Stream.Events]
+// does. Nobody may read Stdout and Stderr any more.
+//
+// They begin with the output that has not been read, and with the earlier denials and calls,
+// as far as Result would list them. Breaking out of the range does not end the process: it
+// continues as far as it can without a reader, and ranging again continues with the next
+// event.
+func (p *Process) Events() iter.Seq[Event] {
+	e := &p.events
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.feed == nil {
+		e.feed = stdio.NewFeed[Event]()
+		p.run.follow(e.feed)
+		e.pumps.Go(func() { stdio.Pump(p.Stdout, followStdout(e.feed, math.MaxInt64, nil)) })
+		e.pumps.Go(func() { stdio.Pump(p.Stderr, followStderr(e.feed, math.MaxInt64, nil)) })
+		if e.ended {
+			e.finish(p)
+		}
+	}
+	return func(yield func(Event) bool) { e.feed.All(yield) }
+}
+
+// endEvents adds the remaining output and the ExitEvent. It does not wait for the receiver.
+//
+// Preconditions: p.done is closed.
+func (p *Process) endEvents() {
+	e := &p.events
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	if e.feed != nil {
+		e.finish(p)
+	}
+}
+
+func (e *processEvents) finish(p *Process) {
+	e.feed.End()
+	e.pumps.Wait()
+	res, err := p.outcome()
+	e.feed.Close(ExitEvent{Result: res, Err: err})
 }

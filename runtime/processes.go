@@ -4,123 +4,106 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"sync"
 	"time"
 )
 
-// ProcessInfo is a run that goes on: of Spawn and SpawnCode, and of Run, Exec and Command.
+// ProcessInfo describes an active run: of Spawn and SpawnCode, or of Run, Exec and Command.
 type ProcessInfo struct {
-	PID     int      // of its first process, as the guest numbers it
-	Name    string   // the program's: as it was given, or the file name of code
+	PID     int      // of its first process, as the guest sees it
+	Name    string   // of the program: as the caller gave it, or the file name of code
 	Args    []string // its arguments
 	Started time.Time
-	Usage   Usage // up to now
+	Usage   Usage // so far
 }
 
-// Processes lists the runs that go on, the oldest first.
+// Processes lists the active runs, the oldest first.
 func (rt *NodeRuntime) Processes() []ProcessInfo {
 	var list []ProcessInfo
-	for _, l := range rt.live.all() {
-		usage, err := l.usage()
-		if err != nil || l.hasEnded() {
+	for _, r := range rt.active.list() {
+		usage, err := r.usage()
+		if err != nil || r.hasEnded() {
 			continue
 		}
-		name, args := l.task.shown()
-		list = append(list, ProcessInfo{l.process.GuestPID(), name, slices.Clone(args), l.began, usage})
+		name, args := r.task.callerArgs()
+		list = append(list, ProcessInfo{r.process.GuestPID(), name, slices.Clone(args), r.began, usage})
 	}
 	return list
 }
 
-// Kill ends the run whose first process has that number, as [Process.Kill] does. The
-// error wraps os.ErrProcessDone if there is none.
+// Kill ends the run whose first process has that PID, as [Process.Kill] does. The error wraps
+// os.ErrProcessDone if no run has it.
 func (rt *NodeRuntime) Kill(pid int) error {
-	for _, l := range rt.live.all() {
-		if l.process.GuestPID() == pid && !l.hasEnded() {
-			l.end()
+	for _, r := range rt.active.list() {
+		if r.process.GuestPID() == pid && !r.hasEnded() {
+			r.cancel()
 			return nil
 		}
 	}
 	return fmt.Errorf("gaol: kill %d: %w", pid, os.ErrProcessDone)
 }
 
-// shown are a task's name and arguments as its caller gave them.
-func (t *task) shown() (name string, args []string) {
+// callerArgs returns a task's name and arguments as its caller gave them.
+func (t *task) callerArgs() (name string, args []string) {
 	if t.program == nil {
 		return t.path, t.args
 	}
-	return t.program.name, t.args[t.script:]
+	return path.Base(t.program.Path), t.args[t.script:]
 }
 
-func (l *live) usage() (Usage, error) {
-	u, err := l.process.Usage()
-	usage := Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}
-	if l.hasEnded() {
-		usage.Memory = 0
-	}
-	return usage, err
-}
-
-func (l *live) hasEnded() bool {
-	select {
-	case <-l.process.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// register has the runs of a runtime that go on.
-type register struct {
+// activeRuns is the set of a runtime's active runs.
+type activeRuns struct {
 	mu     sync.Mutex
-	runs   map[*live]struct{}
+	runs   map[*activeRun]struct{}
 	closed bool
 
-	spawned sync.WaitGroup // what looks after spawned processes
+	spawned sync.WaitGroup // goroutines that wait for runs without a waiting caller
 }
 
-func (r *register) add(l *live) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.runs == nil {
-		r.runs = map[*live]struct{}{}
+func (a *activeRuns) add(r *activeRun) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs == nil {
+		a.runs = map[*activeRun]struct{}{}
 	}
-	r.runs[l] = struct{}{}
+	a.runs[r] = struct{}{}
 }
 
-func (r *register) remove(l *live) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.runs, l)
+func (a *activeRuns) remove(r *activeRun) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.runs, r)
 }
 
-// all are the runs, the oldest first.
-func (r *register) all() []*live {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var list []*live
-	for l := range r.runs {
-		list = append(list, l)
+// list returns the runs, the oldest first.
+func (a *activeRuns) list() []*activeRun {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*activeRun
+	for r := range a.runs {
+		list = append(list, r)
 	}
-	slices.SortFunc(list, func(a, b *live) int {
+	slices.SortFunc(list, func(a, b *activeRun) int {
 		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.process.PID(), b.process.PID()))
 	})
 	return list
 }
 
-// spawn reports whether there may be another spawned process. The caller then has to
-// call spawned.Done.
-func (r *register) spawn() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed {
-		r.spawned.Add(1)
+// reserve reports whether another run without a waiting caller may start. The caller must
+// then call spawned.Done.
+func (a *activeRuns) reserve() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.spawned.Add(1)
 	}
-	return !r.closed
+	return !a.closed
 }
 
-func (r *register) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = true
+func (a *activeRuns) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
 }

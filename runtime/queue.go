@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// A run waits for its turn twice, so that any number may be asked for at once:
+// A run waits for its turn twice, so that callers may request any number at once:
 //
-//	asked ── wait ── one of the runtime's ── wait ── one of the process's ── end
-//	                 MaxConcurrentRuns:              maxStarts:
-//	                 held to the run's end           held while it starts
+//	requested ── wait ── runtime's queue ───── wait ── process's starts ── end
+//	                     MaxConcurrentRuns,            maxStarts, while
+//	                     until the run's end           the run starts
 //
-// What a run needs most of, descriptors and processor time, it needs while it
-// starts. That is what the process bounds. It does not bound live runs: those of
-// one runtime, which only wait, could keep all others out.
+// A run needs most of its descriptors and CPU time while it starts, so the process limits
+// starts. It does not limit active runs, because those of one runtime, which may only be
+// waiting, could then block all others.
 //
-// Who has the first waits for nobody but who is starting, and that takes startLease
-// at most: runs of a runtime that fit into it together can wait for each other.
+// A run that has the first turn waits only for runs that are starting, for startLease at
+// most. So runs of one runtime that fit into its queue together can wait for each other.
 
 const (
 	defaultConcurrentRuns = 64
-	mostConcurrentRuns    = 8192 // each holds some ten descriptors of the host's
+	maxConcurrentRuns     = 8192 // each holds some ten descriptors of the host
 
-	// startLease is how long a start can keep others waiting. It takes some 10 to
-	// 50 ms; a guest may hold up those in its own jail for as long as it likes.
+	// startLease is how long a start can block others. It takes some 10 to 50 ms, but a guest
+	// can delay starts in its own jail.
 	startLease = 100 * time.Millisecond
 )
 
-// maxStarts keeps the processors busy, of which a start uses about one.
+// maxStarts keeps the processors busy: a start uses about one.
 var maxStarts = max(4, 2*goruntime.GOMAXPROCS(0))
 
-// starts are the process's.
+// starts limits the starts of this process.
 var starts = make(queue, maxStarts)
 
-// queue lets as many in as it has room, in the order in which they came.
+// queue is a semaphore that serves callers in order.
 type queue chan struct{}
 
-// enter waits for its turn. It reports whether that came before ctx ended or
-// closing was closed. The caller then has to leave.
+// enter waits for a place. It returns false if ctx ends or closing is closed first.
+// Otherwise the caller must call leave.
 func (q queue) enter(ctx context.Context, closing <-chan struct{}) bool {
 	select {
 	case q <- struct{}{}:
@@ -52,9 +52,8 @@ func (q queue) enter(ctx context.Context, closing <-chan struct{}) bool {
 
 func (q queue) leave() { <-q }
 
-// leaseOut has who has entered leave when the returned function is first called,
-// or after d.
-func (q queue) leaseOut(d time.Duration) (leave func()) {
+// leaveAfter leaves after d, or when the returned function is called.
+func (q queue) leaveAfter(d time.Duration) (leave func()) {
 	once := sync.OnceFunc(q.leave)
 	late := time.AfterFunc(d, once)
 	return func() {
@@ -63,18 +62,20 @@ func (q queue) leaseOut(d time.Duration) (leave func()) {
 	}
 }
 
-// inTurn performs a run when its turn has come.
+// inTurn calls perform when the run's turn has come.
 func (rt *NodeRuntime) inTurn(ctx context.Context, perform func(started func()) (*Result, error)) (*Result, error) {
-	asked := time.Now()
+	requested := time.Now()
 	started, ok := rt.takeTurn(ctx)
 	if !ok {
-		res := neverStarted(asked)
-		res.Launcher = rt.opts.launcher
-		return res, rt.cancellation(ctx)
+		// Only its context or its runtime can end a run before its turn.
+		return &Result{
+			ExitCode: killedCode, Signal: killedSignal, Cause: CauseCanceled,
+			Queued: time.Since(requested), Launcher: rt.opts.launcher,
+		}, rt.cancellation(ctx)
 	}
 	defer rt.queue.leave()
 	defer started()
-	queued := time.Since(asked)
+	queued := time.Since(requested)
 	res, err := perform(started)
 	if res != nil {
 		res.Queued = queued
@@ -82,8 +83,9 @@ func (rt *NodeRuntime) inTurn(ctx context.Context, perform func(started func()) 
 	return res, err
 }
 
-// takeTurn waits for a run's turn. It reports whether that came; the caller then calls
-// started when the run has started, and has to leave the runtime's queue at its end.
+// takeTurn waits for a run's turn. It returns false if the turn did not come. Otherwise the
+// caller must call started when the run has started, and leave the runtime's queue at its
+// end.
 func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
 	if !rt.queue.enter(ctx, rt.closing) {
 		return nil, false
@@ -92,11 +94,5 @@ func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
 		rt.queue.leave()
 		return nil, false
 	}
-	return starts.leaseOut(startLease), true
-}
-
-// neverStarted is what comes of a run that ends before its turn: only its context
-// or its runtime can do that.
-func neverStarted(asked time.Time) *Result {
-	return &Result{ExitCode: killedCode, Signal: killedSignal, Cause: CauseCanceled, Queued: time.Since(asked)}
+	return starts.leaveAfter(startLease), true
 }

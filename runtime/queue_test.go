@@ -72,13 +72,13 @@ func TestQueueLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
 		q.enter(t.Context(), nil)
-		first := q.leaseOut(time.Second)
+		first := q.leaveAfter(time.Second)
 		began := time.Now()
 		q.enter(t.Context(), nil)
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("waited for %v", waited)
 		}
-		second := q.leaseOut(time.Second)
+		second := q.leaveAfter(time.Second)
 		first()
 		if len(q) != 1 {
 			t.Error("who was late left for another")

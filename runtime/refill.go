@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// refill begins to create what the pool lacks: as many as are to be ready, and one
-// for each Get that waits.
+// refill starts to create the missing runtimes: up to Size, and one for each waiting Get.
 //
 // Preconditions: p.mu is held.
 func (p *Pool) refill() {
@@ -25,44 +24,44 @@ func (p *Pool) createOne() {
 	defer p.mu.Unlock()
 	p.creating--
 	if err != nil {
-		p.fail(err)
+		p.recordFailure(err)
 	} else {
 		p.failures, p.retry = 0, time.Time{}
-		p.put(rt)
+		p.add(rt)
 	}
 	p.refill()
 	select {
 	case p.wake <- struct{}{}:
-	default: // it is going to look anyway
+	default: // a wake-up is pending
 	}
 }
 
-// put hands a new runtime to the Get that waits longest, or parks it.
+// add passes a new runtime to the Get that has waited longest, or keeps it.
 //
 // Preconditions: p.mu is held.
-func (p *Pool) put(rt *NodeRuntime) {
+func (p *Pool) add(rt *NodeRuntime) {
 	switch {
 	case len(p.waiting) > 0:
-		p.answer(outcome{runtime: rt})
-	case p.closed || len(p.ready) == p.options.Size: // who it was for has given up
-		p.drop(rt)
+		p.wakeFirst(outcome{runtime: rt})
+	case p.closed || len(p.ready) == p.options.Size: // the Get that it was for has given up
+		p.discard(rt)
 	default:
-		p.ready = append(p.ready, parked{rt, time.Now()})
+		p.ready = append(p.ready, idleRuntime{rt, time.Now()})
 	}
 }
 
-// How long a pool that nobody waits for leaves creation alone after a failure: twice
-// as long after each.
+// Without waiting callers a pool retries failed creations after a delay, which doubles with
+// each failure.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// fail takes in that a runtime could not be created. One failure is one Get's: each
-// would have had to create its own.
+// recordFailure handles a failed creation. It fails one Get only, because each would have
+// had to create its own runtime.
 //
 // Preconditions: p.mu is held.
-func (p *Pool) fail(err error) {
+func (p *Pool) recordFailure(err error) {
 	delay := lastRetry
 	if doublings := p.failures; doublings < 10 {
 		delay = min(firstRetry<<doublings, lastRetry)
@@ -70,26 +69,26 @@ func (p *Pool) fail(err error) {
 	p.failures++
 	p.retry = time.Now().Add(delay)
 	if len(p.waiting) > 0 {
-		p.answer(outcome{err: err})
+		p.wakeFirst(outcome{err: err})
 	}
 }
 
-// answer gives the Get that waits longest what it waits for.
+// wakeFirst wakes the Get that has waited longest.
 //
-// Preconditions: p.mu is held, and somebody waits.
-func (p *Pool) answer(out outcome) {
+// Preconditions: p.mu is held, and a Get waits.
+func (p *Pool) wakeFirst(out outcome) {
 	p.waiting[0] <- out
 	p.waiting = slices.Delete(p.waiting, 0, 1)
 }
 
-// drop closes a runtime in the background.
+// discard closes a runtime in the background.
 //
 // Preconditions: p.mu is held, and Close has not returned.
-func (p *Pool) drop(rt *NodeRuntime) {
+func (p *Pool) discard(rt *NodeRuntime) {
 	p.work.Go(func() {
-		p.enders <- struct{}{}
-		err := p.end(rt)
-		<-p.enders
+		p.closers <- struct{}{}
+		err := p.closeRuntime(rt)
+		<-p.closers
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.failed == nil {
@@ -98,42 +97,42 @@ func (p *Pool) drop(rt *NodeRuntime) {
 	})
 }
 
-// tend looks after what is parked until the pool is closed.
-func (p *Pool) tend() {
+// maintain replaces dead and old runtimes until the pool is closed.
+func (p *Pool) maintain() {
 	for {
-		look := time.NewTimer(p.tidy())
+		timer := time.NewTimer(p.replace())
 		select {
 		case <-p.open.Done():
-			look.Stop()
+			timer.Stop()
 			return
 		case <-p.wake:
-			look.Stop()
-		case <-look.C:
+			timer.Stop()
+		case <-timer.C:
 		}
 	}
 }
 
-// lookEvery is how soon a runtime that died is replaced if nobody asks for it.
-const lookEvery = 5 * time.Second
+// checkInterval is how soon a runtime that died is replaced if nobody asks for it.
+const checkInterval = 5 * time.Second
 
-// tidy drops what is dead and what is old, has it replaced, and returns how long
-// that will do.
-func (p *Pool) tidy() time.Duration {
+// replace discards dead and old runtimes, starts to create new ones, and returns when to do
+// that again.
+func (p *Pool) replace() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ready = slices.DeleteFunc(p.ready, func(r parked) bool {
+	p.ready = slices.DeleteFunc(p.ready, func(r idleRuntime) bool {
 		alive := p.alive(r.runtime)
 		if !alive {
-			p.drop(r.runtime)
+			p.discard(r.runtime)
 		}
 		return !alive
 	})
-	next := lookEvery
+	next := checkInterval
 	// One at a time, so that the pool stays nearly full.
 	if maxAge := p.options.MaxAge; maxAge > 0 && len(p.ready) == p.options.Size {
 		left := maxAge - time.Since(p.ready[0].since)
 		if left <= 0 {
-			p.drop(p.ready[0].runtime)
+			p.discard(p.ready[0].runtime)
 			p.ready = slices.Delete(p.ready, 0, 1)
 		} else {
 			next = min(next, left)

@@ -1,77 +1,80 @@
 package runtime
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
 )
 
-// Cause says why a run ended, if not by itself.
+// Cause is why a run ended, unless its program exited.
 type Cause string
 
 const (
-	CauseNone     Cause = ""         // it ended by itself, whatever its exit code
+	CauseNone     Cause = ""         // its program exited, with any exit code
 	CauseTimeout  Cause = "timeout"  // RunOptions.Timeout passed
 	CauseCPU      Cause = "cpu"      // Limits.CPUTime was used up
-	CauseMemory   Cause = "memory"   // the kernel killed a process of the run for memory, or the first process's Node had its heap full, or it held 16,384 file locks, or 32 MiB in sockets beyond what it was charged for
+	CauseMemory   Cause = "memory"   // the kernel killed a process of the run for memory, the first process's Node filled its heap, or the run held 16,384 file locks or 32 MiB in sockets beyond what it was charged for
 	CausePids     Cause = "pids"     // it failed after Limits.Pids refused it a process or thread
 	CauseOutput   Cause = "output"   // it printed more than Limits.Output, with KillOnOutput
-	CauseCanceled Cause = "canceled" // its context was done or its runtime was closed, with an error beside the Result; or its caller killed it
-	CauseSignal   Cause = "signal"   // a signal ended it that gaol did not send
+	CauseCanceled Cause = "canceled" // its context ended or its runtime was closed, with an error beside the Result; or its caller killed it
+	CauseSignal   Cause = "signal"   // a signal that gaol did not send ended it
 )
 
-// Result is what came of a run. A guest that throws, exits non-zero, or is
-// stopped by a limit has a Result like any other.
+// Result describes a run that has ended. A program that throws, exits with another code than
+// 0, or exceeds a limit has a Result like any other.
 type Result struct {
 	Stdout   []byte          // captured standard output, at most Limits.Output bytes
 	Stderr   []byte          // captured standard error, likewise
 	ExitCode int             // exit status; 128+n for a guest that signal n killed
 	Signal   string          // name of the signal that killed it, such as "SIGKILL"; empty if none did
-	Cause    Cause           // why it ended, if not by itself
+	Cause    Cause           // why it ended, unless its program exited
 	Value    json.RawMessage // JSON text of the last __return; nil when nothing was returned
 
-	// Error is the error that ended a program of Run, Exec or SpawnCode because nobody
-	// caught it. Nil: it ended otherwise. It is the guest's word, and more than standard
-	// error says only in its Properties.
+	// Error is the uncaught error that ended a program of Run, Exec or SpawnCode; nil if it
+	// ended otherwise. It comes from the guest. Only its Properties say more than standard
+	// error does.
 	Error *GuestError
 
 	Duration time.Duration // wall-clock time from its turn to the last process reaped
-	Queued   time.Duration // wall-clock time before that: see Options.MaxConcurrentRuns
+	Queued   time.Duration // wall-clock time before its turn: see Options.MaxConcurrentRuns
 	Usage    Usage
 
-	// Launcher is the launcher that started the run: that of Options, unless
-	// LauncherReason says why another one did.
+	// Launcher is the launcher that started the run: Options.Launcher, unless
+	// LauncherReason says why it was another one.
 	Launcher       Launcher
 	LauncherReason string
 
-	// Denials are what the permissions kept the run from, in the order of their first
-	// time: at most 64 that differ.
+	// Denials are the operations that permissions denied to the run, in the order of their
+	// first occurrence: at most 64 different ones.
 	Denials []Denial
-	// Calls are those of host functions (Options.Bindings), in the order in which they
-	// came: the first 1,000.
+	// Calls are the calls of host functions (Options.Bindings), in the order in which they
+	// arrived: the first 1,000.
 	Calls []Call
-	// Truncated says which streams had more than was captured, and whether there
-	// were more denials or calls.
+	// Truncated says which of Stdout, Stderr, Denials and Calls are incomplete.
 	Truncated struct{ Stdout, Stderr, Denials, Calls bool }
-
-	told *told // nil but with Evaluate, once it has begun
 }
 
-// Usage is what a run uses, all its processes together, as its cgroup counts.
+// Usage is what all processes of a run together use, as the run's cgroup counts it.
 type Usage struct {
 	CPU        time.Duration // user and system time
 	Memory     int64         // bytes now; 0 after the end
 	PeakMemory int64         // bytes
-	PeakPids   int64         // tasks at once; 0 where the kernel does not tell (before Linux 6.1)
+	PeakPids   int64         // tasks at once; 0 where the kernel does not report it (before Linux 6.1)
 }
 
 // ErrNoValue is Decode's error for a run that returned nothing.
 var ErrNoValue = errors.New("gaol: the program returned no value")
 
-// Decode unmarshals Value into v. It returns Error, if there is one, and an error that wraps
-// [ErrNoValue] when the program returned nothing, with how it ended if that was not exit
-// code 0.
+// Decode unmarshals Value into v. It returns Error if the program failed with one. If the
+// program returned no value, the error wraps [ErrNoValue] and says how the program ended,
+// unless its exit code was 0.
 func (r *Result) Decode(v any) error {
 	switch {
 	case r.Error != nil:
@@ -84,4 +87,51 @@ func (r *Result) Decode(v any) error {
 		return fmt.Errorf("%w: it ended with exit code %d", ErrNoValue, r.ExitCode)
 	}
 	return ErrNoValue
+}
+
+// The exit status and signal of a run that gaol killed.
+const (
+	killedCode   = 128 + int(syscall.SIGKILL)
+	killedSignal = "SIGKILL"
+)
+
+// conclude fills in how the run ended. killed is why gaol killed it, if it did.
+func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
+	r.ExitCode = exit.Code
+	if exit.Signal != 0 {
+		r.ExitCode = 128 + int(exit.Signal)
+		r.Signal = unix.SignalName(exit.Signal)
+	}
+	r.Usage = Usage{CPU: exit.Usage.CPU, PeakMemory: exit.Usage.PeakMemory, PeakPids: exit.Usage.PeakPids}
+	r.Cause = causeOf(killed, exit, stderrTail)
+	if r.ExitCode == 0 || r.Signal != "" || r.Cause != CauseNone && r.Cause != CausePids {
+		r.Error = nil // the reported error was caught, or something else ended the run
+	}
+}
+
+// causeOf returns why a run ended. If gaol did not end it, memory comes first: a program
+// whose child was killed for memory mostly fails in a way of its own.
+func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
+	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
+	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
+	switch {
+	case byGaol:
+		return killed
+	case exit.Uncharged, exit.Usage.OOMKills > 0:
+		return CauseMemory
+	case isHeapFull(exit, stderrTail):
+		return CauseMemory
+	case refused && exit.Usage.PidsRefused > 0:
+		return CausePids
+	case exit.Signal != 0:
+		return CauseSignal
+	}
+	return CauseNone
+}
+
+// isHeapFull reports whether Node aborted because its heap, which is a little smaller than
+// the run's memory, was full. V8 says so on standard error. A program can fake that, but
+// gains nothing.
+func isHeapFull(exit jail.Exit, stderrTail []byte) bool {
+	return exit.Signal == unix.SIGABRT && bytes.Contains(stderrTail, []byte("JavaScript heap out of memory"))
 }

@@ -4,32 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"gaol/runtime/internal/stdio"
 )
 
-// ErrClosed is returned by the methods of a closed runtime or pool. A run that the close of
-// its runtime ended has it beside its Result.
+// ErrClosed is returned by the methods of a closed runtime or pool. If closing its runtime
+// ended a run, the run's error wraps ErrClosed, beside the Result.
 var ErrClosed = errors.New("it is closed")
 
-// Run runs code as a program of Node and waits for its end. The code is an ES
-// module, or CommonJS if it can be nothing else (see [FormatAuto]): top-level await, import
-// of node: modules, of packages and of files relative to the working directory work. The
-// program is no file itself, so a child process can't be started from its path; a Worker can.
+// Run runs code as a Node program and waits for its end. The code is an ES module, or
+// CommonJS if it can only be CommonJS (see [FormatAuto]). Top-level await works, and so do
+// imports of node: modules, of packages, and of files relative to the working directory. The
+// program is not a file: a Worker can be started from its path, but not a child process.
 //
-// The program may call __return(value) any number of times; the JSON text of the
-// last value comes back as Result.Value, also when the program fails later. Values become
-// JSON as by JSON.stringify, with these differences: undefined is null; a Map is an object,
-// or an array of pairs if a key is no text; a Set is an array; bytes are base64, and other
-// typed arrays are arrays of numbers; an error is an object with its name and message; a
-// regular expression is text. A BigInt, a cycle, a function alone, and an object of which
-// nothing would be left, such as a Promise, throw a TypeError in the program that names the
-// place in the value; docs/values.md has the table. What is larger than Limits.Value throws
-// a RangeError.
+// The program may call __return(value) any number of times. Result.Value is the JSON text of
+// the last value, even if the program fails later. Values are encoded as by JSON.stringify,
+// with these differences: undefined is null; a Map is an object, or an array of pairs if a key
+// is not a string; a Set is an array; bytes are base64, and other typed arrays are arrays of
+// numbers; an error is an object with its name and message; a regular expression is a string.
+// A BigInt, a cycle, a function, and an object that would be empty, such as a Promise, throw a
+// TypeError in the program that names the place in the value. A value larger than
+// Limits.Value throws a RangeError. docs/values.md has the table.
 //
-// The error is nil whatever the program did, and if it ran out of its own limits, such as
-// RunOptions.Timeout. If ctx ended the run, the error wraps ctx.Err() and the cause of ctx; if
-// the runtime's Close did, it wraps [ErrClosed]. The Result, with CauseCanceled, is returned
-// beside either, with all that the run had printed and returned by then.
+// The error is nil whatever the program does, and if it exceeds its own limits, such as
+// RunOptions.Timeout. If ctx ends the run, the error wraps ctx.Err() and the cause of ctx. If
+// the runtime is closed, the error wraps [ErrClosed]. In both cases the Result, with
+// CauseCanceled, is returned too, with all that the run has printed and returned so far.
 func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (*Result, error) {
 	return rt.named("run", func() (*Result, error) {
 		t, err := rt.opts.nodeTask(code, o, true)
@@ -40,7 +42,7 @@ func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (*Res
 	})
 }
 
-// Exec is Run for a program that returns nothing: it has no __return.
+// Exec is Run for a program without a value: it has no __return.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (*Result, error) {
 	return rt.named("exec", func() (*Result, error) {
 		t, err := rt.opts.nodeTask(code, o, false)
@@ -51,11 +53,10 @@ func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (*Re
 	})
 }
 
-// Command runs a program of the image with arguments, without a shell in
-// between. name is a path in the guest's tree, or is looked up in the PATH that the run
-// gets, or in /bin and /usr/bin if its permissions keep that from it; the error wraps
-// fs.ErrNotExist if there is no such program, and fs.ErrPermission if it may not be
-// executed.
+// Command runs a program of the image with arguments, without a shell. name is a path in the
+// guest's tree, or is looked up in the run's PATH, or in /bin and /usr/bin if permissions
+// hide PATH from the run. The error wraps fs.ErrNotExist if the program does not exist, and
+// fs.ErrPermission if it may not be executed.
 func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (*Result, error) {
 	return rt.named("command", func() (*Result, error) {
 		t, err := rt.opts.commandTask(name, args, o)
@@ -77,34 +78,48 @@ func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, e
 	return res, err
 }
 
-// do takes one run from its turn to its end.
+// do runs a task when its turn has come.
 func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, error) {
 	return rt.inTurn(ctx, func(started func()) (*Result, error) { return rt.perform(ctx, t, o, started) })
 }
 
-// perform takes one run from its start to its end. It calls started in between.
+// perform runs a task from its start to its end. It calls started after the start.
 func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, started func()) (*Result, error) {
 	began := time.Now()
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
-	ends, full := t.ends(o)
-	l, err := rt.begin(limit, t, ends)
+	full := make(chan struct{})
+	stdout, stderr := t.sinks(o, sync.OnceFunc(func() { close(full) }))
+	r, err := rt.begin(limit, t, &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr})
 	started()
 	if err != nil {
 		return rt.notStarted(limit, t, began, err)
 	}
-	return l.finish(limit, full)
+	res, err := r.finish(limit, full)
+	if out, ok := stdout.(*stdio.Capture); ok && res != nil {
+		res.Stdout, res.Truncated.Stdout = out.Kept, out.Truncated
+		out = stderr.(*stdio.Capture)
+		res.Stderr, res.Truncated.Stderr = out.Kept, out.Truncated
+	}
+	return res, err
 }
 
-// ends are those of a run that is waited for, or followed. full is closed when it prints
-// more than it may. What an evaluation prints is told by its lines.
-func (t *task) ends(o RunOptions) (e ends, full <-chan struct{}) {
-	if t.feed != nil && t.told == nil {
-		f := newFollowed(t, o)
-		return f, f.full
+// sinks returns where the output of a task goes: into the lines of an evaluation, a feed, or
+// memory.
+func (t *task) sinks(o RunOptions, onFull func()) (stdout, stderr stdio.Sink) {
+	if o.OnOutputLimit != KillOnOutput {
+		onFull = nil
 	}
-	c := newCaptured(t, o)
-	return c, c.full
+	switch {
+	case t.stdout != nil:
+		return t.stdout, t.stderr
+	case t.feed != nil:
+		return followStdout(t.feed, t.limits.Output, onFull), followStderr(t.feed, t.limits.Output, onFull)
+	}
+	capture := func(callback func([]byte)) stdio.Sink {
+		return &stdio.Capture{Limit: t.limits.Output, OnLimit: onFull, OnOutput: callback}
+	}
+	return capture(o.OnStdout), capture(o.OnStderr)
 }
 
 var errTimeout = fmt.Errorf("the run's time is up: %w", context.DeadlineExceeded)
@@ -120,7 +135,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
-// endCause says why the context of withTimeout ended.
+// endCause returns why the context of withTimeout ended.
 func endCause(limit context.Context) Cause {
 	if errors.Is(context.Cause(limit), errTimeout) {
 		return CauseTimeout
@@ -128,12 +143,12 @@ func endCause(limit context.Context) Cause {
 	return CauseCanceled
 }
 
-// Close kills what runs, which then ends with CauseCanceled and [ErrClosed], and removes the
-// sandbox with its files. It returns when nothing is left of it. Closing twice
-// returns what the first Close did.
+// Close kills all runs, which then end with CauseCanceled and [ErrClosed], and removes the
+// sandbox with its files. It returns when nothing is left of it. Further calls return the
+// error of the first.
 func (rt *NodeRuntime) Close() error {
 	rt.close.Do(func() {
-		rt.live.close()
+		rt.active.close()
 		close(rt.closing)
 		if err := rt.release(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)

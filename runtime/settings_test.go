@@ -11,11 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/policy"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/hostcall"
 	"gaol/vfs"
 )
 
 func TestDefaults(t *testing.T) {
-	got, err := Options{}.settle()
+	got, err := Options{}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,18 +38,18 @@ func TestDefaults(t *testing.T) {
 			Memory: 256 << 20, CPUs: 1, Pids: 64, Files: 1024, Disk: 64 << 20, Inodes: 16384, Output: 16 << 20, Value: 16 << 20,
 		},
 		concurrentRuns: 64,
-		bindings:       &globals{},
+		bindings:       &hostcall.Bindings{},
 		calls:          CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
 		heapMiB:        168,
 		contexts:       16,
 		unixSockets:    true,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, globals{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, hostcall.Bindings{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestSettleRefuses(t *testing.T) {
+func TestResolveRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		opts Options
 		says string
@@ -81,16 +84,16 @@ func TestSettleRefuses(t *testing.T) {
 		{Options{Limits: Limits{CPUs: -1}}, "limit CPUs"},
 		{Options{Limits: Limits{CPUs: math.NaN()}}, "limit CPUs"},
 	} {
-		if _, err := tc.opts.settle(); err == nil || !strings.Contains(err.Error(), tc.says) {
+		if _, err := tc.opts.resolve(); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%+v: %v, want an error about %q", tc.opts, err, tc.says)
 		}
 	}
 }
 
-func TestSettleCopies(t *testing.T) {
+func TestResolveCopies(t *testing.T) {
 	env := map[string]string{"A": "1"}
 	rules := []policy.Rule{{Mode: policy.Allow, Patterns: []string{"A"}}}
-	s, err := Options{Env: env, Permissions: policy.Permissions{Env: policy.Scope{Rules: rules}}}.settle()
+	s, err := Options{Env: env, Permissions: policy.Permissions{Env: policy.Scope{Rules: rules}}}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func TestSettleCopies(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
-	s, err := Options{Limits: Limits{Memory: 512 << 20}}.settle()
+	s, err := Options{Limits: Limits{Memory: 512 << 20}}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +119,11 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantArgs := []string{"--max-old-space-size=376", "--max-semi-space-size=32", "--require=" + preludePath, "/tmp/job.ts", "--x"}
+	wantArgs := []string{"--max-old-space-size=376", "--max-semi-space-size=32", "--require=" + guest.Prelude, "/tmp/job.ts", "--x"}
 	if diff := cmp.Diff(wantArgs, task.args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	if task.path != nodePath || task.dir != vfs.Path("/tmp") {
+	if task.path != enforce.NodePath || task.dir != vfs.Path("/tmp") {
 		t.Errorf("starts %s in %s", task.path, task.dir)
 	}
 	task, err = s.commandTask("npm", []string{"-v"}, RunOptions{})
@@ -133,7 +136,7 @@ func TestTasks(t *testing.T) {
 }
 
 func TestTasksRefused(t *testing.T) {
-	s, _ := Options{}.settle()
+	s, _ := Options{}.resolve()
 	for _, o := range []RunOptions{
 		{Name: "a/b.mjs"}, {Name: "noending"}, {Name: "a.py"}, {Name: "\xff.mjs"}, {Name: strings.Repeat("a", 300) + ".mjs"},
 		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
@@ -154,24 +157,7 @@ func TestTasksRefused(t *testing.T) {
 	}
 }
 
-func TestHeapMiB(t *testing.T) {
-	for memory, want := range map[int64][2]int64{
-		48: {16, 2}, 64: {18, 2}, 96: {44, 4}, 128: {64, 8}, 192: {127, 8}, 256: {168, 16}, 512: {376, 32}, 1024: {792, 64}, 8192: {7960, 64},
-	} {
-		old := heapMiB(memory << 20)
-		if got := [2]int64{old, semiSpaceMiB(old)}; got != want {
-			t.Errorf("%d MiB: old space and semi-space of %d MiB, want %d", memory, got, want)
-		}
-	}
-	for memory := int64(80); memory < 4096; memory++ {
-		old, next := heapMiB(memory<<20), heapMiB((memory+1)<<20)
-		if total := 40 + old + 3*semiSpaceMiB(old); total > memory || next < old {
-			t.Errorf("%d MiB: takes %d MiB; the old space has %d MiB, and %d MiB with 1 MiB more", memory, total, old, next)
-		}
-	}
-}
-
-// Limits are told in the units of those who set them.
+// Limit errors use the units of the options.
 func TestLimitErrorUnits(t *testing.T) {
 	for _, tc := range []struct {
 		limits Limits
@@ -182,14 +168,14 @@ func TestLimitErrorUnits(t *testing.T) {
 		{Limits{Pids: 1}, "limit Pids: 1 is not between 16 and 4194304"},
 		{Limits{CPUTime: -time.Second}, "limit CPUTime: -1s is negative"},
 	} {
-		if _, err := (Options{Limits: tc.limits}).settle(); err == nil || err.Error() != tc.want {
+		if _, err := (Options{Limits: tc.limits}).resolve(); err == nil || err.Error() != tc.want {
 			t.Errorf("%v, want %s", err, tc.want)
 		}
 	}
 }
 
 func TestOptionError(t *testing.T) {
-	_, err := Options{Cwd: "work"}.settle()
+	_, err := Options{Cwd: "work"}.resolve()
 	if o, ok := errors.AsType[*OptionError](err); !ok || o.Option != "Cwd" || err.Error() != "option Cwd: "+o.Err.Error() {
 		t.Errorf("%v", err)
 	}

@@ -20,9 +20,9 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// Snapshot is what a guest's own folders held at a time, in the store. Many runtimes can
-// be made of one (Options.Snapshot), each in a moment and without copying it: they share
-// its files, and what they change is theirs.
+// Snapshot is a copy of a guest's own folders in the store. Runtimes made from it
+// (Options.Snapshot) share its files without copying them, and keep their changes to
+// themselves.
 type Snapshot struct {
 	ID      string // "sha256:" and 64 hex digits, over names, modes and content
 	Names   []string
@@ -30,14 +30,14 @@ type Snapshot struct {
 	Created time.Time
 }
 
-// SnapshotOptions say what becomes of a snapshot.
+// SnapshotOptions are the options of Snapshot.
 type SnapshotOptions struct {
-	// Name is one more name for it, taken from another that has it: lower-case letters,
-	// digits and ._- inside it. Empty: it has its ID only.
+	// Name is an additional name: lower-case letters and digits, with ._- inside. Another
+	// snapshot with the name loses it. Empty: the snapshot has its ID only.
 	Name string
 
-	// Bytes and Entries bound it; an error says what was too much. Zero: 4 GiB and a
-	// million. Negative ones are refused.
+	// Bytes and Entries limit its size; beyond them Snapshot fails. Zero: 4 GiB and a million.
+	// Negative values are an error.
 	Bytes   int64
 	Entries int
 }
@@ -47,14 +47,13 @@ const (
 	snapshotEntries = 1_000_000
 )
 
-// Snapshot puts what is in the home folder, /workspace and Options.Cwd into the store:
-// files, folders and links, with modes and times; of mounts in them those by
-// CopyOnWrite, as the guest sees them. Not in it are other mounts, the temporary
-// folders, what is neither (sockets and pipes are passed over), and what Permissions
-// hide. What the guest owns is in it though it took its own right to read from that, as
-// by chmod 000; what it does not own, as in a mount by CopyOnWrite, and can't read, is an
-// error that names it. Runs may go on meanwhile, but what they change at that time may be
-// in it or not; a file that they write to may be in it half.
+// Snapshot copies the home folder, /workspace and Options.Cwd into the store: files, folders
+// and links, with modes and times, including CopyOnWrite mounts in them as the guest sees
+// them. It does not include other mounts, the temporary folders, special files (sockets and
+// pipes are skipped), and what Permissions hide. Files that the guest owns are included even
+// if it made them unreadable, for example by chmod 000. Files that it does not own and cannot
+// read, as in a CopyOnWrite mount, are an error that names them. Runs may be active: changes
+// that they make meanwhile may be included or not, also those of half a file.
 func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	s, err := rt.snapshot(ctx, o)
 	if err != nil {
@@ -63,19 +62,18 @@ func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapsh
 	return s, nil
 }
 
-// check refuses bounds that can't be.
-func (o SnapshotOptions) check() error {
+func (o SnapshotOptions) validate() error {
 	switch {
 	case o.Bytes < 0:
-		return fmt.Errorf("option Bytes: %d is negative", o.Bytes)
+		return optionError("Bytes", "%d is negative", o.Bytes)
 	case o.Entries < 0:
-		return fmt.Errorf("option Entries: %d is negative", o.Entries)
+		return optionError("Entries", "%d is negative", o.Entries)
 	}
 	return nil
 }
 
 func (rt *NodeRuntime) snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
-	if err := o.check(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	store, err := openSnapshots(rt.store)
@@ -90,12 +88,12 @@ func (rt *NodeRuntime) snapshot(ctx context.Context, o SnapshotOptions) (*Snapsh
 	if err != nil {
 		return nil, err
 	}
-	return snapshotOf(image), nil
+	return newSnapshot(image), nil
 }
 
-func snapshotOf(i *rootfs.Image) *Snapshot { return &Snapshot{i.ID, i.Names, i.Size, i.Created} }
+func newSnapshot(i *rootfs.Image) *Snapshot { return &Snapshot{i.ID, i.Names, i.Size, i.Created} }
 
-// openSnapshots opens those beside the images of a store.
+// openSnapshots opens the snapshots of a store.
 func openSnapshots(store string) (*rootfs.Store, error) {
 	s, err := rootfs.Open(store)
 	if err != nil {
@@ -104,8 +102,8 @@ func openSnapshots(store string) (*rootfs.Store, error) {
 	return s.Snapshots()
 }
 
-// copyOut copies the guest's own folders. Both sides are confined: the guest's by what
-// reads it, the store's as nothing that comes from the guest is trusted.
+// copyOut copies the guest's own folders to root. Both sides are opened by hostfs, so that no
+// link of the guest leads out of its tree or out of root.
 func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptions) error {
 	dir, err := os.Open(root)
 	if err != nil {
@@ -117,7 +115,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	}
 	defer func() { _ = to.Close() }()
 	o.Bytes, o.Entries = cmp.Or(o.Bytes, snapshotBytes), cmp.Or(o.Entries, snapshotEntries)
-	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries, Owned: true, Left: rt.opts.mayMiss}
+	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries, Owned: true, Left: rt.opts.maySkip}
 	for _, m := range rt.opts.mounts {
 		if m.Access != CopyOnWrite {
 			left.Skip = append(left.Skip, m.Target)
@@ -126,7 +124,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	var bytes int64
 	var entries int
 	for _, own := range outermost(vfs.Own(rt.opts.cwd)) {
-		left.Bytes, left.Entries = max(1, o.Bytes-bytes), max(1, o.Entries-entries) // 0 would be no bound of ours
+		left.Bytes, left.Entries = max(1, o.Bytes-bytes), max(1, o.Entries-entries) // 0 would be hostfs's default
 		report, err := copyFolder(ctx, rt.FS(), to, string(own), left)
 		bytes, entries = bytes+report.Bytes, entries+report.Entries
 		if err == nil {
@@ -139,7 +137,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	return nil
 }
 
-// exceeded tells of a bound that is less than what there is.
+// exceeded returns an error if the totals exceed the limits.
 func (o SnapshotOptions) exceeded(bytes int64, entries int) error {
 	switch {
 	case bytes > o.Bytes:
@@ -150,8 +148,8 @@ func (o SnapshotOptions) exceeded(bytes int64, entries int) error {
 	return nil
 }
 
-// mayMiss refuses to take a snapshot without what is to be in it.
-func (s settings) mayMiss(left hostfs.Skip) error {
+// maySkip returns an error if a snapshot without the entry would be incomplete.
+func (s settings) maySkip(left hostfs.Skip) error {
 	switch {
 	case errors.Is(left.Err, hostfs.ErrSpecial), errors.Is(left.Err, hostfs.ErrChanged):
 		return nil
@@ -163,14 +161,14 @@ func (s settings) mayMiss(left hostfs.Skip) error {
 	return fmt.Errorf("%s can't be in it: %w; remove it, or give it another name", left.Path, left.Err)
 }
 
-// outermost leaves out folders inside others.
+// outermost removes folders that are inside others.
 func outermost(dirs []vfs.Path) []vfs.Path {
 	return slices.DeleteFunc(slices.Clone(dirs), func(d vfs.Path) bool {
 		return slices.ContainsFunc(dirs, func(other vfs.Path) bool { return other != d && isIn(string(d), string(other)) })
 	})
 }
 
-// copyFolder copies what is in a folder of one tree to the same of another.
+// copyFolder copies the contents of a folder from one tree to another.
 func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.TarOptions) (hostfs.TarReport, error) {
 	info, err := from.Stat(dir)
 	if err != nil {
@@ -193,7 +191,7 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 	if failed := <-unpacked; failed != nil && !errors.Is(failed, err) {
 		err = failed
 	}
-	if ctx.Err() != nil { // which is why the pipe is closed
+	if ctx.Err() != nil { // which closed the pipe
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -202,8 +200,8 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 	return report, to.Chmod(dir, info.Mode().Perm())
 }
 
-// hold finds a snapshot, and keeps it from being removed while the runtime is open.
-func (rt *NodeRuntime) hold(ref string) (root string, err error) {
+// lease returns the root of a snapshot, which cannot be removed while the runtime is open.
+func (rt *NodeRuntime) lease(ref string) (root string, err error) {
 	snapshots, err := openSnapshots(rt.store)
 	if err != nil {
 		return "", err
@@ -216,12 +214,12 @@ func (rt *NodeRuntime) hold(ref string) (root string, err error) {
 	if err != nil {
 		return "", err
 	}
-	rt.holds = append(rt.holds, lease)
+	rt.leases = append(rt.leases, lease)
 	return image.Root(), nil
 }
 
-// openPackages opens the node_modules that a snapshot has in the working directory, or
-// else in /workspace.
+// openPackages opens the node_modules of a snapshot, in the working directory or else in
+// /workspace.
 func (s settings) openPackages(root string) ([]jail.Mount, error) {
 	var err error
 	for _, dir := range []vfs.Path{s.cwd, vfs.Workspace} {
@@ -233,8 +231,8 @@ func (s settings) openPackages(root string) ([]jail.Mount, error) {
 	return nil, &os.PathError{Op: "open", Path: string(s.cwd.Join(nodeModules)), Err: err}
 }
 
-// openStored opens a folder of a snapshot. Links on the way there are a guest's: they lead
-// where they led it, and nowhere else on the host.
+// openStored opens a folder of a snapshot. Links in the path come from a guest, and are
+// resolved inside the snapshot.
 func openStored(root string, path vfs.Path) (*os.File, error) {
 	dir, err := os.OpenFile(root, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -254,7 +252,7 @@ func isEmpty(dir *os.File) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// openSnapshot opens those of the guest's own folders that a snapshot has.
+// openSnapshot opens the guest's own folders in a snapshot.
 func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 	for _, own := range outermost(vfs.Own(s.cwd)) {
 		folder, err := openStored(root, own)
@@ -265,12 +263,12 @@ func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
 			closeMounts(open)
 			return nil, &os.PathError{Op: "open", Path: string(own), Err: err}
 		}
-		if isEmpty(folder) { // as it is without a mount
+		if isEmpty(folder) { // as without a mount
 			folder.Close()
 			continue
 		}
 		m := jail.Mount{Source: folder, Target: string(own), Access: jail.CopyOnWrite}
-		if s.sealed(m.Target) && len(s.changed(m.Target)) == 0 {
+		if s.sealed(m.Target) && len(s.writable(m.Target)) == 0 {
 			m.Access = ReadOnly
 		}
 		open = append(open, m)

@@ -9,45 +9,46 @@ import (
 
 	"gaol/jail"
 	"gaol/policy"
+	"gaol/runtime/internal/stdio"
 )
 
-// SpawnOptions says how a spawned process goes. The zero value starts it with the
-// runtime's own settings, standard streams that are pipes, and no limit of time.
+// SpawnOptions are the options of a spawned process. The zero value starts it with the
+// runtime's settings, pipes as standard streams, and no time limit.
 type SpawnOptions struct {
 	Permissions policy.Permissions // as RunOptions.Permissions
 	Env         map[string]string  // laid over the runtime's Env
 	Cwd         string             // the working directory, which must exist; empty: the runtime's
 
-	// Name, Format and Args are those of RunOptions, for SpawnCode. With Spawn, Args are an
+	// Name, Format and Args are as in RunOptions, for SpawnCode. With Spawn, Args are an
 	// error, and the others are ignored.
 	Name   string
 	Format ModuleFormat
 	Args   []string
 
-	// Timeout is the wall-clock time that the process may take, its start included.
-	// Zero: no limit. A negative one is an error. Limits.CPUTime bounds it too.
+	// Timeout is the wall-clock time that the process may take, including its start. Zero
+	// means no limit; a negative one is an error. Limits.CPUTime applies, too.
 	Timeout time.Duration
 
-	// Terminal, if not nil, has the process's standard streams be a terminal. Its output
-	// is then one stream, which Process.Stdout has.
+	// Terminal, if not nil, makes the process's standard streams a terminal. Process.Stdout
+	// then has all output.
 	Terminal *Terminal
 }
 
-// Terminal says what terminal a process gets: one of the guest's own, by the name
-// /dev/pts/N, that controls the process's session. So there are job control, /dev/tty
-// and signals by keys, such as SIGINT by "\x03". What it shows is the guest's: escape
-// sequences that do harm in a terminal of the host's are the caller's affair.
+// Terminal describes the terminal of a process: a pseudo-terminal of the guest, /dev/pts/N,
+// that controls the process's session. The process has job control, /dev/tty, and signals by
+// keys, such as SIGINT by "\x03". Its output is untrusted: the caller must filter escape
+// sequences before showing it on a terminal of the host.
 //
-// All runs of a runtime are one user's, and can open each other's terminals. A runtime
-// has room for 64, those that guests make included: Spawn's error wraps ENOSPC where
-// there is none.
+// All runs of a runtime belong to one user, and can open each other's terminals. A runtime
+// has room for 64, including those that guests make: without room Spawn's error wraps
+// ENOSPC.
 type Terminal struct {
-	// Rows and Cols are the window's size in characters. Both zero: 24 and 80. One zero
-	// is an error.
+	// Rows and Cols are the window's size in characters. If both are zero, they are 24 and
+	// 80. A single zero is an error.
 	Rows, Cols uint16
 
-	// Term is the variable TERM, which Env may replace: what the caller takes the
-	// output for. At most 64 letters, digits and +-._ ; empty: "xterm-256color".
+	// Term is the variable TERM, which Env may replace: the kind of terminal that the caller
+	// emulates. At most 64 letters, digits and +-._ ; empty: "xterm-256color".
 	Term string
 }
 
@@ -57,23 +58,22 @@ const (
 	defaultTerm = "xterm-256color"
 )
 
-// Spawn starts a program of the image and returns when it runs, or has ended. ctx
-// bounds the start alone: the process lives until it ends by itself, is killed
-// ([Process.Kill], [NodeRuntime.Kill]), uses up a limit, or the runtime is closed. It
-// is a run, and the limits of one hold; of Options.MaxConcurrentRuns it takes up one for
-// as long as it lives, and Spawn waits for that.
+// Spawn starts a long-lived process and returns once it runs. ctx bounds the start only: the
+// process lives until it exits, is killed ([Process.Kill], [NodeRuntime.Kill]), exceeds a
+// limit, or the runtime is closed. It is a run with the limits of one. While it lives it
+// counts towards Options.MaxConcurrentRuns, and Spawn waits for its turn.
 //
-// name is as for [NodeRuntime.Command], and so are the errors. If ctx ends before the
-// start has, the error is its cause; if Timeout does, context.DeadlineExceeded.
+// name and the errors are those of [NodeRuntime.Command]. If ctx ends during the start, the
+// error is its cause; if Timeout does, context.DeadlineExceeded.
 //
-// The caller reads the process's output, or the process waits as soon as the kernel
-// holds some of it for each stream: see [Process].
+// The caller must read the process's output: the process blocks when a pipe is full, see
+// [Process].
 func (rt *NodeRuntime) Spawn(ctx context.Context, name string, args []string, o SpawnOptions) (*Process, error) {
 	return rt.spawn(ctx, o, func(r RunOptions) (*task, error) { return rt.opts.commandTask(name, args, r) })
 }
 
-// SpawnCode is Spawn for a program for Node, as [NodeRuntime.Run] has it: what it
-// returns by __return is in the Result that [Process.Wait] has.
+// SpawnCode is Spawn for a Node program, as in [NodeRuntime.Run]. The value that it passes to
+// __return is in the Result of [Process.Wait].
 func (rt *NodeRuntime) SpawnCode(ctx context.Context, code string, o SpawnOptions) (*Process, error) {
 	return rt.spawn(ctx, o, func(r RunOptions) (*task, error) { return rt.opts.nodeTask(code, r, true) })
 }
@@ -87,51 +87,48 @@ func (rt *NodeRuntime) spawn(ctx context.Context, o SpawnOptions, lower func(Run
 }
 
 func (rt *NodeRuntime) spawnTask(ctx context.Context, o SpawnOptions, lower func(RunOptions) (*task, error)) (*Process, error) {
-	size, err := o.check()
+	size, err := o.validate()
 	if err != nil {
 		return nil, err
 	}
-	t, err := lower(o.run())
+	t, err := lower(o.runOptions())
 	if err != nil {
 		return nil, err
 	}
-	var ends interface {
-		ends
-		hand(*Process)
-	} = &attached{}
+	streams := &stdio.Interactive{}
 	if o.Terminal != nil {
 		t.terminal = true
-		ends = &onTerminal{jail: rt.jail, size: size}
+		streams.OpenTerminal = func() (*jail.Terminal, error) { return rt.jail.OpenTerminal(size) }
 	}
-	p, err := rt.raise(ctx, t, ends, o.Timeout)
+	p, err := rt.start(ctx, t, streams, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	ends.hand(p)
+	p.Stdin, p.Stdout, p.Stderr, p.terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Terminal
 	return p, nil
 }
 
-// raise starts a process that its runtime looks after. Zero is no limit of time.
-func (rt *NodeRuntime) raise(ctx context.Context, t *task, e ends, timeout time.Duration) (*Process, error) {
-	if !rt.live.spawn() {
+// start starts a process without a waiting caller. A timeout of zero is no limit.
+func (rt *NodeRuntime) start(ctx context.Context, t *task, s stdio.Streams, timeout time.Duration) (*Process, error) {
+	if !rt.active.reserve() {
 		return nil, ErrClosed
 	}
-	p, err := rt.launch(ctx, t, e, timeout)
+	p, err := rt.startInTurn(ctx, t, s, timeout)
 	if err != nil {
-		rt.live.spawned.Done()
+		rt.active.spawned.Done()
 		return nil, err
 	}
-	go p.attend()
+	go p.wait()
 	return p, nil
 }
 
-// launch starts a process when its turn has come. The runtime's queue is then left by
-// [Process.attend].
-func (rt *NodeRuntime) launch(ctx context.Context, t *task, e ends, timeout time.Duration) (*Process, error) {
+// startInTurn starts a process when its turn has come. Process.wait then leaves the runtime's
+// queue.
+func (rt *NodeRuntime) startInTurn(ctx context.Context, t *task, s stdio.Streams, timeout time.Duration) (*Process, error) {
 	asked := time.Now()
 	started, ok := rt.takeTurn(ctx)
 	if !ok {
-		return nil, rt.whyNot(ctx, nil)
+		return nil, rt.startError(ctx, nil)
 	}
 	defer started()
 	p := &Process{queued: time.Since(asked), done: make(chan struct{})}
@@ -141,21 +138,21 @@ func (rt *NodeRuntime) launch(ctx context.Context, t *task, e ends, timeout time
 	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), timeout)
 	detach := context.AfterFunc(ctx, p.stop)
 	var err error
-	p.live, err = rt.begin(p.limit, t, e)
+	p.run, err = rt.begin(p.limit, t, s)
 	if detach() && err == nil {
 		return p, nil
 	}
 	if err == nil { // it began just as ctx ended
-		_, err = p.live.finish(p.limit, nil)
+		_, err = p.run.finish(p.limit, nil)
 	}
-	err = rt.whyNot(ctx, errors.Join(err, context.Cause(p.limit)))
+	err = rt.startError(ctx, errors.Join(err, context.Cause(p.limit)))
 	p.stop()
 	rt.queue.leave()
 	return nil, err
 }
 
-// whyNot is why there is no process.
-func (rt *NodeRuntime) whyNot(ctx context.Context, err error) error {
+// startError returns why a process could not be started.
+func (rt *NodeRuntime) startError(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
 		return contextError(ctx)
@@ -169,10 +166,10 @@ func (rt *NodeRuntime) whyNot(ctx context.Context, err error) error {
 	return err
 }
 
-// check refuses what is out of bounds, and settles the size of the terminal.
-func (o SpawnOptions) check() (size jail.TerminalSize, err error) {
+// validate checks the options, and returns the size of the terminal.
+func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
 	if o.Timeout < 0 {
-		return size, fmt.Errorf("option Timeout: %v is negative", o.Timeout)
+		return size, optionError("Timeout", "%v is negative", o.Timeout)
 	}
 	if o.Terminal == nil {
 		return size, nil
@@ -182,7 +179,7 @@ func (o SpawnOptions) check() (size jail.TerminalSize, err error) {
 		size = jail.TerminalSize{Rows: defaultRows, Cols: defaultCols}
 	}
 	if term := o.Terminal.Term; term != "" && !termPattern.MatchString(term) {
-		return size, fmt.Errorf("option Terminal: %q is no kind of terminal", term)
+		return size, optionError("Terminal", "%q is no kind of terminal", term)
 	}
 	return size, checkSize(size)
 }
@@ -196,8 +193,8 @@ func checkSize(s jail.TerminalSize) error {
 	return nil
 }
 
-// run is what a spawned process's options have in common with a run's.
-func (o SpawnOptions) run() RunOptions {
+// runOptions returns what the options have in common with RunOptions.
+func (o SpawnOptions) runOptions() RunOptions {
 	r := RunOptions{Permissions: o.Permissions, Name: o.Name, Format: o.Format, Args: o.Args, Env: o.Env, Cwd: o.Cwd}
 	if o.Terminal == nil {
 		return r

@@ -2,18 +2,30 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
+
+	"gaol/runtime/internal/stdio"
 )
 
-// Stream is a run that is followed while it goes on.
+// feed passes the events of a run to the caller who follows it.
+type feed = stdio.Feed[Event]
+
+func followStdout(f *feed, limit int64, onLimit func()) stdio.Sink {
+	return &stdio.Follow[Event]{Feed: f, Event: func(b []byte) Event { return StdoutEvent{b} }, Limit: limit, OnLimit: onLimit}
+}
+
+func followStderr(f *feed, limit int64, onLimit func()) stdio.Sink {
+	return &stdio.Follow[Event]{Feed: f, Event: func(b []byte) Event { return StderrEvent{b} }, Limit: limit, OnLimit: onLimit}
+}
+
+// Stream is a run whose caller follows its events.
 //
-// What the run prints goes by as events, and is not kept: its Result has no output, and
-// with KillOnOutput Limits.Output is what it may print. Who takes no event has the run
-// wait, as soon as the kernel holds 64 KiB of an output, or 1 MiB of one that is much used,
-// and so does who has not begun to range. It still ends by its Timeout, its context,
-// or its runtime's Close; what it printed before that can be had afterwards, too.
+// Output becomes events and is not kept: the Result has none, and with KillOnOutput
+// Limits.Output is what the run may print. If the caller takes no events, or has not begun
+// to range over them, the run blocks as soon as the kernel holds 64 KiB of an output, or 1
+// MiB of a busy one. It still ends by its Timeout, its context, or its runtime's Close. What
+// it printed before that can be read afterwards, too.
 type Stream struct {
 	feed   *feed
 	cancel context.CancelFunc
@@ -22,13 +34,13 @@ type Stream struct {
 	exit ExitEvent
 }
 
-// FollowRun is [NodeRuntime.Run] for who wants to see what the run does at once. It does
-// not wait: also why a run could not begin is told by the ExitEvent, and by
-// [Stream.Result]. OnStdout and OnStderr are an error.
+// FollowRun is [NodeRuntime.Run] for callers who want to see what the run does while it
+// runs. It does not wait: if the run cannot begin, the ExitEvent and [Stream.Result] have
+// the error. OnStdout and OnStderr are an error.
 //
-// Standard output and standard error are two pipes, which keep no common order: see
-// [Stream.Events]. A program whose outputs must stay in order prints to one of them, as by
-// "2>&1" of a shell, or has a terminal ([NodeRuntime.Spawn]).
+// Standard output and standard error are two pipes without a common order: see
+// [Stream.Events]. A program whose outputs must stay in order prints to one of them, for
+// example by "2>&1" in a shell, or has a terminal ([NodeRuntime.Spawn]).
 //
 //	s := rt.FollowRun(ctx, code, runtime.RunOptions{})
 //	for e := range s.Events() {
@@ -54,8 +66,8 @@ func (rt *NodeRuntime) FollowCommand(ctx context.Context, name string, args []st
 	return rt.followTask(ctx, "command", o, func() (*task, error) { return rt.opts.commandTask(name, args, o) })
 }
 
-// FollowEvaluate is FollowRun for [NodeRuntime.Evaluate]. All that the snippet prints
-// comes as LogEvents, which may have more of what Node prints when it gives up than
+// FollowEvaluate is FollowRun for [NodeRuntime.Evaluate]. Everything that the snippet prints
+// becomes LogEvents. They may include more of what Node prints before it aborts than
 // Evaluation.Logs has.
 func (rt *NodeRuntime) FollowEvaluate(ctx context.Context, code string, o EvaluateOptions) *Stream {
 	return rt.follow(ctx, "evaluate", func(ctx context.Context, f *feed) (ExitEvent, error) {
@@ -64,10 +76,10 @@ func (rt *NodeRuntime) FollowEvaluate(ctx context.Context, code string, o Evalua
 	})
 }
 
-func (rt *NodeRuntime) followTask(ctx context.Context, what string, o RunOptions, lower func() (*task, error)) *Stream {
-	return rt.follow(ctx, what, func(ctx context.Context, f *feed) (ExitEvent, error) {
+func (rt *NodeRuntime) followTask(ctx context.Context, method string, o RunOptions, lower func() (*task, error)) *Stream {
+	return rt.follow(ctx, method, func(ctx context.Context, f *feed) (ExitEvent, error) {
 		if o.OnStdout != nil || o.OnStderr != nil {
-			return ExitEvent{}, errors.New("options OnStdout and OnStderr: a run that is followed has events")
+			return ExitEvent{}, fmt.Errorf("options OnStdout and OnStderr: a run that is followed has events")
 		}
 		t, err := lower()
 		if err != nil {
@@ -79,44 +91,44 @@ func (rt *NodeRuntime) followTask(ctx context.Context, what string, o RunOptions
 	})
 }
 
-// follow makes a stream of what perform does, whose run is to get f.
-func (rt *NodeRuntime) follow(ctx context.Context, what string, perform func(ctx context.Context, f *feed) (ExitEvent, error)) *Stream {
+// follow returns a stream of the run that perform makes, whose events go to f.
+func (rt *NodeRuntime) follow(ctx context.Context, method string, perform func(ctx context.Context, f *feed) (ExitEvent, error)) *Stream {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Stream{feed: newFeed(), cancel: cancel, done: make(chan struct{})}
-	if !rt.live.spawn() {
-		s.end(ExitEvent{Err: fmt.Errorf("gaol: %s: %w", what, ErrClosed)})
+	s := &Stream{feed: stdio.NewFeed[Event](), cancel: cancel, done: make(chan struct{})}
+	if !rt.active.reserve() {
+		s.finish(ExitEvent{Err: fmt.Errorf("gaol: %s: %w", method, ErrClosed)})
 		return s
 	}
 	go func() {
-		defer rt.live.spawned.Done()
+		defer rt.active.spawned.Done()
 		var exit ExitEvent
-		_, exit.Err = rt.named(what, func() (_ *Result, err error) {
+		_, exit.Err = rt.named(method, func() (_ *Result, err error) {
 			exit, err = perform(ctx, s.feed)
 			return nil, err
 		})
-		s.end(exit)
+		s.finish(exit)
 	}()
 	return s
 }
 
-func (s *Stream) end(exit ExitEvent) {
+func (s *Stream) finish(exit ExitEvent) {
 	s.exit = exit
 	s.cancel()
-	s.feed.close(exit)
+	s.feed.Close(exit)
 	close(s.done)
 }
 
-// Events are what the run does, to be ranged over up to its ExitEvent. The order within
-// each output, of logs, and of calls is exact; across them it is that in which this process
-// came to know: what a program prints to both outputs within a few milliseconds, or while
-// the receiver is busy, may change places.
+// Events returns the run's events, up to and including its ExitEvent. The order is exact
+// within each output, within logs, and within calls. Across them it is the order in which
+// this process received them: what a program prints to both outputs within a few
+// milliseconds, or while the receiver is busy, may be swapped.
 //
-// To break out of the range ends the run with CauseCanceled, and waits for that: Result has
-// context.Canceled then.
-// Ranging again gives what is left. Of two who range at once the later gets nothing.
+// Breaking out of the range ends the run with CauseCanceled, and waits for its end. Result
+// then returns context.Canceled. Ranging again yields the remaining events. If two goroutines
+// range at once, the second gets nothing.
 //
-// The receiver may do what it likes with the runtime meanwhile, and be slow. It must not wait
-// for what the run does next, other than by the next event.
+// The receiver may use the runtime meanwhile, and may be slow. It must not wait for
+// anything that the run does next, except for the next event.
 func (s *Stream) Events() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		complete := false
@@ -126,12 +138,12 @@ func (s *Stream) Events() iter.Seq[Event] {
 				<-s.done
 			}
 		}()
-		complete = s.feed.all(yield)
+		complete = s.feed.All(yield)
 	}
 }
 
-// Result waits for the end of the run, and returns what its ExitEvent has. It takes no
-// events: somebody has to.
+// Result waits for the end of the run, and returns what its ExitEvent has. It does not take
+// events: another goroutine must.
 func (s *Stream) Result() (*Result, error) {
 	<-s.done
 	return s.exit.Result, s.exit.Err

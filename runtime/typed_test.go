@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gaol/runtime/internal/hostcall"
 )
 
 type point struct {
@@ -105,14 +107,14 @@ func TestTypedFunctionPanics(t *testing.T) {
 }
 
 func TestCallLimitsSettle(t *testing.T) {
-	got, err := CallLimits{Calls: 7, Timeout: time.Second}.settle(defaultCalls)
+	got, err := CallLimits{Calls: 7, Timeout: time.Second}.resolve(defaultCalls)
 	want := defaultCalls
 	want.Calls, want.Timeout = 7, time.Second
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, l := range []CallLimits{{Calls: -1}, {Concurrent: -1}, {Arguments: -1}, {Result: -1}, {Timeout: -1}, {Concurrent: mostPending + 1}, {Arguments: 1<<30 + 1}, {Result: 1<<30 + 1}} {
-		if got, err := l.settle(defaultCalls); err == nil {
+	for _, l := range []CallLimits{{Calls: -1}, {Concurrent: -1}, {Arguments: -1}, {Result: -1}, {Timeout: -1}, {Concurrent: hostcall.MaxPending + 1}, {Arguments: 1<<30 + 1}, {Result: 1<<30 + 1}} {
+		if got, err := l.resolve(defaultCalls); err == nil {
 			t.Errorf("%+v is taken as %+v", l, got)
 		}
 	}

@@ -41,7 +41,7 @@ func readAtStart(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	library, script := filepath.Join(dir, "getenv.so"), filepath.Join(dir, "warm.cjs")
-	warm, err := os.ReadFile("../runtime/guest/warm.cjs")
+	warm, err := os.ReadFile("../runtime/internal/guest/warm.cjs")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package wire is the protocol between a run of Node and its host: how calls of host
 // functions, values, console lines and errors cross from one to the other. The guest's
-// half is runtime/guest/wire.cjs; testdata/frames.json has frames that both halves are
+// half is runtime/internal/guest/wire.cjs; testdata/frames.json has frames that both halves are
 // tested with.
 //
 //	descriptor 3, guest -> host        descriptor 5, host -> guest
@@ -29,7 +29,7 @@
 //
 // Answers come in any order. The guest picks the numbers of calls: one that has no
 // answer yet must not be used again. In a context the guest waits for cells, one at a
-// time, and each ends with done, also when it was interrupted: runtime/guest/context.cjs
+// time, and each ends with done, also when it was interrupted: runtime/internal/guest/context.cjs
 // draws what a cell has. With the end of cell 0 it says that it is ready.
 //
 //	done 0                     ------->

@@ -1,0 +1,250 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"gaol/jail"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/stdio"
+)
+
+// activeRun is a run from its start to its end, whether its caller waits for it, follows it
+// or has spawned it.
+type activeRun struct {
+	rt    *NodeRuntime
+	task  *task
+	began time.Time
+
+	pipes   stdio.Pipes
+	streams stdio.Streams
+	control *control // nil: not a Node program
+	reading sync.WaitGroup
+
+	process   *jail.Process
+	denials   *enforce.Denials
+	stopAudit func()
+
+	mu   sync.Mutex
+	feed *feed // nil unless the run is followed
+
+	kill   sync.Once
+	killed chan struct{} // closed when the caller wants the run to end
+}
+
+// begin starts a run, which finish must then end. limit bounds the start.
+func (rt *NodeRuntime) begin(limit context.Context, t *task, s stdio.Streams) (*activeRun, error) {
+	r := &activeRun{rt: rt, task: t, began: time.Now(), streams: s, killed: make(chan struct{})}
+	if err := r.start(limit); err != nil {
+		r.close()
+		return nil, err
+	}
+	r.stopAudit = rt.audit.Watch(r.process.PID(), r.denials)
+	rt.active.add(r) // before any of its callbacks can call Processes
+	if r.control != nil {
+		r.reading.Go(r.control.run)
+	}
+	r.streams.Start()
+	return r, nil
+}
+
+func (r *activeRun) start(limit context.Context) (err error) {
+	rt, t := r.rt, r.task
+	if err := r.streams.Open(&r.pipes); err != nil {
+		return err
+	}
+	if t.program != nil {
+		if err := r.openControl(limit); err != nil {
+			return err
+		}
+	}
+	if t.rules != nil {
+		if err := t.rules.Load(rt.jail, rt.opts.degraded); err != nil {
+			return err
+		}
+	}
+	c := rt.command(t)
+	r.denials = enforce.NewDenials(cmp.Or(t.rules, rt.rules).Permissions, string(t.dir))
+	if t.feed != nil {
+		r.follow(t.feed)
+	}
+	c.Refused = r.denials.AddCall
+	c.Stdin, c.Stdout, c.Stderr, c.Files = r.pipes.Guest[0], r.pipes.Guest[1], r.pipes.Guest[2], r.pipes.Guest[3:]
+	r.process, err = rt.jail.Start(limit, c)
+	r.pipes.CloseGuest()
+	return err
+}
+
+// openControl adds the descriptors that only a Node program gets: its code, and the control
+// channel. internal/guest/prelude.cjs says which descriptor is what. ctx is the run's.
+func (r *activeRun) openControl(ctx context.Context) error {
+	t := r.task
+	in, err := r.pipes.Out()
+	if err != nil {
+		return err
+	}
+	r.control = &control{in: in, maxValue: t.program.Value, cells: t.cells, onLog: t.onLog, maxLog: t.maxLog}
+	text, err := t.program.Open()
+	if err != nil {
+		return err
+	}
+	r.pipes.Guest = append(r.pipes.Guest, text)
+	if len(t.functions) == 0 && t.cells == nil {
+		return nil
+	}
+	out, err := r.pipes.In()
+	if err != nil {
+		return err
+	}
+	r.control.out = hostcall.NewWriter(out)
+	if len(t.functions) > 0 {
+		r.control.calls = hostcall.New(ctx, t.functions, hostcall.Limits(t.calls), r.control.out, codeOf)
+	}
+	return nil
+}
+
+// follow sends what is not output to a feed, beginning with what happened before. It does
+// not wait if the run has ended.
+func (r *activeRun) follow(f *feed) {
+	r.mu.Lock()
+	r.feed = f
+	r.mu.Unlock()
+	r.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
+	if c := r.control; c != nil && c.calls != nil {
+		c.calls.Observe(func(r hostcall.Record) { f.Put(CallEvent{Call(r)}, stdio.EventWeight) }, f.WaitForRoom)
+	}
+	if r.process != nil && r.hasEnded() { // drain may have missed the feed
+		f.End()
+	}
+}
+
+// drain reads all that the run has written. The run has ended.
+func (r *activeRun) drain() {
+	r.stopCalls()
+	r.mu.Lock()
+	f := r.feed
+	r.mu.Unlock()
+	f.End()
+	r.pipes.End()
+	r.streams.Drain()
+	r.reading.Wait()
+}
+
+func (r *activeRun) stopCalls() {
+	if r.control != nil {
+		r.control.calls.Stop()
+	}
+}
+
+// close releases what a run holds.
+func (r *activeRun) close() {
+	r.task.rules.Close()
+	r.stopCalls()
+	r.pipes.Close()
+}
+
+// finish waits for the run's end, or ends it, and returns its result. full may be nil; it is
+// closed when the run's output exceeds a limit that ends it. With CauseCanceled there may be
+// an error beside the result: see cancellation.
+func (r *activeRun) finish(limit context.Context, full <-chan struct{}) (*Result, error) {
+	defer r.close()
+	defer r.rt.active.remove(r)
+	s := &supervisor{process: r.process, limits: r.task.limits, full: full, closing: r.rt.closing, killed: r.killed}
+	cause := s.wait(limit)
+	exit, err := r.process.Wait()
+	took := time.Since(r.began)
+	r.drain()
+	r.stopAudit()
+	if err == nil {
+		err = r.streams.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Duration: took}
+	r.addReport(res)
+	res.conclude(cause, exit, r.streams.StderrTail())
+	res.Launcher, res.LauncherReason = r.task.launcher(r.rt.opts.launcher)
+	if res.Cause == CauseNone && isClosed(full) { // it ended before it could be killed
+		res.Cause = CauseOutput
+	}
+	r.denials.AddHint(res.ExitCode, r.streams.StderrTail())
+	r.addDenials(res, nil)
+	if res.Cause == CauseCanceled && (limit.Err() != nil || !isClosed(r.killed)) {
+		return res, r.rt.cancellation(limit)
+	}
+	return res, nil
+}
+
+// addReport adds what arrived on the control channel.
+func (r *activeRun) addReport(res *Result) {
+	c := r.control
+	if c == nil {
+		return
+	}
+	res.Value = c.value
+	if r.task.report != nil {
+		*r.task.report = c.report
+	} else if c.report.failure != nil {
+		res.Error = newGuestError(c.report.failure, nil)
+	}
+	r.addCalls(res)
+}
+
+func (r *activeRun) addCalls(res *Result) {
+	if calls := r.control.calls; calls != nil {
+		records, truncated := calls.Records()
+		res.Calls, res.Truncated.Calls = newCalls(records), truncated
+	}
+}
+
+// addDenials adds the denials since before.
+func (r *activeRun) addDenials(res *Result, before []enforce.Denial) {
+	list, truncated := r.denials.Since(before)
+	res.Denials, res.Truncated.Denials = newDenials(list), truncated
+}
+
+// cancel ends the run with CauseCanceled. It does not wait.
+func (r *activeRun) cancel() { r.kill.Do(func() { close(r.killed) }) }
+
+func (r *activeRun) usage() (Usage, error) {
+	u, err := r.process.Usage()
+	usage := Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}
+	if r.hasEnded() {
+		usage.Memory = 0
+	}
+	return usage, err
+}
+
+func (r *activeRun) hasEnded() bool { return isClosed(r.process.Done()) }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// notStarted returns the result of a run that was canceled before its program began, or the
+// error why it could not start.
+func (rt *NodeRuntime) notStarted(limit context.Context, t *task, began time.Time, err error) (*Result, error) {
+	res := &Result{ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}
+	res.Launcher, res.LauncherReason = t.launcher(rt.opts.launcher)
+	switch {
+	case limit.Err() != nil:
+		res.Cause = endCause(limit)
+	case isClosed(rt.closing): // which explains the error
+		res.Cause = CauseCanceled
+	default:
+		return nil, err
+	}
+	if res.Cause == CauseCanceled {
+		return res, rt.cancellation(limit)
+	}
+	return res, nil
+}

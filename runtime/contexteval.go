@@ -1,0 +1,276 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/snippet"
+	"gaol/internal/wire"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/stdio"
+)
+
+// Evaluate evaluates a cell in the context, one after another. Later cells see its top-level
+// declarations, including imports, even if the cell fails; const and let can be declared
+// again. The code may be as a model wrote it, as for [NodeRuntime.Evaluate]. await is allowed
+// everywhere, and if the last expression is a promise, it is awaited. import.meta, require
+// and the other names of CommonJS are those of a module in the context's Cwd. Each cell
+// begins with an empty module.exports. In stack traces the nth cell is named cell-n.js.
+//
+// A cell that exceeds its timeout, or whose ctx is done, is interrupted. Mostly the context
+// survives, whether the cell was waiting or busy. If the cell is busy in a callback, such as
+// a timer's, or in native code, its process is killed after two seconds: Evaluation.Error
+// then says so, as it does if the code itself ended the process. Evaluation.Cause is why the
+// process has ended, and empty if it has not.
+//
+// All limits in o are the cell's: MaxCalls counts calls during the cell; between cells calls
+// are refused. An uncaught error belongs to the current cell, unless its stack names an
+// earlier one; then, and between cells, it becomes a line of Logs. Usage is what the process
+// used during the cell, with the peak values of its life.
+//
+// Globals may contain only data. Heap, Permissions, Env and Cwd belong to the context and are
+// refused here. The error is nil whatever the cell does; it wraps [ErrContextEnded] if the
+// context had ended before. If ctx ends the cell, the error wraps ctx.Err() and the cause of
+// ctx; if closing the context or its runtime does, it wraps [ErrContextEnded] and
+// [ErrClosed]. In both cases the Evaluation is returned, too.
+func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
+	e, err := c.evaluate(ctx, code, o)
+	if err != nil {
+		err = fmt.Errorf("gaol: evaluate: %w", err)
+	}
+	return e, err
+}
+
+func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
+	o, globals, err := c.resolve(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.acquireTurn(ctx); err != nil {
+		if errors.Is(err, ErrContextEnded) {
+			return nil, err
+		}
+		return newLogs(nil, o).conclude(&Result{Cause: CauseCanceled}, guestReport{}), err
+	}
+	defer c.leaveTurn()
+	c.count++
+	name := fmt.Sprintf("cell-%d.js", c.count)
+	l := newLogs(c.sources, o)
+	p, err := snippet.Names{Meta: metaName, Named: namedName}.Cell(code)
+	if err != nil {
+		return &Evaluation{Error: syntaxError(err, name), Duration: time.Since(l.began)}, nil
+	}
+	c.sources.Add(name, p, code)
+	message := guest.Cell{
+		Code: p.Code, Name: name, Value: o.MaxOutput, Globals: globals,
+		Evaluate: guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit},
+	}
+	return c.perform(ctx, &cell{number: c.nextNumber(), maxValue: o.MaxOutput, logs: l, done: make(chan struct{})}, message)
+}
+
+// resolve checks a cell's options and fills in defaults.
+func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string, err error) {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"Heap", o.Heap != 0}, {"Permissions", !o.Permissions.IsZero()}, {"Env", len(o.Env) > 0}, {"Cwd", o.Cwd != ""},
+	} {
+		if f.given {
+			return o, "", optionError(f.name, "it is the context's")
+		}
+	}
+	if o, err = o.resolve(c.rt.opts.limits); err != nil {
+		return o, "", err
+	}
+	o.Heap = c.options.Heap
+	given, err := newBindings(o.Globals)
+	if err != nil {
+		return o, "", optionError("Globals", "%w", err)
+	}
+	if len(given.Functions) > 0 {
+		return o, "", optionError("Globals", "%s is a function: a context has those of ContextOptions.Globals", given.Functions[0].Name())
+	}
+	globals, err = given.Values()
+	return o, globals, err
+}
+
+// perform makes the guest evaluate a cell, and returns the result.
+//
+// Preconditions: the caller has the turn.
+func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*Evaluation, error) {
+	run := c.process.run
+	denied, _ := run.denials.List()
+	used, _ := run.usage() // zero if it has just ended
+	if calls := run.control.calls; calls != nil {
+		calls.Reset(cl.logs.options.MaxCalls)
+	}
+	for _, s := range []stdio.Sink{c.streams.Stdout, c.streams.Stderr} {
+		s.(*stdio.Lines).SetMax(message.LogLength)
+	}
+	cause, err := c.exchange(ctx, cl, message, cl.logs.options.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.outcome(cl, cause)
+	if err != nil {
+		return nil, err
+	}
+	now, err := run.usage()
+	if err != nil {
+		return nil, err
+	}
+	now.CPU -= used.CPU
+	res.Usage, res.Duration = now, time.Since(cl.logs.began)
+	run.addDenials(res, denied)
+	return c.conclude(cl, res), c.cancellation(ctx, res.Cause)
+}
+
+// cancellation returns the error beside an evaluation: why a cell was canceled, or nil.
+func (c *Context) cancellation(ctx context.Context, cause Cause) error {
+	switch {
+	case cause != CauseCanceled:
+		return nil
+	case ctx.Err() != nil:
+		return contextError(ctx)
+	case errors.Is(c.Err(), ErrClosed):
+		return c.Err()
+	}
+	return nil
+}
+
+// exchange sends a cell and waits for its end, or that of the process. It returns why it
+// interrupted the cell, if it did. A request for completions is not interrupted, because it
+// must not harm the context: the next cell begins after it.
+func (c *Context) exchange(ctx context.Context, cl *cell, message any, timeout time.Duration) (Cause, error) {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return CauseNone, err
+	}
+	limit, stop := withTimeout(ctx, timeout)
+	defer stop()
+	isCompletion := cl.logs == nil
+	if c.late != nil && !c.await(limit, c.late) {
+		if !isCompletion {
+			c.interrupt(c.late)
+			close(cl.done) // it has not begun
+		}
+		return endCause(limit), nil
+	}
+	c.late = nil
+	c.cells.begin(cl)
+	c.send(wire.AppendCell(make([]byte, 0, len(text)+16), cl.number, text))
+	switch {
+	case c.await(limit, cl):
+		return CauseNone, nil
+	case isCompletion:
+		c.late = cl
+	default:
+		c.interrupt(cl)
+	}
+	return endCause(limit), nil
+}
+
+// await waits for the end of a cell, or that of the process. It returns false if limit ends
+// first.
+func (c *Context) await(limit context.Context, cl *cell) bool {
+	select {
+	case <-cl.done:
+	case <-c.process.Done():
+	case <-limit.Done():
+		return false
+	}
+	return true
+}
+
+// send sends a frame. It does not wait for a guest that does not read.
+func (c *Context) send(frame []byte) { go c.process.run.control.out.Send(frame) }
+
+// interruptions are the ways to interrupt a cell, in the order in which they are tried, each
+// with the time that it gets.
+var interruptions = []struct {
+	patience time.Duration
+	try      func(*Context, *cell)
+}{
+	// A cell that waits ends; what it waits for continues without it.
+	{100 * time.Millisecond, func(c *Context, cl *cell) { c.send(wire.AppendInterrupt(nil, cl.number)) }},
+	// Node terminates the cell's script.
+	{400 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.run.process.Signal(unix.SIGINT, false) }},
+	// Child processes that it waits for get the signal, too.
+	{1500 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.run.process.Signal(unix.SIGINT, true) }},
+}
+
+// interrupt ends a cell, and if necessary the process. It waits for the end.
+func (c *Context) interrupt(cl *cell) {
+	for _, i := range interruptions {
+		i.try(c, cl)
+		select {
+		case <-cl.done:
+			return
+		case <-c.process.Done():
+			return
+		case <-time.After(i.patience):
+		}
+	}
+	c.stop(fmt.Errorf("cell %d could not be interrupted", cl.number))
+	<-c.process.Done()
+}
+
+// outcome returns the result of a cell, or of the process if that has ended. cause is why the
+// cell was interrupted, if it was.
+func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
+	res := &Result{}
+	select {
+	case <-cl.done:
+		c.streams.Flush()
+	default: // the process has ended, and all of its output has been read
+		var err error
+		if res, err = c.process.Wait(context.Background()); res == nil {
+			return nil, err
+		}
+		<-c.done
+	}
+	res.Value, res.Calls = cl.value, nil
+	if cause != CauseNone {
+		res.Cause = cause
+	}
+	c.process.run.addCalls(res)
+	for i := range res.Calls {
+		if res.Calls[i].Error == hostcall.Unanswered {
+			res.Calls[i].Error = "the cell ended first"
+		}
+	}
+	return res, nil
+}
+
+// conclude makes the evaluation of a cell's result. Its error says if the process has ended.
+func (c *Context) conclude(cl *cell, res *Result) *Evaluation {
+	e := cl.logs.conclude(res, cl.report)
+	select {
+	case <-cl.done:
+		e.Cause = CauseNone
+		return e
+	default:
+	}
+	if e.Error == nil {
+		e.Error = &GuestError{Name: "ExitError", Message: fmt.Sprintf("the code ended its process with exit code %d", res.ExitCode)}
+	}
+	e.Error.Message += ". The context has ended" + c.reasonText() + ", and what its variables held is lost"
+	return e
+}
+
+// reasonText returns why we ended the process, in parentheses, or "".
+func (c *Context) reasonText() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reason == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%v)", c.reason)
+}

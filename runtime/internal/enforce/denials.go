@@ -1,0 +1,178 @@
+package enforce
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"gaol/jail/seccomp/notify"
+	"gaol/policy"
+)
+
+// Denial is an operation that permissions denied. Its target is the guest's text: at most
+// 256 bytes of valid UTF-8, which nobody must trust.
+type Denial struct {
+	Scope     string
+	Operation policy.Operation
+	Target    string
+	Rule      string // "fs.rules[2]", "fs.default", or "mounts" for Options.UnixSockets
+	Count     int64
+	Source    Source
+}
+
+// Source says how a denial became known.
+type Source string
+
+// The sources.
+const (
+	Seccomp Source = "seccomp" // the filter asked this process
+	Audit   Source = "audit"   // the kernel's audit log
+	Stderr  Source = "stderr"  // a hint: the error that Node printed last
+)
+
+const (
+	maxDenials = 64
+	maxTarget  = 256
+)
+
+// Denials collects those of one run. Its methods may be called from several goroutines at
+// once.
+type Denials struct {
+	permissions policy.Permissions
+	dir         string // where the run started
+
+	mu      sync.Mutex
+	list    []Denial
+	more    bool
+	observe func(Denial) // may be nil
+}
+
+// NewDenials returns an empty list for a run that starts in dir under complete permissions.
+func NewDenials(p policy.Permissions, dir string) *Denials {
+	return &Denials{permissions: p, dir: dir}
+}
+
+// Observe calls f with each denial that differs from the earlier ones, including those
+// known already. Their Count is 1. f must not block.
+func (d *Denials) Observe(f func(Denial)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.list {
+		n.Count = 1
+		f(n)
+	}
+	d.observe = f
+}
+
+// add counts a denial and fills in its rule.
+func (d *Denials) add(n Denial) {
+	n.Target = sanitize(n.Target)
+	n.Rule = d.rule(n)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.list {
+		old := &d.list[i]
+		if old.Scope == n.Scope && old.Operation == n.Operation && old.Target == n.Target && old.Source == n.Source {
+			old.Count++
+			return
+		}
+	}
+	if len(d.list) == maxDenials {
+		d.more = true
+		return
+	}
+	n.Count = 1
+	d.list = append(d.list, n)
+	if d.observe != nil {
+		d.observe(n)
+	}
+}
+
+// rule returns the name of the rule that denies n.
+func (d *Denials) rule(n Denial) string {
+	op, target := n.Operation, n.Target
+	switch {
+	case op == "socket" && strings.HasPrefix(target, unixFamily):
+		return "mounts"
+	case op == "socket": // any use of it is denied; the rule for localhost is the one that matters
+		op, target = "connect", "tcp://localhost:1"
+		if strings.HasSuffix(n.Target, "SOCK_DGRAM") {
+			target = "udp://localhost:1"
+		}
+	case n.Scope == policy.FS || n.Scope == policy.ChildProcess:
+		target = absolute(target)
+	}
+	if rule := d.permissions.Decide(n.Scope, op, target).Rule; rule >= 0 {
+		return n.Scope + ".rules[" + strconv.Itoa(rule) + "]"
+	}
+	return n.Scope + ".default"
+}
+
+// absolute returns a path that permissions can decide on for one that a guest named.
+func absolute(target string) string {
+	if !path.IsAbs(target) {
+		return "/"
+	}
+	return path.Clean(target)
+}
+
+func sanitize(target string) string {
+	target = strings.ToValidUTF8(target, "\uFFFD")
+	for len(target) > maxTarget {
+		_, size := utf8.DecodeLastRuneInString(target)
+		target = target[:len(target)-size]
+	}
+	return target
+}
+
+// AddHint adds the denial that the end of standard error hints at, for a run that has
+// ended with an exit code.
+func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
+	if n, ok := d.hint(exitCode, stderrTail); ok && !d.isKnown(n) {
+		d.add(n)
+	}
+}
+
+// AddCall adds a system call that the filter refused.
+func (d *Denials) AddCall(c notify.Call) {
+	n := Denial{Target: c.Text, Source: Seccomp}
+	switch c.Label {
+	case "spawn":
+		n.Scope, n.Operation = policy.ChildProcess, "spawn"
+	case "signal":
+		n.Scope, n.Operation = policy.Process, "signal"
+	case "chmod", "rename", "readdir":
+		n.Scope, n.Operation = policy.FS, policy.Operation(c.Label)
+	case "fast open":
+		n.Scope, n.Operation = policy.Network, "connect"
+	default:
+		n.Scope, n.Operation, n.Target = policy.Network, "socket", socketName(c)
+	}
+	d.add(n)
+}
+
+// List returns the denials in the order of their first occurrence. more reports whether
+// some were left out.
+func (d *Denials) List() (list []Denial, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.list), d.more
+}
+
+// Since returns what was denied after List returned before.
+func (d *Denials) Since(before []Denial) (list []Denial, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, n := range d.list {
+		if i < len(before) {
+			n.Count -= before[i].Count
+		}
+		if n.Count > 0 {
+			list = append(list, n)
+		}
+	}
+	return list, d.more
+}

@@ -1,0 +1,144 @@
+package enforce
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/policy"
+)
+
+// afterHint adds the hint of a failed run's standard error.
+func afterHint(d *Denials, stderr string) []Denial {
+	d.AddHint(1, []byte(stderr))
+	all, _ := d.List()
+	return all
+}
+
+// TestHints: what Node said, as it was copied from runs.
+func TestHints(t *testing.T) {
+	out := policy.Strict()
+	out.FS = policy.Scope{Rules: []policy.Rule{
+		{Mode: policy.Allow, Operations: []policy.Operation{"read", "readdir"}, Paths: []string{"/workspace/**"}},
+		{Mode: policy.Allow, Operations: []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}, Paths: []string{"/workspace/out/**"}},
+	}}
+	out.Network.Rules = []policy.Rule{{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}}}
+	fs := func(op policy.Operation, target string) []Denial {
+		return []Denial{{Scope: "fs", Operation: op, Target: target, Rule: "fs.default", Count: 1, Source: Stderr}}
+	}
+	for _, tc := range []struct {
+		text string
+		want []Denial
+	}{
+		{"Error: EACCES: permission denied, open '/etc/passwd'", fs("read", "/etc/passwd")},
+		{"Error: EACCES: permission denied, mkdir 'd'", fs("create_dir", "/workspace/d")},
+		{"Error: EACCES: permission denied, open 'out/../x'", fs("write", "/workspace/x")},
+		{"Error: EACCES: permission denied, open 'out/x'", fs("read", "/workspace/out/x")[:0]},
+		{"Error: EACCES: permission denied, rename 'out/a' -> 'a'", fs("rename", "/workspace/a")},
+		{"Error: EACCES: permission denied, rename 'a' -> 'out/a'", fs("rename", "/workspace/a")},
+		{"Error: EACCES: permission denied, symlink '/etc' -> 'a'", fs("symlink", "/workspace/a")},
+		{"Error: EACCES: permission denied, copyfile 'in' -> 'a'", fs("write", "/workspace/a")},
+		{"Error: EROFS: read-only file system, open '/usr/x'", fs("read", "/usr/x")},
+		{"Error: ENOENT: no such file or directory, open '/etc/passwd'", nil},
+		{"  [cause]: Error: connect EACCES 127.0.0.1:80 - Local (0.0.0.0:0)",
+			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"Error: connect EACCES ::1:80 - Local (:::0)",
+			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"Error: connect ECONNREFUSED 127.0.0.1:80", nil},
+		{"Error: connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)",
+			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://192.0.2.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"  [cause]: Error: getaddrinfo EAI_AGAIN example.com",
+			[]Denial{{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org",
+			[]Denial{{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"Error: kill EPERM", []Denial{{Scope: "process", Operation: "signal", Rule: "process.default", Count: 1, Source: Stderr}}},
+		{"<ref *1> Error: spawnSync /bin/sh EACCES", []Denial{{Scope: "childProcess", Operation: "spawn", Target: "/bin/sh", Rule: "childProcess.default", Count: 1, Source: Stderr}}},
+		{"Error: spawn ls EPERM", []Denial{{Scope: "childProcess", Operation: "spawn", Target: "ls", Rule: "childProcess.default", Count: 1, Source: Stderr}}},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			d := NewDenials(out, "/workspace")
+			got := afterHint(d, "\n"+tc.text+"\n    at x\n\nNode.js v24.21.0\n")
+			if diff := cmp.Diff(append([]Denial{}, tc.want...), append([]Denial{}, got...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			all := policy.Open()
+			all.Network = policy.Scope{Default: policy.Allow} // hosts outside, too
+			open := NewDenials(all, "/workspace")
+			if got := afterHint(open, tc.text+"\nNode.js v24.21.0\n"); len(got) > 0 {
+				t.Errorf("with nothing denied: %+v", got)
+			}
+		})
+	}
+}
+
+// TestHintOnce: what the kernel has told of is not told again.
+func TestHintOnce(t *testing.T) {
+	outside := NewDenials(policy.Strict(), "/workspace")
+	outside.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: Seccomp})
+	if got := afterHint(outside, "npm error getaddrinfo EAI_AGAIN example.com"); len(got) != 2 {
+		t.Errorf("a host outside: got %+v", got)
+	}
+	for _, text := range []string{
+		"Error: EPERM: operation not permitted, chmod '/tmp'",
+		"Error: connect EACCES 127.0.0.1:80 - Local (undefined:undefined)",
+		"Error: spawnSync ls EPERM",
+	} {
+		d := NewDenials(policy.Strict(), "/workspace")
+		d.add(Denial{Scope: "fs", Operation: "chmod", Target: "/tmp", Source: Seccomp})
+		d.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_STREAM", Source: Seccomp})
+		d.add(Denial{Scope: "childProcess", Operation: "spawn", Source: Seccomp})
+		if got := afterHint(d, text+"\nNode.js v24.21.0\n"); len(got) != 3 {
+			t.Errorf("%s: got %+v", text, got)
+		}
+	}
+}
+
+// TestHintConditions: a hint needs a failed run whose last words are an error of Node's.
+func TestHintConditions(t *testing.T) {
+	const last = "Error: EACCES: permission denied, open '/etc/passwd'\n    at x\n\nNode.js v24.0.0\n"
+	for _, tc := range []struct {
+		name string
+		code int
+		tail string
+		want int
+	}{
+		{"failed", 1, last, 1},
+		{"after other output", 1, "noise\n" + last, 1},
+		{"no version", 1, strings.TrimSuffix(last, "Node.js v24.0.0\n"), 0},
+		{"no failure", 0, last, 0},
+		{"relative to its folder", 1, strings.Replace(last, "/etc/", "../etc/", 1), 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := NewDenials(policy.Strict(), "/workspace")
+			d.AddHint(tc.code, []byte(tc.tail))
+			got, _ := d.List()
+			if len(got) != tc.want || tc.want == 1 && (got[0].Target != "/etc/passwd" || got[0].Rule != "fs.default") {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// TestObserve checks that an observer gets each denial that differs once, whenever it
+// starts.
+func TestObserve(t *testing.T) {
+	d := NewDenials(policy.Strict(), "/workspace")
+	add := func(target string) { d.add(Denial{Scope: "fs", Operation: "read", Target: target}) }
+	for _, target := range []string{"/a", "/a", "/b"} {
+		add(target)
+	}
+	var got []string
+	d.Observe(func(n Denial) {
+		if got = append(got, n.Target); n.Count != 1 {
+			t.Errorf("%+v", n)
+		}
+	})
+	for _, target := range []string{"/b", "/c", "/c"} {
+		add(target)
+	}
+	if !slices.Equal(got, []string{"/a", "/b", "/c"}) {
+		t.Errorf("observed %q", got)
+	}
+}

@@ -1,0 +1,174 @@
+package enforce
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/jail/landlock"
+	"gaol/jail/seccomp"
+	"gaol/policy"
+)
+
+// Rules enforce permissions in the processes of a runtime, or of a single run whose
+// permissions are narrower.
+type Rules struct {
+	Permissions policy.Permissions // complete, without defaults
+	Plan        *policy.Plan
+
+	// Missing lists what the kernel cannot enforce. It is empty unless Load was allowed
+	// to degrade.
+	Missing []string
+
+	filter  *seccomp.Filter
+	ruleset *os.File // nil if the plan needs none
+}
+
+// Compile makes the system call filter. It needs no jail.
+func Compile(p policy.Permissions, plan *policy.Plan, unixSockets bool) (*Rules, error) {
+	rows := refusedCalls(plan)
+	if !unixSockets {
+		rows = append(rows, seccomp.NoNamedSockets...)
+	}
+	filter, err := seccomp.Compile(rows, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Rules{Permissions: p, Plan: plan, filter: filter}, nil
+}
+
+// Load makes the Landlock ruleset inside the jail that it is for.
+func (r *Rules) Load(j *jail.Jail, degraded bool) error {
+	rs := ruleset(r.Plan)
+	if rs == nil {
+		return nil
+	}
+	rs.Degraded = degraded
+	var err error
+	if r.Missing, err = rs.Missing(); err == nil {
+		r.ruleset, err = j.Ruleset(rs)
+	} else if degraded {
+		r.Missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil
+	}
+	return err
+}
+
+// Close releases the ruleset. It may be called on nil.
+func (r *Rules) Close() {
+	if r != nil && r.ruleset != nil {
+		r.ruleset.Close()
+	}
+}
+
+// Apply puts a command's process under the rules. audited says whether the kernel should
+// log what Landlock denies.
+func (r *Rules) Apply(c *jail.Command, audited bool) {
+	c.Filter, c.Ruleset = r.filter, r.ruleset
+	if r.ruleset != nil {
+		c.RulesetFlags = logFlags(audited)
+	}
+}
+
+// refusedCalls returns the system calls that a plan refuses.
+func refusedCalls(p *policy.Plan) []seccomp.Row {
+	var rows []seccomp.Row
+	for _, r := range []struct {
+		when bool
+		rows []seccomp.Row
+	}{
+		{p.Spawn.Denied, seccomp.NoSpawn},
+		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
+		{!p.Net.Inet, seccomp.NoInternet},
+		{true, seccomp.FewNetlink},
+		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
+		{p.Net.Inet && !p.Net.TCP, seccomp.NoStreams},
+		{p.Net.Inet && p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.NoSignals, seccomp.NoForeignLimits},
+		{p.NoMetadata, seccomp.NoMetadata},
+		{p.NoRename, seccomp.NoRename},
+		{p.NoWatch, seccomp.NoWatch},
+	} {
+		if r.when {
+			rows = append(rows, r.rows...)
+		}
+	}
+	return rows
+}
+
+// rights maps the operations of scope fs to Landlock's access rights.
+var rights = map[policy.Operation]landlock.Access{
+	"read":       landlock.ReadFile,
+	"write":      landlock.WriteFile | landlock.MakeReg | landlock.MakeSock | landlock.MakeFifo,
+	"readdir":    landlock.ReadDir,
+	"create_dir": landlock.MakeDir,
+	"rm":         landlock.RemoveFile | landlock.RemoveDir,
+	"rename":     landlock.Refer,
+	"symlink":    landlock.MakeSym,
+	"truncate":   landlock.Truncate,
+	"execute":    landlock.Execute,
+}
+
+// ruleset returns the Landlock ruleset of a plan, or nil if it needs none.
+func ruleset(p *policy.Plan) *landlock.Ruleset {
+	ports := p.Net.Inet && p.Net.TCP && !p.Net.AnyPort
+	if !p.Restricts && !p.NoSignals && !p.NoInspect && !ports {
+		return nil
+	}
+	// A guest has no use for devices, and cannot make any. A domain must handle some
+	// right, and having one at all keeps runs from inspecting each other.
+	r := &landlock.Ruleset{Handled: landlock.MakeChar | landlock.MakeBlock, Signals: p.NoSignals}
+	if ports {
+		r.ConnectTCP = &landlock.Ports{Allowed: p.Net.Ports}
+	}
+	if !p.Restricts {
+		// Any ruleset denies Refer where it is not granted.
+		r.Handled |= landlock.Refer
+		r.Rules = []landlock.Rule{{Path: "/", Tree: true, Access: landlock.Refer}}
+		return r
+	}
+	for _, access := range rights {
+		r.Handled |= access
+	}
+	for _, g := range p.Grants {
+		rule := landlock.Rule{Path: g.Place.Path, Tree: g.Place.Tree, Optional: true}
+		for _, op := range g.Operations {
+			rule.Access |= rights[op]
+		}
+		r.Rules = append(r.Rules, rule)
+	}
+	return r
+}
+
+// Supported reports what this machine's Landlock cannot enforce of a plan, as a
+// *landlock.ABIError, or that it has no Landlock.
+func Supported(p *policy.Plan) error {
+	r := ruleset(p)
+	if r == nil {
+		return nil
+	}
+	abi, err := landlock.ABI()
+	if err != nil {
+		return err
+	}
+	if need, linux, what := r.Needs(); need > abi {
+		return &landlock.ABIError{Have: abi, Need: need, Linux: linux, What: what}
+	}
+	return nil
+}
+
+// loggingABI is the first version of Landlock with flags for logging (Linux 6.15).
+const loggingABI = 7
+
+// logFlags returns the flags of landlock_restrict_self. Without them the kernel would log
+// what a guest is denied whenever audit is on, as often as the guest likes.
+func logFlags(audited bool) uint32 {
+	abi, err := landlock.ABI()
+	switch {
+	case err != nil || abi < loggingABI:
+		return 0
+	case audited: // but not denials of the guest's own domains, which look like ours
+		return unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
+	}
+	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
+}

@@ -1,0 +1,91 @@
+package enforce
+
+import (
+	"cmp"
+	"slices"
+
+	"gaol/policy"
+	"gaol/vfs"
+)
+
+// NodePath is where the images that gaol builds have Node.
+const NodePath = "/usr/local/bin/node"
+
+// Tree describes the file tree of a runtime as far as permissions depend on it.
+type Tree struct {
+	Image       string // host path of the image's root; "" if it is not known yet
+	Cwd         vfs.Path
+	Node        string   // guest path of Node; "" means NodePath
+	Libraries   []string // folders with libraries of an imported image, besides the usual ones
+	Writable    []string // targets of mounts that the guest may write to
+	UnixSockets bool     // runs may make unix sockets with names
+}
+
+// NodePath returns the guest path of Node.
+func (t Tree) NodePath() string { return cmp.Or(t.Node, NodePath) }
+
+// World returns what package policy must know about the tree.
+func (t Tree) World() policy.World {
+	w := policy.World{Own: texts(vfs.Own(t.Cwd)), Shared: texts(vfs.Shared()), Cwd: string(t.Cwd), Needed: t.needed()}
+	for _, target := range t.Writable {
+		if !slices.Contains(w.Own, target) {
+			w.Own = append(w.Own, target)
+		}
+	}
+	return w
+}
+
+// needed returns the places that Node needs, where the image has them.
+func (t Tree) needed() []policy.Need {
+	list := slices.Clone(needed)
+	for n := range list {
+		if list[n].Path == NodePath {
+			list[n].Path = t.NodePath()
+		}
+		if slices.Contains(t.Libraries, list[n].Path) {
+			list[n] = policy.Need{Path: list[n].Path, Tree: true, Operations: load, Loader: true, Reason: "libraries of an image whose /usr is not merged"}
+		}
+	}
+	return list
+}
+
+func texts(paths []vfs.Path) []string {
+	var out []string
+	for _, p := range paths {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+var (
+	read      = []policy.Operation{"read"}
+	readWrite = []policy.Operation{"read", "write"}
+	list      = []policy.Operation{"read", "readdir"}
+	load      = []policy.Operation{"read", "execute"}
+	readLink  = []policy.Operation{"readlink"}
+)
+
+// needed lists the places that Node, or what starts it, opens in every program.
+var needed = []policy.Need{
+	{Path: NodePath, Operations: load, Reason: "Node itself, which a launcher may have to execute"},
+	{Path: "/usr/libexec/gaol", Tree: true, Operations: read, Reason: "gaol's own JavaScript, which a worker's Node reads"},
+	{Path: "/lib", Operations: readLink, Reason: "programs name their loader by it"},
+	{Path: "/lib64", Operations: readLink, Reason: "as /lib"},
+	{Path: "/usr/lib", Tree: true, Operations: load, Loader: true, Reason: "libraries, and the loader on arm64"},
+	{Path: "/usr/lib64", Tree: true, Operations: load, Loader: true, Reason: "the loader on amd64"},
+	{Path: "/etc/ssl/openssl.cnf", Operations: read, Reason: "OpenSSL does not start if it cannot read the file"},
+	{Path: "/proc", Tree: true, Operations: list, Reason: "process.memoryUsage, os.cpus and the like; scope process governs what /proc shows"},
+	{Path: "/sys/fs/cgroup", Tree: true, Operations: list, Reason: "process.constrainedMemory and os.availableParallelism: the limits of the runs"},
+	{Path: "/dev/null", Operations: readWrite, Reason: "Node opens it as it starts, and for children without standard input"},
+	{Path: "/dev/zero", Operations: readWrite, Reason: "as harmless as /dev/null"},
+	{Path: "/dev/full", Operations: readWrite, Reason: "as harmless as /dev/null"},
+	{Path: "/dev/random", Operations: readWrite, Reason: "keys, where getrandom is not used"},
+	{Path: "/dev/urandom", Operations: readWrite, Reason: "as /dev/random"},
+	{Path: "/dev/tty", Operations: readWrite, Reason: "the run's terminal, if it has one"},
+	{Path: "/dev/pts", Tree: true, Operations: readWrite, Reason: "the run's own pseudo-terminals"},
+	{Path: "/dev/ptmx", Operations: readLink, Reason: "as /dev/pts"},
+	{Path: "/dev/fd", Operations: readLink, Reason: "leads to the process's own open files"},
+	{Path: "/dev/stdin", Operations: readLink, Reason: "as /dev/fd"},
+	{Path: "/dev/stdout", Operations: readLink, Reason: "as /dev/fd"},
+	{Path: "/dev/stderr", Operations: readLink, Reason: "as /dev/fd"},
+}

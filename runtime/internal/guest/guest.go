@@ -1,0 +1,48 @@
+// Package guest has gaol's own JavaScript, which runs in the guest's Node before the
+// program does, and the Go types of the messages that it reads. Nothing that confines the
+// guest depends on it: a program can replace all of it.
+//
+//	host                                      guest
+//	Program.Open ── head, code (memory file) ──> prelude.cjs, program.cjs
+//	Cell, Completion ── frames (package wire) ─> context.cjs, complete.cjs
+//	values, calls, logs <── frames ───────────── control.cjs
+package guest
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"sync"
+)
+
+// Where a guest's file tree has the files.
+const (
+	Dir     = "/usr/libexec/gaol"
+	Prelude = Dir + "/prelude.cjs" // preloaded by every program
+	Zygote  = Dir + "/zygote.cjs"  // preloaded by a zygote
+)
+
+// File is a file in the guest's tree.
+type File struct {
+	Path string
+	Data []byte
+}
+
+//go:embed *.cjs
+var files embed.FS
+
+// Files returns the JavaScript files with their paths in the guest's tree. The caller must
+// not change them.
+var Files = sync.OnceValue(func() (list []File) {
+	names, err := fs.Glob(files, "*")
+	for _, name := range names {
+		var text []byte
+		if text, err = files.ReadFile(name); err == nil {
+			list = append(list, File{path.Join(Dir, name), text})
+		}
+	}
+	if err != nil {
+		panic(err) // the files are part of this program
+	}
+	return list
+})

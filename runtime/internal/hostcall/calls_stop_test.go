@@ -1,0 +1,318 @@
+package hostcall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gaol/internal/wire"
+)
+
+// Calls that are late are answered in time, whether their function was called or not,
+// and no sooner.
+func TestCallsLate(t *testing.T) {
+	const limit = 10 * time.Second
+	inBubble(t, Limits{Timeout: limit, Concurrent: 2}, func(t *testing.T, c *testCalls) {
+		began := time.Now()
+		for i := range 6 { // a second apart
+			if err := c.call(gateFunction, fmt.Sprintf("[%d]", i)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		for i := range 6 {
+			time.Sleep(time.Until(began.Add(limit + time.Duration(i)*time.Second - time.Millisecond)))
+			if n := len(c.guest.answers(t)); n != i {
+				t.Errorf("%d answers a moment before the end of call %d", n, i)
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			if text := c.guest.answers(t)[uint32(i)+1]; !strings.Contains(text, CodeTimeout) {
+				t.Errorf("call %d: %q", i, text)
+			}
+		}
+		if len(c.queue) > 0 || len(c.pending) > 0 || c.bytes != 0 {
+			t.Errorf("%d in the queue, %d pending", len(c.queue), len(c.pending))
+		}
+		close(c.callee.gate)
+		synctest.Wait()
+		if n := len(c.guest.answers(t)); n != 6 || len(c.callee.began) != 2 {
+			t.Errorf("%d answers, %q were called", n, c.callee.began)
+		}
+		if err := c.call(echoFunction, `[]`); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := c.guest.answers(t)[7]; got != `[]` {
+			t.Errorf("afterwards: %q", got)
+		}
+	})
+}
+
+// A result that comes just when it is late is not lost and not doubled, and one that is
+// late is not taken.
+func TestCallsAtTheLimit(t *testing.T) {
+	for _, after := range []time.Duration{time.Second - 1, time.Second, time.Second + 1} {
+		inBubble(t, Limits{Timeout: time.Second}, func(t *testing.T, c *testCalls) {
+			if err := c.call(gateFunction, `[]`); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			time.Sleep(after)
+			close(c.callee.gate)
+			synctest.Wait()
+			got := c.guest.answers(t)[1]
+			if late := strings.Contains(got, CodeTimeout); late != (after >= time.Second) {
+				t.Errorf("after %v: %s", after, got)
+			}
+		})
+	}
+}
+
+// After end nothing begins, and nothing is answered.
+func TestCallsEnd(t *testing.T) {
+	inBubble(t, Limits{Concurrent: 2}, func(t *testing.T, c *testCalls) {
+		for range 5 {
+			if err := c.call(waitFunction, `[]`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.call(echoFunction, `[]`); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		c.Stop()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the end took %v though the functions heed their contexts", took)
+		}
+		synctest.Wait()
+		if err := c.call(echoFunction, `[]`); err != nil {
+			t.Errorf("a call after the end: %v", err)
+		}
+		c.expire() // an alarm that went off a moment ago
+		c.Stop()
+		time.Sleep(time.Hour)
+		list, truncated := c.Records()
+		if len(list) != 6 || truncated || len(c.callee.began) != 2 || len(c.guest.answers(t)) > 0 {
+			t.Errorf("%+v are listed, %q were called", list, c.callee.began)
+		}
+		for _, call := range list {
+			if call.Error != "the run ended first" {
+				t.Errorf("%+v", call)
+			}
+		}
+	})
+}
+
+// The end waits for functions that were just called, for a moment, and not for those that
+// have been under way.
+func TestCallsEndWaits(t *testing.T) {
+	for _, tc := range []struct{ age, opens, want time.Duration }{
+		{0, 50 * time.Millisecond, 50 * time.Millisecond},
+		{0, time.Hour, grace},
+		{150 * time.Millisecond, time.Hour, 50 * time.Millisecond},
+		{time.Second, time.Hour, 0},
+	} {
+		inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
+			if err := c.call(gateFunction, `[]`); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			time.Sleep(tc.age)
+			gate := c.callee.gate
+			opened := time.AfterFunc(tc.opens, func() { close(gate) })
+			began := time.Now()
+			c.Stop()
+			if took := time.Since(began); took != tc.want {
+				t.Errorf("a call of %v that takes %v more: the end took %v, want %v", tc.age, tc.opens, took, tc.want)
+			}
+			opened.Stop()
+		})
+	}
+}
+
+// The time of the run itself ends its calls, too.
+func TestCallsRunIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f, g := &callee{}, &guestSide{}
+		c := New(ctx, f.functions(), withDefaults(Limits{Concurrent: 1}), NewWriter(g), codeOf)
+		for i := range 3 {
+			if err := c.Accept(wire.Call{ID: uint32(i), Function: waitFunction, Args: json.RawMessage(`[]`)}, false, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		for i, waits := range []bool{false, true} {
+			if err := c.Accept(wire.Call{ID: uint32(10 + i), Function: echoFunction, Args: json.RawMessage(`[]`)}, waits, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if len(f.began) != 1 || len(g.answers(t)) > 0 {
+			t.Errorf("%q were called, answers: %v", f.began, g.answers(t))
+		}
+		c.Stop()
+	})
+}
+
+func TestCallsListed(t *testing.T) {
+	inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
+		for range maxRecords + 1 {
+			if err := c.call(echoFunction, `[1]`); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		list, truncated := c.Records()
+		if len(list) != maxRecords || !truncated {
+			t.Errorf("%d are listed, truncated: %v", len(list), truncated)
+		}
+		list[0].Name = "changed"
+		if again, _ := c.Records(); again[0] != (Record{Name: "echo", Arguments: 3, Result: 3}) {
+			t.Errorf("%+v", again[0])
+		}
+	})
+}
+
+// A refused call is counted, listed and answered as others are.
+func TestCallsRefused(t *testing.T) {
+	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
+		for i := range 3 {
+			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, false, &Error{CodeArguments, ArgumentText(1, wire.ErrTwice)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		got := c.guest.answers(t)
+		if !strings.Contains(got[1], CodeArguments) || !strings.Contains(got[3], CodeManyCalls) || len(c.callee.began) > 0 {
+			t.Errorf("%v, %q were called", got, c.callee.began)
+		}
+		if list, _ := c.Records(); len(list) != 3 || !strings.Contains(list[0].Error, "two fields") {
+			t.Errorf("%+v", list)
+		}
+	})
+}
+
+// An error's text is bounded, and is text whatever the host's function says.
+func TestErrorText(t *testing.T) {
+	c := &Calls{codeOf: codeOf}
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("x"), `{"message":"x"}`},
+		{&codedError{"E", "x\xff\x00"}, `{"message":"x\ufffd\u0000","code":"E"}`},
+		{fmt.Errorf("a: %w", errors.Join(errors.New("b"), &codedError{"E", "c"})), `{"message":"a: b\nc","code":"E"}`},
+	} {
+		if got := string(c.errorText(tc.err)); got != tc.want {
+			t.Errorf("%v: %s, want %s", tc.err, got, tc.want)
+		}
+	}
+	long := c.errorText(errors.New(strings.Repeat("ü", maxErrorText)))
+	if len(long) > 2*maxErrorText || !json.Valid(long) {
+		t.Errorf("%d bytes", len(long))
+	}
+}
+
+func TestCallContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		run, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+		late := errors.New("late")
+		fresh := func() *callContext {
+			return &callContext{run: run, deadline: time.Now().Add(time.Second), late: late}
+		}
+		c := fresh()
+		at, ok := c.Deadline()
+		if !ok || time.Until(at) != time.Second || c.Value(key{}) != "v" || c.Err() != nil {
+			t.Errorf("%v %v, %v, %v", at, ok, c.Value(key{}), c.Err())
+		}
+		child, stop := context.WithCancel(c)
+		defer stop()
+		time.Sleep(time.Second)
+		<-child.Done()
+		if !errors.Is(c.Err(), context.DeadlineExceeded) || context.Cause(c) != late || context.Cause(child) != late {
+			t.Errorf("late: %v, %v, %v", c.Err(), context.Cause(c), context.Cause(child))
+		}
+
+		seen, unseen := fresh(), fresh()
+		<-time.After(time.Millisecond)
+		done := seen.Done()
+		seen.stop()
+		unseen.stop()
+		<-done
+		if !errors.Is(seen.Err(), context.Canceled) || !errors.Is(unseen.Err(), context.Canceled) {
+			t.Errorf("over: %v, %v", seen.Err(), unseen.Err())
+		}
+		never := fresh()
+		never.stop()
+		if never.inner != nil {
+			t.Error("a context is made for nobody")
+		}
+
+		last := fresh()
+		cancel()
+		if !errors.Is(last.Err(), context.Canceled) {
+			t.Errorf("of a run that is over: %v", last.Err())
+		}
+		last.stop()
+		c.stop()
+	})
+}
+
+// Each call is observed once, whether it had been answered before the observer started, is
+// answered later, or never.
+func TestObserve(t *testing.T) {
+	begin := func(c *Calls, id uint32) *pendingCall {
+		p := &pendingCall{Call: wire.Call{ID: id}, index: -1}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.add(p)
+		return p
+	}
+	for name, when := range map[string]int{"from the start": 0, "later": 1, "at the end": 2, "after it": 3} {
+		c := New(t.Context(), []Function{{}}, withDefaults(Limits{}), NewWriter(&guestSide{}), codeOf)
+		answered, unfinished := 0, 0
+		observe := func(r Record) {
+			if r.Error == "" {
+				answered++
+			} else {
+				unfinished++
+			}
+		}
+		var begun []*pendingCall
+		for step := range 4 {
+			if when == step {
+				c.Observe(observe, nil)
+			}
+			switch step {
+			case 0:
+				for id := range uint32(3) {
+					begun = append(begun, begin(c, id))
+				}
+				c.answer(begun[1], []byte("1"), nil)
+			case 1:
+				c.answer(begun[0], []byte("1"), nil)
+			case 2:
+				c.Stop()
+				c.Stop()
+				c.answer(begun[2], []byte("1"), nil) // too late
+				if list, _ := c.Records(); len(list) != 3 || list[2].Error == "" {
+					t.Errorf("%s: %+v", name, list)
+				}
+			}
+		}
+		if answered != 2 || unfinished != 1 {
+			t.Errorf("%s: observed %d calls and %d unfinished ones", name, answered, unfinished)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package hostcall
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gaol/internal/wire"
+)
+
+// guestSide keeps what a guest is sent.
+type guestSide struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (g *guestSide) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.bytes.Write(b)
+}
+
+func (g *guestSide) Close() error { return nil }
+
+// answers are what came so far, by the calls' numbers.
+func (g *guestSide) answers(t *testing.T) map[uint32]string {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	got := map[uint32]string{}
+	r := wire.NewReader(bytes.NewReader(g.bytes.Bytes()), func(wire.Kind) int64 { return 1 << 20 })
+	for {
+		_, body, err := r.Next()
+		if err == io.EOF {
+			return got
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := uint32(body[3]) | uint32(body[2])<<8 | uint32(body[1])<<16 | uint32(body[0])<<24
+		if got[call] != "" {
+			t.Errorf("call %d has two answers", call)
+		}
+		got[call] = string(body[5:])
+	}
+}
+
+// callee are functions for the tests, by number.
+type callee struct {
+	began []string // arguments
+	gate  chan struct{}
+	ctxs  []context.Context
+	mu    sync.Mutex
+}
+
+const (
+	echoFunction = iota
+	gateFunction // waits for the gate, whatever the context
+	waitFunction // waits for its context
+	goexitFunction
+	panicFunction
+	errorFunction
+)
+
+func (f *callee) functions() []Function {
+	of := func(name string, call func(context.Context, json.RawMessage) (any, error)) Function {
+		return Function{[]string{name}, func(ctx context.Context, args json.RawMessage) (any, error) {
+			f.mu.Lock()
+			f.began = append(f.began, string(args))
+			f.ctxs = append(f.ctxs, ctx)
+			f.mu.Unlock()
+			return call(ctx, args)
+		}, name}
+	}
+	return []Function{
+		of("echo", func(_ context.Context, args json.RawMessage) (any, error) { return args, nil }),
+		of("gate", func(_ context.Context, args json.RawMessage) (any, error) { <-f.gate; return args, nil }),
+		of("wait", func(ctx context.Context, _ json.RawMessage) (any, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}),
+		of("goexit", func(context.Context, json.RawMessage) (any, error) { goruntime.Goexit(); return nil, nil }),
+		of("panic", func(context.Context, json.RawMessage) (any, error) { panic("secret") }),
+		of("error", func(context.Context, json.RawMessage) (any, error) {
+			return nil, fmt.Errorf("wrapped: %w", &codedError{"EX", "inner"})
+		}),
+	}
+}
+
+// withDefaults fills in limits for the tests.
+func withDefaults(l Limits) Limits {
+	return Limits{
+		Calls: cmp.Or(l.Calls, 100_000), Concurrent: cmp.Or(l.Concurrent, 16), Arguments: cmp.Or(l.Arguments, 1<<20),
+		Result: cmp.Or(l.Result, 4<<20), Timeout: cmp.Or(l.Timeout, 30*time.Second),
+	}
+}
+
+// codedError is an error of a host function with a code.
+type codedError struct{ code, message string }
+
+func (e *codedError) Error() string { return e.message }
+
+func codeOf(err error) string {
+	if coded, ok := errors.AsType[*codedError](err); ok {
+		return coded.code
+	}
+	return ""
+}
+
+// testCalls has functions called in a bubble of synctest.
+type testCalls struct {
+	*Calls
+	guest  guestSide
+	callee callee
+	next   uint32
+}
+
+func inBubble(t *testing.T, limits Limits, f func(*testing.T, *testCalls)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &testCalls{callee: callee{gate: make(chan struct{})}}
+		c.Calls = New(t.Context(), c.callee.functions(), withDefaults(limits), NewWriter(&c.guest), codeOf)
+		f(t, c)
+		c.Stop()
+		select {
+		case <-c.callee.gate:
+		default:
+			close(c.callee.gate)
+		}
+		synctest.Wait() // and what has not ended yet is found by synctest
+	})
+}
+
+// call makes the next call.
+func (c *testCalls) call(function uint32, args string) error {
+	c.next++
+	return c.Accept(wire.Call{ID: c.next, Function: function, Args: json.RawMessage(args)}, false, nil)
+}
+
+func TestCallsAnswers(t *testing.T) {
+	inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
+		wants := []struct{ answer, err string }{
+			echoFunction:   {`["x"]`, ""},
+			gateFunction:   {`["x"]`, ""},
+			waitFunction:   {`{"message":"the host function took longer than 30s","code":"ERR_CALL_TIMEOUT"}`, "the host function took longer than 30s"},
+			goexitFunction: {`{"message":"the host function failed","code":"ERR_HOST_PANIC"}`, "the host function failed"},
+			panicFunction:  {`{"message":"the host function failed","code":"ERR_HOST_PANIC"}`, "the host function failed"},
+			errorFunction:  {`{"message":"wrapped: inner","code":"EX"}`, "wrapped: inner"},
+		}
+		for function := range wants {
+			if err := c.call(uint32(function), `["x"]`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(c.callee.gate)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got, list := c.guest.answers(t), first(c.Records())
+		for function, want := range wants {
+			call := list[function]
+			if got[uint32(function)+1] != want.answer || call.Error != want.err || call.Name != c.functions[function].Name() || call.Arguments != 5 {
+				t.Errorf("function %d: %s, %+v", function, got[uint32(function)+1], call)
+			}
+			if ok := want.err == ""; ok != (call.Result == 5) {
+				t.Errorf("function %d: %+v", function, call)
+			}
+		}
+		if len(c.pending) > 0 || c.bytes != 0 || c.running != 0 {
+			t.Errorf("%d pending, %d bytes, %d running", len(c.pending), c.bytes, c.running)
+		}
+	})
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+func TestCallsRefuseProtocol(t *testing.T) {
+	inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
+		for _, function := range []uint32{6, 1 << 31, 1<<32 - 1} {
+			if err := c.call(function, `[]`); !errors.Is(err, wire.ErrFrame) {
+				t.Errorf("function %d: %v", function, err)
+			}
+		}
+		call := wire.Call{ID: 9, Function: gateFunction, Args: json.RawMessage(`[]`)}
+		if err := c.Accept(call, false, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Accept(call, false, nil); !errors.Is(err, wire.ErrFrame) {
+			t.Errorf("a number twice: %v", err)
+		}
+		close(c.callee.gate)
+		synctest.Wait()
+		if err := c.Accept(call, false, nil); err != nil {
+			t.Errorf("a number again, after its answer: %v", err)
+		}
+	})
+}
+
+// No more than Concurrent go on at once; the others are called in the order in which
+// they came, each when there is room.
+func TestCallsConcurrent(t *testing.T) {
+	inBubble(t, Limits{Concurrent: 3}, func(t *testing.T, c *testCalls) {
+		for i := range 10 {
+			if err := c.call(gateFunction, fmt.Sprintf("[%d]", i)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if want := []string{"[0]", "[1]", "[2]"}; !slices.Equal(c.callee.began, want) {
+			t.Errorf("%q have begun, want %q", c.callee.began, want)
+		}
+		for i := range 7 {
+			c.callee.gate <- struct{}{}
+			synctest.Wait()
+			if n := len(c.callee.began); n != 4+i || c.callee.began[3+i] != fmt.Sprintf("[%d]", 3+i) {
+				t.Errorf("%q have begun", c.callee.began)
+			}
+		}
+		close(c.callee.gate)
+		synctest.Wait()
+		if n := len(c.guest.answers(t)); n != 10 || c.workers != 3 {
+			t.Errorf("%d answers of %d workers", n, c.workers)
+		}
+	})
+}
+
+// A worker that is free is used again before there is another.
+func TestCallsReuseWorkers(t *testing.T) {
+	inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
+		for range 100 {
+			if err := c.call(echoFunction, `[]`); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if c.workers != 1 {
+			t.Errorf("%d workers for one call at a time", c.workers)
+		}
+		for range 5 {
+			for range 2 {
+				if err := c.call(gateFunction, `[]`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			c.callee.gate <- struct{}{}
+			c.callee.gate <- struct{}{}
+			synctest.Wait()
+		}
+		if c.workers != 2 {
+			t.Errorf("%d workers for two calls at a time", c.workers)
+		}
+	})
+}
+
+// What is too much is answered, not performed.
+func TestCallsLimits(t *testing.T) {
+	const many = `"code":"ERR_TOO_MANY_CALLS"`
+	for _, tc := range []struct {
+		name   string
+		limits Limits
+		args   string
+		calls  int
+		begin  int // how many are admitted
+	}{
+		{"calls of a run", Limits{Calls: 7}, `[]`, 20, 7},
+		{"at once", Limits{}, `[]`, MaxPending + 5, MaxPending},
+		{"bytes", Limits{Arguments: 1 << 20}, `[` + strings.Repeat(" ", 1<<20-2) + `]`, 40, 34},
+		{"bytes, where one has more", Limits{Arguments: 50 << 20}, `[` + strings.Repeat(" ", 50<<20-2) + `]`, 5, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, tc.limits, func(t *testing.T, c *testCalls) {
+				for range tc.calls {
+					if err := c.call(gateFunction, tc.args); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				refused := c.guest.answers(t)
+				close(c.callee.gate)
+				synctest.Wait()
+				if len(refused) != tc.calls-tc.begin || len(c.callee.began) != tc.begin {
+					t.Errorf("%d are refused, %d performed, want %d", len(refused), len(c.callee.began), tc.begin)
+				}
+				for call, text := range refused {
+					if !strings.Contains(text, many) || int(call) <= tc.begin {
+						t.Fatalf("call %d: %s", call, text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// One that does not read is told apart from one that asks for much.
+func TestCallsUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &callee{}
+		p := newSlowPipe()
+		c := New(t.Context(), f.functions(), withDefaults(Limits{}), NewWriter(p), codeOf)
+		n := 0
+		var err error
+		for ; err == nil && n < 100_000; n++ {
+			err = c.Accept(wire.Call{ID: uint32(n), Function: waitFunction, Args: json.RawMessage(`[]`)}, false, nil)
+		}
+		if !errors.Is(err, wire.ErrFrame) || n < 2*MaxPending || n > 10*MaxPending {
+			t.Errorf("after %d calls: %v", n, err)
+		}
+		c.Stop()
+		close(p.read)
+	})
+}

@@ -1,0 +1,83 @@
+package hostcall
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	jsonx "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// Names of the forms for what JSON lacks. The guest's wire.cjs has them, too.
+const (
+	bytesName = "\x00bytes"
+	dateName  = "\x00date"
+)
+
+// jsonOptions are those of encoding/json, except for bytes and times.
+var jsonOptions = jsonx.JoinOptions(
+	jsonv1.DefaultOptionsV1(),
+	jsontext.EscapeForHTML(false),
+	jsonx.WithMarshalers(jsonx.JoinMarshalers(
+		jsonx.MarshalToFunc(func(e *jsontext.Encoder, b []byte) error {
+			if b == nil {
+				return e.WriteToken(jsontext.Null)
+			}
+			return writeForm(e, bytesName, base64.StdEncoding.EncodeToString(b))
+		}),
+		jsonx.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
+			if isKey(e) {
+				return errors.ErrUnsupported // as encoding/json does
+			}
+			text, err := dateText(t.UTC())
+			if err != nil {
+				return err
+			}
+			return writeForm(e, dateName, text)
+		}),
+		jsonx.MarshalToFunc(func(e *jsontext.Encoder, n json.Number) error {
+			if isKey(e) {
+				return errors.ErrUnsupported // as encoding/json does
+			}
+			return e.WriteValue(jsontext.Value(cmp.Or(n, "0")))
+		}),
+	)),
+)
+
+// isKey reports whether the next token is a key of an object, which must be a string.
+func isKey(e *jsontext.Encoder) bool {
+	kind, n := e.StackIndex(e.StackDepth())
+	return kind == '{' && n%2 == 0
+}
+
+// dateText returns a time as JavaScript's Date reads it, which wants a sign and six digits for
+// years without four digits.
+func dateText(t time.Time) (string, error) {
+	const most = 271_820 // the last whole year of a Date, before and after the year 0
+	year := t.Year()
+	switch {
+	case year >= 0 && year <= 9999:
+		return t.Format("2006-01-02T15:04:05.000Z"), nil
+	case year >= -most && year <= most:
+		return fmt.Sprintf("%+07d%s", year, t.Format("-01-02T15:04:05.000Z")), nil
+	}
+	return "", fmt.Errorf("the year %d is outside the range of a Date", year)
+}
+
+func writeForm(e *jsontext.Encoder, name, text string) error {
+	for _, token := range []jsontext.Token{jsontext.BeginObject, jsontext.String(name), jsontext.String(text), jsontext.EndObject} {
+		if err := e.WriteToken(token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Encode returns a value as the guest reads it: JSON in which bytes and times have forms of
+// their own.
+func Encode(v any) (json.RawMessage, error) { return jsonx.Marshal(v, jsonOptions) }

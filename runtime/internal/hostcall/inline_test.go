@@ -1,0 +1,196 @@
+package hostcall
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"gaol/internal/wire"
+)
+
+// fakeGuest is the other end of a control channel.
+type fakeGuest struct {
+	calls   *Calls
+	send    *os.File
+	receive *os.File
+	answers *wire.Reader // of receive
+	value   string       // the last one
+	done    chan struct{}
+}
+
+// newFakeGuest returns a guest whose calls are accepted by this process.
+func newFakeGuest(t testing.TB, functions []Function, l Limits) *fakeGuest {
+	t.Helper()
+	from, send, err := os.Pipe()
+	receive, to, err2 := os.Pipe()
+	if err = errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	g := &fakeGuest{send: send, receive: receive, done: make(chan struct{})}
+	g.calls = New(t.Context(), functions, withDefaults(l), NewWriter(to), codeOf)
+	frames := wire.NewReader(from, func(wire.Kind) int64 { return 1000 })
+	read := func() {
+		for {
+			kind, body, err := frames.Next()
+			if err == nil && kind == wire.KindValue {
+				g.value = string(body)
+				continue
+			}
+			var call wire.Call
+			if err == nil {
+				call, err = wire.ParseCall(body)
+			}
+			if err == nil {
+				err = g.calls.Accept(call, kind == wire.KindAsk, nil)
+			}
+			if errors.Is(err, ErrHandedOver) {
+				return
+			}
+			if err != nil {
+				from.Close()
+				close(g.done)
+				return
+			}
+		}
+	}
+	g.calls.ReadWith(read)
+	go read()
+	t.Cleanup(func() {
+		send.Close()
+		g.calls.Stop()
+		<-g.done
+		to.Close()
+		receive.Close()
+	})
+	return g
+}
+
+func (g *fakeGuest) write(t testing.TB, frames ...[]byte) {
+	t.Helper()
+	for _, f := range frames {
+		if _, err := g.send.Write(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// end ends the guest and returns the calls.
+func (g *fakeGuest) end() []Record {
+	g.send.Close()
+	<-g.done
+	g.calls.Stop()
+	list, _ := g.calls.Records()
+	return list
+}
+
+func callFrame(kind wire.Kind, id, function uint32, args string) []byte {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), function)
+	return wire.Append(nil, kind, head, []byte(args))
+}
+
+func (g *fakeGuest) ask(t testing.TB, id, function uint32, args string) {
+	t.Helper()
+	g.write(t, callFrame(wire.KindAsk, id, function, args))
+}
+
+// answer takes the next answer.
+func (g *fakeGuest) answer(t testing.TB) (id uint32, text string) {
+	t.Helper()
+	if err := g.receive.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if g.answers == nil {
+		g.answers = wire.NewReader(g.receive, func(wire.Kind) int64 { return 1000 })
+	}
+	kind, body, err := g.answers.Next()
+	if err != nil || kind != wire.KindAnswer {
+		t.Fatalf("kind %d, %v", kind, err)
+	}
+	return binary.BigEndian.Uint32(body), string(body[5:])
+}
+
+func (g *fakeGuest) expect(t testing.TB, id uint32, text string) {
+	t.Helper()
+	if gotID, got := g.answer(t); gotID != id || !strings.Contains(got, text) {
+		t.Fatalf("call %d: %s; want call %d: %s", gotID, got, id, text)
+	}
+}
+
+// What is asked for is done by who reads, whatever the function does, and then goes on.
+func TestAsk(t *testing.T) {
+	g := newFakeGuest(t, (&callee{}).functions(), Limits{})
+	for i := range uint32(100) {
+		g.ask(t, i, echoFunction, fmt.Sprintf("[%d]", i))
+		g.expect(t, i, fmt.Sprintf("[%d]", i))
+	}
+	for function, want := range map[uint32]string{goexitFunction: CodePanic, panicFunction: CodePanic, errorFunction: "EX"} {
+		g.ask(t, 1, function, `[]`)
+		g.expect(t, 1, want)
+		g.ask(t, 2, echoFunction, `["after it"]`)
+		g.expect(t, 2, "after it")
+	}
+	c := g.calls
+	c.mu.Lock()
+	if c.workers > 0 || c.running > 0 {
+		t.Errorf("%d other goroutines perform calls, %d go on", c.workers, c.running)
+	}
+	c.mu.Unlock()
+	if list := g.end(); len(list) != 106 || list[0] == (Record{}) {
+		t.Errorf("%d calls: %+v", len(list), list)
+	}
+}
+
+// While what was asked for takes long, the channel is read all the same: by others, as
+// often as that happens, up to CallLimits.Concurrent.
+func TestAskTakesLong(t *testing.T) {
+	f := &callee{gate: make(chan struct{})}
+	g := newFakeGuest(t, f.functions(), Limits{Concurrent: 3})
+	for i := range uint32(3) {
+		g.ask(t, i, gateFunction, `["slow"]`)
+		if i < 2 {
+			g.write(t, callFrame(wire.KindCall, 10+i, echoFunction, `["meanwhile"]`))
+			g.expect(t, 10+i, "meanwhile")
+			g.ask(t, 20+i, echoFunction, `["meanwhile too"]`)
+			g.expect(t, 20+i, "meanwhile too")
+		}
+	}
+	g.ask(t, 30, echoFunction, `["too many"]`)
+	g.write(t, callFrame(wire.KindCall, 31, echoFunction, `["too many"]`), wire.Append(nil, wire.KindValue, []byte("1")))
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond; time.Sleep(time.Millisecond) {
+		f.mu.Lock()
+		if len(f.began) > 7 {
+			t.Fatalf("%d functions were called, three of which go on", len(f.began))
+		}
+		f.mu.Unlock()
+	}
+	close(f.gate)
+	got := map[uint32]bool{}
+	for range 5 {
+		id, _ := g.answer(t)
+		got[id] = true
+	}
+	if !got[0] || !got[1] || !got[2] || !got[30] || !got[31] {
+		t.Errorf("answers: %v", got)
+	}
+	g.ask(t, 40, echoFunction, `["at the end"]`)
+	g.expect(t, 40, "at the end")
+	if list := g.end(); g.value != "1" || len(list) != 10 {
+		t.Errorf("%s, %+v", g.value, list)
+	}
+}
+
+// A run whose end comes while what it asked for goes on is not kept by it.
+func TestAskAtTheEnd(t *testing.T) {
+	f := &callee{gate: make(chan struct{})}
+	defer close(f.gate)
+	g := newFakeGuest(t, f.functions(), Limits{})
+	g.write(t, wire.Append(nil, wire.KindValue, []byte("1")))
+	g.ask(t, 1, gateFunction, `[]`)
+	if list := g.end(); g.value != "1" || len(list) != 1 || list[0].Error != Unanswered {
+		t.Errorf("%s, %+v", g.value, list)
+	}
+}

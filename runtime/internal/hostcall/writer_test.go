@@ -1,0 +1,231 @@
+package hostcall
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gaol/internal/wire"
+)
+
+// slowPipe is a guest that reads when it is told to.
+type slowPipe struct {
+	read   chan struct{} // one for each Write
+	writes [][]byte
+	failed error
+	closed bool
+}
+
+func newSlowPipe() *slowPipe { return &slowPipe{read: make(chan struct{})} }
+
+func (p *slowPipe) Write(b []byte) (int, error) {
+	<-p.read
+	p.writes = append(p.writes, bytes.Clone(b))
+	return len(b), p.failed
+}
+
+func (p *slowPipe) Close() error { p.closed = true; return nil }
+
+// goOn has the guest read n times, and waits until everybody waits again.
+func (p *slowPipe) goOn(n int) {
+	for range n {
+		p.read <- struct{}{}
+		synctest.Wait()
+	}
+}
+
+// answerOf is a frame of so many bytes.
+func answerOf(call uint32, size int) []byte {
+	return wire.AppendAnswer(nil, call, false, bytes.Repeat([]byte("1"), size-wire.AnswerSize))
+}
+
+func sizes(list [][]byte) (n []int) {
+	for _, b := range list {
+		n = append(n, len(b))
+	}
+	return n
+}
+
+// What comes while somebody writes is written together, and nobody waits for it.
+func TestOutboxTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSlowPipe()
+		o := NewWriter(p)
+		go o.Answer(0, false, []byte("[0]"))
+		synctest.Wait()
+		for i := range 100 {
+			o.Answer(uint32(i+1), true, []byte("{}"))
+		}
+		p.goOn(2)
+		if len(p.writes) != 2 || len(p.writes[1]) != 100*(wire.AnswerSize+2) {
+			t.Errorf("writes of %d bytes, want one and the other 100", sizes(p.writes))
+		}
+		if o.writing || len(o.waiting) > 0 {
+			t.Errorf("left: %+v", o)
+		}
+	})
+}
+
+// Answers that nobody reads stay with those who brought them.
+func TestOutboxBounds(t *testing.T) {
+	const size, n = maxBatch / 8, 50
+	synctest.Test(t, func(t *testing.T) {
+		p := newSlowPipe()
+		o := NewWriter(p)
+		var sent atomic.Int32
+		for i := range n {
+			go func() {
+				o.Send(answerOf(uint32(i), size))
+				sent.Add(1)
+			}()
+		}
+		synctest.Wait()
+		if sent.Load() != 8 || len(o.waiting) != maxBatch { // one is being written
+			t.Errorf("%d are sent, %d bytes wait", sent.Load(), len(o.waiting))
+		}
+		p.goOn(2)
+		if sent.Load() > 8+9 {
+			t.Errorf("%d are sent after two writes", sent.Load())
+		}
+		close(p.read)
+		synctest.Wait()
+		if sent.Load() != n {
+			t.Errorf("%d of %d are sent", sent.Load(), n)
+		}
+	})
+}
+
+// A frame that is too large to wait with others is written by who brings it, in the
+// midst of a stream of small ones.
+func TestOutboxLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSlowPipe()
+		o := NewWriter(p)
+		go o.Answer(0, false, []byte("0"))
+		synctest.Wait()
+		go o.Answer(1, false, make([]byte, maxBatch))
+		synctest.Wait()
+		for i := range 4 {
+			go o.Answer(uint32(i+2), false, []byte("0"))
+			synctest.Wait()
+			p.goOn(1)
+		}
+		if !slices.Contains(sizes(p.writes), maxBatch+wire.AnswerSize) {
+			t.Errorf("it waits behind writes of %d bytes", sizes(p.writes))
+		}
+		close(p.read)
+	})
+}
+
+// Who can't wait for the guest does not, and there is an end to that.
+func TestOutboxPost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSlowPipe()
+		o := NewWriter(p)
+		var n uint32
+		for text := make([]byte, 1000); o.TryAnswer(n, true, text); n++ {
+			if n > maxUnsent/1000 {
+				t.Fatalf("%d bytes wait", len(o.waiting))
+			}
+			synctest.Wait()
+		}
+		if n < 2*256 && len(o.waiting) < maxUnsent-2000 {
+			t.Errorf("%d are taken, %d bytes wait", n, len(o.waiting))
+		}
+		go o.Send(answerOf(0, 100)) // which has to wait
+		synctest.Wait()
+		close(p.read)
+		synctest.Wait()
+		if got, want := len(bytes.Join(p.writes, nil)), int(n)*(1000+wire.AnswerSize)+100; got != want {
+			t.Errorf("%d bytes arrived, want %d", got, want)
+		}
+		if !o.TryAnswer(0, true, nil) {
+			t.Error("there is no room when all is read")
+		}
+	})
+}
+
+// After a failed write nothing is written, and nobody waits.
+func TestOutboxFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSlowPipe()
+		p.failed = os.ErrClosed
+		o := NewWriter(p)
+		for i := range 20 {
+			go o.Send(answerOf(uint32(i), maxBatch/2))
+			go o.Answer(uint32(i), false, make([]byte, maxBatch))
+		}
+		synctest.Wait()
+		p.goOn(1) // a second one would wait for ever, which synctest finds
+		if len(p.writes) != 1 || !p.closed {
+			t.Errorf("writes of %d bytes, closed: %v", sizes(p.writes), p.closed)
+		}
+		if !o.TryAnswer(1, false, nil) || len(o.waiting) > 0 {
+			t.Error("what comes after the end waits")
+		}
+	})
+}
+
+// Many at once through a real pipe: each frame arrives once, whole, and in the order of
+// who sent it.
+func TestOutboxConcurrent(t *testing.T) {
+	const senders, each = 8, 300
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewWriter(w)
+	var all sync.WaitGroup
+	for s := range senders {
+		all.Go(func() {
+			for i := range each {
+				text := make([]byte, 4+(i*7919)%(2*maxBatch/(1+s*s*s)))
+				binary.BigEndian.PutUint32(text, uint32(i))
+				switch i % 3 {
+				case 0:
+					o.Answer(uint32(s), false, text)
+				case 1:
+					o.Send(wire.AppendAnswer(nil, uint32(s), false, text))
+				default:
+					for !o.TryAnswer(uint32(s), false, text) {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		o.Send(make([]byte, maxBatch+1)) // no frame; it waits for what was posted
+		w.Close()
+	}()
+	next := make([]uint32, senders)
+	frames := wire.NewReader(r, func(wire.Kind) int64 { return 1 << 20 })
+	for {
+		_, body, err := frames.Next()
+		if errors.Is(err, wire.ErrFrame) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, i := binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[5:])
+		if i != next[s] {
+			t.Fatalf("frame %d of sender %d, want %d", i, s, next[s])
+		}
+		next[s]++
+	}
+	for s, n := range next {
+		if n != each {
+			t.Errorf("sender %d: %d frames", s, n)
+		}
+	}
+	r.Close()
+}

@@ -1,0 +1,203 @@
+// Package stacktrace maps positions in a guest's stack traces and messages to the code as
+// its author wrote it, which package snippet has rewritten.
+package stacktrace
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf16"
+
+	"gaol/internal/snippet"
+)
+
+// Snippet is the module name of a snippet in the guest. Cells are named cell-1.js and so on.
+const Snippet = "snippet.mjs"
+
+// Sources is the code of a snippet, or of the cells of a context. A nil *Sources leaves
+// texts as they are. Its methods may be called from several goroutines at once.
+type Sources struct {
+	file      string // the snippet's path in the guest; empty for cells
+	gaolFiles string // folder of gaol's own JavaScript
+
+	mu    sync.Mutex
+	list  map[string]source // by name
+	names []string          // the oldest first
+	size  int               // bytes of all of them
+}
+
+// source is a piece of code with its rewritten form.
+type source struct {
+	program *snippet.Program
+	code    string
+}
+
+// maxSize is how many bytes of code a context remembers. Positions in older cells become the
+// cell's name.
+const maxSize = 8 << 20
+
+// New returns empty sources. file is the path that a snippet has in the guest, or empty.
+// gaolFiles is the folder of gaol's own JavaScript, whose frames Stack leaves out.
+func New(file, gaolFiles string) *Sources {
+	return &Sources{file: file, gaolFiles: gaolFiles, list: map[string]source{}}
+}
+
+// Add adds code under the name that it has in the guest.
+func (s *Sources) Add(name string, p *snippet.Program, code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list[name] = source{p, code}
+	s.names = append(s.names, name)
+	s.size += s.list[name].size()
+	for s.size > maxSize && len(s.names) > 1 {
+		oldest := s.names[0]
+		s.size -= s.list[oldest].size()
+		delete(s.list, oldest)
+		s.names = s.names[1:]
+	}
+}
+
+func (s source) size() int {
+	const overhead = 512
+	return overhead + len(s.code) + len(s.program.Code)
+}
+
+// position matches a position as V8 prints it: a snippet has a file URL, a cell only its
+// name.
+var position = regexp.MustCompile(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
+
+// isSnippet reports whether a URL's path is the snippet's. The guest may have files of that
+// name elsewhere.
+func (s *Sources) isSnippet(path string) bool {
+	path, err := url.PathUnescape(path)
+	return err == nil && path == s.file && path != ""
+}
+
+// place is a position in the code as it was given.
+type place struct {
+	name         string
+	line, column int
+	code         string
+}
+
+// original returns the place of a match of position. It returns false for code that gaol has
+// added, and for unknown sources.
+func (s *Sources) original(found []string) (place, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := found[3]
+	if s.isSnippet(found[1]) {
+		name = Snippet
+	}
+	from, known := s.list[name]
+	if !known {
+		return place{}, false
+	}
+	line, _ := strconv.Atoi(found[4]) // nine digits at most
+	column, _ := strconv.Atoi(found[5])
+	if line == 0 && column == 0 {
+		line, column = from.value()
+	}
+	for ahead := range maxAddition {
+		if l, c, ok := from.program.Position(line, column+ahead); ok {
+			return place{name, l, c, from.code}, true
+		}
+	}
+	return place{}, false
+}
+
+// beforeValue is what package snippet adds before the expression that is a cell's value.
+const beforeValue = "await ("
+
+// value returns the position of a cell's value in the rewritten code, which the guest's half
+// reports as 0:0. It returns 0:0 if there is none, or more than one candidate.
+func (s source) value() (line, column int) {
+	const most = 8 // candidates to try: code may have any number of them
+	code := s.program.Code
+	for range most {
+		at := strings.LastIndex(code, beforeValue)
+		if at < 0 {
+			break
+		}
+		code = code[:at]
+		l, c := endOf(code)
+		insideLine, insideColumn, _ := s.program.Position(l, c+len(beforeValue))
+		if ownLine, ownColumn, ok := s.program.Position(l, c); !ok || ownLine != insideLine || ownColumn != insideColumn {
+			continue // the cell's own await
+		}
+		if line > 0 {
+			return 0, 0
+		}
+		line, column = l, c
+	}
+	return line, column
+}
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// endOf returns the position after a text, as V8 counts.
+func endOf(text string) (line, column int) {
+	text = lineEnds.Replace(text)
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	return 1 + strings.Count(text, "\n"), 1 + len(utf16.Encode([]rune(last)))
+}
+
+// maxAddition is more than the length of what is added before an expression that is a value,
+// such as "globalThis.__evaluated(await (". V8 reports undefined names at its beginning.
+const maxAddition = 32
+
+// Relocate replaces the positions in a text by those in the original code.
+func (s *Sources) Relocate(text string) string {
+	if s == nil || !strings.Contains(text, "js:") { // true of nearly all texts
+		return text
+	}
+	return position.ReplaceAllStringFunc(text, func(found string) string {
+		parts := position.FindStringSubmatch(found)
+		if p, ok := s.original(parts); ok {
+			return fmt.Sprintf("%s%s:%d:%d", parts[2], p.name, p.line, p.column)
+		}
+		switch {
+		case parts[1] == "":
+			return parts[2] + parts[3]
+		case s.isSnippet(parts[1]):
+			return Snippet
+		}
+		return found
+	})
+}
+
+// maxPositions is how many positions of a stack Frame tries.
+const maxPositions = 32
+
+// Frame returns the lines of code around the first known position of a stack, or "".
+func (s *Sources) Frame(stack string) string {
+	if s == nil {
+		return ""
+	}
+	for _, found := range position.FindAllStringSubmatch(stack, maxPositions) {
+		if p, ok := s.original(found); ok {
+			return snippet.Frame(p.code, p.line, p.column)
+		}
+	}
+	return ""
+}
+
+// Stack relocates a stack trace, without the frames of Node and gaol.
+func (s *Sources) Stack(text string) string {
+	if s == nil {
+		return text
+	}
+	var kept []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		isFrame := strings.HasPrefix(line, "    at ")
+		if isFrame && (strings.Contains(line, "(node:") || strings.Contains(line, " node:") || strings.Contains(line, s.gaolFiles) || strings.Contains(line, "__evaluated")) {
+			continue
+		}
+		kept = append(kept, s.Relocate(line))
+	}
+	return strings.Join(kept, "\n")
+}

@@ -1,0 +1,83 @@
+package stacktrace
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gaol/internal/snippet"
+)
+
+func addCell(t *testing.T, s *Sources, name, code string) {
+	t.Helper()
+	p, err := snippet.Cell(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Add(name, p, code)
+}
+
+func TestSourcesRelocate(t *testing.T) {
+	s := New("", "/usr/libexec/gaol")
+	addCell(t, s, "cell-2.js", "const a = 1;\nthrow a;")
+	addCell(t, s, "cell-4.js", "nosuch.member")
+	for text, want := range map[string]string{
+		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // where gaol's await stands
+		"at cell-4.js:1:15":                      "at cell-4.js:1:8",
+		"at cell-2.js:2:1":                       "at cell-2.js:2:1",
+		"at f (cell-2.js:2:1)":                   "at f (cell-2.js:2:1)",
+		"cell-2.js:2:1\n at async cell-2.js:1:1": "cell-2.js:2:1\n at async cell-2.js:1:1",
+		"at /workspace/cell-2.js:1:1":            "at /workspace/cell-2.js:1:1", // a file
+		"at cell-2.js:99:1":                      "at cell-2.js",                // which the cell has not
+		"at cell-3.js:1:1":                       "at cell-3.js",                // which is not known
+		"at /workspace/mycell-2.js:1:1":          "at /workspace/mycell-2.js:1:1",
+		"at main.js:1:1":                         "at main.js:1:1",
+		"at cell-2.js:99999999999999999999:1":    "at cell-2.js:99999999999999999999:1",
+		"cell-2.js":                              "cell-2.js",
+		"":                                       "",
+	} {
+		if got := s.Relocate(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestSourcesStack(t *testing.T) {
+	s := New("", "/usr/libexec/gaol")
+	addCell(t, s, "cell-1.js", "const a = 1;\nthrow a;")
+	got := s.Stack("Error: m\n    at f (cell-1.js:2:1)\n    at node:vm:1:1\n    at x (node:fs:1:1)\n    at C.#evaluate (/usr/libexec/gaol/context.cjs:9:9)\n    at async cell-1.js:1:1")
+	if want := "Error: m\n    at f (cell-1.js:2:1)\n    at async cell-1.js:1:1"; got != want {
+		t.Errorf("%s", got)
+	}
+	if got := s.Frame("at nosuch (cell-7.js:1:1)\nat cell-1.js:2:1"); got == "" {
+		t.Error("there is no frame")
+	}
+	if got := s.Frame("at nosuch (cell-7.js:1:1)"); got != "" {
+		t.Errorf("of an unknown cell: %s", got)
+	}
+}
+
+// What is remembered is bounded, and the latest is there.
+func TestSourcesForget(t *testing.T) {
+	s := New("", "/usr/libexec/gaol")
+	code := "//" + strings.Repeat("x", 200<<10) + "\nthrow 1;"
+	for i := range 50 {
+		addCell(t, s, fmt.Sprintf("cell-%d.js", i), code)
+	}
+	if s.size > maxSize || len(s.list) != len(s.names) || len(s.list) < 2 {
+		t.Errorf("%d bytes in %d", s.size, len(s.list))
+	}
+	if got := s.Relocate("cell-0.js:2:1 cell-49.js:2:1"); got != "cell-0.js cell-49.js:2:1" {
+		t.Error(got)
+	}
+	p, err := snippet.Cell("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100_000 {
+		s.Add(fmt.Sprintf("cell-%d.js", 100+i), p, "1")
+	}
+	if len(s.list) > maxSize/512 {
+		t.Errorf("%d are remembered", len(s.list))
+	}
+}

@@ -1,0 +1,169 @@
+package stdio
+
+import "sync"
+
+// Feed passes the events of a run to one consumer, in the order in which the host learns of
+// them. It is closed with a last event.
+//
+//	standard output ── limited by buffers: 2 ──┐
+//	standard error ─── likewise ───────────────┤
+//	weighted events ── WaitForRoom: 64 KiB ────┼─ queue ──> All
+//	other events ───── never wait ─────────────┤
+//	last event ────────────────────────────────┘
+//
+// So nothing blocks while it holds a lock, and the queue is short. A consumer that takes no
+// events makes the run's pipes fill up, and the run wait. The end of the run never waits:
+// what the kernel still holds then, which is bounded too, is read into the queue, so that
+// nothing is lost and nothing of the run remains.
+type Feed[E any] struct {
+	mu      sync.Mutex
+	arrived sync.Cond // signals the consumer: a new event, or closed
+	freed   sync.Cond // signals producers: a buffer or room is free
+
+	queue    []item[E]
+	lent     *int // of the event that the consumer has: its sink's used buffers; or nil
+	weight   int  // of the queued events
+	consumed bool // a consumer is in All
+	ended    bool // the run has ended: producers no longer wait
+	closed   bool // the last event is in the queue
+}
+
+// item is an event in the queue.
+type item[E any] struct {
+	event   E
+	buffers *int // the used buffers of its sink, or nil
+	weight  int
+}
+
+const maxWeight = 64 << 10
+
+// EventWeight is the least weight of an event that a guest can cause at will.
+const EventWeight = 1 << 10
+
+// NewFeed returns an empty feed.
+func NewFeed[E any]() *Feed[E] {
+	f := &Feed[E]{}
+	f.arrived.L, f.freed.L = &f.mu, &f.mu
+	return f
+}
+
+// Put appends an event. It does not wait. weight counts towards what WaitForRoom waits for.
+func (f *Feed[E]) Put(event E, weight int) { f.put(item[E]{event: event, weight: weight}) }
+
+func (f *Feed[E]) put(i item[E]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.append(i)
+}
+
+func (f *Feed[E]) append(i item[E]) {
+	if f.closed {
+		return
+	}
+	f.weight += i.weight
+	f.queue = append(f.queue, i)
+	f.arrived.Signal()
+}
+
+// WaitForRoom blocks while the queued events weigh 64 KiB or more, unless the run has
+// ended. Call it before reading from the guest what Put then appends. It may be called on
+// nil.
+func (f *Feed[E]) WaitForRoom() {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.weight >= maxWeight && !f.ended {
+		f.freed.Wait()
+	}
+}
+
+// acquire waits for a free buffer of a sink and marks it used. It returns false if the run
+// has ended: the consumer may keep its buffers for any time.
+func (f *Feed[E]) acquire(used *int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for *used == followBuffers && !f.ended {
+		f.freed.Wait()
+	}
+	*used++
+	return !f.ended
+}
+
+// End says that the run has ended: it wakes all that wait for the consumer, and nothing
+// waits from then on. It may be called on nil.
+func (f *Feed[E]) End() {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	f.freed.Broadcast()
+}
+
+// Close ends the feed with a last event.
+func (f *Feed[E]) Close(last E) {
+	f.End()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.append(item[E]{event: last})
+	f.closed = true
+}
+
+// next waits for the next event. It returns false after the last one.
+func (f *Feed[E]) next() (event E, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lent != nil {
+		*f.lent--
+		f.freed.Broadcast()
+	}
+	for len(f.queue) == 0 && !f.closed {
+		f.arrived.Wait()
+	}
+	if len(f.queue) == 0 {
+		return event, false
+	}
+	i := f.queue[0]
+	f.queue[0] = item[E]{}
+	f.queue = f.queue[1:]
+	f.lent = i.buffers
+	if f.weight -= i.weight; i.weight > 0 {
+		f.freed.Broadcast()
+	}
+	return i.event, true
+}
+
+// All yields the events and reports whether it reached the last one. A second All while one
+// is running yields nothing.
+func (f *Feed[E]) All(yield func(E) bool) (complete bool) {
+	if !f.begin() {
+		return true
+	}
+	defer f.release()
+	for {
+		event, ok := f.next()
+		if !ok {
+			return true
+		}
+		if !yield(event) {
+			return false
+		}
+	}
+}
+
+func (f *Feed[E]) begin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.consumed
+	f.consumed = true
+	return !was
+}
+
+func (f *Feed[E]) release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.consumed = false
+}

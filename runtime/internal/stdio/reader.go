@@ -1,0 +1,237 @@
+package stdio
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lastWait is how long a Read waits for bytes that the pipe held when its run ended. It
+// matters only if another process takes them.
+const lastWait = 20 * time.Millisecond
+
+// A program that writes without pause waits less for its reader with a larger pipe and a
+// larger buffer: 1 GiB then takes 0.35 s instead of 0.53 s (medians of 20). The kernel
+// charges the contents of a pipe to its writer.
+const (
+	pipeSize   = 64 << 10 // the kernel's initial size
+	largePipe  = 1 << 20
+	largeRead  = 256 << 10
+	tailLength = 4 << 10 // enough for what V8 prints before it aborts
+)
+
+// expired is a deadline in the past.
+var expired = time.Unix(1, 0)
+
+// errFlushed is what Read returns once it has read all that a pipe held when Flush was
+// called.
+var errFlushed = errors.New("flushed")
+
+// Reader reads a pipe or a terminal to its end. After End it reads what the run has written
+// and then returns io.EOF, even if another run of the same runtime holds the other end
+// open.
+//
+//	reading ── Flush ──> flushing ── all read: errFlushed ──> reading
+//	   └────── End ────> draining ── all read ──> io.EOF
+type Reader struct {
+	file     *os.File
+	terminal bool // the file is the host's end of a terminal
+	large    bool // the pipe was enlarged
+	spinner  spinner
+
+	// The reading goroutine's.
+	state readState
+	rest  int    // bytes to read while flushing or draining
+	tail  []byte // the last bytes read, if keepTail
+
+	keepTail bool
+
+	mu      sync.Mutex
+	ended   bool
+	flushed chan struct{} // closed when the pending Flush is done; nil: none is pending
+	closed  chan struct{} // closed when the pump has returned
+}
+
+type readState int
+
+const (
+	reading readState = iota
+	flushing
+	draining
+)
+
+// NewReader returns a reader of a pipe.
+func NewReader(f *os.File) *Reader { return &Reader{file: f, closed: make(chan struct{})} }
+
+// Tail returns the last 4 KiB that were read.
+//
+// Preconditions: no Read is running.
+func (r *Reader) Tail() []byte { return r.tail }
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// End says that the run has ended: Reads return what it has written and then io.EOF.
+func (r *Reader) End() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	_ = r.file.SetReadDeadline(expired) // fails only if the file is closed
+}
+
+// Read reads up to len(b) bytes and returns io.EOF at the end.
+func (r *Reader) Read(b []byte) (int, error) {
+	n, err := r.read(b)
+	if r.keepTail {
+		r.tail = appendTail(r.tail, b[:n])
+	}
+	return n, err
+}
+
+func (r *Reader) read(b []byte) (int, error) {
+	for {
+		if r.state != reading {
+			if r.rest <= 0 {
+				return 0, r.finish()
+			}
+			b = b[:min(len(b), r.rest)]
+			if err := r.file.SetReadDeadline(time.Now().Add(lastWait)); err != nil {
+				return 0, err
+			}
+		} else if n := r.spin(b); n > 0 {
+			return n, nil
+		}
+		n, err := r.file.Read(b)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if r.state == reading {
+				r.interrupt()
+				continue
+			}
+			n, err = r.readNow(b)
+			if n == 0 && err == nil {
+				r.rest = 0
+				continue
+			}
+		}
+		if r.terminal && errors.Is(err, unix.EIO) { // the other end of a terminal is closed
+			err = io.EOF
+		}
+		if r.state != reading {
+			r.rest -= n
+		} else if n >= pipeSize {
+			r.enlarge()
+		}
+		return n, err
+	}
+}
+
+// interrupt begins to flush or to drain.
+func (r *Reader) interrupt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = draining
+	if r.flushed != nil {
+		r.state = flushing
+	}
+	r.rest = r.available() // after the state: all that an ended run wrote is in the pipe
+}
+
+// finish returns the error that ends a flush or the stream.
+func (r *Reader) finish() error {
+	if r.state == draining {
+		return io.EOF
+	}
+	r.state = reading
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	deadline := time.Time{}
+	if r.ended {
+		deadline = expired
+	}
+	_ = r.file.SetReadDeadline(deadline) // fails only if the file is closed
+	return errFlushed
+}
+
+// Flush waits until all that the pipe holds now has been passed to the sink of the pump
+// that reads it, or until the pump has returned. Only one Flush may be called at a time.
+func (r *Reader) Flush() {
+	done := make(chan struct{})
+	r.mu.Lock()
+	r.flushed = done
+	_ = r.file.SetReadDeadline(expired)
+	r.mu.Unlock()
+	select {
+	case <-done:
+	case <-r.closed:
+	}
+}
+
+// endFlush wakes Flush.
+func (r *Reader) endFlush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.flushed)
+	r.flushed = nil
+}
+
+// readNow reads without waiting, and returns 0 if there is no data. It serves a Read whose
+// deadline has passed: os.File does not try then, and a goroutine that had to wait for a
+// processor may have been late from the start.
+func (r *Reader) readNow(b []byte) (n int, err error) {
+	conn, err := r.file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if closed := conn.Control(func(fd uintptr) { n, err = unix.Read(int(fd), b) }); closed != nil {
+		return 0, closed
+	}
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return 0, nil
+	case n == 0 && err == nil:
+		return 0, io.EOF
+	}
+	return max(n, 0), err
+}
+
+// enlarge makes a pipe that was full larger. A pipe whose size the kernel refuses to change
+// stays as it is.
+func (r *Reader) enlarge() {
+	if r.large || r.terminal {
+		return
+	}
+	r.large = true
+	if conn, err := r.file.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, largePipe) })
+	}
+}
+
+// terminalBuffer is more than the kernel keeps for a terminal's reader. It does not tell how
+// much it keeps, because a part of it is still in its line discipline.
+const terminalBuffer = 64 << 10
+
+// available returns how many bytes the pipe holds (FIONREAD, which x/sys calls TIOCINQ).
+func (r *Reader) available() (n int) {
+	if r.terminal {
+		return terminalBuffer
+	}
+	conn, err := r.file.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
+}
+
+// appendTail appends b and keeps the last tailLength bytes.
+func appendTail(tail, b []byte) []byte {
+	b = b[max(0, len(b)-tailLength):]
+	if over := len(tail) + len(b) - tailLength; over > 0 {
+		tail = tail[:copy(tail, tail[over:])]
+	}
+	return append(tail, b...)
+}

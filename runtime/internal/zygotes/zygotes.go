@@ -1,0 +1,124 @@
+// Package zygotes shares warm Node processes among the runtimes of this process. Runtimes
+// whose zygotes would be alike use the same pool.
+//
+//	Acquire ──> Set ── Pool, for each heap size ──> jail.Command
+//	             └── Release: the pools stay warm until CloseIdle
+package zygotes
+
+import (
+	"errors"
+	"sync"
+
+	"gaol/jail/zygote"
+)
+
+// Kind is what two runtimes must have in common to share zygotes.
+type Kind struct {
+	Image        string // host path of the root file system
+	Node         string // guest path of Node
+	HeapMiB      int64  // V8's old space
+	CgroupParent string
+	Options      zygote.Options
+}
+
+// pool is a pool of zygotes and the number of sets that use it.
+type pool struct {
+	*zygote.Pool
+	users int
+}
+
+// shared has the pools of this process. An unused one stays until CloseIdle, because the
+// next runtime mostly wants the same.
+var shared = struct {
+	sync.Mutex
+	pools map[Kind]*pool
+}{pools: map[Kind]*pool{}}
+
+// Set is the zygotes of one runtime: a pool for each heap size. Its methods may be called
+// from several goroutines at once.
+type Set struct {
+	kind Kind // with the default heap size
+	spec func(Kind) zygote.Spec
+
+	mu       sync.Mutex
+	byHeap   map[int64]*pool // by size in MiB
+	released bool
+}
+
+// Acquire returns the zygotes of a kind and starts the first one if there is none yet. spec
+// describes how a zygote of a kind is started. The caller must call Release.
+func Acquire(kind Kind, spec func(Kind) zygote.Spec) *Set {
+	s := &Set{kind: kind, spec: spec, byHeap: map[int64]*pool{}}
+	s.Pool(kind.HeapMiB)
+	return s
+}
+
+// Pool returns the pool for a heap size, which is started on first use. 0 is the size of
+// the set's kind.
+func (s *Set) Pool(heapMiB int64) *zygote.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := s.kind
+	if heapMiB != 0 {
+		kind.HeapMiB = heapMiB
+	}
+	p := s.byHeap[kind.HeapMiB]
+	if p == nil {
+		p = acquire(kind, s.spec)
+		s.byHeap[kind.HeapMiB] = p
+		if s.released { // a run that started while its runtime was closed
+			p.release()
+		}
+	}
+	return p.Pool
+}
+
+// Release says that the set is no longer used. It may be called on nil.
+func (s *Set) Release() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released = true
+	for _, p := range s.byHeap {
+		p.release()
+	}
+}
+
+func acquire(kind Kind, spec func(Kind) zygote.Spec) *pool {
+	shared.Lock()
+	defer shared.Unlock()
+	p := shared.pools[kind]
+	if p == nil {
+		p = &pool{Pool: zygote.NewPool(spec(kind), kind.Options)}
+		shared.pools[kind] = p
+	}
+	p.users++
+	p.Warm()
+	return p
+}
+
+func (p *pool) release() {
+	shared.Lock()
+	defer shared.Unlock()
+	p.users--
+}
+
+// CloseIdle stops the zygotes that no set uses.
+func CloseIdle() error {
+	shared.Lock()
+	var idle []*pool
+	for kind, p := range shared.pools {
+		if p.users == 0 {
+			idle = append(idle, p)
+			delete(shared.pools, kind)
+		}
+	}
+	shared.Unlock()
+	var failed error
+	for _, p := range idle {
+		failed = errors.Join(failed, p.Close())
+	}
+	return failed
+}

@@ -1,0 +1,167 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gaol/jail"
+	"gaol/jail/zygote"
+	"gaol/rootfs"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/node"
+	"gaol/runtime/internal/zygotes"
+)
+
+// Launcher is a way to start runs. Apart from speed, guests cannot tell the launchers
+// apart, except by what LauncherZygote lists.
+type Launcher int
+
+const (
+	// LauncherZygote forks runs from a Node that is already running. The host process
+	// keeps one such Node (a zygote) for each image, heap size, CgroupParent and
+	// ZygoteOptions, from the first Create until CloseIdle. A zygote that dies or hangs is
+	// replaced, and the runs that it had not started start from the next one. It works
+	// with Node 22, 24 and 26. An imported image must be trusted, see
+	// [rootfs.ImportOptions], and must have glibc.
+	//
+	// A guest can see these differences: /proc/self/maps lists the library that forks;
+	// reports of process.report name that library and the flags of the zygote; the
+	// standard streams exist before their first use; V8 starts its helper threads when it
+	// needs them; SIGUSR1 does nothing, while it starts a debugger in other Nodes; and
+	// where permissions list the files that may be executed or the programs that may be
+	// started, process.execPath may be executed but /proc/self/exe may not.
+	//
+	// A run whose environment has a variable that Node reads when it starts, such as
+	// NODE_OPTIONS, NODE_EXTRA_CA_CERTS or LC_ALL, or another LANG, gets a new Node
+	// process, and so does a program with a terminal: see Result.LauncherReason. A list of
+	// programs that may be started must include Node then. Node reads NODE_ENV, NODE_PATH,
+	// NODE_TLS_REJECT_UNAUTHORIZED, UV_THREADPOOL_SIZE and other variables later.
+	LauncherZygote Launcher = iota
+
+	// LauncherExec starts a new Node process for each run. It works with any version of
+	// Node and any image, also with an image without Node, in which only Command works. It
+	// is faster for a host process that makes a single run, because no zygote has to warm
+	// up.
+	LauncherExec
+)
+
+// String returns the launcher's name on the command line.
+func (l Launcher) String() string {
+	switch l {
+	case LauncherExec:
+		return "exec"
+	case LauncherZygote:
+		return "zygote"
+	}
+	return fmt.Sprintf("Launcher(%d)", int(l))
+}
+
+// ZygoteOptions limits how long one zygote is used. All runs forked from one zygote have
+// the same address space layout. A zero field takes its default; a negative one is an
+// error. Forks and Age can be exceeded a little, because a zygote is used until its
+// successor is warm.
+type ZygoteOptions struct {
+	Forks int           // runs forked from one zygote; default 5,000
+	Age   time.Duration // time since its start; default 10 minutes
+
+	// Patience is how long one fork, which normally takes milliseconds, may take before
+	// the zygote counts as hung. Its successor gets twice as long. A run that waits for a
+	// hung zygote ends that much later. Default 2 seconds.
+	Patience time.Duration
+}
+
+func (o ZygoteOptions) validate(l Launcher) error {
+	if l != LauncherZygote && o != (ZygoteOptions{}) {
+		return optionError("Zygote", "the launcher is %v", l)
+	}
+	if o.Forks < 0 || o.Age < 0 || o.Patience < 0 {
+		return optionError("Zygote", "%+v has a negative field", o)
+	}
+	return nil
+}
+
+func (l Launcher) validate() error {
+	if l < LauncherZygote || l > LauncherExec {
+		return optionError("Launcher", "%v does not exist", l)
+	}
+	return nil
+}
+
+// forkable lists the major versions of Node that zygotes are tested with. Other versions
+// may have threads or exit codes that the zygote does not expect.
+var forkable = []string{"22", "24", "26"}
+
+// supports reports why the launcher cannot start the Node of an image.
+func (l Launcher) supports(image *rootfs.Image) error {
+	if l != LauncherZygote {
+		return nil
+	}
+	if err := image.CanFork(); err != nil {
+		return optionError("Launcher", "the zygote does not work with this image, use LauncherExec: %w: %w", err, ErrUnsupported)
+	}
+	major, _, _ := strings.Cut(image.Node, ".")
+	if !slices.Contains(forkable, major) {
+		return optionError("Launcher", "the zygote works with Node %s, the image has %s, which needs LauncherExec: %w",
+			strings.Join(forkable, ", "), image.Node, ErrUnsupported)
+	}
+	return nil
+}
+
+// launcher returns the launcher that starts the task in a runtime with the given one, and
+// the reason if it is another one.
+func (t *task) launcher(configured Launcher) (l Launcher, reason string) {
+	if t.script == 0 || configured != LauncherZygote {
+		return configured, ""
+	}
+	if t.terminal {
+		return LauncherExec, "the program has a terminal, and the streams of a forked Node are pipes"
+	}
+	if name := node.StartVariable(t.env); name != "" {
+		return LauncherExec, "Node reads the variable " + name + " when it starts"
+	}
+	return LauncherZygote, ""
+}
+
+// Warm waits until the zygote that the runtime's runs are forked from is ready. Create
+// starts it, unless an earlier runtime of this process did. Without Warm the first run
+// waits for it, 0.1 s on an idle machine. With [LauncherExec] Warm returns at once.
+func (rt *NodeRuntime) Warm(ctx context.Context) error {
+	if rt.zygotes == nil {
+		return nil
+	}
+	if err := rt.zygotes.Pool(0).Wait(ctx); err != nil {
+		return fmt.Errorf("gaol: warm: %w", err)
+	}
+	return nil
+}
+
+// CloseIdle stops the zygotes that no open runtime uses. Without it, one zygote of each
+// kind (see [LauncherZygote]) stays warm for the next runtime until the host process ends.
+func CloseIdle() error { return zygotes.CloseIdle() }
+
+// zygoteEntry is the path of the main module that Node is started with. No such file
+// exists: the preload never returns to Node.
+const zygoteEntry = "/main"
+
+func zygoteSpec(kind zygotes.Kind) zygote.Spec {
+	s := zygote.Spec{
+		Image: kind.Image,
+		Args: slices.Concat([]string{
+			kind.Node,
+			"--disable-sigusr1", // its thread would wait for the zygote's signals
+		}, node.HeapFlags(kind.HeapMiB), []string{
+			"--require=" + guest.Zygote,
+			zygoteEntry,
+		}),
+		Env:    envList(baseEnv()),
+		Dir:    jail.DefaultStateDir,
+		Cgroup: kind.CgroupParent,
+	}
+	for _, f := range guest.Files() {
+		s.Layer = append(s.Layer, zygote.File{Path: f.Path, Data: f.Data})
+	}
+	return s
+}

@@ -1,0 +1,165 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"gaol/policy"
+	"gaol/rootfs"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/zygotes"
+)
+
+func TestLauncherCheck(t *testing.T) {
+	for _, tc := range []struct {
+		launcher Launcher
+		node     string
+		ok       bool
+	}{
+		{LauncherExec, "26.10.0", true},
+		{LauncherZygote, "22.22.0", true},
+		{LauncherZygote, "24.21.0", true},
+		{LauncherZygote, "26.10.0", true},
+		{LauncherZygote, "20.19.0", false},
+		{LauncherZygote, "28.0.0", false},
+		{LauncherZygote, "", false},
+	} {
+		err := tc.launcher.supports(&rootfs.Image{Node: tc.node})
+		if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%v with Node %q: %v", tc.launcher, tc.node, err)
+		}
+	}
+}
+
+func TestLauncherCheckImported(t *testing.T) {
+	forkable := rootfs.Imported{Libc: "glibc", Zygote: true, TrustNode: true}
+	with := func(change func(*rootfs.Imported)) *rootfs.Image {
+		m := forkable
+		change(&m)
+		return &rootfs.Image{Node: "24.21.0", Imported: &m}
+	}
+	for name, tc := range map[string]struct {
+		image *rootfs.Image
+		ok    bool
+	}{
+		"trusted":      {with(func(*rootfs.Imported) {}), true},
+		"not trusted":  {with(func(m *rootfs.Imported) { m.TrustNode = false }), false},
+		"musl":         {with(func(m *rootfs.Imported) { m.Libc = "musl" }), false},
+		"static":       {with(func(m *rootfs.Imported) { m.Libc = "static" }), false},
+		"old glibc":    {with(func(m *rootfs.Imported) { m.Zygote = false }), false},
+		"no Node":      {&rootfs.Image{Imported: &forkable}, false},
+		"other Node":   {&rootfs.Image{Node: "20.1.0", Imported: &forkable}, false},
+		"unknown Node": {&rootfs.Image{Node: "unknown", Imported: &forkable}, false},
+	} {
+		err := LauncherZygote.supports(tc.image)
+		if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := LauncherExec.supports(tc.image); err != nil {
+			t.Errorf("%s: started anew: %v", name, err)
+		}
+	}
+}
+
+// TestForImage: an imported image has a say in PATH, unless the caller has one.
+func TestForImage(t *testing.T) {
+	asks := func(path string) *rootfs.Image {
+		return &rootfs.Image{Node: "24.21.0", Imported: &rootfs.Imported{Config: rootfs.ImportedConfig{Env: []string{"LD_PRELOAD=/x", "PATH=" + path}}}}
+	}
+	usual := baseEnv()["PATH"]
+	for name, tc := range map[string]struct {
+		env   map[string]string
+		image *rootfs.Image
+		want  string
+	}{
+		"built":    {nil, &rootfs.Image{Node: "24.21.0"}, usual},
+		"imported": {nil, asks("/opt/app/bin:/bin"), "/opt/app/bin:/bin"},
+		"relative": {nil, asks("bin:/bin"), usual},
+		"dots":     {nil, asks("/a/../bin"), usual},
+		"empty":    {nil, asks("/bin::/usr/bin"), usual},
+		"caller's": {map[string]string{"PATH": "/mine"}, asks("/bin"), "/mine"},
+	} {
+		o := Options{Env: tc.env}
+		s, err := o.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.forImage(o, tc.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := got.env
+		if env["PATH"] != tc.want || env["LD_PRELOAD"] != "" {
+			t.Errorf("%s: %v", name, env)
+		}
+		if tc.env == nil && s.env["PATH"] != usual {
+			t.Errorf("%s: the next runtime of these settings has PATH %s", name, s.env["PATH"])
+		}
+	}
+}
+
+// TestNeedNode: commands run in every image, programs where there is a Node for them.
+func TestNeedNode(t *testing.T) {
+	for node, ok := range map[string]bool{"": false, "20.19.0": false, "22.0.0": true, "24.21.0": true, "unknown": true} {
+		s, err := Options{}.resolve()
+		if err == nil {
+			s, err = s.forImage(Options{}, &rootfs.Image{Node: node, Imported: &rootfs.Imported{}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.nodeTask("1", RunOptions{}, true); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("Node %q: %v", node, err)
+		}
+		if _, err := s.commandTask("sh", nil, RunOptions{}); err != nil {
+			t.Errorf("a command beside Node %q: %v", node, err)
+		}
+	}
+}
+
+// TestImagePlaces: what Node needs is granted where the image has it.
+func TestImagePlaces(t *testing.T) {
+	o := Options{Permissions: policy.Strict()}
+	s, err := o.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &rootfs.Imported{NodePath: "/opt/node/bin/node", Libraries: []string{"/lib"}}
+	if s, err = s.forImage(o, &rootfs.Image{Node: "24.21.0", Imported: m}); err != nil {
+		t.Fatal(err)
+	}
+	granted := map[string]bool{}
+	for _, g := range s.plan.Grants {
+		granted[g.Place.Path] = slices.Contains(g.Operations, "execute")
+	}
+	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[enforce.NodePath] {
+		t.Errorf("grants %+v", s.plan.Grants)
+	}
+	task, err := s.nodeTask("1", RunOptions{}, true)
+	if err != nil || task.path != m.NodePath {
+		t.Errorf("%v, task %+v", err, task)
+	}
+	if spec := zygoteSpec(zygotes.Kind{Node: s.nodePath()}); spec.Args[0] != m.NodePath {
+		t.Errorf("zygote %q", spec.Args)
+	}
+}
+
+func TestLauncherOfTask(t *testing.T) {
+	for name, tc := range map[string]struct {
+		task     task
+		launcher Launcher
+		want     Launcher
+		reason   bool
+	}{
+		"a program":                 {task{script: 2}, LauncherZygote, LauncherZygote, false},
+		"a program with a variable": {task{script: 2, env: []string{"NODE_OPTIONS=--no-warnings"}}, LauncherZygote, LauncherExec, true},
+		"a program on a terminal":   {task{script: 2, terminal: true}, LauncherZygote, LauncherExec, true},
+		"a command":                 {task{terminal: true, env: []string{"NODE_OPTIONS="}}, LauncherZygote, LauncherZygote, false},
+		"what was asked for":        {task{script: 2, terminal: true}, LauncherExec, LauncherExec, false},
+	} {
+		if l, reason := tc.task.launcher(tc.launcher); l != tc.want || (reason != "") != tc.reason {
+			t.Errorf("%s: %v, %q", name, l, reason)
+		}
+	}
+}

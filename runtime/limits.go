@@ -1,0 +1,163 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files, Output and Value
+// apply to each run separately; Disk and Inodes apply to the runtime, whose files outlive
+// its runs. A zero field means the default; a negative one is an error.
+//
+// Node sees Memory and CPUs as the machine's, and sizes its heap by Memory: docs/memory.md
+// has the details.
+type Limits struct {
+	Memory  int64         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
+	CPUs    float64       // processors that a run may keep busy; default 1
+	CPUTime time.Duration // CPU time of all processes of a run together; default: no limit
+	Pids    int64         // tasks (processes and threads) of a run; default 64
+	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; more than that is a *HostLimitError
+	Disk    int64         // bytes written to the tree; default 64 MiB
+	Inodes  int64         // files and folders in the tree; default 16,384
+	Output  int64         // captured bytes of stdout and of stderr; default 16 MiB each
+	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
+}
+
+var defaultLimits = Limits{
+	Memory: 256 << 20,
+	CPUs:   1,
+	Pids:   64,
+	Files:  1024,
+	Disk:   64 << 20,
+	Inodes: 16384,
+	Output: 16 << 20,
+	Value:  16 << 20,
+}
+
+// The least values that a run works with.
+const (
+	minMemory = 48 << 20 // Node alone touches some 45 MB
+	minPids   = 16       // Node alone has 7 threads, and 4 more once it reads a file
+	minFiles  = 32       // Node alone has 20 open
+	minDisk   = 64 << 10
+	minInodes = 16
+	minHeap   = 16 << 20 // includes Node's own modules
+)
+
+// LimitError says that a field of Limits, or a similar one, is out of bounds.
+type LimitError struct {
+	Limit              string // the field's name
+	Value, Least, Most float64
+}
+
+// byteLimits are the fields that count bytes.
+var byteLimits = []string{"Memory", "Disk", "Output", "Value", "Heap", "MaxOutput"}
+
+// Error names the field and its bounds, bytes in binary units.
+func (e *LimitError) Error() string {
+	if e.Limit == "CPUTime" { // which has no upper bound
+		return fmt.Sprintf("limit CPUTime: %v is negative", time.Duration(e.Value))
+	}
+	text := func(f float64) string {
+		if slices.Contains(byteLimits, e.Limit) {
+			return formatBytes(int64(f))
+		}
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return fmt.Sprintf("limit %s: %s is not between %s and %s", e.Limit, text(e.Value), text(e.Least), text(e.Most))
+}
+
+// checkLimit returns a *LimitError if a value is out of bounds.
+func checkLimit[N int | int64 | float64](name string, value, least, most N) error {
+	if !(value >= least && value <= most) { // so that NaN fails
+		return &LimitError{name, float64(value), float64(least), float64(most)}
+	}
+	return nil
+}
+
+// formatBytes writes a number of bytes in the largest unit that divides it. go-units rounds,
+// and so could not show why a value is out of bounds.
+func formatBytes(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for n != 0 && n%1024 == 0 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return strconv.FormatInt(n, 10) + " " + units[i]
+}
+
+func (l Limits) withDefaults() Limits {
+	d := defaultLimits
+	for _, f := range []struct{ value, fallback *int64 }{
+		{&l.Memory, &d.Memory}, {&l.Pids, &d.Pids}, {&l.Files, &d.Files}, {&l.Disk, &d.Disk},
+		{&l.Inodes, &d.Inodes}, {&l.Output, &d.Output}, {&l.Value, &d.Value},
+	} {
+		if *f.value == 0 {
+			*f.value = *f.fallback
+		}
+	}
+	if l.CPUs == 0 {
+		l.CPUs = d.CPUs
+	}
+	return l
+}
+
+func (l Limits) validate() error {
+	const huge = 1 << 50 // so that sums do not overflow
+	return errors.Join(
+		checkLimit("Memory", l.Memory, minMemory, huge),
+		checkLimit("Pids", l.Pids, minPids, 4<<20),    // PID_MAX_LIMIT
+		checkLimit("Files", l.Files, minFiles, 1<<20), // fs.nr_open
+		checkLimit("Disk", l.Disk, minDisk, huge),
+		checkLimit("Inodes", l.Inodes, minInodes, huge),
+		checkLimit("Output", l.Output, 1, 1<<30),
+		checkLimit("Value", l.Value, 1, 1<<30),
+		checkLimit("CPUTime", int64(l.CPUTime), 0, math.MaxInt64),
+		checkLimit("CPUs", l.CPUs, 0.05, 4096), // with less, Node takes seconds to start
+	)
+}
+
+// Limits returns the limits in force: Options.Limits, with the defaults for zero fields.
+// Files is less than its default if the host process itself may have fewer open files.
+func (rt *NodeRuntime) Limits() Limits { return rt.opts.limits }
+
+// HostLimitError says that a field of Limits exceeds what the host process itself may have.
+type HostLimitError struct {
+	Limit string // the field's name
+	Value int64  // the requested value
+	Most  int64  // what the host process may have
+	Least int64  // what a run needs
+}
+
+// Error names the field, the limit of the host process, and how to raise it.
+func (e *HostLimitError) Error() string {
+	return fmt.Sprintf("limit %s: %d is more than %d, the hard limit of this process (RLIMIT_NOFILE); raise that with `ulimit -Hn`, or LimitNOFILE= of a service", e.Limit, e.Value, e.Most)
+}
+
+// fitHost is fit with the limit of this process.
+func (l *Limits) fitHost(asked Limits) error {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("getrlimit: %w", err)
+	}
+	return l.fit(asked, files.Max)
+}
+
+// fit lowers the default of Files to what the host process may pass on, and refuses a
+// requested value that is larger.
+func (l *Limits) fit(asked Limits, most uint64) error {
+	if asked.Files == 0 && most < uint64(l.Files) {
+		l.Files = max(int64(most), minFiles)
+	}
+	if uint64(l.Files) > most {
+		return &HostLimitError{"Files", l.Files, int64(most), minFiles}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"gaol/internal/wire"
+	"gaol/runtime/internal/stacktrace"
+	"gaol/runtime/internal/stdio"
+)
+
+// Log is a line that a snippet printed.
+type Log struct {
+	Level LogLevel
+	Text  string        // as Node prints it, without the final newline; it may contain newlines
+	At    time.Duration // since the beginning of the evaluation, by the host's clock
+}
+
+// LogLevel is the console method that printed a line.
+type LogLevel string
+
+// The levels. Each of console's methods counts as one of the first five. The last two are
+// for output that does not pass through console, such as process.stdout.write or the output
+// of a child process.
+const (
+	LogDebug  LogLevel = "debug"
+	LogLog    LogLevel = "log"
+	LogInfo   LogLevel = "info"
+	LogWarn   LogLevel = "warn"
+	LogError  LogLevel = "error"
+	LogStdout LogLevel = "stdout"
+	LogStderr LogLevel = "stderr"
+)
+
+var logLevels = map[wire.Level]LogLevel{
+	wire.LevelDebug: LogDebug, wire.LevelLog: LogLog, wire.LevelInfo: LogInfo, wire.LevelWarn: LogWarn, wire.LevelError: LogError,
+}
+
+// logs collects the lines of an evaluation. Its methods may be called from several
+// goroutines at once.
+type logs struct {
+	sources *stacktrace.Sources
+	options EvaluateOptions
+	began   time.Time
+	feed    *feed // nil unless the evaluation is followed
+
+	mu     sync.Mutex
+	list   []Log
+	more   bool
+	closed bool
+}
+
+// sink returns a sink for one of the output streams.
+func (l *logs) sink(level LogLevel) *stdio.Lines {
+	return stdio.NewLines(l.options.MaxLogLength, func(b []byte) { l.add(level, string(b)) })
+}
+
+// add appends a line. It returns false if the logs are closed.
+func (l *logs) add(level LogLevel, text string) bool {
+	l.feed.WaitForRoom()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.append(level, text)
+	return true
+}
+
+// append appends a line if there is room.
+//
+// Preconditions: l.mu is held.
+func (l *logs) append(level LogLevel, text string) {
+	if len(l.list) == l.options.MaxLogs {
+		l.more = true
+		return
+	}
+	text = l.sources.Relocate(strings.ToValidUTF8(text, "\uFFFD"))
+	line := Log{level, truncate(text, l.options.MaxLogLength), time.Since(l.began)}
+	l.list = append(l.list, line)
+	if l.feed != nil {
+		l.feed.Put(LogEvent{line}, stdio.EventWeight+len(line.Text))
+	}
+	if l.options.OnLog != nil {
+		l.options.OnLog(line)
+	}
+}
+
+// close returns the lines, and prevents further ones.
+func (l *logs) close() (list []Log, more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.list, l.more
+}
+
+// truncate shortens a text to a number of characters, and marks that with an ellipsis.
+func truncate(text string, characters int) string {
+	at := 0
+	for range characters {
+		if at >= len(text) {
+			return text
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	if at >= len(text) {
+		return text
+	}
+	return text[:at] + "…"
+}
+
+// conclude makes the evaluation of a run's result.
+func (l *logs) conclude(res *Result, report guestReport) *Evaluation {
+	list, more := l.close()
+	e := &Evaluation{
+		Result: res.Value, Calls: res.Calls, Duration: res.Duration, Cause: res.Cause, Usage: res.Usage, Denials: res.Denials,
+		Logs: withoutFatalReport(list, res),
+	}
+	e.Truncated.Logs, e.Truncated.Calls, e.Truncated.Denials = more, res.Truncated.Calls, res.Truncated.Denials
+	if e.Result == nil {
+		e.NoResult = truncate(report.noValue, maxMessage)
+	}
+	e.Error = l.failure(res, report)
+	return e
+}
+
+// fatalReports are the first lines of what Node prints before it aborts. A snippet's author
+// cannot use that output: Evaluation.Error says the same.
+var fatalReports = []struct {
+	firstLine string
+	applies   func(*Result) bool
+}{
+	{"<--- Last few GCs --->", func(r *Result) bool { return r.Cause == CauseMemory }},
+	{"Warning: Detected unsettled top-level await", func(r *Result) bool { return r.ExitCode == unsettledCode }},
+}
+
+func withoutFatalReport(list []Log, res *Result) []Log {
+	for _, report := range fatalReports {
+		at := slices.IndexFunc(list, func(l Log) bool { return l.Level == LogStderr && strings.HasPrefix(l.Text, report.firstLine) })
+		if at < 0 || !report.applies(res) {
+			continue
+		}
+		for at > 0 && list[at-1] == (Log{LogStderr, "", list[at-1].At}) { // it begins with an empty line
+			at--
+		}
+		return list[:at]
+	}
+	return list
+}
+
+// unsettledCode is Node's exit code for a top-level await that nothing settles.
+const unsettledCode = 13
+
+// failure returns why the snippet failed, or nil. If the kernel or gaol ended the run, the
+// guest's report does not matter.
+func (l *logs) failure(res *Result, report guestReport) *GuestError {
+	o := l.options
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	switch res.Cause {
+	case CauseNone:
+	case CauseTimeout:
+		return &GuestError{Name: "TimeoutError", Message: fmt.Sprintf("the code took longer than %v", timeout)}
+	case CauseMemory:
+		message := "the code used up its memory"
+		if res.Signal != "SIGKILL" { // V8 aborted, the kernel did not kill
+			message += fmt.Sprintf(": %d MiB of heap", o.Heap>>20)
+		}
+		return &GuestError{Name: "OutOfMemoryError", Message: message}
+	case CauseCanceled:
+		return &GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}
+	case CauseSignal:
+		return &GuestError{Name: "SignalError", Message: "the code was ended by " + res.Signal}
+	case CausePids:
+		if report.failure == nil { // otherwise the error that followed says more
+			return &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}
+		}
+	default:
+		return &GuestError{Name: "LimitError", Message: fmt.Sprintf("the code used up its limit: %s", res.Cause)}
+	}
+	if report.failure != nil {
+		return newGuestError(report.failure, l.sources)
+	}
+	switch res.ExitCode {
+	case 0:
+		return nil
+	case unsettledCode:
+		return &GuestError{Name: "UnsettledError", Message: "the code awaits a promise that nothing settles"}
+	}
+	return &GuestError{Name: "ExitError", Message: fmt.Sprintf("the code ended its process with exit code %d", res.ExitCode)}
+}

@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gaol/policy"
+	"gaol/runtime/internal/enforce"
+	"gaol/vfs"
+)
+
+// tree describes the file tree of the settings for package enforce.
+func (s *settings) tree() enforce.Tree {
+	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, UnixSockets: s.unixSockets}
+	for _, m := range s.mounts {
+		if m.Access != ReadOnly {
+			t.Writable = append(t.Writable, m.Target)
+		}
+	}
+	return t
+}
+
+// setPermissions completes permissions by the defaults, and refuses what cannot be enforced.
+func (s *settings) setPermissions(p policy.Permissions) (err error) {
+	s.permissions = p.Clone().Over(policy.Default())
+	if s.plan, err = policy.Lower(s.permissions, s.tree().World()); err != nil {
+		return err
+	}
+	return s.checkLauncher(s.permissions, s.plan)
+}
+
+// checkPlaces refuses rules that name files of the image wrongly.
+func (s *settings) checkPlaces() error {
+	if err := s.tree().CheckPlaces(s.permissions); err != nil {
+		return optionError("Permissions", "%w", err)
+	}
+	return nil
+}
+
+// narrowed returns the rules of a run whose permissions are narrower than its runtime's.
+func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
+	tree := s.tree()
+	plan, err := policy.LowerRun(s.permissions, p, tree.World())
+	if err != nil {
+		return nil, err
+	}
+	if plan.NoInspect && !s.plan.NoInspect {
+		return nil, fmt.Errorf("process: inspect is denied by how /proc is mounted: deny it in the runtime's permissions: %w", ErrUnsupported)
+	}
+	if err := tree.CheckPlaces(p); err != nil {
+		return nil, err
+	}
+	complete := p.Over(s.permissions)
+	if err := s.checkLauncher(complete, plan); err != nil {
+		return nil, err
+	}
+	return enforce.Compile(complete, plan, s.unixSockets)
+}
+
+// checkLauncher refuses permissions under which the launcher cannot start Node.
+func (s *settings) checkLauncher(p policy.Permissions, plan *policy.Plan) error {
+	if s.launcher == LauncherExec && !s.mayStartNode(p, plan) {
+		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)
+	}
+	return nil
+}
+
+// mayStartNode reports whether a new Node process can be started as the first of a run. With
+// a list of programs it is executed like any other program, which needs both scopes.
+func (s *settings) mayStartNode(p policy.Permissions, plan *policy.Plan) bool {
+	return plan.Spawn.Only == nil ||
+		p.Decide(policy.ChildProcess, "spawn", s.nodePath()).Allowed && p.Decide(policy.FS, "execute", s.nodePath()).Allowed
+}
+
+// nodePath returns the guest path of Node.
+func (s *settings) nodePath() string { return cmp.Or(s.node, enforce.NodePath) }
+
+// Missing describes the parts of the runtime's permissions that the kernel does not enforce.
+// It is empty without Options.AllowDegraded.
+func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing) }
+
+// CheckPermissions returns how the kernel would enforce o.Permissions, without making
+// anything and without privileges: see [policy.Plan] Notes. Of o it reads Permissions,
+// AllowDegraded, Cwd and Launcher. Its errors are those of Create. The plan is returned
+// beside the error if only this machine's kernel is too old for it or lacks Landlock.
+func CheckPermissions(o Options) (*policy.Plan, error) {
+	s := settings{cwd: vfs.Workspace, launcher: o.Launcher}
+	if err := s.launcher.validate(); err != nil {
+		return nil, err
+	}
+	if o.Cwd != "" {
+		var err error
+		if s.cwd, err = vfs.ParsePath(o.Cwd); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.setPermissions(o.Permissions); err != nil {
+		return nil, err
+	}
+	if o.AllowDegraded {
+		return s.plan, nil
+	}
+	return s.plan, enforce.Supported(s.plan)
+}

@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/jail/landlock"
+	"gaol/policy"
+	"gaol/runtime/internal/enforce"
+)
+
+// TestCheckPermissions: it finds what Create does.
+func TestCheckPermissions(t *testing.T) {
+	secret := policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Paths: []string{"/srv/secret/**"}}}}}
+	list := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"/bin/true"}}}}}
+	listed := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{enforce.NodePath}}}}, FS: policy.Scope{Default: policy.Deny}}
+	for _, tc := range []struct {
+		name string
+		o    Options
+		says string // "": accepted
+	}{
+		{"nothing", Options{}, ""},
+		{"strict", Options{Permissions: policy.Strict()}, ""},
+		{"workspace", Options{Permissions: policy.Workspace("/srv"), Cwd: "/srv"}, ""},
+		{"a hidden folder", Options{Permissions: secret, Cwd: "/srv"}, ""},
+		{"a way out", Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}, "no way out"},
+		{"Node is started", Options{Permissions: list, Launcher: LauncherExec}, "is not among the programs"},
+		{"Node is started, and no file may be", Options{Permissions: listed, Launcher: LauncherExec}, "is not among the programs"},
+		{"Node is forked", Options{Permissions: list}, ""},
+		{"a launcher", Options{Launcher: 7}, "option Launcher"},
+		{"a folder", Options{Cwd: "srv"}, "srv"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			plan, err := CheckPermissions(tc.o)
+			s, resolveErr := tc.o.resolve()
+			if _, old := errors.AsType[*landlock.ABIError](err); old {
+				err = nil // Create finds out later that the kernel cannot enforce it; the plan is complete
+			}
+			if (err == nil) != (resolveErr == nil) {
+				t.Errorf("got %v, but of Create %v", err, resolveErr)
+			}
+			if tc.says != "" {
+				if plan != nil || err == nil || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("got %v, %v; want an error with %q", plan, err, tc.says)
+				}
+				return
+			}
+			if diff := cmp.Diff(s.plan, plan); diff != "" {
+				t.Errorf("the plan (-Create's +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSupported: what the kernel lacks is refused, unless the caller allows that.
+func TestSupported(t *testing.T) {
+	if _, err := landlock.ABI(); err != nil {
+		t.Skip(err)
+	}
+	plan, err := CheckPermissions(Options{Permissions: policy.Strict()})
+	if err != nil {
+		if _, ok := errors.AsType[*landlock.ABIError](err); !ok || plan == nil {
+			t.Errorf("got %v, %v", plan, err)
+		}
+	}
+	if _, err := CheckPermissions(Options{Permissions: policy.Strict(), AllowDegraded: true}); err != nil {
+		t.Errorf("degraded: %v", err)
+	}
+	if err := enforce.Supported(&policy.Plan{}); err != nil {
+		t.Errorf("a plan without Landlock: %v", err)
+	}
+}

@@ -1,97 +1,95 @@
-// Package runtime runs untrusted Node.js programs, each in a jail that the
-// kernel holds, and says what came of them. It is gaol's public SDK.
+// Package runtime is gaol's public SDK. It runs untrusted Node.js programs, each in a jail
+// that the kernel enforces, and reports how they ended.
 //
 //	Create ──> NodeRuntime ─┬─ Run, Exec, Command ───────────────────────> Result
 //	                │       ├─ Spawn, SpawnCode ──> Process ── Wait ──────> Result
 //	                │       ├─ Evaluate ──────────────────────────────────> Evaluation
 //	                │       ├─ FollowRun, ... ────> Stream ─── Events ────> one of these
 //	                │       └─ NewContext ──> Context ── Evaluate, again ─> Evaluation
-//	              Close        (as many as you like, also at once)
+//	              Close        (any number, concurrently)
 //
-// A runtime is one sandbox: a file tree that lasts from run to run, and a jail
-// around it. A run is one fresh process in it; nothing of its memory outlives it,
-// and when its first process ends, what it left running is killed.
+// A runtime is one sandbox: a file tree that persists between runs, and a jail around it. A
+// run is one fresh process in it. Nothing of its memory survives it, and when its first
+// process ends, all other processes of the run are killed.
 //
 //	rt, err := runtime.Create(ctx, runtime.Options{})
 //	if err != nil { ... }
 //	defer rt.Close()
 //	res, err := rt.Run(ctx, `__return({ sum: 1 + 2 })`, runtime.RunOptions{})
 //
-// A guest that fails is a [Result]; a host that fails is an error. So a program
-// that throws, exits with 3, is killed for memory or runs out of time comes back
-// with a nil error, and an error means that gaol could not do its job, or that the caller's
-// context, or Close, ended the run: then the Result of what there was by then is beside it.
+// A failing guest is a [Result]; a failing host is an error. A program that throws, exits
+// with 3, runs out of memory or exceeds its timeout has a nil error. An error means that gaol
+// failed, or that the caller's context, or Close, ended the run. In the latter case the
+// Result so far is returned, too.
 //
-// A spawned process lives until it ends, is killed, or its runtime is closed. Its caller
-// writes and reads its streams, or works at its terminal, sends it signals, and waits for
-// it. [NodeRuntime.Processes] lists what runs.
+// A spawned process lives until it exits, is killed, or its runtime is closed. Its caller
+// writes and reads its streams, or uses its terminal, sends signals, and waits for it.
+// [NodeRuntime.Processes] lists active runs.
 //
-// A run can be followed as it goes on, by [NodeRuntime.FollowRun] and its like and by
-// [Process.Events]: what it prints, calls and is denied comes as events, and its exit as
-// the last. A slow receiver slows the guest down; of each output the host holds
-// two pieces of 256 KiB at most, and after its end what the kernel held.
+// [NodeRuntime.FollowRun], its variants and [Process.Events] report what a run does while it
+// runs: output, calls of host functions and denials are events, and its exit is the last one.
+// Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
+// most, and after the run's end what the kernel held.
 //
-// A [Pool] keeps runtimes ready for who can't wait for Create.
+// Use a [Pool] when you cannot wait for Create.
 //
-// The host reads and writes the tree by [NodeRuntime.FS], also while runs are under way.
+// [NodeRuntime.FS] gives the host access to the tree, also during runs.
 //
-// Any number of runs can be asked for at once. A runtime has 64 of them under way,
-// or Options.MaxConcurrentRuns, and the others wait for their turn.
+// Any number of runs can be requested at once. 64 of them, or Options.MaxConcurrentRuns, are
+// active in a runtime, and the others wait for their turn.
 //
-// # What models write
+// # Code from models
 //
-// [NodeRuntime.Evaluate] takes a snippet as a model hands it over, runs it in a process
-// of its own, and has its value, what it printed, and an error that can be told to the
-// model. Options.Bindings and EvaluateOptions.Globals give programs data and functions
-// of the host's, which look like any others to them: see [Function]. What crosses between
-// the two is package internal/wire's, and bounded by [CallLimits].
+// [NodeRuntime.Evaluate] runs a snippet as a model wrote it, in a process of its own. It
+// returns its value, its output, and an error that can be shown to the model.
+// Options.Bindings and EvaluateOptions.Globals provide data and host functions to programs,
+// see [Function]. Package internal/wire defines the frames between the two sides, and
+// [CallLimits] bounds them.
 //
-// A [Context] keeps what such code declares for what comes after it, as a notebook does:
-// it is one process that lives until it is closed, or nobody has used it for a time.
+// A [Context] keeps the declarations of its cells, as a notebook does: it is one process that
+// lives until it is closed, or unused for some time.
 //
-// # What holds the guest
+// # What confines the guest
 //
-// The kernel: user, pid, mount, network, ipc, uts and cgroup namespaces, no
-// capability, no_new_privs, a system call filter, cgroup limits, a read-only image
-// under a bounded writable layer. See package jail. The guest's JavaScript has no
-// part in it.
+// The kernel: user, pid, mount, network, ipc, uts and cgroup namespaces, no capabilities,
+// no_new_privs, a system call filter, cgroup limits, a read-only image under a bounded
+// writable layer. See package jail. Nothing depends on the guest's JavaScript.
 //
 // # Permissions
 //
-// Options.Permissions say what the runs may do, in the language of package policy, and
-// RunOptions.Permissions what one run may, where that is less. What is left out is
-// the default's: no network, all else within the guest's own world.
+// Options.Permissions say what runs may do, in the language of package policy.
+// RunOptions.Permissions restrict a single run further. Omitted scopes use the default: no
+// network, and everything else inside the sandbox.
 //
-//	scope         operations                         held by                        errno           kernel  not covered
-//	fs            read write readdir create_dir      mounts that hide, or are       EACCES, EROFS,  6.2     stat where anything else
-//	              rm rename symlink chmod truncate   read-only or noexec;           EXDEV, EPERM            is allowed
-//	              execute stat readlink              Landlock; owners; seccomp
+//	scope         operations                         enforced by                    errno           kernel  not covered
+//	fs            read write readdir create_dir      hidden, read-only and noexec   EACCES, EROFS,  6.2     stat where another
+//	              rm rename symlink chmod truncate   mounts; Landlock; file owners; EXDEV, EPERM            operation is allowed
+//	              execute stat readlink              seccomp
 //	network       fetch connect listen dns           no sockets: seccomp; ports:    EACCES,         6.7 *   UDP by port;
-//	                                                 Landlock; no way out           ENETUNREACH             hosts outside
-//	childProcess  spawn                              seccomp; a list of programs:   EPERM, EACCES   6.2 **  what a listed one
-//	                                                 Landlock and noexec mounts                             runs itself
-//	process       signal inspect                     Landlock's scope; /proc        EPERM, ENOENT   6.12    the run's own
-//	env           read                               the variable is not passed     not there       any
+//	                                                 Landlock; no route out         ENETUNREACH             hosts outside
+//	childProcess  spawn                              seccomp; a list of programs:   EPERM, EACCES   6.2 **  what a listed program
+//	                                                 Landlock and noexec mounts                             executes itself
+//	process       signal inspect                     Landlock's scopes; /proc       EPERM, ENOENT   6.12    the run's own
+//	env           read                               the variable is not passed     unset           any
 //
-// * for rules about ports, ** for a list of programs; else any. Package policy has it
-// by operation, and what is refused because nothing holds it. Create refuses what this
-// kernel is too old for; [CheckPermissions] says all of it without making anything, as
-// `gaol policy check` does.
+// * for rules about ports, ** for a list of programs; otherwise any. Package policy documents
+// each operation, and which rules are refused because nothing can enforce them. Create
+// refuses rules that this kernel is too old for. [CheckPermissions] reports the same without
+// creating anything, as `gaol policy check` does.
 //
-// What a run was denied is in Result.Denials, by rule and with its source: the kernel's
-// word, or a hint from what Node printed last. Folders within the guest's own that it
-// is let write in are made by Create.
+// Result.Denials lists what a run was denied, by rule and with its source: the kernel, or a
+// hint from the error that Node printed last. Create makes the folders inside the guest's own
+// that permissions let it write to.
 //
 // # What it does not protect against
 //
-// Where the sources of [Mount] are on the host: the guest can read it, unless they are
-// copied on write. What the host's own functions let a guest do: any code of the guest may call them, with
-// any arguments. A bug in the host's kernel; side channels through shared hardware; one run of a
-// runtime from another run of the same runtime, whose terminals it can open: use one
-// runtime for each party that must not see the others. What a guest's escape sequences
-// do to a terminal that its output is shown on.
+// The location of a [Mount]'s source on the host: the guest can read it, unless the mount is
+// copy-on-write. What host functions let a guest do: any code of the guest may call them with
+// any arguments. Bugs in the host's kernel; side channels through shared hardware. Other runs
+// of the same runtime, which can open each other's terminals: use one runtime for each party.
+// What escape sequences in the guest's output do to a terminal of the host.
 //
 // # Requirements
 //
-// Linux on amd64 or arm64, root, and what `gaol doctor` checks for.
+// Linux on amd64 or arm64, root, and what `gaol doctor` checks.
 package runtime

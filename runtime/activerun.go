@@ -106,8 +106,8 @@ func (r *activeRun) openControl(ctx context.Context) error {
 	return nil
 }
 
-// follow sends what is not output to a feed, beginning with what happened before. It does
-// not wait if the run has ended.
+// follow sends denials and calls to a feed, beginning with the earlier ones. It does not
+// wait if the run has ended.
 func (r *activeRun) follow(f *feed) {
 	r.mu.Lock()
 	r.feed = f

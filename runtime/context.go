@@ -90,7 +90,7 @@ type Context struct {
 	sources *stacktrace.Sources
 	closed  chan error // receives the error of the closed control channel
 
-	turn chan struct{} // a lock: holds an element while somebody uses the context
+	turn chan struct{} // a lock: holds an element while the context is in use
 	idle *time.Timer   // nil without IdleTimeout
 
 	// Protected by turn.
@@ -307,7 +307,7 @@ func (c *Context) Err() error {
 	}
 }
 
-// acquireTurn waits until nobody else uses the context. The caller must call leaveTurn.
+// acquireTurn waits until the context is free. The caller must call leaveTurn.
 func (c *Context) acquireTurn(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:

@@ -29,7 +29,7 @@ type control struct {
 	done   chan struct{} // closed at the channel's end
 }
 
-// guestReport is what a guest says about the end of its program, besides the value.
+// guestReport is what a guest reports about the end of its program, in addition to the value.
 type guestReport struct {
 	failure *wire.Failure // the last error that was not caught
 	noValue string        // why the value has no JSON

@@ -43,7 +43,7 @@ type NodeRuntime struct {
 // default image, Create builds it, which takes some seconds and the network; `gaol image
 // build` does that in advance.
 //
-// Errors say what is missing and what to do; `gaol doctor` explains more.
+// Errors name the missing feature and the cure; `gaol doctor` explains more.
 func Create(ctx context.Context, o Options) (*NodeRuntime, error) {
 	s, err := o.check()
 	if err != nil {

@@ -141,7 +141,7 @@ func syntaxError(err error, name string) *GuestError {
 // [Normalize]. It returns the code's value, the lines that it printed, and an error that can
 // be shown to the model. If the last expression is a promise, it is awaited.
 //
-// The code may mix both module formats: besides import and await it can use require, module,
+// The code may mix both module formats: it can use import and await, and also require, module,
 // exports, __filename and __dirname, and require.main is module. If the code ends without a
 // value but has set module.exports or a property of it, module.exports is the value. If the
 // last statement sets module.exports to a function, the function is called.

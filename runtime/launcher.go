@@ -15,8 +15,8 @@ import (
 	"gaol/runtime/internal/zygotes"
 )
 
-// Launcher is a way to start runs. Apart from speed, guests cannot tell the launchers
-// apart, except by what LauncherZygote lists.
+// Launcher is a way to start runs. Apart from speed, guests cannot distinguish the
+// launchers, except by what LauncherZygote lists.
 type Launcher int
 
 const (

@@ -38,14 +38,14 @@ const (
 // once; later changes of what its path leads to have no effect. Files of the folder's owner
 // appear as the guest's, and files that the guest creates belong to that owner, if the kernel
 // supports that (idmapped mounts) for the file system. Otherwise files of a read-only mount
-// appear as nobody's, and other accesses are refused. File systems mounted below Source are
+// appear as owned by an unmapped user, and other accesses are refused. File systems mounted below Source are
 // not visible. Sockets are visible, but the guest cannot connect to those that processes of
 // the host listen on, unless Options.UnixSockets allows it and Access is not CopyOnWrite.
 type Mount struct {
 	// Source is a path of the host. Create refuses "/"; the store in use, the default store,
 	// and /run/gaol, where active jails are registered, with everything inside them and the
-	// folders that contain them; and what is not storage: /proc, /sys and /dev, except for
-	// /dev/shm, and such file systems elsewhere.
+	// folders that contain them; and file systems that are not storage: /proc, /sys and /dev,
+	// except for /dev/shm, and others of their types elsewhere.
 	//
 	// The guest can read the path of Source inside its file system, unless Access is
 	// CopyOnWrite or the folder is NodeModules: the fourth field of /proc/self/mountinfo has
@@ -162,7 +162,7 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 	return open, add(s.openSources(rt.store))
 }
 
-var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: have it read-only, or give the guest a copy by option Files (--file)")
+var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: mount it read-only, or give the guest a copy by option Files (--file)")
 
 // openSources opens the mounts of the host's files.
 func (s settings) openSources(store string) (open []jail.Mount, err error) {

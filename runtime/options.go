@@ -37,7 +37,7 @@ type Options struct {
 	// UnixSockets allows runs to create unix sockets although Mounts has one that is ReadOnly
 	// or ReadWrite. Such a socket can connect to any process that listens on a socket file in
 	// a mounted folder, including processes of the host, whatever Permissions say about the
-	// network: the kernel cannot tell them apart. Without UnixSockets such runs can only
+	// network: the kernel cannot distinguish them. Without UnixSockets such runs can only
 	// create connected pairs, which child_process uses. If all mounts are CopyOnWrite or
 	// NodeModules, runs can create any unix socket: they see those folders through an overlay,
 	// where they cannot connect to sockets of the host.

@@ -64,7 +64,7 @@ func (o PoolOptions) resolve() (PoolOptions, error) {
 // Pool keeps unused runtimes ready, all with the same options. Use a pool when you cannot
 // wait for Create. Its methods may be called from several goroutines at once.
 //
-//	create ──> ready ── Get ──> owned by the caller, who closes it
+//	create ──> ready ── Get ──> owned by the caller, which closes it
 //	             └── dead or too old: closed and replaced
 type Pool struct {
 	options PoolOptions
@@ -92,7 +92,7 @@ type Pool struct {
 	close sync.Once
 }
 
-// idleRuntime is a runtime that nobody has used.
+// idleRuntime is an unused runtime.
 type idleRuntime struct {
 	runtime *NodeRuntime
 	since   time.Time

@@ -21,8 +21,8 @@ import (
 // Process is a spawned process with all its descendants. Its methods may be called from
 // several goroutines at once.
 //
-// Nobody has to wait for it: it releases the host's resources when it ends, or when its
-// runtime is closed.
+// Its caller need not wait for it: it releases the host's resources when it ends, or when
+// its runtime is closed.
 type Process struct {
 	// Stdin is the process's standard input; on a terminal, the keyboard. A Write blocks
 	// while the process does not read, until it ends: then the error is io.ErrClosedPipe.
@@ -176,12 +176,11 @@ type processEvents struct {
 }
 
 // Events returns the process's events, up to and including its ExitEvent, as [Stream.Events]
-// does. Nobody may read Stdout and Stderr any more.
+// does. The caller must not read Stdout and Stderr any more.
 //
-// They begin with the output that has not been read, and with the earlier denials and calls,
-// as far as Result would list them. Breaking out of the range does not end the process: it
-// continues as far as it can without a reader, and ranging again continues with the next
-// event.
+// They begin with the output that has not been read, and with the earlier denials and calls
+// that Result would list. Breaking out of the range does not end the process: it continues
+// until a pipe is full, and ranging again continues with the next event.
 func (p *Process) Events() iter.Seq[Event] {
 	e := &p.events
 	e.mu.Lock()

@@ -112,7 +112,7 @@ func (p *Pool) maintain() {
 	}
 }
 
-// checkInterval is how soon a runtime that died is replaced if nobody asks for it.
+// checkInterval is how soon a runtime that died is replaced if no Get finds it.
 const checkInterval = 5 * time.Second
 
 // replace discards dead and old runtimes, starts to create new ones, and returns when to do

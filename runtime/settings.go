@@ -41,7 +41,7 @@ type settings struct {
 	zygote       ZygoteOptions
 	noNode       error    // why an imported image can only run commands
 	node         string   // guest path of an imported image's Node; "" for the usual one
-	libraries    []string // folders with libraries of an imported image, besides the usual ones
+	libraries    []string // folders with libraries of an imported image, in addition to the usual ones
 
 	image       string // host folder of its root
 	permissions policy.Permissions

@@ -8,7 +8,7 @@ import (
 	"gaol/runtime/internal/stdio"
 )
 
-// feed passes the events of a run to the caller who follows it.
+// feed passes the events of a run to its follower.
 type feed = stdio.Feed[Event]
 
 func followStdout(f *feed, limit int64, onLimit func()) stdio.Sink {
@@ -19,7 +19,7 @@ func followStderr(f *feed, limit int64, onLimit func()) stdio.Sink {
 	return &stdio.Follow[Event]{Feed: f, Event: func(b []byte) Event { return StderrEvent{b} }, Limit: limit, OnLimit: onLimit}
 }
 
-// Stream is a run whose caller follows its events.
+// Stream is a run with events.
 //
 // Output becomes events and is not kept: the Result has none, and with KillOnOutput
 // Limits.Output is what the run may print. If the caller takes no events, or has not begun
@@ -34,7 +34,7 @@ type Stream struct {
 	exit ExitEvent
 }
 
-// FollowRun is [NodeRuntime.Run] for callers who want to see what the run does while it
+// FollowRun is [NodeRuntime.Run] with events: the caller sees what the run does while it
 // runs. It does not wait: if the run cannot begin, the ExitEvent and [Stream.Result] have
 // the error. OnStdout and OnStderr are an error.
 //

@@ -195,7 +195,7 @@ func (rt *NodeRuntime) command(t *task) jail.Command {
 		case rules == rt.rules && usual: // as the parked process was started
 			c.Parked = parked
 		case parked != nil:
-			parked.Kill() // otherwise this run could stop the process that a later run is to become
+			parked.Kill() // otherwise this run could stop the process of a later run
 		}
 		if l, _ := t.launcher(LauncherZygote); l == LauncherZygote {
 			c.Script = t.script

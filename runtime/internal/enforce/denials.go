@@ -13,7 +13,7 @@ import (
 )
 
 // Denial is an operation that permissions denied. Its target is the guest's text: at most
-// 256 bytes of valid UTF-8, which nobody must trust.
+// 256 bytes of valid UTF-8, and not to be trusted.
 type Denial struct {
 	Scope     string
 	Operation policy.Operation
@@ -162,7 +162,7 @@ func (d *Denials) List() (list []Denial, more bool) {
 	return slices.Clone(d.list), d.more
 }
 
-// Since returns what was denied after List returned before.
+// Since returns the denials after List returned before.
 func (d *Denials) Since(before []Denial) (list []Denial, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

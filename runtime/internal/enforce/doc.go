@@ -7,6 +7,5 @@
 //
 //	seccomp listener, kernel audit, last lines of stderr ──> Denials ──> list
 //
-// The package decides nothing: package policy decides what is allowed and refuses what no
-// kernel mechanism can enforce.
+// Package policy makes the decisions, and refuses rules that no kernel mechanism can enforce.
 package enforce

@@ -8,8 +8,8 @@ import (
 	"gaol/policy"
 )
 
-// ConfigureJail adds what a plan needs to a jail: what is hidden, read-only, not
-// executable or made in advance.
+// ConfigureJail adds the needs of a plan to a jail: hidden, read-only and not executable
+// places, and those that must exist in advance.
 func ConfigureJail(spec *jail.Spec, p *policy.Plan, permissions policy.Permissions, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)

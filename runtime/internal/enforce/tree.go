@@ -11,12 +11,12 @@ import (
 // NodePath is where the images that gaol builds have Node.
 const NodePath = "/usr/local/bin/node"
 
-// Tree describes the file tree of a runtime as far as permissions depend on it.
+// Tree describes those parts of a runtime's file tree that permissions depend on.
 type Tree struct {
 	Image       string // host path of the image's root; "" if it is not known yet
 	Cwd         vfs.Path
 	Node        string   // guest path of Node; "" means NodePath
-	Libraries   []string // folders with libraries of an imported image, besides the usual ones
+	Libraries   []string // folders with libraries of an imported image, in addition to the usual ones
 	Writable    []string // targets of mounts that the guest may write to
 	UnixSockets bool     // runs may make unix sockets with names
 }

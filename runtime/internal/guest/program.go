@@ -70,7 +70,7 @@ func (p *Program) Text() ([]byte, error) {
 	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...), p.Code...), nil
 }
 
-// Open returns the program in a sealed memory file, which nobody can change while it is
+// Open returns the program in a sealed memory file, which no process can change while it is
 // read.
 func (p *Program) Open() (*os.File, error) {
 	text, err := p.Text()

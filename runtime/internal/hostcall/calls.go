@@ -115,8 +115,8 @@ func (c *Calls) ReadWith(read func()) { c.read = read }
 // MaxFrame returns the maximum size of a call's frame.
 func (c *Calls) MaxFrame() int64 { return c.limits.Arguments + 8 }
 
-// Observe calls f with each call that has been answered or cut off, including those that
-// were before, as far as they have records. wait is called before a call is accepted, and
+// Observe calls f with each call that has been answered or cut off, including
+// earlier ones that have records. wait is called before a call is accepted, and
 // blocks while f's consumer is behind. f must not block.
 func (c *Calls) Observe(f func(Record), wait func()) {
 	c.mu.Lock()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// ErrHandedOver tells the goroutine that read the control channel that another one reads it
-// now.
+// ErrHandedOver means that another goroutine now reads the control channel.
 var ErrHandedOver = errors.New("another goroutine reads the control channel")
 
 // inlinePeriod is how long the control channel may go unread because of a call. The guest

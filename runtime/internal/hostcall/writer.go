@@ -90,7 +90,7 @@ func (w *Writer) Close() {
 }
 
 // wait waits until a frame of the given size may be added to those that wait, or until
-// nobody writes. It returns false once nothing can be written.
+// no caller is writing. It returns false once nothing can be written.
 func (w *Writer) wait(size int) bool {
 	for !w.closed && w.writing && len(w.waiting)+size > maxBatch {
 		w.blocked++

@@ -145,7 +145,7 @@ func endOf(text string) (line, column int) {
 	return 1 + strings.Count(text, "\n"), 1 + len(utf16.Encode([]rune(last)))
 }
 
-// maxAddition is more than the length of what is added before an expression that is a value,
+// maxAddition is more than the length of the code added before an expression that is a value,
 // such as "globalThis.__evaluated(await (". V8 reports undefined names at its beginning.
 const maxAddition = 32
 

@@ -69,7 +69,7 @@ func (s *Interactive) Start() {}
 func (s *Interactive) Drain() {
 	if s.Terminal != nil {
 		s.keyboard.stop()
-		s.Terminal.Kept.Close() // so that the output ends, unless another run has the terminal open
+		s.Terminal.Kept.Close() // so that the output ends, unless the terminal is open in another run
 	} else {
 		_ = s.Stdin.Close()
 	}

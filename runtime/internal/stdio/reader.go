@@ -210,8 +210,8 @@ func (r *Reader) enlarge() {
 	}
 }
 
-// terminalBuffer is more than the kernel keeps for a terminal's reader. It does not tell how
-// much it keeps, because a part of it is still in its line discipline.
+// terminalBuffer is more than the kernel keeps for a terminal's reader. The kernel does not report how
+// much that is, because a part of it is still in its line discipline.
 const terminalBuffer = 64 << 10
 
 // available returns how many bytes the pipe holds (FIONREAD, which x/sys calls TIOCINQ).

@@ -100,7 +100,7 @@ type Lines struct {
 
 // NewLines returns a sink that calls line with each line, without the newline. Of a line it
 // keeps as many bytes as the given number of characters may have, and a little more, so
-// that line can tell whether it was cut.
+// that line can detect whether it was truncated.
 func NewLines(characters int, line func([]byte)) *Lines {
 	l := &Lines{line: line}
 	l.SetMax(characters)

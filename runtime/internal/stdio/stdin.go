@@ -40,7 +40,7 @@ func (in *stdin) err() error {
 	}
 }
 
-// errorReader remembers the reader's error, which io.Copy does not tell apart from the
+// errorReader remembers the reader's error, which io.Copy does not distinguish from the
 // writer's.
 type errorReader struct {
 	io.Reader

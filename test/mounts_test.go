@@ -200,7 +200,7 @@ func TestMountsRefused(t *testing.T) {
 		{"in proc", "/proc/x: /proc is the jail's own", mount(dir, "/proc/x")},
 		{"on dev", "/dev: /dev is the jail's own", mount(dir, "/dev")},
 		{"on gaol's own", "/usr/libexec/gaol is the jail's own", mount(dir, "/usr/libexec/gaol/x")},
-		{"a copy of a file", "only a folder can be copy-on-write: have it read-only", runtime.Options{Mounts: []runtime.Mount{{Source: filepath.Join(dir, "f"), Target: "/x", Access: runtime.CopyOnWrite}}}},
+		{"a copy of a file", "only a folder can be copy-on-write: mount it read-only", runtime.Options{Mounts: []runtime.Mount{{Source: filepath.Join(dir, "f"), Target: "/x", Access: runtime.CopyOnWrite}}}},
 		{"a file in proc", "/proc/x: /proc is the jail's own", runtime.Options{Files: map[string][]byte{"/proc/x": nil}}},
 		{"a file in dev", "/dev is the jail's own", runtime.Options{Files: map[string][]byte{"/dev/null": nil}}},
 		{"a file in sys", "/sys is the jail's own", runtime.Options{Files: map[string][]byte{"/sys/x/y": nil}}},

@@ -53,7 +53,6 @@ func (f *callee) functions() []hostcall.Function {
 type fakeGuest struct {
 	send    *os.File
 	receive *os.File
-	answers *wire.Reader // of receive
 	control *control
 	pumped  chan struct{}
 }

@@ -72,8 +72,8 @@ func NewReader(f *os.File) *Reader { return &Reader{file: f, closed: make(chan s
 // Preconditions: no Read is running.
 func (r *Reader) Tail() []byte { return r.tail }
 
-// Close closes the file.
-func (r *Reader) Close() error { return r.file.Close() }
+// Close closes the file. A Read fails from then on.
+func (r *Reader) Close() { r.file.Close() }
 
 // End says that the run has ended: Reads return what it has written and then io.EOF.
 func (r *Reader) End() {

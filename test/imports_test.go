@@ -136,6 +136,18 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
+// TestInternalOfRuntime: the internal packages of runtime do not depend on each other.
+func TestInternalOfRuntime(t *testing.T) {
+	const internal = module + "/runtime/internal/"
+	for _, p := range packages(t) {
+		for _, path := range p.imports() {
+			if strings.HasPrefix(p.ImportPath, internal) && strings.HasPrefix(path, module+"/runtime") {
+				t.Errorf("%s imports %s", p.ImportPath, path)
+			}
+		}
+	}
+}
+
 func TestForbiddenImports(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, path := range p.imports() {

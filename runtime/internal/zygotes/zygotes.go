@@ -1,8 +1,3 @@
-// Package zygotes shares warm Node processes among the runtimes of this process. Runtimes
-// whose zygotes would be alike use the same pool.
-//
-//	Acquire ──> Set ── Pool, for each heap size ──> jail.Command
-//	             └── Release: the pools stay warm until CloseIdle
 package zygotes
 
 import (

@@ -11,7 +11,7 @@ func lookRoot(x *examination) finding {
 	if !x.root {
 		return degraded("can't be looked at", "run gaol doctor as root")
 	}
-	is, err := chroot.Is()
+	is, err := chroot.Detect()
 	if err != nil {
 		return missing(err.Error(), "in a container, give it CAP_SYS_ADMIN and CAP_SYS_CHROOT (docker run --privileged)")
 	}

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Leave makes the thread's root that of its mount namespace, where it is another. All that
-// is not below the thread's root is then unmounted in that namespace. It sets the working
-// directory to the root.
+// Leave replaces the root of the thread's mount namespace by the thread's root, if the two
+// differ. It unmounts everything else in that namespace and sets the working directory to
+// the root.
 //
-// Preconditions: the thread is locked to its goroutine, and has a mount namespace and
-// file system attributes of its own (CLONE_NEWNS, CLONE_FS).
+// Preconditions: the thread is locked to its goroutine and does not share its mount
+// namespace and file system attributes (CLONE_NEWNS, CLONE_FS).
 func Leave() error {
 	old, err := openPath("/")
 	if err != nil {
@@ -27,20 +27,46 @@ func Leave() error {
 		return err
 	}
 	if err := replaceRoot(old); err != nil {
-		return fmt.Errorf("this process is in a chroot, which can't be left: %w; start it outside of the chroot, or make its folder the root by pivot_root(8)", err)
+		return fmt.Errorf("cannot leave the chroot that this process runs in: %w; start it outside of the chroot, or make its folder the root by pivot_root(8)", err)
 	}
 	return nil
 }
 
-// Run calls f on a thread that has left the chroot, with a mount namespace of its own.
+// Run calls f on a thread that has left the chroot and has its own mount namespace.
 func Run(f func() error) error {
+	return onThread(unix.CLONE_NEWNS|unix.CLONE_FS, func() error {
+		if err := Leave(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// Detect reports whether this process is in a chroot. It needs the same privileges as
+// Leave.
+func Detect() (in bool, err error) {
+	err = onThread(unix.CLONE_FS, func() error {
+		old, err := openPath("/")
+		if err != nil {
+			return err
+		}
+		defer old.Close()
+		if err := enterRoot(); err != nil {
+			return err
+		}
+		same, err := isRoot(old)
+		in = !same && err == nil
+		return err
+	})
+	return in, err
+}
+
+// onThread calls f on a new thread that has called unshare(2) with flags.
+func onThread(flags int, f func() error) error {
 	done := make(chan error)
 	go func() {
 		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := os.NewSyscallError("unshare", unix.Unshare(unix.CLONE_NEWNS|unix.CLONE_FS))
-		if err == nil {
-			err = Leave()
-		}
+		err := os.NewSyscallError("unshare", unix.Unshare(flags))
 		if err == nil {
 			err = f()
 		}
@@ -49,31 +75,8 @@ func Run(f func() error) error {
 	return <-done
 }
 
-// Is reports whether this process is in a chroot. It takes the rights that Leave takes.
-func Is() (bool, error) {
-	is, done := false, make(chan error)
-	go func() {
-		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		old, err := openPath("/")
-		if err != nil {
-			done <- err
-			return
-		}
-		defer old.Close()
-		if err = os.NewSyscallError("unshare", unix.Unshare(unix.CLONE_FS)); err == nil {
-			err = enterRoot()
-		}
-		if err == nil {
-			is, err = isRoot(old)
-			is = !is
-		}
-		done <- err
-	}()
-	err := <-done
-	return is, err
-}
-
-// enterRoot makes the root of the thread's mount namespace the thread's own, as setns(2) does.
+// enterRoot changes the thread's root to that of its mount namespace, a side effect of
+// setns(2).
 func enterRoot() error {
 	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -83,7 +86,7 @@ func enterRoot() error {
 	return os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
 }
 
-// isRoot reports whether f is the root.
+// isRoot reports whether f is the thread's root.
 func isRoot(f *os.File) (bool, error) {
 	const mask = unix.STATX_MNT_ID | unix.STATX_INO
 	var is, root unix.Statx_t
@@ -96,9 +99,9 @@ func isRoot(f *os.File) (bool, error) {
 	return is.Mnt_id == root.Mnt_id && is.Ino == root.Ino, nil
 }
 
-// replaceRoot makes a copy of the tree below root that of the namespace.
+// replaceRoot replaces the namespace's tree by a copy of the tree below root.
 func replaceRoot(root *os.File) error {
-	// Slave: nothing that is mounted here may show elsewhere.
+	// Slave: mounts made here must not propagate to other namespaces.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return &os.PathError{Op: "mount", Path: "/", Err: err}
 	}

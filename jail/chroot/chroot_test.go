@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestVar has this test binary enter a chroot and leave it.
+// guestVar makes this test binary enter a chroot and leave it.
 const guestVar = "GAOL_TEST_CHROOT"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(guestVar); dir != "" {
-		if err := beInside(dir); err != nil {
+		if err := testInside(dir); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -30,12 +30,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unbindable makes the root a mount that can't be copied before it is made a slave.
+// unbindable makes the root a mount that can be copied only after it has become a slave.
 const unbindable = "unbindable"
 
-// beInside makes a chroot of dir, in a mount namespace of its own whose mounts would propagate,
-// and tries there what a chroot forbids.
-func beInside(dir string) error {
+// testInside enters a chroot at dir, in a new mount namespace with shared propagation, and
+// tries what a chroot forbids.
+func testInside(dir string) error {
 	propagate := func(flag uintptr) error { return unix.Mount("", "/", "", unix.MS_REC|flag, "") }
 	if err := propagate(unix.MS_PRIVATE); err != nil {
 		return err
@@ -59,7 +59,7 @@ func beInside(dir string) error {
 			return err
 		}
 	}
-	all, err := os.Open("/proc/self/mountinfo") // which describes the current root
+	all, err := os.Open("/proc/self/mountinfo") // describes the root at the time of reading
 	if err != nil {
 		return err
 	}
@@ -74,17 +74,17 @@ func beInside(dir string) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	if is, err := Is(); err != nil || !is {
-		return fmt.Errorf("is in a chroot: %v, %w", is, err)
+	if in, err := Detect(); err != nil || !in {
+		return fmt.Errorf("in a chroot: %v, %w", in, err)
 	}
-	if err := namespace(); err != unix.EPERM { // the guard bites
+	if err := namespace(); err != unix.EPERM { // the restriction that Leave lifts
 		return fmt.Errorf("a user namespace in a chroot: %w", err)
 	}
 	if err := Run(outside); err != nil {
 		return err
 	}
-	if is, err := Is(); err != nil || !is {
-		return fmt.Errorf("is in a chroot afterwards: %v, %w", is, err)
+	if in, err := Detect(); err != nil || !in {
+		return fmt.Errorf("in a chroot afterwards: %v, %w", in, err)
 	}
 	if _, err := all.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -95,7 +95,7 @@ func beInside(dir string) error {
 	return nil
 }
 
-// outside is what a thread that has left the chroot can do, and what it sees.
+// outside checks what a thread that has left the chroot sees and can do.
 func outside() error {
 	names, err := os.ReadDir("/")
 	if err != nil || len(names) != 2 || names[0].Name() != "file" || names[1].Name() != "proc" {
@@ -110,13 +110,13 @@ func outside() error {
 			return fmt.Errorf("mounted on %s", at)
 		}
 	}
-	if err := unix.Mount("tmpfs", "/proc", "tmpfs", 0, ""); err != nil { // which must not propagate
+	if err := unix.Mount("tmpfs", "/proc", "tmpfs", 0, ""); err != nil { // must not propagate
 		return err
 	}
 	return namespace()
 }
 
-// namespace makes a user namespace in a child.
+// namespace creates a user namespace in a child process.
 func namespace() error {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
@@ -151,9 +151,9 @@ func TestLeave(t *testing.T) {
 }
 
 // Outside of a chroot nothing changes.
-func TestLeaveNothing(t *testing.T) {
-	if is, err := Is(); is || err != nil {
-		t.Fatalf("in a chroot: %v, %v", is, err)
+func TestLeaveOutsideOfChroot(t *testing.T) {
+	if in, err := Detect(); in || err != nil {
+		t.Fatalf("in a chroot: %v, %v", in, err)
 	}
 	before, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -163,7 +163,7 @@ func TestLeaveNothing(t *testing.T) {
 	err = Run(func() error {
 		inside, err := os.ReadFile("/proc/thread-self/mountinfo")
 		if err == nil && count(inside) != count(before) {
-			err = fmt.Errorf("%d mounts in place of %d", count(inside), count(before))
+			err = fmt.Errorf("%d mounts instead of %d", count(inside), count(before))
 		}
 		return err
 	})
@@ -172,7 +172,7 @@ func TestLeaveNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkLeaveNothing(b *testing.B) {
+func BenchmarkLeaveOutsideOfChroot(b *testing.B) {
 	done := make(chan error)
 	go func() {
 		goruntime.LockOSThread()

@@ -1,12 +1,14 @@
-// Package chroot moves a thread out of a chroot and keeps its view of the file tree.
+// Package chroot moves a thread out of a chroot without changing its view of the file
+// tree.
 //
 //	unshare(mount namespace) ── Leave ── root is that of the namespace, with the same content
 //
-// In a chroot the kernel makes no user namespace (EPERM), and where the root is no mount
-// point it sets no propagation and no pivot_root(2) works (EINVAL). A jail needs all three.
+// In a chroot the kernel refuses to create a user namespace (EPERM). If the root is not a
+// mount point, it also refuses to set propagation and to pivot_root(2) (EINVAL). A jail
+// needs all three.
 //
-// # What it is not
+// # What it does not do
 //
-// It gives no access to what is outside of the chroot: from the namespace it unmounts all
-// that the chroot hides.
+// It gives no access to files outside of the chroot: everything that the chroot hides is
+// unmounted in the thread's mount namespace.
 package chroot

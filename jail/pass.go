@@ -110,7 +110,7 @@ func (p *pass) run(program *os.File, l enter.List, cloned func(*reap.Child) erro
 		return stepError("start", enter.Path, enter.StartError(err))
 	}
 	err = enter.Hand(p.host, l, func(pid int) error {
-		child, err := reap.Take(pid)
+		child, err := reap.Adopt(pid)
 		if err != nil {
 			return err
 		}

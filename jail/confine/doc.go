@@ -1,14 +1,14 @@
-// Package confine holds the C source by which a process gives up its rights before its
-// program runs: limits, user, capabilities, no_new_privs, Landlock ruleset, system call
-// filter.
+// Package confine holds the C source with which a process gives up its rights before its
+// program runs: it sets limits, user, no_new_privs, a Landlock ruleset and a system call
+// filter, and drops capabilities.
 //
 //	enter.Source  = headers + confine.Source + steps
 //	zygote.Source = headers + confine.Source + zygote and child
 //
-// A process comes into a jail by the entry program of package enter, or as the child of
-// a zygote. Both do the same with the same code; they differ in what they do between
-// these steps, and in how they report an error.
+// A process enters a jail either by the entry program of package enter or as a child of
+// a zygote. Both use this code. They differ in what they do between these steps and in how
+// they report an error.
 //
-// The source knows no policy, and no order: its callers do. It does not protect against
-// a caller that leaves a step out.
+// The source defines neither a policy nor an order; its callers do. It does not detect a
+// caller that omits a step.
 package confine

@@ -2,8 +2,8 @@ package confine
 
 import _ "embed"
 
-// Source is C source that belongs into a translation unit after the definition of
-// _GNU_SOURCE. All of it is static, and each function has to be used there.
+// Source is C source to include in a translation unit after _GNU_SOURCE is defined. All
+// its functions are static, and the unit must use each of them.
 //
 //go:embed src/confine.c
 var Source string

@@ -10,7 +10,7 @@ import (
 	"gaol/jail/zygote"
 )
 
-// Neither program confines itself by code of its own.
+// Neither program has its own confinement code.
 func TestSourceIsShared(t *testing.T) {
 	for _, word := range []string{
 		"setrlimit(", "TIOCSCTTY", "PR_CAPBSET_DROP", "SYS_setgroups", "SYS_setresgid", "PR_CAP_AMBIENT_CLEAR_ALL",
@@ -28,8 +28,8 @@ func TestSourceIsShared(t *testing.T) {
 	}
 }
 
-// The C library's functions that change ids signal the threads that it knows of, which
-// a zygote's child does not have.
+// The C library's functions that change ids signal all threads that it knows of. A
+// zygote's child does not have them.
 func TestSourceChangesIDsBySystemCalls(t *testing.T) {
 	wrapper := regexp.MustCompile(`\bset(res|re|e|fs)?[ug]id\(|\b(set|init)groups\(`)
 	for name, program := range map[string]string{"enter": enter.Source, "zygote": zygote.Source} {

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child is a child of this process that nobody has waited for.
+// Child is a child of this process that has not been waited for.
 type Child struct {
 	pid   int
 	pidfd *os.File
 	conn  syscall.RawConn
 
 	mu     sync.Mutex
-	reaped bool // the number may be another's
+	reaped bool // the kernel may have reused the pid
 }
 
 // Exit is how a process ended.
@@ -24,15 +24,15 @@ type Exit struct {
 	Signal syscall.Signal // the signal that killed it
 }
 
-// Take takes charge of a child. One that can't be taken charge of is killed and
-// waited for.
+// Adopt returns a Child for the child process pid. If it fails, it kills the process and
+// waits for it.
 //
-// Preconditions: nobody else waits for it.
-func Take(pid int) (*Child, error) {
-	// Linux 5.10. What waits for such a pidfd gets EAGAIN.
+// Preconditions: no other code waits for the process.
+func Adopt(pid int) (*Child, error) {
+	// Linux 5.10. waitid(2) with such a pidfd returns EAGAIN instead of blocking.
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		_ = unix.Kill(pid, unix.SIGKILL) // nobody has waited for it: it is the one
+		_ = unix.Kill(pid, unix.SIGKILL) // not waited for yet, so the pid is still its own
 		_, _ = wait(unix.P_PID, pid)
 		return nil, os.NewSyscallError("pidfd_open", err)
 	}
@@ -41,10 +41,10 @@ func Take(pid int) (*Child, error) {
 	return c, err
 }
 
-// PID is the child's number.
+// PID returns the child's pid.
 func (c *Child) PID() int { return c.pid }
 
-// Kill kills the child. One that was waited for is left alone, and is no error.
+// Kill kills the child. It does nothing if the child was waited for.
 func (c *Child) Kill() error {
 	var err error
 	gone := c.conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
@@ -55,10 +55,10 @@ func (c *Child) Kill() error {
 }
 
 // Signal sends a signal to the child or, with group, to all processes of the process
-// group that bears its number. The error is os.ErrProcessDone for a child that was
-// waited for; one that has ended before takes a signal without an effect.
+// group that it leads. It returns os.ErrProcessDone if the child was waited for. Signals
+// to a child that has ended but was not waited for have no effect.
 //
-// Preconditions: with group, the child has led a session from its program's start.
+// Preconditions: with group, the child has led a session since its program started.
 func (c *Child) Signal(s syscall.Signal, group bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,35 +67,35 @@ func (c *Child) Signal(s syscall.Signal, group bool) error {
 	}
 	to := c.pid
 	if group {
-		to = -c.pid // nobody else's as long as the child is not waited for
+		to = -c.pid // not reused before the child is waited for
 	}
 	return os.NewSyscallError("kill", unix.Kill(to, s))
 }
 
-// Wait waits for the child's end and says how it ended. Each child has to be waited
-// for, and just once.
+// Wait waits until the child ends and returns how it ended. It must be called exactly
+// once for each child.
 func (c *Child) Wait() (Exit, error) {
 	defer c.pidfd.Close()
 	var exit Exit
 	var err error
-	look := func(fd uintptr) bool {
+	tryWait := func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		exit, err = wait(unix.P_PIDFD, int(fd)) // does not wait: see Take
+		exit, err = wait(unix.P_PIDFD, int(fd)) // does not block: see Adopt
 		c.reaped = err == nil
 		return err != unix.EAGAIN
 	}
-	if c.conn.Read(look) != nil { // the poller had no room for it: then it costs a thread
-		if waited := c.conn.Control(func(fd uintptr) { block(fd, look) }); waited != nil {
-			return Exit{}, waited
+	if c.conn.Read(tryWait) != nil { // the poller could not add it: block a thread
+		if closed := c.conn.Control(func(fd uintptr) { block(fd, tryWait) }); closed != nil {
+			return Exit{}, closed
 		}
 	}
 	return exit, os.NewSyscallError("waitid", err)
 }
 
-// block looks until the process has ended.
-func block(pidfd uintptr, look func(uintptr) bool) {
-	for !look(pidfd) {
+// block blocks until the process has ended.
+func block(pidfd uintptr, tryWait func(uintptr) bool) {
+	for !tryWait(pidfd) {
 		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begin starts a shell script, which nobody but the test waits for.
+// begin starts a shell script that only the test waits for.
 func begin(t testing.TB, script string) *Child {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Take(cmd.Process.Pid)
+	c, err := Adopt(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestWait(t *testing.T) {
 		{"sleep 0.05; exit 7", Exit{Code: 7}},
 		{"kill -TERM $$", Exit{Signal: unix.SIGTERM}},
 		{"ulimit -c 0; kill -SEGV $$", Exit{Signal: unix.SIGSEGV}},
-		{"(while kill -CONT $$; do sleep 0.1; done) & kill -STOP $$; exit 3", Exit{Code: 3}}, // a stop is no end
+		{"(while kill -CONT $$; do sleep 0.1; done) & kill -STOP $$; exit 3", Exit{Code: 3}}, // stopped is not ended
 		{"exec sh -c 'exit 5'", Exit{Code: 5}},
 	} {
 		if got, err := begin(t, tc.script).Wait(); err != nil || got != tc.want {
@@ -47,8 +47,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A child that ended before anybody asked is waited for as well, and nothing is left
-// of one that was.
+// Wait reaps a child that ended before the call, and leaves nothing of it.
 func TestWaitLate(t *testing.T) {
 	c := begin(t, "exit 4")
 	waitForState(t, c, "zombie")
@@ -56,13 +55,13 @@ func TestWaitLate(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if text := status(c.PID()); text != "" {
-		t.Errorf("it is still there: %s", text)
+		t.Errorf("not reaped: %s", text)
 	}
 	if err := c.Kill(); err != nil {
-		t.Errorf("killing it: %v", err)
+		t.Errorf("kill: %v", err)
 	}
 	if exit, err := c.Wait(); err == nil {
-		t.Errorf("waiting again: %+v", exit)
+		t.Errorf("second wait: %+v", exit)
 	}
 }
 
@@ -70,7 +69,7 @@ func waitForState(t *testing.T, c *Child, state string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(status(c.PID()), "("+state+")"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it is not %s", state)
+			t.Fatalf("the child is not %s", state)
 		}
 	}
 }
@@ -92,20 +91,20 @@ func TestKill(t *testing.T) {
 	}
 }
 
-func TestTakeNobody(t *testing.T) {
+func TestAdoptReapedChild(t *testing.T) {
 	c := begin(t, "exit 0")
 	if _, err := c.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(c.PID()); !errors.Is(err, unix.ESRCH) {
-		t.Errorf("a child that was waited for: %v", err)
+	if _, err := Adopt(c.PID()); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("got %v, want ESRCH", err)
 	}
 }
 
-// A child that the poller does not watch is waited for all the same.
-func TestWaitUnwatched(t *testing.T) {
+// Wait blocks a thread if the poller does not watch the child.
+func TestWaitWithoutPoller(t *testing.T) {
 	c := begin(t, "sleep 0.05; exit 6")
-	fd, err := unix.PidfdOpen(c.PID(), 0) // the poller takes none that blocks
+	fd, err := unix.PidfdOpen(c.PID(), 0) // the poller does not watch blocking descriptors
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,15 +117,15 @@ func TestWaitUnwatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.conn.Read(func(uintptr) bool { return false }) == nil {
-		t.Error("it is watched: this test proves nothing")
+		t.Error("the poller watches it: this test proves nothing")
 	}
 	if got, err := c.Wait(); err != nil || got.Code != 6 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// A child that can't be taken charge of does not stay.
-func TestTakeWithoutDescriptors(t *testing.T) {
+// Adopt kills a child that it can't open a pidfd for.
+func TestAdoptWithoutDescriptors(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -139,7 +138,7 @@ func TestTakeWithoutDescriptors(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Take(cmd.Process.Pid)
+	_, err := Adopt(cmd.Process.Pid)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
@@ -147,11 +146,11 @@ func TestTakeWithoutDescriptors(t *testing.T) {
 		t.Errorf("%v, want EMFILE", err)
 	}
 	if err := unix.Kill(cmd.Process.Pid, 0); err != unix.ESRCH {
-		t.Errorf("the child is there: %v", err)
+		t.Errorf("the child exists: %v", err)
 	}
 }
 
-// Many ends at once are all told, each to who waits for it.
+// Each of many waiters learns of its own child.
 func TestWaitMany(t *testing.T) {
 	var waits sync.WaitGroup
 	for i := range 100 {
@@ -168,7 +167,7 @@ func TestWaitMany(t *testing.T) {
 	}
 }
 
-// BenchmarkWait is of a child that is waited for as it ends.
+// BenchmarkWait starts a child and waits for its end.
 func BenchmarkWait(b *testing.B) {
 	for b.Loop() {
 		if _, err := begin(b, "exit 0").Wait(); err != nil {

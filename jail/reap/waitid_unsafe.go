@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// siginfo is the kernel's siginfo_t for SIGCHLD, as 64-bit machines have it.
-// unix.Siginfo does not name its fields.
+// siginfo is the kernel's siginfo_t for SIGCHLD on 64-bit machines. unix.Siginfo does not
+// name its fields.
 type siginfo struct {
 	signo, errno, code, _ int32
 	pid, uid, status      int32
 }
 
-func of(info *unix.Siginfo) *siginfo { return (*siginfo)(unsafe.Pointer(info)) }
+func fieldsOf(info *unix.Siginfo) *siginfo { return (*siginfo)(unsafe.Pointer(info)) }
 
-const exited = 1 // CLD_EXITED: status is an exit status, and not a signal
+const exited = 1 // CLD_EXITED: status is an exit status, not a signal
 
 // wait reaps a process.
 func wait(kind, id int) (Exit, error) {
@@ -25,7 +25,7 @@ func wait(kind, id int) (Exit, error) {
 	for err == unix.EINTR {
 		err = unix.Waitid(kind, id, &info, unix.WEXITED, nil)
 	}
-	switch child := of(&info); {
+	switch child := fieldsOf(&info); {
 	case err != nil:
 		return Exit{}, err
 	case child.code == exited:
@@ -35,11 +35,11 @@ func wait(kind, id int) (Exit, error) {
 	}
 }
 
-// EndedInGroup returns a child of this process in a process group that has ended and
-// that nobody has waited for, and leaves it so. Zero: none has ended. ECHILD: there
-// is no child in the group.
+// EndedInGroup returns the pid of a child of this process in the process group that has
+// ended, without waiting for it. It returns 0 if none has ended, and ECHILD if the group
+// has no child of this process.
 func EndedInGroup(group int) (int, error) {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PGID, group, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	return int(of(&info).pid), err
+	return int(fieldsOf(&info).pid), err
 }

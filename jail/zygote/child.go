@@ -168,7 +168,7 @@ func (c *Child) end() {
 
 // child takes charge of the child that the zygote told of.
 func (z *Zygote) child(pid int) (*Child, error) {
-	p, err := reap.Take(pid)
+	p, err := reap.Adopt(pid)
 	if err != nil {
 		return nil, err
 	}

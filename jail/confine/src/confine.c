@@ -1,13 +1,13 @@
 
 /* ---- confinement ----
  *
- * What a process gives up before its program runs. The entry program and the zygote's
- * child differ only in how they report an error: each function returns a negative
- * number, and errno, if it fails.
+ * The rights that a process gives up before its program runs. Each function returns a
+ * negative number and sets errno if it fails; the entry program and the zygote's child
+ * report that in their own ways.
  *
- * User and groups are changed by system calls: the C library would have all threads
- * that it knows of do the same, and a zygote's child does not have them. For the same
- * reason nothing here holds more than the calling thread.
+ * User and groups are changed by raw system calls: the C library's functions signal all
+ * threads that it knows of, and a zygote's child does not have them. For the same
+ * reason everything here confines the calling thread only.
  *
  * Preconditions: the process has one thread; _GNU_SOURCE is defined. */
 #include <errno.h>
@@ -30,10 +30,10 @@
 #endif
 
 enum {
-	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: no signal makes a call happen twice */
+	WAIT_KILLABLE = 1 << 5, /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: signals do not restart a call */
 };
 
-/* A limit is only lowered: if the host's own hard limit is lower, that stays. */
+/* Lowers a limit. If the host's own hard limit is lower, that one is kept. */
 static long lower_limit(int resource, uint64_t most)
 {
 	struct rlimit r;
@@ -46,10 +46,10 @@ static long lower_limit(int resource, uint64_t most)
 	return setrlimit(resource, &r);
 }
 
-/* Makes an open terminal the session's. */
-static long take_terminal(int file) { return ioctl(file, TIOCSCTTY, 0); }
+/* Makes an open terminal the session's controlling terminal. */
+static long set_terminal(int file) { return ioctl(file, TIOCSCTTY, 0); }
 
-/* No program that is executed gets a capability. */
+/* Prevents executed programs from gaining capabilities. */
 static long empty_bounding_set(void)
 {
 	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
@@ -58,8 +58,8 @@ static long empty_bounding_set(void)
 	return 0;
 }
 
-/* Changes the real, effective and saved ids, and leaves all supplementary groups. */
-static long become_user(uint32_t uid, uint32_t gid)
+/* Sets the real, effective and saved ids and drops all supplementary groups. */
+static long set_user(uint32_t uid, uint32_t gid)
 {
 	if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, gid, gid, gid))
 		return -1;
@@ -76,20 +76,20 @@ static long drop_capabilities(void)
 	return syscall(SYS_capset, &head, none);
 }
 
-/* Gives signals the state that a shell gives them, whatever the host ignores or blocks.
- * By system calls: the C library keeps two signals to itself. All zero is the kernel's
- * default action, and an empty set. */
+/* Resets the signals that the host ignores or blocks. It uses raw system calls because
+ * the C library reserves two signals. A zeroed struct is the kernel's default action,
+ * and an empty set. */
 static long reset_signals(void)
 {
 	static const unsigned long zero[8];
 	const size_t set = _NSIG / 8;
 
 	for (int s = 1; s < _NSIG; s++)
-		syscall(SYS_rt_sigaction, s, zero, NULL, set); /* two can't be changed */
+		syscall(SYS_rt_sigaction, s, zero, NULL, set); /* fails for SIGKILL and SIGSTOP */
 	return syscall(SYS_rt_sigprocmask, SIG_SETMASK, zero, NULL, set);
 }
 
-/* No program that is executed gets rights that this process does not have. */
+/* Prevents executed programs from gaining rights that this process does not have. */
 static long set_no_new_privs(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
 
 /* Enforces a Landlock ruleset.
@@ -100,14 +100,14 @@ static long restrict_self(int ruleset, uint32_t flags)
 	return syscall(SYS_landlock_restrict_self, ruleset, flags);
 }
 
-/* Loads a system call filter. Returns its listener if it is to have one, else 0. */
-static long load_filter(struct sock_filter *instructions, uint32_t count, bool listens)
+/* Loads a system call filter. Returns its listener if with_listener, else 0. */
+static long load_filter(struct sock_filter *instructions, uint32_t count, bool with_listener)
 {
 	struct sock_fprog program = { .len = count, .filter = instructions };
-	int flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE : 0;
+	int flags = with_listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE : 0;
 	long n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 
-	if (n < 0 && errno == EINVAL && listens) /* before Linux 5.19 */
+	if (n < 0 && errno == EINVAL && with_listener) /* before Linux 5.19 */
 		n = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	return n;
 }

@@ -28,7 +28,7 @@ static long do_step(const struct step *s)
 	case STEP_AWAIT:
 		return await(MET);
 	case STEP_BECOME:
-		return become_user(s->number, s->value);
+		return set_user(s->number, s->value);
 	case STEP_HOSTNAME:
 		return set_names(string(s, 0));
 	case STEP_LOOPBACK:
@@ -42,7 +42,7 @@ static long do_step(const struct step *s)
 	case STEP_SESSION:
 		return setsid();
 	case STEP_TERMINAL:
-		return take_terminal(s->number);
+		return set_terminal(s->number);
 	case STEP_CLOSE:
 		return syscall(SYS_close_range, s->number, ~0U, 0);
 	case STEP_UMASK:

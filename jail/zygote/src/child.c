@@ -219,7 +219,7 @@ static void enter(napi_env env, int pidfd)
 	must(STEP_SESSION, setsid());
 	lower_limits();
 	must(STEP_CAPABILITIES, empty_bounding_set());
-	must(STEP_USER, become_user(q.r.uid, q.r.gid));
+	must(STEP_USER, set_user(q.r.uid, q.r.gid));
 	must(STEP_CAPABILITIES, drop_capabilities());
 	become_node(env);
 	if (q.r.parked) {
@@ -251,7 +251,7 @@ static void begin_program(void)
 		set_arguments();
 	take_files();
 	if (q.p.terminal)
-		must(STEP_TERMINAL, take_terminal(0));
+		must(STEP_TERMINAL, set_terminal(0));
 	must(STEP_DIRECTORY, chdir(q.directory));
 	environ = q.envp;
 	be_alone();

@@ -14,7 +14,7 @@ import (
 func writeProc(s *Spec) error {
 	umask := unix.Umask(0) // the thread's own: see stage
 	defer unix.Umask(umask)
-	if err := procfs.Write(stageProc, procfs.Facts{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}); err != nil {
+	if err := procfs.Write(stageProc, procfs.Config{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}); err != nil {
 		return err
 	}
 	return remount(stageProc, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC})
@@ -27,14 +27,14 @@ func (s *Spec) procSteps() []enter.Step {
 		flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	)
 	steps := []enter.Step{enter.Mount("proc", proc, "proc", flags, s.procOptions())}
-	for _, r := range procfs.Settings {
-		if r.From == procfs.Kernel { // the namespaces' own, which the mount of sys takes along
+	for _, r := range procfs.Sysctls {
+		if r.Source == procfs.Kernel { // the namespaces' own, which the mount of sys takes along
 			steps = append(steps, enter.Mount(proc+"/sys/"+r.Name, stageProc+"/sys/"+r.Name, "", unix.MS_BIND, ""))
 		}
 	}
 	var shown []string
-	for _, r := range procfs.Shown {
-		if r.From == procfs.Made {
+	for _, r := range procfs.RootEntries {
+		if r.Source == procfs.Generated {
 			steps = append(steps, enter.Mount(stageProc+"/"+r.Name, proc+"/"+r.Name, "", unix.MS_BIND|unix.MS_REC, ""))
 		}
 		shown = append(shown, r.Name)

@@ -58,22 +58,22 @@ func (e procEntry) isHidden() bool {
 func (e procEntry) isWritten() bool { return slices.Contains(e.Written, "") }
 
 // row finds the entry's row, and for a folder the first row below it.
-func (e procEntry) row() (r procfs.Row, listed bool) {
+func (e procEntry) row() (r procfs.Entry, listed bool) {
 	inProc := strings.TrimPrefix(e.Path, "/proc/")
 	if setting, ok := strings.CutPrefix(inProc, "sys/"); ok {
-		i := slices.IndexFunc(procfs.Settings, func(r procfs.Row) bool {
+		i := slices.IndexFunc(procfs.Sysctls, func(r procfs.Entry) bool {
 			return r.Name == setting || e.Kind == "folder" && strings.HasPrefix(r.Name, setting+"/")
 		})
 		if i < 0 {
 			return r, false
 		}
-		return procfs.Settings[i], true
+		return procfs.Sysctls[i], true
 	}
-	i := slices.IndexFunc(procfs.Shown, func(r procfs.Row) bool { return r.Name == inProc })
+	i := slices.IndexFunc(procfs.RootEntries, func(r procfs.Entry) bool { return r.Name == inProc })
 	if i < 0 {
 		return r, false
 	}
-	return procfs.Shown[i], true
+	return procfs.RootEntries[i], true
 }
 
 // Every entry of /proc is in a table with its reason, or hidden, and none can be written.
@@ -111,12 +111,12 @@ func checkProcTree(t *testing.T, found []procEntry) {
 			t.Errorf("%s is in no table and shows: %+.200v", e.Path, e)
 		}
 	}
-	for _, r := range procfs.Shown {
+	for _, r := range procfs.RootEntries {
 		if !seen["/proc/"+r.Name] {
 			t.Errorf("%s is not there", r.Name)
 		}
 	}
-	for _, r := range procfs.Settings {
+	for _, r := range procfs.Sysctls {
 		if _, err := os.Stat("/proc/sys/" + r.Name); err == nil && !seen["/proc/sys/"+r.Name] {
 			t.Errorf("the setting %s is not there", r.Name)
 		}
@@ -138,14 +138,14 @@ func checkProcProcesses(t *testing.T, w procWalk) {
 	for _, e := range w.Own {
 		name, inNet := strings.CutPrefix(e.Path, "/proc/self/net/")
 		name, _, isInside := strings.Cut(name, "/")
-		listed := slices.ContainsFunc(procfs.OfNetwork, func(r procfs.Row) bool { return r.Name == name })
+		listed := slices.ContainsFunc(procfs.NetEntries, func(r procfs.Entry) bool { return r.Name == name })
 		if inNet && (listed && e.Error != "" || !listed && (e.Error != "EACCES" || isInside)) {
 			t.Errorf("%s, listed: %v, shows %q, %s", e.Path, listed, e.Text, e.Error)
 		}
 	}
 	for dir, names := range w.Names {
 		for _, name := range names {
-			if !slices.ContainsFunc(procfs.OfProcess, func(r procfs.Row) bool { return r.Name == name }) {
+			if !slices.ContainsFunc(procfs.ProcessEntries, func(r procfs.Entry) bool { return r.Name == name }) {
 				t.Errorf("%s/%s is in no table", dir, name)
 			}
 		}
@@ -160,7 +160,7 @@ func TestEscapeProcOthers(t *testing.T) {
 	w := walkProc(t, rt, []string{"/proc/1"}, "1", other.first)
 	checkProcProcesses(t, w)
 	traced := map[string]bool{}
-	for _, r := range procfs.OfProcess {
+	for _, r := range procfs.ProcessEntries {
 		traced[r.Name] = r.Traced
 	}
 	checked := 0

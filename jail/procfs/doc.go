@@ -1,10 +1,9 @@
-// Package procfs decides which entries of /proc a jail shows. Its tables give the reason
-// for each. All other entries are hidden, including those of kernels and modules that
-// the tables do not know.
+// Package procfs defines which entries of /proc a jail shows. Its tables give the reason
+// for each. All other entries are hidden, including those of unknown kernels and modules.
 //
 //	Write ── files that replace the kernel's: cpuinfo, meminfo, stat and sys; an empty file and folder
-//	            └─ mounted over the jail's own /proc; all entries but [Shown] are hidden
-//	HideNet ── entries of /proc/PID/net but [OfNetwork] can't be read
+//	            └─ mounted over the jail's own /proc; all entries but [RootEntries] are hidden
+//	HideNet ── entries of /proc/PID/net but [NetEntries] can't be read
 //
 // /proc is mounted read-only, including the folders of processes. A guest can't write to
 // PSI triggers, to loginuid (each change takes a number from a counter of the whole
@@ -18,9 +17,9 @@
 //
 // loadavg and uptime describe the machine. sysinfo(2) reports most of it, too; only they
 // have the idle time of the processors and the number of threads that can run now.
-// sysinfo(2) also reports the memory of the machine, and sched_getaffinity(2) its
-// processors. Two jails can signal to each other by the memory and processor time that
-// they use, with or without these files.
+// sysinfo(2) also reports the machine's memory, and sched_getaffinity(2) its processors.
+// With or without these files, two jails can signal to each other by the memory and
+// processor time that they use.
 //
 // Nothing can be mounted over an entry of every process. These describe the host:
 //

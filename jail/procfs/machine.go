@@ -10,24 +10,26 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
-// someProcessors returns the numbers of as many of the processors that are online as a
-// limit allows to keep busy, rounded up.
-func someProcessors(limit float64) ([]int, error) {
-	online, err := readFile("/sys/devices/system/cpu/online")
+// limitedProcessors returns the numbers of the first online processors, as many as the
+// limit, rounded up. A limit of 0 is none.
+func limitedProcessors(limit float64) ([]int, error) {
+	online, err := kernfile.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
 		return nil, err
 	}
-	list, err := parseList(strings.TrimSpace(online))
+	list, err := parseList(strings.TrimSpace(string(online)))
 	if n := math.Ceil(limit); limit > 0 && n < float64(len(list)) {
 		list = list[:int(n)]
 	}
 	return list, err
 }
 
-// makeStat makes a /proc/stat. All processors were idle since the machine started, so
-// that programs that compute a share do not divide by 0.
+// makeStat makes a /proc/stat in which all processors have been idle since the machine
+// started: programs that compute shares must not divide by 0.
 func makeStat(processors []int) (string, error) {
 	var now, up unix.Timespec
 	if err := errors.Join(unix.ClockGettime(unix.CLOCK_REALTIME, &now), unix.ClockGettime(unix.CLOCK_BOOTTIME, &up)); err != nil {
@@ -36,7 +38,7 @@ func makeStat(processors []int) (string, error) {
 	return formatStat(processors, up.Sec, now.Sec-up.Sec), nil
 }
 
-// formatStat writes what proc_stat(5) describes. Times are in seconds.
+// formatStat formats a file as in proc_stat(5). Times are in seconds.
 func formatStat(processors []int, idle, boot int64) string {
 	const ticks = 100 // a second, USER_HZ
 	var b strings.Builder
@@ -49,7 +51,7 @@ func formatStat(processors []int, idle, boot int64) string {
 	return b.String()
 }
 
-// makeMeminfo makes a /proc/meminfo of a machine with no more memory than a limit.
+// makeMeminfo makes a /proc/meminfo with no more memory than the limit.
 func makeMeminfo(limit int64) (string, error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -62,8 +64,8 @@ func makeMeminfo(limit int64) (string, error) {
 	return formatMeminfo(total), nil
 }
 
-// formatMeminfo writes what proc_meminfo(5) describes, as far as free, top and libuv read
-// it. All memory is free: the file does not change as the runs use it.
+// formatMeminfo formats the fields of proc_meminfo(5) that free, top and libuv read. All
+// memory is free: the file does not change as the runs use it.
 func formatMeminfo(total int64) string {
 	var b strings.Builder
 	for _, name := range []string{
@@ -79,20 +81,20 @@ func formatMeminfo(total int64) string {
 	return b.String()
 }
 
-// readCPUInfo reads the kernel's /proc/cpuinfo once: the kernel measures the speed of each
+// readCPUInfo caches the kernel's /proc/cpuinfo: the kernel measures the speed of each
 // processor for every reader.
 var readCPUInfo = sync.OnceValues(func() (string, error) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	return string(text), err
 })
 
-// makeCPUInfo makes a /proc/cpuinfo of the first n processors.
+// makeCPUInfo makes a /proc/cpuinfo with the first n processors.
 func makeCPUInfo(n int) (string, error) {
 	text, err := readCPUInfo()
 	return cutCPUInfo(text, n), err
 }
 
-// cutCPUInfo leaves out the processors after the first n.
+// cutCPUInfo removes the processors after the first n.
 func cutCPUInfo(text string, n int) string {
 	var b strings.Builder
 	for section := range strings.SplitAfterSeq(text, "\n\n") {
@@ -106,7 +108,7 @@ func cutCPUInfo(text string, n int) string {
 	return b.String()
 }
 
-// parseList reads numbers as the kernel lists them, such as 0-3,8.
+// parseList parses a list in the kernel's format, such as 0-3,8.
 func parseList(text string) ([]int, error) {
 	const most = 1 << 16 // processors
 	var list []int
@@ -118,7 +120,7 @@ func parseList(text string) ([]int, error) {
 		first, err1 := strconv.Atoi(from)
 		last, err2 := strconv.Atoi(to)
 		if err := errors.Join(err1, err2); err != nil || first < 0 || last >= most || last < first {
-			return nil, fmt.Errorf("%q is no list of processors", text)
+			return nil, fmt.Errorf("%q is not a list of processors", text)
 		}
 		for n := first; n <= last; n++ {
 			list = append(list, n)

@@ -32,13 +32,13 @@ softirq 0 0 0 0 0 0 0 0 0 0 0
 	}
 }
 
-// The boot time and the processors are the kernel's own, give or take a second.
+// The processors are the kernel's, and so is the boot time to within a second.
 func TestMakeStat(t *testing.T) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	processors, err1 := someProcessors(0)
+	processors, err1 := limitedProcessors(0)
 	made, err2 := makeStat(processors)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
@@ -68,15 +68,15 @@ func TestMakeStat(t *testing.T) {
 	}
 }
 
-// The limit cuts the processors of all files alike, rounded up.
-func TestSomeProcessors(t *testing.T) {
-	all, err := someProcessors(0)
+// All files list as many processors as the limit, rounded up.
+func TestLimitedProcessors(t *testing.T) {
+	all, err := limitedProcessors(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for limit, want := range map[float64]int{0.05: 1, 1: 1, 1.5: 2, 4096: len(all)} {
 		dir := t.TempDir()
-		if err := Write(dir, Facts{CPUs: limit}); err != nil {
+		if err := Write(dir, Config{CPUs: limit}); err != nil {
 			t.Fatal(err)
 		}
 		for name, pattern := range map[string]string{"stat": `(?m)^cpu\d+ `, "cpuinfo": `(?m)^processor\s*:`} {
@@ -108,7 +108,7 @@ func TestMakeMeminfo(t *testing.T) {
 	for limit, want := range map[int64]int64{256 << 20: 256 << 20, 0: all, 1 << 50: all} {
 		got, err := makeMeminfo(limit)
 		if first := fmt.Sprintf("MemTotal:       %8d kB\n", want>>10); err != nil || !strings.HasPrefix(got, first) {
-			t.Errorf("%d bytes: %v, not first %s%s", limit, err, first, got)
+			t.Errorf("%d bytes: %v, want first %s got %s", limit, err, first, got)
 		}
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HideNet takes the permission to read from the entries of /proc/PID/net that
-// [OfNetwork] does not list. They are the same for all processes of the network
-// namespace, and belong to the host's root.
+// HideNet removes all permissions from the entries of /proc/PID/net that [NetEntries] does
+// not list. They belong to the host's root and are shared by all processes of the network
+// namespace.
 //
-// Preconditions: the process is in a network namespace of the jail's own.
+// Preconditions: the process is in the jail's own network namespace.
 func HideNet(pid int) error {
 	path := "/proc/" + strconv.Itoa(pid) + "/net"
 	dir, err := os.Open(path)
@@ -22,17 +22,17 @@ func HideNet(pid int) error {
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
-	if errors.Is(err, unix.EINVAL) { // the process has ended, and has no namespace any more
+	if errors.Is(err, unix.EINVAL) { // the process has ended and left its namespace
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(OfNetwork, func(r Row) bool { return r.Name == name }) {
+		if slices.ContainsFunc(NetEntries, func(e Entry) bool { return e.Name == name }) {
 			continue
 		}
-		if err := unix.Fchmodat(int(dir.Fd()), name, 0, 0); err != nil && !errors.Is(err, unix.ENOENT) { // its module is gone
+		if err := unix.Fchmodat(int(dir.Fd()), name, 0, 0); err != nil && !errors.Is(err, unix.ENOENT) { // its module was unloaded
 			return &os.PathError{Op: "chmod", Path: path + "/" + name, Err: err}
 		}
 	}

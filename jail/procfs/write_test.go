@@ -12,13 +12,13 @@ import (
 
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	if err := Write(dir, Facts{Hostname: "cell"}); err != nil {
+	if err := Write(dir, Config{Hostname: "cell"}); err != nil {
 		t.Fatal(err)
 	}
 	files := []string{"cpuinfo", "file", "meminfo", "stat"}
-	for _, r := range Settings {
+	for _, r := range Sysctls {
 		want := map[string]string{"kernel/hostname": "cell\n", "kernel/domainname": "(none)\n", "net/core/somaxconn": "4096\n"}[r.Name]
-		if r.From == Copied {
+		if r.Source == Copied {
 			text, err := os.ReadFile("/proc/sys/" + r.Name)
 			if err != nil {
 				continue // not on this kernel
@@ -48,7 +48,7 @@ func TestWrite(t *testing.T) {
 	if diff := cmp.Diff(files, found); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if err := Write(dir, Facts{Hostname: "cell"}); err == nil {
-		t.Error("files are written twice")
+	if err := Write(dir, Config{Hostname: "cell"}); err == nil {
+		t.Error("a second Write succeeded")
 	}
 }

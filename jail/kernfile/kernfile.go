@@ -1,0 +1,51 @@
+package kernfile
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open is [os.OpenFile] without the poller. The file is closed on exec.
+func Open(path string, flags int, mode uint32) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, mode)
+		switch err {
+		case nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case unix.EINTR:
+		default:
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
+// ReadFile reads a whole file.
+func ReadFile(path string) ([]byte, error) {
+	f, err := Open(path, unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// WriteFile writes to an existing file. It does not create one: on a cgroup mount that
+// fails with "permission denied" instead of "no such file".
+func WriteFile(path, text string) error { return write(path, text, unix.O_WRONLY, 0) }
+
+// CreateFile creates a file, which must not exist, and writes to it.
+func CreateFile(path, text string, mode uint32) error {
+	return write(path, text, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
+}
+
+func write(path, text string, flags int, mode uint32) error {
+	f, err := Open(path, flags, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

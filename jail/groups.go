@@ -62,7 +62,7 @@ func (j *Jail) makeGroups() (*groups, error) {
 		devices = append(devices, cgroup.Device{Major: int64(d.major), Minor: int64(d.minor)})
 	}
 	devices = append(devices, cgroup.Device{Major: 5, Minor: 2}, cgroup.Device{Major: 136, Minor: cgroup.AnyMinor}) // what devpts makes
-	group, err := cgroup.NewTop(j.groupPath(""), devices)
+	group, err := cgroup.NewNamespaceRoot(j.groupPath(""), devices)
 	if err != nil {
 		return nil, stepError("make", "cgroup", err)
 	}

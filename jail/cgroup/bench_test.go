@@ -2,7 +2,7 @@ package cgroup
 
 import "testing"
 
-// What each run pays, its processes apart.
+// BenchmarkRunGroup measures the cost of a run's group without its processes.
 func BenchmarkRunGroup(b *testing.B) {
 	for _, s := range subjects(b) {
 		b.Run(s.name, func(b *testing.B) {
@@ -30,8 +30,8 @@ func BenchmarkRunGroup(b *testing.B) {
 	}
 }
 
-// BenchmarkAddPID moves a process to and fro. On v1 each of the five moves may
-// wait for all processors to pass a quiet state.
+// BenchmarkAddPID moves a process back and forth. On v1 each of the five moves may wait
+// until all processors pass a quiescent state.
 func BenchmarkAddPID(b *testing.B) {
 	for _, s := range subjects(b) {
 		b.Run(s.name, func(b *testing.B) {
@@ -47,7 +47,7 @@ func BenchmarkAddPID(b *testing.B) {
 	}
 }
 
-// BenchmarkKill ends a group of two processes.
+// BenchmarkKill kills a group of two processes.
 func BenchmarkKill(b *testing.B) {
 	for _, s := range subjects(b) {
 		b.Run(s.name, func(b *testing.B) {

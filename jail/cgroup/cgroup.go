@@ -9,70 +9,71 @@ import (
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"gaol/jail/kernfile"
 )
 
-// Limits bound what all processes of a group and its descendants use together.
+// Limits are limits on what all processes of a group and its descendants use together.
 // A zero field sets no limit; a negative one is an error.
 type Limits struct {
-	Memory int64   // bytes, page cache and kernel memory included; swap is never used; on v1, as much again for TCP buffers
+	Memory int64   // bytes, including page cache and kernel memory; swap is never used; v1 allows as much again for TCP buffers
 	CPUs   float64 // processors kept busy; less than 0.01 counts as 0.01
 	Pids   int64   // tasks: processes and threads
 }
 
-// Usage is what a group and its descendants use, and have used since it was made.
-// In a group of a [Pool], a little of the memory may be what the one before has left.
+// Usage is what a group and its descendants use now, and have used since it was created.
+// In a group of a [Pool], Memory and PeakMemory may include a little that an earlier group
+// has left.
 type Usage struct {
 	CPU         time.Duration // processor time, user and system
 	Memory      int64         // bytes now
-	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which doesn't tell
-	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which doesn't tell
-	OOMKills    int64         // processes killed for want of memory; on v1 not those of descendants
-	PidsRefused int64         // forks refused by the limit on tasks; on v1, also by Kill
+	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which does not count it
+	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which does not count it
+	OOMKills    int64         // processes killed because memory ran out; on v1, without those of descendants
+	PidsRefused int64         // forks that the limit on tasks refused; on v1, including those during Kill
 }
 
-// Group is a cgroup: on v2 one directory, on v1 one in each of five hierarchies.
-// Its methods may be called from several goroutines at once.
+// Group is a cgroup: one directory on v2, and one in each of five hierarchies on v1.
+// It is safe for concurrent use.
 type Group struct {
 	path   string
 	on     backend
 	limits Limits
 
-	earlierKills int64 // for memory, of the pool's groups before it
+	earlierKills int64 // OOM kills in earlier groups of the pool that used the same memory group
 
-	mu    sync.RWMutex // held for reading while the directories are used
-	ended bool         // deleted by its pool: the directories may be another group's
+	mu      sync.RWMutex // held for reading while the directories are used
+	deleted bool         // by its pool: the directories may belong to another group
 }
 
-// backend is what v1 and v2 do differently. Paths are those of [New].
+// backend is the difference between v1 and v2. Paths are those of [New].
 type backend interface {
-	dirs(path string) []string      // where the group is in the file system
-	otherDirs(path string) []string // where a top group is, besides
-	makeTop(path string, rules []specs.LinuxDeviceCgroup) error
-	joinFile() string // in each of dirs
+	dirs(path string) []string      // the group's directories in the file system
+	otherDirs(path string) []string // further directories of a namespace root
+	initRoot(path string, rules []specs.LinuxDeviceCgroup) error
+	joinFile() string // name of the file in each of dirs
 	create(path string, l Limits) error
-	addPID(path string, pid int) error
 
-	// kill is one attempt, the nth from 0, which doesn't wait for who is killed.
+	// kill makes the nth attempt, counting from 0. It does not wait for killed processes.
 	kill(path string, n int) (empty bool, err error)
 
 	usage(path string) (Usage, error)
 	socketMemory(path string) (int64, error)
 
-	// retire deletes all of an empty group but what a [Pool] reuses.
-	retire(path string) error
+	// release deletes an empty group except for the parts that a [Pool] reuses.
+	release(path string) error
 
-	// reuse prepares what retire has left of a group with the limits old for one with
-	// the limits l, and returns how many memory kills it has counted so far. It reports
-	// false if too much is charged to it.
+	// reuse prepares the parts that release has kept of a group with the limits old for one
+	// with the limits l. It returns how many OOM kills they have counted, and false if too
+	// much memory is charged to them.
 	reuse(path string, old, l Limits) (kills int64, ok bool)
 }
 
-// New makes the group at path, such as "/gaol/j17/r1", which counts from the
-// root of the hierarchy. Missing parents are made, without limits, and are never
-// removed here. A group that exists already gets the limits and keeps its
-// counters.
+// New creates the group at path, such as "/gaol/j17/r1", relative to the root of the
+// hierarchy. It creates missing parents without limits, and never removes them. An
+// existing group gets the limits and keeps its counters.
 func New(path string, l Limits) (*Group, error) {
-	on, err := thisMachine()
+	on, err := machineBackend()
 	if err != nil {
 		return nil, err
 	}
@@ -90,19 +91,18 @@ func newGroup(on backend, path string, l Limits) (*Group, error) {
 	return g, nil
 }
 
-// Preconditions: check has no objection.
+// Preconditions: check has accepted the path and the limits.
 func (g *Group) create() error {
 	if err := g.on.create(g.path, g.limits); err != nil {
-		return errors.Join(fmt.Errorf("cgroup: make %s: %w", g.path, err), g.Delete())
+		return errors.Join(fmt.Errorf("cgroup: create %s: %w", g.path, err), g.Delete())
 	}
 	return nil
 }
 
-// Open names an existing group, to end and remove what an earlier process left
-// behind. It does not look whether the group is there: for Kill and Delete a
-// missing group is an empty one.
+// Open returns the group at path, to kill and delete what an earlier process has left
+// behind. The group need not exist: Kill and Delete treat a missing group as empty.
 func Open(path string) (*Group, error) {
-	on, err := thisMachine()
+	on, err := machineBackend()
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +116,14 @@ func check(path string, l Limits) error {
 	if err := checkPath(path); err != nil {
 		return err
 	}
-	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) refuses NaN too
-		return fmt.Errorf("cgroup: make %s: negative limit in %+v", path, l)
+	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) rejects NaN too
+		return fmt.Errorf("cgroup: create %s: negative limit in %+v", path, l)
 	}
 	return nil
 }
 
-// checkPath keeps a mistake from reaching the root group or climbing out of the
-// mount: what comes next is killing all that is in there.
+// checkPath rejects the root group and paths that leave the mount: all processes in the
+// group may be killed.
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return fmt.Errorf("cgroup: path %q is not absolute, clean and below the root", path)
@@ -131,19 +131,19 @@ func checkPath(path string) error {
 	return nil
 }
 
-// Path is the group's path, as given to [New].
+// Path returns the group's path, as given to [New].
 func (g *Group) Path() string { return g.path }
 
-// Dirs are the group's directories in the host's file system, one for each
-// hierarchy. On v2 an open one is what clone3's CLONE_INTO_CGROUP wants,
-// the quickest way in.
+// Dirs returns the group's directories in the host's file system, one for each
+// hierarchy. On v2 a process can be created in the open directory by clone3 with
+// CLONE_INTO_CGROUP, the fastest way into the group.
 func (g *Group) Dirs() []string { return g.on.dirs(g.path) }
 
-// JoinFiles are the files to which a process with a single thread writes "0", in
-// this order, to put itself into the group. On v1 that takes 0.15 ms for all five,
-// where [Group.AddPID] takes 10: a thread that moves only itself need not wait for
-// every processor to pass through a quiet state, once for each hierarchy. The
-// order begins with the freezer's, by which Kill finds processes.
+// JoinFiles returns the files to which a process with a single thread writes "0", in
+// this order, to move itself into the group. On v1 that takes 0.15 ms for all five, where
+// [Group.AddPID] takes 10 ms: a thread that moves only itself need not wait, once for each
+// hierarchy, for every processor to pass through a quiescent state. The freezer's file is
+// the first, because Kill finds processes by the freezer.
 func (g *Group) JoinFiles() []string {
 	files := g.Dirs()
 	for i, d := range files {
@@ -152,35 +152,42 @@ func (g *Group) JoinFiles() []string {
 	return files
 }
 
-// AddPID moves a process, with all its threads, into the group. It takes some 10 ms
-// when no other was moved just before: see [Group.JoinFiles] for what doesn't.
+// AddPID moves a process with all its threads into the group. It takes some 10 ms unless
+// another process was moved just before. [Group.JoinFiles] is faster.
 func (g *Group) AddPID(pid int) error {
-	if pid <= 0 { // the kernel takes 0 for the caller itself
+	if pid <= 0 { // for the kernel, 0 is the caller itself
 		return fmt.Errorf("cgroup: add to %s: bad pid %d", g.path, pid)
 	}
-	if err := g.use(func() error { return g.on.addPID(g.path, pid) }); err != nil {
+	err := g.use(func() error {
+		for _, d := range g.Dirs() {
+			if err := kernfile.WriteFile(filepath.Join(d, procsFile), fmt.Sprint(pid)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("cgroup: add pid %d to %s: %w", pid, g.path, err)
 	}
 	return nil
 }
 
-// PIDs lists the group's processes, without those of descendant groups. A group that
+// PIDs returns the group's processes, without those of descendant groups. A group that
 // does not exist has none.
 func (g *Group) PIDs() (pids []int, err error) {
 	err = g.use(func() error {
 		pids, err = listProcs(g.Dirs()[:1])
 		return err
 	})
-	if gone(err) != nil {
+	if ignoreGone(err) != nil {
 		return nil, fmt.Errorf("cgroup: processes of %s: %w", g.path, err)
 	}
 	return pids, nil
 }
 
 // Usage reads the group's counters.
-func (g *Group) Usage() (Usage, error) {
-	var u Usage
-	err := g.use(func() (err error) {
+func (g *Group) Usage() (u Usage, err error) {
+	err = g.use(func() error {
 		u, err = g.on.usage(g.path)
 		return err
 	})
@@ -191,14 +198,27 @@ func (g *Group) Usage() (Usage, error) {
 	return u, nil
 }
 
-var errEnded = fmt.Errorf("%w: its pool has deleted it", fs.ErrNotExist)
+// SocketMemory returns how many bytes the group is charged for the queues of its sockets.
+func (g *Group) SocketMemory() (n int64, err error) {
+	err = g.use(func() error {
+		n, err = g.on.socketMemory(g.path)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cgroup: socket memory of %s: %w", g.path, err)
+	}
+	return n, nil
+}
 
-// use calls f unless the pool has deleted the group, which it can't do meanwhile.
+var errDeleted = fmt.Errorf("%w: its pool has deleted it", fs.ErrNotExist)
+
+// use calls f unless the pool has deleted the group. The group is not deleted while f
+// runs.
 func (g *Group) use(f func() error) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if g.ended {
-		return errEnded
+	if g.deleted {
+		return errDeleted
 	}
 	return f()
 }

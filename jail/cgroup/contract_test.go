@@ -18,26 +18,28 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
-// subject is one implementation that the contract is held against.
+// subject is an implementation that the contract tests run against.
 type subject struct {
 	name   string
 	on     backend
-	limits bool // false: a v2 mount beside v1, which has all the controllers
+	limits bool // false: a v2 mount beside v1, without controllers
 }
 
-// subjects are all versions that this machine has.
+// subjects returns all versions that this machine has.
 func subjects(t testing.TB) []subject {
 	t.Helper()
 	var found []subject
-	if lookV1(mountpoint) == nil {
+	if checkV1(mountpoint) == nil {
 		found = append(found, subject{"v1", newV1(mountpoint), true})
 	}
 	if _, err := os.Stat(mountpoint + "/unified/cgroup.procs"); err == nil {
 		found = append(found, subject{"v2-empty", newV2(mountpoint+"/unified", nil), false})
 	}
-	if v, err := look(mountpoint); v == V2 && err == nil {
+	if v, err := detect(mountpoint); v == V2 && err == nil {
 		found = append(found, subject{"v2", newV2(mountpoint, controllersV2), true})
 	}
 	if found == nil {
@@ -69,7 +71,7 @@ func (s subject) at(t testing.TB, path string, l Limits) *Group {
 	return g
 }
 
-// limited is a limited group in addition, where the subject can't limit.
+// limited returns another group with limits, for subjects without controllers.
 func (s subject) limited(t testing.TB, l Limits) *Group {
 	t.Helper()
 	return subject{"guard", newV1(mountpoint), true}.group(t, l)
@@ -79,50 +81,50 @@ func TestContract(t *testing.T) {
 	tests := []struct {
 		name   string
 		run    func(*testing.T, subject)
-		limits bool // is about limits and what is counted with them
+		limits bool // needs controllers
 	}{
-		{"kill of nothing", testKillNothing, false},
+		{"kill of an empty group", testKillEmpty, false},
 		{"kill of a stopped process", testKillStopped, false},
 		{"kill of a frozen group", testKillFrozen, false},
 		{"kill of a fork bomb", testKillForkBomb, false},
 		{"kill of a chain of forks", testKillForkChain, false},
 		{"kill of deep descendants", testKillDeep, false},
-		{"kill of a process without its first thread", testKillHeadless, false},
-		{"kill ends with its context", testKillContext, false},
+		{"kill of a process whose first thread has exited", testKillHeadless, false},
+		{"kill returns when its context is done", testKillContext, false},
 		{"delete", testDelete, false},
-		{"fifty at once", testMany, false},
-		{"the first of a parent at once", testFirst, false},
+		{"fifty concurrent groups", testMany, false},
+		{"first groups of a parent, concurrently", testFirst, false},
 		{"sweep", testSweep, false},
 		{"add a bad pid", testAddBad, false},
 		{"join", testJoin, false},
-		{"top", testTop, false},
-		{"top holds no descriptors", testTopDescriptors, false},
+		{"namespace root", testNamespaceRoot, false},
+		{"namespace roots leave no descriptors open", testNamespaceRootDescriptors, false},
 		{"cpu is counted", testCPU, true},
 		{"memory kill is counted", testMemory, true},
 		{"refused forks are counted", testPids, true},
 		{"usage in a pool", testPoolUsage, true},
 		{"limits in a pool", testPoolLimits, true},
-		{"room in a pool", testPoolRoom, true},
-		{"an ended group of a pool", testPoolEnded, false},
-		{"a pool's names", testPoolBound, false},
+		{"memory for a reused group of a pool", testPoolMemory, true},
+		{"a deleted group of a pool", testPoolDeleted, false},
+		{"number of a pool's groups", testPoolBound, false},
 		{"charged groups of a pool", testPoolCharged, true},
-		{"a spoilt spare of a pool", testPoolSpoilt, false},
+		{"a removed spare of a pool", testPoolRemoved, false},
 		{"a busy group of a pool", testPoolBusy, false},
-		{"many in a pool", testPoolMany, false},
+		{"concurrent groups of a pool", testPoolMany, false},
 	}
 	for _, s := range subjects(t) {
 		for _, test := range tests {
 			if test.limits && !s.limits {
-				continue // TestV2Files stands in
+				continue // TestV2Files covers these
 			}
 			t.Run(s.name+"/"+test.name, func(t *testing.T) { test.run(t, s) })
 		}
 	}
 }
 
-func testKillNothing(t *testing.T, s subject) {
+func testKillEmpty(t *testing.T, s subject) {
 	kill(t, s.group(t, Limits{}))
-	kill(t, &Group{path: testPath(), on: s.on}) // was never made
+	kill(t, &Group{path: testPath(), on: s.on}) // was never created
 }
 
 func testKillStopped(t *testing.T, s subject) {
@@ -139,22 +141,22 @@ func testKillStopped(t *testing.T, s subject) {
 	}
 }
 
-// Others may freeze a group, too.
+// Kill works on a group that another process has frozen.
 func testKillFrozen(t *testing.T, s subject) {
 	parent := s.group(t, Limits{})
 	g := s.at(t, parent.Path()+"/child", Limits{})
 	guest(t, g, "sleep")
 	if v, ok := s.on.(*v1); ok {
 		state := v.dir("freezer", g.path) + "/freezer.state"
-		if err := writeFile(state, "FROZEN"); err != nil {
+		if err := kernfile.WriteFile(state, "FROZEN"); err != nil {
 			t.Fatal(err)
 		}
-		for text, err := readFile(state); string(text) != "FROZEN\n"; text, err = readFile(state) {
+		for text, err := kernfile.ReadFile(state); string(text) != "FROZEN\n"; text, err = kernfile.ReadFile(state) {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-	} else if err := writeFile(g.Dirs()[0]+"/cgroup.freeze", "1"); err != nil {
+	} else if err := kernfile.WriteFile(g.Dirs()[0]+"/cgroup.freeze", "1"); err != nil {
 		t.Fatal(err)
 	}
 	kill(t, parent)
@@ -162,7 +164,7 @@ func testKillFrozen(t *testing.T, s subject) {
 
 func testKillForkBomb(t *testing.T, s subject) {
 	const pids = 40
-	for range 5 { // it is a race
+	for range 5 { // several tries at a race
 		g := s.group(t, Limits{Pids: pids})
 		var guard []*Group
 		if !s.limits {
@@ -180,7 +182,7 @@ func testKillForkBomb(t *testing.T, s subject) {
 }
 
 func testKillForkChain(t *testing.T, s subject) {
-	for range 5 { // it is a race
+	for range 5 { // several tries at a race
 		g := s.group(t, Limits{})
 		guest(t, g, "forkchain").Wait()
 		began := time.Now()
@@ -194,8 +196,7 @@ func testKillDeep(t *testing.T, s subject) {
 	path := top.Path()
 	for range 5 {
 		path += "/d"
-		// Not in the chain itself: on v2 a group that holds processes has no
-		// children with controllers.
+		// In a leaf: on v2 a group with processes can't have children with controllers.
 		g, err := newGroup(s.on, path+"/leaf", Limits{})
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +214,7 @@ func testKillDeep(t *testing.T, s subject) {
 	}
 }
 
-// A process whose first thread has ended goes on with the others.
+// A process whose first thread has ended continues with its other threads.
 func testKillHeadless(t *testing.T, s subject) {
 	parent := s.group(t, Limits{})
 	g := s.at(t, parent.Path()+"/child", Limits{})
@@ -222,7 +223,7 @@ func testKillHeadless(t *testing.T, s subject) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		text, err := os.ReadFile(stat)
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("the first thread goes on: %s, %v", text, err)
+			t.Fatalf("the first thread has not ended: %s, %v", text, err)
 		}
 		if strings.Contains(string(text), ") Z ") {
 			break
@@ -240,7 +241,7 @@ func testKillContext(t *testing.T, s subject) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cause := errors.New("enough")
 	cancel(cause)
-	// Being over before it could look is fine too.
+	// Kill may also succeed before it looks at ctx.
 	if err := g.Kill(ctx); err != nil && !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
@@ -287,7 +288,7 @@ func testMany(t *testing.T, s subject) {
 	wg.Wait()
 }
 
-// The first groups below a parent are made by several at once, and have their limits.
+// The first groups below a parent have their limits, also when they are created concurrently.
 func testFirst(t *testing.T, s subject) {
 	var l Limits
 	if s.limits {
@@ -319,7 +320,7 @@ func testSweep(t *testing.T, s subject) {
 	parent := s.group(t, Limits{})
 	left, kept := s.at(t, parent.Path()+"/left", Limits{}), s.at(t, parent.Path()+"/kept", Limits{})
 	guest(t, left, "sleep")
-	// One hierarchy is enough to be found.
+	// Sweep finds a group that exists in one hierarchy only.
 	half := left.Dirs()[len(left.Dirs())-1] + "half"
 	if err := os.Mkdir(half, 0o755); err != nil {
 		t.Fatal(err)
@@ -340,7 +341,7 @@ func testAddBad(t *testing.T, s subject) {
 	g := s.group(t, Limits{})
 	for _, pid := range []int{-1, 0, 1 << 30} {
 		if err := g.AddPID(pid); err == nil {
-			t.Errorf("pid %d was added", pid)
+			t.Errorf("added pid %d", pid)
 		}
 	}
 	never := &Group{path: testPath(), on: s.on}
@@ -349,7 +350,7 @@ func testAddBad(t *testing.T, s subject) {
 	}
 }
 
-// startShell starts a script that ends with the test at the latest.
+// startShell starts a script that is killed when the test ends.
 func startShell(t *testing.T, script string, args []string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...)
@@ -371,7 +372,7 @@ func testJoin(t *testing.T, s subject) {
 	g := s.group(t, Limits{})
 	script := `for f; do echo 0 >"$f" || exit 1; done; echo; exec sleep 60`
 	cmd, out := startShell(t, script, g.JoinFiles())
-	out.Read(make([]byte, 1)) // it has joined, or failed
+	out.Read(make([]byte, 1)) // the script has joined or failed
 	for _, d := range g.Dirs() {
 		if pids, err := listProcs([]string{d}); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
 			t.Errorf("%s: %v, %v; want %d", d, pids, err, cmd.Process.Pid)
@@ -380,10 +381,10 @@ func testJoin(t *testing.T, s subject) {
 	kill(t, g)
 }
 
-// A group at the top of a namespace is in every hierarchy, and in each its processes
-// have the given devices and no others.
-func testTop(t *testing.T, s subject) {
-	g, err := newTop(s.on, testPath(), []Device{{1, 5}, {5, AnyMinor}})
+// A namespace root exists in every hierarchy, and its processes can use only the given
+// devices.
+func testNamespaceRoot(t *testing.T, s subject) {
+	g, err := newNamespaceRoot(s.on, testPath(), []Device{{1, 5}, {5, AnyMinor}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +401,7 @@ func testTop(t *testing.T, s subject) {
 	}()
 	files := g.JoinFiles()
 	for _, d := range g.OtherDirs() {
-		if _, err := os.Stat(d + "/tasks"); err == nil { // v2, which has none, is joined by being born there
+		if _, err := os.Stat(d + "/tasks"); err == nil { // v2 has no such file; processes are created in the group
 			files = append(files, d+"/tasks")
 		}
 	}
@@ -417,17 +418,17 @@ func testTop(t *testing.T, s subject) {
 			outside++
 		}
 	}
-	// That of a v2 mount beside v1, in which it was not born, or that is no subject's.
+	// One may differ: a v2 mount beside v1, in which the process was not created.
 	if err != nil || s.limits && outside > 1 {
-		t.Errorf("%v: in other groups, too: %s", err, groups)
+		t.Errorf("%v: in other groups: %s", err, groups)
 	}
 }
 
-// A host makes thousands of jails: what making one leaves open is not to wait for the
-// garbage collector.
-func testTopDescriptors(t *testing.T, s subject) {
+// Creating a group leaves no descriptor open for the garbage collector: a host creates
+// thousands of jails.
+func testNamespaceRootDescriptors(t *testing.T, s subject) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	const groups, kept = 20, 4 // what the library keeps once, and Go's poller
+	const groups, kept = 20, 4 // kept by the library and the poller
 	open := func() int {
 		fds, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -437,7 +438,7 @@ func testTopDescriptors(t *testing.T, s subject) {
 	}
 	before := open()
 	for range groups {
-		g, err := newTop(s.on, testPath(), []Device{{1, 5}})
+		g, err := newNamespaceRoot(s.on, testPath(), []Device{{1, 5}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,24 +26,27 @@ func (v Version) String() string { return fmt.Sprintf("v%d", int(v)) }
 
 const mountpoint = "/sys/fs/cgroup"
 
-// controllersV1 are the v1 hierarchies a group is made in, in the order in which
-// a process is put into them. The freezer is first, because Kill finds processes
-// by it: whatever is in any hierarchy must be in that one.
+// procsFile lists the processes of a group, and moves one that is written to it.
+const procsFile = "cgroup.procs"
+
+// controllersV1 are the v1 hierarchies of a group, in the order in which a process joins
+// them. The freezer is first because Kill finds processes by it: a process in any other
+// hierarchy must be in that one.
 var controllersV1 = []string{"freezer", "pids", "memory", "cpu", "cpuacct"}
 
-// controllersV2 must be enabled in a group's parent. Freezing and CPU accounting
-// are part of v2 itself.
+// controllersV2 must be enabled in a group's parent. Freezing and CPU accounting are part
+// of v2 itself.
 var controllersV2 = []string{"cpu", "memory", "pids"}
 
-// MissingError says that this machine's cgroups can't be used.
+// MissingError is the error if this machine lacks cgroup controllers.
 type MissingError struct {
-	Version     Version  // what was found at Path; 0: nothing
-	Path        string   // where it was looked for
-	Controllers []string // what is not there
-	Cure        string   // what the administrator should do
+	Version     Version // the version mounted at Path; 0: none
+	Path        string
+	Controllers []string // the missing ones
+	Cure        string   // advice for the administrator
 }
 
-// Error names what is missing, and the cure.
+// Error names the missing controllers and the cure.
 func (e *MissingError) Error() string {
 	if e.Version == 0 {
 		return fmt.Sprintf("cgroup: none mounted at %s: %s", e.Path, e.Cure)
@@ -51,70 +54,70 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("cgroup: %s at %s lacks %s: %s", e.Version, e.Path, strings.Join(e.Controllers, ", "), e.Cure)
 }
 
-// ReadOnlyError says that cgroups are there but can't be made.
+// ReadOnlyError is the error if this process may not create cgroups.
 type ReadOnlyError struct {
 	Path string
 	Err  error
 }
 
-// Error names the directory, and the cure.
+// Error names the directory and the cure.
 func (e *ReadOnlyError) Error() string {
 	return fmt.Sprintf("cgroup: %s: %v: run as root, and in a container with /sys/fs/cgroup writable", e.Path, e.Err)
 }
 
-// Unwrap gives the system's error.
+// Unwrap returns the error of access(2).
 func (e *ReadOnlyError) Unwrap() error { return e.Err }
 
-// Detect says which version's controllers this machine offers. It fails with a
-// [*MissingError] when some are not there, and with a [*ReadOnlyError] when this
-// process may not make groups. It looks afresh each time.
+// Detect returns the cgroup version of this machine. The error is a [*MissingError] if
+// controllers are missing, and a [*ReadOnlyError] if this process may not create groups.
+// The result is not cached.
 func Detect() (Version, error) {
-	v, err := look(mountpoint)
+	v, err := detect(mountpoint)
 	if err != nil {
 		return 0, err
 	}
 	return v, nil
 }
 
-// machine keeps what was found: mounts do not change under a running server, and
-// each run asks. A failed look is not kept, for it may have failed for want of a
-// file descriptor.
-var machine struct {
+// cached is the machine's backend: mounts do not change under a running server, and each
+// run needs it. Errors are not cached, as the cause may be temporary, such as a lack of file
+// descriptors.
+var cached struct {
 	sync.Mutex
 	on backend
 }
 
-// thisMachine is the backend for what Detect finds.
-func thisMachine() (backend, error) {
-	machine.Lock()
-	defer machine.Unlock()
-	if machine.on != nil {
-		return machine.on, nil
+// machineBackend returns the backend for the version that Detect returns.
+func machineBackend() (backend, error) {
+	cached.Lock()
+	defer cached.Unlock()
+	if cached.on != nil {
+		return cached.on, nil
 	}
-	v, err := look(mountpoint)
+	v, err := detect(mountpoint)
 	if err != nil {
 		return nil, err
 	}
-	machine.on = newV1(mountpoint)
+	cached.on = newV1(mountpoint)
 	if v == V2 {
-		machine.on = newV2(mountpoint, controllersV2)
+		cached.on = newV2(mountpoint, controllersV2)
 	}
-	return machine.on, nil
+	return cached.on, nil
 }
 
-func look(root string) (Version, error) {
+func detect(root string) (Version, error) {
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")) // only v2 has this file
 	switch {
 	case err == nil:
-		return V2, lookV2(root, strings.Fields(string(b)))
+		return V2, checkV2(root, strings.Fields(string(b)))
 	case errors.Is(err, os.ErrNotExist):
-		return V1, lookV1(root)
+		return V1, checkV1(root)
 	default:
 		return 0, fmt.Errorf("cgroup: detect: %w", err)
 	}
 }
 
-func lookV2(root string, have []string) error {
+func checkV2(root string, have []string) error {
 	var missing []string
 	for _, c := range controllersV2 {
 		if !slices.Contains(have, c) {
@@ -123,15 +126,15 @@ func lookV2(root string, have []string) error {
 	}
 	if missing != nil {
 		return &MissingError{V2, root, missing,
-			"boot without cgroup_disable= and systemd.unified_cgroup_hierarchy=0; in a container, have them delegated to it"}
+			"boot without cgroup_disable= and systemd.unified_cgroup_hierarchy=0; in a container, delegate them to it"}
 	}
-	return writable(root)
+	return checkWritable(root)
 }
 
-func lookV1(root string) error {
+func checkV1(root string) error {
 	var missing []string
 	for _, c := range controllersV1 {
-		if _, err := os.Stat(filepath.Join(root, c, "cgroup.procs")); err != nil {
+		if _, err := os.Stat(filepath.Join(root, c, procsFile)); err != nil {
 			missing = append(missing, c)
 		}
 	}
@@ -143,14 +146,14 @@ func lookV1(root string) error {
 			"boot with systemd.unified_cgroup_hierarchy=1, or mount each: mount -t cgroup -o NAME none " + root + "/NAME"}
 	}
 	for _, c := range controllersV1 {
-		if err := writable(filepath.Join(root, c)); err != nil {
+		if err := checkWritable(filepath.Join(root, c)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writable(dir string) error {
+func checkWritable(dir string) error {
 	if err := unix.Access(dir, unix.W_OK); err != nil {
 		return &ReadOnlyError{dir, err}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLook(t *testing.T) {
+func TestDetectVersion(t *testing.T) {
 	v1Files := func(names ...string) map[string]string {
 		files := map[string]string{}
 		for _, n := range names {
@@ -33,14 +33,14 @@ func TestLook(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
 			fakeFiles(t, root, test.files)
-			got, err := look(root)
+			got, err := detect(root)
 			if got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 			missing, _ := errors.AsType[*MissingError](err)
 			if test.missing != nil && missing != nil {
 				if missing.Cure == "" || !strings.Contains(err.Error(), root) {
-					t.Errorf("no help: %v", err)
+					t.Errorf("no cure or path: %v", err)
 				}
 				missing.Cure, missing.Path = "", ""
 			}
@@ -61,15 +61,15 @@ func TestDetect(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	for _, path := range []string{"", "/", "gaol", "/gaol/", "/gaol/../..", "/a//b"} {
 		if _, err := New(path, Limits{}); err == nil {
-			t.Errorf("New(%q) made it", path)
+			t.Errorf("New(%q) succeeded", path)
 		}
 		if _, err := Open(path); err == nil {
-			t.Errorf("Open(%q) opened it", path)
+			t.Errorf("Open(%q) succeeded", path)
 		}
 	}
 	for _, l := range []Limits{{Memory: -1}, {CPUs: -1}, {Pids: -1}} {
 		if _, err := New(testPath(), l); err == nil {
-			t.Errorf("New with %+v made it", l)
+			t.Errorf("New with %+v succeeded", l)
 		}
 	}
 }

@@ -11,22 +11,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
-// Kill kills every process in the group and its descendants, stopped or frozen
-// ones included, and returns when none is left, or when ctx ends. Killed
-// processes whose parent has not yet waited for them do not count as left.
+// Kill kills every process in the group and its descendants, including stopped and frozen
+// ones. It returns when no process is left or ctx is done. Zombies do not count.
 func (g *Group) Kill(ctx context.Context) error {
 	wait := backoff{least: 50 * time.Microsecond, most: 4 * time.Millisecond}
 	var last error
 	for n := 0; ; n++ {
-		// A failed attempt is repeated: what it failed on may be just dying.
+		// Retry after an error: the process that caused it may be exiting.
 		empty := false
 		err := g.use(func() (err error) {
 			empty, err = g.on.kill(g.path, n)
 			return err
 		})
-		if empty || errors.Is(err, errEnded) {
+		if empty || errors.Is(err, errDeleted) {
 			return nil
 		}
 		if err != nil {
@@ -38,8 +39,8 @@ func (g *Group) Kill(ctx context.Context) error {
 	}
 }
 
-// backoff sleeps for longer each time: an exit takes microseconds as a rule, but
-// a second where a lot of memory must be given back.
+// backoff doubles its sleep each time: a process exits in microseconds as a rule, but may
+// take a second to free a lot of memory.
 type backoff struct{ least, most time.Duration }
 
 func (b *backoff) sleep(ctx context.Context) error {
@@ -54,20 +55,20 @@ func (b *backoff) sleep(ctx context.Context) error {
 	}
 }
 
-// killProcs kills the processes in dirs. Between reading a list of pids and the
-// signal one may die and its number pass to a stranger. So each is first pinned by
-// a pidfd and the list read again: a number still on it is that of the pinned
-// process, or of one that is gone.
+// killProcs kills the processes in dirs. Between the read of the pids and the signal a
+// process may die and an unrelated one get its pid. So killProcs opens a pidfd for each and
+// reads the list again: a pid that is still listed is that of the pidfd's process, or that
+// process is gone.
 func killProcs(dirs []string) error {
 	pids, err := listProcs(dirs)
 	if err != nil {
 		return err
 	}
-	// The rest has its turn in the next attempt; this one must not eat all fds.
+	// Bounds the descriptors in use. The next attempt kills the rest.
 	const most = 256
-	pinned, err := pin(pids[:min(len(pids), most)])
+	pidfds, err := openPidfds(pids[:min(len(pids), most)])
 	defer func() {
-		for _, fd := range pinned {
+		for _, fd := range pidfds {
 			unix.Close(fd)
 		}
 	}()
@@ -78,7 +79,7 @@ func killProcs(dirs []string) error {
 		return err
 	}
 	for _, pid := range pids {
-		fd, ok := pinned[pid]
+		fd, ok := pidfds[pid]
 		if !ok {
 			continue
 		}
@@ -89,40 +90,40 @@ func killProcs(dirs []string) error {
 	return nil
 }
 
-// pin opens a pidfd for each process that still lives. The caller closes them,
-// also those that come with an error.
-func pin(pids []int) (map[int]int, error) {
-	pinned := make(map[int]int, len(pids))
+// openPidfds opens a pidfd for each process that still exists. The caller closes them,
+// also on error.
+func openPidfds(pids []int) (map[int]int, error) {
+	pidfds := make(map[int]int, len(pids))
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
-		if err == unix.ESRCH || err == unix.EMFILE && len(pinned) > 0 {
+		if err == unix.ESRCH || err == unix.EMFILE && len(pidfds) > 0 {
 			continue
 		}
 		if err != nil {
-			return pinned, fmt.Errorf("pidfd of %d: %w", pid, err)
+			return pidfds, fmt.Errorf("pidfd of %d: %w", pid, err)
 		}
-		pinned[pid] = fd
+		pidfds[pid] = fd
 	}
-	return pinned, nil
+	return pidfds, nil
 }
 
-// listProcs reads the processes in dirs, each once. A directory that is gone
-// holds none.
+// listProcs returns the processes in dirs, without duplicates. A missing directory has
+// none.
 func listProcs(dirs []string) ([]int, error) {
 	var pids []int
 	for _, d := range dirs {
-		b, err := readFile(filepath.Join(d, "cgroup.procs"))
-		if gone(err) != nil {
+		b, err := kernfile.ReadFile(filepath.Join(d, procsFile))
+		if ignoreGone(err) != nil {
 			return nil, err
 		}
 		for line := range strings.Lines(string(b)) {
 			pid, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil || pid <= 0 { // 0: a process that our pid namespace doesn't show
+			if err != nil || pid <= 0 { // 0: a process outside of our pid namespace
 				return nil, fmt.Errorf("%s: bad pid %q", d, line)
 			}
 			pids = append(pids, pid)
 		}
 	}
-	slices.Sort(pids) // v1 may list one twice, says the kernel's documentation
+	slices.Sort(pids) // v1 may list one twice, according to the kernel's documentation
 	return slices.Compact(pids), nil
 }

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helperEnv makes the test binary play a guest: the variable says which, and with whom.
+// helperEnv makes the test binary act as a guest: its value is a role and an argument.
 const helperEnv = "GAOL_CGROUP_HELPER"
 
-// The first thread, which runs this, is the main goroutine's then.
+// This runs on the first thread, which stays the main goroutine's.
 func init() {
 	if os.Getenv(helperEnv) == "headless" {
 		goruntime.LockOSThread()
@@ -28,9 +28,9 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	if role, to, _ := strings.Cut(os.Getenv(helperEnv), " "); role != "" {
-		address = to
-		bufio.NewReader(os.Stdin).ReadString('\n') // not before it is in its group
+	if role, arg, _ := strings.Cut(os.Getenv(helperEnv), " "); role != "" {
+		address = arg
+		bufio.NewReader(os.Stdin).ReadString('\n') // wait until it is in its group
 		roles[role]()
 		os.Exit(0)
 	}
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var address string // given with a role
+var address string // the argument of the role
 
 var roles = map[string]func(){
 	"sleep": func() { time.Sleep(time.Minute) },
@@ -58,7 +58,7 @@ var roles = map[string]func(){
 	},
 	"spin": func() {
 		var used unix.Rusage
-		for used.Utime.Nano()+used.Stime.Nano() < int64(50*time.Millisecond) { // on a busy machine it takes longer
+		for used.Utime.Nano()+used.Stime.Nano() < int64(50*time.Millisecond) { // not wall-clock time: the machine may be busy
 			if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
 				panic(err)
 			}
@@ -74,7 +74,7 @@ var roles = map[string]func(){
 			panic(err)
 		}
 	},
-	"send": func() { // to who doesn't read
+	"send": func() { // to a peer that does not read
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			panic(err)
@@ -92,14 +92,14 @@ var roles = map[string]func(){
 			b[i] = 1
 		}
 	},
-	// Both copies go on with the loop. Raw system calls are all that works in a
-	// Go program's fork, and all that is needed.
+	// Parent and child both continue the loop. Only raw system calls work in the fork of
+	// a Go program.
 	"forkbomb": func() {
 		for {
 			unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		}
 	},
-	// Each process forks one and ends, so that most signals come too late.
+	// Each process forks one and exits, so that most signals come too late.
 	"forkchain": func() {
 		for {
 			if pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
@@ -111,8 +111,8 @@ var roles = map[string]func(){
 
 const fileSize = 8 << 20
 
-// writeRole returns the role of writing a file, which is removed with the test. In a
-// tmpfs, as in the page cache, its pages stay charged to the group that they were made in.
+// writeRole returns a role that writes a file, which is removed when the test ends. Its
+// pages, in a tmpfs or the page cache, stay charged to the group that created them.
 func writeRole(t *testing.T, dir string, size int) (role, file string) {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "gaol-test-cgroup-")
@@ -127,15 +127,14 @@ func writeRole(t *testing.T, dir string, size int) (role, file string) {
 const tmpfs = "/dev/shm"
 
 var (
-	// Other packages' tests may run beside this one.
+	// Unique, as other packages' tests may run at the same time.
 	testPrefix = fmt.Sprintf("gaol-test-cgroup-%d-", os.Getpid())
 	testCount  atomic.Int64
 )
 
 func testPath() string { return fmt.Sprintf("/%s%d", testPrefix, testCount.Add(1)) }
 
-// guest starts a helper in g, and in another hierarchy's groups, and has it begin
-// with its role.
+// guest starts a helper in g and the other groups, and then lets it begin its role.
 func guest(t testing.TB, g *Group, role string, also ...*Group) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -163,7 +162,7 @@ func guest(t testing.TB, g *Group, role string, also ...*Group) *exec.Cmd {
 	return cmd
 }
 
-// kill fails the test when the group isn't empty in good time.
+// kill fails the test if the group is not empty within ten seconds.
 func kill(t testing.TB, g *Group) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

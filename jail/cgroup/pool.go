@@ -7,55 +7,55 @@ import (
 	"sync"
 )
 
-// Pool makes groups below one parent, such as one for each run of a jail. A group that
-// has ended leaves its name to a later one, and on v1 its group in the memory hierarchy.
+// Pool creates groups below one parent, such as one for each run of a jail. A deleted group
+// leaves its name to a later one and, on v1, its group in the memory hierarchy.
 //
-// Names are reused because the kernel caches the lookup of each name that no longer
-// exists until the parent is removed: 200 bytes for each name and hierarchy.
+// Names are reused because the kernel caches the failed lookup of each removed name until
+// the parent is removed: 200 bytes for each name and hierarchy.
 //
-// The memory group is reused because the kernel keeps one that was removed for as long
-// as anything is charged to it: a file in a tmpfs, or a page of the image that its
-// process was the first to read. Thousands of runs would leave thousands of them. Making
-// and removing one is also slow: the kernel looks at every file system on the machine, of
-// which each live jail has five. The peak is reset, and memory kills of earlier groups
-// are subtracted. In the other hierarchies the peak of tasks, refused forks and processor
-// time can't be reset: those groups are made anew.
+// The memory group is reused because the kernel keeps a removed one for as long as anything
+// is charged to it: a file in a tmpfs, or a page of the image that one of its processes was
+// the first to read. Thousands of runs would leave thousands of them. Creating and removing
+// one is also slow: the kernel looks at every file system on the machine, and each live jail
+// has five. The pool resets the peak, and subtracts the OOM kills of earlier groups. In the
+// other hierarchies the peak of tasks, refused forks and processor time can't be reset:
+// those groups are created anew.
 //
-// A memory group is not reused while more than a little is charged to it. Few of those
-// are kept, and each that is removed holds 2 MB or more: the number that stays in the
-// kernel depends on the memory in use, and not on the number of runs.
+// A memory group is not reused while more than a little is charged to it. The pool keeps
+// few of those. Each one that is removed holds 2 MB or more, so the number that the kernel
+// keeps depends on the memory in use, not on the number of runs.
 //
 // On v2 only the name is reused: a group is one directory, and its counters can't be
-// reset. Memory that is still charged to a removed group keeps that one in the kernel.
+// reset. A removed group stays in the kernel while memory is charged to it.
 //
-// What a pool keeps is below the parent, and is removed with it. Its methods may be
-// called from several goroutines at once.
+// What a pool keeps is below the parent and is removed with it. A Pool is safe for
+// concurrent use.
 type Pool struct {
 	parent string
 	on     backend
 
 	mu     sync.Mutex
 	made   int      // names so far
-	spares []*Group // have ended; the last one ended last
+	spares []*Group // deleted groups; the last one was deleted last
 }
 
-// mostCharged is how many spares are kept because too much is charged to them: it may be
-// freed late, or with a file. Each takes up to 140 KB of kernel memory.
-const mostCharged = 4
+// maxCharged is how many spares are kept because too much is charged to them: the memory
+// may be freed late, or with a file. Each takes up to 140 KB of kernel memory.
+const maxCharged = 4
 
-// NewPool returns a pool of groups below parent. Nothing else may make groups there
-// whose names are "r" and a number.
+// NewPool returns a pool of groups below parent. Only the pool may create groups there
+// with names of "r" and a number.
 func NewPool(parent *Group) *Pool { return &Pool{parent: parent.path, on: parent.on} }
 
-// New makes a group with these limits. Where too much is charged to the spares, its
-// memory group is new, and if there are more than a few spares, the oldest is removed.
+// New creates a group with these limits. If too much memory is charged to every spare, the
+// memory group is new; if there are more than a few such spares, the oldest is removed.
 func (p *Pool) New(l Limits) (*Group, error) {
 	if err := check(p.parent, l); err != nil {
 		return nil, err
 	}
-	g, old := p.take(l)
-	if old != nil {
-		if err := old.Delete(); err != nil {
+	g, evicted := p.next(l)
+	if evicted != nil {
+		if err := evicted.Delete(); err != nil {
 			return nil, err
 		}
 	}
@@ -65,8 +65,8 @@ func (p *Pool) New(l Limits) (*Group, error) {
 	return g, nil
 }
 
-// take returns the group that is made next, and the spare that is removed before, or nil.
-func (p *Pool) take(l Limits) (g, old *Group) {
+// next returns the group to create, and the spare to delete before that, or nil.
+func (p *Pool) next(l Limits) (g, evicted *Group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, spare := range slices.Backward(p.spares) {
@@ -76,29 +76,29 @@ func (p *Pool) take(l Limits) (g, old *Group) {
 		}
 	}
 	g = &Group{on: p.on, limits: l}
-	if len(p.spares) > mostCharged {
-		old = p.spares[0]
+	if len(p.spares) > maxCharged {
+		evicted = p.spares[0]
 		p.spares = slices.Delete(p.spares, 0, 1)
-		g.path = old.path
+		g.path = evicted.path
 	} else {
 		p.made++
 		g.path = path.Join(p.parent, fmt.Sprintf("r%d", p.made))
 	}
-	return g, old
+	return g, evicted
 }
 
-// Delete ends a group that New made, which must hold no process: for the methods of g
-// it is gone, whatever a later group of that name does.
+// Delete deletes a group that New created. The group must hold no process. After that, g's
+// methods treat the group as missing, even when a later group has its name.
 func (p *Pool) Delete(g *Group) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ended {
+	if g.deleted {
 		return nil
 	}
-	if err := p.on.retire(g.path); err != nil {
+	if err := p.on.release(g.path); err != nil {
 		return err
 	}
-	g.ended = true
+	g.deleted = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spares = append(p.spares, &Group{path: g.path, on: p.on, limits: g.limits})

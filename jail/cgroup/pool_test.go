@@ -14,7 +14,7 @@ func (s subject) pool(t *testing.T) *Pool {
 	return NewPool(s.group(t, Limits{}))
 }
 
-// make makes a group that goes with the parent, if not before.
+// make creates a group, which is removed with the parent at the latest.
 func (p *Pool) make(t *testing.T, l Limits) *Group {
 	t.Helper()
 	g, err := p.New(l)
@@ -25,7 +25,7 @@ func (p *Pool) make(t *testing.T, l Limits) *Group {
 	return g
 }
 
-func (p *Pool) end(t *testing.T, g *Group) {
+func (p *Pool) killAndDelete(t *testing.T, g *Group) {
 	t.Helper()
 	kill(t, g)
 	if err := p.Delete(g); err != nil {
@@ -33,11 +33,10 @@ func (p *Pool) end(t *testing.T, g *Group) {
 	}
 }
 
-// memoryDir is a group's directory in the memory hierarchy, or its only one.
+// memoryDir returns a group's directory in the memory hierarchy, or its only directory.
 func memoryDir(g *Group) string { return g.Dirs()[min(2, len(g.Dirs())-1)] }
 
-// memoryInfo tells one group in the memory hierarchy, where it is one of its own, from
-// another, whatever its name.
+// memoryInfo identifies a group in the memory hierarchy, whatever its name.
 func memoryInfo(t *testing.T, g *Group) os.FileInfo {
 	t.Helper()
 	info, err := os.Stat(memoryDir(g))
@@ -47,7 +46,7 @@ func memoryInfo(t *testing.T, g *Group) os.FileInfo {
 	return info
 }
 
-// Whatever a group did, the next one's usage is its own.
+// The usage of a group does not include that of an earlier one.
 func testPoolUsage(t *testing.T, s subject) {
 	inTmpfs, _ := writeRole(t, tmpfs, fileSize)
 	inCache, _ := writeRole(t, t.TempDir(), fileSize)
@@ -73,10 +72,10 @@ func testPoolUsage(t *testing.T, s subject) {
 			guest(t, first, test.role)
 			used := waitUsage(t, first, test.did)
 			kill(t, first)
-			if test.reused { // what belonged to its processes may be freed late
-				waitUsage(t, first, func(u Usage) bool { return u.Memory <= mostLeft(test.limits.Memory) })
+			if test.reused { // the kernel may free it late
+				waitUsage(t, first, func(u Usage) bool { return u.Memory <= maxLeft(test.limits.Memory) })
 			}
-			p.end(t, first)
+			p.killAndDelete(t, first)
 
 			second := p.make(t, test.limits)
 			reused := os.SameFile(before, memoryInfo(t, second))
@@ -84,11 +83,11 @@ func testPoolUsage(t *testing.T, s subject) {
 				t.Errorf("its group was reused: %v; it used %+v", reused, used)
 			}
 			own, err := second.Usage()
-			if most := mostLeft(test.limits.Memory); err != nil || own.Memory > most || own.PeakMemory > most {
+			if most := maxLeft(test.limits.Memory); err != nil || own.Memory > most || own.PeakMemory > most {
 				t.Errorf("%+v, %v: more than %d bytes", own, err, most)
 			}
 			if own.Memory, own.PeakMemory = 0, 0; own != (Usage{}) {
-				t.Errorf("used before it has begun: %+v", own)
+				t.Errorf("usage of a new group: %+v", own)
 			}
 			guest(t, second, test.role)
 			waitUsage(t, second, test.did)
@@ -96,7 +95,7 @@ func testPoolUsage(t *testing.T, s subject) {
 	}
 }
 
-// waitUsage waits until the group has used what it should.
+// waitUsage waits until enough accepts the usage.
 func waitUsage(t *testing.T, g *Group, enough func(Usage) bool) Usage {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -110,15 +109,15 @@ func waitUsage(t *testing.T, g *Group, enough func(Usage) bool) Usage {
 	}
 }
 
-// The limits of a group are its own, whatever those of the one before.
+// The limits of a group do not depend on those of an earlier one.
 func testPoolLimits(t *testing.T, s subject) {
 	const small, large = 32 << 20, 128 << 20
 	for _, memory := range [][2]int64{{small, large}, {large, small}, {small, 0}, {0, small}, {small, small}} {
 		p := s.pool(t)
 		first := p.make(t, Limits{Memory: memory[0]})
 		guest(t, first, "spin").Wait()
-		waitUsage(t, first, func(u Usage) bool { return u.Memory <= mostLeft(0) })
-		p.end(t, first)
+		waitUsage(t, first, func(u Usage) bool { return u.Memory <= maxLeft(0) })
+		p.killAndDelete(t, first)
 		second := p.make(t, Limits{Memory: memory[1]})
 		if second.Path() != first.Path() {
 			t.Errorf("%s after %s", second.Path(), first.Path())
@@ -133,16 +132,15 @@ func testPoolLimits(t *testing.T, s subject) {
 	}
 }
 
-// What the groups before have left, which is little, is all the memory that a group can't
-// have.
-func testPoolRoom(t *testing.T, s subject) {
-	const limit = 300 << 20 // the guest takes 256 MiB
+// A reused group lacks no more memory than maxLeft.
+func testPoolMemory(t *testing.T, s subject) {
+	const limit = 300 << 20 // the guest uses 256 MiB
 	p := s.pool(t)
 	first := p.make(t, Limits{Memory: limit})
-	role, _ := writeRole(t, tmpfs, int(mostLeft(limit))/2)
+	role, _ := writeRole(t, tmpfs, int(maxLeft(limit))/2)
 	guest(t, first, role).Wait()
-	left := waitUsage(t, first, func(u Usage) bool { return u.Memory <= mostLeft(limit) })
-	p.end(t, first)
+	left := waitUsage(t, first, func(u Usage) bool { return u.Memory <= maxLeft(limit) })
+	p.killAndDelete(t, first)
 	second := p.make(t, Limits{Memory: limit})
 	if _, v1 := s.on.(*v1); v1 && second.Path() != first.Path() {
 		t.Errorf("%+v, and it was not reused", left)
@@ -156,12 +154,11 @@ func testPoolRoom(t *testing.T, s subject) {
 	}
 }
 
-// A caller that still has a group that has ended neither sees nor harms the next one,
-// which has its name.
-func testPoolEnded(t *testing.T, s subject) {
+// The methods of a deleted group do not act on a later group with the same name.
+func testPoolDeleted(t *testing.T, s subject) {
 	p := s.pool(t)
 	first := p.make(t, Limits{})
-	p.end(t, first)
+	p.killAndDelete(t, first)
 	if _, err := first.Usage(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("usage before the next: %v", err)
 	}
@@ -190,8 +187,8 @@ func testPoolEnded(t *testing.T, s subject) {
 	}
 }
 
-// A pool has as many names, and memory groups, as it had groups at one time, whatever
-// they did. They go with the parent.
+// A pool has as many names and memory groups as it had groups at one time. They are removed
+// with the parent.
 func testPoolBound(t *testing.T, s subject) {
 	const atOnce = 5
 	p := s.pool(t)
@@ -204,7 +201,7 @@ func testPoolBound(t *testing.T, s subject) {
 			groups = append(groups, g)
 		}
 		for _, g := range groups {
-			p.end(t, g)
+			p.killAndDelete(t, g)
 		}
 	}
 	if len(names) != atOnce {
@@ -224,14 +221,14 @@ func testPoolBound(t *testing.T, s subject) {
 	}
 }
 
-// Groups to which files are charged that stay are not reused, but few of them are kept,
-// and those are reused when the files are gone.
+// Groups that files are charged to are not reused. Few of them are kept, and those are
+// reused after the files are removed.
 func testPoolCharged(t *testing.T, s subject) {
 	const more = 3
 	p := s.pool(t)
 	var files []string
 	names, last := map[string]bool{}, ""
-	for range mostCharged + 1 + more {
+	for range maxCharged + 1 + more {
 		role, file := writeRole(t, tmpfs, fileSize)
 		files = append(files, file)
 		g := p.make(t, Limits{})
@@ -240,9 +237,9 @@ func testPoolCharged(t *testing.T, s subject) {
 		}
 		names[g.Path()], last = true, g.Path()
 		guest(t, g, role).Wait()
-		p.end(t, g)
+		p.killAndDelete(t, g)
 	}
-	if len(names) > mostCharged+1 || len(p.spares) > mostCharged+1 {
+	if len(names) > maxCharged+1 || len(p.spares) > maxCharged+1 {
 		t.Errorf("%d names, %d spares", len(names), len(p.spares))
 	}
 	for _, f := range files {
@@ -252,7 +249,7 @@ func testPoolCharged(t *testing.T, s subject) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		g := p.make(t, Limits{})
-		p.end(t, g)
+		p.killAndDelete(t, g)
 		if g.Path() == last {
 			break
 		}
@@ -262,18 +259,18 @@ func testPoolCharged(t *testing.T, s subject) {
 	}
 }
 
-// A pool does without a spare that somebody has removed.
-func testPoolSpoilt(t *testing.T, s subject) {
+// A pool tolerates that another process removes a spare.
+func testPoolRemoved(t *testing.T, s subject) {
 	p := s.pool(t)
 	first := p.make(t, Limits{})
-	p.end(t, first)
+	p.killAndDelete(t, first)
 	if err := (&Group{path: first.path, on: s.on}).Delete(); err != nil {
 		t.Fatal(err)
 	}
 	guest(t, p.make(t, Limits{}), "sleep")
 }
 
-// A group that holds a process is an error, and not handed on.
+// Deleting a group that holds a process is an error, and the group is not reused.
 func testPoolBusy(t *testing.T, s subject) {
 	p := s.pool(t)
 	first := p.make(t, Limits{})

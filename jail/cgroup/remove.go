@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deleteTimeout bounds how long Delete waits for processes that have been killed
-// and are not quite gone: until then the kernel says EBUSY.
+// deleteTimeout bounds how long Delete waits for killed processes to exit. Until then the
+// kernel returns EBUSY.
 const deleteTimeout = time.Second
 
-// Delete removes the group and its descendants in every hierarchy. None may hold
-// a process. A group that is missing is no error.
+// Delete removes the group and its descendants in every hierarchy. None of them may hold
+// a process. Deleting a missing group is not an error.
 func (g *Group) Delete() error {
 	err := g.use(func() error { return removeAll(append(g.on.dirs(g.path), g.on.otherDirs(g.path)...)) })
-	if errors.Is(err, errEnded) {
+	if errors.Is(err, errDeleted) {
 		return nil
 	}
 	return err
@@ -38,9 +38,9 @@ func removeAll(dirs []string) error {
 	return errors.Join(errs...)
 }
 
-// remove is not left to the library, whose Delete walks each hierarchy before it
-// removes anything, tries to unlink every file, and sleeps for 10 ms at least
-// when the group is busy.
+// remove replaces the library's Delete, which walks each hierarchy before it removes
+// anything, tries to unlink every file, and sleeps for at least 10 ms if the group is
+// busy.
 func remove(ctx context.Context, dir string) error {
 	wait := backoff{least: 100 * time.Microsecond, most: 10 * time.Millisecond}
 	for {
@@ -48,7 +48,7 @@ func remove(ctx context.Context, dir string) error {
 		if err != unix.EBUSY {
 			return err
 		}
-		// Descendants make it busy, too.
+		// A group with descendants is busy, too.
 		dirs, treeErr := tree(dir)
 		if treeErr != nil {
 			return treeErr
@@ -56,7 +56,7 @@ func remove(ctx context.Context, dir string) error {
 		for _, d := range slices.Backward(dirs) {
 			err = rmdir(d)
 		}
-		if err != unix.EBUSY { // the last one was dir itself
+		if err != unix.EBUSY { // the last one is dir itself
 			return err
 		}
 		if wait.sleep(ctx) != nil {
@@ -66,25 +66,25 @@ func remove(ctx context.Context, dir string) error {
 }
 
 func rmdir(dir string) error {
-	_, err := ignoringEINTR(func() (int, error) { return 0, unix.Rmdir(dir) })
-	if err == unix.ENOENT || err == unix.ENODEV {
-		return nil
+	for {
+		if err := unix.Rmdir(dir); err != unix.EINTR {
+			return ignoreGone(err)
+		}
 	}
-	return err
 }
 
-// tree lists dir and the groups below it, parents first. What is gone is left out.
+// tree returns dir and the groups below it, parents first, without those that are gone.
 func tree(dir string) ([]string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
-		return nil, gone(&os.PathError{Op: "stat", Path: dir, Err: err})
+		return nil, ignoreGone(&os.PathError{Op: "stat", Path: dir, Err: err})
 	}
 	dirs := []string{dir}
-	if st.Nlink == 2 { // kernfs counts links as disks do: two, and one for each child
+	if st.Nlink == 2 { // kernfs counts links as other file systems do: two, and one for each child
 		return dirs, nil
 	}
 	entries, err := os.ReadDir(dir)
-	if gone(err) != nil {
+	if ignoreGone(err) != nil {
 		return nil, err
 	}
 	for _, e := range entries {

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Sweep kills and deletes the children of the group at parent, save those whose
-// name keep reports true for. It goes on after a failure and returns them all. A
-// missing parent has no children.
+// Sweep kills and deletes the children of the group at parent except those for whose
+// names keep returns true. It continues after an error and returns all errors. A missing
+// parent has no children.
 func Sweep(ctx context.Context, parent string, keep func(name string) bool) error {
-	on, err := thisMachine()
+	on, err := machineBackend()
 	if err != nil {
 		return err
 	}
@@ -38,12 +38,13 @@ func sweep(ctx context.Context, on backend, parent string, keep func(string) boo
 	return errors.Join(errs...)
 }
 
-// children looks into every hierarchy: a crash may have left a group in one only.
+// children returns the children in any hierarchy: a crash may have left a group in only
+// one of them.
 func children(on backend, parent string) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, d := range on.dirs(parent) {
 		entries, err := os.ReadDir(d)
-		if gone(err) != nil {
+		if ignoreGone(err) != nil {
 			return nil, err
 		}
 		for _, e := range entries {

@@ -35,7 +35,7 @@ func testMemory(t *testing.T, s subject) {
 	if u.Memory < 0 || u.Memory > u.PeakMemory {
 		t.Errorf("%d bytes now: %+v", u.Memory, u)
 	}
-	// The kernel may charge a few pages over the limit for itself.
+	// The kernel may charge a few pages over the limit.
 	if u.OOMKills != 1 || u.PeakMemory > limit+1<<20 || u.PeakMemory < limit/2 {
 		t.Errorf("usage %+v", u)
 	}

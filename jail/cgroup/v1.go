@@ -11,14 +11,16 @@ import (
 
 	"github.com/containerd/cgroups/v3/cgroup1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"gaol/jail/kernfile"
 )
 
-// v1 keeps a group in one hierarchy per controller.
+// v1 implements a group as one directory per controller.
 type v1 struct {
 	root       string
 	subsystems []cgroup1.Subsystem
-	memsw      bool // the kernel counts swap, so a limit on it can be set
-	tcp        bool // it counts the buffers of TCP sockets, which v1 does apart
+	memsw      bool // the kernel accounts swap, so it accepts a limit on it
+	tcp        bool // the kernel accounts the buffers of TCP sockets, separately on v1
 	others     func() ([]string, error)
 }
 
@@ -29,7 +31,7 @@ func newV1(root string) *v1 {
 	}
 	return &v1{
 		root: root,
-		// In the order of controllersV1, which is the order of AddPID.
+		// In the order of controllersV1.
 		subsystems: []cgroup1.Subsystem{
 			cgroup1.NewFreezer(root),
 			cgroup1.NewPids(root),
@@ -58,7 +60,7 @@ func (v *v1) dirs(path string) []string {
 }
 
 func (v *v1) otherDirs(path string) []string {
-	others, _ := v.others() // makeTop has failed if this does
+	others, _ := v.others() // on error initRoot has failed
 	dirs := make([]string, len(others))
 	for i, name := range others {
 		dirs[i] = v.dir(name, path)
@@ -66,9 +68,9 @@ func (v *v1) otherDirs(path string) []string {
 	return dirs
 }
 
-// makeTop leaves to the library what those hierarchies need that do not work as
-// they are: a group of cpuset's must be given processors.
-func (v *v1) makeTop(path string, rules []specs.LinuxDeviceCgroup) error {
+// initRoot uses the library for the hierarchies that need more than a directory, such as
+// cpuset, in which a group needs processors.
+func (v *v1) initRoot(path string, rules []specs.LinuxDeviceCgroup) error {
 	others, err := v.others()
 	if err != nil {
 		return err
@@ -89,8 +91,8 @@ func (v *v1) makeTop(path string, rules []specs.LinuxDeviceCgroup) error {
 	return cgroup1.NewDevices(v.root).Create(path, &specs.LinuxResources{Devices: rules})
 }
 
-// hierarchy stands in for the library's default one, which reads the mount table
-// for every group and makes it in eight more hierarchies that no limit needs.
+// hierarchy replaces the library's default, which reads the mount table for every group
+// and creates the group in eight more hierarchies that no limit needs.
 func (v *v1) hierarchy() ([]cgroup1.Subsystem, error) { return v.subsystems, nil }
 
 func (v *v1) create(path string, l Limits) error {
@@ -103,14 +105,14 @@ func (v *v1) resources(l Limits) *specs.LinuxResources {
 	if l.Memory > 0 {
 		r.Memory = &specs.LinuxMemory{Limit: &l.Memory, Swappiness: new(uint64)}
 		if v.memsw {
-			r.Memory.Swap = &l.Memory // v1 counts memory and swap together: none is left for swap
+			r.Memory.Swap = &l.Memory // memory and swap together: none is left for swap
 		}
 		if v.tcp {
 			r.Memory.KernelTCP = &l.Memory
 		}
 	}
 	if l.CPUs > 0 {
-		// The period is as the kernel makes it: to set one, too, has it look at every
+		// The period stays at the kernel's default: setting it makes the kernel visit every
 		// group on the machine.
 		quota := l.quota()
 		r.CPU = &specs.LinuxCPU{Quota: &quota}
@@ -121,24 +123,16 @@ func (v *v1) resources(l Limits) *specs.LinuxResources {
 	return r
 }
 
-func (v *v1) addPID(path string, pid int) error {
-	g, err := cgroup1.Load(cgroup1.StaticPath(path), cgroup1.WithHierarchy(v.hierarchy))
-	if err != nil {
-		return err
-	}
-	return g.AddProc(uint64(pid))
-}
-
-// plainKills is how many attempts come before one that stops forks: the processes that
-// they kill have some six milliseconds to end, which few need.
+// plainKills is how many attempts kill makes before it disables forks. They give processes
+// some six milliseconds to exit, which is enough for most.
 const plainKills = 7
 
-// kill signals every process that it finds, which ends all but what forks in between.
-// From then on, after some attempts, forks fail: each counts as refused in Usage, so
-// this is not the first thing to do.
+// kill signals every process that it finds. Processes that fork in between escape, so
+// after some attempts it disables forks. It does not do so at once, because Usage counts
+// each failed fork as refused.
 //
-// It does not freeze the group instead. Frozen processes do not die on v1, so a host that
-// was killed before it could thaw them would leave them.
+// It does not freeze the group instead: frozen processes do not die on v1, so they would
+// outlive a host that is killed before it can thaw them.
 func (v *v1) kill(path string, n int) (bool, error) {
 	top := v.dir("freezer", path)
 	dirs, err := tree(top)
@@ -150,19 +144,19 @@ func (v *v1) kill(path string, n int) (bool, error) {
 	}
 	var forkErr error
 	if n >= plainKills {
-		forkErr = gone(writeFile(filepath.Join(v.dir("pids", path), "pids.max"), "0"))
+		forkErr = ignoreGone(kernfile.WriteFile(filepath.Join(v.dir("pids", path), "pids.max"), "0"))
 	}
 	killErr := killProcs(dirs)
-	// Somebody else may have frozen any of them.
+	// Other processes may have frozen any of them.
 	var thawErr error
 	for _, d := range dirs {
-		thawErr = errors.Join(thawErr, writeFile(filepath.Join(d, "freezer.state"), "THAWED"))
+		thawErr = errors.Join(thawErr, kernfile.WriteFile(filepath.Join(d, "freezer.state"), "THAWED"))
 	}
 	return false, errors.Join(forkErr, killErr, thawErr)
 }
 
-// usage reads six files. The library's Stat reads some thirty, memory.stat among
-// them, for which the kernel first sums up counters over all processors.
+// usage reads six files. The library's Stat reads some thirty, including memory.stat, for
+// which the kernel sums counters over all processors.
 func (v *v1) usage(path string) (Usage, error) {
 	var u Usage
 	var cpu int64
@@ -171,22 +165,22 @@ func (v *v1) usage(path string) (Usage, error) {
 		readInt(&u.Memory, v.dir("memory", path)+"/memory.usage_in_bytes"),
 		readInt(&u.PeakMemory, v.dir("memory", path)+"/memory.max_usage_in_bytes"),
 		readKey(&u.OOMKills, v.dir("memory", path)+"/memory.oom_control", "oom_kill"),
-		optional(readInt(&u.PeakPids, v.dir("pids", path)+"/pids.peak")),
+		ignoreGone(readInt(&u.PeakPids, v.dir("pids", path)+"/pids.peak")),
 		readKey(&u.PidsRefused, v.dir("pids", path)+"/pids.events", "max"),
 	)
 	u.CPU = time.Duration(cpu)
 	return u, err
 }
 
-// mostLeft bounds what may be charged to a group in the memory hierarchy that is reused:
-// the next one has so much less, and its peak is so much too high. A run of Node
-// leaves 0.2 to 1.2 MB, nearly all of which is gone soon: the kernel charges up to
-// 256 KB in advance on each processor, and is late to free what belonged to a process.
-func mostLeft(limit int64) int64 { return max(2<<20, limit/128) }
+// maxLeft bounds the memory that may still be charged to a reused memory group. The next
+// group has that much less memory, and its peak is that much too high. A run of Node leaves
+// 0.2 to 1.2 MB, and nearly all of it is freed soon: the kernel charges up to 256 KB in
+// advance on each processor, and frees the memory of a process late.
+func maxLeft(limit int64) int64 { return max(2<<20, limit/128) }
 
-// retire keeps the memory. No process is in it once those that joined before it are
-// removed: see JoinFiles.
-func (v *v1) retire(path string) error {
+// release keeps the memory group. No process is left in it once the hierarchies that
+// processes join before it are removed: see JoinFiles.
+func (v *v1) release(path string) error {
 	memory := v.dir("memory", path)
 	return removeAll(slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == memory }))
 }
@@ -196,37 +190,34 @@ func (v *v1) reuse(path string, old, l Limits) (kills int64, ok bool) {
 	var left, tcp int64
 	err := errors.Join(
 		readInt(&left, memory+"/memory.usage_in_bytes"),
-		optional(readInt(&tcp, memory+"/memory.kmem.tcp.usage_in_bytes")),
+		ignoreGone(readInt(&tcp, memory+"/memory.kmem.tcp.usage_in_bytes")),
 		readKey(&kills, memory+"/memory.oom_control", "oom_kill"),
 	)
-	if errors.Is(err, fs.ErrNotExist) { // somebody else has removed it: create makes it anew
+	if errors.Is(err, fs.ErrNotExist) { // it was removed by others: create will create it again
 		return 0, true
 	}
-	if err != nil || left+tcp > mostLeft(l.Memory) {
+	if err != nil || left+tcp > maxLeft(l.Memory) {
 		return 0, false
 	}
 	if old.Memory != l.Memory {
 		err = v.unlimit(memory)
 	}
-	err = errors.Join(err, writeFile(memory+"/memory.max_usage_in_bytes", "0")) // it begins with what is used now
+	err = errors.Join(err, kernfile.WriteFile(memory+"/memory.max_usage_in_bytes", "0")) // resets the peak to the current usage
 	return kills, err == nil
 }
 
-// unlimit lifts the limits that create sets. The one on memory and swap comes first: the
-// other can't exceed it.
+// unlimit removes the limits that create sets. The limit on memory and swap comes first:
+// that on memory can't exceed it.
 func (v *v1) unlimit(memory string) error {
 	const none = "-1"
 	return errors.Join(
-		optional(writeFile(memory+"/memory.memsw.limit_in_bytes", none)),
-		writeFile(memory+"/memory.limit_in_bytes", none),
-		optional(writeFile(memory+"/memory.kmem.tcp.limit_in_bytes", none)),
+		ignoreGone(kernfile.WriteFile(memory+"/memory.memsw.limit_in_bytes", none)),
+		kernfile.WriteFile(memory+"/memory.limit_in_bytes", none),
+		ignoreGone(kernfile.WriteFile(memory+"/memory.kmem.tcp.limit_in_bytes", none)),
 	)
 }
 
-// optional forgives a file that older kernels do not have.
-func optional(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+func (v *v1) socketMemory(path string) (n int64, err error) {
+	err = ignoreGone(readInt(&n, v.dir("memory", path)+"/memory.kmem.tcp.usage_in_bytes"))
+	return n, err
 }

@@ -3,10 +3,12 @@ package cgroup
 import (
 	"net"
 	"testing"
+
+	"gaol/jail/kernfile"
 )
 
-// No attempt freezes the group: if the host were killed then, the group's processes
-// would survive it. The last attempts stop forks instead.
+// No attempt freezes the group: its processes would survive if the host were killed then.
+// Later attempts disable forks instead.
 func TestV1KillDoesNotFreeze(t *testing.T) {
 	for _, s := range subjects(t) {
 		v, ok := s.on.(*v1)
@@ -20,12 +22,12 @@ func TestV1KillDoesNotFreeze(t *testing.T) {
 				t.Errorf("attempt %d: %v, %v", n, empty, err)
 			}
 			if cmd.Wait(); cmd.ProcessState.Success() {
-				t.Errorf("attempt %d: it was not killed", n)
+				t.Errorf("attempt %d: not killed", n)
 			}
-			if state, err := readFile(v.dir("freezer", g.path) + "/freezer.state"); err != nil || string(state) != "THAWED\n" {
+			if state, err := kernfile.ReadFile(v.dir("freezer", g.path) + "/freezer.state"); err != nil || string(state) != "THAWED\n" {
 				t.Errorf("attempt %d: the group is %q, %v", n, state, err)
 			}
-			most, err := readFile(v.dir("pids", g.path) + "/pids.max")
+			most, err := kernfile.ReadFile(v.dir("pids", g.path) + "/pids.max")
 			if stopped := string(most) == "0\n"; err != nil || stopped != (n == plainKills) {
 				t.Errorf("attempt %d: the group may have %q tasks, %v", n, most, err)
 			}
@@ -33,8 +35,8 @@ func TestV1KillDoesNotFreeze(t *testing.T) {
 	}
 }
 
-// What a dead process has sent, and nobody has read, is charged to its group until the
-// kernel gives it up: v1 counts that apart.
+// Unread data of a dead process is charged to its group until the kernel frees it. v1
+// accounts it separately.
 func TestV1PoolTCP(t *testing.T) {
 	for _, s := range subjects(t) {
 		v, ok := s.on.(*v1)
@@ -55,12 +57,12 @@ func TestV1PoolTCP(t *testing.T) {
 			return n
 		}
 		guest(t, first, "send "+l.Addr().String())
-		waitUsage(t, first, func(Usage) bool { return buffers(first) > mostLeft(limits.Memory) })
+		waitUsage(t, first, func(Usage) bool { return buffers(first) > maxLeft(limits.Memory) })
 		kill(t, first)
-		if buffers(first) <= mostLeft(limits.Memory) {
-			t.Error("they are gone: this test proves nothing")
+		if buffers(first) <= maxLeft(limits.Memory) {
+			t.Error("the buffers are freed: this test proves nothing")
 		}
-		p.end(t, first)
+		p.killAndDelete(t, first)
 		if n := buffers(p.make(t, limits)); n > 0 {
 			t.Errorf("the next group begins with %d bytes", n)
 		}

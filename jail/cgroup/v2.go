@@ -15,26 +15,28 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
-// v2 keeps a group in the one unified hierarchy.
+// v2 implements a group as one directory of the unified hierarchy.
 type v2 struct {
 	root string
-	need []string // controllers that a group must have; tests of a mount without any need none
+	need []string // controllers of each group; empty in tests of a mount without controllers
 }
 
 func newV2(root string, need []string) *v2 { return &v2{root: root, need: need} }
 
-func (v *v2) joinFile() string          { return "cgroup.procs" }
+func (v *v2) joinFile() string          { return procsFile }
 func (v *v2) dir(path string) string    { return filepath.Join(v.root, path) }
 func (v *v2) dirs(path string) []string { return []string{v.dir(path)} }
 
 func (v *v2) otherDirs(string) []string { return nil }
 
-// makeTop puts a program on the group that the kernel asks about devices. The library
-// only writes it: loading it, its Update leaves a descriptor open until the garbage
-// collector comes by, one for each group.
-func (v *v2) makeTop(path string, rules []specs.LinuxDeviceCgroup) error {
+// initRoot attaches a BPF program to the group that decides about devices. The library
+// generates the program but does not attach it: its Update leaves a descriptor for each
+// group open until the garbage collector runs.
+func (v *v2) initRoot(path string, rules []specs.LinuxDeviceCgroup) error {
 	code, license, err := cgroup2.DeviceFilter(rules)
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func (v *v2) makeTop(path string, rules []specs.LinuxDeviceCgroup) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = program.Close() }() // the group keeps it
+	defer func() { _ = program.Close() }() // the group holds a reference
 	dir, err := os.Open(v.dir(path))
 	if err != nil {
 		return err
@@ -54,38 +56,47 @@ func (v *v2) makeTop(path string, rules []specs.LinuxDeviceCgroup) error {
 	})
 }
 
-func (v *v2) manager(path string) (*cgroup2.Manager, error) {
-	return cgroup2.Load(path, cgroup2.WithMountpoint(v.root))
-}
-
-// create does not use the library's NewManager, which enables the controllers of
-// all parents each time: such a write waits for the removal of every group that
-// is just being deleted, however little it changes.
+// create does not use the library's NewManager, which enables the controllers of all
+// parents each time, whether enabled or not: such a write waits until every group that is
+// being deleted is gone.
 func (v *v2) create(path string, l Limits) error {
 	if err := v.enable(filepath.Dir(path)); err != nil {
 		return err
 	}
 	err := v.mkdir(path)
 	if errors.Is(err, fs.ErrExist) {
-		err = v.toggle(filepath.Dir(path)) // waits, as mkdir does
+		err = v.enableControllers(filepath.Dir(path)) // waits as mkdir does, see enable
 	}
 	if err != nil {
 		return err
 	}
-	m, err := v.manager(path)
-	if err != nil {
-		return err
-	}
-	return m.Update(v.resources(path, l))
+	return v.setLimits(path, l)
 }
 
-// enable makes the group at path, unless it is there, and has the groups below it
-// get their controllers. It comes before those are made. Another may enable them at
-// the same time, which takes a while, in which the kernel tells already that they
-// are on: a group that is there may have some of their files, all or none. Making
-// one waits for that, and gives it all of them.
+func (v *v2) setLimits(path string, l Limits) error {
+	var errs []error
+	set := func(file, text string) { errs = append(errs, kernfile.WriteFile(v.dir(path)+"/"+file, text)) }
+	if l.Memory > 0 {
+		set("memory.max", fmt.Sprint(l.Memory))
+		errs = append(errs, ignoreGone(kernfile.WriteFile(v.dir(path)+"/memory.swap.max", "0"))) // missing if the kernel has no swap
+	}
+	if l.CPUs > 0 {
+		set("cpu.max", fmt.Sprint(l.quota(), cpuPeriod))
+	}
+	if l.Pids > 0 {
+		set("pids.max", fmt.Sprint(l.Pids))
+	}
+	return errors.Join(errs...)
+}
+
+// enable creates the group at path if it is missing, and enables the controllers for the
+// groups below it. It must be called before those are created.
+//
+// While another process enables controllers, the kernel already reports them as enabled,
+// and an existing group may have any part of their files. Creating a group waits for that
+// and creates all files.
 func (v *v2) enable(path string) error {
-	have, err := readFile(v.subtree(path))
+	have, err := kernfile.ReadFile(v.subtree(path))
 	if err == nil && !slices.ContainsFunc(v.need, func(c string) bool { return !slices.Contains(strings.Fields(string(have)), c) }) {
 		return nil
 	}
@@ -97,16 +108,17 @@ func (v *v2) enable(path string) error {
 			return err
 		}
 	}
-	return v.toggle(path)
+	return v.enableControllers(path)
 }
 
-// toggle has the kernel enable what is not, and wait for who does the same.
-func (v *v2) toggle(path string) error {
+// enableControllers enables the missing controllers; concurrent callers serialize in the
+// kernel.
+func (v *v2) enableControllers(path string) error {
 	var text []string
 	for _, c := range v.need {
 		text = append(text, "+"+c)
 	}
-	if err := writeFile(v.subtree(path), strings.Join(text, " ")); err != nil {
+	if err := kernfile.WriteFile(v.subtree(path), strings.Join(text, " ")); err != nil {
 		return v.explain(path, err)
 	}
 	return nil
@@ -115,101 +127,51 @@ func (v *v2) toggle(path string) error {
 func (v *v2) mkdir(path string) error    { return os.Mkdir(v.dir(path), 0o755) }
 func (v *v2) subtree(path string) string { return filepath.Join(v.dir(path), "cgroup.subtree_control") }
 
-// explain looks for the group that kept the controllers from being enabled in path. A
-// group that holds processes can't pass any on to children: the rule of no
-// internal processes, see cgroups(7).
+// explain adds to err why the controllers can't be enabled in path. A group with
+// processes can't enable any for its children: the rule of no internal processes, see
+// cgroups(7).
 func (v *v2) explain(path string, err error) error {
 	for parent := path; ; parent = filepath.Dir(parent) {
 		pids, _ := listProcs([]string{v.dir(parent)})
-		// Only a real root is exempt, and only it has no cgroup.type.
+		// Only the root is exempt, and only it has no cgroup.type.
 		if _, statErr := os.Stat(v.dir(parent) + "/cgroup.type"); len(pids) > 0 && statErr == nil {
 			return fmt.Errorf("%w: group %s holds processes (%d is one), so its children can't have controllers: "+
 				"move them to a group of their own below it, or choose another parent", err, parent, pids[0])
 		}
 		if parent == "/" {
-			return fmt.Errorf("%w: %s and the groups above it do not offer %s: have them delegated (systemd: Delegate=yes)",
+			return fmt.Errorf("%w: %s and the groups above it do not offer %s: delegate them (systemd: Delegate=yes)",
 				err, path, strings.Join(v.need, ", "))
 		}
 	}
 }
 
-func (v *v2) resources(path string, l Limits) *cgroup2.Resources {
-	r := &cgroup2.Resources{}
-	if l.Memory > 0 {
-		r.Memory = &cgroup2.Memory{Max: &l.Memory}
-		if _, err := os.Stat(v.dir(path) + "/memory.swap.max"); err == nil { // not there if the kernel has no swap
-			r.Memory.Swap = new(int64)
-		}
-	}
-	if l.CPUs > 0 {
-		quota, period := l.quota(), uint64(cpuPeriod)
-		r.CPU = &cgroup2.CPU{Max: cgroup2.NewCPUMax(&quota, &period)}
-	}
-	if l.Pids > 0 {
-		r.Pids = &cgroup2.Pids{Max: l.Pids}
-	}
-	return r
-}
-
-func (v *v2) addPID(path string, pid int) error {
-	// A missing group would otherwise read "permission denied": the library
-	// opens cgroup.procs with O_CREATE.
-	if _, err := os.Stat(v.dir(path)); err != nil {
-		return err
-	}
-	m, err := v.manager(path)
-	if err != nil {
-		return err
-	}
-	return m.AddProc(uint64(pid))
-}
-
-// kill asks the kernel to kill the group and its descendants at once. The
-// library's own Kill is not used since it would also log, and wait for the
-// processes as if they were our children.
+// kill kills the group and its descendants at once by cgroup.kill, of Linux 5.14.
+//
+// It then kills each process: cgroup.kill, up to Linux 6.18 at least, signals only the
+// first thread of a process. If that thread has ended while others run, the process
+// survives. A signal to the process reaches the other threads.
+//
+// The library's Kill would also log, and wait for the processes as if they were children of
+// this one.
 func (v *v2) kill(path string, _ int) (bool, error) {
 	top := v.dir(path)
 	var populated int64
 	if err := readKey(&populated, top+"/cgroup.events", "populated"); err != nil {
-		return gone(err) == nil, gone(err)
+		return ignoreGone(err) == nil, ignoreGone(err)
 	}
 	if populated == 0 {
 		return true, nil
 	}
-	err := writeFile(top+"/cgroup.kill", "1")
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, v.killByFreezing(top)
-	}
-	return false, errors.Join(err, v.killHeadless(top))
-}
-
-// killHeadless kills processes whose first thread has ended while others go on. It
-// is to that one alone that cgroup.kill sends its signal, of Linux 6.18 too: the
-// process goes on. A signal to the process finds another thread.
-func (v *v2) killHeadless(top string) error {
+	killErr := ignoreGone(kernfile.WriteFile(top+"/cgroup.kill", "1"))
 	dirs, err := tree(top)
-	if err != nil {
-		return err
+	if err == nil {
+		err = killProcs(dirs)
 	}
-	return killProcs(dirs)
+	return false, errors.Join(killErr, err)
 }
 
-// killByFreezing is for Linux before 5.14, without cgroup.kill.
-func (v *v2) killByFreezing(top string) error {
-	dirs, err := tree(top)
-	if err != nil {
-		return err
-	}
-	// Here the frozen do die, so that they are thawed only for who comes next.
-	return errors.Join(
-		writeFile(top+"/cgroup.freeze", "1"),
-		killProcs(dirs),
-		writeFile(top+"/cgroup.freeze", "0"),
-	)
-}
-
-// usage reads the few files it needs; the library's Stat reads all of
-// memory.stat and io.stat, too.
+// usage reads only the files it needs; the library's Stat also reads memory.stat and
+// io.stat.
 func (v *v2) usage(path string) (Usage, error) {
 	var u Usage
 	var µs int64
@@ -217,22 +179,19 @@ func (v *v2) usage(path string) (Usage, error) {
 	err := errors.Join(
 		readKey(&µs, dir+"/cpu.stat", "usage_usec"),
 		readInt(&u.Memory, dir+"/memory.current"),
-		optional(readInt(&u.PeakMemory, dir+"/memory.peak")),
-		readKey(&u.OOMKills, dir+"/memory.events", "oom_kill"), // counts descendants; memory.events.local does not
-		optional(readInt(&u.PeakPids, dir+"/pids.peak")),
+		ignoreGone(readInt(&u.PeakMemory, dir+"/memory.peak")),
+		readKey(&u.OOMKills, dir+"/memory.events", "oom_kill"), // includes descendants, unlike memory.events.local
+		ignoreGone(readInt(&u.PeakPids, dir+"/pids.peak")),
 		readKey(&u.PidsRefused, dir+"/pids.events", "max"),
 	)
 	u.CPU = time.Duration(µs) * time.Microsecond
 	return u, err
 }
 
-func (v *v2) retire(path string) error                   { return removeAll(v.dirs(path)) }
-func (v *v2) reuse(string, Limits, Limits) (int64, bool) { return 0, true }
-
-// A process can vanish at any time, its group between two calls.
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-		return nil
-	}
-	return err
+func (v *v2) socketMemory(path string) (n int64, err error) {
+	err = readKey(&n, v.dir(path)+"/memory.stat", "sock")
+	return n, err
 }
+
+func (v *v2) release(path string) error                  { return removeAll(v.dirs(path)) }
+func (v *v2) reuse(string, Limits, Limits) (int64, bool) { return 0, true }

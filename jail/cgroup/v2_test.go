@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeFiles writes a directory as the kernel's would look.
+// fakeFiles writes a directory that looks like the kernel's.
 func fakeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -24,7 +24,7 @@ func fakeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// v2Group are files of a group, as Linux 6.12 prints them after a run.
+// v2Group are the files of a group as of Linux 6.12, after a run.
 var v2Group = map[string]string{
 	"cgroup.controllers": "cpuset cpu io memory pids\n",
 	"cgroup.events":      "populated 0\nfrozen 0\n",
@@ -45,7 +45,7 @@ var v2Group = map[string]string{
 func TestV2Files(t *testing.T) {
 	tests := []struct {
 		name   string
-		remove []string // files that the kernel at hand does not have
+		remove []string // files that an older kernel lacks
 		limits Limits
 		wrote  map[string]string
 		usage  Usage
@@ -98,7 +98,8 @@ func TestV2Files(t *testing.T) {
 	}
 }
 
-// Enabling waits for others, so that it is done where it is needed alone.
+// Controllers are enabled only where they are missing, because enabling waits for other
+// groups.
 func TestV2Enable(t *testing.T) {
 	const all, on, none = "+cpu +memory +pids", "cpu memory pids\n", "\n"
 	tests := []struct {
@@ -111,7 +112,7 @@ func TestV2Enable(t *testing.T) {
 		{"nowhere", none, "cpu\n", false, all, all},
 		{"above the parent", on, none, false, on, all},
 		{"in the parent", on, on, false, on, on},
-		{"in the parent, by now perhaps", on, on, true, on, all},
+		{"in the parent, by another process", on, on, true, on, all},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,7 +129,7 @@ func TestV2Enable(t *testing.T) {
 					t.Errorf("/%s: %q, want %q", file, got, want)
 				}
 			}
-			// A group that holds processes can't pass any on.
+			// The group itself must not enable any: it will hold processes.
 			if got, _ := os.ReadFile(filepath.Join(root, "gaol/r1/cgroup.subtree_control")); len(got) > len(none) {
 				t.Errorf("the group itself: %q", got)
 			}
@@ -162,24 +163,4 @@ func TestV2EnableRefused(t *testing.T) {
 
 func newV2Group(root string) (*Group, error) {
 	return newGroup(newV2(root, controllersV2), "/gaol/r1", Limits{})
-}
-
-// Linux before 5.14 has no cgroup.kill. The real mount has, so its part is
-// called directly.
-func TestV2KillByFreezing(t *testing.T) {
-	for _, s := range subjects(t) {
-		v, ok := s.on.(*v2)
-		if !ok {
-			continue
-		}
-		g := s.group(t, Limits{})
-		cmd := guest(t, s.at(t, g.Path()+"/a", Limits{}), "sleep")
-		guest(t, s.at(t, g.Path()+"/b", Limits{}), "stop")
-		if err := v.killByFreezing(g.Dirs()[0]); err != nil {
-			t.Fatal(err)
-		}
-		if cmd.Wait(); cmd.ProcessState.Success() {
-			t.Error("lived")
-		}
-	}
 }

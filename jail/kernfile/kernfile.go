@@ -32,9 +32,9 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// WriteFile writes to an existing file. It does not create one: on a cgroup mount that
-// fails with "permission denied" instead of "no such file".
-func WriteFile(path, text string) error { return write(path, text, unix.O_WRONLY, 0) }
+// WriteFile replaces the content of an existing file. It does not create one: on a cgroup
+// mount that fails with "permission denied" instead of "no such file".
+func WriteFile(path, text string) error { return write(path, text, unix.O_WRONLY|unix.O_TRUNC, 0) }
 
 // CreateFile creates a file, which must not exist, and writes to it.
 func CreateFile(path, text string, mode uint32) error {

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherHierarchies names what is mounted at root besides controllersV1: in a v1
-// machine's folder of mounts, other controllers, systemd's hierarchy and, often, a
-// v2 one.
+// otherHierarchies returns the names of the hierarchies at root besides controllersV1:
+// other v1 controllers, systemd's hierarchy and, often, a v2 hierarchy.
 func otherHierarchies(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil, err
 	}
-	var own []os.FileInfo // cpu may be a link to cpu,cpuacct
+	var own []os.FileInfo // compared by inode: cpu may be a link to cpu,cpuacct
 	for _, c := range controllersV1 {
 		if info, err := os.Stat(filepath.Join(root, c)); err == nil {
 			own = append(own, info)

@@ -85,7 +85,7 @@ func (p *pass) groupFD(dir *os.File) int {
 func (p *pass) join(files []*os.File) []enter.Step {
 	var steps []enter.Step
 	for _, f := range files {
-		steps = append(steps, enter.Join(p.fd(f), f.Name()))
+		steps = append(steps, enter.JoinCgroup(p.fd(f), f.Name()))
 	}
 	return steps
 }
@@ -109,7 +109,7 @@ func (p *pass) run(program *os.File, l enter.List, cloned func(*reap.Child) erro
 	if err != nil {
 		return stepError("start", enter.Path, enter.StartError(err))
 	}
-	err = enter.Hand(p.host, l, func(pid int) error {
+	err = enter.Launch(p.host, l, func(pid int) error {
 		child, err := reap.Adopt(pid)
 		if err != nil {
 			return err

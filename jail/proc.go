@@ -39,7 +39,7 @@ func (s *Spec) procSteps() []enter.Step {
 		}
 		shown = append(shown, r.Name)
 	}
-	return append(steps, enter.HideOthers(proc, shown, stageProc+"/"+procfs.EmptyFile, stageProc+"/"+procfs.EmptyFolder))
+	return append(steps, enter.HideEntries(proc, shown, stageProc+"/"+procfs.EmptyFile, stageProc+"/"+procfs.EmptyFolder))
 }
 
 // procOptions has a guest see, of other processes, those that it may trace: with a

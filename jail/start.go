@@ -123,7 +123,7 @@ func (p *Process) launch(c *Command, in *groups) error {
 		return err
 	}
 	filter := p.jail.filter(c)
-	list := enter.List{Steps: p.jail.enteringSteps(way, c, in), Filter: filter.Program, Listening: p.listening(filter)}
+	list := enter.List{Steps: p.jail.enteringSteps(way, c, in), Filter: filter.Program, OnListener: p.listening(filter)}
 	return way.run(p.jail.program, list, func(child *reap.Child) error {
 		p.first = child
 		return nil

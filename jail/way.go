@@ -32,10 +32,10 @@ func (j *Jail) makingSteps(p *pass, top *groups, init int) []enter.Step {
 		// against the limits of the user who made the user namespace, too: were that
 		// the host's root, one jail could take all that there is from the other jails
 		// and from root.
-		enter.ActFor(j.slot.firstHostID()),
+		enter.EffectiveUser(j.slot.firstHostID()),
 		enter.Clone(init, namespaces),
-		enter.Await(), // until the user namespace has ids
-		enter.Become(0, 0),
+		enter.AwaitHost(), // until the user namespace has ids
+		enter.User(0, 0),
 		enter.Hostname(j.spec.Hostname),
 	)
 	if j.spec.Loopback {
@@ -68,11 +68,11 @@ func (j *Jail) enteringSteps(p *pass, c *Command, in *groups) []enter.Step {
 	if c.Terminal {
 		steps = append(steps, enter.Terminal(0))
 	}
-	steps = append(steps, enter.Become(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
+	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
 	steps = append(steps, p.restrict(c.RulesetFlags)...)
 	filter := enter.Filter()
 	if j.filter(c).Notify {
-		filter = enter.FilterListened()
+		filter = enter.FilterWithListener()
 	}
 	return append(steps, filter, enter.Execute(append([]string{c.Path}, c.Args...), c.Env))
 }

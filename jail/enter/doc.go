@@ -1,23 +1,22 @@
-// Package enter is the small C program that a process of a jail goes through
-// before its own program: it makes the jail, or enters it, and gives up all that
-// the host may do and a guest may not.
+// Package enter contains the C program that a process of a jail runs before its own
+// program. It creates the jail or enters it, and gives up the rights that the host has and
+// a guest must not have.
 //
 //	host: list of steps, descriptors
-//	   └─ execve enter ── first steps ── clone ── ends
+//	   └─ execve enter ── first steps ── clone ── exits
 //	           ▲                           └─ child: further steps ── execve PROGRAM
 //	      list │  │ step and errno, or end of file   │
 //	           └ host <──────────────────────────────┘
 //
-// What is done, and in which order, is the list's to say: each [Step] is one thing
-// that the program can do. The list for a jail's first process makes the namespaces
-// and the file tree; that for a later one enters them. The end of both is alike.
+// The program executes a list of [Step] values in order. The list for a jail's first
+// process creates the namespaces and the file tree; the list for a later process enters
+// them. Both end with the same steps.
 //
-// It is C because it must be a static program of a few pages: the host's own
-// binary needs libraries that the guest's tree does not have, starting a Go
-// runtime would cost each run a millisecond, and some steps are for a process that
-// has a single thread.
+// It is written in C because it must be a small static program: the host's own binary
+// needs libraries that the guest's tree does not have, starting a Go runtime would cost
+// each run a millisecond, and some steps need a process with a single thread.
 //
-// The package holds the source, which is compiled when an image is built, and
-// the host's half of the protocol, which src/wire.c draws. It does not protect
-// against a host that hands over a wrong list.
+// The package has the source, which is compiled when an image is built, and the host's
+// half of the protocol, which src/protocol.c describes. It does not detect a host that
+// sends a wrong list.
 package enter

@@ -8,18 +8,19 @@ import (
 	"syscall"
 )
 
-// List is what the program is told.
+// List is the program's input.
 type List struct {
 	Steps []Step
 
-	// Filter is a classic BPF program: an array of struct sock_filter. The step of
-	// the same name puts it on.
+	// Filter is a classic BPF program, an array of struct sock_filter. The step of the
+	// same name loads it.
 	Filter []byte
 
-	// Listening gets the listener that FilterListened makes, and owns it. The other end
-	// of conn, which stays Hand's, is closed once the program has executed another, or
-	// has ended: until then, the calls that the filter refers to the listener are its own.
-	Listening func(listener *os.File, conn syscall.Conn)
+	// OnListener is called with the listener that FilterWithListener creates, and owns
+	// it. Launch keeps conn. Its other end is closed when the entry program has executed
+	// the guest's program or has ended: until then, the calls that the filter sends to
+	// the listener are the entry program's.
+	OnListener func(listener *os.File, conn syscall.Conn)
 }
 
 const (
@@ -29,8 +30,8 @@ const (
 	maxStrings     = 4 // of a step
 )
 
-// encode writes what src/wire.c draws, and refuses what the program would refuse
-// with less to say.
+// encode returns the message that src/protocol.c describes. It rejects lists that the
+// program would reject with a less specific error.
 func (l *List) encode() ([]byte, error) {
 	if len(l.Steps) > maxSteps {
 		return nil, fmt.Errorf("%d steps, the limit is %d", len(l.Steps), maxSteps)
@@ -41,21 +42,21 @@ func (l *List) encode() ([]byte, error) {
 		steps = order.AppendUint32(steps, s.op)
 		steps = order.AppendUint32(steps, s.number)
 		steps = order.AppendUint64(steps, s.value)
-		var begins [maxStrings]uint32
+		var offsets [maxStrings]uint32
 		for i, t := range s.text {
 			if strings.ContainsRune(t, 0) {
-				return nil, fmt.Errorf("%s: %q has a NUL", s.Name, t)
+				return nil, fmt.Errorf("%s: %q contains a NUL byte", s.Name, t)
 			}
 			if i < maxStrings {
-				begins[i] = uint32(len(text))
+				offsets[i] = uint32(len(text))
 			}
 			text = append(append(text, t...), 0)
 			if len(text) > maxText {
 				return nil, &StepError{s.Name, s.Target, syscall.E2BIG}
 			}
 		}
-		for _, b := range begins {
-			steps = order.AppendUint32(steps, b)
+		for _, o := range offsets {
+			steps = order.AppendUint32(steps, o)
 		}
 	}
 	head := order.AppendUint32(nil, uint32(len(l.Steps)))
@@ -64,19 +65,19 @@ func (l *List) encode() ([]byte, error) {
 	return append(append(append(head, steps...), l.Filter...), text...), nil
 }
 
-// StepError says which step failed, and why.
+// StepError is the error of a failed step.
 type StepError struct {
 	Step, Target string
 	Err          syscall.Errno
 }
 
-// Error names the step and the cause.
+// Error returns the step, its target and the cause.
 func (e *StepError) Error() string { return e.Step + " " + e.Target + ": " + e.Err.Error() }
 
 // Unwrap returns the errno.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// stepError turns a report's numbers into words.
+// stepError returns the error for the numbers of a report.
 func (l *List) stepError(number uint32, errno syscall.Errno) error {
 	switch {
 	case number == maxSteps+1:

@@ -25,16 +25,16 @@ func TestEncode(t *testing.T) {
 		list List
 		want string
 	}{
-		{"nothing", List{}, words(0, 0, 0)},
-		{"a number", List{Steps: []Step{Umask(0o22)}}, words(1, 0, 0) + words(opUmask, 0o22) + long(0) + words(0, 0, 0, 0)},
-		{"a limit", List{Steps: []Step{Limit{7, 1 << 33}.Step()}}, words(1, 0, 0) + words(opLimit, 7) + long(1<<33) + words(0, 0, 0, 0)},
+		{"empty list", List{}, words(0, 0, 0)},
+		{"number", List{Steps: []Step{Umask(0o22)}}, words(1, 0, 0) + words(opUmask, 0o22) + long(0) + words(0, 0, 0, 0)},
+		{"limit", List{Steps: []Step{Limit{7, 1 << 33}.Step()}}, words(1, 0, 0) + words(opLimit, 7) + long(1<<33) + words(0, 0, 0, 0)},
 		{"no cgroup", List{Steps: []Step{Clone(NoCgroup, 1<<32)}}, words(1, 0, 0) + words(opClone, 0xffff_ffff) + long(1<<32) + words(0, 0, 0, 0)},
 		{"four strings", List{Steps: []Step{Mount("a", "bc", "", 3, "d")}}, words(1, 0, 8) + words(opMount, 0) + long(3) + words(0, 2, 5, 6) + "a\x00bc\x00\x00d\x00"},
 		{"two steps", List{Steps: []Step{Chdir("/"), Root("r")}},
 			words(2, 0, 4) + words(opChdir, 0) + long(0) + words(0, 0, 0, 0) + words(opRoot, 0) + long(0) + words(2, 0, 0, 0) + "/\x00r\x00"},
 		{"arguments and variables", List{Steps: []Step{Execute([]string{"a", "b", "c"}, []string{"D=d", "E="})}},
 			words(1, 0, 13) + words(opExecute, 3) + long(2) + words(0, 2, 4, 6) + "a\x00b\x00c\x00D=d\x00E=\x00"},
-		{"a filter", List{Steps: []Step{Filter()}, Filter: []byte(filter)}, words(1, 2, 0) + words(opFilter, 0) + long(0) + words(0, 0, 0, 0) + filter},
+		{"filter", List{Steps: []Step{Filter()}, Filter: []byte(filter)}, words(1, 2, 0) + words(opFilter, 0) + long(0) + words(0, 0, 0, 0) + filter},
 	} {
 		got, err := tc.list.encode()
 		if err != nil || string(got) != tc.want {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// build compiles the program with a check of every memory access.
+// build compiles the program with address and undefined behaviour sanitizers.
 func build(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gaol-enter-")
@@ -36,8 +36,8 @@ func build(t testing.TB) string {
 	return path
 }
 
-// tell runs the program, as a user without rights, and returns what it reports.
-func tell(t testing.TB, program, message string) (reports string, code int) {
+// runProgram runs the program as an unprivileged user and returns its reports.
+func runProgram(t testing.TB, program, message string) (reports string, code int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -69,8 +69,8 @@ func tell(t testing.TB, program, message string) (reports string, code int) {
 	return string(text), code
 }
 
-// What is not as src/wire.c draws it is refused before any step is done.
-func TestProgramIsStrict(t *testing.T) {
+// Malformed messages are rejected before the first step.
+func TestProgramRejectsMalformedMessages(t *testing.T) {
 	program := build(t)
 	const invalid = uint32(syscall.EINVAL)
 	bad := words(maxSteps+1, invalid)
@@ -100,31 +100,31 @@ func TestProgramIsStrict(t *testing.T) {
 		{"too many arguments", words(1, 0, 2) + step(opExecute, 2, 0) + "a\x00", words(1, invalid), 126},
 		{"very many variables", words(1, 0, 2) + step(opExecute, 1, 1<<63) + "a\x00", words(1, invalid), 126},
 		{"too many variables", words(1, 0, 2) + step(opExecute, 1, 1) + "a\x00", words(1, invalid), 126},
-		{"nobody to wait for", words(1, 0, 0) + step(opAwait, 0, 0), "", 127},
-		{"another answer", words(1, 0, 0) + step(opAwait, 0, 0) + "\x02", words(1, uint32(syscall.EPROTO)), 126},
-		// The host ended before it could answer, or all that it wrote was written earlier.
+		{"host is gone", words(1, 0, 0) + step(opAwaitHost, 0, 0), "", 127},
+		{"another reply", words(1, 0, 0) + step(opAwaitHost, 0, 0) + "\x02", words(1, uint32(syscall.EPROTO)), 126},
+		// The host ended before its reply, or wrote only earlier ones.
 		{"a dead host", words(1, 0, 0) + step(opDeathSignal, 9, 0), words(reportArmed, 0), 127},
-		{"an early answer", words(1, 0, 0) + step(opDeathSignal, 9, 0) + "\x01", words(reportArmed, 0, 1, uint32(syscall.EPROTO)), 126},
+		{"early reply", words(1, 0, 0) + step(opDeathSignal, 9, 0) + "\x01", words(reportArmed, 0, 1, uint32(syscall.EPROTO)), 126},
 		{"a live host", words(2, 0, 12) + step(opDeathSignal, 9, 0) + step(opExecute, 1, 1) + "/bin/true\x00A\x00\x02", words(reportArmed, 0, 0, 0), 0},
 		{"no terminal", words(1, 0, 0) + step(opTerminal, 3, 0), words(1, uint32(syscall.ENOTTY)), 126}, // 3 is the socket
 		{"no rights", words(1, 0, 0) + step(opBoundingSet, 0, 0), words(1, uint32(syscall.EPERM)), 126},
-		{"no right to hide", words(1, 0, 6) + step(opHideOthers, 0, 0) + "/proc\x00", words(1, uint32(syscall.EPERM)), 126},
-		{"nothing to hide", words(1, 0, 5) + step(opHideOthers, 0, 0) + "/nos\x00", words(1, uint32(syscall.ENOENT)), 126},
+		{"no right to mount", words(1, 0, 6) + step(opHideEntries, 0, 0) + "/proc\x00", words(1, uint32(syscall.EPERM)), 126},
+		{"no folder to hide in", words(1, 0, 5) + step(opHideEntries, 0, 0) + "/nos\x00", words(1, uint32(syscall.ENOENT)), 126},
 		{"no program", words(1, 0, 5) + step(opExecute, 1, 0) + "/nos\x00", words(0, 0, 1, uint32(syscall.ENOENT)), 126},
 		{"runs", words(1, 0, 12) + step(opExecute, 1, 1) + "/bin/true\x00A\x00", words(0, 0), 0},
 	} {
-		reports, code := tell(t, program, tc.message)
+		reports, code := runProgram(t, program, tc.message)
 		if reports != tc.reports || code != tc.code {
 			t.Errorf("%s: %q, exit %d, want %q, %d", tc.name, reports, code, tc.reports, tc.code)
 		}
 	}
 }
 
-// Lists that are changed at random make the program end by itself.
+// Randomly changed lists do not crash the program.
 func TestProgramSurvivesChangedLists(t *testing.T) {
 	program := build(t)
 	list := List{
-		Steps:  []Step{Session(), CloseFrom(4), Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), HideOthers("/", []string{"x"}, "/y", "/z"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
+		Steps:  []Step{Session(), CloseFrom(4), Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), HideEntries("/", []string{"x"}, "/y", "/z"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
 		Filter: make([]byte, 2*instructionLen),
 	}
 	message, err := list.encode()
@@ -135,9 +135,9 @@ func TestProgramSurvivesChangedLists(t *testing.T) {
 	for range 200 {
 		changed := bytes.Clone(message)
 		for range 1 + r.IntN(4) {
-			// Not the strings: they would be names of files and programs.
+			// Not the strings: they name files and programs.
 			changed[r.IntN(len(message)-50)] = byte(r.IntN(256))
 		}
-		tell(t, program, string(changed[:len(changed)-r.IntN(2)*r.IntN(len(changed))]))
+		runProgram(t, program, string(changed[:len(changed)-r.IntN(2)*r.IntN(len(changed))]))
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadReport reads two numbers, and the file that may come with them, which is the
-// caller's. At the end of the reports the error is io.EOF itself.
+// ReadReport reads the two numbers of a report and the file that may come with it, which
+// the caller must close. At the end of the reports it returns io.EOF.
 func ReadReport(conn *net.UnixConn) (number, value uint32, file *os.File, err error) {
 	var b [8]byte
 	oob := make([]byte, unix.CmsgSpace(4))
 	n, oobn, flags, _, err := conn.ReadMsgUnix(b[:], oob)
 	if err == nil && n == 0 || errors.Is(err, io.EOF) {
-		return 0, 0, nil, io.EOF // as it is: net wraps it
+		return 0, 0, nil, io.EOF // unwrapped: net adds an OpError
 	}
 	if err == nil {
 		file, err = fileOf(oob[:oobn])
 	}
-	if err == nil && flags&unix.MSG_CTRUNC != 0 { // a file came, and there was no room for it
+	if err == nil && flags&unix.MSG_CTRUNC != 0 { // a file was sent, but no descriptor was free
 		err = os.NewSyscallError("recvmsg", unix.EMFILE)
 	}
 	if err == nil {
@@ -33,7 +33,7 @@ func ReadReport(conn *net.UnixConn) (number, value uint32, file *os.File, err er
 	return binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]), file, err
 }
 
-// fileOf is the file of a control message, if there is one.
+// fileOf returns the file of a control message, or nil.
 func fileOf(control []byte) (*os.File, error) {
 	if len(control) == 0 {
 		return nil, nil
@@ -46,19 +46,19 @@ func fileOf(control []byte) (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("recvmsg", err)
 	}
-	// Go has set close-on-exec.
+	// ReadMsgUnix has set close-on-exec.
 	return os.NewFile(uintptr(fds[0]), "sent by a guest's launcher"), nil
 }
 
-// SocketPair returns the host's end and the other side's. The host's does not block
-// a thread while it is read.
+// SocketPair returns a pair of connected sockets. Reading the first does not block a
+// thread; the second is for another process.
 func SocketPair(kind int) (*net.UnixConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	file := os.NewFile(uintptr(fds[0]), "launcher")
-	defer file.Close() // FileConn has its own copy
+	defer file.Close() // FileConn duplicates it
 	other := os.NewFile(uintptr(fds[1]), "launcher")
 	conn, err := net.FileConn(file)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"gaol/jail/confine"
 )
 
-//go:embed src/wire.c
-var wireSource string
+//go:embed src/protocol.c
+var protocolSource string
 
 //go:embed src/steps.c
 var stepsSource string
@@ -15,18 +15,17 @@ var stepsSource string
 //go:embed src/main.c
 var mainSource string
 
-// Source is the C source of the program: src/wire.c, which reads the list,
-// confine.Source and src/steps.c, which can do each step, and src/main.c, which does the
-// list. They are one translation unit. It needs nothing but a C library and is meant to be linked
-// statically.
-var Source = wireSource + confine.Source + stepsSource + mainSource
+// Source is the C source of the program, as one translation unit: src/protocol.c reads the
+// list, confine.Source and src/steps.c implement the steps, and src/main.c executes the
+// list. It needs only a C library and should be linked statically.
+var Source = protocolSource + confine.Source + stepsSource + mainSource
 
-// Version is the second argument of the program, which ends with status 125 if it is of
-// another version: the image was made by another gaol. It changes with what src/wire.c
-// draws and with the numbers of the steps, and is VERSION there.
+// Version is the second argument of the program, and VERSION in src/protocol.c. A program
+// of another version, from an image that another gaol built, exits with status 125. It must
+// change with the protocol and with the numbers of the steps.
 const Version = "2"
 
-// Where an image holds what starts a jail.
+// Paths in an image of the programs that start a jail.
 const (
 	Path   = "/usr/libexec/gaol/enter"     // the compiled program, mode 0711, owned by root
 	Reaper = "/usr/libexec/gaol/catatonit" // the static pid 1

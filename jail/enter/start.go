@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartError returns the error of an [os.StartProcess] whose files are open. Where the child
-// has no number left for one of them, dup3(2) says EBADF; that is EMFILE here.
+// StartError corrects the error of an [os.StartProcess] whose files are open. If the child
+// has no descriptor left for one of them, dup3(2) fails with EBADF; StartError returns
+// EMFILE instead.
 func StartError(err error) error {
 	failed, ok := errors.AsType[*os.PathError](err)
 	if !ok || !errors.Is(failed.Err, unix.EBADF) {

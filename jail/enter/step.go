@@ -7,33 +7,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Step is one thing for the program to do. The functions below make them. A number
-// that they take for a file is that of the program's descriptor.
+// Step is one step of the program. The functions below return them. Their file arguments
+// are descriptor numbers in the program.
 type Step struct {
-	Name   string // as in errors
-	Target string // what it is done to; may be empty
+	Name   string // for errors
+	Target string // what the step acts on; may be empty
 
 	op     uint32 // enum op of src/main.c
 	number uint32
 	value  uint64
-	text   []string // Execute has any number, the others have four at most
+	text   []string // at most four, except for Execute
 }
 
 const (
 	opOOMScore uint32 = iota + 1
 	opKeyring
-	opJoin
+	opJoinCgroup
 	opUnshare
-	opActFor
+	opEffectiveUser
 	opNamespaces
 	opClone
-	opAwait
-	opBecome
+	opAwaitHost
+	opUser
 	opHostname
 	opLoopback
 	opMount
 	opRoot
-	opHideOthers
+	opHideEntries
 	opSession
 	opClose
 	opUmask
@@ -50,138 +50,139 @@ const (
 	opTerminal
 )
 
-// OOMScore has the kernel, when the machine is short of memory, kill this process
-// before others. It takes the host's /proc.
+// OOMScore makes the kernel kill this process before others when the machine is short of
+// memory. It needs the host's /proc.
 func OOMScore() Step { return Step{Name: "oom score", op: opOOMScore} }
 
-// Keyring gives the process a session keyring of its own.
+// Keyring replaces the host's session keyring by a new one.
 func Keyring() Step { return Step{Name: "keyring", op: opKeyring} }
 
-// Join puts the process into the cgroup whose tasks file it has open.
-func Join(file int, path string) Step {
-	return Step{Name: "cgroup", Target: path, op: opJoin, number: uint32(file)}
+// JoinCgroup moves the process into the cgroup whose tasks file is open.
+func JoinCgroup(file int, path string) Step {
+	return Step{Name: "cgroup", Target: path, op: opJoinCgroup, number: uint32(file)}
 }
 
-// CgroupNamespace makes one, which begins at the cgroups that the process is in.
+// CgroupNamespace creates a cgroup namespace whose roots are the process's cgroups.
 func CgroupNamespace() Step {
 	return Step{Name: "cgroup namespace", op: opUnshare, value: unix.CLONE_NEWCGROUP}
 }
 
-// ActFor has the namespaces that Clone makes be this host user's, without giving
-// up the host's rights.
-func ActFor(uid int) Step { return Step{Name: "user", op: opActFor, number: uint32(uid)} }
+// EffectiveUser sets the effective user id and keeps the capabilities. Namespaces that
+// Clone creates then belong to that host user.
+func EffectiveUser(uid int) Step { return Step{Name: "user", op: opEffectiveUser, number: uint32(uid)} }
 
-// Namespaces enters those of the process that a pidfd stands for.
+// Namespaces enters namespaces of the process that the pidfd refers to.
 func Namespaces(pidfd int, flags uint64) Step {
 	return Step{Name: "namespaces", op: opNamespaces, number: uint32(pidfd), value: flags}
 }
 
-// Clone goes on in a child, see clone(2) for the flags. The child is born in the
-// cgroup whose folder is open, unless that is NoCgroup. Hand tells its pid.
+// Clone creates a child, which executes the following steps. See clone(2) for the flags.
+// The child is created in the cgroup whose directory is open, unless that is NoCgroup.
+// Launch reports its pid.
 func Clone(cgroup int, flags uint64) Step {
 	return Step{Name: "clone", op: opClone, number: uint32(cgroup), value: flags}
 }
 
-// NoCgroup has Clone's child stay in its parent's.
+// NoCgroup makes Clone create the child in its parent's cgroup.
 const NoCgroup = -1
 
-// Await waits until the function that Hand is given has returned.
-func Await() Step { return Step{Name: "await", op: opAwait} }
+// AwaitHost waits until the function that was passed to Launch has returned.
+func AwaitHost() Step { return Step{Name: "await", op: opAwaitHost} }
 
-// Become takes on ids, as they are in the process's user namespace, for good, and
-// leaves all groups.
-func Become(uid, gid int) Step {
-	return Step{Name: "user", op: opBecome, number: uint32(uid), value: uint64(gid)}
+// User sets all user and group ids, which are those of the process's user namespace, and
+// drops all supplementary groups.
+func User(uid, gid int) Step {
+	return Step{Name: "user", op: opUser, number: uint32(uid), value: uint64(gid)}
 }
 
-// Hostname names the UTS namespace.
+// Hostname sets the host name, and resets the domain name, of the UTS namespace.
 func Hostname(name string) Step {
 	return Step{Name: "hostname", Target: name, op: opHostname, text: []string{name}}
 }
 
-// Loopback takes the loopback interface up.
+// Loopback brings the loopback interface up.
 func Loopback() Step { return Step{Name: "loopback", op: opLoopback} }
 
-// Mount is mount(2).
+// Mount calls mount(2).
 func Mount(source, target, fstype string, flags uintptr, data string) Step {
 	return Step{Name: "mount", Target: target, op: opMount, value: uint64(flags), text: []string{source, target, fstype, data}}
 }
 
-// Root makes a mount the root, and drops all mounts that are not below it.
+// Root makes a mount the root and unmounts everything that is not below it.
 func Root(dir string) Step { return Step{Name: "pivot", Target: dir, op: opRoot, text: []string{dir}} }
 
-// HideOthers mounts an empty file or folder over each entry of a folder of procfs that
-// is not in a list, and is no link and no folder of a process.
-func HideOthers(dir string, shown []string, file, folder string) Step {
-	list := "/" + strings.Join(shown, "/") + "/" // no name has a slash
-	return Step{Name: "hide", Target: dir, op: opHideOthers, text: []string{dir, list, file, folder}}
+// HideEntries mounts the empty file or folder over each entry of a procfs that is not in
+// shown. It skips links and the folders of processes.
+func HideEntries(dir string, shown []string, file, folder string) Step {
+	list := "/" + strings.Join(shown, "/") + "/" // names contain no slash
+	return Step{Name: "hide", Target: dir, op: opHideEntries, text: []string{dir, list, file, folder}}
 }
 
-// Session starts a session without a terminal.
+// Session starts a new session without a terminal.
 func Session() Step { return Step{Name: "session", op: opSession} }
 
-// Terminal makes the open terminal the session's. No other session may have it.
+// Terminal makes the open terminal the session's controlling terminal. It must not be that
+// of another session.
 func Terminal(file int) Step { return Step{Name: "terminal", op: opTerminal, number: uint32(file)} }
 
-// CloseFrom closes all descriptors from one on. The socket, which ends by itself when
-// the process's own program runs, is the last that may be kept.
+// CloseFrom closes all descriptors from file on. It must not close the socket, which is
+// closed when the process executes its own program.
 func CloseFrom(file int) Step { return Step{Name: "descriptors", op: opClose, number: uint32(file)} }
 
 // Umask sets the file mode creation mask.
 func Umask(mask os.FileMode) Step { return Step{Name: "umask", op: opUmask, number: uint32(mask)} }
 
-// Limit is a resource limit, soft and hard, see setrlimit(2). It only falls: where
-// the host's own hard limit is lower, that stays.
+// Limit is a resource limit, soft and hard, see setrlimit(2). If the host's own hard limit
+// is lower, that one is kept.
 type Limit struct {
 	Resource uint32 // RLIMIT_…
 	Most     uint64
 }
 
-// Step lowers the limit.
+// Step returns the step that lowers the limit.
 func (l Limit) Step() Step {
 	return Step{Name: "limit", op: opLimit, number: l.Resource, value: l.Most}
 }
 
-// BoundingSet empties the capability bounding set: no program can get any.
+// BoundingSet empties the capability bounding set: executed programs can't gain any.
 func BoundingSet() Step { return Step{Name: "capabilities", op: opBoundingSet} }
 
-// Capabilities drops those that the process has.
+// Capabilities drops all capabilities of the process.
 func Capabilities() Step { return Step{Name: "capabilities", op: opCapabilities} }
 
-// Chdir goes to the working directory.
+// Chdir changes the working directory.
 func Chdir(dir string) Step {
 	return Step{Name: "chdir", Target: dir, op: opChdir, text: []string{dir}}
 }
 
-// DieWithHost has the kernel kill the process when the host thread that started
-// it ends, and waits until Hand confirms that the host is alive after that was set. It is
-// for a jail's pid 1: the rest of the jail dies with it. Steps that change ids or
-// capabilities would undo it.
+// DieWithHost makes the kernel kill the process when the host thread that started it ends.
+// It then waits until Launch confirms that the host is still alive. It is for a jail's
+// pid 1: the rest of the jail dies with it. Later steps must not change ids or
+// capabilities, which would undo it.
 func DieWithHost() Step {
 	return Step{Name: "death signal", op: opDeathSignal, number: uint32(unix.SIGKILL)}
 }
 
-// Signals has no signal be ignored, caught or blocked.
+// Signals resets all signals: none is ignored, handled or blocked.
 func Signals() Step { return Step{Name: "signals", op: opSignals} }
 
-// NoNewPrivs has no program that is executed give the process any rights.
+// NoNewPrivs prevents executed programs from gaining rights.
 func NoNewPrivs() Step { return Step{Name: "no_new_privs", op: opNoNewPrivs} }
 
-// Ruleset puts a Landlock ruleset on that is open, with flags of
-// landlock_restrict_self(2).
+// Ruleset enforces the open Landlock ruleset, with flags of landlock_restrict_self(2).
 func Ruleset(file int, flags uint32) Step {
 	return Step{Name: "landlock", op: opRuleset, number: uint32(file), value: uint64(flags)}
 }
 
-// Filter puts the list's system call filter on.
+// Filter loads the list's system call filter.
 func Filter() Step { return Step{Name: "seccomp", op: opFilter} }
 
-// FilterListened is Filter for a program that refers calls to a listener, which the
-// list's Listening gets.
-func FilterListened() Step { return Step{Name: "seccomp", op: opFilter, number: 1} }
+// FilterWithListener is Filter for a program that sends calls to a listener, which the
+// list's OnListener receives.
+func FilterWithListener() Step { return Step{Name: "seccomp", op: opFilter, number: 1} }
 
-// Execute runs a program. The first argument is its path, or a name that is looked
-// up in PATH of the environment.
+// Execute executes a program. The first argument is its path, or a name to look up in PATH
+// of the environment.
 func Execute(args, env []string) Step {
 	s := Step{Name: "exec", op: opExecute, number: uint32(len(args)), value: uint64(len(env))}
 	if len(args) > 0 {

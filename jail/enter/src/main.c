@@ -1,9 +1,9 @@
 
-/* ---- the list ---- */
+/* ---- executing the list ---- */
 
-enum op {
-	STEP_OOM_SCORE = 1, STEP_KEYRING, STEP_JOIN, STEP_UNSHARE, STEP_ACT_FOR, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT, STEP_BECOME,
-	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE_OTHERS, STEP_SESSION, STEP_CLOSE,
+enum op { /* as in step.go */
+	STEP_OOM_SCORE = 1, STEP_KEYRING, STEP_JOIN_CGROUP, STEP_UNSHARE, STEP_EFFECTIVE_USER, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT_HOST, STEP_USER,
+	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE_ENTRIES, STEP_SESSION, STEP_CLOSE,
 	STEP_UMASK, STEP_LIMIT, STEP_BOUNDING_SET, STEP_CAPABILITIES, STEP_CHDIR, STEP_DEATH_SIGNAL, STEP_SIGNALS,
 	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE, STEP_TERMINAL,
 };
@@ -15,30 +15,30 @@ static long do_step(const struct step *s)
 		return raise_oom_score();
 	case STEP_KEYRING:
 		return new_keyring();
-	case STEP_JOIN: /* 0 is the writer; what it writes to is a cgroup's list of tasks */
+	case STEP_JOIN_CGROUP: /* 0 is the caller; the file is a cgroup's list of tasks */
 		return write(s->number, "0", 1);
 	case STEP_UNSHARE:
 		return unshare(s->value);
-	case STEP_ACT_FOR:
-		return act_for(s->number);
+	case STEP_EFFECTIVE_USER:
+		return set_effective_user(s->number);
 	case STEP_NAMESPACES:
 		return setns(s->number, s->value);
 	case STEP_CLONE:
 		return clone_child(s->number, s->value);
-	case STEP_AWAIT:
-		return await(MET);
-	case STEP_BECOME:
+	case STEP_AWAIT_HOST:
+		return await_reply(CONTINUE);
+	case STEP_USER:
 		return set_user(s->number, s->value);
 	case STEP_HOSTNAME:
-		return set_names(string(s, 0));
+		return set_names(text_of(s, 0));
 	case STEP_LOOPBACK:
 		return bring_loopback_up();
 	case STEP_MOUNT:
-		return mount(string(s, 0), string(s, 1), string(s, 2), s->value, string(s, 3));
+		return mount(text_of(s, 0), text_of(s, 1), text_of(s, 2), s->value, text_of(s, 3));
 	case STEP_ROOT:
-		return change_root(string(s, 0));
-	case STEP_HIDE_OTHERS:
-		return hide_others(string(s, 0), string(s, 1), string(s, 2), string(s, 3));
+		return change_root(text_of(s, 0));
+	case STEP_HIDE_ENTRIES:
+		return hide_entries(text_of(s, 0), text_of(s, 1), text_of(s, 2), text_of(s, 3));
 	case STEP_SESSION:
 		return setsid();
 	case STEP_TERMINAL:
@@ -55,7 +55,7 @@ static long do_step(const struct step *s)
 	case STEP_CAPABILITIES:
 		return drop_capabilities();
 	case STEP_CHDIR:
-		return chdir(string(s, 0));
+		return chdir(text_of(s, 0));
 	case STEP_DEATH_SIGNAL:
 		return die_with_host(s->number);
 	case STEP_SIGNALS:
@@ -65,7 +65,7 @@ static long do_step(const struct step *s)
 	case STEP_RULESET:
 		return restrict_self(s->number, s->value);
 	case STEP_FILTER:
-		return put_filter_on(s->number);
+		return enforce_filter(s->number);
 	case STEP_EXECUTE:
 		return execute(s);
 	}
@@ -78,12 +78,12 @@ int main(int argc, char **argv)
 	if (argc != 3 || strcmp(argv[2], VERSION))
 		return 125;
 	fd = atoi(argv[1]);
-	prctl(PR_SET_NAME, "enter", 0, 0, 0); /* for whoever looks: it was started by a descriptor */
+	prctl(PR_SET_NAME, "enter", 0, 0, 0); /* it was executed by a descriptor, whose number would be its name */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || fcntl(fd, F_SETFD, FD_CLOEXEC))
 		return 125;
 	read_list();
-	for (current = 1; current <= told.steps; current++)
+	for (current = 1; current <= header.steps; current++)
 		if (do_step(&list[current - 1]) < 0)
 			fail(errno);
-	return 125; /* a list that executes nothing */
+	return 125; /* the list has no STEP_EXECUTE */
 }

@@ -1,16 +1,16 @@
 
-/* ---- what steps do: each returns a negative number, and errno, if it fails ---- */
+/* ---- steps: each returns a negative number and sets errno if it fails ---- */
 
-static const char *string(const struct step *s, int i) { return text + s->text[i]; }
+static const char *text_of(const struct step *s, int i) { return text + s->text[i]; }
 
-/* The session keyring would be the host's otherwise. */
+/* Without a new keyring the session would have the host's. */
 static long new_keyring(void)
 {
 	long n = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 	return n < 0 && errno == ENOSYS ? 0 : n;
 }
 
-/* When the machine is short of memory, the kernel kills guests first.
+/* Makes the kernel kill guests first when the machine is short of memory.
  *
  * Precondition: /proc is mounted. */
 static long raise_oom_score(void)
@@ -24,9 +24,9 @@ static long raise_oom_score(void)
 	return n;
 }
 
-/* Namespaces made from here on are this user's: the kernel charges some of what is
- * in them to whoever made them. The change drops the capabilities in effect. */
-static long act_for(uint32_t uid)
+/* Namespaces created from now on belong to this user, and the kernel charges some of their
+ * objects to it. setresuid clears the effective capabilities, which capset restores. */
+static long set_effective_user(uint32_t uid)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct caps[2];
@@ -38,8 +38,8 @@ static long act_for(uint32_t uid)
 	return syscall(SYS_capset, &head, caps);
 }
 
-/* The rest is a child's, which is the host's child too: the host waits for it, and
- * what is to happen when the thread that started this program ends happens to it. */
+/* A child executes the remaining steps. It is the host's child (CLONE_PARENT): the host
+ * waits for it, and its death signal is tied to the thread that started this program. */
 static long clone_child(int cgroup, uint64_t flags)
 {
 	struct clone_args a = { .flags = flags | CLONE_PARENT };
@@ -56,14 +56,14 @@ static long clone_child(int cgroup, uint64_t flags)
 	return pid;
 }
 
-/* Waits for one of the host's answers. It ends the process if the host is dead. */
-static long await(char answer)
+/* Waits for a reply of the host. Exits if the host is dead. */
+static long await_reply(char reply)
 {
 	char byte;
 
 	read_all(&byte, sizeof(byte));
 	errno = EPROTO;
-	return byte == answer ? 0 : -1;
+	return byte == reply ? 0 : -1;
 }
 
 static long bring_loopback_up(void)
@@ -77,15 +77,15 @@ static long bring_loopback_up(void)
 	return n;
 }
 
-/* The domain name would be the host's otherwise. */
+/* Without setdomainname the jail would have the host's domain name. */
 static long set_names(const char *host)
 {
-	static const char none[] = "(none)"; /* as the kernel has it at its start */
+	static const char none[] = "(none)"; /* the kernel's initial value */
 
 	return sethostname(host, strlen(host)) || setdomainname(none, strlen(none)) ? -1 : 0;
 }
 
-/* Leaves nothing of the old root: pivot_root(2) explains the two dots. */
+/* Unmounts the old root: pivot_root(2) explains the two dots. */
 static long change_root(const char *dir)
 {
 	if (chdir(dir) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH))
@@ -93,8 +93,8 @@ static long change_root(const char *dir)
 	return chdir("/");
 }
 
-/* Mounts an empty file or folder over an entry of a procfs that is to be hidden. Links
- * stay: they lead to what is in the jail. */
+/* Mounts the empty file or folder over an entry of a procfs, unless it is shown. Links are
+ * not hidden: they lead to other entries of the jail. */
 static long hide_unless(const char *shown, const char *dir, const struct dirent *e, const char *file, const char *folder)
 {
 	char path[PATH_MAX], *name = path + strlen(dir), *end;
@@ -112,11 +112,11 @@ static long hide_unless(const char *shown, const char *dir, const struct dirent 
 	*end = 0;
 	if (mount(e->d_type == DT_DIR ? folder : file, path, NULL, MS_BIND, NULL) == 0)
 		return 0;
-	return errno == ENOENT && access(path, F_OK) ? 0 : -1; /* its module is gone */
+	return errno == ENOENT && access(path, F_OK) ? 0 : -1; /* its module was unloaded */
 }
 
-/* Hides all entries of a procfs but some. What is in it depends on the kernel. */
-static long hide_others(const char *dir, const char *shown, const char *file, const char *folder)
+/* Hides all entries of a procfs except those shown. Kernels differ in their entries. */
+static long hide_entries(const char *dir, const char *shown, const char *file, const char *folder)
 {
 	DIR *entries = opendir(dir);
 	struct dirent *e;
@@ -127,38 +127,38 @@ static long hide_others(const char *dir, const char *shown, const char *file, co
 	return n || errno ? -1 : closedir(entries);
 }
 
-/* Asks the kernel to kill this process when the host's thread ends. A host that ends before
- * the signal is set does not cause one, and its socket may still be open then: its
- * threads end one after the other, and a child that it is just starting has a copy of
- * each descriptor. So the host writes a byte once the signal is set. If it was alive to
- * do that, the signal comes at its end; if not, reading that byte ends this process. A
+/* Makes the kernel kill this process when the host's thread ends. If the host ends before
+ * the signal is set, no signal is sent, and the socket may still be open: the host's
+ * threads exit one after the other, and a child that it is just starting has copies of its
+ * descriptors. So the host writes a byte after the signal is set. A host that writes it was
+ * alive then, and its end sends the signal; otherwise reading the byte ends this process. A
  * change of ids would clear the signal. */
 static long die_with_host(int with)
 {
 	if (prctl(PR_SET_PDEATHSIG, with, 0, 0, 0))
 		return -1;
 	report(ARMED, 0);
-	return await(ALIVE);
+	return await_reply(ALIVE);
 }
 
-/* The listener, if the filter is to have one, is the host's. */
-static long put_filter_on(bool listens)
+/* Loads the filter and sends its listener, if it has one, to the host. */
+static long enforce_filter(bool with_listener)
 {
-	long n = load_filter(filter, told.instructions, listens);
+	long n = load_filter(filter, header.instructions, with_listener);
 
-	if (n < 0 || !listens)
+	if (n < 0 || !with_listener)
 		return n;
-	report_with(LISTENS, 0, n);
+	report_file(LISTENER, 0, n);
 	return close(n);
 }
 
-/* Takes n strings from p on. */
-static char **take(char **p, uint64_t n)
+/* Returns an array of the n strings that begin at p, and advances p. */
+static char **split(char **p, uint64_t n)
 {
-	char **strings = n <= told.text ? calloc(n + 1, sizeof(char *)) : NULL;
+	char **strings = n <= header.text ? calloc(n + 1, sizeof(char *)) : NULL;
 
 	for (uint64_t i = 0; strings && i < n; i++) {
-		if (*p >= text + told.text)
+		if (*p >= text + header.text)
 			return NULL;
 		strings[i] = *p;
 		*p += strlen(*p) + 1;
@@ -169,9 +169,9 @@ static char **take(char **p, uint64_t n)
 static long execute(const struct step *s)
 {
 	char *p = text + s->text[0];
-	char **argv = take(&p, s->number);
+	char **argv = split(&p, s->number);
 
-	environ = take(&p, s->value); /* where execvp finds PATH */
+	environ = split(&p, s->value); /* where execvp finds PATH */
 	if (!argv || !argv[0] || !environ) {
 		errno = EINVAL;
 		return -1;

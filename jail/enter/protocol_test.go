@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spoken is the host's end of a conversation whose other side has said all that it
-// will. written gives what the host wrote.
-func spoken(t *testing.T, reply string) (host *net.UnixConn, written func() string) {
+// connect returns the host's end of a connection whose other end has sent reply and
+// nothing more. written returns what the host wrote.
+func connect(t *testing.T, reply string) (host *net.UnixConn, written func() string) {
 	t.Helper()
 	host, other, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
@@ -37,7 +37,7 @@ func spoken(t *testing.T, reply string) (host *net.UnixConn, written func() stri
 	}
 }
 
-func TestHand(t *testing.T) {
+func TestLaunch(t *testing.T) {
 	list := List{Steps: []Step{Keyring(), Clone(NoCgroup, 0), Chdir("/x"), Execute([]string{"prog"}, nil)}}
 	errOwn := errors.New("own")
 	child := words(reportCloned, 42)
@@ -47,21 +47,21 @@ func TestHand(t *testing.T) {
 		pid         int
 	}{
 		{"runs", child + words(0, 0), nil, 42},
-		{"the child is quicker", words(0, 0) + child, nil, 42},
-		{"ended before", "", ErrEnded, 0},
+		{"the child reports first", words(0, 0) + child, nil, 42},
+		{"ended at once", "", ErrEnded, 0},
 		{"child ended", child, ErrEnded, 42},
-		{"before the clone", words(1, uint32(syscall.EDQUOT)), &StepError{"keyring", "", syscall.EDQUOT}, 0},
-		{"no folder", child + words(3, uint32(syscall.ENOENT)), &StepError{"chdir", "/x", syscall.ENOENT}, 42},
-		{"no program", child + words(0, 0, 4, uint32(syscall.ENOENT)), &StepError{"exec", "prog", syscall.ENOENT}, 42},
+		{"fails before the clone", words(1, uint32(syscall.EDQUOT)), &StepError{"keyring", "", syscall.EDQUOT}, 0},
+		{"step fails in the child", child + words(3, uint32(syscall.ENOENT)), &StepError{"chdir", "/x", syscall.ENOENT}, 42},
+		{"program missing", child + words(0, 0, 4, uint32(syscall.ENOENT)), &StepError{"exec", "prog", syscall.ENOENT}, 42},
 		{"list not read", words(maxSteps+1, uint32(syscall.EINVAL)), &StepError{"list", "", syscall.EINVAL}, 0},
-		{"nonsense", words(5, 1), ErrUnexpected, 0},
-		{"clone not told", words(0, 0), ErrEnded, 0},
-		{"cut off", "abc", io.ErrUnexpectedEOF, 0},
-		{"host fails", child, errOwn, 42},
+		{"unknown step", words(5, 1), ErrUnexpected, 0},
+		{"clone not reported", words(0, 0), ErrEnded, 0},
+		{"truncated", "abc", io.ErrUnexpectedEOF, 0},
+		{"cloned fails", child, errOwn, 42},
 	} {
-		c, _ := spoken(t, tc.reply)
+		c, _ := connect(t, tc.reply)
 		pid := 0
-		err := Hand(c, list, func(p int) error {
+		err := Launch(c, list, func(p int) error {
 			pid = p
 			if tc.want == errOwn {
 				return errOwn
@@ -82,9 +82,9 @@ func TestHand(t *testing.T) {
 	}
 }
 
-// What a program says before it ends is worth more than that it did.
-func TestHandHearsThoseWhoEnded(t *testing.T) {
-	list := List{Steps: []Step{Clone(NoCgroup, 0), Await()}}
+// The reports of a program that has ended are read before its end is an error.
+func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
+	list := List{Steps: []Step{Clone(NoCgroup, 0), AwaitHost()}}
 	host, other, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
@@ -95,17 +95,17 @@ func TestHandHearsThoseWhoEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Hand(host, list, func(int) error { return nil })
+	err = Launch(host, list, func(int) error { return nil })
 	if want := (&StepError{"await", "", syscall.EDOM}); err == nil || err.Error() != want.Error() {
 		t.Errorf("%v, want %v", err, want)
 	}
 }
 
-// A list that waits gets a byte once the host is done with the child, and no other
-// list does: what its program does not read would look like a failure. A child whose
-// death signal is set gets another byte, whichever of the two reports comes first.
-func TestHandLetsTheChildGoOn(t *testing.T) {
-	plain, waiting := []Step{Clone(NoCgroup, 0)}, []Step{Clone(NoCgroup, 0), Await()}
+// A list with AwaitHost gets a reply after cloned has returned. Other lists get none:
+// unread data would look like a failure. A child whose death signal is set gets another
+// reply, whichever of the two reports comes first.
+func TestLaunchReplies(t *testing.T) {
+	plain, waiting := []Step{Clone(NoCgroup, 0)}, []Step{Clone(NoCgroup, 0), AwaitHost()}
 	for _, tc := range []struct {
 		steps          []Step
 		reply, written string
@@ -121,8 +121,8 @@ func TestHandLetsTheChildGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, written := spoken(t, tc.reply)
-		if err := Hand(c, list, func(int) error { return nil }); err != nil {
+		c, written := connect(t, tc.reply)
+		if err := Launch(c, list, func(int) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.TrimPrefix(written(), string(message)); got != tc.written {
@@ -131,9 +131,8 @@ func TestHandLetsTheChildGoOn(t *testing.T) {
 	}
 }
 
-// The filter's listener goes to whom it is for, who can tell the launcher's calls from
-// those of its program.
-func TestHandPassesTheListener(t *testing.T) {
+// OnListener receives the filter's listener and the socket.
+func TestLaunchPassesListener(t *testing.T) {
 	host, other, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
@@ -148,23 +147,23 @@ func TestHandPassesTheListener(t *testing.T) {
 	for _, s := range []struct {
 		text   string
 		rights []byte
-	}{{words(reportCloned, 1), nil}, {words(reportListens, 0), unix.UnixRights(int(null.Fd()))}, {words(0, 0), nil}} {
+	}{{words(reportCloned, 1), nil}, {words(reportListener, 0), unix.UnixRights(int(null.Fd()))}, {words(0, 0), nil}} {
 		if err := unix.Sendmsg(int(other.Fd()), []byte(s.text), s.rights, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got *os.File
-	list := List{Steps: []Step{Clone(NoCgroup, 0)}, Listening: func(l *os.File, conn syscall.Conn) {
+	list := List{Steps: []Step{Clone(NoCgroup, 0)}, OnListener: func(l *os.File, conn syscall.Conn) {
 		if got = l; conn != syscall.Conn(host) {
 			t.Errorf("the socket is %v", conn)
 		}
 		other.Close()
 	}}
-	if err := Hand(host, list, func(int) error { return nil }); err != nil {
+	if err := Launch(host, list, func(int) error { return nil }); err != nil {
 		t.Error(err)
 	}
 	if got == nil {
-		t.Fatal("no listener")
+		t.Fatal("OnListener was not called")
 	}
 	defer got.Close()
 	var a, b unix.Stat_t
@@ -173,16 +172,16 @@ func TestHandPassesTheListener(t *testing.T) {
 	}
 }
 
-// A listener that there is no descriptor for fails the launch. The child is told of all
-// the same, and be it later, for somebody has to wait for it.
-func TestHandWithoutDescriptors(t *testing.T) {
+// A listener without a free descriptor fails the launch. Launch still reports the child,
+// which the host must wait for.
+func TestLaunchWithoutDescriptors(t *testing.T) {
 	host, other, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer host.Close()
 	err = errors.Join(
-		unix.Sendmsg(int(other.Fd()), []byte(words(reportListens, 0)), unix.UnixRights(int(other.Fd())), nil, 0),
+		unix.Sendmsg(int(other.Fd()), []byte(words(reportListener, 0)), unix.UnixRights(int(other.Fd())), nil, 0),
 		unix.Sendmsg(int(other.Fd()), []byte(words(reportCloned, 42, 0, 0)), nil, nil, 0),
 		other.Close(),
 	)
@@ -194,7 +193,7 @@ func TestHandWithoutDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := 0
-	err = Hand(host, List{Steps: []Step{Clone(NoCgroup, 0)}}, func(p int) error { pid = p; return nil })
+	err = Launch(host, List{Steps: []Step{Clone(NoCgroup, 0)}}, func(p int) error { pid = p; return nil })
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}

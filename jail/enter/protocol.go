@@ -1,0 +1,124 @@
+package enter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// Errors of Launch when the program violates the protocol.
+var (
+	ErrUnexpected = errors.New("unexpected report of the entry program")
+	ErrEnded      = errors.New("the entry program ended")
+)
+
+// The first number of a report, unless it is a step's.
+const (
+	reportReady    = 0
+	reportArmed    = 0xffff_fffd
+	reportListener = 0xffff_fffe
+	reportCloned   = 0xffff_ffff
+)
+
+// The host's replies. They differ, so that the program can't mistake a reply that was
+// written early for proof that the host is alive.
+const (
+	replyContinue = 1
+	replyAlive    = 2
+)
+
+// launch is the state of Launch.
+type launch struct {
+	conn      *net.UnixConn
+	list      *List
+	cloned    func(pid int) error
+	sawClone  bool
+	outcome   error // of the last report that decides it
+	lostFiles error // reports whose descriptor could not be received
+}
+
+// Launch sends the list to the program behind conn. It returns when the program that the
+// list executes runs, or when every process of the launch has ended. It calls cloned with
+// the pid of the child that Clone creates; the AwaitHost step waits until cloned has
+// returned. A failed step is a [*StepError].
+func Launch(conn *net.UnixConn, l List, cloned func(pid int) error) error {
+	message, err := l.encode()
+	if err != nil {
+		return err
+	}
+	if err := write(conn, message); err != nil {
+		return fmt.Errorf("send the list: %w", err)
+	}
+	s := launch{conn: conn, list: &l, cloned: cloned, outcome: ErrEnded}
+	for {
+		if done, err := s.receive(); done || err != nil {
+			return err
+		}
+	}
+}
+
+// receive reads one report. It returns true at the end of the reports.
+func (s *launch) receive() (done bool, err error) {
+	number, value, file, err := ReadReport(s.conn)
+	if file != nil {
+		s.passListener(file)
+	}
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // reset: it left data unread
+		if s.outcome == nil && !s.sawClone { // the parent was killed before its report
+			s.outcome = ErrEnded
+		}
+		return true, cmp.Or(s.lostFiles, s.outcome)
+	case errors.Is(err, syscall.EMFILE): // continue: a later report may have the pid of the child
+		s.lostFiles = fmt.Errorf("read the report: %w", err)
+		return false, nil
+	case err != nil:
+		return true, fmt.Errorf("read the report: %w", err)
+	}
+	return false, s.handle(number, value)
+}
+
+func (s *launch) handle(number, value uint32) error {
+	switch number {
+	case reportReady:
+		s.outcome = nil
+	case reportListener:
+	case reportCloned:
+		s.sawClone = true
+		if err := s.cloned(int(value)); err != nil || !s.list.awaitsHost() {
+			return err
+		}
+		return write(s.conn, []byte{replyContinue})
+	case reportArmed:
+		return write(s.conn, []byte{replyAlive})
+	default:
+		s.outcome = s.list.stepError(number, syscall.Errno(value))
+	}
+	return nil
+}
+
+func (l *List) awaitsHost() bool {
+	return slices.ContainsFunc(l.Steps, func(s Step) bool { return s.op == opAwaitHost })
+}
+
+// write ignores EPIPE: the reports of a program that ended early contain the reason.
+func write(conn io.Writer, b []byte) error {
+	_, err := conn.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+func (s *launch) passListener(listener *os.File) {
+	if s.list.OnListener == nil {
+		listener.Close()
+		return
+	}
+	s.list.OnListener(listener, s.conn)
+}

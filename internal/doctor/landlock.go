@@ -11,7 +11,7 @@ import (
 
 func lookLandlock(*examination) finding {
 	abi, err := landlock.ABI()
-	if none, ok := errors.AsType[*landlock.NoneError](err); ok {
+	if none, ok := errors.AsType[*landlock.UnavailableError](err); ok {
 		return degraded("none: "+none.Err.Error(), none.Cure)
 	}
 	return landlockOf(abi)

@@ -3,16 +3,16 @@ package landlock
 import (
 	"fmt"
 	"sync"
-	"syscall"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
-// Version is a version of the kernel's interface.
+// Version is a version of the kernel's Landlock interface.
 type Version struct {
 	ABI   int
-	Linux string // the first release that has it
-	Adds  string // what it brought, as one says what is missing without it
+	Linux string // the first release with it
+	Adds  string // the feature it added, to say what an older kernel lacks
 }
 
 var versions = []Version{
@@ -25,59 +25,57 @@ var versions = []Version{
 	{7, "6.15", "denials in the audit log"},
 }
 
-// Versions returns the table of versions up to the last that this package uses.
+// Versions returns all versions up to the last one that this package uses.
 func Versions() []Version { return append([]Version(nil), versions...) }
 
-// linuxOf returns the release that brought an ABI of the table.
+// linuxOf returns the first release with an ABI.
 func linuxOf(abi int) string { return versions[abi-1].Linux }
 
-// NoneError says that there is no Landlock here.
-type NoneError struct {
-	Cure string // what to do about it
-	Err  error  // what the kernel answered
+// UnavailableError is the error if this kernel has no Landlock.
+type UnavailableError struct {
+	Cure string // advice for the administrator
+	Err  error  // the kernel's error
 }
 
-// Error reads "landlock: operation not supported; add landlock to ...".
-func (e *NoneError) Error() string { return "landlock: " + e.Err.Error() + "; " + e.Cure }
+// Error returns a text such as "landlock: operation not supported; add landlock to ...".
+func (e *UnavailableError) Error() string { return "landlock: " + e.Err.Error() + "; " + e.Cure }
 
-// Unwrap returns the kernel's answer.
-func (e *NoneError) Unwrap() error { return e.Err }
+// Unwrap returns the kernel's error.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// ABIError says that a kernel's Landlock is too old for what is asked of it.
+// ABIError is the error if the kernel's Landlock is too old for a ruleset.
 type ABIError struct {
 	Have  int    // the kernel's ABI
-	Need  int    // the least that would do
-	Linux string // the first release that has it
-	What  string // what needs it
+	Need  int    // the least sufficient ABI
+	Linux string // the first release with it
+	What  string // the part of the ruleset that needs it
 }
 
-// Error reads "landlock: truncate needs ABI 3, Linux 6.2 or later; this kernel has ABI 1".
+// Error returns a text such as "landlock: truncate needs ABI 3, Linux 6.2 or later; this kernel has ABI 1".
 func (e *ABIError) Error() string {
 	return fmt.Sprintf("landlock: %s needs ABI %d, Linux %s or later; this kernel has ABI %d", e.What, e.Need, e.Linux, e.Have)
 }
 
-var cachedABI = sync.OnceValues(askABI)
+var cachedABI = sync.OnceValues(func() (int, error) {
+	abi, err := ll.LandlockGetABIVersion()
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return abi, nil
+})
 
-// ABI returns the version of the kernel's Landlock, at least 1. It asks the kernel
-// once. Its error is a *NoneError.
+// ABI returns the version of the kernel's Landlock, at least 1. It queries the kernel
+// once. The error is a *UnavailableError.
 func ABI() (int, error) { return cachedABI() }
 
-func askABI() (int, error) {
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0, noLandlock(errno)
-	}
-	return int(abi), nil
-}
-
-// noLandlock tells the reasons apart, as landlock_create_ruleset(2) lists them.
-func noLandlock(errno syscall.Errno) error {
+// unavailable adds the cure for an error of landlock_create_ruleset(2).
+func unavailable(err error) error {
 	cure := "allow landlock_create_ruleset in the container's seccomp profile"
-	switch errno {
+	switch err {
 	case unix.ENOSYS:
 		cure = "boot a kernel of version 5.13 or later with CONFIG_SECURITY_LANDLOCK=y"
 	case unix.EOPNOTSUPP:
 		cure = "add landlock to the kernel's lsm= parameter, before the others"
 	}
-	return &NoneError{cure, errno}
+	return &UnavailableError{cure, err}
 }

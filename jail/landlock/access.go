@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Access is a set of rights to files, as the kernel's LANDLOCK_ACCESS_FS_* number
-// them.
+// Access is a set of rights to files, with the values of the kernel's
+// LANDLOCK_ACCESS_FS_*.
 type Access uint64
 
-// The rights. The table of Rights says what each stands for.
+// The rights. Rights describes each.
 const (
 	Execute    Access = unix.LANDLOCK_ACCESS_FS_EXECUTE
 	WriteFile  Access = unix.LANDLOCK_ACCESS_FS_WRITE_FILE
@@ -30,40 +30,39 @@ const (
 	IoctlDev   Access = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Right is a row about one right.
+// Right describes a right.
 type Right struct {
-	Name   string // as the kernel's audit records have it, behind "fs."
+	Name   string // as in the kernel's audit records after "fs."
 	Bit    Access
-	ABI    int    // the least that has it
-	File   bool   // it is a right to a file itself, too, and not only to what a folder holds
-	Reason string // what for one would deny it
+	ABI    int    // the first with this right
+	File   bool   // applies to files, not only to folders
+	Reason string // the effect of denying it
 }
 
-// rights are all that this package knows, by ABI and bit.
+// rights are all known rights, by ABI and bit.
 var rights = []Right{
-	{"execute", Execute, 1, true, "start no programs; reading them is another right"},
-	{"write_file", WriteFile, 1, true, "open no file for writing"},
-	{"read_file", ReadFile, 1, true, "open no file for reading"},
-	{"read_dir", ReadDir, 1, false, "list no folder; what is in it may still be opened by its name"},
-	{"remove_dir", RemoveDir, 1, false, "remove or rename no folder"},
-	{"remove_file", RemoveFile, 1, false, "remove or rename nothing but folders"},
-	{"make_char", MakeChar, 1, false, "make no door to a device"},
-	{"make_dir", MakeDir, 1, false, "make no folder, and have none renamed to here"},
-	{"make_reg", MakeReg, 1, false, "make no file, and have none renamed or linked to here"},
-	{"make_sock", MakeSock, 1, false, "bind no unix socket to a name"},
-	{"make_fifo", MakeFifo, 1, false, "make no named pipe"},
+	{"execute", Execute, 1, true, "programs can't be executed; reading them is another right"},
+	{"write_file", WriteFile, 1, true, "files can't be opened for writing"},
+	{"read_file", ReadFile, 1, true, "files can't be opened for reading"},
+	{"read_dir", ReadDir, 1, false, "folders can't be listed; a file in one may still be opened by its name"},
+	{"remove_dir", RemoveDir, 1, false, "folders can't be removed or renamed"},
+	{"remove_file", RemoveFile, 1, false, "other files can't be removed or renamed"},
+	{"make_char", MakeChar, 1, false, "no new device file gives access to a device"},
+	{"make_dir", MakeDir, 1, false, "folders can't be created, or renamed to here"},
+	{"make_reg", MakeReg, 1, false, "files can't be created, or renamed or linked to here"},
+	{"make_sock", MakeSock, 1, false, "unix sockets can't be bound to a path"},
+	{"make_fifo", MakeFifo, 1, false, "named pipes can't be created"},
 	{"make_block", MakeBlock, 1, false, "as make_char"},
-	{"make_sym", MakeSym, 1, false, "make no symbolic link for others to walk into"},
-	{"refer", Refer, 2, false, "keep files in the folder whose rules they were made under"},
-	{"truncate", Truncate, 3, true, "empty no file; write_file does not stop truncate(2)"},
-	{"ioctl_dev", IoctlDev, 5, true, "send devices no commands but the harmless ones of every file"},
+	{"make_sym", MakeSym, 1, false, "no symbolic link can mislead other programs"},
+	{"refer", Refer, 2, false, "files stay in the folder whose rules they were created under"},
+	{"truncate", Truncate, 3, true, "files can't be truncated; write_file does not deny truncate(2)"},
+	{"ioctl_dev", IoctlDev, 5, true, "devices get no ioctl commands except the generic ones"},
 }
 
-// All are all rights that this package knows.
+// All are all known rights.
 const All = IoctlDev<<1 - 1
 
-// fileRights are those that a rule for a file may grant: for others the kernel
-// refuses it.
+// fileRights are the rights that a rule for a file may grant: the kernel rejects others.
 var fileRights = mask(func(r Right) bool { return r.File })
 
 func mask(want func(Right) bool) (a Access) {
@@ -75,10 +74,10 @@ func mask(want func(Right) bool) (a Access) {
 	return a
 }
 
-// Rights returns the table of rights.
+// Rights returns all known rights.
 func Rights() []Right { return append([]Right(nil), rights...) }
 
-// String reads "read_file,truncate".
+// String returns the names, such as "read_file,truncate".
 func (a Access) String() string {
 	var names []string
 	for _, r := range rights {

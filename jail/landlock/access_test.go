@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRights shows for each right that it works, that without it the kernel says
-// no with the errno that the documentation has, and that with it it works again.
+// TestRights checks for each right that an operation succeeds without a ruleset, fails with
+// the documented errno without the right, and succeeds with it.
 func TestRights(t *testing.T) {
 	needRoot(t)
 	for _, tc := range []struct {
@@ -57,7 +57,7 @@ func TestRights(t *testing.T) {
 				return under(t, ruleset, in(dir, tc.act, tc.args))[0]
 			}
 			if dir := tree(t); under(t, nil, in(dir, tc.act, tc.args))[0] != 0 {
-				t.Error("it does not work with the guard off")
+				t.Error("fails without a ruleset")
 			}
 			if got := try(); got != tc.want {
 				t.Errorf("without the right: %v, want %v", got, tc.want)
@@ -69,7 +69,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// in makes an act with paths in dir; the second of "chdir open" is a bare name.
+// in returns an act with paths in dir; the second argument of "chdir open" is a bare name.
 func in(dir, name, paths string) act {
 	args := strings.Fields(paths)
 	for i := range args {
@@ -80,8 +80,8 @@ func in(dir, name, paths string) act {
 	return do(name, args...)
 }
 
-// TestReferIsAlwaysHandled shows that any right that is handled stops renames from
-// folder to folder, and which of two errors the kernel gives where both fit.
+// TestReferIsAlwaysHandled checks that any handled right denies renames from folder to
+// folder, and which error the kernel returns if two apply.
 func TestReferIsAlwaysHandled(t *testing.T) {
 	needRoot(t)
 	needABI(t, 2)
@@ -94,18 +94,17 @@ func TestReferIsAlwaysHandled(t *testing.T) {
 	if got := under(t, makeBelow(t, dir, r), move)[0]; got != unix.EACCES {
 		t.Errorf("without a right to make files: %v", got)
 	}
-	// A file may not gain rights by a move: b grants writing, a does not.
+	// A file must not gain rights by a move: b grants writing, a does not.
 	r = &Ruleset{Handled: Refer | WriteFile, Rules: []Rule{
 		{Path: "/", Tree: true, Access: Refer},
 		{Path: "/b", Tree: true, Access: WriteFile},
 	}}
 	if got := under(t, makeBelow(t, dir, r), move, in(dir, "rename", "b/file a/other")); names(got) != "EXDEV ok" {
-		t.Errorf("to where it may be written, and back: %s", names(got))
+		t.Errorf("to the folder that grants writing, and back: %s", names(got))
 	}
 }
 
-// TestFileRule shows that a rule for a file grants no more than that file, whatever
-// it asks for.
+// TestFileRule checks that a rule for a file grants access to that file only.
 func TestFileRule(t *testing.T) {
 	needRoot(t)
 	needABI(t, 3)
@@ -120,15 +119,15 @@ func TestFileRule(t *testing.T) {
 	if names(got) != "ok EACCES EACCES EACCES EACCES ok ok" {
 		t.Error(names(got))
 	}
-	// A rule that has no right of a file is none.
+	// A rule without a right that applies to files has no effect.
 	ruleset = makeBelow(t, dir, &Ruleset{Handled: ReadDir, Rules: []Rule{{Path: "/a/file", Access: ReadDir}}})
 	if got := under(t, ruleset, in(dir, "list", "a")); names(got) != "EACCES" {
 		t.Error(names(got))
 	}
 }
 
-// TestFileRuleIsOfTheFile shows that a rule follows the file and not the name.
-func TestFileRuleIsOfTheFile(t *testing.T) {
+// TestFileRuleFollowsFile checks that a rule is for the file, not for its name.
+func TestFileRuleFollowsFile(t *testing.T) {
 	needRoot(t)
 	dir := tree(t)
 	needABI(t, 1)

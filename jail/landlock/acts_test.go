@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acts are what a copy of the test binary can be told to do.
+// acts are the operations that a copy of the test binary can do.
 var acts = map[string]func([]string) error{
 	"open":       func(a []string) error { return open(a[0], unix.O_RDONLY) },
 	"write":      func(a []string) error { return open(a[0], unix.O_WRONLY) },
@@ -69,7 +69,7 @@ func chdirOpen(dir, name string) error {
 	return open(name, unix.O_RDONLY)
 }
 
-// reopen opens a file by a descriptor that has no rights.
+// reopen opens a file by an O_PATH descriptor.
 func reopen(a []string) error {
 	fd, err := unix.Open(a[0], unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func reopen(a []string) error {
 	return open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY)
 }
 
-// ftruncate opens a file without emptying it, and then does.
+// ftruncate opens a file without O_TRUNC and then truncates it.
 func ftruncate(a []string) error {
 	fd, err := unix.Open(a[0], unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func bind(a []string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: a[0]})
 }
 
-// ioctl sends a command that a null device does not know.
+// ioctl sends a command that a null device does not support.
 func ioctl(a []string) error {
 	fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -106,7 +106,7 @@ func ioctl(a []string) error {
 	}
 	defer unix.Close(fd)
 	_, err = unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err == unix.ENOTTY { // it came through to the device
+	if err == unix.ENOTTY { // the command reached the device
 		return nil
 	}
 	return err
@@ -115,12 +115,12 @@ func ioctl(a []string) error {
 func runProgram(path string, args ...string) error {
 	err := exec.Command(path, args...).Run()
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
-		return unix.ENOEXEC // it was started, and ended with an error of its own
+		return unix.ENOEXEC // it was executed and failed
 	}
 	return err
 }
 
-// memfd runs a copy of a program that is in memory only.
+// memfd runs a copy of a program in a memory file.
 func memfd(a []string) error {
 	program, err := os.ReadFile(a[0])
 	if err != nil {
@@ -168,7 +168,7 @@ func abstract(a []string) error {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + a[0]})
 }
 
-// bringUp sets the loopback interface of the test's network namespace up.
+// bringUp brings up the loopback interface of the network namespace.
 func bringUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -195,7 +195,7 @@ func stream(protocol int) (int, error) {
 	return unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
 }
 
-// listen leaves its socket open for the rest of the copy's life.
+// listen leaves its socket open until the copy exits.
 func listen(a []string) error {
 	fd, err := stream(unix.IPPROTO_TCP)
 	if err != nil {
@@ -219,7 +219,7 @@ func connectBy(protocol int, port string) error {
 	return unix.Connect(fd, loopback(port))
 }
 
-// fastOpen connects by sending.
+// fastOpen connects by sendto.
 func fastOpen(a []string) error {
 	fd, err := stream(unix.IPPROTO_TCP)
 	if err != nil {
@@ -233,7 +233,7 @@ func fastOpen(a []string) error {
 	return err
 }
 
-// names makes acts' errors readable in a test's output.
+// names returns the names of errnos, "ok" for 0.
 func names(errnos []syscall.Errno) string {
 	var list []string
 	for _, e := range errnos {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestExecute shows what a right to execute holds: not programs in memory only, and
-// not those that a loader with the right to be executed maps.
+// TestExecute checks what the right to execute denies: neither programs in memory nor those
+// that an executable loader maps.
 func TestExecute(t *testing.T) {
 	needRoot(t)
 	needABI(t, 1)
@@ -24,13 +24,13 @@ func TestExecute(t *testing.T) {
 	loader := interpreter(t, program)
 	list := []act{do("exec", program), do("exec", "/bin/true"), do("memfd", program), do("exec", loader, program)}
 	if got := under(t, nil, list...); names(got) != "ok ok ok ok" {
-		t.Fatalf("with the guard off: %s", names(got))
+		t.Fatalf("without a ruleset: %s", names(got))
 	}
 	ruleset := makeBelow(t, "/", &Ruleset{Handled: Execute, Rules: []Rule{{Path: "/usr", Tree: true, Access: Execute}}})
 	if got := under(t, ruleset, list...); names(got) != "EACCES ok ok ok" {
 		t.Errorf("execute handled: %s", names(got))
 	}
-	// Who may not read a program has no copy of it, and a loader can't map it.
+	// A program that can't be read can't be copied to memory or mapped by a loader.
 	const both = Execute | ReadFile
 	ruleset = makeBelow(t, "/", &Ruleset{Handled: both, Rules: []Rule{
 		{Path: "/usr", Tree: true, Access: both},
@@ -42,11 +42,11 @@ func TestExecute(t *testing.T) {
 		t.Errorf("execute and read_file handled: %s", names(got))
 	}
 	if got := under(t, ruleset, do("exec", loader, program)); names(got) == "ok" {
-		t.Error("the loader ran what it may not read")
+		t.Error("the loader ran a program that it may not read")
 	}
 }
 
-// interpreter is the loader that a program names.
+// interpreter returns the loader that a program names.
 func interpreter(t *testing.T, program string) string {
 	t.Helper()
 	file, err := elf.Open(program)

@@ -14,22 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A ruleset can't be taken off, so that a copy of the test binary wears it.
+// A ruleset can't be removed, so a copy of the test binary enforces it.
 
 // helperEnv makes the test binary such a copy.
 const helperEnv = "GAOL_LANDLOCK_HELPER"
 
-// order is what the copy is told to do, on standard input. It has the ruleset as
-// descriptor 3.
+// order is the copy's input, on standard input. Descriptor 3 is the ruleset.
 type order struct {
-	Restrict bool // or else the guard is off
+	Restrict bool // enforce the ruleset
 	Before   []act
-	Acts     []act // are done one after the other, with the ruleset on
+	Acts     []act // run one after the other under the ruleset
 	Stay     bool  // until the end of standard input
-	SameNet  bool  // as the test; or else it has a network namespace of its own
+	SameNet  bool  // stay in the test's network namespace
 }
 
-// act is something that acts knows how to do.
+// act is a call of one of acts.
 type act struct {
 	Name string
 	Args []string
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 func help() {
-	goruntime.LockOSThread() // the ruleset is this thread's, and its children's
+	goruntime.LockOSThread() // a ruleset applies to a thread and its children
 	var o order
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
 		panic(err)
@@ -85,8 +84,8 @@ func errnoOf(err error) syscall.Errno {
 	return 0
 }
 
-// under has a copy do things under a ruleset, or with the guard off if it is nil.
-// It gives the error of each, 0 for none.
+// under runs acts in a copy under a ruleset, or without one if it is nil. It returns the
+// errno of each, or 0.
 func under(t *testing.T, ruleset *os.File, list ...act) []syscall.Errno {
 	t.Helper()
 	return run(t, ruleset, order{Acts: list})
@@ -119,16 +118,16 @@ func run(t *testing.T, ruleset *os.File, o order) []syscall.Errno {
 		t.Fatal(err)
 	}
 	if len(errnos) != len(o.Acts) {
-		t.Fatalf("%d answers to %d acts", len(errnos), len(o.Acts))
+		t.Fatalf("%d results of %d acts", len(errnos), len(o.Acts))
 	}
 	return errnos
 }
 
-// needRoot skips where the test can't make what it needs, such as namespaces.
+// needRoot skips a test that needs namespaces or devices.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("making namespaces and devices needs root")
+		t.Skip("creating namespaces and devices needs root")
 	}
 }
 
@@ -143,7 +142,7 @@ func needABI(t *testing.T, abi int) {
 	}
 }
 
-// tree makes files for a test: a/file, a/empty, a/full/inner, a/door (a device), b.
+// tree creates files for a test: a/file, a/empty, a/full/inner, a/door (a device), b.
 func tree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,7 +164,7 @@ func tree(t *testing.T) string {
 	return dir
 }
 
-// makeBelow makes a ruleset whose paths are below dir.
+// makeBelow creates a ruleset whose paths are below dir.
 func makeBelow(t *testing.T, dir string, r *Ruleset) *os.File {
 	t.Helper()
 	file, err := r.Make(openRoot(t, dir))

@@ -2,7 +2,7 @@ package landlock
 
 import "testing"
 
-// TestPorts shows which connections are denied, in a network namespace of the test.
+// TestPorts checks which connections are denied.
 func TestPorts(t *testing.T) {
 	needRoot(t)
 	needABI(t, 4)
@@ -26,8 +26,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestFastOpen shows that sendto, which connects with MSG_FASTOPEN, is a way around
-// the right to connect, and that the network namespace's setting closes it.
+// TestFastOpen checks that sendto with MSG_FASTOPEN bypasses the right to connect, and that
+// a sysctl of the network namespace prevents that.
 func TestFastOpen(t *testing.T) {
 	needRoot(t)
 	needABI(t, 4)
@@ -36,7 +36,7 @@ func TestFastOpen(t *testing.T) {
 	for _, tc := range []struct {
 		value, free, under string
 	}{
-		{"1", "ok ok", "ok EACCES"}, // the hole
+		{"1", "ok ok", "ok EACCES"}, // the bypass
 		{"0", "ENOTSUP ok", "ENOTSUP EACCES"},
 		{"2", "ENOTSUP ok", "ENOTSUP EACCES"},
 	} {
@@ -45,7 +45,7 @@ func TestFastOpen(t *testing.T) {
 			Acts:   []act{do("fast open", "8001"), do("connect", "8001")},
 		}
 		if got := run(t, nil, o); names(got) != tc.free {
-			t.Errorf("tcp_fastopen=%s, guard off: %s, want %s", tc.value, names(got), tc.free)
+			t.Errorf("tcp_fastopen=%s, no ruleset: %s, want %s", tc.value, names(got), tc.free)
 		}
 		switch got := names(run(t, ruleset, o)); got {
 		case tc.under:
@@ -57,16 +57,15 @@ func TestFastOpen(t *testing.T) {
 	}
 }
 
-// TestMultipath shows that a socket of multipath TCP, which falls back to plain TCP,
-// is another way around the right to connect, and
-// that a setting closes it.
+// TestMultipath checks that a multipath TCP socket, which falls back to plain TCP, bypasses
+// the right to connect, and that a sysctl prevents that.
 func TestMultipath(t *testing.T) {
 	needRoot(t)
 	needABI(t, 4)
 	ruleset := makeBelow(t, t.TempDir(), &Ruleset{ConnectTCP: &Ports{}})
 	o := order{Before: []act{do("up"), do("listen", "8001")}, Acts: []act{do("mptcp", "8001"), do("connect", "8001")}}
 	if got := names(run(t, nil, o)); got != "ok ok" {
-		t.Skip("no multipath TCP here: ", got)
+		t.Skip("this kernel has no multipath TCP: ", got)
 	}
 	closed := o
 	closed.Before = append([]act{do("sysctl", "/proc/sys/net/mptcp/enabled", "0")}, o.Before...)
@@ -74,7 +73,7 @@ func TestMultipath(t *testing.T) {
 		t.Errorf("net.mptcp.enabled=0: %s", got)
 	}
 	switch got := names(run(t, ruleset, o)); got {
-	case "ok EACCES": // the hole
+	case "ok EACCES": // the bypass
 	case "EACCES EACCES":
 		t.Log("this kernel denies it")
 	default:

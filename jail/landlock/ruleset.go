@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// MaxRules is how many rules a ruleset may have, of files and ports together.
+// MaxRules is the maximum number of rules in a ruleset, for files and ports together.
 const MaxRules = 4096
 
-// Ruleset is what a domain denies and what it grants. The zero value denies
-// nothing, and can't be made.
+// Ruleset defines what a domain denies and grants. The zero value denies nothing; Make
+// rejects it.
 type Ruleset struct {
-	// Handled are the rights that are denied but where a rule grants them. Where it
-	// has any, renames and links from one folder to another are denied with EXDEV,
-	// also where Refer is not among them: only a rule that grants Refer, for both
-	// folders, allows them, and only where the file gains no right by it.
+	// Handled are the rights that are denied unless a rule grants them. If it has any,
+	// renames and links from one folder to another are denied with EXDEV, even if Refer
+	// is not among them. Only rules that grant Refer for both folders allow them, and
+	// only if the file gains no right by it.
 	Handled Access
 
 	// Rules grant rights.
@@ -23,24 +23,24 @@ type Ruleset struct {
 	// ConnectTCP are the ports to which TCP sockets may connect. Nil: all. ABI 4.
 	ConnectTCP *Ports
 
-	// Signals keeps programs from signalling processes outside of the domain. ABI 6.
+	// Signals denies signals to processes outside of the domain. ABI 6.
 	Signals bool
 
-	// AbstractSockets keeps programs from abstract unix sockets that were made
+	// AbstractSockets denies connections to abstract unix sockets that were created
 	// outside of the domain. ABI 6.
 	AbstractSockets bool
 
-	// Degraded leaves out what the kernel doesn't know, in place of an *ABIError.
-	// Missing says what that is.
+	// Degraded makes Make omit the parts that the kernel does not support, which Missing
+	// returns, instead of failing with an *ABIError.
 	Degraded bool
 }
 
-// Rule grants rights to a file or to all that is in a folder.
+// Rule grants rights to a file or to a folder and everything below it.
 type Rule struct {
 	Path     string // a guest's path: absolute, without symbolic links
-	Tree     bool   // the folder there, and all in it; or else a file only
-	Access   Access // of those handled; for a file, those that files have
-	Optional bool   // it may be missing, and grants nothing then
+	Tree     bool   // a folder and everything below it; otherwise the path must be a file
+	Access   Access // handled rights; a file gets those that apply to files
+	Optional bool   // a missing path is not an error
 }
 
 // Ports are TCP ports. The zero value has none.
@@ -55,11 +55,11 @@ type need struct {
 	drop func(*Ruleset)
 }
 
-// needs are all parts of r, by ABI.
+// needs returns all parts of r.
 func (r *Ruleset) needs() []need {
 	var list []need
-	add := func(asked bool, n need) {
-		if asked {
+	add := func(used bool, n need) {
+		if used {
 			list = append(list, n)
 		}
 	}
@@ -80,8 +80,8 @@ func (r *Ruleset) dropAccess(a Access) {
 	}
 }
 
-// Needs returns the least ABI that has all of r, the first release of Linux that
-// has that ABI, and the part of r that needs it. ABI 0: r asks for nothing.
+// Needs returns the least ABI that supports all of r, the first release of Linux with that
+// ABI, and the part of r that needs it. ABI 0 means that r is empty.
 func (r *Ruleset) Needs() (abi int, linux, what string) {
 	for _, n := range r.needs() {
 		if n.abi > abi {
@@ -91,8 +91,8 @@ func (r *Ruleset) Needs() (abi int, linux, what string) {
 	return abi, linux, what
 }
 
-// Missing names the parts of r that this kernel doesn't know and that Make leaves
-// out if r is Degraded. Where there is no Landlock the error is that of ABI.
+// Missing returns the names of the parts of r that this kernel does not support, which
+// Make omits if r is Degraded. Its errors are those of ABI.
 func (r *Ruleset) Missing() ([]string, error) {
 	abi, err := ABI()
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *Ruleset) missing(abi int) []string {
 	return names
 }
 
-// fit returns what can be made of r with an ABI: r as it is, or if it is Degraded
-// a copy without what is missing.
+// fit returns r if the ABI supports it. If r is Degraded, it returns a copy without the
+// unsupported parts.
 func (r *Ruleset) fit(abi int) (*Ruleset, error) {
 	need, linux, what := r.Needs()
 	if need <= abi {
@@ -133,33 +133,33 @@ func (r *Ruleset) fit(abi int) (*Ruleset, error) {
 
 func (r *Ruleset) check() error {
 	if unknown := r.Handled &^ All; unknown != 0 {
-		return fmt.Errorf("landlock: rights %#x are not known", uint64(unknown))
+		return fmt.Errorf("landlock: unknown rights %#x", uint64(unknown))
 	}
 	count := len(r.Rules)
 	if r.ConnectTCP != nil {
 		count += len(r.ConnectTCP.Allowed)
 	}
 	if count > MaxRules {
-		return fmt.Errorf("landlock: %d rules, of %d at most", count, MaxRules)
+		return fmt.Errorf("landlock: %d rules, at most %d are allowed", count, MaxRules)
 	}
 	for _, rule := range r.Rules {
 		if rule.Path == "" || rule.Path[0] != '/' {
 			return &RuleError{rule.Path, errors.New("not absolute")}
 		}
 		if more := rule.Access &^ r.Handled; more != 0 {
-			return &RuleError{rule.Path, fmt.Errorf("grants what is not handled: %v", more)}
+			return &RuleError{rule.Path, fmt.Errorf("grants rights that are not handled: %v", more)}
 		}
 	}
 	return nil
 }
 
-// RuleError says which rule can't be made. It wraps the cause.
+// RuleError is the error of a rule. It wraps the cause.
 type RuleError struct {
 	Path string // the rule's
 	Err  error
 }
 
-// Error reads "landlock: rule for /etc/passwd: is a folder".
+// Error returns a text such as "landlock: rule for /etc/passwd: is a folder".
 func (e *RuleError) Error() string { return "landlock: rule for " + e.Path + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.

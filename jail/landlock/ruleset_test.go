@@ -16,7 +16,7 @@ func TestTables(t *testing.T) {
 	var seen Access
 	for _, r := range rights {
 		if r.Name == "" || r.Reason == "" || r.ABI < 1 || r.ABI > len(versions) || seen&r.Bit != 0 {
-			t.Errorf("want a name, a reason, a bit of its own and an ABI: %+v", r)
+			t.Errorf("want a name, a reason, a unique bit and an ABI: %+v", r)
 		}
 		seen |= r.Bit
 	}
@@ -52,7 +52,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestOldKernel fakes an older ABI.
+// TestOldKernel uses older ABIs than the kernel's.
 func TestOldKernel(t *testing.T) {
 	r := &Ruleset{
 		Handled:    ReadFile | Truncate,
@@ -94,10 +94,10 @@ func TestOldKernel(t *testing.T) {
 		}
 	}
 	if r.Handled != ReadFile|Truncate || r.Rules[0].Access != ReadFile|Truncate || !r.Signals {
-		t.Errorf("the ruleset itself was changed: %+v", r)
+		t.Errorf("fit changed the ruleset: %+v", r)
 	}
 	if _, err := (&Ruleset{Handled: Truncate, Degraded: true}).makeFor(1, root); !errors.Is(err, ErrNothing) {
-		t.Errorf("nothing is left: %v", err)
+		t.Errorf("only missing rights: %v", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func isABIError(err error, want ABIError) bool {
 	return ok && *got == want
 }
 
-func TestRefused(t *testing.T) {
+func TestMakeErrors(t *testing.T) {
 	needABI(t, 4)
 	dir := tree(t)
 	for name, target := range map[string]string{"link": "a", "a/link": "file", "a/dead": "none"} {
@@ -120,24 +120,24 @@ func TestRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		r    Ruleset
-		want error // nil: any
+		want error // nil: any error
 		text string
 	}{
 		{"nothing", Ruleset{}, ErrNothing, "denies nothing"},
-		{"unknown right", Ruleset{Handled: 1 << 40}, nil, "rights 0x10000000000 are not known"},
+		{"unknown right", Ruleset{Handled: 1 << 40}, nil, "unknown rights 0x10000000000"},
 		{"relative", read("a/file"), nil, "landlock: rule for a/file: not absolute"},
 		{"no path", read(""), nil, "not absolute"},
 		{"folder", read("/a"), ErrFolder, "landlock: rule for /a: is a folder"},
 		{"missing", read("/a/none"), unix.ENOENT, "rule for /a/none: no such file"},
-		{"file on the way", read("/a/file/x"), unix.ENOTDIR, "/a/file/x"},
+		{"file as a folder", read("/a/file/x"), unix.ENOTDIR, "/a/file/x"},
 		{"symbolic link", read("/a/link"), ErrSymlink, "landlock: rule for /a/link: a symbolic link is on the way"},
 		{"symbolic link on the way", read("/link/file"), ErrSymlink, "/link/file"},
-		{"dead symbolic link", read("/a/dead"), ErrSymlink, "/a/dead"},
+		{"dangling symbolic link", read("/a/dead"), ErrSymlink, "/a/dead"},
 		{"zero byte", read("/a/fi\x00le"), unix.EINVAL, "/a/fi"},
-		{"out of the root", read("/../../../etc/passwd"), unix.ENOENT, "passwd"},
+		{"outside of the root", read("/../../../etc/passwd"), unix.ENOENT, "passwd"},
 		{"more than is handled", Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/", Tree: true, Access: ReadFile | ReadDir}}},
-			nil, "grants what is not handled: read_dir"},
-		{"too many rules", Ruleset{Handled: ReadFile, Rules: make([]Rule, MaxRules+1)}, nil, "4097 rules, of 4096 at most"},
+			nil, "grants rights that are not handled: read_dir"},
+		{"too many rules", Ruleset{Handled: ReadFile, Rules: make([]Rule, MaxRules+1)}, nil, "4097 rules, at most 4096"},
 		{"too many rules and ports", Ruleset{Handled: ReadFile, Rules: slices.Repeat(read("/a/file").Rules, MaxRules-1),
 			ConnectTCP: &Ports{Allowed: []uint16{1, 2}}}, nil, "4097 rules"},
 	} {
@@ -145,7 +145,7 @@ func TestRefused(t *testing.T) {
 			file, err := tc.r.Make(openRoot(t, dir))
 			if err == nil {
 				file.Close()
-				t.Fatal("it was made")
+				t.Fatal("Make succeeded")
 			}
 			if tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("got %v, want %q", err, tc.text)
@@ -167,7 +167,7 @@ func TestOptional(t *testing.T) {
 	}
 	bad := Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/a", Access: ReadFile, Optional: true}}}
 	if _, err := bad.Make(openRoot(t, dir)); !errors.Is(err, ErrFolder) {
-		t.Errorf("a folder where an optional file may be: %v", err)
+		t.Errorf("an optional rule for a folder: %v", err)
 	}
 }
 
@@ -180,14 +180,14 @@ func TestManyRules(t *testing.T) {
 	makeBelow(t, t.TempDir(), r)
 }
 
-func TestNoLandlock(t *testing.T) {
+func TestUnavailable(t *testing.T) {
 	for errno, cure := range map[syscall.Errno]string{
 		unix.ENOSYS:     "CONFIG_SECURITY_LANDLOCK=y",
 		unix.EOPNOTSUPP: "lsm=",
 		unix.EPERM:      "seccomp",
 	} {
-		err := noLandlock(errno)
-		if none, ok := errors.AsType[*NoneError](err); !ok || !errors.Is(err, errno) || !strings.Contains(none.Cure, cure) {
+		err := unavailable(errno)
+		if got, ok := errors.AsType[*UnavailableError](err); !ok || !errors.Is(err, errno) || !strings.Contains(got.Cure, cure) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}

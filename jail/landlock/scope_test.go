@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSignals shows that who puts on the same ruleset is not in the same domain: a
-// second process can't signal the first, nor one without a domain, but its own
-// children and itself.
+// TestSignals checks that two processes under the same ruleset are in different domains: the
+// second can signal neither the first nor a process without a domain, but its own children
+// and itself.
 func TestSignals(t *testing.T) {
 	needRoot(t)
 	needABI(t, 6)
@@ -25,11 +25,11 @@ func TestSignals(t *testing.T) {
 		t.Error(names(got))
 	}
 	if got := under(t, nil, list...); names(got) != "ok ok ok ok" {
-		t.Errorf("with the guard off: %s", names(got))
+		t.Errorf("without a ruleset: %s", names(got))
 	}
 }
 
-// sleeper starts a process that wears the ruleset until the test's end.
+// sleeper starts a process under the ruleset, which runs until the test ends.
 func sleeper(t *testing.T, ruleset *os.File) (pid string) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -48,7 +48,8 @@ func sleeper(t *testing.T, ruleset *os.File) (pid string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	// It answers when it wears the ruleset, and then waits for its input's end.
+	// It writes its result after it has enforced the ruleset, and then waits for the end
+	// of its input.
 	if _, err := in.Write([]byte(`{"Restrict":true,"Stay":true}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +59,8 @@ func sleeper(t *testing.T, ruleset *os.File) (pid string) {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// TestAbstractSockets shows that the scope keeps programs from sockets that were made
-// outside of it. The copy has this process's network namespace for this.
+// TestAbstractSockets checks that the scope denies sockets that were created outside of it.
+// The copy shares this process's network namespace.
 func TestAbstractSockets(t *testing.T) {
 	needRoot(t)
 	needABI(t, 6)
@@ -75,6 +76,6 @@ func TestAbstractSockets(t *testing.T) {
 		t.Error(names(got))
 	}
 	if got := run(t, nil, acts); names(got) != "ok" {
-		t.Errorf("with the guard off: %s", names(got))
+		t.Errorf("without a ruleset: %s", names(got))
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestOtherWays shows that another way to a file is no way around the rules, and
-// that a granted file is granted on every way.
-func TestOtherWays(t *testing.T) {
+// TestOtherPaths checks that rules apply however a file is reached.
+func TestOtherPaths(t *testing.T) {
 	needRoot(t)
 	needABI(t, 1)
 	dir := tree(t)
@@ -26,7 +25,7 @@ func TestOtherWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := []act{
-		do("private"), // what is mounted is for the copy alone
+		do("private"), // mounts of the copy must not propagate
 		in(dir, "mount", "a twin"), in(dir, "mount", "b a/twin"),
 	}
 	ruleset := makeBelow(t, dir, &Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/a", Tree: true, Access: ReadFile}}})
@@ -35,15 +34,15 @@ func TestOtherWays(t *testing.T) {
 	}{
 		{dir + "/a/file", "ok"},
 		{dir + "/b/file", "EACCES"},
-		{dir + "/twin/file", "ok"},       // a bind mount of what is granted
-		{dir + "/a/twin/file", "ok"},     // anything that is mounted below what is granted
-		{dir + "/a/../b/file", "EACCES"}, // granted on the way, but not there
+		{dir + "/twin/file", "ok"},       // a bind mount of a granted folder
+		{dir + "/a/twin/file", "ok"},     // mounted below a granted folder
+		{dir + "/a/../b/file", "EACCES"}, // only passes through a granted folder
 		{dir + "/b/../a/file", "ok"},
 		{dir + "/a/up", "EACCES"}, // by a symbolic link
 		{dir + "/b/up", "ok"},
 		{"/proc/self/root" + dir + "/a/file", "ok"},
 		{"/proc/self/root" + dir + "/b/file", "EACCES"},
-		{dir + "/a/hard", "ok"}, // a hard link to what is denied elsewhere
+		{dir + "/a/hard", "ok"}, // a hard link to a file that is denied elsewhere
 	} {
 		got := run(t, ruleset, order{Before: before, Acts: []act{do("open", tc.path)}})
 		if names(got) != tc.want {
@@ -52,20 +51,20 @@ func TestOtherWays(t *testing.T) {
 	}
 }
 
-// TestDescriptors shows that a descriptor opened with O_PATH gives no rights when it
-// is opened again by /proc/self/fd.
+// TestDescriptors checks that opening an O_PATH descriptor again by /proc/self/fd grants
+// nothing.
 func TestDescriptors(t *testing.T) {
 	needRoot(t)
 	needABI(t, 1)
 	dir := tree(t)
 	ruleset := makeBelow(t, dir, &Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/a", Tree: true, Access: ReadFile}}})
 	got := under(t, ruleset, in(dir, "reopen", "a/file"), in(dir, "reopen", "b/file"), in(dir, "chmod", "b/file"))
-	if names(got) != "ok EACCES ok" { // chmod is no right that Landlock knows
+	if names(got) != "ok EACCES ok" { // Landlock has no right for chmod
 		t.Error(names(got))
 	}
 }
 
-// TestMountIsDenied shows that who wears any right to files mounts nothing.
+// TestMountIsDenied checks that any handled right denies mounts.
 func TestMountIsDenied(t *testing.T) {
 	needRoot(t)
 	needABI(t, 1)
@@ -75,6 +74,6 @@ func TestMountIsDenied(t *testing.T) {
 		t.Error(names(got))
 	}
 	if got := run(t, nil, order{Before: []act{do("private")}, Acts: []act{in(dir, "mount", "a b")}}); names(got) != "ok" {
-		t.Errorf("with the guard off: %s", names(got))
+		t.Errorf("without a ruleset: %s", names(got))
 	}
 }

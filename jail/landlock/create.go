@@ -4,28 +4,28 @@ import (
 	"errors"
 	"os"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
-// The causes in a RuleError that are not the kernel's own words.
+// Causes in a RuleError besides errors of the kernel.
 var (
 	ErrFolder  = errors.New("is a folder")
 	ErrSymlink = errors.New("a symbolic link is on the way")
 )
 
-// ErrNothing says that a ruleset denies nothing, or would not without what this
-// kernel lacks: there is nothing to put on.
+// ErrNothing is the error if a ruleset denies nothing, or would deny nothing without the
+// parts that this kernel does not support.
 var ErrNothing = errors.New("landlock: the ruleset denies nothing")
 
-// Make makes the ruleset. The paths of its rules are those below root, a folder
-// opened with O_PATH: nothing outside of it is looked at. What is granted is what is
-// found at a path now, and not what comes there later.
+// Make creates the ruleset. The paths of its rules are relative to root, a folder opened
+// with O_PATH, and can't lead out of it. Rules are for the files that exist at their paths
+// now, not for files that replace them later.
 //
-// The file is close-on-exec and is to be given to landlock_restrict_self, by any
-// process and as often as one likes: see Restrict. The caller closes it; domains
-// that were made of it stay.
+// The file is close-on-exec. Any number of processes can enforce it, see Restrict. The
+// caller must close it; existing domains are not affected by that.
 //
-// Errors: *ABIError, *RuleError, *NoneError, ErrNothing or an *os.SyscallError.
+// Errors: *ABIError, *RuleError, *UnavailableError, ErrNothing or an *os.SyscallError.
 func (r *Ruleset) Make(root *os.File) (*os.File, error) {
 	abi, err := ABI()
 	if err != nil {
@@ -43,10 +43,10 @@ func (r *Ruleset) makeFor(abi int, root *os.File) (*os.File, error) {
 		return nil, err
 	}
 	attr := fitted.attr()
-	if attr == (unix.LandlockRulesetAttr{}) {
+	if attr == (ll.RulesetAttr{}) {
 		return nil, ErrNothing
 	}
-	fd, err := createRuleset(attr)
+	fd, err := ll.LandlockCreateRuleset(&attr, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("landlock_create_ruleset", err)
 	}
@@ -58,16 +58,18 @@ func (r *Ruleset) makeFor(abi int, root *os.File) (*os.File, error) {
 	return file, nil
 }
 
-func (r *Ruleset) attr() unix.LandlockRulesetAttr {
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: uint64(r.Handled)}
+// attr sets only fields of the rights that are handled: the kernel accepts the longer
+// structure of a later ABI if the fields that it does not know are zero.
+func (r *Ruleset) attr() ll.RulesetAttr {
+	attr := ll.RulesetAttr{HandledAccessFS: uint64(r.Handled)}
 	if r.ConnectTCP != nil {
-		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		attr.HandledAccessNet = ll.AccessNetConnectTCP
 	}
 	if r.Signals {
-		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		attr.Scoped |= ll.ScopeSignal
 	}
 	if r.AbstractSockets {
-		attr.Scoped |= unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		attr.Scoped |= ll.ScopeAbstractUnixSocket
 	}
 	return attr
 }
@@ -90,7 +92,8 @@ func (r *Ruleset) addPorts(fd int) error {
 		return nil
 	}
 	for _, port := range r.ConnectTCP.Allowed {
-		if err := addPort(fd, port); err != nil {
+		attr := ll.NetPortAttr{AllowedAccess: ll.AccessNetConnectTCP, Port: uint64(port)}
+		if err := ll.LandlockAddNetPortRule(fd, &attr, 0); err != nil {
 			return os.NewSyscallError("landlock_add_rule", err)
 		}
 	}
@@ -114,21 +117,21 @@ func (rule *Rule) add(ruleset int, root *os.File) error {
 	case !folder:
 		access &= fileRights
 	}
-	if access == 0 { // the kernel takes no empty rule
+	if access == 0 { // the kernel rejects empty rules
 		return nil
 	}
-	return addPath(ruleset, fd, access)
+	return ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
 }
 
-// openBelow opens a path below root as a guest that has it for its root would, but
-// walks no symbolic links: who can replace one could choose what is granted.
+// openBelow opens a path with root as the root directory. It does not follow symbolic
+// links: a process that can replace one could choose what is granted.
 func openBelow(root *os.File, path string) (int, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	fd, err := -1, error(unix.EAGAIN)
-	for tries := 0; tries < 128 && (err == unix.EAGAIN || err == unix.EINTR); tries++ { // a rename next to a ".."
+	for tries := 0; tries < 128 && (err == unix.EAGAIN || err == unix.EINTR); tries++ { // a rename during a lookup of ".."
 		fd, err = unix.Openat2(int(root.Fd()), path, &how)
 	}
 	if err == unix.ELOOP {
@@ -137,14 +140,11 @@ func openBelow(root *os.File, path string) (int, error) {
 	return fd, err
 }
 
-// Restrict puts a ruleset on the calling thread, and on all that it starts from now
-// on. It can't be taken off. Flags are LANDLOCK_RESTRICT_SELF_*, from ABI 7 on.
+// Restrict enforces a ruleset for the calling thread and the threads and processes that it
+// creates from now on. It can't be undone. Flags are LANDLOCK_RESTRICT_SELF_*, from ABI 7
+// on.
 //
 // Preconditions: the thread is locked, and has no_new_privs or CAP_SYS_ADMIN.
 func Restrict(ruleset *os.File, flags int) error {
-	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset.Fd(), uintptr(flags), 0)
-	if errno != 0 {
-		return os.NewSyscallError("landlock_restrict_self", errno)
-	}
-	return nil
+	return os.NewSyscallError("landlock_restrict_self", ll.LandlockRestrictSelf(int(ruleset.Fd()), uint32(flags)))
 }

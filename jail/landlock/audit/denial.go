@@ -7,31 +7,29 @@ import (
 	"time"
 )
 
-// Denial is something that a program tried and that Landlock denied. What it doesn't
-// tell is zero.
+// Denial is an operation that Landlock denied. Unknown fields are zero.
 type Denial struct {
 	Time   time.Time // in milliseconds
-	Domain uint64    // the kernel's number of the domain; none comes twice until the next boot
+	Domain uint64    // the kernel's number of the domain, unique until the next boot
 
-	// PID is the process that put the domain on, in the first pid namespace. The one
-	// that was denied is it or a descendant.
+	// PID is the process that enforced the domain, in the first pid namespace. The
+	// operation was its own or a descendant's.
 	PID int
 
-	// Blockers are what would have had to be granted: "fs.read_file", "fs.refer",
+	// Blockers are the missing rights: "fs.read_file", "fs.refer",
 	// "fs.change_topology" for mounts, "net.connect_tcp", "scope.signal",
 	// "scope.abstract_unix_socket", "ptrace".
 	Blockers []string
 
-	// Path is the file, as the program that was denied sees it; for what would
-	// be made, removed or renamed, it is the folder. It is whatever the guest chose,
-	// control characters included. For an abstract socket it begins with "@".
+	// Path is the file as the guest sees it, or the folder in which a file would be
+	// created, removed or renamed. The guest chooses the text, which may contain control
+	// characters. The path of an abstract socket begins with "@".
 	Path string
 
-	// Address is where a socket should have connected to, or else be bound to. Address
-	// or port may be missing.
+	// Address is the address to connect or bind to. Either part may be missing.
 	Address netip.AddrPort
 
-	// Target is the process that should have got a signal or be traced.
+	// Target is the process to signal or trace.
 	Target int
 }
 
@@ -77,7 +75,7 @@ func (d *Denial) readBlockers(r *record) error {
 	return nil
 }
 
-// readAddress prefers where a connection goes to where it comes from.
+// readAddress prefers the destination of a connection to its source.
 func (d *Denial) readAddress(r *record) error {
 	for _, keys := range [][2]string{{"daddr", "dest"}, {"saddr", "src"}} {
 		var addr netip.Addr
@@ -110,11 +108,12 @@ func (d *Denial) readTarget(r *record) error {
 	return err
 }
 
-// domain is what the kernel tells of one: at its first denial, and at its end.
+// domain is the record of a domain, which the kernel sends at its first denial and at its
+// end.
 type domain struct {
 	id    uint64
 	ended bool
-	pid   int // of who put it on; 0 for one that ended
+	pid   int // of the process that enforced it; 0 if it ended
 }
 
 func parseDomain(line string) (domain, error) {

@@ -1,36 +1,37 @@
-// Package audit tells what Landlock denied, as the kernel's audit has it: from Linux
-// 6.15 on, where audit is switched on.
+// Package audit reports what Landlock denied, from the kernel's audit records. It needs
+// Linux 6.15 and an enabled audit system.
 //
 //	kernel                                       Reader's goroutine
 //	a denial ── ACCESS record {domain, what} ──┐
 //	  └─ a domain's first: DOMAIN record       ├─ filter ─ socket ─ parse ─ join ─> Watch(pid)'s f
-//	     {domain, pid of who put it on}      ──┤            1 MiB             │
-//	a domain's end ── DOMAIN record          ──┘                    held for 2 s: what nobody watches
+//	     {domain, pid that enforced it}      ──┤            1 MiB             │
+//	a domain's end ── DOMAIN record          ──┘                    unwatched ones are held for 2 s
 //
-// It reads from a multicast group, which disturbs no auditd and needs none. It
-// switches nothing on: that is the administrator's, since all records go to the
-// kernel's log where there is no auditd.
+// It reads from a multicast group, which neither disturbs nor needs auditd. It does not
+// enable audit. That is up to the administrator, because without auditd all records go to
+// the kernel's log.
 //
 // # How records are joined
 //
-// A record of a denial has the number of the domain alone. Who put that on is told once, with
-// the domain's first denial or right after it. So a Reader is opened before the first run, and a
-// process is watched before it puts its domain on or within two seconds.
+// The record of a denial has only the number of the domain. The pid of the process that
+// enforced the domain is recorded once, with the domain's first denial or right after it.
+// So open a Reader before the first run, and watch a process before it enforces its domain,
+// or within two seconds.
 //
-// Which domains are told is up to the flags of landlock_restrict_self. Without any, denials
-// stop with the next execve: LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON goes on.
-// LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF leaves out the domains that a guest makes
-// for itself, which would bear its pid as well and look like the host's.
+// The flags of landlock_restrict_self control which denials are recorded. Without flags,
+// recording stops at the next execve; LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON continues it.
+// LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF omits the domains that a guest creates for
+// itself, which would have its pid as well and look like the host's.
 //
 // # What it does not protect against
 //
-//   - Loss. Records come some milliseconds after the denial, by a thread of the
-//     kernel, and not at all when there are too many: at audit's own backlog
-//     (auditctl -b, 64 unless set), its rate, its rules of exclusion, or at the
-//     socket's. Only the last is counted here. A guest that is denied something in
-//     a loop can crowd out others' denials. They are for people, and no evidence.
-//   - Names. A path is text of the guest's, relative to its root. One of a file
-//     that was removed ends with " (deleted)", as may another file's name.
-//   - A namespace of one's own. Records reach the machine's first network namespace
-//     only; audit's state is told in the first pid and user namespace only.
+//   - Loss. A thread of the kernel sends records some milliseconds after the denial. It
+//     drops them when there are too many: at audit's own backlog (auditctl -b, 64 unless
+//     set), its rate limit, its exclusion rules, or the socket's buffer. Only the last is
+//     counted here. A guest that is denied something in a loop can displace the denials
+//     of others. Denials are information for people, not evidence.
+//   - Names. A path is text of the guest's, relative to its root. The path of a removed file
+//     ends with " (deleted)", but so may another file's name.
+//   - Other namespaces. Records reach only the machine's first network namespace, and audit's
+//     state can be read only in the first pid and user namespace.
 package audit

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Bounds of what a joiner remembers.
+// Limits of a joiner.
 const (
-	maxWaiting = 1024 // denials that nobody has claimed yet
-	maxRecent  = 4096 // domains of processes that nobody watches
-	maxDomains = 64   // of one watched process: the kernel nests 16, for each thread
+	maxWaiting = 1024 // denials that are not claimed yet
+	maxRecent  = 4096 // domains of processes that are not watched
+	maxDomains = 64   // of a watched process: the kernel nests 16 for each thread
 
-	// holding is for how long they are kept: who watches a process may be told its
-	// pid a moment after it began. It is far less than pids take to come again.
-	holding = 2 * time.Second
+	// retention is how long these are kept, as the watcher of a process may learn its pid
+	// late. It is far shorter than the time until the kernel reuses a pid.
+	retention = 2 * time.Second
 )
 
-// joiner finds out whose each denial is. The record of a denial has its domain's
-// number only; another one, which comes once, says who put the domain on. It comes
-// after the first denial, and may bear another serial.
+// joiner finds the process of each denial. The record of a denial has only its domain's
+// number. Another record, which is sent once, has the pid of the process that enforced the
+// domain. It follows the first denial, and may have another serial number.
 type joiner struct {
 	watches map[int]*watch
-	domains map[uint64]int // to pids; those of watched processes and the recent ones
-	recent  []recent       // of those that are not watched, the oldest first
+	domains map[uint64]int // pids, of domains of watched processes and recent ones
+	recent  []recent       // domains of processes that are not watched, the oldest first
 	waiting []waiting      // the oldest first
 
-	unclaimed uint64 // denials that were given up
+	unclaimed uint64 // denials that were dropped
 }
 
 type recent struct {
@@ -33,7 +33,7 @@ type recent struct {
 	at time.Time
 }
 
-// waiting is a denial whose process is not known, or not watched.
+// waiting is a denial whose process is unknown or not watched.
 type waiting struct {
 	Denial
 	at time.Time
@@ -43,9 +43,10 @@ func newJoiner() *joiner {
 	return &joiner{watches: map[int]*watch{}, domains: map[uint64]int{}}
 }
 
-// denied takes a denial and returns the watch it is for, or nil. Its PID is set then.
-func (j *joiner) denied(d *Denial, now time.Time) *watch {
-	j.forget(now)
+// addDenial adds a denial. If its process is watched, it sets the PID and returns the
+// watch.
+func (j *joiner) addDenial(d *Denial, now time.Time) *watch {
+	j.expire(now)
 	d.PID = j.domains[d.Domain]
 	if w := j.watches[d.PID]; w != nil && d.PID != 0 {
 		return w
@@ -54,12 +55,12 @@ func (j *joiner) denied(d *Denial, now time.Time) *watch {
 	return nil
 }
 
-// told takes what the kernel says of a domain. Where that is of a watched process, the
-// denials that waited for it are returned.
-func (j *joiner) told(d domain, now time.Time) (*watch, []Denial) {
-	j.forget(now)
+// addDomain adds a domain. If its process is watched, it returns the waiting denials of
+// the process.
+func (j *joiner) addDomain(d domain, now time.Time) (*watch, []Denial) {
+	j.expire(now)
 	if d.ended {
-		j.end(d.id)
+		j.remove(d.id)
 		return nil, nil
 	}
 	w := j.watches[d.pid]
@@ -77,14 +78,14 @@ func (j *joiner) told(d domain, now time.Time) (*watch, []Denial) {
 	return w, j.claim(w, d.pid)
 }
 
-func (j *joiner) end(id uint64) {
+func (j *joiner) remove(id uint64) {
 	if w := j.watches[j.domains[id]]; w != nil {
 		w.domains = slices.DeleteFunc(w.domains, func(other uint64) bool { return other == id })
 	}
 	delete(j.domains, id)
 }
 
-// claim takes the denials of a process out of the waiting ones.
+// claim removes the waiting denials of a process and returns them.
 func (j *joiner) claim(w *watch, pid int) (mine []Denial) {
 	if w == nil {
 		return nil
@@ -98,10 +99,10 @@ func (j *joiner) claim(w *watch, pid int) (mine []Denial) {
 	return mine
 }
 
-// watch begins to watch a process, and returns what it was denied just before. Who
-// watched the pid until now does so no more: the kernel has given it to another one.
+// watch adds a watch and returns the waiting denials of its process. It removes an earlier
+// watch of the same pid, which the kernel has reused.
 func (j *joiner) watch(w *watch, now time.Time) []Denial {
-	j.forget(now)
+	j.expire(now)
 	j.unwatch(j.watches[w.pid])
 	j.watches[w.pid] = w
 	j.recent = slices.DeleteFunc(j.recent, func(r recent) bool {
@@ -120,9 +121,9 @@ func (j *joiner) unwatch(w *watch) {
 	}
 }
 
-// forget gives up what is old, or too much.
-func (j *joiner) forget(now time.Time) {
-	old := now.Add(-holding)
+// expire drops old entries and those beyond the limits.
+func (j *joiner) expire(now time.Time) {
+	old := now.Add(-retention)
 	n := 0
 	for n < len(j.recent) && (j.recent[n].at.Before(old) || len(j.recent)-n >= maxRecent) {
 		delete(j.domains, j.recent[n].id)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helperEnv makes the test binary a guest that wears the ruleset in descriptor 3, with
-// these flags, and does what its arguments say, once its standard input ends.
+// helperEnv makes the test binary a guest that, once its standard input ends, enforces the
+// ruleset in descriptor 3 with these flags and executes its arguments.
 const helperEnv = "GAOL_AUDIT_HELPER"
 
 func TestMain(m *testing.M) {
@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 }
 
 func help(text string) error {
-	goruntime.LockOSThread() // domains are a thread's
+	goruntime.LockOSThread() // domains belong to threads
 	flags, err := strconv.Atoi(text)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stdin.Read(make([]byte, 1)); err == nil {
-		return fmt.Errorf("something came on standard input")
+		return fmt.Errorf("unexpected standard input")
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
@@ -52,8 +52,8 @@ func help(text string) error {
 	return nil
 }
 
-// helpWith reads a file, by cat from the second one on: what is executed since has
-// flags of its own.
+// helpWith reads the file of the first argument itself, and further ones by cat: denials
+// after an execve are recorded only with LOG_NEW_EXEC_ON.
 func helpWith(path string, i int) error {
 	if path == "nest" {
 		return nest()
@@ -70,7 +70,7 @@ func helpWith(path string, i int) error {
 	return nil
 }
 
-// nest puts another domain on, of the guest's own making, and is denied by that.
+// nest enforces another domain, which the guest creates itself, and is denied by it.
 func nest() error {
 	ruleset, err := makeRuleset(&landlock.Ruleset{Handled: landlock.MakeDir})
 	if err != nil {
@@ -95,11 +95,10 @@ func makeRuleset(r *landlock.Ruleset) (*os.File, error) {
 	return r.Make(root)
 }
 
-// switchOn switches audit on until the test's end. Who finds it locked does not know
-// what else listens, and leaves it alone.
-func switchOn(t *testing.T) {
+// enableAudit enables audit until the test ends. It skips the test if audit is locked.
+func enableAudit(t *testing.T) {
 	t.Helper()
-	lock, err := os.Open("/run") // other packages' tests do the same, maybe just now
+	lock, err := os.Open("/run") // tests of other packages may do the same at the same time
 	if err == nil {
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
 	}
@@ -115,11 +114,11 @@ func switchOn(t *testing.T) {
 		t.Skip("audit is locked")
 	case was == 0:
 		if err := set(1); err != nil {
-			t.Skip("switching audit on: ", err)
+			t.Skip("enable audit: ", err)
 		}
 		t.Cleanup(func() {
 			if err := set(0); err != nil {
-				t.Error("switching audit off again: ", err)
+				t.Error("disable audit: ", err)
 			}
 		})
 	}
@@ -132,6 +131,6 @@ func set(on uint32) error {
 	status := make([]byte, 40) // struct audit_status
 	binary.NativeEndian.PutUint32(status, unix.AUDIT_STATUS_ENABLED)
 	binary.NativeEndian.PutUint32(status[4:], on)
-	_, err := ask(unix.AUDIT_SET, unix.NLM_F_REQUEST|unix.NLM_F_ACK, status)
+	_, err := request(unix.AUDIT_SET, unix.NLM_F_REQUEST|unix.NLM_F_ACK, status)
 	return err
 }

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reader hears the kernel's records of Landlock. It is safe for concurrent use.
+// Reader reads the kernel's records of Landlock. It is safe for concurrent use.
 type Reader struct {
 	socket *socket
-	done   chan struct{} // closed by the goroutine at its end
+	done   chan struct{} // closed when the goroutine ends
 
 	mu        sync.Mutex
 	joiner    *joiner
@@ -18,23 +18,23 @@ type Reader struct {
 	malformed uint64
 }
 
-// Stats counts what a Reader could not tell anybody.
+// Stats counts the records that a Reader could not deliver.
 type Stats struct {
-	Lost      uint64 // times that records came faster than they were read; each time some were lost
-	Malformed uint64 // records that could not be understood
-	Unclaimed uint64 // denials of processes that nobody watches, or of domains that began before Open
+	Lost      uint64 // overflows of the socket's buffer, each of which lost records
+	Malformed uint64 // records that could not be parsed
+	Unclaimed uint64 // denials of processes that are not watched, or of domains from before Open
 }
 
-// watch is somebody who wants to hear of one process.
+// watch is a call of Watch.
 type watch struct {
 	pid     int
-	domains []uint64 // of the joiner
+	domains []uint64 // guarded by the reader's mutex
 
-	mu sync.Mutex // one call at a time
-	f  func(Denial)
+	mu sync.Mutex   // serializes calls of f
+	f  func(Denial) // nil after stop
 }
 
-// add notes a domain of the process; false if it has too many.
+// add adds a domain of the process. It returns false if the process has too many.
 func (w *watch) add(id uint64) bool {
 	if len(w.domains) >= maxDomains {
 		return false
@@ -43,13 +43,13 @@ func (w *watch) add(id uint64) bool {
 	return true
 }
 
-func (w *watch) tell(list ...Denial) {
+func (w *watch) deliver(list ...Denial) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tellLocked(list)
+	w.deliverLocked(list)
 }
 
-func (w *watch) tellLocked(list []Denial) {
+func (w *watch) deliverLocked(list []Denial) {
 	for _, d := range list {
 		if w.f != nil {
 			w.f(d)
@@ -57,13 +57,13 @@ func (w *watch) tellLocked(list []Denial) {
 	}
 }
 
-// Open begins to read. Domains that had a denial before that stay unknown. The
-// error is that of Available, or an *os.SyscallError.
+// Open starts reading. Domains with an earlier denial remain unknown. The error is that of
+// Available, or an *os.SyscallError.
 func Open() (*Reader, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	s, err := join()
+	s, err := openSocket()
 	if err != nil {
 		return nil, err
 	}
@@ -72,28 +72,28 @@ func Open() (*Reader, error) {
 	return r, nil
 }
 
-// Close ends reading. No watcher is called after it.
+// Close stops reading. No watcher is called after it has returned.
 func (r *Reader) Close() error {
 	err := r.socket.file.Close()
 	<-r.done
 	return err
 }
 
-// Watch calls f for each denial of a domain that the process with this pid, in the
-// first pid namespace, has put on; first for those of the last two seconds, before it
-// returns. Denials come some milliseconds after they happened.
+// Watch calls f for each denial of a domain that the process with this pid, in the first
+// pid namespace, has enforced. Before it returns it calls f for denials of the last two
+// seconds. Denials arrive some milliseconds after they happen.
 //
-// Nobody else is told anything while f runs: it should be short. It must not call
-// stop, Watch or Close. After stop has returned, f is not called any more. A pid has
-// one watcher, the last.
+// While f runs, no other watcher is called, so f should return quickly. It must not call
+// stop, Watch or Close. After stop has returned, f is not called any more. A later Watch of
+// the same pid replaces this one.
 func (r *Reader) Watch(pid int, f func(Denial)) (stop func()) {
 	w := &watch{pid: pid, f: f}
-	w.mu.Lock() // what is newer waits until the old is told
+	w.mu.Lock() // newer denials wait until the early ones are delivered
 	defer w.mu.Unlock()
 	r.mu.Lock()
 	early := r.joiner.watch(w, time.Now())
 	r.mu.Unlock()
-	w.tellLocked(early)
+	w.deliverLocked(early)
 	return func() { r.stop(w) }
 }
 
@@ -106,7 +106,7 @@ func (r *Reader) stop(w *watch) {
 	w.mu.Unlock()
 }
 
-// Stats returns what was lost since Open.
+// Stats returns the counters since Open.
 func (r *Reader) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *Reader) run() {
 			r.mu.Lock()
 			r.lost++
 			r.mu.Unlock()
-		case err != nil: // it was closed
+		case err != nil: // closed
 			return
 		default:
 			r.dispatch(m)
@@ -131,12 +131,13 @@ func (r *Reader) run() {
 }
 
 func (r *Reader) dispatch(m message) {
-	if w, list := r.take(m, time.Now()); w != nil {
-		w.tell(list...)
+	if w, list := r.parse(m, time.Now()); w != nil {
+		w.deliver(list...)
 	}
 }
 
-func (r *Reader) take(m message, now time.Time) (*watch, []Denial) {
+// parse returns the denials that a record makes deliverable, and their watch.
+func (r *Reader) parse(m message, now time.Time) (*watch, []Denial) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
@@ -144,13 +145,13 @@ func (r *Reader) take(m message, now time.Time) (*watch, []Denial) {
 	case unix.AUDIT_LANDLOCK_ACCESS:
 		var d Denial
 		if d, err = parseDenial(m.text); err == nil {
-			w := r.joiner.denied(&d, now)
+			w := r.joiner.addDenial(&d, now)
 			return w, []Denial{d}
 		}
 	case unix.AUDIT_LANDLOCK_DOMAIN:
 		var d domain
 		if d, err = parseDomain(m.text); err == nil {
-			return r.joiner.told(d, now)
+			return r.joiner.addDomain(d, now)
 		}
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guest is a process that has yet to put its domain on.
+// guest is a process that enforces its domain when start is closed.
 type guest struct {
 	*exec.Cmd
 	start io.Closer
@@ -39,7 +39,7 @@ func begin(t *testing.T, ruleset *os.File, flags int, args ...string) guest {
 	return guest{cmd, in}
 }
 
-func (g guest) end(t *testing.T) {
+func (g guest) run(t *testing.T) {
 	t.Helper()
 	g.start.Close()
 	if err := g.Wait(); err != nil {
@@ -49,7 +49,7 @@ func (g guest) end(t *testing.T) {
 
 func readRuleset(t *testing.T) *os.File {
 	t.Helper()
-	// All but the secrets can be read.
+	// Everything but the secrets can be read.
 	ruleset, err := makeRuleset(&landlock.Ruleset{Handled: landlock.ReadFile, Rules: []landlock.Rule{
 		{Path: "/usr", Tree: true, Access: landlock.ReadFile},
 		{Path: "/etc", Tree: true, Access: landlock.ReadFile},
@@ -75,21 +75,21 @@ func secret(t *testing.T, name string) string {
 }
 
 // next waits for a denial.
-func next(t *testing.T, heard <-chan Denial) Denial {
+func next(t *testing.T, denials <-chan Denial) Denial {
 	t.Helper()
 	select {
-	case d := <-heard:
+	case d := <-denials:
 		return d
 	case <-time.After(5 * time.Second):
-		t.Fatal("no denial was told")
+		t.Fatal("no denial was reported")
 		return Denial{}
 	}
 }
 
-// open opens a reader until the test's end, with audit on. Nothing of it is left.
+// open enables audit, opens a reader until the test ends and checks for leaks.
 func open(t *testing.T) *Reader {
 	t.Helper()
-	switchOn(t)
+	enableAudit(t)
 	r, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -109,40 +109,40 @@ func TestReader(t *testing.T) {
 	plain, hostile := secret(t, "plain"), secret(t, "a domain=1 path=\"x\n")
 	mine := begin(t, ruleset, unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, plain, hostile)
 	other := begin(t, ruleset, 0, plain)
-	heard, heardOther := make(chan Denial, 16), make(chan Denial, 16)
-	defer r.Watch(mine.Process.Pid, func(d Denial) { heard <- d })()
-	stop := r.Watch(other.Process.Pid, func(d Denial) { heardOther <- d })
-	mine.end(t)
+	denials, otherDenials := make(chan Denial, 16), make(chan Denial, 16)
+	defer r.Watch(mine.Process.Pid, func(d Denial) { denials <- d })()
+	stop := r.Watch(other.Process.Pid, func(d Denial) { otherDenials <- d })
+	mine.run(t)
 	for _, path := range []string{plain, hostile} {
-		d := next(t, heard)
+		d := next(t, denials)
 		if d.Path != path || d.PID != mine.Process.Pid || !slices.Equal(d.Blockers, []string{"fs.read_file"}) || time.Since(d.Time).Abs() > time.Minute {
 			t.Errorf("%+v, want a denial of %q", d, path)
 		}
 	}
-	stop() // before the other one does anything
-	other.end(t)
+	stop() // before the other process is denied anything
+	other.run(t)
 	time.Sleep(100 * time.Millisecond)
-	if len(heard)+len(heardOther) != 0 {
-		t.Errorf("more was told: %+v", <-heard)
+	if len(denials)+len(otherDenials) != 0 {
+		t.Errorf("unexpected denial: %+v", <-denials)
 	}
 }
 
-// TestWatchLate watches a process that has ended already.
+// TestWatchLate watches a process that has already ended.
 func TestWatchLate(t *testing.T) {
 	r := open(t)
 	path := secret(t, "file")
 	g := begin(t, readRuleset(t), 0, path)
-	g.end(t)
+	g.run(t)
 	time.Sleep(100 * time.Millisecond)
-	heard := make(chan Denial, 16)
-	defer r.Watch(g.Process.Pid, func(d Denial) { heard <- d })()
-	if d := next(t, heard); d.Path != path {
+	denials := make(chan Denial, 16)
+	defer r.Watch(g.Process.Pid, func(d Denial) { denials <- d })()
+	if d := next(t, denials); d.Path != path {
 		t.Errorf("%+v", d)
 	}
 }
 
-// TestFlags shows which denials are told: by default none after the next execve, and
-// a guest's own domain's as if it were the host's.
+// TestFlags checks which denials are recorded: by default none after the next execve, but
+// those of a guest's own domain.
 func TestFlags(t *testing.T) {
 	r := open(t)
 	ruleset, path := readRuleset(t), secret(t, "file")
@@ -153,24 +153,24 @@ func TestFlags(t *testing.T) {
 		want  int
 	}{
 		{"execve", 0, []string{path, path}, 1},
-		{"execve, told", unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, []string{path, path}, 2},
-		{"before execve, not told", unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF, []string{path}, 0},
+		{"execve, recorded", unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, []string{path, path}, 2},
+		{"before execve, not recorded", unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF, []string{path}, 0},
 		{"own domain", 0, []string{"nest"}, 1},
-		{"own domain, not told", unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF, []string{"nest"}, 0},
+		{"own domain, not recorded", unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF, []string{"nest"}, 0},
 	} {
 		g := begin(t, ruleset, tc.flags, tc.acts...)
-		heard := make(chan Denial, 16)
-		stop := r.Watch(g.Process.Pid, func(d Denial) { heard <- d })
-		g.end(t)
+		denials := make(chan Denial, 16)
+		stop := r.Watch(g.Process.Pid, func(d Denial) { denials <- d })
+		g.run(t)
 		time.Sleep(200 * time.Millisecond)
 		stop()
-		if len(heard) != tc.want {
-			t.Errorf("%s: %d denials, want %d", tc.name, len(heard), tc.want)
+		if len(denials) != tc.want {
+			t.Errorf("%s: %d denials, want %d", tc.name, len(denials), tc.want)
 		}
 	}
 }
 
-// TestOverflow has a reader stand still while more comes than the socket holds.
+// TestOverflow blocks a reader while more records arrive than the socket can hold.
 func TestOverflow(t *testing.T) {
 	r := open(t)
 	var err error
@@ -181,7 +181,7 @@ func TestOverflow(t *testing.T) {
 	path := secret(t, "file")
 	g := begin(t, readRuleset(t), unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, append([]string{path}, slices.Repeat([]string{path}, 20)...)...)
 	defer r.Watch(g.Process.Pid, func(Denial) { time.Sleep(50 * time.Millisecond) })()
-	g.end(t)
+	g.run(t)
 	for deadline := time.Now().Add(5 * time.Second); r.Stats().Lost == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("nothing was lost: %+v", r.Stats())
@@ -201,13 +201,13 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestAvailable looks at what it says while audit is as the machine has it.
+// TestAvailable checks Available with audit as the machine has it.
 func TestAvailable(t *testing.T) {
 	on, errOn := enabled()
 	err := Available()
 	if err == nil {
 		if errOn != nil || on == 0 {
-			t.Errorf("it is available, though %d, %v", on, errOn)
+			t.Errorf("available, but audit is %d, %v", on, errOn)
 		}
 		return
 	}

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Bounds of a record. A path has at most 4096 bytes, and twice as many in hex.
+// Limits of a record. A path has at most 4096 bytes, which are 8192 in hex.
 const (
 	maxRecord = 16 << 10
 	maxFields = 32
 )
 
-// record is what all records have: "audit(SECONDS.MILLIS:SERIAL): key=value ...".
+// record is a parsed record: "audit(SECONDS.MILLIS:SERIAL): key=value ...".
 type record struct {
 	time   time.Time
 	serial uint64
-	fields map[string]string // text is decoded already
+	fields map[string]string // text is decoded
 }
 
-// text are the keys whose values the kernel quotes, or writes in hex if they hold a
-// quote, a blank, or what is not ASCII: only those can hold what a guest chose. So a
-// blank is always the end of a value, and what a guest writes is never a key.
+// text are the keys whose values the kernel quotes, or writes in hex if they contain a
+// quote, a blank or a non-ASCII character. Only these can contain text that a guest chose.
+// So a blank always ends a value, and a guest can't forge a key.
 var text = map[string]bool{"path": true, "name": true, "dev": true, "exe": true, "comm": true, "ocomm": true}
 
 func parseRecord(line string) (record, error) {
 	if len(line) > maxRecord {
-		return record{}, fmt.Errorf("%d bytes, of %d at most", len(line), maxRecord)
+		return record{}, fmt.Errorf("%d bytes, at most %d are allowed", len(line), maxRecord)
 	}
 	stamp, rest, found := strings.Cut(line, ": ")
 	if !found {
@@ -41,7 +41,7 @@ func parseRecord(line string) (record, error) {
 	}
 	words := strings.Split(rest, " ")
 	if len(words) > maxFields {
-		return record{}, fmt.Errorf("%d fields, of %d at most", len(words), maxFields)
+		return record{}, fmt.Errorf("%d fields, at most %d are allowed", len(words), maxFields)
 	}
 	r.fields = make(map[string]string, len(words))
 	for _, word := range words {
@@ -66,14 +66,14 @@ func parseStamp(stamp string) (record, error) {
 	return record{time: time.Unix(int64(s), int64(ms)*1e6), serial: n}, errors.Join(errS, errMS, errN)
 }
 
-// add adds a field. None comes twice: which of them would be the guest's?
+// add adds a field. It rejects duplicates, as one of them might be forged.
 func (r *record) add(word string) error {
 	key, value, found := strings.Cut(word, "=")
 	if !found || key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return fmt.Errorf("field %q", word)
 	}
 	if _, twice := r.fields[key]; twice {
-		return fmt.Errorf("field %s is there twice", key)
+		return fmt.Errorf("duplicate field %s", key)
 	}
 	var err error
 	if text[key] {
@@ -103,7 +103,7 @@ func parseText(value string) (string, error) {
 	return string(decoded), nil
 }
 
-// isPlain tells whether the kernel would write this without hex.
+// isPlain reports whether the kernel writes s without hex.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || c == '"' {
@@ -113,7 +113,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// number reads a field that has to be there.
+// number parses a mandatory field.
 func (r *record) number(key string, base, bits int) (uint64, error) {
 	value, found := r.fields[key]
 	if !found {
@@ -126,5 +126,5 @@ func (r *record) number(key string, base, bits int) (uint64, error) {
 	return n, nil
 }
 
-// domainID reads the field that all records of Landlock have.
+// domainID parses the field that all records of Landlock have.
 func (r *record) domainID() (uint64, error) { return r.number("domain", 16, 64) }

@@ -17,7 +17,7 @@ const stamp = "audit(1795289161.845:15): "
 
 var stamped = time.Unix(1795289161, 845e6)
 
-// denials are as Linux 6.18 wrote them.
+// denials are records of Linux 6.18.
 var denials = []struct {
 	name, line string
 	want       Denial
@@ -44,11 +44,11 @@ var denials = []struct {
 		Denial{Blockers: []string{"scope.abstract_unix_socket"}, Path: "@spike"}},
 	{"hostile name", `domain=10341cc56 blockers=fs.read_file path=` + inHex("/x domain=1 blockers=fs.refer\n\"\xff") + ` dev="vda" ino=7`,
 		Denial{Blockers: []string{"fs.read_file"}, Path: "/x domain=1 blockers=fs.refer\n\"\xff"}},
-	{"name with signs", `domain=10341cc56 blockers=fs.read_file path="/x=domain=1,'\" dev="vda" ino=7`,
+	{"name with punctuation", `domain=10341cc56 blockers=fs.read_file path="/x=domain=1,'\" dev="vda" ino=7`,
 		Denial{Blockers: []string{"fs.read_file"}, Path: `/x=domain=1,'\`}},
 	{"hostile program", `domain=10341cc56 blockers=scope.signal opid=7 ocomm=` + inHex("a domain=2"),
 		Denial{Blockers: []string{"scope.signal"}, Target: 7}},
-	{"field of a later kernel", `domain=10341cc56 blockers=fs.read_file path="/x" dev="vda" ino=7 more=1`,
+	{"unknown field", `domain=10341cc56 blockers=fs.read_file path="/x" dev="vda" ino=7 more=1`,
 		Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}},
 }
 
@@ -69,8 +69,8 @@ func TestParseDenial(t *testing.T) {
 	}
 }
 
-// TestParseRefuses has records that no kernel writes.
-func TestParseRefuses(t *testing.T) {
+// TestParseErrors parses records that no kernel writes.
+func TestParseErrors(t *testing.T) {
 	const good = "domain=1 blockers=fs.refer"
 	for _, line := range []string{
 		"",
@@ -79,8 +79,8 @@ func TestParseRefuses(t *testing.T) {
 		"audit(1.002): " + good,     // no serial
 		"audit(-1.002:3): " + good,  // before 1970
 		"audit(1.9999:3): " + good,  // too many milliseconds
-		" audit(1.002:3): " + good,  // something before it
-		"audit(1.002:3) : " + good,  // something in it
+		" audit(1.002:3): " + good,  // a prefix
+		"audit(1.002:3) : " + good,  // a blank after the stamp
 		"audit(1.002:x): " + good,   // no number
 		stamp,                       // empty, as AUDIT_EOE
 		stamp + "domain=1",          // no blockers
@@ -119,7 +119,7 @@ func TestParseRefuses(t *testing.T) {
 func TestParseDomain(t *testing.T) {
 	for _, tc := range []struct {
 		line string
-		want domain // no id: refused
+		want domain // zero: an error
 	}{
 		{`domain=10341cc56 status=allocated mode=enforcing pid=13390 uid=0 exe="/tmp/audit.test" comm="exe"`,
 			domain{id: 0x10341cc56, pid: 13390}},
@@ -141,8 +141,7 @@ func TestParseDomain(t *testing.T) {
 	}
 }
 
-// FuzzRecord looks for text that panics, and for a record that reads otherwise when
-// it is written again as the kernel would.
+// FuzzRecord parses arbitrary text and checks the bounds of the result.
 func FuzzRecord(f *testing.F) {
 	for _, tc := range denials {
 		f.Add(stamp + tc.line)
@@ -160,7 +159,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzPath has a guest choose a name: it must come through, and change nothing else.
+// FuzzPath parses records with names of a guest, which must not change other fields.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"/x", "/x domain=1", `/"`, "/\x00", "/\n", "4142", ""} {
 		f.Add(name)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket hears what the kernel tells all who listen to audit.
+// socket receives audit's multicast messages.
 type socket struct {
 	file *os.File
 	conn syscall.RawConn
@@ -21,15 +21,15 @@ type message struct {
 	text string
 }
 
-// backlog is how many bytes of records may wait in the kernel.
+// backlog is the size of the socket's buffer in bytes.
 const backlog = 1 << 20
 
-func join() (*socket, error) {
+func openSocket() (*socket, error) {
 	fd, err := listenAudit()
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{file: os.NewFile(uintptr(fd), "audit"), buf: make([]byte, unix.NLMSG_HDRLEN+maxRecord+1)} // one more: what is cut off is too long
+	s := &socket{file: os.NewFile(uintptr(fd), "audit"), buf: make([]byte, unix.NLMSG_HDRLEN+maxRecord+1)} // one more byte: parsing rejects truncated records as too long
 	if s.conn, err = s.file.SyscallConn(); err != nil {
 		s.file.Close()
 		return nil, err
@@ -37,14 +37,14 @@ func join() (*socket, error) {
 	return s, nil
 }
 
-// listenAudit opens a socket in the group, which disturbs no auditd.
+// listenAudit opens a socket in the multicast group, which does not disturb auditd.
 func listenAudit() (int, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_AUDIT)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, backlog); err != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, backlog) // as much as one gets without CAP_NET_ADMIN
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, backlog) // without CAP_NET_ADMIN: up to the system's limit
 	}
 	if err := filter(fd); err != nil {
 		unix.Close(fd)
@@ -57,10 +57,10 @@ func listenAudit() (int, error) {
 	return fd, nil
 }
 
-// filter has the kernel leave out all records but those of Landlock: each denial
-// comes with more of the system call, and audit may tell of much else.
+// filter makes the kernel drop all records except Landlock's: audit sends further records
+// with each denial, about the system call, and may send many others.
 func filter(fd int) error {
-	const kind = 4 // where a netlink header has it
+	const kind = 4 // offset of the type in a netlink header
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: kind},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 2, K: loaded(unix.AUDIT_LANDLOCK_ACCESS)},
@@ -72,14 +72,14 @@ func filter(fd int) error {
 		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }
 
-// loaded is a number as a filter loads it: it takes all to be in network byte order.
+// loaded returns a number as a filter loads it, which assumes network byte order.
 func loaded(kind uint16) uint32 {
 	var b [2]byte
 	binary.NativeEndian.PutUint16(b[:], kind)
 	return uint32(binary.BigEndian.Uint16(b[:]))
 }
 
-// receive waits for a record of the kernel. The socket's end is an error.
+// receive waits for a record of the kernel. It returns an error when the socket is closed.
 func (s *socket) receive() (message, error) {
 	for {
 		var n int
@@ -95,15 +95,15 @@ func (s *socket) receive() (message, error) {
 		case err == unix.EINTR:
 		case err != nil:
 			return message{}, err
-		case sender == nil || sender.Pid != 0 || n < unix.NLMSG_HDRLEN: // not of the kernel
+		case sender == nil || sender.Pid != 0 || n < unix.NLMSG_HDRLEN: // not from the kernel
 		default:
 			return decode(s.buf[:n]), nil
 		}
 	}
 }
 
-// decode takes a message apart. It is all of a datagram: the length that the header
-// tells was wrong in some kernels.
+// decode splits a message into type and text. It ignores the length in the header, which
+// was wrong in some kernels: a message is the whole datagram.
 func decode(b []byte) message {
 	return message{binary.NativeEndian.Uint16(b[4:]), string(b[unix.NLMSG_HDRLEN:])}
 }

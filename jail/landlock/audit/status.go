@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minABI is the ABI whose denials are told.
+// minABI is the first ABI with audit records.
 const minABI = 7
 
-// UnavailableError says why denials are not told here.
+// UnavailableError is the error if denials can't be reported.
 type UnavailableError struct {
 	Reason string
-	Cure   string // what to do about it
-	Err    error  // the cause; nil if the reason says all
+	Cure   string // advice for the administrator
+	Err    error  // the cause; may be nil
 }
 
-// Error reads "audit: off; run auditctl -e 1, or boot with audit=1".
+// Error returns a text such as "audit: off; run auditctl -e 1, or boot with audit=1".
 func (e *UnavailableError) Error() string {
 	text := "audit: " + e.Reason
 	if e.Err != nil {
@@ -33,33 +33,33 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Available returns nil if the kernel tells denials and this process may hear them,
-// and an *UnavailableError otherwise. It changes nothing.
+// Available returns nil if the kernel records denials and this process may read them, and
+// an *UnavailableError otherwise. It changes no setting.
 func Available() error {
-	for _, look := range []func() error{lookABI, lookOn, lookNamespace, lookGroup} {
-		if err := look(); err != nil {
+	for _, check := range []func() error{checkABI, checkEnabled, checkNamespace, checkGroup} {
+		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func lookABI() error {
+func checkABI() error {
 	abi, err := landlock.ABI()
 	if err == nil && abi < minABI {
 		err = &landlock.ABIError{Have: abi, Need: minABI, Linux: landlock.Versions()[minABI-1].Linux, What: "audit"}
 	}
 	if err != nil {
-		return &UnavailableError{"landlock tells no denials", "boot a kernel of version 6.15 or later", err}
+		return &UnavailableError{"landlock does not record denials", "boot a kernel of version 6.15 or later", err}
 	}
 	return nil
 }
 
-func lookOn() error {
+func checkEnabled() error {
 	on, err := enabled()
 	switch {
 	case errors.Is(err, unix.EPROTONOSUPPORT):
-		return &UnavailableError{"this kernel has none", "boot a kernel with CONFIG_AUDIT=y", err}
+		return &UnavailableError{"not supported by this kernel", "boot a kernel with CONFIG_AUDIT=y", err}
 	case err != nil:
 		return &UnavailableError{"its state can't be read",
 			"run as root with CAP_AUDIT_CONTROL, in the machine's own user and pid namespaces", err}
@@ -69,11 +69,11 @@ func lookOn() error {
 	return nil
 }
 
-// lookNamespace looks for the network namespace to whose sockets the kernel tells
-// records. No call says which one that is; who may ask for audit's state is in
-// the first pid namespace, and so sees the first process there. Where that can't be
-// looked at, it is taken to be the right one.
-func lookNamespace() error {
+// checkNamespace checks that this process is in the network namespace to whose sockets the
+// kernel sends records. No system call identifies it. A process that can read audit's state
+// is in the first pid namespace, so pid 1 is the machine's first process. If its namespace
+// can't be read, checkNamespace returns nil.
+func checkNamespace() error {
 	first, err := os.Readlink("/proc/1/ns/net")
 	mine, errMine := os.Readlink("/proc/thread-self/ns/net")
 	if err == nil && errMine == nil && first != mine {
@@ -85,7 +85,7 @@ func lookNamespace() error {
 	return nil
 }
 
-func lookGroup() error {
+func checkGroup() error {
 	fd, err := listenAudit()
 	if err != nil {
 		return &UnavailableError{"its records can't be read", "run as root with CAP_AUDIT_READ", err}
@@ -93,51 +93,52 @@ func lookGroup() error {
 	return unix.Close(fd)
 }
 
-// enabled asks the kernel: 0 is off, 1 on, 2 on and locked until the next boot.
+// enabled reads audit's state: 0 is off, 1 on, 2 on and locked until the next boot.
 func enabled() (uint32, error) {
-	answer, err := ask(unix.AUDIT_GET, unix.NLM_F_REQUEST, nil)
+	reply, err := request(unix.AUDIT_GET, unix.NLM_F_REQUEST, nil)
 	if err != nil {
 		return 0, err
 	}
-	if answer.kind != unix.AUDIT_GET || len(answer.text) < 8 {
-		return 0, errors.New("audit_get: the kernel's answer is not understood")
+	if reply.kind != unix.AUDIT_GET || len(reply.text) < 8 {
+		return 0, errors.New("audit_get: unexpected reply of the kernel")
 	}
-	return binary.NativeEndian.Uint32([]byte(answer.text[4:])), nil // struct audit_status: after its mask
+	return binary.NativeEndian.Uint32([]byte(reply.text[4:])), nil // the second field of struct audit_status
 }
 
-// patience is more than the kernel takes, which answers while it is asked.
-var patience = unix.Timeval{Sec: 2}
+// replyTimeout is ample: the kernel replies during sendto.
+var replyTimeout = unix.Timeval{Sec: 2}
 
-// ask sends one message to the kernel and returns the first answer.
-func ask(kind, flags uint16, payload []byte) (message, error) {
+// request sends a message to the kernel and returns the first reply.
+func request(kind, flags uint16, payload []byte) (message, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
 	if err != nil {
 		return message{}, os.NewSyscallError("socket", err)
 	}
 	defer unix.Close(fd)
-	request := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(payload))
-	binary.NativeEndian.PutUint32(request, uint32(cap(request)))
-	binary.NativeEndian.PutUint16(request[4:], kind)
-	binary.NativeEndian.PutUint16(request[6:], flags)
-	if err := unix.Sendto(fd, append(request, payload...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	header := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(payload))
+	binary.NativeEndian.PutUint32(header, uint32(cap(header)))
+	binary.NativeEndian.PutUint16(header[4:], kind)
+	binary.NativeEndian.PutUint16(header[6:], flags)
+	if err := unix.Sendto(fd, append(header, payload...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return message{}, os.NewSyscallError("sendto", err)
 	}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &replyTimeout); err != nil {
 		return message{}, os.NewSyscallError("setsockopt", err)
 	}
-	answer := make([]byte, 1024)
-	n, _, err := unix.Recvfrom(fd, answer, 0)
+	reply := make([]byte, 1024)
+	n, _, err := unix.Recvfrom(fd, reply, 0)
 	if err != nil {
 		return message{}, os.NewSyscallError("recvfrom", err)
 	}
 	if n < unix.NLMSG_HDRLEN {
-		return message{}, errors.New("the kernel's answer is cut off")
+		return message{}, errors.New("truncated reply of the kernel")
 	}
-	return refusal(decode(answer[:n]))
+	return checkReply(decode(reply[:n]))
 }
 
-// refusal turns an error message into an error; one with no error acknowledges.
-func refusal(m message) (message, error) {
+// checkReply returns the error of an error message. One with code 0 is an
+// acknowledgement.
+func checkReply(m message) (message, error) {
 	if m.kind != unix.NLMSG_ERROR || len(m.text) < 4 {
 		return m, nil
 	}

@@ -2,8 +2,8 @@ package seccomp
 
 import "slices"
 
-// Allowed are the calls that guests may make, with who makes them. Names that an
-// architecture does not have are left out there. It is not to be changed.
+// Allowed are the calls that guests may make. The reasons name callers. Calls that an
+// architecture lacks are ignored there. It must not be modified.
 var Allowed = []Row{
 	// Processes and threads.
 	{Name: "clone", Reason: "fork, threads; no namespaces, no siblings", Refuse: slices.Concat(noNamespaces, noSiblings, noSharedFiles)},
@@ -15,7 +15,7 @@ var Allowed = []Row{
 	{Name: "exit_group", Reason: "end of a process"},
 	{Name: "wait4", Reason: "child processes"},
 	{Name: "waitid", Reason: "child processes"},
-	{Name: "kill", Reason: "signals; the pid namespace holds them"},
+	{Name: "kill", Reason: "signals, within the pid namespace"},
 	{Name: "tkill", Reason: "signals to threads, old"},
 	{Name: "tgkill", Reason: "abort, pthread_kill"},
 	{Name: "rt_sigqueueinfo", Reason: "sigqueue"},
@@ -32,19 +32,19 @@ var Allowed = []Row{
 	{Name: "getsid", Reason: "job control"},
 	{Name: "set_tid_address", Reason: "start of a program"},
 	{Name: "set_robust_list", Reason: "start of a thread"},
-	{Name: "get_robust_list", Reason: "own threads; others need ptrace's right"},
+	{Name: "get_robust_list", Reason: "own threads; other processes' need the right to trace"},
 	{Name: "rseq", Reason: "start of a thread in glibc"},
 	{Name: "arch_prctl", Reason: "thread-local storage on amd64"},
 	{Name: "map_shadow_stack", Reason: "programs built for shadow stacks"},
 	{Name: "prctl", Reason: "names of threads and memory, dumpable, death signal", Refuse: slices.Concat(noFilters, prctlOptions)},
-	{Name: "personality", Reason: "asking, as uname and node-gyp's tools do", Refuse: personalities},
+	{Name: "personality", Reason: "queries, by uname and node-gyp's tools", Refuse: personalities},
 	{Name: "landlock_create_ruleset", Reason: "programs that confine themselves further"},
 	{Name: "landlock_add_rule", Reason: "as landlock_create_ruleset"},
 	{Name: "landlock_restrict_self", Reason: "as landlock_create_ruleset"},
 	{Name: "capget", Reason: "libcap, libuv before it uses io_uring"},
-	{Name: "capset", Reason: "giving capabilities up; the guest has none to begin with"},
+	{Name: "capset", Reason: "dropping capabilities; the guest has none"},
 
-	// Users. Without capabilities, and with no_new_privs, all they can do is nothing.
+	// Users. Without capabilities and with no_new_privs these have no effect.
 	{Name: "getuid", Reason: "os.userInfo"},
 	{Name: "geteuid", Reason: "process.geteuid"},
 	{Name: "getgid", Reason: "process.getgid"},
@@ -62,12 +62,12 @@ var Allowed = []Row{
 	{Name: "setfsuid", Reason: "as setuid"},
 	{Name: "setfsgid", Reason: "as setgid"},
 
-	// Scheduling and limits: own ones, and downwards.
+	// Scheduling and limits of the process itself, which can only be lowered.
 	{Name: "sched_yield", Reason: "V8's spin locks"},
 	{Name: "sched_getaffinity", Reason: "os.availableParallelism"},
 	{Name: "sched_setaffinity", Reason: "taskset, thread pools"},
 	{Name: "sched_getparam", Reason: "pthread_getattr_np in V8"},
-	{Name: "sched_setparam", Reason: "pthread attributes; more than others needs CAP_SYS_NICE"},
+	{Name: "sched_setparam", Reason: "pthread attributes; a higher priority needs CAP_SYS_NICE"},
 	{Name: "sched_getscheduler", Reason: "as sched_getparam"},
 	{Name: "sched_setscheduler", Reason: "as sched_setparam"},
 	{Name: "sched_getattr", Reason: "as sched_getparam"},
@@ -80,7 +80,7 @@ var Allowed = []Row{
 	{Name: "ioprio_get", Reason: "ionice"},
 	{Name: "ioprio_set", Reason: "ionice; real-time needs CAP_SYS_NICE"},
 	{Name: "getrlimit", Reason: "stack size, ulimit"},
-	{Name: "setrlimit", Reason: "ulimit; hard limits only fall", Refuse: noCore1},
+	{Name: "setrlimit", Reason: "ulimit; hard limits can only be lowered", Refuse: noCore1},
 	{Name: "prlimit64", Reason: "as getrlimit and setrlimit", Refuse: noCore2},
 	{Name: "getrusage", Reason: "process.resourceUsage"},
 	{Name: "times", Reason: "process times in shells"},
@@ -107,10 +107,10 @@ var Allowed = []Row{
 	// Time.
 	{Name: "nanosleep", Reason: "sleep"},
 	{Name: "clock_nanosleep", Reason: "sleep, Atomics.wait"},
-	{Name: "clock_gettime", Reason: "where the vDSO can't"},
+	{Name: "clock_gettime", Reason: "if the vDSO can't"},
 	{Name: "clock_getres", Reason: "process.hrtime"},
-	{Name: "gettimeofday", Reason: "where the vDSO can't"},
-	{Name: "time", Reason: "where the vDSO can't"},
+	{Name: "gettimeofday", Reason: "if the vDSO can't"},
+	{Name: "time", Reason: "if the vDSO can't"},
 	{Name: "timer_create", Reason: "profilers, Go programs"},
 	{Name: "timer_settime", Reason: "as timer_create"},
 	{Name: "timer_gettime", Reason: "as timer_create"},
@@ -120,7 +120,7 @@ var Allowed = []Row{
 	{Name: "timerfd_settime", Reason: "as timerfd_create"},
 	{Name: "timerfd_gettime", Reason: "as timerfd_create"},
 
-	// Memory. Its amount is the cgroup's business.
+	// Memory. The cgroup limits its amount.
 	{Name: "brk", Reason: "malloc"},
 	{Name: "mmap", Reason: "malloc, V8, libraries"},
 	{Name: "munmap", Reason: "as mmap"},
@@ -128,18 +128,18 @@ var Allowed = []Row{
 	{Name: "mprotect", Reason: "V8's code pages"},
 	{Name: "madvise", Reason: "V8's heap"},
 	{Name: "msync", Reason: "mapped files, SQLite"},
-	{Name: "mincore", Reason: "JVMs; tells only of writable files since Linux 5.2"},
-	{Name: "mlock", Reason: "OpenSSL's secure heap; RLIMIT_MEMLOCK holds it"},
+	{Name: "mincore", Reason: "JVMs; since Linux 5.2 it reports only writable files"},
+	{Name: "mlock", Reason: "OpenSSL's secure heap; RLIMIT_MEMLOCK limits it"},
 	{Name: "mlock2", Reason: "as mlock"},
 	{Name: "munlock", Reason: "as mlock"},
 	{Name: "mlockall", Reason: "as mlock"},
 	{Name: "munlockall", Reason: "as mlock"},
-	{Name: "mseal", Reason: "newer glibc; only takes rights away"},
+	{Name: "mseal", Reason: "newer glibc; only removes rights"},
 	{Name: "pkey_alloc", Reason: "V8 protects its code pages"},
 	{Name: "pkey_free", Reason: "as pkey_alloc"},
 	{Name: "pkey_mprotect", Reason: "as pkey_alloc"},
 	{Name: "membarrier", Reason: "V8 and liburcu patch code"},
-	{Name: "memfd_create", Reason: "anonymous files, gone with their process"},
+	{Name: "memfd_create", Reason: "anonymous files, which end with their process"},
 	{Name: "futex", Reason: "every lock"},
 	{Name: "futex_waitv", Reason: "Wine, newer locks"},
 	{Name: "futex_wake", Reason: "newer locks"},
@@ -149,7 +149,7 @@ var Allowed = []Row{
 
 	// Open files.
 	{Name: "read", Reason: "files, pipes"},
-	{Name: "write", Reason: "files, pipes; enter's report"},
+	{Name: "write", Reason: "files, pipes; reports of the entry program"},
 	{Name: "readv", Reason: "fs.readv"},
 	{Name: "writev", Reason: "fs.writev, stdout"},
 	{Name: "pread64", Reason: "fs.read at a position"},
@@ -197,7 +197,7 @@ var Allowed = []Row{
 	{Name: "inotify_add_watch", Reason: "fs.watch"},
 	{Name: "inotify_rm_watch", Reason: "fs.watch"},
 
-	// Paths. What they lead to is the business of mounts and Landlock.
+	// Paths. Mounts and Landlock restrict their targets.
 	{Name: "open", Reason: "musl, amd64", Refuse: noSetIDOpen1},
 	{Name: "openat", Reason: "fs.open", Refuse: noSetIDOpen2},
 	{Name: "creat", Reason: "old programs", Refuse: noSetID1},
@@ -253,14 +253,14 @@ var Allowed = []Row{
 	{Name: "llistxattr", Reason: "cp -a"},
 	{Name: "flistxattr", Reason: "cp -a"},
 	{Name: "listxattrat", Reason: "newer listxattr"},
-	{Name: "removexattr", Reason: "cp -a, on a mount of the host's"},
+	{Name: "removexattr", Reason: "cp -a, on a mounted folder of the host"},
 	{Name: "lremovexattr", Reason: "as removexattr"},
 	{Name: "fremovexattr", Reason: "as removexattr"},
 	{Name: "removexattrat", Reason: "as removexattr"},
 
-	// Sockets. Whom they reach is the business of the network namespace.
+	// Sockets. The network namespace restricts their peers.
 	{Name: "socket", Reason: "net, dgram", Refuse: sockets},
-	{Name: "socketpair", Reason: "child_process", Refuse: pairs},
+	{Name: "socketpair", Reason: "child_process", Refuse: socketPairs},
 	{Name: "bind", Reason: "net"},
 	{Name: "listen", Reason: "net"},
 	{Name: "accept", Reason: "old programs"},
@@ -270,7 +270,7 @@ var Allowed = []Row{
 	{Name: "getsockname", Reason: "net"},
 	{Name: "getpeername", Reason: "net"},
 	{Name: "getsockopt", Reason: "net"},
-	{Name: "setsockopt", Reason: "net", Refuse: sockopts},
+	{Name: "setsockopt", Reason: "net", Refuse: socketOptions},
 	{Name: "sendto", Reason: "net, dns", Refuse: noCork3},
 	{Name: "recvfrom", Reason: "net, dns"},
 	{Name: "sendmsg", Reason: "child_process handles", Refuse: noCork2},

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// assembler writes a program from its end to its start: jumps go forward only, so
-// that where they lead is known by then.
+// assembler writes a program from its end to its start: jumps only go forward, so their
+// targets are known.
 type assembler struct {
 	reversed []unix.SockFilter
-	at       map[*node]int // where in reversed a node begins: behind its first instruction
+	at       map[*node]int // index in reversed after a node's first instruction
 	loads    map[*node]bool
 }
 
@@ -25,14 +25,14 @@ func assemble(root *node) ([]unix.SockFilter, error) {
 		}
 	}
 	if n := len(a.reversed); n > unix.BPF_MAXINSNS {
-		return nil, fmt.Errorf("%d instructions, the kernel takes %d", n, unix.BPF_MAXINSNS)
+		return nil, fmt.Errorf("%d instructions, the kernel accepts %d", n, unix.BPF_MAXINSNS)
 	}
 	slices.Reverse(a.reversed)
 	return a.reversed, nil
 }
 
-// postorder lists nodes behind those that they lead to. The no comes last, and so
-// stands right behind its question in the program.
+// postorder lists nodes after those that they lead to. The no branch is visited last, so
+// it directly follows its test in the program.
 func postorder(root *node) []*node {
 	var order []*node
 	seen := map[*node]bool{}
@@ -50,20 +50,20 @@ func postorder(root *node) []*node {
 	return order
 }
 
-// loads finds the questions whose word isn't at hand already, from all of those
-// that lead to them.
+// loads returns the tests that must load their word, because not all tests that lead to
+// them have loaded the same word.
 func loads(order []*node) map[*node]bool {
-	needed, atHand := map[*node]bool{}, map[*node]word{}
+	needed, loaded := map[*node]bool{}, map[*node]word{}
 	for _, n := range slices.Backward(order) {
 		if n.jump == 0 {
 			continue
 		}
-		needed[n] = atHand[n] != n.word
+		needed[n] = loaded[n] != n.word
 		for _, next := range []*node{n.yes, n.no} {
-			if w, seen := atHand[next]; seen && w != n.word {
-				atHand[next] = word{} // which no question is about
+			if w, seen := loaded[next]; seen && w != n.word {
+				loaded[next] = word{} // equals no test's word
 			} else {
-				atHand[next] = n.word
+				loaded[next] = n.word
 			}
 		}
 	}
@@ -74,8 +74,8 @@ func (a *assembler) write(n *node) error {
 	if n.jump == 0 {
 		a.push(unix.BPF_RET|unix.BPF_K, n.k)
 	} else {
-		a.bring(n.yes)
-		a.bring(n.no)
+		a.reach(n.yes)
+		a.reach(n.no)
 		in, err := a.comparison(n)
 		if err != nil {
 			return err
@@ -95,15 +95,15 @@ func (a *assembler) write(n *node) error {
 func (a *assembler) comparison(n *node) (unix.SockFilter, error) {
 	yes, no := a.distance(n.yes), a.distance(n.no)
 	if yes > math.MaxUint8 || no > math.MaxUint8 {
-		return unix.SockFilter{}, fmt.Errorf("jumps by %d and %d instructions don't fit", yes, no)
+		return unix.SockFilter{}, fmt.Errorf("jumps by %d and %d instructions are too long", yes, no)
 	}
 	return unix.SockFilter{Code: unix.BPF_JMP | n.jump | unix.BPF_K, Jt: uint8(yes), Jf: uint8(no), K: n.k}, nil
 }
 
-// bring makes a node one that a comparison can jump to: if it is too far away, by
-// a jump of its own, which may be as long as you like, or for an answer a copy.
-func (a *assembler) bring(n *node) {
-	const far = math.MaxUint8 - 1 // less one for what the other branch may need
+// reach makes sure that a comparison can jump to a node. If the node is too far away, it
+// adds an unconditional jump, which has no limit, or a copy of a return.
+func (a *assembler) reach(n *node) {
+	const far = math.MaxUint8 - 1 // minus one for an instruction that the other branch may add
 	distance := a.distance(n)
 	if distance <= far {
 		return
@@ -116,7 +116,7 @@ func (a *assembler) bring(n *node) {
 	a.at[n] = len(a.reversed)
 }
 
-// distance is how many instructions lie between the next one and a node.
+// distance returns the number of instructions between the next one and a node.
 func (a *assembler) distance(n *node) int { return len(a.reversed) - a.at[n] }
 
 func (a *assembler) push(code uint16, k uint32) {

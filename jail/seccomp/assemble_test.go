@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manyGuards allows calls that have an own block each, so that the program is
-// longer than a comparison can jump.
-func manyGuards(n int) []Row {
+// manyRefusals returns rows with different refusals, whose program is too long for the
+// jumps of comparisons.
+func manyRefusals(n int) []Row {
 	var rows []Row
 	for _, r := range Allowed[:n] {
 		values := []uint64{uint64(len(rows)) << 4, uint64(len(rows))<<4 | 2, uint64(len(rows))<<4 | 5, uint64(len(rows)) << 36}
@@ -23,7 +23,7 @@ func manyGuards(n int) []Row {
 func TestLongJumps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{20, 30, 40, 100, 200} {
-		rows := manyGuards(n)
+		rows := manyRefusals(n)
 		s := newSubject(t, native(t), tables{allowed: rows, denied: Denied})
 		t.Logf("%d instructions", len(s.program))
 		for range 50_000 {
@@ -33,7 +33,7 @@ func TestLongJumps(t *testing.T) {
 				c.args[1] = values[random.IntN(len(values))] ^ 1<<random.UintN(64)
 				c.args[2] = random.Uint64N(256)
 			}
-			s.hold(t, c)
+			s.compare(t, c)
 		}
 	}
 }
@@ -41,13 +41,13 @@ func TestLongJumps(t *testing.T) {
 func TestAssembleLimits(t *testing.T) {
 	g := graph{}
 	chain := func(length int) *node {
-		n := g.answer(unix.SECCOMP_RET_ALLOW)
+		n := g.action(unix.SECCOMP_RET_ALLOW)
 		for k := range length {
-			n = g.ask(callNumber, unix.BPF_JEQ, uint32(k), g.answer(unix.SECCOMP_RET_KILL_PROCESS), n)
+			n = g.test(callNumber, unix.BPF_JEQ, uint32(k), g.action(unix.SECCOMP_RET_KILL_PROCESS), n)
 		}
 		return n
 	}
-	p, err := assemble(chain(4000)) // and a copy of "kill" for each 250 or so
+	p, err := assemble(chain(4000)) // and copies of the "kill" return
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func TestAssembleLimits(t *testing.T) {
 		}
 	}
 	if _, err := assemble(chain(unix.BPF_MAXINSNS)); err == nil {
-		t.Error("assembled more than the kernel takes")
+		t.Error("assembled more instructions than the kernel accepts")
 	}
 }
 
-// Where both branches are almost too far, room must be left for what either needs.
+// Both branches are almost too far away.
 func TestJumpsThatJustFit(t *testing.T) {
 	ret := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET, K: k} }
 	for distance := 250; distance < 260; distance++ {
@@ -89,7 +89,7 @@ func TestJumpsThatJustFit(t *testing.T) {
 	}
 }
 
-// A jump that doesn't fit its 8 bits must not be cut off, should bring ever fail.
+// A jump that does not fit in 8 bits is an error.
 func TestJumpThatDoesNotFit(t *testing.T) {
 	for distance, fits := range map[int]bool{255: true, 256: false, 257: false} {
 		yes, no := &node{k: 1}, &node{k: 2}

@@ -2,13 +2,13 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// Denied are the calls that exist and that no guest may make: they return EPERM, or
-// the row's own errno. It is not to be changed.
+// Denied are calls that no guest may make. They return EPERM or the row's own errno. It
+// must not be modified.
 var Denied = []Row{
 	// The kernel's own programmability and introspection.
 	{Name: "bpf", Reason: "programs in the kernel"},
 	{Name: "perf_event_open", Reason: "kernel counters: a large surface and a side channel"},
-	{Name: "userfaultfd", Reason: "stops the kernel at a chosen memory access, the exploit writer's favourite"},
+	{Name: "userfaultfd", Reason: "stops the kernel at a chosen memory access, which exploits rely on"},
 	{Name: "kexec_load", Reason: "replaces the kernel"},
 	{Name: "kexec_file_load", Reason: "replaces the kernel"},
 	{Name: "init_module", Reason: "code in the kernel"},
@@ -18,17 +18,17 @@ var Denied = []Row{
 	{Name: "syslog", Reason: "the host's kernel log, with addresses"},
 	{Name: "lsm_set_self_attr", Reason: "changes of security labels"},
 
-	// Work done by the kernel out of this filter's sight.
-	{Name: "io_uring_setup", Reason: "does calls that this filter never sees; libuv falls back"},
+	// Work that the kernel does without consulting the filter.
+	{Name: "io_uring_setup", Reason: "makes calls that the filter never sees; libuv falls back"},
 	{Name: "io_uring_enter", Reason: "as io_uring_setup"},
 	{Name: "io_uring_register", Reason: "as io_uring_setup"},
-	{Name: "io_setup", Reason: "old asynchronous I/O: libuv uses threads, and the host's number of contexts is limited"},
+	{Name: "io_setup", Reason: "old asynchronous I/O: libuv uses threads, and the host's contexts are limited"},
 	{Name: "io_destroy", Reason: "as io_setup"},
 	{Name: "io_submit", Reason: "as io_setup"},
 	{Name: "io_cancel", Reason: "as io_setup"},
 	{Name: "io_getevents", Reason: "as io_setup"},
 	{Name: "io_pgetevents", Reason: "as io_setup"},
-	{Name: "vmsplice", Reason: "gives user pages to pipes; a bug in it was root (CVE-2008-0600)"},
+	{Name: "vmsplice", Reason: "maps user pages into pipes; a bug in it gave root (CVE-2008-0600)"},
 
 	// Other processes.
 	{Name: "ptrace", Reason: "controls other processes"},
@@ -36,20 +36,20 @@ var Denied = []Row{
 	{Name: "process_vm_writev", Reason: "writes other processes"},
 	{Name: "process_madvise", Reason: "pages out other processes"},
 	{Name: "process_mrelease", Reason: "frees memory of other processes"},
-	{Name: "pidfd_getfd", Reason: "takes files out of other processes"},
+	{Name: "pidfd_getfd", Reason: "copies descriptors of other processes"},
 	{Name: "kcmp", Reason: "compares kernel pointers of processes"},
 
-	// Keys, which no namespace but the user's holds.
+	// Keys, which only user namespaces separate.
 	{Name: "add_key", Reason: "keyrings are shared by all processes of a user id"},
 	{Name: "request_key", Reason: "as add_key; starts a helper on the host"},
-	{Name: "keyctl", Reason: "as add_key; a reference leak in it was root (CVE-2016-0728)"},
+	{Name: "keyctl", Reason: "as add_key; a reference leak in it gave root (CVE-2016-0728)"},
 
 	// Mounts and namespaces.
 	{Name: "mount", Reason: "the jail's file tree is fixed before the guest starts"},
-	{Name: "umount2", Reason: "as mount; would uncover what a mount hides"},
+	{Name: "umount2", Reason: "as mount; would reveal files that a mount hides"},
 	{Name: "pivot_root", Reason: "as mount"},
-	{Name: "chroot", Reason: "as mount; the old way out of a chroot is a second one"},
-	{Name: "fsopen", Reason: "as mount; a file system's option parser was root (CVE-2022-0185)"},
+	{Name: "chroot", Reason: "as mount; a second chroot escapes from the first"},
+	{Name: "fsopen", Reason: "as mount; a bug in a file system's option parser gave root (CVE-2022-0185)"},
 	{Name: "fsconfig", Reason: "as fsopen"},
 	{Name: "fsmount", Reason: "as fsopen"},
 	{Name: "fspick", Reason: "as fsopen"},
@@ -63,18 +63,18 @@ var Denied = []Row{
 	{Name: "setns", Reason: "enters other namespaces"},
 	{Name: "unshare", Reason: "a new user namespace gives all capabilities, and their kernel surface (CVE-2022-0492)"},
 	{Name: "open_by_handle_at", Reason: "opens files by number, past every mount (shocker.c)"},
-	{Name: "name_to_handle_at", Reason: "tells the numbers for open_by_handle_at, and mount ids"},
-	{Name: "fanotify_init", Reason: "watches whole file systems; inotify is there"},
+	{Name: "name_to_handle_at", Reason: "returns handles for open_by_handle_at, and mount ids"},
+	{Name: "fanotify_init", Reason: "watches whole file systems; inotify is allowed"},
 	{Name: "fanotify_mark", Reason: "as fanotify_init"},
 	{Name: "quotactl", Reason: "administration of file systems"},
 	{Name: "quotactl_fd", Reason: "as quotactl"},
-	{Name: "sync", Reason: "writes out all of the host's disks; fsync and syncfs are there"},
+	{Name: "sync", Reason: "writes out all of the host's disks; fsync and syncfs are allowed"},
 	{Name: "swapon", Reason: "administration of the host"},
 	{Name: "swapoff", Reason: "as swapon"},
 	{Name: "nfsservctl", Reason: "administration of the host"},
 
-	// What would outlive the run, or count for nobody.
-	{Name: "shmget", Reason: "System V memory stays after the run that made it, charged to none"},
+	// Objects that outlive the run.
+	{Name: "shmget", Reason: "System V memory outlives the run that created it, charged to no cgroup"},
 	{Name: "shmat", Reason: "as shmget"},
 	{Name: "shmdt", Reason: "as shmget"},
 	{Name: "shmctl", Reason: "as shmget"},
@@ -86,30 +86,30 @@ var Denied = []Row{
 	{Name: "msgsnd", Reason: "as shmget"},
 	{Name: "msgrcv", Reason: "as shmget"},
 	{Name: "msgctl", Reason: "as shmget"},
-	{Name: "mq_open", Reason: "message queues stay after the run, as shmget"},
+	{Name: "mq_open", Reason: "message queues outlive the run, as shmget"},
 	{Name: "mq_unlink", Reason: "as mq_open"},
 	{Name: "mq_timedsend", Reason: "as mq_open"},
 	{Name: "mq_timedreceive", Reason: "as mq_open"},
 	{Name: "mq_notify", Reason: "as mq_open"},
 	{Name: "mq_getsetattr", Reason: "as mq_open"},
-	// What takes the kernel's memory without being charged for it. See SECURITY.md for figures.
-	{Name: "sendfile", Errno: unix.EINVAL, Reason: "pages that it reads from a device or from /proc into a socket or pipe are charged to nobody; libuv, Go and busybox copy on EINVAL"},
+	// Kernel memory that is charged to no cgroup. See SECURITY.md for figures.
+	{Name: "sendfile", Errno: unix.EINVAL, Reason: "pages that it reads from a device or /proc into a socket or pipe are charged to no cgroup; libuv, Go and busybox copy on EINVAL"},
 	{Name: "splice", Errno: unix.EINVAL, Reason: "as sendfile"},
-	{Name: "setxattr", Errno: unix.EOPNOTSUPP, Reason: "a POSIX ACL has up to 128 KiB that are charged to nobody, also on tmpfs; programs take this errno for a file system without attributes"},
+	{Name: "setxattr", Errno: unix.EOPNOTSUPP, Reason: "a POSIX ACL has up to 128 KiB that are charged to no cgroup, also on tmpfs; for programs this errno means a file system without attributes"},
 	{Name: "lsetxattr", Errno: unix.EOPNOTSUPP, Reason: "as setxattr"},
 	{Name: "fsetxattr", Errno: unix.EOPNOTSUPP, Reason: "as setxattr"},
 	{Name: "setxattrat", Errno: unix.EOPNOTSUPP, Reason: "as setxattr"},
-	{Name: "memfd_secret", Reason: "memory that the host can't move or dump"},
+	{Name: "memfd_secret", Reason: "memory that the host can't migrate or dump"},
 	{Name: "mbind", Reason: "placement of memory in the host's nodes"},
 	{Name: "set_mempolicy", Reason: "as mbind"},
 	{Name: "set_mempolicy_home_node", Reason: "as mbind"},
 	{Name: "get_mempolicy", Reason: "shows the host's nodes"},
 	{Name: "migrate_pages", Reason: "as mbind; of other processes"},
 	{Name: "move_pages", Reason: "as mbind; of other processes"},
-	{Name: "cachestat", Reason: "shows which of the image's pages other runs use"},
+	{Name: "cachestat", Reason: "reveals which pages of the image other runs use"},
 
 	// The machine.
-	{Name: "reboot", Reason: "the host"},
+	{Name: "reboot", Reason: "administration of the host"},
 	{Name: "acct", Reason: "accounting of the host"},
 	{Name: "settimeofday", Reason: "the host's clock"},
 	{Name: "clock_settime", Reason: "the host's clock"},
@@ -119,6 +119,6 @@ var Denied = []Row{
 	{Name: "setdomainname", Reason: "set before the guest starts"},
 	{Name: "iopl", Reason: "hardware ports"},
 	{Name: "ioperm", Reason: "hardware ports"},
-	{Name: "modify_ldt", Reason: "16-bit code segments: a surface nobody uses (CVE-2015-5157)"},
-	{Name: "vhangup", Reason: "takes a terminal from others"},
+	{Name: "modify_ldt", Reason: "16-bit code segments: an unused attack surface (CVE-2015-5157)"},
+	{Name: "vhangup", Reason: "disconnects other processes from a terminal"},
 }

@@ -1,52 +1,51 @@
-// Package seccomp makes the system call filter that guests run under: a classic
-// BPF program, made from two tables that carry their reasons.
+// Package seccomp creates the system call filter of guests: a classic BPF program, compiled
+// from tables that give a reason for each call.
 //
 //	call ──> other architecture, x32 ───────────────> process killed
 //	     ──> a restriction's Refusal matches ───────> its errno, or the listener
 //	     ──> in Allowed ──> a Refusal matches ──────> its errno, or 0 without effect
-//	     │              └─> none does ──────────────> allowed
+//	     │              └─> none matches ───────────> allowed
 //	     ──> in Denied ─────────────────────────────> EPERM, or the row's own errno
 //	     └─> in neither ────────────────────────────> ENOSYS
 //
-// A legitimate program never dies of the filter, and falls back as on a kernel
-// that lacks the call. clone3 is in neither table on purpose: its flags lie in
-// memory, which a filter can't read, and C libraries go back to clone on ENOSYS
-// only. openat2 is in neither for the same reason: of the mode of new files. seccomp
-// is in neither since filters take memory that all of the machine shares.
+// The filter never kills a legitimate program, which falls back as on a kernel without the
+// call. Three calls are in neither table on purpose. The flags of clone3 are in memory,
+// which a filter can't read, and C libraries fall back to clone only on ENOSYS. openat2
+// has the mode of new files in memory. Filters that a guest loads with seccomp take memory
+// that the whole machine shares.
 //
 // # Restrictions
 //
-// What a policy takes away is laid over the tables: [NoSpawn] and its neighbours, in
-// any combination. Their refusals carry labels, by which the host may hear of them:
-// package notify answers calls that such a filter sends to its listener. Where a
-// guest's own filter gives the call an errno, the kernel takes that and the host
-// hears nothing; the call is refused all the same.
+// A policy adds restrictions to the tables: [NoSpawn] and others, in any combination. Their
+// refusals have labels, by which the host learns of the calls: package notify replies to
+// calls that the filter sends to its listener. If a guest's own filter returns an errno for
+// the call, the kernel uses that one and does not notify the host; the call is refused all
+// the same.
 //
-// # How it is made
+// # Compilation
 //
 //	tables, restrictions ── compile ──> graph of questions ── assemble ──> []sock_filter
-//	                                      one node for all      loads, jumps, one
-//	                                      equal questions       return for an answer
+//	                                      equal nodes           loads, jumps,
+//	                                      are shared            returns
 //
-// Which call? is a search tree over ranges of numbers, which arguments? the same
-// over the values that refusals name. libseccomp tells the calls' numbers only:
-// it knows no "none of these values" under a mask, so that a list of good ones
-// takes it a rule for each way to miss them, and 2,179 instructions in all.
+// The call's number is looked up in a search tree over ranges, and so are the arguments'
+// values. libseccomp only resolves the names of calls: it has no "none of these values"
+// under a mask, so a list of permitted values needs a rule for each way to miss them, and
+// 2,179 instructions in all.
 //
-// Size matters since each run loads the filter anew. The kernel checks and
-// translates each instruction, and then goes through the program once for each
-// call there is: see BenchmarkLoad.
+// Each run loads the filter. The kernel checks and translates each instruction, and then
+// runs the program once for each existing call: see BenchmarkLoad.
 //
 // # Life cycle
 //
-// [Compile] once for a set of restrictions, load the bytes in each guest: after
-// no_new_privs is set, or with CAP_SYS_ADMIN, as the last step before guest code or
-// execve. A filter can't be taken off and is inherited.
+// Call [Compile] once for a set of restrictions and load the program in each guest, after
+// setting no_new_privs or with CAP_SYS_ADMIN, as the last step before guest code or execve.
+// A filter can't be removed and is inherited.
 //
 // # What it does not protect against
 //
-// It sees numbers and flags, never the memory behind a pointer: paths, addresses
-// and structures are the business of mounts, Landlock and namespaces. An allowed
-// call may have a bug in the kernel. Limits on amounts are those of cgroups. What
-// runs already when a restriction is put on goes on: sockets that are open stay so.
+// The filter sees numbers and flags, but never the memory behind a pointer. Mounts,
+// Landlock and namespaces restrict paths, addresses and structures. An allowed call may
+// have a bug in the kernel. Cgroups limit amounts. A restriction does not affect what
+// exists when it is loaded: open sockets remain open.
 package seccomp

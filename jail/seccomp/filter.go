@@ -10,43 +10,43 @@ import (
 	libseccomp "github.com/seccomp/libseccomp-golang"
 )
 
-// Filter is what one set of restrictions makes of the tables. It is shared by all
-// who ask for that set, and not to be changed.
+// Filter is the filter for a set of restrictions. Callers share it and must not modify it.
 type Filter struct {
 	// Program is an array of struct sock_filter in the machine's byte order.
 	Program []byte
-	// Notify says that the program asks a listener. It is to be loaded with
+	// Notify reports whether the program sends calls to a listener. If so, load it with
 	// SECCOMP_FILTER_FLAG_NEW_LISTENER: without a listener such calls get ENOSYS.
 	Notify bool
 
-	refusals map[uint32][]Refusal // of the restrictions, by the call's number
+	refusals map[uint32][]Refusal // of the restrictions, by call number
 }
 
-// Compile gives the filter of Allowed and Denied with restrictions laid over
-// them, for this machine's architecture: what the rows refuse is refused first, and
-// the tables answer the rest. Several rows may have one name, and then refuse in
-// their order; each call must be in a table. With notify, labelled refusals go to
-// the filter's listener in place of giving their errno.
+// Compile returns the filter of Allowed and Denied with restrictions, for this machine's
+// architecture. The restrictions' refusals take precedence over the tables. Several
+// restrictions may have the same name, and apply in order; each call must be in a table.
+// With notify, labelled refusals go to the filter's listener instead of returning their
+// errno.
 //
-// A filter is made the first time and kept for the next who wants an equal one.
-func Compile(rows []Row, notify bool) (*Filter, error) {
-	return compiled.get(tables{Allowed, Denied, rows, notify})
+// Filters are cached.
+func Compile(restrictions []Row, notify bool) (*Filter, error) {
+	return compiled.get(tables{Allowed, Denied, restrictions, notify})
 }
 
 var compiled = cache{filters: map[string]*Filter{}}
 
-// mostKept filters of some 2 kB each are more than a program has policies.
-const mostKept = 32
+// maxFilters of some 3 kB each exceed the number of policies in a program.
+const maxFilters = 32
 
-// cache keeps filters by all that their restrictions say.
+// cache contains filters by the text of their restrictions.
 type cache struct {
 	mu      sync.Mutex
 	filters map[string]*Filter
 }
 
-// get makes one filter at a time, so that those who want the same wait for it.
+// get compiles one filter at a time, so that concurrent calls for the same filter share
+// it.
 func (c *cache) get(t tables) (*Filter, error) {
-	key := fmt.Sprintf("%t %#v", t.notify, t.over)
+	key := fmt.Sprintf("%t %#v", t.notify, t.restrictions)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.filters[key]; f != nil {
@@ -56,8 +56,8 @@ func (c *cache) get(t tables) (*Filter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: %w", err)
 	}
-	for old := range c.filters { // any: which are in use isn't known
-		if len(c.filters) < mostKept {
+	for old := range c.filters { // arbitrary ones: which are in use is unknown
+		if len(c.filters) < maxFilters {
 			break
 		}
 		delete(c.filters, old)
@@ -79,14 +79,14 @@ func newFilter(t tables) (*Filter, error) {
 	if f.Program, err = binary.Append(nil, binary.NativeEndian, p); err != nil {
 		return nil, err
 	}
-	f.refusals, err = byNumber(m, t.over)
+	f.refusals, err = byNumber(m, t.restrictions)
 	for _, list := range f.refusals {
 		f.Notify = f.Notify || t.notify && slices.ContainsFunc(list, func(r Refusal) bool { return r.Label != "" })
 	}
 	return f, err
 }
 
-// byNumber keeps copies, as what the rows point to is their owner's.
+// byNumber copies the refusals, as callers own the rows.
 func byNumber(m machine, rows []Row) (map[uint32][]Refusal, error) {
 	all := map[uint32][]Refusal{}
 	for name, list := range byName(rows) {
@@ -108,8 +108,9 @@ func byNumber(m machine, rows []Row) (map[uint32][]Refusal, error) {
 	return all, nil
 }
 
-// Refusal tells which labelled refusal answers a call of this architecture. False:
-// none does; an unlabelled one may, or the tables.
+// Refusal returns the labelled refusal that applies to a call of this architecture. It
+// returns false if none does; an unlabelled refusal or the tables may still refuse the
+// call.
 func (f *Filter) Refusal(nr int, args [6]uint64) (Refusal, bool) {
 	for _, r := range f.refusals[uint32(nr)] {
 		if r.matches(args) {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The listener must be told of just those calls that the program sends it.
+// Filter.Refusal returns a refusal for exactly the calls that the program sends to the
+// listener.
 func TestRefusalAgreesWithProgram(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, from := range tableSets() {
@@ -20,14 +21,14 @@ func TestRefusalAgreesWithProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := from.notify && from.over != nil; f.Notify != want {
-			t.Errorf("asks a listener: %v, want %v", f.Notify, want)
+		if want := from.notify && from.restrictions != nil; f.Notify != want {
+			t.Errorf("notify: %v, want %v", f.Notify, want)
 		}
 		p := make([]unix.SockFilter, len(f.Program)/unix.SizeofSockFilter)
 		if _, err := binary.Decode(f.Program, binary.NativeEndian, p); err != nil {
 			t.Fatal(err)
 		}
-		for nr, r := range numbered(native(t), Allowed, from.over) {
+		for nr, r := range numbered(native(t), Allowed, from.restrictions) {
 			for _, args := range append(combinations(r), anyArguments(random), anyArguments(random)) {
 				refusal, ok := f.Refusal(int(nr), args)
 				got, _ := run(t, p, guestCall{native(t).audit, nr, args})
@@ -43,8 +44,7 @@ func TestRefusalAgreesWithProgram(t *testing.T) {
 	}
 }
 
-// Of two restrictions of one call the first that matches answers, and one without a
-// label answers by errno.
+// The first matching restriction of a call applies. One without a label returns its errno.
 func TestRefusalInOrder(t *testing.T) {
 	rows := slices.Concat([]Row{{Name: "socket", Refuse: refuse(unix.EMFILE, is(0, unix.AF_INET6))}}, NoDatagrams, NoInternet)
 	f, err := Compile(rows, true)
@@ -69,27 +69,27 @@ func TestRefusalInOrder(t *testing.T) {
 		}
 	}
 	if got, ok := f.Refusal(-1, [6]uint64{}); ok {
-		t.Errorf("no call: %+v", got)
+		t.Errorf("call -1: %+v", got)
 	}
 }
 
-// A denied call can be told of, too, and stays denied.
+// A restriction can label a denied call, which stays denied.
 func TestRestrictDenied(t *testing.T) {
-	over := []Row{{Name: "mount", Refuse: []Refusal{{Errno: unix.EACCES, Label: "test", Match: []Match{is(3, 1)}}}}}
-	s := newSubject(t, native(t), tables{Allowed, Denied, over, true})
+	restrictions := []Row{{Name: "mount", Refuse: []Refusal{{Errno: unix.EACCES, Label: "test", Match: []Match{is(3, 1)}}}}}
+	s := newSubject(t, native(t), tables{Allowed, Denied, restrictions, true})
 	for flags, want := range map[uint64]uint32{
 		0: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM),
 		1: unix.SECCOMP_RET_USER_NOTIF,
 	} {
 		c := guestCall{s.audit, uint32(nr(t, "mount")), [6]uint64{3: flags}}
-		s.hold(t, c)
+		s.compare(t, c)
 		if got, _ := run(t, s.program, c); got != want {
 			t.Errorf("flags %d: %#x, want %#x", flags, got, want)
 		}
 	}
 }
 
-func TestFiltersAreKept(t *testing.T) {
+func TestFiltersAreCached(t *testing.T) {
 	get := func(rows []Row, notify bool) *Filter {
 		f, err := Compile(rows, notify)
 		if err != nil {
@@ -99,7 +99,7 @@ func TestFiltersAreKept(t *testing.T) {
 	}
 	first := get(NoSpawn, true)
 	if get(slices.Clone(NoSpawn), true) != first {
-		t.Error("an equal set was made again")
+		t.Error("an equal set was compiled again")
 	}
 	if get(NoSpawn, false) == first || get(NoRename, true) == first {
 		t.Error("another set has the same filter")
@@ -111,7 +111,7 @@ func TestFiltersAreKept(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			if get(NoSpawn, true) != first {
-				t.Error("an equal set was made again")
+				t.Error("an equal set was compiled again")
 			}
 		})
 	}
@@ -120,21 +120,21 @@ func TestFiltersAreKept(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	c := cache{filters: map[string]*Filter{}}
-	for i := range 2 * mostKept {
+	for i := range 2 * maxFilters {
 		row := Row{Name: "read", Reason: fmt.Sprint(i), Refuse: refuse(unix.EPERM, is(0, 1))}
-		if _, err := c.get(tables{allowed: Allowed, over: []Row{row}}); err != nil {
+		if _, err := c.get(tables{allowed: Allowed, restrictions: []Row{row}}); err != nil {
 			t.Fatal(err)
 		}
-		if len(c.filters) != min(i+1, mostKept) {
+		if len(c.filters) != min(i+1, maxFilters) {
 			t.Fatalf("%d filters after %d", len(c.filters), i+1)
 		}
 	}
-	if _, err := c.get(tables{over: []Row{{Name: "read"}}}); err == nil || len(c.filters) != mostKept {
-		t.Errorf("a mistake was kept: %d filters, %v", len(c.filters), err)
+	if _, err := c.get(tables{restrictions: []Row{{Name: "read"}}}); err == nil || len(c.filters) != maxFilters {
+		t.Errorf("an error was cached: %d filters, %v", len(c.filters), err)
 	}
 }
 
-// Who changes rows later does not change filters that others have.
+// Later changes of rows do not change filters.
 func TestFilterIsACopy(t *testing.T) {
 	rows := []Row{{Name: "read", Refuse: []Refusal{{Errno: unix.EPERM, Label: "test", Match: []Match{is(0, 1)}}}}}
 	f, err := Compile(rows, true)
@@ -143,6 +143,6 @@ func TestFilterIsACopy(t *testing.T) {
 	}
 	rows[0].Refuse[0].Match[0].Values[0] = 2
 	if _, ok := f.Refusal(unix.SYS_READ, [6]uint64{1}); !ok {
-		t.Error("it changed")
+		t.Error("the filter changed")
 	}
 }

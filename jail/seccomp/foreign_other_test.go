@@ -2,6 +2,6 @@
 
 package seccomp
 
-// callForeign has nothing to do here: no other architecture's calls can be made
-// from a 64-bit program.
+// callForeign does nothing: a 64-bit program of this architecture can't make calls of
+// another one.
 func callForeign() {}

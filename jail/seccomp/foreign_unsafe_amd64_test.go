@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callForeign calls getpid by int 0x80, which is the door of 32-bit programs and
-// open to 64-bit ones as well.
+// callForeign calls getpid by int 0x80, the interface of 32-bit programs, which 64-bit
+// programs can use too.
 func callForeign() {
 	code := []byte{
 		0xb8, 20, 0, 0, 0, // mov eax, 20
@@ -34,16 +34,16 @@ func TestOtherArchitectures(t *testing.T) {
 	}{
 		{"int 0x80", order{Foreign: true}},
 		{"x32", order{Calls: []call{{Nr: unix.SYS_GETPID | x32}}}},
-		{"x32 of a call that x32 has for itself", order{Calls: []call{{Nr: 520 | x32}}}}, // execve
+		{"x32 with its own number", order{Calls: []call{{Nr: 520 | x32}}}}, // execve
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if _, state := helper(t, test.order); !state.Success() {
-				t.Errorf("guard off: %v", state)
+				t.Errorf("without the filter: %v", state)
 			}
 			test.Filter = filter(t)
 			if _, state := helper(t, test.order); state.Sys().(syscall.WaitStatus).Signal() != unix.SIGSYS {
-				t.Errorf("guard on: %v", state)
+				t.Errorf("with the filter: %v", state)
 			}
 		})
 	}

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A node is a question about the call, or the answer to the kernel.
+// A node is a test of the call or the filter's return value.
 type node struct {
-	jump    uint16 // BPF_JEQ, BPF_JGE or BPF_JSET; 0 for an answer
-	word    word   // is compared
-	k       uint32 // with this; or the answer
+	jump    uint16 // BPF_JEQ, BPF_JGE or BPF_JSET; 0: a return value
+	word    word   // the left operand
+	k       uint32 // the right operand, or the return value
 	yes, no *node
 }
 
@@ -27,14 +27,13 @@ var (
 	callArch   = word{4, allBits}
 )
 
-// argument gives both halves of an argument, little-endian.
+// argument returns the halves of an argument, which are little-endian.
 func argument(m Match) (low, high word) {
 	offset := uint32(16 + 8*m.Arg)
 	return word{offset, uint32(m.Mask)}, word{offset + 4, uint32(m.Mask >> 32)}
 }
 
-// A graph has its nodes, equal ones only once: calls with the same refusals share
-// their code.
+// A graph contains equal nodes only once: calls with the same refusals share code.
 type graph map[node]*node
 
 func (g graph) node(n node) *node {
@@ -44,24 +43,24 @@ func (g graph) node(n node) *node {
 	return g[n]
 }
 
-func (g graph) answer(action uint32) *node { return g.node(node{k: action}) }
+func (g graph) action(action uint32) *node { return g.node(node{k: action}) }
 
 func (g graph) errno(e syscall.Errno) *node {
-	return g.answer(unix.SECCOMP_RET_ERRNO | uint32(e))
+	return g.action(unix.SECCOMP_RET_ERRNO | uint32(e))
 }
 
-func (g graph) ask(w word, jump uint16, k uint32, yes, no *node) *node {
+func (g graph) test(w word, jump uint16, k uint32, yes, no *node) *node {
 	if yes == no {
 		return yes
 	}
-	// "Any of these bits" takes no instruction for the mask.
+	// JSET needs no instruction for the mask.
 	if jump == unix.BPF_JEQ && k == 0 && w.mask != allBits {
 		return g.node(node{unix.BPF_JSET, word{w.offset, allBits}, w.mask, no, yes})
 	}
 	return g.node(node{jump, w, k, yes, no})
 }
 
-// refusals asks for each in turn. None matches most calls.
+// refusals tests each refusal in order.
 func (g graph) refusals(list []Refusal, notify bool, otherwise *node) (*node, error) {
 	n := otherwise
 	for i, r := range slices.Backward(list) {
@@ -70,7 +69,7 @@ func (g graph) refusals(list []Refusal, notify bool, otherwise *node) (*node, er
 		}
 		refused := g.errno(r.Errno)
 		if notify && r.Label != "" {
-			refused = g.answer(unix.SECCOMP_RET_USER_NOTIF)
+			refused = g.action(unix.SECCOMP_RET_USER_NOTIF)
 		}
 		n = g.refusal(r, refused, n)
 	}
@@ -85,8 +84,8 @@ func (g graph) refusal(r Refusal, refused, otherwise *node) *node {
 	return n
 }
 
-// match looks at the high half of an argument first, if the mask has any of it,
-// and then for the low halves that go with it.
+// match tests the high half of an argument first, if the mask includes any of its bits,
+// and then the low halves that belong to it.
 func (g graph) match(m Match, yes, no *node) *node {
 	if m.Test == NoneOf {
 		yes, no = no, yes
@@ -109,7 +108,7 @@ func (g graph) match(m Match, yes, no *node) *node {
 
 func (g graph) choose(w word, cases map[uint32]*node, otherwise *node) *node {
 	if w.mask == 0 {
-		return cases[0] // which check makes sure of: no value has bits outside of the mask
+		return cases[0] // the only case: no value has bits outside of the mask, see check
 	}
 	return g.search(w, spans(cases, otherwise))
 }

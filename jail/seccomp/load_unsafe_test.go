@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load puts the filter on all threads of this process.
+// load loads the filter for all threads of this process.
 func load(filter []byte) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is what a filter depends on besides the tables.
+// machine is a processor architecture.
 type machine struct {
-	arch  libseccomp.ScmpArch // whose numbers the calls have
-	audit uint32              // the kernel's name for it
-	x32   bool                // it has a second set of calls, from x32Bit on
+	arch  libseccomp.ScmpArch
+	audit uint32 // AUDIT_ARCH_* of the kernel
+	x32   bool   // has a second set of calls, from x32Bit on
 }
 
-// machines are those that a filter can be made for. All are little-endian.
+// machines are the supported architectures. All are little-endian.
 var machines = []machine{
 	{libseccomp.ArchAMD64, unix.AUDIT_ARCH_X86_64, true},
 	{libseccomp.ArchARM64, unix.AUDIT_ARCH_AARCH64, false},
 }
 
-// x32Bit marks calls of x32, amd64's variant with short pointers, which shares its
-// architecture's number.
+// x32Bit marks calls of x32, a variant of amd64 with 32-bit pointers, which has the same
+// AUDIT_ARCH.
 const x32Bit = 0x4000_0000
 
 func nativeMachine() (machine, error) {
@@ -34,11 +34,11 @@ func nativeMachine() (machine, error) {
 			return m, nil
 		}
 	}
-	return machine{}, fmt.Errorf("no filter for %s", arch)
+	return machine{}, fmt.Errorf("unsupported architecture %s", arch)
 }
 
-// number resolves a name. That libseccomp knows a call of other architectures
-// shows in a negative number.
+// number returns the number of a call. libseccomp returns a negative number for calls that
+// only other architectures have.
 func (m machine) number(name string) (uint32, error) {
 	nr, err := libseccomp.GetSyscallFromNameByArch(name, m.arch)
 	if err == nil && nr >= 0 {
@@ -53,8 +53,8 @@ func (m machine) number(name string) (uint32, error) {
 	return 0, err
 }
 
-// newer are numbers of calls that came after some version of libseccomp still in
-// use. All architectures number new calls alike since Linux 5.1.
+// newer are the numbers of calls that are newer than some versions of libseccomp in use.
+// Since Linux 5.1 new calls have the same number on all architectures.
 var newer = map[string]uint32{
 	"cachestat":         unix.SYS_CACHESTAT,
 	"fchmodat2":         unix.SYS_FCHMODAT2,

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter can't be taken off, so that a copy of the test binary wears it.
+// A filter can't be removed, so a copy of the test binary loads it.
 
 // helperEnv makes the test binary such a copy.
 const helperEnv = "GAOL_SECCOMP_HELPER"
 
-// order is what the copy is told to do, on standard input.
+// order is the copy's input, on standard input.
 type order struct {
-	Filter  []byte // none: the guard is off
-	Calls   []call // are made once
-	Rounds  int    // or the first of them so many times
-	Foreign bool   // or a call of another architecture
-	Program string // or is a script for sh, which the copy becomes
+	Filter  []byte // nil: no filter
+	Calls   []call // made once
+	Rounds  int    // if not 0, how often to make the first call instead
+	Foreign bool   // make a call of another architecture
+	Program string // if not empty, execute sh with this script instead
 }
 
 type call struct {
@@ -31,10 +31,10 @@ type call struct {
 	Args [6]uintptr
 }
 
-// report is the copy's answer, on standard output.
+// report is the copy's output, on standard output.
 type report struct {
 	Errnos []syscall.Errno // of the calls, 0 for success
-	Loaded time.Duration   // that it took to put the filter on
+	Loaded time.Duration   // to load the filter
 	Took   time.Duration   // for all rounds
 }
 
@@ -83,8 +83,8 @@ func help() {
 	}
 }
 
-// helper starts the copy, as root since some guards would not show otherwise, in
-// namespaces of its own since without the filter some calls work.
+// helper runs the copy as root, because some calls need it to get as far as the filter's
+// effect shows, and in new namespaces, because without the filter some calls succeed.
 func helper(t testing.TB, o order) ([]byte, *os.ProcessState) {
 	t.Helper()
 	in, err := json.Marshal(o)
@@ -106,13 +106,13 @@ func helper(t testing.TB, o order) ([]byte, *os.ProcessState) {
 	return out, cmd.ProcessState
 }
 
-// under makes calls with the filter on, or without any.
+// under makes calls under the filter, or without one if it is nil.
 func under(t testing.TB, filter []byte, calls ...call) []syscall.Errno {
 	t.Helper()
-	return answer(t, order{Filter: filter, Calls: calls}).Errnos
+	return runHelper(t, order{Filter: filter, Calls: calls}).Errnos
 }
 
-func answer(t testing.TB, o order) report {
+func runHelper(t testing.TB, o order) report {
 	t.Helper()
 	out, state := helper(t, o)
 	var r report
@@ -140,7 +140,7 @@ func native(t testing.TB) machine {
 	return m
 }
 
-// nr is the number of a call that this architecture has.
+// nr returns the number of a call of this architecture.
 func nr(t testing.TB, name string) uintptr {
 	t.Helper()
 	n, err := native(t).number(name)

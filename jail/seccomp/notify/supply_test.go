@@ -15,7 +15,7 @@ import (
 var netlink = call{Nr: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE}}
 
 func TestSupplySockets(t *testing.T) {
-	g := start(t, slices.Concat(restrictions(), seccomp.FewNetlink), order{Calls: []call{netlink, netlink, netlink, inet}})
+	g := start(t, slices.Concat(restrictions(), seccomp.LimitedNetlink), order{Calls: []call{netlink, netlink, netlink, inet}})
 	answers := []error{nil, unix.EMFILE, errors.New("no errno")}
 	var kinds []uint64
 	g.SupplySockets(seccomp.Netlink, func(c Call) (*os.File, error) {
@@ -40,7 +40,7 @@ func TestSupplySockets(t *testing.T) {
 
 // Without a function that supplies them, such calls are refused like others.
 func TestSupplyNothing(t *testing.T) {
-	g := start(t, seccomp.FewNetlink, order{Calls: []call{netlink}})
+	g := start(t, seccomp.LimitedNetlink, order{Calls: []call{netlink}})
 	done := g.serve(t, nil)
 	if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.ENOBUFS}) {
 		t.Errorf("the guest got %v", got)
@@ -50,7 +50,7 @@ func TestSupplyNothing(t *testing.T) {
 
 // A guest that is killed while its descriptor is opened leaves nothing open.
 func TestSupplyKilled(t *testing.T) {
-	g := start(t, seccomp.FewNetlink, order{Calls: []call{netlink}})
+	g := start(t, seccomp.LimitedNetlink, order{Calls: []call{netlink}})
 	var file *os.File
 	g.SupplySockets(seccomp.Netlink, func(Call) (f *os.File, err error) {
 		kill(t, g)

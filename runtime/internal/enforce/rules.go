@@ -80,7 +80,7 @@ func refusedCalls(p *policy.Plan) []seccomp.Row {
 		{p.Spawn.Denied, seccomp.NoSpawn},
 		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
 		{!p.Net.Inet, seccomp.NoInternet},
-		{true, seccomp.FewNetlink},
+		{true, seccomp.LimitedNetlink},
 		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
 		{p.Net.Inet && !p.Net.TCP, seccomp.NoStreams},
 		{p.Net.Inet && p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},

@@ -15,8 +15,8 @@ var restrictions = map[string][]Row{
 	"OnlyTCP": OnlyTCP, "NoMetadata": NoMetadata, "NoRename": NoRename, "NoWatch": NoWatch, "NoNamedSockets": NoNamedSockets,
 }
 
-func TestFewNetlink(t *testing.T) {
-	f, err := Compile(FewNetlink, true)
+func TestLimitedNetlink(t *testing.T) {
+	f, err := Compile(LimitedNetlink, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRestrictionRows(t *testing.T) {
 				t.Errorf("%s: %s lacks a reason or a refusal", name, r.Name)
 			}
 			if !known[r.Name] || seen[r.Name] {
-				t.Errorf("%s: %s is in no table, or here twice", name, r.Name)
+				t.Errorf("%s: %s is in no table or a duplicate", name, r.Name)
 			}
 			seen[r.Name] = true
 			for _, refusal := range r.Refuse {
@@ -61,8 +61,8 @@ func TestRestrictionRows(t *testing.T) {
 	}
 }
 
-// Calls that fail for bad arguments where they get through. They are made with the
-// restriction and with the tables alone. What is refused wholly has its own test.
+// TestRestrictions makes calls with invalid arguments, with a restriction and with the tables
+// alone. TestRestrictedCalls tests calls that are always refused.
 func TestRestrictions(t *testing.T) {
 	const (
 		bad, ok         = math.MaxUint, syscall.Errno(0)
@@ -72,7 +72,7 @@ func TestRestrictions(t *testing.T) {
 		eperm, efault   = unix.EPERM, unix.EFAULT
 		fellBack, notUp = unix.EPROTONOSUPPORT, unix.EOPNOTSUPP
 	)
-	// Kernels before 6.3 refuse both flags that say whether a memory file may be executed.
+	// Kernels before 6.3 reject MFD_EXEC and MFD_NOEXEC_SEAL.
 	_, _, memfd := unix.Syscall(unix.SYS_MEMFD_CREATE, bad, unix.MFD_NOEXEC_SEAL, 0)
 	type test struct {
 		name    string
@@ -104,7 +104,7 @@ func TestRestrictions(t *testing.T) {
 			{"socket", [6]uintptr{unix.AF_INET, stream}, ok, ok},
 			{"socketpair", [6]uintptr{unix.AF_UNIX, dgram, 0, bad}, eacces, efault},
 			{"socketpair", [6]uintptr{unix.AF_UNIX, dgram | unix.SOCK_NONBLOCK | garbage, 0, bad}, eacces, efault},
-			{"socketpair", [6]uintptr{unix.AF_UNIX, unix.SOCK_RAW, 0, bad}, eacces, efault}, // which is a datagram one
+			{"socketpair", [6]uintptr{unix.AF_UNIX, unix.SOCK_RAW, 0, bad}, eacces, efault}, // becomes a datagram socket
 			{"socketpair", [6]uintptr{unix.AF_UNIX, stream | unix.SOCK_CLOEXEC, 0, bad}, efault, efault},
 			{"socketpair", [6]uintptr{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0, bad}, efault, efault},
 		},
@@ -130,7 +130,7 @@ func TestRestrictions(t *testing.T) {
 			{"socket", [6]uintptr{unix.AF_INET, stream, unix.IPPROTO_TCP}, ok, ok},
 			{"socket", [6]uintptr{unix.AF_INET6, stream, 0}, ok, ok},
 			{"socket", [6]uintptr{unix.AF_INET, dgram, unix.IPPROTO_UDP}, ok, ok},
-			{"socket", [6]uintptr{unix.AF_UNIX, stream, unix.IPPROTO_MPTCP}, fellBack, fellBack}, // the kernel's own
+			{"socket", [6]uintptr{unix.AF_UNIX, stream, unix.IPPROTO_MPTCP}, fellBack, fellBack}, // the kernel's errno
 			{"sendto", [6]uintptr{bad, 0, 0, unix.MSG_FASTOPEN}, notUp, unix.EBADF},
 			{"sendto", [6]uintptr{bad, 0, 0, unix.MSG_DONTWAIT}, unix.EBADF, unix.EBADF},
 			{"sendmsg", [6]uintptr{bad, bad, unix.MSG_FASTOPEN | garbage}, notUp, unix.EBADF},
@@ -160,18 +160,18 @@ func TestRestrictions(t *testing.T) {
 	}
 }
 
-// modest is harmless but for a mode without the bits that the tables refuse.
-func modest(name string) [6]uintptr {
-	args := harmless
+// permittedArgs are invalidArgs with a mode that the tables permit.
+func permittedArgs(name string) [6]uintptr {
+	args := invalidArgs
 	if strings.Contains(name, "chmod") {
 		args[1], args[2] = 0o777, 0o777
 	}
 	return args
 }
 
-// TestRestrictedCalls makes each call that a restriction takes away wholly, with
-// arguments that harm nothing. Without it the same call is not refused for want of
-// permission; fork and vfork are left out there, since they would work.
+// TestRestrictedCalls makes each call that a restriction always refuses, with invalid
+// arguments. Without the restriction the call gets another errno. fork and vfork are not
+// made without it, as they would succeed.
 func TestRestrictedCalls(t *testing.T) {
 	for set, rows := range restrictions {
 		var on, off []call
@@ -181,11 +181,11 @@ func TestRestrictedCalls(t *testing.T) {
 			if err != nil || len(r.Refuse[0].Match) > 0 {
 				continue
 			}
-			made, on = append(made, r), append(on, call{uintptr(nr), modest(r.Name)})
+			made, on = append(made, r), append(on, call{uintptr(nr), permittedArgs(r.Name)})
 			if r.Name == "fork" || r.Name == "vfork" {
 				nr = uint32(unix.SYS_GETPPID)
 			}
-			off = append(off, call{uintptr(nr), modest(r.Name)})
+			off = append(off, call{uintptr(nr), permittedArgs(r.Name)})
 		}
 		with, without := under(t, restricted(t, rows), on...), under(t, filter(t), off...)
 		for i, r := range made {
@@ -196,17 +196,17 @@ func TestRestrictedCalls(t *testing.T) {
 	}
 }
 
-// A kernel without MPTCP can't show what the restriction is for.
+// TestOnlyTCPRefusesMPTCP needs a kernel with MPTCP.
 func TestOnlyTCPRefusesMPTCP(t *testing.T) {
 	mptcp := call{unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}}
 	if got := under(t, restricted(t, OnlyTCP), mptcp)[0]; got != unix.EPROTONOSUPPORT {
 		t.Errorf("MPTCP: %v", got)
 	}
 	if got := under(t, filter(t), mptcp)[0]; got != unix.EPROTONOSUPPORT {
-		t.Errorf("MPTCP, by the tables alone: %v", got)
+		t.Errorf("MPTCP, tables only: %v", got)
 	}
 	if got := under(t, nil, mptcp)[0]; got != 0 {
-		t.Skipf("this kernel has no MPTCP to refuse: %v", got)
+		t.Skipf("this kernel has no MPTCP: %v", got)
 	}
 }
 

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const garbage = 0xdead_beef << 32 // the kernel ignores these bits of an int
+const garbage = 0xdead_beef << 32 // bits of an int argument that the kernel ignores
 
-// Arguments that no call does anything with: a bad file, address and size.
-var harmless = [6]uintptr{math.MaxUint, math.MaxUint, math.MaxUint, math.MaxUint, math.MaxUint, math.MaxUint}
+// invalidArgs are a bad descriptor, address and size for every call.
+var invalidArgs = [6]uintptr{math.MaxUint, math.MaxUint, math.MaxUint, math.MaxUint, math.MaxUint, math.MaxUint}
 
-// TestDenied makes every denied call, each an attack's first step. Without the
-// filter each gets past permission, to root, and fails for its arguments only.
+// TestDenied makes every denied call as root. Without the filter each passes the permission
+// checks and fails for its arguments.
 func TestDenied(t *testing.T) {
 	var calls []call
 	var rows []Row
 	for _, r := range Denied {
 		if n, err := native(t).number(r.Name); err == nil {
-			args := harmless
-			if r.Name == "splice" { // looks at its flags first
+			args := invalidArgs
+			if r.Name == "splice" { // checks its flags first
 				args[5] = 0
 			}
 			calls = append(calls, call{uintptr(n), args})
@@ -41,14 +41,14 @@ func TestDenied(t *testing.T) {
 			t.Errorf("%s: %v with the filter, want %v", r.Name, on[i], want)
 		}
 		if off[i] == want {
-			t.Errorf("%s: %v without the filter, which so proves nothing", r.Name, off[i])
+			t.Errorf("%s: %v without the filter too: this proves nothing", r.Name, off[i])
 		}
 	}
 }
 
 func TestArguments(t *testing.T) {
 	const badFD = math.MaxUint
-	clone := func(flags uintptr) call { // without CLONE_SIGHAND no thread can be made: EINVAL
+	clone := func(flags uintptr) call { // EINVAL: threads need CLONE_SIGHAND
 		return call{nr(t, "clone"), [6]uintptr{flags | unix.CLONE_THREAD}}
 	}
 	of := func(name string, args ...uintptr) call {
@@ -96,7 +96,7 @@ func TestArguments(t *testing.T) {
 		{"mknod of a pipe", of("mknodat", badFD, math.MaxUint, unix.S_IFIFO|0o600), unix.EFAULT, unix.EFAULT},
 		{"mknod of a file", of("mknodat", badFD, math.MaxUint, 0o600), unix.EFAULT, unix.EFAULT},
 
-		// Addresses that can't be read, so that nothing is changed where it gets through.
+		// Unreadable addresses, so that calls that pass the filter change nothing.
 		{"setrlimit CORE", of("setrlimit", unix.RLIMIT_CORE, 1), noErr, unix.EFAULT},
 		{"setrlimit NOFILE", of("setrlimit", unix.RLIMIT_NOFILE, 1), unix.EFAULT, unix.EFAULT},
 		{"prlimit CORE", of("prlimit64", 0, unix.RLIMIT_CORE, 1, 0), noErr, unix.EFAULT},
@@ -180,7 +180,7 @@ func TestSockets(t *testing.T) {
 		{unix.AF_INET, dgrm, unix.IPPROTO_ICMP, noProtocol},
 		{unix.AF_INET6, dgrm, 115, noProtocol}, // L2TP
 		{unix.AF_INET6, dgrm, unix.IPPROTO_UDPLITE | garbage, noProtocol},
-		{unix.AF_NETLINK, raw | flags, unix.NETLINK_ROUTE, unix.ENOBUFS}, // see FewNetlink
+		{unix.AF_NETLINK, raw | flags, unix.NETLINK_ROUTE, unix.ENOBUFS}, // see LimitedNetlink
 		{unix.AF_NETLINK | garbage, dgrm, unix.NETLINK_ROUTE, unix.ENOBUFS},
 		{unix.AF_NETLINK, stream, unix.NETLINK_ROUTE, unix.ESOCKTNOSUPPORT},
 		{unix.AF_NETLINK, raw, unix.NETLINK_NETFILTER, noProtocol},
@@ -210,18 +210,18 @@ func TestSockets(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, on[i], s.want)
 		}
 		if s.want == unix.EPERM && off[i] == unix.EPERM {
-			t.Errorf("%s: %v without the filter, which so proves nothing", name, off[i])
+			t.Errorf("%s: %v without the filter too: this proves nothing", name, off[i])
 		}
 	}
 	for i, want := range under(t, nil, call{nr(t, "socket"), [6]uintptr{unix.AF_PACKET, raw}}, call{nr(t, "socket"), [6]uintptr{unix.AF_INET, raw, unix.IPPROTO_ICMP}}) {
 		if want != ok {
-			t.Errorf("%d: %v without the filter, where root may", i, want)
+			t.Errorf("%d: %v without the filter, as root", i, want)
 		}
 	}
 }
 
-// Node has its place in the tests that drive a whole jail; what it needs of the
-// filter was learnt with strace, see Allowed.
+// TestShellRuns runs a shell script under the filter. End-to-end tests run Node. Their calls
+// were found with strace, see Allowed.
 func TestShellRuns(t *testing.T) {
 	const script = `cd /proc/self && d=$(mktemp -d) && mkfifo $d/p && (echo a b >$d/p &) &&
 		read x y <$d/p && ln -s p $d/l && mv $d/l $d/m && cp -a $d $d.2 && rm -r $d $d.2 && echo $y | cat`
@@ -239,7 +239,7 @@ func BenchmarkCall(b *testing.B) {
 		{"plain", call{Nr: unix.SYS_GETPPID}},
 		{"ioctl", call{Nr: unix.SYS_IOCTL, Args: [6]uintptr{math.MaxUint, 0x5421}}}, // FIONBIO
 		{"prctl", call{Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_GET_DUMPABLE}}},
-		{"socket", call{Nr: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_UNIX, 99}}}, // fails, and so leaves nothing to close
+		{"socket", call{Nr: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_UNIX, 99}}}, // fails, so there is nothing to close
 		{"denied", call{Nr: unix.SYS_BPF}},
 	}
 	for _, c := range calls {
@@ -248,23 +248,23 @@ func BenchmarkCall(b *testing.B) {
 				const rounds = 500_000
 				var took float64
 				for b.Loop() {
-					r := answer(b, order{Filter: f, Calls: []call{c.call}, Rounds: rounds})
+					r := runHelper(b, order{Filter: f, Calls: []call{c.call}, Rounds: rounds})
 					took += float64(r.Took.Nanoseconds())
 				}
 				b.ReportMetric(took/rounds/float64(b.N), "ns/call")
-				b.ReportMetric(0, "ns/op") // is mostly the start of a process
+				b.ReportMetric(0, "ns/op") // mostly the start of a process
 			})
 		}
 	}
 }
 
-// BenchmarkLoad is what each run pays.
+// BenchmarkLoad measures the load of the filter, a cost of each run.
 func BenchmarkLoad(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
-		took = append(took, answer(b, order{Filter: filter(b)}).Loaded)
+		took = append(took, runHelper(b, order{Filter: filter(b)}).Loaded)
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "median-µs")
-	b.ReportMetric(0, "ns/op") // is mostly the start of a process
+	b.ReportMetric(0, "ns/op") // mostly the start of a process
 }

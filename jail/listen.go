@@ -35,7 +35,7 @@ func (p *Process) listening(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 			return
 		}
 		p.routes.jail = p.jail
-		l.SupplySockets(seccomp.Netlink, p.routes.socket)
+		l.HandleSockets(seccomp.Netlink, p.routes.socket)
 		p.hearing.begin(l, conn)
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Admit lets a launcher become the guest's program: it has the kernel carry out the
-// launcher's execve calls, of which a search in PATH makes several, refuses the
-// other ones, and returns nil as soon as the launcher's end of conn is closed, or a
-// call shows that the program runs. Serve answers that call. An end by ctx is its
-// error, one by Close os.ErrClosed. Whether an execve worked is not told: a launcher
-// that died looks the same, and the caller, who reads its reports, knows.
+// Admit permits a launcher to execute the guest's program. It makes the kernel execute the
+// launcher's execve calls, of which a search in PATH makes several, and refuses its other
+// calls. It returns nil when the launcher's end of conn is closed or a call shows that the
+// program runs; Serve replies to that call. It returns ctx's error, and os.ErrClosed after
+// Close. It does not report whether an execve succeeded: a launcher that died looks the
+// same. The launcher's reports on conn show that.
 //
-// Admit never reads from conn, and does not mind unread reports. conn must not be in
-// blocking mode, and is the caller's to close.
+// Admit does not read from conn and ignores unread data. conn must be in non-blocking mode.
+// The caller closes it.
 //
-// Preconditions: the filter is only the launcher's, a single trusted process that
-// no guest code runs in; its end of conn closes on execve.
+// Preconditions: only the launcher, a single trusted process that runs no guest code, has
+// the filter; its end of conn is closed on execve.
 func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
-	if _, asks := l.filter.Refusal(unix.SYS_EXECVE, [6]uint64{}); !asks {
-		return nil // whatever asks is the program
+	if _, refused := l.filter.Refusal(unix.SYS_EXECVE, [6]uint64{}); !refused {
+		return nil // the launcher makes no refused calls
 	}
-	w, err := l.watch(ctx, conn)
+	w, err := l.watchHangup(ctx, conn)
 	if err != nil {
 		return err
 	}
-	defer w.end()
+	defer w.stop()
 	var a admission
 	for {
 		n, err := l.receive()
@@ -41,8 +41,8 @@ func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
 			err = l.admit(n, &a, w)
 		}
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded): // woken
-			return w.why()
+		case errors.Is(err, os.ErrDeadlineExceeded): // by expire
+			return w.cause()
 		case errors.Is(err, io.EOF), err == errRuns:
 			return nil
 		case err != nil:
@@ -53,12 +53,12 @@ func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
 
 var errRuns = errors.New("the program runs")
 
-// admission knows the launcher by its first call: there is no guest code then.
+// admission identifies the launcher by its first call, when no guest code runs yet.
 type admission struct{ image []byte }
 
-func (l *Listener) admit(n *notification, a *admission, w *watch) error {
+func (l *Listener) admit(n *notification, a *admission, w *hangupWatch) error {
 	image, err := imageOf(n.pid)
-	if !l.waits(n) {
+	if !l.isBlocked(n) {
 		return nil
 	}
 	if a.image == nil {
@@ -66,37 +66,38 @@ func (l *Listener) admit(n *notification, a *admission, w *watch) error {
 	}
 	switch {
 	case err != nil:
-		l.held = n
+		l.pending = n
 		return err
 	case w.hungUp() || !bytes.Equal(image, a.image):
-		l.held = n
+		l.pending = n
 		return errRuns
 	case n.nr == unix.SYS_EXECVE:
-		return l.let(n)
+		return l.permit(n)
 	default:
 		return l.refuse(n, l.describe(n).Errno)
 	}
 }
 
-// imageOf tells one execve of a process from the next, even of the same file: the
-// kernel's list for the program loader has the addresses that it chose by chance.
-// The process can't change it without a prctl that no filter here allows.
+// imageOf returns the auxiliary vector of a process. It differs after each execve, even of
+// the same file, because it contains random addresses. A process can change it only by a
+// prctl that no filter here allows.
 func imageOf(pid uint32) ([]byte, error) {
 	return os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/auxv")
 }
 
-// watch wakes its listener when the other end of a socket is closed.
-type watch struct {
+// hangupWatch interrupts its listener when the other end of a socket is closed or ctx is
+// done.
+type hangupWatch struct {
 	ctx      context.Context
 	file     *os.File
 	conn     syscall.RawConn
 	listener *Listener
-	forget   func() bool
+	stopCtx  func() bool
 	done     chan struct{}
 }
 
-func (l *Listener) watch(ctx context.Context, conn syscall.Conn) (*watch, error) {
-	file, err := watched(conn, func(uintptr) error { return nil })
+func (l *Listener) watchHangup(ctx context.Context, conn syscall.Conn) (*hangupWatch, error) {
+	file, err := polled(conn, func(uintptr) error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -105,49 +106,48 @@ func (l *Listener) watch(ctx context.Context, conn syscall.Conn) (*watch, error)
 		file.Close()
 		return nil, err
 	}
-	w := &watch{ctx: ctx, file: file, conn: raw, listener: l, done: make(chan struct{})}
-	w.forget = context.AfterFunc(ctx, func() { expire(file) })
+	w := &hangupWatch{ctx: ctx, file: file, conn: raw, listener: l, done: make(chan struct{})}
+	w.stopCtx = context.AfterFunc(ctx, func() { expire(file) })
 	go w.wait()
 	return w, nil
 }
 
-func (w *watch) wait() {
+func (w *hangupWatch) wait() {
 	defer close(w.done)
-	_ = w.conn.Read(isHungUp) // however it ends, Admit looks
+	_ = w.conn.Read(isHungUp) // Admit checks the reason
 	expire(w.listener.file)
 }
 
-// expire ends waiting in a file. One that is closed has nobody waiting.
+// expire interrupts reads of a file.
 func expire(f *os.File) { _ = f.SetReadDeadline(time.Unix(1, 0)) }
 
-func (w *watch) end() {
-	w.forget()
+func (w *hangupWatch) stop() {
+	w.stopCtx()
 	w.file.Close()
 	<-w.done
-	_ = w.listener.file.SetReadDeadline(time.Time{}) // fails if the listener is closed, as will all else
+	_ = w.listener.file.SetReadDeadline(time.Time{}) // fails if the listener is closed
 }
 
-// why tells why the listener was woken.
-func (w *watch) why() error {
+// cause returns nil if the socket was closed, and otherwise ctx's error.
+func (w *hangupWatch) cause() error {
 	if w.hungUp() {
 		return nil
 	}
 	return w.ctx.Err()
 }
 
-func (w *watch) hungUp() bool {
+func (w *hangupWatch) hungUp() bool {
 	hungUp := false
 	err := w.conn.Control(func(fd uintptr) { hungUp = isHungUp(fd) })
 	return hungUp || err != nil
 }
 
-// isHungUp asks for the other end, not for the end of what is to be read: there may
-// be reports that nobody has read.
+// isHungUp reports whether the other end is closed, even if there is unread data.
 func isHungUp(fd uintptr) bool {
-	polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-	n, err := unix.Poll(polled, 0)
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(fds, 0)
 	for err == unix.EINTR {
-		n, err = unix.Poll(polled, 0)
+		n, err = unix.Poll(fds, 0)
 	}
-	return n != 0 || err != nil // an error: don't let anything pass
+	return n != 0 || err != nil // on error permit nothing more
 }

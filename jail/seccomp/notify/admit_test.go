@@ -17,7 +17,7 @@ import (
 
 const self = "/proc/self/exe"
 
-// launcher searches, and becomes a program that tries to do the same.
+// launcher returns an order to try several paths and execute a program.
 func launcher(then order) order {
 	return order{
 		Calls:   []call{inet},
@@ -36,7 +36,7 @@ func admitted(t *testing.T, g *guest) {
 	}
 }
 
-// The launcher's execve calls pass, the guest's don't.
+// The launcher's execve calls are permitted, the guest's are refused.
 func TestAdmit(t *testing.T) {
 	g := start(t, restrictions(), launcher(order{Calls: []call{exe, chmod}}))
 	g.theirs.Close()
@@ -47,29 +47,29 @@ func TestAdmit(t *testing.T) {
 		t.Errorf("the program got %v", got)
 	}
 	await(t, done, "Serve")
-	if len(calls) != 2 || calls[0].Label != "spawn" || calls[0].Text != exe.Path || calls[1].Label != "chmod" {
-		t.Errorf("told of %+v", calls)
+	if len(calls) != 2 || calls[0].Label != "spawn" || calls[0].Path != exe.Path || calls[1].Label != "chmod" {
+		t.Errorf("reported %+v", calls)
 	}
-	// Its report, which nobody had read, is still there.
+	// Admit has not read its report.
 	if text, err := io.ReadAll(g.conn); err != nil || len(text) != 8 {
 		t.Errorf("read %q, %v", text, err)
 	}
 }
 
-// Without Admit the launcher can't become a program.
+// Without Admit the launcher can't execute a program.
 func TestNotAdmitted(t *testing.T) {
-	_, calls, errnos := told(t, restrictions(), launcher(order{}))
+	_, calls, errnos := runCalls(t, restrictions(), launcher(order{}))
 	if want := []syscall.Errno{unix.EACCES, unix.EPERM, unix.EPERM, unix.EPERM}; !slices.Equal(errnos, want) || len(calls) != len(want) {
-		t.Errorf("got %v, told of %+v", errnos, calls)
+		t.Errorf("got %v, reported %+v", errnos, calls)
 	}
 }
 
-// A copy of the launcher's end that another process has keeps the socket open. The
-// program must not pass for the launcher by that.
+// A copy of the launcher's end in another process keeps the socket open. The program is not
+// mistaken for the launcher.
 func TestAdmitWithALeakedSocket(t *testing.T) {
 	for range 5 {
 		g := start(t, restrictions(), launcher(order{Execute: []string{self}, Then: &order{}}))
-		admitted(t, g) // returns, for the program makes a call
+		admitted(t, g) // returns because the program makes a call
 		done := g.serve(t, nil)
 		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM}) {
 			t.Errorf("the program got %v", got)
@@ -79,7 +79,7 @@ func TestAdmitWithALeakedSocket(t *testing.T) {
 	}
 }
 
-// Where execve is nothing to ask for, the program's first call is the first of all.
+// If the filter permits execve, the program makes the first refused call.
 func TestAdmitWhereExecveIsAllowed(t *testing.T) {
 	for range 5 {
 		g := start(t, seccomp.NoMetadata, order{Execute: []string{self}, Then: &order{Calls: []call{chmod}}})
@@ -92,13 +92,13 @@ func TestAdmitWhereExecveIsAllowed(t *testing.T) {
 		g.theirs.Close()
 		await(t, done, "Serve")
 		if len(calls) != 1 || calls[0].Label != "chmod" {
-			t.Errorf("told of %+v", calls)
+			t.Errorf("reported %+v", calls)
 		}
 	}
 }
 
-// A call may be received before the news that the launcher's end was closed.
-func TestAdmitLooksAtTheSocket(t *testing.T) {
+// A call may be received before the listener is notified that the socket was closed.
+func TestAdmitChecksSocket(t *testing.T) {
 	g := start(t, restrictions(), order{Calls: []call{exe}})
 	host, launcher, err := os.Pipe()
 	if err != nil {
@@ -106,22 +106,22 @@ func TestAdmitLooksAtTheSocket(t *testing.T) {
 	}
 	defer host.Close()
 	defer launcher.Close()
-	w, err := g.watch(t.Context(), host)
+	w, err := g.watchHangup(t.Context(), host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.end()
+	defer w.stop()
 	n, err := g.receive()
 	if err != nil {
 		t.Fatal(err)
 	}
 	launcher.Close()
-	if err := g.admit(n, &admission{}, w); err != errRuns || g.held != n {
-		t.Errorf("got %v, holds %v", err, g.held)
+	if err := g.admit(n, &admission{}, w); err != errRuns || g.pending != n {
+		t.Errorf("got %v, pending %v", err, g.pending)
 	}
 }
 
-// A program that asks for nothing is noticed by the socket, and so is a launcher
+// Admit returns when the socket is closed, by a program without refused calls or a launcher
 // that dies.
 func TestAdmitReturns(t *testing.T) {
 	t.Run("program", func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestAdmitReturns(t *testing.T) {
 	})
 }
 
-// What ends Admit does not end Serve.
-func TestAdmitGivesUp(t *testing.T) {
+// The end of Admit's context does not stop Serve.
+func TestAdmitContext(t *testing.T) {
 	g := start(t, restrictions(), order{Sleep: true})
 	g.theirs.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -164,12 +164,12 @@ func TestAdmitGivesUp(t *testing.T) {
 	done := g.serve(t, nil)
 	select {
 	case <-done:
-		t.Error("Serve ended with it")
+		t.Error("Serve returned")
 	case <-time.After(20 * time.Millisecond):
 	}
 }
 
-func TestAdmitEndsByClose(t *testing.T) {
+func TestAdmitReturnsOnClose(t *testing.T) {
 	g := start(t, restrictions(), order{Sleep: true})
 	time.AfterFunc(20*time.Millisecond, func() { g.Close() })
 	if err := g.Admit(t.Context(), g.conn); err == nil {

@@ -17,16 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guest is a copy under a filter.
+// guest is a copy under a filter with a listener.
 type guest struct {
 	*Listener
 	cmd    *exec.Cmd
 	out    bytes.Buffer
 	conn   *os.File // to its socket
-	theirs *os.File // the other end, if kept open
+	theirs *os.File // the other end
 }
 
-// start starts a copy under the tables with rows over them.
+// start starts a copy under the filter with these restrictions.
 func start(t testing.TB, rows []seccomp.Row, o order) *guest {
 	t.Helper()
 	f, err := seccomp.Compile(rows, true)
@@ -88,12 +88,12 @@ func receiveFD(t testing.TB, conn int) *os.File {
 	return os.NewFile(uintptr(fds[0]), "listener")
 }
 
-// serve serves in a goroutine of its own, and returns what ends with Serve.
-func (g *guest) serve(t testing.TB, seen func(Call)) <-chan struct{} {
+// serve calls Serve in a goroutine. The channel is closed when Serve returns.
+func (g *guest) serve(t testing.TB, handle func(Call)) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := g.Serve(seen); err != nil {
+		if err := g.Serve(handle); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -104,7 +104,7 @@ func (g *guest) serve(t testing.TB, seen func(Call)) <-chan struct{} {
 	return done
 }
 
-// errnos waits for the copy's end, and gives what its calls gave.
+// errnos waits for the copy's end and returns the errnos of its calls.
 func (g *guest) errnos(t testing.TB) []syscall.Errno {
 	t.Helper()
 	if err := g.cmd.Wait(); err != nil {
@@ -117,8 +117,8 @@ func (g *guest) errnos(t testing.TB) []syscall.Errno {
 	return list
 }
 
-// told runs calls to their end, and gives what was seen of them.
-func told(t testing.TB, rows []seccomp.Row, o order) (g *guest, calls []Call, errnos []syscall.Errno) {
+// runCalls runs a copy to its end and returns the reported calls.
+func runCalls(t testing.TB, rows []seccomp.Row, o order) (g *guest, calls []Call, errnos []syscall.Errno) {
 	t.Helper()
 	g = start(t, rows, o)
 	done := g.serve(t, func(c Call) {
@@ -137,16 +137,16 @@ func await(t testing.TB, done <-chan struct{}, what string) {
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("timeout waiting for %s", what)
 	}
 }
 
-// blocked waits until a thread of the copy waits for an answer.
+// blocked waits until a thread of the copy is blocked in a refused call.
 func (g *guest) blocked(t testing.TB) {
 	t.Helper()
 	for range 2000 {
-		polled := []unix.PollFd{{Fd: int32(g.fd(t)), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(polled, 5); n > 0 && polled[0].Revents&unix.POLLIN != 0 {
+		fds := []unix.PollFd{{Fd: int32(g.fd(t)), Events: unix.POLLIN}}
+		if n, _ := unix.Poll(fds, 5); n > 0 && fds[0].Revents&unix.POLLIN != 0 {
 			return
 		}
 	}
@@ -161,7 +161,7 @@ func (g *guest) fd(t testing.TB) (number int) {
 	return number
 }
 
-// openFiles are this process's, but for what the runtime keeps.
+// openFiles returns this process's descriptors except those of /proc.
 func openFiles(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -30,12 +30,12 @@ type response struct {
 type addition struct {
 	id               uint64
 	flags            uint32
-	source, fd, mode uint32 // a descriptor of this process; that of the caller, if the flags ask for one; its flags
+	source, fd, mode uint32 // descriptor in this process; descriptor in the caller, if the flags select it; its O_* flags
 }
 
 const notifAddFD = 0x4018_2103 // SECCOMP_IOCTL_NOTIF_ADDFD
 
-// checkSizes makes sure that the kernel writes no more than there is room for.
+// checkSizes checks that the kernel's structures have the sizes of those here.
 func checkSizes() error {
 	var sizes struct{ notification, response, data uint16 }
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&sizes)))
@@ -43,12 +43,12 @@ func checkSizes() error {
 		return os.NewSyscallError("seccomp", errno)
 	}
 	if uintptr(sizes.notification) != unsafe.Sizeof(notification{}) || uintptr(sizes.response) != unsafe.Sizeof(response{}) {
-		return fmt.Errorf("notifications of this kernel have %d and %d bytes", sizes.notification, sizes.response)
+		return fmt.Errorf("unexpected sizes of this kernel's notifications: %d and %d bytes", sizes.notification, sizes.response)
 	}
 	return nil
 }
 
-// receiveFrom takes the next call. The kernel wants the room for it to be zero.
+// receiveFrom receives the next call. The kernel requires a zeroed structure.
 func receiveFrom(fd int) (*notification, error) {
 	n := &notification{}
 	return n, ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
@@ -58,7 +58,7 @@ func sendTo(fd int, r *response) error {
 	return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(r))
 }
 
-// addTo gives the caller a descriptor, which its call returns.
+// addTo adds a descriptor to the caller and returns it from the call.
 func addTo(fd int, a *addition) error {
 	a.flags = unix.SECCOMP_ADDFD_FLAG_SEND // Linux 5.14
 	return ioctl(fd, notifAddFD, unsafe.Pointer(a))

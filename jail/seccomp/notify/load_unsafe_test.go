@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load puts a filter on all threads of this process and gives its listener.
+// load loads a filter for all threads of this process and returns its listener.
 func load(filter []byte) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return 0, err

@@ -11,27 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter can't be taken off, so that a copy of the test binary wears it. It has
-// one end of a socket, by which it gives its listener away.
+// A filter can't be removed, so a copy of the test binary loads it and sends its listener
+// over a socket.
 
 const (
 	helperEnv  = "GAOL_NOTIFY_HELPER"
 	helperConn = 3
 )
 
-// order is what the copy is told to do, in its environment, so that it is told the
-// same after an execve.
+// order is the copy's input, in its environment, which an execve keeps.
 type order struct {
-	Filter  []byte // none: it runs as a program under the filter that it has
+	Filter  []byte // nil: the copy runs under the filter that it has
 	Calls   []call
-	Times   int      // that each call is made, and once if 0
-	Reports int      // bytes that it sends before it executes
-	Execute []string // paths of programs, tried in turn in place of the calls
-	Then    *order   // is what the program is told
-	Sleep   bool     // in the end
+	Times   int      // how often each call is made; 0 is once
+	Reports int      // number of bytes to send before the first execve
+	Execute []string // paths of programs to execute, until one succeeds
+	Then    *order   // input of the executed program
+	Sleep   bool     // at the end
 }
 
-// call names its path, if it has any, in argument At.
+// call is a system call. Argument At points to the path, if it has one.
 type call struct {
 	Nr   uintptr
 	Args [6]uintptr

@@ -10,33 +10,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Call is one that was refused.
+// Call is a refused system call.
 type Call struct {
-	PID   int // of the thread that made it, in the host's numbers
+	PID   int // of the calling thread, in the host's pid namespace
 	Nr    int // the system call's number
 	Args  [6]uint64
-	Text  string        // the path that it named, of any bytes, at most 256; empty: none could be read. It may be a lie
-	Label string        // of the refusal that answers
-	Errno syscall.Errno // that it gets
+	Path  string        // its path argument, at most 256 arbitrary bytes; empty if it could not be read; may be forged
+	Label string        // of the refusal that applies
+	Errno syscall.Errno // the reply
 }
 
 const (
-	// Unhurried is how many calls are answered at once. Later ones wait for pause.
-	Unhurried = 1000
-	pause     = time.Millisecond
+	// Burst is how many calls are handled without delay. Later ones wait for pause.
+	Burst = 1000
+	pause = time.Millisecond
 )
 
-// Serve answers each call with the errno of its refusal, and tells seen of it, if
-// not nil, just before: a guest never knows of a refusal that seen doesn't. The
-// guest waits while seen runs. Serve returns nil when no process has the filter any
-// more, or on Close. Before Linux 6.11 that takes until the processes are waited for.
+// Serve replies to each call with the errno of its refusal. Before the reply it calls
+// handle, if not nil, so that a guest never learns of a refusal before handle does. The
+// guest is blocked while handle runs. Serve returns nil when no process has the filter any
+// more, or after Close. Before Linux 6.11, processes have the filter until they are waited
+// for.
 //
-// After an error nothing is answered any more: Close then, or guests hang.
-func (l *Listener) Serve(seen func(Call)) error {
+// After an error no call gets a reply: Close the listener, or guests hang.
+func (l *Listener) Serve(handle func(Call)) error {
 	for {
 		n, err := l.next()
 		if err == nil {
-			err = l.serve(n, seen)
+			err = l.serve(n, handle)
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
@@ -47,34 +48,34 @@ func (l *Listener) Serve(seen func(Call)) error {
 	}
 }
 
-// next begins with what Admit left.
+// next returns the call that Admit has received, if any, or waits for one.
 func (l *Listener) next() (*notification, error) {
-	if n := l.held; n != nil {
-		l.held = nil
+	if n := l.pending; n != nil {
+		l.pending = nil
 		return n, nil
 	}
 	return l.receive()
 }
 
-func (l *Listener) serve(n *notification, seen func(Call)) error {
-	if l.answered++; l.answered > Unhurried {
+func (l *Listener) serve(n *notification, handle func(Call)) error {
+	if l.served++; l.served > Burst {
 		time.Sleep(pause)
 	}
 	c := l.describe(n)
-	if !l.waits(n) {
-		return nil // what describe read may be another process's
+	if !l.isBlocked(n) {
+		return nil // describe may have read another process's memory
 	}
-	if c.Label == l.supplied && c.Label != "" {
-		return l.supply(n, c)
+	if c.Label == l.socketLabel && c.Label != "" {
+		return l.replySocket(n, c)
 	}
-	if seen != nil {
-		seen(c)
+	if handle != nil {
+		handle(c)
 	}
 	return l.refuse(n, c.Errno)
 }
 
-// describe says what the filter has to say about a call. One that it does not know,
-// as the filter was another one's, gets ENOSYS.
+// describe returns the call with the filter's refusal. Calls that the filter does not
+// refuse get ENOSYS: the loaded filter was another one.
 func (l *Listener) describe(n *notification) Call {
 	c := Call{PID: int(n.pid), Nr: int(n.nr), Args: n.args, Errno: unix.ENOSYS}
 	r, ok := l.filter.Refusal(c.Nr, c.Args)
@@ -82,8 +83,8 @@ func (l *Listener) describe(n *notification) Call {
 		return c
 	}
 	c.Label, c.Errno = r.Label, r.Errno
-	if r.Text > 0 {
-		c.Text = readText(c.PID, n.args[r.Text-1])
+	if r.PathArg > 0 {
+		c.Path = readPath(c.PID, n.args[r.PathArg-1])
 	}
 	return c
 }

@@ -32,10 +32,10 @@ func TestServe(t *testing.T) {
 		call
 		want Call
 	}{
-		{"path", chmod, Call{Label: "chmod", Errno: unix.EPERM, Text: chmod.Path}},
-		{"program", exe, Call{Label: "spawn", Errno: unix.EPERM, Text: exe.Path}},
+		{"path", chmod, Call{Label: "chmod", Errno: unix.EPERM, Path: chmod.Path}},
+		{"program", exe, Call{Label: "spawn", Errno: unix.EPERM, Path: exe.Path}},
 		{"another errno", inet, Call{Label: "socket", Errno: unix.EACCES}},
-		{"long path", call{Nr: unix.SYS_FCHMODAT, Path: long, At: 1}, Call{Label: "chmod", Errno: unix.EPERM, Text: long[:256]}},
+		{"long path", call{Nr: unix.SYS_FCHMODAT, Path: long, At: 1}, Call{Label: "chmod", Errno: unix.EPERM, Path: long[:256]}},
 		{"no path", call{Nr: unix.SYS_FCHMODAT, Args: [6]uintptr{0, 1}}, Call{Label: "chmod", Errno: unix.EPERM}},
 		{"open file", call{Nr: unix.SYS_FCHMOD, Args: [6]uintptr{1 << 20}}, Call{Label: "chmod", Errno: unix.EPERM}},
 	}
@@ -43,9 +43,9 @@ func TestServe(t *testing.T) {
 	for _, test := range tests {
 		calls = append(calls, test.call)
 	}
-	g, got, errnos := told(t, restrictions(), order{Calls: calls})
+	g, got, errnos := runCalls(t, restrictions(), order{Calls: calls})
 	if len(got) != len(tests) || len(errnos) != len(tests) {
-		t.Fatalf("told of %d calls, %d errnos, want %d", len(got), len(errnos), len(tests))
+		t.Fatalf("reported %d calls, %d errnos, want %d", len(got), len(errnos), len(tests))
 	}
 	for i, test := range tests {
 		test.want.Nr, test.want.PID, test.want.Args = int(test.Nr), got[i].PID, got[i].Args
@@ -56,12 +56,12 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: the guest got %v", test.name, errnos[i])
 		}
 	}
-	if err := g.Serve(nil); err != nil { // there is nobody any more
+	if err := g.Serve(nil); err != nil { // all processes have ended
 		t.Errorf("serving again: %v", err)
 	}
 }
 
-func TestServeUntold(t *testing.T) {
+func TestServeWithoutHandler(t *testing.T) {
 	g := start(t, restrictions(), order{Calls: []call{chmod}})
 	done := g.serve(t, nil)
 	if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM}) {
@@ -70,7 +70,7 @@ func TestServeUntold(t *testing.T) {
 	await(t, done, "Serve")
 }
 
-// The program asks for what the listener's filter does not label.
+// The loaded filter refuses calls that the listener's filter does not.
 func TestServeUnknown(t *testing.T) {
 	g := start(t, restrictions(), order{Calls: []call{chmod, inet}})
 	other, err := seccomp.Compile(seccomp.NoInternet, true)
@@ -84,43 +84,43 @@ func TestServeUnknown(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	await(t, done, "Serve")
-	if len(calls) != 2 || calls[0].Label != "" || calls[0].Text != "" {
-		t.Errorf("told of %+v", calls)
+	if len(calls) != 2 || calls[0].Label != "" || calls[0].Path != "" {
+		t.Errorf("reported %+v", calls)
 	}
 }
 
-// TestFlood makes more calls than are answered at once.
+// TestFlood makes more calls than Burst.
 func TestFlood(t *testing.T) {
 	const more = 200
-	g := start(t, restrictions(), order{Calls: []call{inet}, Times: Unhurried + more})
+	g := start(t, restrictions(), order{Calls: []call{inet}, Times: Burst + more})
 	var began time.Time
 	count := 0
 	done := g.serve(t, func(Call) {
-		if count++; count == Unhurried {
+		if count++; count == Burst {
 			began = time.Now()
 		}
 	})
 	g.errnos(t)
 	await(t, done, "Serve")
-	if took := time.Since(began); count != Unhurried+more || took < more*pause {
-		t.Errorf("told of %d calls, of the last %d in %v", count, more, took)
+	if took := time.Since(began); count != Burst+more || took < more*pause {
+		t.Errorf("reported %d calls, the last %d in %v", count, more, took)
 	}
 }
 
-// A guest that is killed takes its call along.
+// A call of a killed guest gets no reply.
 func TestKilledInACall(t *testing.T) {
 	t.Run("before it is received", func(t *testing.T) {
 		g := start(t, restrictions(), order{Calls: []call{chmod}})
 		g.blocked(t)
 		kill(t, g)
-		await(t, g.serve(t, func(c Call) { t.Errorf("told of %+v", c) }), "Serve")
+		await(t, g.serve(t, func(c Call) { t.Errorf("reported %+v", c) }), "Serve")
 	})
-	t.Run("before it is answered", func(t *testing.T) {
+	t.Run("before the reply", func(t *testing.T) {
 		g := start(t, restrictions(), order{Calls: []call{chmod}})
 		count := 0
 		await(t, g.serve(t, func(Call) { count++; kill(t, g) }), "Serve")
 		if count != 1 {
-			t.Errorf("told of %d calls", count)
+			t.Errorf("reported %d calls", count)
 		}
 	})
 }
@@ -130,11 +130,11 @@ func kill(t *testing.T, g *guest) {
 		t.Error(err)
 	}
 	if err := g.cmd.Wait(); err == nil {
-		t.Error("it ended by itself")
+		t.Error("it was not killed")
 	}
 }
 
-// Close ends Serve, and what waits is refused.
+// Close makes Serve return and refuses blocked calls.
 func TestClose(t *testing.T) {
 	g := start(t, restrictions(), order{Calls: []call{chmod}})
 	g.blocked(t)
@@ -160,7 +160,7 @@ func TestClose(t *testing.T) {
 	await(t, done, "Serve, after Close")
 }
 
-func TestNewOfSomethingElse(t *testing.T) {
+func TestNewOfAnotherFile(t *testing.T) {
 	f, err := seccomp.Compile(restrictions(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestNewOfSomethingElse(t *testing.T) {
 	}
 }
 
-// Many guests that do nothing cost no thread each.
+// Idle listeners need no thread each.
 func TestIdleServeHoldsNoThread(t *testing.T) {
 	const many = 12
 	before := threads(t)
@@ -201,23 +201,23 @@ func threads(t *testing.T) int {
 }
 
 func TestNothingIsLeftOpen(t *testing.T) {
-	t.Run("warm up", TestServeUntold) // the runtime opens its poller
+	t.Run("warm up", TestServeWithoutHandler) // opens the runtime's poller
 	before := openFiles(t)
 	t.Run("serve", TestServe)
 	t.Run("close", TestClose)
 	t.Run("admit", TestAdmit)
-	t.Run("give up", TestAdmitGivesUp)
-	t.Run("not a listener", TestNewOfSomethingElse)
+	t.Run("admit with a timeout", TestAdmitContext)
+	t.Run("not a listener", TestNewOfAnotherFile)
 	if d := cmp.Diff(before, openFiles(t)); d != "" {
 		t.Error(d)
 	}
 }
 
-// BenchmarkRefusal is what a call costs a guest that is told of with its path.
+// BenchmarkRefusal measures a refused call whose path is reported.
 func BenchmarkRefusal(b *testing.B) {
 	var took time.Duration
 	for b.Loop() {
-		g := start(b, restrictions(), order{Calls: []call{chmod}, Times: Unhurried})
+		g := start(b, restrictions(), order{Calls: []call{chmod}, Times: Burst})
 		var first, last time.Time
 		done := g.serve(b, func(Call) {
 			if last = time.Now(); first.IsZero() {
@@ -228,6 +228,6 @@ func BenchmarkRefusal(b *testing.B) {
 		await(b, done, "Serve")
 		took += last.Sub(first)
 	}
-	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/(Unhurried-1), "ns/call")
-	b.ReportMetric(0, "ns/op") // is mostly the start of a process
+	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/(Burst-1), "ns/call")
+	b.ReportMetric(0, "ns/op") // mostly the start of a process
 }

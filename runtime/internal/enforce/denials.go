@@ -138,7 +138,7 @@ func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
 
 // AddCall adds a system call that the filter refused.
 func (d *Denials) AddCall(c notify.Call) {
-	n := Denial{Target: c.Text, Source: Seccomp}
+	n := Denial{Target: c.Path, Source: Seccomp}
 	switch c.Label {
 	case "spawn":
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"

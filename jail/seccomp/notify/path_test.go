@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Strings at the end of memory, of which the next page can't be read.
-func TestReadText(t *testing.T) {
+// Strings may end just before an unreadable page.
+func TestReadPath(t *testing.T) {
 	page := os.Getpagesize()
 	memory, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -30,25 +30,25 @@ func TestReadText(t *testing.T) {
 		{"empty", "\x00", 100, ""},
 		{"any bytes", "\xff\n\x1b[2J\x00", 100, "\xff\n\x1b[2J"},
 		{"over a page's end", "/etc/passwd\x00", page - 4, "/etc/passwd"},
-		{"long", long, 100, long[:mostText]},
-		{"just as long as told", long[:mostText] + "\x00", page, long[:mostText]},
+		{"long", long, 100, long[:maxPath]},
+		{"as long as the limit", long[:maxPath] + "\x00", page, long[:maxPath]},
 		{"up to the end of memory", "/etc/passwd\x00", 2*page - 12, "/etc/passwd"},
 		{"over the end of memory", "/etc", 2*page - 4, "/etc"},
-		{"in no memory", "", 2 * page, ""},
+		{"unreadable", "", 2 * page, ""},
 	}
 	for _, test := range tests {
 		copy(memory[:2*page], bytes.Repeat([]byte{'#'}, 2*page))
 		copy(memory[:2*page][min(test.at, 2*page):], test.text)
-		if got := readText(os.Getpid(), address(memory)+uint64(test.at)); got != test.want {
+		if got := readPath(os.Getpid(), address(memory)+uint64(test.at)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 	for _, bad := range []uint64{0, 1, 1 << 63, ^uint64(0), ^uint64(0) - 100} {
-		if got := readText(os.Getpid(), bad); got != "" {
+		if got := readPath(os.Getpid(), bad); got != "" {
 			t.Errorf("%#x: %q", bad, got)
 		}
 	}
-	if got := readText(1<<30, address(memory)); got != "" {
-		t.Errorf("of no process: %q", got)
+	if got := readPath(1<<30, address(memory)); got != "" {
+		t.Errorf("missing process: %q", got)
 	}
 }

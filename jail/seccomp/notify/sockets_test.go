@@ -14,11 +14,11 @@ import (
 
 var netlink = call{Nr: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE}}
 
-func TestSupplySockets(t *testing.T) {
+func TestHandleSockets(t *testing.T) {
 	g := start(t, slices.Concat(restrictions(), seccomp.LimitedNetlink), order{Calls: []call{netlink, netlink, netlink, inet}})
 	answers := []error{nil, unix.EMFILE, errors.New("no errno")}
 	var kinds []uint64
-	g.SupplySockets(seccomp.Netlink, func(c Call) (*os.File, error) {
+	g.HandleSockets(seccomp.Netlink, func(c Call) (*os.File, error) {
 		err := answers[len(kinds)]
 		kinds = append(kinds, c.Args[1])
 		if err != nil {
@@ -34,12 +34,12 @@ func TestSupplySockets(t *testing.T) {
 	}
 	await(t, done, "Serve")
 	if !slices.Equal(reported, []string{"socket"}) || len(kinds) != 3 || kinds[0] != unix.SOCK_RAW|unix.SOCK_CLOEXEC {
-		t.Errorf("reported %v, supplied %x", reported, kinds)
+		t.Errorf("reported %v, opened %x", reported, kinds)
 	}
 }
 
-// Without a function that supplies them, such calls are refused like others.
-func TestSupplyNothing(t *testing.T) {
+// Without HandleSockets such calls are refused.
+func TestHandleNoSockets(t *testing.T) {
 	g := start(t, seccomp.LimitedNetlink, order{Calls: []call{netlink}})
 	done := g.serve(t, nil)
 	if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.ENOBUFS}) {
@@ -49,10 +49,10 @@ func TestSupplyNothing(t *testing.T) {
 }
 
 // A guest that is killed while its descriptor is opened leaves nothing open.
-func TestSupplyKilled(t *testing.T) {
+func TestHandleSocketsKilled(t *testing.T) {
 	g := start(t, seccomp.LimitedNetlink, order{Calls: []call{netlink}})
 	var file *os.File
-	g.SupplySockets(seccomp.Netlink, func(Call) (f *os.File, err error) {
+	g.HandleSockets(seccomp.Netlink, func(Call) (f *os.File, err error) {
 		kill(t, g)
 		file, err = os.Open(os.DevNull)
 		return file, err

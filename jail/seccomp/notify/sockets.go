@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SupplySockets registers open, which returns a descriptor for each call of socket(2) that
-// a refusal with the label matches. Serve replies with it in place of the errno. Serve does not report these
-// calls. The caller gets the errno that open's error wraps, or else that of the
-// refusal. Serve closes its own copy of the file.
+// HandleSockets registers a function that opens sockets for the calls of socket(2) that a
+// refusal with the label matches. Serve replies with the descriptor and does not report
+// the call. If open fails, the caller gets the errno that the error wraps, or else that of
+// the refusal. Serve closes the file after the reply.
 //
-// Call it before Serve.
-func (l *Listener) SupplySockets(label string, open func(Call) (*os.File, error)) {
-	l.supplied, l.open = label, open
+// Call HandleSockets before Serve.
+func (l *Listener) HandleSockets(label string, open func(Call) (*os.File, error)) {
+	l.socketLabel, l.openSocket = label, open
 }
 
-// supply gives the caller a descriptor of its own for what open returns.
-func (l *Listener) supply(n *notification, c Call) error {
-	file, err := l.open(c)
+// replySocket adds the opened socket to the caller.
+func (l *Listener) replySocket(n *notification, c Call) error {
+	file, err := l.openSocket(c)
 	if err == nil {
 		err = l.add(n, c, file)
 		file.Close()
@@ -44,15 +44,15 @@ func (l *Listener) add(n *notification, c Call, file *os.File) error {
 	})
 }
 
-// withoutSignals calls f on a thread that no signal interrupts. The kernel replies to the
-// call before it installs the descriptor: if a signal interrupts the host in between, there
-// is no descriptor, and the guest's call returns 0 (seen on Linux 6.1 and 6.18).
+// withoutSignals calls f with all signals blocked. The kernel replies to the call before it
+// installs the descriptor: if a signal interrupts the host in between, no descriptor is
+// installed and the guest's call returns 0 (seen on Linux 6.1 and 6.18).
 func withoutSignals(f func() error) error {
 	var all, before unix.Sigset_t
 	for i := range all.Val {
 		all.Val[i] = ^uint64(0)
 	}
-	goruntime.LockOSThread() // the mask is the thread's
+	goruntime.LockOSThread() // the mask is per thread
 	defer goruntime.UnlockOSThread()
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &all, &before); err != nil {
 		return os.NewSyscallError("rt_sigprocmask", err)

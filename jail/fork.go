@@ -25,15 +25,15 @@ const oomScore = 1000
 func (p *Process) entry(c *Command, in *groups) *zygote.Entry {
 	filter := p.jail.filter(c)
 	return &zygote.Entry{
-		JoinFiles: in.join,
-		Cgroup:    in.born,
-		Jail:      p.jail.pidfd,
-		OOMScore:  oomScore,
-		UID:       GuestUID,
-		GID:       GuestGID,
-		Limits:    rlimits(c),
-		Filter:    filter.Program,
-		Listening: p.listening(filter),
+		JoinFiles:  in.join,
+		Cgroup:     in.born,
+		Jail:       p.jail.pidfd,
+		OOMScore:   oomScore,
+		UID:        GuestUID,
+		GID:        GuestGID,
+		Limits:     rlimits(c),
+		Filter:     filter.Program,
+		OnListener: p.listening(filter),
 
 		Ruleset:      c.Ruleset,
 		RulesetFlags: c.RulesetFlags,

@@ -264,7 +264,7 @@ func enumStep(t *testing.T) string {
 // Ruleset and filter hold one thread: a child that has another gets no program.
 func TestZygoteChildIsAlone(t *testing.T) {
 	image := defaultImage(t)
-	const at = "static void take_program(void)\n{\n"
+	const at = "static void read_program(void)\n{\n"
 	const thread = "static void *wait_for_ever(void *with) { pause(); return with; }\n\n"
 	if strings.Count(zygote.Source, at) != 1 {
 		t.Fatalf("%q is not in the source once", at)
@@ -319,12 +319,12 @@ serve();
 for (let i = 0; i < 300; i++) new Array(10000).fill(i).map((i) => ({ i }));
 globalThis.gc();
 process.on('exit', () => process.exit(require('node:fs').readdirSync('/proc/self/task').length > 1 ? 7 : 2))`
-	const clone = "clone(go_on, "
+	const clone = "clone(continue_sleeper, "
 	if strings.Count(zygote.Source, clone) != 1 {
 		t.Fatalf("%q is not in the source once", clone)
 	}
 	source := strings.Replace(zygote.Source, clone, "refused++ < 20 ? (errno = EAGAIN, -1) : "+clone, 1)
-	source = strings.Replace(source, "static int go_on(", "static int refused;\n\nstatic int go_on(", 1)
+	source = strings.Replace(source, "static int continue_sleeper(", "static int refused;\n\nstatic int continue_sleeper(", 1)
 	image := defaultImage(t)
 	pool, j := zygoteWith(t, image, compileFaulty(t, source), script, "--v8-pool-size=4", "--expose-gc"), jailOf(t, image)
 	c := jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 256 << 20, CPUs: 1, Pids: 16}}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,33 +18,33 @@ import (
 	"gaol/jail/reap"
 )
 
-// Child is a process that a zygote forked. Its parent is this process.
+// Child is a process that a zygote has forked. Its parent is this process.
 type Child struct {
 	process *reap.Child
 	zygote  *Zygote
-	host    *net.UnixConn // until it has its program
+	host    *net.UnixConn // open until the program runs
 
-	parked atomic.Bool // host is for Run, or, when it has ended before, for nobody
+	parked atomic.Bool // Run has not been called, and closes host
 
-	listening func(*os.File, syscall.Conn) // Entry's
+	onListener func(*os.File, syscall.Conn) // of the Entry
 }
 
-// ErrEnded is what a parked child gives that ended before it had its program.
+// ErrEnded is the error of a parked child that has ended before it got its program.
 var ErrEnded = errors.New("the parked process has ended")
 
-// PID is the child's, as the host numbers it.
+// PID returns the child's pid in the host's pid namespace.
 func (c *Child) PID() int { return c.process.PID() }
 
-// Run has a parked child become p, and returns as [Zygote.Fork] does. The child ends
-// if it fails. It is to be called once.
+// Run makes a parked child run p. It returns when [Zygote.Fork] does. If it fails, it kills
+// the child. It must be called only once.
 func (c *Child) Run(ctx context.Context, p *Program) error {
 	if !c.parked.Swap(false) {
 		return ErrEnded
 	}
-	defer c.letGo()
+	defer c.closeSocket()
 	text, err := p.encode()
 	if err == nil {
-		err = c.bounded(ctx, func() error { return c.resume(p, text) })
+		err = c.killOnDone(ctx, func() error { return c.become(p, text, true) })
 	}
 	if err != nil {
 		_ = c.process.Kill()
@@ -53,19 +52,19 @@ func (c *Child) Run(ctx context.Context, p *Program) error {
 	return err
 }
 
-// letGo closes the socket: a child whose program runs needs it no more, and any other
-// ends with it.
-func (c *Child) letGo() { _ = c.host.Close() }
+// closeSocket closes the socket. A child whose program runs does not need it, and another
+// child exits.
+func (c *Child) closeSocket() { _ = c.host.Close() }
 
-// bounded has ctx end the child while f runs.
-func (c *Child) bounded(ctx context.Context, f func() error) error {
+// killOnDone calls f, and kills the child if ctx is done before f returns.
+func (c *Child) killOnDone(ctx context.Context, f func() error) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
 	defer stop()
 	return f()
 }
 
-// tell sends data with files. A child that ends early says why by itself.
-func (c *Child) tell(data []byte, files []*os.File) error {
+// send sends data with files. It ignores EPIPE: a child that has ended has reported why.
+func (c *Child) send(data []byte, files []*os.File) error {
 	var fds []int
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
@@ -81,61 +80,46 @@ func (c *Child) tell(data []byte, files []*os.File) error {
 	return err
 }
 
-// setOOMScore is the host's to do: the zygote has no /proc, and the jail's is read-only.
-// The number is the child's until it is waited for.
+// setOOMScore sets the child's OOM score on the host: the zygote has no /proc, and the
+// jail's is read-only. The pid is valid until the child is waited for.
 func (c *Child) setOOMScore(score int) error {
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.PID()), strconv.AppendInt(nil, int64(score), 10), 0)
-	if errors.Is(err, unix.ESRCH) { // it has ended, which its reports tell
+	if errors.Is(err, unix.ESRCH) { // the child has ended, and has reported why
 		return nil
 	}
 	return err
 }
 
-// become hands the child its program and waits for the end of its set-up.
-func (c *Child) become(p *Program, text []byte) error {
-	if err := c.tell(text, p.Files); err != nil {
+// become sends the child its program and waits until the program runs or the child has
+// ended. With reportFirst, the child reports once before that; become returns ErrEnded if it
+// ends without that report.
+func (c *Child) become(p *Program, text []byte, reportFirst bool) error {
+	if err := c.send(text, p.Files); err != nil {
 		return err
 	}
-	if c.listening != nil {
-		if err := c.report(); err != nil {
-			return running(err)
+	if reportFirst {
+		if err := c.readReport(); err != nil {
+			return err
 		}
 	}
-	return running(c.report())
-}
-
-// running makes no error of the end of the reports: the child runs the program, or has
-// ended, which is what Wait tells.
-func running(err error) error {
-	if errors.Is(err, ErrEnded) {
-		return nil
-	}
-	return err
-}
-
-// resume is become for a parked child, which tells of its end by saying nothing.
-func (c *Child) resume(p *Program, text []byte) error {
-	if err := c.tell(text, p.Files); err != nil {
+	if err := c.readReport(); !errors.Is(err, ErrEnded) {
 		return err
 	}
-	if err := c.report(); err != nil {
-		return err
-	}
-	return running(c.report())
+	return nil
 }
 
-// report reads one. There is none from a child that has ended, or whose program runs.
-func (c *Child) report() error {
+// readReport reads a report. It returns ErrEnded if the child has ended or its program runs.
+func (c *Child) readReport() error {
 	_ = c.host.SetReadDeadline(time.Time{})
 	step, errno, file, err := enter.ReadReport(c.host)
-	if file != nil && c.listening != nil {
-		c.listening(file, c.host)
+	if file != nil && c.onListener != nil {
+		c.onListener(file, c.host)
 	} else if file != nil {
 		file.Close()
 	}
 	switch {
 	case err == io.EOF || errors.Is(err, unix.ECONNRESET):
-		return ErrEnded // reset: it ended before it had read its request
+		return ErrEnded // reset: it ended before it read its request
 	case err != nil:
 		return fmt.Errorf("read the child's report: %w", err)
 	case step != 0:
@@ -144,81 +128,52 @@ func (c *Child) report() error {
 	return nil
 }
 
-// Signal sends a signal to the child, or to the group that it leads, see
+// Signal sends a signal to the child or to the process group that it leads, see
 // [reap.Child.Signal].
 func (c *Child) Signal(s syscall.Signal, group bool) error { return c.process.Signal(s, group) }
 
-// Wait waits for the child's end and says how it ended. Each child has to be waited
-// for, and just once.
+// Wait waits until the child ends and returns how it ended. It must be called exactly once
+// for each child.
 func (c *Child) Wait() (reap.Exit, error) {
-	defer c.zygote.children.remove(c.process.PID())
+	defer c.zygote.children.Delete(c.process.PID())
 	defer func() {
 		if c.parked.Swap(false) {
-			c.letGo()
+			c.closeSocket()
 		}
 	}()
 	return c.process.Wait()
 }
 
-// end undoes a fork that came to nothing.
-func (c *Child) end() {
+// discard kills a child that is not used and waits for it.
+func (c *Child) discard() {
 	_ = c.process.Kill()
 	_, _ = c.Wait()
 }
 
-// child takes charge of the child that the zygote told of.
-func (z *Zygote) child(pid int) (*Child, error) {
+// adopt returns the child that the zygote has reported.
+func (z *Zygote) adopt(pid int) (*Child, error) {
 	p, err := reap.Adopt(pid)
 	if err != nil {
 		return nil, err
 	}
-	z.children.add(pid)
+	z.children.Store(pid, nil)
 	return &Child{process: p, zygote: z}, nil
 }
 
-// known are the children that somebody waits for.
-type known struct {
-	mu   sync.Mutex
-	pids map[int]struct{}
-}
-
-func (k *known) add(pid int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.pids == nil {
-		k.pids = map[int]struct{}{}
-	}
-	k.pids[pid] = struct{}{}
-}
-
-func (k *known) remove(pid int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.pids, pid)
-}
-
-func (k *known) has(pid int) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, ok := k.pids[pid]
-	return ok
-}
-
-// lostTimeout bounds the wait for a child that ends in a millisecond.
+// lostTimeout bounds the wait for a lost child, which exits within a millisecond.
 const lostTimeout = 10 * time.Second
 
-var errLost = errors.New("a child of a zygote that died does not end")
+var errLost = errors.New("a child of a dead zygote does not end")
 
-// reapLost waits for the child that a broken zygote forked without having told its
-// pid, if there is one: nobody else would, and its jail's pid 1 can't end before
-// that. It ends by itself, as the host has closed the socket that its request should
-// come by.
+// reapLost waits for a child that the zygote has forked without reporting its pid, if there
+// is one. Otherwise it would remain a zombie, and its jail's pid 1 can't end before it is
+// reaped. The child exits because the host has closed the socket for its request.
 //
-// What gives it away is its process group, which is the zygote's until a child makes
-// a session of its own. That happens only after it has its request: whatever else is
-// in that group is a known child on its way.
+// The child is found by its process group, which is the zygote's until a child starts a
+// session. It does so only after it has its request, so the other processes in the group are
+// known children.
 //
-// Preconditions: the zygote is no more.
+// Preconditions: the zygote has ended.
 func (z *Zygote) reapLost() error {
 	const again = time.Millisecond
 	if !z.lost {
@@ -227,14 +182,19 @@ func (z *Zygote) reapLost() error {
 	for deadline := time.Now().Add(lostTimeout); time.Now().Before(deadline); time.Sleep(again) {
 		pid, err := reap.EndedInGroup(z.process.Pid)
 		switch {
-		case err == unix.ECHILD: // nobody is left in the group
+		case err == unix.ECHILD: // the group has no children left
 			return nil
 		case err != nil && err != unix.EINTR:
 			return os.NewSyscallError("waitid", err)
-		case pid != 0 && !z.children.has(pid):
-			_, err = unix.Wait4(pid, nil, 0, nil) // at once: it has ended
+		case pid != 0 && !z.isKnown(pid):
+			_, err = unix.Wait4(pid, nil, 0, nil) // does not block: it has ended
 			return os.NewSyscallError("wait4", err)
 		}
 	}
 	return errLost
+}
+
+func (z *Zygote) isKnown(pid int) bool {
+	_, ok := z.children.Load(pid)
+	return ok
 }

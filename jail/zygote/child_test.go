@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inGroup starts a program in a process group; zero: in one of its own.
+// inGroup starts a program in a process group, or in a new one if group is zero.
 func inGroup(t *testing.T, group int, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -20,8 +20,7 @@ func inGroup(t *testing.T, group int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// The child that nobody knows of is waited for, and no other's end is taken from who
-// waits for it.
+// reapLost reaps the unknown child and leaves others to their waiters.
 func TestReapLost(t *testing.T) {
 	zygote := inGroup(t, 0, "sleep", "60")
 	group := zygote.Process.Pid
@@ -32,12 +31,12 @@ func TestReapLost(t *testing.T) {
 	_ = zygote.Wait()
 
 	z := &Zygote{process: zygote.Process, lost: true}
-	c, err := z.child(first.Process.Pid)
+	c, err := z.adopt(first.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	waited := make(chan struct{})
-	time.AfterFunc(20*time.Millisecond, func() { // hides the lost one until then
+	time.AfterFunc(20*time.Millisecond, func() { // until then, first is the child that has ended
 		defer close(waited)
 		if exit, err := c.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
 			t.Errorf("the known child: %+v, %v", exit, err)
@@ -47,7 +46,7 @@ func TestReapLost(t *testing.T) {
 		t.Error(err)
 	}
 	if err := unix.Kill(lost.Process.Pid, 0); err != unix.ESRCH {
-		t.Errorf("the lost child is there: %v", err)
+		t.Errorf("the lost child was not reaped: %v", err)
 	}
 	if err := other.Wait(); err != nil {
 		t.Errorf("a child of another group: %v", err)
@@ -56,7 +55,7 @@ func TestReapLost(t *testing.T) {
 		t.Errorf("without a lost child: %v", err)
 	}
 	<-waited
-	if z.children.has(first.Process.Pid) {
-		t.Error("a child that was waited for is known for ever")
+	if z.isKnown(first.Process.Pid) {
+		t.Error("a child that was waited for is still known")
 	}
 }

@@ -1,6 +1,7 @@
 package zygote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,87 +15,64 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// Options says how long a zygote is used. A zero field takes its default. Forks and
-// Age are no hard bounds: an old zygote serves until its successor is warm.
+// Options limit the use of a zygote. Zero fields have defaults. Forks and Age are not
+// strict: an old zygote is used until its successor is warm.
 type Options struct {
-	Forks int           // children of one zygote, which have the same address layout; default 5,000
+	Forks int           // children of one zygote, which share an address space layout; default 5,000
 	Age   time.Duration // since its start; default 10 minutes
 
-	// Patience is how long a zygote may take to fork, which is a matter of
-	// milliseconds: one that takes longer hangs, and is replaced. The next one is
-	// given twice as long, lest a busy machine look like a broken zygote. Default
-	// 2 seconds.
+	// Patience is how long a fork may take. It normally takes milliseconds: a zygote that
+	// takes longer is considered hung and is replaced. The next attempt has twice as long,
+	// so that a busy machine is not mistaken for a hung zygote. Default 2 seconds.
 	Patience time.Duration
 }
 
-const (
-	defaultForks    = 5000
-	defaultAge      = 10 * time.Minute
-	defaultPatience = 2 * time.Second
-	ahead           = 10 // a tenth of its life before the end its successor is started
-)
-
-// Pool keeps one zygote of a kind. Its methods may be called from several
-// goroutines at once.
+// Pool keeps a zygote warm and replaces it. It is safe for concurrent use.
 type Pool struct {
 	spec    Spec
-	parent  string // cgroup of the zygotes'
+	parent  string // parent of the zygotes' cgroups
 	options Options
+	sweep   sync.Once
 
-	mu     sync.Mutex
-	now    *Zygote
-	next   chan struct{} // closed when the successor being started is there, or is not; nil: none is
-	err    error         // of the last start
-	ended  bool
-	end    chan struct{}  // closed when Close begins
-	ending sync.WaitGroup // of what happens in the background
-	failed error          // of closing old ones
-	groups []string       // cgroups that no zygote is in any more, for the next ones
-
-	sweep func(context.Context) error // does so once
+	mu         sync.Mutex
+	now        *Zygote
+	next       chan struct{} // closed when the start of a successor has ended; nil: none is being started
+	err        error         // of the last start
+	closed     bool
+	closing    chan struct{}  // closed when Close begins
+	background sync.WaitGroup // goroutines
+	closeErr   error          // of closing old zygotes
+	groups     []string       // cgroups of former zygotes, for reuse
 }
 
-// NewPool returns a pool of zygotes that s describes. It starts none yet. The
-// cgroup that s names is the parent of theirs.
+// NewPool returns a pool of zygotes that s describes. It does not start one yet. The
+// zygotes' cgroups are children of s.Cgroup.
 func NewPool(s Spec, o Options) *Pool {
-	if o.Forks == 0 {
-		o.Forks = defaultForks
-	}
-	if o.Age == 0 {
-		o.Age = defaultAge
-	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
-	}
-	p := &Pool{spec: s, parent: s.Cgroup, options: o, end: make(chan struct{})}
-	var once sync.Once
-	p.sweep = func(ctx context.Context) (err error) {
-		once.Do(func() { err = Sweep(ctx, p.parent) })
-		return err
-	}
-	return p
+	o.Forks = cmp.Or(o.Forks, 5000)
+	o.Age = cmp.Or(o.Age, 10*time.Minute)
+	o.Patience = cmp.Or(o.Patience, 2*time.Second)
+	return &Pool{spec: s, parent: s.Cgroup, options: o, closing: make(chan struct{})}
 }
 
-// ErrClosed is what a closed pool answers.
+// ErrClosed is the error of a closed pool.
 var ErrClosed = errors.New("the pool of zygotes is closed")
 
-// Fork is [Zygote.Fork] with a zygote of the pool. One that turns out broken, be it
-// while it starts, is replaced, and the run, which had not started, starts from the
-// new one.
+// Fork calls [Zygote.Fork]. If the zygote is broken, Fork replaces it and retries with the
+// new one: the run has not started in that case.
 func (p *Pool) Fork(ctx context.Context, e *Entry, program *Program) (*Child, error) {
-	return p.attempt(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
+	return p.retry(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
 		return z.Fork(ctx, e, program, patience)
 	})
 }
 
-// Park is [Zygote.Park], as Fork is [Zygote.Fork].
+// Park calls [Zygote.Park] and retries as Fork does.
 func (p *Pool) Park(ctx context.Context, e *Entry) (*Child, error) {
-	return p.attempt(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
+	return p.retry(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
 		return z.Park(ctx, e, patience)
 	})
 }
 
-func (p *Pool) attempt(ctx context.Context, fork func(*Zygote, time.Duration) (*Child, error)) (*Child, error) {
+func (p *Pool) retry(ctx context.Context, fork func(*Zygote, time.Duration) (*Child, error)) (*Child, error) {
 	const attempts = 3
 	var err error
 	for attempt := range attempts {
@@ -111,29 +89,29 @@ func (p *Pool) attempt(ctx context.Context, fork func(*Zygote, time.Duration) (*
 	return nil, err
 }
 
-// Warm starts a zygote in the background, if there is none: the first Fork then waits
-// the less.
+// Warm starts a zygote in the background, unless there is one, so that the first Fork waits
+// for less time.
 func (p *Pool) Warm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ended && p.now == nil && p.next == nil {
+	if !p.closed && p.now == nil && p.next == nil {
 		p.startNext()
 	}
 }
 
-// Wait returns when there is a zygote to fork from. The error says why none starts.
+// Wait waits until a zygote is ready. It returns an error if none can be started.
 func (p *Pool) Wait(ctx context.Context) error {
 	_, err := p.get(ctx)
 	return err
 }
 
-// get returns the current zygote, which is started if there is none.
+// get returns the current zygote. It starts one if there is none.
 func (p *Pool) get(ctx context.Context) (*Zygote, error) {
 	for waited := false; ; waited = true {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		z, next, err := p.look(waited)
+		z, next, err := p.current(waited)
 		if z != nil || err != nil {
 			return z, err
 		}
@@ -144,13 +122,13 @@ func (p *Pool) get(ctx context.Context) (*Zygote, error) {
 	}
 }
 
-// look returns the current zygote or else what to wait for. For who has waited, the
-// failure of the last start is an error; who has not gets another start.
-func (p *Pool) look(waited bool) (*Zygote, <-chan struct{}, error) {
+// current returns the current zygote, or a channel to wait for. If the last start failed, it
+// returns that error to callers that have waited, and starts another zygote for others.
+func (p *Pool) current(waited bool) (*Zygote, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.ended:
+	case p.closed:
 		return nil, nil, ErrClosed
 	case p.now == nil && waited && p.err != nil:
 		return nil, nil, p.err
@@ -160,32 +138,31 @@ func (p *Pool) look(waited bool) (*Zygote, <-chan struct{}, error) {
 	return p.now, p.next, nil
 }
 
-// old reports whether it is time to start the successor.
+// old reports whether it is time to start a successor, at nine tenths of a zygote's life.
 func (p *Pool) old(z *Zygote) bool {
 	forks, age := int(z.forks.Load()), time.Since(z.started)
-	return forks >= p.options.Forks-p.options.Forks/ahead || age >= p.options.Age-p.options.Age/ahead
+	return forks >= p.options.Forks-p.options.Forks/10 || age >= p.options.Age-p.options.Age/10
 }
 
-// startNext starts a zygote in the background, which then takes the place of the
-// current one.
+// startNext starts a zygote in the background, which then replaces the current one.
 //
 // Preconditions: p.mu is held.
 func (p *Pool) startNext() {
 	next := make(chan struct{})
 	p.next = next
 	s := p.spec
-	s.Cgroup = p.takeGroup()
-	p.ending.Go(func() {
+	s.Cgroup = p.nextGroup()
+	p.background.Go(func() {
 		ctx := context.Background()
-		_ = p.sweep(ctx) // what is left over harms nobody
+		p.sweep.Do(func() { _ = Sweep(ctx, p.parent) }) // leftover groups are harmless
 		z, err := Start(ctx, s)
 		p.mu.Lock()
 		old := p.now
 		if err == nil {
 			p.now = z
-			p.ending.Go(func() { p.watch(z) })
+			p.background.Go(func() { p.watch(z) })
 		} else {
-			old = nil // better an old one than none
+			old = nil // keep the old one
 			p.groups = append(p.groups, s.Cgroup)
 		}
 		p.err, p.next = err, nil
@@ -195,30 +172,29 @@ func (p *Pool) startNext() {
 	})
 }
 
-// watch clears a zygote away that died while nobody asked it for anything, and
-// replaces it, so that no run has to wait. One that has never served is not: what
-// kills it may kill every one.
+// watch closes and replaces a zygote that dies while it is idle, so that no run has to
+// wait. A zygote that has never forked is not replaced: its successor might die for the same
+// reason.
 //
-// There is no such watch for zygotes that hang. They run no guest's code, so that it
-// takes somebody with root's rights to stop one, and a run that finds it out loses
-// Options.Patience.
+// Hung zygotes are not watched. They run no guest code, so only a process with root's rights
+// can stop one. A run that finds one hung loses Options.Patience.
 func (p *Pool) watch(z *Zygote) {
 	select {
-	case <-z.dead:
-	case <-z.gone:
+	case <-z.died:
+	case <-z.ended:
 		return
-	case <-p.end:
+	case <-p.closing:
 		return
 	}
 	p.drop(z)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ended && p.now == nil && p.next == nil && z.forks.Load() > 0 {
+	if !p.closed && p.now == nil && p.next == nil && z.forks.Load() > 0 {
 		p.startNext()
 	}
 }
 
-// drop ends a zygote, which may be nil, unless somebody else does.
+// drop closes a zygote, which may be nil, unless another goroutine does.
 func (p *Pool) drop(z *Zygote) {
 	p.mu.Lock()
 	if p.now != z {
@@ -234,29 +210,30 @@ func (p *Pool) retire(z *Zygote) {
 	if z == nil {
 		return
 	}
-	z.mu.Lock() // lets a fork end
+	z.mu.Lock() // waits for a fork
 	z.broken = true
 	z.mu.Unlock()
 	err := z.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
+	if p.closed {
 		err = errors.Join(err, removeGroup(z.cgroup))
 	} else {
 		p.groups = append(p.groups, z.cgroup)
 	}
-	p.failed = errors.Join(p.failed, err)
+	p.closeErr = errors.Join(p.closeErr, err)
 }
 
-// Close ends the pool's zygote. Children live on. Closing twice is no error.
+// Close closes the pool's zygote. Its children continue to run. A second Close has no
+// effect.
 func (p *Pool) Close() error {
 	p.mu.Lock()
-	if !p.ended {
-		p.ended = true
-		close(p.end)
+	if !p.closed {
+		p.closed = true
+		close(p.closing)
 	}
 	p.mu.Unlock()
-	p.ending.Wait()
+	p.background.Wait()
 	p.mu.Lock()
 	last := p.now
 	p.mu.Unlock()
@@ -264,18 +241,19 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, path := range p.groups {
-		p.failed = errors.Join(p.failed, removeGroup(path))
+		p.closeErr = errors.Join(p.closeErr, removeGroup(path))
 	}
 	p.groups = nil
-	return p.failed
+	return p.closeErr
 }
 
-// takeGroup returns the path of a cgroup for the next zygote: that of one that has
-// ended, or a new one. The kernel keeps a removed group for as long as anything is
-// charged to it, such as pages of the image that its zygote was the first to read.
+// nextGroup returns the path of a cgroup for the next zygote: that of a former zygote, or a
+// new one. Groups are reused because the kernel keeps a removed group for as long as
+// anything is charged to it, such as pages of the image that its zygote was the first to
+// read.
 //
 // Preconditions: p.mu is held.
-func (p *Pool) takeGroup() string {
+func (p *Pool) nextGroup() string {
 	if n := len(p.groups); n > 0 {
 		path := p.groups[n-1]
 		p.groups = p.groups[:n-1]
@@ -294,15 +272,14 @@ func removeGroup(path string) error {
 
 var groups atomic.Int64
 
-// groupPattern tells which process has to clear the group away.
+// groupPattern contains the pid of the host, for Sweep.
 const groupPattern = "zygote-%d-%d"
 
 func groupName(parent string) string {
 	return parent + "/" + fmt.Sprintf(groupPattern, os.Getpid(), groups.Add(1))
 }
 
-// Sweep removes the groups of zygotes whose hosts are dead from parent. The zygotes
-// died with them.
+// Sweep removes the groups below parent whose hosts are dead. Their zygotes died with them.
 func Sweep(ctx context.Context, parent string) error {
 	return cgroup.Sweep(ctx, parent, func(name string) bool {
 		var pid, n int

@@ -11,75 +11,75 @@ import (
 	"gaol/jail/enter"
 )
 
-// Entry is how a child goes into a jail.
+// Entry describes how a child enters a jail.
 type Entry struct {
-	// JoinFiles are written to before anything else, to join cgroups.
+	// JoinFiles are written to first, to join cgroups.
 	JoinFiles []*os.File
 
-	// Cgroup is the directory of the cgroup that the child is born in; may be nil.
+	// Cgroup is the directory of the cgroup in which the child is created; may be nil.
 	Cgroup *os.File
 
 	// Jail is a pidfd of the jail's pid 1.
 	Jail *os.File
 
 	OOMScore int // oom_score_adj, see proc_pid_oom_score_adj(5)
-	UID, GID int // as the guest sees them
+	UID, GID int // in the jail's user namespace
 	Limits   []enter.Limit
 	Filter   []byte // see enter.List
 
-	// Ruleset, if not nil, is the Landlock ruleset that is put on before the filter,
+	// Ruleset, if not nil, is a Landlock ruleset to enforce before the filter is loaded,
 	// with RulesetFlags of landlock_restrict_self(2).
 	Ruleset      *os.File
 	RulesetFlags uint32
 
-	// Listening, if not nil, gets the filter's listener once the filter is on, and
-	// owns it. Nobody answers the child's calls before. The child closes its end of
-	// conn when its own program runs; conn stays Fork's, or Run's.
-	Listening func(listener *os.File, conn syscall.Conn)
+	// OnListener, if not nil, is called with the filter's listener when the filter is
+	// loaded, and owns it. The child's refused calls block until then. The child closes
+	// its end of conn when its own program runs; Fork or Run closes conn.
+	OnListener func(listener *os.File, conn syscall.Conn)
 }
 
-// Program is what a child becomes there.
+// Program is the program that a child runs.
 type Program struct {
-	// Args are the program and its arguments, which /proc shows. The program is a
-	// guest path, or a name looked up in PATH of Env.
+	// Args are the program and its arguments, as in /proc. The program is a guest path,
+	// or a name to look up in PATH of Env.
 	Args []string
 
-	// Script is the place in Args of the script's path, which is followed by its
-	// arguments. The child then goes on as the zygote's Node, which Args should be
-	// the command line of. Zero: it executes Args[0].
+	// Script is the index in Args of a script's path, which its arguments follow. The
+	// child then continues as Node, and Args should be Node's command line. If it is
+	// zero, the child executes Args[0].
 	Script int
 
 	Env []string // K=V
 	Dir string   // guest path of the working directory
 
-	// Terminal has the first of Files, a terminal that no session has, become the
-	// controlling one of the child's session.
+	// Terminal makes the first of Files, a terminal without a session, the controlling
+	// terminal of the child's session.
 	Terminal bool
 
-	// Files become the descriptors from 0 on: at least three, at most five.
+	// Files become the descriptors from 0 on: at least three, at most six.
 	Files []*os.File
 }
 
-// StepError says which step on the way into the jail failed, and why.
+// StepError is the error of a step of the child.
 type StepError struct {
 	Step string
 	Err  syscall.Errno
 }
 
-// Error names the step and the cause.
+// Error returns the step and the cause.
 func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 
 // Unwrap returns the errno.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// steps are enum step of src/wire.c.
+// steps are the names of enum step in src/protocol.c.
 var steps = []string{
 	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal",
 	"limit", "user", "capabilities", "chdir", "no_new_privs", "landlock", "seccomp", "event loop", "exec",
 }
 
-// errUnexpected is what an answer that makes no sense gives.
-var errUnexpected = errors.New("unexpected answer of the zygote")
+// errUnexpected is the error of a malformed reply.
+var errUnexpected = errors.New("unexpected reply of the zygote")
 
 func stepError(step, errno uint32) error {
 	if step == 0 || int(step) >= len(steps) {
@@ -94,7 +94,7 @@ const (
 	maxText            = 8 << 20
 )
 
-// check refuses what the child would refuse with less to say.
+// check rejects programs that the child would reject with a less specific error.
 func (p *Program) check() error {
 	switch {
 	case len(p.Files) < minFiles || len(p.Files) > maxFiles:
@@ -105,20 +105,20 @@ func (p *Program) check() error {
 	for _, list := range [][]string{p.Args, p.Env, {p.Dir}} {
 		for _, s := range list {
 			if strings.ContainsRune(s, 0) {
-				return fmt.Errorf("%q has a NUL", s)
+				return fmt.Errorf("%q contains a NUL byte", s)
 			}
 		}
 	}
 	return nil
 }
 
-// Of request.flags.
+// Bits of request.flags.
 const (
 	hasRuleset = 1 << iota
 	hasListener
 )
 
-// files are the descriptors of the request.
+// files returns the descriptors of the request.
 func (e *Entry) files() []*os.File {
 	if e.Ruleset == nil {
 		return e.JoinFiles
@@ -126,19 +126,16 @@ func (e *Entry) files() []*os.File {
 	return append(e.JoinFiles[:len(e.JoinFiles):len(e.JoinFiles)], e.Ruleset)
 }
 
-// encode writes struct request and what follows it.
+// encode returns struct request and the data that follows it.
 func (e *Entry) encode(parked bool) []byte {
-	isParked, flags := 0, 0
-	if parked {
-		isParked = 1
-	}
+	flags := 0
 	if e.Ruleset != nil {
 		flags |= hasRuleset
 	}
-	if e.Listening != nil {
+	if e.OnListener != nil {
 		flags |= hasListener
 	}
-	b := words(isParked, len(e.JoinFiles), len(e.Limits), len(e.Filter)/instructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
+	b := words(toInt(parked), len(e.JoinFiles), len(e.Limits), len(e.Filter)/instructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
 	for _, l := range e.Limits {
 		b = append(b, words(int(l.Resource), 0)...)
 		b = binary.NativeEndian.AppendUint64(b, l.Most)
@@ -146,7 +143,7 @@ func (e *Entry) encode(parked bool) []byte {
 	return append(b, e.Filter...)
 }
 
-// encode checks the program and writes struct program and what follows it.
+// encode checks the program and returns struct program and the data that follows it.
 func (p *Program) encode() ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -160,11 +157,14 @@ func (p *Program) encode() ([]byte, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("arguments and environment have %d bytes: %w", len(text), syscall.E2BIG)
 	}
-	terminal := 0
-	if p.Terminal {
-		terminal = 1
+	return append(words(p.Script, toInt(p.Terminal), len(p.Files), len(p.Args), len(p.Env), len(text)), text...), nil
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
 	}
-	return append(words(p.Script, terminal, len(p.Files), len(p.Args), len(p.Env), len(text)), text...), nil
+	return 0
 }
 
 func words(list ...int) []byte {

@@ -17,9 +17,9 @@ func TestEncode(t *testing.T) {
 		Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*instructionLen),
 	}
 	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1001, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
-		t.Errorf("the entry is % x, want % x", got, want)
+		t.Errorf("request % x, want % x", got, want)
 	}
-	e = Entry{Ruleset: os.Stdin, RulesetFlags: 3, Listening: func(*os.File, syscall.Conn) {}}
+	e = Entry{Ruleset: os.Stdin, RulesetFlags: 3, OnListener: func(*os.File, syscall.Conn) {}}
 	if got, want := e.encode(false), words(0, 0, 0, 0, 0, 0, hasRuleset|hasListener, 3); !bytes.Equal(got, want) || len(e.files()) != 1 {
 		t.Errorf("the entry is % x, want % x, with %v", got, want, e.files())
 	}
@@ -52,12 +52,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The names of steps follow enum step of the C source.
+// steps has a name for each enum step of the C source.
 func TestSteps(t *testing.T) {
 	_, list, _ := strings.Cut(Source, "enum step {")
 	list, _, _ = strings.Cut(list, "}")
 	if n := strings.Count(list, "STEP_"); n != len(steps)-1 {
-		t.Errorf("%d steps have names, the C source has %d", len(steps)-1, n)
+		t.Errorf("%d names of steps, the C source has %d", len(steps)-1, n)
 	}
 	if err, ok := errors.AsType[*StepError](stepError(3, uint32(syscall.ENOMEM))); !ok || err.Step != "clone" || !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("step 3 is %v", err)

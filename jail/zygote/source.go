@@ -6,8 +6,8 @@ import (
 	"gaol/jail/confine"
 )
 
-//go:embed src/wire.c
-var wireSource string
+//go:embed src/protocol.c
+var protocolSource string
 
 //go:embed src/threads.c
 var threadsSource string
@@ -21,13 +21,16 @@ var requestSource string
 //go:embed src/child.c
 var childSource string
 
-// Source is the C source of the object that lets Node fork: src/wire.c, which draws
-// the protocol; src/threads.c, which notes Node's helper threads and revives them in a
-// child; src/zygote.c, which Node loads and which forks; src/request.c, which reads a
-// child's orders; and src/child.c, which takes it into the jail, with confine.Source. They
-// are one translation unit. It needs only a C library and is meant to be linked as a
-// shared object.
-var Source = wireSource + confine.Source + threadsSource + zygoteSource + requestSource + childSource
+//go:embed src/addon.c
+var addonSource string
 
-// Path is where an image holds the compiled object.
+// Source is the C source of the object that makes Node forkable, as one translation unit:
+// src/protocol.c describes the protocol; src/threads.c records Node's helper threads and
+// revives them in a child; src/zygote.c is preloaded into Node and forks; src/request.c
+// reads a child's requests; src/child.c enters the jail, with confine.Source; and src/addon.c
+// is the interface to JavaScript. It needs only a C library and should be linked as a shared
+// object.
+var Source = protocolSource + confine.Source + threadsSource + zygoteSource + requestSource + childSource + addonSource
+
+// Path is the path of the compiled object in an image.
 const Path = "/usr/libexec/gaol/zygote.so"

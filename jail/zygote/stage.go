@@ -9,18 +9,18 @@ import (
 	"gaol/jail/chroot"
 )
 
-// The names in the zygote's tmpfs. As in package jail, the overlay is given them as
-// relative paths.
+// Folders in the zygote's tmpfs. The mount options of the overlay have them as relative
+// paths, as in package jail.
 const (
 	stageImage = "image"
 	stageLayer = "layer"
 	stageRoot  = "root"
 )
 
-// stage makes the image, with the layer over it, the root of this thread.
+// stage makes an overlay of the layer over the image the root of this thread.
 //
-// Preconditions: the thread is locked to its goroutine, is not the process's main
-// thread and ends with the goroutine.
+// Preconditions: the thread is locked to its goroutine, is not the main thread and ends
+// with the goroutine.
 func stage(dir string, s *Spec) error {
 	steps := []struct {
 		name, target string
@@ -31,7 +31,7 @@ func stage(dir string, s *Spec) error {
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
 		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},
 		{"chdir", dir, func() error { return unix.Chdir(dir) }},
-		{"make", "folders", makeFolders},
+		{"mkdir", "folders", makeFolders},
 		{"mount", s.Image, func() error { return unix.Mount(s.Image, stageImage, "", unix.MS_BIND, "") }},
 		{"write", "layer", func() error { return writeLayer(s.Layer) }},
 		{"mount", "overlay", mountOverlay},
@@ -72,7 +72,7 @@ func mountOverlay() error {
 	return unix.Mount("overlay", stageRoot, "overlay", flags, "lowerdir="+stageLayer+":"+stageImage)
 }
 
-// pivot leaves nothing of the host's tree.
+// pivot unmounts the host's tree.
 func pivot() error {
 	if err := unix.Chdir(stageRoot); err != nil {
 		return err

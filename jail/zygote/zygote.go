@@ -20,42 +20,41 @@ import (
 	"gaol/jail/enter"
 )
 
-// Spec is what a zygote is made of.
+// Spec describes a zygote.
 type Spec struct {
-	// Image is the folder that is its root. Its Path must hold the object compiled
-	// from Source.
+	// Image is the folder that becomes the root. It must have the object compiled from
+	// Source at Path.
 	Image string
 
-	// Layer is laid over Image.
+	// Layer is mounted over Image.
 	Layer []File
 
-	// Args are the program, a guest path, and its arguments. It must be Node, and
-	// call the addon's serve once it is warm.
+	// Args are the program, a guest path, and its arguments. The program must be Node, and
+	// call the addon's serve when it is warm.
 	Args []string
 
 	Env []string // K=V
 
-	// Dir is an empty folder to mount at; the host sees none of it. Zygotes may
-	// share one.
+	// Dir is an empty folder to use as a mount point. The mounts are not visible to the
+	// host. Zygotes may share it.
 	Dir string
 
-	// Cgroup is the path of a cgroup for the zygote alone. Start makes it if it is
+	// Cgroup is the path of a cgroup for this zygote only. Start creates it if it is
 	// missing; the caller removes it.
 	Cgroup string
 }
 
-// File is a file of Spec.Layer, which root owns and all may read.
+// File is a file of Spec.Layer. It belongs to root and is readable by all.
 type File struct {
 	Path string // guest path
 	Data []byte
 }
 
 const (
-	startTimeout = 20 * time.Second // until it is warm: a busy machine takes its time
-	sendTimeout  = 10 * time.Second // until a child has taken in its request
-	answerLen    = 16
-	orderLen     = 8
-	bornInCgroup = 1 // order.flags
+	startTimeout   = 20 * time.Second // until the zygote is warm, on a busy machine
+	sendTimeout    = 10 * time.Second // until a child has read its request
+	replyLen       = 16
+	createInCgroup = 1 // order.flags
 )
 
 // Zygote is a running zygote.
@@ -66,24 +65,24 @@ type Zygote struct {
 
 	forks atomic.Int64
 
-	mu     sync.Mutex // one order at a time
+	mu     sync.Mutex // serializes orders
 	conn   *net.UnixConn
 	serial uint32
-	broken bool // it died or does not answer
-	lost   bool // it may have a child whose pid it has not told
+	broken bool // it died or does not reply
+	lost   bool // it may have a child whose pid it has not reported
 
-	children known
+	children sync.Map // pids of children that were reported and not yet waited for
 
-	end  chan struct{} // closed to end the thread that it depends on
-	dead chan struct{} // closed when it died unasked
-	gone chan struct{} // closed when it is no more
-	err  error         // of the clearing
-	once sync.Once
+	stop   chan struct{} // closed to kill the process and end its parent thread
+	died   chan struct{} // closed when the process has ended before stop
+	ended  chan struct{} // closed when the process has ended and its parent thread ends
+	err    error         // of waiting and closing
+	closed sync.Once
 }
 
 // Start starts a zygote and returns when it is warm.
 func Start(ctx context.Context, s Spec) (*Zygote, error) {
-	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), end: make(chan struct{}), dead: make(chan struct{}), gone: make(chan struct{})}
+	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), stop: make(chan struct{}), died: make(chan struct{}), ended: make(chan struct{})}
 	if err := z.start(ctx, &s); err != nil {
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}
@@ -102,9 +101,9 @@ func (z *Zygote) start(ctx context.Context, s *Spec) error {
 	}
 	defer output.Close()
 	launched := make(chan error)
-	go z.keep(s, child, written, launched)
+	go z.supervise(s, child, written, launched)
 	err = <-launched
-	written.Close() // both are the zygote's alone now: their end tells of its death
+	written.Close() // only the zygote has both now: they are closed when it dies
 	child.Close()
 	if err != nil {
 		return errors.Join(err, host.Close())
@@ -112,17 +111,17 @@ func (z *Zygote) start(ctx context.Context, s *Spec) error {
 	if err := z.waitWarm(ctx, s); err != nil {
 		_ = z.process.Kill()
 		_ = output.SetReadDeadline(time.Now().Add(time.Second))
-		said, _ := io.ReadAll(io.LimitReader(output, 4<<10))
-		return errors.Join(fmt.Errorf("%w: %s", err, bytes.TrimSpace(said)), z.Close())
+		text, _ := io.ReadAll(io.LimitReader(output, 4<<10))
+		return errors.Join(fmt.Errorf("%w: %s", err, bytes.TrimSpace(text)), z.Close())
 	}
 	return nil
 }
 
-// keep starts the process on a thread of its own, which the process is to end
-// with, and clears up after it.
-func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
+// supervise starts the process on a thread of its own and waits for it. The process is
+// killed when the thread ends.
+func (z *Zygote) supervise(s *Spec, child, written *os.File, launched chan<- error) {
 	goruntime.LockOSThread() // never unlocked: the thread has another root
-	defer close(z.gone)
+	defer close(z.ended)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err == nil {
 		defer null.Close()
@@ -131,10 +130,12 @@ func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
 	if err == nil {
 		z.process, err = os.StartProcess(s.Args[0], s.Args, &os.ProcAttr{
 			Dir: "/",
-			// Bound now, a function's first call in a child costs neither a search nor a page.
+			// LD_BIND_NOW: the first call of a function in a child then neither resolves the
+			// symbol nor copies a page.
 			Env:   append([]string{"LD_PRELOAD=" + Path, "LD_BIND_NOW=1"}, s.Env...),
-			Files: []*os.File{null, written, written, null, null, null, child}, // CONTROL of src/wire.c is the last
-			// Its own prctl comes only with its first line: a host that is killed before would leave it to warm up.
+			Files: []*os.File{null, written, written, null, null, null, child}, // the last is CONTROL of src/protocol.c
+			// It also calls prctl itself, but only after execve: without Pdeathsig it would
+			// survive a host that is killed before that.
 			Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 		})
 	}
@@ -149,15 +150,16 @@ func (z *Zygote) keep(s *Spec, child, written *os.File, launched chan<- error) {
 	}()
 	select {
 	case z.err = <-ended:
-		close(z.dead)
-		<-z.end
-	case <-z.end:
+		close(z.died)
+		<-z.stop
+	case <-z.stop:
 		_ = z.process.Kill()
 		z.err = <-ended
 	}
 }
 
-// waitWarm also moves the zygote to its cgroup: what it allocates is its own.
+// waitWarm moves the zygote to its cgroup, which its memory is charged to, and waits until
+// it is warm.
 func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 	group, err := cgroup.New(s.Cgroup, cgroup.Limits{})
 	if err != nil {
@@ -171,80 +173,80 @@ func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 		deadline = d
 	}
 	defer context.AfterFunc(ctx, func() { _ = z.conn.SetReadDeadline(time.Now()) })()
-	_, err = z.answer(deadline)
+	_, err = z.readReply(deadline)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// Fork makes a child that enters a jail as e says and becomes p there, and returns
-// when its own program runs, or when it has ended. A failed step is a [*StepError];
-// another error means that the zygote is not to be used any more, see
-// [Zygote.Broken]. That is so, too, when patience is over before the zygote has
-// forked, which takes it milliseconds.
+// Fork creates a child that enters a jail as described by e and runs p there. It returns
+// when the child's own program runs or when the child has ended. A failed step is a
+// [*StepError]. After [ErrBroken] the zygote can't be used any more; that is also the
+// error if the fork, which takes milliseconds, takes longer than patience.
 //
-// The child is this process's, which has to wait for it. It ends when ctx does, if
-// that is while Fork runs.
+// The child is a child of this process, which must wait for it. It is killed if ctx is done
+// while Fork runs.
 func (z *Zygote) Fork(ctx context.Context, e *Entry, p *Program, patience time.Duration) (*Child, error) {
 	text, err := p.encode()
 	if err != nil {
 		return nil, err
 	}
-	c, err := z.send(e, false, patience)
+	c, err := z.newChild(e, false, patience)
 	if err != nil {
 		return nil, err
 	}
-	defer c.letGo()
-	if err := c.bounded(ctx, func() error { return c.become(p, text) }); err != nil {
-		c.end()
+	defer c.closeSocket()
+	err = c.killOnDone(ctx, func() error { return c.become(p, text, c.onListener != nil) })
+	if err != nil && !errors.Is(err, ErrEnded) { // Wait returns how it ended
+		c.discard()
 		return nil, err
 	}
 	return c, nil
 }
 
-// Park is Fork up to the program: the child is in its jail, and waits for
+// Park is Fork without the program: the child has entered its jail and waits for
 // [Child.Run].
 func (z *Zygote) Park(ctx context.Context, e *Entry, patience time.Duration) (*Child, error) {
-	c, err := z.send(e, true, patience)
+	c, err := z.newChild(e, true, patience)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.bounded(ctx, c.report); err != nil {
-		c.letGo()
-		c.end()
+	if err := c.killOnDone(ctx, c.readReport); err != nil {
+		c.closeSocket()
+		c.discard()
 		return nil, err
 	}
 	c.parked.Store(true)
 	return c, nil
 }
 
-// send makes a child that has its Entry.
-func (z *Zygote) send(e *Entry, parked bool, patience time.Duration) (*Child, error) {
+// newChild creates a child and sends it the request.
+func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child, error) {
 	host, run, err := enter.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}
-	c, err := z.order(e, run, patience)
+	c, err := z.fork(e, run, patience)
 	if err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
-	c.host, c.listening = host, e.Listening
+	c.host, c.onListener = host, e.OnListener
 	if err := c.setOOMScore(e.OOMScore); err != nil {
-		c.end()
+		c.discard()
 		return nil, errors.Join(err, host.Close())
 	}
-	// Not before the answer: a child whose zygote died without one gets no request,
-	// and so can't run what another zygote is then asked for.
-	if err := c.tell(e.encode(parked), e.files()); err != nil {
-		c.end()
+	// After the reply: if the zygote dies before it replies, its child must not run the
+	// program, which another zygote is then asked to run.
+	if err := c.send(e.encode(parked), e.files()); err != nil {
+		c.discard()
 		return nil, errors.Join(err, host.Close())
 	}
 	return c, nil
 }
 
-// order has the zygote fork, and closes run.
-func (z *Zygote) order(e *Entry, run *os.File, patience time.Duration) (*Child, error) {
+// fork orders the zygote to fork, and closes run.
+func (z *Zygote) fork(e *Entry, run *os.File, patience time.Duration) (*Child, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	defer run.Close()
@@ -256,7 +258,7 @@ func (z *Zygote) order(e *Entry, run *os.File, patience time.Duration) (*Child, 
 	fds := []int{int(run.Fd()), int(e.Jail.Fd())}
 	flags := uint32(0)
 	if e.Cgroup != nil {
-		flags = bornInCgroup
+		flags = createInCgroup
 		fds = append(fds, int(e.Cgroup.Fd()))
 	}
 	message := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, z.serial), flags)
@@ -265,30 +267,30 @@ func (z *Zygote) order(e *Entry, run *os.File, patience time.Duration) (*Child, 
 	if _, _, err := z.conn.WriteMsgUnix(message, unix.UnixRights(fds...), nil); err != nil {
 		return nil, z.fail(err)
 	}
-	run.Close() // so that the child's end is the last
-	pid, err := z.answer(deadline)
+	run.Close() // only the child has this end now
+	pid, err := z.readReply(deadline)
 	if err != nil {
 		z.lost = z.broken
 		return nil, err
 	}
-	return z.child(pid)
+	return z.adopt(pid)
 }
 
-// ErrBroken is what a zygote that died, or does not answer, gives.
+// ErrBroken is the error of a zygote that died or does not reply.
 var ErrBroken = errors.New("the zygote is broken")
 
-// answer reads one, and returns the pid in it.
+// readReply reads a reply and returns its pid.
 //
 // Preconditions: z.mu is held, or z is new.
-func (z *Zygote) answer(deadline time.Time) (int, error) {
-	var b [answerLen]byte
+func (z *Zygote) readReply(deadline time.Time) (int, error) {
+	var b [replyLen]byte
 	_ = z.conn.SetReadDeadline(deadline)
 	n, err := z.conn.Read(b[:])
 	word := func(i int) uint32 { return binary.NativeEndian.Uint32(b[4*i:]) }
 	switch {
 	case err != nil:
 		return 0, z.fail(err)
-	case n != answerLen || word(0) != z.serial:
+	case n != replyLen || word(0) != z.serial:
 		return 0, z.fail(errUnexpected)
 	case word(2) != 0:
 		return 0, stepError(word(2), word(3))
@@ -301,18 +303,11 @@ func (z *Zygote) fail(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// Broken reports whether the zygote died or did not answer.
-func (z *Zygote) Broken() bool {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	return z.broken
-}
-
-// Close ends the zygote. Its children live on.
+// Close kills the zygote. Its children continue to run.
 func (z *Zygote) Close() error {
-	z.once.Do(func() {
-		close(z.end)
-		<-z.gone
+	z.closed.Do(func() {
+		close(z.stop)
+		<-z.ended
 		z.err = errors.Join(z.err, z.conn.Close(), z.reapLost())
 	})
 	return z.err

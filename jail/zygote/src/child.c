@@ -1,5 +1,5 @@
 
-/* ---- the way into the jail ---- */
+/* ---- child: entering the jail ---- */
 
 static void join_cgroups(void)
 {
@@ -7,8 +7,8 @@ static void join_cgroups(void)
 		must(STEP_CGROUP, write(q.joins[i], "0", 1));
 }
 
-/* Has /proc show the run's own arguments and environment, not the zygote's. The
- * kernel takes the layout as a whole; what stays is copied from what it says.
+/* Makes /proc show the run's arguments and environment instead of the zygote's. The kernel
+ * needs all fields of the memory layout; the others are read from /proc.
  *
  * Precondition: /proc is the jail's. */
 static void set_arguments(void)
@@ -23,7 +23,7 @@ static void set_arguments(void)
 	must(STEP_ARGUMENTS, n);
 	close(fd);
 	stat[n] = 0;
-	char *p = strrchr(stat, ')'); /* the name, the second field, may have blanks */
+	char *p = strrchr(stat, ')'); /* the second field, the name, may contain blanks */
 	for (int i = 3; p && i < FIELDS; i++)
 		if ((p = strchr(p + 1, ' ')))
 			field[i] = strtoul(p, NULL, 10);
@@ -48,13 +48,13 @@ static void enter_namespaces(int pidfd)
 	must(STEP_NAMESPACES, setns(pidfd, all));
 }
 
-/* libuv makes the lock's pipe anew as it is forked, the main loop's in uv_loop_fork,
- * and those of the loops of other threads, which are not here, never. */
+/* libuv renews the lock's pipe itself after a fork, and the main loop's in uv_loop_fork. It
+ * does not renew those of loops of other threads. */
 static bool is_renewed(int i)
 {
 	struct stat s;
 
-	return own[i].kind == PIPE && (fstat(own[i].fd, &s) || s.st_ino != own[i].inode);
+	return node_fds[i].kind == PIPE && (fstat(node_fds[i].fd, &s) || s.st_ino != node_fds[i].inode);
 }
 
 static int renew(int kind)
@@ -64,13 +64,13 @@ static int renew(int kind)
 		return epoll_create1(EPOLL_CLOEXEC);
 	case NULL_FILE:
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
-	default: /* an end of a pipe must be one that epoll takes, too */
+	default: /* for an end of a pipe, too: epoll must accept it */
 		return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	}
 }
 
-/* Leaves of the zygote's descriptors those from 0 on, which the guest's take the place
- * of, and new ones in the place of Node's own; and the run's socket. */
+/* Closes the zygote's descriptors except 0, 1, 2 ..., which the guest's replace, and the
+ * run's socket, and replaces Node's own by new ones. */
 static void renew_descriptors(void)
 {
 	int top = CONTROL;
@@ -78,17 +78,17 @@ static void renew_descriptors(void)
 	must(STEP_DESCRIPTORS, dup3(run, CONTROL, O_CLOEXEC));
 	run = CONTROL;
 	close_all(q.joins);
-	close_all(ordered);
-	for (int i = 0; i < owned; i++) {
-		top = own[i].fd > top ? own[i].fd : top;
+	close_all(order_fds);
+	for (int i = 0; i < node_fd_count; i++) {
+		top = node_fds[i].fd > top ? node_fds[i].fd : top;
 		if (is_renewed(i))
 			continue;
-		int fd = renew(own[i].kind);
+		int fd = renew(node_fds[i].kind);
 		must(STEP_DESCRIPTORS, fd);
-		must(STEP_DESCRIPTORS, dup3(fd, own[i].fd, O_CLOEXEC));
+		must(STEP_DESCRIPTORS, dup3(fd, node_fds[i].fd, O_CLOEXEC));
 		close(fd);
 	}
-	if (q.ruleset >= 0) { /* until there is a program */
+	if (q.ruleset >= 0) { /* kept until there is a program */
 		if (q.ruleset != ++top)
 			must(STEP_DESCRIPTORS, dup3(q.ruleset, top, O_CLOEXEC));
 		q.ruleset = top;
@@ -96,7 +96,7 @@ static void renew_descriptors(void)
 	must(STEP_DESCRIPTORS, syscall(SYS_close_range, top + 1, ~0U, 0));
 }
 
-static int sink = -1; /* where the output of a rehearsal goes */
+static int sink = -1; /* receives the output of a rehearsal */
 
 static void open_sink(void)
 {
@@ -109,12 +109,12 @@ static void open_sink(void)
 	sink = ends[0];
 }
 
-static void take_files(void)
+static void install_files(void)
 {
 	for (uint32_t i = 0; i < GUEST_FDS; i++)
 		if (i >= q.p.files)
 			close(i);
-		else /* Node, too, lets its children inherit nothing unasked */
+		else /* Node sets close-on-exec, too */
 			must(STEP_DESCRIPTORS, q.p.script ? dup3(q.files[i], i, O_CLOEXEC) : dup2(q.files[i], i));
 	close_all(q.files);
 	if (sink >= 0)
@@ -135,37 +135,37 @@ static void enforce_ruleset(void)
 	close(q.ruleset);
 }
 
-/* Returns the filter's listener, or -1 if it is to have none. */
+/* Loads the filter. Returns its listener, or -1 if it has none. */
 static int enforce_filter(void)
 {
-	bool listens = q.r.flags & LISTENER;
-	long fd = load_filter(q.filter, q.r.instructions, listens);
+	bool with_listener = q.r.flags & LISTENER;
+	long fd = load_filter(q.filter, q.r.instructions, with_listener);
 
 	must(STEP_SECCOMP, fd);
-	return listens ? fd : -1;
+	return with_listener ? fd : -1;
 }
 
 static void ignore_signal(int s) { (void)s; }
 
-/* Gives Node's process-wide state to this process. */
-static void become_node(napi_env env)
+/* Renews process-wide state of Node. */
+static void reset_node(napi_env env)
 {
 	struct uv_loop *loop;
 	sigset_t none;
 
-	/* Node without the thread that waits for this signal blocks it, for good. */
+	/* With --disable-sigusr1 Node blocks this signal. */
 	signal(SIGUSR1, ignore_signal);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (napi_get_uv_event_loop(env, &loop) || uv_loop_fork(loop))
-		bad(STEP_LOOP);
+		fail_invalid(STEP_LOOP);
 	forget_waiters();
-	if (getpid() == zygote) /* any other pid tells OpenSSL that it was forked */
+	if (getpid() == zygote) /* OpenSSL detects a fork by the pid, and reseeds itself */
 		RAND_poll();
 }
 
-/* When Node reached what: microseconds since 1970, then nanoseconds of the monotonic
- * clock, negative for what is to come. */
+/* Node's milestones: microseconds since 1970, then nanoseconds of the monotonic clock,
+ * negative if not reached yet. */
 static double *milestones;
 enum { ORIGIN_TIMESTAMP, ORIGIN, ENVIRONMENT, NODE_START, V8_START, LOOP_START, LOOP_EXIT, BOOTSTRAP_COMPLETE, MILESTONES };
 
@@ -177,25 +177,25 @@ static double read_clock(clockid_t clock)
 	return now.tv_sec * 1e9 + now.tv_nsec;
 }
 
-/* Makes performance and process.uptime count from when the program came, as if Node had
- * started then. The steps of that start share the time since; Node itself notes those
- * that follow. */
-static void set_clocks(double came)
+/* Makes performance and process.uptime count from the arrival of the program, as if Node had
+ * started then. The milestones of the start are spread over the time since; Node records
+ * later ones itself. */
+static void set_clocks(double start)
 {
-	double now = read_clock(CLOCK_MONOTONIC), step = (now - came) / 4;
+	double now = read_clock(CLOCK_MONOTONIC), step = (now - start) / 4;
 
-	milestones[ORIGIN_TIMESTAMP] = (read_clock(CLOCK_REALTIME) - (now - came)) / 1000;
-	milestones[ORIGIN] = came;
-	milestones[NODE_START] = came + step;
-	milestones[V8_START] = came + 2 * step;
-	milestones[ENVIRONMENT] = came + 3 * step;
-	/* Workers have these, too. */
+	milestones[ORIGIN_TIMESTAMP] = (read_clock(CLOCK_REALTIME) - (now - start)) / 1000;
+	milestones[ORIGIN] = start;
+	milestones[NODE_START] = start + step;
+	milestones[V8_START] = start + 2 * step;
+	milestones[ENVIRONMENT] = start + 3 * step;
+	/* Workers use these variables. */
 	if (&node_start_time)
 		node_start_time = milestones[NODE_START];
 	if (&v8_start)
 		v8_start = milestones[V8_START];
 	if (&process_start)
-		process_start = came;
+		process_start = start;
 	if (&process_start_timestamp)
 		process_start_timestamp = milestones[ORIGIN_TIMESTAMP];
 }
@@ -204,15 +204,15 @@ static void execute(void)
 {
 	reset_signals();
 	syscall(SYS_close_range, CONTROL + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-	execvp(q.argv[0], q.argv); /* which finds PATH in environ */
+	execvp(q.argv[0], q.argv); /* searches PATH in environ */
 	fail(STEP_EXEC);
 }
 
-/* Goes from the zygote into the jail. */
+/* Enters the jail. */
 static void enter(napi_env env, int pidfd)
 {
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	take_request();
+	read_request();
 	join_cgroups();
 	enter_namespaces(pidfd);
 	renew_descriptors();
@@ -221,17 +221,17 @@ static void enter(napi_env env, int pidfd)
 	must(STEP_CAPABILITIES, empty_bounding_set());
 	must(STEP_USER, set_user(q.r.uid, q.r.gid));
 	must(STEP_CAPABILITIES, drop_capabilities());
-	become_node(env);
+	reset_node(env);
 	if (q.r.parked) {
 		open_sink();
 		must(STEP_REQUEST, report(0));
 	}
 }
 
-/* What follows holds the one thread that does it: it must be all there are. Helpers are
- * still asleep, see wake_called; a rehearsal could have started others. /proc tells by a
- * folder's links. */
-static void be_alone(void)
+/* Fails unless this is the only thread: ruleset and filter apply to the calling thread.
+ * Helpers are not revived yet, see revive_pending, but a rehearsal could have started other
+ * threads. The link count of the folder is the number of threads plus two. */
+static void require_single_thread(void)
 {
 	struct stat tasks;
 
@@ -242,147 +242,32 @@ static void be_alone(void)
 	}
 }
 
-/* Goes on, once there is a program, to the last step before the guest's code. */
+/* Reads the program and does the remaining steps before the guest's code runs. */
 static void begin_program(void)
 {
-	take_program();
-	double came = read_clock(CLOCK_MONOTONIC);
+	read_program();
+	double start = read_clock(CLOCK_MONOTONIC);
 	if (q.p.script)
 		set_arguments();
-	take_files();
+	install_files();
 	if (q.p.terminal)
 		must(STEP_TERMINAL, set_terminal(0));
 	must(STEP_DIRECTORY, chdir(q.directory));
 	environ = q.envp;
-	be_alone();
+	require_single_thread();
 	must(STEP_NO_NEW_PRIVS, set_no_new_privs());
 	enforce_ruleset();
 	int listener = enforce_filter();
 	if (q.r.parked || listener >= 0)
-		must(STEP_REQUEST, report_with(0, listener));
+		must(STEP_REQUEST, report_fd(0, listener));
 	if (listener >= 0)
 		close(listener);
 	if (!q.p.script)
 		execute();
-	uv_setup_args(q.p.argc, q.argv); /* where process.title goes */
-	set_clocks(came);
+	uv_setup_args(q.p.argc, q.argv); /* for process.title */
+	set_clocks(start);
 	filtered = true;
-	wake_called();
+	revive_pending();
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	close(run); /* tells the host */
-}
-
-/* ---- the addon ---- */
-
-/* Where Node keeps its exit code. */
-static const int32_t *exit_info;
-enum { EXITING, EXIT_CODE, HAS_EXIT_CODE, EXIT_FIELDS };
-
-/* Ends the process where Node, with all JavaScript behind it and its threads stopped,
- * starts to free what it has: half of a small run's page faults. */
-static void leave(void *unused)
-{
-	(void)unused;
-	if (forked && exit_info[EXITING])
-		exit(exit_info[HAS_EXIT_CODE] ? exit_info[EXIT_CODE] : 0);
-}
-
-static const char *take_arrays(napi_env env, napi_callback_info info)
-{
-	napi_value array[2];
-	size_t n = 2, fields, times;
-	int type;
-
-	if (napi_get_cb_info(env, info, &n, array, NULL, NULL) || n != 2 ||
-	    napi_get_typedarray_info(env, array[0], &type, &fields, (void **)&exit_info, NULL, NULL) || fields != EXIT_FIELDS ||
-	    napi_get_typedarray_info(env, array[1], &type, &times, (void **)&milestones, NULL, NULL) || times != MILESTONES)
-		return "no exit info, or no milestones";
-	return napi_add_env_cleanup_hook(env, leave, NULL) ? "no memory" : NULL;
-}
-
-static napi_value throw(napi_env env, const char *text)
-{
-	napi_throw_error(env, NULL, text);
-	return NULL;
-}
-
-static const char *get_ready(napi_env env, napi_callback_info info)
-{
-	const char *wrong = take_arrays(env, info);
-
-	if (!wrong)
-		wrong = all_asleep() ? list_own() : "a helper thread does not come to rest";
-	if (wrong)
-		return wrong;
-	dl_iterate_phdr(enlarge_code, NULL);
-	sort_free_memory();
-	zygote = getpid();
-	struct answer ready = { .pid = zygote };
-	return send(CONTROL, &ready, sizeof(ready), MSG_NOSIGNAL) == sizeof(ready) ? NULL : "no host";
-}
-
-/* serve(exit info, milestones): [pid, is it parked], in a child only. */
-static napi_value serve(napi_env env, napi_callback_info info)
-{
-	struct order o;
-	const char *wrong = get_ready(env, info);
-	napi_value list, item;
-
-	if (wrong)
-		return throw(env, wrong);
-	do
-		if (receive(CONTROL, &o, sizeof(o), ordered) != sizeof(o))
-			_exit(0); /* the host closed the socket */
-	while ((run = obey(&o)) < 0);
-
-	forked = true;
-	enter(env, ordered[1]);
-	if (!q.r.parked)
-		begin_program();
-	if (napi_create_array_with_length(env, 2, &list) || napi_create_int32(env, getpid(), &item) ||
-	    napi_set_element(env, list, 0, item) || napi_create_int32(env, q.r.parked, &item) ||
-	    napi_set_element(env, list, 1, item))
-		return throw(env, "no memory");
-	return list;
-}
-
-/* receive(): [program, ...arguments]. */
-static napi_value take(napi_env env, napi_callback_info info)
-{
-	napi_value list, item;
-
-	(void)info;
-	if (q.r.parked)
-		begin_program();
-	if (napi_create_array_with_length(env, q.p.argc - q.p.script, &list))
-		return throw(env, "no memory");
-	for (uint32_t i = q.p.script; i < q.p.argc; i++)
-		if (napi_create_string_utf8(env, q.argv[i], SIZE_MAX, &item) ||
-		    napi_set_element(env, list, i - q.p.script, item))
-			return throw(env, "no memory");
-	return list;
-}
-
-static napi_value export(napi_env env, napi_value exports)
-{
-	napi_value f;
-
-	if (napi_create_function(env, "serve", SIZE_MAX, serve, NULL, &f) ||
-	    napi_set_named_property(env, exports, "serve", f) ||
-	    napi_create_function(env, "receive", SIZE_MAX, take, NULL, &f) ||
-	    napi_set_named_property(env, exports, "receive", f))
-		return throw(env, "no memory");
-	return exports;
-}
-
-/*
- * Node finds this as a linked binding. It has no napi_register_module_v1 to find, because
- * that of an object that is preloaded takes the place of an addon's own, where the
- * addon refers to it.
- */
-__attribute__((constructor)) static void link_binding(void)
-{
-	static napi_module binding = {.nm_version = 1, .nm_filename = __FILE__, .nm_register_func = export, .nm_modname = "gaol"};
-
-	napi_module_register(&binding);
+	close(run); /* reports to the host */
 }

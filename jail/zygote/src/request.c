@@ -1,10 +1,10 @@
 
-/* ---- the child ---- */
+/* ---- child: requests and reports ---- */
 
-static int run; /* its socket */
+static int run; /* the child's socket */
 
-/* Reports, with a descriptor if fd is one. */
-static int report_with(enum step step, int fd)
+/* Sends a report, with a descriptor unless fd is negative. */
+static int report_fd(enum step step, int fd)
 {
 	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
 	struct report r = { step, step ? errno : 0 };
@@ -20,7 +20,7 @@ static int report_with(enum step step, int fd)
 	return sendmsg(run, &m, MSG_NOSIGNAL) == sizeof(r) ? 0 : -1;
 }
 
-static int report(enum step step) { return report_with(step, -1); }
+static int report(enum step step) { return report_fd(step, -1); }
 
 static void fail(enum step step)
 {
@@ -33,7 +33,7 @@ static void must(enum step step, int result)
 		fail(step);
 }
 
-static void bad(enum step step)
+static void fail_invalid(enum step step)
 {
 	errno = EINVAL;
 	fail(step);
@@ -56,68 +56,68 @@ static void read_all(void *to, size_t size)
 
 static struct {
 	struct request r;
-	int joins[MOST_FDS];
+	int joins[MAX_FDS];
 	int ruleset; /* -1: none */
 	struct limit limits[RLIM_NLIMITS];
 	struct sock_filter filter[BPF_MAXINSNS];
 	struct program p;
-	int files[MOST_FDS];
+	int files[MAX_FDS];
 	char *text, *environment, *directory;
 	char **argv, **envp;
 } q;
 
-static void read_head(void *to, size_t size, int fds[MOST_FDS])
+static void read_head(void *to, size_t size, int fds[MAX_FDS])
 {
 	ssize_t n = receive(run, to, size, fds);
 
 	if (n == 0)
-		_exit(127); /* the host wants no run of it any more */
+		_exit(127); /* the host does not need the child any more */
 	must(STEP_REQUEST, n);
 	read_all((char *)to + n, size - n);
 }
 
-static void take_request(void)
+static void read_request(void)
 {
 	struct request *r = &q.r;
 
 	read_head(r, sizeof(*r), q.joins);
-	if (r->joins >= MOST_FDS || r->limits > RLIM_NLIMITS || r->instructions > BPF_MAXINSNS)
-		bad(STEP_REQUEST);
+	if (r->joins >= MAX_FDS || r->limits > RLIM_NLIMITS || r->instructions > BPF_MAXINSNS)
+		fail_invalid(STEP_REQUEST);
 	q.ruleset = -1;
 	if (r->flags & RULESET) {
 		q.ruleset = q.joins[r->joins];
 		q.joins[r->joins] = -1;
 		if (q.ruleset < 0)
-			bad(STEP_REQUEST);
+			fail_invalid(STEP_REQUEST);
 	}
 	read_all(q.limits, r->limits * sizeof(q.limits[0]));
 	read_all(q.filter, r->instructions * sizeof(q.filter[0]));
 }
 
-/* Splits text into n strings and returns what follows. */
+/* Splits text into n strings and returns the end of the last. */
 static char *split(char *text, char **list, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (text >= q.text + q.p.text)
-			bad(STEP_REQUEST);
+			fail_invalid(STEP_REQUEST);
 		list[i] = text;
 		text += strlen(text) + 1;
 	}
 	return text;
 }
 
-static void take_program(void)
+static void read_program(void)
 {
 	struct program *p = &q.p;
 
 	read_head(p, sizeof(*p), q.files);
-	if (p->files < 3 || p->files > GUEST_FDS || p->text > MOST_TEXT || p->text == 0 || p->argc == 0 ||
+	if (p->files < 3 || p->files > GUEST_FDS || p->text > MAX_TEXT || p->text == 0 || p->argc == 0 ||
 	    p->argc > p->text || p->envc > p->text || p->script >= p->argc)
-		bad(STEP_REQUEST);
+		fail_invalid(STEP_REQUEST);
 	for (uint32_t i = 0; i < p->files; i++)
 		if (q.files[i] < GUEST_FDS)
-			bad(STEP_REQUEST);
-	/* Mapped, not allocated: set_arguments shows it to the kernel. */
+			fail_invalid(STEP_REQUEST);
+	/* Mapped, not allocated: set_arguments passes it to the kernel. */
 	q.text = mmap(NULL, p->text + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	q.argv = calloc(p->argc + 1, sizeof(char *));
 	q.envp = calloc(p->envc + 1, sizeof(char *));

@@ -1,40 +1,40 @@
 
-/* ---- the preloaded library: Node's helper threads ---- */
+/* ---- preloaded library: Node's helper threads ---- */
 
-enum { MOST_KNOWN = 64 };
+enum { MAX_KNOWN = 64 };
 
-static bool forked; /* this is a child */
-static bool filtered; /* and a thread that it makes now is under its filter */
+static bool forked;   /* this process is a child */
+static bool filtered; /* its filter is loaded, so new threads have it */
 
 #define REAL(name, version) \
 	static __typeof__(name) *real; \
 	if (!real && !(real = dlvsym(RTLD_NEXT, #name, version))) \
 		real = dlsym(RTLD_NEXT, #name)
 
-/* A helper thread, which a child does not have. It sleeps when the zygote forks, on a
- * condition variable or in an event loop of its own. What wakes it, and where it sleeps,
- * is noted for the child to continue it there. */
+/* A helper thread of the zygote, which a child does not have. When the zygote forks it
+ * sleeps on a condition variable or in its own event loop. What wakes it and where it
+ * sleeps is recorded, so that a child can continue it there. */
 static struct sleeper {
 	pthread_t thread;
-	const void *wake; /* the condition variable, or loop_key of the loop's epoll; NULL: it is awake */
-	bool called;      /* to be revived as soon as possible */
-	pthread_mutex_t *lock; /* the condition variable's; NULL: it sleeps in an event loop */
-	int epoll;             /* the event loop's */
-	void *place[5]; /* see pthread_cond_wait */
+	const void *wake; /* the condition variable, or loop_key of the loop's epoll; NULL: awake */
+	bool pending;     /* to be revived as soon as possible */
+	pthread_mutex_t *lock; /* of the condition variable; NULL: it sleeps in an event loop */
+	int epoll;             /* of the event loop */
+	void *context[5];      /* of __builtin_setjmp, see pthread_cond_wait */
 	void *tls;
-	int *tid; /* the C library's, cleared at the thread's end for pthread_join */
+	int *tid; /* in the C library, cleared when the thread ends, for pthread_join */
 	char name[16];
-	char stack[4096] __attribute__((aligned(16))); /* until it is back on its own */
-} sleepers[MOST_KNOWN];
+	char stack[4096] __attribute__((aligned(16))); /* until it continues on its own */
+} sleepers[MAX_KNOWN];
 static int sleeper_count;
 static __thread struct sleeper *self;
 static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_t absent[MOST_KNOWN]; /* threads of the zygote that a child lacks */
+static pthread_t absent[MAX_KNOWN]; /* threads of the zygote, which children lack */
 static int absent_count;
 
-/* What event loops of the zygote wait for. A child's epolls are new and empty. */
-static struct { int epoll, fd; struct epoll_event event; } watched[MOST_KNOWN];
+/* Descriptors that the zygote's event loops watch. A child's epolls are new and empty. */
+static struct { int epoll, fd; struct epoll_event event; } watched[MAX_KNOWN];
 static int watched_count;
 
 static const void *loop_key(int epoll) { return (void *)(intptr_t)epoll; }
@@ -52,8 +52,8 @@ int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *
 	REAL(pthread_create, "GLIBC_2.34");
 	int failed = real(t, attr, run, arg);
 	if (!failed && !forked) {
-		if (absent_count == MOST_KNOWN)
-			abort(); /* no Node that we know comes near */
+		if (absent_count == MAX_KNOWN)
+			abort(); /* known versions of Node have far fewer */
 		absent[absent_count++] = *t;
 	}
 	return failed;
@@ -74,7 +74,7 @@ int pthread_join(pthread_t t, void **result)
 static struct sleeper *new_sleeper(void)
 {
 	pthread_mutex_lock(&sleepers_lock);
-	if (sleeper_count == MOST_KNOWN)
+	if (sleeper_count == MAX_KNOWN)
 		abort();
 	struct sleeper *s = &sleepers[sleeper_count++];
 	pthread_mutex_unlock(&sleepers_lock);
@@ -85,14 +85,14 @@ static struct sleeper *new_sleeper(void)
 	return s;
 }
 
-static bool wake_called(void);
+static bool revive_pending(void);
 
 int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	REAL(pthread_cond_wait, "GLIBC_2.3.2");
-	if (forked && wake_called())
+	if (forked && revive_pending())
 		return real(c, m);
-	if (forked) { /* for a helper, it may be. A wait may end for nothing */
+	if (forked) { /* it may wait for a helper that could not be revived: wake up spuriously */
 		pthread_mutex_unlock(m);
 		usleep(10000);
 		return pthread_mutex_lock(m);
@@ -100,8 +100,8 @@ int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 	if (!self)
 		self = new_sleeper();
 	self->lock = m;
-	/* The C library's longjmp would clean up the wait, which this child has forgotten. */
-	if (__builtin_setjmp(self->place))
+	/* The C library's longjmp would clean up the wait, which is unknown in the child. */
+	if (__builtin_setjmp(self->context))
 		return pthread_mutex_lock(m);
 	__atomic_store_n(&self->wake, c, __ATOMIC_RELEASE);
 	int failed = real(c, m);
@@ -109,24 +109,24 @@ int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 	return failed;
 }
 
-/* V8's delayed tasks have a thread with an event loop. A task that is pending when the
- * zygote forks is due in the child, too. */
-int epoll_pwait(int epoll, struct epoll_event *events, int most, int timeout, const sigset_t *mask)
+/* A thread with an event loop runs V8's delayed tasks. A task that is pending when the
+ * zygote forks is also run in the child. */
+int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *mask)
 {
 	REAL(epoll_pwait, "GLIBC_2.6");
 	if (forked)
-		return real(epoll, events, most, timeout, mask);
+		return real(epoll, events, count, timeout, mask);
 	if (!self)
 		self = new_sleeper();
 	self->lock = NULL;
 	self->epoll = epoll;
-	self->called = timeout >= 0;
-	if (__builtin_setjmp(self->place))
-		return real(epoll, events, most, timeout, mask);
+	self->pending = timeout >= 0;
+	if (__builtin_setjmp(self->context))
+		return real(epoll, events, count, timeout, mask);
 	__atomic_store_n(&self->wake, loop_key(epoll), __ATOMIC_RELEASE);
-	int n = real(epoll, events, most, timeout, mask);
+	int n = real(epoll, events, count, timeout, mask);
 	__atomic_store_n(&self->wake, NULL, __ATOMIC_RELEASE);
-	self->called = false;
+	self->pending = false;
 	return n;
 }
 
@@ -147,7 +147,7 @@ int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 		return failed;
 	pthread_mutex_lock(&sleepers_lock);
 	int i = find_watched(epoll, fd);
-	if (i < 0 && (i = watched_count++) == MOST_KNOWN)
+	if (i < 0 && (i = watched_count++) == MAX_KNOWN)
 		abort();
 	if (op == EPOLL_CTL_DEL)
 		watched[i] = watched[--watched_count];
@@ -165,8 +165,8 @@ static bool is_asleep(pthread_t t)
 	return false;
 }
 
-/* Waits for the helpers to have nothing to do. One that sleeps elsewhere, which a child
- * could not revive, never has. */
+/* Waits until all helpers sleep. It fails if one sleeps elsewhere, where a child could not
+ * revive it. */
 static bool all_asleep(void)
 {
 	for (int ms = 0; ms < 5000; ms++) {
@@ -180,23 +180,23 @@ static bool all_asleep(void)
 	return false;
 }
 
-static int go_on(void *sleeper)
+static int continue_sleeper(void *sleeper)
 {
 	struct sleeper *s = sleeper;
 
 	prctl(PR_SET_NAME, s->name, 0, 0, 0);
-	__builtin_longjmp(s->place, 1);
+	__builtin_longjmp(s->context, 1);
 }
 
-static void watch_again(int epoll)
+static void renew_watches(int epoll)
 {
 	for (int i = 0; i < watched_count; i++)
 		if (watched[i].epoll == epoll)
 			epoll_ctl(epoll, EPOLL_CTL_ADD, watched[i].fd, &watched[i].event);
 }
 
-/* Makes the thread again that was s, as the C library would. False: there is no room for
- * one more. */
+/* Creates the thread s again, as the C library would. Returns false if the cgroup has no
+ * room for another thread. */
 static bool revive(struct sleeper *s)
 {
 	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
@@ -204,34 +204,37 @@ static bool revive(struct sleeper *s)
 	int i = find_absent(s->thread);
 
 	if (!s->lock)
-		watch_again(s->epoll);
-	if (clone(go_on, s->stack + sizeof(s->stack), flags, s, s->tid, s->tls, s->tid) < 0)
+		renew_watches(s->epoll);
+	if (clone(continue_sleeper, s->stack + sizeof(s->stack), flags, s, s->tid, s->tls, s->tid) < 0)
 		return false;
 	if (i >= 0)
 		absent[i] = 0;
 	return true;
 }
 
-/* V8 calls helpers when it likes, as to collect garbage, and does their work itself where
- * they do not come: none wakes before the filter is on, which holds no thread older. One
- * that there is no room for is called again with each signal and each wait: false. */
-static bool wake_called(void)
+/* Revives pending helpers. Returns false if there is no room for one, which is retried with
+ * each signal and each wait.
+ *
+ * V8 wakes helpers at any time, such as to collect garbage, and does their work itself if
+ * they do not run. None is revived before the filter is loaded, because existing threads
+ * would not have it. */
+static bool revive_pending(void)
 {
-	bool came = true;
+	bool all = true;
 
 	if (!filtered)
 		return true;
 	pthread_mutex_lock(&sleepers_lock);
 	for (int i = 0; i < sleeper_count; i++) {
 		struct sleeper *s = &sleepers[i];
-		s->called = s->called && !revive(s);
-		came = came && !s->called;
+		s->pending = s->pending && !revive(s);
+		all = all && !s->pending;
 	}
 	pthread_mutex_unlock(&sleepers_lock);
-	return came;
+	return all;
 }
 
-/* In a child, wakes what slept in the zygote: one, or all. A small run wakes none. */
+/* In a child, wakes one helper or all helpers that slept in the zygote. */
 static void wake(const void *key, bool all)
 {
 	if (!forked)
@@ -242,12 +245,12 @@ static void wake(const void *key, bool all)
 		if (s->wake != key)
 			continue;
 		s->wake = NULL;
-		s->called = true;
+		s->pending = true;
 		if (!all)
 			break;
 	}
 	pthread_mutex_unlock(&sleepers_lock);
-	wake_called();
+	revive_pending();
 }
 
 int pthread_cond_signal(pthread_cond_t *c)
@@ -264,7 +267,7 @@ int pthread_cond_broadcast(pthread_cond_t *c)
 	return real(c);
 }
 
-/* Other threads wake an event loop by a write to its eventfd. */
+/* A write to an eventfd wakes the event loop that watches it. */
 ssize_t write(int fd, const void *data, size_t size)
 {
 	REAL(write, "GLIBC_2.2.5");
@@ -274,13 +277,13 @@ ssize_t write(int fd, const void *data, size_t size)
 	return real(fd, data, size);
 }
 
-/* The kernel's waiters are not here: nobody is to count them as waiting. */
+/* Resets condition variables, which count waiters that do not exist in the child. */
 static void forget_waiters(void)
 {
 	pthread_condattr_t attr;
 
 	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* as libuv has it */
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* as in libuv */
 	for (int i = 0; i < sleeper_count; i++)
 		if (sleepers[i].wake && sleepers[i].lock) {
 			pthread_cond_init((pthread_cond_t *)sleepers[i].wake, &attr);

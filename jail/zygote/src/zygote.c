@@ -1,17 +1,17 @@
 
-/* ---- the preloaded library: what else Node must not do ---- */
+/* ---- preloaded library: other functions of Node that prevent forking ---- */
 
-static struct { void (*prepare)(void), (*parent)(void), (*child)(void); } at_fork[MOST_KNOWN];
+static struct { void (*prepare)(void), (*parent)(void), (*child)(void); } at_fork[MAX_KNOWN];
 static int at_forks;
 
-/* V8 keeps its heap from being forked. */
+/* V8 excludes its heap from forks by MADV_DONTFORK. */
 int madvise(void *start, size_t size, int advice)
 {
 	return advice == MADV_DONTFORK ? 0 : syscall(SYS_madvise, start, size, advice);
 }
 
-/* libuv hands changes of its epoll to io_uring, where there is one. A child could not
- * go on with it: it would share it, and the filter denies it. */
+/* libuv uses io_uring to change its epoll if it can. A child can't use it: it would share
+ * it with the zygote, and the filter denies it. */
 long syscall(long number, ...)
 {
 	REAL(syscall, "GLIBC_2.2.5");
@@ -29,19 +29,19 @@ long syscall(long number, ...)
 	return real(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
 
-/* What Node takes down at its end goes with the process anyway. A child leaves it, and
- * calls what was registered after the fork, by addons of the guest's, alone. */
+/* A child calls only exit handlers that were registered after the fork, by addons of the
+ * guest. Node's own only free what ends with the process anyway. */
 int __cxa_atexit(void (*f)(void *), void *arg, void *object)
 {
 	REAL(__cxa_atexit, "GLIBC_2.2.5");
 	return forked ? real(f, arg, object) : 0;
 }
 
-/* glibc's fork calls these, and clone3 does not. */
+/* fork in the C library calls these handlers, but clone3 does not. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
 {
 	REAL(__register_atfork, "GLIBC_2.3.2");
-	if (at_forks < MOST_KNOWN) {
+	if (at_forks < MAX_KNOWN) {
 		at_fork[at_forks].prepare = prepare;
 		at_fork[at_forks].parent = parent;
 		at_fork[at_forks++].child = child;
@@ -49,36 +49,36 @@ int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)
 	return real(prepare, parent, child, object);
 }
 
-/* Runs before Node does. */
-__attribute__((constructor)) static void begin(void)
+/* Runs before Node. */
+__attribute__((constructor)) static void init_library(void)
 {
-	syscall(SYS_close_range, CONTROL + 1, ~0U, 0); /* whatever the host leaves open */
-	unsetenv("LD_PRELOAD"); /* they are not for the children of runs */
+	syscall(SYS_close_range, CONTROL + 1, ~0U, 0); /* descriptors that the host left open */
+	unsetenv("LD_PRELOAD"); /* not for child processes of runs */
 	unsetenv("LD_BIND_NOW");
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	reset_signals();
 	umask(022);
-	syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL); /* not the host's */
+	syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL); /* instead of the host's */
 }
 
 /* ---- the zygote ---- */
 
-/* Descriptors that Node itself has open. A child makes its own: through a shared epoll
- * or eventfd it could disturb the zygote, and what libuv reads from a pipe of signals
- * are addresses, which it calls. */
-static struct { int fd, kind; ino_t inode; } own[MOST_KNOWN];
-static int owned;
+/* Descriptors of Node itself. A child replaces them: through a shared epoll or eventfd it
+ * could disturb the zygote, and libuv calls addresses that it reads from its pipe for
+ * signals. */
+static struct { int fd, kind; ino_t inode; } node_fds[MAX_KNOWN];
+static int node_fd_count;
 enum { EPOLL, EVENT, PIPE, NULL_FILE };
 
-static pid_t zygote; /* its pid, as it sees it */
-static int ordered[MOST_FDS]; /* the descriptors of the last order */
+static pid_t zygote; /* its pid in its own pid namespace */
+static int order_fds[MAX_FDS]; /* descriptors of the last order */
 
 static int kind_of(int fd, const struct stat *s)
 {
 	if (S_ISFIFO(s->st_mode))
-		return PIPE; /* libuv's for signals: one lock, and one for each loop */
+		return PIPE; /* libuv's for signals: a lock, and one for each loop */
 	if (S_ISDIR(s->st_mode))
-		return NULL_FILE; /* libuv's spare: here, where there is no /dev/null, it is "/" */
+		return NULL_FILE; /* libuv's spare descriptor: "/", as there is no /dev/null here */
 	if (s->st_mode & S_IFMT)
 		return -1;
 	if (epoll_ctl(fd, EPOLL_CTL_DEL, CONTROL, NULL) < 0 && errno == ENOENT)
@@ -86,7 +86,7 @@ static int kind_of(int fd, const struct stat *s)
 	return EVENT;
 }
 
-static const char *list_own(void)
+static const char *find_node_fds(void)
 {
 	for (int fd = CONTROL + 1; fd < 256; fd++) {
 		struct stat s;
@@ -95,17 +95,18 @@ static const char *list_own(void)
 		int kind = kind_of(fd, &s);
 		if (kind < 0)
 			return "a descriptor of an unknown kind is open";
-		if (owned == MOST_KNOWN)
+		if (node_fd_count == MAX_KNOWN)
 			return "too many descriptors are open";
-		own[owned].fd = fd;
-		own[owned].inode = s.st_ino;
-		own[owned++].kind = kind;
+		node_fds[node_fd_count].fd = fd;
+		node_fds[node_fd_count].inode = s.st_ino;
+		node_fds[node_fd_count++].kind = kind;
 	}
 	return NULL;
 }
 
-/* Puts Node's code into huge pages, which a child finds mapped: it faults file pages in
- * anew, two hundred times in a small run. Kernels before 6.1 can't, and need not. */
+/* Copies Node's code to huge pages, which are mapped in a child. Pages of the file would
+ * have to be mapped again, with two hundred page faults in a small run. It has no effect on
+ * kernels before 6.1. */
 static int enlarge_code(struct dl_phdr_info *program, __attribute__((unused)) size_t size_of_info, __attribute__((unused)) void *data)
 {
 	enum { HUGE = 2 << 20, COLLAPSE = 25 /* MADV_COLLAPSE */ };
@@ -127,27 +128,27 @@ static int enlarge_code(struct dl_phdr_info *program, __attribute__((unused)) si
 			mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from);
 		munmap(room, size + HUGE);
 	}
-	return 1; /* the first is the program; its libraries have less code than a huge page */
+	return 1; /* stop after the program: its libraries have less code than a huge page */
 }
 
-/* The C library sorts what was freed when it next looks for room, which a child would
- * pay for with a copy of each page. */
+/* Makes the C library sort its free memory now. Otherwise it would do so in each child, which
+ * would copy the pages. */
 static void sort_free_memory(void)
 {
 	malloc_trim(0);
-	void *volatile room = malloc(64 << 10); /* smaller than what is mapped by itself */
+	void *volatile room = malloc(64 << 10); /* smaller than the threshold for mmap */
 	free(room);
 }
 
-/* Reads a message's data and descriptors. The rest of fds is -1. */
-static ssize_t receive(int from, void *data, size_t size, int fds[MOST_FDS])
+/* Receives data and descriptors. Unused elements of fds are set to -1. */
+static ssize_t receive(int from, void *data, size_t size, int fds[MAX_FDS])
 {
-	union { struct cmsghdr head; char space[CMSG_SPACE(MOST_FDS * sizeof(int))]; } control;
+	union { struct cmsghdr head; char space[CMSG_SPACE(MAX_FDS * sizeof(int))]; } control;
 	struct iovec v = { data, size };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
 	ssize_t n;
 
-	for (int i = 0; i < MOST_FDS; i++)
+	for (int i = 0; i < MAX_FDS; i++)
 		fds[i] = -1;
 	do
 		n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
@@ -160,13 +161,13 @@ static ssize_t receive(int from, void *data, size_t size, int fds[MOST_FDS])
 	return n;
 }
 
-/* As fork, but in the cgroup, if there is one, and as a child of the host. */
+/* As fork, but as a child of the host and, unless cgroup is negative, in that cgroup. */
 static pid_t fork_into(int cgroup)
 {
 	struct clone_args a = { .flags = CLONE_PARENT };
 	int *tid = NULL;
 
-	/* The C library keeps its thread's id where the kernel clears it at the end. */
+	/* The C library stores the thread's id where the kernel clears it when the thread ends. */
 	if (prctl(PR_GET_TID_ADDRESS, &tid, 0, 0, 0) || !tid) {
 		errno = ENOSYS;
 		return -1;
@@ -189,20 +190,20 @@ static pid_t fork_into(int cgroup)
 	return pid;
 }
 
-static void close_all(const int fds[MOST_FDS])
+static void close_all(const int fds[MAX_FDS])
 {
-	for (int i = 0; i < MOST_FDS; i++)
+	for (int i = 0; i < MAX_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 }
 
-/* Takes one order. Returns the run's socket in a child, -1 in the zygote. */
-static int obey(const struct order *o)
+/* Executes an order. Returns the run's socket in a child and -1 in the zygote. */
+static int execute_order(const struct order *o)
 {
-	int *fds = ordered;
-	struct answer a = { .serial = o->serial };
+	int *fds = order_fds;
+	struct reply a = { .serial = o->serial };
 
-	if (setns(fds[1], CLONE_NEWPID)) { /* for children alone */
+	if (setns(fds[1], CLONE_NEWPID)) { /* applies to children only */
 		a.step = STEP_PID_NAMESPACE;
 	} else {
 		a.pid = fork_into(o->flags & CGROUP ? fds[2] : -1);

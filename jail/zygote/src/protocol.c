@@ -1,36 +1,37 @@
 /*
- * zygote: a warmed-up Node that forks, and what its child does to become a run.
+ * zygote: a warmed-up Node process that forks, and the code with which its child becomes a
+ * run.
  *
- * One object in two parts. As an LD_PRELOAD library it lets Node be forked. As an
- * N-API addon it has two functions: serve(), which waits for orders and returns in
- * the children only, and receive(), by which a child gets its program.
+ * One object with two interfaces. As an LD_PRELOAD library it makes Node forkable. As an
+ * N-API addon it has two functions: serve(), which waits for orders and returns only in
+ * children, and receive(), which returns a child's program.
  *
  *     host -> zygote   struct order, with descriptors:        SOCK_SEQPACKET
  *                      run, pidfd of the jail's pid 1 [, directory of the cgroup]
- *     zygote -> host   struct answer: the child's pid, or which step failed
+ *     zygote -> host   struct reply: the child's pid, or the failed step
  *
  *     host -> child    struct request, with descriptors:      SOCK_STREAM, "run"
  *                      files to join cgroups by [, ruleset];
  *                      limits | filter
- *     child -> host    struct report                          if it is to be parked
+ *     child -> host    struct report                          if it is parked
  *     host -> child    struct program, with descriptors:
  *                      0, 1, 2 ... of the guest;
  *                      text
  *     child -> host    struct report [, with a descriptor:    if it was parked, or
- *                      the filter's listener]                 the filter has one
+ *                      the filter's listener]                 the filter has a listener
  *                      end of file                            the guest's code runs
  *
- * A report tells which step failed; then the child has ended. Step 0 is none.
+ * A report contains the failed step, after which the child has exited, or step 0.
  *
- * text is argc + envc + 1 strings, each with its NUL: arguments, variables,
- * working directory. With terminal, descriptor 0 becomes the session's. With script = k > 0 the child returns to JavaScript, where
- * arguments from the k-th on are the program's; otherwise it executes the first.
+ * text has argc + envc + 1 NUL-terminated strings: arguments, variables, working
+ * directory. With terminal, descriptor 0 becomes the session's controlling terminal. With
+ * script = k > 0 the child returns to JavaScript, and the arguments from the k-th on are
+ * the program's; otherwise it executes the first argument.
  *
- * The child is the host's own, not the zygote's (CLONE_PARENT): the host waits for
- * it, also when the zygote is gone. It belongs to the jail's pid namespace from
- * the start; the other namespaces it enters by one setns. Until the filter is on
- * it is not dumpable, so that no process of the guest's user can trace it or write
- * to its memory.
+ * The child's parent is the host, not the zygote (CLONE_PARENT): the host waits for it,
+ * even if the zygote has ended. It is created in the jail's pid namespace and enters the
+ * other namespaces by one setns. Until the filter is loaded it is not dumpable, so that no
+ * process of the guest's user can trace it or write to its memory.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -67,23 +68,23 @@ enum step {
 };
 
 enum {
-	GUEST_FDS = 6,  /* the zygote keeps so many free for the guest's, */
-	CONTROL = 6,    /* has its socket here, and Node's own above */
-	MOST_FDS = 32,  /* of one message */
-	MOST_TEXT = 8 << 20,
-	CGROUP = 1,     /* order.flags: the third descriptor is a cgroup to be born in */
-	RULESET = 1,    /* request.flags: the last descriptor is a Landlock ruleset to be put on */
-	LISTENER = 2,   /* the filter has one, for the host */
+	GUEST_FDS = 6, /* the zygote leaves these free for the guest's descriptors; */
+	CONTROL = 6,   /* its socket is the next, and Node's descriptors follow */
+	MAX_FDS = 32,  /* in a message */
+	MAX_TEXT = 8 << 20,
+	CGROUP = 1,    /* order.flags: the third descriptor is a cgroup to create the child in */
+	RULESET = 1,   /* request.flags: the last descriptor is a Landlock ruleset to enforce */
+	LISTENER = 2,  /* request.flags: the filter has a listener, which the host gets */
 };
 
 struct order { uint32_t serial, flags; };
-struct answer { uint32_t serial; int32_t pid; uint32_t step, error; };
+struct reply { uint32_t serial; int32_t pid; uint32_t step, error; };
 struct report { uint32_t step, error; };
 struct limit { uint32_t resource, unused; uint64_t most; };
 struct request { uint32_t parked, joins, limits, instructions, uid, gid, flags, ruleset_flags; };
 struct program { uint32_t script, terminal, files, argc, envc, text; };
 
-/* ---- Node's side, declared here since an image has no headers ---- */
+/* ---- Node's interfaces, declared here because images have no headers ---- */
 
 typedef struct napi_env__ *napi_env;
 typedef struct napi_value__ *napi_value;
@@ -114,7 +115,7 @@ int napi_get_uv_event_loop(napi_env, struct uv_loop **);
 int uv_loop_fork(struct uv_loop *);
 char **uv_setup_args(int, char **);
 int RAND_poll(void); /* OpenSSL's */
-/* Node's variables, where its build exports them. */
+/* Variables of Node, if its build exports them. */
 extern uint64_t _ZN4node11per_process15node_start_timeE __attribute__((weak));
 #define node_start_time _ZN4node11per_process15node_start_timeE
 extern uint64_t _ZN4node11performance20performance_v8_startE __attribute__((weak));

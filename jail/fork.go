@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"gaol/jail/enter"
 	"gaol/jail/zygote"
 )
 
@@ -52,7 +53,7 @@ func program(c *Command) *zygote.Program {
 }
 
 func forkError(c *Command, err error) error {
-	failed, ok := errors.AsType[*zygote.StepError](err)
+	failed, ok := errors.AsType[*enter.StepError](err)
 	switch {
 	case !ok:
 		return stepError("fork", c.Path, err)

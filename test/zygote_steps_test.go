@@ -382,7 +382,7 @@ func TestZygoteFails(t *testing.T) {
 		{"clone", zygote.Entry{Jail: own, Cgroup: root}},
 	} {
 		_, err := pool.Fork(t.Context(), &tc.entry, &zygote.Program{Args: []string{"node"}, Dir: "/", Files: []*os.File{root, root, root}})
-		if failed, ok := errors.AsType[*zygote.StepError](err); !ok || failed.Step != tc.step {
+		if failed, ok := errors.AsType[*enter.StepError](err); !ok || failed.Step != tc.step {
 			t.Errorf("%v, want a failed %s", err, tc.step)
 		}
 		if exit, err := forkOnce(t, j, pool, whole); err != nil || exit.Code != ranCode {

@@ -71,13 +71,7 @@ func (e *ReadOnlyError) Unwrap() error { return e.Err }
 // Detect returns the cgroup version of this machine. The error is a [*MissingError] if
 // controllers are missing, and a [*ReadOnlyError] if this process may not create groups.
 // The result is not cached.
-func Detect() (Version, error) {
-	v, err := detect(mountpoint)
-	if err != nil {
-		return 0, err
-	}
-	return v, nil
-}
+func Detect() (Version, error) { return detect(mountpoint) }
 
 // cached is the machine's backend: mounts do not change under a running server, and each
 // run needs it. Errors are not cached, as the cause may be temporary, such as a lack of file

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,32 +18,12 @@ import (
 
 // v1 implements a group as one directory per controller.
 type v1 struct {
-	root       string
-	subsystems []cgroup1.Subsystem
-	memsw      bool // the kernel accounts swap, so it accepts a limit on it
-	tcp        bool // the kernel accounts the buffers of TCP sockets, separately on v1
-	others     func() ([]string, error)
+	root   string
+	others func() ([]string, error)
 }
 
 func newV1(root string) *v1 {
-	has := func(file string) bool {
-		_, err := os.Stat(filepath.Join(root, "memory", file))
-		return err == nil
-	}
-	return &v1{
-		root: root,
-		// In the order of controllersV1.
-		subsystems: []cgroup1.Subsystem{
-			cgroup1.NewFreezer(root),
-			cgroup1.NewPids(root),
-			cgroup1.NewMemory(root),
-			cgroup1.NewCpu(root),
-			cgroup1.NewCpuacct(root),
-		},
-		memsw:  has("memory.memsw.limit_in_bytes"),
-		tcp:    has("memory.kmem.tcp.limit_in_bytes"),
-		others: sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) }),
-	}
+	return &v1{root, sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) })}
 }
 
 func (v *v1) joinFile() string { return "tasks" }
@@ -91,36 +72,38 @@ func (v *v1) initRoot(path string, rules []specs.LinuxDeviceCgroup) error {
 	return cgroup1.NewDevices(v.root).Create(path, &specs.LinuxResources{Devices: rules})
 }
 
-// hierarchy replaces the library's default, which reads the mount table for every group
-// and creates the group in eight more hierarchies that no limit needs.
-func (v *v1) hierarchy() ([]cgroup1.Subsystem, error) { return v.subsystems, nil }
-
 func (v *v1) create(path string, l Limits) error {
-	_, err := cgroup1.New(cgroup1.StaticPath(path), v.resources(l), cgroup1.WithHierarchy(v.hierarchy))
-	return err
+	for _, d := range v.dirs(path) {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	return v.setLimits(path, l)
 }
 
-func (v *v1) resources(l Limits) *specs.LinuxResources {
-	r := &specs.LinuxResources{}
+func (v *v1) setLimits(path string, l Limits) error {
+	var errs []error
+	set := func(controller, file, text string) error {
+		return kernfile.WriteFile(filepath.Join(v.dir(controller, path), file), text)
+	}
 	if l.Memory > 0 {
-		r.Memory = &specs.LinuxMemory{Limit: &l.Memory, Swappiness: new(uint64)}
-		if v.memsw {
-			r.Memory.Swap = &l.Memory // memory and swap together: none is left for swap
-		}
-		if v.tcp {
-			r.Memory.KernelTCP = &l.Memory
-		}
+		memory := fmt.Sprint(l.Memory)
+		errs = append(errs,
+			set("memory", "memory.limit_in_bytes", memory),
+			ignoreGone(set("memory", "memory.memsw.limit_in_bytes", memory)), // memory and swap together: none is left for swap
+			set("memory", "memory.swappiness", "0"),
+			ignoreGone(set("memory", "memory.kmem.tcp.limit_in_bytes", memory)), // buffers of TCP sockets, which v1 accounts separately
+		)
 	}
 	if l.CPUs > 0 {
 		// The period stays at the kernel's default: setting it makes the kernel visit every
 		// group on the machine.
-		quota := l.quota()
-		r.CPU = &specs.LinuxCPU{Quota: &quota}
+		errs = append(errs, set("cpu", "cpu.cfs_quota_us", fmt.Sprint(l.quota())))
 	}
 	if l.Pids > 0 {
-		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
+		errs = append(errs, set("pids", "pids.max", fmt.Sprint(l.Pids)))
 	}
-	return r
+	return errors.Join(errs...)
 }
 
 // plainKills is how many attempts kill makes before it disables forks. They give processes

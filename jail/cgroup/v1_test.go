@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"net"
+	"os"
 	"testing"
 
 	"gaol/jail/kernfile"
@@ -40,7 +41,7 @@ func TestV1KillDoesNotFreeze(t *testing.T) {
 func TestV1PoolTCP(t *testing.T) {
 	for _, s := range subjects(t) {
 		v, ok := s.on.(*v1)
-		if !ok || !v.tcp {
+		if _, err := os.Stat("/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes"); !ok || err != nil {
 			continue
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -30,49 +30,55 @@ const (
 	maxStrings     = 4 // of a step
 )
 
+// wireStep is struct step of src/protocol.c.
+type wireStep struct {
+	Op, Number uint32
+	Value      uint64
+	Text       [maxStrings]uint32
+}
+
 // encode returns the message that src/protocol.c describes. It rejects lists that the
 // program would reject with a less specific error.
 func (l *List) encode() ([]byte, error) {
 	if len(l.Steps) > maxSteps {
 		return nil, fmt.Errorf("%d steps, the limit is %d", len(l.Steps), maxSteps)
 	}
-	order := binary.NativeEndian
-	var text, steps []byte
+	var text []byte
+	var steps []wireStep
 	for _, s := range l.Steps {
-		steps = order.AppendUint32(steps, s.op)
-		steps = order.AppendUint32(steps, s.number)
-		steps = order.AppendUint64(steps, s.value)
-		var offsets [maxStrings]uint32
+		w := wireStep{Op: s.op, Number: s.number, Value: s.value}
 		for i, t := range s.text {
 			if strings.ContainsRune(t, 0) {
 				return nil, fmt.Errorf("%s: %q contains a NUL byte", s.Name, t)
 			}
 			if i < maxStrings {
-				offsets[i] = uint32(len(text))
+				w.Text[i] = uint32(len(text))
 			}
 			text = append(append(text, t...), 0)
 			if len(text) > maxText {
 				return nil, &StepError{s.Name, s.Target, syscall.E2BIG}
 			}
 		}
-		for _, o := range offsets {
-			steps = order.AppendUint32(steps, o)
-		}
+		steps = append(steps, w)
 	}
-	head := order.AppendUint32(nil, uint32(len(l.Steps)))
-	head = order.AppendUint32(head, uint32(len(l.Filter)/instructionLen))
-	head = order.AppendUint32(head, uint32(len(text)))
-	return append(append(append(head, steps...), l.Filter...), text...), nil
+	header := [...]uint32{uint32(len(steps)), uint32(len(l.Filter) / instructionLen), uint32(len(text))}
+	message, err := binary.Append(nil, binary.NativeEndian, header)
+	if err == nil {
+		message, err = binary.Append(message, binary.NativeEndian, steps)
+	}
+	return append(append(message, l.Filter...), text...), err
 }
 
-// StepError is the error of a failed step.
+// StepError is the error of a failed step, of this program or of a zygote's child.
 type StepError struct {
 	Step, Target string
 	Err          syscall.Errno
 }
 
-// Error returns the step, its target and the cause.
-func (e *StepError) Error() string { return e.Step + " " + e.Target + ": " + e.Err.Error() }
+// Error returns the step, its target, if any, and the cause.
+func (e *StepError) Error() string {
+	return strings.TrimSuffix(e.Step+" "+e.Target, " ") + ": " + e.Err.Error()
+}
 
 // Unwrap returns the errno.
 func (e *StepError) Unwrap() error { return e.Err }

@@ -10,7 +10,7 @@ import (
 // LANDLOCK_ACCESS_FS_*.
 type Access uint64
 
-// The rights. Rights describes each.
+// The rights. The table rights describes each.
 const (
 	Execute    Access = unix.LANDLOCK_ACCESS_FS_EXECUTE
 	WriteFile  Access = unix.LANDLOCK_ACCESS_FS_WRITE_FILE
@@ -30,8 +30,8 @@ const (
 	IoctlDev   Access = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Right describes a right.
-type Right struct {
+// right describes a right.
+type right struct {
 	Name   string // as in the kernel's audit records after "fs."
 	Bit    Access
 	ABI    int    // the first with this right
@@ -40,7 +40,7 @@ type Right struct {
 }
 
 // rights are all known rights, by ABI and bit.
-var rights = []Right{
+var rights = []right{
 	{"execute", Execute, 1, true, "programs can't be executed; reading them is another right"},
 	{"write_file", WriteFile, 1, true, "files can't be opened for writing"},
 	{"read_file", ReadFile, 1, true, "files can't be opened for reading"},
@@ -63,9 +63,9 @@ var rights = []Right{
 const All = IoctlDev<<1 - 1
 
 // fileRights are the rights that a rule for a file may grant: the kernel rejects others.
-var fileRights = mask(func(r Right) bool { return r.File })
+var fileRights = mask(func(r right) bool { return r.File })
 
-func mask(want func(Right) bool) (a Access) {
+func mask(want func(right) bool) (a Access) {
 	for _, r := range rights {
 		if want(r) {
 			a |= r.Bit
@@ -73,9 +73,6 @@ func mask(want func(Right) bool) (a Access) {
 	}
 	return a
 }
-
-// Rights returns all known rights.
-func Rights() []Right { return append([]Right(nil), rights...) }
 
 // String returns the names, such as "read_file,truncate".
 func (a Access) String() string {

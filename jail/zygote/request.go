@@ -60,18 +60,6 @@ type Program struct {
 	Files []*os.File
 }
 
-// StepError is the error of a step of the child.
-type StepError struct {
-	Step string
-	Err  syscall.Errno
-}
-
-// Error returns the step and the cause.
-func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
-
-// Unwrap returns the errno.
-func (e *StepError) Unwrap() error { return e.Err }
-
 // steps are the names of enum step in src/protocol.c.
 var steps = []string{
 	1: "request", "pid namespace", "clone", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal",
@@ -85,7 +73,7 @@ func stepError(step, errno uint32) error {
 	if step == 0 || int(step) >= len(steps) {
 		return errUnexpected
 	}
-	return &StepError{steps[step], syscall.Errno(errno)}
+	return &enter.StepError{Step: steps[step], Err: syscall.Errno(errno)}
 }
 
 const (

@@ -59,7 +59,7 @@ func TestSteps(t *testing.T) {
 	if n := strings.Count(list, "STEP_"); n != len(steps)-1 {
 		t.Errorf("%d names of steps, the C source has %d", len(steps)-1, n)
 	}
-	if err, ok := errors.AsType[*StepError](stepError(3, uint32(syscall.ENOMEM))); !ok || err.Step != "clone" || !errors.Is(err, syscall.ENOMEM) {
+	if err, ok := errors.AsType[*enter.StepError](stepError(3, uint32(syscall.ENOMEM))); !ok || err.Step != "clone" || !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("step 3 is %v", err)
 	}
 	for _, step := range []uint32{0, 99} {

@@ -35,55 +35,46 @@ func Write(dir string, c Config) error {
 	stat, err1 := makeStat(processors)
 	meminfo, err2 := makeMeminfo(c.Memory)
 	cpuinfo, err3 := makeCPUInfo(len(processors))
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	made := map[string]string{
-		"kernel/domainname":  "(none)\n",
-		"kernel/hostname":    c.Hostname + "\n",
-		"net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
-	}
-	w := writer{dir: dir}
+	w := writer{dir: dir, err: errors.Join(err1, err2, err3)}
 	w.file("cpuinfo", cpuinfo)
 	w.file("meminfo", meminfo)
 	w.file("stat", stat)
 	w.file(EmptyFile, "")
 	w.folder(EmptyFolder)
+	generated := map[string]string{
+		"kernel/domainname":  "(none)\n",
+		"kernel/hostname":    c.Hostname + "\n",
+		"net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
+	}
 	for _, e := range Sysctls {
-		text := made[e.Name]
-		if e.Source == Copied {
-			b, err := kernfile.ReadFile("/proc/sys/" + e.Name)
-			if errors.Is(err, os.ErrNotExist) {
-				continue
-			} else if err != nil {
-				return err
-			}
-			text = string(b)
-		}
-		w.folder(filepath.Dir("sys/" + e.Name))
-		w.file("sys/"+e.Name, text)
+		w.sysctl(e, generated[e.Name])
 	}
 	return w.err
 }
 
+// sysctl makes the file of an entry with the host's value, if it is copied, or text.
+func (w *writer) sysctl(e Entry, text string) {
+	if e.Source == Copied {
+		b, err := kernfile.ReadFile("/proc/sys/" + e.Name)
+		if errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		w.err = errors.Join(w.err, err)
+		text = string(b)
+	}
+	w.folder(filepath.Dir("sys/" + e.Name))
+	w.file("sys/"+e.Name, text)
+}
+
 // writer makes read-only files until the first error.
 type writer struct {
-	dir  string
-	made map[string]bool
-	err  error
+	dir string
+	err error
 }
 
 func (w *writer) folder(name string) {
-	if name == "." || w.made[name] {
-		return
-	}
-	w.folder(filepath.Dir(name))
-	if w.made == nil {
-		w.made = map[string]bool{}
-	}
-	w.made[name] = true
 	if w.err == nil {
-		w.err = os.Mkdir(filepath.Join(w.dir, name), 0o555)
+		w.err = os.MkdirAll(filepath.Join(w.dir, name), 0o555)
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *Child) Run(ctx context.Context, p *Program) error {
 	return err
 }
 
-// closeSocket closes the socket. A child whose program runs does not need it, and another
+// closeSocket closes the socket. A child whose program runs does not need it; any other
 // child exits.
 func (c *Child) closeSocket() { _ = c.host.Close() }
 

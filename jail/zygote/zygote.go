@@ -117,29 +117,37 @@ func (z *Zygote) start(ctx context.Context, s *Spec) error {
 	return nil
 }
 
+// startProcess changes the thread's root, see stage, and starts the process.
+func startProcess(s *Spec, child, output *os.File) (*os.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	if err := stage(s.Dir, s); err != nil {
+		return nil, err
+	}
+	p, err := os.StartProcess(s.Args[0], s.Args, &os.ProcAttr{
+		Dir: "/",
+		// LD_BIND_NOW: the first call of a function in a child then neither resolves the
+		// symbol nor copies a page.
+		Env:   append([]string{"LD_PRELOAD=" + Path, "LD_BIND_NOW=1"}, s.Env...),
+		Files: []*os.File{null, output, output, null, null, null, child}, // the last is CONTROL of src/protocol.c
+		// It also calls prctl itself, but only after execve: without Pdeathsig it would
+		// survive a host that is killed before that.
+		Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
+	})
+	return p, enter.StartError(err)
+}
+
 // supervise starts the process on a thread of its own and waits for it. The process is
 // killed when the thread ends.
-func (z *Zygote) supervise(s *Spec, child, written *os.File, launched chan<- error) {
+func (z *Zygote) supervise(s *Spec, child, output *os.File, launched chan<- error) {
 	goruntime.LockOSThread() // never unlocked: the thread has another root
 	defer close(z.ended)
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err == nil {
-		defer null.Close()
-		err = stage(s.Dir, s)
-	}
-	if err == nil {
-		z.process, err = os.StartProcess(s.Args[0], s.Args, &os.ProcAttr{
-			Dir: "/",
-			// LD_BIND_NOW: the first call of a function in a child then neither resolves the
-			// symbol nor copies a page.
-			Env:   append([]string{"LD_PRELOAD=" + Path, "LD_BIND_NOW=1"}, s.Env...),
-			Files: []*os.File{null, written, written, null, null, null, child}, // the last is CONTROL of src/protocol.c
-			// It also calls prctl itself, but only after execve: without Pdeathsig it would
-			// survive a host that is killed before that.
-			Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
-		})
-	}
-	launched <- enter.StartError(err)
+	var err error
+	z.process, err = startProcess(s, child, output)
+	launched <- err
 	if err != nil {
 		return
 	}
@@ -232,13 +240,12 @@ func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child
 		return nil, errors.Join(err, host.Close())
 	}
 	c.host, c.onListener = host, e.OnListener
-	if err := c.setOOMScore(e.OOMScore); err != nil {
-		c.discard()
-		return nil, errors.Join(err, host.Close())
-	}
 	// After the reply: if the zygote dies before it replies, its child must not run the
 	// program, which another zygote is then asked to run.
-	if err := c.send(e.encode(parked), e.files()); err != nil {
+	if err = c.setOOMScore(e.OOMScore); err == nil {
+		err = c.send(e.encode(parked), e.files())
+	}
+	if err != nil {
 		c.discard()
 		return nil, errors.Join(err, host.Close())
 	}

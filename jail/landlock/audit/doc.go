@@ -2,7 +2,7 @@
 // Linux 6.15 and an enabled audit system.
 //
 //	kernel                                       Reader's goroutine
-//	a denial ── ACCESS record {domain, what} ──┐
+//	a denial ── ACCESS record {domain, rights}┐
 //	  └─ a domain's first: DOMAIN record       ├─ filter ─ socket ─ parse ─ join ─> Watch(pid)'s f
 //	     {domain, pid that enforced it}      ──┤            1 MiB             │
 //	a domain's end ── DOMAIN record          ──┘                    unwatched ones are held for 2 s

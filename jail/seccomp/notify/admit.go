@@ -97,7 +97,7 @@ type hangupWatch struct {
 }
 
 func (l *Listener) watchHangup(ctx context.Context, conn syscall.Conn) (*hangupWatch, error) {
-	file, err := polled(conn, func(uintptr) error { return nil })
+	file, err := polled(conn)
 	if err != nil {
 		return nil, err
 	}

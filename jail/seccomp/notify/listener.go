@@ -36,7 +36,11 @@ func New(fd *os.File, f *seccomp.Filter) (*Listener, error) {
 	if err := checkSizes(); err != nil {
 		return nil, fmt.Errorf("seccomp listener: %w", err)
 	}
-	file, err := polled(fd, setNonblock)
+	var file *os.File
+	err := unix.SetNonblock(int(fd.Fd()), true)
+	if err == nil {
+		file, err = polled(fd)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("seccomp listener: %w", err)
 	}
@@ -51,21 +55,15 @@ func (l *Listener) Close() error {
 	return l.file.Close()
 }
 
-func setNonblock(fd uintptr) error { return unix.SetNonblock(int(fd), true) }
-
-// polled calls prepare and duplicates a descriptor. The runtime's poller watches the
-// duplicate, which the owner of the original does not affect.
-func polled(of syscall.Conn, prepare func(fd uintptr) error) (*os.File, error) {
+// polled duplicates a non-blocking descriptor. The runtime's poller watches the duplicate,
+// which the owner of the original does not affect.
+func polled(of syscall.Conn) (*os.File, error) {
 	conn, err := of.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
 	var own int
-	closed := conn.Control(func(fd uintptr) {
-		if err = prepare(fd); err == nil {
-			own, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-		}
-	})
+	closed := conn.Control(func(fd uintptr) { own, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	if closed != nil || err != nil {
 		return nil, errors.Join(closed, os.NewSyscallError("fcntl", err))
 	}

@@ -137,7 +137,7 @@ func TestV2Enable(t *testing.T) {
 	}
 }
 
-func TestV2EnableRefused(t *testing.T) {
+func TestV2EnableErrors(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string

@@ -43,7 +43,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestEncodeRefuses(t *testing.T) {
+func TestEncodeErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		list List
 		want error

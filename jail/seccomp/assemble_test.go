@@ -66,7 +66,7 @@ func TestAssembleLimits(t *testing.T) {
 }
 
 // Both branches are almost too far away.
-func TestJumpsThatJustFit(t *testing.T) {
+func TestLongestJumps(t *testing.T) {
 	ret := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET, K: k} }
 	for distance := 250; distance < 260; distance++ {
 		for _, yesAt := range []int{1, 2} {
@@ -90,7 +90,7 @@ func TestJumpsThatJustFit(t *testing.T) {
 }
 
 // A jump that does not fit in 8 bits is an error.
-func TestJumpThatDoesNotFit(t *testing.T) {
+func TestJumpTooLong(t *testing.T) {
 	for distance, fits := range map[int]bool{255: true, 256: false, 257: false} {
 		yes, no := &node{k: 1}, &node{k: 2}
 		a := assembler{reversed: make([]unix.SockFilter, distance), at: map[*node]int{yes: 0, no: distance}}

@@ -135,7 +135,7 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 // Later changes of rows do not change filters.
-func TestFilterIsACopy(t *testing.T) {
+func TestFilterCopiesRows(t *testing.T) {
 	rows := []Row{{Name: "read", Refuse: []Refusal{{Errno: unix.EPERM, Label: "test", Match: []Match{is(0, 1)}}}}}
 	f, err := Compile(rows, true)
 	if err != nil {

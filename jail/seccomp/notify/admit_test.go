@@ -66,7 +66,7 @@ func TestNotAdmitted(t *testing.T) {
 
 // A copy of the launcher's end in another process keeps the socket open. The program is not
 // mistaken for the launcher.
-func TestAdmitWithALeakedSocket(t *testing.T) {
+func TestAdmitWithLeakedSocket(t *testing.T) {
 	for range 5 {
 		g := start(t, restrictions(), launcher(order{Execute: []string{self}, Then: &order{}}))
 		admitted(t, g) // returns because the program makes a call
@@ -80,7 +80,7 @@ func TestAdmitWithALeakedSocket(t *testing.T) {
 }
 
 // If the filter permits execve, the program makes the first refused call.
-func TestAdmitWhereExecveIsAllowed(t *testing.T) {
+func TestAdmitWithoutExecveRestriction(t *testing.T) {
 	for range 5 {
 		g := start(t, seccomp.NoMetadata, order{Execute: []string{self}, Then: &order{Calls: []call{chmod}}})
 		admitted(t, g)

@@ -108,7 +108,7 @@ func TestFlood(t *testing.T) {
 }
 
 // A call of a killed guest gets no reply.
-func TestKilledInACall(t *testing.T) {
+func TestGuestKilledInCall(t *testing.T) {
 	t.Run("before it is received", func(t *testing.T) {
 		g := start(t, restrictions(), order{Calls: []call{chmod}})
 		g.blocked(t)
@@ -179,7 +179,7 @@ func TestNewOfAnotherFile(t *testing.T) {
 }
 
 // Idle listeners need no thread each.
-func TestIdleServeHoldsNoThread(t *testing.T) {
+func TestIdleServeBlocksNoThread(t *testing.T) {
 	const many = 12
 	before := threads(t)
 	for range many {
@@ -200,7 +200,7 @@ func threads(t *testing.T) int {
 	return len(entries)
 }
 
-func TestNothingIsLeftOpen(t *testing.T) {
+func TestNoLeakedDescriptors(t *testing.T) {
 	t.Run("warm up", TestServeWithoutHandler) // opens the runtime's poller
 	before := openFiles(t)
 	t.Run("serve", TestServe)

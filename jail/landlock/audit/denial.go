@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 )
 
-// Denial is an operation that Landlock denied. Unknown fields are zero.
+// Denial is an operation that Landlock denied. Missing fields are zero.
 type Denial struct {
-	Time   time.Time // in milliseconds
-	Domain uint64    // the kernel's number of the domain, unique until the next boot
+	Domain uint64 // the kernel's number of the domain, unique until the next boot
 
 	// PID is the process that enforced the domain, in the first pid namespace. The
 	// operation was its own or a descendant's.
@@ -26,11 +24,8 @@ type Denial struct {
 	// characters. The path of an abstract socket begins with "@".
 	Path string
 
-	// Address is the address to connect or bind to. Either part may be missing.
+	// Address is the address to connect to. Either part may be missing.
 	Address netip.AddrPort
-
-	// Target is the process to signal or trace.
-	Target int
 }
 
 const maxBlockers = 32
@@ -40,14 +35,14 @@ func parseDenial(line string) (Denial, error) {
 	if err != nil {
 		return Denial{}, err
 	}
-	d := Denial{Time: r.time, Path: r.fields["path"]}
-	if name, found := r.fields["name"]; found && d.Path == "" {
+	d := Denial{Path: r["path"]}
+	if name, found := r["name"]; found && d.Path == "" {
 		d.Path = name
 	}
-	for _, part := range []func(*Denial, *record) error{
-		(*Denial).readDomain, (*Denial).readBlockers, (*Denial).readAddress, (*Denial).readTarget,
+	for _, part := range []func(*Denial, record) error{
+		(*Denial).readDomain, (*Denial).readBlockers, (*Denial).readAddress,
 	} {
-		if err := part(&d, &r); err != nil {
+		if err := part(&d, r); err != nil {
 			return Denial{}, err
 		}
 	}
@@ -57,13 +52,13 @@ func parseDenial(line string) (Denial, error) {
 	return d, nil
 }
 
-func (d *Denial) readDomain(r *record) (err error) {
+func (d *Denial) readDomain(r record) (err error) {
 	d.Domain, err = r.domainID()
 	return err
 }
 
-func (d *Denial) readBlockers(r *record) error {
-	d.Blockers = strings.Split(r.fields["blockers"], ",")
+func (d *Denial) readBlockers(r record) error {
+	d.Blockers = strings.Split(r["blockers"], ",")
 	if len(d.Blockers) > maxBlockers {
 		return fmt.Errorf("%d blockers", len(d.Blockers))
 	}
@@ -75,36 +70,19 @@ func (d *Denial) readBlockers(r *record) error {
 	return nil
 }
 
-// readAddress prefers the destination of a connection to its source.
-func (d *Denial) readAddress(r *record) error {
-	for _, keys := range [][2]string{{"daddr", "dest"}, {"saddr", "src"}} {
-		var addr netip.Addr
-		var port uint64
-		var err error
-		if value, found := r.fields[keys[0]]; found {
-			if addr, err = netip.ParseAddr(value); err != nil {
-				return err
-			}
-		}
-		if _, found := r.fields[keys[1]]; found {
-			if port, err = r.number(keys[1], 10, 16); err != nil {
-				return err
-			}
-		}
-		d.Address = netip.AddrPortFrom(addr, uint16(port))
-		if addr.IsValid() || port != 0 {
-			return nil
+func (d *Denial) readAddress(r record) error {
+	var addr netip.Addr
+	var port uint64
+	var err error
+	if value, found := r["daddr"]; found {
+		if addr, err = netip.ParseAddr(value); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-func (d *Denial) readTarget(r *record) error {
-	if _, found := r.fields["opid"]; !found {
-		return nil
+	if _, found := r["dest"]; found {
+		port, err = r.number("dest", 10, 16)
 	}
-	pid, err := r.number("opid", 10, 31)
-	d.Target = int(pid)
+	d.Address = netip.AddrPortFrom(addr, uint16(port))
 	return err
 }
 
@@ -125,7 +103,7 @@ func parseDomain(line string) (domain, error) {
 	if d.id, err = r.domainID(); err != nil {
 		return domain{}, err
 	}
-	switch status := r.fields["status"]; status {
+	switch status := r["status"]; status {
 	case "deallocated":
 		d.ended = true
 		return d, nil
@@ -135,7 +113,7 @@ func parseDomain(line string) (domain, error) {
 	}
 	pid, err := r.number("pid", 10, 31)
 	if err != nil || pid == 0 {
-		return domain{}, fmt.Errorf("pid %q", r.fields["pid"])
+		return domain{}, fmt.Errorf("pid %q", r["pid"])
 	}
 	d.pid = int(pid)
 	return d, nil

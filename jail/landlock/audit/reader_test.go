@@ -115,7 +115,7 @@ func TestReader(t *testing.T) {
 	mine.run(t)
 	for _, path := range []string{plain, hostile} {
 		d := next(t, denials)
-		if d.Path != path || d.PID != mine.Process.Pid || !slices.Equal(d.Blockers, []string{"fs.read_file"}) || time.Since(d.Time).Abs() > time.Minute {
+		if d.Path != path || d.PID != mine.Process.Pid || !slices.Equal(d.Blockers, []string{"fs.read_file"}) {
 			t.Errorf("%+v, want a denial of %q", d, path)
 		}
 	}

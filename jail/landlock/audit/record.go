@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Limits of a record. A path has at most 4096 bytes, which are 8192 in hex.
@@ -15,12 +14,9 @@ const (
 	maxFields = 32
 )
 
-// record is a parsed record: "audit(SECONDS.MILLIS:SERIAL): key=value ...".
-type record struct {
-	time   time.Time
-	serial uint64
-	fields map[string]string // text is decoded
-}
+// record has the fields of a record, with decoded text:
+// "audit(SECONDS.MILLIS:SERIAL): key=value ...".
+type record map[string]string
 
 // text are the keys whose values the kernel quotes, or writes in hex if they contain a
 // quote, a blank or a non-ASCII character. Only these can contain text that a guest chose.
@@ -29,50 +25,32 @@ var text = map[string]bool{"path": true, "name": true, "dev": true, "exe": true,
 
 func parseRecord(line string) (record, error) {
 	if len(line) > maxRecord {
-		return record{}, fmt.Errorf("%d bytes, at most %d are allowed", len(line), maxRecord)
+		return nil, fmt.Errorf("%d bytes, at most %d are allowed", len(line), maxRecord)
 	}
 	stamp, rest, found := strings.Cut(line, ": ")
-	if !found {
-		return record{}, errors.New("no stamp")
-	}
-	r, err := parseStamp(stamp)
-	if err != nil {
-		return record{}, err
+	if !found || !strings.HasPrefix(stamp, "audit(") || !strings.HasSuffix(stamp, ")") {
+		return nil, errors.New("no stamp")
 	}
 	words := strings.Split(rest, " ")
 	if len(words) > maxFields {
-		return record{}, fmt.Errorf("%d fields, at most %d are allowed", len(words), maxFields)
+		return nil, fmt.Errorf("%d fields, at most %d are allowed", len(words), maxFields)
 	}
-	r.fields = make(map[string]string, len(words))
+	r := make(record, len(words))
 	for _, word := range words {
 		if err := r.add(word); err != nil {
-			return record{}, err
+			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func parseStamp(stamp string) (record, error) {
-	inner, opened := strings.CutPrefix(stamp, "audit(")
-	inner, closed := strings.CutSuffix(inner, ")")
-	instant, serial, parted := strings.Cut(inner, ":")
-	seconds, millis, dotted := strings.Cut(instant, ".")
-	if !opened || !closed || !parted || !dotted || len(millis) != 3 {
-		return record{}, fmt.Errorf("stamp %q", stamp)
-	}
-	s, errS := strconv.ParseUint(seconds, 10, 40)
-	ms, errMS := strconv.ParseUint(millis, 10, 10)
-	n, errN := strconv.ParseUint(serial, 10, 64)
-	return record{time: time.Unix(int64(s), int64(ms)*1e6), serial: n}, errors.Join(errS, errMS, errN)
-}
-
 // add adds a field. It rejects duplicates, as one of them might be forged.
-func (r *record) add(word string) error {
+func (r record) add(word string) error {
 	key, value, found := strings.Cut(word, "=")
 	if !found || key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return fmt.Errorf("field %q", word)
 	}
-	if _, twice := r.fields[key]; twice {
+	if _, twice := r[key]; twice {
 		return fmt.Errorf("duplicate field %s", key)
 	}
 	var err error
@@ -84,7 +62,7 @@ func (r *record) add(word string) error {
 	if err != nil {
 		return fmt.Errorf("field %s: %w", key, err)
 	}
-	r.fields[key] = value
+	r[key] = value
 	return nil
 }
 
@@ -114,8 +92,8 @@ func isPlain(s string) bool {
 }
 
 // number parses a mandatory field.
-func (r *record) number(key string, base, bits int) (uint64, error) {
-	value, found := r.fields[key]
+func (r record) number(key string, base, bits int) (uint64, error) {
+	value, found := r[key]
 	if !found {
 		return 0, fmt.Errorf("no field %s", key)
 	}
@@ -127,4 +105,4 @@ func (r *record) number(key string, base, bits int) (uint64, error) {
 }
 
 // domainID parses the field that all records of Landlock have.
-func (r *record) domainID() (uint64, error) { return r.number("domain", 16, 64) }
+func (r record) domainID() (uint64, error) { return r.number("domain", 16, 64) }

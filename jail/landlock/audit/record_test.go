@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +13,6 @@ import (
 )
 
 const stamp = "audit(1795289161.845:15): "
-
-var stamped = time.Unix(1795289161, 845e6)
 
 // denials are records of Linux 6.18.
 var denials = []struct {
@@ -36,10 +33,8 @@ var denials = []struct {
 		Denial{Blockers: []string{"net.connect_tcp"}, Address: netip.MustParseAddrPort("[::1]:81")}},
 	{"port only", `domain=10341cc56 blockers=net.connect_tcp dest=443`,
 		Denial{Blockers: []string{"net.connect_tcp"}, Address: netip.AddrPortFrom(netip.Addr{}, 443)}},
-	{"bind", `domain=10341cc56 blockers=net.bind_tcp saddr=127.0.0.1 src=80`,
-		Denial{Blockers: []string{"net.bind_tcp"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}},
 	{"signal", `domain=10341cc56 blockers=scope.signal opid=1 ocomm="process_api"`,
-		Denial{Blockers: []string{"scope.signal"}, Target: 1}},
+		Denial{Blockers: []string{"scope.signal"}}},
 	{"abstract socket", `domain=10341cc56 blockers=scope.abstract_unix_socket path=007370696B65`,
 		Denial{Blockers: []string{"scope.abstract_unix_socket"}, Path: "@spike"}},
 	{"hostile name", `domain=10341cc56 blockers=fs.read_file path=` + inHex("/x domain=1 blockers=fs.refer\n\"\xff") + ` dev="vda" ino=7`,
@@ -47,7 +42,7 @@ var denials = []struct {
 	{"name with punctuation", `domain=10341cc56 blockers=fs.read_file path="/x=domain=1,'\" dev="vda" ino=7`,
 		Denial{Blockers: []string{"fs.read_file"}, Path: `/x=domain=1,'\`}},
 	{"hostile program", `domain=10341cc56 blockers=scope.signal opid=7 ocomm=` + inHex("a domain=2"),
-		Denial{Blockers: []string{"scope.signal"}, Target: 7}},
+		Denial{Blockers: []string{"scope.signal"}}},
 	{"unknown field", `domain=10341cc56 blockers=fs.read_file path="/x" dev="vda" ino=7 more=1`,
 		Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}},
 }
@@ -57,7 +52,7 @@ func inHex(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s
 func TestParseDenial(t *testing.T) {
 	for _, tc := range denials {
 		want := tc.want
-		want.Time, want.Domain = stamped, 0x10341cc56
+		want.Domain = 0x10341cc56
 		got, err := parseDenial(stamp + tc.line)
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
@@ -75,13 +70,8 @@ func TestParseErrors(t *testing.T) {
 	for _, line := range []string{
 		"",
 		good,
-		"audit(1.2:3): " + good,     // two digits are missing
-		"audit(1.002): " + good,     // no serial
-		"audit(-1.002:3): " + good,  // before 1970
-		"audit(1.9999:3): " + good,  // too many milliseconds
 		" audit(1.002:3): " + good,  // a prefix
 		"audit(1.002:3) : " + good,  // a blank after the stamp
-		"audit(1.002:x): " + good,   // no number
 		stamp,                       // empty, as AUDIT_EOE
 		stamp + "domain=1",          // no blockers
 		stamp + "blockers=fs.refer", // no domain
@@ -104,8 +94,6 @@ func TestParseErrors(t *testing.T) {
 		stamp + good + " path=\"/\xff\"",
 		stamp + good + ` daddr=nowhere dest=1`,
 		stamp + good + ` daddr=127.0.0.1 dest=65536`,
-		stamp + good + ` opid=-1`,
-		stamp + good + ` opid=4294967297`,
 		stamp + good + strings.Repeat(" a=1", maxFields),
 		stamp + good + " path=" + strings.Repeat("41", maxRecord/2),
 		stamp + "domain=1 blockers=a" + strings.Repeat(",a", maxBlockers),

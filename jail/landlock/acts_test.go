@@ -51,7 +51,6 @@ var acts = map[string]func([]string) error{
 	"up":         func([]string) error { return bringUp() },
 	"sysctl":     func(a []string) error { return os.WriteFile(a[0], []byte(a[1]), 0) },
 	"listen":     listen,
-	"abstract":   abstract,
 }
 
 func open(path string, flags int) error {
@@ -157,15 +156,6 @@ func killChild([]string) error {
 	}
 	_ = cmd.Wait()
 	return err
-}
-
-func abstract(a []string) error {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + a[0]})
 }
 
 // bringUp brings up the loopback interface of the network namespace.

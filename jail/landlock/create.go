@@ -66,10 +66,7 @@ func (r *Ruleset) attr() ll.RulesetAttr {
 		attr.HandledAccessNet = ll.AccessNetConnectTCP
 	}
 	if r.Signals {
-		attr.Scoped |= ll.ScopeSignal
-	}
-	if r.AbstractSockets {
-		attr.Scoped |= ll.ScopeAbstractUnixSocket
+		attr.Scoped = ll.ScopeSignal
 	}
 	return attr
 }

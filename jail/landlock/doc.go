@@ -29,7 +29,7 @@
 //     link or "..", nor by opening an O_PATH descriptor again by /proc/self/fd.
 //
 // A denied access fails with EACCES; without Refer it fails with EXDEV, unless another right
-// is missing too; signals and sockets out of scope fail with EPERM. Renaming within a
+// is missing too; signals out of scope fail with EPERM. Renaming within a
 // folder needs RemoveFile and MakeReg, or RemoveDir and MakeDir. With any right handled,
 // mounting fails with EPERM, and renames and links across folders are denied: see
 // [Ruleset]. Processes in a domain can never trace processes outside of it.

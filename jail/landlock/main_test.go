@@ -25,7 +25,6 @@ type order struct {
 	Before   []act
 	Acts     []act // run one after the other under the ruleset
 	Stay     bool  // until the end of standard input
-	SameNet  bool  // stay in the test's network namespace
 }
 
 // act is a call of one of acts.
@@ -105,10 +104,7 @@ func run(t *testing.T, ruleset *os.File, o order) []syscall.Errno {
 	if ruleset != nil {
 		cmd.ExtraFiles = []*os.File{ruleset}
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
-	if !o.SameNet {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

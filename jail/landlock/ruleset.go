@@ -26,10 +26,6 @@ type Ruleset struct {
 	// Signals denies signals to processes outside of the domain. ABI 6.
 	Signals bool
 
-	// AbstractSockets denies connections to abstract unix sockets that were created
-	// outside of the domain. ABI 6.
-	AbstractSockets bool
-
 	// Degraded makes Make omit the parts that the kernel does not support, which Missing
 	// returns, instead of failing with an *ABIError.
 	Degraded bool
@@ -69,7 +65,6 @@ func (r *Ruleset) needs() []need {
 	}
 	add(r.ConnectTCP != nil, need{"connect_tcp", 4, func(r *Ruleset) { r.ConnectTCP = nil }})
 	add(r.Signals, need{"signal scope", 6, func(r *Ruleset) { r.Signals = false }})
-	add(r.AbstractSockets, need{"abstract unix socket scope", 6, func(r *Ruleset) { r.AbstractSockets = false }})
 	return list
 }
 

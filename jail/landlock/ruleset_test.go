@@ -44,7 +44,6 @@ func TestNeeds(t *testing.T) {
 		{Ruleset{Handled: Truncate, ConnectTCP: &Ports{}}, 4, "6.7", "connect_tcp"},
 		{Ruleset{Handled: All}, 5, "6.10", "ioctl_dev"},
 		{Ruleset{Handled: All, Signals: true}, 6, "6.12", "signal scope"},
-		{Ruleset{AbstractSockets: true}, 6, "6.12", "abstract unix socket scope"},
 	} {
 		if abi, linux, what := tc.r.Needs(); abi != tc.abi || linux != tc.linux || what != tc.what {
 			t.Errorf("%+v: %d, %s, %s", tc.r, abi, linux, what)

@@ -1,7 +1,6 @@
 package landlock
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -57,25 +56,4 @@ func sleeper(t *testing.T, ruleset *os.File) (pid string) {
 		t.Fatal(err)
 	}
 	return strconv.Itoa(cmd.Process.Pid)
-}
-
-// TestAbstractSockets checks that the scope denies sockets that were created outside of it.
-// The copy shares this process's network namespace.
-func TestAbstractSockets(t *testing.T) {
-	needRoot(t)
-	needABI(t, 6)
-	name := "gaol-landlock-test-" + strconv.Itoa(os.Getpid())
-	l, err := net.Listen("unix", "@"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ruleset := makeBelow(t, t.TempDir(), &Ruleset{AbstractSockets: true})
-	acts := order{SameNet: true, Acts: []act{do("abstract", name)}}
-	if got := run(t, ruleset, acts); names(got) != "EPERM" {
-		t.Error(names(got))
-	}
-	if got := run(t, nil, acts); names(got) != "ok" {
-		t.Errorf("without a ruleset: %s", names(got))
-	}
 }

@@ -16,12 +16,12 @@ type Denial struct {
 
 	// Blockers are the missing rights: "fs.read_file", "fs.refer",
 	// "fs.change_topology" for mounts, "net.connect_tcp", "scope.signal",
-	// "scope.abstract_unix_socket", "ptrace".
+	// "ptrace".
 	Blockers []string
 
 	// Path is the file as the guest sees it, or the folder in which a file would be
 	// created, removed or renamed. The guest chooses the text, which may contain control
-	// characters. The path of an abstract socket begins with "@".
+	// characters.
 	Path string
 
 	// Address is the address to connect to. Either part may be missing.
@@ -45,9 +45,6 @@ func parseDenial(line string) (Denial, error) {
 		if err := part(&d, r); err != nil {
 			return Denial{}, err
 		}
-	}
-	if strings.HasPrefix(d.Path, "\x00") && d.Blockers[0] == "scope.abstract_unix_socket" {
-		d.Path = "@" + d.Path[1:]
 	}
 	return d, nil
 }

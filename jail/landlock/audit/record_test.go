@@ -35,8 +35,6 @@ var denials = []struct {
 		Denial{Blockers: []string{"net.connect_tcp"}, Address: netip.AddrPortFrom(netip.Addr{}, 443)}},
 	{"signal", `domain=10341cc56 blockers=scope.signal opid=1 ocomm="process_api"`,
 		Denial{Blockers: []string{"scope.signal"}}},
-	{"abstract socket", `domain=10341cc56 blockers=scope.abstract_unix_socket path=007370696B65`,
-		Denial{Blockers: []string{"scope.abstract_unix_socket"}, Path: "@spike"}},
 	{"hostile name", `domain=10341cc56 blockers=fs.read_file path=` + inHex("/x domain=1 blockers=fs.refer\n\"\xff") + ` dev="vda" ino=7`,
 		Denial{Blockers: []string{"fs.read_file"}, Path: "/x domain=1 blockers=fs.refer\n\"\xff"}},
 	{"name with punctuation", `domain=10341cc56 blockers=fs.read_file path="/x=domain=1,'\" dev="vda" ino=7`,

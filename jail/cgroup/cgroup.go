@@ -174,40 +174,33 @@ func (g *Group) AddPID(pid int) error {
 
 // PIDs returns the group's processes, without those of descendant groups. A group that
 // does not exist has none.
-func (g *Group) PIDs() (pids []int, err error) {
-	err = g.use(func() error {
-		pids, err = listProcs(g.Dirs()[:1])
-		return err
-	})
-	if ignoreGone(err) != nil {
-		return nil, fmt.Errorf("cgroup: processes of %s: %w", g.path, err)
-	}
-	return pids, nil
+func (g *Group) PIDs() ([]int, error) {
+	pids, err := read(g, "processes", func(string) ([]int, error) { return listProcs(g.Dirs()[:1]) })
+	return pids, ignoreGone(err)
 }
 
 // Usage reads the group's counters.
-func (g *Group) Usage() (u Usage, err error) {
-	err = g.use(func() error {
-		u, err = g.on.usage(g.path)
-		return err
-	})
-	if err != nil {
-		return Usage{}, fmt.Errorf("cgroup: usage of %s: %w", g.path, err)
+func (g *Group) Usage() (Usage, error) {
+	u, err := read(g, "usage", g.on.usage)
+	if err == nil {
+		u.OOMKills -= g.earlierKills
 	}
-	u.OOMKills -= g.earlierKills
-	return u, nil
+	return u, err
 }
 
 // SocketMemory returns how many bytes the group is charged for the queues of its sockets.
-func (g *Group) SocketMemory() (n int64, err error) {
-	err = g.use(func() error {
-		n, err = g.on.socketMemory(g.path)
+func (g *Group) SocketMemory() (int64, error) { return read(g, "socket memory", g.on.socketMemory) }
+
+func read[T any](g *Group, what string, f func(path string) (T, error)) (T, error) {
+	var value, zero T
+	err := g.use(func() (err error) {
+		value, err = f(g.path)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("cgroup: socket memory of %s: %w", g.path, err)
+		return zero, fmt.Errorf("cgroup: %s of %s: %w", what, g.path, err)
 	}
-	return n, nil
+	return value, nil
 }
 
 var errDeleted = fmt.Errorf("%w: its pool has deleted it", fs.ErrNotExist)

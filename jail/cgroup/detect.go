@@ -112,13 +112,8 @@ func detect(root string) (Version, error) {
 }
 
 func checkV2(root string, have []string) error {
-	var missing []string
-	for _, c := range controllersV2 {
-		if !slices.Contains(have, c) {
-			missing = append(missing, c)
-		}
-	}
-	if missing != nil {
+	missing := slices.DeleteFunc(slices.Clone(controllersV2), func(c string) bool { return slices.Contains(have, c) })
+	if len(missing) > 0 {
 		return &MissingError{V2, root, missing,
 			"boot without cgroup_disable= and systemd.unified_cgroup_hierarchy=0; in a container, delegate them to it"}
 	}
@@ -126,16 +121,14 @@ func checkV2(root string, have []string) error {
 }
 
 func checkV1(root string) error {
-	var missing []string
-	for _, c := range controllersV1 {
-		if _, err := os.Stat(filepath.Join(root, c, procsFile)); err != nil {
-			missing = append(missing, c)
-		}
-	}
+	missing := slices.DeleteFunc(slices.Clone(controllersV1), func(c string) bool {
+		_, err := os.Stat(filepath.Join(root, c, procsFile))
+		return err == nil
+	})
 	if len(missing) == len(controllersV1) {
 		return &MissingError{0, root, missing, "mount -t cgroup2 none " + root}
 	}
-	if missing != nil {
+	if len(missing) > 0 {
 		return &MissingError{V1, root, missing,
 			"boot with systemd.unified_cgroup_hierarchy=1, or mount each: mount -t cgroup -o NAME none " + root + "/NAME"}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -82,24 +83,6 @@ const (
 	maxText            = 8 << 20
 )
 
-// check rejects programs that the child would reject with a less specific error.
-func (p *Program) check() error {
-	switch {
-	case len(p.Files) < minFiles || len(p.Files) > maxFiles:
-		return fmt.Errorf("%d files for a process, want %d to %d", len(p.Files), minFiles, maxFiles)
-	case len(p.Args) == 0 || p.Script < 0 || p.Script >= len(p.Args):
-		return fmt.Errorf("script %d of %d arguments", p.Script, len(p.Args))
-	}
-	for _, list := range [][]string{p.Args, p.Env, {p.Dir}} {
-		for _, s := range list {
-			if strings.ContainsRune(s, 0) {
-				return fmt.Errorf("%q contains a NUL byte", s)
-			}
-		}
-	}
-	return nil
-}
-
 // Bits of request.flags.
 const (
 	hasRuleset = 1 << iota
@@ -131,16 +114,21 @@ func (e *Entry) encode(parked bool) []byte {
 	return append(b, e.Filter...)
 }
 
-// encode checks the program and returns struct program and the data that follows it.
+// encode returns struct program and the data that follows it. It rejects programs that the
+// child would reject with a less specific error.
 func (p *Program) encode() ([]byte, error) {
-	if err := p.check(); err != nil {
-		return nil, err
+	switch {
+	case len(p.Files) < minFiles || len(p.Files) > maxFiles:
+		return nil, fmt.Errorf("%d files for a process, want %d to %d", len(p.Files), minFiles, maxFiles)
+	case len(p.Args) == 0 || p.Script < 0 || p.Script >= len(p.Args):
+		return nil, fmt.Errorf("script %d of %d arguments", p.Script, len(p.Args))
 	}
 	var text []byte
-	for _, list := range [][]string{p.Args, p.Env, {p.Dir}} {
-		for _, s := range list {
-			text = append(append(text, s...), 0)
+	for _, s := range slices.Concat(p.Args, p.Env, []string{p.Dir}) {
+		if strings.ContainsRune(s, 0) {
+			return nil, fmt.Errorf("%q contains a NUL byte", s)
 		}
+		text = append(append(text, s...), 0)
 	}
 	if len(text) > maxText {
 		return nil, fmt.Errorf("arguments and environment have %d bytes: %w", len(text), syscall.E2BIG)

@@ -31,9 +31,9 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestEncodeErrors(t *testing.T) {
 	good := Program{Args: []string{"sh"}, Dir: "/", Files: make([]*os.File, 3)}
-	if err := good.check(); err != nil {
+	if _, err := good.encode(); err != nil {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*Program){
@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 	} {
 		p := good
 		spoil(&p)
-		if p.check() == nil {
+		if _, err := p.encode(); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -2,9 +2,10 @@
 // without the runtime's poller.
 //
 // [os.Open] registers such files with the poller, as they can be polled. That takes more
-// system calls than reading one: 25 µs a file instead of 13 µs. A jail reads and writes some
-// thirty when it is created, and each run some ten.
+// system calls than reading one: 25 µs a file instead of 13 µs. Writing the files of a jail's
+// /proc takes 0.3 ms instead of 0.7 ms, a tenth of the time to create a jail, and each run
+// reads and writes some ten files of its cgroup.
 //
-// A file that is opened here blocks a thread while it is read. The package is meant for
-// files that the kernel answers at once.
+// A read blocks a thread. The package is meant for files that the kernel answers at once. It
+// does not restrict paths: its callers must not pass paths of a guest's.
 package kernfile

@@ -27,7 +27,7 @@ import (
 // the filter; its end of conn is closed on execve.
 func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
 	if _, refused := l.filter.Refusal(unix.SYS_EXECVE, [6]uint64{}); !refused {
-		return nil // the launcher makes no refused calls
+		return nil // the launcher's execve is allowed, so all refused calls are the program's
 	}
 	w, err := l.watchHangup(ctx, conn)
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -117,11 +116,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) (failed error) {
 	if f.json {
 		return a.printJSON(report)
 	}
-	var table bytes.Buffer
-	if err := report.WriteTable(&table); err != nil {
-		return err
-	}
-	return a.print(table.String())
+	return a.print(report.Table())
 }
 
 // measure is the real app.measure.

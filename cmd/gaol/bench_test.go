@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,7 +27,7 @@ func fakeBench(ctx context.Context, failure error, args ...string) (bench.Option
 		}
 		return &bench.Report{
 			Figures: []bench.Figure{{ID: "run-p50", Name: "run", Unit: "ms", Values: bench.Values{bench.Bare: 2}}},
-			Curves:  []bench.Curve{{Name: "run", Times: bench.Times{time.Millisecond}}},
+			Curves:  []bench.Curve{{Name: "run", Times: bench.Series{1}}},
 		}, nil
 	}}
 	code := a.main(ctx, append([]string{"bench"}, args...))

@@ -19,8 +19,8 @@ import (
 	"gaol/cmd/gaol/bench"
 )
 
-// realBench runs gaol bench in jails below a cgroup of the test's own, and checks
-// that nothing is left of it.
+// realBench runs gaol bench in jails below a cgroup of the test's own, and checks that
+// it leaves nothing behind.
 func realBench(ctx context.Context, t *testing.T, args ...string) outcome {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -56,8 +56,8 @@ func realBench(ctx context.Context, t *testing.T, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// leftovers are the cgroups below parent, the registered jails of them, this
-// process's children and the folders of bare programs.
+// leftovers returns the cgroups below parent, their registered jails, this process's
+// children and the folders of bare node's programs.
 func leftovers(parent string) []string {
 	found := append(glob("/sys/fs/cgroup"+parent+"/*/cgroup.procs"), glob("/sys/fs/cgroup/*"+parent+"/*/cgroup.procs")...)
 	for _, slot := range glob("/run/gaol/jails/*.slot") {
@@ -80,8 +80,7 @@ func glob(pattern string) []string {
 	return found
 }
 
-// TestBenchForReal has the whole benchmark run, with next to no samples: what it
-// says about speed is not looked at.
+// TestBenchForReal runs the whole benchmark with few samples. It does not check speeds.
 func TestBenchForReal(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "bench.svg")
 	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json", "--picture", picture)
@@ -91,7 +90,7 @@ func TestBenchForReal(t *testing.T) {
 	if _, err := os.Stat(picture); err != nil {
 		t.Error(err)
 	}
-	var report struct {
+	var object struct {
 		Environment struct {
 			Node, Kernel string
 			Samples      int
@@ -105,15 +104,15 @@ func TestBenchForReal(t *testing.T) {
 		}
 	}
 	d := json.NewDecoder(strings.NewReader(got.stdout))
-	if err := d.Decode(&report); err != nil || d.More() {
+	if err := d.Decode(&object); err != nil || d.More() {
 		t.Fatalf("%v: want one object: %s", err, got.stdout)
 	}
-	if e := report.Environment; e.Node == "" || e.Kernel == "" || e.Samples != 3 || !e.Quick {
+	if e := object.Environment; e.Node == "" || e.Kernel == "" || e.Samples != 3 || !e.Quick {
 		t.Errorf("environment: %+v", e)
 	}
 	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
-		compute json garbage files stream-callback stream-events run-strict files-restricted create-snapshot project-snapshot call call-http calls evaluate normalize live-few live-many`)
-	others := strings.Fields(`throughput-1 throughput-2 create first-run close host-read-1k host-write-1k host-read-100m host-write-100m files-snapshot overtime`)
+		compute json garbage files stream-callback run-strict create-snapshot project-snapshot call call-http calls evaluate normalize live-many`)
+	others := strings.Fields(`throughput-1 throughput-2 create host-read-100m host-write-100m files-snapshot overtime`)
 	want := slices.Concat(barred, others)
 	for _, id := range bench.IDs() {
 		if !slices.Contains(want, string(id)) {
@@ -123,10 +122,10 @@ func TestBenchForReal(t *testing.T) {
 	if n := len(bench.IDs()); n != len(want) {
 		t.Errorf("%d figures are said to be measured, want %d", n, len(want))
 	}
-	if len(report.Figures) != len(want) {
-		t.Errorf("%d figures, want %d", len(report.Figures), len(want))
+	if len(object.Figures) != len(want) {
+		t.Errorf("%d figures, want %d", len(object.Figures), len(want))
 	}
-	for i, f := range report.Figures {
+	for i, f := range object.Figures {
 		if i < len(want) && f.ID != want[i] {
 			t.Errorf("figure %d is %q, want %q", i, f.ID, want[i])
 		}
@@ -134,7 +133,7 @@ func TestBenchForReal(t *testing.T) {
 			t.Errorf("%s: %+v", f.ID, f)
 		}
 		if hasBar := i < len(barred); (f.Bar != nil) != hasBar || (f.Goal != nil) != hasBar || (f.Met != nil) != hasBar {
-			t.Errorf("%s: bar, goal and met are there only together: %+v", f.ID, f)
+			t.Errorf("%s: want bar, goal and met together: %+v", f.ID, f)
 		}
 		if bare, ok := f.Values["bare"]; ok && (bare <= 0 || f.Ratio["exec"] <= 0 || f.Ratio["zygote"] <= 0) {
 			t.Errorf("%s: no ratio to bare node: %+v", f.ID, f)
@@ -142,19 +141,19 @@ func TestBenchForReal(t *testing.T) {
 	}
 }
 
-// TestBenchOnly has a part of it run, which takes no longer than that part.
+// TestBenchOnly measures a part, which takes no longer than that part.
 func TestBenchOnly(t *testing.T) {
 	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json", "--only", "run-p99,normalize")
-	var report struct{ Figures []struct{ ID string } }
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != 0 {
+	var object struct{ Figures []struct{ ID string } }
+	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || got.code != 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if f := report.Figures; len(f) != 2 || f[0].ID != "run-p99" || f[1].ID != "normalize" {
+	if f := object.Figures; len(f) != 2 || f[0].ID != "run-p99" || f[1].ID != "normalize" {
 		t.Errorf("%+v", f)
 	}
 }
 
-// TestBenchStopped interrupts it where it does different things.
+// TestBenchStopped interrupts a benchmark at different steps.
 func TestBenchStopped(t *testing.T) {
 	for _, after := range []time.Duration{50 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -166,7 +165,7 @@ func TestBenchStopped(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if !errors.Is(context.Cause(ctx), signalError{syscall.SIGINT}) {
-				t.Error("it ended before it was interrupted")
+				t.Error("the benchmark ended before it was interrupted")
 			}
 		})
 	}

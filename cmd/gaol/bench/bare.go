@@ -17,19 +17,17 @@ import (
 
 // bareNode starts the image's Node on the host, without any jail.
 type bareNode struct {
-	dir  string   // where it works: the programs are there
-	args []string // the command line, but for the program
+	dir  string   // the working directory, which has the programs
+	args []string // the command line without the program
 }
 
 // newBareNode writes the programs into dir, which must outlive the bareNode.
 func newBareNode(dir string, image *rootfs.Image) (*bareNode, error) {
-	if image.Imported != nil { // whose programs, and links, are somebody else's
-		return nil, fmt.Errorf("image %s is imported, and its Node is not started outside of jails: %w", image.ID, rootfs.ErrUnsupported)
+	if image.Imported != nil { // its programs and links are not trusted
+		return nil, fmt.Errorf("image %s is imported, and its Node must not run outside of jails: %w", image.ID, rootfs.ErrUnsupported)
 	}
-	for _, p := range allPrograms() {
-		if err := os.WriteFile(filepath.Join(dir, p.file()), []byte(p.code()), 0o644); err != nil {
-			return nil, err
-		}
+	if err := os.CopyFS(dir, programs); err != nil {
+		return nil, err
 	}
 	root := image.Root()
 	node := filepath.Join(root, "usr/local/bin/node")
@@ -47,7 +45,7 @@ func newBareNode(dir string, image *rootfs.Image) (*bareNode, error) {
 	}}, nil
 }
 
-// interpreter is the dynamic loader that a program asks for.
+// interpreter returns the dynamic loader that a program names.
 func interpreter(program string) (string, error) {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -75,10 +73,10 @@ func (n *bareNode) command(ctx context.Context, p program) *exec.Cmd {
 	return c
 }
 
-// output starts Node, waits for its end and gives back what it printed.
+// output runs a program and returns what it printed.
 func (n *bareNode) output(ctx context.Context, p program) ([]byte, error) {
 	c := n.command(ctx, p)
-	var stdout, stderr bytes.Buffer // not files: captured by pipes, as a jail's are
+	var stdout, stderr bytes.Buffer // not files, so that pipes capture the output, as a jail's
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("bare node: %w: %.300s", err, &stderr)
@@ -86,7 +84,7 @@ func (n *bareNode) output(ctx context.Context, p program) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// run starts Node, waits for its end and checks what it printed.
+// run runs a program and checks what it printed.
 func (n *bareNode) run(ctx context.Context, p program) error {
 	got, err := n.output(ctx, p)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 
@@ -17,36 +16,30 @@ type callTimes struct {
 	Rate   float64 // calls a second, made all at once
 }
 
-// calls measures calls of a host function beside what a program has without them: HTTP
-// to a server in this process, by bare node, with connections that stay open.
+// calls measures calls of a host function, beside what a program without them would
+// use: HTTP to a server in this process, by bare node, over persistent connections.
 func (m *measurer) calls(ctx context.Context) (failed error) {
 	address, stop, err := serveAdd()
 	if err != nil {
 		return err
 	}
 	defer func() { failed = errors.Join(failed, stop()) }()
-	ample := map[Side]*runtime.NodeRuntime{}
-	defer func() { failed = errors.Join(failed, closeAll(ample)) }()
-	for _, side := range m.jailed() {
-		o := ampleOptions(m.create(side))
+	return m.withRuntimes(ctx, func(o *runtime.Options) {
+		raiseLimits(o)
 		o.Bindings = map[string]any{"add": runtime.NewFunction2("adds", add)}
-		if ample[side], err = runtime.Create(ctx, o); err != nil {
-			delete(ample, side)
-			return err
+	}, func(all runtimes) error {
+		w, name := m.scaled(workload{program: calls, what: "call of a host function"})
+		rates := Samples{}
+		times, err := m.values(ctx, m.options.fewer(10), func(side Side) (float64, error) {
+			t, err := m.callsOn(ctx, w.program, all[side], address)
+			*rates.of(side) = append(*rates.of(side), t.Rate)
+			return t.Median, err
+		})
+		if err == nil {
+			m.addCalls(name, times.percentiles(50), rates.percentiles(50))
 		}
-	}
-	w, name := m.scaled(workload{program: calls, what: "call of a host function"})
-	medians, rates := map[Side][]float64{}, map[Side][]float64{}
-	err = m.turns(ctx, m.options.fewer(10), func(side Side) error {
-		t, err := m.callsOn(ctx, w.program, ample[side], address)
-		medians[side], rates[side] = append(medians[side], t.Median), append(rates[side], t.Rate)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	m.addCalls(name, mediansOf(medians), mediansOf(rates))
-	return nil
 }
 
 func (m *measurer) addCalls(name string, medians, rates Values) {
@@ -59,15 +52,7 @@ func (m *measurer) addCalls(name string, medians, rates Values) {
 		againstBare(callsID, name+", at once", "calls/s", rates))
 }
 
-func mediansOf(samples map[Side][]float64) Values {
-	v := Values{}
-	for side, s := range samples {
-		v[side] = percentile(s, 50)
-	}
-	return v
-}
-
-// callsOn has the program run once: on bare node, if rt is nil.
+// callsOn runs the program once: in rt, or on bare node if rt is nil.
 func (m *measurer) callsOn(ctx context.Context, p program, rt *runtime.NodeRuntime, address string) (t callTimes, err error) {
 	var printed []byte
 	if rt == nil {
@@ -77,11 +62,11 @@ func (m *measurer) callsOn(ctx context.Context, p program, rt *runtime.NodeRunti
 		}
 	} else {
 		res, err := rt.Run(ctx, p.code(), p.runOptions())
+		if err == nil {
+			err = succeeded(p, res)
+		}
 		if err != nil {
 			return t, err
-		}
-		if res.ExitCode != 0 {
-			return t, fmt.Errorf("%s ended with exit code %d, cause %q: %.300s", p.file(), res.ExitCode, res.Cause, res.Stderr)
 		}
 		printed = res.Stdout
 	}
@@ -90,7 +75,7 @@ func (m *measurer) callsOn(ctx context.Context, p program, rt *runtime.NodeRunti
 
 func add(_ context.Context, a, b int) (int, error) { return a + b, nil }
 
-// serveAdd serves add to this machine alone.
+// serveAdd serves add on the loopback interface.
 func serveAdd() (address string, stop func() error, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,13 +88,8 @@ func serveAdd() (address string, stop func() error, err error) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		sum, err := add(r.Context(), args[0], args[1])
-		if err == nil {
-			err = json.NewEncoder(w).Encode(sum)
-		}
-		if err != nil {
-			panic(http.ErrAbortHandler) // the client has gone
-		}
+		sum, _ := add(r.Context(), args[0], args[1])
+		_ = json.NewEncoder(w).Encode(sum) // fails if the client closed the connection
 	})}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()

@@ -32,10 +32,3 @@ func TestServeAdd(t *testing.T) {
 		t.Error("it is still served")
 	}
 }
-
-func TestMediansOf(t *testing.T) {
-	got := mediansOf(map[Side][]float64{Bare: {3, 1, 2}, Zygote: {5}})
-	if got[Bare] != 2 || got[Zygote] != 5 || len(got) != 2 {
-		t.Errorf("%v", got)
-	}
-}

@@ -1,80 +1,76 @@
-// Package bench measures what a sandbox costs beside starting bare Node with the
-// same program, on the same machine and in the same minutes. gaol bench prints it.
+// Package bench measures what a sandbox costs, beside bare Node with the same program,
+// on the same machine and in the same minutes. gaol bench prints the result.
 //
 //	Measure ── for each figure: bare │ exec │ zygote │ bare │ exec │ zygote │ ... ──> Report
-//	                                                      WriteTable, JSON, WritePicture
+//	                                                      Table, JSON, WritePicture
 //
-// The machines it runs on are shared, so that a time by itself says little. Bare
-// and jailed samples take turns for that reason, so that drift hits all. A claim
-// about speed is a ratio, of their medians if nothing else is said: a p99 is
-// divided by bare Node's own p99, which has met the same neighbours. Only the cost
-// of a run beside other live runtimes is a ratio to the same run without them.
+// The machines it runs on are shared, so that a time alone says little. Bare and jailed
+// samples therefore take turns, so that drift affects all of them. A claim about speed
+// is a ratio, of medians unless its name says otherwise: a p99 is divided by bare Node's
+// p99, which had the same neighbors. The cost of a run beside other live runtimes is a
+// ratio to the same run without them, instead.
 //
 // # What is measured
 //
-// A run prints a line and hands back a value; both are checked, so that a program
-// that failed early does not count as a fast one. It goes from the call of Run to
-// its return: jail entered, program run, processes reaped. Bare Node prints the
-// same and is started by os/exec, with pipes for its output.
+// A run prints a line and returns a value. Both are checked, so that a program that failed
+// early is not counted as a fast one. The time is that of the call of Run: the jail is
+// entered, the program runs, its processes are reaped. Bare Node prints the same and is
+// started by os/exec, with pipes for its output.
 //
-// The programs that take long are the same source on all sides, and their whole
-// processes are measured, Node's start included. Their jails may use all processors
-// and plenty of memory, so that no limit is what is measured.
+// Programs that take long have the same source on all sides, and the times are those of
+// whole processes, with the start of Node. Their jails may use all processors and
+// plenty of memory, so that no limit is measured.
 //
-// Output that goes by is a gigabyte from a program that prints without pause. It counts
-// from the start to the end of the run, under the default limits, and bare Node has the
-// host's cat behind it, which writes to /dev/null.
+// The throughput of output is that of a gigabyte from a program that prints without
+// pause, from the start to the end of the run, with the default limits. Bare Node is
+// piped into the host's cat, which writes to /dev/null.
 //
-// Callers of the pool come at a steady rate, whether or not the last one has left:
-// what they wait for is Get and Run, while the pool makes the next runtimes and the
-// last caller's is closed. Bare Node is started at the same rate.
+// Callers of the pool arrive at a steady rate, whether or not the previous one has left.
+// They wait for Get and Run, while the pool creates the next runtimes and the previous
+// caller's is closed. Bare Node is started at the same rate.
 //
-// An idle runtime is weighed as the PSS of its processes. A running program is
-// weighed as its private pages while another one like it runs, which is what one
-// more costs: the text of Node, and what a zygote shares with its forks, is there
-// anyway. Neither sees what grows in the host process, or in the kernel.
+// The memory of an idle runtime is the PSS of its processes. The memory of a running
+// program is its private pages while an equal program runs, which is what one more
+// program costs: the first one shares the text of Node, and what a zygote shares with its
+// forks. Growth of the host process and kernel memory are not included.
 //
-// What permissions cost is told in two ways: runs that may do nothing take turns with
-// runs under the default, on the same side; and a file-heavy program that may write
-// below one folder only is compared with bare Node under such a Landlock ruleset, as
-// the kernel's own checks are not the jail's.
+// Runs with all permissions denied take turns with runs with the default permissions, on
+// the same side.
 //
-// File work on a snapshot, which is an overlay, is told in two ways as well. A project's
-// is what npm, a compiler and Node's loader do with files, in the mix that strace found
-// in them, with a small part of their computing: that is what guests do. The file calls
-// alone are the file-heavy program, a pure stress of making, renaming and removing small
-// files: its ratio is overlayfs's own price for a call, which nobody pays who does
-// anything with the files, so that it has no bar.
+// File work on a snapshot, which is an overlay, has two figures. A project's file work
+// is that of npm, a compiler and Node's loader, in the mix that strace found, with a small
+// part of their computing: that is what guests do. The file calls alone are the file-heavy
+// program, which only creates, renames and removes small files: its ratio is overlayfs's
+// own cost of a call. It has no bar, because programs that do something with their files
+// do not pay it.
 //
-// What happens in the host itself, calls of functions and the reading of snippets, depends
-// on how often Go collects garbage there. This process has a heap of 16 MiB for that reason,
-// as a small server has: with its own 2 MB a snippet of 20 KB takes half as long again
-// (6.9 against 4.7 ms).
+// The time of what happens in the host, calls of functions and parsing of snippets,
+// depends on how often Go collects garbage there. This process therefore has a heap of
+// 16 MiB, as a small server has: with its own 2 MB a snippet of 20 KB takes half as
+// long again (6.9 against 4.7 ms).
 //
-// A call of a host function is measured in the guest, from the call to its result, Node's
-// and gaol's parts included: a thousand in a fresh run, one after the other, and then a
-// thousand at once. Beside them bare Node asks a server in this process the same by
-// HTTP, over connections that stay open.
+// A call of a host function is measured in the guest, from the call to its result, with
+// Node's and gaol's parts: a thousand calls in a fresh run, one after the other, and then a
+// thousand at once. For comparison, bare Node sends the same arguments to a server in this
+// process by HTTP, over persistent connections.
 //
 // # Bare Node
 //
 // Bare Node is the image's own binary, the same file on disk, started on the host
-// through the image's own dynamic loader, so that the host needs none of its
-// libraries. That costs what starting it directly does (measured: 26.7 against
-// 26.7 ms, 29.4 against 29.6). A copy of the binary would not do, nor a chroot into
-// one: copies differ by 3 to 4 ms, by how they came into the page cache. So the
-// file must be the one that the jails start. The environment is minimal; the
-// host's NODE_EXTRA_CA_CERTS alone would cost 26 ms. It works in a folder in
-// memory, where there is one, as the jails do.
+// with the image's own dynamic loader, so that the host needs none of its libraries.
+// That costs what starting it directly does (measured: 26.7 against 26.7 ms, 29.4 against
+// 29.6). A copy of the binary, or a chroot with one, would not do: copies differ by
+// 3 to 4 ms, depending on how they came into the page cache. So the file must be the one
+// that the jails start. The environment is minimal; the host's NODE_EXTRA_CA_CERTS alone
+// would cost 26 ms. Its working directory is in memory if possible, as that of the jails is.
 //
-// # What it does not tell
+// # Limits
 //
-// What else runs on the machine need not slow down all sides alike: bare Node is in
-// the cpu cgroup of this process, and shares it with all that is there; a run is in
-// one below the jails' parent, and shares that with other jails. Quote figures from
-// a quiet machine.
+// Other load need not slow down all sides alike: bare Node shares the cpu cgroup of this
+// process with other processes of the host; a run is in a cgroup below the jails' parent,
+// and shares that with other jails. Quote figures from a quiet machine.
 //
-// It does not measure the first start after the machine's, when nothing is cached,
-// and the building of an image. Nor does it find a slowdown of Node itself, which
-// is on both sides of every ratio.
+// The first start after a boot, when nothing is cached, and the building of an image are
+// not measured. A slowdown of Node itself is not found, because it is on both sides of
+// every ratio.
 package bench

@@ -8,14 +8,14 @@ import (
 	"gaol/rootfs"
 )
 
-// Environment is where figures come from.
+// Environment describes the machine and the conditions of a measurement.
 type Environment struct {
 	Kernel  string `json:"kernel"`
 	Arch    string `json:"arch"`
 	CPUs    int    `json:"cpus"`
 	Node    string `json:"node"`
 	Image   string `json:"image"`
-	Heap    int    `json:"heap"` // bytes of this process's own, besides what measuring takes
+	Heap    int    `json:"heap"` // bytes of this process's heap that are in use throughout
 	Samples int    `json:"samples"`
 	Quick   bool   `json:"quick"`
 }
@@ -31,15 +31,15 @@ func environment(o Options, image *rootfs.Image) (Environment, error) {
 	}, nil
 }
 
-// hostHeap is what a small server has in use. This process would have 2 MB, and Go collects
-// its garbage whenever as much again has come: with each snippet then, and a hundred times a
-// second while functions are called.
+// hostHeap is the heap that a small server has in use. This process would use 2 MB, and
+// Go collects garbage whenever the heap has doubled: with each snippet then, and a hundred
+// times a second while functions are called.
 const hostHeap = 16 << 20
 
-// fastFolder is where bare node works: in memory, as a jail's files are, so that
-// the disk isn't what is compared. Empty, where that's not to be had: the
-// system's temporary folder.
-func fastFolder() string {
+// memoryFolder returns the folder where bare node works: in memory, as a jail's files
+// are, so that the disk is not measured. If there is none, it returns "", which means
+// the system's temporary folder.
+func memoryFolder() string {
 	const shm = "/dev/shm"
 	var fs unix.Statfs_t
 	if unix.Statfs(shm, &fs) == nil && fs.Type == unix.TMPFS_MAGIC && unix.Access(shm, unix.W_OK) == nil {

@@ -9,7 +9,7 @@ import (
 	"gaol/runtime"
 )
 
-// evaluations measures what Evaluate costs beside Run, for the same work.
+// evaluations compares Evaluate to Run of the same code.
 func (m *measurer) evaluations(ctx context.Context) error {
 	const code = "const list = Array.from({ length: 1000 }, (_, i) => i * i);\nconsole.log(list.length);\n"
 	evaluate := func(side Side) error {
@@ -26,33 +26,21 @@ func (m *measurer) evaluations(ctx context.Context) error {
 		}
 		return err
 	}
-	evaluated, ran := Samples{}, Samples{}
-	for i := range m.options.fewer(1) + 1 {
-		for _, side := range m.jailed() {
-			if i == 0 { // unmeasured: a heap of its own takes a Node of its own
-				if err := evaluate(side); err != nil {
-					return err
-				}
-				continue
-			}
-			err := ran.of(side).time(func() error { return plain(side) })
-			if err == nil {
-				err = evaluated.of(side).time(func() error { return evaluate(side) })
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", side, err)
-			}
-		}
+	if err := m.turns(ctx, 1, m.jailed(), evaluate); err != nil { // not measured: its limit of the heap takes a Node of its own
+		return err
 	}
-	m.add(againstOwn(evaluateID, "Evaluate, p50", "ms", evaluated.percentiles(50), ran.percentiles(50), "Run of the same"))
-	return nil
+	evaluated, ran, err := m.pairs(ctx, m.options.fewer(1), timed(evaluate), timed(plain))
+	if err == nil {
+		m.add(againstOwn(evaluateID, "Evaluate, p50", "ms", evaluated.percentiles(50), ran.percentiles(50), "Run of the same"))
+	}
+	return err
 }
 
-// normalizations times what it takes to make a program of a snippet of TypeScript. It comes
-// before a process does, and is the same for all launchers.
+// normalizations measures how long it takes to turn a snippet of TypeScript into a program.
+// The host does that before it starts a process, so it is the same for all launchers.
 func (m *measurer) normalizations(context.Context) error {
 	code := typedSnippet(20 << 10)
-	var times Times
+	var times Series
 	for range m.options.fewer(2) {
 		if err := times.time(func() error { _, err := runtime.Normalize(code); return err }); err != nil {
 			return err
@@ -60,13 +48,13 @@ func (m *measurer) normalizations(context.Context) error {
 	}
 	v := Values{}
 	for _, side := range m.jailed() {
-		v[side] = milliseconds(times.Percentile(50))
+		v[side] = times.Percentile(50)
 	}
 	m.add(alone(normalizeID, "Normalize of 20 KB of TypeScript, p50", "ms", v))
 	return nil
 }
 
-// typedSnippet is TypeScript as a model writes it, of at least so many bytes, in
+// typedSnippet returns TypeScript as models write it, of at least size bytes, in
 // Markdown's fences.
 func typedSnippet(size int) string {
 	var text strings.Builder
@@ -74,7 +62,7 @@ func typedSnippet(size int) string {
 	for i := 0; text.Len() < size; i++ {
 		fmt.Fprintf(&text, `interface Order%[1]d { id: number; lines: Array<{ sku: string; count?: number }>; note: string | null }
 
-// Adds up what is asked for of one article.
+// Adds up the orders of one article.
 function total%[1]d<T extends Order%[1]d>(orders: readonly T[], sku: string): number {
   const counts: Map<string, number> = new Map();
   for (const { lines } of orders) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestJudged(t *testing.T) {
+func TestBarMet(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		f     Figure
@@ -33,7 +33,7 @@ func TestJudged(t *testing.T) {
 		{"nothing measured", againstBare(runMedianID, "", "ms", Values{Bare: 0, Zygote: 0}), math.NaN(), "OVER"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := tc.f.verdict(); got != tc.want {
+			if got := tc.f.result(); got != tc.want {
 				t.Errorf("%+v is %q, want %q", tc.f, got, tc.want)
 			}
 			if got := tc.f.Ratio[Zygote]; math.Abs(got-tc.ratio) > 1e-9 {
@@ -43,7 +43,7 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// TestBars: who passes a bar goes on to the goal, not back.
+// The goal is better than the bar.
 func TestBars(t *testing.T) {
 	for id, b := range bars {
 		better := b.Goal <= b.Limit
@@ -51,7 +51,7 @@ func TestBars(t *testing.T) {
 			better = b.Goal >= b.Limit
 		}
 		if !better || b.Limit <= 0 {
-			t.Errorf("%s: the goal of %+v is no better than the bar", id, b)
+			t.Errorf("%s: the goal of %+v is not better than the bar", id, b)
 		}
 	}
 }

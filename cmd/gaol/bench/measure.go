@@ -13,33 +13,32 @@ import (
 	"gaol/runtime"
 )
 
-// Options says what is measured and how often. A zero field takes its default.
+// Options says what is measured and how often. A zero field means its default.
 type Options struct {
-	// Samples is how many samples are taken of each short time: default 200,
-	// enough for a 99th percentile that two samples are longer than. What
-	// takes longer is measured less often, in proportion.
+	// Samples is the number of samples of each short time. The default of 200 is
+	// enough for a 99th percentile that two samples exceed. What takes longer is
+	// measured less often, in proportion.
 	Samples int
 
-	// Only has no other figures measured. Default: all.
+	// Only lists the figures to measure. Default: all.
 	Only []ID
 
-	// Launchers are measured side by side. Default: all there are.
+	// Launchers are measured side by side. Default: all.
 	Launchers []runtime.Launcher
 
-	// Quick does less work where it's much, which the figures' names then say:
-	// to see that everything works, not for figures to quote.
+	// Quick reduces the work, which the figures' names then say: to see that
+	// everything works, not for figures to quote.
 	Quick bool
 
-	// Create is what the measured runtimes are made with, but for the
-	// launcher, and for the limits of programs that take long. Its image is
-	// that of bare node as well.
+	// Create has the options of the measured runtimes, except the launcher, and the
+	// limits of programs that take long. Bare node uses the same image.
 	Create runtime.Options
 
-	// Progress is told what is being measured. Nil: nobody is.
+	// Progress receives a line for each step. Nil: nothing is written.
 	Progress io.Writer
 }
 
-// DefaultSamples is Options.Samples's default.
+// DefaultSamples is the default of Options.Samples.
 const DefaultSamples = 200
 
 func (o Options) withDefaults() Options {
@@ -55,55 +54,54 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// fewer is how often something is done that takes n times as long as a run.
+// fewer returns how often to measure something that takes n times as long as a run.
 func (o Options) fewer(n int) int { return max(3, o.Samples/n) }
 
-// Measure measures. It takes some five minutes by default. The zygotes that it
-// starts stay until runtime.CloseIdle; nothing else of it does, whether it succeeds
-// or fails, or ctx ends.
+// Measure measures. By default it takes some five minutes. The zygotes that it starts
+// stay until runtime.CloseIdle; it leaves nothing else behind, even if it fails or
+// ctx is canceled.
 func Measure(ctx context.Context, o Options) (*Report, error) {
-	r, err := measure(ctx, o.withDefaults())
-	if err != nil {
+	m := &measurer{options: o.withDefaults(), lasting: runtimes{}}
+	heap := make([]byte, hostHeap)
+	err := m.open(ctx)
+	if err == nil {
+		err = m.measureAll(ctx)
+	}
+	goruntime.KeepAlive(heap)
+	if err = errors.Join(err, m.close()); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	return r, nil
-}
-
-func measure(ctx context.Context, o Options) (_ *Report, failed error) {
-	m := &measurer{options: o, lasting: map[Side]*runtime.NodeRuntime{}, heap: make([]byte, hostHeap)}
-	defer goruntime.KeepAlive(m.heap)
-	defer func() { failed = errors.Join(failed, m.close()) }()
-	if err := m.open(ctx); err != nil {
-		return nil, err
-	}
-	return &m.report, m.all(ctx)
+	return &m.report, nil
 }
 
 // measurer fills in a report.
 type measurer struct {
 	options Options
-	dir     string // of the bare programs
+	dir     string // of bare node's programs
 	bare    *bareNode
-	lasting map[Side]*runtime.NodeRuntime // of the runs in a runtime that's there already
-	heap    []byte                        // is in use, as hostHeap says; nothing is in it
+	lasting runtimes // for runs in an existing runtime
 	report  Report
 }
 
-// open makes what all figures need. The runtimes come first: they know best what's
-// wrong with a machine or an image.
-func (m *measurer) open(ctx context.Context) error {
-	for _, l := range m.options.Launchers {
-		rt, err := runtime.Create(ctx, m.create(Side(l.String())))
+// open prepares what all figures need. It creates the runtimes first, because their
+// errors explain best what is wrong with a machine or an image.
+func (m *measurer) open(ctx context.Context) (err error) {
+	for _, side := range m.jailed() {
+		rt, err := runtime.Create(ctx, m.create(side))
 		if err != nil {
 			return err
 		}
-		m.lasting[Side(l.String())] = rt
+		m.lasting[side] = rt
 	}
-	image, err := m.image(ctx)
+	store, err := rootfs.Open(m.options.Create.Store)
 	if err != nil {
 		return err
 	}
-	if m.dir, err = os.MkdirTemp(fastFolder(), "gaol-bench-"); err != nil {
+	image, err := store.Ensure(ctx, m.options.Create.Image, rootfs.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	if m.dir, err = os.MkdirTemp(memoryFolder(), "gaol-bench-"); err != nil {
 		return err
 	}
 	if m.bare, err = newBareNode(m.dir, image); err != nil {
@@ -122,91 +120,103 @@ func (m *measurer) close() error {
 }
 
 func (m *measurer) closeLasting() error {
-	var failed error
-	for side, rt := range m.lasting {
+	lasting := m.lasting
+	m.lasting = nil
+	return lasting.close()
+}
+
+// runtimes holds a runtime for each jailed side.
+type runtimes map[Side]*runtime.NodeRuntime
+
+func (r runtimes) close() (failed error) {
+	for _, rt := range r {
 		failed = errors.Join(failed, rt.Close())
-		delete(m.lasting, side)
 	}
 	return failed
 }
 
-// create gives the options of one side's runtimes.
+// withRuntimes calls use with a new runtime for each jailed side, and closes them.
+func (m *measurer) withRuntimes(ctx context.Context, change func(*runtime.Options), use func(runtimes) error) (failed error) {
+	all := runtimes{}
+	defer func() { failed = errors.Join(failed, all.close()) }()
+	for _, side := range m.jailed() {
+		o := m.create(side)
+		change(&o)
+		rt, err := runtime.Create(ctx, o)
+		if err != nil {
+			return err
+		}
+		all[side] = rt
+	}
+	return use(all)
+}
+
+// create returns the options of one side's runtimes.
 func (m *measurer) create(side Side) runtime.Options {
 	o := m.options.Create
-	for _, l := range m.options.Launchers {
-		if Side(l.String()) == side {
-			o.Launcher = l
-		}
+	o.Launcher = runtime.LauncherExec
+	if side == Zygote {
+		o.Launcher = runtime.LauncherZygote
 	}
 	return o
 }
 
-func (m *measurer) image(ctx context.Context) (*rootfs.Image, error) {
-	store, err := rootfs.Open(m.options.Create.Store)
-	if err != nil {
-		return nil, err
-	}
-	return store.Ensure(ctx, m.options.Create.Image, rootfs.BuildOptions{})
-}
-
-// step measures what is measured together.
+// step measures figures that are measured together.
 type step struct {
-	what  string
-	do    func(context.Context) error
-	gives []ID
+	name    string
+	measure func(context.Context) error
+	figures []ID
 }
 
 func (m *measurer) steps() []step {
 	return []step{
 		{"runs", m.runs, []ID{runMedianID, runTailID}},
 		{"throughput", m.throughput, []ID{clients1ID, clients2ID, clients4ID}},
-		{"create, run, close", m.lifecycle, []ID{lifecycleID, createID, firstRunID, closeID}},
+		{"create, run, close", m.lifecycle, []ID{lifecycleID, createID}},
 		{"pool", m.pooled, []ID{pooledID}},
 		{"memory", m.memory, []ID{idleMemoryID, programMemoryID}},
 		{"programs", m.programs, []ID{computeID, jsonID, garbageID, filesID}},
-		{"streams", m.streams, []ID{callbackID, eventsID}},
+		{"streams", m.streams, []ID{callbackID}},
 		{"permissions", m.strictRuns, []ID{strictID}},
-		{"permissions for files", m.restrictedFiles, []ID{restrictedFilesID}},
-		{"files of the host", m.hostFiles, []ID{readSmallID, writeSmallID, readLargeID, writeLargeID}},
+		{"files of the host", m.hostFiles, []ID{readLargeID, writeLargeID}},
 		{"snapshots", m.snapshots, []ID{snapshotID, projectID, overlayFilesID}},
 		{"calls", m.calls, []ID{callID, callHTTPID, callsID}},
 		{"evaluations", m.evaluations, []ID{evaluateID}},
 		{"normalizations", m.normalizations, []ID{normalizeID}},
 		{"timeouts", m.overtime, []ID{overtimeID}},
-		{"live runtimes", m.crowds, []ID{fewLiveID, manyLiveID}},
+		{"live runtimes", m.manyLive, []ID{manyLiveID}}, // last: it closes the lasting runtimes
 	}
 }
 
-// IDs are those of all figures, in the order in which they are measured.
+// IDs returns the ids of all figures, in the order in which they are measured.
 func IDs() []ID {
 	var all []ID
 	for _, s := range (&measurer{}).steps() {
-		all = append(all, s.gives...)
+		all = append(all, s.figures...)
 	}
 	return all
 }
 
-// all measures one thing after the other.
-func (m *measurer) all(ctx context.Context) error {
+func (m *measurer) measureAll(ctx context.Context) error {
 	for _, s := range append([]step{{"warm up", m.warmUp, m.options.Only}}, m.steps()...) {
-		if !m.wants(s.gives...) {
+		if !m.wants(s.figures...) {
 			continue
 		}
-		fmt.Fprintf(m.options.Progress, "gaol: bench: %s\n", s.what)
-		if err := s.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.what, err)
+		fmt.Fprintf(m.options.Progress, "gaol: bench: %s\n", s.name)
+		if err := s.measure(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	m.report.barredFirst()
+	m.report.sortBarsFirst()
 	return nil
 }
 
-// wants says whether one of these is to be measured.
+// wants reports whether one of the figures was requested.
 func (m *measurer) wants(ids ...ID) bool {
 	return len(m.options.Only) == 0 || slices.ContainsFunc(ids, func(id ID) bool { return slices.Contains(m.options.Only, id) })
 }
 
-// add leaves out what was measured with others, and is not wanted.
+// add adds the requested ones of the figures to the report.
 func (m *measurer) add(list ...Figure) {
 	for _, f := range list {
 		if m.wants(f.ID) {
@@ -215,7 +225,7 @@ func (m *measurer) add(list ...Figure) {
 	}
 }
 
-// sides are all that are measured, bare node first.
+// sides returns all sides, bare node first.
 func (m *measurer) sides() []Side { return append([]Side{Bare}, m.jailed()...) }
 
 func (m *measurer) jailed() []Side {
@@ -224,21 +234,6 @@ func (m *measurer) jailed() []Side {
 		sides = append(sides, Side(l.String()))
 	}
 	return sides
-}
-
-// turns has the sides take turns, n times, so that drift of the machine hits all.
-func (m *measurer) turns(ctx context.Context, n int, do func(Side) error) error {
-	for range n {
-		for _, side := range m.sides() {
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			if err := do(side); err != nil {
-				return fmt.Errorf("%s: %w", side, err)
-			}
-		}
-	}
-	return nil
 }
 
 // runOn runs p once: on bare node, or in the side's lasting runtime.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,13 +11,11 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"gaol/runtime"
 )
 
-// memory weighs processes. It does not see what grows in this process, nor what
-// the kernel keeps for them.
+// memory measures the memory of processes. It does not include the growth of this
+// process, nor kernel memory.
 func (m *measurer) memory(ctx context.Context) error {
 	idle, parked := Values{}, Values{}
 	for _, side := range m.jailed() {
@@ -42,59 +39,51 @@ func (m *measurer) memory(ctx context.Context) error {
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// idle makes a runtime, runs a program in it, and weighs the processes that stay.
+// idle creates a runtime, runs a program in it, and returns the memory of the processes
+// that stay.
 func (m *measurer) idle(ctx context.Context, side Side) (_ int64, failed error) {
-	before, err := descendants()
-	if err != nil {
-		return 0, err
-	}
-	rt, err := runtime.Create(ctx, m.create(side))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { failed = errors.Join(failed, rt.Close()) }()
-	if err := run(ctx, rt, hello); err != nil {
-		return 0, err
-	}
-	return weighNew(before, "Pss")
+	var rt *runtime.NodeRuntime
+	defer func() {
+		if rt != nil {
+			failed = errors.Join(failed, rt.Close())
+		}
+	}()
+	return newMemory(func() (err error) {
+		if rt, err = runtime.Create(ctx, m.create(side)); err == nil {
+			err = run(ctx, rt, hello)
+		}
+		return err
+	}, "Pss")
 }
 
-// parked weighs the second of two alike programs that run. Private are the pages
-// that no other process has: what the first has too, such as the text of Node, is
-// there anyway.
+// parked returns the memory of the second of two equal programs that run: its private
+// pages, which no other process has. It shares others, such as the text of Node, with
+// the first.
 func (m *measurer) parked(ctx context.Context, side Side) (size int64, failed error) {
 	ctx, stop := context.WithCancel(ctx)
-	var ended sync.WaitGroup
-	defer ended.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer stop()
-	var before []int
-	for range 2 {
-		var err error
-		if before, err = descendants(); err != nil {
-			return 0, err
-		}
-		if err := m.park(ctx, side, &ended); err != nil {
-			return 0, err
-		}
+	if err := m.park(ctx, side, &running); err != nil {
+		return 0, err
 	}
-	return weighNew(before, "Private_Clean", "Private_Dirty")
+	return newMemory(func() error { return m.park(ctx, side, &running) }, "Private_Clean", "Private_Dirty")
 }
 
-// park starts the program and returns when it has printed its line. It is among
-// running until ctx ends.
+// park starts the program and returns when it has printed its line. The program is
+// counted in running until ctx is canceled.
 func (m *measurer) park(ctx context.Context, side Side, running *sync.WaitGroup) error {
 	printed, ended := make(chan struct{}), make(chan error, 1)
-	var once sync.Once
-	line := func([]byte) { once.Do(func() { close(printed) }) }
+	line := sync.OnceFunc(func() { close(printed) })
 	running.Go(func() {
 		if side == Bare {
 			c := m.bare.command(ctx, parked)
-			c.Stdout = writerFunc(line)
+			c.Stdout = writerFunc(func([]byte) { line() })
 			ended <- c.Run()
 			return
 		}
 		o := parked.runOptions()
-		o.OnStdout = line
+		o.OnStdout = func([]byte) { line() }
 		_, err := m.lasting[side].Run(ctx, parked.code(), o)
 		ended <- err
 	})
@@ -102,7 +91,7 @@ func (m *measurer) park(ctx context.Context, side Side, running *sync.WaitGroup)
 	case <-printed:
 		return nil
 	case err := <-ended:
-		return errors.Join(fmt.Errorf("%s ended before its time", parked.file()), err, context.Cause(ctx))
+		return errors.Join(fmt.Errorf("%s ended too early", parked.file()), err, context.Cause(ctx))
 	}
 }
 
@@ -110,69 +99,51 @@ type writerFunc func([]byte)
 
 func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
 
-// weighNew weighs the descendants that have come since before.
-func weighNew(before []int, fields ...string) (int64, error) {
+// newMemory adds up fields of smaps_rollup, in bytes, of the descendants that are new
+// when start has returned.
+func newMemory(start func() error, fields ...string) (total int64, err error) {
+	before, err := descendants()
+	if err == nil {
+		err = start()
+	}
+	if err != nil {
+		return 0, err
+	}
 	after, err := descendants()
-	if err != nil {
-		return 0, err
-	}
-	var total int64
 	for _, pid := range after {
-		if slices.Contains(before, pid) {
-			continue
+		if err == nil && !slices.Contains(before, pid) {
+			var size int64
+			size, err = processMemory(pid, fields...)
+			total += size
 		}
-		size, err := weigh(pid, fields...)
-		if err != nil {
-			return 0, err
-		}
-		total += size
 	}
-	return total, nil
+	return total, err
 }
 
-// descendants lists the processes that descend from this one.
+// descendants returns the pids of this process's descendants.
 func descendants() ([]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
-	children := map[int][]int{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		parent, err := parentOf(pid)
-		if err != nil {
-			return nil, err
-		}
-		children[parent] = append(children[parent], pid)
-	}
-	found := slices.Clone(children[os.Getpid()])
+	found := []int{os.Getpid()}
 	for i := 0; i < len(found); i++ {
-		found = append(found, children[found[i]]...)
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found[i]))
+		if err != nil || i == 0 && len(lists) == 0 {
+			return nil, errors.Join(err, errors.New("/proc has no lists of children"))
+		}
+		for _, list := range lists {
+			text, _ := os.ReadFile(list) // fails if the thread has ended
+			for field := range strings.FieldsSeq(string(text)) {
+				pid, err := strconv.Atoi(field)
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, pid)
+			}
+		}
 	}
-	return found, nil
+	return found[1:], nil
 }
 
-// parentOf is 0 for a process that is gone.
-func parentOf(pid int) (int, error) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	// PID (NAME) STATE PARENT ..., where NAME may hold anything.
-	var state string
-	var parent int
-	_, err = fmt.Sscan(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), &state, &parent)
-	return parent, err
-}
-
-// weigh adds up fields of a process's smaps_rollup, in bytes.
-func weigh(pid int, fields ...string) (int64, error) {
+// processMemory adds up fields of a process's smaps_rollup, in bytes.
+func processMemory(pid int, fields ...string) (int64, error) {
 	path := filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup")
 	text, err := os.ReadFile(path)
 	if err != nil {

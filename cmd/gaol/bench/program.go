@@ -3,8 +3,7 @@ package bench
 import (
 	"embed"
 	"fmt"
-	"path/filepath"
-	"slices"
+	"path"
 	"strconv"
 
 	"gaol/runtime"
@@ -13,14 +12,14 @@ import (
 //go:embed programs/*.mjs
 var programs embed.FS
 
-// program is what bare node and the jails run: the same source, with the same
-// argument.
+// program runs on bare node and in jails, from the same source and with the same
+// arguments.
 type program struct {
 	name   string
-	rounds int      // the argument, which scales the work; 0: there is none
+	rounds int      // the first argument, which scales the work; 0: none
 	more   []string // further arguments
-	stdout string   // what it must print; empty: whatever bare node prints
-	value  string   // the JSON that it must hand back; empty: nothing
+	stdout string   // what it must print; empty: what bare node prints
+	value  string   // the JSON that it must return; empty: nothing
 }
 
 var (
@@ -36,7 +35,7 @@ type workload struct {
 	what string
 }
 
-// workloads take bare node half a second to a second each.
+// workloads take half a second to a second each on bare node.
 var workloads = []workload{
 	{program{name: "compute", rounds: 2000}, computeID, "compute-bound program"},
 	{program{name: "json", rounds: 450}, jsonID, "JSON program"},
@@ -44,20 +43,16 @@ var workloads = []workload{
 	{program{name: "files", rounds: 160}, filesID, "file-heavy program"},
 }
 
-// project is what a guest does with files besides computing, where the file-heavy
-// program does nothing else: its mix is that of npm, of a compiler and of Node's loader.
+// project uses files in the way of npm, a compiler and Node's loader, and computes. The
+// file-heavy program does nothing but use files.
 var project = workload{program{name: "project", rounds: 60}, projectID, "a project's file work"}
 
-func workloadOf(id ID) workload {
-	return workloads[slices.IndexFunc(workloads, func(w workload) bool { return w.id == id })]
-}
-
-func (p program) file() string { return p.name + ".mjs" }
+func (p program) file() string { return "programs/" + p.name + ".mjs" }
 
 func (p program) code() string {
-	text, err := programs.ReadFile("programs/" + p.file())
+	text, err := programs.ReadFile(p.file())
 	if err != nil {
-		panic(err) // it is part of this program
+		panic(err) // it is embedded
 	}
 	return string(text)
 }
@@ -70,10 +65,10 @@ func (p program) args() []string {
 }
 
 func (p program) runOptions() runtime.RunOptions {
-	return runtime.RunOptions{Name: filepath.Base(p.file()), Args: p.args()}
+	return runtime.RunOptions{Name: path.Base(p.file()), Args: p.args()}
 }
 
-// checkOutput keeps a program that failed early from counting as a fast one.
+// checkOutput ensures that a program that failed early is not counted as a fast one.
 func (p program) checkOutput(got []byte) error {
 	if string(got) != p.stdout {
 		return fmt.Errorf("%s printed %q, want %q", p.file(), got, p.stdout)
@@ -81,20 +76,21 @@ func (p program) checkOutput(got []byte) error {
 	return nil
 }
 
-// check is checkOutput for a run in a jail, whose value must have come back too.
-func (p program) check(res *runtime.Result) error {
-	if res.ExitCode != 0 || string(res.Value) != p.value {
-		return fmt.Errorf("%s ended with exit code %d, cause %q and the value %q, want 0, none and %q: %.300s",
-			p.file(), res.ExitCode, res.Cause, res.Value, p.value, res.Stderr)
+// succeeded checks the exit code of a run.
+func succeeded(p program, res *runtime.Result) error {
+	if res.ExitCode != 0 {
+		return fmt.Errorf("%s ended with exit code %d and cause %q: %.300s", p.file(), res.ExitCode, res.Cause, res.Stderr)
 	}
-	return p.checkOutput(res.Stdout)
+	return nil
 }
 
-// allPrograms are all that bare node may be asked to run.
-func allPrograms() []program {
-	all := []program{hello, parked, calls, stream, project.program}
-	for _, w := range workloads {
-		all = append(all, w.program)
+// check is checkOutput for a run in a jail, which must also have returned its value.
+func (p program) check(res *runtime.Result) error {
+	if err := succeeded(p, res); err != nil {
+		return err
 	}
-	return all
+	if string(res.Value) != p.value {
+		return fmt.Errorf("%s returned %q, want %q: %.300s", p.file(), res.Value, p.value, res.Stderr)
+	}
+	return p.checkOutput(res.Stdout)
 }

@@ -2,52 +2,49 @@ package bench
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Report is what was measured. As JSON it's what gaol bench --json prints.
+// Report has the results. As JSON it is what gaol bench --json prints.
 type Report struct {
 	Environment Environment `json:"environment"`
 	Figures     []Figure    `json:"figures"`
 
-	// Curves are the distributions that the picture draws.
+	// Curves are the distributions for the picture.
 	Curves []Curve `json:"-"`
 }
 
-// sides are those that have a value in the report, bare node first.
+// sides returns the sides that have a value in the report, bare node first.
 func (r *Report) sides() []Side {
-	var sides []Side
-	for _, side := range []Side{Bare, Exec, Zygote} {
-		for _, f := range r.Figures {
-			if _, ok := f.Values[side]; ok {
-				sides = append(sides, side)
-				break
-			}
-		}
-	}
-	return sides
+	return slices.DeleteFunc([]Side{Bare, Exec, Zygote}, func(side Side) bool {
+		return !slices.ContainsFunc(r.Figures, func(f Figure) bool { _, ok := f.Values[side]; return ok })
+	})
 }
 
-// barredFirst moves what has a bar up, where it's seen.
-func (r *Report) barredFirst() {
-	barred := func(f Figure) bool { return f.Bar != nil }
-	other := func(f Figure) bool { return f.Bar == nil }
-	all := r.Figures
-	r.Figures = slices.Concat(slices.DeleteFunc(slices.Clone(all), other), slices.DeleteFunc(slices.Clone(all), barred))
+// sortBarsFirst moves the figures with a bar to the top.
+func (r *Report) sortBarsFirst() {
+	slices.SortStableFunc(r.Figures, func(a, b Figure) int {
+		switch {
+		case a.Bar != nil && b.Bar == nil:
+			return -1
+		case a.Bar == nil && b.Bar != nil:
+			return 1
+		}
+		return 0
+	})
 }
 
 const tableNotes = `
 A ratio is to bare node, or to what the figure's name says. A bar is for the zygote's
-ratio, or for its value where the bar has a unit; both: for exec's as well. OVER: on the
-wrong side of its bar.
+ratio, or for its value if the bar has a unit; both: for exec's as well. OVER: the bar
+is not met.
 Node %s, kernel %s, %s, processors: %d, heap of the host: %d MiB, samples: %d
 `
 
-// WriteTable writes the report for people.
-func (r *Report) WriteTable(w io.Writer) error {
+// Table returns the report for people.
+func (r *Report) Table() string {
 	sides := r.sides()
 	head := []string{"figure", "unit"}
 	for _, side := range sides {
@@ -58,17 +55,15 @@ func (r *Report) WriteTable(w io.Writer) error {
 			head = append(head, string(side)+" ratio")
 		}
 	}
-	rows := [][]string{append(head, "bar", "go past it to", "")}
+	rows := [][]string{append(head, "bar", "goal", "")}
 	for _, f := range r.Figures {
 		rows = append(rows, f.cells(sides))
 	}
 	e := r.Environment
-	notes := fmt.Sprintf(tableNotes, e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
-	_, err := io.WriteString(w, layOut(rows)+notes)
-	return err
+	return alignColumns(rows) + fmt.Sprintf(tableNotes, e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
 }
 
-// cells are f's row of the table.
+// cells returns f's row of the table.
 func (f Figure) cells(sides []Side) []string {
 	row := []string{f.Name, f.Unit}
 	for _, side := range sides {
@@ -82,10 +77,11 @@ func (f Figure) cells(sides []Side) []string {
 	if f.Bar == nil {
 		return append(row, "", "", "")
 	}
-	return append(row, f.barText(), short(f.Goal), f.verdict())
+	return append(row, f.barText(), short(f.Goal), f.result())
 }
 
-func (f Figure) verdict() string {
+// result returns whether the bar is met, as a word.
+func (f Figure) result() string {
 	switch {
 	case f.Met == nil:
 		return ""
@@ -95,7 +91,7 @@ func (f Figure) verdict() string {
 	return "OVER"
 }
 
-// barText has the unit where the bar is about the value itself, and says where it is
+// barText returns the bar, with the unit if it limits the value, and with "both" if it is
 // for both launchers.
 func (f Figure) barText() string {
 	text := "<= " + short(f.Limit)
@@ -119,7 +115,7 @@ func (v Values) cell(side Side) string {
 	return short(value)
 }
 
-// short writes a number with three digits that count.
+// short formats a number with three significant digits.
 func short(f float64) string {
 	switch {
 	case f >= 100:
@@ -130,8 +126,8 @@ func short(f float64) string {
 	return strconv.FormatFloat(f, 'f', 2, 64)
 }
 
-// layOut pads the columns: the first is words, the others are numbers.
-func layOut(rows [][]string) string {
+// alignColumns aligns the first column on the left and the others, numbers, on the right.
+func alignColumns(rows [][]string) string {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {

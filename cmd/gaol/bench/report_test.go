@@ -7,17 +7,9 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 )
 
 func testReport() *Report {
-	ms := func(n ...int) Times {
-		var t Times
-		for _, n := range n {
-			t = append(t, time.Duration(n)*time.Millisecond)
-		}
-		return t
-	}
 	return &Report{
 		Environment: Environment{Kernel: "6.18", Arch: "amd64", CPUs: 2, Node: "24.21.0", Heap: 16 << 20, Samples: 7},
 		Figures: []Figure{
@@ -28,27 +20,23 @@ func testReport() *Report {
 			againstBare(createID, "create", "ms", Values{Bare: 25, Exec: 26, Zygote: 27}),
 		},
 		Curves: []Curve{
-			{"bare <node> & co", ms(20, 30, 40)},
-			{"one sample", ms(5)},
+			{"bare <node> & co", Series{20, 30, 40}},
+			{"one sample", Series{5}},
 			{"none", nil},
-			{"no time", ms(0, 1000)},
+			{"no time", Series{0, 1000}},
 		},
 	}
 }
 
 func TestTable(t *testing.T) {
-	var out bytes.Buffer
-	if err := testReport().WriteTable(&out); err != nil {
-		t.Fatal(err)
-	}
-	const want = `figure        unit  bare  exec  zygote  exec ratio  zygote ratio           bar  go past it to
-run             ms  25.0  43.0    10.0        1.72          0.40       <= 0.22           0.12  OVER
-throughput  runs/s  45.2  30.0     452        0.66          10.0       >= 4.00           8.00    ok
-memory          MB        0.20    0.21                              <= 1.00 MB           0.30    ok
-project         ms   800   960     840        1.20          1.05  <= 1.15 both           1.02  OVER
+	const want = `figure        unit  bare  exec  zygote  exec ratio  zygote ratio           bar  goal
+run             ms  25.0  43.0    10.0        1.72          0.40       <= 0.22  0.12  OVER
+throughput  runs/s  45.2  30.0     452        0.66          10.0       >= 4.00  8.00    ok
+memory          MB        0.20    0.21                              <= 1.00 MB  0.30    ok
+project         ms   800   960     840        1.20          1.05  <= 1.15 both  1.02  OVER
 create          ms  25.0  26.0    27.0        1.04          1.08
 `
-	got, notes, _ := strings.Cut(out.String(), "\n\n")
+	got, notes, _ := strings.Cut(testReport().Table(), "\n\n")
 	if got+"\n" != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -61,11 +49,7 @@ create          ms  25.0  26.0    27.0        1.04          1.08
 
 func TestTableOfOneLauncher(t *testing.T) {
 	r := &Report{Figures: []Figure{againstBare(runMedianID, "run", "ms", Values{Bare: 25, Exec: 43})}}
-	var out bytes.Buffer
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
-	}
-	if head, _, _ := strings.Cut(out.String(), "\n"); strings.Contains(head, "zygote") {
+	if head, _, _ := strings.Cut(r.Table(), "\n"); strings.Contains(head, "zygote") {
 		t.Errorf("a column for what was not measured: %s", head)
 	}
 }

@@ -1,68 +1,118 @@
 package bench
 
 import (
-	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"time"
 )
 
-// Times are samples of how long one thing took.
-type Times []time.Duration
-
-// time adds how long do takes, if it succeeds.
-func (t *Times) time(do func() error) error {
-	began := time.Now()
-	err := do()
-	if err == nil {
-		*t = append(*t, time.Since(began))
-	}
-	return err
-}
-
-// Percentile returns the sample that p percent of all are no longer than, or 0
-// if there are none.
-func (t Times) Percentile(p int) time.Duration {
-	return percentile(t, p)
-}
-
-// percentile picks by nearest rank.
-func percentile[E cmp.Ordered](s []E, p int) E {
-	if len(s) == 0 {
-		var none E
-		return none
-	}
-	rank := (len(s)*p + 99) / 100
-	return slices.Sorted(slices.Values(s))[max(rank, 1)-1]
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// Side is who ran a program.
+// Side is what ran a program: bare Node, or a launcher.
 type Side string
 
-// The sides. A jail's is named as its launcher.
+// The sides. A jailed side has the name of its launcher.
 const (
 	Bare   Side = "bare"
 	Exec   Side = "exec"
 	Zygote Side = "zygote"
 )
 
-// Samples are the times of each side.
-type Samples map[Side]*Times
+// Series has the samples of one thing, in the unit of its figure.
+type Series []float64
 
-// of gives one side's samples, to read or to add to.
-func (s Samples) of(side Side) *Times {
+// time adds the milliseconds that do takes, if it succeeds.
+func (s *Series) time(do func() error) error {
+	began := time.Now()
+	err := do()
+	if err == nil {
+		s.add(time.Since(began))
+	}
+	return err
+}
+
+func (s *Series) add(d time.Duration) { *s = append(*s, float64(d)/float64(time.Millisecond)) }
+
+// Percentile returns the smallest sample that at least p percent of all do not exceed,
+// or 0 if there are no samples.
+func (s Series) Percentile(p int) float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	rank := (len(s)*p + 99) / 100
+	return slices.Sorted(slices.Values(s))[max(rank, 1)-1]
+}
+
+// Samples has the samples of each side.
+type Samples map[Side]*Series
+
+// of returns the samples of one side, to read or to add to.
+func (s Samples) of(side Side) *Series {
 	if s[side] == nil {
-		s[side] = new(Times)
+		s[side] = new(Series)
 	}
 	return s[side]
 }
 
-// percentiles gives each side's, in milliseconds.
+// percentiles returns a percentile of each side.
 func (s Samples) percentiles(p int) Values {
 	v := Values{}
-	for side, times := range s {
-		v[side] = milliseconds(times.Percentile(p))
+	for side, series := range s {
+		v[side] = series.Percentile(p)
 	}
 	return v
+}
+
+// turns calls do n times for each side, in turns, so that drift of the machine
+// affects all sides.
+func (m *measurer) turns(ctx context.Context, n int, sides []Side, do func(Side) error) error {
+	for range n {
+		for _, side := range sides {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if err := do(side); err != nil {
+				return fmt.Errorf("%s: %w", side, err)
+			}
+		}
+	}
+	return nil
+}
+
+// times takes n samples of do for each side, in turns.
+func (m *measurer) times(ctx context.Context, n int, sides []Side, do func(Side) error) (Samples, error) {
+	s := Samples{}
+	sample := timed(do)
+	err := m.turns(ctx, n, sides, func(side Side) error { return sample(side, s.of(side)) })
+	return s, err
+}
+
+// sampler takes a sample of a side.
+type sampler func(Side, *Series) error
+
+// timed returns a sampler of the time that do takes.
+func timed(do func(Side) error) sampler {
+	return func(side Side, t *Series) error { return t.time(func() error { return do(side) }) }
+}
+
+// pairs takes n samples of two things for each jailed side, in turns.
+func (m *measurer) pairs(ctx context.Context, n int, first, second sampler) (a, b Samples, err error) {
+	a, b = Samples{}, Samples{}
+	err = m.turns(ctx, n, m.jailed(), func(side Side) error {
+		if err := second(side, b.of(side)); err != nil {
+			return err
+		}
+		return first(side, a.of(side))
+	})
+	return a, b, err
+}
+
+// values takes n samples of a value for each side, in turns.
+func (m *measurer) values(ctx context.Context, n int, do func(Side) (float64, error)) (Samples, error) {
+	s := Samples{}
+	err := m.turns(ctx, n, m.sides(), func(side Side) error {
+		value, err := do(side)
+		*s.of(side) = append(*s.of(side), value)
+		return err
+	})
+	return s, err
 }

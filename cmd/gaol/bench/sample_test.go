@@ -6,32 +6,31 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
-	"time"
 
 	"gaol/runtime"
 )
 
 func TestPercentile(t *testing.T) {
-	hundred := make(Times, 100)
+	hundred := make(Series, 100)
 	for i := range hundred {
-		hundred[i] = time.Duration(100 - i)
+		hundred[i] = float64(100 - i)
 	}
 	for _, c := range []struct {
-		times Times
+		times Series
 		p     int
-		want  time.Duration
+		want  float64
 	}{
 		{nil, 50, 0},
-		{Times{7}, 50, 7},
-		{Times{7}, 95, 7},
-		{Times{3, 1, 2}, 50, 2},
-		{Times{4, 3, 1, 2}, 50, 2},
+		{Series{7}, 50, 7},
+		{Series{7}, 95, 7},
+		{Series{3, 1, 2}, 50, 2},
+		{Series{4, 3, 1, 2}, 50, 2},
 		{hundred, 50, 50},
 		{hundred, 95, 95},
 		{hundred, 100, 100},
 	} {
 		if got := c.times.Percentile(c.p); got != c.want {
-			t.Errorf("percentile %d of %d samples is %d, want %d", c.p, len(c.times), got, c.want)
+			t.Errorf("percentile %d of %d samples is %v, want %v", c.p, len(c.times), got, c.want)
 		}
 	}
 	if hundred[0] != 100 {
@@ -41,7 +40,7 @@ func TestPercentile(t *testing.T) {
 
 func TestFailuresAreNoSamples(t *testing.T) {
 	failure := errors.New("failed")
-	var times Times
+	var times Series
 	if err := times.time(func() error { return failure }); err != failure || len(times) != 0 {
 		t.Errorf("got %v and %d samples", err, len(times))
 	}
@@ -62,24 +61,21 @@ func TestFailuresAreNoSamples(t *testing.T) {
 	}
 }
 
-func TestSliceEndsAfterFailures(t *testing.T) {
+func TestRateStopsAfterFailures(t *testing.T) {
 	failure := errors.New("failed")
-	if _, err := slice(4, func() error { return failure }); !errors.Is(err, failure) {
+	if _, err := rate(4, func() error { return failure }); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestMemoryOfChild(t *testing.T) {
-	before, err := descendants()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cat.Start(); err != nil {
+	rss, err := newMemory(cat.Start, "Rss")
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -95,12 +91,12 @@ func TestMemoryOfChild(t *testing.T) {
 	if !slices.Contains(pids, cat.Process.Pid) || slices.Contains(pids, os.Getpid()) {
 		t.Errorf("the descendants of %d are %v, want %d among them", os.Getpid(), pids, cat.Process.Pid)
 	}
-	dirty, err1 := weighNew(before, "Private_Dirty")
-	both, err2 := weighNew(before, "Private_Dirty", "Rss")
-	if err := errors.Join(err1, err2); err != nil || dirty <= 0 || both <= dirty {
-		t.Errorf("a child has %d, and %d with what it shares, %v", dirty, both, err)
+	dirty, err1 := processMemory(cat.Process.Pid, "Private_Dirty")
+	both, err2 := processMemory(cat.Process.Pid, "Private_Dirty", "Rss")
+	if err := errors.Join(err1, err2); err != nil || rss <= 0 || dirty <= 0 || both <= dirty {
+		t.Errorf("a child has %d when it starts, %d of its own, and %d with what it shares, %v", rss, dirty, both, err)
 	}
-	if _, err := weigh(os.Getpid(), "Nonsense"); err == nil {
-		t.Error("a field that isn't there has a size")
+	if _, err := processMemory(os.Getpid(), "Nonsense"); err == nil {
+		t.Error("a missing field has a size")
 	}
 }

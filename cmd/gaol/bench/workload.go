@@ -2,36 +2,26 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 
 	"gaol/runtime"
 )
 
-// programs measures what takes long by itself: what a jail does to the speed of a
-// program that is up.
-func (m *measurer) programs(ctx context.Context) (failed error) {
-	ample := map[Side]*runtime.NodeRuntime{}
-	defer func() { failed = errors.Join(failed, closeAll(ample)) }()
-	for _, side := range m.jailed() {
-		rt, err := runtime.Create(ctx, ampleOptions(m.create(side)))
-		if err != nil {
-			return err
-		}
-		ample[side] = rt
-	}
-	return m.each(ctx, workloads, ample, "")
+// programs measures programs that take long: how a jail changes the speed of a program
+// that is running.
+func (m *measurer) programs(ctx context.Context) error {
+	return m.withRuntimes(ctx, raiseLimits, func(all runtimes) error { return m.runWorkloads(ctx, workloads, all, "") })
 }
 
-// each adds those workloads that are wanted. where ends their names.
-func (m *measurer) each(ctx context.Context, list []workload, ample map[Side]*runtime.NodeRuntime, where string) error {
+// runWorkloads measures the requested ones of list, and appends where to their names.
+func (m *measurer) runWorkloads(ctx context.Context, list []workload, all runtimes, where string) error {
 	for _, w := range list {
 		if !m.wants(w.id) {
 			continue
 		}
 		w, name := m.scaled(w)
-		v, err := m.workload(ctx, w.program, ample, m.bare.run)
+		v, err := m.workload(ctx, w.program, all)
 		if err != nil {
 			return err
 		}
@@ -40,7 +30,7 @@ func (m *measurer) each(ctx context.Context, list []workload, ample map[Side]*ru
 	return nil
 }
 
-// scaled does less work where that was asked for, and says so in the name.
+// scaled reduces the work if Options.Quick is set, and adds that to the name.
 func (m *measurer) scaled(w workload) (workload, string) {
 	if !m.options.Quick {
 		return w, w.what
@@ -50,18 +40,17 @@ func (m *measurer) scaled(w workload) (workload, string) {
 	return w, fmt.Sprintf("%s (quick: 1/%d of its work)", w.what, part)
 }
 
-// ampleOptions has limits that are not what is measured: Node's helper threads are
-// as free as bare node's.
-func ampleOptions(o runtime.Options) runtime.Options {
+// raiseLimits raises limits so that they do not affect the measurement: Node's helper
+// threads are as free as bare node's.
+func raiseLimits(o *runtime.Options) {
 	o.Limits.CPUs = float64(max(2, goruntime.NumCPU()))
 	o.Limits.Memory = 1 << 30
 	o.Limits.Disk = 256 << 20
-	return o
 }
 
-// workload gives the medians of the whole processes' times. A jail's output must be
-// what bare node's first is.
-func (m *measurer) workload(ctx context.Context, p program, ample map[Side]*runtime.NodeRuntime, bare func(context.Context, program) error) (Values, error) {
+// workload returns the medians of the times of whole processes. A jail's output must be
+// that of bare node's first process.
+func (m *measurer) workload(ctx context.Context, p program, all runtimes) (Values, error) {
 	first, err := m.bare.output(ctx, p)
 	if err != nil {
 		return nil, err
@@ -69,16 +58,13 @@ func (m *measurer) workload(ctx context.Context, p program, ample map[Side]*runt
 	p.stdout = string(first)
 	once := func(side Side) error {
 		if side == Bare {
-			return bare(ctx, p)
+			return m.bare.run(ctx, p)
 		}
-		return run(ctx, ample[side], p)
+		return run(ctx, all[side], p)
 	}
-	if err := m.turns(ctx, 1, once); err != nil { // unmeasured: it starts zygotes
+	if err := m.turns(ctx, 1, m.sides(), once); err != nil { // not measured: it starts zygotes
 		return nil, err
 	}
-	s := Samples{}
-	err = m.turns(ctx, m.options.fewer(20), func(side Side) error {
-		return s.of(side).time(func() error { return once(side) })
-	})
+	s, err := m.times(ctx, m.options.fewer(20), m.sides(), once)
 	return s.percentiles(50), err
 }

@@ -9,11 +9,10 @@ import (
 	"gaol/runtime"
 )
 
-// pooled measures how long a caller waits for the run of a runtime of its own, if
-// callers come at a steady rate, whether or not the last one has left, and each
-// takes its runtime from a pool. Closing it is not waited for, but competes with
-// the next callers, as does the making of new ones. Bare node is started at the
-// same rate.
+// pooled measures how long a caller waits for a runtime from a pool and a run in it.
+// Callers arrive at a steady rate, whether or not the previous one has finished. Closing
+// the runtime is not part of the time, but competes with the next callers, as does creating
+// the next runtimes. Bare node is started at the same rate.
 func (m *measurer) pooled(ctx context.Context) (failed error) {
 	pools := map[Side]*runtime.Pool{}
 	defer func() {
@@ -29,7 +28,7 @@ func (m *measurer) pooled(ctx context.Context) (failed error) {
 		pools[side] = p
 	}
 	s := Samples{}
-	err := m.turns(ctx, max(1, m.options.Samples/callers), func(side Side) error {
+	err := m.turns(ctx, max(1, m.options.Samples/callers), m.sides(), func(side Side) error {
 		if err := pause(ctx); err != nil {
 			return err
 		}
@@ -50,10 +49,11 @@ func (m *measurer) pooled(ctx context.Context) (failed error) {
 	return nil
 }
 
-// callers come in one slice: more than the pool is deep, so as not just to drain it.
+// callers is how many callers arrive in one turn: more than the pool holds, so that it
+// must refill.
 const callers = 40
 
-// pause lets the pools fill up, which is not to slow down the next side.
+// pause gives the pools time to refill, which must not slow down the next side.
 func pause(ctx context.Context) error {
 	select {
 	case <-time.After(time.Second):
@@ -74,14 +74,14 @@ func fromPool(ctx context.Context, p *runtime.Pool) (leave func() error, err err
 	return rt.Close, nil
 }
 
-// arrivals has n callers come at 20 a second, each in its own time, and takes a
-// sample of each one's visit. It returns when all have left.
-func arrivals(ctx context.Context, n int, s *Times, visit func() (leave func() error, err error)) error {
-	const apart = time.Second / 20
+// arrivals starts n visits at 20 a second and takes a sample of each one, without
+// leave. It returns when all visits have ended.
+func arrivals(ctx context.Context, n int, s *Series, visit func() (leave func() error, err error)) error {
+	const interval = time.Second / 20
 	var mu sync.Mutex // of s and failed
 	var failed error
 	var all sync.WaitGroup
-	clock := time.NewTicker(apart)
+	clock := time.NewTicker(interval)
 	defer clock.Stop()
 	for range n {
 		if ctx.Err() != nil {
@@ -100,7 +100,7 @@ func arrivals(ctx context.Context, n int, s *Times, visit func() (leave func() e
 				failed = errors.Join(failed, err)
 				return
 			}
-			*s = append(*s, took)
+			s.add(took)
 		})
 		select {
 		case <-clock.C:

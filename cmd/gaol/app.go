@@ -3,22 +3,29 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/bench"
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/repl"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/terminal"
 	"gaol/runtime"
 )
 
-// app is one invocation: its streams, and how it comes by a sandbox and by figures.
+// app is one invocation. Tests replace create and measure.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	create         func(context.Context, runtime.Options) (sandbox, error)
 	measure        func(context.Context, bench.Options) (*bench.Report, error)
 
-	exit int // status of a command that did its job: mostly 0, or the guest's
+	exit int // status of a command that succeeded: usually 0, or the guest's
 }
 
 // sandbox is what the commands need of a [runtime.NodeRuntime].
@@ -29,20 +36,13 @@ type sandbox interface {
 	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
 	Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*runtime.Process, error)
 	SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*runtime.Process, error)
-	Context(ctx context.Context, o runtime.ContextOptions) (notebook, error)
+	newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error)
 	Missing() []string
 	Limits() runtime.Limits
 	Close() error
 }
 
-// notebook is what gaol repl needs of a [runtime.Context].
-type notebook interface {
-	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
-	Complete(ctx context.Context, line string) (prefix string, names []string, err error)
-	Err() error
-}
-
-// createRuntime is the real app.create.
+// createRuntime is the app.create of the real command.
 func createRuntime(ctx context.Context, o runtime.Options) (sandbox, error) {
 	rt, err := runtime.Create(ctx, o)
 	if err != nil {
@@ -51,10 +51,10 @@ func createRuntime(ctx context.Context, o runtime.Options) (sandbox, error) {
 	return onlyRuntime{rt}, nil
 }
 
-// onlyRuntime is the one that a command makes: no other will want its zygote.
+// onlyRuntime is the only runtime of this process, so that Close also ends its zygote.
 type onlyRuntime struct{ *runtime.NodeRuntime }
 
-// evaluate is rt.Evaluate that tells of lines as they come.
+// evaluate is Evaluate with a callback for log lines.
 func (rt onlyRuntime) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
 	s := rt.FollowEvaluate(ctx, code, o)
 	for e := range s.Events() {
@@ -65,96 +65,128 @@ func (rt onlyRuntime) evaluate(ctx context.Context, code string, o runtime.Evalu
 	return s.Evaluation()
 }
 
-// Context makes one that lives as long as the runtime.
-func (rt onlyRuntime) Context(ctx context.Context, o runtime.ContextOptions) (notebook, error) {
-	c, err := rt.NewContext(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+func (rt onlyRuntime) newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error) {
+	return rt.NewContext(ctx, o)
 }
 
 func (rt onlyRuntime) Close() error {
 	return errors.Join(rt.NodeRuntime.Close(), runtime.CloseIdle())
 }
 
-const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and gives back what it
-printed, its exit code and the value it handed to globalThis.__return.
+// open creates a sandbox. Unless quiet, it prints what this machine cannot enforce.
+func (a *app) open(ctx context.Context, f *flags.Sandbox, o runtime.Options, quiet bool) (sandbox, error) {
+	o.Progress = a.progress()
+	sb, err := a.create(ctx, o)
+	if err == nil && !quiet {
+		report.Notes(a.stderr, f.Notes(sb.Missing(), sb.Limits())...)
+	}
+	return sb, err
+}
 
-The kernel holds the guest: namespaces, cgroups, seccomp, an own root file
-system, no network. Nothing of the host shows inside.`
+// progress returns standard error if it is a terminal. In a file or pipe, reports of
+// progress would mix with the program's output.
+func (a *app) progress() io.Writer {
+	if terminal.Is(a.stderr) {
+		return a.stderr
+	}
+	return nil
+}
 
-const rootExample = `  gaol doctor                                    what this machine offers
+func (a *app) print(text string) error { return report.Stdout(a.stdout, text) }
+
+// printEither prints v as JSON, or text.
+func (a *app) printEither(asJSON bool, v any, text string) error {
+	if asJSON {
+		return report.JSON(a.stdout, v)
+	}
+	return a.print(text)
+}
+
+// table aligns the columns of lines whose cells are separated by tabs.
+func table(lines []string) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	_ = w.Flush() // strings.Builder never fails
+	return text.String()
+}
+
+const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and returns what it
+printed, its exit code and the value it passed to globalThis.__return.
+
+The kernel confines the guest: namespaces, cgroups, seccomp, a root file system of
+its own, no network. The guest sees nothing of the host.`
+
+const rootExample = `  gaol doctor                                    check whether this machine can run gaol
   gaol run -e 'console.log(process.version)'     run a line of code
-  gaol run --json --timeout 5s prog.mjs          run a file, get one JSON object
-  gaol eval -e '[1, 2].map(n => n * n)'          get the value of what a model wrote
-  gaol repl                                      work at a context, line by line
-  gaol policy presets                            what programs may be let do, by name
-  gaol image build                               make the default image
-  gaol bench                                     what jails cost, beside bare node`
+  gaol run --json --timeout 5s prog.mjs          run a file, print one JSON object
+  gaol eval -e '[1, 2].map(n => n * n)'          print the value of a snippet
+  gaol repl                                      evaluate code line by line
+  gaol policy presets                            list named permissions
+  gaol image build                               build the default image
+  gaol bench                                     measure jails beside bare node`
 
-// main runs the command line args and gives back the exit status.
+// main runs a command line and returns the exit status.
 func (a *app) main(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if code, ok := canceled(ctx, err); ok {
+	if code, ok := silentStatus(ctx, err); ok {
 		return code
 	}
 	if err != nil {
-		complain(a.stderr, err)
-		return exitFailure
+		report.Print(a.stderr, err)
+		return report.ExitFailure
 	}
 	return a.exit
 }
 
 func (a *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "gaol",
-		Short:         "Run untrusted Node.js programs in a jail",
-		Long:          rootLong,
-		Example:       rootExample,
-		Version:       versionText(),
-		SilenceErrors: true, // main prints them, in one line
-		SilenceUsage:  true,
-		Args:          usageArgs(noArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	root := group("gaol", "Run untrusted Node.js programs in a jail", rootLong)
+	root.Example = rootExample
+	root.Version = versionText()
+	root.SilenceErrors, root.SilenceUsage = true, true // main prints errors, in one line
 	root.SetVersionTemplate("gaol {{.Version}}\n")
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError(cmd.CommandPath(), err)
+		return report.UsageError(cmd.CommandPath(), err)
 	})
 	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand())
 	return root
 }
 
-// usageArgs makes what an argument check finds an error about the usage.
+// group returns a command that only has subcommands.
+func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: usageArgs(noArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// usageArgs makes the errors of an argument check usage errors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError(cmd.CommandPath(), err)
+			return report.UsageError(cmd.CommandPath(), err)
 		}
 		return nil
 	}
 }
 
-// noArgs refuses arguments. On a command that has subcommands, an argument is
-// the name of one that doesn't exist.
+// noArgs rejects arguments. An argument of a command that has subcommands is the name of
+// one that does not exist.
 func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
 	case cmd.HasSubCommands():
-		return errors.New("unknown command " + quote(args[0]))
-	default:
-		return errors.New("unexpected argument " + quote(args[0]))
+		return fmt.Errorf("unknown command %q", args[0])
 	}
-}
-
-// addStoreFlag gives cmd the flag that every command with a store has.
-func addStoreFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "store", "", "`DIR` of the image store (default /var/lib/gaol, else $XDG_DATA_HOME/gaol)")
+	return fmt.Errorf("unexpected argument %q", args[0])
 }

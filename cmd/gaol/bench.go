@@ -6,46 +6,45 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/bench"
-	"gaol/rootfs"
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
 
 const benchLong = `Measure what jails cost on this machine, beside bare node: the image's own Node,
-started on the host with the same program, in the same minutes. All take turns,
-so that what else the machine does slows down all of them.
+started on the host with the same program, in the same minutes. Bare node and the
+launchers take turns, so that other load on the machine slows down all of them.
 
-It prints one line for each figure: the medians, if the name says nothing else,
-their ratios to bare node's, and, where gaol has set itself a bar for the
-launcher zygote, or for both, that bar and whether it is met: "ok", or "OVER" if
-not. To miss a bar is no failure: the exit status is 0 whenever all could be
-measured.
+Each figure is printed on one line: its value for each launcher, which is a median unless
+the name says otherwise, the ratios to bare node, and, if gaol has set a bar for the
+launcher zygote, or for both, that bar and whether it is met: "ok" or "OVER". Missing a bar
+is no failure: the exit status is 0 if everything could be measured.
 
---json prints one object instead: environment, and figures with id, name, unit,
-values and ratio by launcher, against, bar, goal and met; with atLeast, more is
-better; with ofValue, the bar is about the zygote's value, not about its ratio;
-with both, it is for exec as well.
+--json prints one object instead: environment, and figures with id, name, unit, values
+and ratio by launcher, against, bar, goal and met. With atLeast, more is better; with
+ofValue, the bar is for the zygote's value and not for its ratio; with both, it is for exec
+as well.
 
 --picture draws the distributions of the short times, for light and dark pages.
 
-It takes some five minutes and up to 1,000 jails at once. Quote figures from a
-quiet machine only: a ratio cancels what slows down all alike, no more.`
+It takes some five minutes and up to 1,000 jails at once. Quote figures from a quiet
+machine only: a ratio cancels what slows down all sides alike, and nothing else.`
 
 // benchFlags are the flags of gaol bench.
 type benchFlags struct {
-	json, quick bool
-	samples     count
-	launchers   launchers
-	only        figures
-	image, dir  string
-	picture     string
+	bench.Options
+	json    bool
+	picture string
 }
 
 func (a *app) benchCommand() *cobra.Command {
-	f := &benchFlags{samples: bench.DefaultSamples}
+	f := &benchFlags{Options: bench.Options{Samples: bench.DefaultSamples}}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure what jails cost, beside bare node",
@@ -56,116 +55,92 @@ func (a *app) benchCommand() *cobra.Command {
   sudo gaol bench --json | jq '.figures[] | select(.met == false) | .name'`,
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(cmd); err != nil {
-				return usageError(cmd.CommandPath(), err)
+			err := flags.CheckNotEmpty(cmd.Flags(), "picture", "image", "store")
+			if err == nil && f.picture != "" && len(f.Only) > 0 {
+				err = errors.New("--picture draws what a whole benchmark measures: leave out --only")
+			}
+			if err != nil {
+				return report.UsageError(cmd.CommandPath(), err)
 			}
 			return a.bench(cmd.Context(), f)
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.BoolVar(&f.json, "json", false, "print one JSON object and nothing else")
-	flags.StringVar(&f.picture, "picture", "", "draw the distributions into `FILE`, as SVG")
-	flags.Var(&f.only, "only", "measure the figures with these `ID`s alone, as --json tells them: call,normalize")
-	flags.Var(&f.launchers, "launcher", "exec, zygote, or both of them side by side")
-	flags.VarP(&f.samples, "samples", "n", "samples to take of each short time; what takes long is measured less often")
-	flags.BoolVar(&f.quick, "quick", false, "do less where it's much: to see that all works, not for figures to quote")
-	flags.StringVar(&f.image, "image", "", "`NAME` or id of the image (default: the default image, built if missing)")
-	addStoreFlag(cmd, &f.dir)
-	_ = cmd.RegisterFlagCompletionFunc("image", completer(rootfs.Open)) // fails only for a flag that isn't there
-	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.BoolVar(&f.json, "json", false, "print one JSON object and nothing else")
+	set.StringVar(&f.picture, "picture", "", "draw the distributions into `FILE`, as SVG")
+	set.Var(flags.List(&f.Only, "ID", parseFigures), "only", "measure only the figures with these ids, which --json prints: call,normalize")
+	set.Var(flags.Launchers(&f.Launchers), "launcher", "exec, zygote, or both side by side")
+	set.VarP(flags.Count(&f.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
+	set.BoolVar(&f.Quick, "quick", false, "do less work: to see that everything works, not for figures to quote")
+	flags.AddImage(cmd, &f.Create.Image)
+	flags.AddStore(cmd, &f.Create.Store)
+	flags.Complete(cmd, "only", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
+	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// check refuses what pflag lets through.
-func (f *benchFlags) check(cmd *cobra.Command) error {
-	for name, value := range map[string]string{"picture": f.picture, "image": f.image, "store": f.dir} {
-		if value == "" && cmd.Flags().Changed(name) {
-			return errors.New("--" + name + " is empty")
+func parseFigures(s string) (ids []bench.ID, err error) {
+	for name := range strings.SplitSeq(s, ",") {
+		if !slices.Contains(figureNames(), name) {
+			return nil, fmt.Errorf("there is no figure %q, but %s", name, strings.Join(figureNames(), ", "))
 		}
+		ids = append(ids, bench.ID(name))
 	}
-	if f.picture != "" && len(f.only) > 0 {
-		return errors.New("--picture draws what a whole benchmark measures: leave out --only")
-	}
-	return nil
+	return ids, nil
 }
 
-// bench measures, and then writes the picture before it prints: who has read the
-// table finds the picture there.
-func (a *app) bench(ctx context.Context, f *benchFlags) (failed error) {
-	picture, err := newPictureFile(f.picture)
+func figureNames() (names []string) {
+	for _, id := range bench.IDs() {
+		names = append(names, string(id))
+	}
+	return names
+}
+
+// bench measures, and writes the picture before it prints the table: when the table
+// appears, the picture is complete.
+func (a *app) bench(ctx context.Context, f *benchFlags) error {
+	picture, err := createPicture(f.picture)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
-	defer func() { failed = errors.Join(failed, picture.discard()) }()
-	o := bench.Options{
-		Samples: int(f.samples), Only: f.only, Launchers: f.launchers, Quick: f.quick,
-		Create: runtime.Options{Image: f.image, Store: f.dir},
+	if picture != nil {
+		defer os.Remove(picture.Name()) // fails if it was renamed
+		defer picture.Close()
 	}
-	if isTerminal(a.stderr) {
-		o.Progress, o.Create.Progress = a.stderr, a.stderr
-	}
-	report, err := a.measure(ctx, o)
+	f.Progress, f.Create.Progress = a.progress(), a.progress()
+	measured, err := a.measure(ctx, f.Options)
 	if err != nil {
 		return err
 	}
-	if err := picture.write(report); err != nil {
-		return fmt.Errorf("bench: %w", err)
+	if picture != nil {
+		const mode = 0o644 // not CreateTemp's 0o600: a picture is no secret
+		err := errors.Join(measured.WritePicture(picture), picture.Chmod(mode), picture.Close())
+		if err == nil {
+			err = os.Rename(picture.Name(), f.picture)
+		}
+		if err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
 	}
-	if f.json {
-		return a.printJSON(report)
-	}
-	return a.print(report.Table())
+	return a.printEither(f.json, measured, measured.Table())
 }
 
-// measure is the real app.measure.
-func measure(ctx context.Context, o bench.Options) (*bench.Report, error) {
-	report, err := bench.Measure(ctx, o)
-	if err := errors.Join(err, runtime.CloseIdle()); err != nil {
-		return nil, err
-	}
-	return report, nil
-}
-
-// pictureFile is opened before minutes are spent on what could not be written,
-// under another name: an interrupted benchmark leaves an old picture as it was.
-// A nil one is no picture.
-type pictureFile struct {
-	name string
-	temp *os.File // nil once it's written
-}
-
-func newPictureFile(name string) (*pictureFile, error) {
+// createPicture creates a temporary file beside the picture called name, or returns nil
+// for "". It fails before minutes are spent on a picture that cannot be written, and an
+// interrupted benchmark leaves an old picture unchanged.
+func createPicture(name string) (*os.File, error) {
 	if name == "" {
 		return nil, nil
 	}
-	temp, err := os.CreateTemp(filepath.Dir(name), ".gaol-bench-*.svg")
-	if err != nil {
+	return os.CreateTemp(filepath.Dir(name), ".gaol-bench-*.svg")
+}
+
+// measure is the app.measure of the real command.
+func measure(ctx context.Context, o bench.Options) (*bench.Report, error) {
+	measured, err := bench.Measure(ctx, o)
+	if err := errors.Join(err, runtime.CloseIdle()); err != nil {
 		return nil, err
 	}
-	return &pictureFile{name, temp}, nil
-}
-
-func (p *pictureFile) write(report *bench.Report) error {
-	if p == nil {
-		return nil
-	}
-	const mode = 0o644 // CreateTemp's is for secrets
-	if err := errors.Join(report.WritePicture(p.temp), p.temp.Chmod(mode), p.temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(p.temp.Name(), p.name); err != nil {
-		return err
-	}
-	p.temp = nil
-	return nil
-}
-
-func (p *pictureFile) discard() error {
-	if p == nil || p.temp == nil {
-		return nil
-	}
-	_ = p.temp.Close() // of no use any more, and perhaps closed
-	return os.Remove(p.temp.Name())
+	return measured, nil
 }

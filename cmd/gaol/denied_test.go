@@ -61,7 +61,7 @@ func TestDenied(t *testing.T) {
 		{"nothing denies it any more", nil, file("read", "/a"), `, as the program says: fs read /a (fs.default)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := fake{guest: ends(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{tc.denial}})}
+			f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{tc.denial}})}
 			args := append([]string{"run", "-e", "1"}, tc.args...)
 			if got, want := f.call(t, "", args...), "gaol: denied"+tc.want+"\n"; got.code != 1 || got.stderr != want {
 				t.Errorf("standard error has %q, want %q", got.stderr, want)
@@ -69,7 +69,7 @@ func TestDenied(t *testing.T) {
 			if got := f.call(t, "", append(args, "--json")...); got.stderr != "" {
 				t.Errorf("with --json, standard error has %q", got.stderr)
 			}
-			f.guest = ends(runtime.Result{Denials: []runtime.Denial{tc.denial}})
+			f.guest = returns(runtime.Result{Denials: []runtime.Denial{tc.denial}})
 			if got := f.call(t, "", args...); got.stderr != "" {
 				t.Errorf("of a program that did well: %q", got.stderr)
 			}
@@ -80,7 +80,7 @@ func TestDenied(t *testing.T) {
 // A socket that was for a host outside gets no rule for localhost.
 func TestDeniedOutside(t *testing.T) {
 	name := runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}
-	f := fake{guest: ends(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 2), name}})}
+	f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 2), name}})}
 	want := "gaol: denied: network socket AF_INET SOCK_DGRAM (network.default), 2 times\n" +
 		"gaol: denied, as the program says: network dns dns://example.com (network.default); the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and hosts outside can't be reached by any permission yet\n"
 	if got := f.call(t, "", "run", "-e", "1"); got.stderr != want {
@@ -101,7 +101,7 @@ func TestDeniedFew(t *testing.T) {
 	} {
 		res := runtime.Result{ExitCode: 1, Denials: slices.Repeat([]runtime.Denial{socket("AF_INET SOCK_RAW", 1)}, tc.denials)}
 		res.Truncated.Denials = tc.truncated
-		f := fake{guest: ends(res)}
+		f := fake{guest: returns(res)}
 		lines := strings.Split(strings.TrimSuffix(f.call(t, "", "run", "-e", "1").stderr, "\n"), "\n")
 		if len(lines) != tc.lines || !strings.Contains(lines[len(lines)-1], tc.last) {
 			t.Errorf("%d denials: got %q, want %d lines and %q in the last", tc.denials, lines, tc.lines, tc.last)

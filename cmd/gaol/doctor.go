@@ -4,77 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/terminal"
 	"gaol/internal/doctor"
 	"gaol/runtime"
 )
 
-const doctorLong = `Say what this machine offers for jails and what is missing, each with its cure,
-then run a program in a real one.
+const doctorLong = `Check whether this machine can run gaol: print what it offers for jails and what is
+missing, with a cure for each, then run a program in a real jail.
 
-Every check is made for real: namespaces are entered, file systems mounted,
-where the host doesn't see them. Nothing is changed and nothing is built.
+Every check is real: it enters namespaces and mounts file systems where the host does not
+see them. Nothing is changed and nothing is built.
 
-Without root, gaol can't run; the other checks still tell what they can.
+gaol cannot run without root, but most checks work without it.
 
 Exit status: 0 if gaol can run here, 125 if not.`
 
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
-	var dir string
+	var store string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine offers and what is missing",
+		Short: "Check whether this machine can run gaol",
 		Long:  doctorLong,
 		Example: `  sudo gaol doctor
   sudo gaol doctor --json | jq '.checks[] | select(.status != "ok")'`,
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.diagnose(cmd.Context(), dir, asJSON)
+			return a.doctor(cmd.Context(), store, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: ok, and the checks with name, status, detail and cure")
-	addStoreFlag(cmd, &dir)
+	flags.AddStore(cmd, &store)
 	return cmd
 }
 
-func (a *app) diagnose(ctx context.Context, dir string, asJSON bool) error {
-	report := doctor.Examine(ctx, doctor.Options{
-		Store:   dir,
-		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, dir) },
+func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
+	found := doctor.Examine(ctx, doctor.Options{
+		Store:   store,
+		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
 	})
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := a.printReport(report, asJSON); err != nil {
-		return err
+	err := a.printEither(asJSON, found, found.Text(terminal.Is(a.stdout) && os.Getenv("NO_COLOR") == ""))
+	if err == nil && !found.OK {
+		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
 	}
-	if !report.OK {
-		return &advisedError{errors.New("doctor: gaol can't run here"), "see the cures above"}
-	}
-	return nil
+	return err
 }
 
-func (a *app) printReport(report *doctor.Report, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(report)
-	}
-	return a.print(report.Text(isTerminal(a.stdout) && os.Getenv("NO_COLOR") == ""))
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// tryProgram runs a program in a jail with every default and says how it went.
-func (a *app) tryProgram(ctx context.Context, dir string) (detail string, err error) {
-	sb, err := a.create(ctx, runtime.Options{Store: dir})
+// tryProgram runs a program in a jail with all defaults and describes the result.
+func (a *app) tryProgram(ctx context.Context, store string) (detail string, err error) {
+	sb, err := a.create(ctx, runtime.Options{Store: store})
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +75,7 @@ func (a *app) tryProgram(ctx context.Context, dir string) (detail string, err er
 		Node   string
 	}
 	if err := res.Decode(&got); err != nil || got.Answer != 42 {
-		return "", fmt.Errorf("the program ended with exit code %d, cause %q: %.300s", res.ExitCode, res.Cause, oneLine(string(res.Stderr)))
+		return "", fmt.Errorf("the program ended with exit code %d, cause %q: %.300s", res.ExitCode, res.Cause, report.OneLine(string(res.Stderr)))
 	}
-	return fmt.Sprintf("Node %.20s answered 42 in %.0f ms", got.Node, milliseconds(res.Duration)), nil
+	return fmt.Sprintf("Node %.20s answered 42 in %.0f ms", got.Node, report.Milliseconds(res.Duration)), nil
 }

@@ -9,20 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
 
 func TestDoctorJSON(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "store")
 	got := new(fake).call(t, "", "doctor", "--json", "--store", store)
-	var report struct {
+	var object struct {
 		OK     *bool
 		Checks []map[string]string
 	}
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || report.OK == nil || len(report.Checks) == 0 {
+	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || object.OK == nil || len(object.Checks) == 0 {
 		t.Fatalf("%v: %s", err, got.stdout)
 	}
-	for _, c := range report.Checks {
+	for _, c := range object.Checks {
 		if len(c) != 4 || c["name"] == "" || c["status"] == "" || c["detail"] == "" {
 			t.Errorf("check %v: want name, status, detail and cure", c)
 		}
@@ -31,11 +32,11 @@ func TestDoctorJSON(t *testing.T) {
 		}
 	}
 	wantCode, wantLines := 0, 0
-	if !*report.OK {
-		wantCode, wantLines = exitFailure, 1
+	if !*object.OK {
+		wantCode, wantLines = report.ExitFailure, 1
 	}
 	if got.code != wantCode || strings.Count(got.stderr, "\n") != wantLines {
-		t.Errorf("ok is %v, but exit status %d, standard error %q", *report.OK, got.code, got.stderr)
+		t.Errorf("ok is %v, but exit status %d, standard error %q", *object.OK, got.code, got.stderr)
 	}
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the store was made: %v", err)
@@ -49,11 +50,11 @@ func TestTryProgram(t *testing.T) {
 		detail string
 		err    string
 	}{
-		{"right", fake{guest: ends(runtime.Result{Value: []byte(`{"answer":42,"node":"v1"}`)})}, "Node v1 answered 42", ""},
-		{"wrong", fake{guest: ends(runtime.Result{Value: []byte(`{"answer":41}`)})}, "", "exit code 0"},
-		{"crash", fake{guest: ends(runtime.Result{ExitCode: 139, Stderr: []byte("a\nb")})}, "", "exit code 139, cause \"\": a b"},
+		{"right", fake{guest: returns(runtime.Result{Value: []byte(`{"answer":42,"node":"v1"}`)})}, "Node v1 answered 42", ""},
+		{"wrong", fake{guest: returns(runtime.Result{Value: []byte(`{"answer":41}`)})}, "", "exit code 0"},
+		{"crash", fake{guest: returns(runtime.Result{ExitCode: 139, Stderr: []byte("a\nb")})}, "", "exit code 139, cause \"\": a b"},
 		{"no jail", fake{createErr: errors.New("no jail")}, "", "no jail"},
-		{"no end", fake{guest: ends(runtime.Result{Value: []byte(`{"answer":42}`)}), closeErr: errors.New("busy")}, "Node", "busy"},
+		{"no end", fake{guest: returns(runtime.Result{Value: []byte(`{"answer":42}`)}), closeErr: errors.New("busy")}, "Node", "busy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &app{create: tc.fake.create}

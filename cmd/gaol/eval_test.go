@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
 
@@ -109,7 +110,7 @@ func TestEvalOutput(t *testing.T) {
 func TestEvalStatus(t *testing.T) {
 	failed := &runtime.GuestError{Message: "m"}
 	for want, e := range map[int]runtime.Evaluation{
-		0: {}, 1: {Error: failed}, exitTimeout: {Error: failed, Cause: runtime.CauseTimeout}, exitMemory: {Error: failed, Cause: runtime.CauseMemory},
+		0: {}, 1: {Error: failed}, report.ExitTimeout: {Error: failed, Cause: runtime.CauseTimeout}, report.ExitMemory: {Error: failed, Cause: runtime.CauseMemory},
 	} {
 		f := &fake{evaluation: e}
 		if got := f.call(t, "", "eval", "-e", "x"); got.code != want {

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/cmd/gaol/repl"
+	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
 
-// fake is a sandbox that runs nothing. It keeps what it was asked for and does
-// what its guest does.
+// fake is a sandbox that runs nothing. It records what it was asked for, and its
+// guest function provides results.
 type fake struct {
 	options runtime.Options
 	run     runtime.RunOptions
@@ -26,15 +28,15 @@ type fake struct {
 
 	context    runtime.ContextOptions
 	contextErr error
-	notebook   fakeNotebook
+	session    fakeContext
 
 	saved   []string // names of snapshots
 	missing []string
 
-	mostFiles int64 // that the host process may have; zero: enough
+	mostFiles int64 // hard limit of the host process; zero: enough
 
 	createErr, closeErr error
-	// guest is the run. Nil: an empty result.
+	// guest provides the result of a run. Nil: an empty result.
 	guest func(ctx context.Context, o runtime.RunOptions) (*runtime.Result, error)
 }
 
@@ -97,8 +99,8 @@ func (f *fake) Limits() runtime.Limits {
 
 func (f *fake) Close() error { f.closed++; return f.closeErr }
 
-// ends makes a guest of which res comes.
-func ends(res runtime.Result) func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
+// returns makes a guest that returns res.
+func returns(res runtime.Result) func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
 	return func(context.Context, runtime.RunOptions) (*runtime.Result, error) { return &res, nil }
 }
 
@@ -108,7 +110,7 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// call runs the command line with f in place of a runtime.
+// call runs the command line with f instead of a runtime.
 func (f *fake) call(t *testing.T, stdin string, args ...string) outcome {
 	t.Helper()
 	return f.callContext(t.Context(), stdin, args...)
@@ -125,11 +127,11 @@ func (f *fake) callReader(ctx context.Context, stdin io.Reader, args ...string) 
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// checkFailure checks the form that gaol's own failures have.
+// checkFailure checks that gaol failed with one line that contains text.
 func checkFailure(t *testing.T, got outcome, text string) {
 	t.Helper()
-	if got.code != exitFailure {
-		t.Errorf("exit status %d, want %d", got.code, exitFailure)
+	if got.code != report.ExitFailure {
+		t.Errorf("exit status %d, want %d", got.code, report.ExitFailure)
 	}
 	if got.stdout != "" {
 		t.Errorf("standard output has %q, want nothing", got.stdout)
@@ -143,20 +145,20 @@ func checkFailure(t *testing.T, got outcome, text string) {
 	}
 }
 
-func (f *fake) Context(_ context.Context, o runtime.ContextOptions) (notebook, error) {
+func (f *fake) newContext(_ context.Context, o runtime.ContextOptions) (repl.Context, error) {
 	f.context = o
-	return &f.notebook, f.contextErr
+	return &f.session, f.contextErr
 }
 
-// fakeNotebook is a context whose cells are as its guest says.
-type fakeNotebook struct {
+// fakeContext is a context whose guest function evaluates the cells.
+type fakeContext struct {
 	options runtime.EvaluateOptions
 	cells   []string
 	guest   func(ctx context.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation // nil: no value
 	ended   error
 }
 
-func (n *fakeNotebook) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
+func (n *fakeContext) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
 	n.options, n.cells = o, append(n.cells, code)
 	if n.guest == nil {
 		return &runtime.Evaluation{}, nil
@@ -164,8 +166,8 @@ func (n *fakeNotebook) Evaluate(ctx context.Context, code string, o runtime.Eval
 	return n.guest(ctx, code, o), nil
 }
 
-func (n *fakeNotebook) Complete(context.Context, string) (string, []string, error) {
+func (n *fakeContext) Complete(context.Context, string) (string, []string, error) {
 	return "", nil, n.ended
 }
 
-func (n *fakeNotebook) Err() error { return n.ended }
+func (n *fakeContext) Err() error { return n.ended }

@@ -48,7 +48,7 @@ func TestJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := fake{guest: ends(tc.res)}
+			f := fake{guest: returns(tc.res)}
 			got := f.call(t, "", "run", "--json", "-e", "1")
 			if diff := cmp.Diff(string(want), got.stdout); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -59,7 +59,7 @@ func TestJSON(t *testing.T) {
 
 // TestJSONGarbage: the value is a guest's work, and the last check is here.
 func TestJSONGarbage(t *testing.T) {
-	f := fake{guest: ends(runtime.Result{Value: []byte(`{"a":`)})}
+	f := fake{guest: returns(runtime.Result{Value: []byte(`{"a":`)})}
 	checkFailure(t, f.call(t, "", "run", "--json", "-e", "1"), "JSON")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/cmd/gaol/flags"
 	"gaol/policy"
 )
 
@@ -125,7 +126,7 @@ func TestDegradedFlags(t *testing.T) {
 	if !f.options.AllowDegraded || !f.options.AuditDenials {
 		t.Errorf("options are %+v", f.options)
 	}
-	if want := "gaol: this kernel does not hold: truncate, signal scope\n"; got.code != 0 || got.stderr != want {
+	if want := "gaol: this kernel does not enforce: truncate, signal scope\n"; got.code != 0 || got.stderr != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}
 	f = fake{mostFiles: 100}
@@ -146,7 +147,7 @@ func TestDegradedFlags(t *testing.T) {
 func TestCompletePresets(t *testing.T) {
 	for _, args := range [][]string{{"run", "--preset", ""}, {"policy", "presets", ""}} {
 		got := new(fake).call(t, "", append([]string{"__complete"}, args...)...)
-		for _, name := range presetNames() {
+		for _, name := range flags.PresetNames() {
 			if !strings.Contains(got.stdout, name+"\n") {
 				t.Errorf("%q: %s is not in %q", args, name, got.stdout)
 			}

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/source"
 	"gaol/policy"
+	"gaol/runtime"
 )
 
 const policyLong = `Permissions say what a program may do: JSON with the scopes fs, network,
@@ -26,46 +28,44 @@ childProcess, process and env, each "allow", "deny" or a default and rules.
     }
   }
 
-The kernel holds each of them, or gaol refuses it. gaol run takes them as
---permissions, by name as --preset.`
+The kernel enforces every rule, or gaol refuses it. gaol run takes permissions with
+--permissions, and named ones with --preset.`
 
 func (a *app) policyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Check permissions, and print their schema and presets",
-		Long:  policyLong,
+	schema := &cobra.Command{
+		Use:   "schema",
+		Short: "Print a JSON Schema of permissions, for editors and models",
 		Args:  usageArgs(noArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  func(*cobra.Command, []string) error { return a.print(string(policy.Schema())) },
 	}
-	cmd.AddCommand(a.policyCheck(), a.policySchema(), a.policyPresets())
-	return cmd
+	return group("policy", "Check permissions, and print their schema and presets", policyLong, a.policyCheck(), schema, a.policyPresets())
 }
 
-const policyCheckLong = `Say of each scope and rule by what the kernel would hold it, or why nothing can,
-and the nearest that it can. Scopes that FILE leaves out are the default's. Without
-FILE, permissions are read from standard input if that is piped.
-Nothing is run, and it takes no root.
+const policyCheckLong = `Print how the kernel would enforce each scope and rule, or why it cannot, and the
+nearest rule that it can enforce. Scopes that FILE omits use the default. Without FILE,
+permissions are read from standard input if that is piped. Nothing is run, and root is not
+needed.
 
 Exit status: 0 if gaol run would take the permissions here, 125 if not.`
 
 // policyFlags are the flags of gaol policy check and presets.
 type policyFlags struct {
 	cwd      string
-	launcher launcher
+	launcher runtime.Launcher
 	json     bool
 }
 
 func (a *app) policyCheck() *cobra.Command {
-	f := policyFlags{launcher: defaultRunFlags().launcher}
+	f := policyFlags{launcher: runtime.LauncherExec}
 	cmd := &cobra.Command{
 		Use:   "check [FILE|-]",
-		Short: "Say by what each rule would be held",
+		Short: "Print how each rule would be enforced",
 		Long:  policyCheckLong,
 		Example: `  gaol policy check policy.json
   gaol policy presets workspace | gaol policy check`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && isPiped(a.stdin) {
+			if len(args) == 0 && source.IsPiped(a.stdin) {
 				args = []string{"-"}
 			}
 			err := f.check()
@@ -73,62 +73,39 @@ func (a *app) policyCheck() *cobra.Command {
 				err = errors.New("nothing to check: give a FILE or -")
 			}
 			if err != nil {
-				return usageError(cmd.CommandPath(), err)
+				return report.UsageError(cmd.CommandPath(), err)
 			}
 			return a.checkPolicy(cmd.Context(), args[0], f)
 		},
 	}
-	addCwdFlag(cmd, &f.cwd)
-	cmd.Flags().Var(&f.launcher, "launcher", "exec or zygote: exec has to be allowed to start Node")
+	f.addCwd(cmd)
+	cmd.Flags().Var(flags.Launcher(&f.launcher), "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object: ok, held with rule and text, refused with place, value, why and nearest")
 	return cmd
 }
 
-func addCwdFlag(cmd *cobra.Command, cwd *string) {
-	cmd.Flags().StringVar(cwd, "cwd", "/workspace", "working `DIR` in the guest, as of gaol run")
+func (f *policyFlags) addCwd(cmd *cobra.Command) {
+	flags.AddCwd(cmd, &f.cwd, "working `DIR` in the guest, as for gaol run")
 }
 
 func (f *policyFlags) check() error {
 	if !path.IsAbs(f.cwd) || path.Clean(f.cwd) != f.cwd {
-		return errors.New("--cwd " + quote(f.cwd) + ": want an absolute, clean path in the guest")
+		return fmt.Errorf("--cwd %q: want an absolute, clean path in the guest", f.cwd)
 	}
 	return nil
 }
 
 func (a *app) checkPolicy(ctx context.Context, file string, f policyFlags) error {
-	in, name := a.stdin, "standard input"
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return &advisedError{fmt.Errorf("policy check: %w", err), "give a file of JSON, or -"}
-		}
-		defer opened.Close()
-		in, name = opened, file
+	in, name, err := source.File(file, a.stdin)
+	if err != nil {
+		return report.Advise(fmt.Errorf("policy check: %w", err), "give a file of JSON, or -")
 	}
-	verdict, err := judge(ctx, in, name, f)
-	if verdict == nil {
+	defer in.Close()
+	checked, err := checkPermissions(ctx, in, name, f)
+	if checked == nil {
 		return fmt.Errorf("policy check: %w", err)
 	}
-	if printErr := a.printVerdict(verdict, f.json); printErr != nil {
-		return printErr
-	}
-	return err
-}
-
-func (a *app) printVerdict(v *verdict, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(v)
-	}
-	return a.print(v.text())
-}
-
-func (a *app) policySchema() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print a JSON Schema of permissions, for editors and models",
-		Args:  usageArgs(noArgs),
-		RunE:  func(*cobra.Command, []string) error { return a.print(string(policy.Schema())) },
-	}
+	return cmp.Or(a.printEither(f.json, checked, checked.text()), err)
 }
 
 func (a *app) policyPresets() *cobra.Command {
@@ -138,35 +115,33 @@ func (a *app) policyPresets() *cobra.Command {
 		Short:     "List the presets, or print one as JSON",
 		Long:      "List the presets, or print one as the JSON that --permissions @FILE takes.",
 		Args:      usageArgs(cobra.MaximumNArgs(1)),
-		ValidArgs: presetNames(),
+		ValidArgs: flags.PresetNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
-				return usageError(cmd.CommandPath(), err)
+				return report.UsageError(cmd.CommandPath(), err)
 			}
 			if len(args) == 0 {
 				return a.print(presetTable())
 			}
-			made, ok := presetNamed(args[0])
-			if !ok {
-				return usageError(cmd.CommandPath(), fmt.Errorf("%q: %w", args[0], wantPreset()))
+			preset, err := flags.Preset(args[0])
+			if err != nil {
+				return report.UsageError(cmd.CommandPath(), fmt.Errorf("%q: %w", args[0], err))
 			}
-			text, err := json.MarshalIndent(made.Make(f.cwd), "", "  ")
+			text, err := json.MarshalIndent(preset.Make(f.cwd), "", "  ")
 			if err != nil {
 				return err
 			}
 			return a.print(string(text) + "\n")
 		},
 	}
-	addCwdFlag(cmd, &f.cwd)
+	f.addCwd(cmd)
 	return cmd
 }
 
 func presetTable() string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	var lines []string
 	for _, p := range policy.Presets() {
-		fmt.Fprintf(w, "%s\t%s\n", p.Name, p.About)
+		lines = append(lines, p.Name+"\t"+p.About)
 	}
-	_ = w.Flush() // it writes to memory
-	return text.String()
+	return table(lines)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/cmd/gaol/report"
 	"gaol/policy"
 )
 
@@ -35,7 +36,7 @@ func TestPolicyCheck(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			args := append([]string{"policy", "check", "-"}, tc.args...)
 			got := new(fake).call(t, tc.text, args...)
-			if (got.code == 0) != tc.ok || !tc.ok && got.code != exitFailure || tc.ok && got.stderr != "" {
+			if (got.code == 0) != tc.ok || !tc.ok && got.code != report.ExitFailure || tc.ok && got.stderr != "" {
 				t.Errorf("exit status %d, %q", got.code, got.stderr)
 			}
 			for _, want := range tc.want {
@@ -46,7 +47,7 @@ func TestPolicyCheck(t *testing.T) {
 			if !strings.Contains(got.stderr, tc.says) || strings.Count(got.stderr, "\n") > 1 {
 				t.Errorf("standard error has %q, want a line with %q", got.stderr, tc.says)
 			}
-			var v verdict
+			var v policyCheck
 			inJSON := new(fake).call(t, tc.text, append(args, "--json")...)
 			if err := json.Unmarshal([]byte(inJSON.stdout), &v); err != nil || v.OK != tc.ok || (len(v.Refused) == 0) != tc.ok || (len(v.Held) > 0) != tc.ok || inJSON.code != got.code {
 				t.Errorf("with --json: %v, %+v", err, inJSON)

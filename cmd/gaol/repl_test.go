@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/cmd/gaol/repl"
+	"gaol/cmd/gaol/report"
 	"gaol/internal/snippet"
 	"gaol/runtime"
 )
@@ -20,7 +22,7 @@ import (
 // What is no terminal is taken line by line, until the brackets are closed.
 func TestReplFeed(t *testing.T) {
 	f := &fake{}
-	f.notebook.guest = func(_ context.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation {
+	f.session.guest = func(_ context.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation {
 		switch code {
 		case "1":
 			o.OnLog(runtime.Log{Level: runtime.LogInfo, Text: "told"})
@@ -34,15 +36,15 @@ func TestReplFeed(t *testing.T) {
 		return e
 	}
 	got := f.call(t, "1\n2\n\n   \nf(\n3)\n.help\n", "repl")
-	want := outcome{1, "told\nshown\x1b[2J\n", "warned\ngaol: there were more lines\nE: m\n\n> 1 | x\ngaol: " + replHelp + "\n"}
+	want := outcome{1, "told\nshown\x1b[2J\n", "warned\ngaol: the cell printed more lines, which are not shown\nE: m\n\n> 1 | x\ngaol: " + repl.Help + "\n"}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"1", "2", "f(\n3)"}, f.notebook.cells); diff != "" {
+	if diff := cmp.Diff([]string{"1", "2", "f(\n3)"}, f.session.cells); diff != "" {
 		t.Errorf("cells (-want +got)\n%s", diff)
 	}
-	o := f.notebook.options
-	if o.OnLog = nil; !cmp.Equal(o, runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxLogs: replLogs, MaxLogLength: replLogLength, Form: runtime.ResultText}) || f.closed != 1 {
+	o := f.session.options
+	if o.OnLog = nil; !cmp.Equal(o, runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxLogs: 10_000, MaxLogLength: 2_000, Form: runtime.ResultText}) || f.closed != 1 {
 		t.Errorf("%+v, closed %d times", o, f.closed)
 	}
 	if f.context.IdleTimeout >= 0 || !f.context.LastValue {
@@ -59,8 +61,8 @@ func TestReplOptions(t *testing.T) {
 	if got := f.call(t, "1\n", "repl", "--globals", globals, "--memory", "128m", "--timeout", "0"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if f.options.Limits.Memory != 128<<20 || f.notebook.options.Timeout >= 0 || !cmp.Equal(f.context.Globals, map[string]any{"a": json.RawMessage("1")}) {
-		t.Errorf("%+v %+v %+v", f.options.Limits, f.notebook.options, f.context)
+	if f.options.Limits.Memory != 128<<20 || f.session.options.Timeout >= 0 || !cmp.Equal(f.context.Globals, map[string]any{"a": json.RawMessage("1")}) {
+		t.Errorf("%+v %+v %+v", f.options.Limits, f.session.options, f.context)
 	}
 	for text, args := range map[string][]string{
 		"--globals is empty":           {"--globals", ""},
@@ -82,8 +84,8 @@ func TestReplOptions(t *testing.T) {
 func TestReplStatus(t *testing.T) {
 	lost := func(why error, cause runtime.Cause) func(*fake) {
 		return func(f *fake) {
-			f.notebook.guest = func(_ context.Context, code string, _ runtime.EvaluateOptions) *runtime.Evaluation {
-				f.notebook.ended = fmt.Errorf("%w: %w", runtime.ErrContextEnded, why)
+			f.session.guest = func(_ context.Context, code string, _ runtime.EvaluateOptions) *runtime.Evaluation {
+				f.session.ended = fmt.Errorf("%w: %w", runtime.ErrContextEnded, why)
 				return &runtime.Evaluation{Error: &runtime.GuestError{Message: "m"}, Cause: cause}
 			}
 		}
@@ -95,39 +97,39 @@ func TestReplStatus(t *testing.T) {
 	}{
 		"all is well": {func(*fake) {}, 0, 2},
 		"an error": {func(f *fake) {
-			f.notebook.guest = func(context.Context, string, runtime.EvaluateOptions) *runtime.Evaluation {
+			f.session.guest = func(context.Context, string, runtime.EvaluateOptions) *runtime.Evaluation {
 				return &runtime.Evaluation{Error: &runtime.GuestError{Message: "m"}}
 			}
 		}, 1, 2},
 		"an exit":             {lost(&runtime.ExitError{Code: 7}, ""), 7, 1},
 		"an exit with 0":      {lost(&runtime.ExitError{Code: 0}, ""), 0, 1},
-		"lost by time":        {lost(errors.New("x"), runtime.CauseTimeout), exitTimeout, 1},
-		"lost by memory":      {lost(errors.New("x"), runtime.CauseMemory), exitMemory, 1},
+		"lost by time":        {lost(errors.New("x"), runtime.CauseTimeout), report.ExitTimeout, 1},
+		"lost by memory":      {lost(errors.New("x"), runtime.CauseMemory), report.ExitMemory, 1},
 		"lost by a signal":    {lost(errors.New("x"), runtime.CauseSignal), 1, 1},
-		"closing fails":       {func(f *fake) { f.closeErr = errors.New("no") }, exitFailure, 2},
-		"nothing can be made": {func(f *fake) { f.contextErr = errors.New("no") }, exitFailure, 0},
+		"closing fails":       {func(f *fake) { f.closeErr = errors.New("no") }, report.ExitFailure, 2},
+		"nothing can be made": {func(f *fake) { f.contextErr = errors.New("no") }, report.ExitFailure, 0},
 	} {
 		f := &fake{}
 		tc.change(f)
 		got := f.call(t, "1\n2\n", "repl")
-		if got.code != tc.code || len(f.notebook.cells) != tc.cells || f.closed != 1 {
-			t.Errorf("%s: %+v, %d cells, closed %d times", name, got, len(f.notebook.cells), f.closed)
+		if got.code != tc.code || len(f.session.cells) != tc.cells || f.closed != 1 {
+			t.Errorf("%s: %+v, %d cells, closed %d times", name, got, len(f.session.cells), f.closed)
 		}
 	}
 	f := &fake{}
-	if got := f.call(t, "1\n.exit\n2\n", "repl"); got.code != 0 || len(f.notebook.cells) != 1 {
-		t.Errorf(".exit: %+v, %q", got, f.notebook.cells)
+	if got := f.call(t, "1\n.exit\n2\n", "repl"); got.code != 0 || len(f.session.cells) != 1 {
+		t.Errorf(".exit: %+v, %q", got, f.session.cells)
 	}
 	f = &fake{}
-	if got := f.call(t, "f(1", "repl"); got.code != 0 || !cmp.Equal(f.notebook.cells, []string{"f(1"}) {
-		t.Errorf("the end amid a cell: %+v, %q", got, f.notebook.cells)
+	if got := f.call(t, "f(1", "repl"); got.code != 0 || !cmp.Equal(f.session.cells, []string{"f(1"}) {
+		t.Errorf("the end amid a cell: %+v, %q", got, f.session.cells)
 	}
 	f = &fake{}
-	checkFailure(t, f.call(t, strings.Repeat("x", maxCell+1), "repl"), "a line of more than")
+	checkFailure(t, f.call(t, strings.Repeat("x", 1<<20+1), "repl"), "a line of more than")
 	f = &fake{}
 	checkFailure(t, f.call(t, "/*\n"+strings.Repeat("x", snippet.MaxCode)+"\ny\n*/\n1\n", "repl"), "a cell of more than")
-	if len(f.notebook.cells) != 0 {
-		t.Errorf("of a long cell there were %d", len(f.notebook.cells))
+	if len(f.session.cells) != 0 {
+		t.Errorf("of a long cell there were %d", len(f.session.cells))
 	}
 }
 

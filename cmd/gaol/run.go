@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
 
@@ -17,34 +19,33 @@ const runUse = `run [flags] FILE [-- ARG...]
   gaol run [flags] [-] [-- ARG...] < CODE
   gaol run [flags] --command -- PROG [ARG...]`
 
-const runLong = `Run one program in a jail of its own, made for it and gone after it.
+const runLong = `Run one program in a jail that is created for it and removed after it.
 
-FILE is JavaScript, TypeScript or JSX, by its ending. Its module format is found as
-Node does: by the ending (.mjs, .cjs, .mts, .cts), by the type in the nearest
-package.json on the host, or else by its syntax. Code from -e and from standard
-input, which is read too where it is piped and nothing else is named, is an ES module,
-unless it uses what only CommonJS has, such as require, and nothing that only ES
-modules have. --format decides otherwise. No tsconfig.json is read: see go doc
+FILE is JavaScript, TypeScript or JSX, according to its ending. Its module format is
+found as Node does: from the ending (.mjs, .cjs, .mts, .cts), from the type in the
+nearest package.json on the host, or else from its syntax. Code from -e and from
+standard input is an ES module, unless it uses what only CommonJS has, such as require,
+and nothing that only ES modules have. Standard input is read if it is piped and nothing
+else is named. --format overrides all that. No tsconfig.json is read: see go doc
 gaol/runtime.RunOptions.
 
-FILE is read on the host; the program sees nothing else of the host: no files, no
+FILE is read on the host. The program sees nothing else of the host: no files, no
 environment, no network.
 
-What it may do within its own world is said by --preset, over which --permissions
-goes scope by scope; --allow-net adds to the network scope of the preset. gaol
-policy tells more. A failed program that was denied something gets up to five
-lines on standard error that say what, and what would allow it.
+--preset selects what the program may do. Scopes of --permissions replace those of the
+preset, and --allow-net adds to its network scope: see gaol policy. If a program fails and
+was denied something, up to five lines on standard error say what, and what would allow it.
 
-What it prints goes through as it comes. The value it hands to
-globalThis.__return is shown by --json only.
+Output is passed through as the program prints it. Only --json shows the value that the
+program passes to globalThis.__return.
 
-With --tty the program has a terminal of its own, which this one stands for: all
-keys go to the program, and what it prints, escape sequences too, comes here.
+With --tty the program has a terminal of its own, connected to this one: it gets all
+keys, and everything it prints, escape sequences included, appears here.
 
-Exit status: the program's own; 124 when it ran out of time, 137 when it was
-killed for memory, each with a line on standard error that says so; 125 when
-gaol itself failed. With --json, the object's "cause" says why a run ended and
-standard error stays empty, unless gaol itself failed: then there is no object.
+Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
+memory, each with a line on standard error; 125 if gaol itself failed. With --json, the
+object's "cause" says why a run ended and standard error stays empty, unless gaol itself
+failed: then there is no object.
 
 Sizes are bytes, or end in k, m or g (powers of 1024).`
 
@@ -59,139 +60,118 @@ const runExample = `  gaol run prog.mjs
   gaol run --command -- npm --version
   gaol run --tty --command -- sh`
 
+// runFlags are the flags of gaol run.
+type runFlags struct {
+	flags.Sandbox
+	json, stdin, command, tty, interleave bool
+	code, save                            string
+	format                                runtime.ModuleFormat
+	maxOutput                             int64
+}
+
 func (a *app) runCommand() *cobra.Command {
-	f := defaultRunFlags()
 	cmd := &cobra.Command{
 		Use:                   runUse,
 		Short:                 "Run a program in a jail",
 		Long:                  runLong,
 		Example:               runExample,
 		DisableFlagsInUseLine: true, // runUse shows them
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := f.program(cmd, args, a.stdin)
-			if err != nil {
-				return err
-			}
-			return a.execute(cmd.Context(), p, f)
-		},
 	}
-	f.add(cmd)
+	f := &runFlags{Sandbox: flags.NewSandbox(cmd), maxOutput: 16 << 20}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := f.program(cmd, args, a.stdin)
+		if err != nil {
+			return err
+		}
+		return a.run(cmd.Context(), p, f)
+	}
+	set := f.Set
+	set.StringVarP(&f.code, "eval", "e", "", "run `CODE` instead of a file")
+	set.Var(flags.Format(&f.format), "format", "module format of the code: esm, cjs, or auto for what its name and syntax say")
+	set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, instead of code")
+	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
+	set.BoolVar(&f.interleave, "interleave", false, "with --json, also list the output of both streams in the order in which it was read")
+	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
+	set.BoolVar(&f.tty, "tty", false, "connect the program to this terminal; the only time limit is then that of --timeout, if given")
+	f.AddLimits()
+	set.Var(flags.Size(&f.maxOutput), "max-output", "bytes of each output stream that --json keeps; if given without --json, that are passed through")
+	flags.Complete(cmd, "format", cobra.FixedCompletions([]string{"auto", "esm", "cjs"}, cobra.ShellCompDirectiveNoFileComp))
+	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
+	f.AddEnvironment(cmd)
 	return cmd
 }
 
-// execute runs p in a runtime made for it, hands on what comes of it, and sets
-// a.exit.
-func (a *app) execute(ctx context.Context, p *program, f *runFlags) error {
+// run runs p in a sandbox of its own, reports the result, and sets a.exit.
+func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-
-	o := f.options()
-	if isTerminal(a.stderr) { // else it would mix with what the program prints there
-		o.Progress = a.stderr
+	o := f.Options()
+	o.Limits.Output = 1 // output is passed through, and what the runtime keeps of it is not used
+	if f.json {
+		o.Limits.Output = f.maxOutput
 	}
-	sb, err := a.create(ctx, o)
+	sb, err := a.open(ctx, &f.Sandbox, o, f.json)
 	if err != nil {
 		return err
 	}
-	if !f.json {
-		a.tell(f.notes(sb))
+	limit := int64(math.MaxInt64)
+	if f.Set.Changed("max-output") {
+		limit = f.maxOutput
 	}
-	streams := a.passOn(f, cancel)
-	res, err := a.perform(ctx, p, f, sb, streams)
+	streams, interleaved := report.NewStreams(a.stdout, a.stderr, limit, cancel), report.NewInterleaved(f.maxOutput)
+	res, err := a.runIn(ctx, sb, p, f, streams, interleaved)
 	if err == nil && f.save != "" {
 		_, err = sb.Snapshot(ctx, runtime.SnapshotOptions{Name: f.save})
 	}
-	// Closed before the result is reported: a jail that can't be taken down is
-	// gaol's failure, and after a failure no object is printed.
+	// Close before the result is printed: a jail that cannot be removed is a failure of
+	// gaol, and after a failure there is no object.
 	closeErr := sb.Close()
-	if failed := streams.err(); failed != nil {
+	if failed := streams.Err(); failed != nil {
 		err = failed // which canceled the run
 	}
 	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}
-	return a.report(res, f, streams)
+	a.exit = report.Status(res)
+	if !f.json {
+		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res))...)
+		return nil
+	}
+	object := report.NewRun(res)
+	if f.interleave {
+		object.Output = interleaved.Pieces()
+	}
+	return report.JSON(a.stdout, object)
 }
 
-// perform has the program run, on a terminal or not.
-func (a *app) perform(ctx context.Context, p *program, f *runFlags, sb sandbox, streams *streams) (*runtime.Result, error) {
+// runIn runs p in sb, on a terminal or with the output passed on as the flags say.
+func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
 	if f.tty {
-		return a.interact(ctx, p, f, sb)
+		return a.runOnTerminal(ctx, sb, p, f)
 	}
-	o := runtime.RunOptions{Name: p.name, Format: p.format, Args: p.args, Timeout: f.runTimeout()}
+	o := runtime.RunOptions{Timeout: f.Timeout()}
 	if f.stdin {
 		o.Stdin = a.stdin
 	}
-	streams.attach(&o)
-	return p.run(ctx, sb, o)
-}
-
-// run starts the program, whichever kind it is.
-func (p *program) run(ctx context.Context, sb sandbox, o runtime.RunOptions) (*runtime.Result, error) {
-	if p.command == "" {
-		return sb.Run(ctx, p.code, o)
+	switch {
+	case f.interleave:
+		interleaved.Attach(&o)
+	case !f.json:
+		streams.Attach(&o)
 	}
-	o.Name, o.Args = "", nil // they are code's
+	if p.command == "" {
+		o.Name, o.Format, o.Args = p.Name, p.Format, p.args
+		return sb.Run(ctx, p.Code, o)
+	}
 	res, err := sb.Command(ctx, p.command, p.args, o)
-	return res, adviseProgram(err)
+	return res, adviseCommand(err)
 }
 
-// adviseProgram says what to do about a program that there is none of.
-func adviseProgram(err error) error {
-	// Both are about the guest's tree, where the host's privileges don't help.
+// adviseCommand adds advice for a command that is not in the guest.
+func adviseCommand(err error) error {
+	// The errors are about the guest's files, where the host's privileges do not help.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return &advisedError{err, "give a program of the image, or the path of one in the guest"}
+		return report.Advise(err, "give a program of the image, or the path of one in the guest")
 	}
 	return err
-}
-
-// report prints the object or the lines about res, and sets a.exit.
-func (a *app) report(res *runtime.Result, f *runFlags, streams *streams) error {
-	a.exit = exitStatus(res)
-	if f.json {
-		o := newOutput(res)
-		if streams.both != nil {
-			o.Output = streams.both.end()
-		}
-		return a.printJSON(o)
-	}
-	a.tell(slices.Concat(streams.cuts(), f.verdict(res), f.denied(res)))
-	return nil
-}
-
-// tell prints lines of gaol's own on standard error.
-func (a *app) tell(lines []string) {
-	for _, line := range lines {
-		fmt.Fprintln(a.stderr, "gaol: "+line)
-	}
-}
-
-// exitStatus gives gaol's own exit status for a run.
-func exitStatus(res *runtime.Result) int {
-	switch res.Cause {
-	case runtime.CauseTimeout:
-		return exitTimeout
-	case runtime.CauseMemory:
-		return exitMemory
-	default:
-		return res.ExitCode
-	}
-}
-
-// verdicts says, by cause, what happened, and which flag would have prevented it.
-var verdicts = map[runtime.Cause]struct{ what, flag string }{
-	runtime.CauseTimeout: {"the program was stopped: it ran longer than %s", "timeout"},
-	runtime.CauseMemory:  {"the program was killed for memory: it needed more than %s", "memory"},
-	runtime.CauseCPU:     {"the program was stopped: it used more than %s of processor time", "cpu-time"},
-	runtime.CausePids:    {"the program failed: it needed more than %s processes and threads", "pids"},
-}
-
-// verdict gives the line about a run that a limit ended; none for others.
-func (f *runFlags) verdict(res *runtime.Result) []string {
-	v, ok := verdicts[res.Cause]
-	if !ok {
-		return nil
-	}
-	limit := f.set.Lookup(v.flag).Value
-	return []string{fmt.Sprintf(v.what, limit) + "; allow more with --" + v.flag}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/source"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
@@ -117,7 +119,7 @@ func TestRunRefuses(t *testing.T) {
 	if err := os.WriteFile(big, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(big, maxCode+1); err != nil {
+	if err := os.Truncate(big, source.MaxCode+1); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -174,12 +176,6 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestPermissionCure(t *testing.T) {
-	if root, user := permissionCure(0), permissionCure(1000); strings.Contains(root, "sudo") || !strings.Contains(user, "sudo") {
-		t.Errorf("root: %q, others: %q", root, user)
-	}
-}
-
 func TestRunFailures(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -187,7 +183,7 @@ func TestRunFailures(t *testing.T) {
 		want string
 	}{
 		{"create", fake{createErr: errors.New("gaol: create: mount /workspace: no such device")}, "gaol: create: mount /workspace: no such device"},
-		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, permissionCure(os.Geteuid())},
+		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, "`gaol doctor` prints what is missing"},
 		{"no image", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNotFound)}, "gaol image ls"},
 		{"no snapshot", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNoSnapshot)}, "no such snapshot; `gaol snapshot ls`"},
 		{"two snapshots", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrAmbiguousSnapshot)}, "as `gaol snapshot ls` prints"},
@@ -236,7 +232,7 @@ func TestExitStatus(t *testing.T) {
 		{"pids", nil, runtime.Result{ExitCode: 1, Cause: runtime.CausePids}, 1, "more than 64 processes and threads; allow more with --pids"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := fake{guest: ends(tc.res)}
+			f := fake{guest: returns(tc.res)}
 			args := append([]string{"run", "-e", "1"}, tc.args...)
 			got := f.call(t, "", args...)
 			if got.code != tc.code || got.stdout != "" {
@@ -311,8 +307,8 @@ func TestBrokenOutput(t *testing.T) {
 		code int
 		want string
 	}{
-		{syscall.EPIPE, exitNoReaders, ""},
-		{syscall.ENOSPC, exitFailure, "gaol: write standard output: no space left on device; send it to where there is room for it\n"},
+		{syscall.EPIPE, 128 + int(syscall.SIGPIPE), ""},
+		{syscall.ENOSPC, report.ExitFailure, "gaol: write standard output: no space left on device; send it to where there is room for it\n"},
 	} {
 		for _, args := range [][]string{{"run", "-e", "1"}, {"run", "-e", "1", "--json"}} {
 			t.Run(tc.err.Error()+" "+strings.Join(args, " "), func(t *testing.T) {
@@ -354,4 +350,16 @@ func TestInterruptedReading(t *testing.T) {
 	if code := a.main(ctx, []string{"run", "-"}); code != 130 {
 		t.Errorf("exit status %d, want 130", code)
 	}
+}
+
+func TestInterleaveFlag(t *testing.T) {
+	f := fake{guest: prints("out", "err")}
+	got := f.call(t, "", "run", "--json", "--interleave", "-e", "1")
+	if !strings.Contains(got.stdout, `"output":[{"stream":"stdout","text":"out"},{"stream":"stderr","text":"err"}]`) || got.stderr != "" {
+		t.Errorf("%+v", got)
+	}
+	if got = f.call(t, "", "run", "--json", "--interleave", "--max-output", "1", "-e", "1"); !strings.Contains(got.stdout, `"text":"o"},{"stream":"stderr","text":"e"}]`) {
+		t.Errorf("%+v", got)
+	}
+	checkFailure(t, f.call(t, "", "run", "--interleave", "-e", "1"), "--interleave goes with --json")
 }

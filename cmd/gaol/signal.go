@@ -2,24 +2,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"gaol/cmd/gaol/report"
 )
 
-// signalError is the cause of a context that a signal to gaol ended.
+// signalError is the cause of a context that a signal to gaol canceled.
 type signalError struct{ sig syscall.Signal }
 
 func (e signalError) Error() string { return e.sig.String() }
 
-// withSignals gives a context that SIGINT, SIGTERM and SIGHUP end. A second
-// signal kills gaol at once: the next start clears what is then left behind.
+// withSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. A second
+// signal kills gaol at once: the next start removes what that leaves behind.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 
-	// Without a handler, Go lets a write to a closed standard output kill the
-	// process before it could take the jail down. Ignoring the signal would be
-	// passed on to every child; a handler isn't, and makes the write fail.
+	// Without a handler, Go lets a write to a closed standard output kill the process
+	// before it can remove the jail. With a handler, the write fails. Ignoring the
+	// signal would do the same, but every child would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	ch := make(chan os.Signal, 1)
@@ -35,4 +38,18 @@ func withSignals(parent context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { signal.Stop(ch); cancel(nil) }
+}
+
+// silentStatus returns the exit status of a command that ended without a message:
+// because of a signal, with the status that a shell gives to a program that the
+// signal killed, or because the reader of its output closed the pipe.
+func silentStatus(ctx context.Context, err error) (int, bool) {
+	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
+		return report.ExitSignal + int(sig.sig), true
+	}
+	// Only for gaol's own output: an EPIPE from elsewhere is a failure.
+	if out, ok := errors.AsType[*report.OutputError](err); ok && errors.Is(out, syscall.EPIPE) {
+		return report.ExitSignal + int(syscall.SIGPIPE), true
+	}
+	return 0, false
 }

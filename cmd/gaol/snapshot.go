@@ -5,85 +5,53 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/terminal"
 	"gaol/rootfs"
 	"gaol/vfs/hostfs"
 )
 
-const snapshotLong = `A snapshot is what a guest's own folders held: the home folder, /workspace and
-the working directory. gaol run --save NAME takes one when the program has
-ended, gaol run --snapshot NAME begins with one, in a moment and without
-copying it. Snapshots live in the store beside the images, by the hash of their
-content: equal ones are one, with several names. When a name is given anew, what
-had it stays without, until gaol snapshot prune.`
+const snapshotLong = `A snapshot is the content of a guest's own folders: the home folder, /workspace
+and the working directory. gaol run --save NAME takes one when the program has ended.
+gaol run --snapshot NAME starts from one, at once and without copying it. Snapshots are
+kept in the store beside the images, by the hash of their content: equal ones are stored
+once, with several names. A snapshot whose name is given to another one stays without a name
+until gaol snapshot prune.`
 
 func (a *app) snapshotCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "snapshot",
-		Short: "List, export, remove and prune snapshots",
-		Long:  snapshotLong,
-		Args:  usageArgs(noArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.snapshotList(), a.snapshotExport(), a.snapshotRemove(), a.snapshotPrune())
-	return cmd
-}
-
-func openSnapshots(dir string) (*rootfs.Store, error) {
-	store, err := rootfs.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return store.Snapshots()
-}
-
-func (a *app) snapshotList() *cobra.Command {
-	return a.storeList("List the snapshots of the store", openSnapshots, snapshotTable)
-}
-
-func snapshotTable(all []*rootfs.Image) string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "ID\tSIZE\tCREATED\tNAMES")
-	for _, s := range all {
-		fmt.Fprintf(w, "%.*s\t%.1f MB\t%s\t%s\n", shortID, s.ID, float64(s.Size)/1e6, s.Created.Local().Format(time.DateTime), strings.Join(s.Names, " "))
-	}
-	_ = w.Flush() // it writes to memory
-	return text.String()
+	list := a.listCommand("List the snapshots of the store", flags.OpenSnapshots, "ID\tSIZE\tCREATED\tNAMES", func(s *rootfs.Image) string {
+		return fmt.Sprintf("%.*s\t%.1f MB\t%s\t%s", shortID, s.ID, float64(s.Size)/1e6, s.Created.Local().Format(time.DateTime), strings.Join(s.Names, " "))
+	})
+	remove := removeCommand("Remove snapshots, by name, id or an id's unique prefix", `A NAME is removed, and its snapshot with it unless that has another name. An id is
+removed with all its names. A snapshot that an open runtime uses cannot be removed.`, flags.OpenSnapshots)
+	return group("snapshot", "List, export, remove and prune snapshots", snapshotLong, list, a.snapshotExport(), remove, a.snapshotPrune())
 }
 
 func (a *app) snapshotExport() *cobra.Command {
-	var dir string
 	cmd := &cobra.Command{
 		Use:               "export NAME",
 		Short:             "Write a snapshot's files as a tar archive to standard output",
 		Example:           `  gaol snapshot export built | tar -t`,
 		Args:              usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: completer(openSnapshots),
-		RunE: func(_ *cobra.Command, args []string) error {
-			store, err := openSnapshots(dir)
-			if err != nil {
-				return err
-			}
-			s, err := store.Lookup(args[0])
-			if err != nil {
-				return err
-			}
-			return a.export(s)
-		},
+		ValidArgsFunction: flags.StoreNames(flags.OpenSnapshots),
 	}
-	addStoreFlag(cmd, &dir)
-	return cmd
+	return storeCommand(cmd, flags.OpenSnapshots, func(_ *cobra.Command, store *rootfs.Store, args []string) error {
+		s, err := store.Lookup(args[0])
+		if err != nil {
+			return err
+		}
+		return a.export(s)
+	})
 }
 
 func (a *app) export(s *rootfs.Image) error {
-	if isTerminal(a.stdout) {
-		return errors.New("standard output is a terminal: an archive is for a pipe, or a file")
+	if terminal.Is(a.stdout) {
+		return errors.New("standard output is a terminal: redirect the archive to a pipe or a file")
 	}
 	lease, err := s.Hold()
 	if err != nil {
@@ -104,34 +72,20 @@ func (a *app) export(s *rootfs.Image) error {
 	return err
 }
 
-func (a *app) snapshotRemove() *cobra.Command {
-	return a.storeRemove("Remove snapshots, by name, id or an id's unique prefix", `Remove snapshots, by name, id or an id's unique prefix.
-
-A NAME goes, and what it names with it when that has no other name. An id goes
-with all its names. A snapshot that a runtime was made of stays while that is open.`, openSnapshots)
-}
-
 func (a *app) snapshotPrune() *cobra.Command {
-	var dir string
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove all snapshots that have no name",
-		Long: `Remove all snapshots that have no name and that no runtime is made of, and print
-their ids. A snapshot is without a name when it was taken so, through the SDK, or
-when a later one took its name.`,
+		Long: `Remove all snapshots that have no name and that no runtime uses, and print their
+ids. A snapshot has no name if it was taken without one, through the SDK, or if a later
+one took its name.`,
 		Args: usageArgs(noArgs),
-		RunE: func(*cobra.Command, []string) error {
-			store, err := openSnapshots(dir)
-			if err != nil {
-				return err
-			}
-			ids, err := store.Prune()
-			for _, id := range ids {
-				err = errors.Join(err, a.print(id+"\n"))
-			}
-			return err
-		},
 	}
-	addStoreFlag(cmd, &dir)
-	return cmd
+	return storeCommand(cmd, flags.OpenSnapshots, func(_ *cobra.Command, store *rootfs.Store, _ []string) error {
+		ids, err := store.Prune()
+		for _, id := range ids {
+			err = errors.Join(err, a.print(id+"\n"))
+		}
+		return err
+	})
 }

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gaol/cmd/gaol/flags"
 )
 
 // addSnapshot puts a snapshot with one file into a store, and returns its id.
 func addSnapshot(t *testing.T, dir, text string, names ...string) string {
 	t.Helper()
-	store, err := openSnapshots(dir)
+	store, err := flags.OpenSnapshots(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func TestSnapshotPrune(t *testing.T) {
 // What is as deep below /workspace as a snapshot can be is deeper below its root.
 func TestSnapshotExportDeep(t *testing.T) {
 	dir := t.TempDir()
-	store, err := openSnapshots(dir)
+	store, err := flags.OpenSnapshots(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

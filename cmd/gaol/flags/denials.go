@@ -1,0 +1,203 @@
+package flags
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gaol/cmd/gaol/report"
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// MaxDenials is the most lines about denials that a failed run gets. --json has them all.
+const MaxDenials = 5
+
+// Denials returns lines about what permissions denied to a failed program, each with
+// the flag or rule that would allow it. A program that succeeded gets none.
+func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
+	if res.ExitCode == 0 {
+		return nil
+	}
+	shown := res.Denials
+	if len(shown) > MaxDenials {
+		shown = shown[:MaxDenials-1]
+	}
+	external := slices.ContainsFunc(res.Denials, isExternal)
+	for _, d := range shown {
+		line := denialText(d)
+		switch how := f.howToAllow(d); {
+		case isExternal(d):
+			line += f.externalNote()
+		case how != "" && !(external && d.Scope == policy.Network): // a rule for localhost would not help
+			line += "; allow with " + how
+		}
+		lines = append(lines, line)
+	}
+	switch more := len(res.Denials) - len(shown); {
+	case res.Truncated.Denials:
+		lines = append(lines, fmt.Sprintf("denied: more than %d more; --json lists %d", more, len(res.Denials)))
+	case more > 0:
+		lines = append(lines, fmt.Sprintf("denied: %d more; --json lists them", more))
+	}
+	return lines[:min(len(lines), MaxDenials)]
+}
+
+// isExternal reports whether a denial is about another host, which no permission
+// allows yet.
+func isExternal(d runtime.Denial) bool {
+	localhost := policy.Permissions{Network: policy.Loopback()}
+	return d.Scope == policy.Network && d.Operation != "socket" && !localhost.Decide(d.Scope, d.Operation, d.Target).Allowed
+}
+
+// externalNote ends the line about another host.
+func (f *Sandbox) externalNote() string {
+	const text = "hosts outside can't be reached by any permission yet"
+	if f.allows("tcp://localhost:1") {
+		return "; " + text
+	}
+	return "; the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and " + text
+}
+
+func (f *Sandbox) allows(address string) bool {
+	p := f.allowed().Over(policy.Default())
+	return p.Decide(policy.Network, "connect", address).Allowed
+}
+
+// denialText returns text such as "denied: fs read /etc/passwd (fs.default), 3 times".
+func denialText(d runtime.Denial) string {
+	text := "denied"
+	if d.Source == runtime.SourceStderr {
+		text += ", as the program says"
+	}
+	text += ": " + d.Scope + " " + string(d.Operation)
+	if d.Target != "" {
+		text += " " + quoteUnsafe(d.Target)
+	}
+	text += " (" + d.Rule + ")"
+	if d.Count > 1 {
+		text += fmt.Sprintf(", %d times", d.Count)
+	}
+	return text
+}
+
+// quoteUnsafe quotes a name that comes from the guest if it has characters that a
+// terminal might interpret, or blanks at its ends.
+func quoteUnsafe(target string) string {
+	if quoted := strconv.Quote(target); quoted != `"`+target+`"` || strings.TrimSpace(target) != target {
+		return quoted
+	}
+	return target
+}
+
+// howToAllow returns the flag or rule that allows what was denied, or "" if there is
+// none or it cannot be found.
+func (f *Sandbox) howToAllow(d runtime.Denial) string {
+	if d.Scope == policy.Network {
+		return f.howToAllowSocket(d)
+	}
+	now := f.allowed().Over(policy.Default())
+	scope := scopeOf(&now, d.Scope)
+	for _, rule := range rulesFor(d) {
+		if scope.Default == policy.Allow && len(scope.Rules) == 0 {
+			return ""
+		}
+		then := now.Clone()
+		s := scopeOf(&then, d.Scope)
+		s.Rules = append(s.Rules, rule)
+		if f.canEnforce(then) {
+			text, err := report.Line(rule)
+			if err != nil {
+				return ""
+			}
+			return "the rule " + strings.TrimSpace(text) + " at the end of " + d.Scope + " in --permissions"
+		}
+	}
+	if d.Scope == policy.FS {
+		return ""
+	}
+	scope.Default, scope.Rules = policy.Allow, nil
+	if !f.canEnforce(now) {
+		return ""
+	}
+	return strconv.Quote(d.Scope) + `: "allow" in --permissions`
+}
+
+// howToAllowSocket is howToAllow for the network. Only localhost can be allowed.
+func (f *Sandbox) howToAllowSocket(d runtime.Denial) string {
+	pattern := map[string]string{
+		"AF_INET SOCK_STREAM": "tcp://localhost:*", "AF_INET6 SOCK_STREAM": "tcp://localhost:*",
+		"AF_INET SOCK_DGRAM": "udp://localhost:*", "AF_INET6 SOCK_DGRAM": "udp://localhost:*",
+	}[d.Target]
+	if d.Operation == "connect" && !isExternal(d) {
+		pattern = "tcp://localhost:*"
+	}
+	if pattern == "" || f.allows(strings.Replace(pattern, "*", "1", 1)) {
+		return ""
+	}
+	if f.permissions.parsed.Network.IsZero() {
+		return "--allow-net '" + pattern + "'"
+	}
+	return "a rule for " + pattern + " in network of --permissions"
+}
+
+// canEnforce reports whether gaol run would accept p.
+func (f *Sandbox) canEnforce(p policy.Permissions) bool {
+	o := f.Options()
+	o.Permissions = p
+	plan, _ := runtime.CheckPermissions(o)
+	return plan != nil
+}
+
+func scopeOf(p *policy.Permissions, name string) *policy.Scope {
+	switch name {
+	case policy.FS:
+		return &p.FS
+	case policy.ChildProcess:
+		return &p.ChildProcess
+	case policy.Process:
+		return &p.Process
+	case policy.Env:
+		return &p.Env
+	}
+	return &p.Network
+}
+
+// rulesFor returns rules that allow what was denied, the narrowest first. Some of them
+// cannot be enforced with all other permissions.
+func rulesFor(d runtime.Denial) []policy.Rule {
+	target := path.Clean(d.Target)
+	if !path.IsAbs(target) || quoteUnsafe(target) != target || strings.ContainsAny(target, "*?") {
+		return nil
+	}
+	if d.Scope == policy.ChildProcess {
+		return []policy.Rule{{Mode: policy.Allow, Patterns: []string{target}}}
+	}
+	if d.Scope != policy.FS {
+		return nil
+	}
+	allow := func(p policy.Place, ops ...policy.Operation) policy.Rule {
+		return policy.Rule{Mode: policy.Allow, Operations: ops, Paths: []string{p.String()}}
+	}
+	file, folder := policy.Place{Path: target}, policy.Place{Path: path.Dir(target), Tree: true}
+	switch d.Operation {
+	case "read", "stat", "readlink", "execute":
+		return []policy.Rule{allow(file, d.Operation), allow(folder, d.Operation)}
+	case "readdir":
+		file.Tree = true
+		return []policy.Rule{allow(file, "read", "readdir")}
+	}
+	if d.Source == runtime.SourceAudit {
+		// Audit records name the folder. For a write they may name the file
+		// instead, so that no rule can be suggested.
+		if d.Operation == "write" || d.Operation == "truncate" {
+			return nil
+		}
+		folder.Path = target
+	}
+	// A file that may not exist yet takes a rule for its folder. Some operations, such
+	// as chmod and rename, can only be allowed together with the others.
+	return []policy.Rule{allow(folder, d.Operation), allow(folder, "write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate")}
+}

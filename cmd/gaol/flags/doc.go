@@ -1,0 +1,9 @@
+// Package flags parses the flags that gaol run, gaol eval and gaol repl share: the
+// limits of a sandbox, its permissions, mounts, files and environment.
+//
+//	Sandbox.Add ─> cobra parses ─> Sandbox.Check ─> Sandbox.Options ─> runtime.Create
+//	                                                Sandbox.Denials: which flag would allow what was denied
+//
+// Every value is checked when it is parsed, and permissions before anything is
+// created, so that a wrong command line has no effect.
+package flags

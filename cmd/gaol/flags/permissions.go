@@ -1,0 +1,119 @@
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/source"
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// permissions are the flags for what the program may do.
+type permissions struct {
+	text    string             // --permissions as given
+	parsed  policy.Permissions // --permissions
+	preset  string             // --preset
+	network []string           // --allow-net
+}
+
+func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
+	set, names := cmd.Flags(), PresetNames()
+	set.StringVar(&p.text, "permissions", "", "what the program may do, as a `JSON` object or @FILE; its scopes replace those of the preset")
+	set.Var(preset(&p.preset), "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
+	set.StringArrayVar(&p.network, "allow-net", nil, "`PATTERN` of what the program may connect to and listen on, such as tcp://localhost:*; repeatable")
+	set.BoolVar(&o.AllowDegraded, "allow-degraded", false, "run even if this kernel cannot enforce all permissions, and print which")
+	set.BoolVar(&o.AuditDenials, "audit-denials", false, "read denials of files from the kernel's audit log, too")
+	Complete(cmd, "preset", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	Complete(cmd, "allow-net", cobra.FixedCompletions([]string{"tcp://localhost:*", "udp://localhost:*"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// allowed returns what all flags together allow: the preset, with the scopes of
+// --permissions in place of its own, and the rules of --allow-net after those of the network.
+func (f *Sandbox) allowed() policy.Permissions {
+	p := f.permissions.parsed.Clone()
+	if preset, err := Preset(f.permissions.preset); err == nil {
+		p = p.Over(preset.Make(f.options.Cwd))
+	}
+	if len(f.permissions.network) > 0 {
+		p.Network.Rules = append(p.Network.Rules, policy.Rule{Mode: policy.Allow, Patterns: f.permissions.network})
+	}
+	return p
+}
+
+// checkPermissions reads --permissions and rejects what no kernel can enforce. Create
+// rejects what only this kernel cannot enforce.
+func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
+	p := &f.permissions
+	if f.Set.Changed("permissions") {
+		if p.parsed, err = readPermissions(ctx, p.text); err != nil {
+			return err
+		}
+	}
+	if len(p.network) > 0 && !p.parsed.Network.IsZero() {
+		return errors.New("--allow-net beside a network scope of --permissions: use one of them")
+	}
+	for _, pattern := range p.network {
+		if err := checkPattern(pattern); err != nil {
+			return err
+		}
+	}
+	plan, err := runtime.CheckPermissions(f.Options())
+	if plan != nil {
+		return nil
+	}
+	if all := Refusals(err); len(all) > 1 {
+		return fmt.Errorf("%w; and %d more, which gaol policy check lists", all[0], len(all)-1)
+	}
+	return err
+}
+
+// readPermissions reads a value of --permissions.
+func readPermissions(ctx context.Context, value string) (policy.Permissions, error) {
+	const name = "--permissions"
+	if path, isFile := strings.CutPrefix(value, "@"); isFile {
+		file, err := os.Open(path)
+		if err != nil {
+			return policy.Permissions{}, fmt.Errorf("%s: %w", name, err)
+		}
+		defer file.Close()
+		return source.Policy(ctx, file, name+" "+value)
+	}
+	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+		return policy.Permissions{}, fmt.Errorf("%s %.80q: want a JSON object, or a file of one as @FILE", name, value)
+	}
+	return source.Policy(ctx, strings.NewReader(value), name)
+}
+
+// checkPattern rejects a pattern of --allow-net that cannot be enforced on its own.
+func checkPattern(pattern string) error {
+	rule := policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}}
+	plan, err := runtime.CheckPermissions(runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Rules: []policy.Rule{rule}}}})
+	if plan != nil {
+		return nil
+	}
+	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
+		return errors.New("--allow-net " + bad.Why) // which quotes the pattern
+	}
+	if refused, ok := errors.AsType[*policy.RuleError](err); ok {
+		nearest := refused.Nearest
+		if proto, _, _ := strings.Cut(pattern, ":"); proto != "dns" {
+			nearest = proto + "://localhost:*" // a port alone takes more than one rule
+		}
+		return fmt.Errorf("--allow-net %q: %s; nearest: %s", pattern, refused.Why, nearest)
+	}
+	return err
+}
+
+// Refusals returns the errors that errors.Join joined in err, one for each rule.
+func Refusals(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

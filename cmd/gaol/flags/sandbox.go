@@ -1,0 +1,169 @@
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gaol/runtime"
+)
+
+// Sandbox holds the flags that gaol run, eval and repl share.
+type Sandbox struct {
+	Set *pflag.FlagSet
+
+	options     runtime.Options // without Permissions and Limits.Files
+	timeout     time.Duration
+	openFiles   int64
+	permissions permissions
+}
+
+// defaultOpenFiles is the default of runtime.Limits.Files if the host process may
+// have as many open files.
+const defaultOpenFiles = 1024
+
+// NewSandbox returns the flags of cmd with the defaults that package runtime documents.
+// They are written out so that --help and the notes about a limit can name them.
+// AddLimits and AddEnvironment define the flags.
+func NewSandbox(cmd *cobra.Command) Sandbox {
+	cmd.Flags().SortFlags = false
+	return Sandbox{
+		Set:       cmd.Flags(),
+		timeout:   30 * time.Second,
+		openFiles: defaultOpenFiles,
+		options: runtime.Options{
+			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up
+			Limits:   runtime.Limits{Memory: 256 << 20, CPUs: 1, Pids: 64, Disk: 64 << 20},
+		},
+	}
+}
+
+// AddLimits defines the flags that limit what code may use.
+func (f *Sandbox) AddLimits() {
+	o := &f.options
+	f.Set.Var(duration(&f.timeout), "timeout", "time limit of the run; 0 for none")
+	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit; there is no swap")
+	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
+	f.Set.Var(duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
+	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
+	f.Set.Var(Count(&f.openFiles), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
+	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system")
+}
+
+// AddEnvironment defines the flags for what code sees and may do.
+func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
+	o := &f.options
+	f.permissions.add(cmd, o)
+
+	f.Set.Var(mounts(&o.Mounts), "mount", "folder or file of the host to show: read-only by default; rw for writable; cow, for folders, for a private writable copy; repeatable")
+	f.Set.BoolVar(&o.UnixSockets, "unix-sockets", false, "allow unix sockets beside read-only or writable mounts; they connect to any process that listens in a mount, also of the host")
+	f.Set.Var(files(&o.Files), "file", "file of the host to copy to GUEST; repeatable")
+	f.Set.StringVar(&o.NodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages to show read-only as node_modules in --cwd")
+	f.Set.StringVar(&o.Snapshot, "snapshot", "", "`NAME` or id of a snapshot with the initial content of the program's folders")
+	f.Set.BoolVar(&o.ReadOnlyRoot, "read-only", false, "allow writes to writable mounts only")
+
+	f.Set.Var(variables(&o.Env), "env", "environment variable of the program; repeatable")
+	AddCwd(cmd, &o.Cwd, "working `DIR` in the guest, created if missing, unless it is in a read-only mount")
+	f.Set.StringVar(&o.Hostname, "hostname", "secure-exec", "host `NAME` in the guest")
+	AddImage(cmd, &o.Image)
+	f.Set.Var(Launcher(&o.Launcher), "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
+	AddStore(cmd, &o.Store)
+	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
+	Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// AddCwd defines --cwd.
+func AddCwd(cmd *cobra.Command, cwd *string, usage string) {
+	cmd.Flags().StringVar(cwd, "cwd", "/workspace", usage)
+}
+
+// Complete sets the shell completion of a flag.
+func Complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err) // the flag is not defined, or completed twice
+	}
+}
+
+// CheckNotEmpty rejects flags that were given with an empty value.
+func CheckNotEmpty(set *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {
+			return errors.New("--" + name + " is empty")
+		}
+	}
+	return nil
+}
+
+// Check rejects values that the parsers of the single flags cannot reject, and reads
+// the permissions.
+func (f *Sandbox) Check(ctx context.Context) error {
+	if err := CheckNotEmpty(f.Set, "cwd", "hostname", "image", "store", "node-modules", "snapshot"); err != nil {
+		return err
+	}
+	if !path.IsAbs(f.options.Cwd) {
+		return fmt.Errorf("--cwd %q: want an absolute path in the guest", f.options.Cwd)
+	}
+	if modules := &f.options.NodeModules; *modules != "" && !strings.HasPrefix(*modules, "snapshot:") {
+		dir, err := filepath.Abs(*modules)
+		if err != nil {
+			return err
+		}
+		*modules = dir
+	}
+	return f.checkPermissions(ctx)
+}
+
+// Options returns the options of the sandbox. Limits.Output is the caller's to set.
+func (f *Sandbox) Options() runtime.Options {
+	o := f.options
+	o.Permissions = f.allowed()
+	if f.Set.Changed("open-files") { // else the runtime chooses a default that this process may have
+		o.Limits.Files = f.openFiles
+	}
+	return o
+}
+
+// Timeout returns the time limit of a run as [runtime.RunOptions] has it: 0 is the
+// default, and a negative time is no limit.
+func (f *Sandbox) Timeout() time.Duration {
+	if f.timeout == 0 {
+		return -1
+	}
+	return f.timeout
+}
+
+// Notes returns lines about what this machine cannot enforce or offer, given the
+// Missing and Limits of the sandbox.
+func (f *Sandbox) Notes(missing []string, limits runtime.Limits) (lines []string) {
+	if len(missing) > 0 {
+		lines = append(lines, "this kernel does not enforce: "+strings.Join(missing, ", "))
+	}
+	if !f.Set.Changed("open-files") && limits.Files < defaultOpenFiles {
+		lines = append(lines, fmt.Sprintf("a process may have %d open files, not %d: gaol's own hard limit is no higher (`ulimit -Hn`)", limits.Files, defaultOpenFiles))
+	}
+	return lines
+}
+
+// causeNotes says, by cause, how a limit ended a run, and which flag sets the limit.
+var causeNotes = map[runtime.Cause]struct{ text, flag string }{
+	runtime.CauseTimeout: {"the program was stopped: it ran longer than %s", "timeout"},
+	runtime.CauseMemory:  {"the program was killed for memory: it needed more than %s", "memory"},
+	runtime.CauseCPU:     {"the program was stopped: it used more than %s of processor time", "cpu-time"},
+	runtime.CausePids:    {"the program failed: it needed more than %s processes and threads", "pids"},
+}
+
+// ResultNotes returns the lines about a run that a limit ended or that permissions
+// denied something.
+func (f *Sandbox) ResultNotes(res *runtime.Result) (lines []string) {
+	if note, ok := causeNotes[res.Cause]; ok {
+		lines = []string{fmt.Sprintf(note.text, f.Set.Lookup(note.flag).Value) + "; allow more with --" + note.flag}
+	}
+	return append(lines, f.Denials(res)...)
+}

@@ -1,0 +1,54 @@
+package flags
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gaol/rootfs"
+)
+
+// Opener opens the images of a store, or its snapshots.
+type Opener func(dir string) (*rootfs.Store, error)
+
+// OpenSnapshots opens the snapshots of the store in dir.
+func OpenSnapshots(dir string) (*rootfs.Store, error) {
+	store, err := rootfs.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return store.Snapshots()
+}
+
+// AddStore defines --store.
+func AddStore(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "store", "", "`DIR` of the image store (default /var/lib/gaol, else $XDG_DATA_HOME/gaol)")
+}
+
+// AddImage defines --image.
+func AddImage(cmd *cobra.Command, image *string) {
+	cmd.Flags().StringVar(image, "image", "", "`NAME` or id of the image (default: the default image, built if missing)")
+	Complete(cmd, "image", StoreNames(rootfs.Open))
+}
+
+// StoreNames completes the names in a store for a shell.
+func StoreNames(open Opener) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		dir, _ := cmd.Flags().GetString("store")
+		store, err := open(dir)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		images, err := store.List()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for _, i := range images {
+			names = append(names, i.Names...)
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

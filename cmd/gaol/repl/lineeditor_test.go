@@ -1,0 +1,179 @@
+package repl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gaol/runtime"
+)
+
+// transcript records what is written to a screen.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// newTestEditor returns a line editor, its screen, and a pipe for keys.
+func newTestEditor(t *testing.T) (*lineEditor, *transcript, io.Writer) {
+	t.Helper()
+	r, w := io.Pipe()
+	t.Cleanup(func() { w.Close() })
+	shown := &transcript{}
+	e := newLineEditor(t.Context(), r, shown, &history{})
+	e.complete = func(_ context.Context, line string) (string, []string) {
+		switch {
+		case strings.HasSuffix(line, "."):
+			return "", []string{"alpha", "beta"}
+		case strings.HasSuffix(line, "al"):
+			return "al", []string{"alpha", "alphabet"}
+		}
+		return "", nil
+	}
+	return e, shown, w
+}
+
+func TestLines(t *testing.T) {
+	e, shown, keys := newTestEditor(t)
+	go func() {
+		for _, some := range []string{"one\r", "tw", "o\rthree", "\x03", "four\r", "x.al\tbet\r", "x.\tbeta\r", "\ty\r", "none\t\r", "\x04"} {
+			_, _ = io.WriteString(keys, some)
+		}
+	}()
+	for i, want := range []string{"one", "two", "^C", "four", "x.alphabet", "x.beta", "  y", "none", "EOF"} {
+		line, err := e.next(i > 0)
+		if errors.Is(err, errAbandoned) {
+			line, err = "^C", nil
+		}
+		if errors.Is(err, io.EOF) {
+			line, err = "EOF", nil
+		}
+		if line != want || err != nil {
+			t.Fatalf("%q, %v, want %q", line, err, want)
+		}
+	}
+	for _, part := range []string{"> one\r\n", "... two\r\n", "^C\r\n", "alpha  beta\r\n"} {
+		if !strings.Contains(shown.String(), part) {
+			t.Errorf("%q is not in %q", part, shown.String())
+		}
+	}
+}
+
+// One key recalls an input of several lines unchanged.
+func TestMultiLineRecall(t *testing.T) {
+	e, shown, keys := newTestEditor(t)
+	go func() { _, _ = io.WriteString(keys, "f(`\r  a\r`)\r\x1b[A\r") }()
+	for i, want := range []string{"f(`", "  a", "`)", "f(`\n  a\n`)"} {
+		if line, err := e.next(i > 0 && i < 3); line != want || err != nil {
+			t.Fatalf("%q, %v, want %q", line, err, want)
+		}
+	}
+	if !strings.Contains(shown.String(), "> f(`␤  a␤`)") {
+		t.Errorf("%q", shown.String())
+	}
+}
+
+// Ctrl-C cancels the running cell and drops the keys before it; the keys after it are for the next line.
+func TestInterrupt(t *testing.T) {
+	e, _, keys := newTestEditor(t)
+	done := make(chan struct{})
+	ctx, stop := e.interruptible(t.Context())
+	go func() {
+		<-ctx.Done()
+		stop()
+		close(done)
+	}()
+	go func() { _, _ = io.WriteString(keys, "dropped\x03next\r") }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the cell was not canceled")
+	}
+	if line, err := e.next(false); line != "next" || err != nil {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
+func TestContextEndsReading(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r, w := io.Pipe()
+	defer w.Close()
+	e := newLineEditor(ctx, r, &transcript{}, &history{})
+	why := errors.New("why")
+	time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+	if _, err := e.next(false); !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// A failure to write ends the session.
+func TestWriteError(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	e := newLineEditor(t.Context(), r, fullDisk{}, &history{})
+	e.show("x")
+	if err := e.err(); err == nil || !strings.Contains(err.Error(), "write standard output: no space") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Text from the guest is sanitized, and interruptions are shown as such.
+func TestShow(t *testing.T) {
+	e, shown, _ := newTestEditor(t)
+	e.log(runtime.Log{Level: runtime.LogLog, Text: "a\x1b[31mb"})
+	e.value("\x1b[33m5\x1b[39m\x1b[2J")
+	e.failure(&runtime.GuestError{Name: "E\x07", Message: "m", Frame: "> 1 | x"}, "x")
+	e.failure(&runtime.GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}, "x")
+	e.failure(&runtime.GuestError{Name: "CanceledError", Message: "the code was stopped by its host. It is lost"}, "x")
+	want := "a\\x1b[31mb\r\n\x1b[33m5\x1b[39m\\x1b[2J\x1b[0m\r\nUncaught E\\x07: m\r\nInterrupted.\r\nInterrupted. It is lost\r\n"
+	if got := strings.TrimPrefix(shown.String(), "\x1b[?2004h"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	for _, tc := range []struct {
+		names []string
+		width int
+		want  string
+	}{
+		{[]string{"a", "bb", "c"}, 80, "a   bb  c"},
+		{[]string{"a", "bb", "c"}, 8, "a   bb\nc"},
+		{[]string{"a", "bb", "c"}, 1, "a\nbb\nc"},
+	} {
+		if got := columns(tc.names, tc.width); got != tc.want {
+			t.Errorf("%v in %d: %q, want %q", tc.names, tc.width, got, tc.want)
+		}
+	}
+	many := strings.Split(strings.Repeat("n ", maxShown+5), " ")[:maxShown+5]
+	if got := columns(many, 80); !strings.HasSuffix(got, "\n... and 5 more") {
+		t.Errorf("%q", got)
+	}
+	if got := commonPrefix([]string{"größe", "größer", "grün"}); got != "gr" {
+		t.Error(got)
+	}
+	if got := commonPrefix([]string{"a", "b"}); got != "" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,9 @@
+// Package report tells the user what a command did: it passes output through
+// while a program runs, prints results as JSON, turns results into exit statuses and
+// errors into one line that ends with advice.
+//
+//	Result ─> Status            exit status
+//	       ─> NewRun, JSON      the object of gaol run --json
+//	error  ─> Print             "gaol: run: ...; advice"
+//	output ─> Streams           standard output and error, or --interleave
+package report

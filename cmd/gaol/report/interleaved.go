@@ -1,0 +1,100 @@
+package report
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"gaol/runtime"
+)
+
+// Interleaved records both streams of a run in the order in which they were read.
+// Within a stream the order is exact. Each stream is a pipe with a reader of its own,
+// so texts that were printed to different streams within a few milliseconds may
+// change places.
+type Interleaved struct {
+	mu      sync.Mutex
+	pieces  []piece
+	streams [2]recordedStream
+}
+
+// Piece is a part of one stream. Neighboring pieces are of different streams.
+type Piece struct {
+	Stream string `json:"stream"` // stdout or stderr
+	Text   string `json:"text"`
+}
+
+// piece is a Piece that may grow.
+type piece struct {
+	stream string
+	text   []byte
+}
+
+type recordedStream struct {
+	name      string
+	remaining int64  // bytes that may still be recorded
+	partial   []byte // the beginning of a character
+}
+
+// NewInterleaved records at most limit bytes of each stream.
+func NewInterleaved(limit int64) *Interleaved {
+	return &Interleaved{streams: [2]recordedStream{{name: "stdout", remaining: limit}, {name: "stderr", remaining: limit}}}
+}
+
+// Attach makes n record the run with options o.
+func (n *Interleaved) Attach(o *runtime.RunOptions) {
+	o.OnStdout = func(b []byte) { n.record(&n.streams[0], b) }
+	o.OnStderr = func(b []byte) { n.record(&n.streams[1], b) }
+}
+
+func (n *Interleaved) record(s *recordedStream, b []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	b = b[:min(int64(len(b)), s.remaining)]
+	s.remaining -= int64(len(b))
+	b = append(s.partial, b...)
+	complete := completeCharacters(b)
+	s.partial = append([]byte{}, b[complete:]...)
+	n.add(s.name, b[:complete])
+}
+
+// add appends text.
+//
+// Preconditions: n.mu is held.
+func (n *Interleaved) add(stream string, text []byte) {
+	last := len(n.pieces) - 1
+	switch {
+	case len(text) == 0:
+	case last >= 0 && n.pieces[last].stream == stream:
+		n.pieces[last].text = append(n.pieces[last].text, text...)
+	default:
+		n.pieces = append(n.pieces, piece{stream, append([]byte{}, text...)})
+	}
+}
+
+// Pieces returns what was recorded. Call it once, after the run.
+func (n *Interleaved) Pieces() []Piece {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.streams {
+		n.add(s.name, s.partial)
+	}
+	pieces := []Piece{} // a list even if empty
+	for _, p := range n.pieces {
+		pieces = append(pieces, Piece{p.stream, string(p.text)})
+	}
+	return pieces
+}
+
+// completeCharacters returns how many bytes precede a UTF-8 character that is cut
+// off at the end of b.
+func completeCharacters(b []byte) int {
+	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(b)
+}

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"gaol/cmd/gaol/size"
+	"gaol/runtime"
+)
+
+// Streams passes a run's output to gaol's own streams while the run lasts.
+type Streams [2]stream // standard output and standard error
+
+// stream is one of the two. The runtime calls write from one goroutine at a time,
+// and the fields are read after the run.
+type stream struct {
+	name      string
+	w         io.Writer
+	limit     int64
+	remaining int64 // bytes that may still be written
+	truncated bool
+	err       error
+	cancel    context.CancelCauseFunc
+}
+
+// NewStreams passes at most limit bytes of each stream. If a write fails, it calls
+// cancel with the error: the run is of no use without a reader.
+func NewStreams(stdout, stderr io.Writer, limit int64, cancel context.CancelCauseFunc) *Streams {
+	return &Streams{
+		{name: "standard output", w: stdout, limit: limit, remaining: limit, cancel: cancel},
+		{name: "standard error", w: stderr, limit: limit, remaining: limit, cancel: cancel},
+	}
+}
+
+// Attach makes the run with options o write to s.
+func (s *Streams) Attach(o *runtime.RunOptions) { o.OnStdout, o.OnStderr = s[0].write, s[1].write }
+
+func (s *stream) write(b []byte) {
+	if s.err != nil {
+		return
+	}
+	if int64(len(b)) > s.remaining {
+		b, s.truncated = b[:s.remaining], true
+	}
+	s.remaining -= int64(len(b))
+	if s.err = Write(s.w, s.name, b); s.err != nil {
+		s.cancel(s.err)
+	}
+}
+
+// Err returns the first failure to write. Call it after the run.
+func (s *Streams) Err() error {
+	if s[0].err != nil {
+		return s[0].err
+	}
+	return s[1].err
+}
+
+// Notes returns a line for each stream that the limit truncated.
+func (s *Streams) Notes() (lines []string) {
+	for _, s := range s {
+		if s.truncated {
+			lines = append(lines, fmt.Sprintf("%s was cut after %s; allow more with --max-output", s.name, size.Phrase(s.limit)))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/source"
+	"gaol/cmd/gaol/terminal"
+	"gaol/rootfs"
+)
+
+// program is what gaol run runs: code, or a command of the image.
+type program struct {
+	source.Program
+	command string // the program to run instead of code, or ""
+	args    []string
+}
+
+// program checks the command line and reads the code that it names.
+func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (*program, error) {
+	words, rest := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		words, rest = args[:dash], args[dash:]
+	}
+	implicit := len(words) == 0 && !f.command && !f.Set.Changed("eval") && !f.stdin && !f.tty && source.IsPiped(stdin)
+	if implicit {
+		words = []string{"-"}
+	}
+	usage := func(err error) (*program, error) { return nil, report.UsageError(cmd.CommandPath(), err) }
+	if err := f.check(cmd, words, rest, stdin); err != nil {
+		return usage(err)
+	}
+	p := &program{Program: source.Program{Format: f.format}, args: rest}
+	var err error
+	switch {
+	case f.command:
+		p.command, p.args = rest[0], rest[1:]
+	case f.Set.Changed("eval"):
+		p.Code = f.code
+	case words[0] == "-":
+		p.Code, err = source.Code(cmd.Context(), "run", "-", stdin)
+		if implicit && err == nil && p.Code == "" {
+			return usage(f.checkWords(nil, rest))
+		}
+	default:
+		var file *source.Program
+		if file, err = source.ProgramFile(cmd.Context(), words[0], f.format); err == nil {
+			p.Program = *file
+		}
+	}
+	return p, err
+}
+
+func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Reader) error {
+	if err := flags.CheckNotEmpty(f.Set, "save"); err != nil {
+		return err
+	}
+	if f.save != "" { // after the run it would be too late
+		if err := rootfs.CheckName(f.save); err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
+	}
+	if err := f.Sandbox.Check(cmd.Context()); err != nil {
+		return err
+	}
+	if err := f.checkWords(words, rest); err != nil {
+		return err
+	}
+	return f.checkTerminal(stdin)
+}
+
+// checkWords rejects command lines that name no program, or two. The words precede --,
+// and the rest follows it.
+func (f *runFlags) checkWords(words, rest []string) error {
+	code := f.Set.Changed("eval")
+	switch {
+	case f.interleave && !f.json:
+		return errors.New("--interleave goes with --json: without it both streams are passed through at once")
+	case f.command && code:
+		return errors.New("--command and -e exclude each other")
+	case f.command && len(words) > 0:
+		return errors.New("--command takes its program after --: --command -- " + report.OneLine(words[0]))
+	case f.command && (len(rest) == 0 || rest[0] == ""):
+		return errors.New("--command needs a program: --command -- PROG [ARG...]")
+	case f.command:
+		return nil
+	case code && len(words) > 0:
+		return errors.New("-e and a file exclude each other; the program's arguments go after --")
+	case code:
+		return nil
+	case len(words) == 0:
+		return errors.New("nothing to run: give a FILE, - or -e CODE")
+	case len(words) > 1:
+		return fmt.Errorf("unexpected argument %q: the program's arguments go after --", words[1])
+	case words[0] == "-" && f.stdin:
+		return errors.New("- and --stdin exclude each other: both read standard input")
+	case words[0] == "-" && f.tty:
+		return errors.New("- and --tty exclude each other: both read standard input")
+	}
+	return nil
+}
+
+// checkTerminal rejects flags that --tty excludes.
+func (f *runFlags) checkTerminal(stdin io.Reader) error {
+	if !f.tty {
+		return nil
+	}
+	for _, name := range []string{"json", "stdin", "max-output"} {
+		if f.Set.Changed(name) {
+			return errors.New("--tty and --" + name + " exclude each other")
+		}
+	}
+	if !terminal.Is(stdin) {
+		return errors.New("--tty: standard input is no terminal")
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+// Package source reads what the command line names: programs, snippets, permissions
+// and globals, from files, from standard input or from flags.
+//
+// Every read is bounded and ends with the context, because a terminal, a pipe or a
+// device may never end. Nothing that is read is executed here.
+package source

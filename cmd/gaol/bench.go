@@ -65,6 +65,11 @@ func (a *app) benchCommand() *cobra.Command {
 			return a.bench(cmd.Context(), f)
 		},
 	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *benchFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.BoolVar(&f.json, "json", false, "print one JSON object and nothing else")
@@ -77,7 +82,6 @@ func (a *app) benchCommand() *cobra.Command {
 	flags.AddStore(cmd, &f.Create.Store)
 	flags.Complete(cmd, "only", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 func parseFigures(s string) (ids []bench.ID, err error) {

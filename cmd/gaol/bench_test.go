@@ -16,7 +16,7 @@ import (
 	"gaol/runtime"
 )
 
-// fakeBench runs gaol bench with a measurement that only keeps what it is asked for.
+// fakeBench runs gaol bench with a measurement that only records its options.
 func fakeBench(ctx context.Context, failure error, args ...string) (bench.Options, outcome) {
 	var asked bench.Options
 	var stdout, stderr strings.Builder

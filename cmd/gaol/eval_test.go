@@ -46,7 +46,7 @@ func TestEvalOptions(t *testing.T) {
 	}
 }
 
-// The code comes from where the words say.
+// The words of the command line say where the code is.
 func TestEvalInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.md")
 	if err := os.WriteFile(file, []byte("from a file"), 0o600); err != nil {

@@ -13,12 +13,12 @@ import (
 	"gaol/policy"
 )
 
-// localhost is what --allow-net of the patterns adds.
+// localhost returns the rules that --allow-net adds.
 func localhost(patterns ...string) []policy.Rule {
 	return []policy.Rule{{Mode: policy.Allow, Patterns: patterns}}
 }
 
-// TestPermissionFlags: the preset, over it --permissions scope by scope, then --allow-net.
+// Scopes of --permissions replace those of the preset; --allow-net adds rules.
 func TestPermissionFlags(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.json")
 	if err := os.WriteFile(file, []byte("{\n \"process\": \"deny\"\n}\n"), 0o600); err != nil {
@@ -32,7 +32,7 @@ func TestPermissionFlags(t *testing.T) {
 	}{
 		{"none", nil, policy.Permissions{}},
 		{"permissions", []string{"--permissions", `{"fs":"deny"}`}, policy.Permissions{FS: strict.FS}},
-		{"nothing said", []string{"--permissions", ` {} `}, policy.Permissions{}},
+		{"empty", []string{"--permissions", ` {} `}, policy.Permissions{}},
 		{"the last counts", []string{"--permissions", `{"fs":"deny"}`, "--permissions", `{"process":"deny"}`}, policy.Permissions{Process: strict.Process}},
 		{"file", []string{"--permissions", "@" + file}, policy.Permissions{Process: strict.Process}},
 		{"preset", []string{"--preset", "strict"}, strict},
@@ -109,7 +109,7 @@ func TestPermissionFlagsRefused(t *testing.T) {
 	}
 }
 
-// TestNearestPatternHolds: what a refusal of --allow-net advises is taken.
+// gaol accepts the pattern that a refusal of --allow-net suggests.
 func TestNearestPatternHolds(t *testing.T) {
 	for _, pattern := range []string{"tcp://example.com:443", "tcp://localhost:80", "udp://127.0.0.1:*", "udp://*:53"} {
 		_, nearest, ok := strings.Cut(new(fake).call(t, "", "run", "--allow-net", pattern, "-e", "1").stderr, "nearest: ")

@@ -21,7 +21,7 @@ func TestPolicyCheck(t *testing.T) {
 		want       []string // in standard output
 		says       string   // on standard error
 	}{
-		{"nothing said", `{}`, nil, true, []string{"fs.default ", "network.default ", "no sockets but those within the jail", "env.default "}, ""},
+		{"empty", `{}`, nil, true, []string{"fs.default ", "network.default ", "no sockets but those within the jail", "env.default "}, ""},
 		{"rules", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, nil, true,
 			[]string{"fs.rules[0]", "/workspace/secret/**: hidden by a mount"}, ""},
 		{"the working directory", `{"fs":{"default":"allow","rules":[{"mode":"deny","operations":["chmod"],"paths":["/srv/**"]}]}}`, []string{"--cwd", "/srv"}, false,
@@ -81,7 +81,7 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 }
 
-// TestPresetsRoundTrip: what is printed is read as what it was, and can be held.
+// A printed preset parses to the same permissions, which can be enforced.
 func TestPresetsRoundTrip(t *testing.T) {
 	for _, p := range policy.Presets() {
 		got := new(fake).call(t, "", "policy", "presets", p.Name, "--cwd", "/srv/a")

@@ -19,13 +19,13 @@ import (
 	"gaol/runtime"
 )
 
-// What is no terminal is taken line by line, until the brackets are closed.
-func TestReplFeed(t *testing.T) {
+// Without a terminal, lines are joined to cells until brackets are closed.
+func TestReplPlain(t *testing.T) {
 	f := &fake{}
 	f.session.guest = func(_ context.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation {
 		switch code {
 		case "1":
-			o.OnLog(runtime.Log{Level: runtime.LogInfo, Text: "told"})
+			o.OnLog(runtime.Log{Level: runtime.LogInfo, Text: "logged"})
 			o.OnLog(runtime.Log{Level: runtime.LogWarn, Text: "warned"})
 			return &runtime.Evaluation{Result: json.RawMessage(`"shown\u001b[2J"`)}
 		case "2":
@@ -36,7 +36,7 @@ func TestReplFeed(t *testing.T) {
 		return e
 	}
 	got := f.call(t, "1\n2\n\n   \nf(\n3)\n.help\n", "repl")
-	want := outcome{1, "told\nshown\x1b[2J\n", "warned\ngaol: the cell printed more lines, which are not shown\nE: m\n\n> 1 | x\ngaol: " + repl.Help + "\n"}
+	want := outcome{1, "logged\nshown\x1b[2J\n", "warned\ngaol: the cell printed more lines, which are not shown\nE: m\n\n> 1 | x\ngaol: " + repl.Help + "\n"}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -75,12 +75,12 @@ func TestReplOptions(t *testing.T) {
 		f := &fake{}
 		checkFailure(t, f.call(t, "1\n", append([]string{"repl"}, args...)...), text)
 		if f.closed != 0 {
-			t.Errorf("%v: something was made", args)
+			t.Errorf("%v: a sandbox was created", args)
 		}
 	}
 }
 
-// The status says how it ended.
+// The exit status says how the session ended.
 func TestReplStatus(t *testing.T) {
 	lost := func(why error, cause runtime.Cause) func(*fake) {
 		return func(f *fake) {
@@ -95,19 +95,19 @@ func TestReplStatus(t *testing.T) {
 		code   int
 		cells  int
 	}{
-		"all is well": {func(*fake) {}, 0, 2},
+		"no error": {func(*fake) {}, 0, 2},
 		"an error": {func(f *fake) {
 			f.session.guest = func(context.Context, string, runtime.EvaluateOptions) *runtime.Evaluation {
 				return &runtime.Evaluation{Error: &runtime.GuestError{Message: "m"}}
 			}
 		}, 1, 2},
-		"an exit":             {lost(&runtime.ExitError{Code: 7}, ""), 7, 1},
-		"an exit with 0":      {lost(&runtime.ExitError{Code: 0}, ""), 0, 1},
-		"lost by time":        {lost(errors.New("x"), runtime.CauseTimeout), report.ExitTimeout, 1},
-		"lost by memory":      {lost(errors.New("x"), runtime.CauseMemory), report.ExitMemory, 1},
-		"lost by a signal":    {lost(errors.New("x"), runtime.CauseSignal), 1, 1},
-		"closing fails":       {func(f *fake) { f.closeErr = errors.New("no") }, report.ExitFailure, 2},
-		"nothing can be made": {func(f *fake) { f.contextErr = errors.New("no") }, report.ExitFailure, 0},
+		"an exit":          {lost(&runtime.ExitError{Code: 7}, ""), 7, 1},
+		"an exit with 0":   {lost(&runtime.ExitError{Code: 0}, ""), 0, 1},
+		"lost by time":     {lost(errors.New("x"), runtime.CauseTimeout), report.ExitTimeout, 1},
+		"lost by memory":   {lost(errors.New("x"), runtime.CauseMemory), report.ExitMemory, 1},
+		"lost by a signal": {lost(errors.New("x"), runtime.CauseSignal), 1, 1},
+		"closing fails":    {func(f *fake) { f.closeErr = errors.New("no") }, report.ExitFailure, 2},
+		"no context":       {func(f *fake) { f.contextErr = errors.New("no") }, report.ExitFailure, 0},
 	} {
 		f := &fake{}
 		tc.change(f)
@@ -122,18 +122,18 @@ func TestReplStatus(t *testing.T) {
 	}
 	f = &fake{}
 	if got := f.call(t, "f(1", "repl"); got.code != 0 || !cmp.Equal(f.session.cells, []string{"f(1"}) {
-		t.Errorf("the end amid a cell: %+v, %q", got, f.session.cells)
+		t.Errorf("the end inside a cell: %+v, %q", got, f.session.cells)
 	}
 	f = &fake{}
 	checkFailure(t, f.call(t, strings.Repeat("x", 1<<20+1), "repl"), "a line of more than")
 	f = &fake{}
 	checkFailure(t, f.call(t, "/*\n"+strings.Repeat("x", snippet.MaxCode)+"\ny\n*/\n1\n", "repl"), "a cell of more than")
 	if len(f.session.cells) != 0 {
-		t.Errorf("of a long cell there were %d", len(f.session.cells))
+		t.Errorf("a cell that is too long was evaluated %d times", len(f.session.cells))
 	}
 }
 
-// At a terminal there is no time limit, so that none may be told as the default.
+// On a terminal there is no time limit, so the help must not show a default.
 func TestReplHelp(t *testing.T) {
 	got := (&fake{}).call(t, "", "repl", "--help")
 	if got.code != 0 || !strings.Contains(got.stdout, "none at a terminal, else 30s") || strings.Contains(got.stdout, "(default 30s)") {

@@ -114,17 +114,13 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	limit := int64(math.MaxInt64)
-	if f.Set.Changed("max-output") {
-		limit = f.maxOutput
-	}
-	streams, interleaved := report.NewStreams(a.stdout, a.stderr, limit, cancel), report.NewInterleaved(f.maxOutput)
+	streams, interleaved := report.NewStreams(a.stdout, a.stderr, f.passLimit(), cancel), report.NewInterleaved(f.maxOutput)
 	res, err := a.runIn(ctx, sb, p, f, streams, interleaved)
 	if err == nil && f.save != "" {
 		_, err = sb.Snapshot(ctx, runtime.SnapshotOptions{Name: f.save})
 	}
-	// Close before the result is printed: a jail that cannot be removed is a failure of
-	// gaol, and after a failure there is no object.
+	// Before the result is printed: a jail that cannot be removed is a failure of gaol,
+	// and after a failure there is no object.
 	closeErr := sb.Close()
 	if failed := streams.Err(); failed != nil {
 		err = failed // which canceled the run
@@ -142,6 +138,14 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 		object.Output = interleaved.Pieces()
 	}
 	return report.JSON(a.stdout, object)
+}
+
+// passLimit returns how many bytes of each stream are passed through.
+func (f *runFlags) passLimit() int64 {
+	if f.Set.Changed("max-output") {
+		return f.maxOutput
+	}
+	return math.MaxInt64
 }
 
 // runIn runs p in sb, on a terminal or with the output passed on as the flags say.

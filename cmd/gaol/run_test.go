@@ -108,7 +108,7 @@ func TestRunProgram(t *testing.T) {
 				t.Errorf("program (-want +got):\n%s", diff)
 			}
 			if f.run.Stdin != nil {
-				t.Error("standard input is passed on without --stdin")
+				t.Error("standard input is passed to the program without --stdin")
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestRunRefuses(t *testing.T) {
 			var f fake
 			checkFailure(t, f.call(t, "", strings.Fields(tc.args)...), tc.want)
 			if f.closed != 0 {
-				t.Error("a runtime was made for a wrong command line")
+				t.Error("a sandbox was created for a wrong command line")
 			}
 		})
 	}
@@ -248,7 +248,7 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// prints makes a guest that prints to both streams and reads all its input.
+// prints returns a guest that prints to both streams and reads all its input.
 func prints(stdout, stderr string) func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
 	return func(_ context.Context, o runtime.RunOptions) (*runtime.Result, error) {
 		if o.Stdin != nil {
@@ -286,14 +286,14 @@ func TestRunPassesOn(t *testing.T) {
 	}
 }
 
-// broken is an output that can't be written.
+// broken is an output that cannot be written to.
 type broken struct{ err error }
 
 func (b broken) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: b.err}
 }
 
-// TestBrokenOutput also shows that the run ends: its guest waits for that.
+// A failure to write cancels the run: the guest waits for that.
 func TestBrokenOutput(t *testing.T) {
 	guest := func(ctx context.Context, o runtime.RunOptions) (*runtime.Result, error) {
 		if o.OnStdout != nil {
@@ -340,7 +340,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// TestInterruptedReading: code on its way may never come.
+// A signal ends gaol while it waits for code.
 func TestInterruptedReading(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(signalError{syscall.SIGINT})

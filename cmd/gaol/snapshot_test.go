@@ -9,7 +9,7 @@ import (
 	"gaol/cmd/gaol/flags"
 )
 
-// addSnapshot puts a snapshot with one file into a store, and returns its id.
+// addSnapshot adds a snapshot with one file to a store, and returns its id.
 func addSnapshot(t *testing.T, dir, text string, names ...string) string {
 	t.Helper()
 	store, err := flags.OpenSnapshots(dir)
@@ -72,7 +72,7 @@ func TestSnapshotPrune(t *testing.T) {
 	}
 }
 
-// What is as deep below /workspace as a snapshot can be is deeper below its root.
+// A folder of the maximum depth below /workspace is deeper than that below the root.
 func TestSnapshotExportDeep(t *testing.T) {
 	dir := t.TempDir()
 	store, err := flags.OpenSnapshots(dir)

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestTerminalIsRefused(t *testing.T) {
+func TestTTYRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		text string
@@ -17,7 +17,7 @@ func TestTerminalIsRefused(t *testing.T) {
 		got := f.call(t, "", tc.args...)
 		checkFailure(t, got, tc.text)
 		if f.closed != 0 || f.code != "" {
-			t.Errorf("%q: something was made", tc.args)
+			t.Errorf("%q: a sandbox was created", tc.args)
 		}
 	}
 }

@@ -14,14 +14,14 @@ func TestArrivals(t *testing.T) {
 		left := 0
 		var s Series
 		err := arrivals(t.Context(), 10, &s, func() (func() error, error) {
-			time.Sleep(70 * time.Millisecond) // longer than they are apart
+			time.Sleep(70 * time.Millisecond) // longer than the interval
 			return func() error { time.Sleep(time.Second); left++; return nil }, nil
 		})
 		if err != nil || left != 10 || len(s) != 10 {
 			t.Fatalf("%v, %d left, %d samples", err, left, len(s))
 		}
 		if took := time.Since(began); took != 9*50*time.Millisecond+1070*time.Millisecond {
-			t.Errorf("they took %v", took)
+			t.Errorf("the visits took %v", took)
 		}
 		if got := s.Percentile(100); got != 70 {
 			t.Errorf("the longest wait was %v ms", got)

@@ -10,8 +10,8 @@ import (
 	"gaol/runtime"
 )
 
-// Two benchmarks at once have snapshots of their own, which each can remove.
-func TestSnapshotsAreOwn(t *testing.T) {
+// Two benchmarks at once have different snapshots, so that each can remove its own.
+func TestSnapshotsDiffer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make jails")
 	}
@@ -39,6 +39,6 @@ func TestSnapshotsAreOwn(t *testing.T) {
 		}()
 	}
 	if ids[0] == ids[1] {
-		t.Errorf("both are %s", ids[0])
+		t.Errorf("both snapshots are %s", ids[0])
 	}
 }

@@ -1,5 +1,5 @@
-// Calls of a function that the host has, one after the other and then all at once: in a
-// jail one that the program was given, else one behind HTTP at the address of the last
+// Calls a function of the host, one call after the other and then all at once. In a jail the
+// function is a global variable; else it is called by HTTP, at the address in the last
 // argument.
 import { Agent, request } from 'node:http';
 

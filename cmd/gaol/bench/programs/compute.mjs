@@ -1,5 +1,5 @@
 // Compute-bound: floating point, integers and typed arrays. The functions are short and
-// called often, so that it doesn't matter much at which moment V8 optimizes them.
+// called often, so that the moment when V8 optimizes them matters little.
 const rounds = Number(process.argv[2]);
 
 function primes(composite) {

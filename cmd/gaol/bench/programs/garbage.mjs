@@ -1,4 +1,4 @@
-// GC-heavy: short-lived objects, beside some 50 MB that live and change.
+// GC-heavy: short-lived objects, and some 50 MB of long-lived ones that change.
 const rounds = Number(process.argv[2]);
 
 const kept = new Map();

@@ -1,3 +1,3 @@
-// A small program that prints, and hands a value back where there is somebody to take it.
+// A small program that prints, and in a jail returns a value.
 console.log('hello');
 globalThis.__return?.({ answer: 6 * 7 });

@@ -1,3 +1,3 @@
-// A small program that waits: it is weighed while it does.
+// A small program that waits while its memory is measured.
 console.log('parked');
 setTimeout(() => {}, 1e9);

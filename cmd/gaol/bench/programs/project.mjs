@@ -1,23 +1,23 @@
-// A project's file work, in the working directory: packages are installed, sources built,
-// the result is loaded, and all of it is removed.
+// A project's file work in the working directory: installing packages, building sources,
+// loading the result, and removing everything.
 //
-// The mix is what strace -f counted of npm ci (npm 11; webpack, eslint, jest, typescript
-// and express: 470 packages, 10,103 files), of tsc 5.9 (112 sources of ajv), and of node
-// loading the first four packages (333 modules). An install's share is that of one for ten
-// builds and runs of such a project.
+// The mix is that of the system calls that strace -f counted in npm ci (npm 11; webpack,
+// eslint, jest, typescript and express: 470 packages, 10,103 files), in tsc 5.9 (112 sources
+// of ajv), and in node loading the first four packages (333 modules). There is one install
+// for ten builds and runs of such a project. "Missing" calls are for files that do not exist.
 //
-//   npm, a file      creat, 1.5 writes, close; 2.3 lstat, 1.05 of them of nothing; 1.3
-//                    mkdir of what is there and 0.14 of what isn't
-//   npm, a package   3 folders, one of them looked into; in its cache 2 files written
-//                    aside and renamed; for each 16th, a link and a chmod; the folder is
-//                    renamed, and removed, where another version replaces it
-//   tsc, a source    open, 2 reads, close; 2.3 stat, 1 of them of nothing; 3 files written
-//   node, a module   open, 2 reads, close; 7 stat and lstat, 4.4 of them of nothing
+//   npm, a file      creat, 1.5 writes, close; 2.3 lstat, 1.05 of them missing; 1.3 mkdir of
+//                    existing folders and 0.14 of new ones
+//   npm, a package   3 folders, one of which is listed; in its cache 2 files written under
+//                    temporary names and renamed; for each 16th, a link and a chmod; if
+//                    another version replaces it, the folder is renamed and removed
+//   tsc, a source    open, 2 reads, close; 2.3 stat, 1 of them missing; 3 files written
+//   node, a module   open, 2 reads, close; 7 stat and lstat, 4.4 of them missing
 //
-// npm's calls are made by threads, many at once, those of the others one by one. Sizes of
-// files and packages are the measured ones, but for files above 100 KB. What those
-// programs compute is here only in small part, so that files weigh more than in life: npm
-// took 0.9 ms of a processor for a file, tsc 67 for a source, node 1.7 for a module.
+// npm calls from many threads at once, the others one by one. The sizes of files and
+// packages are those that were measured, without files above 100 KB. Only a small part of
+// the computing is included, so files weigh more than in reality: npm took 0.9 ms of
+// processor time for a file, tsc 67 for a source, node 1.7 for a module.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { chmod, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -38,14 +38,14 @@ let seed = 1;
 const random = (n) => (seed = (seed * 48271) % 2147483647) % n;
 const words = 'value index option result error length stream buffer parent module filter token'.split(' ');
 
-// bytes is a size as files of packages have it: a tenth is below each of these.
+// A tenth of the files of packages have a size between two neighbors of this list.
 const tenths = [30, 183, 360, 560, 790, 1141, 1900, 3000, 5200, 10220, 102192];
-function bytes() {
+function randomSize() {
   const i = random(10);
   return tenths[i] * (tenths[i + 1] / tenths[i]) ** (random(1000) / 1000);
 }
 
-// Files are made of lines of these, each line with a name of its own.
+// Files consist of these lines. Each line declares a name of its own.
 const lines = Array.from({ length: 1500 }, (_, i) => {
   const [a, b, c] = [0, 0, 0].map(() => words[random(words.length)]);
   return [`${a}${i} = `, ` => a.length * ${random(1000)} + b; // the ${b} of the ${c}\n`];
@@ -53,35 +53,36 @@ const lines = Array.from({ length: 1500 }, (_, i) => {
 const scripts = lines.map(([name, body]) => `exports.${name}(a, b)${body}`);
 const typed = lines.map(([name, body]) => `export const ${name}(a: string, b: number): number${body}`);
 
-function text(from) {
-  const size = bytes();
+function randomText(from) {
+  const size = randomSize();
   let i = random(from.length - Math.ceil(size / 60));
   let all = '';
   while (all.length < size) all += from[i++];
   return all;
 }
 
-// packageOf gives the names and texts of a package's files. Its entry loads four more.
-function packageOf(files) {
+// makePackage returns the names and texts of a package's files. Its entry point loads
+// four more.
+function makePackage(files) {
   const parts = Array.from({ length: files - 3 }, (_, i) => (i % 2 ? `lib/internal/${i}` : `lib/${i}`));
   const loads = parts.slice(0, 4).map((p) => `total += require('./${p}').total;\n`).join('');
   return [
     ['package.json', JSON.stringify({ version: '1.0.0', main: './index', license: 'MIT' }, null, 2)],
-    ['README.md', text(scripts)],
-    ['index.js', `let total = 1;\n${loads}exports.total = total;\n${text(scripts)}`],
-    ...parts.map((p, i) => [`${p}.js`, `require('p0');\nexports.total = ${i};\n${text(scripts)}`]),
+    ['README.md', randomText(scripts)],
+    ['index.js', `let total = 1;\n${loads}exports.total = total;\n${randomText(scripts)}`],
+    ...parts.map((p, i) => [`${p}.js`, `require('p0');\nexports.total = ${i};\n${randomText(scripts)}`]),
   ];
 }
 
-// Each source imports two more, so that the first one has all loaded, and the first of
-// them a package each.
+// Each source imports two more, so that the first one loads all. The first ones also
+// import a package each.
 const source = (i) => `part${i % 20}/m${i}`;
-function sourceOf(i) {
+function makeSource(i) {
   const imports = [2 * i + 1, 2 * i + 2].filter((j) => j < sources).map((j) => `../${source(j)}.js`);
   if (i < packages) imports.push(`p${i}`);
   const lines = imports.map((from, j) => `import * as i${j} from '${from}';\n`).join('');
   const total = imports.map((_, j) => ` + i${j}.total`).join('');
-  return `${lines}export const total: number = 1${total};\n${text(typed)}`;
+  return `${lines}export const total: number = 1${total};\n${randomText(typed)}`;
 }
 
 function tarball(files) {
@@ -94,9 +95,9 @@ function tarball(files) {
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]), { level: 1 });
 }
 
-const refused = (call, code) => call.then(() => { throw new Error(`no ${code}`); }, (e) => { if (e.code !== code) throw e; });
+const mustFail = (call, code) => call.then(() => { throw new Error(`no ${code}`); }, (e) => { if (e.code !== code) throw e; });
 
-// makeFolders makes folders in each other, as npm does: all are tried each time.
+// makeFolders makes nested folders. Like npm, it calls mkdir for each one every time.
 async function makeFolders(folder, names) {
   for (const name of names) {
     folder = join(folder, name);
@@ -112,9 +113,9 @@ async function makeFolders(folder, names) {
 
 let written = 0;
 
-// put writes a file as it comes out of a tarball that is inflated in pieces of 16 KB.
-async function put(path, tar, begin, end) {
-  await refused(lstat(path), 'ENOENT');
+// writeInPieces writes a file of a tarball that is inflated in pieces of 16 KB.
+async function writeInPieces(path, tar, begin, end) {
+  await mustFail(lstat(path), 'ENOENT');
   const file = await open(path, 'w');
   for (let to; begin < end; begin = to) {
     to = Math.min(end, begin - (begin % 16384) + 16384);
@@ -133,13 +134,13 @@ async function unpack(packed, folder) {
     const names = field(0, 100).split('/');
     const name = names.pop();
     const begin = i + 512;
-    jobs.push(makeFolders(folder, names).then((f) => put(join(f, name), tar, begin, begin + length)));
+    jobs.push(makeFolders(folder, names).then((f) => writeInPieces(join(f, name), tar, begin, begin + length)));
     i = begin + Math.ceil(length / 512) * 512;
   }
   await Promise.all(jobs);
 }
 
-async function keep(kind, name, data) {
+async function storeInCache(kind, name, data) {
   const key = hash('sha256', kind + name);
   const temp = at('cache/tmp', key);
   await writeFile(temp, data);
@@ -150,13 +151,13 @@ async function keep(kind, name, data) {
 
 async function install(name, packed) {
   const integrity = hash('sha512', packed);
-  const kept = await keep('content', name, packed);
-  await keep('index', name, JSON.stringify({ name, integrity, size: packed.length }));
+  const cached = await storeInCache('content', name, packed);
+  await storeInCache('index', name, JSON.stringify({ name, integrity, size: packed.length }));
   const folder = await makeFolders(at('node_modules'), [name]);
-  await refused(open(join(folder, 'package.json'), 'r'), 'ENOENT');
+  await mustFail(open(join(folder, 'package.json'), 'r'), 'ENOENT');
   await readdir(folder);
-  const data = await readFile(kept);
-  if (hash('sha512', data) !== integrity) throw new Error(`${name} is not what was kept`);
+  const data = await readFile(cached);
+  if (hash('sha512', data) !== integrity) throw new Error(`${name} differs from the cached content`);
   await unpack(data, folder);
 }
 
@@ -173,8 +174,8 @@ async function link(name) {
   await chmod(at('node_modules/.bin', entry), 0o755);
 }
 
-// found looks for what a source imports, as compilers do.
-function found(from, path) {
+// resolveImport finds an imported file as compilers do.
+function resolveImport(from, path) {
   if (path.startsWith('.')) return fs.statSync(at('src', dirname(from), path.replace(/js$/, 'ts'))).size;
   for (let folder = at('src', dirname(from)); ; folder = dirname(folder)) {
     const manifest = fs.statSync(join(folder, 'node_modules', path, 'package.json'), { throwIfNoEntry: false });
@@ -184,7 +185,7 @@ function found(from, path) {
 
 function compile(name) {
   const code = fs.readFileSync(at('src', `${name}.ts`), 'utf8');
-  const imports = [...code.matchAll(/^import .* from '(.*)'/gm)].map(([, path]) => found(name, path));
+  const imports = [...code.matchAll(/^import .* from '(.*)'/gm)].map(([, path]) => resolveImport(name, path));
   const js = stripTypeScriptTypes(code);
   const map = { version: 3, sources: [`../../src/${name}.ts`], mappings: 'AAAA' + ';AACA'.repeat(code.split('\n').length - 1) };
   const types = code.replaceAll(/^export const (\w+) = (.*): (\w+) => .*$/gm, 'export declare const $1: $2 => $3;');
@@ -209,8 +210,8 @@ function build() {
   return hash('sha256', text);
 }
 
-const kinds = [4, 5, 6, 12, 80].map((files) => tarball(packageOf(files)));
-const checkout = tarball([['package.json', '{"type":"module"}'], ...Array.from({ length: sources }, (_, i) => [`src/${source(i)}.ts`, sourceOf(i)])]);
+const kinds = [4, 5, 6, 12, 80].map((files) => tarball(makePackage(files)));
+const checkout = tarball([['package.json', '{"type":"module"}'], ...Array.from({ length: sources }, (_, i) => [`src/${source(i)}.ts`, makeSource(i)])]);
 const all = Array.from({ length: packages }, (_, i) => [`p${i}`, kinds[i % kinds.length], i]);
 await unpack(checkout, root);
 for (const folder of ['cache/tmp', 'node_modules/.bin']) fs.mkdirSync(at(folder), { recursive: true });

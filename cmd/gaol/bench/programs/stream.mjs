@@ -1,4 +1,4 @@
-// Prints so many pieces of 64 KiB, without pause.
+// Prints a number of 64 KiB pieces without pause.
 import { once } from 'node:events';
 
 const piece = Buffer.alloc(64 << 10, 'all the same, but for the pipe ');

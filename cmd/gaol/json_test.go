@@ -13,7 +13,7 @@ import (
 	"gaol/runtime"
 )
 
-// TestJSON compares with files: the shape is what programs read.
+// TestJSON compares with files, because programs rely on the shape.
 func TestJSON(t *testing.T) {
 	full := runtime.Result{
 		Stdout:   []byte("<héllo>\n\xff"),
@@ -57,7 +57,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestJSONGarbage: the value is a guest's work, and the last check is here.
+// TestJSONGarbage: the guest writes the value, so an invalid one must not be printed.
 func TestJSONGarbage(t *testing.T) {
 	f := fake{guest: returns(runtime.Result{Value: []byte(`{"a":`)})}
 	checkFailure(t, f.call(t, "", "run", "--json", "-e", "1"), "JSON")

@@ -9,12 +9,12 @@ import (
 	"gaol/runtime"
 )
 
-// socket is a denied one, as seccomp tells it.
+// socket returns a denial of a socket, as seccomp reports it.
 func socket(target string, count int64) runtime.Denial {
 	return runtime.Denial{Scope: "network", Operation: "socket", Target: target, Rule: "network.default", Count: count, Source: runtime.SourceSeccomp}
 }
 
-// file is a denied operation on one, as a program's last words tell it.
+// file returns a denial of an operation on a file, as the program's error reports it.
 func file(op policy.Operation, target string) runtime.Denial {
 	return runtime.Denial{Scope: "fs", Operation: op, Target: target, Rule: "fs.default", Count: 1, Source: runtime.SourceStderr}
 }
@@ -26,7 +26,7 @@ func TestDenied(t *testing.T) {
 		name   string
 		args   []string
 		denial runtime.Denial
-		want   string // all of the line behind "gaol: denied"
+		want   string // the line without "gaol: denied"
 	}{
 		{"tcp", nil, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times; allow with --allow-net 'tcp://localhost:*'"},
 		{"udp", nil, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
@@ -56,9 +56,9 @@ func TestDenied(t *testing.T) {
 			`: fs create_dir /tmp (fs.rules[0]), 2 times; allow with the rule {"mode":"allow","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/tmp/**"]} at the end of fs in --permissions`},
 		{"a file or its folder, by audit", []string{"--preset", "workspace"},
 			runtime.Denial{Scope: "fs", Operation: "write", Target: "/tmp", Rule: "fs.rules[0]", Count: 1, Source: runtime.SourceAudit}, ": fs write /tmp (fs.rules[0])"},
-		{"a guest's own words", []string{"--preset", "strict"}, file("read", "/a\x1b[31m\u009b "), `, as the program says: fs read "/a\x1b[31m\u009b " (fs.default)`},
+		{"control characters in a name", []string{"--preset", "strict"}, file("read", "/a\x1b[31m\u009b "), `, as the program says: fs read "/a\x1b[31m\u009b " (fs.default)`},
 		{"a pattern for a name", []string{"--preset", "strict"}, file("read", "/a*"), `, as the program says: fs read /a* (fs.default)`},
-		{"nothing denies it any more", nil, file("read", "/a"), `, as the program says: fs read /a (fs.default)`},
+		{"allowed by default", nil, file("read", "/a"), `, as the program says: fs read /a (fs.default)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{tc.denial}})}
@@ -71,14 +71,14 @@ func TestDenied(t *testing.T) {
 			}
 			f.guest = returns(runtime.Result{Denials: []runtime.Denial{tc.denial}})
 			if got := f.call(t, "", args...); got.stderr != "" {
-				t.Errorf("of a program that did well: %q", got.stderr)
+				t.Errorf("of a program that succeeded: %q", got.stderr)
 			}
 		})
 	}
 }
 
-// A socket that was for a host outside gets no rule for localhost.
-func TestDeniedOutside(t *testing.T) {
+// The advice for a socket to another host is no rule for localhost.
+func TestDeniedExternal(t *testing.T) {
 	name := runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}
 	f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 2), name}})}
 	want := "gaol: denied: network socket AF_INET SOCK_DGRAM (network.default), 2 times\n" +
@@ -88,7 +88,7 @@ func TestDeniedOutside(t *testing.T) {
 	}
 }
 
-func TestDeniedFew(t *testing.T) {
+func TestDeniedLimit(t *testing.T) {
 	for _, tc := range []struct {
 		denials   int
 		truncated bool

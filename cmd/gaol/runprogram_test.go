@@ -8,7 +8,7 @@ import (
 	"gaol/runtime"
 )
 
-// Files have the format that Node finds.
+// A file has the format that Node would find.
 func TestFileFormat(t *testing.T) {
 	dir := t.TempDir()
 	for path, text := range map[string]string{
@@ -66,7 +66,8 @@ func TestFileFormat(t *testing.T) {
 	checkFailure(t, new(fake).call(t, "", "run", "--format", "umd", "-e", "1"), "want auto, esm or cjs")
 }
 
-// What is piped is read, where nothing else is named. A terminal and /dev/null are not piped.
+// Standard input is read if it is piped and nothing else is named. A terminal and /dev/null
+// are not piped.
 func TestPipedInput(t *testing.T) {
 	piped := func(text string, args ...string) (*fake, outcome) {
 		t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,7 @@ func (a *app) evalCommand() *cobra.Command {
 	}
 	f := &evalFlags{Sandbox: flags.NewSandbox(cmd), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		code, err := f.readCode(cmd, args, a)
+		code, err := f.readCode(cmd, args, a.stdin)
 		if err != nil {
 			return err
 		}
@@ -80,27 +81,33 @@ func (a *app) evalCommand() *cobra.Command {
 }
 
 // readCode checks the command line and reads the code that it names.
-func (f *evalFlags) readCode(cmd *cobra.Command, args []string, a *app) (code string, err error) {
-	implicit := len(args) == 0 && !f.Set.Changed("eval") && source.IsPiped(a.stdin)
+func (f *evalFlags) readCode(cmd *cobra.Command, args []string, stdin io.Reader) (string, error) {
+	implicit := len(args) == 0 && !f.Set.Changed("eval") && source.IsPiped(stdin)
 	if implicit {
 		args = []string{"-"}
 	}
-	if err = flags.CheckNotEmpty(f.Set, "globals"); err == nil {
-		err = f.Check(cmd.Context())
+	usage := func(err error) (string, error) { return "", report.UsageError(cmd.CommandPath(), err) }
+	if err := f.check(cmd.Context(), args); err != nil {
+		return usage(err)
 	}
-	if err == nil {
-		err = f.checkWords(args)
-	}
-	if err == nil && f.Set.Changed("eval") {
+	if f.Set.Changed("eval") {
 		return f.code, nil
 	}
-	if err == nil {
-		if code, err = source.Code(cmd.Context(), "evaluate", args[0], a.stdin); err != nil || !implicit || code != "" {
-			return code, err
-		}
-		err = f.checkWords(nil)
+	code, err := source.Code(cmd.Context(), "evaluate", args[0], stdin)
+	if implicit && err == nil && code == "" {
+		return usage(f.checkWords(nil))
 	}
-	return "", report.UsageError(cmd.CommandPath(), err)
+	return code, err
+}
+
+func (f *evalFlags) check(ctx context.Context, args []string) error {
+	if err := flags.CheckNotEmpty(f.Set, "globals"); err != nil {
+		return err
+	}
+	if err := f.Check(ctx); err != nil {
+		return err
+	}
+	return f.checkWords(args)
 }
 
 // checkWords rejects command lines that name no snippet, or two.
@@ -120,11 +127,12 @@ func (f *evalFlags) checkWords(args []string) error {
 
 // eval evaluates code in a sandbox of its own, prints the evaluation, and sets a.exit.
 func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
-	o, err := f.options, error(nil)
-	if o.Globals, err = source.Globals(ctx, f.globals); err != nil {
+	globals, err := source.Globals(ctx, f.globals)
+	if err != nil {
 		return err
 	}
-	o.Timeout = f.Timeout()
+	o := f.options
+	o.Globals, o.Timeout = globals, f.Timeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sb, err := a.open(ctx, &f.Sandbox, f.Options(), f.json)

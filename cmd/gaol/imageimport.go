@@ -46,8 +46,8 @@ func (a *app) imageImport() *cobra.Command {
 	set.StringVar(&o.Name, "name", "", "`NAME` of the image, for --image")
 	set.StringVar(&o.Platform, "platform", "", "`OS/ARCH` to choose from an image for several (default: this machine's)")
 	set.BoolVar(&o.TrustNode, "trust-node", false, "allow the image's Node to run as root outside of jails, for --launcher zygote")
-	set.Var(flags.Size(&o.Limits.Bytes), "max-size", "largest size that the image may have, such as 4g")
-	set.Int64Var(&o.Limits.Entries, "max-entries", layer.DefaultEntries, "largest number of files and folders that it may have, `N`")
+	set.Var(flags.Size(&o.Limits.Bytes), "max-size", "largest size of the image, such as 4g")
+	set.Int64Var(&o.Limits.Entries, "max-entries", layer.DefaultEntries, "largest number `N` of files and folders")
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, args []string) error {
 		image, err := store.Import(cmd.Context(), args[0], o)
 		if errors.Is(err, os.ErrPermission) && os.Geteuid() == 0 {

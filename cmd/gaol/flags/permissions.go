@@ -28,7 +28,7 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	set.Var(preset(&p.preset), "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
 	set.StringArrayVar(&p.network, "allow-net", nil, "`PATTERN` of what the program may connect to and listen on, such as tcp://localhost:*; repeatable")
 	set.BoolVar(&o.AllowDegraded, "allow-degraded", false, "run even if this kernel cannot enforce all permissions, and print which")
-	set.BoolVar(&o.AuditDenials, "audit-denials", false, "read denials of files from the kernel's audit log, too")
+	set.BoolVar(&o.AuditDenials, "audit-denials", false, "also report denials of files that the kernel's audit records")
 	Complete(cmd, "preset", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	Complete(cmd, "allow-net", cobra.FixedCompletions([]string{"tcp://localhost:*", "udp://localhost:*"}, cobra.ShellCompDirectiveNoFileComp))
 }

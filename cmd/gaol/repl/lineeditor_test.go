@@ -177,3 +177,20 @@ func TestColumns(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Lines are read correctly on terminals of any size, which may change at any time.
+func TestTerminalSizes(t *testing.T) {
+	for _, size := range [][2]uint16{{1, 1}, {1, 2}, {2, 3}, {1, 1000}, {65535, 65535}} {
+		e, _, keys := newTestEditor(t)
+		e.resize(24, 80)
+		go func() {
+			_, _ = io.WriteString(keys, "a long line with größe and 漢字, ")
+			e.resize(size[0], size[1])
+			e.log(runtime.Log{Text: strings.Repeat("log ", 30)})
+			_, _ = io.WriteString(keys, "x.al\t\x02\x02!\r")
+		}()
+		if line, err := e.next(false); line != "a long line with größe and 漢字, x.alp!ha" || err != nil {
+			t.Errorf("size %v: %q, %v", size, line, err)
+		}
+	}
+}

@@ -109,7 +109,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 		return fmt.Errorf("bench: %w", err)
 	}
 	if picture != nil {
-		defer os.Remove(picture.Name()) // fails if it was renamed
+		defer func() { _ = os.Remove(picture.Name()) }() // fails if it was renamed
 		defer picture.Close()
 	}
 	f.Progress, f.Create.Progress = a.progress(), a.progress()

@@ -1,9 +1,6 @@
 package flags
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"gaol/rootfs"
@@ -32,9 +29,9 @@ func AddImage(cmd *cobra.Command, image *string) {
 	Complete(cmd, "image", StoreNames(rootfs.Open))
 }
 
-// StoreNames completes the names in a store for a shell.
+// StoreNames completes the names in a store for a shell, which filters them.
 func StoreNames(open Opener) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		dir, _ := cmd.Flags().GetString("store")
 		store, err := open(dir)
 		if err != nil {
@@ -48,7 +45,6 @@ func StoreNames(open Opener) cobra.CompletionFunc {
 		for _, i := range images {
 			names = append(names, i.Names...)
 		}
-		names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"gaol/runtime"
 )
 
-// runOnTerminal lets the user type cells.
+// runOnTerminal evaluates what the user types on a terminal.
 func (s *session) runOnTerminal(ctx context.Context) error {
 	tty, err := terminal.Open(s.options.Stdin)
 	if err != nil {

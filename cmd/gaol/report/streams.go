@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,10 +52,7 @@ func (s *stream) write(b []byte) {
 
 // Err returns the first failure to write. Call it after the run.
 func (s *Streams) Err() error {
-	if s[0].err != nil {
-		return s[0].err
-	}
-	return s[1].err
+	return cmp.Or(s[0].err, s[1].err)
 }
 
 // Notes returns a line for each stream that the limit truncated.

@@ -65,7 +65,7 @@ func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Read
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
-	if err := f.Sandbox.Check(cmd.Context()); err != nil {
+	if err := f.Check(cmd.Context()); err != nil {
 		return err
 	}
 	if err := f.checkWords(words, rest); err != nil {

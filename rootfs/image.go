@@ -10,25 +10,27 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/rootfs/tree"
 )
 
 const (
-	idPrefix  = "sha256:"
+	idPrefix  = tree.IDPrefix
 	imageFile = "image.json"
 	imageRoot = "rootfs"
 	imageLock = "lock"
 )
 
-// Image is one stored image. It is a value read from the store at one moment:
-// the tree it tells of can be removed at any time, unless [Image.Hold] is held.
+// Image describes a stored image as it was when it was read. Its tree can be removed at any
+// time, unless the caller holds a lease from [Image.Hold].
 type Image struct {
 	ID      string    `json:"id"`              // "sha256:" and 64 hex digits, over the tree
 	Names   []string  `json:"names,omitempty"` // sorted
 	Node    string    `json:"node"`            // version of Node, such as "24.21.0"; "" for none
 	NPM     string    `json:"npm"`             // version of the npm CLI; "" for an imported image
-	Arch    string    `json:"arch"`            // in npm's words: "x64" or "arm64"
+	Arch    string    `json:"arch"`            // as npm names it: "x64" or "arm64"
 	Size    int64     `json:"size"`            // bytes of all files
-	Created time.Time `json:"created"`         // when it came into this store
+	Created time.Time `json:"created"`         // when it was added to this store
 
 	// Packages are the Debian packages that its files come from, sorted by name; nil
 	// for a minimal or an imported image.
@@ -37,43 +39,43 @@ type Image struct {
 	Imported *Imported `json:"imported,omitempty"` // nil for an image that gaol built
 
 	dir  string
-	kind kind
+	kind *kind
 }
 
-// Root returns the host path of the image's tree. Nobody may write there.
+// Root returns the host path of the image's tree, which must not be written to.
 func (i *Image) Root() string { return filepath.Join(i.dir, imageRoot) }
 
-// Lease keeps an image from being removed, until Close or the process's end.
-type Lease struct{ lock *os.File }
-
-// Close gives the image free.
-func (l *Lease) Close() error { return l.lock.Close() }
-
-// StoreDir returns the folder of the store that the image is in.
+// StoreDir returns the folder of the image's store.
 func (i *Image) StoreDir() string { return filepath.Dir(filepath.Dir(i.dir)) }
 
-// Hold keeps the image from being removed while the lease is open: the files
-// below a mounted overlay must not go away. Any number of leases can be held at
-// a time. It is ErrNotFound when the image has been removed, or is being.
+// Lease prevents the removal of an image until it is closed or the process ends.
+type Lease struct{ lock *os.File }
+
+// Close releases the lease.
+func (l *Lease) Close() error { return l.lock.Close() }
+
+// Hold returns a lease of the image. The files below a mounted overlay must not be removed.
+// An image can have any number of leases. Hold fails with ErrNotFound if the image has been
+// removed or is being removed.
 func (i *Image) Hold() (*Lease, error) {
 	path := filepath.Join(i.dir, imageLock)
 	lock, err := lockNow(path, os.O_RDONLY, unix.LOCK_SH)
 	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s %s: %w", i.kind, i.ID, i.kind.says(ErrNotFound))
+		return nil, fmt.Errorf("%s %s: %w", i.kind.name, i.ID, i.kind.notFound)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hold %s %s: %w", i.kind, i.ID, err)
+		return nil, fmt.Errorf("hold %s %s: %w", i.kind.name, i.ID, err)
 	}
-	// A removal may have moved the folder away between the open and the lock.
-	if !samePath(lock, path) {
-		_ = lock.Close()
-		return nil, fmt.Errorf("%s %s: %w", i.kind, i.ID, i.kind.says(ErrNotFound))
+	// A removal may have moved the folder between the open and the lock.
+	if !isAt(lock, path) {
+		lock.Close()
+		return nil, fmt.Errorf("%s %s: %w", i.kind.name, i.ID, i.kind.notFound)
 	}
 	return &Lease{lock}, nil
 }
 
-// samePath says whether f is still what path leads to.
-func samePath(f *os.File, path string) bool {
+// isAt reports whether path still names the open file f.
+func isAt(f *os.File, path string) bool {
 	held, err := f.Stat()
 	if err != nil {
 		return false
@@ -82,7 +84,7 @@ func samePath(f *os.File, path string) bool {
 	return err == nil && os.SameFile(held, found)
 }
 
-// load reads the image with the hex digits of an id. Names are left out.
+// load reads the image.json of the image with these hex digits. It does not set Names.
 func (s *Store) load(digits string) (*Image, error) {
 	dir := filepath.Join(s.images(), digits)
 	text, err := os.ReadFile(filepath.Join(dir, imageFile))
@@ -94,16 +96,4 @@ func (s *Store) load(digits string) (*Image, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, imageFile), err)
 	}
 	return i, nil
-}
-
-// save writes what load reads, and the file that leases lock, into dir.
-func (i *Image) save(dir string) error {
-	text, err := json.MarshalIndent(i, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, imageFile), append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, imageLock), nil, 0o644)
 }

@@ -13,54 +13,57 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
+	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/oci"
+	"gaol/rootfs/tree"
 )
 
 // Causes of an [*ImportError], to be matched with errors.Is.
 var (
-	ErrDigest       = oci.ErrDigest       // content is not what its digest says
+	ErrDigest       = oci.ErrDigest       // content does not match its digest
 	ErrTruncated    = oci.ErrTruncated    // content ends too early
 	ErrPlatform     = oci.ErrPlatform     // the image is for other machines
 	ErrUnauthorized = oci.ErrUnauthorized // the registry wants credentials, or other ones
 	ErrNoImage      = oci.ErrNoImage      // the source has no such image
-	ErrMalformed    = oci.ErrMalformed    // the image's parts do not fit each other
+	ErrMalformed    = oci.ErrMalformed    // the parts of the image contradict each other
 	ErrInsecure     = oci.ErrInsecure     // plain http to another host
-	ErrRefused      = layer.ErrRefused    // a layer says what no honest one does
+	ErrRefused      = layer.ErrRefused    // a layer has an entry that no valid layer has
 	ErrTooLarge     = layer.ErrTooLarge   // more than ImportOptions.Limits
 )
 
-// ImportOptions say what to make of an image of others. The zero value imports the
-// one for this machine, without a name.
+// ImportOptions configure an import. The zero value imports the image for this machine,
+// without a name.
 type ImportOptions struct {
-	// Name is a name for the image, taken from another image that has it. Lower-case
-	// letters, digits and ._- inside it. Empty: it is found by its id alone.
+	// Name is a name for the image, which another image with that name loses. It consists
+	// of lower-case letters, digits and, not at its start, ._- characters. Empty: the
+	// image can be found by its id only.
 	Name string
 
-	// Platform is which one of an image for several to take, such as "linux/amd64".
-	// This machine must be able to run it. Empty: this machine's.
+	// Platform selects one image of a multi-platform image, such as "linux/amd64".
+	// This machine must be able to run it. Empty: this machine's platform.
 	Platform string
 
-	// Limits bound what the image may hold.
+	// Limits bound the content of the image.
 	Limits layer.Limits
 
-	// Keychain finds the credentials for a registry. Nil: where `docker login` puts them.
+	// Keychain finds the credentials for a registry. Nil: the ones that `docker login` saved.
 	Keychain authn.Keychain
 
-	// TrustNode lets the image's Node run outside of jails, with root's rights, as
-	// the zygote that forked runs come from. A malicious image has the whole host
-	// with it. Without it the image's programs run in jails and nowhere else.
+	// TrustNode lets the image's Node run outside of jails as root: as the zygote that
+	// forked runs come from. A malicious image then controls the whole host. Without
+	// TrustNode, the image's programs run only in jails.
 	TrustNode bool
 
-	// Progress gets a line for each thing that takes time, and a moving bar for
-	// downloads when it is an *os.File that is a terminal. Nil: nothing.
+	// Progress receives a line for each slow step, and a moving bar for each download
+	// if it is an *os.File that is a terminal. Nil: progress is discarded.
 	Progress io.Writer
 }
 
-// ImportError is an import that failed: of what, in which step, and why.
+// ImportError is the error of an import: its source, the step that failed, and the cause.
 type ImportError struct {
 	Source string
-	Step   string // such as "lay layer 2/5"
+	Step   string // such as "unpack"
 	Err    error
 }
 
@@ -72,49 +75,50 @@ func (e *ImportError) Error() string {
 // Unwrap returns the cause.
 func (e *ImportError) Unwrap() error { return e.Err }
 
-// Import makes an image of what somebody else made: an image of a registry
-// ("registry.example/app:1", or with "docker://" before it), an OCI layout (a folder
-// or a tar), what `docker save` wrote, a root file system (a folder or a tar). Archives
-// may be compressed with gzip or zstd. A source is a path if there is something.
+// Import makes an image from an existing one: an image of a registry
+// ("registry.example/app:1", also with the prefix "docker://"), an OCI layout (a folder
+// or a tar), an archive of `docker save`, or a root file system (a folder or a tar). Archives
+// may be compressed with gzip or zstd. If source is an existing path, it means that file or
+// folder.
 //
-// The image's files become root's, readable by everyone; devices, set-id bits and
-// extended attributes are left out. What starts a jail is gaol's own: it takes the
-// place of whatever the image has there, and so do the folders that every guest has.
-// An import that fails leaves nothing behind. One that is killed does so too, once the
-// store is written to again, but in its last moment: then the image may be there without
-// its name, which is what [Store.Prune] removes.
+// The image's files become root's, readable by everyone. Devices, set-id bits and
+// extended attributes are dropped. The programs that start a jail are gaol's own and
+// replace any files of the image, as do the folders that every guest has.
+// A failed import leaves nothing behind. A killed one leaves files that the next write to
+// the store removes; if it was killed in its last moment, it leaves the image without its
+// name, which [Store.Prune] removes.
 //
 // An error is an [*ImportError].
 func (s *Store) Import(ctx context.Context, source string, o ImportOptions) (*Image, error) {
-	m := &importer{build: build{store: s, report: newReporter(o.Progress)}, options: o, name: source}
+	m := &importer{build: build{store: s, report: download.NewReporter(o.Progress)}, options: o, name: source}
 	i, err := m.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m.report.line("stored %s (%.0f MB) %s", i.ID, float64(i.Size)/1e6, strings.Join(i.Names, " "))
+	m.report.Line("stored %s (%.0f MB) %s", i.ID, float64(i.Size)/1e6, strings.Join(i.Names, " "))
 	return i, nil
 }
 
-// importer is one import in progress. It is a build whose tree comes from elsewhere.
+// importer is an import in progress. It uses some steps of a build.
 type importer struct {
 	build
 	options ImportOptions
 	name    string     // of the source
-	source  *oci.Image // what is there
-	blobs   []string   // of the store, or to become so
-	image   Image      // what it becomes
+	source  *oci.Image // the image to import
+	blobs   []string   // names of its blobs in the store
+	image   Image      // the result
 }
 
-// importSteps make an image of a source. All but the last write to the import's own
-// folder alone.
+// importSteps make an image from a source. All but the last one write only to the import's
+// temporary folder.
 var importSteps = []struct {
 	name string
 	run  func(*importer, context.Context) error
 }{
 	{"prepare", (*importer).prepare},
 	{"open", (*importer).open},
-	{"unpack", (*importer).lay},
-	{"furnish", (*importer).furnish},
+	{"unpack", (*importer).unpackLayers},
+	{"furnish", (*importer).addJailFiles},
 	{"seal", (*importer).seal},
 	{"store", (*importer).commit},
 }
@@ -124,8 +128,8 @@ func (m *importer) run(ctx context.Context) (_ *Image, err error) {
 		if m.source != nil {
 			err = errors.Join(err, m.source.Close())
 		}
-		if m.scratch != nil {
-			err = errors.Join(err, m.scratch.Close())
+		if m.temp != nil {
+			err = errors.Join(err, m.temp.Close())
 		}
 	}()
 	for _, step := range importSteps {
@@ -136,7 +140,7 @@ func (m *importer) run(ctx context.Context) (_ *Image, err error) {
 	return &m.image, nil
 }
 
-// prepare finds out what can fail for reasons of the host or of the options.
+// prepare checks everything that depends on the host or the options.
 func (m *importer) prepare(ctx context.Context) (err error) {
 	if m.options.Name != "" {
 		if err := CheckName(m.options.Name); err != nil {
@@ -144,19 +148,19 @@ func (m *importer) prepare(ctx context.Context) (err error) {
 		}
 	}
 	if m.options.Limits.Bytes < 0 || m.options.Limits.Entries < 0 {
-		return fmt.Errorf("limits %+v: less than nothing", m.options.Limits)
+		return fmt.Errorf("limits %+v: negative", m.options.Limits)
 	}
 	if m.options.Platform == "" {
 		m.options.Platform = "linux/" + goruntime.GOARCH
 	}
-	// Variants, such as arm64/v8, are the machine's to run or not.
+	// Variants, such as arm64/v8, are accepted: the machine may or may not run them.
 	if own := "linux/" + goruntime.GOARCH; m.options.Platform != own && !strings.HasPrefix(m.options.Platform, own+"/") {
 		return fmt.Errorf("platform %q: this machine runs %s: %w", m.options.Platform, own, ErrUnsupported)
 	}
-	if err := missing(m.store.in.starters()); err != nil {
+	if err := missing(m.store.in.jailNeeds()); err != nil {
 		return err
 	}
-	m.scratch, err = m.store.scratch(ctx)
+	m.temp, err = m.store.makeTemp(ctx)
 	return err
 }
 
@@ -167,12 +171,13 @@ func (m *importer) maxBytes() int64 {
 	return layer.DefaultBytes
 }
 
+// open opens the source, and checks the size of its layers before any is downloaded.
 func (m *importer) open(ctx context.Context) (err error) {
-	m.report.line("open %s", m.name)
+	m.report.Line("open %s", m.name)
 	m.source, err = oci.Open(ctx, m.name, oci.Options{
 		Platform: m.options.Platform,
 		Keychain: m.options.Keychain,
-		Temp:     func() (*os.File, error) { return os.Create(m.scratch.path("archive")) },
+		Temp:     func() (*os.File, error) { return os.Create(m.temp.path("archive")) },
 		MaxTemp:  m.maxBytes(),
 		Stall:    m.store.in.stall,
 	})
@@ -189,12 +194,11 @@ func (m *importer) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// lay makes the tree of the layers, or of the folder.
-func (m *importer) lay(ctx context.Context) (err error) {
-	if m.tree, err = newImageTree(m.scratch.path("image")); err != nil {
-		return err
-	}
-	if err := m.tree.Close(); err != nil { // it is opened anew when the layers are there
+func (m *importer) root() string { return filepath.Join(m.temp.path("image"), imageRoot) }
+
+// unpackLayers makes the tree from the layers or from the folder.
+func (m *importer) unpackLayers(ctx context.Context) (err error) {
+	if err := os.MkdirAll(m.root(), 0o755); err != nil {
 		return err
 	}
 	t, err := layer.Open(m.root(), m.options.Limits)
@@ -207,33 +211,30 @@ func (m *importer) lay(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		m.report.line("copy %s", m.source.Folder)
-		err = t.Copy(ctx, m.source.Folder, store)
-		if err != nil {
+		m.report.Line("copy %s", m.source.Folder)
+		if err := t.Copy(ctx, m.source.Folder, store); err != nil {
 			return err
 		}
 	}
 	for n := range m.source.Layers {
 		label := fmt.Sprintf("layer %d/%d", n+1, len(m.source.Layers))
-		if err := m.layLayer(ctx, t, &m.source.Layers[n], label); err != nil {
+		if err := m.unpackLayer(ctx, t, &m.source.Layers[n], label); err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
 	}
 	if t.Dropped > 0 {
-		m.report.line("left out %d devices, pipes and sockets", t.Dropped)
+		m.report.Line("left out %d devices, pipes and sockets", t.Dropped)
 	}
 	return nil
 }
 
-func (m *importer) root() string { return filepath.Join(m.scratch.path("image"), imageRoot) }
-
-func (m *importer) layLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) (err error) {
-	blob, err := m.blob(ctx, l, label)
+func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) (err error) {
+	blob, err := m.openBlob(ctx, l, label)
 	if err != nil {
 		return err
 	}
 	defer blob.Close()
-	m.report.line("unpack %s", label)
+	m.report.Line("unpack %s", label)
 	archive, err := l.Archive(blob)
 	if err != nil {
 		return err
@@ -248,16 +249,16 @@ func (m *importer) layLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, la
 	return archive.Verify()
 }
 
-// seal fixes the tree, and with it the id. What an image would have of who starts it
-// is no part of the tree: two of one tree that differ there are two images.
+// seal fixes the tree and computes the id. The id also covers the image's config, so that
+// images that differ only there are different images.
 func (m *importer) seal(context.Context) (err error) {
 	i := &m.image
-	if i.ID, i.Size, err = seal(m.root()); err != nil {
+	if i.ID, i.Size, err = tree.Seal(m.root()); err != nil {
 		return err
 	}
 	i.Arch, i.Created = m.store.in.arch, time.Now().UTC().Truncate(time.Second)
 	i.Imported.Blobs = m.blobs
-	i.ID, err = mixID(i.ID, i.Imported.Config)
+	i.ID, err = tree.MixID(i.ID, i.Imported.Config)
 	return err
 }
 
@@ -266,7 +267,7 @@ func (m *importer) commit(ctx context.Context) error {
 	if m.options.Name != "" {
 		names = []string{m.options.Name}
 	}
-	i, err := m.store.commitWith(ctx, m.scratch.path("image"), &m.image, names, m.storeBlobs)
+	i, err := m.store.commit(ctx, m.temp.path("image"), &m.image, names, m.storeBlobs)
 	if err != nil {
 		return err
 	}

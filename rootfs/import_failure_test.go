@@ -241,7 +241,7 @@ func TestImportKilled(t *testing.T) {
 	if left, _ := os.ReadDir(s.tmp()); len(left) != 1 {
 		t.Fatalf("the child was killed too early or too late: %d temporary folders", len(left))
 	}
-	w, err := s.scratch(t.Context())
+	w, err := s.makeTemp(t.Context())
 	must(t, err)
 	must(t, w.Close())
 	checkNothing(t, s)

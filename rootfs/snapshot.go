@@ -2,19 +2,18 @@ package rootfs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"gaol/rootfs/tree"
 )
 
-// Snapshots are what guests left in their trees: a store of the same kind below this
-// one, whose images hold no Node and start no jail. It has names, and ids over content,
-// of its own.
+// Snapshots returns the store of snapshots below this store. A snapshot has the files that
+// guests left in their trees. It is an image without Node that starts no jail. Snapshots
+// have their own names, and ids over their content.
 func (s *Store) Snapshots() (*Store, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -23,25 +22,25 @@ func (s *Store) Snapshots() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshots.given, snapshots.kind = false, snapshotKind
+	snapshots.explicit, snapshots.kind = false, snapshotKind
 	return snapshots, nil
 }
 
-// Add takes in what fill writes below root, an empty folder: files, folders and links,
-// all of root's. Modes and times stay as they are; a set-user-id bit is an error, and
-// so is anything else. Equal trees are one image.
+// Add stores the files, folders and links that fill writes below root, an empty folder. All
+// must belong to root. Their modes and times are kept. A set-user-ID bit or another type of
+// file is an error. Equal trees become one image.
 func (s *Store) Add(ctx context.Context, names []string, fill func(root string) error) (i *Image, err error) {
 	for _, name := range names {
 		if err := CheckName(name); err != nil {
 			return nil, err
 		}
 	}
-	scratch, err := s.scratch(ctx)
+	temp, err := s.makeTemp(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("add: %w", err)
 	}
-	defer func() { err = errors.Join(err, scratch.Close()) }()
-	dir := scratch.path("image")
+	defer func() { err = errors.Join(err, temp.Close()) }()
+	dir := temp.path("image")
 	root := filepath.Join(dir, imageRoot)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("add: %w", err)
@@ -50,29 +49,11 @@ func (s *Store) Add(ctx context.Context, names []string, fill func(root string) 
 		return nil, err
 	}
 	i = &Image{Created: time.Now().UTC().Truncate(time.Second)}
-	if i.ID, i.Size, err = sum(root); err != nil {
+	if i.ID, i.Size, err = tree.Sum(root); err != nil {
 		return nil, fmt.Errorf("add: %w", err)
 	}
-	if i, err = s.commit(ctx, dir, i, names); err != nil {
+	if i, err = s.commit(ctx, dir, i, names, nil); err != nil {
 		return nil, fmt.Errorf("add: %w", err)
 	}
 	return i, nil
-}
-
-// sum is seal for a tree that stays as it is.
-func sum(root string) (id string, size int64, err error) {
-	hash := sha256.New()
-	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		n, err := record(hash, path, name)
-		size += n
-		return err
-	})
-	return idPrefix + hex.EncodeToString(hash.Sum(nil)), size, err
 }

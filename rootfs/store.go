@@ -19,66 +19,54 @@ var (
 	ErrInUse     = errors.New("image is in use")
 )
 
-// ErrNoStore is wrapped by errors about a store that was named and does not exist. It is
-// ErrNotFound as well.
-var ErrNoStore error = &specialError{"there is no image store", ErrNotFound}
+// ErrNoStore is the error for a store that was named and does not exist. It wraps
+// ErrNotFound.
+var ErrNoStore error = &variantError{"there is no image store", ErrNotFound}
 
-// The same of a store of snapshots. Each is the one above as well.
+// Errors of a store of snapshots. Each wraps the corresponding error above.
 var (
-	ErrNoSnapshot        error = &specialError{"no such snapshot", ErrNotFound}
-	ErrAmbiguousSnapshot error = &specialError{"more than one snapshot has this prefix", ErrAmbiguous}
-
-	errSnapshotInUse error = &specialError{"snapshot is in use", ErrInUse}
+	ErrNoSnapshot        error = &variantError{"no such snapshot", ErrNotFound}
+	ErrAmbiguousSnapshot error = &variantError{"more than one snapshot has this prefix", ErrAmbiguous}
 )
 
-// specialError is another error in other words.
-type specialError struct {
+// variantError wraps an error and replaces its text.
+type variantError struct {
 	text string
 	is   error
 }
 
-func (e *specialError) Error() string { return e.text }
-func (e *specialError) Unwrap() error { return e.is }
+func (e *variantError) Error() string { return e.text }
+func (e *variantError) Unwrap() error { return e.is }
 
-// kind is what a store holds, as its errors call it.
-type kind string
+// kind is what a store holds, with the errors that speak of it.
+type kind struct {
+	name                       string
+	notFound, ambiguous, inUse error
+}
 
-const (
-	imageKind    kind = "image"
-	snapshotKind kind = "snapshot"
+var (
+	imageKind    = &kind{"image", ErrNotFound, ErrAmbiguous, ErrInUse}
+	snapshotKind = &kind{"snapshot", ErrNoSnapshot, ErrAmbiguousSnapshot, &variantError{"snapshot is in use", ErrInUse}}
 )
 
-// says gives what is an error about images in the words of the kind.
-func (k kind) says(err error) error {
-	if k == snapshotKind {
-		for _, own := range []error{ErrNoSnapshot, ErrAmbiguousSnapshot, errSnapshotInUse} {
-			if errors.Is(own, err) {
-				return own
-			}
-		}
-	}
-	return err
-}
-
-// Store is a folder of images. Any number of processes may use one at a time;
-// what they share, they share through the file system alone.
+// Store is a folder of images. Any number of processes may use it at the same time. They
+// synchronize through the file system only.
 type Store struct {
-	dir   string
-	given bool // by the caller of Open: one that is missing may be a mistake
-	in    inputs
-	kind  kind
+	dir      string
+	explicit bool // named by the caller of Open, so that a missing folder may be a mistake
+	in       inputs
+	kind     *kind
 }
 
-// DefaultDir returns the folder of the store where none is named: /var/lib/gaol
-// where that can be written, else gaol below $XDG_DATA_HOME, else
-// ~/.local/share/gaol.
+// DefaultDir returns the folder of the default store: /var/lib/gaol if it is writable, or
+// else gaol below $XDG_DATA_HOME, or else ~/.local/share/gaol.
 func DefaultDir() (string, error) { return defaultDir(systemDir) }
 
 func defaultDir(system string) (string, error) {
 	if writable(system) {
 		return system, nil
 	}
-	// A relative $XDG_DATA_HOME is to be ignored, says its specification.
+	// The XDG specification says that a relative $XDG_DATA_HOME must be ignored.
 	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
 		return filepath.Join(data, "gaol"), nil
 	}
@@ -89,7 +77,7 @@ func defaultDir(system string) (string, error) {
 	return filepath.Join(home, ".local/share/gaol"), nil
 }
 
-// writable says whether dir is a folder we can write to, or could make.
+// writable reports whether this process can write to the folder dir, or make it.
 func writable(dir string) bool {
 	err := unix.Access(dir, unix.W_OK)
 	if errors.Is(err, unix.ENOENT) {
@@ -98,12 +86,12 @@ func writable(dir string) bool {
 	return err == nil
 }
 
-// Open returns the store in dir. An empty dir means [DefaultDir]. It makes nothing: the
-// first image that is built or imported makes the store. To look for images in a dir
-// that was named and does not exist is ErrNoStore.
+// Open returns the store in dir. An empty dir means [DefaultDir]. Open makes no folder: the
+// first build or import does. Looking for images in a named dir that does not exist fails
+// with ErrNoStore.
 func Open(dir string) (*Store, error) {
-	given := dir != ""
-	if dir == "" {
+	explicit := dir != ""
+	if !explicit {
 		var err error
 		if dir, err = DefaultDir(); err != nil {
 			return nil, err
@@ -113,11 +101,11 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
-	return &Store{dir: dir, given: given, in: pinned(), kind: imageKind}, nil
+	return &Store{dir: dir, explicit: explicit, in: pinned(), kind: imageKind}, nil
 }
 
-// make makes what is missing of the store's folders.
-func (s *Store) make() error {
+// makeDirs makes the missing folders of the store.
+func (s *Store) makeDirs() error {
 	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
 			return fmt.Errorf("image store: %w", err)
@@ -126,9 +114,9 @@ func (s *Store) make() error {
 	return nil
 }
 
-// check refuses a folder that was named and is missing.
+// check returns ErrNoStore for a named folder that does not exist.
 func (s *Store) check() error {
-	if !s.given {
+	if !s.explicit {
 		return nil
 	}
 	if _, err := os.Stat(s.dir); errors.Is(err, os.ErrNotExist) {
@@ -147,8 +135,8 @@ func (s *Store) blobs() string     { return filepath.Join(s.dir, "blobs") }
 func (s *Store) locks() string     { return filepath.Join(s.dir, "locks") }
 func (s *Store) tmp() string       { return filepath.Join(s.dir, "tmp") }
 
-// lock takes the lock under which the index of images and names, and the list
-// of temporary folders, are changed. It is held for moments only.
+// lock takes the lock that protects the images, the names and the list of temporary
+// folders. Callers hold it only briefly.
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	return lockWait(ctx, filepath.Join(s.dir, "lock"))
 }

@@ -18,14 +18,14 @@ import (
 func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	t.Helper()
 	digits += strings.Repeat("0", 64-len(digits))
-	w, err := s.scratch(t.Context())
+	w, err := s.makeTemp(t.Context())
 	must(t, err)
 	defer w.Close()
-	tr, err := newImageTree(w.path("image"))
+	tr, err := createImageTree(w.path("image"))
 	must(t, err)
 	must(t, tr.Close())
 	created := time.Date(2026, 1, 1, 0, 0, len(digits), 0, time.UTC)
-	i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: created}, names)
+	i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: created}, names, nil)
 	must(t, err)
 	return i
 }
@@ -34,7 +34,7 @@ func openEmpty(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "made/by/it"))
 	must(t, err)
-	must(t, s.make())
+	must(t, s.makeDirs())
 	return s
 }
 
@@ -188,12 +188,12 @@ func TestHoldRace(t *testing.T) {
 	f, err := lockNow(path, os.O_RDONLY, unix.LOCK_SH)
 	must(t, err)
 	defer f.Close()
-	if !samePath(f, path) {
+	if !isAt(f, path) {
 		t.Error("the lock is not at its path")
 	}
 	must(t, os.Remove(path))
 	must(t, os.WriteFile(path, nil, 0o644))
-	if samePath(f, path) {
+	if isAt(f, path) {
 		t.Error("a new lock was taken for the old one")
 	}
 }
@@ -201,16 +201,16 @@ func TestHoldRace(t *testing.T) {
 // TestStaleScratch: what a killed build left goes, what a living one has stays.
 func TestStaleScratch(t *testing.T) {
 	s := openEmpty(t)
-	living, err := s.scratch(t.Context())
+	living, err := s.makeTemp(t.Context())
 	must(t, err)
 	defer living.Close()
-	killed, err := s.scratch(t.Context())
+	killed, err := s.makeTemp(t.Context())
 	must(t, err)
 	must(t, os.MkdirAll(killed.path("image/rootfs"), 0o755))
 	must(t, killed.lock.Close()) // as the kernel does it
 	must(t, os.Mkdir(filepath.Join(s.tmp(), "no-lock-yet"), 0o755))
 
-	next, err := s.scratch(t.Context())
+	next, err := s.makeTemp(t.Context())
 	must(t, err)
 	left, err := os.ReadDir(s.tmp())
 	must(t, err)
@@ -258,13 +258,13 @@ func TestCommitFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openEmpty(t)
 			put(t, s, "abc1", "one")
-			w, err := s.scratch(t.Context())
+			w, err := s.makeTemp(t.Context())
 			must(t, err)
 			defer w.Close()
 			must(t, os.MkdirAll(w.path("image/rootfs"), 0o755))
 			must(t, os.Mkdir(s.blobs(), 0o755))
 			digits := strings.Repeat("d", 64)
-			i, err := s.commitWith(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: time.Now()}, c.names, func() error {
+			i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: time.Now()}, c.names, func() error {
 				if c.held {
 					i, err := s.get(digits)
 					must(t, err)

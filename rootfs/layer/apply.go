@@ -15,51 +15,64 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names that say what of the layers below is to go, as the OCI image
-// specification has them.
+// Names of entries that delete files of lower layers, from the OCI image specification.
 const (
 	whiteout = ".wh."
-	reserved = ".wh..wh." // for the use of whoever makes layers
+	reserved = ".wh..wh." // for tools that make layers
 	opaque   = ".wh..wh..opq"
 )
 
-// Apply lays a tar archive over what is there, and reads r to its end. With an error
-// the tree is of no use.
+// Apply unpacks a tar archive over the existing files, and reads r to its end. After an
+// error the tree is incomplete.
 func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
-	a := newApplier(t)
-	bounded := t.budget.reader(ctx, r)
-	archive := tar.NewReader(bounded)
+	return eachEntry(ctx, t.budget.reader(ctx, r), newApplier(t).entry)
+}
+
+// EachEntry calls do for each entry of the tar archive r, and reads r to its end. It fails
+// if the archive exceeds the limits.
+func EachEntry(ctx context.Context, r io.Reader, l Limits, do func(h *tar.Header, content io.Reader) error) error {
+	b := newBudget(l)
+	return eachEntry(ctx, b.reader(ctx, r), func(h *tar.Header, content io.Reader) error {
+		if err := b.entry(); err != nil {
+			return err
+		}
+		return do(h, content)
+	})
+}
+
+func eachEntry(ctx context.Context, r *Reader, do func(*tar.Header, io.Reader) error) error {
+	archive := tar.NewReader(r)
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		h, err := archive.Next()
 		if err == io.EOF {
-			_, err = io.Copy(io.Discard, bounded) // its digest covers what follows, too
+			_, err = io.Copy(io.Discard, r) // an archive's digest covers what follows, too
 			return err
 		}
 		if err != nil {
 			return err
 		}
-		if err := a.entry(h, archive); err != nil {
+		if err := do(h, archive); err != nil {
 			return err
 		}
 	}
 }
 
-// applier lays one layer.
+// applier unpacks one layer.
 type applier struct {
 	*Tree
-	plain bool // a folder of the host, where no name means a whiteout
+	plain bool // a folder of the host, in which no name is a whiteout
 	seed  maphash.Seed
-	made  map[uint64]struct{} // hashes of what this layer has, whiteouts too, which are for those below
+	made  map[uint64]struct{} // hashes of this layer's files and whiteouts: a whiteout deletes only files of lower layers
 }
 
 func newApplier(t *Tree) *applier {
 	return &applier{Tree: t, seed: maphash.MakeSeed(), made: map[uint64]struct{}{}}
 }
 
-// entry lays one entry.
+// entry unpacks one entry.
 func (a *applier) entry(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
@@ -97,7 +110,7 @@ func (a *applier) rootEntry(h *tar.Header) error {
 	return nil
 }
 
-// split takes a path of an archive apart. The name is "" for the root.
+// split splits a path of an archive. The name is "" for the root.
 func split(p string) (dir, name string, err error) {
 	var names []string
 	for n := range strings.SplitSeq(p, "/") {
@@ -119,10 +132,10 @@ func split(p string) (dir, name string, err error) {
 	return path.Join(".", path.Join(names[:last]...)), names[last], nil
 }
 
-// key tells one name in one folder from all others, whatever links lead there.
+// key identifies a name in a folder, independent of the path to the folder.
 func (a *applier) key(d *os.File, name string) uint64 {
 	var st unix.Stat_t
-	_ = unix.Fstat(int(d.Fd()), &st) // it can't fail for a descriptor that is open
+	_ = unix.Fstat(int(d.Fd()), &st) // it cannot fail for an open descriptor
 	return maphash.Comparable(a.seed, struct {
 		folder uint64
 		name   string
@@ -134,7 +147,7 @@ func (a *applier) isMade(d *os.File, name string) bool {
 	return made
 }
 
-// whiteout removes what the layers below have.
+// whiteout removes files of lower layers.
 func (a *applier) whiteout(dir, name string) error {
 	hidden := strings.TrimPrefix(name, whiteout)
 	if hidden == "" || hidden == "." || hidden == ".." {
@@ -152,7 +165,7 @@ func (a *applier) whiteout(dir, name string) error {
 	}
 	defer d.Close()
 	if a.isMade(d, name) {
-		return nil // said before: what is there is this layer's, and may take long to look through
+		return nil // a repeated whiteout: only this layer's files are left, and searching them may take long
 	}
 	a.made[a.key(d, name)] = struct{}{}
 	if name != opaque {
@@ -163,7 +176,7 @@ func (a *applier) whiteout(dir, name string) error {
 	return err
 }
 
-// place makes what h tells of in the folder d.
+// place creates the entry h in the folder d.
 func (a *applier) place(d *os.File, name string, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -191,7 +204,7 @@ func (a *applier) place(d *os.File, name string, h *tar.Header, content io.Reade
 	return fmt.Errorf("%w: type %q", ErrRefused, h.Typeflag)
 }
 
-// placeFolder leaves a folder that is there as it is, and a link to one not.
+// placeFolder makes a folder. It keeps an existing folder, but replaces a link to one.
 func (a *applier) placeFolder(d *os.File, name string) error {
 	is, err := kind(d, name)
 	if err != nil || is == unix.S_IFDIR {
@@ -203,7 +216,8 @@ func (a *applier) placeFolder(d *os.File, name string) error {
 	return unix.Mkdirat(int(d.Fd()), name, 0o755)
 }
 
-// placeFile makes a new file: what had its name may be another's, too, by a hard link.
+// placeFile makes a new file. It does not write to an existing one, which may have other
+// names by hard links.
 func (a *applier) placeFile(d *os.File, name string, h *tar.Header, content io.Reader) error {
 	if _, err := prune(d, name, keepNothing); err != nil {
 		return err
@@ -222,7 +236,7 @@ func (a *applier) placeFile(d *os.File, name string, h *tar.Header, content io.R
 	return errors.Join(err, f.Chmod(mode), f.Close())
 }
 
-// placeLink makes one more name of a file, or of a symbolic link, of the tree.
+// placeLink makes a hard link to a file or symbolic link of the tree.
 func (a *applier) placeLink(d *os.File, name, target string) error {
 	dir, base, err := split(target)
 	if err != nil {
@@ -240,11 +254,11 @@ func (a *applier) placeLink(d *os.File, name, target string) error {
 		return errors.Join(err, fmt.Errorf("%w: hard link to %.80q, which is no file", ErrRefused, target))
 	}
 	if a.key(from, base) == a.key(d, name) {
-		return nil // it is its own target already
+		return nil // the link is its own target
 	}
 	if _, err := prune(d, name, keepNothing); err != nil {
 		return err
 	}
-	// What was pruned may have held the target: the kernel then says that it is missing.
+	// If the pruned folder held the target, Linkat fails with ENOENT.
 	return unix.Linkat(int(from.Fd()), base, int(d.Fd()), name, 0)
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Copy lays a host folder over what is there: what is of its own file system, and
-// not the folder skip, which may be nil. Links stay links.
+// Copy copies a host folder over the existing files. It copies neither other file systems
+// mounted there nor the folder skip, if that is not nil. Links stay links.
 func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -30,7 +30,7 @@ func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err erro
 	return c.all(ctx, ".")
 }
 
-// all copies name, and all that is in it. How deep that goes the applier bounds.
+// all copies name and everything in it. The applier bounds the depth.
 func (c copier) all(ctx context.Context, name string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -67,7 +67,7 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return info.Sys().(*syscall.Stat_t).Dev
 }
 
-// copy copies one name, and says whether it's a folder to look into.
+// copy copies one name. It reports whether that is a folder whose content must be copied.
 func (c copier) copy(ctx context.Context, name string) (enter bool, err error) {
 	info, err := c.root.Lstat(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c copier) copy(ctx context.Context, name string) (enter bool, err error) {
 	switch info.Mode().Type() {
 	case fs.ModeDir:
 		h.Typeflag = tar.TypeDir
-		// Not what is mounted there, such as /proc, nor what we write ourselves.
+		// Neither mounted file systems, such as /proc, nor the store that is being written.
 		enter = deviceOf(info) == c.device && (c.skip == nil || !os.SameFile(info, c.skip))
 		return enter, c.applier.entry(h, nil)
 	case fs.ModeSymlink:
@@ -94,7 +94,7 @@ func (c copier) copy(ctx context.Context, name string) (enter bool, err error) {
 }
 
 func (c copier) file(ctx context.Context, h *tar.Header) error {
-	// Not to wait for the other end of a pipe that has taken the file's place.
+	// O_NONBLOCK: the open must not wait if a pipe has replaced the file.
 	f, err := c.root.OpenFile(h.Name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c copier) file(ctx context.Context, h *tar.Header) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: %q was a file a moment ago", ErrRefused, h.Name)
+		return fmt.Errorf("%w: %q is no longer a file", ErrRefused, h.Name)
 	}
 	h.Typeflag, h.Size = tar.TypeReg, info.Size()
 	return c.applier.entry(h, c.applier.budget.reader(ctx, f))

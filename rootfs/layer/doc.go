@@ -1,29 +1,28 @@
-// Package layer lays the layers of an image that somebody else made into a folder:
-// tar archives, one over the other, with whiteouts, and plain folders of the host.
+// Package layer unpacks the layers of an existing image into a folder: tar archives, one
+// over the other, with whiteouts, and plain folders of the host.
 //
-//	Open ── Apply ─ Apply ─ Copy … ── Folder, Find, Remove, Link ── Close
+//	Open ── Apply ─ Apply ─ Copy … ── EnsureFolder, EmptyFolder, OpenFile ── Close
 //
-// Nothing is believed of what a layer says. Each entry's folder is opened below the
-// root by the kernel (openat2 with RESOLVE_IN_ROOT), so that neither a path nor a
-// link that an earlier entry made leads out; the entry itself is made by its last
-// name, and never through what has that name already. Kept are folders, files,
-// symbolic links and hard links. Dropped are owners, times, extended attributes
-// (file capabilities with them), set-id bits, and the entries of devices, pipes and
-// sockets. What is kept can be read by everyone, and executed by everyone if it could
-// be by anyone: all of it belongs to root, and a guest is nobody's owner.
+// Layers are not trusted. The kernel opens the folder of each entry below the root (openat2
+// with RESOLVE_IN_ROOT), so that neither a path nor a link of an earlier entry leads out.
+// The entry itself is created by its last name, and never through an existing file of that
+// name. Folders, files, symbolic links and hard links are kept. Owners, times, extended
+// attributes (including file capabilities), set-id bits, devices, pipes and sockets are
+// dropped. Everything is made readable by all, and executable by all if it was by anyone:
+// all files belong to root, and a guest never owns them.
 //
-// [Limits] bound what is read as well as what is kept. An entry that is larger than what is
-// left of them is refused by its header; its content is not read.
+// [Limits] bound what is read as well as what is kept. An entry that exceeds the rest of a
+// limit is refused by its header, before its content is read.
 //
 // # What it is not
 //
-// It fetches nothing, checks no digest and decompresses nothing. It makes no image:
+// It downloads nothing, checks no digest and decompresses nothing. It makes no image:
 // package rootfs does.
 //
 // # What it does not protect against
 //
 //   - Another process that writes to the folder at the same time.
-//   - A layer whose programs are malicious: who runs them needs a jail.
-//   - Somebody who changes a plain folder while it is copied: the copy is then of no
-//     one moment, though of nothing outside that folder.
+//   - Malicious programs in a layer: they must run in a jail.
+//   - Changes to a plain folder while it is copied. The copy may mix old and new content,
+//     but has nothing from outside that folder.
 package layer

@@ -7,37 +7,37 @@ import (
 	"io"
 )
 
-// What a layer is refused for, to be matched with errors.Is.
+// Errors of a refused layer, to be matched with errors.Is.
 var (
-	// ErrRefused is a layer that says what no honest one says.
+	// ErrRefused is the error for an entry that no valid layer has.
 	ErrRefused = errors.New("layer refused")
 
-	// ErrTooLarge is one that goes beyond [Limits].
+	// ErrTooLarge is the error for a layer that exceeds [Limits].
 	ErrTooLarge = errors.New("larger than the limit")
 )
 
-// Limits bound what all layers of an image may hold together. Zero: the default.
+// Limits bound all layers of an image together. A zero field means its default.
 type Limits struct {
-	// Bytes of the archives once they are decompressed, and of the files they hold.
+	// Bytes bounds the size of the decompressed archives, and the size of their files.
 	// The default, 8 GiB, is four times the largest images of browsers and compilers.
 	Bytes int64
 
-	// Entries of the archives, and folders that come into being with them. The
-	// default, 500,000, is some ten times what a whole distribution with Node has.
+	// Entries bounds the number of entries and of parent folders made for them. The
+	// default, 500,000, is about ten times that of a whole distribution with Node.
 	Entries int64
 }
 
-// Defaults of Limits.
+// The defaults of Limits.
 const (
 	DefaultBytes   = 8 << 30
 	DefaultEntries = 500_000
 )
 
-// What a path may be. Linux opens no longer path than 4,095 bytes, the host's own
-// folder included; npm's deepest trees have some 40 levels.
+// Bounds of a path. Linux cannot open paths of more than 4,095 bytes, including the host's
+// folder. npm's deepest trees have about 40 levels.
 const (
-	maxPath  = 2048 // bytes, links resolved
-	maxDepth = 128  // folders, each an open descriptor when they are removed
+	maxPath  = 2048 // bytes, with links resolved
+	maxDepth = 128  // folders; removing them keeps one descriptor open for each
 	maxName  = 255  // bytes, NAME_MAX
 )
 
@@ -51,7 +51,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// budget is what is left of Limits.
+// budget is the unused rest of Limits.
 type budget struct {
 	limits           Limits
 	entries          int64
@@ -70,7 +70,8 @@ func (b *budget) entry() error {
 	return nil
 }
 
-// store takes a file's bytes, which for a sparse one are not in the archive.
+// store subtracts a file's size, which for a sparse file is larger than its content in the
+// archive.
 func (b *budget) store(size int64) error {
 	if size < 0 || size > b.stored {
 		return fmt.Errorf("%w of %d bytes", ErrTooLarge, b.limits.Bytes)
@@ -79,13 +80,13 @@ func (b *budget) store(size int64) error {
 	return nil
 }
 
-// reader fails once more than the budget has been read, or ctx has ended.
+// reader returns a Reader that fails when the budget is used up or ctx has ended.
 func (b *budget) reader(ctx context.Context, r io.Reader) *Reader {
 	return &Reader{ctx, r, b.limits.Bytes, &b.streamed}
 }
 
 // Reader reads a tar archive of a bounded size. Package tar skips the content of entries
-// by Seek, which fails before it reads anything if an entry is larger than what is left.
+// by calling Seek, which fails without reading if the content exceeds the bound.
 type Reader struct {
 	ctx  context.Context
 	r    io.Reader
@@ -93,12 +94,12 @@ type Reader struct {
 	left *int64
 }
 
-// NewReader returns a Reader of at most most bytes. It fails once ctx has ended.
+// NewReader returns a Reader of at most most bytes. Its reads fail after ctx has ended.
 func NewReader(ctx context.Context, r io.Reader, most int64) *Reader {
 	return &Reader{ctx, r, most, &most}
 }
 
-// Read fails with ErrTooLarge once more than the bound has been read.
+// Read fails with ErrTooLarge when more bytes arrive than the bound.
 func (r *Reader) Read(p []byte) (int, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
@@ -110,7 +111,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek reads and discards n bytes. Whence must be io.SeekCurrent, and n not negative.
+// Seek reads and discards n bytes. whence must be io.SeekCurrent, and n not negative.
 func (r *Reader) Seek(n int64, whence int) (int64, error) {
 	if whence != io.SeekCurrent || n < 0 {
 		return 0, fmt.Errorf("seek: %w", errors.ErrUnsupported)

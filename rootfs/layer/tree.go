@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is the folder that layers are laid into. It is for one goroutine at a time.
+// Tree is the folder that layers are unpacked into. It is not safe for concurrent use.
 type Tree struct {
 	root   *os.File // O_PATH
-	path   string   // of root, as the kernel tells it
+	path   string   // of root, as the kernel reports it
 	budget budget
 
-	// Dropped counts the entries that were left out: devices, pipes, sockets.
+	// Dropped counts the devices, pipes and sockets that were dropped.
 	Dropped int
 }
 
-// Open opens the host folder dir, which nobody else writes to meanwhile.
+// Open opens the host folder dir. No other process may write to it meanwhile.
 func Open(dir string, l Limits) (*Tree, error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -34,17 +34,17 @@ func Open(dir string, l Limits) (*Tree, error) {
 	return t, nil
 }
 
-// Close closes the folder, which stays.
+// Close closes the folder. It does not remove it.
 func (t *Tree) Close() error { return t.root.Close() }
 
 func realPath(fd int) (string, error) { return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)) }
 
-// mostRetries is for a path that the kernel can't follow while it's not sure that
-// no folder moves: openat2(2), EAGAIN.
+// mostRetries bounds the retries after EAGAIN, which openat2(2) returns while any folder
+// is renamed.
 const mostRetries = 256
 
-// open opens what the guest's path p leads to. No link leads out of the tree: an
-// absolute one, or "..", begins or ends at the root.
+// open opens the guest path p. No link leads out of the tree: absolute links start at its
+// root, and ".." stops there.
 func (t *Tree) open(p string, flags uint64) (*os.File, error) {
 	how := unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC,
@@ -62,7 +62,7 @@ func (t *Tree) open(p string, flags uint64) (*os.File, error) {
 	}
 }
 
-// folder opens a folder. What is missing of it is made.
+// folder opens a folder. It makes missing ones.
 func (t *Tree) folder(p string) (*os.File, error) {
 	d, err := t.open(p, unix.O_PATH|unix.O_DIRECTORY)
 	if !errors.Is(err, unix.ENOENT) {
@@ -83,7 +83,7 @@ func (t *Tree) folder(p string) (*os.File, error) {
 	return d, nil
 }
 
-// step opens, or makes, one folder on the way.
+// step opens or makes one folder of a path.
 func (t *Tree) step(d *os.File, walked *string, name string) (*os.File, error) {
 	*walked = path.Join(*walked, name)
 	next, err := t.open(*walked, unix.O_PATH|unix.O_DIRECTORY)
@@ -92,7 +92,7 @@ func (t *Tree) step(d *os.File, walked *string, name string) (*os.File, error) {
 			return nil, err
 		}
 		if err := unix.Mkdirat(int(d.Fd()), name, 0o755); err != nil {
-			// It exists and can't be opened: a link to nowhere.
+			// It exists but cannot be opened: a dangling link.
 			return nil, fmt.Errorf("%w: folder %q: %w", ErrRefused, *walked, err)
 		}
 		next, err = t.open(*walked, unix.O_PATH|unix.O_DIRECTORY)
@@ -100,7 +100,7 @@ func (t *Tree) step(d *os.File, walked *string, name string) (*os.File, error) {
 	return t.inBounds(next, *walked, err)
 }
 
-// inBounds refuses a folder that lies so deep that it can't be opened by a path.
+// inBounds closes and refuses a folder that is too deep to be opened by a path.
 func (t *Tree) inBounds(d *os.File, p string, err error) (*os.File, error) {
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG) {
 		return nil, fmt.Errorf("%w: folder %q: %w", ErrRefused, p, err)
@@ -111,7 +111,7 @@ func (t *Tree) inBounds(d *os.File, p string, err error) (*os.File, error) {
 	real, err := realPath(int(d.Fd()))
 	below, isBelow := strings.CutPrefix(real, t.path)
 	switch {
-	case err == nil && (!isBelow || below != "" && below[0] != '/'): // the kernel has seen to it: second line of defence
+	case err == nil && (!isBelow || below != "" && below[0] != '/'): // a second line of defense: RESOLVE_IN_ROOT ensures it
 		err = fmt.Errorf("%w: folder %q is outside", ErrRefused, p)
 	case err == nil && (len(below) > maxPath || strings.Count(below, "/") > maxDepth):
 		err = fmt.Errorf("%w: folder %.80q… lies too deep", ErrRefused, p)
@@ -122,7 +122,7 @@ func (t *Tree) inBounds(d *os.File, p string, err error) (*os.File, error) {
 	return d, nil
 }
 
-// kind is the type of name in the folder d: S_IFREG and the like, 0 for nothing.
+// kind returns the type of name in the folder d, such as S_IFREG; 0 if it does not exist.
 func kind(d *os.File, name string) (uint32, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -135,8 +135,8 @@ func kind(d *os.File, name string) (uint32, error) {
 	return st.Mode & unix.S_IFMT, nil
 }
 
-// prune removes name from the folder d, with all that is in it, but for what keep
-// says; the folders that lead there stay too. It says whether name is gone.
+// prune removes name and everything in it from the folder d, except the names for which
+// keep returns true, and their parents. It reports whether name was removed.
 func prune(d *os.File, name string, keep func(d *os.File, name string) bool) (gone bool, err error) {
 	is, err := kind(d, name)
 	if err != nil || is == 0 {
@@ -159,7 +159,7 @@ func prune(d *os.File, name string, keep func(d *os.File, name string) bool) (go
 	return true, nil
 }
 
-// pruneInside prunes all that is in a folder, and says whether that is empty now.
+// pruneInside prunes everything in a folder, and reports whether the folder is empty now.
 func pruneInside(d *os.File, name string, keep func(*os.File, string) bool) (empty bool, err error) {
 	fd, err := unix.Openat(int(d.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

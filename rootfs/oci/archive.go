@@ -63,7 +63,7 @@ func openArchive(ctx context.Context, file string, o Options, want v1.Platform) 
 	return i, nil
 }
 
-// expand decompresses an archive into a file, for its parts are read in any order.
+// expand decompresses an archive into a file, because its parts are read in any order.
 func expand(ctx context.Context, f *os.File, o Options) (*os.File, error) {
 	plain, err := decompress(f)
 	if err != nil {
@@ -83,16 +83,16 @@ func expand(ctx context.Context, f *os.File, o Options) (*os.File, error) {
 	return out, nil
 }
 
-// copyTar copies a tar archive of at most most bytes. It reads the headers on the way, and
-// fails at an entry that does not fit before it reads that entry's content.
+// copyTar copies a tar archive of at most most bytes. It parses the headers meanwhile, and
+// fails at the header of an entry that exceeds the bound, before it reads the content.
 func copyTar(ctx context.Context, w io.Writer, r io.Reader, most int64) error {
-	out := bufio.NewWriterSize(w, 256<<10) // what is skipped is read in small pieces
+	out := bufio.NewWriterSize(w, 256<<10) // skipped content is read in small pieces
 	in := layer.NewReader(ctx, io.TeeReader(r, out), most)
 	name, archive := "", tar.NewReader(in)
 	for {
 		h, err := archive.Next()
 		if err == io.EOF {
-			if _, err = io.Copy(io.Discard, in); err == nil { // a checksum comes last
+			if _, err = io.Copy(io.Discard, in); err == nil { // including a compressed file's checksum at the end
 				return out.Flush()
 			}
 		}
@@ -110,36 +110,37 @@ func copyTar(ctx context.Context, w io.Writer, r io.Reader, most int64) error {
 	}
 }
 
-// endedReader fails once ctx has ended.
-type endedReader struct {
+// contextReader fails after ctx has ended.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (r *endedReader) Read(p []byte) (int, error) {
+func (r *contextReader) Read(p []byte) (int, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
 	}
 	return r.r.Read(p)
 }
 
-// archive is a tar archive with the parts of an image: where each of its files is.
+// archive is the index of a tar archive that has the parts of an image.
 type archive struct {
 	file  *os.File
 	files map[string]span
 	links map[string]string
 }
 
+// span is the position of a file's content in the archive.
 type span struct{ at, size int64 }
 
-// maxPart is the longest path of an image's part, in bytes, for which 80 or so would do.
+// maxPart bounds the path of an image's part in bytes. Real ones have about 80.
 const maxPart = 255
 
-// indexArchive reads the headers. What does not look like an image's part may be of a
-// root file system, and is then of no interest here: the index has an end.
+// indexArchive reads the headers of at most maxArchive entries. It ignores entries that
+// cannot be parts of an image: the archive may be that of a root file system.
 func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 	a := &archive{f, map[string]span{}, map[string]string{}}
-	t := tar.NewReader(f) // which reads no further than it has to, and seeks
+	t := tar.NewReader(f) // it reads only headers, and seeks over the rest
 	for range maxArchive {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
@@ -157,7 +158,7 @@ func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 		if len(h.Name) > maxPart || len(h.Linkname) > maxPart {
 			continue
 		}
-		name := strings.Clone(path.Clean(h.Name)) // which may be part of a header of a megabyte
+		name := strings.Clone(path.Clean(h.Name)) // Clone, because the name may be part of a header of 1 MiB
 		switch h.Typeflag {
 		case tar.TypeReg:
 			at, err := f.Seek(0, io.SeekCurrent)
@@ -165,7 +166,7 @@ func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 				return nil, err
 			}
 			a.files[name] = span{at, h.Size}
-		case tar.TypeSymlink: // by which old versions of docker save shared layers
+		case tar.TypeSymlink: // old versions of docker save share layers by links
 			a.links[name] = path.Join(path.Dir(name), h.Linkname)
 		case tar.TypeLink:
 			a.links[name] = strings.Clone(path.Clean(h.Linkname))

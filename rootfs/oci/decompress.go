@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow is the most memory that a zstd frame may ask for: what the zstd tool
-// itself takes without being told to.
+// maxWindow bounds the memory that a zstd frame may ask for. It is the default limit of the
+// zstd tool.
 const maxWindow = 128 << 20
 
 var (
@@ -18,7 +18,8 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// decompress looks at how r begins: media types and file names are often wrong.
+// decompress detects the compression from the first bytes of r, because media types and
+// file names are often wrong.
 func decompress(r io.Reader) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	start, err := in.Peek(4)
@@ -39,7 +40,7 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(in), nil
 }
 
-// isCompressed says so of the file that begins like that.
+// isCompressed reports whether a file that starts with these bytes is compressed.
 func isCompressed(start []byte) bool {
 	return bytes.HasPrefix(start, gzipMagic) || bytes.HasPrefix(start, zstdMagic)
 }

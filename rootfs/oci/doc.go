@@ -1,27 +1,27 @@
-// Package oci finds the layers of an image that somebody else made: in a registry, in
-// an OCI layout (a folder, or an archive of one), in what `docker save` wrote, in a
-// tar archive of a root file system, or in a plain folder.
+// Package oci opens existing images and finds their layers: in a registry, in an OCI layout
+// (a folder or an archive of one), in an archive of `docker save`, in a tar archive of a
+// root file system, or in a plain folder.
 //
 //	Open ── source ── index ─ platform ─> manifest ── config ── Image
 //	                                                              │
 //	          Layer.Fetch or Layer.Local ── checked ── Layer.Archive ── tar
 //
-// Whoever serves an image is not believed: what is parsed has been bounded before it
-// is read, and has the digest that was asked for; a manifest that could be taken for
-// an index too is refused (CVE-2021-41190), as is a layer that is said to be found at
-// another address. Credentials come from where docker login puts them.
+// Sources are not trusted. Every document is bounded before it is read, and its digest is
+// checked before it is parsed. A manifest that could also be taken for an index is refused
+// (CVE-2021-41190), as is a layer that refers to another address. Credentials are those
+// that docker login saved.
 //
-// Plain http is spoken with this host's own loopback interface alone, and a registry
-// that is elsewhere can't send us there.
+// Plain http is used only for this host's loopback interface, and a registry elsewhere
+// cannot redirect there.
 //
 // # What it is not
 //
-// It writes nothing, keeps nothing, and unpacks nothing: packages rootfs and layer do.
-// Signatures are not looked at.
+// It writes, keeps and unpacks nothing: packages rootfs and layer do. It does not check
+// signatures.
 //
 // # What it does not protect against
 //
-//   - A tag that a registry changes: name a digest to get what you have seen.
-//   - A registry whose name resolves to an address of the local network.
-//   - A credential helper of the user's own, which is executed when docker would.
+//   - A registry that moves a tag to another image. Name a digest to always get the same.
+//   - A registry whose name resolves to an address in the local network.
+//   - A credential helper of the user, which is executed as docker would execute it.
 package oci

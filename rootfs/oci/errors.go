@@ -9,31 +9,31 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// What Open, and the reading of a layer, can fail for, to be matched with errors.Is.
+// Errors of Open and of reading a layer, to be matched with errors.Is.
 var (
-	// ErrDigest is content that is not what its digest says.
+	// ErrDigest is the error for content that does not match its digest.
 	ErrDigest = errors.New("content does not match its digest")
 
-	// ErrTruncated is content that ends too early.
+	// ErrTruncated is the error for content that ends too early.
 	ErrTruncated = errors.New("content ends too early")
 
-	// ErrPlatform is an image that is not for the platform asked for.
+	// ErrPlatform is the error for an image that does not support the wanted platform.
 	ErrPlatform = errors.New("no image for this platform")
 
-	// ErrUnauthorized is a registry that wants credentials, or other ones.
+	// ErrUnauthorized is the error of a registry that wants credentials, or other ones.
 	ErrUnauthorized = errors.New("not authorized")
 
-	// ErrNoImage is a registry, a file or a folder that has no such image.
+	// ErrNoImage is the error for a registry, file or folder that does not have the image.
 	ErrNoImage = errors.New("no such image there")
 
-	// ErrMalformed is an image whose parts do not say what they should.
+	// ErrMalformed is the error for an image with invalid or contradictory parts.
 	ErrMalformed = errors.New("malformed image")
 
-	// ErrInsecure is a registry that would have us speak plain http.
+	// ErrInsecure is the error for a registry that needs plain http.
 	ErrInsecure = errors.New("plain http is for the loopback interface only")
 )
 
-// remoteError gives what a registry answered one of our errors.
+// remoteError wraps an error of the registry's answer in the matching error above.
 func remoteError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -14,35 +14,37 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"gaol/rootfs/download"
 )
 
-// Bounds of what describes an image.
+// Bounds of the documents of an image.
 const (
 	maxDocument = 8 << 20 // bytes of a manifest, an index or a config; registries take 4 MiB
-	maxLayers   = 128     // overlayfs and so docker build take no more
-	maxIndexes  = 4       // an index in an index
-	maxArchive  = 100_000 // entries of an archive that holds an image's parts
+	maxLayers   = 128     // the maximum of overlayfs, and so of docker build
+	maxIndexes  = 4       // nested in each other
+	maxArchive  = 100_000 // entries of an archive with an image's parts
 )
 
-// Options say what to open.
+// Options configure Open.
 type Options struct {
-	// Platform is what an image of several is chosen by, such as "linux/amd64", and
-	// what the others must be for.
+	// Platform selects one image of a multi-platform image, such as "linux/amd64". Other
+	// images must be for that platform.
 	Platform string
 
-	// Keychain finds credentials. Nil: the usual Docker config.
+	// Keychain finds credentials. Nil: those of the Docker config.
 	Keychain authn.Keychain
 
-	// Temp makes a new file for the decompressed form of an archive. It's the caller's
-	// to remove; Image.Close closes it. MaxTemp bounds it in bytes.
+	// Temp makes a new file for a decompressed archive. Image.Close closes it, and the
+	// caller removes it. MaxTemp bounds it in bytes.
 	Temp    func() (*os.File, error)
 	MaxTemp int64
 
-	// Stall is how long a server may say nothing. Zero: 30 seconds.
+	// Stall is how long a server may send nothing. Zero: 30 seconds.
 	Stall time.Duration
 }
 
-// Image is what makes an image's tree: a folder of the host, or layers.
+// Image is an opened image: layers, or a folder of the host.
 type Image struct {
 	Kind   string // "registry", "oci-layout", "docker-archive", "tar", "folder"
 	Digest string // of its manifest, "" where the source has none
@@ -53,7 +55,7 @@ type Image struct {
 	closers []io.Closer
 }
 
-// Close ends what Open began: connections and open files.
+// Close closes the connections and files that Open opened.
 func (i *Image) Close() error {
 	var failed error
 	for _, c := range i.closers {
@@ -63,7 +65,7 @@ func (i *Image) Close() error {
 	return failed
 }
 
-// Config is what an image would have of who starts it. It is not to be trusted.
+// Config is the image's own description of how to start it. It is not trusted.
 type Config struct {
 	Env        []string `json:"env,omitempty"`
 	WorkingDir string   `json:"workingDir,omitempty"`
@@ -72,19 +74,19 @@ type Config struct {
 	Cmd        []string `json:"cmd,omitempty"`
 }
 
-// Layer is one layer of an image, the lowest first.
+// Layer is one layer of an image. Layers are ordered from the lowest to the highest.
 type Layer struct {
-	Digest v1.Hash // of the blob as it comes; zero where the source has none
-	DiffID v1.Hash // of the archive in it; zero where the source has none
+	Digest v1.Hash // of the blob; zero if the source has none
+	DiffID v1.Hash // of the decompressed archive; zero if the source has none
 	Size   int64   // bytes of the blob
 
-	// Local is the blob, where the source is of this host. Otherwise Fetch gets it.
+	// Local is the blob if the source is on this host. Otherwise Fetch downloads it.
 	Local *io.SectionReader
 	Fetch func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Receive gets the blob from its registry and writes it to w. Without an error, it
-// is what Digest and Size say.
+// Receive downloads the blob and writes it to w. It fails unless the blob matches Digest
+// and Size.
 func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 	body, err := l.Fetch(ctx)
 	if err != nil {
@@ -106,14 +108,14 @@ func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 	case n > l.Size || hexOf(sum) != l.Digest.Hex:
 		return fmt.Errorf("layer %s: %w", l.Digest, ErrDigest)
 	}
-	// What the library has to say of a digest we have found right ourselves.
+	// The digest is right. This is an error that the library reports beside it.
 	return err
 }
 
-// isNotContent tells an error of the way, or of the place that the bytes go to, from
-// one that may be due to what the server has sent.
+// isNotContent reports whether err comes from the connection or the destination, and not
+// from the content that the server sent.
 func isNotContent(err error) bool {
-	if errors.Is(err, errStalled) {
+	if errors.Is(err, download.ErrStalled) {
 		return true
 	}
 	_, isPath := errors.AsType[*os.PathError](err)
@@ -122,12 +124,12 @@ func isNotContent(err error) bool {
 
 func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
-// Check reports whether r holds the blob. It reads at most one byte more than Size.
+// Check fails unless r has the content of the blob. It reads at most Size+1 bytes.
 func (l *Layer) Check(ctx context.Context, r io.Reader) error {
 	if l.Digest.Hex == "" {
 		return nil
 	}
-	n, err := checkDigest(io.LimitReader(&endedReader{ctx, r}, l.Size+1), l.Digest)
+	n, err := checkDigest(io.LimitReader(&contextReader{ctx, r}, l.Size+1), l.Digest)
 	if errors.Is(err, ErrDigest) && n < l.Size {
 		err = ErrTruncated
 	}
@@ -149,7 +151,7 @@ func checkDigest(r io.Reader, want v1.Hash) (int64, error) {
 	return n, err
 }
 
-// checkDocument is for what is held in memory.
+// checkDocument checks the digest of a document in memory.
 func checkDocument(text []byte, want v1.Hash) error {
 	if _, err := checkDigest(bytes.NewReader(text), want); err != nil {
 		return fmt.Errorf("%s: %w", want, err)
@@ -157,8 +159,8 @@ func checkDocument(text []byte, want v1.Hash) error {
 	return nil
 }
 
-// Archive gives the tar archive in the blob r. When it has been read to its end,
-// Verify of it says whether it was what DiffID says.
+// Archive returns the tar archive in the blob r. The caller reads it to its end and then
+// calls Verify, which checks DiffID.
 func (l *Layer) Archive(r io.Reader) (*Archive, error) {
 	plain, err := decompress(r)
 	if err != nil {
@@ -180,7 +182,7 @@ type Archive struct {
 	want v1.Hash
 }
 
-// Read reads on.
+// Read implements io.Reader.
 func (a *Archive) Read(p []byte) (int, error) {
 	n, err := a.r.Read(p)
 	if a.sum != nil {
@@ -200,7 +202,7 @@ func (a *Archive) Verify() error {
 	return nil
 }
 
-// Close ends the decompression.
+// Close closes the decompressor.
 func (a *Archive) Close() error { return a.r.Close() }
 
 // parsePlatform reads OS/ARCH or OS/ARCH/VARIANT.

@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// registryScheme may stand before a reference, where a file has that name too.
+// registryScheme before a reference excludes a file of the same name.
 const registryScheme = "docker://"
 
 const defaultStall = 30 * time.Second
 
-// repository is where a registry keeps an image.
+// repository is an image's repository in a registry.
 type repository struct {
 	repo   name.Repository
 	puller *remote.Puller
@@ -31,17 +31,17 @@ func openRegistry(ctx context.Context, ref string, o Options, want v1.Platform) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: neither a file nor the name of an image: %w", ErrNoImage, err)
 	}
-	way := newTransport(parsed.Context().RegistryStr(), cmp.Or(o.Stall, defaultStall))
+	transport := newTransport(parsed.Context().RegistryStr(), cmp.Or(o.Stall, defaultStall))
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, way.Close())
+			err = errors.Join(err, transport.Close())
 		}
 	}()
 	keys := o.Keychain
 	if keys == nil {
 		keys = authn.DefaultKeychain
 	}
-	puller, err := remote.NewPuller(remote.WithContext(ctx), remote.WithTransport(way),
+	puller, err := remote.NewPuller(remote.WithContext(ctx), remote.WithTransport(transport),
 		remote.WithAuthFromKeychain(keys), remote.WithUserAgent("gaol"), remote.WithJobs(1))
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func openRegistry(ctx context.Context, ref string, o Options, want v1.Platform) 
 	if err != nil {
 		return nil, err
 	}
-	i.Kind, i.closers = "registry", []io.Closer{way}
+	i.Kind, i.closers = "registry", []io.Closer{transport}
 	return i, nil
 }
 
@@ -63,7 +63,7 @@ func (r *repository) manifest(ctx context.Context, d v1.Descriptor) ([]byte, err
 	if err != nil {
 		return nil, remoteError(ctx, err)
 	}
-	return m.Manifest, nil // the carrier has checked its digest
+	return m.Manifest, nil // the transport has checked its digest
 }
 
 func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error) {
@@ -79,7 +79,7 @@ func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error
 	if err != nil && text == nil {
 		return nil, err
 	}
-	return text, checkDocument(text, d.Digest) // it says more than the library's error
+	return text, checkDocument(text, d.Digest) // its error says more than the library's
 }
 
 func (r *repository) layer(d v1.Descriptor) (Layer, error) {
@@ -98,8 +98,8 @@ func (r *repository) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, 
 	return body, nil
 }
 
-// readDocument reads what must fit into memory. With an error, what was read comes
-// too, unless it is too much.
+// readDocument reads a document into memory. With an error, it also returns what it has
+// read, unless that is too large.
 func readDocument(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
 	if len(text) > maxDocument {

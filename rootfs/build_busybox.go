@@ -1,0 +1,47 @@
+package rootfs
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// applets lists the tools of busybox that become commands in an image. The others
+// administer a machine, run servers or need privileges that no guest has: "mount: not
+// found" says more than a mount that fails.
+var applets = strings.Fields(`
+	[ ar arch ascii ash awk base64 basename bc bunzip2 bzcat bzip2 cal cat chgrp chmod chown clear cmp
+	comm cp cpio crc32 cut date dc dd df diff dirname dos2unix du echo ed egrep env expand expr factor
+	fallocate false fgrep find flock fold free fsync fuser getopt grep groups gunzip gzip head hexdump
+	hostid hostname id install ipcalc kill killall less link ln logname ls lsof lzcat lzma lzop
+	md5sum mkdir mkfifo mktemp more mv nc nice nl nohup nologin nproc nslookup od paste patch
+	pgrep pidof pkill printenv printf ps pstree pwd pwdx readlink realpath reset rev rm rmdir
+	run-parts sed seq setsid sh sha1sum sha256sum sha3sum sha512sum shred shuf sleep sort split stat
+	strings stty sum sync tac tail tar taskset tee test time timeout top touch tr tree true truncate ts
+	tsort tty ttysize uname uncompress unexpand uniq unix2dos unlink unlzma unxz unzip uptime usleep
+	uudecode uuencode vi watch wc wget which who whoami xargs xxd xz xzcat yes zcat`)
+
+// copyBusybox adds busybox, and a link for each applet that the host's busybox has and no
+// package provides.
+func (b *build) copyBusybox(ctx context.Context) error {
+	list, err := exec.CommandContext(ctx, b.store.in.busybox, "--list").Output()
+	if err != nil {
+		return fmt.Errorf("%s --list: %w", b.store.in.busybox, err)
+	}
+	offered := strings.Fields(string(list))
+	for _, name := range []string{"sh", "env"} { // a shell, and the interpreter of npm's script
+		if !slices.Contains(offered, name) {
+			return fmt.Errorf("busybox has no %s", name)
+		}
+	}
+	for _, name := range applets {
+		if p := "/usr/bin/" + name; slices.Contains(offered, name) && !b.tree.Has(p) {
+			if err := b.tree.Symlink(p, "busybox"); err != nil {
+				return err
+			}
+		}
+	}
+	return b.tree.CopyFile(b.store.in.busybox, "/usr/bin/busybox", 0o755)
+}

@@ -1,0 +1,125 @@
+package rootfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"gaol/rootfs/sharedlib"
+)
+
+// MissingError lists what a build needs from the host and did not find.
+type MissingError struct {
+	Missing  []string // such as "busybox (static)"
+	Packages []string // the Debian packages that provide it, in the same order
+}
+
+// Error is one line that ends with the command to install the packages.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("the host lacks %s: apt-get install %s",
+		strings.Join(e.Missing, ", "), strings.Join(e.Packages, " "))
+}
+
+var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, by which images get bash, git and other Debian packages: " +
+	"build one without them by gaol image build --minimal, and use it by --image minimal")
+
+// CheckHost reports what this host lacks for building the default image. The error is
+// a [*MissingError], or says that the host has no apt.
+func CheckHost() error {
+	in := pinned()
+	return in.checkHost(BuildOptions{})
+}
+
+// checkHost collects everything that is missing into one error.
+func (in *inputs) checkHost(o BuildOptions) error {
+	needs := append(in.jailNeeds(), need{"busybox (static)", "busybox-static", sharedlib.IsStatic(in.busybox)})
+	switch {
+	case o.Minimal || in.packages == nil:
+		needs = append(needs,
+			need{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
+			need{"CA certificates", "ca-certificates", exists(in.certs)})
+	case !exists(in.aptGet) || !exists(in.dpkgDeb):
+		return errNoApt
+	}
+	return missing(needs)
+}
+
+// jailNeeds returns what the programs that start a jail are made from. Imported images get
+// them, too.
+func (in *inputs) jailNeeds() []need {
+	return []need{
+		{"catatonit (static)", "catatonit", sharedlib.IsStatic(in.reaper)},
+		{"cc", "gcc", hasCompiler()},
+		{"a static C library", "libc6-dev", hasCompiler() && hasStaticLibc()},
+	}
+}
+
+// need is something that the host must have, and the Debian package that provides it.
+type need struct {
+	what, pkg string
+	found     bool
+}
+
+func missing(needs []need) error {
+	var e MissingError
+	for _, need := range needs {
+		if !need.found {
+			e.Missing = append(e.Missing, need.what)
+			e.Packages = append(e.Packages, need.pkg)
+		}
+	}
+	if e.Missing == nil {
+		return nil
+	}
+	return &e
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func hasCompiler() bool {
+	_, err := exec.LookPath("cc")
+	return err == nil
+}
+
+// hasStaticLibc asks the compiler for libc.a. Without one, it prints the bare name.
+func hasStaticLibc() bool {
+	out, err := exec.Command("cc", "-print-file-name=libc.a").Output()
+	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))
+}
+
+// compile compiles C source to the file out.
+func compile(ctx context.Context, source, out string, flags ...string) error {
+	// Source from standard input, and no symbols: the result must not depend on the folder
+	// in which it is compiled.
+	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-x", "c", "-", "-o", out}, flags...)
+	cmd := exec.CommandContext(ctx, "cc", args...)
+	cmd.Stdin = strings.NewReader(source)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return fmt.Errorf("cc: %w: %s", err, firstError(stderr.String()))
+	}
+	return nil
+}
+
+// firstError returns the first error line of a compiler's output.
+func firstError(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
+		if strings.Contains(line, "error:") {
+			return line
+		}
+	}
+	return lines[0]
+}

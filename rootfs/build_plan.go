@@ -1,0 +1,143 @@
+package rootfs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gaol/rootfs/npm"
+)
+
+// plan says what a build makes: the packages of the image, and its names.
+type plan struct {
+	node, npm npm.Package
+	packages  []string // of Debian, without their dependencies; nil for a minimal image
+	names     []string // the first identifies all inputs that are known before the build
+	extra     string   // BuildOptions.Name, which is then the last of names
+}
+
+// plan chooses the packages and the names. The names do not depend on the versions of host
+// programs and Debian packages: an update of those does not make the next run build an
+// image.
+func (in *inputs) plan(node, npm npm.Package, o BuildOptions) (plan, error) {
+	chosen, variant, err := in.choosePackages(o)
+	if err != nil {
+		return plan{}, err
+	}
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote, chosen})
+	if err != nil {
+		return plan{}, err
+	}
+	sum := sha256.Sum256(text)
+	major, _, _ := strings.Cut(node.Version, ".")
+	names := []string{"node" + node.Version + "-" + hex.EncodeToString(sum[:6])}
+	switch {
+	case variant != "":
+		names = append(names, "node-"+major+"-"+variant)
+		if node.Version == in.node {
+			names = append(names, variant)
+		}
+	case node.Version == in.node:
+		names = append(names, "node-"+major, "default")
+	default:
+		names = append(names, "node-"+major)
+	}
+	if o.Name != "" {
+		names = append(names, o.Name)
+	}
+	return plan{node, npm, chosen, names, o.Name}, nil
+}
+
+// choosePackages returns the Debian packages to install, nil for none. The variant names the
+// image in the default names; it is "" for the default image.
+func (in *inputs) choosePackages(o BuildOptions) (chosen []string, variant string, err error) {
+	with := slices.Compact(slices.Sorted(slices.Values(o.With)))
+	switch {
+	case o.Minimal && len(with) > 0:
+		return nil, "", fmt.Errorf("with %s: a minimal image has no packages", strings.Join(with, ", "))
+	case o.Minimal:
+		return nil, "minimal", nil
+	}
+	chosen = slices.Clone(in.packages)
+	for _, w := range with {
+		more, known := in.optional[w]
+		if !known {
+			return nil, "", fmt.Errorf("with %q: only %s can be added", w, strings.Join(slices.Sorted(maps.Keys(in.optional)), ", "))
+		}
+		chosen = append(chosen, more...)
+	}
+	return chosen, strings.Join(with, "-"), nil
+}
+
+// resolve makes the plan. It asks the registry only about releases without a pin.
+func (in *inputs) resolve(ctx context.Context, c *npm.Client, o BuildOptions) (plan, error) {
+	if p, known, err := in.knownPlan(o); known || err != nil {
+		return p, err
+	}
+	version, name, err := in.nodeVersion(o)
+	if err != nil {
+		return plan{}, err
+	}
+	node, err := c.Resolve(ctx, name, version)
+	if err != nil {
+		return plan{}, err
+	}
+	npm, err := c.Resolve(ctx, "npm", in.npm)
+	if err != nil {
+		return plan{}, err
+	}
+	return in.plan(node, npm, o)
+}
+
+// knownPlan makes the plan if all its releases have pins.
+func (in *inputs) knownPlan(o BuildOptions) (p plan, known bool, err error) {
+	version, name, err := in.nodeVersion(o)
+	if err != nil {
+		return plan{}, false, err
+	}
+	node, pinned, err := in.pins.Find(name, version)
+	if !pinned || err != nil {
+		return plan{}, false, err
+	}
+	npm, pinned, err := in.pins.Find("npm", in.npm)
+	if !pinned || err != nil {
+		return plan{}, false, fmt.Errorf("npm %s has no pin: %w", in.npm, err)
+	}
+	p, err = in.plan(node, npm, o)
+	return p, err == nil, err
+}
+
+// nodeVersion returns the version of Node to build with, which may be the first numbers of
+// one, and the npm package of Node's binary.
+func (in *inputs) nodeVersion(o BuildOptions) (version, pkg string, err error) {
+	version = in.node
+	if o.NodeVersion != "" {
+		if version, err = parseVersion(o.NodeVersion); err != nil {
+			return "", "", err
+		}
+	}
+	if in.arch == "" {
+		return "", "", fmt.Errorf("images for %s: %w", goruntime.GOARCH, ErrUnsupported)
+	}
+	return version, "node-linux-" + in.arch, nil
+}
+
+// parseVersion checks a version of Node as users write it: "24", "v24.21", "24.21.0".
+func parseVersion(text string) (string, error) {
+	version := strings.TrimPrefix(text, "v")
+	if !npm.VersionForm.MatchString(version) {
+		return "", fmt.Errorf("node version %q: want a form like 24, 24.21 or 24.21.0", text)
+	}
+	major, _, _ := strings.Cut(version, ".")
+	if n, _ := strconv.Atoi(major); n < minNode {
+		return "", fmt.Errorf("node version %q: %w: the oldest is %d", text, ErrUnsupported, minNode)
+	}
+	return version, nil
+}

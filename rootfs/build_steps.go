@@ -1,0 +1,272 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gaol/jail/enter"
+	"gaol/jail/zygote"
+	"gaol/rootfs/debian"
+	"gaol/rootfs/npm"
+	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/tree"
+)
+
+// buildSteps write the tree. Steps that need only the host run first, so that a problem
+// there is found before anything is downloaded.
+var buildSteps = []struct {
+	name string
+	run  func(*build, context.Context) error
+}{
+	{"lay out", (*build).layOut},
+	{"compile the entry program", (*build).compileEnter},
+	{"compile the zygote", (*build).compileZygote},
+	{"copy catatonit", (*build).copyReaper},
+	{"copy time zones", (*build).copyZones},
+	{"copy CA certificates", (*build).copyCertificates},
+	{"Debian packages", (*build).installPackages},
+	{"copy busybox", (*build).copyBusybox},
+	{"node", (*build).unpackNode},
+	{"copy libraries", (*build).copyLibraries},
+	{"npm", (*build).unpackNPM},
+}
+
+// createImageTree makes an image's folder with an empty tree in it.
+func createImageTree(dir string) (*tree.Tree, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return tree.Create(filepath.Join(dir, imageRoot))
+}
+
+// layOut makes the folders, the links between them, and the files in /etc.
+func (b *build) layOut(context.Context) error {
+	for _, dir := range folders {
+		if err := b.tree.Mkdir(dir); err != nil {
+			return err
+		}
+	}
+	for _, l := range links {
+		if err := b.tree.Symlink(l.path, l.target); err != nil {
+			return err
+		}
+	}
+	for _, f := range texts {
+		if err := b.tree.WriteText(f.path, f.content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compileEnter adds the program that applies the seccomp filter to a process of a jail.
+//
+// It may be executed, not read: the kernel keeps a process that executes such a
+// file non-dumpable, whatever its user. Guests share one uid, and could
+// otherwise ptrace it, or open its memory and file descriptors below /proc,
+// before its filter is in place.
+func (b *build) compileEnter(ctx context.Context) error {
+	out := b.temp.path("enter")
+	if err := compile(ctx, b.store.in.enter, out, "-static"); err != nil {
+		return err
+	}
+	if !sharedlib.IsStatic(out) {
+		return errors.New("cc: the program is not static")
+	}
+	return b.tree.CopyFile(out, enter.Path, 0o711)
+}
+
+// compileZygote adds the shared object that makes Node a zygote.
+func (b *build) compileZygote(ctx context.Context) error {
+	out := b.temp.path("zygote.so")
+	if err := compile(ctx, b.store.in.zygote, out, "-shared", "-fPIC"); err != nil {
+		return err
+	}
+	return b.tree.CopyFile(out, zygote.Path, 0o644)
+}
+
+func (b *build) copyReaper(context.Context) error {
+	return b.tree.CopyFile(b.store.in.reaper, enter.Reaper, 0o755)
+}
+
+func (b *build) copyCertificates(context.Context) error {
+	if b.plan.packages != nil {
+		return nil
+	}
+	return b.tree.CopyFile(b.store.in.certs, "/etc/ssl/certs/ca-certificates.crt", 0o644)
+}
+
+// copyZones copies the host's time zones, except its own (localtime) and the two rarely
+// used copies of all zones.
+func (b *build) copyZones(context.Context) error {
+	if b.plan.packages != nil {
+		return nil
+	}
+	from := b.store.in.zoneinfo
+	return filepath.WalkDir(from, func(file string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		to := path.Join("/usr/share/zoneinfo", name)
+		switch {
+		case name == "posix" || name == "right":
+			return fs.SkipDir
+		case e.Type().IsRegular():
+			return b.tree.CopyFile(file, to, 0o644)
+		case e.Type() == fs.ModeSymlink && name != "localtime":
+			target, err := os.Readlink(file)
+			if err != nil || filepath.IsAbs(target) { // an absolute link leads out of the zones
+				return err
+			}
+			return b.tree.Symlink(to, target)
+		}
+		return nil
+	})
+}
+
+// installPackages adds the Debian packages of the plan. Builds that use apt run one after
+// the other.
+func (b *build) installPackages(ctx context.Context) error {
+	if b.plan.packages == nil {
+		return nil
+	}
+	turn, err := lockWait(ctx, filepath.Join(b.store.locks(), "apt"))
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
+	b.debs, err = debian.Install(ctx, b.tree, debian.Options{
+		AptGet:   b.store.in.aptGet,
+		DpkgDeb:  b.store.in.dpkgDeb,
+		Keep:     filepath.Join(b.store.downloads(), "apt"),
+		Temp:     b.temp.path("apt"),
+		Packages: b.plan.packages,
+		Report:   b.report,
+	})
+	return err
+}
+
+const nodeBinary = "/usr/local/bin/node"
+
+func (b *build) unpackNode(ctx context.Context) error {
+	err := b.unpack(ctx, b.plan.node, func(name string) string {
+		switch name {
+		case "bin/node":
+			return nodeBinary
+		case "LICENSE":
+			return "/usr/local/share/doc/node/LICENSE"
+		}
+		return "" // headers and manuals, a third of the package
+	})
+	if err != nil {
+		return err
+	}
+	return b.expectProgram(nodeBinary)
+}
+
+const npmFolder = "/usr/local/lib/node_modules/npm"
+
+func (b *build) unpackNPM(ctx context.Context) error {
+	err := b.unpack(ctx, b.plan.npm, func(name string) string { return path.Join(npmFolder, name) })
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"npm", "npx"} {
+		script := "bin/" + name + "-cli.js"
+		if err := b.expectProgram(path.Join(npmFolder, script)); err != nil {
+			return err
+		}
+		if err := b.tree.Symlink("/usr/local/bin/"+name, "../lib/node_modules/npm/"+script); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpack downloads an npm package, checks its hash and unpacks it.
+func (b *build) unpack(ctx context.Context, p npm.Package, place func(string) string) error {
+	f, err := b.npm.Tarball(ctx, p, b.store.downloads(), b.temp.dir, b.report)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b.report.Line("unpack %s", p)
+	if err := npm.Unpack(ctx, f, b.tree, place); err != nil {
+		return fmt.Errorf("unpack %s: %w", p, err)
+	}
+	return nil
+}
+
+// expectProgram returns an error if p is not an executable file.
+func (b *build) expectProgram(p string) error {
+	ok, err := b.tree.IsExecutable(p)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s is not an executable file", p)
+	}
+	return err
+}
+
+// copyLibraries copies the libraries that Node needs from the host. With Debian packages, it
+// only checks that the tree has them. All libraries go beside libc, into a folder that the
+// loader searches without a cache. The loader goes to the path that Node names.
+func (b *build) copyLibraries(context.Context) error {
+	node := b.tree.HostPath(nodeBinary)
+	if b.plan.packages != nil {
+		return b.checkLibraries(node)
+	}
+	dirs, err := sharedlib.HostDirs("/etc/ld.so.conf")
+	if err != nil {
+		return err
+	}
+	c, err := sharedlib.Find(node, dirs)
+	if err != nil || c.Loader == "" {
+		return err
+	}
+	if err := b.tree.CopyFile(c.Loader, mergedUsr(c.Loader), 0o755); err != nil {
+		return err
+	}
+	libc := c.Libs["libc.so.6"]
+	if libc == "" {
+		return fmt.Errorf("node is not linked to libc.so.6: %w", ErrUnsupported)
+	}
+	folder := mergedUsr(filepath.Dir(libc))
+	for _, name := range slices.Sorted(maps.Keys(c.Libs)) {
+		if err := b.tree.CopyFile(c.Libs[name], path.Join(folder, name), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLibraries returns an error if the tree lacks a library that Node needs.
+func (b *build) checkLibraries(node string) error {
+	var dirs []string
+	for _, dir := range sharedlib.DefaultDirs {
+		dirs = append(dirs, b.tree.HostPath(dir))
+	}
+	c, err := sharedlib.Find(node, dirs)
+	if err == nil && c.Loader != "" && !b.tree.Has(c.Loader) {
+		err = fmt.Errorf("%s: %w", c.Loader, fs.ErrNotExist)
+	}
+	return err
+}
+
+// mergedUsr turns a host path into a path of the image, in which /lib is a link to /usr/lib.
+func mergedUsr(p string) string {
+	if strings.HasPrefix(p, "/usr/") {
+		return p
+	}
+	return path.Join("/usr", p)
+}

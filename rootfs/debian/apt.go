@@ -1,0 +1,235 @@
+package debian
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gaol/rootfs/download"
+)
+
+// aptConfig is read after the host's configuration, which names the proxies. It removes the
+// host's hooks, and restricts a source's indexes to the packages.
+const aptConfig = `#clear APT::Update;
+#clear Acquire::IndexTargets;
+Acquire::IndexTargets::deb::Packages {
+	MetaKey "$(COMPONENT)/binary-$(ARCHITECTURE)/Packages";
+	flatMetaKey "Packages";
+	ShortDescription "Packages";
+	Description "$(RELEASE)/$(COMPONENT) $(ARCHITECTURE) Packages";
+	Optional "0";
+};
+#clear APT::Architectures;
+APT::Install-Recommends "false";
+APT::Install-Suggests "false";
+APT::Update::Error-Mode "any";
+Acquire::ForceHash "SHA256";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+`
+
+// apt runs the host's apt-get with a private state, in which only stubs are installed.
+type apt struct {
+	program string
+	options []string
+	keep    string // folder of package lists and packages, kept between builds
+	empty   string // folder without packages
+	report  *download.Reporter
+}
+
+// newApt makes the private state. What later builds need again goes to keep, and the rest to
+// temp.
+func newApt(program, keep, temp string, report *download.Reporter) (*apt, error) {
+	a := &apt{program: program, keep: keep, empty: temp, report: report}
+	for _, dir := range []string{filepath.Join(keep, "lists/partial"), filepath.Join(a.packages(), "partial"), filepath.Join(temp, "partial")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	var status strings.Builder
+	for _, s := range stubs {
+		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: foreign\nVersion: 9999:0\n\n", s.name)
+	}
+	config, installed := filepath.Join(temp, "conf"), filepath.Join(temp, "status")
+	if err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(installed, []byte(status.String()), 0o644)); err != nil {
+		return nil, err
+	}
+	a.options = []string{"-qq", "-y", "-c", config,
+		"-o", "Dir::State=" + keep, "-o", "Dir::State::lists=" + filepath.Join(keep, "lists"),
+		"-o", "Dir::State::status=" + installed, "-o", "Dir::Cache=" + keep,
+	}
+	return a, nil
+}
+
+// packages is the folder of downloaded packages.
+func (a *apt) packages() string { return filepath.Join(a.keep, "packages") }
+
+// run runs apt-get and returns its output. If statusFD is not nil, it becomes descriptor 3.
+func (a *apt) run(ctx context.Context, statusFD *os.File, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, a.program, append(slices.Clone(a.options), args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
+	if statusFD != nil {
+		cmd.ExtraFiles = []*os.File{statusFD}
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, fmt.Errorf("apt-get: %w%s", err, firstError(stderr.String()))
+	}
+	return out, nil
+}
+
+// firstError returns ": " and the first error line of apt-get's output.
+func firstError(text string) string {
+	for line := range strings.Lines(text) {
+		if message, isError := strings.CutPrefix(strings.TrimSpace(line), "E: "); isError {
+			return ": " + message
+		}
+	}
+	return ""
+}
+
+// resolve returns the packages and their dependencies, sorted by name. It updates the
+// package lists first, and falls back to the existing ones without a network.
+func (a *apt) resolve(ctx context.Context, names []string) ([]Package, error) {
+	_, stale := a.run(ctx, nil, "update")
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	args := append([]string{"-o", "Dir::Cache::archives=" + a.empty, "--print-uris", "install", "--"}, names...)
+	out, err := a.run(ctx, nil, args...)
+	if err != nil {
+		if stale != nil {
+			err = fmt.Errorf("%w; %w", stale, err)
+		}
+		return nil, err
+	}
+	if stale != nil {
+		a.report.Line("use the existing package lists: %v", stale)
+	}
+	var found []Package
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(line, "'") {
+			continue
+		}
+		p, err := parsePackage(line)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, p)
+	}
+	slices.SortFunc(found, func(x, y Package) int { return strings.Compare(x.file, y.file) })
+	return found, nil
+}
+
+// packageForm matches a line of apt-get --print-uris: address, file name, size and hash.
+var packageForm = regexp.MustCompile(`^'[^']*' (([a-z0-9][a-z0-9+.-]*)_([A-Za-z0-9.+~%-]+)_([a-z0-9]+)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})\s*$`)
+
+func parsePackage(line string) (Package, error) {
+	m := packageForm.FindStringSubmatch(line)
+	if m == nil {
+		return Package{}, fmt.Errorf("apt-get: unexpected line %.200q", line)
+	}
+	version, err := url.PathUnescape(m[3])
+	if err != nil {
+		return Package{}, fmt.Errorf("apt-get: unexpected line %.200q", line)
+	}
+	size, err := strconv.ParseInt(m[5], 10, 64)
+	return Package{Name: m[2], Version: version, Arch: m[4], SHA256: m[6], file: m[1], size: size}, err
+}
+
+// missing counts the packages that have to be downloaded, and their bytes. It removes
+// damaged files, because apt-get accepts any file of the right size.
+func (a *apt) missing(found []Package) (count int, size int64, err error) {
+	for _, p := range found {
+		f, err := a.open(p)
+		if err == nil {
+			f.Close()
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, download.ErrIntegrity) {
+			return 0, 0, err
+		}
+		if err := os.Remove(filepath.Join(a.packages(), p.file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, 0, err
+		}
+		count++
+		size += p.size
+	}
+	return count, size, nil
+}
+
+// download downloads the missing ones of the packages.
+func (a *apt) download(ctx context.Context, names []string, found []Package) error {
+	count, size, err := a.missing(found)
+	if count == 0 || err != nil {
+		return err
+	}
+	bar := a.report.Bar(fmt.Sprintf("fetch %d Debian packages", count), size)
+	defer bar.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer read.Close()
+		followStatus(read, bar.Add, size)
+	}()
+	args := append([]string{"-o", "APT::Status-Fd=3", "-o", "Dir::Cache::archives=" + a.packages(), "--download-only", "install", "--"}, names...)
+	_, err = a.run(ctx, write, args...)
+	write.Close()
+	<-done
+	return err
+}
+
+// followStatus reads apt-get's status lines, dlstatus:N:PERCENT:TEXT, and calls add with the
+// bytes that have arrived since the last call.
+func followStatus(r io.Reader, add func(n int64), size int64) {
+	var shown int64
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		fields := strings.SplitN(lines.Text(), ":", 4)
+		if len(fields) < 3 || fields[0] != "dlstatus" {
+			continue
+		}
+		percent, err := strconv.ParseFloat(fields[2], 64)
+		if at := int64(percent / 100 * float64(size)); err == nil && at > shown && at <= size {
+			add(at - shown)
+			shown = at
+		}
+	}
+	_, _ = io.Copy(io.Discard, r) // apt-get must not block on the pipe
+}
+
+// open opens a downloaded package after checking its hash.
+func (a *apt) open(p Package) (*os.File, error) {
+	f, err := os.Open(filepath.Join(a.packages(), p.file))
+	if err != nil {
+		return nil, err
+	}
+	if err := download.Verify(f, sha256.New(), p.SHA256); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.file, err), f.Close())
+	}
+	return f, nil
+}

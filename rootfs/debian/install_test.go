@@ -1,0 +1,73 @@
+package debian
+
+import (
+	"archive/tar"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gaol/rootfs/tree"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHostileEntry checks that no entry escapes the tree, and that only files, folders and links are accepted.
+func TestHostileEntry(t *testing.T) {
+	outside := t.TempDir()
+	must(t, os.WriteFile(outside+"/secret", nil, 0o600))
+	for name, entries := range map[string][]tar.Header{
+		"path outside":        {{Name: "./../x", Typeflag: tar.TypeReg}},
+		"absolute path":       {{Name: "/x", Typeflag: tar.TypeReg}},
+		"zero in the path":    {{Name: "./x\x00y", Typeflag: tar.TypeReg}},
+		"device":              {{Name: "./x", Typeflag: tar.TypeChar}},
+		"pipe":                {{Name: "./x", Typeflag: tar.TypeFifo}},
+		"hard link outside":   {{Name: "./x", Typeflag: tar.TypeLink, Linkname: "../../etc/passwd"}},
+		"through a link":      {{Name: "./x", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "./x/y", Typeflag: tar.TypeReg}},
+		"link through a link": {{Name: "./x", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "./y", Typeflag: tar.TypeLink, Linkname: "./x/secret"}},
+		"twice":               {{Name: "./x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := tree.Create(filepath.Join(t.TempDir(), "tree"))
+			must(t, err)
+			defer dir.Close()
+			for n := range entries {
+				err = addEntry(dir, &entries[n], strings.NewReader(""))
+				if last := n == len(entries)-1; last != (err != nil) {
+					t.Errorf("entry %d: error %v", n, err)
+				}
+			}
+			if left, _ := os.ReadDir(outside); len(left) != 1 {
+				t.Errorf("%v are outside", left)
+			}
+		})
+	}
+}
+
+// TestReasons checks that each file and package that is left out has a reason.
+func TestReasons(t *testing.T) {
+	for _, l := range leftOut {
+		if l.why == "" || !strings.HasPrefix(l.path, "/") {
+			t.Errorf("%s: no reason, or no path", l.path)
+		}
+	}
+	for _, s := range stubs {
+		if s.why == "" {
+			t.Errorf("%s: no reason", s.name)
+		}
+	}
+}
+
+// TestFollowStatus feeds valid and invalid status lines of apt-get.
+func TestFollowStatus(t *testing.T) {
+	var total int64
+	followStatus(strings.NewReader("pmstatus:a:50:Installing\ndlstatus:1:25.5:Retrieving a\ndlstatus:2:20:back\ndlstatus:3:x\ndlstatus:4\n\ndlstatus:5:900:too far\ndlstatus:6:75:a:b\n"), func(n int64) { total += n }, 200)
+	if total != 150 {
+		t.Errorf("%d of 200 bytes were reported", total)
+	}
+}

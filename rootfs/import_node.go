@@ -1,0 +1,132 @@
+package rootfs
+
+import (
+	"cmp"
+	"debug/elf"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+
+	"gaol/rootfs/layer"
+	"gaol/rootfs/npm"
+	"gaol/rootfs/sharedlib"
+)
+
+// defaultPath is where programs are searched if an image does not set PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// findNode searches the image's Node: first where gaol's own images have it, then in PATH. It
+// executes nothing of the image.
+func (m *importer) findNode(t *layer.Tree) error {
+	m.image.Imported = &Imported{
+		Source: m.name, Kind: m.source.Kind, Digest: m.source.Digest, Config: m.source.Config, TrustNode: m.options.TrustNode,
+	}
+	for _, dir := range []string{"/lib", "/lib64"} {
+		if t.IsFolder(dir) {
+			m.image.Imported.Libraries = append(m.image.Imported.Libraries, dir)
+		}
+	}
+	dirs := path.Dir(nodeBinary) + ":" + cmp.Or(validPath(m.source.Config.Env), defaultPath)
+	for _, dir := range strings.Split(dirs, ":") {
+		f, err := t.OpenFile(path.Join(dir, "node"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found, err := m.recordNode(t, f)
+		if found {
+			m.image.Imported.NodePath, err = t.GuestPath(f)
+		}
+		f.Close()
+		if err != nil || found {
+			return err
+		}
+	}
+	m.report.Line("it has no Node: only commands run in it")
+	return nil
+}
+
+// recordNode records the version and the C library of Node, if f is a program that can
+// start.
+func (m *importer) recordNode(t *layer.Tree, f *os.File) (bool, error) {
+	loader, ok := m.loaderOf(f)
+	if !ok {
+		return false, nil
+	}
+	libc := "static"
+	if loader != "" {
+		l, err := t.OpenFile(loader)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil // the program's libraries are missing
+		}
+		if err != nil {
+			return false, err
+		}
+		l.Close()
+		libc = "glibc"
+		if strings.HasPrefix(path.Base(loader), "ld-musl") {
+			libc = "musl"
+		}
+	}
+	version, err := nodeVersion(f, m.source.Config.Env)
+	if err != nil {
+		return false, err
+	}
+	m.image.Node, m.image.Imported.Libc = version, libc
+	m.report.Line("it has Node %s (%s)", version, libc)
+	return true, nil
+}
+
+// loaderOf returns the loader of a program. It reports false if f is not an executable
+// program for this machine.
+func (m *importer) loaderOf(f *os.File) (loader string, ok bool) {
+	machine := map[string]elf.Machine{"x64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[m.store.in.arch]
+	info, err := f.Stat()
+	if err != nil || info.Mode()&0o111 == 0 {
+		return "", false
+	}
+	program, err := sharedlib.OpenUntrusted(f)
+	if err != nil {
+		return "", false
+	}
+	return sharedlib.Loader(program), program.Machine == machine
+}
+
+// unknownVersion is recorded if the version of a Node cannot be found.
+const unknownVersion = "unknown"
+
+// releaseForm matches process.release.headersUrl, which Node's official builds contain.
+var releaseForm = regexp.MustCompile(`/download/[a-z]+/v([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})/node-v`)
+
+// nodeVersion finds the version in the program, or else in the image's environment.
+// Both can be forged: a launcher that depends on the version must trust the image.
+func nodeVersion(f *os.File, env []string) (string, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	const overlap = 128 // more than releaseForm matches
+	chunk := make([]byte, 1<<20)
+	for kept := 0; ; {
+		n, err := io.ReadFull(f, chunk[kept:])
+		if found := releaseForm.FindSubmatch(chunk[:kept+n]); found != nil {
+			return string(found[1]), nil
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		kept = copy(chunk, chunk[len(chunk)-overlap:])
+	}
+	if v := variable(env, "NODE_VERSION"); npm.VersionForm.MatchString(v) && strings.Count(v, ".") == 2 {
+		return v, nil
+	}
+	return unknownVersion, nil
+}

@@ -1,0 +1,154 @@
+package npm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+const (
+	defaultRegistry = "https://registry.npmjs.org"
+	maxMetadata     = 64 << 20 // bytes of a package's description
+)
+
+// abbreviated is the media type of a description with versions and little else.
+const abbreviated = "application/vnd.npm.install-v1+json"
+
+// configuredRegistry finds the registry as npm does: in the environment, then in the user's
+// npmrc, then the public one. It does not read credentials from an npmrc.
+func configuredRegistry() (*url.URL, error) {
+	text := os.Getenv("npm_config_registry")
+	if text == "" {
+		text = os.Getenv("NPM_CONFIG_REGISTRY")
+	}
+	if text == "" {
+		var err error
+		if text, err = npmrcRegistry(); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		text = defaultRegistry
+	}
+	return parseRegistry(text)
+}
+
+func parseRegistry(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(text, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("npm registry: %w", err)
+	}
+	if (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
+		return nil, fmt.Errorf("npm registry %q: not an http or https address", u.Redacted())
+	}
+	return u, nil
+}
+
+// npmrcRegistry returns the registry of the user's npmrc, "" if it names none.
+func npmrcRegistry() (string, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", nil // without a home, npm reads no npmrc either
+	}
+	f, err := os.Open(filepath.Join(home, ".npmrc"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var registry string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		if strings.TrimSpace(key) == "registry" {
+			registry = strings.Trim(strings.TrimSpace(value), `"'`) // the last line wins
+		}
+	}
+	return registry, lines.Err()
+}
+
+// release is the registry's description of one version of a package.
+type release struct {
+	Version string `json:"version"`
+	Dist    struct {
+		Integrity string `json:"integrity"`
+	} `json:"dist"`
+}
+
+// Resolve returns the package for a version, or the newest one for the first numbers of a
+// version. A pinned integrity takes precedence over that of the registry.
+func (c *Client) Resolve(ctx context.Context, name, version string) (Package, error) {
+	if p, pinned, err := c.pins.Find(name, version); pinned {
+		return p, err
+	}
+	r, err := c.release(ctx, name, version)
+	if err != nil {
+		return Package{}, err
+	}
+	if p, pinned, err := c.pins.Find(name, r.Version); pinned {
+		return p, err
+	}
+	sum, err := ParseIntegrity(r.Dist.Integrity)
+	if err != nil {
+		return Package{}, fmt.Errorf("%s@%s: %w", name, r.Version, err)
+	}
+	return Package{name, r.Version, sum}, nil
+}
+
+// release asks the registry for the newest release whose version starts with version.
+func (c *Client) release(ctx context.Context, name, version string) (release, error) {
+	if strings.Count(version, ".") == 2 {
+		var r release
+		err := c.describe(ctx, name+"/"+version, &r)
+		if err == nil && r.Version != version {
+			err = fmt.Errorf("%s@%s: the registry answered with version %q", name, version, r.Version)
+		}
+		return r, err
+	}
+	var all struct {
+		Versions map[string]release `json:"versions"`
+	}
+	if err := c.describe(ctx, name, &all); err != nil {
+		return release{}, err
+	}
+	var newest release
+	for v, r := range all.Versions {
+		if v == r.Version && VersionForm.MatchString(v) && strings.HasPrefix(v, version+".") &&
+			(newest.Version == "" || semver.Compare("v"+v, "v"+newest.Version) > 0) {
+			newest = r
+		}
+	}
+	if newest.Version == "" {
+		return release{}, fmt.Errorf("%s: the registry has no version %s", name, version)
+	}
+	return newest, nil
+}
+
+// describe decodes the description at path into v.
+func (c *Client) describe(ctx context.Context, path string, v any) error {
+	return c.get(ctx, path, abbreviated+", application/json", func(body io.Reader, _ int64) error {
+		text, err := io.ReadAll(io.LimitReader(body, maxMetadata+1))
+		if err != nil {
+			return err
+		}
+		if len(text) > maxMetadata {
+			return fmt.Errorf("%s: description of more than %d bytes", path, maxMetadata)
+		}
+		if err := json.Unmarshal(text, v); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,142 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// blobs is a source of an image's parts: a registry's repository, or files.
+type blobs interface {
+	// manifest and config return documents of at most maxDocument bytes after checking
+	// their digests.
+	manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
+	config(ctx context.Context, d v1.Descriptor) ([]byte, error)
+
+	// layer returns a layer with its Local or Fetch set.
+	layer(d v1.Descriptor) (Layer, error)
+}
+
+// document is a manifest or an index. Its media type is ignored.
+type document struct {
+	Config    *v1.Descriptor  `json:"config"`
+	Layers    []v1.Descriptor `json:"layers"`
+	Manifests []v1.Descriptor `json:"manifests"`
+	FSLayers  json.RawMessage `json:"fsLayers"` // of schema 1, which is not content-addressed
+}
+
+func parseDocument(text []byte) (*document, error) {
+	var d document
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&d); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrMalformed, err)
+	}
+	if isIndex, isManifest := d.Manifests != nil, d.Config != nil || d.Layers != nil; isIndex == isManifest || d.FSLayers != nil {
+		return nil, fmt.Errorf("%w: neither a manifest nor an index", ErrMalformed)
+	}
+	return &d, nil
+}
+
+// assemble resolves text, a manifest or an index, to the image for the platform.
+func assemble(ctx context.Context, from blobs, text []byte, digest v1.Hash, want v1.Platform) (*Image, error) {
+	for range maxIndexes {
+		d, err := parseDocument(text)
+		if err != nil {
+			return nil, err
+		}
+		if d.Manifests == nil {
+			return fromManifest(ctx, from, d, digest, want)
+		}
+		next, err := pick(d.Manifests, want)
+		if err != nil {
+			return nil, err
+		}
+		if text, err = from.manifest(ctx, next); err != nil {
+			return nil, err
+		}
+		digest = next.Digest
+	}
+	return nil, fmt.Errorf("%w: more than %d nested indexes", ErrMalformed, maxIndexes)
+}
+
+// pick selects the entry of an index for the platform. An entry without a platform may be
+// for any. The attestations that docker build adds have the platform "unknown".
+func pick(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
+	var found []v1.Descriptor
+	var offered []string
+	for _, d := range list {
+		if d.Platform == nil || d.Platform.Satisfies(want) {
+			found = append(found, d)
+		} else {
+			offered = append(offered, d.Platform.String())
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return v1.Descriptor{}, fmt.Errorf("%w: want %s, the index has %.200q", ErrPlatform, want.String(), offered)
+	case len(found) > 1 && found[0].Platform == nil:
+		return v1.Descriptor{}, fmt.Errorf("%w: the index has %d images without a platform", ErrMalformed, len(found))
+	}
+	return found[0], nil // the specification says that the first match is the best
+}
+
+func fromManifest(ctx context.Context, from blobs, d *document, digest v1.Hash, want v1.Platform) (*Image, error) {
+	if d.Config == nil || len(d.Layers) > maxLayers {
+		return nil, fmt.Errorf("%w: %d layers, the maximum is %d", ErrMalformed, len(d.Layers), maxLayers)
+	}
+	text, err := from.config(ctx, *d.Config)
+	if err != nil {
+		return nil, err
+	}
+	i := &Image{Digest: digest.String()}
+	ids, err := i.configure(text, want)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) != len(d.Layers) {
+		return nil, fmt.Errorf("%w: %d layers, and %d in its config", ErrMalformed, len(d.Layers), len(ids))
+	}
+	for n, descriptor := range d.Layers {
+		if len(descriptor.URLs) > 0 || descriptor.Size < 0 {
+			return nil, fmt.Errorf("%w: layer %s is at another address", ErrMalformed, descriptor.Digest)
+		}
+		l, err := from.layer(descriptor)
+		if err != nil {
+			return nil, err
+		}
+		l.Digest, l.DiffID, l.Size = descriptor.Digest, ids[n], descriptor.Size
+		i.Layers = append(i.Layers, l)
+	}
+	return i, nil
+}
+
+// configure parses an image's config, checks the platform, and returns the diff ids.
+func (i *Image) configure(text []byte, want v1.Platform) ([]v1.Hash, error) {
+	c, err := v1.ParseConfigFile(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w: config: %w", ErrMalformed, err)
+	}
+	if is := (v1.Platform{OS: c.OS, Architecture: c.Architecture}); is.OS != want.OS || is.Architecture != want.Architecture {
+		return nil, fmt.Errorf("%w: want %s, it is for %.80q", ErrPlatform, want.String(), is.String())
+	}
+	i.Config = Config{c.Config.Env, c.Config.WorkingDir, c.Config.User, c.Config.Entrypoint, c.Config.Cmd}
+	return c.RootFS.DiffIDs, i.Config.check()
+}
+
+// maxConfig bounds the recorded part of a config: execve takes no more arguments than that.
+const maxConfig = 128 << 10
+
+func (c *Config) check() error {
+	total := len(c.WorkingDir) + len(c.User)
+	for _, list := range [][]string{c.Env, c.Entrypoint, c.Cmd} {
+		for _, text := range list {
+			total += len(text) + 1
+		}
+	}
+	if total > maxConfig {
+		return fmt.Errorf("%w: a config of %d bytes", ErrMalformed, total)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package sharedlib
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrNotFound is the error for a program whose libraries are missing.
+var ErrNotFound = errors.New("library not found on the host")
+
+// extras lists libraries that programs load by name at run time, and those that native
+// addons commonly need. The host need not have them.
+var extras = []string{
+	"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2", // name lookups
+	"libgcc_s.so.1", // pthread_cancel
+	"libstdc++.so.6", "libatomic.so.1", "libm.so.6",
+	"libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
+}
+
+// Closure is what a program needs to start.
+type Closure struct {
+	Loader string            // path of the dynamic loader; "" for a static program
+	Libs   map[string]string // host path of each library, by name
+}
+
+// finder searches folders for libraries in the order of the dynamic loader.
+type finder struct {
+	dirs    []string
+	machine elf.Machine
+}
+
+// Find returns the loader of the program at a host path, and the libraries that it needs
+// directly and indirectly. It searches the folders dirs.
+func Find(program string, dirs []string) (*Closure, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c := &Closure{Libs: map[string]string{}}
+	if c.Loader = Loader(f); c.Loader == "" {
+		return c, nil
+	}
+	if !isLoader(c.Loader) {
+		return nil, fmt.Errorf("%s: loader %q refused", program, c.Loader)
+	}
+	l := &finder{dirs, f.Machine}
+	needed, err := f.ImportedLibraries()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.add(c, needed); err != nil {
+		return nil, fmt.Errorf("%s: %w", program, err)
+	}
+	for _, name := range extras {
+		if err := l.add(c, []string{name}); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// add adds the libraries and their dependencies to c.
+func (l *finder) add(c *Closure, names []string) error {
+	for queue := names; len(queue) > 0; queue = queue[1:] {
+		name := queue[0]
+		if c.Libs[name] != "" || name == path.Base(c.Loader) {
+			continue
+		}
+		file, needed, err := l.find(name)
+		if err != nil {
+			return err
+		}
+		c.Libs[name] = file
+		queue = append(slices.Clip(queue), needed...)
+	}
+	return nil
+}
+
+// find returns the host path of a library, and the names of the libraries that it needs.
+func (l *finder) find(name string) (file string, needed []string, err error) {
+	if name != path.Base(name) {
+		return "", nil, fmt.Errorf("library %q: a path", name)
+	}
+	for _, dir := range l.dirs {
+		file := filepath.Join(dir, name)
+		f, err := elf.Open(file)
+		if err != nil {
+			continue // missing, or a linker script
+		}
+		needed, err := f.ImportedLibraries()
+		fits := f.Machine == l.machine
+		f.Close()
+		if fits {
+			return file, needed, err
+		}
+	}
+	return "", nil, fmt.Errorf("%s: %w", name, ErrNotFound)
+}
+
+// isLoader reports whether p can be a dynamic loader. The program names the loader, and the
+// builder copies it from the host: the name must not lead to another file.
+func isLoader(p string) bool {
+	dir := strings.TrimPrefix(path.Dir(p), "/usr")
+	return path.Clean(p) == p && strings.HasPrefix(path.Base(p), "ld-") &&
+		(strings.HasPrefix(dir, "/lib/") || dir == "/lib" || dir == "/lib64")
+}

@@ -1,0 +1,99 @@
+package sharedlib
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	dirs, err := HostDirs("/etc/ld.so.conf")
+	must(t, err)
+	c, err := Find("/usr/bin/env", dirs)
+	must(t, err)
+	if !isLoader(c.Loader) {
+		t.Errorf("loader %q", c.Loader)
+	}
+	for _, name := range []string{"libc.so.6", "libstdc++.so.6", "libgcc_s.so.1"} {
+		if !filepath.IsAbs(c.Libs[name]) {
+			t.Errorf("%s is at %q", name, c.Libs[name])
+		}
+	}
+	if c.Libs[filepath.Base(c.Loader)] != "" {
+		t.Error("the loader is among the libraries")
+	}
+	if _, err := Find("/usr/bin/env", []string{t.TempDir()}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("without libraries: %v", err)
+	}
+	if _, err := Find("/etc/passwd", dirs); err == nil {
+		t.Error("a text file was accepted")
+	}
+	if s, err := Find("/bin/busybox", dirs); err != nil || s.Loader != "" || len(s.Libs) != 0 {
+		t.Errorf("of a static program: %+v, %v", s, err)
+	}
+}
+
+func TestLibraryNames(t *testing.T) {
+	l := &finder{dirs: []string{"/usr/lib"}}
+	for _, name := range []string{"../../etc/shadow", "/etc/shadow", "a/b"} {
+		if _, _, err := l.find(name); err == nil || errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestIsLoader(t *testing.T) {
+	for p, want := range map[string]bool{
+		"/lib64/ld-linux-x86-64.so.2":     true,
+		"/lib/ld-linux-aarch64.so.1":      true,
+		"/usr/lib/ld-linux-aarch64.so.1":  true,
+		"/lib/aarch64-linux-gnu/ld-2.so":  true,
+		"/lib64/../etc/ld-shadow":         false,
+		"/lib64//ld-linux-x86-64.so.2":    false,
+		"/etc/shadow":                     false,
+		"/lib64/libc.so.6":                false,
+		"/libexec/ld-x":                   false,
+		"/home/u/ld-linux-x86-64.so.2":    false,
+		"lib64/ld-linux-x86-64.so.2":      false,
+		"/usr/usr/lib/ld-linux-x86-64.so": false,
+	} {
+		if isLoader(p) != want {
+			t.Errorf("%s: %t", p, !want)
+		}
+	}
+}
+
+func TestHostDirs(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"ld.so.conf":     "/first # comment\ninclude conf.d/*.conf nothing/*\nhwcap 0 x\n\nrelative\n/last\n",
+		"conf.d/a.conf":  "/a\n",
+		"conf.d/b.conf":  "# none\n/b\ninclude " + dir + "/ld.so.conf\n", // a circle
+		"conf.d/c.other": "/c\n",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	got, err := HostDirs(filepath.Join(dir, "ld.so.conf"))
+	must(t, err)
+	if diff := cmp.Diff([]string{"/first", "/a", "/b"}, got[:3]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !slices.Contains(got, "/last") || slices.Contains(got, "/c") || slices.Contains(got, "relative") {
+		t.Errorf("got %q", got)
+	}
+	if dirs, err := HostDirs(filepath.Join(dir, "none")); err != nil || !slices.Contains(dirs, "/lib64") {
+		t.Errorf("without ld.so.conf: %q, %v", dirs, err)
+	}
+}

@@ -1,0 +1,137 @@
+package rootfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// commit moves the finished image in the folder dir into the store, with these names. If
+// the store has an image of the same content, that one stays and gets the names. commit
+// calls more, if it is not nil, with the store's lock held. If that or a name fails, it
+// undoes everything.
+func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string, more func() error) (*Image, error) {
+	if err := i.save(dir); err != nil {
+		return nil, err
+	}
+	// Before the rename, so that a crash cannot leave an incomplete image under its final
+	// path. This also reports a full disk that delayed allocation has hidden.
+	if err := syncTree(dir); err != nil {
+		return nil, err
+	}
+	guard, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer guard.Close()
+	digits := strings.TrimPrefix(i.ID, idPrefix)
+	fresh, err := s.insert(dir, digits, i)
+	if err != nil {
+		return nil, err
+	}
+	if more != nil {
+		err = more()
+	}
+	if err == nil {
+		err = s.setNames(names, digits)
+	}
+	switch {
+	case err != nil && fresh:
+		return nil, errors.Join(err, s.undoInsert(digits, dir))
+	case err != nil:
+		return nil, err
+	}
+	return s.get(digits)
+}
+
+// insert moves an image from the folder dir into the store, or merges it with an existing
+// one of the same content. It reports whether the image is new.
+// Precondition: the store's lock is held.
+func (s *Store) insert(dir, digits string, i *Image) (fresh bool, err error) {
+	place := filepath.Join(s.images(), digits)
+	if _, err := os.Lstat(filepath.Join(place, imageFile)); err == nil {
+		return false, s.merge(digits, i)
+	}
+	// A killed removal may have left names of this image, which must not be valid again.
+	all, err := s.allNames()
+	for _, name := range all[digits] {
+		err = errors.Join(err, os.Remove(filepath.Join(s.names(), name)))
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, os.Rename(dir, place)
+}
+
+// undoInsert moves a new image back to dir, and removes its blobs. If a process has found
+// and leased the image by now, it stays, without a name.
+// Precondition: the store's lock is held.
+func (s *Store) undoInsert(digits, dir string) error {
+	place := filepath.Join(s.images(), digits)
+	lock, err := lockNow(filepath.Join(place, imageLock), os.O_RDONLY, unix.LOCK_EX)
+	if errors.Is(err, errLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := os.Rename(place, dir); err != nil {
+		return err
+	}
+	return s.discardBlobs(&tempDir{dir: filepath.Dir(dir)})
+}
+
+// merge updates a stored image from a new one of the same content and id: that gaol built
+// it, or that it is trusted.
+// Precondition: the store's lock is held.
+func (s *Store) merge(digits string, fresh *Image) error {
+	old, err := s.load(digits)
+	if err != nil || old.Imported == nil {
+		return err
+	}
+	switch {
+	case fresh.Imported == nil:
+		old.Imported, old.Node, old.NPM = nil, fresh.Node, fresh.NPM
+	case fresh.Imported.TrustNode && !old.Imported.TrustNode:
+		old.Imported.TrustNode = true
+	default:
+		return nil
+	}
+	file := filepath.Join(old.dir, imageFile)
+	if err := old.writeJSON(file + ".new"); err != nil {
+		return err
+	}
+	return errors.Join(syncTree(old.dir), os.Rename(file+".new", file))
+}
+
+// save writes image.json, and the file that leases lock, into dir.
+func (i *Image) save(dir string) error {
+	return errors.Join(i.writeJSON(filepath.Join(dir, imageFile)), os.WriteFile(filepath.Join(dir, imageLock), nil, 0o644))
+}
+
+func (i *Image) writeJSON(file string) error {
+	text, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// syncTree writes the cached data of dir's file system to the disk.
+func syncTree(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := unix.Syncfs(int(d.Fd())); err != nil {
+		return &os.PathError{Op: "sync", Path: dir, Err: err}
+	}
+	return nil
+}

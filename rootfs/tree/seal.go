@@ -1,0 +1,145 @@
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// IDPrefix precedes the hex digits of an id.
+const IDPrefix = "sha256:"
+
+// Epoch is the modification time of every file in a sealed tree. It is the time that npm
+// gives to the files it packs.
+var Epoch = time.Date(1985, time.October, 26, 8, 15, 0, 0, time.UTC)
+
+// worldWritable lists the folders with mode 1777, by their path in the tree.
+var worldWritable = map[string]bool{"tmp": true, "var/tmp": true}
+
+// errKind rejects a tree with special files, or with files that have a set-id bit.
+var errKind = errors.New("not a plain file, folder or link")
+
+// Seal gives every file in the tree at root its final mode, owner and time. It returns the
+// id of the tree and the total size of its files in bytes. The id is a hash over paths,
+// types, modes, contents and link targets: two trees have the same id if a guest cannot
+// tell them apart.
+func Seal(root string) (id string, size int64, err error) {
+	return hashTree(root, func(path, name string, e fs.DirEntry) error {
+		if !e.IsDir() {
+			return nil
+		}
+		mode := fs.FileMode(0o755)
+		if worldWritable[name] {
+			mode = fs.ModeSticky | 0o777
+		}
+		return os.Chmod(path, mode)
+	}, normalize)
+}
+
+// Sum returns the id and the size of a tree like [Seal], but leaves the tree unchanged.
+func Sum(root string) (id string, size int64, err error) {
+	return hashTree(root, func(string, string, fs.DirEntry) error { return nil }, func(string) error { return nil })
+}
+
+// hashTree hashes each file of the tree between the calls of before and after.
+func hashTree(root string, before func(path, name string, e fs.DirEntry) error, after func(path string) error) (id string, size int64, err error) {
+	sum := sha256.New()
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if err := before(path, name, e); err != nil {
+			return err
+		}
+		n, err := hashFile(sum, path, name)
+		size += n
+		return errors.Join(err, after(path))
+	})
+	return IDPrefix + hex.EncodeToString(sum.Sum(nil)), size, err
+}
+
+// MixID returns the id of an image that consists of a tree with the id and of more, which
+// is hashed as JSON. An empty value leaves the id unchanged.
+func MixID(id string, more any) (string, error) {
+	text, err := json.Marshal(more)
+	if err != nil || string(text) == "{}" || string(text) == "null" {
+		return id, err
+	}
+	sum := sha256.Sum256(append([]byte(id+"\n"), text...))
+	return IDPrefix + hex.EncodeToString(sum[:]), nil
+}
+
+// hashFile adds a file, folder or link to sum. It returns the size of a regular file.
+func hashFile(sum hash.Hash, path, name string) (int64, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	var size int64
+	content := ""
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+	case mode&fs.ModeType == fs.ModeSymlink:
+		content, err = os.Readlink(path)
+	case mode.IsRegular() && mode&(fs.ModeSetuid|fs.ModeSetgid) == 0:
+		size = info.Size()
+		content, err = contentSum(path)
+	default:
+		err = &os.PathError{Op: "seal", Path: path, Err: errKind}
+	}
+	if err != nil {
+		return 0, err
+	}
+	// Quoted, so that a name with a line break cannot imitate another entry.
+	_, err = fmt.Fprintf(sum, "%s %q %q\n", info.Mode(), name, content)
+	return size, err
+}
+
+func contentSum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// normalize sets the owner and the time of a file. As root, it sets the owner to root, even
+// where new files inherit the group of their folder.
+func normalize(path string) error {
+	if os.Geteuid() == 0 {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return &os.PathError{Op: "lstat", Path: path, Err: err}
+		}
+		if st.Uid != 0 || st.Gid != 0 {
+			if err := os.Lchown(path, 0, 0); err != nil {
+				return err
+			}
+		}
+	}
+	at := unix.NsecToTimespec(Epoch.UnixNano())
+	err := unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return &os.PathError{Op: "utimes", Path: path, Err: err}
+	}
+	return nil
+}

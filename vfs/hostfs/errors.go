@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LimitError says that there is more than was asked to be dealt with at most.
+// LimitError is the error of an operation that exceeds a limit.
 type LimitError struct {
 	What  string // such as "bytes" or "entries"
 	Limit int64
@@ -17,19 +17,19 @@ type LimitError struct {
 // Error reads "more than 10 entries".
 func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Limit, e.What) }
 
-// ErrSpecial is why sockets, FIFOs and devices are left alone.
+// ErrSpecial is the error for sockets, FIFOs and devices.
 var ErrSpecial = fmt.Errorf("neither a file nor a folder: %w", fs.ErrInvalid)
 
 var (
-	errPath     = fmt.Errorf("not an absolute, clean path: %w", fs.ErrInvalid)
-	errRoot     = fmt.Errorf("the root itself: %w", fs.ErrInvalid)
-	errKernel   = fmt.Errorf("the kernel's own files are out of reach: %w", fs.ErrPermission)
-	errMode     = fmt.Errorf("more than permissions and the sticky bit: %w", fs.ErrInvalid)
-	errLink     = fmt.Errorf("no text of a link: %w", fs.ErrInvalid)
-	errIdentity = fmt.Errorf("can't act with the guest's ids: %w", fs.ErrPermission)
+	errPath        = fmt.Errorf("not an absolute, clean path: %w", fs.ErrInvalid)
+	errRoot        = fmt.Errorf("the root itself: %w", fs.ErrInvalid)
+	errKernel      = fmt.Errorf("the kernel's own file systems are not accessible: %w", fs.ErrPermission)
+	errMode        = fmt.Errorf("only permissions and the sticky bit can be set: %w", fs.ErrInvalid)
+	errLink        = fmt.Errorf("not a valid link text: %w", fs.ErrInvalid)
+	errCredentials = fmt.Errorf("cannot switch to the guest's ids: %w", fs.ErrPermission)
 )
 
-// pathError names the operation and the guest's path, once.
+// pathError wraps err in a *fs.PathError, unless it is one already.
 func pathError(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -45,7 +45,7 @@ func isLimit(err error) bool {
 	return is
 }
 
-// unwrapped is the cause in a *fs.PathError.
+// unwrapped returns the cause of a *fs.PathError.
 func unwrapped(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

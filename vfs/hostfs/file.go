@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a regular file or a folder that is open for reading: the one that bore the
-// name when it was opened, whatever becomes of the name. Its reads see what the guest
-// writes meanwhile.
+// File is a regular file or a folder that is open for reading. It stays the same file
+// when the guest renames or replaces it. Reads see what the guest writes meanwhile.
 type File struct {
 	fs   *FS
 	path string
 	file *os.File
 
 	mu   sync.Mutex
-	rest []fs.DirEntry // what ReadDir has not returned yet
+	rest []fs.DirEntry // entries that ReadDir has not returned yet
 	read bool          // ReadDir has read the folder
 }
 
@@ -28,41 +27,30 @@ var (
 	_ io.ReaderAt    = (*File)(nil)
 )
 
-// Open opens a regular file or a folder. Nothing else can be opened.
+// Open opens a regular file or a folder. It fails for other types.
 func (f *FS) Open(path string) (*File, error) { return f.openAs(path, path) }
 
-// openAs names the file in its errors.
+// openAs is Open with another name for the errors of the file.
 func (f *FS) openAs(path, name string) (file *File, err error) {
-	err = f.at("open", path, func(root int) error {
-		fd, _, err := openFor(root, path, unix.O_RDONLY)
+	err = f.onNode("open", path, 0, func(n *node) error {
+		fd, err := n.reopen(unix.O_RDONLY)
 		if err != nil {
 			return err
 		}
 		file = &File{fs: f, path: name, file: os.NewFile(uintptr(fd), name)}
-		f.keep(file)
+		f.register(file)
 		return nil
 	})
 	return file, err
 }
 
-// openFor opens what path leads to, and tells what it is.
-func openFor(root int, path string, flags int) (int, *unix.Statx_t, error) {
-	n, err := lookup(root, path, false)
-	if err != nil {
-		return -1, nil, err
-	}
-	defer n.close()
-	fd, err := n.reopen(flags)
-	return fd, &n.stat, err
-}
-
 // Close closes the file.
 func (o *File) Close() error {
-	o.fs.drop(o)
+	o.fs.unregister(o)
 	return o.fail("close", o.file.Close())
 }
 
-// fail names the guest's path, and the end of the whole tree as such.
+// fail wraps err with the guest's path. If the FS has been closed, that is the cause.
 func (o *File) fail(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
@@ -70,7 +58,7 @@ func (o *File) fail(op string, err error) error {
 	o.fs.mu.RLock()
 	defer o.fs.mu.RUnlock()
 	if o.fs.closed {
-		return &fs.PathError{Op: op, Path: o.path, Err: o.fs.gone}
+		return &fs.PathError{Op: op, Path: o.path, Err: o.fs.closedErr}
 	}
 	return pathError(op, o.path, err)
 }
@@ -87,13 +75,13 @@ func (o *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, o.fail("read", err)
 }
 
-// Seek implements io.Seeker. A folder can't be sought in.
+// Seek implements io.Seeker. It fails for a folder.
 func (o *File) Seek(offset int64, whence int) (int64, error) {
 	n, err := o.file.Seek(offset, whence)
 	return n, o.fail("seek", err)
 }
 
-// Stat tells about the open file. Its type is *Info.
+// Stat describes the open file. The result is an *Info.
 func (o *File) Stat() (fs.FileInfo, error) {
 	var st unix.Statx_t
 	if err := control(o.file, func(fd int) (err error) {
@@ -105,7 +93,7 @@ func (o *File) Stat() (fs.FileInfo, error) {
 	return o.fs.info(o.path, &st), nil
 }
 
-// control uses a file's descriptor, which is not closed meanwhile.
+// control calls do with a file's descriptor, which cannot be closed meanwhile.
 func control(file *os.File, do func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -118,8 +106,8 @@ func control(file *os.File, do func(fd int) error) error {
 	return failed
 }
 
-// ReadDir implements fs.ReadDirFile. The first call reads the whole folder, at most
-// Limits.Entries of it. The entries' type is *Info.
+// ReadDir implements fs.ReadDirFile. The first call reads the whole folder, up to
+// Limits.Entries. The entries' type is *Info.
 func (o *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,12 +140,4 @@ func (o *File) readOnce() error {
 	}
 	o.rest, o.read = dirEntries(list), true
 	return nil
-}
-
-func dirEntries(list []*Info) []fs.DirEntry {
-	out := make([]fs.DirEntry, len(list))
-	for i, e := range list {
-		out[i] = e
-	}
-	return out
 }

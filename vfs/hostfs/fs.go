@@ -14,47 +14,47 @@ import (
 	"gaol/vfs"
 )
 
-// FS is a guest's tree of files. Its methods may be called from several goroutines at
-// once. Their paths are the guest's, absolute and clean, see [vfs.ParsePath]; their
-// errors are *fs.PathError with such a path.
+// FS is the file tree of a guest. Its methods are safe for concurrent use. Their paths are
+// guest paths, absolute and clean, see [vfs.ParsePath]. Their errors are *fs.PathError with
+// such a path.
 type FS struct {
-	who    identity
-	ids    IDs
-	limits Limits
-	gone   error  // what is answered after Close
-	key    []byte // see draftName
+	guest     credentials
+	ids       IDs
+	limits    Limits
+	closedErr error  // the error of operations after Close
+	key       []byte // of the MAC in temporary names
 
-	mu     sync.RWMutex // held for reading by each step of an operation
+	mu     sync.RWMutex // each step of an operation holds it for reading
 	root   *os.File     // O_PATH
 	closed bool
 
 	openMu sync.Mutex
-	open   map[io.Closer]struct{} // what ends with the FS
+	open   map[io.Closer]struct{} // closed together with the FS
 }
 
-// Options are what an FS needs to know.
+// Options configure an FS.
 type Options struct {
-	// UID and GID are the host's ids of the guest's user, whom all is done as. The
-	// process must be root where they are not its own.
+	// UID and GID are the host's ids of the guest's user. All operations use them. The
+	// process must be root unless they are its own.
 	UID, GID int
 
-	// IDs are the host's ids that the guest's user namespace has. Zero: all, as they
-	// are.
+	// IDs is the range of host ids in the guest's user namespace. Zero: all ids,
+	// unchanged.
 	IDs IDs
 
-	// Limits bound what one call deals with. A zero field takes its default.
+	// Limits bound each call. A zero field means its default.
 	Limits Limits
 
-	// Closed is what is answered once the FS is closed. Nil: fs.ErrClosed.
+	// Closed is the error of operations after Close. Nil: fs.ErrClosed.
 	Closed error
 }
 
-// IDs is a range of ids. In it the guest's ids begin at 0.
+// IDs is a range of host ids. The guest sees the first of them as 0.
 type IDs struct {
 	First, Count uint32
 }
 
-// overflowID is what the guest sees of an owner that it has no id for.
+// overflowID is the id that the guest sees for an owner outside its range.
 const overflowID = 65534
 
 func (r IDs) guest(host uint32) int {
@@ -67,11 +67,11 @@ func (r IDs) guest(host uint32) int {
 	return overflowID
 }
 
-// Limits bound what one call deals with.
+// Limits bound each call.
 type Limits struct {
 	File    int64 // bytes that ReadFile returns; default 64 MiB
-	Entries int   // that are listed, visited or removed; default 100,000
-	Depth   int   // folders below the one that is walked, each of which takes a descriptor; default 256
+	Entries int   // listed, visited or removed; default 100,000
+	Depth   int   // of folders below the one that is walked, each of which needs a descriptor; default 256
 }
 
 func (l Limits) defaults() Limits {
@@ -82,27 +82,27 @@ func (l Limits) defaults() Limits {
 	}
 }
 
-// New makes an FS of the tree whose root was opened as root, best with O_PATH, and
-// closes it in the end; if it fails, the caller does.
+// New returns an FS of the tree whose root is open as root, preferably with O_PATH. The FS
+// takes ownership of root, unless New fails.
 func New(root *os.File, o Options) (*FS, error) {
 	l := o.Limits
 	if o.UID < 0 || o.GID < 0 || l.File < 0 || l.Entries < 0 || l.Depth < 0 {
 		return nil, fs.ErrInvalid
 	}
-	who := identityOf(o.UID, o.GID)
-	if err := who.act(func() error { return nil }); err != nil {
+	creds := credentialsOf(o.UID, o.GID)
+	if err := creds.act(func() error { return nil }); err != nil {
 		return nil, err
 	}
 	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // which never fails
+	_, _ = rand.Read(key) // never fails
 	return &FS{
-		key: key, who: who, ids: o.IDs, limits: l.defaults(), gone: cmp.Or(o.Closed, fs.ErrClosed),
+		key: key, guest: creds, ids: o.IDs, limits: l.defaults(), closedErr: cmp.Or(o.Closed, fs.ErrClosed),
 		root: root, open: map[io.Closer]struct{}{},
 	}, nil
 }
 
-// Close ends all that is open. Operations that are under way fail at their next step.
-// Closing twice is no error.
+// Close closes all open files and watchers. Running operations fail at their next step.
+// Close is idempotent.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	if f.closed {
@@ -111,13 +111,13 @@ func (f *FS) Close() error {
 	}
 	f.closed = true
 	f.mu.Unlock()
-	for _, c := range f.taken() {
-		_ = c.Close() // it was only read, and its owner may have closed it just now
+	for _, c := range f.openClosers() {
+		_ = c.Close() // nothing is lost, and its owner may have closed it already
 	}
 	return f.root.Close()
 }
 
-func (f *FS) taken() []io.Closer {
+func (f *FS) openClosers() []io.Closer {
 	f.openMu.Lock()
 	defer f.openMu.Unlock()
 	var all []io.Closer
@@ -127,36 +127,37 @@ func (f *FS) taken() []io.Closer {
 	return all
 }
 
-// keep has Close close c. It is called in a step, so that none is kept after Close.
-func (f *FS) keep(c io.Closer) {
+// register makes Close close c. It must be called in a step, so that it cannot run after
+// Close.
+func (f *FS) register(c io.Closer) {
 	f.openMu.Lock()
 	defer f.openMu.Unlock()
 	f.open[c] = struct{}{}
 }
 
-func (f *FS) drop(c io.Closer) {
+func (f *FS) unregister(c io.Closer) {
 	f.openMu.Lock()
 	defer f.openMu.Unlock()
 	delete(f.open, c)
 }
 
-// step makes system calls with the guest's ids and names what failed. It calls nothing
-// of the caller's, and is not nested.
+// step calls do with the guest's credentials, and wraps its error. do makes system calls. It
+// must not call code of the caller, and steps must not be nested.
 func (f *FS) step(op, path string, do func(root int) error) error {
-	return f.stepAs(f.who, op, path, do)
+	return f.stepAs(f.guest, op, path, do)
 }
 
-// stepAs is step with the ids of who.
-func (f *FS) stepAs(who identity, op, path string, do func(root int) error) error {
+// stepAs is step with other credentials.
+func (f *FS) stepAs(creds credentials, op, path string, do func(root int) error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.closed {
-		return &fs.PathError{Op: op, Path: path, Err: f.gone}
+		return &fs.PathError{Op: op, Path: path, Err: f.closedErr}
 	}
-	return pathError(op, path, who.act(func() error { return do(int(f.root.Fd())) }))
+	return pathError(op, path, creds.act(func() error { return do(int(f.root.Fd())) }))
 }
 
-// at is step for a path of the caller's.
+// at is step for a path from the caller, which it checks.
 func (f *FS) at(op, path string, do func(root int) error) error {
 	if _, err := vfs.ParsePath(path); err != nil {
 		return &fs.PathError{Op: op, Path: path, Err: errPath}

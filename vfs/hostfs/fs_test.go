@@ -313,7 +313,7 @@ func TestWriteFile(t *testing.T) {
 // Mkdir makes one folder, where nothing is.
 func TestMkdir(t *testing.T) {
 	f, _ := newFS(t, Limits{})
-	if err := errors.Join(f.WriteFile("/file", nil, WriteOptions{}), f.Symlink("/nowhere", "/link"), f.Mkdir("/made", fs.ModeSticky|0o750)); err != nil {
+	if err := errors.Join(f.WriteFile("/file", nil, WriteOptions{}), f.Symlink("/noPlace", "/link"), f.Mkdir("/made", fs.ModeSticky|0o750)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

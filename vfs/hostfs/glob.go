@@ -9,10 +9,11 @@ import (
 	"gaol/vfs"
 )
 
-// Glob returns the paths that match a pattern, sorted: an absolute path whose elements
-// are patterns of path.Match, or "**", which stands for any number of folders, none among
-// them. Only links before the first element with one of *?[\ are followed. No match, and
-// folders that can't be read, are no errors; path.ErrBadPattern is one.
+// Glob returns the paths that match a pattern, sorted. A pattern is an absolute path whose
+// elements are patterns of path.Match or "**", which matches zero or more folders. Glob
+// follows only links before the first element with one of *?[\. It ignores folders that it
+// cannot read, and finding no match is not an error. A malformed pattern is
+// path.ErrBadPattern.
 func (f *FS) Glob(pattern string) ([]string, error) {
 	if _, err := vfs.ParsePath(pattern); err != nil {
 		return nil, &fs.PathError{Op: "glob", Path: pattern, Err: errPath}
@@ -21,7 +22,7 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 	return found, pathError("glob", pattern, err)
 }
 
-// globIn matches elements below a folder, whose name is no pattern.
+// globIn matches the elements of a pattern below a folder.
 func (f *FS) globIn(dir string, elements []string) ([]string, error) {
 	for _, e := range elements {
 		if _, err := path.Match(e, ""); err != nil {
@@ -49,8 +50,8 @@ func (f *FS) globOne(p string) ([]string, error) {
 }
 
 func (f *FS) globBelow(base string, elements []string) (matches []string, err error) {
-	reached := map[string]states{base: begin(elements)} // of the folders that lead to where the walk is
-	err = f.walk(reader{fs: f}, "glob", base, f.limits.Entries, func(v found) error {
+	reached := map[string]states{base: startStates(elements)} // of the folders above the current file
+	err = f.walk(access{fs: f}, "glob", base, f.limits.Entries, func(v item) error {
 		if v.err != nil {
 			return nil
 		}
@@ -88,16 +89,17 @@ func splitPattern(dir string, elements []string) (base string, rest []string) {
 	return path.Join(dir, path.Join(elements[:i]...)), elements[i:]
 }
 
-// states tells how many of a pattern's elements a path can have matched.
+// states is the state of matching a path: s[i] says that the path can match the first i
+// elements of the pattern.
 type states []bool
 
-func begin(elements []string) states {
+func startStates(elements []string) states {
 	s := make(states, len(elements)+1)
 	s.set(elements, 0)
 	return s
 }
 
-// set adds a number, and those that it implies, as "**" may stand for nothing.
+// set sets a state, and those that follow because "**" can match nothing.
 func (s states) set(elements []string, i int) {
 	s[i] = true
 	if i < len(elements) && elements[i] == "**" {
@@ -105,7 +107,7 @@ func (s states) set(elements []string, i int) {
 	}
 }
 
-// next gives the states behind one more name.
+// next returns the states after one more name.
 func (s states) next(elements []string, name string) states {
 	after := make(states, len(s))
 	for i, e := range elements {
@@ -114,7 +116,7 @@ func (s states) next(elements []string, name string) states {
 		}
 		if e == "**" {
 			after.set(elements, i)
-		} else if ok, err := path.Match(e, name); ok && err == nil { // each was tried
+		} else if ok, err := path.Match(e, name); ok && err == nil { // globIn has checked each pattern
 			after.set(elements, i+1)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Info tells about a file, folder, link or other thing as it was at one moment. It is
-// an fs.FileInfo and an fs.DirEntry.
+// Info describes a file of any type as it was at one moment. It is an fs.FileInfo and an
+// fs.DirEntry.
 type Info struct {
 	name         string
 	mode         fs.FileMode
@@ -26,19 +26,19 @@ var (
 	_ fs.DirEntry = (*Info)(nil)
 )
 
-// Name is the last component of the path that was asked for; "/" of the root's.
+// Name is the last component of the requested path; "/" for the root.
 func (i *Info) Name() string { return i.name }
 
 // Size is in bytes.
 func (i *Info) Size() int64 { return i.size }
 
-// Mode is type and permissions.
+// Mode is the type and the permissions.
 func (i *Info) Mode() fs.FileMode { return i.mode }
 
-// Type is that of Mode.
+// Type is the type of Mode.
 func (i *Info) Type() fs.FileMode { return i.mode.Type() }
 
-// IsDir tells whether it is a folder.
+// IsDir reports whether it is a folder.
 func (i *Info) IsDir() bool { return i.mode.IsDir() }
 
 // Info returns i.
@@ -47,25 +47,25 @@ func (i *Info) Info() (fs.FileInfo, error) { return i, nil }
 // Sys returns nil.
 func (i *Info) Sys() any { return nil }
 
-// Owner is the user id that the guest sees; 65534 if it has none for it.
+// Owner is the user id that the guest sees; 65534 for a user outside its range.
 func (i *Info) Owner() int { return i.owner }
 
-// Group is the group id that the guest sees; 65534 if it has none for it.
+// Group is the group id that the guest sees; 65534 for a group outside its range.
 func (i *Info) Group() int { return i.group }
 
-// Links is how many names it has.
+// Links is the number of its names.
 func (i *Info) Links() int { return int(i.links) }
 
-// ModTime is when its content was last changed, or so the guest says: it can set it.
+// ModTime is when its content was last changed. The guest can set it to any time.
 func (i *Info) ModTime() time.Time { return i.modified }
 
-// AccessTime is when it was last read, as far as the mount records that.
+// AccessTime is when it was last read, if the mount records that.
 func (i *Info) AccessTime() time.Time { return i.accessed }
 
-// CreateTime is when it was made; zero where the file system doesn't know.
+// CreateTime is when it was created; zero if the file system does not record that.
 func (i *Info) CreateTime() time.Time { return i.created }
 
-// String is that of fs.FormatFileInfo.
+// String returns fs.FormatFileInfo.
 func (i *Info) String() string { return fs.FormatFileInfo(i) }
 
 func (f *FS) info(name string, st *unix.Statx_t) *Info {
@@ -82,7 +82,7 @@ func (f *FS) info(name string, st *unix.Statx_t) *Info {
 
 func timeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
 
-// types are the kernel's, stat(2), and Go's.
+// types maps the file types of stat(2) to Go's.
 var types = map[uint16]fs.FileMode{
 	unix.S_IFREG:  0,
 	unix.S_IFDIR:  fs.ModeDir,
@@ -109,8 +109,8 @@ func fileMode(m uint16) fs.FileMode {
 	return mode
 }
 
-// permissions gives the kernel's bits of a mode that may be set. The set-id bits may
-// not: nothing good comes of what runs as its owner.
+// permissions returns the kernel's bits of a mode. It refuses set-id bits: a program that
+// runs as its owner would be a risk.
 func permissions(mode fs.FileMode) (uint32, error) {
 	if mode&^(fs.ModePerm|fs.ModeSticky) != 0 {
 		return 0, errMode

@@ -103,7 +103,7 @@ func openFS(t testing.TB, dir string, l Limits) *FS {
 // asGuest does something on the host's side as the guest would.
 func asGuest(t testing.TB, do func() error) {
 	t.Helper()
-	if err := identityOf(testUID, testGID).act(do); err != nil {
+	if err := credentialsOf(testUID, testGID).act(do); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,20 +8,13 @@ import (
 
 // Remove removes a file, a link or an empty folder.
 func (f *FS) Remove(path string) error {
-	return f.at("remove", path, func(root int) error {
-		p, err := locateFree(root, path)
-		if err != nil {
-			return err
-		}
-		defer p.close()
-		return removeEntry(p.dir, p.name)
-	})
+	return f.onPlace("remove", path, locateUnmounted, func(p place) error { return removeEntry(p.dir, p.name) })
 }
 
-// removeEntry removes what is no folder, or is an empty one.
+// removeEntry removes a file, a link or an empty folder.
 func removeEntry(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
-	if err == unix.EISDIR || err == unix.EPERM { // EPERM is POSIX's for folders
+	if err == unix.EISDIR || err == unix.EPERM { // POSIX specifies EPERM for folders
 		if asFolder := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); asFolder != unix.ENOTDIR {
 			return asFolder
 		}
@@ -29,13 +22,14 @@ func removeEntry(dir int, name string) error {
 	return err
 }
 
-// RemoveAll removes what is at a path and all below it, following no link. That there is
-// nothing is no error. Of more than Limits.Entries, so many are removed. Folders may be
-// nested to any depth. What the guest's user may not remove stays, and is the error,
-// after all else is gone; a guest can keep making new entries, which then is the error.
+// RemoveAll removes the file at a path and everything below it. It follows no link. A
+// missing file is no error. It stops with a *LimitError after Limits.Entries entries.
+// Folders may be nested to any depth. If the guest's user may not remove some files,
+// RemoveAll removes all others and returns an error. A guest that keeps making new entries
+// makes it fail.
 func (f *FS) RemoveAll(path string) error {
 	return f.at("removeall", path, func(root int) error {
-		p, err := locateFree(root, path)
+		p, err := locateUnmounted(root, path)
 		if err == unix.ENOENT {
 			return nil
 		}
@@ -51,13 +45,13 @@ func (f *FS) RemoveAll(path string) error {
 // remover removes one tree.
 type remover struct {
 	left, limit int
-	top         int // the tree's first folder
+	top         int // descriptor of the tree's first folder
 	moved       int // folders moved into it
 }
 
-// mostOpen is how deep a remover goes. Deeper folders are moved up into the first one
-// and so become shallow: the descriptors of a host process are few, and a guest can
-// nest folders deeper than any path can name.
+// mostOpen bounds the depth of a remover, which keeps a descriptor open for each level.
+// Deeper folders are moved up into the first one: a process has few descriptors, and a guest
+// can nest folders deeper than any path can name.
 const mostOpen = 64
 
 func (r *remover) remove(p place, depth int) error {
@@ -91,8 +85,8 @@ func isFolder(p place) bool {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// empty removes what is in a folder, again and again while it finds what it could
-// remove, as moved folders may come in behind it.
+// empty removes the content of a folder. It lists the folder again until it finds nothing
+// that it can remove, because deep folders may have been moved into it.
 func (r *remover) empty(p place, depth int) error {
 	n, err := child(p.dir, p.name)
 	if err == unix.ENOENT {
@@ -103,7 +97,7 @@ func (r *remover) empty(p place, depth int) error {
 	}
 	defer n.close()
 	if !n.isFolder() {
-		return unix.ENOTDIR // it was one a moment ago
+		return unix.ENOTDIR // replaced since removeEntry
 	}
 	fd, err := n.reopen(unix.O_RDONLY | unix.O_DIRECTORY)
 	if err != nil {
@@ -118,23 +112,23 @@ func (r *remover) empty(p place, depth int) error {
 		if err != nil && !isLimit(err) || len(names) == 0 {
 			return err
 		}
-		if failed, all := r.each(fd, names, depth); all || isLimit(failed) {
+		if failed, none := r.each(fd, names, depth); none || isLimit(failed) {
 			return failed
 		}
 	}
 }
 
-// each removes entries. all tells whether none of them could be.
-func (r *remover) each(fd int, names []dirent, depth int) (failed error, all bool) {
-	all = true
+// each removes entries. It returns the last error, and whether no entry could be removed.
+func (r *remover) each(fd int, names []dirent, depth int) (failed error, none bool) {
+	none = true
 	for _, e := range names {
 		p := place{fd, e.name}
-		err := p.free()
+		err := p.checkUnmounted()
 		if err == nil {
 			err = r.remove(p, depth+1)
 		}
 		if err == nil {
-			all = false
+			none = false
 			continue
 		}
 		failed = err
@@ -142,5 +136,5 @@ func (r *remover) each(fd int, names []dirent, depth int) (failed error, all boo
 			break
 		}
 	}
-	return failed, all
+	return failed, none
 }

@@ -7,48 +7,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stat tells about what a path leads to.
-func (f *FS) Stat(path string) (*Info, error) { return f.stat("stat", path, false) }
+// Stat describes the file that a path leads to.
+func (f *FS) Stat(path string) (*Info, error) { return f.stat("stat", path, 0) }
 
-// Lstat is Stat, but tells about a link itself.
-func (f *FS) Lstat(path string) (*Info, error) { return f.stat("lstat", path, true) }
+// Lstat is like Stat, but describes a link itself.
+func (f *FS) Lstat(path string) (*Info, error) { return f.stat("lstat", path, unix.O_NOFOLLOW) }
 
-func (f *FS) stat(op, path string, nofollow bool) (info *Info, err error) {
-	err = f.at(op, path, func(root int) error {
-		n, err := lookup(root, path, nofollow)
-		if err != nil {
-			return err
-		}
-		defer n.close()
+func (f *FS) stat(op, path string, flags uint64) (info *Info, err error) {
+	err = f.onNode(op, path, flags, func(n *node) error {
 		info = f.info(path, &n.stat)
 		return nil
 	})
 	return info, err
 }
 
-// Exists tells whether a path leads to something: a link to nothing doesn't. That it
-// can't be told is an error.
+// Exists reports whether a path leads to a file. A dangling link does not. An error means
+// that the answer is unknown.
 func (f *FS) Exists(path string) (bool, error) {
-	_, err := f.stat("stat", path, false)
+	_, err := f.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// ReadLink returns the text of a link, which is the guest's: it may be no path at all.
+// ReadLink returns the text of a link. The guest chose it: it need not be a path.
 func (f *FS) ReadLink(path string) (text string, err error) {
-	err = f.at("readlink", path, func(root int) error {
-		n, err := lookup(root, path, true)
-		if err != nil {
-			return err
-		}
-		defer n.close()
+	err = f.onNode("readlink", path, unix.O_NOFOLLOW, func(n *node) error {
 		if n.kind() != unix.S_IFLNK {
-			return unix.EINVAL // where ENOENT is what the kernel says of a descriptor
+			return unix.EINVAL // for a descriptor, the kernel would return ENOENT
 		}
 		text, err = readLink(n.fd, "")
 		return err
 	})
 	return text, err
+}
+
+// readLink reads the link name in the folder dir, or the link dir if name is empty.
+func readLink(dir int, name string) (string, error) {
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, name, text)
+	if err != nil {
+		return "", err
+	}
+	return string(text[:n]), nil
 }

@@ -13,34 +13,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TarOptions bound what is packed. A zero field takes its default.
+// TarOptions configure Tar. A zero field means its default.
 type TarOptions struct {
 	Bytes   int64 // of files' content; default 1 GiB
 	Entries int   // default Limits.Entries
 
-	// Skip are the guest's paths of what is not to be in it, folders with all in them.
+	// Skip lists guest paths to leave out. A folder is left out with its content.
 	Skip []string
 
-	// Owned packs also what the guest owns and took its own right to read from, as the
-	// host reads it: the guest could give itself that right.
+	// Owned also packs files that the guest owns but has made unreadable for itself. It
+	// could make them readable again.
 	Owned bool
 
-	// Left, if not nil, is asked about each thing as it is skipped, of which the report
-	// has the first 1,000 only. An error from it ends the packing.
+	// Left, if not nil, is called for each skipped file, of which the report has only the
+	// first 1,000. If it returns an error, Tar stops.
 	Left func(Skip) error
 }
 
-// TarReport tells what is in an archive, and what is not.
+// TarReport describes the content of an archive, and what was skipped.
 type TarReport struct {
 	Entries int
 	Bytes   int64 // of files' content
 
-	// Skipped are what is not in it, or not as it was found: the first 1,000 of them.
+	// Skipped lists the first 1,000 files that are missing or incomplete in the archive.
 	Skipped    []Skip
-	SkippedAll int // how many there are
+	SkippedAll int // number of all such files
 }
 
-// Skip says why something in a tree is not in its archive.
+// Skip says why a file is missing or incomplete in an archive.
 type Skip struct {
 	Path string // the guest's
 	Err  error
@@ -48,63 +48,60 @@ type Skip struct {
 
 const mostSkips = 1000
 
-func (r *TarReport) skip(path string, err error) {
-	if r.SkippedAll++; len(r.Skipped) < mostSkips {
-		r.Skipped = append(r.Skipped, Skip{path, err})
-	}
-}
-
-// ErrChanged is why a file is in an archive with zeros at its end: it became shorter
-// while it was packed.
+// ErrChanged is the error for a file that became shorter while it was packed. The archive
+// has zeros at its end.
 var ErrChanged = errors.New("it changed while it was read")
 
 const defaultTarBytes = 1 << 30
 
-// Tar writes what is in a folder to w as an archive: files, folders and links, with
+// Tar writes the content of a folder to w as an archive: files, folders and links, with
 // names relative to the folder, permissions without set-id bits, modification times,
-// and the owners that the guest sees. A file with several names is in it as many times.
-// Sparse files are written out.
+// and the owners that the guest sees. A file with several names is stored several times.
+// Holes of sparse files are stored as zeros.
 //
-// The guest may change the tree meanwhile. The archive is valid all the same: of a file,
-// it has as many bytes as the file had when its turn came. What can't be packed is told
-// of in the report, which is valid also if there is an error. One from w comes as it is.
+// The guest may change the tree meanwhile. The archive is valid nevertheless: it has as many
+// bytes of a file as the file had when Tar opened it. The report lists files that could not
+// be packed. It is valid even with an error. Errors of w are returned unchanged.
 func (f *FS) Tar(w io.Writer, dir string, o TarOptions) (TarReport, error) {
-	p := &packer{reader: reader{f, o.Owned}, out: tar.NewWriter(w), base: dir, leave: o.Skip, left: o.Left, limit: cmp.Or(o.Bytes, defaultTarBytes)}
+	p := &packer{access: access{f, o.Owned}, out: tar.NewWriter(w), base: dir, options: o, limit: cmp.Or(o.Bytes, defaultTarBytes)}
 	entries := cmp.Or(o.Entries, f.limits.Entries)
 	if p.limit < 0 || entries < 0 {
 		return p.report, &fs.PathError{Op: "tar", Path: dir, Err: fs.ErrInvalid}
 	}
-	if err := f.walk(p.reader, "tar", dir, entries, p.add); err != nil {
+	if err := f.walk(p.access, "tar", dir, entries, p.add); err != nil {
 		return p.report, err
 	}
 	return p.report, p.out.Close()
 }
 
 type packer struct {
-	reader
-	out    *tar.Writer
-	base   string
-	leave  []string
-	left   func(Skip) error
-	limit  int64
-	report TarReport
+	access
+	out     *tar.Writer
+	base    string
+	options TarOptions
+	limit   int64
+	report  TarReport
 }
 
-// skip tells of what is not packed.
+// skip reports a file that is not packed.
 func (p *packer) skip(path string, err error) error {
-	p.report.skip(path, err)
-	if p.left == nil {
+	s, r := Skip{path, err}, &p.report
+	if r.SkippedAll++; len(r.Skipped) < mostSkips {
+		r.Skipped = append(r.Skipped, s)
+	}
+	if p.options.Left == nil {
 		return nil
 	}
-	return p.left(Skip{path, err})
+	return p.options.Left(s)
 }
 
-// add packs what the walk found.
-func (p *packer) add(v found) error {
+// add packs a file of the walk.
+func (p *packer) add(v item) error {
 	switch {
-	case slices.Contains(p.leave, v.path) && v.info.IsDir():
-		return fs.SkipDir
-	case slices.Contains(p.leave, v.path):
+	case slices.Contains(p.options.Skip, v.path):
+		if v.info.IsDir() {
+			return fs.SkipDir
+		}
 		return nil
 	case v.err != nil && v.dir < 0:
 		return v.err
@@ -117,7 +114,7 @@ func (p *packer) add(v found) error {
 	}
 	h := &tar.Header{
 		Name: v.path[len(join(p.base, "")):], Mode: int64(v.info.mode.Perm()), Uid: v.info.owner, Gid: v.info.group,
-		ModTime: v.info.modified.Truncate(time.Second), // more takes a further header for each entry
+		ModTime: v.info.modified.Truncate(time.Second), // fractions would need another header for each entry
 	}
 	switch v.info.Type() {
 	case fs.ModeDir:
@@ -133,7 +130,8 @@ func (p *packer) add(v found) error {
 	return p.header(h, v.path)
 }
 
-// header begins an entry. What archives can't hold is skipped: nothing is written then.
+// header writes the header of an entry. It skips files that an archive cannot represent;
+// nothing is written then.
 func (p *packer) header(h *tar.Header, path string) error {
 	err := p.out.WriteHeader(h)
 	if errors.Is(err, tar.ErrHeader) {
@@ -145,7 +143,7 @@ func (p *packer) header(h *tar.Header, path string) error {
 	return err
 }
 
-func (p *packer) link(h *tar.Header, v found) (err error) {
+func (p *packer) link(h *tar.Header, v item) (err error) {
 	h.Typeflag = tar.TypeSymlink
 	err = p.step("tar", v.path, func() error {
 		h.Linkname, err = readLink(v.dir, v.name)
@@ -157,10 +155,10 @@ func (p *packer) link(h *tar.Header, v found) (err error) {
 	return p.header(h, v.path)
 }
 
-// lost deals with what could not be opened. What is gone, or is no link any more, was
-// not there when it mattered.
+// lost handles a file that could not be opened. A removed file is ignored; a link that was
+// replaced is skipped.
 func (p *packer) lost(path string, err error) error {
-	if e := unwrapped(err); errors.Is(e, p.fs.gone) {
+	if e := unwrapped(err); errors.Is(e, p.fs.closedErr) {
 		return err
 	} else if e != unix.ENOENT {
 		return p.skip(path, e)
@@ -168,12 +166,12 @@ func (p *packer) lost(path string, err error) error {
 	return nil
 }
 
-func (p *packer) file(h *tar.Header, v found) error {
+func (p *packer) file(h *tar.Header, v item) error {
 	file, size, err := p.open(v)
 	if err != nil {
 		return p.lost(v.path, err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // it is only read
 	if size > p.limit-p.report.Bytes {
 		return &fs.PathError{Op: "tar", Path: v.path, Err: &LimitError{"bytes", p.limit}}
 	}
@@ -193,8 +191,8 @@ func (p *packer) file(h *tar.Header, v found) error {
 	return p.skip(v.path, ErrChanged)
 }
 
-// open opens a file that the walk found, and tells its size by now.
-func (p *packer) open(v found) (file *File, size int64, err error) {
+// open opens a file of the walk, and returns its current size.
+func (p *packer) open(v item) (file *File, size int64, err error) {
 	err = p.step("tar", v.path, func() error {
 		n, err := child(v.dir, v.name)
 		if err != nil {
@@ -205,7 +203,7 @@ func (p *packer) open(v found) (file *File, size int64, err error) {
 			return ErrSpecial
 		}
 		fd := -1
-		if err := p.as(n, func() (err error) {
+		if err := p.readAs(n, func() (err error) {
 			fd, err = n.reopen(unix.O_RDONLY)
 			return err
 		}); err != nil {
@@ -213,7 +211,7 @@ func (p *packer) open(v found) (file *File, size int64, err error) {
 		}
 		size = int64(n.stat.Size)
 		file = &File{fs: p.fs, path: v.path, file: os.NewFile(uintptr(fd), v.path)}
-		p.fs.keep(file)
+		p.fs.register(file)
 		return nil
 	})
 	return file, size, err

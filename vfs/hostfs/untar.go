@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UntarOptions bound what is unpacked. A zero field takes its default.
+// UntarOptions bound what is unpacked. A zero field means its default.
 type UntarOptions struct {
 	Bytes   int64 // of files' content, holes included; default 1 GiB
 	Entries int   // default Limits.Entries
 }
 
-// UntarReport tells what was unpacked.
+// UntarReport counts what was unpacked.
 type UntarReport struct {
 	Entries int
 	Bytes   int64 // of files' content
 }
 
-// EntryError says which entry of an archive was refused.
+// EntryError is the error for a refused entry of an archive.
 type EntryError struct {
-	Name string // as it is in the archive
+	Name string // as in the archive
 	Err  error
 }
 
@@ -36,34 +36,36 @@ func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %v", e.Name,
 // Unwrap returns the cause.
 func (e *EntryError) Unwrap() error { return e.Err }
 
-// Why entries are refused.
+// Causes of an EntryError.
 var (
 	ErrEntryName = errors.New("not a relative, clean path")
 	ErrEntryType = errors.New("not a file, folder or link")
-	ErrEntryKind = errors.New("a folder is to replace what is none, or the other way round")
+	ErrEntryKind = errors.New("a folder and a file cannot replace each other")
 )
 
-// Untar unpacks an archive into a folder, which must exist. Files, links and folders
-// belong to the guest, whatever the archive says, and have its times; set-id bits are left out. A file or
-// link takes the place of another one of its name; a folder keeps what is in it.
+// Untar unpacks an archive into an existing folder. Files, links and folders belong to the
+// guest, whatever the archive says. They get the times of the archive; set-id bits are
+// dropped. A file or link replaces an existing one of its name. An existing folder keeps its
+// content.
 //
-// The names must be relative and clean, apart from "./" before and "/" behind them. No
-// link is followed on the way to an entry: what is below one is refused. A symbolic
-// link's own text may be anything. A hard link must be to a file in the folder. Devices,
-// FIFOs and other kinds of entries are refused.
+// The names must be relative and clean, except for a leading "./" and a trailing "/". Untar
+// follows no links: entries below a link are refused. A symbolic link may have any text. A
+// hard link must point to a file in the folder. Devices, FIFOs and other types of entries
+// are refused.
 //
-// It ends at the first entry that it refuses, a *EntryError, or at a bound, a
-// *LimitError, and reads no further; what was unpacked before stays. Only the file at which it ended does not.
+// Untar stops at the first refused entry with an *EntryError, and at a bound with a
+// *LimitError, and reads no further. Files unpacked before stay; an incomplete file is
+// removed.
 func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error) {
 	u := &unpacker{
-		fs: f, path: dir, folders: map[string]ending{},
+		fs: f, path: dir, folders: map[string]folderAttrs{},
 		bytes: cmp.Or(o.Bytes, defaultTarBytes), entries: cmp.Or(o.Entries, f.limits.Entries),
 	}
 	if u.bytes < 0 || u.entries < 0 {
 		return u.report, &fs.PathError{Op: "untar", Path: dir, Err: fs.ErrInvalid}
 	}
 	err := f.at("untar", dir, func(root int) error {
-		n, err := lookup(root, dir, false)
+		n, err := lookup(root, dir, 0)
 		if err != nil {
 			return err
 		}
@@ -79,28 +81,28 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 	}
 	defer closeFD(u.base)
 	u.in = &entryReader{r, maxHeaders}
-	err = u.all(tar.NewReader(u.in))
+	err = u.run(tar.NewReader(u.in))
 	return u.report, pathError("untar", dir, errors.Join(err, u.finish()))
 }
 
-// unpacker unpacks one archive. Between its steps, code of the caller runs.
+// unpacker unpacks one archive. The caller's code runs between its steps.
 type unpacker struct {
 	fs      *FS
 	path    string
-	base    int // the folder
+	base    int // descriptor of the folder
 	in      *entryReader
 	bytes   int64
 	entries int
 	report  UntarReport
-	folders map[string]ending
+	folders map[string]folderAttrs
 }
 
-// maxHeaders bounds the headers of one entry and the global ones before it, in bytes. Package
-// tar takes at most 1 MiB each of attributes, name, link and map of holes.
+// maxHeaders bounds the headers of one entry, and the global headers before it, in bytes.
+// Package tar accepts at most 1 MiB each of attributes, name, link and map of holes.
 const maxHeaders = 5 << 20
 
-// entryReader reads an archive. It fails once it has read more than left bytes, so that
-// headers without entries, however many, end.
+// entryReader reads an archive. It fails after left bytes, so that an endless series of
+// headers without entries ends.
 type entryReader struct {
 	r    io.Reader
 	left int64
@@ -115,14 +117,14 @@ func (e *entryReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ending is what a folder gets in the end: permissions may forbid to unpack more, and that
-// would change the time.
-type ending struct {
+// folderAttrs are the attributes of a folder that are set last: permissions could deny
+// further writes, which would also change the time.
+type folderAttrs struct {
 	bits     uint32
 	modified time.Time
 }
 
-func (u *unpacker) all(in *tar.Reader) error {
+func (u *unpacker) run(in *tar.Reader) error {
 	for {
 		h, err := in.Next()
 		if err == io.EOF {
@@ -131,21 +133,21 @@ func (u *unpacker) all(in *tar.Reader) error {
 		if err != nil {
 			return err
 		}
-		if h.Typeflag == tar.TypeXGlobalHeader { // git's comment
+		if h.Typeflag == tar.TypeXGlobalHeader { // a comment of git
 			continue
 		}
 		if u.report.Entries == u.entries {
 			return &LimitError{"entries", int64(u.entries)}
 		}
 		u.report.Entries++
-		if err := u.one(h, in); err != nil {
+		if err := u.entry(h, in); err != nil {
 			return &EntryError{h.Name, err}
 		}
 		u.in.left = maxHeaders
 	}
 }
 
-func (u *unpacker) one(h *tar.Header, in *tar.Reader) error {
+func (u *unpacker) entry(h *tar.Header, in *tar.Reader) error {
 	name, err := entryName(h.Name)
 	if err != nil {
 		return err
@@ -154,11 +156,11 @@ func (u *unpacker) one(h *tar.Header, in *tar.Reader) error {
 		if h.Typeflag != tar.TypeDir {
 			return ErrEntryName
 		}
-		return nil // the folder itself, which stays as it is
+		return nil // the target folder itself, which does not change
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return u.step(func() error { return u.folder(name, ending{uint32(h.Mode) & 0o777, h.ModTime}) })
+		return u.step(func() error { return u.folder(name, folderAttrs{uint32(h.Mode) & 0o777, h.ModTime}) })
 	case tar.TypeReg, tar.TypeGNUSparse:
 		return u.file(name, h, in)
 	case tar.TypeSymlink:

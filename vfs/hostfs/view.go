@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// View is a guest's folder as a file system of io/fs, to be read. Links in it lead where
-// they lead the guest, also out of the folder. Names that are no UTF-8 are listed, and
-// can't be used: paths of io/fs don't have them. Globs are those of [FS.Glob].
+// View is a guest's folder as a read-only file system of io/fs. Links in it lead where they
+// lead the guest, also out of the folder. Names that are not UTF-8 are listed but cannot be
+// used, because paths of io/fs do not have them. Patterns are those of [FS.Glob].
 type View struct {
 	fs  *FS
 	dir string
@@ -23,53 +23,37 @@ var (
 	_ fs.ReadLinkFS = (*View)(nil)
 )
 
-// View gives a folder's. That it doesn't exist shows when it is used.
+// View returns a view of a folder. If the folder does not exist, the view's methods fail.
 func (f *FS) View(dir string) *View { return &View{f, dir} }
 
-// in runs an operation with the guest's path for a name, and gives its error the name.
-func (v *View) in(op, name string, do func(p string) error) error {
+// inView calls do with the guest path of name. An error names name instead of that path.
+func inView[T any](v *View, op, name string, do func(p string) (T, error)) (T, error) {
+	var none T
 	if !fs.ValidPath(name) {
-		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return none, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
 	p := v.dir
 	if name != "." {
 		p = join(v.dir, name)
 	}
-	err := do(p)
+	out, err := do(p)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
+		return none, &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
 	}
-	return err
+	return out, err
 }
 
 // Open implements fs.FS. Its files are *File.
 func (v *View) Open(name string) (fs.File, error) {
-	var file *File
-	if err := v.in("open", name, func(p string) (err error) {
-		file, err = v.fs.openAs(p, name)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return file, nil
+	return inView(v, "open", name, func(p string) (fs.File, error) { return v.fs.openAs(p, name) })
 }
 
 // ReadFile implements fs.ReadFileFS.
-func (v *View) ReadFile(name string) (data []byte, err error) {
-	err = v.in("open", name, func(p string) (err error) {
-		data, err = v.fs.ReadFile(p)
-		return err
-	})
-	return data, err
-}
+func (v *View) ReadFile(name string) ([]byte, error) { return inView(v, "open", name, v.fs.ReadFile) }
 
 // ReadDir implements fs.ReadDirFS.
-func (v *View) ReadDir(name string) (list []fs.DirEntry, err error) {
-	err = v.in("open", name, func(p string) (err error) {
-		list, err = v.fs.ReadDir(p)
-		return err
-	})
-	return list, err
+func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
+	return inView(v, "open", name, v.fs.ReadDir)
 }
 
 // Stat implements fs.StatFS.
@@ -79,11 +63,8 @@ func (v *View) Stat(name string) (fs.FileInfo, error) { return v.stat("stat", na
 func (v *View) Lstat(name string) (fs.FileInfo, error) { return v.stat("lstat", name, v.fs.Lstat) }
 
 func (v *View) stat(op, name string, of func(string) (*Info, error)) (fs.FileInfo, error) {
-	var info *Info
-	if err := v.in(op, name, func(p string) (err error) {
-		info, err = of(p)
-		return err
-	}); err != nil {
+	info, err := inView(v, op, name, of)
+	if err != nil {
 		return nil, err
 	}
 	info.name = path.Base(name)
@@ -91,12 +72,8 @@ func (v *View) stat(op, name string, of func(string) (*Info, error)) (fs.FileInf
 }
 
 // ReadLink implements fs.ReadLinkFS.
-func (v *View) ReadLink(name string) (text string, err error) {
-	err = v.in("readlink", name, func(p string) (err error) {
-		text, err = v.fs.ReadLink(p)
-		return err
-	})
-	return text, err
+func (v *View) ReadLink(name string) (string, error) {
+	return inView(v, "readlink", name, v.fs.ReadLink)
 }
 
 // Glob implements fs.GlobFS.
@@ -105,7 +82,7 @@ func (v *View) Glob(pattern string) ([]string, error) {
 		return nil, err
 	}
 	if !fs.ValidPath(pattern) {
-		return nil, nil // nothing has such a name
+		return nil, nil // it matches no valid name
 	}
 	if pattern == "." {
 		return []string{pattern}, nil

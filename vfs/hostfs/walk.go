@@ -8,62 +8,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WalkFunc is told of what Walk finds. Returning fs.SkipDir or fs.SkipAll does what it
-// does for fs.WalkDir; another error ends the walk.
+// WalkFunc is called for each file that Walk visits. fs.SkipDir and fs.SkipAll work as in
+// fs.WalkDir. Any other error ends the walk.
 //
-// err, if not nil, is why the folder at path, which it has been told of before, could not
-// be read: returning nil goes on with what is behind it.
+// If a folder cannot be read, Walk calls the function a second time for it, with the cause
+// in err. If that call returns nil, the walk continues after the folder.
 type WalkFunc func(path string, info *Info, err error) error
 
-// Walk visits what a path leads to and all below it, in the order of names, each folder
-// before what is in it. It follows no link but the path's own, and visits no more than
-// Limits.Entries, and Limits.Depth folders deep. The kernel's own file systems are told
-// of, not entered. visit may call the FS's methods.
+// Walk visits the file that a path leads to and everything below it, sorted by name, each
+// folder before its content. It follows only a link at path itself. It fails beyond
+// Limits.Entries files or Limits.Depth nested folders. It visits the root of a kernel file
+// system but does not enter it. visit may call methods of the FS.
 //
-// Its folders are open while they are walked, so it ends where it began whatever the
-// guest moves meanwhile: paths are those that led there.
+// Walk keeps the folders open that it is in. If the guest moves one of them, the walk stays
+// in it, and the reported paths are those by which it was reached.
 func (f *FS) Walk(path string, visit WalkFunc) error {
-	return f.walk(reader{fs: f}, "walk", path, f.limits.Entries, func(v found) error { return visit(v.path, v.info, v.err) })
+	return f.walk(access{fs: f}, "walk", path, f.limits.Entries, func(v item) error { return visit(v.path, v.info, v.err) })
 }
 
-// found is something that a walk is at.
-type found struct {
-	dir  int    // the folder that it's in; -1 of the walk's first
+// item is a file that a walk visits.
+type item struct {
+	dir  int    // descriptor of its folder; -1 for the start of the walk
 	name string // in dir
 	path string
 	info *Info
 	err  error
 }
 
-// walker walks one tree. Between its steps, code of the caller runs.
+// walker walks one tree. The caller's code runs between its steps.
 type walker struct {
-	reader
+	access
 	op    string
 	limit int
-	left  int // entries that may yet be found
-	visit func(found) error
+	left  int // rest of limit
+	visit func(item) error
 }
 
-func (f *FS) walk(r reader, op, path string, limit int, visit func(found) error) error {
-	w := &walker{reader: r, op: op, limit: limit, left: limit, visit: visit}
+func (f *FS) walk(a access, op, path string, limit int, visit func(item) error) error {
+	w := &walker{access: a, op: op, limit: limit, left: limit, visit: visit}
 	var n *node
 	err := f.at(op, path, func(root int) (err error) {
-		n, err = lookup(root, path, false)
+		n, err = lookup(root, path, 0)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	defer n.close()
-	err = w.meet(found{dir: -1, path: path, info: f.info(path, &n.stat)}, func() (*node, error) { return newNode(openPath(n.fd, ".", 0, 0)) }, 0)
+	err = w.visitTree(item{dir: -1, path: path, info: f.info(path, &n.stat)}, func() (*node, error) { return newNode(openPath(n.fd, ".", 0, 0)) }, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {
 		return nil
 	}
 	return err
 }
 
-// meet visits something, and what is in it.
-func (w *walker) meet(v found, open func() (*node, error), depth int) error {
+// visitTree visits a file, and the content of a folder. open opens the file.
+func (w *walker) visitTree(v item, open func() (*node, error), depth int) error {
 	if err := w.visit(v); err != nil || !v.info.IsDir() {
 		if errors.Is(err, fs.SkipDir) && v.info.IsDir() {
 			return nil
@@ -89,21 +89,21 @@ func (w *walker) meet(v found, open func() (*node, error), depth int) error {
 	case err == nil && len(inside) > 0 && depth == w.fs.limits.Depth:
 		return pathError(w.op, v.path, &LimitError{"folders deep", int64(depth)})
 	case err == nil:
-		w.left -= len(inside) // as they are in memory, not as they are visited
+		w.left -= len(inside) // counted when they are read into memory, not when they are visited
 		return w.each(fd, v.path, inside, depth)
 	}
 	return w.unread(v, err)
 }
 
-// unread deals with a folder that can't be read. One that is the kernel's, or was
+// unread handles a folder that cannot be read. A folder of the kernel, or one that was
 // replaced meanwhile, counts as empty.
-func (w *walker) unread(v found, err error) error {
+func (w *walker) unread(v item, err error) error {
 	switch e := unwrapped(err); {
 	case errors.Is(e, errKernel), isMissing(e):
 		return nil
 	case isLimit(e):
 		return pathError(w.op, v.path, &LimitError{"entries", int64(w.limit)})
-	case errors.Is(e, w.fs.gone):
+	case errors.Is(e, w.fs.closedErr):
 		return err
 	}
 	v.err = err
@@ -115,9 +115,9 @@ func (w *walker) unread(v found, err error) error {
 
 func (w *walker) each(fd int, path string, inside []*Info, depth int) error {
 	for _, info := range inside {
-		v := found{dir: fd, name: info.name, path: join(path, info.name), info: info}
-		err := w.meet(v, func() (*node, error) { return child(fd, info.name) }, depth+1)
-		if errors.Is(err, fs.SkipDir) { // of what is no folder: the rest of this one
+		v := item{dir: fd, name: info.name, path: join(path, info.name), info: info}
+		err := w.visitTree(v, func() (*node, error) { return child(fd, info.name) }, depth+1)
+		if errors.Is(err, fs.SkipDir) { // for a file, it skips the rest of the folder
 			return nil
 		}
 		if err != nil {
@@ -134,14 +134,14 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// Entry is something in a listing.
+// Entry is a file in a listing.
 type Entry struct {
 	Path string
 	*Info
 }
 
-// List lists all that is below a folder, as Walk visits it. What can't be read is the
-// error, beside what was found.
+// List lists everything below a folder in the order of Walk. If some folders cannot be read,
+// it returns an error together with the rest.
 func (f *FS) List(path string) ([]Entry, error) {
 	var list []Entry
 	var unread error

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchMask is what a Watcher asks for of each folder. What is removed while it is open
-// does not tell more.
+// watchMask has the inotify events of each folder. IN_EXCL_UNLINK excludes events of files
+// that are already removed but still open.
 const watchMask = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_DELETE | unix.IN_MOVED_FROM |
 	unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// opRows are the kernel's events, inotify(7), as ours.
+// opRows map the events of inotify(7) to an Op.
 var opRows = []struct {
 	mask uint32
 	op   Op
@@ -26,16 +26,16 @@ var opRows = []struct {
 	{unix.IN_ATTRIB, Changed},
 }
 
-// note adds an event to the batch, unless it is of what a write of ours is not done with.
+// note adds an event to the batch, except for temporary files of the FS itself.
 func (w *Watcher) note(path string, op Op) {
-	if op != 0 && !w.fs.isDraft(path[strings.LastIndexByte(path, '/')+1:]) {
+	if op != 0 && !w.fs.isTempName(path[strings.LastIndexByte(path, '/')+1:]) {
 		w.batch.add(path, op, w.opts.Pending, w.dir)
 	}
 }
 
-// take reads the kernel's events: wd, mask, cookie and length of name, 4 bytes each, and
-// the name, padded with NUL bytes.
-func (w *Watcher) take(buf []byte) {
+// parse parses inotify events: wd, mask, cookie and length of name, 4 bytes each, and the
+// name, padded with NUL bytes.
+func (w *Watcher) parse(buf []byte) {
 	for len(buf) >= unix.SizeofInotifyEvent {
 		word := func(i int) uint32 { return binary.NativeEndian.Uint32(buf[4*i:]) }
 		wd, mask, size := int32(word(0)), word(1), int(word(3))
@@ -48,7 +48,7 @@ func (w *Watcher) take(buf []byte) {
 func (w *Watcher) event(wd int32, mask uint32, name string) {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		w.note(w.dir, Lost)
-		w.lookAgain()
+		w.rescan()
 		return
 	}
 	path, known := w.paths[wd]
@@ -62,7 +62,7 @@ func (w *Watcher) event(wd int32, mask uint32, name string) {
 	if name != "" {
 		path = join(path, name)
 	} else if mask&unix.IN_DELETE_SELF != 0 && path != w.dir {
-		return // its parent told
+		return // its parent reports it
 	}
 	for _, row := range opRows {
 		if mask&row.mask != 0 {
@@ -73,16 +73,16 @@ func (w *Watcher) event(wd int32, mask uint32, name string) {
 		return
 	}
 	if mask&unix.IN_MOVED_FROM != 0 {
-		w.forget(path)
+		w.unwatchTree(path)
 	}
 	if mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 {
-		w.catchUp(path)
+		w.scanNew(path)
 	}
 }
 
-// catchUp watches folders that appeared, and tells of what is in them already. It reports
-// whether that was all of them.
-func (w *Watcher) catchUp(path string) (all bool) {
+// scanNew watches a new folder and those below it, and reports their existing content. It
+// returns false if it has missed some.
+func (w *Watcher) scanNew(path string) (all bool) {
 	if !w.opts.Recursive {
 		return false
 	}
@@ -93,12 +93,12 @@ func (w *Watcher) catchUp(path string) (all bool) {
 	return err == nil
 }
 
-// lookAgain is catchUp where events were lost: of folders that went, too, whose watches
-// would else count for good.
-func (w *Watcher) lookAgain() {
+// rescan scans all folders after the kernel has dropped events. It also removes the watches
+// of folders that no longer exist, which would count towards the limit forever.
+func (w *Watcher) rescan() {
 	before := w.paths
 	w.paths = map[int32]string{}
-	all := w.catchUp(w.dir)
+	all := w.scanNew(w.dir)
 	for wd, path := range before {
 		if _, found := w.paths[wd]; found {
 			continue
@@ -109,19 +109,19 @@ func (w *Watcher) lookAgain() {
 	}
 }
 
-// addTree watches a folder and those below it, and calls tell for each thing below it.
-func (w *Watcher) addTree(path string, tell func(path string)) error {
-	// A guest that moves a big tree to and fro is not worth more.
+// addTree watches a folder and those below it, and calls report for each file below it.
+func (w *Watcher) addTree(path string, report func(path string)) error {
+	// A lower limit than for a walk: a guest could move a large tree back and forth.
 	limit := w.opts.Pending
-	if tell == nil {
+	if report == nil {
 		limit = w.fs.limits.Entries
 	}
-	return w.fs.walk(reader{fs: w.fs}, "watch", path, limit, func(v found) error {
+	return w.fs.walk(access{fs: w.fs}, "watch", path, limit, func(v item) error {
 		switch {
 		case v.err != nil:
-			return nil // nobody that the guest is could see what happens there
-		case tell != nil && v.dir >= 0:
-			tell(v.path)
+			return nil // the guest cannot read the folder either
+		case report != nil && v.dir >= 0:
+			report(v.path)
 		}
 		if !v.info.IsDir() {
 			if v.dir < 0 {
@@ -147,21 +147,16 @@ func (w *Watcher) addTree(path string, tell func(path string)) error {
 	})
 }
 
-// addFirst watches the watcher's folder alone.
+// addFirst watches only the watcher's own folder.
 func (w *Watcher) addFirst() error {
 	return w.fs.step("watch", w.dir, func(root int) error { return w.addRoot(root, w.dir) })
 }
 
 func (w *Watcher) addRoot(root int, path string) error {
-	n, err := lookup(root, path, false)
-	if err != nil {
-		return err
-	}
-	defer n.close()
-	return w.add(n, path)
+	return onNode(root, path, 0, func(n *node) error { return w.add(n, path) })
 }
 
-// add watches a folder, or tells its new path if it is watched.
+// add watches a folder, or records its new path if it is already watched.
 func (w *Watcher) add(n *node, path string) error {
 	if !n.isFolder() {
 		return unix.ENOTDIR
@@ -178,9 +173,9 @@ func (w *Watcher) add(n *node, path string) error {
 	})
 }
 
-// forget ends the watch of a folder that was moved away, and those below it. If it was
-// moved to another place that is watched, they are watched anew.
-func (w *Watcher) forget(path string) {
+// unwatchTree removes the watches of a folder that was moved, and of those below it. If it
+// was moved to another watched folder, they are watched again.
+func (w *Watcher) unwatchTree(path string) {
 	for wd, p := range w.paths {
 		if p != path && !strings.HasPrefix(p, path+"/") {
 			continue
@@ -193,6 +188,6 @@ func (w *Watcher) unwatch(wd int32) {
 	delete(w.paths, wd)
 	_ = control(w.file, func(fd int) error {
 		_, err := unix.InotifyRmWatch(fd, uint32(wd))
-		return err // it may have ended by itself
+		return err // the kernel may have removed it already
 	})
 }

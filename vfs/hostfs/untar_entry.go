@@ -15,8 +15,8 @@ import (
 // maxName is Linux's NAME_MAX.
 const maxName = 255
 
-// entryName checks a name in an archive and gives it without "./" and trailing slash:
-// empty for the folder itself.
+// entryName checks the name of an entry and returns it without "./" and trailing slash; ""
+// for the target folder itself.
 func entryName(s string) (string, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(s, "./"), "/")
 	if name == "." || name == "" && s != "" && s != "/" {
@@ -36,7 +36,7 @@ func entryName(s string) (string, error) {
 	return name, nil
 }
 
-// parent opens the folder of an entry, making what is missing. No link is followed.
+// parent opens the folder of an entry, and makes missing ones. It follows no links.
 func (u *unpacker) parent(name string) (place, error) {
 	i := strings.LastIndexByte(name, '/')
 	if i < 0 {
@@ -47,7 +47,7 @@ func (u *unpacker) parent(name string) (place, error) {
 	fd, err := u.openFolder(dir)
 	if err == unix.ENOENT {
 		if err := u.makeFolder(dir); err != nil {
-			return nowhere, err
+			return noPlace, err
 		}
 		fd, err = u.openFolder(dir)
 	}
@@ -63,13 +63,12 @@ func (u *unpacker) openFolder(name string) (int, error) {
 		return -1, err
 	}
 	if err := checkFileSystem(fd); err != nil {
-		closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// makeFolder makes a folder that is missing, and those above it.
+// makeFolder makes a missing folder and its missing parents.
 func (u *unpacker) makeFolder(name string) error {
 	p, err := u.parent(name)
 	if err != nil {
@@ -82,7 +81,7 @@ func (u *unpacker) makeFolder(name string) error {
 	return nil
 }
 
-func (u *unpacker) folder(name string, e ending) error {
+func (u *unpacker) folder(name string, e folderAttrs) error {
 	if err := u.makeFolder(name); err != nil {
 		return err
 	}
@@ -91,11 +90,11 @@ func (u *unpacker) folder(name string, e ending) error {
 		return err
 	}
 	closeFD(fd)
-	u.folders[strings.Clone(name)] = e // it may be part of a header of a megabyte
+	u.folders[strings.Clone(name)] = e // Clone, because it may be part of a header of 1 MiB
 	return nil
 }
 
-// finish gives folders their permissions and times, what is inside before what is around it.
+// finish sets the permissions and times of folders, the innermost first.
 func (u *unpacker) finish() error {
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(u.folders))) {
 		err := u.step(func() error {
@@ -113,7 +112,7 @@ func (u *unpacker) finish() error {
 			}
 			return setTime(unix.AT_FDCWD, n.link(), e.modified, 0)
 		})
-		// A guest that moved it or put a link there keeps it as it is.
+		// A folder that the guest has moved or replaced does not change.
 		if err != nil && err != unix.ENOENT && err != unix.ELOOP && err != unix.ENOTDIR {
 			return &EntryError{name, err}
 		}
@@ -121,9 +120,9 @@ func (u *unpacker) finish() error {
 	return nil
 }
 
-// vacate removes a file or link from a place.
-func vacate(p place) error {
-	if err := p.free(); err != nil {
+// removeOld removes an existing file or link at a place.
+func removeOld(p place) error {
+	if err := p.checkUnmounted(); err != nil {
 		return err
 	}
 	switch err := unix.Unlinkat(p.dir, p.name, 0); err {
@@ -145,13 +144,13 @@ func (u *unpacker) symlink(name string, h *tar.Header) error {
 		return err
 	}
 	defer p.close()
-	if err := vacate(p); err != nil {
+	if err := removeOld(p); err != nil {
 		return err
 	}
 	if err := unix.Symlinkat(h.Linkname, p.dir, p.name); err != nil {
 		return err
 	}
-	if err := setTime(p.dir, p.name, h.ModTime, unix.AT_SYMLINK_NOFOLLOW); err != unix.ENOENT { // the guest may have removed it
+	if err := setTime(p.dir, p.name, h.ModTime, unix.AT_SYMLINK_NOFOLLOW); err != unix.ENOENT { // the guest has removed it
 		return err
 	}
 	return nil
@@ -179,12 +178,12 @@ func (u *unpacker) hardLink(name, target string) error {
 	}
 	defer p.close()
 	if old, err := statAt(p.dir, p.name); err == nil && sameFile(&old, &n.stat) {
-		return nil // it has the name: vacating it may take its last one
+		return nil // already the same file: removing the old name could delete it
 	}
-	if err := vacate(p); err != nil {
+	if err := removeOld(p); err != nil {
 		return err
 	}
-	// By the descriptor: the name may be another's by now.
+	// By descriptor, because the guest may have reused the name.
 	return unix.Linkat(unix.AT_FDCWD, n.link(), p.dir, p.name, unix.AT_SYMLINK_FOLLOW)
 }
 
@@ -197,7 +196,7 @@ func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
 		return &LimitError{"bytes", u.bytes}
 	}
 	u.in.left += h.Size
-	p := nowhere
+	p := noPlace
 	var out *os.File
 	if err := u.step(func() (err error) {
 		if p, err = u.parent(name); err != nil {
@@ -211,24 +210,24 @@ func (u *unpacker) file(name string, h *tar.Header, in *tar.Reader) error {
 	}
 	defer p.close()
 	defer out.Close()
-	n, err := io.Copy(pieces{u.step, int(out.Fd())}, io.LimitReader(in, h.Size+1)) // bytes that come from elsewhere
+	n, err := io.Copy(stepWriter{u.step, int(out.Fd())}, io.LimitReader(in, h.Size+1)) // one more byte than the header says would be an error
 	u.report.Bytes += n
 	if err == nil && n != h.Size {
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil {
-		err = u.step(func() error { return settle(int(out.Fd()), uint32(h.Mode)&0o777, h.ModTime) })
+		err = u.step(func() error { return setAttrs(int(out.Fd()), uint32(h.Mode)&0o777, h.ModTime) })
 	}
 	if err != nil {
-		// What is half there, in a closed FS too: nothing is to be left in a folder of the host's.
-		_ = u.fs.who.act(func() error { return unix.Unlinkat(p.dir, p.name, 0) })
+		// Even if the FS has been closed: no incomplete file must remain in a folder of the host.
+		_ = u.fs.guest.act(func() error { return unix.Unlinkat(p.dir, p.name, 0) })
 	}
 	return err
 }
 
-// newFile makes a file in the place of what has its name.
+// newFile makes a new file that replaces an existing one.
 func newFile(p place) (*os.File, error) {
-	if err := vacate(p); err != nil {
+	if err := removeOld(p); err != nil {
 		return nil, err
 	}
 	fd, err := create(p)
@@ -238,15 +237,15 @@ func newFile(p place) (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.name), nil
 }
 
-// settle gives a file that is written its permissions and its time.
-func settle(fd int, bits uint32, modified time.Time) error {
+// setAttrs sets the permissions and the time of a complete file.
+func setAttrs(fd int, bits uint32, modified time.Time) error {
 	if err := unix.Fchmod(fd, bits); err != nil {
 		return err
 	}
 	return setTime(fd, "", modified, unix.AT_EMPTY_PATH)
 }
 
-// setTime sets when something was last changed, and that it was read now.
+// setTime sets the modification time, and sets the access time to now.
 func setTime(dir int, name string, modified time.Time, flags int) error {
 	at, err := unix.TimeToTimespec(modified)
 	if err != nil {

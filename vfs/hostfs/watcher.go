@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Op is what happened to a path: one or more of the constants.
+// Op says what happened to a path. It is a combination of the constants.
 type Op uint8
 
 const (
@@ -22,8 +22,8 @@ const (
 	Removed                // or moved away
 	Changed                // permissions, owner or times
 
-	// Lost is for a folder: more happened at it or below it than could be told or
-	// watched. Who needs to know looks.
+	// Lost is for a folder: some events at it or below it could not be reported, or some
+	// folders could not be watched. To know its state, list it.
 	Lost
 )
 
@@ -38,22 +38,22 @@ func (o Op) String() string {
 	return strings.Join(names, "|")
 }
 
-// Event tells what happened to a path in one span of time, in no order.
+// Event says what happened to a path in one span of time, without the order.
 type Event struct {
 	Path string
 	Op   Op
 }
 
-// WatchOptions say what is watched. A zero field takes its default.
+// WatchOptions configure Watch. A zero field means its default.
 type WatchOptions struct {
-	Recursive bool          // the folders below, too, as they come and go
-	Folders   int           // that are watched; default 1,024; more are Lost, or an error of Watch
-	Pending   int           // paths in one span; default 4,096; more are Lost
-	Span      time.Duration // from the first event until it is told; default 20 ms
+	Recursive bool          // also watch the folders below, including new ones
+	Folders   int           // limit of watched folders; default 1,024; beyond it, Watch fails, or folders are Lost later
+	Pending   int           // limit of paths in one span; default 4,096; more are Lost
+	Span      time.Duration // from the first event until Next returns; default 20 ms
 }
 
-// Watcher tells what happens in a folder. It takes one of the host's inotify instances,
-// of which there are 128 for a user by default, and a watch for each folder.
+// Watcher reports the changes in a folder. It uses one of the host's inotify instances, by
+// default 128 for each user, and one inotify watch for each folder.
 type Watcher struct {
 	fs   *FS
 	dir  string
@@ -61,13 +61,14 @@ type Watcher struct {
 	file *os.File // inotify
 
 	mu    sync.Mutex
-	paths map[int32]string // of the folders that are watched
+	paths map[int32]string // of the watched folders, by watch descriptor
 	batch batch
 }
 
-// Watch watches the folder that a path leads to: it tells of all that happens from now
-// on, until it is closed. The folder stays watched wherever it is moved, by its old path.
-// What the FS writes is told of when it is whole and in its place: as Created.
+// Watch watches the folder that a path leads to. It reports all changes from now on, until
+// the watcher is closed. If the folder is moved, it is still watched and reported by its old
+// path. Writes of the FS itself are reported as Created when the complete file is in its
+// place.
 func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 	if o.Folders < 0 || o.Pending < 0 || o.Span < 0 {
 		return nil, &fs.PathError{Op: "watch", Path: dir, Err: fs.ErrInvalid}
@@ -81,36 +82,36 @@ func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 			return err
 		}
 		w.file = os.NewFile(uintptr(fd), "inotify")
-		f.keep(w)
+		f.register(w)
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if err := w.begin(); err != nil {
+	if err := w.start(); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-func (w *Watcher) begin() error {
+func (w *Watcher) start() error {
 	if w.opts.Recursive {
 		return w.addTree(w.dir, nil)
 	}
 	return w.addFirst()
 }
 
-// Close ends the watch, and Next. Where it has ended already, as by its FS, that is no
-// error.
+// Close stops the watcher and a running Next. It is no error if the watcher or its FS has
+// been closed already.
 func (w *Watcher) Close() error {
-	w.fs.drop(w)
+	w.fs.unregister(w)
 	if err := w.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	return nil
 }
 
-// Next waits until something has happened, and tells what did in the span from then on:
-// each path once. The error is ctx's cause, or fs.ErrClosed of a closed watcher.
+// Next waits for an event, and returns it with all events of the span that follows: each
+// path once. The error is ctx's cause, or fs.ErrClosed if the watcher is closed.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,11 +122,11 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	})
 	defer func() {
 		if !stop() {
-			<-ended // so that it does not end the next Next
+			<-ended // so that the deadline does not affect the next call
 		}
 	}()
 	buf := make([]byte, 64<<10)
-	due := time.Time{} // when the span ends
+	due := time.Time{} // end of the span
 	for {
 		if due.IsZero() && !w.batch.empty() {
 			due = time.Now().Add(w.opts.Span)
@@ -133,17 +134,17 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 		if err := w.file.SetReadDeadline(due); err != nil {
 			return nil, w.fail(err)
 		}
-		if ctx.Err() != nil { // whose deadline may have been overwritten
-			return nil, context.Cause(ctx) // what there is, the next Next tells
+		if ctx.Err() != nil { // the deadline that AfterFunc sets may have been overwritten
+			return nil, context.Cause(ctx) // the next call returns pending events
 		}
 		n, err := w.file.Read(buf)
-		w.take(buf[:max(n, 0)])
+		w.parse(buf[:max(n, 0)])
 		switch {
 		case w.batch.lost:
-			return w.batch.take(), nil
+			return w.batch.drain(), nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			if ctx.Err() == nil && !w.batch.empty() {
-				return w.batch.take(), nil
+				return w.batch.drain(), nil
 			}
 		case err != nil:
 			return nil, w.fail(err)
@@ -155,23 +156,23 @@ func (w *Watcher) fail(err error) error {
 	w.fs.mu.RLock()
 	defer w.fs.mu.RUnlock()
 	if w.fs.closed {
-		err = w.fs.gone
+		err = w.fs.closedErr
 	} else if errors.Is(err, os.ErrClosed) {
 		err = fs.ErrClosed
 	}
 	return &fs.PathError{Op: "watch", Path: w.dir, Err: unwrapped(err)}
 }
 
-// batch is what Next returns.
+// batch collects the events for Next.
 type batch struct {
 	order []string
 	ops   map[string]Op
-	lost  bool // it is full
+	lost  bool // some events were dropped
 }
 
 func (b *batch) empty() bool { return len(b.order) == 0 }
 
-// add adds to what happened to a path. Beyond limit paths, it is lost at top.
+// add adds an event. Beyond limit paths, it marks top as Lost instead.
 func (b *batch) add(path string, op Op, limit int, top string) {
 	if b.ops == nil {
 		b.ops = map[string]Op{}
@@ -188,7 +189,7 @@ func (b *batch) add(path string, op Op, limit int, top string) {
 	b.ops[path] |= op
 }
 
-func (b *batch) take() []Event {
+func (b *batch) drain() []Event {
 	events := make([]Event, len(b.order))
 	for i, p := range b.order {
 		events[i] = Event{p, b.ops[p]}

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteOptions say how a file is written. The zero value is useful.
+// WriteOptions configure a write. The zero value is useful.
 type WriteOptions struct {
-	// Mode is what a new file's permissions are, whatever the host's umask is. Those of
-	// one that exists stay. Zero: 0o644.
+	// Mode has the permissions of a new file, whatever the host's umask is. An existing
+	// file keeps its permissions. Zero: 0o644.
 	Mode fs.FileMode
 
-	// Parents has missing folders made, with 0o755.
+	// Parents makes missing parent folders, with 0o755.
 	Parents bool
 }
 
 const defaultFileMode = 0o644
 
-// bits checks the options.
+// bits returns the permissions of a new file.
 func (o WriteOptions) bits() (uint32, error) {
 	if o.Mode == 0 {
 		return defaultFileMode, nil
@@ -27,15 +27,16 @@ func (o WriteOptions) bits() (uint32, error) {
 	return permissions(o.Mode)
 }
 
-// WriteFile makes data the content of a file, which is made if it doesn't exist. Links
-// are followed, to where they lead the guest. Of a file that exists, permissions, owner
-// and names stay.
+// WriteFile replaces the content of a file by data, and makes the file if it does not exist.
+// It follows links to where they lead the guest. An existing file keeps its permissions,
+// owner and names.
 //
-// If it fails, above all for a full disk, the content is the old one. To that end the
-// data is written to a new file that takes the place of the old one, for which the disk
-// needs room beside it. A program that has the old file open keeps that. Where that
-// can't be done, as the file has other names or another owner or its folder can't be
-// written to, room is reserved first, and a program may see the content half-way.
+// If WriteFile fails, for example because the disk is full, the content does not change: it
+// writes a new file and renames it over the old one, and so needs disk space for both. A
+// program that has the old file open still sees the old content. If the old file cannot be
+// replaced, because it has other names or another owner or its folder is not writable,
+// WriteFile reserves disk space and then overwrites the file in place. A program may then
+// see a part of the new content.
 func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 	return f.write("write", path, o, func(p place, n *node, bits uint32) error {
 		switch {
@@ -49,16 +50,16 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 			return err
 		}
 		err = f.replace(p, data, bits)
-		if isDenied(err) || err == unix.EROFS { // the folder's
+		if isDenied(err) || err == unix.EROFS { // from the folder
 			return overwrite(n, data)
 		}
 		return err
 	})
 }
 
-// Append writes data to the end of a file, which is made if it doesn't exist. All of it
-// is written, or nothing where the file system can reserve room: of those in a guest's
-// tree, all can.
+// Append writes data to the end of a file, and makes the file if it does not exist. It writes
+// all of data or nothing, if the file system can reserve space, as all those of a guest's
+// tree can.
 func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	return f.write("append", path, o, func(p place, n *node, bits uint32) error {
 		if n == nil {
@@ -80,19 +81,19 @@ func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	})
 }
 
-// write finds what a path leads to: a regular file, or nil.
+// write calls do with the regular file that a path leads to, nil if it does not exist.
 func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bits uint32) error) error {
 	bits, err := o.bits()
 	if err != nil {
 		return &fs.PathError{Op: op, Path: path, Err: err}
 	}
 	return f.at(op, path, func(root int) error {
-		p, n, err := trace(root, path)
+		p, n, err := locateTarget(root, path)
 		if err == unix.ENOENT && o.Parents {
-			if err := mkdirAbove(root, path, folderMode); err != nil {
+			if err := mkdirParent(root, path, folderMode); err != nil {
 				return err
 			}
-			p, n, err = trace(root, path)
+			p, n, err = locateTarget(root, path)
 		}
 		if errors.Is(err, errRoot) {
 			return unix.EISDIR
@@ -115,7 +116,7 @@ func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bi
 	})
 }
 
-// create makes an empty file that didn't exist, and opens it for writing.
+// create makes a new, empty file and opens it for writing.
 func create(p place) (int, error) {
 	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
 	for {
@@ -126,7 +127,7 @@ func create(p place) (int, error) {
 	}
 }
 
-// overwrite changes the content of a file where it is.
+// overwrite replaces the content of a file in place.
 func overwrite(n *node, data []byte) error {
 	fd, err := n.reopen(unix.O_WRONLY)
 	if err != nil {
@@ -142,8 +143,8 @@ func overwrite(n *node, data []byte) error {
 	return unix.Ftruncate(fd, int64(len(data)))
 }
 
-// reserve has room for what will be written, so that the disk can't be full half-way.
-// The size stays.
+// reserve allocates disk space, so that a write cannot fail half-way for a full disk. It does
+// not change the size of the file.
 func reserve(fd int, at int64, size int) error {
 	for size > 0 {
 		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, at, int64(size))
@@ -158,7 +159,7 @@ func writeAt(fd int, data []byte) error {
 	return writeAll(data, func(rest []byte, at int64) (int, error) { return unix.Pwrite(fd, rest, at) })
 }
 
-// writeAll calls write, which may write a part, for all of data.
+// writeAll calls write, which may write only a part, until all of data is written.
 func writeAll(data []byte, write func(rest []byte, at int64) (int, error)) error {
 	for done := 0; done < len(data); {
 		n, err := write(data[done:], int64(done))

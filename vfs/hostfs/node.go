@@ -1,0 +1,128 @@
+package hostfs
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	inRoot  = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+	noLinks = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS
+)
+
+// maxRetries bounds the retries of a path with "..", for which the kernel returns EAGAIN if
+// a file was renamed meanwhile. A guest can cause that without end.
+const maxRetries = 100
+
+// openPath opens with O_PATH, which has no effect on the opened file.
+func openPath(dir int, path string, flags, resolve uint64) (int, error) {
+	if path == "." { // openat2 would need the right to search the folder
+		return unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: resolve}
+	for i := 0; ; i++ {
+		fd, err := unix.Openat2(dir, path, &how)
+		if err == unix.EINTR || err == unix.EAGAIN && i < maxRetries {
+			continue
+		}
+		if err != nil {
+			return -1, err
+		}
+		return fd, nil
+	}
+}
+
+// node is an open file of any type, independent of its names.
+type node struct {
+	fd   int // O_PATH
+	stat unix.Statx_t
+}
+
+func (n *node) close()         { closeFD(n.fd) }
+func (n *node) kind() uint16   { return n.stat.Mode & unix.S_IFMT }
+func (n *node) isFolder() bool { return n.kind() == unix.S_IFDIR }
+
+// isMount reports whether the node is the root of a mount.
+func (n *node) isMount() bool { return n.stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 }
+
+// link returns a host path that leads to the node, whatever its names are.
+func (n *node) link() string { return "/proc/self/fd/" + strconv.Itoa(n.fd) }
+
+// chmod changes the permissions of the node. fchmod(2) fails on a descriptor with O_PATH.
+func (n *node) chmod(bits uint32) error { return unix.Chmod(n.link(), bits) }
+
+// reopen opens a node for reading or writing. It opens only regular files and folders: the
+// type of an inode never changes. O_NONBLOCK: otherwise the open would wait for the guest
+// to release a lease (F_SETLEASE).
+func (n *node) reopen(flags int) (int, error) {
+	if k := n.kind(); k != unix.S_IFREG && k != unix.S_IFDIR {
+		return -1, ErrSpecial
+	}
+	for {
+		fd, err := unix.Open(n.link(), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// onNode calls do, in a step, with the node that a guest path leads to.
+func (f *FS) onNode(op, path string, flags uint64, do func(n *node) error) error {
+	return f.at(op, path, func(root int) error { return onNode(root, path, flags, do) })
+}
+
+func onNode(root int, path string, flags uint64, do func(n *node) error) error {
+	n, err := lookup(root, path, flags)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	return do(n)
+}
+
+// lookup opens the node that a guest path leads to; with O_NOFOLLOW in flags, a link itself.
+// The path may contain "..".
+func lookup(root int, path string, flags uint64) (*node, error) {
+	return newNode(openPath(root, relative(path), flags, inRoot))
+}
+
+// child opens an entry of a folder. It does not follow a link.
+func child(dir int, name string) (*node, error) {
+	return newNode(openPath(dir, name, unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS))
+}
+
+// relative turns an absolute path into one that Openat2 resolves below the root.
+func relative(path string) string {
+	if path = strings.TrimLeft(path, "/"); path == "" {
+		return "."
+	}
+	return path
+}
+
+// newNode makes a node of the results of openPath.
+func newNode(fd int, err error) (*node, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFileSystem(fd); err != nil {
+		return nil, err
+	}
+	n := &node{fd: fd}
+	if n.stat, err = statAt(fd, ""); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME
+
+// statAt describes the entry name of a folder, or the descriptor dir if name is empty. It
+// does not follow a link.
+func statAt(dir int, name string) (st unix.Statx_t, err error) {
+	const flags = unix.AT_EMPTY_PATH | unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	err = unix.Statx(dir, name, flags, statMask, &st)
+	return st, err
+}

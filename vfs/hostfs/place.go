@@ -1,0 +1,139 @@
+package hostfs
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is a name in an open folder. The name may not exist.
+type place struct {
+	dir  int // O_PATH
+	name string
+}
+
+// noPlace is returned with an error. It can be closed.
+var noPlace = place{dir: -1}
+
+func (p place) close() { closeFD(p.dir) }
+
+// checkUnmounted returns EBUSY if the place is a mount point. The result stays true: a guest
+// can neither mount anything nor move a mount point.
+func (p place) checkUnmounted() error {
+	st, err := statAt(p.dir, p.name)
+	if err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return unix.EBUSY
+	}
+	if err == unix.ENOENT {
+		return nil
+	}
+	return err
+}
+
+// onPlace calls do, in a step, with the place that find returns for a guest path.
+func (f *FS) onPlace(op, path string, find func(root int, path string) (place, error), do func(p place) error) error {
+	return f.at(op, path, func(root int) error {
+		p, err := find(root, path)
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		return do(p)
+	})
+}
+
+// locate opens the folder of a path's last component.
+func locate(root int, path string) (place, error) {
+	i := strings.LastIndexByte(path, '/')
+	dir, name := path[:i+1], path[i+1:]
+	switch name {
+	case "":
+		return noPlace, errRoot
+	case ".", "..": // only from a guest's link
+		if err := onNode(root, path, 0, func(*node) error { return nil }); err != nil {
+			return noPlace, err
+		}
+		return noPlace, unix.EISDIR
+	}
+	fd, err := openPath(root, relative(dir), unix.O_DIRECTORY, inRoot)
+	if err == nil {
+		err = checkFileSystem(fd)
+	}
+	if err != nil {
+		return noPlace, err
+	}
+	return place{fd, name}, nil
+}
+
+// locateNew is locate for a file to be made. The root exists already.
+func locateNew(root int, path string) (place, error) {
+	p, err := locate(root, path)
+	if errors.Is(err, errRoot) {
+		return noPlace, unix.EEXIST
+	}
+	return p, err
+}
+
+// locateUnmounted is locate for a file to be removed or replaced, which must not be a mount
+// point.
+func locateUnmounted(root int, path string) (place, error) {
+	p, err := locate(root, path)
+	if err != nil {
+		return noPlace, err
+	}
+	if err := p.checkUnmounted(); err != nil {
+		p.close()
+		return noPlace, err
+	}
+	return p, nil
+}
+
+// mostLinks is the kernel's limit of links in a path, path_resolution(7).
+const mostLinks = 40
+
+// locateTarget is locate for the file that a path leads to. It follows links as the kernel
+// would. It also returns the file, or nil if it does not exist.
+func locateTarget(root int, path string) (place, *node, error) {
+	for range mostLinks + 1 {
+		p, err := locate(root, path)
+		if err != nil {
+			return noPlace, nil, err
+		}
+		n, err := child(p.dir, p.name)
+		if err == unix.ENOENT {
+			return p, nil, nil
+		}
+		if err == nil && n.kind() != unix.S_IFLNK {
+			return p, n, nil
+		}
+		p.close()
+		if err != nil {
+			return noPlace, nil, err
+		}
+		text, err := readLink(n.fd, "")
+		n.close()
+		if err == nil {
+			path, err = joinLink(path, text)
+		}
+		if err != nil {
+			return noPlace, nil, err
+		}
+	}
+	return noPlace, nil, unix.ELOOP
+}
+
+// joinLink returns the path that a link at path leads to. It does not clean it: the meaning
+// of ".." depends on the folders before it, which the kernel resolves.
+func joinLink(path, text string) (string, error) {
+	if !strings.HasPrefix(text, "/") {
+		text = path[:strings.LastIndexByte(path, '/')+1] + text
+	}
+	switch {
+	case len(text) >= unix.PathMax:
+		return "", unix.ENAMETOOLONG
+	case strings.HasSuffix(text, "/"):
+		return "", unix.EISDIR
+	}
+	return text, nil
+}

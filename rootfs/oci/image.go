@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -93,11 +92,24 @@ func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer body.Close()
-	sum, err := v1.Hasher(l.Digest.Algorithm)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	return l.copy(ctx, w, body)
+}
+
+// Check fails unless r has the content of the blob. It reads at most Size+1 bytes.
+func (l *Layer) Check(ctx context.Context, r io.Reader) error {
+	if l.Digest.Hex == "" {
+		return nil
 	}
-	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(body, l.Size+1))
+	return l.copy(ctx, io.Discard, &contextReader{ctx, r})
+}
+
+// copy copies the blob from r to w. It fails unless the blob matches Digest and Size.
+func (l *Layer) copy(ctx context.Context, w io.Writer, r io.Reader) error {
+	sum, err := newHash(l.Digest)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(r, l.Size+1))
 	switch {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
@@ -108,8 +120,7 @@ func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 	case n > l.Size || hexOf(sum) != l.Digest.Hex:
 		return fmt.Errorf("layer %s: %w", l.Digest, ErrDigest)
 	}
-	// The digest is right. This is an error that the library reports beside it.
-	return err
+	return err // of the library, although the digest is right
 }
 
 // isNotContent reports whether err comes from the connection or the destination, and not
@@ -122,39 +133,25 @@ func isNotContent(err error) bool {
 	return isPath
 }
 
+// newHash returns the hash function of a digest.
+func newHash(digest v1.Hash) (hash.Hash, error) {
+	sum, err := v1.Hasher(digest.Algorithm)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return sum, err
+}
+
 func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
-
-// Check fails unless r has the content of the blob. It reads at most Size+1 bytes.
-func (l *Layer) Check(ctx context.Context, r io.Reader) error {
-	if l.Digest.Hex == "" {
-		return nil
-	}
-	n, err := checkDigest(io.LimitReader(&contextReader{ctx, r}, l.Size+1), l.Digest)
-	if errors.Is(err, ErrDigest) && n < l.Size {
-		err = ErrTruncated
-	}
-	if err != nil {
-		return fmt.Errorf("layer %s: %w", l.Digest, err)
-	}
-	return nil
-}
-
-func checkDigest(r io.Reader, want v1.Hash) (int64, error) {
-	sum, err := v1.Hasher(want.Algorithm)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	n, err := io.Copy(sum, r)
-	if err == nil && hexOf(sum) != want.Hex {
-		err = ErrDigest
-	}
-	return n, err
-}
 
 // checkDocument checks the digest of a document in memory.
 func checkDocument(text []byte, want v1.Hash) error {
-	if _, err := checkDigest(bytes.NewReader(text), want); err != nil {
-		return fmt.Errorf("%s: %w", want, err)
+	sum, err := newHash(want)
+	if err != nil {
+		return err
+	}
+	if sum.Write(text); hexOf(sum) != want.Hex {
+		return fmt.Errorf("%s: %w", want, ErrDigest)
 	}
 	return nil
 }
@@ -168,8 +165,8 @@ func (l *Layer) Archive(r io.Reader) (*Archive, error) {
 	}
 	a := &Archive{r: plain, want: l.DiffID}
 	if l.DiffID.Hex != "" {
-		if a.sum, err = v1.Hasher(l.DiffID.Algorithm); err != nil {
-			return nil, errors.Join(fmt.Errorf("%w: %w", ErrMalformed, err), plain.Close())
+		if a.sum, err = newHash(l.DiffID); err != nil {
+			return nil, errors.Join(err, plain.Close())
 		}
 	}
 	return a, nil

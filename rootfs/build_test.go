@@ -71,7 +71,7 @@ func TestBuild(t *testing.T) {
 	})
 }
 
-// plan is the plan of the default image.
+// plan returns the plan of the default image.
 func (s *Store) plan(t *testing.T) plan {
 	t.Helper()
 	p, known, err := s.in.knownPlan(BuildOptions{})
@@ -129,14 +129,14 @@ func describe(path string) string {
 	return strings.TrimSpace(info.Mode().String() + " " + target)
 }
 
-// checkStarts runs programs with nothing but the tree to find things in.
+// checkStarts runs programs in a chroot of the tree.
 func checkStarts(t *testing.T, root string) {
 	if os.Geteuid() != 0 {
 		t.Skip("chroot needs root")
 	}
 	for _, args := range [][]string{
 		{"/bin/sh", "-c", "ls / | wc -l && cat /etc/passwd"},
-		{"/usr/local/bin/node", "/bin/true"}, // it's a dynamic program
+		{"/usr/local/bin/node", "/bin/true"}, // a dynamic program
 		{enter.Path},
 	} {
 		cmd := exec.Cmd{Path: args[0], Args: args, Dir: "/", Env: []string{"PATH=/bin"},
@@ -183,9 +183,9 @@ func TestBuildsRace(t *testing.T) {
 	}
 }
 
-// TestBuildsRaceWithoutTurns takes away the lock that puts builds of one thing
-// in a row: the rename alone must do.
-func TestBuildsRaceWithoutTurns(t *testing.T) {
+// TestBuildsRaceWithoutLock runs builds of one image without the lock that serializes them:
+// the rename alone must keep the store correct.
+func TestBuildsRaceWithoutLock(t *testing.T) {
 	r := newRegistry(t)
 	r.servePackages(t)
 	s := openTiny(t, t.TempDir())

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBuildFails: whatever is wrong, the error says it in a line, and nothing
-// of an image is left.
+// TestBuildFails checks that each failure has an error of one line, and leaves nothing of an
+// image.
 func TestBuildFails(t *testing.T) {
 	node, err := nodeTarball()
 	must(t, err)
@@ -71,7 +71,7 @@ func TestBuildFails(t *testing.T) {
 				t.Errorf("error %q, want one line with %q (%v)", err, c.want, c.is)
 			}
 			if c.node == nil && r.hits.Load() != 0 {
-				t.Error("something was fetched first")
+				t.Error("something was downloaded first")
 			}
 			checkEmpty(t, s)
 		})
@@ -108,7 +108,7 @@ func announce(length int) http.HandlerFunc {
 	}
 }
 
-// truncate hangs up in the middle of the body it announced.
+// truncate closes the connection in the middle of the body.
 func truncate(content []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
@@ -118,7 +118,7 @@ func truncate(content []byte) http.HandlerFunc {
 	}
 }
 
-// stall begins an answer and then says nothing.
+// stall sends half of a response and then nothing more.
 func stall(content []byte, began chan<- struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(content[:len(content)/2])
@@ -128,7 +128,7 @@ func stall(content []byte, began chan<- struct{}) http.HandlerFunc {
 	}
 }
 
-// TestTransient: what may go better the next time is tried again.
+// TestTransient checks that transient failures are retried.
 func TestTransient(t *testing.T) {
 	node, err := nodeTarball()
 	must(t, err)
@@ -153,7 +153,7 @@ func TestTransient(t *testing.T) {
 			s := openTiny(t, t.TempDir())
 			s.in.stall = time.Minute
 			if name == "stalled" {
-				s.in.stall = 2 * time.Second // the other tries are to make in time
+				s.in.stall = 2 * time.Second // the other tries must finish in time
 			}
 			if _, err := s.Build(t.Context(), BuildOptions{}); err != nil {
 				t.Error(err)
@@ -165,7 +165,7 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-// TestCancel: a build that hangs on a server ends with its context, at once.
+// TestCancel checks that canceling stops a build that waits for a server at once.
 func TestCancel(t *testing.T) {
 	r := newRegistry(t)
 	began := make(chan struct{})
@@ -188,7 +188,7 @@ func TestCancel(t *testing.T) {
 	checkEmpty(t, s)
 }
 
-// TestCancelWaiting: nor does a build wait for another one past its context.
+// TestCancelWaiting checks that a build stops waiting for another build when its context ends.
 func TestCancelWaiting(t *testing.T) {
 	newRegistry(t)
 	s := openTiny(t, t.TempDir())
@@ -202,8 +202,8 @@ func TestCancelWaiting(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills the disk at different points of a build, which must say so
-// and leave the store as it was; with room it then succeeds.
+// TestFullDisk fills the disk at different points of a build. The build must report it and
+// leave the store unchanged. With more space, it must then succeed.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk needs root")
@@ -229,19 +229,19 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSpoiltDownload: what lies in the store's downloads is not believed.
-func TestSpoiltDownload(t *testing.T) {
+// TestDamagedDownload checks that a damaged file in the store's downloads is replaced.
+func TestDamagedDownload(t *testing.T) {
 	r := newRegistry(t)
 	r.servePackages(t)
 	s := openTiny(t, t.TempDir())
 	kept := filepath.Join(s.downloads(), s.plan(t).node.Integrity.String())
-	must(t, os.WriteFile(kept, []byte("spoilt"), 0o644))
+	must(t, os.WriteFile(kept, []byte("damaged"), 0o644))
 	if _, err := s.Build(t.Context(), BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := nodeTarball()
 	must(t, err)
 	if got := mustRead(t, kept); string(got) != string(want) {
-		t.Error("the spoilt download is still there")
+		t.Error("the damaged download was not replaced")
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-const claimed = 40 << 30 // bytes that a bomb says it has
+const claimed = 40 << 30 // the size in bytes that a bomb claims
 
-// transferred is how many bytes this process has read and written by system calls.
+// transferred returns how many bytes this process has read and written by system calls.
 func transferred(t *testing.T) (total int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/io")
@@ -28,7 +28,7 @@ func transferred(t *testing.T) (total int64) {
 	return read + written
 }
 
-// sparseTar is a tar archive, and a docker archive with it, of a layer that is a hole.
+// sparseTar makes a tar archive, and a docker archive with it, whose layer is a hole.
 func sparseTar(t *testing.T, entries ...entry) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sparse.tar")
@@ -47,7 +47,7 @@ func sparseTar(t *testing.T, entries ...entry) string {
 	return file
 }
 
-// gzipBomb is the beginning of a compressed archive of one large file.
+// gzipBomb makes the start of a compressed archive of one large file.
 func gzipBomb(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -59,7 +59,7 @@ func gzipBomb(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// largeBlob is an OCI layout with a layer's blob that is larger than its manifest says.
+// largeBlob makes an OCI layout with a blob that is larger than its manifest says.
 func largeBlob(t *testing.T) string {
 	t.Helper()
 	i := simpleImage(t)
@@ -72,7 +72,7 @@ func largeBlob(t *testing.T) string {
 	return dir
 }
 
-// bombHub is a registry whose blobs do not end.
+// bombHub is a registry with endless blobs.
 func bombHub(t *testing.T) string {
 	t.Helper()
 	h := newHub(t)
@@ -81,7 +81,7 @@ func bombHub(t *testing.T) string {
 	h.change = func(inner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if config == "" && strings.Contains(r.URL.Path, "/blobs/") {
-				config = r.URL.Path // the first blob that is asked for
+				config = r.URL.Path // the first blob of an import
 			}
 			if !strings.Contains(r.URL.Path, "/blobs/") || r.URL.Path == config {
 				inner.ServeHTTP(w, r)
@@ -98,7 +98,8 @@ func bombHub(t *testing.T) string {
 	return ref
 }
 
-// TestImportBombs: what claims to be larger than the limit is refused, and not read first.
+// TestImportBombs checks that sources that claim to be larger than the limit are refused before
+// they are read.
 func TestImportBombs(t *testing.T) {
 	const most = 32 << 20
 	write := func(name string, text []byte) string {

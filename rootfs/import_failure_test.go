@@ -21,7 +21,7 @@ import (
 	"gaol/rootfs/layer"
 )
 
-// TestImportFailures: each failure has its error, and leaves nothing.
+// TestImportFailures checks that each failure has the right error, and leaves nothing behind.
 func TestImportFailures(t *testing.T) {
 	layers := func(change func(w http.ResponseWriter, r *http.Request, blob []byte)) func(http.Handler) http.Handler {
 		return func(inner http.Handler) http.Handler {
@@ -51,7 +51,7 @@ func TestImportFailures(t *testing.T) {
 		must(t, err)
 		return i
 	}
-	zeros := file("zeros", strings.Repeat("\x00", 4<<20), 0o644) // some 4 KiB as it comes
+	zeros := file("zeros", strings.Repeat("\x00", 4<<20), 0o644) // about 4 KiB when compressed
 	for name, tc := range map[string]struct {
 		image  func(*testing.T) v1.Image
 		change func(http.Handler) http.Handler
@@ -160,7 +160,7 @@ func byDigest(t *testing.T, h *hub, i v1.Image) string {
 	return h.host + "/app@" + digest.String()
 }
 
-// checkNothing fails if a failed import has left something.
+// checkNothing fails if a failed import has left files.
 func checkNothing(t *testing.T, s *Store) {
 	t.Helper()
 	checkEmpty(t, s)
@@ -169,8 +169,8 @@ func checkNothing(t *testing.T, s *Store) {
 	}
 }
 
-// TestImportCanceled: a server that does not go on is left, at the caller's word or
-// after a while.
+// TestImportCanceled checks that an import from a stalled server stops when it is canceled, and
+// after a timeout.
 func TestImportCanceled(t *testing.T) {
 	h, s := newHub(t), openTiny(t, t.TempDir())
 	ref := h.push(t, "app:1", simpleImage(t))
@@ -210,7 +210,7 @@ func TestImportCanceled(t *testing.T) {
 
 const importVar = "GAOL_ROOTFS_TEST_IMPORT"
 
-// TestImportKilled: what a killed import had fetched is gone with the next one.
+// TestImportKilled checks that the next write to the store removes the files of a killed import.
 func TestImportKilled(t *testing.T) {
 	h, s := newHub(t), openTiny(t, t.TempDir())
 	ref := h.push(t, "app:1", simpleImage(t))
@@ -247,7 +247,7 @@ func TestImportKilled(t *testing.T) {
 	checkNothing(t, s)
 }
 
-// TestImportCredentials: they come from the usual Docker config, or from a keychain.
+// TestImportCredentials checks that credentials come from the Docker config or from a keychain.
 func TestImportCredentials(t *testing.T) {
 	h, s := newHub(t), openTiny(t, t.TempDir())
 	ref := h.push(t, "app:1", simpleImage(t))

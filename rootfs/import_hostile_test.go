@@ -12,8 +12,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// swollen is a small program whose table of names says that it has size bytes, and has.
-func swollen(t *testing.T, size int) string {
+// bloated makes a program with a section name table of size bytes.
+func bloated(t *testing.T, size int) string {
 	t.Helper()
 	var table, out bytes.Buffer
 	must(t, binary.Write(&table, binary.LittleEndian, elf.Chdr64{Type: uint32(elf.COMPRESS_ZLIB), Size: uint64(size), Addralign: 1}))
@@ -37,15 +37,16 @@ func swollen(t *testing.T, size int) string {
 	return out.String()
 }
 
-// TestImportOfSwollenPrograms: what an image's programs say that they hold is not held in memory.
-func TestImportOfSwollenPrograms(t *testing.T) {
+// TestImportOfBloatedPrograms checks that large sections of an image's programs are not read into
+// memory.
+func TestImportOfBloatedPrograms(t *testing.T) {
 	const size = 64 << 20
-	evil := swollen(t, size)
+	evil := bloated(t, size)
 	program, err := os.ReadFile("/usr/bin/env")
 	must(t, err)
 	for name, entries := range map[string][]entry{
 		"node": {file("usr/local/bin/node", evil, 0o755)},
-		"libc": {file("usr/local/bin/node", string(program), 0o755), file(closureLoader(t), string(program), 0o755), file("lib64/libc.so.6", evil, 0o755)},
+		"libc": {file("usr/local/bin/node", string(program), 0o755), file(hostLoader(t), string(program), 0o755), file("lib64/libc.so.6", evil, 0o755)},
 	} {
 		s, source := openTiny(t, t.TempDir()), dockerSave(t, imageOf(t, v1.Config{}, layerOf(t, entries...)))
 		var before, after goruntime.MemStats
@@ -54,7 +55,7 @@ func TestImportOfSwollenPrograms(t *testing.T) {
 		goruntime.ReadMemStats(&after)
 		must(t, err)
 		if i.Imported.Zygote {
-			t.Errorf("%s: a zygote can be had", name)
+			t.Errorf("%s: the image claims to have a zygote", name)
 		}
 		if took := after.TotalAlloc - before.TotalAlloc; took > size {
 			t.Errorf("%s: took %d bytes of memory", name, took)

@@ -48,7 +48,7 @@ func dockerSave(t *testing.T, i v1.Image) string {
 	return file
 }
 
-// tarOf packs a folder as tar would.
+// tarOf packs a folder into a tar archive.
 func tarOf(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "packed.tar")
@@ -85,7 +85,7 @@ func byZstd(w io.Writer) io.WriteCloser {
 	return z
 }
 
-// TestImportLocal: all forms of an image come to the same.
+// TestImportLocal checks that all forms of an image give the same tree.
 func TestImportLocal(t *testing.T) {
 	i := simpleImage(t)
 	plain := t.TempDir()
@@ -124,14 +124,14 @@ func TestImportLocal(t *testing.T) {
 		checkImported(t, image.Root(), map[string]string{"bin/tool": "2", "etc/passwd": "root"})
 	}
 	if ids[true] == ids[false] {
-		t.Error("an image's config does not count for its id")
+		t.Error("the id does not depend on the image's config")
 	}
 	if left, _ := os.ReadDir(s.tmp()); len(left) != 0 {
 		t.Errorf("%d temporary folders are left", len(left))
 	}
 }
 
-// TestImportLocalFailures: as with registries, so with files.
+// TestImportLocalFailures is TestImportFailures for files and folders.
 func TestImportLocalFailures(t *testing.T) {
 	i := simpleImage(t)
 	lay, save := layoutOf(t, i), dockerSave(t, i)
@@ -174,7 +174,7 @@ func TestImportLocalFailures(t *testing.T) {
 	}
 }
 
-// zeros is a tar of a file that compresses well.
+// zeros makes a tar archive of a file that compresses well.
 func zeros(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -182,7 +182,7 @@ func zeros(t *testing.T) string {
 	return tarOf(t, dir)
 }
 
-// swapLayers changes the order of the layers of what docker saved.
+// swapLayers changes the order of the layers in an archive of docker save.
 func swapLayers(t *testing.T, save string) string {
 	t.Helper()
 	in, err := os.Open(save)

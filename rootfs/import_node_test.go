@@ -16,8 +16,8 @@ import (
 	"gaol/rootfs/sharedlib"
 )
 
-// TestImportOwn: the folder of an image that gaol built comes to the same image, which
-// is trusted as far as gaol's own; in a store that lacks that it's not.
+// TestImportOwn checks that importing the folder of an image that gaol built gives the same,
+// trusted image, and that it is not trusted in a store that lacks the built image.
 func TestImportOwn(t *testing.T) {
 	r := newRegistry(t)
 	r.servePackages(t)
@@ -53,9 +53,9 @@ func TestImportOwn(t *testing.T) {
 	}
 }
 
-// TestImportTakesNoName: an imported image that has the name of a built one is not
-// what a runtime gets that asks for none.
-func TestImportTakesNoName(t *testing.T) {
+// TestImportIsNotDefault checks that an imported image with the name of a built one does not
+// become the default image.
+func TestImportIsNotDefault(t *testing.T) {
 	r := newRegistry(t)
 	r.servePackages(t)
 	s := openTiny(t, t.TempDir())
@@ -70,12 +70,12 @@ func TestImportTakesNoName(t *testing.T) {
 	}
 }
 
-// TestImportNode: where Node is found, and what of it can be told without running it.
+// TestImportNode checks where Node is found, and what is found out about it without running it.
 func TestImportNode(t *testing.T) {
 	program, err := os.ReadFile("/usr/bin/env")
 	must(t, err)
 	official := append(bytes.Clone(program), "\x00https://x.example/download/release/v24.5.6/node-v24.5.6.tar.gz\x00"...)
-	loader := closureLoader(t)
+	loader := hostLoader(t)
 	for name, tc := range map[string]struct {
 		files         map[string][]byte
 		env           []string
@@ -102,22 +102,22 @@ func TestImportNode(t *testing.T) {
 				t.Errorf("Node %q, %q, %q", i.Node, m.Libc, m.NodePath)
 			}
 			if i.Imported.Zygote {
-				t.Error("a zygote can be had without a C library")
+				t.Error("the image claims to have a zygote without a C library")
 			}
 		})
 	}
 }
 
-// closureLoader is the loader of this host's programs.
-func closureLoader(t *testing.T) string {
+// hostLoader returns the loader of this host's programs.
+func hostLoader(t *testing.T) string {
 	t.Helper()
 	c, err := sharedlib.Find("/usr/bin/env", []string{"/usr/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"})
 	must(t, err)
 	return strings.TrimPrefix(c.Loader, "/")
 }
 
-// TestImportOwnsStarters: whatever an image has where our programs go, ours are there.
-func TestImportOwnsStarters(t *testing.T) {
+// TestImportReplacesJailFiles checks that gaol's programs replace the image's files at their paths.
+func TestImportReplacesJailFiles(t *testing.T) {
 	link := func(name, target string) entry {
 		return entry{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}}
 	}
@@ -139,7 +139,7 @@ func TestImportOwnsStarters(t *testing.T) {
 		}
 		for _, n := range names {
 			if text, _ := os.ReadFile(filepath.Join(i.Root(), "usr/libexec/gaol", n.Name())); n.Type() != 0 || strings.Contains(string(text), "evil") {
-				t.Errorf("%s: %s is theirs", name, n)
+				t.Errorf("%s: %s is the image's", name, n)
 			}
 		}
 		if devices, err := os.ReadDir(filepath.Join(i.Root(), "dev")); err != nil && !errors.Is(err, fs.ErrNotExist) || len(devices) > 0 {

@@ -28,7 +28,7 @@ import (
 	"gaol/rootfs/tree"
 )
 
-// layerOf makes an image's layer of entries.
+// layerOf makes a layer from entries.
 func layerOf(t testing.TB, entries ...entry) v1.Layer {
 	t.Helper()
 	blob := pack(entries...)
@@ -61,8 +61,8 @@ func simpleImage(t testing.TB) v1.Image {
 // hub is a registry on the loopback interface.
 type hub struct {
 	host   string
-	change func(http.Handler) http.Handler // of all it serves, set after it has been filled
-	blobs  []string                        // those that were asked for
+	change func(http.Handler) http.Handler // wraps the handler of all requests; set after the images are pushed
+	blobs  []string                        // digests of the requested blobs
 	mu     sync.Mutex
 }
 
@@ -98,7 +98,7 @@ func (h *hub) push(t *testing.T, repo string, i v1.Image) string {
 	return ref.Name()
 }
 
-// anonymous keeps the credentials of who runs the tests out of them.
+// anonymous does not use the credentials of the user who runs the tests.
 var anonymous = ImportOptions{Keychain: authn.NewMultiKeychain()}
 
 func named(n string) ImportOptions {
@@ -144,7 +144,7 @@ func TestImportFromRegistry(t *testing.T) {
 	}
 }
 
-// checkImported looks at what every imported image has, and at some files of its own.
+// checkImported checks the files that every imported image has, and the given ones.
 func checkImported(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 	for name, want := range map[string]string{
@@ -174,7 +174,8 @@ func checkImported(t *testing.T, root string, files map[string]string) {
 	}))
 }
 
-// TestImportShares: a blob is fetched once, serves two images, and goes with the last.
+// TestImportShares checks that two images share a blob: it is downloaded once, and removed with
+// the last image.
 func TestImportShares(t *testing.T) {
 	h, s := newHub(t), openTiny(t, t.TempDir())
 	base := layerOf(t, file("base", strings.Repeat("b", 1000), 0o644))
@@ -194,18 +195,18 @@ func TestImportShares(t *testing.T) {
 		}
 	}
 	if fetched != 1 {
-		t.Errorf("the shared layer was fetched %d times", fetched)
+		t.Errorf("the shared layer was downloaded %d times", fetched)
 	}
 	if blobs, _ := os.ReadDir(s.blobs()); len(blobs) != 3 {
 		t.Errorf("%d blobs", len(blobs))
 	}
 	must(t, s.Remove("one"))
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("the shared layer went with the first image: %v", err)
+		t.Errorf("the shared layer was removed with the first image: %v", err)
 	}
 	must(t, os.WriteFile(kept, []byte("spoilt"), 0o644))
 	_, err = s.Import(t.Context(), one, named("one"))
-	must(t, err) // it was fetched anew
+	must(t, err) // the blob was downloaded again
 	must(t, s.Remove("one"))
 	must(t, s.Remove("two"))
 	checkNothing(t, s)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// buildInChild is another process that builds what the test's own store does.
+// buildInChild runs in another process, and builds the same image as the test.
 func buildInChild(dir string) int {
 	s, err := Open(dir)
 	if err == nil {
@@ -61,7 +61,7 @@ func file(name, content string, mode int64) entry {
 	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}, content}
 }
 
-// pack makes a gzipped tar, the same for the same entries.
+// pack makes a gzipped tar. The result depends only on the entries.
 func pack(entries ...entry) []byte {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -90,7 +90,7 @@ func sri(content []byte) string {
 	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// nodeTarball holds a small dynamic program of the host in place of Node.
+// nodeTarball has a small dynamic program of the host instead of Node.
 func nodeTarball() ([]byte, error) {
 	program, err := os.ReadFile("/usr/bin/env")
 	return pack(
@@ -110,8 +110,7 @@ func npmTarball() []byte {
 	)
 }
 
-// tinyInputs are inputs of the real kinds, but small. Folder host holds what
-// makeHost puts there.
+// tinyInputs returns small inputs. The folder host comes from makeHost.
 func tinyInputs(host string) (inputs, error) {
 	in := pinned()
 	node, err := nodeTarball()
@@ -157,7 +156,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// registry is a fake one on the loopback interface.
+// registry is a fake npm registry on the loopback interface.
 type registry struct {
 	mux  *http.ServeMux
 	hits atomic.Int64
@@ -168,7 +167,7 @@ const (
 	npmPath  = "/npm/-/npm-11.0.0.tgz"
 )
 
-// newRegistry starts a registry without packages, and makes it the configured one.
+// newRegistry starts an empty registry and sets it in the environment.
 func newRegistry(t *testing.T) *registry {
 	t.Helper()
 	r := &registry{mux: http.NewServeMux()}
@@ -205,7 +204,7 @@ func openTiny(t *testing.T, dir string) *Store {
 	return s
 }
 
-// checkEmpty fails if the store holds anything but downloads and locks.
+// checkEmpty fails if the store has anything but downloads and locks.
 func checkEmpty(t *testing.T, s *Store) {
 	t.Helper()
 	for _, dir := range []string{s.images(), s.names(), s.tmp()} {

@@ -26,9 +26,9 @@ type debianArchive struct {
 	*httptest.Server
 	dir  string
 	debs map[string][]byte // by package
-	text map[string]string // of each in the index
-	gets atomic.Int64      // of packages
-	hang chan struct{}     // if not nil, closed by the first request, which gets no answer
+	text map[string]string // their entries in the index
+	gets atomic.Int64      // downloads of packages
+	hang chan struct{}     // if not nil, closed by the first request, which never gets a response
 }
 
 func newArchive(t *testing.T) *debianArchive {
@@ -58,8 +58,8 @@ func (d *debianArchive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add makes a package of files: a mode in front of a path says that it is not 0644,
-// and content that begins with "-> " that it is a symbolic link.
+// add makes a package of files. A path may have a mode before it; the default is 0644. Content
+// that starts with "-> " makes a symbolic link.
 func (d *debianArchive) add(t *testing.T, name, version, depends string, files map[string]string) {
 	t.Helper()
 	root := t.TempDir()
@@ -100,12 +100,12 @@ func (d *debianArchive) sum(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// open opens a store that builds of the repository's package alpha. Its Node is static.
+// open opens a store that installs the package alpha. Its Node is static.
 func (d *debianArchive) open(t *testing.T) *Store {
 	t.Helper()
 	s := openTiny(t, t.TempDir())
 	if !exists(s.in.aptGet) || !exists(s.in.dpkgDeb) {
-		t.Skip("no apt here: images are minimal")
+		t.Skip("the host has no apt")
 	}
 	node := pack(file("package/bin/node", string(mustRead(t, s.in.busybox)), 0o755))
 	newRegistry(t).serveNode(node)
@@ -225,19 +225,19 @@ func checkVariants(t *testing.T, s *Store, usual *Image) {
 	}
 }
 
-// checkAgain builds the same of what was downloaded, unless that is spoilt, and then of
-// a newer package.
+// checkAgain builds again from the downloads, then with a damaged download, and then with a
+// newer package.
 func checkAgain(t *testing.T, d *debianArchive, s *Store, i *Image) {
 	gets := d.gets.Load()
 	again, err := s.Build(t.Context(), BuildOptions{})
 	must(t, err)
 	if again.ID != i.ID || d.gets.Load() != gets {
-		t.Errorf("built %s, then %s, and fetched %d packages again", i.ID, again.ID, d.gets.Load()-gets)
+		t.Errorf("built %s, then %s, and downloaded %d packages again", i.ID, again.ID, d.gets.Load()-gets)
 	}
 	kept := filepath.Join(s.downloads(), "apt/packages/beta_2-1_all.deb")
 	must(t, os.WriteFile(kept, bytes.Repeat([]byte("x"), len(d.debs["beta"])), 0o644)) // of the same size
 	if again, err = s.Build(t.Context(), BuildOptions{}); err != nil || again.ID != i.ID || d.gets.Load() != gets+1 {
-		t.Errorf("with a spoilt download: %v, %v", again, err)
+		t.Errorf("with a damaged download: %v, %v", again, err)
 	}
 	d.add(t, "beta", "2-2", "", map[string]string{"usr/share/doc/beta/README": "left out"})
 	newer, err := s.Build(t.Context(), BuildOptions{})
@@ -247,7 +247,7 @@ func checkAgain(t *testing.T, d *debianArchive, s *Store, i *Image) {
 	}
 }
 
-// TestPackagesOffline builds of what was downloaded, without a network.
+// TestPackagesOffline builds from the downloads without a network.
 func TestPackagesOffline(t *testing.T) {
 	d := newArchive(t)
 	d.fill(t)
@@ -301,8 +301,7 @@ func TestPackagesFail(t *testing.T) {
 	})
 }
 
-// TestPackagesCancel: a repository that does not answer does not keep a build that is
-// cancelled.
+// TestPackagesCancel checks that canceling stops a build that waits for a repository.
 func TestPackagesCancel(t *testing.T) {
 	d := newArchive(t)
 	s := d.open(t)

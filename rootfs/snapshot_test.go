@@ -53,7 +53,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("removed while it is held: %v", err)
 	}
 	if _, err := snapshots.Lookup("nope"); !errors.Is(err, ErrNoSnapshot) || !errors.Is(err, ErrNotFound) || err.Error() != `snapshot "nope": no such snapshot` {
-		t.Errorf("one that there is not: %v", err)
+		t.Errorf("a missing snapshot: %v", err)
 	}
 	held.Close()
 	if err := snapshots.Remove(a.ID); err != nil {
@@ -90,6 +90,6 @@ func TestAddRefuses(t *testing.T) {
 func left(t *testing.T, s *Store) {
 	t.Helper()
 	if list, err := os.ReadDir(s.tmp()); err != nil || len(list) > 0 {
-		t.Errorf("%v, %v is left", list, err)
+		t.Errorf("%v, %v remain", list, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// put stores an image that is nothing but an id and names.
+// put stores an image that has only an id and names.
 func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	t.Helper()
 	digits += strings.Repeat("0", 64-len(digits))
@@ -41,7 +41,7 @@ func openEmpty(t *testing.T) *Store {
 func TestLookup(t *testing.T) {
 	s := openEmpty(t)
 	one := put(t, s, "abc1", "one", "both").ID
-	two := put(t, s, "abd2", "two", "both", "abc1") // a name goes before a prefix
+	two := put(t, s, "abd2", "two", "both", "abc1") // a name has precedence over a prefix
 	for ref, want := range map[string]string{
 		"one": one, "both": two.ID, "abc1": two.ID, "two": two.ID,
 		one: one, one[:11]: one, "abc10": one, "abd": two.ID,
@@ -179,8 +179,8 @@ func TestRemoveInUse(t *testing.T) {
 	checkEmpty(t, s)
 }
 
-// TestHoldRace: an image that was moved away between the opening and the
-// locking of its lock can't be held.
+// TestHoldRace checks that Hold notices an image that is removed between the open and the lock
+// of its lock file.
 func TestHoldRace(t *testing.T) {
 	s := openEmpty(t)
 	i := put(t, s, "abc1")
@@ -198,8 +198,9 @@ func TestHoldRace(t *testing.T) {
 	}
 }
 
-// TestStaleScratch: what a killed build left goes, what a living one has stays.
-func TestStaleScratch(t *testing.T) {
+// TestStaleTemp checks that folders of killed processes are removed, and those of living ones are
+// not.
+func TestStaleTemp(t *testing.T) {
 	s := openEmpty(t)
 	living, err := s.makeTemp(t.Context())
 	must(t, err)
@@ -207,7 +208,7 @@ func TestStaleScratch(t *testing.T) {
 	killed, err := s.makeTemp(t.Context())
 	must(t, err)
 	must(t, os.MkdirAll(killed.path("image/rootfs"), 0o755))
-	must(t, killed.lock.Close()) // as the kernel does it
+	must(t, killed.lock.Close()) // as the kernel does for a killed process
 	must(t, os.Mkdir(filepath.Join(s.tmp(), "no-lock-yet"), 0o755))
 
 	next, err := s.makeTemp(t.Context())
@@ -242,7 +243,7 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// TestCommitFails: a commit that fails at its end leaves the store as it was.
+// TestCommitFails checks that a commit that fails late leaves the store unchanged.
 func TestCommitFails(t *testing.T) {
 	full := errors.New("full")
 	for name, c := range map[string]struct {
@@ -297,8 +298,9 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
-// TestDanglingNameStaysDead: a name that a killed removal left is no name of what is stored later.
-func TestDanglingNameStaysDead(t *testing.T) {
+// TestDanglingNameIsDropped checks that a name from a killed removal is not a name of an image that
+// is stored later.
+func TestDanglingNameIsDropped(t *testing.T) {
 	s := openEmpty(t)
 	must(t, s.setName("gone", "abc1"+strings.Repeat("0", 60)))
 	if i := put(t, s, "abc1", "one"); !slices.Equal(i.Names, []string{"one"}) {
@@ -335,8 +337,8 @@ func TestLockWait(t *testing.T) {
 	must(t, second.Close())
 }
 
-// A store that is named and missing is not made by a look into it.
-func TestLookMakesNothing(t *testing.T) {
+// TestLookupMakesNoStore checks that reading from a missing store that was named does not make it.
+func TestLookupMakesNoStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mistyped")
 	s, err := Open(dir)
 	must(t, err)
@@ -351,6 +353,6 @@ func TestLookMakesNothing(t *testing.T) {
 		}
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
+		t.Errorf("the store exists: %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestApply: what layers come to, the hostile ones among them that mean something
-// inside of the tree.
+// TestApply checks the trees of valid layers, and of hostile ones that have a meaning inside the
+// tree.
 func TestApply(t *testing.T) {
 	base := []entry{folder("a/"), file("a/x", "1"), file("a/y", "2"), file("b/z", "3")}
 	for name, tc := range map[string]struct {
@@ -98,9 +98,9 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestGuardBites: the entries of "link out, written" do lead out where paths are
+// TestUnguardedJoinLeaks checks that the entries of "link out, written" do lead out if paths are
 // joined and trusted.
-func TestGuardBites(t *testing.T) {
+func TestUnguardedJoinLeaks(t *testing.T) {
 	p := newPlace(t)
 	must(t, os.Symlink("..", filepath.Join(p.root, "out")))
 	must(t, os.WriteFile(filepath.Join(p.root, "out/x"), nil, 0o600))
@@ -137,7 +137,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// flood is a tar of n empty files, made as it is read.
+// flood is a tar archive of n empty files, generated while it is read.
 func flood(n int) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
@@ -196,13 +196,13 @@ func TestMillionFiles(t *testing.T) {
 	}
 }
 
-// TestSparse: holes take no room in the archive, and are counted all the same.
+// TestSparse checks that holes count, although they take no space in the archive.
 func TestSparse(t *testing.T) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "x", Format: tar.FormatPAX, Size: 0, PAXRecords: map[string]string{"comment": "sparse"}}))
 	must(t, w.Close())
-	// The same header in the form of GNU tar 1.0 says that the file has a terabyte.
+	// The same header in the format GNU tar 1.0 claims a file of a terabyte.
 	body := strings.Join([]string{"1", "0", "0", ""}, "\n")
 	var pax bytes.Buffer
 	record := "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n21 GNU.sparse.name=x\n37 GNU.sparse.realsize=1099511627776\n"
@@ -223,7 +223,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// rawHeader is a ustar header that tar.Writer would not write.
+// rawHeader makes a ustar header that tar.Writer would refuse.
 func rawHeader(kind byte, name string, size int) []byte {
 	h := make([]byte, 512)
 	copy(h, name)
@@ -293,7 +293,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// TestWhiteoutTwice: a layer that says it again and again does not have the tree searched each time.
+// TestWhiteoutTwice checks that a repeated whiteout does not search the tree each time.
 func TestWhiteoutTwice(t *testing.T) {
 	for _, name := range []string{opaque, whiteout + "a"} {
 		p := newPlace(t)
@@ -301,7 +301,7 @@ func TestWhiteoutTwice(t *testing.T) {
 		must(t, err)
 		defer tree.Close()
 		a := newApplier(tree)
-		for _, want := range []string{"", "a=x"} { // what comes without the layer's doing shows who looks
+		for _, want := range []string{"", "a=x"} { // a file made outside of the layer shows whether the tree is searched
 			must(t, os.WriteFile(filepath.Join(p.root, "a"), []byte("x"), 0o644))
 			h := file(name, "").Header
 			must(t, a.entry(&h, nil))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// endless is a stream that begins with start and goes on with zeros. It counts what is read.
+// endless is a stream of start and then zeros without end. It counts the bytes read.
 type endless struct {
 	start *bytes.Reader
 	read  int64
@@ -17,7 +17,7 @@ type endless struct {
 
 func (e *endless) Read(p []byte) (int, error) {
 	if e.read > 1<<30 {
-		return 0, io.EOF // for a test that fails
+		return 0, io.EOF // ends a failing test
 	}
 	n, _ := e.start.Read(p)
 	clear(p[n:])
@@ -25,7 +25,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// headerOf is the header of an entry whose content is missing.
+// headerOf makes the header of an entry without its content.
 func headerOf(t *testing.T, h tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -33,14 +33,14 @@ func headerOf(t *testing.T, h tar.Header) []byte {
 	return out.Bytes()
 }
 
-// sparseOf is an entry of five bytes, with a header that says that the archive holds size for it.
+// sparseOf makes an entry of five bytes, whose header claims size bytes in the archive.
 func sparseOf(size int) []byte {
 	const record, places = "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n21 GNU.sparse.name=x\n25 GNU.sparse.realsize=5\n", "1\n0\n5\n"
 	pad := func(text string) string { return text + strings.Repeat("\x00", 512-len(text)) }
 	return []byte(string(rawHeader('x', "PaxHeaders/x", len(record))) + pad(record) + string(rawHeader('0', "x", size)) + pad(places))
 }
 
-// TestBombs: of an entry that is larger than the limit nothing is read.
+// TestBombs checks that the content of an entry larger than the limit is not read.
 func TestBombs(t *testing.T) {
 	const claimed, slack = 4 << 30, 4 << 10
 	for name, start := range map[string][]byte{
@@ -54,7 +54,7 @@ func TestBombs(t *testing.T) {
 		tree, err := Open(p.root, Limits{Bytes: 64 << 20})
 		must(t, err)
 		r := &endless{start: bytes.NewReader(start)}
-		// Package tar finds out by itself that the sparse one has more than it says.
+		// Package tar itself detects that the sparse entry is larger than it claims.
 		if err := tree.Apply(t.Context(), r); err == nil || name != "sparse" && !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -65,7 +65,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestReader: it ends at its bound, however it is read.
+// TestReader checks the bound for all ways of reading.
 func TestReader(t *testing.T) {
 	const most = 1 << 10
 	read := func(r *Reader) error { _, err := io.Copy(io.Discard, r); return err }

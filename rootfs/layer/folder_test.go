@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestFinish(t *testing.T) {
+func TestFolders(t *testing.T) {
 	p := newPlace(t)
 	must(t, p.apply(t, Limits{}, []entry{
 		link("tmp", "../../tmp"), file("workspace", ""), link("home", "/nowhere"),
@@ -26,14 +26,14 @@ func TestFinish(t *testing.T) {
 	must(t, tree.EmptyFolder("/usr/libexec/gaol"))
 	must(t, tree.EmptyFolder("/new/place"))
 	if err := tree.EmptyFolder("/opt/libexec"); !errors.Is(err, ErrRefused) {
-		t.Errorf("clear behind a link: %v", err)
+		t.Errorf("empty a folder below a link: %v", err)
 	}
 	must(t, tree.EnsureFolder("/usr/local"))
 	must(t, os.Symlink("/usr/node", filepath.Join(p.root, "usr/local/node")))
 	if f, err := tree.OpenFile("/opt/local/node"); err != nil {
 		t.Error(err)
 	} else if is, err := tree.GuestPath(f); err != nil || is != "/bin/node" || f.Close() != nil {
-		t.Errorf("its path is %q, %v", is, err)
+		t.Errorf("its guest path is %q, %v", is, err)
 	}
 	for name, want := range map[string]bool{"/usr": true, "/opt": false, "/bin/node": false, "/none": false} {
 		if tree.IsFolder(name) != want {
@@ -66,7 +66,7 @@ func TestCopy(t *testing.T) {
 	must(t, from.apply(t, Limits{}, []entry{file("a/x", "1"), link("l", "/etc/passwd"), file("a/\xff/y", "2"), folder("skip/"), file("skip/z", "")}))
 	must(t, os.Chmod(filepath.Join(from.root, "a/x"), 0o700|os.ModeSetuid))
 	must(t, unix.Mkfifo(filepath.Join(from.root, "pipe"), 0o644))
-	must(t, os.Mkdir(filepath.Join(from.root, "a/.wh.x"), 0o755)) // of a folder it is a name like any other
+	must(t, os.Mkdir(filepath.Join(from.root, "a/.wh.x"), 0o755)) // in a plain folder, this is an ordinary name
 	must(t, os.WriteFile(filepath.Join(from.root, "a/.wh.x/f"), []byte("3"), 0o644))
 	must(t, os.WriteFile(filepath.Join(from.root, ".wh.l"), nil, 0o644))
 	skip, err := os.Stat(filepath.Join(from.root, "skip"))

@@ -21,7 +21,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// entry is one entry of a test's layer: a header and its content.
+// entry is an entry of a layer: its header and content.
 type entry struct {
 	tar.Header
 	content string
@@ -66,7 +66,7 @@ func pack(entries ...entry) []byte {
 	return out.Bytes()
 }
 
-// place is a folder with the tree's in it, and something beside that to be spoilt.
+// place is a folder with the tree and a file beside it, which must not change.
 type place struct{ dir, root string }
 
 const secret = "of the host"
@@ -80,7 +80,7 @@ func newPlace(t testing.TB) place {
 	return p
 }
 
-// apply lays the layers one over the other.
+// apply applies the layers in order.
 func (p place) apply(t testing.TB, l Limits, layers ...[]entry) error {
 	t.Helper()
 	tree, err := Open(p.root, l)
@@ -108,7 +108,7 @@ func (p place) checkOutside(t testing.TB) {
 	}
 }
 
-// list tells of all in the tree: "path", with "/" after a folder, "=content" after a
+// list lists the tree: "path", with "/" after a folder, "=content" after a
 // file, ">target" after a link.
 func (p place) list(t testing.TB) string {
 	t.Helper()

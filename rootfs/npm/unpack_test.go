@@ -26,7 +26,7 @@ func file(name, content string, mode int64) entry {
 	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}, content}
 }
 
-// pack makes a gzipped tar, the same for the same entries.
+// pack makes a gzipped tar. The result depends only on the entries.
 func pack(entries ...entry) []byte {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)

@@ -15,8 +15,8 @@ import (
 	"gaol/rootfs/layer"
 )
 
-// TestExpandStops: of an archive with an entry that is larger than the limit, nothing is
-// decompressed but the header.
+// TestExpandStops checks that only the header is decompressed of an entry larger than the
+// limit.
 func TestExpandStops(t *testing.T) {
 	const claimed, slack = 40 << 30, 64 << 10
 	for name, by := range map[string]func(io.Writer) (io.WriteCloser, error){
@@ -46,19 +46,19 @@ func TestExpandStops(t *testing.T) {
 	}
 }
 
-// zeros never ends, and counts what is read.
+// zeros is an endless stream. It counts the bytes read.
 type zeros struct{ read int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {
 	if z.read > 1<<30 {
-		return 0, io.EOF // for a test that fails
+		return 0, io.EOF // ends a failing test
 	}
 	clear(p)
 	z.read += int64(len(p))
 	return len(p), nil
 }
 
-// TestCheckStops: a blob that is larger than its manifest says is not read to its end.
+// TestCheckStops checks that a blob larger than its manifest says is not read to its end.
 func TestCheckStops(t *testing.T) {
 	const size = 1000
 	l := Layer{Digest: digest([]byte("other")), Size: size}

@@ -36,17 +36,17 @@ func asJSON(v any) []byte {
 	return text
 }
 
-// files are a source's, by path.
+// files are the files of a source, by path.
 type files map[string][]byte
 
-// put adds a blob of a layout, and describes it.
+// put adds a blob to a layout, and returns its descriptor.
 func (f files) put(text []byte) v1.Descriptor {
 	d := digest(text)
 	f["blobs/sha256/"+d.Hex] = text
 	return v1.Descriptor{Digest: d, Size: int64(len(text))}
 }
 
-// image adds an image, and describes its manifest.
+// image adds an image, and returns the descriptor of its manifest.
 func (f files) image(change func(*v1.ConfigFile, *v1.Manifest)) v1.Descriptor {
 	layer := emptyTar()
 	c := &v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{digest(layer)}}}
@@ -60,7 +60,7 @@ func (f files) image(change func(*v1.ConfigFile, *v1.Manifest)) v1.Descriptor {
 
 func emptyTar() []byte { return make([]byte, 1024) }
 
-// layout makes it an OCI layout with that index.
+// layout adds the files of an OCI layout with that index.
 func (f files) layout(list ...v1.Descriptor) files {
 	f[layoutFile] = []byte(`{"imageLayoutVersion":"1.0.0"}`)
 	f[indexFile] = asJSON(v1.IndexManifest{SchemaVersion: 2, Manifests: list})
@@ -90,7 +90,7 @@ func (f files) pack() []byte {
 	return out.Bytes()
 }
 
-// options take no image larger than a megabyte.
+// options allow archives of at most 1 MiB.
 func options(t testing.TB) Options {
 	return Options{
 		Platform: "linux/amd64",

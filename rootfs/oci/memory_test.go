@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is remembered of an archive is small, however much its headers say.
+// TestIndexIsBounded checks that the index of an archive is small, however large its headers are.
 func TestIndexIsBounded(t *testing.T) {
 	const entries, header = 64, 512 << 10
 	f, err := os.Create(filepath.Join(t.TempDir(), "archive"))
@@ -18,7 +18,7 @@ func TestIndexIsBounded(t *testing.T) {
 	w := tar.NewWriter(f)
 	for i := range entries {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: "é" + string(rune('a'+i)), PAXRecords: map[string]string{"GAOL.x": strings.Repeat("x", header)}}
-		if i%2 == 0 { // one by one: a long name, or a short one beside much else
+		if i%2 == 0 { // alternately a long name, and a short one with large attributes
 			h = &tar.Header{Typeflag: tar.TypeSymlink, Name: strings.Repeat("é/", header/6) + string(rune('a'+i)), Linkname: strings.Repeat("x", header/2)}
 		}
 		must(t, w.WriteHeader(h))

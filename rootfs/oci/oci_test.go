@@ -28,7 +28,7 @@ func on(platform string, d v1.Descriptor) v1.Descriptor {
 	return d
 }
 
-// TestOpen: what a layout's documents come to, honest ones and others.
+// TestOpen opens layouts with valid and invalid documents.
 func TestOpen(t *testing.T) {
 	ofLayers := func(n int) func(*v1.ConfigFile, *v1.Manifest) {
 		return func(c *v1.ConfigFile, m *v1.Manifest) {
@@ -144,7 +144,7 @@ func checkLayers(t *testing.T, i *Image) {
 	}
 }
 
-// TestLayoutLinks: a blob that is a link out of the layout, or no file, is none.
+// TestLayoutLinks checks that a blob that is a link out of the layout, or not a file, is refused.
 func TestLayoutLinks(t *testing.T) {
 	f := files{}
 	d := f.image(nil)
@@ -163,7 +163,7 @@ func TestLayoutLinks(t *testing.T) {
 	}
 }
 
-// TestDockerLinks: layers of what old versions of docker saved are links to others.
+// TestDockerLinks opens an archive of an old docker save, in which layers are links to others.
 func TestDockerLinks(t *testing.T) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -214,7 +214,7 @@ func TestExpandIsBounded(t *testing.T) {
 	}
 }
 
-// TestArchiveVerifies: the digest is of what is in the blob.
+// TestArchiveVerifies checks the digest of the decompressed archive.
 func TestArchiveVerifies(t *testing.T) {
 	for _, want := range []v1.Hash{digest([]byte("other")), {Algorithm: "md5", Hex: "00"}} {
 		l := Layer{DiffID: want}
@@ -229,8 +229,8 @@ func TestArchiveVerifies(t *testing.T) {
 	}
 }
 
-// TestCarrierRefuses: where a registry can't send us.
-func TestCarrierRefuses(t *testing.T) {
+// TestTransportRefuses checks which addresses a registry must not refer to.
+func TestTransportRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		registry, to string
 		refused      bool
@@ -253,7 +253,7 @@ func TestCarrierRefuses(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		if errors.Is(err, ErrInsecure) != tc.refused { // what is not refused has nobody who listens
+		if errors.Is(err, ErrInsecure) != tc.refused { // nothing listens at the other addresses
 			t.Errorf("%s to %s: %v", tc.registry, tc.to, err)
 		}
 		must(t, c.Close())

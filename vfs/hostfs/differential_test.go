@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outcome is what one operation comes to.
+// outcome is the result of one operation.
 type outcome struct {
 	text string
 	err  error
@@ -33,7 +33,7 @@ func (o outcome) kind() string {
 	return o.err.Error()
 }
 
-// tree is what both sides offer.
+// tree has the operations of both sides.
 type tree struct {
 	read     func(p string) ([]byte, error)
 	write    func(p string, data []byte) error
@@ -82,10 +82,10 @@ func theirs() tree {
 	}
 }
 
-// inChroot runs do on a thread whose root is dir, and who is the guest. Only system
-// calls of this thread are: no other goroutine takes part.
+// inChroot runs do on a thread with the root dir and the guest's ids. It affects only system
+// calls of this thread, so that do must not use other goroutines.
 func inChroot(t *testing.T, dir string, calls <-chan func(), ready chan<- error) {
-	goruntime.LockOSThread() // never unlocked: the thread ends with it
+	goruntime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 	err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chroot(dir), unix.Chdir("/"))
 	unix.Umask(0o022)
 	setIDs(testGID, testUID)
@@ -95,11 +95,11 @@ func inChroot(t *testing.T, dir string, calls <-chan func(), ready chan<- error)
 	}
 }
 
-// batchSize is how many operations are done by one side before the other does them, as
-// changing threads takes longer than they do.
+// batchSize is the number of operations that one side runs before the other: switching
+// threads takes longer than an operation.
 const batchSize = 50
 
-// operation is one that both sides do.
+// operation is an operation that both sides run.
 type operation struct {
 	what      string
 	loose     bool // its error may be of another kind
@@ -126,13 +126,13 @@ func (o operation) same() bool {
 	return o.loose || alike(o.got.kind(), o.want.kind())
 }
 
-// errRootKind is what some operations on the root are, where others have a kind for each.
+// errRootKind is the common kind of the different errors of operations on the root.
 const errRootKind = "the root itself: invalid argument"
 
 func alike(a, b string) bool { return a == b || strings.HasSuffix(a, errRootKind) }
 
-// TestDifferential has random operations done by an FS and by the standard library in a
-// root of its own, and compares each result, and the trees.
+// TestDifferential runs random operations on an FS, and with the standard library in a
+// chroot. It compares the results and the trees.
 func TestDifferential(t *testing.T) {
 	const operations = 100_000
 	f, one := newMemoryFS(t, Limits{})
@@ -171,7 +171,7 @@ func TestDifferential(t *testing.T) {
 			}
 		}
 		s.guest(one, two)
-		if i%2000 == 0 { // chmod locks more and more up
+		if i%2000 == 0 { // chmod makes more and more files inaccessible
 			compareTrees(t, one, two)
 			emptyBoth(t, one, two)
 		}
@@ -179,7 +179,7 @@ func TestDifferential(t *testing.T) {
 	compareTrees(t, one, two)
 	for _, kind := range []string{"write", "read", "rename", "removeall", "readdir", "mkdir", "symlink", "append"} {
 		if seen[kind+": ok"] == 0 {
-			t.Errorf("no %s ever worked: this test proves little", kind)
+			t.Errorf("no %s ever succeeded: the test proves little", kind)
 		}
 	}
 	if testing.Verbose() {

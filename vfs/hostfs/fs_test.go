@@ -48,7 +48,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// Every method refuses what is no absolute, clean path, and names it.
+// TestPaths checks that every method refuses a path that is not absolute and clean, and names
+// it in its error.
 func TestPaths(t *testing.T) {
 	f, _ := newFS(t, Limits{})
 	for _, p := range []string{"", "a", "/a/", "/a/../b", "//a", "/a\x00", "/./a", "/" + strings.Repeat("a", 4096)} {
@@ -67,7 +68,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// operations are all that take a path.
+// operations has all methods with a path.
 func operations(f *FS, p string) map[string]func() error {
 	return map[string]func() error{
 		"open":     func() error { return opened(f.Open(p)) },
@@ -155,7 +156,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// The guest's rights are the host's, and what is made is the guest's.
+// TestRights checks that the host has only the guest's rights, and that new files belong to the
+// guest.
 func TestRights(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	for p, mode := range map[string]fs.FileMode{"/theirs": 0o755, "/open": 0o777} {
@@ -183,7 +185,7 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// A file that all may write to keeps its owner and its place.
+	// A file that everyone may write to keeps its owner and is written in place.
 	if err := f.WriteFile("/theirs/all", []byte("new content"), WriteOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -204,7 +206,7 @@ func TestRights(t *testing.T) {
 	groups, _ := os.Getgroups()
 	now, _ := unix.Getgroups()
 	if diff := cmp.Diff(groups, now); diff != "" || os.Geteuid() != 0 {
-		t.Error("the host is another by now:", diff)
+		t.Error("the host's credentials have changed:", diff)
 	}
 	if _, uid := currentIDs(); uid != 0 {
 		t.Error("the host's fsuid is", uid)
@@ -244,7 +246,7 @@ func TestWriteFrom(t *testing.T) {
 	}
 }
 
-// Closing in the middle of a stream leaves what there was.
+// TestCloseWhileWriting closes the FS in the middle of WriteFrom: the old content must stay.
 func TestCloseWhileWriting(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	r := io.MultiReader(strings.NewReader("half"), closing{f})
@@ -274,7 +276,7 @@ func TestWriteFile(t *testing.T) {
 		}
 	}
 	write("/a/b/c", "one", WriteOptions{Parents: true, Mode: 0o755})
-	write("/a/b/c", "two", WriteOptions{Mode: 0o600}) // it exists: its permissions stay
+	write("/a/b/c", "two", WriteOptions{Mode: 0o600}) // an existing file keeps its permissions
 	if i, err := f.Stat("/a/b/c"); err != nil || i.Mode() != 0o755 {
 		t.Error(i, err)
 	}
@@ -310,7 +312,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// Mkdir makes one folder, where nothing is.
+// TestMkdir checks that Mkdir makes one folder and never replaces a file.
 func TestMkdir(t *testing.T) {
 	f, _ := newFS(t, Limits{})
 	if err := errors.Join(f.WriteFile("/file", nil, WriteOptions{}), f.Symlink("/noPlace", "/link"), f.Mkdir("/made", fs.ModeSticky|0o750)); err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inMode runs this test binary as another program.
+// inMode runs this test binary in another mode.
 func inMode(t testing.TB, mode string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", args...)
@@ -22,10 +22,10 @@ func inMode(t testing.TB, mode string, attr *syscall.SysProcAttr, args ...string
 	return cmd
 }
 
-// On a full disk a file has its old content, or the new.
+// TestFullDisk checks that a file on a full disk has either its old or its new content.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("mounting a small disk takes root")
+		t.Skip("mounting a small disk needs root")
 	}
 	cmd := inMode(t, "full", &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}, t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// fullMode is the test, in a mount namespace of its own.
+// fullMode runs the test in a new mount namespace.
 func fullMode(args []string) error {
 	dir := args[0]
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=1m,uid=%d,gid=%d", testUID, testGID)); err != nil {
@@ -55,11 +55,11 @@ func fullMode(args []string) error {
 	var failed error
 	check := func(what string, err error) {
 		if !errors.Is(err, unix.ENOSPC) {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", what, err), errors.New("want a full disk"))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", what, err), errors.New("the disk should be full"))
 		}
 		data, err := f.ReadFile("/file")
 		if err != nil || !bytes.Equal(data, old) {
-			failed = errors.Join(failed, fmt.Errorf("%s: %d bytes that are not the old ones: %w", what, len(data), err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %d bytes that differ from the old ones: %w", what, len(data), err))
 		}
 		if list, err := f.ReadDir("/"); err != nil || len(list) != 1 && what != "in place" {
 			failed = errors.Join(failed, fmt.Errorf("%s left %v: %w", what, list, err))
@@ -75,7 +75,7 @@ func fullMode(args []string) error {
 		return err
 	}
 	check("in place", f.WriteFile("/file", huge, WriteOptions{}))
-	if err := f.WriteFile("/file", larger, WriteOptions{}); err != nil { // which is room enough
+	if err := f.WriteFile("/file", larger, WriteOptions{}); err != nil { // for which there is room
 		failed = errors.Join(failed, err)
 	}
 	data, err := f.ReadFile("/other")

@@ -38,6 +38,6 @@ func TestGlob(t *testing.T) {
 		}
 	}
 	if _, err := f.Glob("/a/[/*"); err == nil {
-		t.Error("a bad pattern is taken")
+		t.Error("a bad pattern was accepted")
 	}
 }

@@ -60,7 +60,7 @@ func watchOnly(f *FS, dir string, folders int) error {
 	return w.Close()
 }
 
-// A file of 2 GiB is read as a stream, and at its end.
+// TestHugeSparseFile reads the end of a file of 2 GiB.
 func TestHugeSparseFile(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	const size = 2 << 30
@@ -87,7 +87,8 @@ func TestHugeSparseFile(t *testing.T) {
 	}
 }
 
-// A tree deeper than any path, and than the host has descriptors, goes.
+// TestRemoveDeepTree removes a tree that is deeper than any path can name, and than the host has
+// descriptors.
 func TestRemoveDeepTree(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	const deep = 3000

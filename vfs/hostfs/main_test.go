@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modeVar has this test binary be another program, see modes.
+// modeVar selects another mode of this test binary, see modes.
 const modeVar = "GAOL_HOSTFS_TEST"
 
 var modes = map[string]func(args []string) error{
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	unix.Umask(0o077) // none of it may show
+	unix.Umask(0o077) // it must have no effect
 	before := openFiles()
 	code := m.Run()
 	if after := openFiles(); after > before+2 { // Go's poller
@@ -45,7 +45,7 @@ func openFiles() int {
 	return len(fds)
 }
 
-// The guest of these tests: ids that nobody has.
+// The ids of the guest in these tests. No user has them.
 const (
 	testUID = 0x6ff00000 + 1000
 	testGID = 0x6ff00000 + 1001
@@ -53,14 +53,14 @@ const (
 
 var testIDs = IDs{First: 0x6ff00000, Count: 65536}
 
-// newFS gives an FS of a new folder, and the folder, which is the guest's.
+// newFS returns an FS of a new folder, and the folder, which belongs to the guest.
 func newFS(t testing.TB, l Limits) (*FS, string) {
 	t.Helper()
 	return newFSIn(t, t.TempDir(), l)
 }
 
-// newMemoryFS is newFS with the files in memory, as a guest's are. It is ten times as
-// fast as a disk.
+// newMemoryFS is newFS with the files in memory, like a guest's. It is ten times faster than
+// a disk.
 func newMemoryFS(t testing.TB, l Limits) (*FS, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "gaol-test-")
@@ -82,7 +82,7 @@ func newFSIn(t testing.TB, dir string, l Limits) (*FS, string) {
 func openFS(t testing.TB, dir string, l Limits) *FS {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("acting as a guest takes root")
+		t.Skip("acting as a guest needs root")
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func openFS(t testing.TB, dir string, l Limits) *FS {
 	return f
 }
 
-// asGuest does something on the host's side as the guest would.
+// asGuest calls do on the host with the guest's credentials.
 func asGuest(t testing.TB, do func() error) {
 	t.Helper()
 	if err := credentialsOf(testUID, testGID).act(do); err != nil {

@@ -20,14 +20,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raceVar is for how long TestRace runs: a time.Duration. Some seconds without it; make
-// race has a minute.
+// raceVar sets how long TestRace runs, as a time.Duration. The default is a few seconds; make
+// race uses a minute.
 const raceVar = "GAOL_TEST_RACE"
 
 const secret = "secret of the host"
 
-// raceMode is hostile code of a guest, with the guest's ids: it exchanges folders for
-// links that lead out, and files for FIFOs, as fast as it can, until it is killed.
+// raceMode is hostile code with the guest's ids. It swaps folders with links that lead out,
+// and files with FIFOs, as fast as it can, until it is killed.
 func raceMode(args []string) error {
 	dir := args[0]
 	pairs := [][2]string{{"d", "absolute"}, {"d", "relative"}, {"f", "fifo"}, {"f", "file"}, {"d/sub", "d/link"}, {"deep/a/b", "deep/c"}, {"deep", "d"}}
@@ -39,8 +39,8 @@ func raceMode(args []string) error {
 	}
 }
 
-// playground makes what raceMode plays with, and a folder of the host's beside the
-// guest's root. It is the guest's own, so that no permission protects it.
+// playground makes the files for raceMode, and a folder of the host beside the guest's root.
+// That folder belongs to the guest, so that no permission protects it.
 func playground(t *testing.T) (f *FS, play, outside string) {
 	t.Helper()
 	f, root := newFS(t, Limits{})
@@ -55,19 +55,19 @@ func playground(t *testing.T) (f *FS, play, outside string) {
 		}
 	}
 	for _, p := range []string{root[:strings.LastIndexByte(root, '/')], outside[:strings.LastIndexByte(outside, '/')]} {
-		if err := os.Chmod(p, 0o755); err != nil { // the guest has the way there, too
+		if err := os.Chmod(p, 0o755); err != nil { // the guest can search the folders above, too
 			t.Fatal(err)
 		}
 	}
 	play = root + "/play"
-	if err := furnish(f, play, outside); err != nil {
+	if err := restore(f, play, outside); err != nil {
 		t.Fatal(err)
 	}
 	return f, play, outside
 }
 
-// furnish makes all that a race has played away.
-func furnish(f *FS, play, outside string) error {
+// restore makes the files that a race has removed.
+func restore(f *FS, play, outside string) error {
 	err := errors.Join(f.RemoveAll("/play"), f.MkdirAll("/play/d/sub", 0), f.MkdirAll("/play/deep/a/b/c/d", 0), f.MkdirAll("/play/deep/c", 0))
 	for _, p := range []string{"/play/d/canary", "/play/d/sub/canary", "/play/f", "/play/deep/a/canary"} {
 		err = errors.Join(err, f.WriteFile(p, []byte("the guest's own"), WriteOptions{}))
@@ -99,8 +99,8 @@ func startRacer(t *testing.T, play string) (stop func()) {
 	}
 }
 
-// The race is one: who takes paths as they are reads the host's file.
-func TestRaceBites(t *testing.T) {
+// TestRaceLeaksUnguarded checks that the race works: open(2) on a path reads the host's file.
+func TestRaceLeaksUnguarded(t *testing.T) {
 	f, play, _ := playground(t)
 	defer startRacer(t, play)()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
@@ -119,8 +119,8 @@ func TestRaceBites(t *testing.T) {
 	t.Error("the racer never won against open(2):", err)
 }
 
-// Whatever the guest exchanges, no operation gets a byte from outside its root, or puts
-// one there, or waits.
+// TestRace checks that, whatever the guest swaps, no operation reads or writes a file outside
+// the root, or blocks.
 func TestRace(t *testing.T) {
 	f, play, outside := playground(t)
 	length := 3 * time.Second
@@ -149,34 +149,34 @@ func TestRace(t *testing.T) {
 					slowest.Store(took)
 				}
 				if bytes.Contains(seen, []byte(secret)) {
-					t.Errorf("%s %s gave away %.100q", op.name, p, seen)
+					t.Errorf("%s %s leaked %.100q", op.name, p, seen)
 				}
 				c, _ := counts.LoadOrStore(op.name, new(tally))
 				c.(*tally).add(err)
 			}
 		})
 	}
-	for end.Err() == nil { // removing ends the game, so that it begins anew
+	for end.Err() == nil { // RemoveAll removes the files of the race: restore them
 		select {
 		case <-end.Done():
 		case <-time.After(200 * time.Millisecond):
 			stop()
-			_ = furnish(f, play, outside) // the others go on
+			_ = restore(f, play, outside) // other operations run meanwhile
 			stop = startRacer(t, play)
 		}
 	}
 	all.Wait()
 	stop()
 	if after := survey(t, outside); fmt.Sprint(before) != fmt.Sprint(after) {
-		t.Errorf("outside was %v\nand is %v", before, after)
+		t.Errorf("outside was %v\nand is now %v", before, after)
 	}
-	if took := time.Duration(slowest.Load()); took > 30*time.Second { // a lease would have it wait for 45
+	if took := time.Duration(slowest.Load()); took > 30*time.Second { // a lease would block it for 45
 		t.Errorf("an operation took %v", took)
 	}
 	for _, op := range raceOps {
 		c, ok := counts.Load(op.name)
 		if !ok || c.(*tally).worked.Load() == 0 {
-			t.Errorf("%s never worked: this test proves little", op.name)
+			t.Errorf("%s never succeeded: the test proves little", op.name)
 			continue
 		}
 		t.Logf("%s: %d worked, %d failed", op.name, c.(*tally).worked.Load(), c.(*tally).failed.Load())
@@ -197,7 +197,7 @@ var racePaths = []string{
 	"/play/d", "/play/d/canary", "/play/d/sub", "/play/d/sub/canary", "/play/f", "/play/file", "/play", "/play/deep/a/canary", "/play/absolute/canary",
 }
 
-// raceOps give what they saw, to be searched for what is not the guest's.
+// raceOps return what they have read, which is searched for data from outside.
 var raceOps = []struct {
 	name string
 	do   func(f *FS, p string) ([]byte, error)

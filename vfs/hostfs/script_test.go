@@ -68,8 +68,8 @@ func describe(i fs.FileInfo) string {
 	return fmt.Sprint(i.Mode(), size)
 }
 
-// next returns the next operation, and what it is. Its error may be of another kind where
-// loose is set.
+// next returns the next operation and its description. If loose is set, the error of the other
+// side may be of another kind.
 func (s script) next() (what string, loose bool, do func(tree) outcome) {
 	p, q, data, mode, text := s.path(), s.path(), s.data(), s.mode(), s.text()
 	only := func(name string, f func(t tree) error) (string, bool, func(tree) outcome) {
@@ -110,15 +110,15 @@ func (s script) next() (what string, loose bool, do func(tree) outcome) {
 		return info("lstat "+quoted, func(t tree) (fs.FileInfo, error) { return t.lstat(p) })
 	case n < 67:
 		_, _, do := only("", func(t tree) error { return t.mkdirAll(p) })
-		return "mkdir " + quoted, true, do // which component it names differs
+		return "mkdir " + quoted, true, do // the errors name different components
 	case n < 73:
 		return only("remove "+quoted, func(t tree) error { return t.remove(p) })
 	case n < 75:
-		if p == "/" { // of which ours leaves what is in it
+		if p == "/" { // ours does not remove the content of the root
 			p, quoted = "/a", `"/a"`
 		}
 		_, _, do := only("", func(t tree) error { return t.clear(p) })
-		return "removeall " + quoted, true, do // which of several errors it is depends on the order
+		return "removeall " + quoted, true, do // the order decides which of several errors is returned
 	case n < 83:
 		return only("rename "+quoted+" "+strconv.Quote(q), func(t tree) error { return t.rename(p, q) })
 	case n < 90:
@@ -132,11 +132,11 @@ func (s script) next() (what string, loose bool, do func(tree) outcome) {
 	return only(fmt.Sprintf("chmod %s %v", quoted, mode), func(t tree) error { return t.chmod(p, mode) })
 }
 
-// What a guest may do besides: both trees get it by the host's own calls.
+// guest changes both trees as a guest could, by system calls on the host.
 func (s script) guest(one, two string) {
 	p, q := s.path(), s.path()
 	for _, root := range []string{one, two} {
-		if s.isLinked(root+q) || s.isLinked(root+p) { // the links' way is another for the host
+		if s.isLinked(root+q) || s.isLinked(root+p) { // links lead the host elsewhere
 			return
 		}
 	}

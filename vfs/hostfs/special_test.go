@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is neither a file nor a folder is not opened, and nothing waits for it.
+// TestSpecialFiles checks that special files are never opened, and block no operation.
 func TestSpecialFiles(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	for name, make := range map[string]func(p string) error{
@@ -51,7 +51,8 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// A guest's lease on a file has whoever opens it wait, up to 45 seconds.
+// TestLease checks that a guest's lease on a file, which blocks open(2) for up to 45 seconds,
+// blocks no operation.
 func TestLease(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	if err := f.WriteFile("/file", []byte("abc"), WriteOptions{}); err != nil {
@@ -74,13 +75,13 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// The kernel's own file systems are out of reach, by whatever way.
+// TestKernelFiles checks that no path leads to the kernel's own file systems.
 func TestKernelFiles(t *testing.T) {
 	f := openFS(t, "/", Limits{})
 	for _, p := range []string{"/proc", "/proc/version", "/proc/sys/kernel/hostname", "/sys/kernel", "/dev/pts", "/proc/self/mem"} {
 		for name, op := range operations(f, p) {
 			if name == "watch" || name == "to" || name == "from" || name == "remove" || name == "clear" || name == "glob" || name == "symlink" {
-				continue // refused by the folder's permissions already
+				continue // the folder's permissions deny it already
 			}
 			if err := op(); !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%s %s: %v", name, p, err)

@@ -54,8 +54,8 @@ func TestTarRoundTrip(t *testing.T) {
 	}
 }
 
-// A file is not left half-way by an FS that is closed meanwhile.
-func TestUntarOfClosed(t *testing.T) {
+// TestUntarWhileClosing closes the FS in the middle of a file, which must then be removed.
+func TestUntarWhileClosing(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	archive := archiveOf(t, reg("whole"), reg("half"))
 	const half = 512 + 512 + 512 + 2 // a header, a block, another header, and half a file
@@ -68,7 +68,8 @@ func TestUntarOfClosed(t *testing.T) {
 	}
 }
 
-// What is remembered of folders until the end are their names, and not their headers.
+// TestUntarIsBounded checks that Untar keeps the names of folders in memory, but not their
+// headers.
 func TestUntarIsBounded(t *testing.T) {
 	f, _ := newMemoryFS(t, Limits{})
 	const folders, header = 64, 512 << 10
@@ -81,7 +82,7 @@ func TestUntarIsBounded(t *testing.T) {
 	goruntime.GC()
 	goruntime.ReadMemStats(&before)
 	rest := bytes.NewReader(archive)
-	_, err := f.Untar(tellingReader{rest, func() {
+	_, err := f.Untar(hookReader{rest, func() {
 		if rest.Len() < 1024 && after.HeapAlloc == 0 {
 			goruntime.GC()
 			goruntime.ReadMemStats(&after)
@@ -96,19 +97,20 @@ func TestUntarIsBounded(t *testing.T) {
 	goruntime.KeepAlive(archive)
 }
 
-// tellingReader calls told after each read.
-type tellingReader struct {
+// hookReader calls after after each read.
+type hookReader struct {
 	io.Reader
-	told func()
+	after func()
 }
 
-func (r tellingReader) Read(p []byte) (int, error) {
-	defer r.told()
+func (r hookReader) Read(p []byte) (int, error) {
+	defer r.after()
 	return r.Reader.Read(p)
 }
 
-// A folder that can't be read is told of, or is the error if it is the first.
-func TestTarOfClosedFolders(t *testing.T) {
+// TestTarOfUnreadableFolders checks that an unreadable folder is reported, and is an error if it
+// is the packed folder itself.
+func TestTarOfUnreadableFolders(t *testing.T) {
 	f, _ := newFS(t, Limits{})
 	if err := errors.Join(f.MkdirAll("/a/closed", 0), f.WriteFile("/a/closed/file", nil, WriteOptions{}), f.Chmod("/a/closed", 0)); err != nil {
 		t.Fatal(err)
@@ -122,8 +124,8 @@ func TestTarOfClosedFolders(t *testing.T) {
 	}
 }
 
-// What the guest owns the host reads whatever its permissions, if asked to, and what
-// others own as the guest can.
+// TestTarOfOwned checks that Owned packs files of the guest whatever their permissions, and
+// other files only if the guest can read them.
 func TestTarOfOwned(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	for _, p := range []string{"/a/closed/file", "/a/closed/inner/file", "/a/names/file", "/a/secret", "/a/foreign/open", "/a/search/open", "/a/others"} {
@@ -178,7 +180,7 @@ func TestTarOfOwned(t *testing.T) {
 	}
 }
 
-// What a reader of the stream is told stays so, whatever the guest does meanwhile.
+// TestTarOfChangingFiles checks that an archive stays valid while the guest changes files.
 func TestTarOfChangingFiles(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	const size = 1 << 20
@@ -229,7 +231,7 @@ type writerFunc func([]byte) (int, error)
 
 func (w writerFunc) Write(b []byte) (int, error) { return w(b) }
 
-// archive makes one of headers. A file has as many bytes as its header says.
+// archive makes an archive from headers. Each file has the size of its header.
 func archiveOf(t testing.TB, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -329,8 +331,7 @@ func TestUntarHostile(t *testing.T) {
 	}
 }
 
-// checkUnpacked checks that nothing is changed but in /in, and that nothing dangerous is
-// there.
+// checkUnpacked checks that only /in has changed, and that it has no dangerous files.
 func checkUnpacked(t testing.TB, dir string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -367,7 +368,7 @@ func TestUntarTruncated(t *testing.T) {
 		t.Error(err)
 	}
 	if list, err := os.ReadDir(dir); len(list) != 0 || err != nil {
-		t.Error("half a file is left:", list, err)
+		t.Error("an incomplete file remains:", list, err)
 	}
 	failed := errors.New("the network is down")
 	if _, err := f.Untar(io.MultiReader(bytes.NewReader(whole[:1500]), errorReader{failed}), "/", UntarOptions{}); !errors.Is(err, failed) {
@@ -379,11 +380,11 @@ type errorReader struct{ err error }
 
 func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 
-// Folders whose permissions forbid to write in them are unpacked into first.
-func TestUntarClosedFolders(t *testing.T) {
+// TestUntarReadOnlyFolders checks that the content of read-only folders is unpacked.
+func TestUntarReadOnlyFolders(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	closed := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o500} }
-	for range 2 { // what is closed by now is not written to
+	for range 2 { // the second time, the folders exist and are read-only
 		_, err := f.Untar(bytes.NewReader(archiveOf(t, closed("a/b"), closed("a"), reg("a/b/c"))), "/", UntarOptions{})
 		if i, statErr := os.Stat(dir + "/a/b"); statErr != nil || i.Mode().Perm() != 0o500 {
 			t.Error(i, statErr)
@@ -394,7 +395,7 @@ func TestUntarClosedFolders(t *testing.T) {
 	}
 }
 
-// What an archive has in it, as its reader has it, never leaves the folder.
+// FuzzUntar checks that no archive writes outside the folder.
 func FuzzUntar(f *testing.F) {
 	for _, tc := range hostileArchives {
 		f.Add(archiveOf(f, tc.headers...))

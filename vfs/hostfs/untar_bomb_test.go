@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// repeated is a stream of the same text again and again. It counts what is read.
+// repeated is an endless stream of one text. It counts the bytes read.
 type repeated struct {
 	text []byte
 	read int
@@ -16,14 +16,14 @@ type repeated struct {
 
 func (r *repeated) Read(p []byte) (int, error) {
 	if r.read > 1<<28 {
-		return 0, io.EOF // for a test that fails
+		return 0, io.EOF // ends a failing test
 	}
 	n := copy(p, r.text[r.read%len(r.text):])
 	r.read += n
 	return n, nil
 }
 
-// TestUntarBombs: an archive whose headers do not end, or say too much, is not read on.
+// TestUntarBombs checks that endless or exaggerated headers stop the reading of an archive.
 func TestUntarBombs(t *testing.T) {
 	f, _ := newMemoryFS(t, Limits{})
 	headers := func(h tar.Header) []byte {
@@ -32,7 +32,7 @@ func TestUntarBombs(t *testing.T) {
 		if err := w.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}
-		_ = w.Flush() // pads a global header, and fails where content is missing
+		_ = w.Flush() // pads a global header; fails if content is missing
 		return out.Bytes()
 	}
 	attributes := headers(tar.Header{Typeflag: tar.TypeReg, Name: "x", PAXRecords: map[string]string{"GAOL.x": "y"}})
@@ -40,9 +40,9 @@ func TestUntarBombs(t *testing.T) {
 		text []byte
 		most int
 	}{
-		"file":              {headers(tar.Header{Typeflag: tar.TypeReg, Name: "x", Size: 40 << 30}), 16 << 10},
-		"global headers":    {headers(tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}), maxHeaders},
-		"headers of no one": {attributes[:len(attributes)-512], maxHeaders}, // without the entry that they are for
+		"file":                     {headers(tar.Header{Typeflag: tar.TypeReg, Name: "x", Size: 40 << 30}), 16 << 10},
+		"global headers":           {headers(tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}), maxHeaders},
+		"headers without an entry": {attributes[:len(attributes)-512], maxHeaders}, // the entry is cut off
 	} {
 		r := &repeated{text: tc.text}
 		_, err := f.Untar(r, "/", UntarOptions{})

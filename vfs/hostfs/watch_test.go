@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// until collects events until each path was told of as wanted, or time is over.
+// until collects events until each path has the wanted Op, or fails after a timeout.
 func until(t *testing.T, w *Watcher, want map[string]Op) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -79,7 +79,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A flood of events is told once a path, and at last as lost.
+// TestWatchFlood checks that many events of a path become one, and that too many become Lost.
 func TestWatchFlood(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	if err := f.WriteFile("/one", nil, WriteOptions{}); err != nil {
@@ -103,7 +103,7 @@ func TestWatchFlood(t *testing.T) {
 	if err != nil || len(events) > 11 || events[len(events)-1] != (Event{"/", Lost}) {
 		t.Error(events, err)
 	}
-	// More than the kernel keeps.
+	// More than the kernel's queue holds.
 	for range 20_000 {
 		if err := errors.Join(os.Truncate(dir+"/0", 1), os.Truncate(dir+"/1", 1)); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,8 @@ func TestWatchFlood(t *testing.T) {
 	until(t, small, map[string]Op{"/d": Created | Lost})
 }
 
-// Folders that went while events were lost don't count for good among those that are watched.
+// TestWatchAfterFlood checks that folders that were removed while events were lost no longer
+// count as watched.
 func TestWatchAfterFlood(t *testing.T) {
 	f, dir := newMemoryFS(t, Limits{})
 	folders := func(prefix string) (all []string) {
@@ -137,7 +138,7 @@ func TestWatchAfterFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, w, map[string]Op{"/old5": Created, "/1": Created | Removed})
-	for range 20_000 { // more than the kernel keeps
+	for range 20_000 { // more than the kernel's queue holds
 		if err := errors.Join(os.Chmod(dir+"/old0", 0o700), os.Chmod(dir+"/old1", 0o700)); err != nil {
 			t.Fatal(err)
 		}
@@ -160,9 +161,9 @@ func TestWatchAfterFlood(t *testing.T) {
 	until(t, w, map[string]Op{"/new5/file": Created})
 }
 
-// Of the host's own writes, the names that they have meanwhile are not told of; a guest
-// can't hide a file by such a name.
-func TestWatchDrafts(t *testing.T) {
+// TestWatchTempFiles checks that temporary names of the host's own writes are not reported, and
+// that a guest cannot hide a file by such a name.
+func TestWatchTempFiles(t *testing.T) {
 	f, dir := newFS(t, Limits{})
 	w := newWatch(t, f, "/", WatchOptions{Recursive: true, Span: 100 * time.Millisecond})
 	_, err := f.WriteFrom("/b", strings.NewReader("b"), WriteOptions{})
@@ -197,8 +198,8 @@ func TestWatchEnds(t *testing.T) {
 	if err := f.MkdirAll("/after", 0); err != nil {
 		t.Fatal(err)
 	}
-	until(t, w, map[string]Op{"/after": Created}) // it goes on
-	// What was read before the context ended is told afterwards.
+	until(t, w, map[string]Op{"/after": Created}) // the watcher still works
+	// Events read before the context ended are returned by the next call.
 	long := newWatch(t, f, "/", WatchOptions{Span: time.Second})
 	soon, cancelSoon := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancelSoon()
@@ -217,7 +218,7 @@ func TestWatchEnds(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Errorf("closed twice: %v", err)
 	}
-	// What the guest may not read, the host does not watch for it.
+	// A folder that the guest cannot read cannot be watched.
 	if err := errors.Join(f.MkdirAll("/closed", 0), f.Chmod("/closed", 0)); err != nil {
 		t.Fatal(err)
 	}

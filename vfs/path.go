@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Path is an absolute, clean path in the guest's tree. Only [ParsePath] makes
-// one from text.
+// Path is an absolute, clean path in the guest's tree. Only [ParsePath] converts
+// text to a Path.
 type Path string
 
-// maxPath is Linux's PATH_MAX, its final NUL included.
+// maxPath is Linux's PATH_MAX, including the final NUL.
 const maxPath = 4096
 
 var errPath = errors.New("not an absolute, clean path")

@@ -43,10 +43,46 @@ Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 `
 
-// apt runs the host's apt-get with a private state, in which only stubs are installed.
+// Apt runs the programs of the host's apt.
+type Apt struct {
+	Options []string // of every program, such as those for a private state
+	Dir     string   // working directory; empty: that of this process
+}
+
+// Run runs a program of apt, such as "apt-get", and returns its output. If statusFD is not
+// nil, it becomes descriptor 3. The error has the program's first error message.
+func (a *Apt) Run(ctx context.Context, statusFD *os.File, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, append(slices.Clone(a.Options), args...)...)
+	cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
+	if statusFD != nil {
+		cmd.ExtraFiles = []*os.File{statusFD}
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, cause
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w%s", filepath.Base(program), err, firstError(stderr.String()))
+	}
+	return out, nil
+}
+
+// firstError returns ": " and the first error line of apt-get's output.
+func firstError(text string) string {
+	for line := range strings.Lines(text) {
+		if message, isError := strings.CutPrefix(strings.TrimSpace(line), "E: "); isError {
+			return ": " + message
+		}
+	}
+	return ""
+}
+
+// apt is an Apt with a private state, in which only stubs are installed.
 type apt struct {
-	program string
-	options []string
+	Apt
+	program string // apt-get
 	keep    string // folder of package lists and packages, kept between builds
 	empty   string // folder without packages
 	report  *download.Reporter
@@ -69,7 +105,7 @@ func newApt(program, keep, temp string, report *download.Reporter) (*apt, error)
 	if err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(installed, []byte(status.String()), 0o644)); err != nil {
 		return nil, err
 	}
-	a.options = []string{"-qq", "-y", "-c", config,
+	a.Options = []string{"-qq", "-y", "-c", config,
 		"-o", "Dir::State=" + keep, "-o", "Dir::State::lists=" + filepath.Join(keep, "lists"),
 		"-o", "Dir::State::status=" + installed, "-o", "Dir::Cache=" + keep,
 	}
@@ -79,33 +115,9 @@ func newApt(program, keep, temp string, report *download.Reporter) (*apt, error)
 // packages is the folder of downloaded packages.
 func (a *apt) packages() string { return filepath.Join(a.keep, "packages") }
 
-// run runs apt-get and returns its output. If statusFD is not nil, it becomes descriptor 3.
+// run runs apt-get.
 func (a *apt) run(ctx context.Context, statusFD *os.File, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, a.program, append(slices.Clone(a.options), args...)...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
-	if statusFD != nil {
-		cmd.ExtraFiles = []*os.File{statusFD}
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause
-		}
-		return nil, fmt.Errorf("apt-get: %w%s", err, firstError(stderr.String()))
-	}
-	return out, nil
-}
-
-// firstError returns ": " and the first error line of apt-get's output.
-func firstError(text string) string {
-	for line := range strings.Lines(text) {
-		if message, isError := strings.CutPrefix(strings.TrimSpace(line), "E: "); isError {
-			return ": " + message
-		}
-	}
-	return ""
+	return a.Run(ctx, statusFD, a.program, args...)
 }
 
 // resolve returns the packages and their dependencies, sorted by name. It updates the

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gaol/rootfs/debian"
 )
 
 // source returns the folder with the files of Node's tests in dir, which it fetches if
@@ -62,10 +65,7 @@ func numbers(version string) (n [3]int) {
 }
 
 // apt is Debian's package tool with an index of its own, of source packages.
-type apt struct {
-	dir     string
-	options []string
-}
+type apt struct{ debian.Apt }
 
 func newApt(dir string) (*apt, error) {
 	for _, d := range []string{"lists/partial", "cache/archives/partial"} {
@@ -85,10 +85,10 @@ func newApt(dir string) (*apt, error) {
 	if err := os.WriteFile(sources, []byte(list.String()), 0o644); err != nil {
 		return nil, err
 	}
-	a := &apt{dir: dir, options: []string{
+	a := &apt{debian.Apt{Dir: dir, Options: []string{
 		"-q", "-o", "Dir::Etc::sourcelist=" + sources, "-o", "Dir::Etc::sourceparts=-",
 		"-o", "Dir::State::lists=" + filepath.Join(dir, "lists"), "-o", "Dir::Cache=" + filepath.Join(dir, "cache"),
-	}}
+	}}}
 	_, err = a.run("apt-get", "update")
 	return a, err
 }
@@ -108,15 +108,7 @@ func debianArchive() (string, error) {
 }
 
 func (a *apt) run(program string, args ...string) ([]byte, error) {
-	cmd := exec.Command(program, append(slices.Clone(a.options), args...)...)
-	cmd.Dir = a.dir
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, stderr.Bytes())
-	}
-	return out, nil
+	return a.Run(context.Background(), nil, program, args...)
 }
 
 func (a *apt) versions(name string) (versions []string, err error) {
@@ -134,7 +126,7 @@ func (a *apt) versions(name string) (versions []string, err error) {
 func (a *apt) fetch(name, version string) (string, error) {
 	_, err := a.run("apt-get", "source", "--download-only", "--tar-only", name+"="+version)
 	upstream := version[:max(strings.LastIndexByte(version, '-'), 0)]
-	tarball := filepath.Join(a.dir, name+"_"+upstream+".orig.tar.xz")
+	tarball := filepath.Join(a.Dir, name+"_"+upstream+".orig.tar.xz")
 	if _, missing := os.Stat(tarball); missing != nil {
 		return "", cmp.Or(err, missing)
 	}

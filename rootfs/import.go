@@ -150,6 +150,7 @@ func (m *importer) prepare(ctx context.Context) (err error) {
 	if m.options.Limits.Bytes < 0 || m.options.Limits.Entries < 0 {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)
 	}
+	m.options.Limits = m.options.Limits.WithDefaults()
 	if m.options.Platform == "" {
 		m.options.Platform = "linux/" + goruntime.GOARCH
 	}
@@ -164,13 +165,6 @@ func (m *importer) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-func (m *importer) maxBytes() int64 {
-	if m.options.Limits.Bytes > 0 {
-		return m.options.Limits.Bytes
-	}
-	return layer.DefaultBytes
-}
-
 // open opens the source, and checks the size of its layers before any is downloaded.
 func (m *importer) open(ctx context.Context) (err error) {
 	m.report.Line("open %s", m.name)
@@ -178,18 +172,18 @@ func (m *importer) open(ctx context.Context) (err error) {
 		Platform: m.options.Platform,
 		Keychain: m.options.Keychain,
 		Temp:     func() (*os.File, error) { return os.Create(m.temp.path("archive")) },
-		MaxTemp:  m.maxBytes(),
+		MaxTemp:  m.options.Limits.Bytes,
 		Stall:    m.store.in.stall,
 	})
 	if err != nil {
 		return err
 	}
-	var total int64
+	left := m.options.Limits.Bytes
 	for _, l := range m.source.Layers {
-		if l.Size > m.maxBytes()-total {
-			return fmt.Errorf("layers: %w of %d bytes", ErrTooLarge, m.maxBytes())
+		if l.Size > left {
+			return fmt.Errorf("layers: %w of %d bytes", ErrTooLarge, m.options.Limits.Bytes)
 		}
-		total += l.Size
+		left -= l.Size
 	}
 	return nil
 }

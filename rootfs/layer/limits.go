@@ -41,7 +41,8 @@ const (
 	maxName  = 255  // bytes, NAME_MAX
 )
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults replaces zero fields by their defaults.
+func (l Limits) WithDefaults() Limits {
 	if l.Bytes == 0 {
 		l.Bytes = DefaultBytes
 	}
@@ -59,7 +60,7 @@ type budget struct {
 }
 
 func newBudget(l Limits) budget {
-	l = l.withDefaults()
+	l = l.WithDefaults()
 	return budget{l, l.Entries, l.Bytes, l.Bytes}
 }
 

@@ -62,42 +62,33 @@ func (t *Tree) open(p string, flags uint64) (*os.File, error) {
 	}
 }
 
-// folder opens a folder. It makes missing ones.
+// folder opens the folder p. It makes missing folders.
 func (t *Tree) folder(p string) (*os.File, error) {
 	d, err := t.open(p, unix.O_PATH|unix.O_DIRECTORY)
-	if !errors.Is(err, unix.ENOENT) {
-		return t.inBounds(d, p, err)
-	}
-	if d, err = t.open("/", unix.O_PATH|unix.O_DIRECTORY); err != nil {
-		return nil, err
-	}
-	walked := ""
-	for name := range strings.SplitSeq(p, "/") {
-		next, err := t.step(d, &walked, name)
-		d.Close()
-		if err != nil {
+	if errors.Is(err, unix.ENOENT) && p != "." {
+		if err := t.mkdir(p); err != nil {
 			return nil, err
 		}
-		d = next
+		d, err = t.open(p, unix.O_PATH|unix.O_DIRECTORY)
 	}
-	return d, nil
+	return t.inBounds(d, p, err)
 }
 
-// step opens or makes one folder of a path.
-func (t *Tree) step(d *os.File, walked *string, name string) (*os.File, error) {
-	*walked = path.Join(*walked, name)
-	next, err := t.open(*walked, unix.O_PATH|unix.O_DIRECTORY)
-	if errors.Is(err, unix.ENOENT) {
-		if err := t.budget.entry(); err != nil {
-			return nil, err
-		}
-		if err := unix.Mkdirat(int(d.Fd()), name, 0o755); err != nil {
-			// It exists but cannot be opened: a dangling link.
-			return nil, fmt.Errorf("%w: folder %q: %w", ErrRefused, *walked, err)
-		}
-		next, err = t.open(*walked, unix.O_PATH|unix.O_DIRECTORY)
+// mkdir makes the folder p and its missing parents.
+func (t *Tree) mkdir(p string) error {
+	parent, err := t.folder(path.Dir(p))
+	if err != nil {
+		return err
 	}
-	return t.inBounds(next, *walked, err)
+	defer parent.Close()
+	if err := t.budget.entry(); err != nil {
+		return err
+	}
+	if err := unix.Mkdirat(int(parent.Fd()), path.Base(p), 0o755); err != nil {
+		// It exists but cannot be opened: a dangling link.
+		return fmt.Errorf("%w: folder %q: %w", ErrRefused, p, err)
+	}
+	return nil
 }
 
 // inBounds closes and refuses a folder that is too deep to be opened by a path.

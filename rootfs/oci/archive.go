@@ -96,18 +96,25 @@ func copyTar(ctx context.Context, w io.Writer, r io.Reader, most int64) error {
 				return out.Flush()
 			}
 		}
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("%w: %w", ErrTruncated, err)
-		case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
-			return fmt.Errorf("%w: %w", ErrMalformed, err)
-		case errors.Is(err, layer.ErrTooLarge):
+		if errors.Is(err, layer.ErrTooLarge) {
 			return fmt.Errorf("archive: %.200q: %w", name, err)
-		case err != nil:
-			return err
+		}
+		if err != nil {
+			return tarError(err)
 		}
 		name = h.Name
 	}
+}
+
+// tarError wraps an error of an invalid archive in ErrTruncated or ErrMalformed.
+func tarError(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: %w", ErrTruncated, err)
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return err
 }
 
 // contextReader fails after ctx has ended.
@@ -149,11 +156,8 @@ func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 		if err == io.EOF {
 			break
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("%w: %w", ErrTruncated, err)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+			return nil, tarError(err)
 		}
 		if len(h.Name) > maxPart || len(h.Linkname) > maxPart {
 			continue

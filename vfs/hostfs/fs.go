@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -111,20 +113,13 @@ func (f *FS) Close() error {
 	}
 	f.closed = true
 	f.mu.Unlock()
-	for _, c := range f.openClosers() {
+	f.openMu.Lock()
+	open := slices.Collect(maps.Keys(f.open)) // Close calls unregister
+	f.openMu.Unlock()
+	for _, c := range open {
 		_ = c.Close() // nothing is lost, and its owner may have closed it already
 	}
 	return f.root.Close()
-}
-
-func (f *FS) openClosers() []io.Closer {
-	f.openMu.Lock()
-	defer f.openMu.Unlock()
-	var all []io.Closer
-	for c := range f.open {
-		all = append(all, c)
-	}
-	return all
 }
 
 // register makes Close close c. It must be called in a step, so that it cannot run after

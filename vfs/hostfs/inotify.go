@@ -109,7 +109,8 @@ func (w *Watcher) rescan() {
 	}
 }
 
-// addTree watches a folder and those below it, and calls report for each file below it.
+// addTree watches a folder and, if the watcher is recursive, those below it. It calls report
+// for each file below it.
 func (w *Watcher) addTree(path string, report func(path string)) error {
 	// A lower limit than for a walk: a guest could move a large tree back and forth.
 	limit := w.opts.Pending
@@ -131,7 +132,7 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 		}
 		err := w.fs.step("watch", v.path, func(root int) error {
 			if v.dir < 0 {
-				return w.addRoot(root, v.path)
+				return onNode(root, v.path, 0, func(n *node) error { return w.add(n, v.path) })
 			}
 			n, err := child(v.dir, v.name)
 			if err != nil {
@@ -143,17 +144,11 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 		if e := unwrapped(err); v.dir >= 0 && (isMissing(e) || e == unix.EACCES || errors.Is(e, errKernel)) {
 			return fs.SkipDir
 		}
+		if err == nil && !w.opts.Recursive {
+			return fs.SkipAll
+		}
 		return err
 	})
-}
-
-// addFirst watches only the watcher's own folder.
-func (w *Watcher) addFirst() error {
-	return w.fs.step("watch", w.dir, func(root int) error { return w.addRoot(root, w.dir) })
-}
-
-func (w *Watcher) addRoot(root int, path string) error {
-	return onNode(root, path, 0, func(n *node) error { return w.add(n, path) })
 }
 
 // add watches a folder, or records its new path if it is already watched.

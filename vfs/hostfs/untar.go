@@ -64,17 +64,12 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 	if u.bytes < 0 || u.entries < 0 {
 		return u.report, &fs.PathError{Op: "untar", Path: dir, Err: fs.ErrInvalid}
 	}
-	err := f.at("untar", dir, func(root int) error {
-		n, err := lookup(root, dir, 0)
-		if err != nil {
-			return err
-		}
+	err := f.onNode("untar", dir, 0, func(n *node) (err error) {
 		if !n.isFolder() {
-			n.close()
 			return unix.ENOTDIR
 		}
-		u.base = n.fd
-		return nil
+		u.base, err = openPath(n.fd, ".", 0, 0)
+		return err
 	})
 	if err != nil {
 		return u.report, err

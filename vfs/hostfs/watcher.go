@@ -87,17 +87,10 @@ func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := w.start(); err != nil {
+	if err := w.addTree(w.dir, nil); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
-}
-
-func (w *Watcher) start() error {
-	if w.opts.Recursive {
-		return w.addTree(w.dir, nil)
-	}
-	return w.addFirst()
 }
 
 // Close stops the watcher and a running Next. It is no error if the watcher or its FS has

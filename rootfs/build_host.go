@@ -25,8 +25,8 @@ func (e *MissingError) Error() string {
 		strings.Join(e.Missing, ", "), strings.Join(e.Packages, " "))
 }
 
-var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, by which images get bash, git and other Debian packages: " +
-	"build one without them by gaol image build --minimal, and use it by --image minimal")
+var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, which install bash, git and other Debian packages into images: " +
+	"build an image without them with gaol image build --minimal, and use it with --image minimal")
 
 // CheckHost reports what this host lacks for building the default image. The error is
 // a [*MissingError], or says that the host has no apt.

@@ -22,7 +22,7 @@ var (
 // id.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("name %q: only a-z, 0-9 and ._- inside it, 128 at most", name)
+		return fmt.Errorf("name %q: want 1 to 128 characters of a-z, 0-9 and, not at the start, ._-", name)
 	}
 	if len(name) == 64 && digitsForm.MatchString(name) {
 		return fmt.Errorf("name %q: it looks like an id", name)

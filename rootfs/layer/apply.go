@@ -251,7 +251,7 @@ func (a *applier) placeLink(d *os.File, name, target string) error {
 	}
 	defer from.Close()
 	if is, err := kind(from, base); err != nil || is != unix.S_IFREG && is != unix.S_IFLNK {
-		return errors.Join(err, fmt.Errorf("%w: hard link to %.80q, which is no file", ErrRefused, target))
+		return errors.Join(err, fmt.Errorf("%w: hard link to %.80q, which is not a file", ErrRefused, target))
 	}
 	if a.key(from, base) == a.key(d, name) {
 		return nil // the link is its own target

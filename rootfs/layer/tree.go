@@ -105,7 +105,7 @@ func (t *Tree) inBounds(d *os.File, p string, err error) (*os.File, error) {
 	case err == nil && (!isBelow || below != "" && below[0] != '/'): // a second line of defense: RESOLVE_IN_ROOT ensures it
 		err = fmt.Errorf("%w: folder %q is outside", ErrRefused, p)
 	case err == nil && (len(below) > maxPath || strings.Count(below, "/") > maxDepth):
-		err = fmt.Errorf("%w: folder %.80q… lies too deep", ErrRefused, p)
+		err = fmt.Errorf("%w: folder %.80q… is too deep", ErrRefused, p)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())

@@ -92,8 +92,8 @@ type apt struct {
 // temp.
 func newApt(program, keep, temp string, report *download.Reporter) (*apt, error) {
 	a := &apt{program: program, keep: keep, empty: temp, report: report}
-	for _, dir := range []string{filepath.Join(keep, "lists/partial"), filepath.Join(a.packages(), "partial"), filepath.Join(temp, "partial")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+	for _, parent := range []string{filepath.Join(keep, "lists"), a.packages(), temp} {
+		if err := os.MkdirAll(filepath.Join(parent, "partial"), 0o755); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +102,8 @@ func newApt(program, keep, temp string, report *download.Reporter) (*apt, error)
 		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: foreign\nVersion: 9999:0\n\n", s.name)
 	}
 	config, installed := filepath.Join(temp, "conf"), filepath.Join(temp, "status")
-	if err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(installed, []byte(status.String()), 0o644)); err != nil {
+	err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(installed, []byte(status.String()), 0o644))
+	if err != nil {
 		return nil, err
 	}
 	a.Options = []string{"-qq", "-y", "-c", config,
@@ -208,7 +209,8 @@ func (a *apt) download(ctx context.Context, names []string, found []Package) err
 		defer read.Close()
 		followStatus(read, bar.Add, size)
 	}()
-	args := append([]string{"-o", "APT::Status-Fd=3", "-o", "Dir::Cache::archives=" + a.packages(), "--download-only", "install", "--"}, names...)
+	options := []string{"-o", "APT::Status-Fd=3", "-o", "Dir::Cache::archives=" + a.packages()}
+	args := append(append(options, "--download-only", "install", "--"), names...)
 	_, err = a.run(ctx, write, args...)
 	write.Close()
 	<-done

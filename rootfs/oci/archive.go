@@ -17,50 +17,51 @@ import (
 	"gaol/rootfs/layer"
 )
 
-func openArchive(ctx context.Context, file string, o Options, want v1.Platform) (_ *Image, err error) {
+// openArchive opens an archive of an image, or of a root file system.
+func openArchive(ctx context.Context, file string, o Options, want v1.Platform) (*Image, error) {
+	f, err := openTar(ctx, file, o)
+	if err != nil {
+		return nil, err
+	}
+	i, err := openIndexed(ctx, f, want)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	i.closers = []io.Closer{f}
+	return i, nil
+}
+
+// openTar opens a tar archive. It decompresses a compressed one into a temporary file.
+func openTar(ctx context.Context, file string, o Options) (*os.File, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
 	var start [4]byte
-	if _, err = f.ReadAt(start[:], 0); err != nil && err != io.EOF {
-		return nil, err
+	if _, err := f.ReadAt(start[:], 0); err != nil && err != io.EOF {
+		return nil, errors.Join(err, f.Close())
 	}
-	if isCompressed(start[:]) {
-		plain, err := expand(ctx, f, o)
-		if err != nil {
-			return nil, err
-		}
-		f.Close()
-		f = plain
+	if !isCompressed(start[:]) {
+		return f, nil
 	}
+	defer f.Close()
+	return expand(ctx, f, o)
+}
+
+// openIndexed opens the image in a tar archive.
+func openIndexed(ctx context.Context, f *os.File, want v1.Platform) (*Image, error) {
 	a, err := indexArchive(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	var i *Image
 	switch {
 	case has(a, dockerIndex):
-		i, err = openDocker(a, want)
+		return openDocker(a, want)
 	case has(a, layoutFile, indexFile):
-		i, err = openLayout(ctx, a, want)
-	default:
-		size, err := f.Seek(0, io.SeekEnd)
-		if err != nil {
-			return nil, err
-		}
-		i = &Image{Kind: "tar", Layers: []Layer{{Size: size, Local: io.NewSectionReader(f, 0, size)}}}
+		return openLayout(ctx, a, want)
 	}
-	if err != nil {
-		return nil, err
-	}
-	i.closers = []io.Closer{f}
-	return i, nil
+	size, err := f.Seek(0, io.SeekEnd)
+	return &Image{Kind: "tar", Layers: []Layer{{Size: size, Local: io.NewSectionReader(f, 0, size)}}}, err
 }
 
 // expand decompresses an archive into a file, because its parts are read in any order.

@@ -52,9 +52,10 @@ func Sum(root string) (id string, size int64, err error) {
 }
 
 // hashTree hashes each file of the tree between the calls of before and after.
-func hashTree(root string, before func(path, name string, e fs.DirEntry) error, after func(path string) error) (id string, size int64, err error) {
+func hashTree(root string, before func(path, name string, e fs.DirEntry) error, after func(path string) error) (string, int64, error) {
+	var size int64
 	sum := sha256.New()
-	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

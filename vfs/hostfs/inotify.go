@@ -124,31 +124,37 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 		case report != nil && v.dir >= 0:
 			report(v.path)
 		}
-		if !v.info.IsDir() {
-			if v.dir < 0 {
-				return &fs.PathError{Op: "watch", Path: path, Err: unix.ENOTDIR}
-			}
-			return nil
+		if v.info.IsDir() {
+			return w.addItem(v)
 		}
-		err := w.fs.step("watch", v.path, func(root int) error {
-			if v.dir < 0 {
-				return onNode(root, v.path, 0, func(n *node) error { return w.add(n, v.path) })
-			}
-			n, err := child(v.dir, v.name)
-			if err != nil {
-				return err
-			}
-			defer n.close()
-			return w.add(n, v.path)
-		})
-		if e := unwrapped(err); v.dir >= 0 && (isMissing(e) || e == unix.EACCES || errors.Is(e, errKernel)) {
-			return fs.SkipDir
+		if v.dir < 0 {
+			return &fs.PathError{Op: "watch", Path: path, Err: unix.ENOTDIR}
 		}
-		if err == nil && !w.opts.Recursive {
-			return fs.SkipAll
-		}
-		return err
+		return nil
 	})
+}
+
+// addItem watches a folder of a walk. It skips one that the guest has removed or made
+// unreadable meanwhile.
+func (w *Watcher) addItem(v item) error {
+	err := w.fs.step("watch", v.path, func(root int) error {
+		if v.dir < 0 {
+			return onNode(root, v.path, 0, func(n *node) error { return w.add(n, v.path) })
+		}
+		n, err := child(v.dir, v.name)
+		if err != nil {
+			return err
+		}
+		defer n.close()
+		return w.add(n, v.path)
+	})
+	switch e := unwrapped(err); {
+	case v.dir >= 0 && (isMissing(e) || e == unix.EACCES || errors.Is(e, errKernel)):
+		return fs.SkipDir
+	case err == nil && !w.opts.Recursive:
+		return fs.SkipAll
+	}
+	return err
 }
 
 // add watches a folder, or records its new path if it is already watched.

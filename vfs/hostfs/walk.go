@@ -55,7 +55,8 @@ func (f *FS) walk(a access, op, path string, limit int, visit func(item) error) 
 		return err
 	}
 	defer n.close()
-	err = w.visitTree(item{dir: -1, path: path, info: f.info(path, &n.stat)}, func() (*node, error) { return newNode(openPath(n.fd, ".", 0, 0)) }, 0)
+	first := item{dir: -1, path: path, info: f.info(path, &n.stat)}
+	err = w.visitTree(first, func() (*node, error) { return newNode(openPath(n.fd, ".", 0, 0)) }, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {
 		return nil
 	}

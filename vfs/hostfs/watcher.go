@@ -124,25 +124,28 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 		if due.IsZero() && !w.batch.empty() {
 			due = time.Now().Add(w.opts.Span)
 		}
-		if err := w.file.SetReadDeadline(due); err != nil {
-			return nil, w.fail(err)
-		}
-		if ctx.Err() != nil { // the deadline that AfterFunc sets may have been overwritten
+		err := w.file.SetReadDeadline(due)
+		if err == nil && ctx.Err() != nil { // the deadline that AfterFunc sets may have been overwritten
 			return nil, context.Cause(ctx) // the next call returns pending events
 		}
-		n, err := w.file.Read(buf)
-		w.parse(buf[:max(n, 0)])
+		if err == nil {
+			err = w.read(buf)
+		}
+		expired := errors.Is(err, os.ErrDeadlineExceeded)
 		switch {
-		case w.batch.lost:
+		case w.batch.lost, expired && ctx.Err() == nil && !w.batch.empty():
 			return w.batch.drain(), nil
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			if ctx.Err() == nil && !w.batch.empty() {
-				return w.batch.drain(), nil
-			}
-		case err != nil:
+		case err != nil && !expired:
 			return nil, w.fail(err)
 		}
 	}
+}
+
+// read reads and parses pending inotify events.
+func (w *Watcher) read(buf []byte) error {
+	n, err := w.file.Read(buf)
+	w.parse(buf[:max(n, 0)])
+	return err
 }
 
 func (w *Watcher) fail(err error) error {

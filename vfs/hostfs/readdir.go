@@ -1,11 +1,11 @@
 package hostfs
 
 import (
-	"bytes"
-	"encoding/binary"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,15 +38,15 @@ func (f *FS) entries(fd, limit int) ([]*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(names, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(names, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	list := make([]*Info, 0, len(names))
 	for _, e := range names {
-		st, err := statAt(fd, e.name)
+		st, err := statAt(fd, e.Name())
 		switch err {
 		case nil:
-			list = append(list, f.info(e.name, &st))
+			list = append(list, f.info(e.Name(), &st))
 		case unix.EACCES:
-			list = append(list, &Info{name: e.name, mode: e.kind, owner: overflowID, group: overflowID})
+			list = append(list, &Info{name: e.Name(), mode: e.Type(), owner: overflowID, group: overflowID})
 		case unix.ENOENT:
 		default:
 			return nil, err
@@ -63,62 +63,25 @@ func dirEntries(list []*Info) []fs.DirEntry {
 	return out
 }
 
-// dirent is an entry as getdents64(2) returns it.
-type dirent struct {
-	name string
-	kind fs.FileMode // its type
-}
-
-// listBuffer holds several hundred entries of getdents64(2).
-const listBuffer = 32 << 10
-
 // namesIn returns at most limit entries, unsorted. If there are more, it also returns a
-// *LimitError. os.File.ReadDir is not used because it may stat entries by path, which the
-// host must not do.
-func namesIn(fd, limit int) ([]dirent, error) {
-	if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil {
+// *LimitError.
+func namesIn(fd, limit int) ([]fs.DirEntry, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
 		return nil, err
 	}
-	var names []dirent
-	buf := make([]byte, listBuffer)
-	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return names, err
-		}
-		if names, err = parseDirents(buf[:n], names); err != nil {
-			return nil, err
-		}
-		if len(names) > limit {
-			return names[:limit], &LimitError{"entries", int64(limit)}
-		}
+	// os.File stats an entry of unknown type by this path, which leads to the same folder.
+	dir := os.NewFile(uintptr(dup), "/proc/self/fd/"+strconv.Itoa(dup))
+	defer dir.Close()
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return nil, unwrapped(err)
 	}
-}
-
-// parseDirents parses the records of getdents64(2): inode and offset of 8 bytes each, length
-// of 2, type of 1, and the name up to a NUL byte.
-func parseDirents(buf []byte, names []dirent) ([]dirent, error) {
-	const header = 19
-	for len(buf) > 0 {
-		if len(buf) < header {
-			return nil, unix.EIO
-		}
-		size := int(binary.NativeEndian.Uint16(buf[16:]))
-		if size < header || size > len(buf) {
-			return nil, unix.EIO
-		}
-		text, _, _ := bytes.Cut(buf[header:size], []byte{0})
-		name := string(text)
-		if strings.ContainsRune(name, '/') || name == "" { // a broken file system
-			return nil, unix.EIO
-		}
-		if name != "." && name != ".." {
-			names = append(names, dirent{name, fileMode(uint16(buf[18]) << 12).Type()}) // DT_* are S_IF* >> 12
-		}
-		buf = buf[size:]
+	names, err := dir.ReadDir(limit + 1)
+	switch {
+	case err != nil && err != io.EOF:
+		return names, unwrapped(err)
+	case len(names) > limit:
+		return names[:limit], &LimitError{"entries", int64(limit)}
 	}
 	return names, nil
 }

@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"io/fs"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -119,10 +120,10 @@ func (r *remover) empty(p place, depth int) error {
 }
 
 // each removes entries. It returns the last error, and whether no entry could be removed.
-func (r *remover) each(fd int, names []dirent, depth int) (failed error, none bool) {
+func (r *remover) each(fd int, names []fs.DirEntry, depth int) (failed error, none bool) {
 	none = true
 	for _, e := range names {
-		p := place{fd, e.name}
+		p := place{fd, e.Name()}
 		err := p.checkUnmounted()
 		if err == nil {
 			err = r.remove(p, depth+1)

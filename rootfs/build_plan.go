@@ -78,9 +78,6 @@ func (in *inputs) choosePackages(o BuildOptions) (chosen []string, variant strin
 
 // resolve makes the plan. It asks the registry only about releases without a pin.
 func (in *inputs) resolve(ctx context.Context, c *npm.Client, o BuildOptions) (plan, error) {
-	if p, known, err := in.knownPlan(o); known || err != nil {
-		return p, err
-	}
 	version, name, err := in.nodeVersion(o)
 	if err != nil {
 		return plan{}, err
@@ -96,19 +93,19 @@ func (in *inputs) resolve(ctx context.Context, c *npm.Client, o BuildOptions) (p
 	return in.plan(node, npm, o)
 }
 
-// knownPlan makes the plan if all its releases have pins.
+// knownPlan makes the plan without the registry, if all its releases have pins.
 func (in *inputs) knownPlan(o BuildOptions) (p plan, known bool, err error) {
 	version, name, err := in.nodeVersion(o)
 	if err != nil {
 		return plan{}, false, err
 	}
-	node, pinned, err := in.pins.Find(name, version)
-	if !pinned || err != nil {
+	node, known, err := in.pins.Find(name, version)
+	if !known || err != nil {
 		return plan{}, false, err
 	}
-	npm, pinned, err := in.pins.Find("npm", in.npm)
-	if !pinned || err != nil {
-		return plan{}, false, fmt.Errorf("npm %s has no pin: %w", in.npm, err)
+	npm, known, err := in.pins.Find("npm", in.npm)
+	if !known || err != nil {
+		return plan{}, false, err
 	}
 	p, err = in.plan(node, npm, o)
 	return p, err == nil, err

@@ -116,11 +116,7 @@ func addFile(t *tree.Tree, p string, mode int64, content io.Reader) error {
 	if slices.ContainsFunc(scriptsLeftOut, func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }) {
 		return nil
 	}
-	perm := fs.FileMode(0o644)
-	if mode&0o111 != 0 {
-		perm = 0o755
-	}
-	return t.WriteFile(p, perm, r)
+	return t.WriteFile(p, layer.FileMode(mode), r)
 }
 
 // imagePath turns the name of an entry into a path of the image, whose /usr is merged.

@@ -160,7 +160,7 @@ func (a *applier) whiteout(dir, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if d, err = a.inBounds(d, dir, err); err != nil {
+	if d, err = a.checkDepth(d, dir, err); err != nil {
 		return err
 	}
 	defer d.Close()
@@ -228,12 +228,17 @@ func (a *applier) placeFile(d *os.File, name string, h *tar.Header, content io.R
 		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	mode := fs.FileMode(0o644)
-	if h.Mode&0o111 != 0 {
-		mode = 0o755
-	}
 	_, err = io.Copy(f, io.LimitReader(content, h.Size))
-	return errors.Join(err, f.Chmod(mode), f.Close())
+	return errors.Join(err, f.Chmod(FileMode(h.Mode)), f.Close())
+}
+
+// FileMode returns the mode of a file in an image for the mode in an archive: 0o755 if anyone
+// may execute it, and 0o644 otherwise.
+func FileMode(mode int64) fs.FileMode {
+	if mode&0o111 != 0 {
+		return 0o755
+	}
+	return 0o644
 }
 
 // placeLink makes a hard link to a file or symbolic link of the tree.
@@ -246,7 +251,7 @@ func (a *applier) placeLink(d *os.File, name, target string) error {
 		return fmt.Errorf("%w: hard link to the root", ErrRefused)
 	}
 	from, err := a.open(dir, unix.O_PATH|unix.O_DIRECTORY)
-	if from, err = a.inBounds(from, dir, err); err != nil {
+	if from, err = a.checkDepth(from, dir, err); err != nil {
 		return fmt.Errorf("%w: hard link to %.80q: %w", ErrRefused, target, err)
 	}
 	defer from.Close()

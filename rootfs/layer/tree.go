@@ -71,7 +71,7 @@ func (t *Tree) folder(p string) (*os.File, error) {
 		}
 		d, err = t.open(p, unix.O_PATH|unix.O_DIRECTORY)
 	}
-	return t.inBounds(d, p, err)
+	return t.checkDepth(d, p, err)
 }
 
 // mkdir makes the folder p and its missing parents.
@@ -91,8 +91,8 @@ func (t *Tree) mkdir(p string) error {
 	return nil
 }
 
-// inBounds closes and refuses a folder that is too deep to be opened by a path.
-func (t *Tree) inBounds(d *os.File, p string, err error) (*os.File, error) {
+// checkDepth closes and refuses a folder that is too deep to be opened by a path.
+func (t *Tree) checkDepth(d *os.File, p string, err error) (*os.File, error) {
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG) {
 		return nil, fmt.Errorf("%w: folder %q: %w", ErrRefused, p, err)
 	}

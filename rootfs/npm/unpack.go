@@ -42,11 +42,7 @@ func unpack(ctx context.Context, r io.Reader, t *tree.Tree, place func(name stri
 		if p == "" {
 			return nil
 		}
-		mode := fs.FileMode(0o644)
-		if h.Mode&0o111 != 0 {
-			mode = 0o755
-		}
-		return t.WriteFile(p, mode, content)
+		return t.WriteFile(p, layer.FileMode(h.Mode), content)
 	})
 }
 

@@ -41,16 +41,16 @@ func TestVerify(t *testing.T) {
 // TestTransportStalls checks that a server that stops before or in the body is given up, and
 // that one that sends slowly is not.
 func TestTransportStalls(t *testing.T) {
-	const stall = 100 * time.Millisecond
+	const stall = 500 * time.Millisecond
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/silent" {
 			<-done
 		}
-		for range 8 {
+		for range 12 {
 			_, _ = w.Write([]byte("x"))
 			w.(http.Flusher).Flush()
-			time.Sleep(stall / 4)
+			time.Sleep(stall / 8)
 		}
 		if r.URL.Path == "/half" {
 			<-done

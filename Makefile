@@ -9,9 +9,10 @@ export PATH := $(CURDIR)/bin/toolchain/bin:$(PATH):/usr/local/go/bin
 
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$$PATH")
 
-# The linter's own dependencies are many, and would be ours if they stood in
-# go.mod; golangci-lint advises a file of their own too.
-LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint
+# The linters have many dependencies, so that each has a module file of its own,
+# as golangci-lint recommends: in go.mod they would be dependencies of gaol.
+LINT  := $(GO) tool -modfile=.ci/lint.mod golangci-lint
+PROSE := $(GO) tool -modfile=.ci/prose.mod vale
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
@@ -70,8 +71,10 @@ fmt: deps ## fail if a file is not as gofmt has it
 vet: deps ## run go vet
 	$(GO) vet ./...
 
-lint: deps ## run golangci-lint, as .ci/lint.mod pins it
+lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins them
 	$(LINT) run ./...
+	$(PROSE) test --coverage .ci/vale
+	$(PROSE) --no-global --output=line --glob='!bin/*' .
 
 bench: image ## measure jails beside bare node, and draw bin/bench.svg
 	$(ROOT) bin/gaol bench --picture bin/bench.svg

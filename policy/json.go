@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -95,4 +96,169 @@ func lineOf(text []byte, err error) string {
 	before := text[:max(0, min(syntax.Offset, int64(len(text)))-1)]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
 	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
+}
+
+// reader walks JSON that is known to be well-formed, token by token: package json
+// itself takes any case of a key, the last of two and null for anything. After
+// its first error it reads nothing more.
+type reader struct {
+	dec *json.Decoder
+	err error
+}
+
+func newReader(text []byte) *reader {
+	return &reader{dec: json.NewDecoder(bytes.NewReader(text))}
+}
+
+func (r *reader) permissions(p *Permissions) {
+	r.object("", func(place, key string) {
+		info := scopeNamed(key)
+		if info == nil {
+			r.fail(place, "unknown key")
+			return
+		}
+		*info.of(p) = r.scope(place)
+	})
+}
+
+func (r *reader) scope(place string) (s Scope) {
+	switch t := r.token(place).(type) {
+	case string:
+		s.Default = r.mode(place, t)
+	case json.Delim:
+		if t != '{' {
+			r.fail(place, "not allow, deny or an object with rules")
+			return s
+		}
+		r.members(place, func(at, key string) {
+			switch key {
+			case "default":
+				s.Default = r.mode(at, r.text(at))
+			case "rules":
+				s.Rules = r.rules(at)
+			default:
+				r.fail(at, "unknown key")
+			}
+		})
+		if s.Rules == nil {
+			r.fail(place, "rules missing")
+		}
+	default:
+		r.fail(place, "not allow, deny or an object with rules")
+	}
+	return s
+}
+
+func (r *reader) rules(place string) []Rule {
+	var rules []Rule
+	r.list(place, maxRules, func(at string) { rules = append(rules, r.rule(at)) })
+	return rules
+}
+
+func (r *reader) rule(place string) (rule Rule) {
+	r.object(place, func(at, key string) {
+		switch key {
+		case "mode":
+			rule.Mode = r.mode(at, r.text(at))
+		case "operations":
+			for _, s := range r.texts(at) {
+				rule.Operations = append(rule.Operations, Operation(s))
+			}
+		case "paths":
+			rule.Paths = r.texts(at)
+		case "patterns":
+			rule.Patterns = r.texts(at)
+		default:
+			r.fail(at, "unknown key")
+		}
+	})
+	if rule.Mode == "" {
+		r.fail(place, "mode missing")
+	}
+	return rule
+}
+
+func (r *reader) mode(place, s string) Mode {
+	if err := checkMode(place, Mode(s)); err != nil && r.err == nil {
+		r.err = err
+	}
+	return Mode(s)
+}
+
+func (r *reader) texts(place string) []string {
+	var list []string
+	r.list(place, maxEntries, func(at string) { list = append(list, r.text(at)) })
+	return list
+}
+
+func (r *reader) text(place string) string {
+	s, ok := r.token(place).(string)
+	if !ok {
+		r.fail(place, "not a string")
+	}
+	return s
+}
+
+// list reads a list of at least one and at most most elements.
+func (r *reader) list(place string, most int, element func(place string)) {
+	if r.token(place) != json.Delim('[') {
+		r.fail(place, "not a list")
+		return
+	}
+	n := 0
+	for ; r.err == nil && r.dec.More(); n++ {
+		if n == most {
+			r.fail(place, fmt.Sprintf("more than %d", most))
+			return
+		}
+		element(fmt.Sprintf("%s[%d]", place, n))
+	}
+	r.token(place)
+	if n == 0 {
+		r.fail(place, "empty list")
+	}
+}
+
+func (r *reader) object(place string, member func(place, key string)) {
+	if r.token(place) != json.Delim('{') {
+		r.fail(place, "not an object")
+		return
+	}
+	r.members(place, member)
+}
+
+// members reads an object from behind its brace.
+func (r *reader) members(place string, member func(place, key string)) {
+	var seen []string
+	for r.err == nil && r.dec.More() {
+		key, _ := r.token(place).(string)
+		at := shorten(key)
+		if place != "" {
+			at = place + "." + at
+		}
+		if slices.Contains(seen, key) {
+			r.fail(at, "the key is there twice")
+			return
+		}
+		seen = append(seen, key) // few: an unknown one ends the reading
+		member(at, key)
+	}
+	r.token(place)
+}
+
+func (r *reader) token(place string) json.Token {
+	if r.err != nil {
+		return nil
+	}
+	t, err := r.dec.Token()
+	if err != nil {
+		r.fail(place, err.Error())
+	}
+	return t
+}
+
+func (r *reader) fail(place, why string) {
+	if r.err == nil {
+		r.err = &FormatError{Place: place, Why: why}
+	}
 }

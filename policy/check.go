@@ -30,7 +30,7 @@ func (e *FormatError) Error() string {
 	return "permissions: " + e.Place + ": " + e.Why
 }
 
-func misplaced(place, format string, args ...any) error {
+func formatError(place, format string, args ...any) error {
 	return &FormatError{Place: place, Why: fmt.Sprintf(format, args...)}
 }
 
@@ -41,10 +41,10 @@ func (p Permissions) Check() error {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		return misplaced("", "%v", err)
+		return formatError("", "%v", err)
 	}
 	if len(text) > MaxText {
-		return misplaced("", "more than %d bytes as JSON", MaxText)
+		return formatError("", "more than %d bytes as JSON", MaxText)
 	}
 	return nil
 }
@@ -65,16 +65,16 @@ func (s *scopeInfo) check(sc Scope) error {
 		}
 	}
 	if sc.Rules != nil && len(sc.Rules) == 0 {
-		return misplaced(s.name+".rules", "empty list")
+		return formatError(s.name+".rules", "empty list")
 	}
 	if len(sc.Rules) > maxRules {
-		return misplaced(s.name+".rules", "more than %d rules", maxRules)
+		return formatError(s.name+".rules", "more than %d rules", maxRules)
 	}
 	entries := 0
 	for i, r := range sc.Rules {
 		place := fmt.Sprintf("%s.rules[%d]", s.name, i)
 		if entries += len(r.entries()); entries > maxEntries {
-			return misplaced(place, "more than %d %s in the scope", maxEntries, s.key)
+			return formatError(place, "more than %d %s in the scope", maxEntries, s.key)
 		}
 		if err := s.checkRule(place, r); err != nil {
 			return err
@@ -97,33 +97,33 @@ func (s *scopeInfo) checkRule(place string, r Rule) error {
 	for _, l := range lists {
 		switch {
 		case l.key != s.key && l.list != nil:
-			return misplaced(place+"."+l.key, "a rule of %s has none", s.name)
+			return formatError(place+"."+l.key, "a rule of %s has none", s.name)
 		case l.key == s.key && len(l.list) == 0:
-			return misplaced(place+"."+l.key, "missing or empty")
+			return formatError(place+"."+l.key, "missing or empty")
 		}
 	}
 	for i, text := range r.entries() {
 		if err := s.checkEntry(text); err != nil {
-			return misplaced(fmt.Sprintf("%s.%s[%d]", place, s.key, i), "%q: %v", shorten(text), err)
+			return formatError(fmt.Sprintf("%s.%s[%d]", place, s.key, i), "%q: %v", truncate(text), err)
 		}
 	}
 	if s.name == Network {
-		return checkSpeech(place, r)
+		return checkProtocols(place, r)
 	}
 	return nil
 }
 
 func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 	if ops != nil && len(ops) == 0 {
-		return misplaced(place, "empty list")
+		return formatError(place, "empty list")
 	}
 	for i, op := range ops {
 		at := fmt.Sprintf("%s[%d]", place, i)
 		if !s.has(op) {
-			return misplaced(at, "%q is no operation of %s", shorten(string(op)), s.name)
+			return formatError(at, "%q is no operation of %s", truncate(string(op)), s.name)
 		}
 		if slices.Contains(ops[:i], op) {
-			return misplaced(at, "%q is there twice", op)
+			return formatError(at, "%q is there twice", op)
 		}
 	}
 	return nil
@@ -136,37 +136,37 @@ func (s *scopeInfo) checkEntry(text string) error {
 	return s.pattern(text)
 }
 
-// checkSpeech refuses an operation that none of the rule's patterns can match,
+// checkProtocols refuses an operation that none of the rule's patterns can match,
 // and a pattern for which it has no operation: they would be read and never hold.
-func checkSpeech(place string, r Rule) error {
+func checkProtocols(place string, r Rule) error {
 	used := make([]bool, len(r.Operations))
 	for n, text := range r.Patterns {
 		e, _ := parseEndpoint(text)
 		any := r.Operations == nil
 		for i, op := range r.Operations {
-			if e.speaks(op) {
+			if e.supports(op) {
 				any, used[i] = true, true
 			}
 		}
 		if !any {
-			return misplaced(fmt.Sprintf("%s.patterns[%d]", place, n), "%q: none of the rule's operations is about %s", text, e.proto)
+			return formatError(fmt.Sprintf("%s.patterns[%d]", place, n), "%q: none of the rule's operations is about %s", text, e.proto)
 		}
 	}
 	if i := slices.Index(used, false); i >= 0 {
-		return misplaced(fmt.Sprintf("%s.operations[%d]", place, i), "%q: none of the rule's patterns is about it", r.Operations[i])
+		return formatError(fmt.Sprintf("%s.operations[%d]", place, i), "%q: none of the rule's patterns is about it", r.Operations[i])
 	}
 	return nil
 }
 
 func checkMode(place string, m Mode) error {
 	if m != Allow && m != Deny {
-		return misplaced(place, "%q: not allow or deny", shorten(string(m)))
+		return formatError(place, "%q: not allow or deny", truncate(string(m)))
 	}
 	return nil
 }
 
-// shorten keeps a message readable whatever was passed.
-func shorten(s string) string {
+// truncate keeps a message readable whatever was passed.
+func truncate(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s

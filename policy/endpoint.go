@@ -64,14 +64,14 @@ func validPort(s string) bool {
 }
 
 func validHost(s string) bool {
-	if _, ok := address(s); ok {
+	if _, ok := parseAddress(s); ok {
 		return true
 	}
 	return validName(s)
 }
 
 // address reads an IP address in its canonical form, IPv6 in brackets.
-func address(host string) (netip.Addr, bool) {
+func parseAddress(host string) (netip.Addr, bool) {
 	text := host
 	v6 := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
 	if v6 {
@@ -103,17 +103,17 @@ func validName(s string) bool {
 
 // local reports whether a host is this one, by any of its names: connecting to
 // the unspecified address reaches it, too.
-func local(host string) bool {
+func isLocal(host string) bool {
 	if host == localhost {
 		return true
 	}
-	a, ok := address(host)
+	a, ok := parseAddress(host)
 	a = a.Unmap()
 	return ok && (a.IsLoopback() || a.IsUnspecified())
 }
 
 // covers reports whether the pattern p matches the resource r.
-func (p endpoint) covers(r endpoint) bool {
+func (p endpoint) matches(r endpoint) bool {
 	if p.proto != r.proto || p.port != "*" && p.port != r.port {
 		return false
 	}
@@ -121,14 +121,14 @@ func (p endpoint) covers(r endpoint) bool {
 	switch {
 	case sub:
 		return strings.HasSuffix(r.host, suffix)
-	case local(p.host):
-		return local(r.host)
+	case isLocal(p.host):
+		return isLocal(r.host)
 	}
 	return p.host == r.host
 }
 
 // speaks reports whether an operation is one of the endpoint's protocol.
-func (p endpoint) speaks(op Operation) bool { return (p.proto == "dns") == (op == "dns") }
+func (p endpoint) supports(op Operation) bool { return (p.proto == "dns") == (op == "dns") }
 
 func matchNet(pattern string, op Operation, resource string) bool {
 	// Most rules are about another port, which is seen without parsing.
@@ -137,9 +137,9 @@ func matchNet(pattern string, op Operation, resource string) bool {
 		return false
 	}
 	p, err := parseEndpoint(pattern)
-	if err != nil || !p.speaks(op) {
+	if err != nil || !p.supports(op) {
 		return false
 	}
 	r, err := parseEndpoint(strings.ToLower(resource))
-	return err == nil && p.covers(r)
+	return err == nil && p.matches(r)
 }

@@ -7,34 +7,34 @@ import (
 )
 
 // notes says of each default and rule what it has come to.
-func (l *lowering) notes() {
+func (l *lowering) explain() {
 	for _, info := range scopes {
 		s := *info.of(&l.p)
-		l.note(info.name, -1, l.noteDefault(info.name, s))
+		l.addNote(info.name, -1, l.explainDefault(info.name, s))
 		for i, r := range s.Rules {
-			l.note(info.name, i, fmt.Sprintf("%s %s: %s", r.Mode, joinOps(info.operations(r)), l.noteRule(&info, r)))
+			l.addNote(info.name, i, fmt.Sprintf("%s %s: %s", r.Mode, joinOps(info.operations(r)), l.explainRule(&info, r)))
 		}
 	}
 }
 
-func (l *lowering) note(scope string, rule int, text string) {
+func (l *lowering) addNote(scope string, rule int, text string) {
 	l.plan.Notes = append(l.plan.Notes, Note{scope, rule, text})
 }
 
-func (l *lowering) noteDefault(scope string, s Scope) string {
+func (l *lowering) explainDefault(scope string, s Scope) string {
 	mode := s.Default
 	if mode == "" {
 		mode = Deny
 	}
 	switch scope {
 	case FS:
-		return fmt.Sprintf("%s: /**: %s", mode, strings.Join(append(l.heldAt(Place{"/", true}), l.heldWhole()...), "; "))
+		return fmt.Sprintf("%s: /**: %s", mode, strings.Join(append(l.enforcedAt(Place{"/", true}), l.enforcedEverywhere()...), "; "))
 	case Network:
 		return fmt.Sprintf("%s; with the rules: %s", mode, l.plan.Net)
 	case ChildProcess:
 		return fmt.Sprintf("%s; with the rules: %s", mode, l.plan.Spawn)
 	case Process:
-		return fmt.Sprintf("%s; with the rules: %s", mode, l.heldProcesses())
+		return fmt.Sprintf("%s; with the rules: %s", mode, l.explainProcess())
 	}
 	if mode == Allow {
 		return "allow: passed unless a rule denies it"
@@ -42,7 +42,7 @@ func (l *lowering) noteDefault(scope string, s Scope) string {
 	return "deny: never passed unless a rule allows it"
 }
 
-func (l *lowering) heldProcesses() string {
+func (l *lowering) explainProcess() string {
 	signals, inspect := "signals go anywhere in the jail", "/proc and ptrace as the system has them"
 	if l.plan.NoSignals {
 		signals = "Landlock keeps signals within the run"
@@ -53,13 +53,13 @@ func (l *lowering) heldProcesses() string {
 	return signals + ", " + inspect
 }
 
-func (l *lowering) noteRule(info *scopeInfo, r Rule) string {
+func (l *lowering) explainRule(info *scopeInfo, r Rule) string {
 	switch info.name {
 	case FS:
 		var held []string
 		for _, text := range r.Paths {
 			p, _ := placeOf(text)
-			here := l.heldAt(p)
+			here := l.enforcedAt(p)
 			if !p.Tree && l.p.Decide(FS, "write", text).Allowed {
 				here = append(here, "for a file that is there: its folder decides who creates it")
 			}
@@ -75,8 +75,8 @@ func (l *lowering) noteRule(info *scopeInfo, r Rule) string {
 	return strings.Join(slices.Concat(r.Patterns, []string{"held with the scope as a whole"}), ", ")
 }
 
-// heldAt says what is done at a place.
-func (l *lowering) heldAt(p Place) []string {
+// enforcedAt says what is done at a place.
+func (l *lowering) enforcedAt(p Place) []string {
 	var held []string
 	mounts := []struct {
 		places []Place
@@ -109,8 +109,8 @@ func (l *lowering) heldAt(p Place) []string {
 	return held
 }
 
-// heldWhole says what is held for all files alike.
-func (l *lowering) heldWhole() []string {
+// enforcedEverywhere says what is held for all files alike.
+func (l *lowering) enforcedEverywhere() []string {
 	var held []string
 	if l.plan.NoMetadata {
 		held = append(held, "seccomp refuses chmod")
@@ -124,7 +124,7 @@ func (l *lowering) heldWhole() []string {
 	if l.plan.Sealed != nil {
 		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not the guest's own")
 	}
-	if l.outer != nil && decided(Permissions{FS: l.outerFS}, Place{"/", true})&^decided(l.p, Place{"/", true})&sightSet != 0 {
+	if l.outer != nil && allowedAt(Permissions{FS: l.outerFS}, Place{"/", true})&^allowedAt(l.p, Place{"/", true})&statSet != 0 {
 		held = append(held, "stat and readlink as the runtime has them")
 	}
 	return held

@@ -15,7 +15,7 @@ var errOmitted = errors.New("a scope that was left out has no JSON")
 // or repeated key, a null, an empty list or a bad pattern is a *[FormatError].
 func Parse(text []byte) (Permissions, error) {
 	var p Permissions
-	if err := readAll(text, func(r *reader) { r.permissions(&p) }); err != nil {
+	if err := decode(text, func(r *decoder) { r.permissions(&p) }); err != nil {
 		return Permissions{}, err
 	}
 	if err := p.Check(); err != nil {
@@ -52,7 +52,7 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 // which scope it is: [Permissions.Check] tells that.
 func (s *Scope) UnmarshalJSON(text []byte) error {
 	var parsed Scope
-	err := readAll(text, func(r *reader) { parsed = r.scope("scope") })
+	err := decode(text, func(r *decoder) { parsed = r.scope("scope") })
 	if err == nil {
 		*s = parsed
 	}
@@ -62,27 +62,27 @@ func (s *Scope) UnmarshalJSON(text []byte) error {
 // UnmarshalJSON reads one rule, as strictly as [Scope.UnmarshalJSON].
 func (r *Rule) UnmarshalJSON(text []byte) error {
 	var parsed Rule
-	err := readAll(text, func(rd *reader) { parsed = rd.rule("rule") })
+	err := decode(text, func(rd *decoder) { parsed = rd.rule("rule") })
 	if err == nil {
 		*r = parsed
 	}
 	return err
 }
 
-// readAll bounds the text and makes sure that it is one JSON value and no more,
+// decode bounds the text and makes sure that it is one JSON value and no more,
 // so that read meets no syntax error.
-func readAll(text []byte, read func(*reader)) error {
+func decode(text []byte, read func(*decoder)) error {
 	if len(text) > MaxText {
-		return misplaced("", "more than %d bytes", MaxText)
+		return formatError("", "more than %d bytes", MaxText)
 	}
 	if !utf8.Valid(text) {
-		return misplaced("", "not UTF-8")
+		return formatError("", "not UTF-8")
 	}
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
-		return misplaced(lineOf(text, err), "%v", err)
+		return formatError(lineOf(text, err), "%v", err)
 	}
-	r := newReader(text)
+	r := newDecoder(text)
 	read(r)
 	return r.err
 }
@@ -101,16 +101,16 @@ func lineOf(text []byte, err error) string {
 // reader walks JSON that is known to be well-formed, token by token: package json
 // itself takes any case of a key, the last of two and null for anything. After
 // its first error it reads nothing more.
-type reader struct {
+type decoder struct {
 	dec *json.Decoder
 	err error
 }
 
-func newReader(text []byte) *reader {
-	return &reader{dec: json.NewDecoder(bytes.NewReader(text))}
+func newDecoder(text []byte) *decoder {
+	return &decoder{dec: json.NewDecoder(bytes.NewReader(text))}
 }
 
-func (r *reader) permissions(p *Permissions) {
+func (r *decoder) permissions(p *Permissions) {
 	r.object("", func(place, key string) {
 		info := scopeNamed(key)
 		if info == nil {
@@ -121,7 +121,7 @@ func (r *reader) permissions(p *Permissions) {
 	})
 }
 
-func (r *reader) scope(place string) (s Scope) {
+func (r *decoder) scope(place string) (s Scope) {
 	switch t := r.token(place).(type) {
 	case string:
 		s.Default = r.mode(place, t)
@@ -149,13 +149,13 @@ func (r *reader) scope(place string) (s Scope) {
 	return s
 }
 
-func (r *reader) rules(place string) []Rule {
+func (r *decoder) rules(place string) []Rule {
 	var rules []Rule
 	r.list(place, maxRules, func(at string) { rules = append(rules, r.rule(at)) })
 	return rules
 }
 
-func (r *reader) rule(place string) (rule Rule) {
+func (r *decoder) rule(place string) (rule Rule) {
 	r.object(place, func(at, key string) {
 		switch key {
 		case "mode":
@@ -178,20 +178,20 @@ func (r *reader) rule(place string) (rule Rule) {
 	return rule
 }
 
-func (r *reader) mode(place, s string) Mode {
+func (r *decoder) mode(place, s string) Mode {
 	if err := checkMode(place, Mode(s)); err != nil && r.err == nil {
 		r.err = err
 	}
 	return Mode(s)
 }
 
-func (r *reader) texts(place string) []string {
+func (r *decoder) texts(place string) []string {
 	var list []string
 	r.list(place, maxEntries, func(at string) { list = append(list, r.text(at)) })
 	return list
 }
 
-func (r *reader) text(place string) string {
+func (r *decoder) text(place string) string {
 	s, ok := r.token(place).(string)
 	if !ok {
 		r.fail(place, "not a string")
@@ -200,7 +200,7 @@ func (r *reader) text(place string) string {
 }
 
 // list reads a list of at least one and at most most elements.
-func (r *reader) list(place string, most int, element func(place string)) {
+func (r *decoder) list(place string, most int, element func(place string)) {
 	if r.token(place) != json.Delim('[') {
 		r.fail(place, "not a list")
 		return
@@ -219,7 +219,7 @@ func (r *reader) list(place string, most int, element func(place string)) {
 	}
 }
 
-func (r *reader) object(place string, member func(place, key string)) {
+func (r *decoder) object(place string, member func(place, key string)) {
 	if r.token(place) != json.Delim('{') {
 		r.fail(place, "not an object")
 		return
@@ -228,11 +228,11 @@ func (r *reader) object(place string, member func(place, key string)) {
 }
 
 // members reads an object from behind its brace.
-func (r *reader) members(place string, member func(place, key string)) {
+func (r *decoder) members(place string, member func(place, key string)) {
 	var seen []string
 	for r.err == nil && r.dec.More() {
 		key, _ := r.token(place).(string)
-		at := shorten(key)
+		at := truncate(key)
 		if place != "" {
 			at = place + "." + at
 		}
@@ -246,7 +246,7 @@ func (r *reader) members(place string, member func(place, key string)) {
 	r.token(place)
 }
 
-func (r *reader) token(place string) json.Token {
+func (r *decoder) token(place string) json.Token {
 	if r.err != nil {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (r *reader) token(place string) json.Token {
 	return t
 }
 
-func (r *reader) fail(place, why string) {
+func (r *decoder) fail(place, why string) {
 	if r.err == nil {
 		r.err = &FormatError{Place: place, Why: why}
 	}

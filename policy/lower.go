@@ -34,20 +34,20 @@ func (l *lowering) lower() (*Plan, error) {
 	if err := l.p.Check(); err != nil {
 		return nil, err
 	}
-	if l.holdable(FS) && l.holdable(ChildProcess) {
+	if l.checkPlaces(FS) && l.checkPlaces(ChildProcess) {
 		l.spawn()
 		l.fs()
 	}
 	l.network()
 	l.process()
 	if len(l.errs) > 0 {
-		return nil, l.joined()
+		return nil, l.joinErrors()
 	}
-	l.notes()
+	l.explain()
 	return l.plan, nil
 }
 
-func (l *lowering) joined() error {
+func (l *lowering) joinErrors() error {
 	if len(l.errs) == 1 {
 		return l.errs[0]
 	}
@@ -60,20 +60,20 @@ func (l *lowering) joined() error {
 
 // refuse keeps the first error of each place and reason: many nodes come of one
 // rule.
-func (l *lowering) refuse(err *RuleError) {
+func (l *lowering) reject(err *RuleError) {
 	same := func(old *RuleError) bool { return old.Place == err.Place && old.Why == err.Why }
 	if !slices.ContainsFunc(l.errs, same) {
 		l.errs = append(l.errs, err)
 	}
 }
 
-// holdable refuses patterns of a scope of paths that stand for no single place.
-func (l *lowering) holdable(scope string) bool {
+// checkPlaces refuses patterns of a scope of paths that stand for no single place.
+func (l *lowering) checkPlaces(scope string) bool {
 	info := scopeNamed(scope)
 	before := len(l.errs)
 	for _, e := range entriesOf(info, *info.of(&l.p)) {
 		if p, ok := placeOf(e.text); !ok {
-			l.refuse(refuseEntry(e, "the kernel knows folders and files, not patterns of names", p.String()))
+			l.reject(entryError(e, "the kernel knows folders and files, not patterns of names", p.String()))
 		}
 	}
 	return len(l.errs) == before
@@ -81,15 +81,15 @@ func (l *lowering) holdable(scope string) bool {
 
 // at makes an error about the rule that decides op at a place, and names its
 // pattern where that is the place itself.
-func (l *lowering) at(scope string, op Operation, p Place, why, nearest string) *RuleError {
+func (l *lowering) errorAt(scope string, op Operation, p Place, why, nearest string) *RuleError {
 	info := scopeNamed(scope)
-	rule := l.p.Decide(scope, op, p.probe()).Rule
+	rule := l.p.Decide(scope, op, p.sample()).Rule
 	for _, e := range entriesOf(info, *info.of(&l.p)) {
 		if q, ok := placeOf(e.text); ok && e.rule == rule && q == p {
-			return refuseEntry(e, why, nearest)
+			return entryError(e, why, nearest)
 		}
 	}
-	return refuse(scope, rule, fmt.Sprintf("at %s: %s", p, why), nearest)
+	return ruleError(scope, rule, fmt.Sprintf("at %s: %s", p, why), nearest)
 }
 
 // process has nothing to refuse: each operation is held or not.
@@ -109,7 +109,7 @@ func (l *lowering) spawn() {
 		here, above := l.spawns(n.place), l.spawns(nodes[n.parent].place)
 		switch {
 		case above && !here:
-			l.refuse(l.at(ChildProcess, "spawn", n.place,
+			l.reject(l.errorAt(ChildProcess, "spawn", n.place,
 				"a program that is denied where others are allowed can be started as a copy",
 				`default "deny" and rules that allow the programs wanted`))
 		case here && !above:
@@ -123,19 +123,19 @@ func (l *lowering) spawn() {
 	default:
 		l.plan.Spawn.Only = only
 	}
-	l.spawnOfRun()
+	l.checkRunSpawn()
 }
 
 func (l *lowering) spawns(p Place) bool {
-	return l.p.Decide(ChildProcess, "spawn", p.probe()).Allowed
+	return l.p.Decide(ChildProcess, "spawn", p.sample()).Allowed
 }
 
-// spawnOfRun refuses a list that is not the runtime's.
-func (l *lowering) spawnOfRun() {
+// checkRunSpawn refuses a list that is not the runtime's.
+func (l *lowering) checkRunSpawn() {
 	if l.outer == nil || l.plan.Spawn.Denied || slices.Equal(l.plan.Spawn.Only, l.outer.Spawn.Only) {
 		return
 	}
-	l.refuse(refuse(ChildProcess, l.lastRule(ChildProcess), "a run has its runtime's list of programs or starts none"+inRuntime, `"deny"`))
+	l.reject(ruleError(ChildProcess, l.lastRule(ChildProcess), "a run has its runtime's list of programs or starts none"+inRuntime, `"deny"`))
 }
 
 // lastRule is the index of the scope's last rule, -1 if it has none.

@@ -86,33 +86,33 @@ func FuzzLowerRun(f *testing.F) {
 // would have it, says what Decide does. jail is the runtime's plan for a run.
 func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 	t.Helper()
-	var probes []Place
+	var samples []Place
 	for _, text := range fuzzPlaces {
 		place, _ := placeOf(text)
-		probes = append(probes, place)
+		samples = append(samples, place)
 	}
-	for _, n := range newTree(append(probes, tree("/home/node"), tree("/etc"), tree("/workspace/z"))) {
-		said, held := decided(p, n.place), held(plan, n.place)
+	for _, n := range newTree(append(samples, tree("/home/node"), tree("/etc"), tree("/workspace/z"))) {
+		allowed, held := allowedAt(p, n.place), held(plan, n.place)
 		if !n.place.Tree {
-			said, held = said&^folderSet, held&^folderSet
+			allowed, held = allowed&^folderSet, held&^folderSet
 		}
-		if plan.Spawn.Only != nil && !lies(plan.Spawn.Only, n.place) {
-			said &^= executeSet
+		if plan.Spawn.Only != nil && !insideAny(plan.Spawn.Only, n.place) {
+			allowed &^= executeSet
 		}
-		if jail == nil && said == 0 && !plan.Hides(n.place) && !near(n.place) {
+		if jail == nil && allowed == 0 && !plan.Hides(n.place) && !near(n.place) {
 			t.Fatalf("%+v\n%+v\n%s: nothing is allowed, and it is there to be seen", p, plan, n.place)
 		}
-		unlisted := n.place.Tree && said&listSet == 0 && !plan.Hides(n.place)
+		unlisted := n.place.Tree && allowed&listSet == 0 && !plan.Hides(n.place)
 		if unlisted && !plan.NoWatch && newLowering(Permissions{}, world).writable(n.place.Path) {
 			t.Fatalf("%+v\n%+v\n%s: it can be watched, though not listed", p, plan, n.place)
 		}
-		if more := held &^ said &^ sightSet &^ needAt(n.place, said); more != 0 {
+		if more := held &^ allowed &^ statSet &^ needAt(n.place, allowed); more != 0 {
 			t.Fatalf("%+v\n%+v\n%s: %s held, though denied", p, plan, n.place, more)
 		}
 		if !ownsFiles(plan, n.place, held) {
-			said &^= chmodSet // there is nothing to change
+			allowed &^= chmodSet // there is nothing to change
 		}
-		if less := said &^ held; less != 0 {
+		if less := allowed &^ held; less != 0 {
 			t.Fatalf("%+v\n%+v\n%s: %s denied, though allowed", p, plan, n.place, less)
 		}
 	}
@@ -120,15 +120,15 @@ func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 
 // near reports whether a place is in a need.
 func near(p Place) bool {
-	return slices.ContainsFunc(world.Needed, func(n Need) bool { return n.place().holds(p) })
+	return slices.ContainsFunc(world.Needed, func(n Need) bool { return n.place().contains(p) })
 }
 
 // needAt is what may be had at a place though no rule allows it.
-func needAt(p Place, said opSet) opSet {
+func needAt(p Place, allowed opSet) opSet {
 	switch {
 	case !near(p):
 		return 0
-	case said == 0:
+	case allowed == 0:
 		return ^opSet(0) // shown in a hidden place, with what is around it
 	}
 	return newLowering(Permissions{}, world).needed(p)
@@ -143,25 +143,25 @@ func held(plan *Plan, at Place) opSet {
 	if plan.Restricts {
 		set = 0
 		for _, g := range plan.Grants {
-			if g.Place.holds(at) {
+			if g.Place.contains(at) {
 				set |= setOf(g.Operations...)
 			}
 		}
 	}
-	if lies(plan.ReadOnly, at) {
+	if insideAny(plan.ReadOnly, at) {
 		set &^= writingSet
 	}
-	if lies(plan.NoExec, at) {
+	if insideAny(plan.NoExec, at) {
 		set &^= executeSet
 	}
 	set &^= renameSet // a rename within a folder asks for removing and creating only
-	if !plan.NoRename && set.moves() {
+	if !plan.NoRename && set.canRename() {
 		set |= renameSet
 	}
-	if !plan.NoMetadata && !lies(plan.ReadOnly, at) && ownsFiles(plan, at, set) {
+	if !plan.NoMetadata && !insideAny(plan.ReadOnly, at) && ownsFiles(plan, at, set) {
 		set |= chmodSet
 	}
-	return set | sightSet
+	return set | statSet
 }
 
 // ownsFiles reports whether there may be files of the guest's own at a place.

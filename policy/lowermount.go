@@ -8,8 +8,8 @@ import (
 // mount holds what a place lacks of what holds around it: hidden if it lacks
 // all, else by a mount flag.
 func (l *lowering) mount(n *fsNode, up fsNode) {
-	n.hidden, n.ro, n.noex = up.hidden, up.ro, up.noex
-	if n.want == 0 {
+	n.hidden, n.readOnly, n.noExec = up.hidden, up.readOnly, up.noExec
+	if n.granted == 0 {
 		if !up.hidden {
 			l.plan.Hide = append(l.plan.Hide, n.place)
 			n.hidden = true
@@ -20,85 +20,85 @@ func (l *lowering) mount(n *fsNode, up fsNode) {
 		l.plan.Show = append(l.plan.Show, n.place)
 		n.hidden = false
 	}
-	lost := n.lost(up)
-	if lost&writingSet != 0 && n.want&writingSet == 0 && !n.ro {
+	revoked := n.revoked(up)
+	if revoked&writingSet != 0 && n.granted&writingSet == 0 && !n.readOnly {
 		l.plan.ReadOnly = append(l.plan.ReadOnly, n.place)
-		n.ro = true
+		n.readOnly = true
 	}
-	if lost&executeSet != 0 && n.said != 0 && !n.noex {
+	if revoked&executeSet != 0 && n.allowed != 0 && !n.noExec {
 		l.plan.NoExec = append(l.plan.NoExec, n.place)
-		n.noex = true
+		n.noExec = true
 	}
-	l.leftover(n, lost&^n.flags())
-	l.beneath(n)
+	l.rejectUnheld(n, revoked&^n.refusedByMounts())
+	l.rejectRegrant(n)
 }
 
-// lost are the operations that Landlock grants around a node and that are not to
+// revoked are the operations that Landlock grants around a node and that are not to
 // be had there. No file can be listed.
-func (n *fsNode) lost(up fsNode) opSet {
-	lost := up.land &^ n.want &^ sightSet
+func (n *fsNode) revoked(up fsNode) opSet {
+	revoked := up.inherited &^ n.granted &^ statSet
 	if !n.place.Tree {
-		lost &^= setOf("readdir")
+		revoked &^= setOf("readdir")
 	}
-	return lost
+	return revoked
 }
 
 // flags are the operations that the mount flags at a node refuse.
-func (n *fsNode) flags() opSet {
+func (n *fsNode) refusedByMounts() opSet {
 	var set opSet
-	if n.ro {
+	if n.readOnly {
 		set |= writingSet
 	}
-	if n.noex {
+	if n.noExec {
 		set |= executeSet
 	}
 	return set
 }
 
-// leftover refuses operations that are allowed around a place, denied there, and
+// rejectUnheld refuses operations that are allowed around a place, denied there, and
 // that no mount can take away. Rename and chmod are looked at as a whole. A need
 // that is shown in a hidden place may have more than it needs: never to write, if
 // it does not need to, and always to execute, without which libraries cannot be
 // mapped.
-func (l *lowering) leftover(n *fsNode, lost opSet) {
-	lost &^= renameSet | chmodSet
-	if lost == 0 || n.said == 0 {
+func (l *lowering) rejectUnheld(n *fsNode, revoked opSet) {
+	revoked &^= renameSet | chmodSet
+	if revoked == 0 || n.allowed == 0 {
 		return
 	}
-	ops := lost.list()
-	l.refuse(l.at(FS, ops[0], n.place,
-		"Landlock cannot take back "+lost.String()+" below a folder that has it",
+	ops := revoked.list()
+	l.reject(l.errorAt(FS, ops[0], n.place,
+		"Landlock cannot take back "+revoked.String()+" below a folder that has it",
 		"deny everything there, or execute, or all of "+joinOps(writing)))
 }
 
-// beneath refuses a place that has more than the flags of a mount around it let
+// rejectRegrant refuses a place that has more than the flags of a mount around it let
 // through.
-func (l *lowering) beneath(n *fsNode) {
-	if more := n.want & n.flags(); more != 0 {
+func (l *lowering) rejectRegrant(n *fsNode) {
+	if more := n.granted & n.refusedByMounts(); more != 0 {
 		why := "it lies below a folder where this is denied within one where it is allowed"
 		if l.needed(n.place)&more != 0 {
 			why = "Node itself needs " + more.String() + " there"
 		}
-		l.refuse(l.at(FS, more.list()[0], n.place, why, "deny it in the outermost folder, and allow it from there on"))
+		l.reject(l.errorAt(FS, more.list()[0], n.place, why, "deny it in the outermost folder, and allow it from there on"))
 	}
 }
 
-// borrow is mount for a run: it has its runtime's mounts and no others.
-func (l *lowering) borrow(n *fsNode, up fsNode) {
+// useRuntimeMounts is mount for a run: it has its runtime's mounts and no others.
+func (l *lowering) useRuntimeMounts(n *fsNode, up fsNode) {
 	n.hidden = l.outer.Hides(n.place)
-	n.ro = lies(l.outer.ReadOnly, n.place)
-	n.noex = lies(l.outer.NoExec, n.place)
-	lost := n.lost(up) &^ n.flags() &^ (renameSet | chmodSet)
-	if lost == 0 || n.hidden || n.said == 0 && n.want != 0 {
+	n.readOnly = insideAny(l.outer.ReadOnly, n.place)
+	n.noExec = insideAny(l.outer.NoExec, n.place)
+	revoked := n.revoked(up) &^ n.refusedByMounts() &^ (renameSet | chmodSet)
+	if revoked == 0 || n.hidden || n.allowed == 0 && n.granted != 0 {
 		return
 	}
-	l.refuse(l.at(FS, lost.list()[0], n.place,
-		"a run has no mounts of its own to take back "+lost.String()+" below a folder that has it"+inRuntime,
+	l.reject(l.errorAt(FS, revoked.list()[0], n.place,
+		"a run has no mounts of its own to take back "+revoked.String()+" below a folder that has it"+inRuntime,
 		"deny it in the outermost folder, and allow it beside this one"))
 }
 
-func lies(in []Place, p Place) bool {
-	return slices.ContainsFunc(in, func(q Place) bool { return q.holds(p) })
+func insideAny(in []Place, p Place) bool {
+	return slices.ContainsFunc(in, func(q Place) bool { return q.contains(p) })
 }
 
 // Hides reports whether the longest of Hide and Show around a place is in Hide.
@@ -106,7 +106,7 @@ func (p *Plan) Hides(at Place) bool {
 	hidden, longest := false, -1
 	for i, list := range [][]Place{p.Show, p.Hide} {
 		for _, q := range list {
-			if q.holds(at) && len(q.Path) > longest {
+			if q.contains(at) && len(q.Path) > longest {
 				hidden, longest = i == 1, len(q.Path)
 			}
 		}
@@ -118,14 +118,14 @@ func (p *Plan) Hides(at Place) bool {
 func (l *lowering) seal(nodes []fsNode) {
 	for _, n := range nodes {
 		own := n.place.Tree && slices.Contains(l.w.Own, n.place.Path)
-		if own && n.want&writingSet == 0 {
+		if own && n.granted&writingSet == 0 {
 			l.plan.Sealed = append(l.plan.Sealed, n.place.Path)
 		}
 	}
 	for _, n := range nodes {
 		f := l.ownerOf(n.place)
-		if f != "" && n.want&writingSet == chmodSet && slices.Contains(l.plan.Sealed, f) {
-			l.refuse(l.at(FS, "chmod", n.place, "chmod alone cannot be held in a folder the guest does not own", "allow write as well"))
+		if f != "" && n.granted&writingSet == chmodSet && slices.Contains(l.plan.Sealed, f) {
+			l.reject(l.errorAt(FS, "chmod", n.place, "chmod alone cannot be held in a folder the guest does not own", "allow write as well"))
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (l *lowering) pin(nodes []fsNode) {
 		dir := g.Place.Path
 		if !g.Place.Tree {
 			dir = path.Dir(dir)
-			l.pinFile(nodes[around(plain, Place{Path: dir, Tree: true})], g.Place, held)
+			l.pinFile(nodes[enclosing(plain, Place{Path: dir, Tree: true})], g.Place, held)
 		}
 		l.pinUp(nodes, plain, dir, held)
 	}
@@ -170,7 +170,7 @@ func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place)
 	movable := setOf("rm", "create_dir") // what Landlock asks for to rename a folder
 	for ; dir != "/"; dir = path.Dir(dir) {
 		over := Place{Path: path.Dir(dir), Tree: true}
-		moves := !l.plan.NoRename && nodes[around(plain, over)].want&movable == movable && l.writable(over.Path)
+		moves := !l.plan.NoRename && nodes[enclosing(plain, over)].granted&movable == movable && l.writable(over.Path)
 		if moves && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
 			l.plan.Pinned = append(l.plan.Pinned, dir)
 		}
@@ -179,7 +179,7 @@ func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place)
 
 // pinFile pins a file that could be moved, or have a second name, in its folder.
 func (l *lowering) pinFile(folder fsNode, file Place, held []Place) {
-	if !l.plan.NoRename && folder.want&moveSet == moveSet && l.writable(path.Dir(file.Path)) && !slices.Contains(held, file) {
+	if !l.plan.NoRename && folder.granted&removeWriteSet == removeWriteSet && l.writable(path.Dir(file.Path)) && !slices.Contains(held, file) {
 		l.plan.Pinned = append(l.plan.Pinned, file.Path)
 	}
 }

@@ -11,11 +11,11 @@ import (
 func (l *lowering) network() {
 	before := len(l.errs)
 	if l.p.Network.Default == Allow {
-		l.unsupported(refuse(Network, -1, "", `default "deny" with rules for localhost`))
+		l.rejectUnsupported(ruleError(Network, -1, "", `default "deny" with rules for localhost`))
 	}
 	info := scopeNamed(Network)
 	for _, e := range entriesOf(info, l.p.Network) {
-		l.host(e, l.p.Network.Rules[e.rule].Mode)
+		l.checkHost(e, l.p.Network.Rules[e.rule].Mode)
 	}
 	if len(l.errs) == before {
 		l.tcp()
@@ -26,40 +26,40 @@ func (l *lowering) network() {
 
 // host refuses hosts outside, and addresses of this one: the kernel sees ports
 // only, so a rule for one loopback address would be one for all.
-func (l *lowering) host(e entry, mode Mode) {
+func (l *lowering) checkHost(e entry, mode Mode) {
 	end, _ := parseEndpoint(e.text)
 	switch {
-	case end.proto != "dns" && end.host != localhost && local(end.host):
-		l.refuse(refuseEntry(e, "ports are held, not addresses of the loopback device", end.proto+"://localhost:"+end.port))
+	case end.proto != "dns" && end.host != localhost && isLocal(end.host):
+		l.reject(entryError(e, "ports are held, not addresses of the loopback device", end.proto+"://localhost:"+end.port))
 	case mode == Allow && end.proto == "dns":
-		l.unsupported(refuseEntry(e, "", "leave it out: localhost needs no look-up"))
+		l.rejectUnsupported(entryError(e, "", "leave it out: localhost needs no look-up"))
 	case mode == Allow && end.host != localhost:
-		l.unsupported(refuseEntry(e, "", end.proto+"://localhost:*"))
+		l.rejectUnsupported(entryError(e, "", end.proto+"://localhost:*"))
 	}
 }
 
-func (l *lowering) unsupported(err *RuleError) {
+func (l *lowering) rejectUnsupported(err *RuleError) {
 	err.Why, err.Err = "there is no way out of the sandbox yet", errors.ErrUnsupported
-	l.refuse(err)
+	l.reject(err)
 }
 
 // tcp asks for every port that a rule names, and for one that none does, which
 // stands for all others.
 func (l *lowering) tcp() {
 	ports, other := portsOf(l.p.Network)
-	rest := l.askPort("tcp", other)
+	rest := l.decidePort("tcp", other)
 	l.plan.Net.TCP = rest.listen.Allowed
 	l.plan.Net.AnyPort = rest.connect.Allowed
 	for _, port := range append(ports, other) {
-		a := l.askPort("tcp", port)
-		l.alike(a)
+		a := l.decidePort("tcp", port)
+		l.checkFetch(a)
 		switch {
 		case a.listen.Allowed != rest.listen.Allowed:
-			l.refuse(l.onPort(max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
+			l.reject(ruleError(Network, max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
 		case a.connect.Allowed && !a.listen.Allowed:
-			l.refuse(l.onPort(a.connect.Rule, "listen cannot be told from that of sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
+			l.reject(ruleError(Network, a.connect.Rule, "listen cannot be told from that of sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
 		case rest.connect.Allowed && !a.connect.Allowed:
-			l.refuse(l.onPort(a.connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
+			l.reject(ruleError(Network, a.connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
 		case a.connect.Allowed && !rest.connect.Allowed:
 			l.plan.Net.Ports = append(l.plan.Net.Ports, port)
 		}
@@ -69,13 +69,13 @@ func (l *lowering) tcp() {
 // udp is all or nothing: no kernel hook sees where a datagram goes.
 func (l *lowering) udp() {
 	ports, other := portsOf(l.p.Network)
-	rest := l.askPort("udp", other)
+	rest := l.decidePort("udp", other)
 	l.plan.Net.UDP = rest.connect.Allowed
 	for _, port := range append(ports, other) {
-		a := l.askPort("udp", port)
+		a := l.decidePort("udp", port)
 		for _, d := range []Decision{a.fetch, a.connect, a.listen} {
 			if d.Allowed != rest.connect.Allowed {
-				l.refuse(l.onPort(max(d.Rule, rest.connect.Rule), "UDP is held as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
+				l.reject(ruleError(Network, max(d.Rule, rest.connect.Rule), "UDP is held as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
 			}
 		}
 	}
@@ -84,21 +84,17 @@ func (l *lowering) udp() {
 // portDecisions are what is decided about a port of localhost.
 type portDecisions struct{ fetch, connect, listen Decision }
 
-func (l *lowering) askPort(proto string, port uint16) portDecisions {
+func (l *lowering) decidePort(proto string, port uint16) portDecisions {
 	resource := proto + "://localhost:" + strconv.Itoa(int(port))
 	ask := func(op Operation) Decision { return l.p.Decide(Network, op, resource) }
 	return portDecisions{ask("fetch"), ask("connect"), ask("listen")}
 }
 
 // alike refuses to tell fetch from connect, which is how a fetch begins.
-func (l *lowering) alike(a portDecisions) {
+func (l *lowering) checkFetch(a portDecisions) {
 	if a.fetch.Allowed != a.connect.Allowed {
-		l.refuse(l.onPort(max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be told apart", "both in one rule"))
+		l.reject(ruleError(Network, max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be told apart", "both in one rule"))
 	}
-}
-
-func (l *lowering) onPort(rule int, why, nearest string) *RuleError {
-	return refuse(Network, rule, why, nearest)
 }
 
 // portsOf are the ports that a scope names, in order, and one that it does not.

@@ -8,7 +8,7 @@ import (
 
 // Narrow merges a run's permissions over its runtime's, which inner may only
 // narrow: a *[RuleError] names the first rule of inner that allows what outer
-// denies. What is said of variables is not compared: pass those for which
+// denies. What is allowed of variables is not compared: pass those for which
 // [Permissions.PassesEnv] is true of both.
 func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 	outer = outer.Over(Default())
@@ -20,10 +20,10 @@ func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 	merged := inner.Over(outer)
 	l, o := newLowering(merged, w), newLowering(outer, w)
 	for _, scope := range []string{FS, ChildProcess} {
-		if !o.holdable(scope) {
+		if !o.checkPlaces(scope) {
 			return Permissions{}, o.errs[0]
 		}
-		if !l.holdable(scope) {
+		if !l.checkPlaces(scope) {
 			return Permissions{}, l.errs[0]
 		}
 	}
@@ -31,7 +31,7 @@ func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 		if info.of(&inner).IsZero() || info.name == Env {
 			continue
 		}
-		if err := l.within(&info, outer); err != nil {
+		if err := l.compare(&info, outer); err != nil {
 			return Permissions{}, err
 		}
 	}
@@ -46,7 +46,7 @@ type excess struct {
 }
 
 // within compares a scope with outer's wherever either of them changes.
-func (l *lowering) within(info *scopeInfo, outer Permissions) error {
+func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
 	var worst *excess
 	for _, res := range l.resources(info, outer) {
 		for _, o := range info.ops {
@@ -64,18 +64,18 @@ func (l *lowering) within(info *scopeInfo, outer Permissions) error {
 	}
 	on := ""
 	if info.key != "" {
-		on = " on " + shownProbe(worst.resource, *info.of(&l.p), *info.of(&outer))
+		on = " on " + formatSample(worst.resource, *info.of(&l.p), *info.of(&outer))
 	}
-	return refuse(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
+	return ruleError(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
 }
 
-// shownProbe writes the place that a probe represents as rules write it.
-func shownProbe(resource string, scopes ...Scope) string {
+// formatSample writes the place that a probe represents as rules write it.
+func formatSample(resource string, scopes ...Scope) string {
 	_, other := portsOf(scopes...)
 	if port := ":" + strconv.Itoa(int(other)); strings.Contains(resource, "://") && strings.HasSuffix(resource, port) {
 		resource = strings.TrimSuffix(resource, port) + ":*"
 	}
-	return strings.NewReplacer("\x00", "**", unnamed, "*").Replace(resource)
+	return strings.NewReplacer("\x00", "**", otherHost, "*").Replace(resource)
 }
 
 // resources stand for all that a rule of either can tell apart.
@@ -83,34 +83,34 @@ func (l *lowering) resources(info *scopeInfo, outer Permissions) []string {
 	a, b := *info.of(&l.p), *info.of(&outer)
 	switch info.name {
 	case FS, ChildProcess:
-		places := slices.Concat(placesOf(info, a), placesOf(info, b), trees(l.w.Own, l.w.Shared))
-		var probes []string
+		places := slices.Concat(placesOf(info, a), placesOf(info, b), folderPlaces(l.w.Own, l.w.Shared))
+		var samples []string
 		for _, n := range newTree(places) {
-			probes = append(probes, n.place.probe())
+			samples = append(samples, n.place.sample())
 		}
-		return probes
+		return samples
 	case Network:
-		return netProbes(a, b)
+		return networkSamples(a, b)
 	}
 	return []string{""}
 }
 
-// unnamed is a host's name that no rule has.
-const unnamed = "a--no-rule-has-this"
+// otherHost is a host's name that no rule has.
+const otherHost = "a--no-rule-has-this"
 
-// netProbes are localhost with every port, and each pattern's own host and port,
+// networkSamples are localhost with every port, and each pattern's own host and port,
 // with a name that no rule has for a wildcard.
-func netProbes(scopes ...Scope) []string {
+func networkSamples(scopes ...Scope) []string {
 	ports, other := portsOf(scopes...)
-	probes := []string{"dns://" + unnamed}
+	samples := []string{"dns://" + otherHost}
 	for _, port := range append(ports, other) {
 		end := ":" + strconv.Itoa(int(port))
-		probes = append(probes, "tcp://localhost"+end, "udp://localhost"+end, "tcp://"+unnamed+end, "udp://"+unnamed+end)
+		samples = append(samples, "tcp://localhost"+end, "udp://localhost"+end, "tcp://"+otherHost+end, "udp://"+otherHost+end)
 	}
 	for _, s := range scopes {
 		for _, e := range entriesOf(scopeNamed(Network), s) {
 			end, _ := parseEndpoint(e.text)
-			text := end.proto + "://" + strings.Replace(end.host, "*", unnamed, 1)
+			text := end.proto + "://" + strings.Replace(end.host, "*", otherHost, 1)
 			switch end.port {
 			case "":
 			case "*":
@@ -118,10 +118,10 @@ func netProbes(scopes ...Scope) []string {
 			default:
 				text += ":" + end.port
 			}
-			probes = append(probes, text)
+			samples = append(samples, text)
 		}
 	}
-	return probes
+	return samples
 }
 
 // LowerRun is [Lower] for a run whose permissions are inner narrowed from outer,

@@ -124,15 +124,15 @@ func TestLowerRunRefuses(t *testing.T) {
 	}
 }
 
-// Errors name hosts and ports as rules do, and never the probes.
+// Errors name hosts and ports as rules do, and never the samples.
 func TestNarrowNamesNoProbes(t *testing.T) {
 	all := Permissions{Network: Scope{Default: Allow}}
 	_, err := LowerRun(Permissions{}, all, World{})
-	if err == nil || strings.Contains(err.Error(), unnamed) || !strings.Contains(err.Error(), "on dns://*, which") {
+	if err == nil || strings.Contains(err.Error(), otherHost) || !strings.Contains(err.Error(), "on dns://*, which") {
 		t.Errorf("%v", err)
 	}
 	_, other := portsOf(all.Network)
-	if got := shownProbe(fmt.Sprintf("tcp://%s:%d", unnamed, other), all.Network); got != "tcp://*:*" {
+	if got := formatSample(fmt.Sprintf("tcp://%s:%d", otherHost, other), all.Network); got != "tcp://*:*" {
 		t.Error(got)
 	}
 }

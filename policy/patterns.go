@@ -51,7 +51,7 @@ func matchPathOp(pattern string, _ Operation, name string) bool { return matchPa
 // place where the elements between two of them fit is as good as any other. So
 // the time is at most the product of the lengths.
 func matchPath(pattern, name string) bool {
-	if dir, tree := strings.CutSuffix(pattern, "/**"); plain(dir) {
+	if dir, tree := strings.CutSuffix(pattern, "/**"); literal(dir) {
 		return !tree && name == pattern || tree && (dir == "" || within(dir, name))
 	}
 	pat, elems := split(pattern), split(name)
@@ -62,7 +62,7 @@ func matchPath(pattern, name string) bool {
 		case p < len(pat) && pat[p] == "**":
 			star, from = p, e
 			p++
-		case p < len(pat) && matchWild(pat[p], elems[e]):
+		case p < len(pat) && matchWildcard(pat[p], elems[e]):
 			p++
 			e++
 		case star >= 0:
@@ -80,7 +80,7 @@ func matchPath(pattern, name string) bool {
 
 // plain reports whether no character of a pattern stands for others. Nearly all
 // rules are P/** or a path, and lowering matches each with each.
-func plain(s string) bool {
+func literal(s string) bool {
 	return strings.IndexByte(s, '*') < 0 && strings.IndexByte(s, '?') < 0
 }
 
@@ -92,9 +92,9 @@ func split(name string) []string {
 	return strings.Split(name[1:], "/")
 }
 
-// matchWild matches one element, or a variable's name: * is any characters, ? is
+// matchWildcard matches one element, or a variable's name: * is any characters, ? is
 // one. Like matchPath it goes back to the latest * only.
-func matchWild(pattern, s string) bool {
+func matchWildcard(pattern, s string) bool {
 	p, i := 0, 0
 	star, from := -1, 0
 	for i < len(s) {
@@ -128,7 +128,7 @@ func matchWild(pattern, s string) bool {
 func placeOf(pattern string) (Place, bool) {
 	elems := split(pattern)
 	for i, e := range elems {
-		if !plain(e) {
+		if !literal(e) {
 			p := Place{Path: "/" + strings.Join(elems[:i], "/"), Tree: true}
 			return p, e == "**" && i == len(elems)-1
 		}
@@ -154,7 +154,7 @@ func within(dir, name string) bool {
 }
 
 // holds reports whether all of q lies in p.
-func (p Place) holds(q Place) bool {
+func (p Place) contains(q Place) bool {
 	if p.Tree {
 		return within(p.Path, q.Path)
 	}

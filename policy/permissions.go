@@ -123,10 +123,10 @@ func (p Permissions) Decide(scope string, op Operation, resource string) Decisio
 		}
 	}
 	d := info.decide(s, op, resource)
-	if d.Allowed || scope != FS || !slices.Contains(sightOps, op) {
+	if d.Allowed || scope != FS || !slices.Contains(statOps, op) {
 		return d
 	}
-	return info.comeAlong(s, d, op, resource)
+	return info.implied(s, d, op, resource)
 }
 
 // PassesEnv reports whether the guest is given the variable.
@@ -134,13 +134,13 @@ func (p Permissions) PassesEnv(name string) bool {
 	return p.Over(Default()).Decide(Env, "read", name).Allowed
 }
 
-// sightOps are those the kernel has no hook for: whoever may do anything with a
+// statOps are those the kernel has no hook for: whoever may do anything with a
 // file may do these.
-var sightOps = []Operation{"stat", "readlink"}
+var statOps = []Operation{"stat", "readlink"}
 
-// comeAlong finds an operation that is allowed by a rule after the one that
+// implied finds an operation that is allowed by a rule after the one that
 // denied op.
-func (s *scopeInfo) comeAlong(sc Scope, denied Decision, op Operation, resource string) Decision {
+func (s *scopeInfo) implied(sc Scope, denied Decision, op Operation, resource string) Decision {
 	best := denied
 	for _, o := range s.ops {
 		d := s.decide(sc, o.name, resource)

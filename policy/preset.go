@@ -8,13 +8,13 @@ var writing = []Operation{"write", "create_dir", "rm", "rename", "symlink", "chm
 // Default is what a runtime has that asks for nothing: no network, all else
 // within the guest's own world.
 func Default() Permissions {
-	p := all(Allow)
+	p := uniform(Allow)
 	p.Network = Scope{Default: Deny}
 	return p
 }
 
 // Strict is nothing but compute.
-func Strict() Permissions { return all(Deny) }
+func Strict() Permissions { return uniform(Deny) }
 
 // Workspace is [Default] with writing only in the folder cwd, an absolute and
 // clean path, and below.
@@ -62,7 +62,7 @@ func Presets() []Preset {
 	}
 }
 
-func all(m Mode) Permissions {
+func uniform(m Mode) Permissions {
 	var p Permissions
 	for _, info := range scopes {
 		*info.of(&p) = Scope{Default: m}

@@ -35,7 +35,7 @@ func (e *RuleError) Error() string {
 func (e *RuleError) Unwrap() error { return e.Err }
 
 // refuse makes an error about a rule as a whole, or about a scope's default.
-func refuse(scope string, rule int, why, nearest string) *RuleError {
+func ruleError(scope string, rule int, why, nearest string) *RuleError {
 	place := scope
 	if rule >= 0 {
 		place = fmt.Sprintf("%s.rules[%d]", scope, rule)
@@ -44,7 +44,7 @@ func refuse(scope string, rule int, why, nearest string) *RuleError {
 }
 
 // refuseEntry makes an error about one pattern of a rule.
-func refuseEntry(e entry, why, nearest string) *RuleError {
+func entryError(e entry, why, nearest string) *RuleError {
 	return &RuleError{Scope: e.scope, Rule: e.rule, Place: e.place(), Value: e.text, Why: why, Nearest: nearest}
 }
 
@@ -81,12 +81,12 @@ func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 		for _, e := range entriesOf(info, *info.of(&p)) {
 			place, ok := placeOf(e.text)
 			if why, nearest := wrong(place); ok && why != "" {
-				l.refuse(refuseEntry(e, why, nearest))
+				l.reject(entryError(e, why, nearest))
 			}
 		}
 	}
 	if len(l.errs) == 0 {
 		return nil
 	}
-	return l.joined()
+	return l.joinErrors()
 }

@@ -84,7 +84,7 @@ var scopes = []scopeInfo{
 		name: Env, about: "variables of the environment",
 		of:  func(p *Permissions) *Scope { return &p.Env },
 		key: "patterns", entries: "a variable's name; * and ? stand for any characters and for one",
-		pattern: checkEnv, match: func(pattern string, _ Operation, name string) bool { return matchWild(pattern, name) },
+		pattern: checkEnv, match: func(pattern string, _ Operation, name string) bool { return matchWildcard(pattern, name) },
 		ops: []opInfo{{"read", "be given the variable"}},
 	},
 }
@@ -118,15 +118,15 @@ func (s *scopeInfo) operations(r Rule) []Operation {
 type opSet uint16
 
 var (
-	sightSet    = setOf(sightOps...)
-	writingSet  = setOf(writing...)
-	executeSet  = setOf("execute")
-	chmodSet    = setOf("chmod")
-	renameSet   = setOf("rename")
-	listSet     = setOf("readdir")
-	moveSet     = setOf("rm", "write")
-	makeSet     = setOf("write", "create_dir", "symlink")
-	landlockSet = setOf(scopeNamed(FS).operations(Rule{})...) &^ sightSet &^ chmodSet
+	statSet        = setOf(statOps...)
+	writingSet     = setOf(writing...)
+	executeSet     = setOf("execute")
+	chmodSet       = setOf("chmod")
+	renameSet      = setOf("rename")
+	listSet        = setOf("readdir")
+	removeWriteSet = setOf("rm", "write")
+	createSet      = setOf("write", "create_dir", "symlink")
+	landlockSet    = setOf(scopeNamed(FS).operations(Rule{})...) &^ statSet &^ chmodSet
 
 	// folderSet are operations whose right Landlock looks for on the folder.
 	folderSet = setOf("readdir", "create_dir", "rm", "rename", "symlink")

@@ -16,7 +16,7 @@ type node struct {
 
 // probe is a path that stands for all of the place: no pattern has a NUL, so no
 // deeper one matches it.
-func (p Place) probe() string {
+func (p Place) sample() string {
 	if !p.Tree {
 		return p.Path
 	}
@@ -32,7 +32,7 @@ func newTree(places []Place) []node {
 	places = slices.Compact(places)
 	nodes := make([]node, len(places))
 	for i, p := range places {
-		nodes[i] = node{place: p, parent: around(nodes[:i], p)}
+		nodes[i] = node{place: p, parent: enclosing(nodes[:i], p)}
 	}
 	return nodes
 }
@@ -48,9 +48,9 @@ func treeFirst(a, b Place) int {
 }
 
 // around returns the deepest of the nodes that p lies in, or -1.
-func around(nodes []node, p Place) int {
+func enclosing(nodes []node, p Place) int {
 	for i, n := range slices.Backward(nodes) {
-		if n.place.Tree && n.place.holds(p) {
+		if n.place.Tree && n.place.contains(p) {
 			return i
 		}
 	}
@@ -58,7 +58,7 @@ func around(nodes []node, p Place) int {
 }
 
 // trees are the folders as places.
-func trees(folders ...[]string) []Place {
+func folderPlaces(folders ...[]string) []Place {
 	var places []Place
 	for _, f := range slices.Concat(folders...) {
 		places = append(places, Place{Path: f, Tree: true})

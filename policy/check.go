@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// MaxText is how many bytes of JSON [Parse] reads at most.
+// MaxText is the maximum size of the JSON that [Parse] reads, in bytes.
 const MaxText = 1 << 20
 
-// Limits of a policy. 256 is more than anybody writes by hand, and few enough for
-// lowering, which looks at every pattern once for every place.
+// Limits of a policy. 256 is more than people write by hand, and few enough for lowering,
+// which compares every pattern with every place.
 const (
-	maxRules   = 256 // in a scope
-	maxEntries = 256 // patterns in a scope, all rules together
+	maxRules   = 256 // per scope
+	maxEntries = 256 // patterns per scope, summed over its rules
 )
 
-// FormatError is text or a value that is no policy, and where.
+// FormatError reports text or a value that is not a valid policy.
 type FormatError struct {
-	Place string // fs.rules[1].paths[0]; line 2, column 7 of what is no JSON; "" for the whole
+	Place string // fs.rules[1].paths[0]; "line 2, column 7" for text that is not JSON; "" for the whole
 	Why   string
 }
 
-// Error names the place and what is wrong with it.
+// Error returns the place and the reason.
 func (e *FormatError) Error() string {
 	if e.Place == "" {
 		return "permissions: " + e.Why
@@ -34,7 +34,7 @@ func formatError(place, format string, args ...any) error {
 	return &FormatError{Place: place, Why: fmt.Sprintf(format, args...)}
 }
 
-// Check returns a *[FormatError] for what [Parse] would not accept either.
+// Check returns a *[FormatError] for permissions that [Parse] would reject.
 func (p Permissions) Check() error {
 	if err := p.check(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 			return formatError(at, "%q is no operation of %s", truncate(string(op)), s.name)
 		}
 		if slices.Contains(ops[:i], op) {
-			return formatError(at, "%q is there twice", op)
+			return formatError(at, "%q is repeated", op)
 		}
 	}
 	return nil
@@ -136,8 +136,8 @@ func (s *scopeInfo) checkEntry(text string) error {
 	return s.pattern(text)
 }
 
-// checkProtocols refuses an operation that none of the rule's patterns can match,
-// and a pattern for which it has no operation: they would be read and never hold.
+// checkProtocols rejects operations that none of the rule's patterns can match, and
+// patterns that none of its operations can match: they would have no effect.
 func checkProtocols(place string, r Rule) error {
 	used := make([]bool, len(r.Operations))
 	for n, text := range r.Patterns {
@@ -165,11 +165,11 @@ func checkMode(place string, m Mode) error {
 	return nil
 }
 
-// truncate keeps a message readable whatever was passed.
+// truncate bounds the length of a value that an error message quotes.
 func truncate(s string) string {
-	const most = 80
-	if len(s) <= most {
+	const limit = 80
+	if len(s) <= limit {
 		return s
 	}
-	return s[:most] + "…"
+	return s[:limit] + "…"
 }

@@ -15,14 +15,14 @@ var (
 	errPort = errors.New("not a port: a number from 1 to 65535, or *")
 )
 
-// endpoint is a pattern or a resource of the network scope, taken apart.
+// endpoint is a parsed pattern or resource of the network scope.
 type endpoint struct {
-	proto string // tcp, udp, dns
+	proto string // tcp, udp or dns
 	host  string
 	port  string // "" for dns
 }
 
-// checkNet refuses a pattern of the network scope.
+// checkNet validates a pattern of the network scope.
 func checkNet(s string) error {
 	_, err := parseEndpoint(s)
 	return err
@@ -70,7 +70,7 @@ func validHost(s string) bool {
 	return validName(s)
 }
 
-// address reads an IP address in its canonical form, IPv6 in brackets.
+// parseAddress parses an IP address in its canonical form, IPv6 in brackets.
 func parseAddress(host string) (netip.Addr, bool) {
 	text := host
 	v6 := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
@@ -81,8 +81,8 @@ func parseAddress(host string) (netip.Addr, bool) {
 	return a, err == nil && a.Is4() == !v6 && a.Zone() == "" && a.String() == text
 }
 
-// validName accepts a host's name, "*", and "*." before a name. A name whose last
-// label is a number is refused: resolvers take 127.1 for an address.
+// validName accepts a host name, "*", and "*." followed by a host name. It rejects names
+// whose last label is a number, because resolvers read 127.1 as an address.
 func validName(s string) bool {
 	if s == "*" {
 		return true
@@ -101,8 +101,8 @@ func validName(s string) bool {
 	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
 }
 
-// local reports whether a host is this one, by any of its names: connecting to
-// the unspecified address reaches it, too.
+// isLocal reports whether host is a name or an address of the loopback device. Connecting
+// to the unspecified address also reaches it.
 func isLocal(host string) bool {
 	if host == localhost {
 		return true
@@ -112,7 +112,7 @@ func isLocal(host string) bool {
 	return ok && (a.IsLoopback() || a.IsUnspecified())
 }
 
-// covers reports whether the pattern p matches the resource r.
+// matches reports whether the pattern p matches the resource r.
 func (p endpoint) matches(r endpoint) bool {
 	if p.proto != r.proto || p.port != "*" && p.port != r.port {
 		return false
@@ -127,11 +127,11 @@ func (p endpoint) matches(r endpoint) bool {
 	return p.host == r.host
 }
 
-// speaks reports whether an operation is one of the endpoint's protocol.
+// supports reports whether op is an operation of the endpoint's protocol.
 func (p endpoint) supports(op Operation) bool { return (p.proto == "dns") == (op == "dns") }
 
 func matchNet(pattern string, op Operation, resource string) bool {
-	// Most rules are about another port, which is seen without parsing.
+	// Fast path: most rules name another port, which shows without parsing.
 	port := pattern[strings.LastIndexByte(pattern, ':')+1:]
 	if port != "*" && op != "dns" && !strings.HasSuffix(resource, ":"+port) {
 		return false

@@ -6,7 +6,7 @@ import (
 	"gaol/policy"
 )
 
-// A rule that is held, and one that nothing can hold.
+// One rule that can be enforced, and one that cannot.
 func ExampleLower() {
 	world := policy.World{Own: []string{"/workspace"}}
 	for _, path := range []string{"/workspace/secret/**", "/workspace/*.key"} {

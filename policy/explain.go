@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// notes says of each default and rule what it has come to.
+// explain adds a note for each default and each rule: by which mechanism it is enforced.
 func (l *lowering) explain() {
 	for _, info := range scopes {
 		s := *info.of(&l.p)
@@ -43,12 +43,12 @@ func (l *lowering) explainDefault(scope string, s Scope) string {
 }
 
 func (l *lowering) explainProcess() string {
-	signals, inspect := "signals go anywhere in the jail", "/proc and ptrace as the system has them"
+	signals, inspect := "signals reach all processes of the jail", "/proc and ptrace are not restricted"
 	if l.plan.NoSignals {
 		signals = "Landlock keeps signals within the run"
 	}
 	if l.plan.NoInspect {
-		inspect = "no others in /proc, and no ptrace"
+		inspect = "no other processes in /proc, and no ptrace"
 	}
 	return signals + ", " + inspect
 }
@@ -61,7 +61,7 @@ func (l *lowering) explainRule(info *scopeInfo, r Rule) string {
 			p, _ := placeOf(text)
 			here := l.enforcedAt(p)
 			if !p.Tree && l.p.Decide(FS, "write", text).Allowed {
-				here = append(here, "for a file that is there: its folder decides who creates it")
+				here = append(here, "for an existing file: its folder decides whether it may be created")
 			}
 			held = append(held, text+": "+strings.Join(here, ", "))
 		}
@@ -72,10 +72,10 @@ func (l *lowering) explainRule(info *scopeInfo, r Rule) string {
 		}
 		return strings.Join(r.Patterns, ", ") + ": never passed"
 	}
-	return strings.Join(slices.Concat(r.Patterns, []string{"held with the scope as a whole"}), ", ")
+	return strings.Join(slices.Concat(r.Patterns, []string{"enforced with the scope as a whole"}), ", ")
 }
 
-// enforcedAt says what is done at a place.
+// enforcedAt lists the mechanisms that enforce the policy at a place.
 func (l *lowering) enforcedAt(p Place) []string {
 	var held []string
 	mounts := []struct {
@@ -83,7 +83,7 @@ func (l *lowering) enforcedAt(p Place) []string {
 		text   string
 	}{
 		{l.plan.Hide, "hidden by a mount"},
-		{l.plan.Show, "shown in what is hidden"},
+		{l.plan.Show, "shown inside a hidden folder"},
 		{l.plan.ReadOnly, "read-only mount"},
 		{l.plan.NoExec, "noexec mount"},
 	}
@@ -100,16 +100,16 @@ func (l *lowering) enforcedAt(p Place) []string {
 	switch {
 	case held != nil:
 	case !l.plan.Restricts:
-		held = append(held, "whatever its owner and mode allow")
+		held = append(held, "restricted by owner and mode only")
 	case p.Path == "/":
 		held = append(held, "Landlock grants nothing")
 	default:
-		held = append(held, "as the folder around it")
+		held = append(held, "same as its parent folder")
 	}
 	return held
 }
 
-// enforcedEverywhere says what is held for all files alike.
+// enforcedEverywhere lists the mechanisms that apply to all files.
 func (l *lowering) enforcedEverywhere() []string {
 	var held []string
 	if l.plan.NoMetadata {
@@ -122,15 +122,15 @@ func (l *lowering) enforcedEverywhere() []string {
 		held = append(held, "seccomp refuses inotify")
 	}
 	if l.plan.Sealed != nil {
-		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not the guest's own")
+		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not owned by the guest")
 	}
 	if l.outer != nil && allowedAt(Permissions{FS: l.outerFS}, Place{"/", true})&^allowedAt(l.p, Place{"/", true})&statSet != 0 {
-		held = append(held, "stat and readlink as the runtime has them")
+		held = append(held, "stat and readlink as in the runtime")
 	}
 	return held
 }
 
-// String says by what the sockets are held.
+// String describes which sockets exist and how they are restricted.
 func (n Net) String() string {
 	if !n.Inet {
 		return "no sockets but those within the jail"
@@ -143,9 +143,9 @@ func (n Net) String() string {
 	case n.AnyPort:
 		on = append(on, "TCP connects to any port")
 	case n.Ports != nil:
-		on = append(on, fmt.Sprintf("Landlock lets TCP connect to %v", n.Ports))
+		on = append(on, fmt.Sprintf("Landlock allows TCP to connect to %v", n.Ports))
 	case n.TCP:
-		on = append(on, "Landlock lets TCP connect to no port")
+		on = append(on, "Landlock allows TCP to connect to no port")
 	}
 	if n.UDP {
 		on = append(on, "UDP on any port")
@@ -153,13 +153,13 @@ func (n Net) String() string {
 	return "the loopback device only: " + strings.Join(on, ", ")
 }
 
-// String says by what starting programs is held.
+// String describes which programs may start and how that is enforced.
 func (s Spawn) String() string {
 	switch {
 	case s.Denied:
 		return "seccomp refuses new programs and processes"
 	case s.Only == nil:
-		return "any program that fs lets it execute"
+		return "any program that fs allows to execute"
 	}
 	names := make([]string, len(s.Only))
 	for i, p := range s.Only {

@@ -11,8 +11,8 @@ import (
 
 var errOmitted = errors.New("a scope that was left out has no JSON")
 
-// Parse reads permissions from JSON, at most 1 MiB of it. It is strict: an unknown
-// or repeated key, a null, an empty list or a bad pattern is a *[FormatError].
+// Parse parses permissions from at most 1 MiB of JSON. It is strict: unknown or repeated
+// keys, null, empty lists and invalid patterns are a *[FormatError].
 func Parse(text []byte) (Permissions, error) {
 	var p Permissions
 	if err := decode(text, func(r *decoder) { r.permissions(&p) }); err != nil {
@@ -24,7 +24,7 @@ func Parse(text []byte) (Permissions, error) {
 	return p, nil
 }
 
-// UnmarshalJSON is [Parse].
+// UnmarshalJSON calls [Parse].
 func (p *Permissions) UnmarshalJSON(text []byte) error {
 	parsed, err := Parse(text)
 	if err == nil {
@@ -33,8 +33,8 @@ func (p *Permissions) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// MarshalJSON writes "allow", "deny" or an object with rules. A zero Scope is an
-// error, since null would be one to read.
+// MarshalJSON writes "allow", "deny" or an object with rules. A zero Scope is an error,
+// because its JSON would be null, which [Parse] rejects.
 func (s Scope) MarshalJSON() ([]byte, error) {
 	switch {
 	case s.IsZero():
@@ -48,8 +48,8 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 	}{s.Default, s.Rules})
 }
 
-// UnmarshalJSON reads one scope, as strictly as [Parse] but for what depends on
-// which scope it is: [Permissions.Check] tells that.
+// UnmarshalJSON parses one scope as strictly as [Parse], except for checks that depend on
+// which scope it is: [Permissions.Check] does those.
 func (s *Scope) UnmarshalJSON(text []byte) error {
 	var parsed Scope
 	err := decode(text, func(r *decoder) { parsed = r.scope("scope") })
@@ -59,7 +59,7 @@ func (s *Scope) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads one rule, as strictly as [Scope.UnmarshalJSON].
+// UnmarshalJSON parses one rule, as strictly as [Scope.UnmarshalJSON].
 func (r *Rule) UnmarshalJSON(text []byte) error {
 	var parsed Rule
 	err := decode(text, func(rd *decoder) { parsed = rd.rule("rule") })
@@ -69,8 +69,8 @@ func (r *Rule) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// decode bounds the text and makes sure that it is one JSON value and no more,
-// so that read meets no syntax error.
+// decode bounds the text and checks that it is exactly one JSON value, so that read cannot
+// meet a syntax error.
 func decode(text []byte, read func(*decoder)) error {
 	if len(text) > MaxText {
 		return formatError("", "more than %d bytes", MaxText)
@@ -87,7 +87,7 @@ func decode(text []byte, read func(*decoder)) error {
 	return r.err
 }
 
-// lineOf says where in the text a syntax error is, as editors count.
+// lineOf returns the line and column of a syntax error, both counted from 1.
 func lineOf(text []byte, err error) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
@@ -98,9 +98,8 @@ func lineOf(text []byte, err error) string {
 	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
 }
 
-// reader walks JSON that is known to be well-formed, token by token: package json
-// itself takes any case of a key, the last of two and null for anything. After
-// its first error it reads nothing more.
+// decoder reads well-formed JSON token by token, because package json accepts any case of
+// a key, the last of two equal keys, and null for anything. It stops at its first error.
 type decoder struct {
 	dec *json.Decoder
 	err error
@@ -199,16 +198,16 @@ func (r *decoder) text(place string) string {
 	return s
 }
 
-// list reads a list of at least one and at most most elements.
-func (r *decoder) list(place string, most int, element func(place string)) {
+// list reads a list of 1 to limit elements.
+func (r *decoder) list(place string, limit int, element func(place string)) {
 	if r.token(place) != json.Delim('[') {
 		r.fail(place, "not a list")
 		return
 	}
 	n := 0
 	for ; r.err == nil && r.dec.More(); n++ {
-		if n == most {
-			r.fail(place, fmt.Sprintf("more than %d", most))
+		if n == limit {
+			r.fail(place, fmt.Sprintf("more than %d", limit))
 			return
 		}
 		element(fmt.Sprintf("%s[%d]", place, n))
@@ -227,7 +226,7 @@ func (r *decoder) object(place string, member func(place, key string)) {
 	r.members(place, member)
 }
 
-// members reads an object from behind its brace.
+// members reads the members of an object whose brace has been read.
 func (r *decoder) members(place string, member func(place, key string)) {
 	var seen []string
 	for r.err == nil && r.dec.More() {
@@ -237,10 +236,10 @@ func (r *decoder) members(place string, member func(place, key string)) {
 			at = place + "." + at
 		}
 		if slices.Contains(seen, key) {
-			r.fail(at, "the key is there twice")
+			r.fail(at, "the key is repeated")
 			return
 		}
-		seen = append(seen, key) // few: an unknown one ends the reading
+		seen = append(seen, key) // stays short: an unknown key stops the decoder
 		member(at, key)
 	}
 	r.token(place)

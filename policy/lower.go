@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// lowering is permissions on their way to a plan.
+// lowering is the state of [Lower] and [LowerRun].
 type lowering struct {
-	p    Permissions // complete
+	p    Permissions // complete: no scope is omitted
 	w    World
 	plan *Plan
 	errs []*RuleError
 
-	// outer is the plan of the runtime, when this one is of a run: it can have no
-	// mounts but those. outerFS is the runtime's scope.
+	// outer is the runtime's plan when lowering a run, which can have no other mounts;
+	// else nil. outerFS is the runtime's fs scope.
 	outer   *Plan
 	outerFS Scope
 }
 
-// Lower says by what the kernel is to hold p in w. Scopes that p leaves out are
-// [Default]'s. A rule that nothing can hold is a *[RuleError]; several are joined.
-// What Check refuses is a *[FormatError].
+// Lower translates p to what the kernel must enforce in w. Omitted scopes use [Default].
+// Each rule that cannot be enforced is a *[RuleError]; several are joined. Permissions
+// that Check rejects are a *[FormatError].
 func Lower(p Permissions, w World) (*Plan, error) {
 	return newLowering(p, w).lower()
 }
@@ -58,8 +58,7 @@ func (l *lowering) joinErrors() error {
 	return errors.Join(errs...)
 }
 
-// refuse keeps the first error of each place and reason: many nodes come of one
-// rule.
+// reject records an error, once per place and reason: one rule can fail at many nodes.
 func (l *lowering) reject(err *RuleError) {
 	same := func(old *RuleError) bool { return old.Place == err.Place && old.Why == err.Why }
 	if !slices.ContainsFunc(l.errs, same) {
@@ -67,7 +66,8 @@ func (l *lowering) reject(err *RuleError) {
 	}
 }
 
-// checkPlaces refuses patterns of a scope of paths that stand for no single place.
+// checkPlaces rejects patterns of paths that do not name exactly one place. It reports
+// whether there were none.
 func (l *lowering) checkPlaces(scope string) bool {
 	info := scopeNamed(scope)
 	before := len(l.errs)
@@ -79,8 +79,8 @@ func (l *lowering) checkPlaces(scope string) bool {
 	return len(l.errs) == before
 }
 
-// at makes an error about the rule that decides op at a place, and names its
-// pattern where that is the place itself.
+// errorAt returns an error about the rule that decides op at a place. If a pattern of the
+// rule names exactly that place, the error quotes it.
 func (l *lowering) errorAt(scope string, op Operation, p Place, why, nearest string) *RuleError {
 	info := scopeNamed(scope)
 	rule := l.p.Decide(scope, op, p.sample()).Rule
@@ -92,14 +92,14 @@ func (l *lowering) errorAt(scope string, op Operation, p Place, why, nearest str
 	return ruleError(scope, rule, fmt.Sprintf("at %s: %s", p, why), nearest)
 }
 
-// process has nothing to refuse: each operation is held or not.
+// process lowers process. It cannot fail: the kernel can enforce any combination.
 func (l *lowering) process() {
 	l.plan.NoSignals = !l.p.Decide(Process, "signal", "").Allowed
 	l.plan.NoInspect = !l.p.Decide(Process, "inspect", "").Allowed
 }
 
-// spawn lowers childProcess: to no execve at all, to any, or to a list of places
-// which are the only ones where Landlock grants execute.
+// spawn lowers childProcess: to no execve at all, to any program, or to a list of places,
+// the only ones where Landlock grants execute.
 func (l *lowering) spawn() {
 	info := scopeNamed(ChildProcess)
 	nodes := newTree(placesOf(info, l.p.ChildProcess))
@@ -130,7 +130,7 @@ func (l *lowering) spawns(p Place) bool {
 	return l.p.Decide(ChildProcess, "spawn", p.sample()).Allowed
 }
 
-// checkRunSpawn refuses a list that is not the runtime's.
+// checkRunSpawn rejects a run's list of programs that differs from the runtime's.
 func (l *lowering) checkRunSpawn() {
 	if l.outer == nil || l.plan.Spawn.Denied || slices.Equal(l.plan.Spawn.Only, l.outer.Spawn.Only) {
 		return
@@ -138,7 +138,7 @@ func (l *lowering) checkRunSpawn() {
 	l.reject(ruleError(ChildProcess, l.lastRule(ChildProcess), "a run has its runtime's list of programs or starts none"+inRuntime, `"deny"`))
 }
 
-// lastRule is the index of the scope's last rule, -1 if it has none.
+// lastRule returns the index of the scope's last rule, or -1.
 func (l *lowering) lastRule(scope string) int {
 	return len(scopeNamed(scope).of(&l.p).Rules) - 1
 }

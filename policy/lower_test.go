@@ -39,7 +39,8 @@ const (
 	writes      = `"write","create_dir","rm","rename","symlink","chmod","truncate"`
 )
 
-// A need is about what the image has: a folder of the guest's inside of it is as any other.
+// Needs refer to files of the image: a folder of the guest inside a needed folder is like
+// any other.
 func TestNeedEndsAtOwnFolder(t *testing.T) {
 	own := world
 	own.Own = append([]string{"/lib/mine"}, world.Own...)
@@ -56,7 +57,7 @@ func TestNeedEndsAtOwnFolder(t *testing.T) {
 		plan, err := Lower(p, own)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if held(plan, tree("/lib/mine"))&executeSet != 0 || held(plan, tree("/lib"))&executeSet == 0 {
+		} else if enforced(plan, tree("/lib/mine"))&executeSet != 0 || enforced(plan, tree("/lib"))&executeSet == 0 {
 			t.Errorf("%s: %+v", name, plan)
 		}
 	}
@@ -66,7 +67,7 @@ func TestNeedEndsAtOwnFolder(t *testing.T) {
 	if _, err := Lower(p, own); !errors.As(err, &rule) || !strings.Contains(rule.Why, "the guest's own") {
 		t.Errorf("where libraries are: %v", err)
 	}
-	if _, err := Lower(Strict(), own); err != nil { // nothing can be made there
+	if _, err := Lower(Strict(), own); err != nil { // nothing can be created there
 		t.Error(err)
 	}
 }
@@ -190,15 +191,15 @@ func TestLowerRefuses(t *testing.T) {
 	tests := []struct{ text, place, why, nearest string }{
 		{fs(`{"mode":"deny","paths":["/a/*.key"]}`), "fs.rules[0].paths[0]", "not patterns of names", "/a/**"},
 		{fs(`{"mode":"deny","paths":["/a/**","/a/**/b"]}`), "fs.rules[0].paths[1]", "not patterns of names", "/a/**"},
-		{fs(`{"mode":"deny","operations":["read"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "take back read", "deny everything there"},
-		{fs(`{"mode":"deny","operations":["write"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "take back write", "or all of write"},
+		{fs(`{"mode":"deny","operations":["read"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "revoke read", "deny everything there"},
+		{fs(`{"mode":"deny","operations":["write"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "revoke write", "or all of write"},
 		{fs(`{"mode":"deny","operations":["stat"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "no hook for stat", "everything"},
 		{fs(`{"mode":"deny","operations":["chmod"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "holds no chmod", "nowhere"},
-		{fs(`{"mode":"deny","operations":["rename"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "tell a rename", "rename everywhere"},
+		{fs(`{"mode":"deny","operations":["rename"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "distinguish a rename", "rename everywhere"},
 		{`{"fs":{"rules":[{"mode":"allow","operations":["rm","create_dir"],"paths":["/workspace/**"]},{"mode":"allow","operations":["rm","write","rename"],"paths":["/tmp/**"]}]}}`,
-			"fs", "tell a rename", "rename everywhere"},
+			"fs", "distinguish a rename", "rename everywhere"},
 		{`{"fs":{"rules":[{"mode":"allow","operations":["rm","symlink"],"paths":["/workspace/**"]},{"mode":"allow","operations":["rm","write","rename"],"paths":["/tmp/**"]}]}}`,
-			"fs", "tell a rename", "rename everywhere"},
+			"fs", "distinguish a rename", "rename everywhere"},
 		{fs(`{"mode":"deny","operations":["rm"],"paths":["/**"]}`), "fs", "removes one name", "rm and write"},
 		{fs(`{"mode":"deny","operations":["chmod"],"paths":["/tmp/**"]}`), "fs.rules[0].paths[0]", "holds no chmod", "nowhere"},
 		{fs(`{"mode":"deny","operations":[` + writes + `],"paths":["/a/**"]},{"mode":"allow","paths":["/a/b/**"]}`),
@@ -211,21 +212,21 @@ func TestLowerRefuses(t *testing.T) {
 		{fs(`{"mode":"deny","operations":["stat"],"paths":["/lib/**"]}`), "fs.rules[0].paths[0]", "Node itself needs it", "leave it out"},
 		{fs(`{"mode":"deny","paths":["/a"]},{"mode":"deny","paths":["/a/b"]}`), "fs.rules[0].paths[0]", "it is a folder", "/a/**"},
 		{fs(`{"mode":"deny","paths":["/workspace"]}`), "fs.rules[0].paths[0]", "it is a folder", "/workspace/**"},
-		{`{"fs":{"rules":[{"mode":"allow","operations":["readdir"],"paths":["/a"]}]}}`, "fs.rules[0].paths[0]", "held by the folder", "/a/**"},
-		{`{"fs":{"rules":[{"mode":"allow","paths":["/a"]}]}}`, "fs.rules[0].paths[0]", "held by the folder", "/a/**"},
+		{`{"fs":{"rules":[{"mode":"allow","operations":["readdir"],"paths":["/a"]}]}}`, "fs.rules[0].paths[0]", "checked on the folder", "/a/**"},
+		{`{"fs":{"rules":[{"mode":"allow","paths":["/a"]}]}}`, "fs.rules[0].paths[0]", "checked on the folder", "/a/**"},
 		{`{"fs":{"rules":[{"mode":"allow","operations":["chmod"],"paths":["/workspace/a/**"]}]}}`, "fs.rules[0].paths[0]", "chmod alone", "write"},
 		{`{"childProcess":{"default":"allow","rules":[{"mode":"deny","patterns":["/bin/sh"]}]}}`, "childProcess.rules[0].patterns[0]", "as a copy", "rules that allow"},
 		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/*"]}]}}`, "childProcess.rules[0].patterns[0]", "not patterns", "/bin/**"},
-		{net(`{"mode":"allow","operations":["connect"],"patterns":["tcp://localhost:1"]}`), "network.rules[0]", "cannot be told apart", "both"},
-		{net(`{"mode":"allow","operations":["connect","fetch"],"patterns":["tcp://localhost:*"]}`), "network.rules[0]", "listen cannot be told", "listen"},
+		{net(`{"mode":"allow","operations":["connect"],"patterns":["tcp://localhost:1"]}`), "network.rules[0]", "cannot be distinguished", "both"},
+		{net(`{"mode":"allow","operations":["connect","fetch"],"patterns":["tcp://localhost:*"]}`), "network.rules[0]", "listen on a port cannot be distinguished", "listen"},
 		{net(`{"mode":"allow","patterns":["tcp://localhost:1"]}`), "network.rules[0]", "listens without being bound", "tcp://localhost:*"},
 		{net(`{"mode":"allow","patterns":["tcp://localhost:*"]},{"mode":"deny","operations":["fetch","connect"],"patterns":["tcp://localhost:22"]}`),
 			"network.rules[1]", "cannot deny a port", "ports wanted"},
-		{net(`{"mode":"allow","patterns":["tcp://127.0.0.1:80"]}`), "network.rules[0].patterns[0]", "ports are held", "tcp://localhost:80"},
-		{net(`{"mode":"deny","patterns":["tcp://[::1]:80"]}`), "network.rules[0].patterns[0]", "ports are held", "tcp://localhost:80"},
-		{net(`{"mode":"allow","patterns":["udp://0.0.0.0:*"]}`), "network.rules[0].patterns[0]", "ports are held", "udp://localhost:*"},
-		{net(`{"mode":"allow","patterns":["udp://localhost:53"]}`), "network.rules[0]", "UDP is held as a whole", "udp://localhost:*"},
-		{net(`{"mode":"allow","operations":["listen"],"patterns":["udp://localhost:*"]}`), "network.rules[0]", "UDP is held as a whole", "or none"},
+		{net(`{"mode":"allow","patterns":["tcp://127.0.0.1:80"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "tcp://localhost:80"},
+		{net(`{"mode":"deny","patterns":["tcp://[::1]:80"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "tcp://localhost:80"},
+		{net(`{"mode":"allow","patterns":["udp://0.0.0.0:*"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "udp://localhost:*"},
+		{net(`{"mode":"allow","patterns":["udp://localhost:53"]}`), "network.rules[0]", "UDP can only be allowed or denied", "udp://localhost:*"},
+		{net(`{"mode":"allow","operations":["listen"],"patterns":["udp://localhost:*"]}`), "network.rules[0]", "UDP can only be allowed or denied", "or none"},
 	}
 	for _, tt := range tests {
 		_, err := Lower(parse(t, tt.text), world)

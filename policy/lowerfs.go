@@ -2,17 +2,18 @@ package policy
 
 import "slices"
 
-// inRuntime ends the reason why a run cannot have what a runtime can.
+// inRuntime ends the reason of errors about permissions that a runtime can have and a run
+// cannot.
 const inRuntime = ": this belongs in the runtime's own permissions"
 
-// fsNode is a node and what is to hold there.
+// fsNode is a node and its operations.
 type fsNode struct {
 	node
-	allowed opSet // what the rules allow, as far as childProcess lets it
-	granted opSet // with what Node needs
+	allowed opSet // by the rules of fs and childProcess
+	granted opSet // allowed, and what Node needs
 
-	// What holds when the node has been lowered.
-	inherited                opSet // Landlock's grants here and above; chmod where it is left alone
+	// Set when the node has been lowered.
+	inherited                opSet // Landlock's grants here and above; includes chmod, which Landlock does not restrict
 	hidden, readOnly, noExec bool
 }
 
@@ -25,7 +26,7 @@ func (l *lowering) fs() {
 	l.checkOwnFolders(nodes)
 	l.lowerNodes(nodes)
 	if len(l.errs) > 0 {
-		return // what follows would say the same again in other words
+		return // later steps would report the same rules for other reasons
 	}
 	l.lowerChmod(nodes)
 	l.lowerRename(nodes)
@@ -36,7 +37,7 @@ func (l *lowering) fs() {
 	}
 }
 
-// hold makes each node's grants, and its mounts.
+// lowerNodes adds each node's grants and mounts to the plan.
 func (l *lowering) lowerNodes(nodes []fsNode) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -55,14 +56,14 @@ func (l *lowering) lowerNodes(nodes []fsNode) {
 		n.inherited = up.inherited | n.granted
 	}
 	if nodes[0].inherited&landlockSet == landlockSet {
-		l.plan.Grants = nil // "/" has it all: mounts hold the rest
+		l.plan.Grants = nil // "/" grants everything: mounts enforce the rest
 	} else {
 		l.plan.Restricts = true
 	}
 }
 
-// fsNodes are the places that rules or the world name, the programs of a list
-// among them, since execute is granted only there.
+// fsNodes returns a node for each place that the rules or the world name, and for each
+// listed program, because only these are granted execute.
 func (l *lowering) fsNodes() []fsNode {
 	places := slices.Concat(placesOf(scopeNamed(FS), l.p.FS), folderPlaces(l.w.Own, l.w.Shared), l.plan.Spawn.Only)
 	if l.outer != nil {
@@ -81,15 +82,15 @@ func (l *lowering) fsNodes() []fsNode {
 
 func (n Need) place() Place { return Place{Path: n.Path, Tree: n.Tree} }
 
-// needs reports whether Node needs what is at a place. What the guest itself has in its
-// own folders it does not, wherever they are: libraries are the image's.
+// needs reports whether Node needs the place. It does not need files below the guest's own
+// folders, even where these lie inside a needed folder: libraries belong to the image.
 func (l *lowering) needs(n Need, at Place) bool {
 	isOwn := func(f string) bool { return f != n.Path && within(n.Path, f) && within(f, at.Path) }
 	return n.place().contains(at) && !slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), isOwn)
 }
 
-// checkOwnFolders refuses a folder of the guest's where Node needs what the permissions deny: what
-// the guest makes there would have it, too.
+// checkOwnFolders rejects permissions that deny what Node needs in a folder of the guest:
+// files that the guest creates there would be granted it too.
 func (l *lowering) checkOwnFolders(nodes []fsNode) {
 	for _, n := range nodes {
 		own := n.place.Tree && (slices.Contains(l.w.Own, n.place.Path) || slices.Contains(l.w.Shared, n.place.Path))
@@ -107,7 +108,7 @@ func (l *lowering) allowed(p Place) opSet {
 	return set
 }
 
-// decided are the operations of fs that p allows at a place.
+// allowedAt returns the fs operations that p allows at a place.
 func allowedAt(p Permissions, at Place) opSet {
 	var set opSet
 	for i, o := range scopeNamed(FS).ops {
@@ -118,8 +119,8 @@ func allowedAt(p Permissions, at Place) opSet {
 	return set
 }
 
-// needed are the operations Node needs at a place. A list of programs leaves
-// execute to loaders only.
+// needed returns the operations that Node needs at a place. With a list of programs, only
+// loaders need execute.
 func (l *lowering) needed(p Place) opSet {
 	var set opSet
 	for _, n := range l.w.Needed {
@@ -135,8 +136,8 @@ func (l *lowering) needed(p Place) opSet {
 	return set
 }
 
-// checkNeeds refuses a rule that denies what Node needs just there. One that
-// denies more, like /usr/**, leaves the need as it is.
+// checkNeeds rejects rules that deny exactly what Node needs. A broader rule, such as
+// /usr/**, leaves the need granted.
 func (l *lowering) checkNeeds() {
 	for _, e := range entriesOf(scopeNamed(FS), l.p.FS) {
 		p, _ := placeOf(e.text)
@@ -156,11 +157,11 @@ func (l *lowering) deniesNeed(e entry, p Place, n Need) bool {
 	})
 }
 
-// What Landlock cannot hold place by place is held for the whole guest here, or
-// refused.
+// The functions below enforce for the whole guest, or reject, what Landlock cannot enforce
+// for each place.
 
-// exact refuses what makes no sense for one file, since its right is looked for
-// on the folder, and a file with other places below it.
+// checkFiles rejects operations on single files that Landlock checks on the folder, and
+// single files that contain other places.
 func (l *lowering) checkFiles(nodes []fsNode) {
 	for i, n := range nodes {
 		if n.place.Tree {
@@ -169,7 +170,7 @@ func (l *lowering) checkFiles(nodes []fsNode) {
 		tree := Place{Path: n.place.Path, Tree: true}
 		if more := n.allowed &^ nodes[n.parent].allowed & folderSet; more != 0 {
 			l.reject(l.errorAt(FS, more.list()[0], n.place,
-				more.String()+" is held by the folder, and this is one file", tree.String()+", or operations without "+more.String()))
+				more.String()+": checked on the folder, and this is one file", tree.String()+", or operations without "+more.String()))
 		}
 		inside := func(m fsNode) bool { return m.place != n.place && tree.contains(m.place) }
 		if slices.ContainsFunc(nodes[i:], inside) || nodes[n.parent].place == tree {
@@ -178,7 +179,7 @@ func (l *lowering) checkFiles(nodes []fsNode) {
 	}
 }
 
-// folder refuses the patterns that name a folder as if it were a file.
+// rejectFolder rejects the patterns that name a folder as if it were a file.
 func (l *lowering) rejectFolder(p, tree Place) {
 	for _, scope := range []string{FS, ChildProcess} {
 		info := scopeNamed(scope)
@@ -190,7 +191,7 @@ func (l *lowering) rejectFolder(p, tree Place) {
 	}
 }
 
-// sight refuses to withhold stat or readlink where something else is allowed.
+// checkStat rejects rules that deny stat or readlink where another operation is allowed.
 func (l *lowering) checkStat(nodes []fsNode) {
 	for _, n := range nodes {
 		if missing := statSet &^ n.allowed; n.allowed != 0 && missing != 0 {
@@ -200,8 +201,8 @@ func (l *lowering) checkStat(nodes []fsNode) {
 	}
 }
 
-// chmod is held by whose files they are, by read-only mounts, or by refusing the
-// calls altogether.
+// lowerChmod enforces chmod by file ownership, by read-only mounts, or by a filter that
+// refuses the system calls everywhere.
 func (l *lowering) lowerChmod(nodes []fsNode) {
 	if !slices.ContainsFunc(nodes, func(n fsNode) bool { return n.allowed&chmodSet != 0 }) {
 		l.plan.NoMetadata = true
@@ -209,7 +210,7 @@ func (l *lowering) lowerChmod(nodes []fsNode) {
 	}
 	for _, n := range nodes {
 		if !l.writable(n.place.Path) {
-			continue // no file there is the guest's
+			continue // the guest owns no file there
 		}
 		if l.outer != nil {
 			l.checkRunChmod(n)
@@ -231,16 +232,17 @@ func (l *lowering) checkRunChmod(n fsNode) {
 	}
 }
 
-// watch is refused altogether where a folder that others may change is to be seen and not
-// to be listed.
+// lowerWatch refuses inotify everywhere if the guest can see, but not list, a folder in
+// which others may create files.
 func (l *lowering) lowerWatch(nodes []fsNode) {
 	l.plan.NoWatch = slices.ContainsFunc(nodes, func(n fsNode) bool {
 		return n.place.Tree && !n.hidden && n.allowed&listSet == 0 && l.writable(n.place.Path)
 	})
 }
 
-// rename within one folder is to Landlock nothing but removing and creating, so
-// it is allowed exactly where those are, or refused altogether.
+// lowerRename allows rename exactly where removing and creating are allowed, because
+// Landlock cannot distinguish a rename within one folder from these, or refuses it
+// everywhere.
 func (l *lowering) lowerRename(nodes []fsNode) {
 	if !slices.ContainsFunc(nodes, func(n fsNode) bool { return n.allowed&renameSet != 0 }) {
 		l.plan.NoRename = true
@@ -253,12 +255,12 @@ func (l *lowering) lowerRename(nodes []fsNode) {
 			l.reject(l.errorAt(FS, "rename", n.place, "a rename removes one name and creates another", "allow rm and write with it"))
 		case can && !may:
 			l.reject(l.errorAt(FS, "rename", n.place,
-				"Landlock cannot tell a rename within a folder from rm and what creates, which are allowed",
+				"Landlock cannot distinguish a rename within a folder from removing and creating, which are allowed",
 				"deny rm there, or rename everywhere"))
 		}
 	}
 }
 
-// moves reports whether something can be renamed within a folder: a file, a folder or
-// a link, by what it takes to create one.
+// canRename reports whether something can be renamed within a folder: a file, a folder or
+// a link. Each needs a different operation to create it.
 func (s opSet) canRename() bool { return s&setOf("rm") != 0 && s&createSet != 0 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fuzzPlaces are few, so that rules meet.
+// fuzzPlaces are few, so that rules overlap.
 var fuzzPlaces = []string{
 	"/**", "/a/**", "/a/b/**", "/a/b/c", "/a/f", "/lib/x/**", "/usr/**", "/tmp/**", "/tmp/d/**", "/tmp/d/e/**",
 	"/workspace/**", "/workspace/a/**", "/workspace/a/b/**", "/workspace/a/f", "/home/**", "/usr/bin/node/**", "/dev/**", "/*/x",
@@ -17,7 +17,7 @@ var fuzzOps = [][]Operation{
 	ops("write create_dir rm rename symlink chmod truncate execute"), ops("read readdir execute"),
 }
 
-// bytesOf reads choices from a fuzzer's bytes: 0 when there are no more.
+// bytesOf reads choices from the fuzzer's bytes: 0 after the last one.
 type bytesOf []byte
 
 func (b *bytesOf) pick(n int) int {
@@ -82,8 +82,8 @@ func FuzzLowerRun(f *testing.F) {
 	})
 }
 
-// compare asks of every place near the rules whether the kernel, as the plan
-// would have it, says what Decide does. jail is the runtime's plan for a run.
+// compare checks, at every place near the rules, that the plan makes the kernel decide as
+// Decide does. jail is the runtime's plan when lowering a run.
 func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 	t.Helper()
 	var samples []Place
@@ -92,7 +92,7 @@ func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 		samples = append(samples, place)
 	}
 	for _, n := range newTree(append(samples, tree("/home/node"), tree("/etc"), tree("/workspace/z"))) {
-		allowed, held := allowedAt(p, n.place), held(plan, n.place)
+		allowed, held := allowedAt(p, n.place), enforced(plan, n.place)
 		if !n.place.Tree {
 			allowed, held = allowed&^folderSet, held&^folderSet
 		}
@@ -123,19 +123,20 @@ func near(p Place) bool {
 	return slices.ContainsFunc(world.Needed, func(n Need) bool { return n.place().contains(p) })
 }
 
-// needAt is what may be had at a place though no rule allows it.
+// needAt returns the operations that may be granted at a place although no rule allows
+// them.
 func needAt(p Place, allowed opSet) opSet {
 	switch {
 	case !near(p):
 		return 0
 	case allowed == 0:
-		return ^opSet(0) // shown in a hidden place, with what is around it
+		return ^opSet(0) // shown inside a hidden place, with the operations of its parent
 	}
 	return newLowering(Permissions{}, world).needed(p)
 }
 
-// held is what a guest could do at a place if the plan were carried out.
-func held(plan *Plan, at Place) opSet {
+// enforced returns the operations that the plan leaves to a guest at a place.
+func enforced(plan *Plan, at Place) opSet {
 	if plan.Hides(at) {
 		return 0
 	}
@@ -154,7 +155,7 @@ func held(plan *Plan, at Place) opSet {
 	if insideAny(plan.NoExec, at) {
 		set &^= executeSet
 	}
-	set &^= renameSet // a rename within a folder asks for removing and creating only
+	set &^= renameSet // Landlock checks only the rights to remove and create for a rename within a folder
 	if !plan.NoRename && set.canRename() {
 		set |= renameSet
 	}
@@ -164,7 +165,7 @@ func held(plan *Plan, at Place) opSet {
 	return set | statSet
 }
 
-// ownsFiles reports whether there may be files of the guest's own at a place.
+// ownsFiles reports whether the guest may own files at a place.
 func ownsFiles(plan *Plan, at Place, set opSet) bool {
 	l := newLowering(Permissions{}, world)
 	if f := l.ownerOf(at); f != "" && !slices.Contains(plan.Sealed, f) {

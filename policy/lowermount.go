@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mount holds what a place lacks of what holds around it: hidden if it lacks
-// all, else by a mount flag.
+// mount enforces what a place revokes from its parent node: it hides the place if nothing
+// is left, and uses mount flags otherwise.
 func (l *lowering) mount(n *fsNode, up fsNode) {
 	n.hidden, n.readOnly, n.noExec = up.hidden, up.readOnly, up.noExec
 	if n.granted == 0 {
@@ -33,8 +33,8 @@ func (l *lowering) mount(n *fsNode, up fsNode) {
 	l.rejectRegrant(n)
 }
 
-// revoked are the operations that Landlock grants around a node and that are not to
-// be had there. No file can be listed.
+// revoked returns the operations that Landlock grants above a node and that the node must
+// not have. readdir never applies to a file.
 func (n *fsNode) revoked(up fsNode) opSet {
 	revoked := up.inherited &^ n.granted &^ statSet
 	if !n.place.Tree {
@@ -43,7 +43,7 @@ func (n *fsNode) revoked(up fsNode) opSet {
 	return revoked
 }
 
-// flags are the operations that the mount flags at a node refuse.
+// refusedByMounts returns the operations that the mount flags at a node refuse.
 func (n *fsNode) refusedByMounts() opSet {
 	var set opSet
 	if n.readOnly {
@@ -55,11 +55,10 @@ func (n *fsNode) refusedByMounts() opSet {
 	return set
 }
 
-// rejectUnheld refuses operations that are allowed around a place, denied there, and
-// that no mount can take away. Rename and chmod are looked at as a whole. A need
-// that is shown in a hidden place may have more than it needs: never to write, if
-// it does not need to, and always to execute, without which libraries cannot be
-// mapped.
+// rejectUnheld rejects operations that are allowed above a place, denied there, and that
+// no mount can revoke. Rename and chmod are checked globally. A needed place shown inside
+// a hidden one may get more than it needs: never write access that it does not need, but
+// always execute, because libraries cannot be mapped without it.
 func (l *lowering) rejectUnheld(n *fsNode, revoked opSet) {
 	revoked &^= renameSet | chmodSet
 	if revoked == 0 || n.allowed == 0 {
@@ -67,23 +66,22 @@ func (l *lowering) rejectUnheld(n *fsNode, revoked opSet) {
 	}
 	ops := revoked.list()
 	l.reject(l.errorAt(FS, ops[0], n.place,
-		"Landlock cannot take back "+revoked.String()+" below a folder that has it",
+		"Landlock cannot revoke "+revoked.String()+" below a folder that has it",
 		"deny everything there, or execute, or all of "+joinOps(writing)))
 }
 
-// rejectRegrant refuses a place that has more than the flags of a mount around it let
-// through.
+// rejectRegrant rejects places that allow more than the flags of an enclosing mount.
 func (l *lowering) rejectRegrant(n *fsNode) {
 	if more := n.granted & n.refusedByMounts(); more != 0 {
-		why := "it lies below a folder where this is denied within one where it is allowed"
+		why := "it lies below a folder where this is denied, inside one where it is allowed"
 		if l.needed(n.place)&more != 0 {
 			why = "Node itself needs " + more.String() + " there"
 		}
-		l.reject(l.errorAt(FS, more.list()[0], n.place, why, "deny it in the outermost folder, and allow it from there on"))
+		l.reject(l.errorAt(FS, more.list()[0], n.place, why, "deny it in the outermost folder, and allow it below"))
 	}
 }
 
-// useRuntimeMounts is mount for a run: it has its runtime's mounts and no others.
+// useRuntimeMounts replaces mount for a run, which has its runtime's mounts and no others.
 func (l *lowering) useRuntimeMounts(n *fsNode, up fsNode) {
 	n.hidden = l.outer.Hides(n.place)
 	n.readOnly = insideAny(l.outer.ReadOnly, n.place)
@@ -93,7 +91,7 @@ func (l *lowering) useRuntimeMounts(n *fsNode, up fsNode) {
 		return
 	}
 	l.reject(l.errorAt(FS, revoked.list()[0], n.place,
-		"a run has no mounts of its own to take back "+revoked.String()+" below a folder that has it"+inRuntime,
+		"a run has no mounts of its own to revoke "+revoked.String()+" below a folder that has it"+inRuntime,
 		"deny it in the outermost folder, and allow it beside this one"))
 }
 
@@ -101,7 +99,8 @@ func insideAny(in []Place, p Place) bool {
 	return slices.ContainsFunc(in, func(q Place) bool { return q.contains(p) })
 }
 
-// Hides reports whether the longest of Hide and Show around a place is in Hide.
+// Hides reports whether the plan hides a place: whether the longest matching path of Hide
+// and Show is in Hide.
 func (p *Plan) Hides(at Place) bool {
 	hidden, longest := false, -1
 	for i, list := range [][]Place{p.Show, p.Hide} {
@@ -114,7 +113,7 @@ func (p *Plan) Hides(at Place) bool {
 	return hidden
 }
 
-// seal finds the guest's folders that are not to be its own.
+// seal finds the folders of World.Own that the guest must not own.
 func (l *lowering) seal(nodes []fsNode) {
 	for _, n := range nodes {
 		own := n.place.Tree && slices.Contains(l.w.Own, n.place.Path)
@@ -125,12 +124,12 @@ func (l *lowering) seal(nodes []fsNode) {
 	for _, n := range nodes {
 		f := l.ownerOf(n.place)
 		if f != "" && n.granted&writingSet == chmodSet && slices.Contains(l.plan.Sealed, f) {
-			l.reject(l.errorAt(FS, "chmod", n.place, "chmod alone cannot be held in a folder the guest does not own", "allow write as well"))
+			l.reject(l.errorAt(FS, "chmod", n.place, "chmod alone cannot be enforced in a folder that the guest does not own", "allow write as well"))
 		}
 	}
 }
 
-// ownerOf returns the deepest of the guest's own folders around a place.
+// ownerOf returns the deepest folder of World.Own that contains a place, or "".
 func (l *lowering) ownerOf(p Place) string {
 	deepest := ""
 	for _, f := range l.w.Own {
@@ -141,9 +140,9 @@ func (l *lowering) ownerOf(p Place) string {
 	return deepest
 }
 
-// pin finds the folders on the way to a mount that the guest could move away,
-// and put another in the place that the mount was to hold. A folder, or a file, with a
-// grant of its own is one: Landlock's grants go along with it.
+// pin finds the folders on the path to a mount that the guest could rename, to put another
+// folder where the mount is expected. Folders and files with their own grant are pinned
+// too, because Landlock's grants move with them.
 func (l *lowering) pin(nodes []fsNode) {
 	plain := make([]node, len(nodes))
 	for i, n := range nodes {
@@ -164,10 +163,10 @@ func (l *lowering) pin(nodes []fsNode) {
 	slices.Sort(l.plan.Pinned)
 }
 
-// pinUp pins a folder and those above it, as far as they can be moved and no mount is
-// there anyway.
+// pinUp pins dir and its parents, except those that cannot be renamed and those that are
+// mounts already.
 func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place) {
-	movable := setOf("rm", "create_dir") // what Landlock asks for to rename a folder
+	movable := setOf("rm", "create_dir") // the rights that Landlock checks to rename a folder
 	for ; dir != "/"; dir = path.Dir(dir) {
 		over := Place{Path: path.Dir(dir), Tree: true}
 		moves := !l.plan.NoRename && nodes[enclosing(plain, over)].granted&movable == movable && l.writable(over.Path)
@@ -177,15 +176,15 @@ func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place)
 	}
 }
 
-// pinFile pins a file that could be moved, or have a second name, in its folder.
+// pinFile pins a file that could be renamed or hard-linked in its folder.
 func (l *lowering) pinFile(folder fsNode, file Place, held []Place) {
 	if !l.plan.NoRename && folder.granted&removeWriteSet == removeWriteSet && l.writable(path.Dir(file.Path)) && !slices.Contains(held, file) {
 		l.plan.Pinned = append(l.plan.Pinned, file.Path)
 	}
 }
 
-// writable reports whether a path lies in a folder where the guest may have files
-// of its own, permissions apart.
+// writable reports whether a path lies in a folder where the guest may own files, ignoring
+// permissions.
 func (l *lowering) writable(name string) bool {
 	return slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), func(f string) bool { return within(f, name) })
 }

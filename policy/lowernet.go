@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// network lowers the sockets of the internet's kinds: none, or on the loopback
-// device only.
+// network lowers network: no internet sockets, or some on the loopback device.
 func (l *lowering) network() {
 	before := len(l.errs)
 	if l.p.Network.Default == Allow {
@@ -24,13 +23,13 @@ func (l *lowering) network() {
 	}
 }
 
-// host refuses hosts outside, and addresses of this one: the kernel sees ports
-// only, so a rule for one loopback address would be one for all.
+// checkHost rejects hosts outside the jail, and addresses of the loopback device: the
+// kernel checks only ports, so that a rule for one address would apply to all.
 func (l *lowering) checkHost(e entry, mode Mode) {
 	end, _ := parseEndpoint(e.text)
 	switch {
 	case end.proto != "dns" && end.host != localhost && isLocal(end.host):
-		l.reject(entryError(e, "ports are held, not addresses of the loopback device", end.proto+"://localhost:"+end.port))
+		l.reject(entryError(e, "the kernel checks ports, not addresses of the loopback device", end.proto+"://localhost:"+end.port))
 	case mode == Allow && end.proto == "dns":
 		l.rejectUnsupported(entryError(e, "", "leave it out: localhost needs no look-up"))
 	case mode == Allow && end.host != localhost:
@@ -43,8 +42,7 @@ func (l *lowering) rejectUnsupported(err *RuleError) {
 	l.reject(err)
 }
 
-// tcp asks for every port that a rule names, and for one that none does, which
-// stands for all others.
+// tcp decides every named port, and one unnamed port that represents all others.
 func (l *lowering) tcp() {
 	ports, other := portsOf(l.p.Network)
 	rest := l.decidePort("tcp", other)
@@ -57,7 +55,7 @@ func (l *lowering) tcp() {
 		case a.listen.Allowed != rest.listen.Allowed:
 			l.reject(ruleError(Network, max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
 		case a.connect.Allowed && !a.listen.Allowed:
-			l.reject(ruleError(Network, a.connect.Rule, "listen cannot be told from that of sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
+			l.reject(ruleError(Network, a.connect.Rule, "listen on a port cannot be distinguished from listen on sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
 		case rest.connect.Allowed && !a.connect.Allowed:
 			l.reject(ruleError(Network, a.connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
 		case a.connect.Allowed && !rest.connect.Allowed:
@@ -66,7 +64,7 @@ func (l *lowering) tcp() {
 	}
 }
 
-// udp is all or nothing: no kernel hook sees where a datagram goes.
+// udp allows everything or nothing: no kernel hook checks where a datagram goes.
 func (l *lowering) udp() {
 	ports, other := portsOf(l.p.Network)
 	rest := l.decidePort("udp", other)
@@ -75,13 +73,13 @@ func (l *lowering) udp() {
 		a := l.decidePort("udp", port)
 		for _, d := range []Decision{a.fetch, a.connect, a.listen} {
 			if d.Allowed != rest.connect.Allowed {
-				l.reject(ruleError(Network, max(d.Rule, rest.connect.Rule), "UDP is held as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
+				l.reject(ruleError(Network, max(d.Rule, rest.connect.Rule), "UDP can only be allowed or denied as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
 			}
 		}
 	}
 }
 
-// portDecisions are what is decided about a port of localhost.
+// portDecisions are the decisions about one port of localhost.
 type portDecisions struct{ fetch, connect, listen Decision }
 
 func (l *lowering) decidePort(proto string, port uint16) portDecisions {
@@ -90,14 +88,15 @@ func (l *lowering) decidePort(proto string, port uint16) portDecisions {
 	return portDecisions{ask("fetch"), ask("connect"), ask("listen")}
 }
 
-// alike refuses to tell fetch from connect, which is how a fetch begins.
+// checkFetch rejects rules that treat fetch and connect differently: every fetch begins
+// with a connect.
 func (l *lowering) checkFetch(a portDecisions) {
 	if a.fetch.Allowed != a.connect.Allowed {
-		l.reject(ruleError(Network, max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be told apart", "both in one rule"))
+		l.reject(ruleError(Network, max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be distinguished", "both in one rule"))
 	}
 }
 
-// portsOf are the ports that a scope names, in order, and one that it does not.
+// portsOf returns the ports that the scopes name, in order, and one that they do not.
 func portsOf(scopes ...Scope) (named []uint16, other uint16) {
 	for _, s := range scopes {
 		for _, e := range entriesOf(scopeNamed(Network), s) {

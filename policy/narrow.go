@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Narrow merges a run's permissions over its runtime's, which inner may only
-// narrow: a *[RuleError] names the first rule of inner that allows what outer
-// denies. What is allowed of variables is not compared: pass those for which
-// [Permissions.PassesEnv] is true of both.
+// Narrow merges a run's permissions over its runtime's. inner may only narrow outer: the
+// first rule of inner that allows what outer denies is a *[RuleError]. The env scope is
+// not compared: pass only variables for which [Permissions.PassesEnv] of both returns
+// true.
 func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 	outer = outer.Over(Default())
 	for _, p := range []Permissions{outer, inner} {
@@ -45,7 +45,8 @@ type excess struct {
 	resource string
 }
 
-// within compares a scope with outer's wherever either of them changes.
+// compare compares a scope with outer's at every resource that a rule of either
+// distinguishes.
 func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
 	var worst *excess
 	for _, res := range l.resources(info, outer) {
@@ -69,7 +70,7 @@ func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
 	return ruleError(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
 }
 
-// formatSample writes the place that a probe represents as rules write it.
+// formatSample formats the place that a sample represents as rules write it.
 func formatSample(resource string, scopes ...Scope) string {
 	_, other := portsOf(scopes...)
 	if port := ":" + strconv.Itoa(int(other)); strings.Contains(resource, "://") && strings.HasSuffix(resource, port) {
@@ -78,7 +79,8 @@ func formatSample(resource string, scopes ...Scope) string {
 	return strings.NewReplacer("\x00", "**", otherHost, "*").Replace(resource)
 }
 
-// resources stand for all that a rule of either can tell apart.
+// resources returns one resource for each set that the rules of both permissions treat
+// alike.
 func (l *lowering) resources(info *scopeInfo, outer Permissions) []string {
 	a, b := *info.of(&l.p), *info.of(&outer)
 	switch info.name {
@@ -95,11 +97,11 @@ func (l *lowering) resources(info *scopeInfo, outer Permissions) []string {
 	return []string{""}
 }
 
-// otherHost is a host's name that no rule has.
+// otherHost is a host name that no rule uses.
 const otherHost = "a--no-rule-has-this"
 
-// networkSamples are localhost with every port, and each pattern's own host and port,
-// with a name that no rule has for a wildcard.
+// networkSamples returns localhost with every named port, and the host and port of each
+// pattern, with otherHost for a wildcard.
 func networkSamples(scopes ...Scope) []string {
 	ports, other := portsOf(scopes...)
 	samples := []string{"dns://" + otherHost}
@@ -124,14 +126,14 @@ func networkSamples(scopes ...Scope) []string {
 	return samples
 }
 
-// LowerRun is [Lower] for a run whose permissions are inner narrowed from outer,
-// in a jail that was made for outer. The plan is whole: its mounts are the jail's,
-// its ruleset is to be applied without the runtime's.
+// LowerRun is [Lower] for a run with the permissions inner, narrowed from outer, in a jail
+// that was created for outer. The plan is complete: its mounts are the jail's, and its
+// ruleset must be applied instead of the runtime's.
 //
-// A run has no mounts of its own. It may have fewer of Landlock's operations, but
-// none taken back below a folder that has it; stat and readlink are then as the
-// runtime has them, and so is chmod unless the run has none. A list of programs is
-// the runtime's. All else is a *[RuleError].
+// A run has no mounts of its own. It may be granted fewer Landlock operations, but nothing
+// can be revoked below a folder that has it. stat and readlink are as in the runtime, and
+// so is chmod unless the run has none. A list of programs must be the runtime's.
+// Everything else is a *[RuleError].
 func LowerRun(outer, inner Permissions, w World) (*Plan, error) {
 	merged, err := Narrow(outer, inner, w)
 	if err != nil {

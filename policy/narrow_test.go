@@ -59,7 +59,8 @@ func TestNarrowChecksBoth(t *testing.T) {
 	}
 }
 
-// In these the runtime hides a folder, has another read-only, and all else allowed.
+// In these the runtime hides a folder, makes another read-only, and allows everything
+// else.
 const runtimeFS = `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]},
 	{"mode":"deny","operations":[` + writes + `],"paths":["/workspace/lib/**"]}]}}`
 
@@ -124,7 +125,7 @@ func TestLowerRunRefuses(t *testing.T) {
 	}
 }
 
-// Errors name hosts and ports as rules do, and never the samples.
+// Errors name hosts and ports as rules do, never the samples.
 func TestNarrowNamesNoProbes(t *testing.T) {
 	all := Permissions{Network: Scope{Default: Allow}}
 	_, err := LowerRun(Permissions{}, all, World{})

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxPattern is PATH_MAX of Linux.
+// maxPattern is Linux's PATH_MAX.
 const maxPattern = 4096
 
 var (
@@ -17,8 +17,8 @@ var (
 	errVariable = errors.New("not the name of a variable")
 )
 
-// checkText refuses what no pattern of any scope can be. U+FFFD is refused since
-// it is what is left of text that was not UTF-8.
+// checkText rejects text that cannot be a pattern of any scope. It rejects U+FFFD because
+// decoders substitute it for invalid UTF-8.
 func checkText(s string) error {
 	if s == "" || len(s) > maxPattern || !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\uFFFD") {
 		return errText
@@ -47,16 +47,16 @@ func checkEnv(s string) error {
 
 func matchPathOp(pattern string, _ Operation, name string) bool { return matchPath(pattern, name) }
 
-// matchPath goes back to the latest ** only, never to one before it: the first
-// place where the elements between two of them fit is as good as any other. So
-// the time is at most the product of the lengths.
+// matchPath backtracks to the latest ** only: the first place where the elements between
+// two of them match is as good as any later one. So the time is at most the product of the
+// lengths.
 func matchPath(pattern, name string) bool {
 	if dir, tree := strings.CutSuffix(pattern, "/**"); literal(dir) {
 		return !tree && name == pattern || tree && (dir == "" || within(dir, name))
 	}
 	pat, elems := split(pattern), split(name)
 	p, e := 0, 0
-	star, from := -1, 0 // the latest **, and what it has eaten up to
+	star, from := -1, 0 // the latest **, and the end of the elements it consumed
 	for e < len(elems) {
 		switch {
 		case p < len(pat) && pat[p] == "**":
@@ -78,13 +78,13 @@ func matchPath(pattern, name string) bool {
 	return p == len(pat)
 }
 
-// plain reports whether no character of a pattern stands for others. Nearly all
-// rules are P/** or a path, and lowering matches each with each.
+// literal reports whether a pattern has no wildcard. Nearly all rules are P/** or a path,
+// and lowering matches each with each.
 func literal(s string) bool {
 	return strings.IndexByte(s, '*') < 0 && strings.IndexByte(s, '?') < 0
 }
 
-// split returns a path's elements: none for "/".
+// split returns a path's elements, none for "/".
 func split(name string) []string {
 	if name == "/" {
 		return nil
@@ -92,8 +92,8 @@ func split(name string) []string {
 	return strings.Split(name[1:], "/")
 }
 
-// matchWildcard matches one element, or a variable's name: * is any characters, ? is
-// one. Like matchPath it goes back to the latest * only.
+// matchWildcard matches one path element or a variable's name: * matches any characters
+// and ? one. Like matchPath, it backtracks to the latest * only.
 func matchWildcard(pattern, s string) bool {
 	p, i := 0, 0
 	star, from := -1, 0
@@ -123,8 +123,8 @@ func matchWildcard(pattern, s string) bool {
 	return p == len(pattern)
 }
 
-// placeOf returns the place a pattern stands for if it is P/** or has no
-// wildcard, else the longest literal folder it lies in, and false.
+// placeOf returns the place that a pattern names, if it is P/** or has no wildcard.
+// Otherwise it returns the longest literal folder that contains all matches, and false.
 func placeOf(pattern string) (Place, bool) {
 	elems := split(pattern)
 	for i, e := range elems {
@@ -136,7 +136,7 @@ func placeOf(pattern string) (Place, bool) {
 	return Place{Path: pattern}, true
 }
 
-// String returns the pattern that stands for the place.
+// String returns the pattern that names the place.
 func (p Place) String() string {
 	switch {
 	case !p.Tree:
@@ -153,7 +153,7 @@ func within(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// holds reports whether all of q lies in p.
+// contains reports whether all of q lies in p.
 func (p Place) contains(q Place) bool {
 	if p.Tree {
 		return within(p.Path, q.Path)

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Mode says what becomes of an operation: [Allow] or [Deny].
+// Mode is [Allow] or [Deny].
 type Mode string
 
-// The modes.
+// The modes of a rule or a default.
 const (
 	Allow Mode = "allow"
 	Deny  Mode = "deny"
 )
 
-// Operation is what a guest may want to do within a scope, "read" or "connect".
-// The names belong to their scope: "read" is one thing in fs and another in env.
+// Operation is an action within a scope, such as "read" or "connect". Names are local to
+// their scope: "read" means one thing in fs and another in env.
 type Operation string
 
-// Permissions are what a guest may do, scope by scope. A zero Scope is one that
-// was left out: it stays what it is in the permissions these are merged over.
+// Permissions are what a guest may do, by scope. A zero Scope is omitted:
+// [Permissions.Over] replaces it by that of the base.
 type Permissions struct {
 	FS           Scope `json:"fs,omitzero"`
 	Network      Scope `json:"network,omitzero"`
@@ -28,32 +28,32 @@ type Permissions struct {
 	Env          Scope `json:"env,omitzero"`
 }
 
-// Scope is a default and the rules that depart from it; of those that match, the
-// last one decides. The zero Scope is left out, not denied. {Default: Deny} is
-// "deny" in JSON. Where there are rules, a Default of "" means [Deny].
+// Scope is a default and its exceptions; the last matching rule decides. The zero Scope is
+// omitted, not denied. {Default: Deny} is "deny" in JSON. If there are rules, an empty
+// Default means [Deny].
 type Scope struct {
 	Default Mode
 	Rules   []Rule
 }
 
-// Rule allows or denies operations on what its patterns match.
+// Rule allows or denies operations on the resources that its patterns match.
 type Rule struct {
 	Mode Mode `json:"mode"`
 
-	// Operations are those it speaks of; nil stands for all of the scope.
+	// Operations are the operations that the rule decides; nil means all of the scope.
 	Operations []Operation `json:"operations,omitempty"`
 
-	// Paths are the patterns of a rule of fs, Patterns those of network,
-	// childProcess and env. A rule of process has neither.
+	// Paths are the patterns of an fs rule; Patterns are those of a network, childProcess
+	// or env rule. A process rule has neither.
 	Paths    []string `json:"paths,omitempty"`
 	Patterns []string `json:"patterns,omitempty"`
 }
 
-// IsZero reports whether the scope was left out.
+// IsZero reports whether the scope is omitted.
 func (s Scope) IsZero() bool { return s.Default == "" && s.Rules == nil }
 
-// Over merges p over base: a scope that p leaves out is the base's, any other is
-// p's alone. Rules of the two are never mixed.
+// Over merges p over base: omitted scopes of p are taken from base, all others from p.
+// Rules of the two are never mixed.
 func (p Permissions) Over(base Permissions) Permissions {
 	for _, info := range scopes {
 		if s := info.of(&p); s.IsZero() {
@@ -63,7 +63,7 @@ func (p Permissions) Over(base Permissions) Permissions {
 	return p
 }
 
-// entries are the patterns of a rule, wherever they are kept.
+// entries returns the patterns of a rule, from Paths or Patterns.
 func (r Rule) entries() []string {
 	if r.Paths != nil {
 		return r.Paths
@@ -71,7 +71,7 @@ func (r Rule) entries() []string {
 	return r.Patterns
 }
 
-// IsZero reports whether all scopes were left out.
+// IsZero reports whether all scopes are omitted.
 func (p Permissions) IsZero() bool {
 	for _, info := range scopes {
 		if !info.of(&p).IsZero() {
@@ -81,7 +81,7 @@ func (p Permissions) IsZero() bool {
 	return true
 }
 
-// Clone shares nothing with p.
+// Clone returns a deep copy.
 func (p Permissions) Clone() Permissions {
 	for _, info := range scopes {
 		s := info.of(&p)
@@ -100,17 +100,16 @@ type Decision struct {
 	Rule    int // -1: the scope's default
 }
 
-// Decide returns what becomes of an operation on a resource: a path for fs and
-// childProcess, tcp://host:port, udp://host:port or dns://name for network, a
-// variable's name for env, anything for process. The last rule that matches
-// decides, else the default.
+// Decide decides an operation on a resource: a path for fs and childProcess,
+// tcp://host:port, udp://host:port or dns://name for network, a variable's name for env,
+// anything for process. The last matching rule decides, else the default.
 //
-// In fs, stat and readlink come along with any other operation that is allowed at
-// the same path, unless a later rule denies them.
+// In fs, stat and readlink are allowed wherever any other operation is, unless a later
+// rule denies them.
 //
-// Denied are an unknown scope or operation, a path that is not absolute and clean,
-// and a scope that was left out: merge it over [Default] first. p must have
-// passed [Permissions.Check].
+// Unknown scopes and operations are denied, and so are paths that are not absolute and
+// clean, and omitted scopes: merge p over [Default] first. p must have passed
+// [Permissions.Check].
 func (p Permissions) Decide(scope string, op Operation, resource string) Decision {
 	info := scopeNamed(scope)
 	if info == nil || !info.has(op) {
@@ -129,17 +128,17 @@ func (p Permissions) Decide(scope string, op Operation, resource string) Decisio
 	return info.implied(s, d, op, resource)
 }
 
-// PassesEnv reports whether the guest is given the variable.
+// PassesEnv reports whether the guest gets the variable.
 func (p Permissions) PassesEnv(name string) bool {
 	return p.Over(Default()).Decide(Env, "read", name).Allowed
 }
 
-// statOps are those the kernel has no hook for: whoever may do anything with a
-// file may do these.
+// statOps have no hook in the kernel: if any other operation on a file is allowed, these
+// are too.
 var statOps = []Operation{"stat", "readlink"}
 
-// implied finds an operation that is allowed by a rule after the one that
-// denied op.
+// implied returns the decision of another operation that a rule after the denial of op
+// allows, or the denial.
 func (s *scopeInfo) implied(sc Scope, denied Decision, op Operation, resource string) Decision {
 	best := denied
 	for _, o := range s.ops {

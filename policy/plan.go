@@ -1,100 +1,97 @@
 package policy
 
-// World is what lowering must know of the guest's tree. All paths are absolute
-// and clean.
+// World describes the guest's file tree for lowering. All paths are absolute and clean.
 type World struct {
-	Own    []string // folders that belong to the guest, /workspace
-	Shared []string // folders anyone may write to, /tmp
+	Own    []string // folders that belong to the guest, such as /workspace
+	Shared []string // folders that every user may write to, such as /tmp
 
-	// Cwd is the working directory. Permissions may hide it: whoever applies the
-	// plan leaves an empty folder there, to stand in.
+	// Cwd is the working directory. Permissions may hide it: the jail then needs an empty
+	// folder in its place, as a working directory to start in.
 	Cwd string
 
 	Needed []Need // what Node itself needs, whatever the permissions are
 }
 
-// Need is a place without which no guest starts. Its operations are granted
-// there besides what the permissions allow, and so are stat and readlink.
+// Need is a place without which no guest starts. Its operations, stat and readlink are
+// granted there in addition to what the permissions allow.
 type Need struct {
 	Path       string
-	Tree       bool // the folder and all below; else this one file
+	Tree       bool // the folder and all below it; otherwise one file
 	Operations []Operation
-	Loader     bool // stays executable even with a list of programs: ld.so
+	Loader     bool // remains executable even with a list of programs, such as ld.so
 	Reason     string
 }
 
-// Place is a folder with all below it, or one file.
+// Place is one file, or a folder with all below it.
 type Place struct {
 	Path string
-	Tree bool // else one file: whoever applies it must refuse a folder there
+	Tree bool // a folder; otherwise one file, and the jail must reject a folder there
 }
 
-// Grant is what Landlock grants at a place. It holds for all below, and adds to
-// what is granted above. Operations are Landlock's only: no stat, readlink, chmod.
-// Of a single file's, those about folders mean nothing to Landlock.
+// Grant is what Landlock grants at a place and below it, in addition to grants above.
+// Operations never contain stat, readlink and chmod, which Landlock does not restrict.
+// Operations on folders have no effect on a single file.
 type Grant struct {
 	Place      Place
 	Operations []Operation
 }
 
-// Note is what a rule lowers to, for people. Rule is -1 for the scope's default.
+// Note describes how a rule is enforced, for people. Rule is -1 for the scope's default.
 type Note struct {
 	Scope string
 	Rule  int
 	Text  string
 }
 
-// Plan is what the kernel is to hold. It is data: nothing has been opened.
+// Plan is what the kernel must enforce. It is data: it holds no open resources.
 type Plan struct {
-	// Restricts says that a Landlock ruleset is needed for files. Without it
-	// there are no Grants, and everything is left to the mounts.
+	// Restricts says that files need a Landlock ruleset. Without it, Grants is empty and
+	// the mounts enforce everything.
 	Restricts bool
 	Grants    []Grant
 
-	// Hide are places of which nothing may be seen, Show those in them that may:
-	// the longest path wins. "/" may be in Hide.
+	// Hide are places that the guest must not see; Show are exceptions within them. The
+	// longest path decides. "/" may be in Hide.
 	Hide, Show []Place
 
-	// ReadOnly and NoExec are held by mount flags. Nothing below them is allowed
-	// more.
+	// ReadOnly and NoExec are enforced by mount flags. Nothing below them is allowed more.
 	ReadOnly, NoExec []Place
 
-	// Pinned are folders that lead to a place in Hide, ReadOnly or NoExec, or to a grant,
-	// and folders and files with a grant of their own, that the guest could rename, and
-	// then put another in their place.
-	// Mounted on themselves they answer EBUSY.
+	// Pinned are folders on the path to a place in Hide, ReadOnly or NoExec or to a grant,
+	// and folders and files with their own grant, that the guest could rename in order to
+	// put another in their place. They are bind-mounted on themselves, so that renaming
+	// them fails with EBUSY.
 	Pinned []string
 
-	// Sealed are folders of World.Own that are not to belong to the guest, since
-	// Landlock holds no chmod. Only places below them that a Grant lets it
-	// write to are the guest's.
+	// Sealed are folders of World.Own that the guest must not own, because Landlock cannot
+	// restrict chmod. The guest owns only the places below them that a Grant lets it write
+	// to.
 	Sealed []string
 
-	NoMetadata bool // refuse chmod, chown, utimes and setxattr calls altogether
-	NoRename   bool // refuse rename and link calls altogether
-	NoWatch    bool // refuse inotify altogether: a watched folder tells names, which Landlock does not see
+	NoMetadata bool // refuse chmod, chown, utimes and setxattr calls everywhere
+	NoRename   bool // refuse rename and link calls everywhere
+	NoWatch    bool // refuse inotify everywhere: a watched folder reveals names, and Landlock does not restrict watching
 
 	Spawn Spawn
 	Net   Net
 
-	NoSignals bool // no signals to processes outside of the run
-	NoInspect bool // no others in /proc, no ptrace
+	NoSignals bool // no signals to processes outside the run
+	NoInspect bool // no other processes in /proc, no ptrace
 
 	Notes []Note
 }
 
-// Spawn is which programs may be started.
+// Spawn describes which programs may start.
 type Spawn struct {
 	Denied bool
-	Only   []Place // nil: any program. Grants have execute only there
+	Only   []Place // nil: any program; otherwise execute is granted only there
 }
 
-// Net is which sockets of the internet's kinds there are. They reach nothing but
-// the loopback device.
+// Net describes which internet sockets exist. They reach nothing but the loopback device.
 type Net struct {
-	Inet    bool     // any at all: TCP or UDP
+	Inet    bool     // TCP or UDP
 	TCP     bool     // bind and listen on any port
-	UDP     bool     // any port, both ways
-	Ports   []uint16 // TCP connects to these only, in order
-	AnyPort bool     // TCP connects to any; Ports is nil
+	UDP     bool     // any port, both directions
+	Ports   []uint16 // the only ports that TCP connects to, in order
+	AnyPort bool     // TCP connects to any port; Ports is nil
 }

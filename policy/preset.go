@@ -2,22 +2,22 @@ package policy
 
 import "slices"
 
-// writing are the operations of fs that change something.
+// writing are the fs operations that modify something.
 var writing = []Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}
 
-// Default is what a runtime has that asks for nothing: no network, all else
-// within the guest's own world.
+// Default returns the permissions of a runtime that requests none: no network, everything
+// else within the guest's own world.
 func Default() Permissions {
 	p := uniform(Allow)
 	p.Network = Scope{Default: Deny}
 	return p
 }
 
-// Strict is nothing but compute.
+// Strict denies everything: only computation is left.
 func Strict() Permissions { return uniform(Deny) }
 
-// Workspace is [Default] with writing only in the folder cwd, an absolute and
-// clean path, and below.
+// Workspace is [Default] with writing only in cwd, an absolute and clean path, and below
+// it.
 func Workspace(cwd string) Permissions {
 	p := Default()
 	p.FS = Scope{Default: Allow, Rules: []Rule{
@@ -27,36 +27,36 @@ func Workspace(cwd string) Permissions {
 	return p
 }
 
-// Open is everything that can be held: [Default] with [Loopback].
+// Open is the widest set of permissions that can be enforced: [Default] with [Loopback].
 func Open() Permissions {
 	p := Default()
 	p.Network = Loopback()
 	return p
 }
 
-// Loopback is a network scope that reaches the guest's own servers, TCP and UDP,
-// on any port, and nothing else.
+// Loopback is a network scope that allows TCP and UDP to the guest's own servers, on any
+// port, and nothing else.
 func Loopback() Scope {
 	return Scope{Default: Deny, Rules: []Rule{
 		{Mode: Allow, Operations: []Operation{"fetch", "connect", "listen"}, Patterns: []string{"tcp://localhost:*", "udp://localhost:*"}},
 	}}
 }
 
-// Preset is permissions that go by a name on the command line.
+// Preset is a named set of permissions, for the command line.
 type Preset struct {
 	Name  string
 	About string
 	Make  func(cwd string) Permissions
 }
 
-// Presets are those there are, from the strictest on.
+// Presets returns all presets, the strictest first.
 func Presets() []Preset {
 	fixed := func(f func() Permissions) func(string) Permissions {
 		return func(string) Permissions { return f() }
 	}
 	return []Preset{
 		{"strict", "nothing but compute", fixed(Strict)},
-		{"workspace", "files are written below the working directory only; no network", Workspace},
+		{"workspace", "write files below the working directory only; no network", Workspace},
 		{"default", "everything within the guest's own world; no network", fixed(Default)},
 		{"open", "as default, with servers and clients on localhost", fixed(Open)},
 	}

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// RuleError is a rule that no kernel mechanism can hold, or, from [Narrow], one
-// that allows more than it may.
+// RuleError reports a rule that no kernel mechanism can enforce or, from [Narrow], a rule
+// that allows more than the runtime does.
 type RuleError struct {
 	Scope   string
-	Rule    int    // in the scope's rules; -1 for the default or the whole scope
-	Place   string // fs.rules[1].paths[0]
-	Value   string // what stands there, if it is one thing
+	Rule    int    // index in the scope's rules; -1 for the default or the whole scope
+	Place   string // such as fs.rules[1].paths[0]
+	Value   string // the value at Place, if it is a single one
 	Why     string
-	Nearest string // what to write in its place; may be ""
-	Err     error  // errors.ErrUnsupported for what gaol lacks yet; may be nil
+	Nearest string // a replacement that can be enforced; may be ""
+	Err     error  // errors.ErrUnsupported for features that gaol does not have yet; may be nil
 }
 
-// Error names the rule, why nothing holds it, and the nearest that can be held.
+// Error returns the place, the reason, and the nearest enforceable rule.
 func (e *RuleError) Error() string {
 	var b strings.Builder
 	b.WriteString("permissions: " + e.Place)
@@ -34,7 +34,7 @@ func (e *RuleError) Error() string {
 // Unwrap returns Err.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// refuse makes an error about a rule as a whole, or about a scope's default.
+// ruleError returns an error about a whole rule, or about a scope's default.
 func ruleError(scope string, rule int, why, nearest string) *RuleError {
 	place := scope
 	if rule >= 0 {
@@ -43,12 +43,12 @@ func ruleError(scope string, rule int, why, nearest string) *RuleError {
 	return &RuleError{Scope: scope, Rule: rule, Place: place, Why: why, Nearest: nearest}
 }
 
-// refuseEntry makes an error about one pattern of a rule.
+// entryError returns an error about one pattern of a rule.
 func entryError(e entry, why, nearest string) *RuleError {
 	return &RuleError{Scope: e.scope, Rule: e.rule, Place: e.place(), Value: e.text, Why: why, Nearest: nearest}
 }
 
-// entry is one pattern and where it stands.
+// entry is one pattern and its place.
 type entry struct {
 	scope     string
 	key       string
@@ -60,7 +60,7 @@ func (e entry) place() string {
 	return fmt.Sprintf("%s.rules[%d].%s[%d]", e.scope, e.rule, e.key, e.num)
 }
 
-// entriesOf lists all patterns of a scope in order.
+// entriesOf returns all patterns of a scope in order.
 func entriesOf(info *scopeInfo, s Scope) []entry {
 	var all []entry
 	for i, r := range s.Rules {
@@ -71,9 +71,9 @@ func entriesOf(info *scopeInfo, s Scope) []entry {
 	return all
 }
 
-// Refuse asks about each place that a rule of fs or childProcess names. Where it is
-// told why nothing holds the rule there, and what would be, that is a *[RuleError];
-// several are joined.
+// Refuse calls wrong with each place that a rule of fs or childProcess names. If wrong
+// returns a reason why the rule cannot be enforced there, Refuse returns a *[RuleError]
+// with it and the nearest rule; several are joined.
 func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 	l := &lowering{p: p}
 	for _, scope := range []string{FS, ChildProcess} {

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 )
 
-// object is a piece of JSON Schema: its keys are written in order of their names,
-// so the text is always the same.
+// object is part of a JSON Schema. Its keys are written in sorted order, so that the text
+// is deterministic.
 type object map[string]any
 
-// Schema returns a JSON Schema, draft 2020-12, of what [Parse] reads, for editors
-// and for models that write permissions. It is made from the tables that Parse
-// itself reads. Parse is stricter: it knows patterns that no schema can tell.
+// Schema returns a JSON Schema, draft 2020-12, of the language that [Parse] reads, for
+// editors and for models that write permissions. It is generated from the tables that
+// Parse uses. Parse is stricter: it also validates patterns, which a schema cannot
+// express.
 func Schema() []byte {
 	properties := object{}
 	for _, info := range scopes {
@@ -20,7 +21,7 @@ func Schema() []byte {
 	root := object{
 		"$schema":              "https://json-schema.org/draft/2020-12/schema",
 		"title":                "gaol permissions",
-		"description":          "What a guest may do. A scope that is left out keeps its default.",
+		"description":          "What a guest may do. An omitted scope keeps its default.",
 		"type":                 "object",
 		"properties":           properties,
 		"additionalProperties": false,
@@ -30,7 +31,7 @@ func Schema() []byte {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(root); err != nil {
-		panic(err) // maps, lists and strings: only our own bug gets here
+		panic(err) // only maps, lists and strings: an error is a bug in this package
 	}
 	return out.Bytes()
 }
@@ -46,7 +47,7 @@ func (s *scopeInfo) schema() object {
 			modeSchema("The whole scope."),
 			{
 				"type":                 "object",
-				"properties":           object{"default": modeSchema("Where no rule matches; deny if left out."), "rules": rules},
+				"properties":           object{"default": modeSchema("Where no rule matches; deny if omitted."), "rules": rules},
 				"required":             []string{"rules"},
 				"additionalProperties": false,
 			},
@@ -61,16 +62,16 @@ func (s *scopeInfo) schemaRule() object {
 	}
 	required := []string{"mode"}
 	properties := object{
-		"mode": modeSchema("What becomes of the operations."),
+		"mode": modeSchema("Allow or deny the operations."),
 		"operations": object{
-			"description": "All of the scope if left out.",
+			"description": "All of the scope if omitted.",
 			"type":        "array", "minItems": 1, "uniqueItems": true, "items": object{"oneOf": ops},
 		},
 	}
 	if s.key != "" {
 		required = append(required, s.key)
 		properties[s.key] = object{
-			"description": "What the rule is about.",
+			"description": "The resources that the rule decides.",
 			"type":        "array", "minItems": 1, "maxItems": maxEntries,
 			"items": object{"type": "string", "minLength": 1, "maxLength": maxPattern, "description": s.entries},
 		}

@@ -14,16 +14,16 @@ const (
 	Env          = "env"
 )
 
-// scopeInfo is one scope of the language: what it is about, its operations, and
-// where a rule keeps its patterns. Parser, checks and schema all read this table.
+// scopeInfo describes one scope of the language. The parser, the checks and the schema use
+// this table.
 type scopeInfo struct {
 	name    string
 	about   string
 	of      func(*Permissions) *Scope
-	key     string // of the patterns in a rule; "" for a scope without
-	entries string // what a pattern looks like
+	key     string // JSON key of a rule's patterns; "" for a scope without patterns
+	entries string // describes a pattern
 	ops     []opInfo
-	pattern func(string) error // refuses a bad one
+	pattern func(string) error // validates a pattern
 	match   func(pattern string, op Operation, resource string) bool
 }
 
@@ -36,30 +36,30 @@ var scopes = []scopeInfo{
 	{
 		name: FS, about: "files and folders of the guest's own tree",
 		of:  func(p *Permissions) *Scope { return &p.FS },
-		key: "paths", entries: "an absolute path; * and ? stay within one element, ** crosses them, P/** is P and all below",
+		key: "paths", entries: "an absolute path; * and ? match within one element, ** matches any elements, P/** is P and all below it",
 		pattern: checkPath, match: matchPathOp,
 		ops: []opInfo{
-			{"read", "read what a file holds"},
+			{"read", "read the content of a file"},
 			{"write", "write to a file, or create one"},
-			{"stat", "see that a file is there, its size, times and owner; comes along with any other operation"},
+			{"stat", "see that a file exists, its size, times and owner; allowed with any other operation"},
 			{"readdir", "list a folder"},
 			{"create_dir", "create a folder"},
 			{"rm", "remove a file or folder"},
 			{"rename", "rename, and link from one folder to another; also takes rm and write"},
 			{"symlink", "create a symbolic link"},
-			{"readlink", "read a symbolic link; comes along with any other operation"},
+			{"readlink", "read a symbolic link; allowed with any other operation"},
 			{"chmod", "change mode, owner, times and extended attributes"},
 			{"truncate", "cut a file short"},
 			{"execute", "start a file as a program"},
 		},
 	},
 	{
-		name: Network, about: "sockets other than those between the guest's own processes",
+		name: Network, about: "sockets, except those between the guest's own processes",
 		of:  func(p *Permissions) *Scope { return &p.Network },
 		key: "patterns", entries: "tcp://HOST:PORT, udp://HOST:PORT or dns://NAME; PORT may be *, HOST and NAME may be * or *.NAME",
 		pattern: checkNet, match: matchNet,
 		ops: []opInfo{
-			{"fetch", "make a request; the kernel cannot tell it from connect"},
+			{"fetch", "make a request; the kernel cannot distinguish it from connect"},
 			{"connect", "connect to a port, or send to it"},
 			{"listen", "accept connections"},
 			{"dns", "look up a name"},
@@ -77,15 +77,15 @@ var scopes = []scopeInfo{
 		of: func(p *Permissions) *Scope { return &p.Process },
 		ops: []opInfo{
 			{"signal", "send a signal"},
-			{"inspect", "see others in /proc, and trace them"},
+			{"inspect", "see other processes in /proc, and trace them"},
 		},
 	},
 	{
 		name: Env, about: "variables of the environment",
 		of:  func(p *Permissions) *Scope { return &p.Env },
-		key: "patterns", entries: "a variable's name; * and ? stand for any characters and for one",
+		key: "patterns", entries: "a variable's name; * matches any characters and ? one",
 		pattern: checkEnv, match: func(pattern string, _ Operation, name string) bool { return matchWildcard(pattern, name) },
-		ops: []opInfo{{"read", "be given the variable"}},
+		ops: []opInfo{{"read", "get the variable"}},
 	},
 }
 
@@ -102,7 +102,7 @@ func (s *scopeInfo) has(op Operation) bool {
 	return slices.ContainsFunc(s.ops, func(o opInfo) bool { return o.name == op })
 }
 
-// operations are those a rule speaks of, written out.
+// operations returns the operations that a rule decides.
 func (s *scopeInfo) operations(r Rule) []Operation {
 	if r.Operations != nil {
 		return r.Operations
@@ -114,7 +114,7 @@ func (s *scopeInfo) operations(r Rule) []Operation {
 	return all
 }
 
-// opSet is a set of operations of fs, a bit for each row of the table.
+// opSet is a set of fs operations: one bit for each row of the table.
 type opSet uint16
 
 var (
@@ -128,7 +128,7 @@ var (
 	createSet      = setOf("write", "create_dir", "symlink")
 	landlockSet    = setOf(scopeNamed(FS).operations(Rule{})...) &^ statSet &^ chmodSet
 
-	// folderSet are operations whose right Landlock looks for on the folder.
+	// folderSet are the operations whose right Landlock checks on the folder.
 	folderSet = setOf("readdir", "create_dir", "rm", "rename", "symlink")
 )
 

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// node is a place that some rule, need or folder of the world names. What holds
-// for it holds for all below that no deeper node speaks of.
+// node is a place that a rule, a need or a folder of the world names. Its permissions
+// apply to everything below it that no deeper node names.
 type node struct {
 	place  Place
-	parent int // the nearest node around it; -1 for "/"
+	parent int // index of the nearest enclosing node; -1 for "/"
 }
 
-// probe is a path that stands for all of the place: no pattern has a NUL, so no
-// deeper one matches it.
+// sample returns a path that represents the whole place: patterns cannot contain a NUL, so
+// that no deeper pattern matches it.
 func (p Place) sample() string {
 	if !p.Tree {
 		return p.Path
@@ -47,7 +47,7 @@ func treeFirst(a, b Place) int {
 	return 1
 }
 
-// around returns the deepest of the nodes that p lies in, or -1.
+// enclosing returns the index of the deepest node that contains p, or -1.
 func enclosing(nodes []node, p Place) int {
 	for i, n := range slices.Backward(nodes) {
 		if n.place.Tree && n.place.contains(p) {
@@ -57,7 +57,7 @@ func enclosing(nodes []node, p Place) int {
 	return -1
 }
 
-// trees are the folders as places.
+// folderPlaces returns the folders as places.
 func folderPlaces(folders ...[]string) []Place {
 	var places []Place
 	for _, f := range slices.Concat(folders...) {
@@ -66,7 +66,7 @@ func folderPlaces(folders ...[]string) []Place {
 	return places
 }
 
-// placesOf are the places that rules of fs or childProcess name.
+// placesOf returns the places that rules of fs or childProcess name.
 func placesOf(info *scopeInfo, s Scope) []Place {
 	var places []Place
 	for _, e := range entriesOf(info, s) {

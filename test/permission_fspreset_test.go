@@ -82,11 +82,11 @@ func TestPermissionFSRefused(t *testing.T) {
 	for _, tc := range []struct{ text, place, says, nearest string }{
 		{deny(`"paths":["/workspace/*.key"]`), "fs.rules[0].paths[0]", "not patterns of names", "/workspace/**"},
 		{deny(`"paths":["/workspace/**","/workspace/**/.git"]`), "fs.rules[0].paths[1]", "not patterns of names", "/workspace/**"},
-		{deny(`"operations":["read"],"paths":["/workspace/x/**"]`), "fs.rules[0].paths[0]", "take back read", "deny everything"},
-		{deny(`"operations":["write"],"paths":["/tmp/x/**"]`), "fs.rules[0].paths[0]", "take back write", "all of write"},
+		{deny(`"operations":["read"],"paths":["/workspace/x/**"]`), "fs.rules[0].paths[0]", "revoke read", "deny everything"},
+		{deny(`"operations":["write"],"paths":["/tmp/x/**"]`), "fs.rules[0].paths[0]", "revoke write", "all of write"},
 		{deny(`"operations":["stat"],"paths":["/etc/**"]`), "fs.rules[0].paths[0]", "no hook for stat", "everything"},
 		{deny(`"operations":["chmod"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "holds no chmod", "nowhere"},
-		{deny(`"operations":["rename"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "tell a rename", "everywhere"},
+		{deny(`"operations":["rename"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "distinguish a rename", "everywhere"},
 		{deny(`"paths":["/usr/local/bin/node"]`), "fs.rules[0].paths[0]", "Node itself", "leave it out"},
 		{deny(`"paths":["/proc/**"]`), "fs.rules[0].paths[0]", "scope process", "leave it out"},
 		{deny(`"paths":["/usr/lib/**"]`), "fs.rules[0].paths[0]", "libraries", "leave it out"},
@@ -99,7 +99,7 @@ func TestPermissionFSRefused(t *testing.T) {
 		{deny(`"operations":["execute"],"paths":["/sbin/**"]`), "fs.rules[0].paths[0]", "symbolic link", "/usr/sbin/**"},
 		{deny(`"paths":["/usr/bin/sh"]`), "fs.rules[0].paths[0]", "symbolic link", "/usr/bin/dash"},
 		{allow(`"operations":["read"],"paths":["/lib64/**"]`), "fs.rules[0].paths[0]", "symbolic link", "/usr/lib64/**"},
-		{allow(`"operations":["readdir"],"paths":["/etc/passwd"]`), "fs.rules[0].paths[0]", "held by the folder", "/etc/passwd/**"},
+		{allow(`"operations":["readdir"],"paths":["/etc/passwd"]`), "fs.rules[0].paths[0]", "checked on the folder", "/etc/passwd/**"},
 		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/usr/local/bin/node","/bin/busybox"]}]}}`, "childProcess.rules[0].patterns[1]", "symbolic link", "/usr/bin/busybox"},
 	} {
 		rt, err := runtime.Create(t.Context(), ours(runtime.Options{Permissions: permissions(t, tc.text)}))

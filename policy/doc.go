@@ -141,9 +141,9 @@
 //
 // [LowerRun] lowers a run's permissions in a jail that was created for other ones. The
 // jail's mounts do not change, so a run cannot revoke what a folder allows, and chmod is
-// the runtime's or denied everywhere. A run can still stat what is denied to it as a whole
-// if the runtime allows it. A run's grant on a folder moves with the folder if the run may
-// rename it; a runtime's cannot be moved (EBUSY).
+// the runtime's or denied everywhere. A run can still stat places that are completely
+// denied to it, if the runtime allows it. A run's grant on a folder moves with the folder
+// if the run may rename it; a runtime's cannot be moved (EBUSY).
 //
 // # Scope of the package
 //

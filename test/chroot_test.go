@@ -104,7 +104,7 @@ func TestChroot(t *testing.T) {
 	before := takeInventory()
 	host.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	text, err := host.CombinedOutput()
-	if want := "root folder: ok, a chroot, which the mounts of jails are made without\ndone: <nil>\n"; err != nil || string(text) != want {
+	if want := "root folder: ok, a chroot; jails mount outside it\ndone: <nil>\n"; err != nil || string(text) != want {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if left := settle(before); len(left) > 0 {

@@ -9,17 +9,17 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// filesV2 came to cgroup v2 one by one; without them gaol makes do.
+// filesV2 were added to cgroup v2 over time; gaol works without them, with less.
 var filesV2 = []struct{ name, since, instead string }{
 	{"cgroup.kill", "5.14", "a run is ended by killing its processes one by one"},
 	{"memory.peak", "5.19", "the peak memory of a run is not known"},
 	{"pids.peak", "6.1", "the peak number of a run's processes is not known"},
 }
 
-// judgeFiles looks for filesV2 in any group: the root itself has none of them.
-func judgeFiles(version cgroup.Version) finding {
+// checkFilesV2 looks for filesV2 in any group: the root group has none of them.
+func checkFilesV2(version cgroup.Version) finding {
 	detail := version.String() + ", with the controllers gaol uses"
-	groups, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs") // fails only for a wrong pattern
+	groups, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs") // fails only for an invalid pattern
 	if version != cgroup.V2 || len(groups) == 0 {
 		return ok(detail)
 	}
@@ -31,10 +31,10 @@ func judgeFiles(version cgroup.Version) finding {
 	return ok(detail)
 }
 
-func lookCgroup(x *examination) finding {
+func probeCgroup(x *examination) finding {
 	version, err := cgroup.Detect()
 	if err == nil {
-		return judgeFiles(version)
+		return checkFilesV2(version)
 	}
 	if m, isMissing := errors.AsType[*cgroup.MissingError](err); isMissing {
 		return missing("no "+strings.Join(m.Controllers, ", ")+" below "+m.Path, m.Cure)

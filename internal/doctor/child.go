@@ -16,8 +16,8 @@ import (
 	"gaol/jail/chroot"
 )
 
-// child is something to try in a process of its own, in namespaces of its own.
-// Its text is the name the process bears, so that one sees in ps what it is.
+// child is a test that runs in its own process and namespaces. Its text is that process's
+// name, so that ps shows its purpose.
 type child string
 
 const (
@@ -26,37 +26,37 @@ const (
 	childOverlay child = "gaol-doctor: overlayfs"
 )
 
-// trials are what the children do once they are in their namespaces.
-var trials = map[child]func() error{
+// childFuncs are run by the children in their namespaces.
+var childFuncs = map[child]func() error{
 	childNothing: func() error { return nil },
 	childTmpfs:   tryTmpfs,
 	childOverlay: tryOverlay,
 }
 
-// patience is more than any trial takes: one that hangs is a finding.
-const patience = 10 * time.Second
+// childTimeout is longer than any test takes: a child that hangs is a finding.
+const childTimeout = 10 * time.Second
 
 func init() {
-	// Here and not in main, so that test binaries work the same way. A name with
-	// a blank and a colon is nothing that one executes by accident.
+	// In init and not in main, so that test binaries work the same way. Nobody executes a
+	// program by a name with a blank and a colon by accident.
 	if len(os.Args) != 1 {
 		return
 	}
-	trial, found := trials[child(os.Args[0])]
+	run, found := childFuncs[child(os.Args[0])]
 	if !found {
 		return
 	}
-	if err := trial(); err != nil {
+	if err := run(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// try runs the trial in new namespaces. Without root, a user namespace gives
-// the right to make the others.
-func (x *examination) try(c child, flags uintptr) error {
-	ctx, cancel := context.WithTimeout(x.ctx, patience)
+// runChild runs a test in new namespaces. Without root it also creates a user namespace,
+// which grants the right to create the others.
+func (x *examination) runChild(c child, flags uintptr) error {
+	ctx, cancel := context.WithTimeout(x.ctx, childTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{string(c)}

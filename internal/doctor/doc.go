@@ -1,18 +1,18 @@
-// Package doctor finds out what a machine offers for jails and what is missing.
-// It is what `gaol doctor` prints.
+// Package doctor checks whether this machine can run jails, and reports missing features.
+// `gaol doctor` prints its report.
 //
 //	Examine ── probes, in order ──> Check{name, status, detail, cure} ──> Report
 //	              │
-//	              └─ what must not touch the host (namespaces, mounts) is tried
-//	                 in a child: this program, executed again under another name
+//	              └─ checks that must not affect the host (namespaces, mounts) run
+//	                 in a child process: this program, executed under another name
 //
-// A probe looks by doing wherever that is possible: a mount is mounted, a
-// namespace made. Settings are read only to explain a failure.
+// Where possible, a probe does what gaol would do: it mounts a file system or creates a
+// namespace. Settings are read only to explain a failure.
 //
-// It changes nothing that lasts: the store is not made, no image is built. It
-// doesn't know package runtime, which stands above it: who calls Examine hands
-// in the program that is run in a real jail.
+// It changes nothing permanently: it neither creates the store nor builds an image. It
+// does not import package runtime, which is in a higher layer: callers of Examine pass the
+// function that runs a program in a real jail.
 //
-// What it does not find: limits that bind only under load, and what another
-// process changes a moment later.
+// It does not detect limits that apply only under load, and what other processes change
+// later.
 package doctor

@@ -2,40 +2,39 @@ package doctor
 
 import "context"
 
-// Status is what a check found.
+// Status is the result of a check.
 type Status string
 
-// The statuses. With a missing one gaol can't run; with a degraded one it runs,
-// with less than it could have.
+// The statuses. If a check is Missing, gaol can't run; if one is Degraded, gaol runs with
+// fewer features.
 const (
 	OK       Status = "ok"
 	Degraded Status = "degraded"
 	Missing  Status = "missing"
 )
 
-// Check is one finding.
+// Check is the result of one probe.
 type Check struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
-	Detail string `json:"detail"` // what was found
-	Cure   string `json:"cure"`   // what to do; empty where nothing is to be done
+	Detail string `json:"detail"` // the observation
+	Cure   string `json:"cure"`   // how to fix it; empty if nothing needs fixing
 }
 
-// Report is what Examine found.
+// Report is the result of Examine.
 type Report struct {
-	OK     bool    `json:"ok"` // nothing is missing
+	OK     bool    `json:"ok"` // no check is Missing
 	Checks []Check `json:"checks"`
 }
 
-// Options says what to examine. The zero value looks at the default store and
-// runs no program.
+// Options configure Examine. The zero value checks the default store and runs no program.
 type Options struct {
-	// Store is the folder of the image store. Empty: the default one.
+	// Store is the folder of the image store; empty means the default.
 	Store string
 
-	// Program runs a program in a jail and gives a line about how it went. It is
-	// called when the default image is there, so that it builds none. Nil: the
-	// report has no such check.
+	// Program runs a program in a jail and returns a line that describes the result. It is
+	// called only if the default image exists, so that it builds none. If nil, the check
+	// reports that it was skipped.
 	Program func(context.Context) (detail string, err error)
 }
 
@@ -49,32 +48,32 @@ func ok(detail string) finding             { return finding{OK, detail, ""} }
 func degraded(detail, cure string) finding { return finding{Degraded, detail, cure} }
 func missing(detail, cure string) finding  { return finding{Missing, detail, cure} }
 
-// probe is a row of the examination.
+// probe is one check of the examination.
 type probe struct {
 	name string
-	why  string // "needed to ..."; empty for settings that only explain others
-	look func(*examination) finding
+	why  string // completes "needed to ..."; empty for settings that only explain others
+	run  func(*examination) finding
 }
 
-// examination is what probes share.
+// examination is the state that probes share.
 type examination struct {
 	ctx      context.Context
 	options  Options
 	root     bool // effective user id 0
-	chroot   bool // set by the probe of the root folder, where it can be left
+	chroot   bool // set by the probe of the root folder: in a chroot that can be left
 	hasImage bool // set by the probe of the image store
 }
 
-// Examine looks at everything and never fails: what can't be looked at is a
-// finding too. When ctx is done the rest of the probes are left out.
+// Examine runs all probes and never fails: what cannot be checked is a finding too. It
+// skips the remaining probes when ctx is done.
 func Examine(ctx context.Context, o Options) *Report {
 	x := &examination{ctx: ctx, options: o, root: isRoot()}
 	r := &Report{OK: true}
 	for _, p := range probes() {
-		if ctx.Err() != nil || p.look == nil {
+		if ctx.Err() != nil || p.run == nil {
 			continue
 		}
-		f := p.look(x)
+		f := p.run(x)
 		if f.status != OK && p.why != "" {
 			f.detail += "; needed to " + p.why
 		}
@@ -84,33 +83,33 @@ func Examine(ctx context.Context, o Options) *Report {
 	return r
 }
 
-// probes are all checks, in the order in which they are made and printed: a
-// failure of an early one often explains those of later ones.
+// probes returns all checks in the order in which they run and are printed: an early
+// failure often explains later ones.
 func probes() []probe {
 	list := []probe{
-		{"privileges", "make namespaces, cgroups and mounts", lookPrivileges},
-		{"kernel", "keep file operations and descriptors in the guest's tree", lookKernel},
-		{"root folder", "make mounts and user namespaces", lookRoot},
-		{"seccomp", "filter system calls", lookSeccomp},
-		{"libseccomp", "number the system calls of the filter", lookLibseccomp},
-		{"landlock", "hold the file permissions of policies, once gaol has them", lookLandlock},
-		{"socket lists", "bound what guests with a network have in sockets", lookSocketLists},
-		{"audit", "", lookAudit},
-		{"user namespaces", "", lookUserNamespaceLimit},
-		{"unprivileged user namespaces", "", lookUnprivileged},
-		{"apparmor", "", lookAppArmor},
+		{"privileges", "make namespaces, cgroups and mounts", probePrivileges},
+		{"kernel", "keep file operations and descriptors in the guest's tree", probeKernel},
+		{"root folder", "make mounts and user namespaces", probeRoot},
+		{"seccomp", "filter system calls", probeSeccomp},
+		{"libseccomp", "number the system calls of the filter", probeLibseccomp},
+		{"landlock", "enforce the file permissions of policies", probeLandlock},
+		{"socket lists", "limit the socket memory of guests with a network", probeSocketLists},
+		{"audit", "", probeAudit},
+		{"user namespaces", "", probeUserNamespaceLimit},
+		{"unprivileged user namespaces", "", probeUnprivileged},
+		{"apparmor", "", probeAppArmor},
 	}
 	for _, n := range namespaces {
-		list = append(list, probe{n.name + " namespace", n.why, n.look})
+		list = append(list, probe{n.name + " namespace", n.why, n.probe})
 	}
 	return append(list,
-		probe{"cgroup", "limit and count memory, processor time and processes", lookCgroup},
-		probe{"tmpfs", "hold what guests write, within limits", func(x *examination) finding { return x.lookMount(childTmpfs) }},
-		probe{"overlayfs", "lay the guest's files over the image", func(x *examination) finding { return x.lookMount(childOverlay) }},
-		probe{"image store", "keep images", lookStore},
-		probe{"file owners", "show the image's files as root's", lookOwners},
-		probe{"default image", "show guests Node and its libraries", lookImage},
-		probe{"image tools", "build images", lookTools},
-		probe{"program in a jail", "", lookProgram},
+		probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup},
+		probe{"tmpfs", "store what guests write, within limits", func(x *examination) finding { return x.probeMount(childTmpfs) }},
+		probe{"overlayfs", "layer the guest's files over the image", func(x *examination) finding { return x.probeMount(childOverlay) }},
+		probe{"image store", "keep images", probeStore},
+		probe{"file owners", "show the image's files as root's", probeOwners},
+		probe{"default image", "show guests Node and its libraries", probeImage},
+		probe{"image tools", "build images", probeTools},
+		probe{"program in a jail", "", probeProgram},
 	)
 }

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestProbesAreWhole(t *testing.T) {
+func TestProbesAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range probes() {
-		if p.name == "" || p.look == nil || names[p.name] {
+		if p.name == "" || p.run == nil || names[p.name] {
 			t.Errorf("probe %q: want a name of its own and a function", p.name)
 		}
 		names[p.name] = true
 	}
 }
 
-// TestExamine looks at this machine. What it finds differs from one to the
-// next; that each finding has its parts and nothing is left behind does not.
+// TestExamine checks this machine. The findings vary, but each must be complete, and
+// nothing may be left behind.
 func TestExamine(t *testing.T) {
 	before := mounts(t)
 	store := filepath.Join(t.TempDir(), "store")
@@ -71,7 +71,7 @@ func TestExamineStopsWithContext(t *testing.T) {
 	}
 }
 
-func TestLookProgram(t *testing.T) {
+func TestProbeProgram(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		hasImage bool
@@ -86,7 +86,7 @@ func TestLookProgram(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := &examination{ctx: t.Context(), hasImage: tc.hasImage, options: Options{Program: tc.program}}
-			got := lookProgram(x)
+			got := probeProgram(x)
 			if got.status != tc.want || !strings.Contains(got.detail, tc.detail) || strings.HasPrefix(got.detail, "gaol:") {
 				t.Errorf("got %+v, want %s with %q", got, tc.want, tc.detail)
 			}
@@ -94,11 +94,11 @@ func TestLookProgram(t *testing.T) {
 	}
 }
 
-func TestLookRoot(t *testing.T) {
-	if got := lookRoot(&examination{root: true}); got.status != OK || got.detail != "the mount namespace's own" {
+func TestProbeRoot(t *testing.T) {
+	if got := probeRoot(&examination{root: true}); got.status != OK || got.detail != "the mount namespace's own" {
 		t.Errorf("got %+v", got)
 	}
-	if got := lookRoot(&examination{}); got.status != Degraded {
+	if got := probeRoot(&examination{}); got.status != Degraded {
 		t.Errorf("without root: %+v", got)
 	}
 }
@@ -124,28 +124,28 @@ func TestNamespaceCure(t *testing.T) {
 	}
 }
 
-// TestTryReports shows that a trial's failure comes back: a new user namespace
-// gives no right to mount in the mount namespace of the host.
-func TestTryReports(t *testing.T) {
+// TestChildErrorIsReported shows that a child's error is returned: a new user namespace
+// grants no right to mount in the host's mount namespace.
+func TestChildErrorIsReported(t *testing.T) {
 	x := &examination{ctx: t.Context(), root: isRoot()}
-	if err := x.try(childNothing, unix.CLONE_NEWUSER); err != nil {
+	if err := x.runChild(childNothing, unix.CLONE_NEWUSER); err != nil {
 		t.Skip("no user namespaces here: ", err)
 	}
-	err := x.try(childTmpfs, unix.CLONE_NEWUSER)
+	err := x.runChild(childTmpfs, unix.CLONE_NEWUSER)
 	if err == nil || err.Error() != "make mounts private: operation not permitted" {
 		t.Errorf("got %v, want the child's own words", err)
 	}
 }
 
-func TestExisting(t *testing.T) {
+func TestNearestExisting(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct{ path, want string }{
 		{dir, dir},
 		{dir + "/a/b/c", dir},
 		{"/nonexistent/x", "/"},
 	} {
-		if got := existing(tc.path); got != tc.want {
-			t.Errorf("existing(%s) = %s, want %s", tc.path, got, tc.want)
+		if got := nearestExisting(tc.path); got != tc.want {
+			t.Errorf("nearestExisting(%s) = %s, want %s", tc.path, got, tc.want)
 		}
 	}
 }

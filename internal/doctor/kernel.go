@@ -18,16 +18,16 @@ import (
 	"gaol/jail/landlock/audit"
 )
 
-// systemCalls are those that gaol can't do without and that not every kernel
-// still in use has. They are called, with arguments that do nothing: versions
-// tell little, for distributions carry features back.
+// systemCalls are those that gaol requires and that some kernels still in use lack. They
+// are called with arguments that have no effect: versions are unreliable, because
+// distributions backport features.
 var systemCalls = []struct {
 	name  string
 	since string
 	try   func() error
 }{
 	{"openat2", "5.6", tryOpenat2},
-	{"clone3", "5.7", tryClone3}, // into a cgroup, which is as old as that
+	{"clone3", "5.7", tryClone3}, // with a cgroup as target, which is as old
 	{"close_range with CLOEXEC", "5.11", tryCloseRange},
 }
 
@@ -42,7 +42,7 @@ func tryOpenat2() error {
 
 func tryClone3() error {
 	_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
-	if errno == unix.EINVAL { // it is there, and wants arguments
+	if errno == unix.EINVAL { // it exists, and expects arguments
 		return nil
 	}
 	return errno
@@ -53,10 +53,10 @@ func tryCloseRange() error {
 	return unix.CloseRange(none, none, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-func lookKernel(*examination) finding {
+func probeKernel(*examination) finding {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
-		return missing("uname: "+err.Error(), "run gaol on Linux itself, not on what imitates it")
+		return missing("uname: "+err.Error(), "run gaol on Linux itself, not on an emulation of it")
 	}
 	version := unix.ByteSliceToString(name.Release[:])
 	for _, c := range systemCalls {
@@ -68,14 +68,14 @@ func lookKernel(*examination) finding {
 	return ok(version)
 }
 
-func lookSocketLists(*examination) finding {
+func probeSocketLists(*examination) finding {
 	if err := jail.CheckSocketLists(); err != nil {
 		return degraded(err.Error()+"; jails can have no network", "load the modules tcp_diag and udp_diag, or boot a kernel with CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG")
 	}
 	return ok("TCP and UDP")
 }
 
-// seccompActions are those the filter uses.
+// seccompActions are the actions that the filter uses.
 var seccompActions = []struct {
 	name   string
 	action uint32
@@ -89,7 +89,7 @@ var seccompActions = []struct {
 
 const seccompCure = "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y"
 
-func lookSeccomp(*examination) finding {
+func probeSeccomp(*examination) finding {
 	if err := unix.Prctl(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err != nil {
 		return missing("none: "+err.Error(), seccompCure)
 	}
@@ -112,24 +112,24 @@ func lookSeccomp(*examination) finding {
 	return ok("filter actions " + strings.Join(have, ", "))
 }
 
-// hasSeccompAction asks the kernel: /proc/sys/kernel/seccomp/actions_avail, which
-// says the same, isn't shown in every container.
+// hasSeccompAction asks the kernel, because not every container shows
+// /proc/sys/kernel/seccomp/actions_avail, which lists the actions.
 func hasSeccompAction(action uint32) bool {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0
 }
 
-func lookLibseccomp(*examination) finding {
+func probeLibseccomp(*examination) finding {
 	major, minor, micro := seccomp.GetLibraryVersion()
 	detail := fmt.Sprintf("version %d.%d.%d", major, minor, micro)
 	if major < 2 || major == 2 && minor < 5 {
-		return missing(detail+": it doesn't know the system calls of current Node", "apt-get install libseccomp2, of version 2.5 or later")
+		return missing(detail+": it lacks system calls of current Node", "apt-get install libseccomp2, of version 2.5 or later")
 	}
 	return ok(detail)
 }
 
-// readSetting reads a number from /proc/sys; found is false where the kernel has
-// no such setting.
+// readSetting reads a number from /proc/sys; found is false if the kernel has no such
+// setting.
 func readSetting(name string) (value int, found bool, err error) {
 	text, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))
 	if errors.Is(err, os.ErrNotExist) {
@@ -142,7 +142,7 @@ func readSetting(name string) (value int, found bool, err error) {
 	return value, true, err
 }
 
-func lookUserNamespaceLimit(*examination) finding {
+func probeUserNamespaceLimit(*examination) finding {
 	const name = "user.max_user_namespaces"
 	n, found, err := readSetting(name)
 	switch {
@@ -156,17 +156,17 @@ func lookUserNamespaceLimit(*examination) finding {
 	return ok(fmt.Sprintf("%s is %d", name, n))
 }
 
-func lookUnprivileged(x *examination) finding {
-	return x.lookRestriction("kernel.unprivileged_userns_clone", []int{1})
+func probeUnprivileged(x *examination) finding {
+	return x.probeRestriction("kernel.unprivileged_userns_clone", []int{1})
 }
 
-func lookAppArmor(x *examination) finding {
-	return x.lookRestriction("kernel.apparmor_restrict_unprivileged_userns", []int{0})
+func probeAppArmor(x *examination) finding {
+	return x.probeRestriction("kernel.apparmor_restrict_unprivileged_userns", []int{0})
 }
 
-// lookRestriction reads a setting that restricts everybody but root, whom gaol
-// needs anyway: so it explains failures of others and is none by itself.
-func (x *examination) lookRestriction(name string, free []int) finding {
+// probeRestriction reads a setting that restricts all users but root. gaol needs root
+// anyway, so such a setting is not a failure but explains others.
+func (x *examination) probeRestriction(name string, free []int) finding {
 	n, found, err := readSetting(name)
 	switch {
 	case err != nil:
@@ -181,20 +181,20 @@ func (x *examination) lookRestriction(name string, free []int) finding {
 	return degraded(fmt.Sprintf("%s is %d", name, n), fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", name, free[0]))
 }
 
-func lookLandlock(*examination) finding {
+func probeLandlock(*examination) finding {
 	abi, err := landlock.ABI()
 	if none, ok := errors.AsType[*landlock.UnavailableError](err); ok {
 		return degraded("none: "+none.Err.Error(), none.Cure)
 	}
-	return landlockOf(abi)
+	return landlockFinding(abi)
 }
 
-// landlockABI is the last ABI that holds something. What the next one tells is the
-// check of audit.
+// landlockABI is the last ABI that adds a restriction. The next one adds logging, which
+// probeAudit checks.
 const landlockABI = 6
 
-// landlockOf says what an ABI costs: each that is missing, and what it would add.
-func landlockOf(abi int) finding {
+// landlockFinding lists the ABIs that are missing, and what each would add.
+func landlockFinding(abi int) finding {
 	detail := fmt.Sprintf("ABI %d", abi)
 	if abi >= landlockABI {
 		return ok(detail)
@@ -208,13 +208,12 @@ func landlockOf(abi int) finding {
 		"boot a kernel of version "+versions[landlockABI-1].Linux+" or later")
 }
 
-func lookAudit(*examination) finding { return auditOf(audit.Available()) }
+func probeAudit(*examination) finding { return auditFinding(audit.Available()) }
 
-// auditOf is about a comfort, which most machines have switched off: without it, too,
-// nothing is amiss.
-func auditOf(err error) finding {
+// auditFinding is never a failure: logging is optional, and most machines disable it.
+func auditFinding(err error) finding {
 	if err == nil {
-		return ok("on: what Landlock denies can be told")
+		return ok("on: Landlock denials can be reported")
 	}
-	return ok("what Landlock denies is not told: " + strings.TrimPrefix(err.Error(), "audit: "))
+	return ok("Landlock denials cannot be reported: " + strings.TrimPrefix(err.Error(), "audit: "))
 }

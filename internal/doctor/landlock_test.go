@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestLandlockOf(t *testing.T) {
+func TestLandlockFinding(t *testing.T) {
 	const cure = "boot a kernel of version 6.12 or later"
 	for _, tc := range []struct {
 		abi  int
@@ -22,23 +22,23 @@ func TestLandlockOf(t *testing.T) {
 			"rights to TCP ports (ABI 4), a right to send devices commands (ABI 5), "+
 			"scopes for signals and abstract unix sockets (ABI 6)", cure)},
 	} {
-		if got := landlockOf(tc.abi); got != tc.want {
+		if got := landlockFinding(tc.abi); got != tc.want {
 			t.Errorf("ABI %d: %+v", tc.abi, got)
 		}
 	}
 }
 
-func TestAuditOf(t *testing.T) {
+func TestAuditFinding(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
 		want finding
 	}{
-		{nil, ok("on: what Landlock denies can be told")},
-		{&audit.UnavailableError{Reason: "off", Cure: "switch it on"}, ok("what Landlock denies is not told: off; switch it on")},
+		{nil, ok("on: Landlock denials can be reported")},
+		{&audit.UnavailableError{Reason: "off", Cure: "switch it on"}, ok("Landlock denials cannot be reported: off; switch it on")},
 		{&audit.UnavailableError{Reason: "unreadable", Cure: "be root", Err: unix.EPERM},
-			ok("what Landlock denies is not told: unreadable: operation not permitted; be root")},
+			ok("Landlock denials cannot be reported: unreadable: operation not permitted; be root")},
 	} {
-		if got := auditOf(tc.err); got != tc.want {
+		if got := auditFinding(tc.err); got != tc.want {
 			t.Errorf("%v: %+v", tc.err, got)
 		}
 	}

@@ -11,16 +11,17 @@ import (
 	"gaol/jail/chroot"
 )
 
-// fileSystems are the mounts tried, by the child that tries them.
+// fileSystems are mounted by the children.
 var fileSystems = map[child]struct{ module, cure string }{
 	childTmpfs:   {"tmpfs", "boot a kernel with CONFIG_TMPFS=y"},
 	childOverlay: {"overlay", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS"},
 }
 
-// lookMount mounts a file system in a mount namespace that ends with the child.
-func (x *examination) lookMount(c child) finding {
+// probeMount mounts a file system in the child's mount namespace, which the kernel removes
+// when the child exits.
+func (x *examination) probeMount(c child) finding {
 	fs := fileSystems[c]
-	err := x.try(c, unix.CLONE_NEWNS)
+	err := x.runChild(c, unix.CLONE_NEWNS)
 	if err == nil {
 		return ok("mounted one and wrote to it")
 	}
@@ -28,14 +29,14 @@ func (x *examination) lookMount(c child) finding {
 	if !x.root {
 		return degraded(detail, "run gaol doctor as root to try it for real")
 	}
-	if errors.Is(err, unix.EPERM) || listed(fs.module) {
+	if errors.Is(err, unix.EPERM) || knowsFileSystem(fs.module) {
 		return missing(detail, "in a container, give it CAP_SYS_ADMIN (docker run --privileged)")
 	}
 	return missing(detail, fs.cure)
 }
 
-// listed says whether the kernel knows a file system by this name.
-func listed(name string) bool {
+// knowsFileSystem reports whether the kernel supports a file system of this name.
+func knowsFileSystem(name string) bool {
 	text, err := os.ReadFile("/proc/filesystems")
 	if err != nil {
 		return false
@@ -48,15 +49,15 @@ func listed(name string) bool {
 	return false
 }
 
-// scratchMount is where the children mount: a folder that every system has. It
-// is covered in their own mount namespace only.
+// scratchMount is where the children mount: a folder that every system has. The mount
+// covers it in the child's mount namespace only.
 const scratchMount = "/tmp"
 
 // tryTmpfs mounts a tmpfs with limits, as a jail does.
 //
-// Precondition: the process has a mount namespace of its own.
+// Precondition: the process has its own mount namespace.
 func tryTmpfs() error {
-	// Private: nothing of this may show on the host.
+	// private, so that no mount propagates to the host
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
@@ -68,7 +69,7 @@ func tryTmpfs() error {
 
 // tryOverlay mounts an overlay whose upper layer is a tmpfs, as a jail does.
 //
-// Precondition: the process has a mount namespace of its own.
+// Precondition: the process has its own mount namespace.
 func tryOverlay() error {
 	if err := tryTmpfs(); err != nil {
 		return err
@@ -89,14 +90,14 @@ func tryOverlay() error {
 
 func tryFile(path string) error { return os.WriteFile(path, []byte("gaol\n"), 0o644) }
 
-const rootCure = "start gaol outside of the chroot, or make its folder the root of a mount namespace: " +
+const rootCure = "start gaol outside the chroot, or make its folder the root of a mount namespace: " +
 	"unshare -m sh -c 'mount --rbind DIR DIR && cd DIR && pivot_root . . && umount -l . && exec gaol ...'"
 
-// lookRoot looks whether the root is that of the mount namespace. Where it is not, jails are made
-// all the same, if a thread can leave the chroot.
-func lookRoot(x *examination) finding {
+// probeRoot checks whether the root is that of the mount namespace. If it is not, jails
+// work if a thread can leave the chroot.
+func probeRoot(x *examination) finding {
 	if !x.root {
-		return degraded("can't be looked at", "run gaol doctor as root")
+		return degraded("can't be checked", "run gaol doctor as root")
 	}
 	is, err := chroot.Detect()
 	if err != nil {
@@ -109,5 +110,5 @@ func lookRoot(x *examination) finding {
 		return missing(err.Error(), rootCure)
 	}
 	x.chroot = true
-	return ok("a chroot, which the mounts of jails are made without")
+	return ok("a chroot; jails mount outside it")
 }

@@ -6,27 +6,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a kind of namespace that a jail has.
+// namespace is a kind of namespace that a jail uses.
 type namespace struct {
 	name   string
 	flag   uintptr
-	config string // the kernel option that offers it
+	config string // the kernel option that enables it
 	why    string
 }
 
 var namespaces = []namespace{
-	{"user", unix.CLONE_NEWUSER, "CONFIG_USER_NS", "give guests ids that are nobody on the host"},
-	{"pid", unix.CLONE_NEWPID, "CONFIG_PID_NS", "hide processes and to end them"},
-	{"mount", unix.CLONE_NEWNS, "", "give guests a file tree of their own"}, // every kernel has it
+	{"user", unix.CLONE_NEWUSER, "CONFIG_USER_NS", "give guests ids that no host user has"},
+	{"pid", unix.CLONE_NEWPID, "CONFIG_PID_NS", "hide processes and kill them"},
+	{"mount", unix.CLONE_NEWNS, "", "give guests a file tree of their own"}, // every kernel supports it
 	{"network", unix.CLONE_NEWNET, "CONFIG_NET_NS", "give guests no network"},
 	{"ipc", unix.CLONE_NEWIPC, "CONFIG_IPC_NS", "share no memory with the host"},
 	{"uts", unix.CLONE_NEWUTS, "CONFIG_UTS_NS", "give guests a host name of their own"},
 	{"cgroup", unix.CLONE_NEWCGROUP, "CONFIG_CGROUPS", "hide the host's cgroups"},
 }
 
-// look makes the namespace.
-func (n namespace) look(x *examination) finding {
-	err := x.try(childNothing, n.flag)
+// probe creates the namespace.
+func (n namespace) probe(x *examination) finding {
+	err := x.runChild(childNothing, n.flag)
 	if err == nil && x.root {
 		return ok("made one")
 	}
@@ -36,7 +36,7 @@ func (n namespace) look(x *examination) finding {
 	return missing(err.Error(), n.cure(err))
 }
 
-// cure reads the error as clone(2) explains it.
+// cure explains the error by the list in clone(2).
 func (n namespace) cure(err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
@@ -50,7 +50,7 @@ func (n namespace) cure(err error) string {
 	return "boot a newer kernel; in a container, docker run --privileged"
 }
 
-// sysctl is the namespace's name in /proc/sys/user.
+// sysctl returns the namespace's name in /proc/sys/user.
 func (n namespace) sysctl() string {
 	switch n.flag {
 	case unix.CLONE_NEWNS:

@@ -10,9 +10,9 @@ import (
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
-// capabilities are those that a root whose set was cut down, as in a container,
-// may lack. What is used in the jail's own user namespace only isn't among them:
-// who makes one has all capabilities there.
+// capabilities are those that root may lack in a container with a reduced set. Those that
+// gaol uses only in the jail's user namespace are not listed: the creator of a user
+// namespace has all capabilities in it.
 var capabilities = []struct {
 	name string
 	bit  int
@@ -29,7 +29,7 @@ var capabilities = []struct {
 	{"SETGID", unix.CAP_SETGID, "map group ids"},
 }
 
-func lookPrivileges(x *examination) finding {
+func probePrivileges(x *examination) finding {
 	if !x.root {
 		return missing(fmt.Sprintf("user id %d", os.Geteuid()), "run gaol as root: sudo gaol ...")
 	}

@@ -13,11 +13,11 @@ import (
 	"gaol/rootfs"
 )
 
-// buildSpace is what building an image takes for a while: the downloads, the
-// tree, and both once more.
+// buildSpace is the temporary space that building an image needs: the downloads, the tree,
+// and a copy of both.
 const buildSpace = 600_000_000
 
-// storeDir is the folder to look at.
+// storeDir returns the folder of the store.
 func (x *examination) storeDir() (string, error) {
 	if x.options.Store != "" {
 		return filepath.Abs(x.options.Store)
@@ -25,12 +25,12 @@ func (x *examination) storeDir() (string, error) {
 	return rootfs.DefaultDir()
 }
 
-func lookStore(x *examination) finding {
+func probeStore(x *examination) finding {
 	dir, err := x.storeDir()
 	if err != nil {
 		return missing(err.Error(), "choose a folder with --store")
 	}
-	place := existing(dir)
+	place := nearestExisting(dir)
 	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
 		return missing(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
 	}
@@ -46,8 +46,8 @@ func lookStore(x *examination) finding {
 	return ok(detail)
 }
 
-// lookOwners tries what a jail does with its image.
-func lookOwners(x *examination) finding {
+// probeOwners maps the owners of an image's files, as a jail does.
+func probeOwners(x *examination) finding {
 	dir, err := x.storeDir()
 	if err != nil {
 		return missing(err.Error(), "choose a folder with --store")
@@ -55,9 +55,9 @@ func lookOwners(x *examination) finding {
 	if !x.root {
 		return degraded("not tried", "run gaol doctor as root to try it for real")
 	}
-	switch err := jail.CheckOwners(existing(dir)); {
+	switch err := jail.CheckOwners(nearestExisting(dir)); {
 	case errors.Is(err, jail.ErrNoIDMap):
-		return degraded("the files of images show as those of uid 65534, which few programs mind",
+		return degraded("the files of images show as those of uid 65534, which few programs notice",
 			"keep the images on ext4, XFS or Btrfs, with Linux 5.19 or later")
 	case err != nil:
 		return degraded(err.Error(), "cure what is missing above")
@@ -65,9 +65,9 @@ func lookOwners(x *examination) finding {
 	return ok("the files of images show as root's")
 }
 
-// existing gives dir, or the nearest folder above it that exists: where dir
-// would be made.
-func existing(dir string) string {
+// nearestExisting returns dir, or the nearest folder above it that exists: that is where
+// dir would be created.
+func nearestExisting(dir string) string {
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			return dir
@@ -76,14 +76,14 @@ func existing(dir string) string {
 	}
 }
 
-func lookImage(x *examination) finding {
+func probeImage(x *examination) finding {
 	const cure = "gaol image build (gaol run does it too)"
 	dir, err := x.storeDir()
 	if err != nil {
 		return missing(err.Error(), "choose a folder with --store")
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return degraded("none: the store is still empty", cure) // Open would make it
+		return degraded("none: the store is empty", cure) // rootfs.Open would create it
 	}
 	store, err := rootfs.Open(dir)
 	if err != nil {
@@ -100,22 +100,22 @@ func lookImage(x *examination) finding {
 	return ok(fmt.Sprintf("Node %s, %d MB", image.Node, image.Size/1e6))
 }
 
-func lookTools(x *examination) finding {
+func probeTools(x *examination) finding {
 	err := rootfs.CheckHost()
 	if err == nil {
-		return ok("all there")
+		return ok("all installed")
 	}
 	cure := "see what building one says: gaol image build"
 	if m, isMissing := errors.AsType[*rootfs.MissingError](err); isMissing {
 		cure = "apt-get install " + strings.Join(m.Packages, " ")
 	}
 	if x.hasImage {
-		return degraded(err.Error(), cure) // what there is can be run
+		return degraded(err.Error(), cure) // the existing image can run
 	}
 	return missing(err.Error(), cure)
 }
 
-func lookProgram(x *examination) finding {
+func probeProgram(x *examination) finding {
 	switch {
 	case x.options.Program == nil:
 		return degraded("not tried", "run gaol doctor")

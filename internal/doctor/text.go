@@ -10,8 +10,8 @@ var colours = map[Status]string{OK: "\x1b[32m", Degraded: "\x1b[33m", Missing: "
 
 const colourEnd = "\x1b[0m"
 
-// Text gives the report for people: a line for each check, below it its cure,
-// and a line about the whole. With colour, it has a terminal's colours.
+// Text formats the report for people: a line for each check, its cure below it, and a
+// summary. If colour is set, it includes a terminal's colours.
 func (r *Report) Text(colour bool) string {
 	width := 0
 	for _, c := range r.Checks {
@@ -30,7 +30,7 @@ func (r *Report) Text(colour bool) string {
 
 const statusWidth = len(Degraded)
 
-// status pads before it colours: escape sequences have no width.
+// status pads before it adds colours: escape sequences have no width.
 func status(s Status, colour bool) string {
 	padded := fmt.Sprintf("%-*s", statusWidth, s)
 	if !colour {

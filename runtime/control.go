@@ -145,7 +145,7 @@ func (r *guestReport) receive(kind wire.Kind, body []byte) error {
 func (c *control) receiveCall(kind wire.Kind, body []byte) error {
 	blocking := kind == wire.KindAsk
 	call, err := wire.ParseCall(body)
-	if errors.Is(err, wire.ErrTwice) {
+	if errors.Is(err, wire.ErrDuplicateName) {
 		return c.calls.Accept(call, false, &hostcall.Error{Code: CodeArguments, Message: "the arguments: " + err.Error()})
 	}
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Version is that of the protocol.
+// Version is the version of the protocol.
 const Version = 2
 
-// Kind is what a frame is.
+// Kind is the kind of a frame.
 type Kind byte
 
-// Those of the guest, and those of the host.
+// The kinds that the guest sends, and those that the host sends.
 const (
 	KindValue   Kind = 1
 	KindLog     Kind = 2
@@ -34,29 +34,29 @@ const (
 	KindInterrupt Kind = 18
 )
 
-// ErrFrame is wrapped by every error about what a guest has sent.
+// ErrFrame is wrapped by every error about data that a guest has sent.
 var ErrFrame = errors.New("not a frame that gaol's own code writes")
 
-// ErrTwice is what ParseCall says of arguments in which an object has two fields of one
-// name. There is no telling which of them a host function would see.
-var ErrTwice = errors.New("an object has two fields of one name")
+// ErrDuplicateName is returned by ParseCall if an object in the arguments has two members
+// with the same name: JSON does not define which of them a host function would see.
+var ErrDuplicateName = errors.New("an object has two fields of one name")
 
 const headSize = 4
 
-// Reader reads what a guest sends.
+// Reader reads the frames that a guest sends.
 type Reader struct {
-	from *bufio.Reader
-	most func(Kind) int64
+	from    *bufio.Reader
+	maxBody func(Kind) int64
 }
 
-// NewReader returns a reader that takes bodies of at most most(kind) bytes; of kinds
-// for which that is 0 it takes none. It reads ahead.
-func NewReader(from io.Reader, most func(Kind) int64) *Reader {
-	return &Reader{bufio.NewReaderSize(from, 16<<10), most}
+// NewReader returns a Reader that accepts bodies of at most maxBody(kind) bytes and
+// rejects kinds for which that is 0. It buffers its input.
+func NewReader(from io.Reader, maxBody func(Kind) int64) *Reader {
+	return &Reader{bufio.NewReaderSize(from, 16<<10), maxBody}
 }
 
-// Next reads a frame. The body is the caller's. io.EOF is the end between two frames,
-// io.ErrUnexpectedEOF one inside a frame.
+// Next reads a frame. The caller owns the body. The error is io.EOF at the end of input
+// between two frames and io.ErrUnexpectedEOF inside a frame.
 func (r *Reader) Next() (Kind, []byte, error) {
 	head, err := r.from.Peek(headSize + 1)
 	if err != nil {
@@ -69,18 +69,18 @@ func (r *Reader) Next() (Kind, []byte, error) {
 	if _, err := r.from.Discard(headSize + 1); err != nil {
 		return 0, nil, err
 	}
-	switch most := r.most(kind); {
-	case most == 0:
+	switch limit := r.maxBody(kind); {
+	case limit == 0:
 		return 0, nil, fmt.Errorf("%w: kind %d", ErrFrame, kind)
-	case n < 0 || n > most:
-		return 0, nil, fmt.Errorf("%w: %d bytes of kind %d, the limit is %d", ErrFrame, n, kind, most)
+	case n < 0 || n > limit:
+		return 0, nil, fmt.Errorf("%w: %d bytes of kind %d, the limit is %d", ErrFrame, n, kind, limit)
 	}
 	body, err := r.body(n)
 	return kind, body, err
 }
 
-// body allocates what the buffer holds at once, and then twice as much each time that so
-// much has come: the length is only what the guest says.
+// body reads n bytes. It allocates the size of the buffer, and doubles that whenever the
+// guest has sent as much: the length is only the guest's claim.
 func (r *Reader) body(n int64) ([]byte, error) {
 	body := make([]byte, min(n, int64(r.from.Size())))
 	for have := 0; ; {
@@ -97,7 +97,7 @@ func (r *Reader) body(n int64) ([]byte, error) {
 	}
 }
 
-// Append appends a frame with what the parts say, one after the other.
+// Append appends a frame whose body is the concatenation of the parts.
 func Append(to []byte, kind Kind, parts ...[]byte) []byte {
 	n := 1
 	for _, p := range parts {
@@ -111,7 +111,7 @@ func Append(to []byte, kind Kind, parts ...[]byte) []byte {
 	return to
 }
 
-// AnswerSize is how many bytes an answer has besides its text.
+// AnswerSize is the size of an answer without its text.
 const AnswerSize = headSize + 1 + 5
 
 // AppendAnswer appends the answer to a call: a value or, if failed, the error.
@@ -129,7 +129,7 @@ func AppendCell(to []byte, cell uint32, text []byte) []byte {
 	return Append(to, KindCell, binary.BigEndian.AppendUint32(nil, cell), text)
 }
 
-// AppendInterrupt appends what asks a guest to end a cell.
+// AppendInterrupt appends a request to interrupt a cell.
 func AppendInterrupt(to []byte, cell uint32) []byte {
 	return Append(to, KindInterrupt, binary.BigEndian.AppendUint32(nil, cell))
 }
@@ -137,16 +137,17 @@ func AppendInterrupt(to []byte, cell uint32) []byte {
 // Call is a call of a host function.
 type Call struct {
 	ID       uint32
-	Function uint32          // its place in the list of those that the guest was given
+	Function uint32          // index in the list of functions that the guest was given
 	Args     json.RawMessage // an array
 }
 
-// IsCall says whether frames of a kind are calls.
+// IsCall reports whether frames of this kind are calls.
 func (k Kind) IsCall() bool { return k == KindCall || k == KindAsk }
 
-// ParseCall reads the body of a call. With ErrTwice it says whose arguments they are:
-// JavaScript has names that differ by halves of characters alone, which Go can't tell
-// apart.
+// ParseCall parses the body of a call. Together with ErrDuplicateName it returns the call
+// without its arguments, so that the caller knows which call failed. A guest can cause
+// that error with names that differ in JavaScript only by lone surrogates, which Go cannot
+// represent.
 func ParseCall(body []byte) (Call, error) {
 	const size = 8
 	if len(body) < size {
@@ -155,16 +156,16 @@ func ParseCall(body []byte) (Call, error) {
 	c := Call{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:]), body[size:]}
 	switch {
 	case len(c.Args) == 0 || c.Args[0] != '[' || !utf8.Valid(c.Args):
-	case jsontext.Value(c.Args).IsValid(jsontext.AllowInvalidUTF8(true)): // in escapes alone, then
+	case jsontext.Value(c.Args).IsValid(jsontext.AllowInvalidUTF8(true)): // invalid UTF-8 can only be in escapes here
 		return c, nil
 	case json.Valid(c.Args):
 		c.Args = nil
-		return c, ErrTwice
+		return c, ErrDuplicateName
 	}
 	return Call{}, fmt.Errorf("%w: a call whose arguments are no JSON array", ErrFrame)
 }
 
-// ParseValue reads the body of a value.
+// ParseValue parses the body of a value.
 func ParseValue(body []byte) (json.RawMessage, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, fmt.Errorf("%w: a value that is no JSON", ErrFrame)
@@ -172,7 +173,7 @@ func ParseValue(body []byte) (json.RawMessage, error) {
 	return body, nil
 }
 
-// Level is which of console's methods printed a line.
+// Level is the console method that printed a line.
 type Level byte
 
 // The levels.
@@ -184,7 +185,7 @@ const (
 	LevelError
 )
 
-// ParseLog reads the body of a log. Bytes of the text that are no UTF-8 become U+FFFD.
+// ParseLog parses the body of a log. Invalid UTF-8 in the text becomes U+FFFD.
 func ParseLog(body []byte) (Level, string, error) {
 	if len(body) == 0 || Level(body[0]) < LevelDebug || Level(body[0]) > LevelError {
 		return 0, "", fmt.Errorf("%w: a log without a level", ErrFrame)
@@ -192,7 +193,7 @@ func ParseLog(body []byte) (Level, string, error) {
 	return Level(body[0]), string(bytes.ToValidUTF8(body[1:], []byte("\uFFFD"))), nil
 }
 
-// Failure is an error that guest code has thrown, as the guest tells of it.
+// Failure is an error that guest code threw, as the guest describes it.
 type Failure struct {
 	Name       string                     `json:"name"`
 	Message    string                     `json:"message"`
@@ -202,13 +203,13 @@ type Failure struct {
 	Cause      *Failure                   `json:"cause,omitempty"`
 }
 
-// The most of a failure; the guest's half keeps to less.
+// Limits of a failure. The guest's half stays below them.
 const (
-	mostCauses     = 8
-	mostProperties = 64
+	maxCauses     = 8
+	maxProperties = 64
 )
 
-// ParseFailure reads the body of a failure.
+// ParseFailure parses the body of a failure.
 func ParseFailure(body []byte) (Failure, error) {
 	var f Failure
 	if !isJSON(body, '{') {
@@ -221,18 +222,18 @@ func ParseFailure(body []byte) (Failure, error) {
 	}
 	causes := 0
 	for at := &f; at != nil; at = at.Cause {
-		if causes++; causes > 1+mostCauses || len(at.Properties) > mostProperties {
+		if causes++; causes > 1+maxCauses || len(at.Properties) > maxProperties {
 			return Failure{}, fmt.Errorf("%w: a failure with too many causes or properties", ErrFrame)
 		}
 	}
 	return f, nil
 }
 
-// ParseNoValue reads the body of a no-value: why there is none. Bytes that are no UTF-8
-// become U+FFFD.
+// ParseNoValue returns the body of a no-value frame: the reason why there is no value.
+// Invalid UTF-8 becomes U+FFFD.
 func ParseNoValue(body []byte) string { return string(bytes.ToValidUTF8(body, []byte("\uFFFD"))) }
 
-// ParseDone reads the body of a done: the cell that has ended.
+// ParseDone parses the body of a done frame: the number of the cell that ended.
 func ParseDone(body []byte) (cell uint32, err error) {
 	if len(body) != 4 {
 		return 0, fmt.Errorf("%w: a done of %d bytes", ErrFrame, len(body))

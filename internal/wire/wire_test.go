@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 )
 
-// golden is a frame of testdata/frames.json, which wire.test.mjs reads, too.
+// golden is a frame of testdata/frames.json, which wire.test.mjs reads too.
 type golden struct {
 	Name, Kind, Hex      string
 	JSON, Text           string
@@ -42,7 +42,7 @@ func (g golden) bytes(t testing.TB) []byte {
 	return b
 }
 
-// anything takes every kind.
+// anything accepts every kind.
 func anything(Kind) int64 { return 1 << 20 }
 
 func TestGolden(t *testing.T) {
@@ -131,7 +131,7 @@ func TestReaderRefuses(t *testing.T) {
 	}{
 		{"nothing", nil, io.EOF},
 		{"as long as allowed", value(strings.Repeat("1", most)), nil},
-		{"empty", value(""), nil}, // which no Parse takes
+		{"empty", value(""), nil}, // no Parse function accepts it
 		{"a cut head", value("1")[:3], io.ErrUnexpectedEOF},
 		{"a cut body", value("123")[:6], io.ErrUnexpectedEOF},
 		{"too long", value(strings.Repeat("1", most+1)), ErrFrame},
@@ -147,8 +147,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// The length of a body is only what the guest says: little is allocated for it.
-func TestReaderAllocatesWhatComes(t *testing.T) {
+// The length of a body is only the guest's claim: little is allocated for it.
+func TestReaderAllocatesReceivedBytes(t *testing.T) {
 	head := []byte{0x3f, 0xff, 0xff, 0xff, byte(KindValue)}
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
@@ -199,8 +199,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What JSON.stringify writes is taken, however odd.
-func TestParseCallTakes(t *testing.T) {
+// ParseCall accepts whatever JSON.stringify writes.
+func TestParseCallAccepts(t *testing.T) {
 	const deepest = 10_000
 	for _, args := range []string{
 		"[]", "[ ]", `["\ud800"]`, `["\u0000"]`, `[{"":1,"a":{"":2}}]`, `[{"__proto__":1}]`, "[1e400,-0]", "[\"\u2028\"]",
@@ -212,17 +212,17 @@ func TestParseCallTakes(t *testing.T) {
 	}
 }
 
-// Fields of one name are an error that says whose call it is.
-func TestParseCallTwice(t *testing.T) {
+// Duplicate names are an error that identifies the call.
+func TestParseCallDuplicateName(t *testing.T) {
 	for _, args := range []string{`[{"a":1,"a":1}]`, `[1,[{"b":{"a":1,"\u0061":2}}]]`, `[{"\ud800":1,"\udfff":1}]`, `[{"":1,"":1}]`} {
 		c, err := ParseCall([]byte("\x00\x00\x00\x01\x00\x00\x00\x02" + args))
-		if err != ErrTwice || c.ID != 1 || c.Function != 2 || c.Args != nil {
+		if err != ErrDuplicateName || c.ID != 1 || c.Function != 2 || c.Args != nil {
 			t.Errorf("%s: %+v, %v", args, c, err)
 		}
 	}
 }
 
-// numbered are so many members of an object.
+// numbered returns n members of an object.
 func numbered(n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprintf(`"%d":1`, i))
@@ -232,8 +232,8 @@ func numbered(n int) (list []string) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Whatever a guest sends, what gets out is bounded, of a kind that it may send, and
-// what its kind says.
+// For any input, the result is bounded, of a kind that a guest may send, and valid for its
+// kind.
 func FuzzReader(f *testing.F) {
 	for _, g := range goldenFrames(f) {
 		f.Add(g.bytes(f))
@@ -260,8 +260,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// A body is whole whatever its length, and has no more memory than that.
-func TestReaderBodies(t *testing.T) {
+// A body is complete for any length, and its capacity is its length.
+func TestReaderBodyCapacity(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 16<<10 - 1, 16 << 10, 16<<10 + 1, 100_000, 3 << 20} {
 		in := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
 		r := NewReader(io.MultiReader(bytes.NewReader(Append(nil, KindValue, in)), iotest.HalfReader(bytes.NewReader(Append(nil, KindLog, in)))), func(Kind) int64 { return 4 << 20 })

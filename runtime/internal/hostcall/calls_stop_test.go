@@ -187,7 +187,7 @@ func TestCallsListed(t *testing.T) {
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, false, &Error{CodeArguments, ArgumentText(1, wire.ErrTwice)}); err != nil {
+			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, false, &Error{CodeArguments, ArgumentText(1, wire.ErrDuplicateName)}); err != nil {
 				t.Fatal(err)
 			}
 		}

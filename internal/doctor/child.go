@@ -37,8 +37,8 @@ var childFuncs = map[child]func() error{
 const childTimeout = 10 * time.Second
 
 func init() {
-	// In init and not in main, so that test binaries work the same way. Nobody executes a
-	// program by a name with a blank and a colon by accident.
+	// In init and not in main, so that test binaries work the same way. A name with a
+	// blank and a colon is not executed by accident.
 	if len(os.Args) != 1 {
 		return
 	}

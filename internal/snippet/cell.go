@@ -8,43 +8,43 @@ import (
 // cell is the program as a script for V8's REPL mode: what is static about modules has to
 // go, and a branch's value is the script's by itself.
 func (p parsed) cell(n Names) draft {
-	f := &finisher{
-		parsed:    p,
-		open:      "await (",
-		shut:      ")",
-		after:     func(value string) string { return "await " + value },
-		none:      "void 0",
-		completes: true,
-		defines:   true,
-		load:      cmp.Or(n.Import, "import"),
-		named:     n.Named,
+	f := &emitter{
+		parsed:            p,
+		prefix:            "await (",
+		suffix:            ")",
+		deliverNamed:      func(value string) string { return "await " + value },
+		deliverNothing:    "void 0",
+		hasCompletion:     true,
+		keepsDeclarations: true,
+		importName:        cmp.Or(n.Import, "import"),
+		checkName:         n.Named,
 	}
-	f.rename(p.loads, n.Import)
-	f.rename(p.metas, n.Meta)
-	last := lastOf(p.list)
+	f.replaceAll(p.loads, n.Import)
+	f.replaceAll(p.metas, n.Meta)
+	last := lastStatement(p.list)
 	for i := range p.list {
 		switch s := &p.list[i]; s.kind {
 		case importing:
-			f.bring(s, f.dynamic(s))
+			f.hoist(s, f.dynamicImport(s))
 		case exporting:
 			f.unexport(s)
 		case defaulting:
-			f.undefault(s, s == last)
+			f.dropDefault(s, s == last)
 		}
 	}
-	f.finish()
+	f.emit()
 	return p.edit(f.edits)
 }
 
 // bring puts text, which is what a statement does, before all others.
-func (f *finisher) bring(s *statement, text string) {
+func (f *emitter) hoist(s *statement, text string) {
 	f.edits = append(f.edits, edit{text: text + "; ", moved: true, from: s.start}, replace(s.span, gap(f.text[s.start:s.end])))
 }
 
-func (f *finisher) unexport(s *statement) {
+func (f *emitter) unexport(s *statement) {
 	switch {
 	case s.from.end > 0:
-		f.bring(s, f.loading(s))
+		f.hoist(s, f.importCall(s))
 	case s.value.end > 0:
 		f.blank(span{s.start, s.value.start})
 	default:
@@ -54,7 +54,7 @@ func (f *finisher) unexport(s *statement) {
 
 // undefault makes a declaration of export default where one is declared, and an
 // expression elsewhere. The last one is the value.
-func (f *finisher) undefault(s *statement, last bool) {
+func (f *emitter) dropDefault(s *statement, last bool) {
 	words := span{s.start, s.value.start}
 	switch {
 	case s.name != "":
@@ -66,7 +66,7 @@ func (f *finisher) undefault(s *statement, last bool) {
 }
 
 // blank leaves what follows in its column.
-func (f *finisher) blank(at span) {
+func (f *emitter) blank(at span) {
 	f.edits = append(f.edits, replace(at, strings.Map(func(r rune) rune {
 		if isLineEnd(r) || r == '\t' {
 			return r
@@ -75,7 +75,7 @@ func (f *finisher) blank(at span) {
 	}, f.text[at.start:at.end])))
 }
 
-func (f *finisher) rename(places []span, name string) {
+func (f *emitter) replaceAll(places []span, name string) {
 	for _, at := range places {
 		if name != "" {
 			f.edits = append(f.edits, replace(at, name))
@@ -84,8 +84,8 @@ func (f *finisher) rename(places []span, name string) {
 }
 
 // loading imports a module.
-func (f *finisher) loading(s *statement) string {
-	call := "await " + f.load + "(" + f.text[s.from.start:s.from.end]
+func (f *emitter) importCall(s *statement) string {
+	call := "await " + f.importName + "(" + f.text[s.from.start:s.from.end]
 	if s.with.end > 0 {
 		call += ", {with: " + oneLine(f.text[s.with.start:s.with.end]) + "}"
 	}
@@ -93,13 +93,13 @@ func (f *finisher) loading(s *statement) string {
 }
 
 // dynamic does what a static import does, but names don't stay up to date.
-func (f *finisher) dynamic(s *statement) string {
-	module := f.loading(s)
+func (f *emitter) dynamicImport(s *statement) string {
+	module := f.importCall(s)
 	if len(s.bindings) == 0 {
 		return module
 	}
-	if f.named != "" {
-		module = f.named + "(" + module + ", " + f.text[s.from.start:s.from.end] + importedNames(s) + ")"
+	if f.checkName != "" {
+		module = f.checkName + "(" + module + ", " + f.text[s.from.start:s.from.end] + importedNames(s) + ")"
 	}
 	var names []string
 	whole := ""

@@ -15,8 +15,8 @@ type compiler struct {
 	file   string       // its name, for a program that is a file
 	err    *SyntaxError // the one of the attempt that came furthest
 	// understood: esbuild said more than what it stumbled over, so the language was right,
-	// and the code is wrong.
-	understood bool
+	// and the code is errorAt.
+	conclusive bool
 }
 
 // parsed is a program that esbuild takes, as JavaScript, with its statements.
@@ -31,33 +31,33 @@ type parsed struct {
 	wrapped bool
 }
 
-// enough errors are some that leave no doubt.
-const enough = 20
+// conclusiveErrors errors are some that leave no doubt.
+const conclusiveErrors = 20
 
-func (c *compiler) refuse(err *SyntaxError) (parsed, bool) {
+func (c *compiler) recordError(err *SyntaxError) (parsed, bool) {
 	c.err = furthest(c.err, err)
 	return parsed{}, false
 }
 
 // program takes Markdown for the code in it, unless the whole is code. In JavaScript three
 // backticks are an empty template and the beginning of another one, which is called with
-// it: always wrong, so it's Markdown. Three tildes are not.
+// it: always errorAt, so it's Markdown. Three tildes are not.
 func (c *compiler) program(d draft) (parsed, bool) {
-	fences := fencesOf(d.text)
+	fences := findFences(d.text)
 	if len(fences) == 0 {
-		if b, ok := loneLine(d.text); ok {
+		if b, ok := singleLineBlock(d.text); ok {
 			return c.code(extract(d, []codeBlock{b}))
 		}
 		return c.code(d)
 	}
-	if outside(d.text[:fences[0].start]) && fences[0].mark == '`' {
+	if startsOutsideCode(d.text[:fences[0].start]) && fences[0].mark == '`' {
 		return c.markdown(d, fences)
 	}
-	r, _ := read(d.text) // what it can't read, code scans
+	r, _ := parse(d.text) // what it can't read, code scans
 	if r.fenced {
 		return c.markdown(d, fences)
 	}
-	if r.waved && inPairs(blocksOf(d.text, fences)) {
+	if r.tildeFenced && tildesPaired(blocksOf(d.text, fences)) {
 		inner := compiler{module: c.module}
 		if p, ok := inner.markdown(d, fences); ok {
 			return p, true
@@ -74,49 +74,49 @@ func (c *compiler) code(d draft) (parsed, bool) {
 	if p, ok := c.javascript(d); ok {
 		return p, true
 	}
-	if len(d.text) > maxTyped || c.understood {
+	if len(d.text) > maxTyped || c.conclusive {
 		return parsed{}, false
 	}
 	for _, loader := range []api.Loader{api.LoaderTS, api.LoaderTSX} {
-		if p, ok := c.typed(d, loader); ok || c.understood {
+		if p, ok := c.typescript(d, loader); ok || c.conclusive {
 			return p, ok
 		}
 	}
 	return c.parenthesized(d)
 }
 
-var tooLongForTypes = fmt.Sprintf("this is no JavaScript, and TypeScript or JSX has to be below %d bytes", maxTyped)
+var typesTooLong = fmt.Sprintf("this is no JavaScript, and TypeScript or JSX has to be below %d bytes", maxTyped)
 
 // javascript takes code as it is, if the reader and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
-	r, list := read(d.text)
+	r, list := parse(d.text)
 	switch {
-	case r.trouble != "":
-		return c.refuse(d.wrong(r.tok.start, r.trouble))
-	case r.failed && r.brace >= 0:
-		if p, ok := c.object(d, r.brace); ok {
+	case r.refusal != "":
+		return c.recordError(d.errorAt(r.tok.start, r.refusal))
+	case r.failed && r.lastBlock >= 0:
+		if p, ok := c.object(d, r.lastBlock); ok {
 			return p, true
 		}
 		fallthrough
 	case r.failed:
-		if len(d.text) > maxTyped { // nobody else will say what is wrong
-			return c.refuse(d.wrong(r.tok.start, tooLongForTypes))
+		if len(d.text) > maxTyped { // nobody else will say what is errorAt
+			return c.recordError(d.errorAt(r.tok.start, typesTooLong))
 		}
 		return parsed{}, false
 	}
-	if s := lastOf(list); s != nil {
-		if p, ok := c.half(d, s); ok {
+	if s := lastStatement(list); s != nil {
+		if p, ok := c.reinterpretLast(d, s); ok {
 			return p, true
 		}
 	}
-	if r.returns {
+	if r.topReturn {
 		p, ok := c.javascript(wrap(d, importsOf(list)))
 		p.wrapped = true
 		return p, ok
 	}
 	if !r.costly() {
 		if err := c.check(d); err != nil {
-			return c.refuse(err)
+			return c.recordError(err)
 		}
 	}
 	return newParsed(d, r, list), true
@@ -124,16 +124,16 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 
 // costly says whether esbuild would take too long over what the reader has read. It's V8
 // alone then that says whether it is valid.
-func (r *reader) costly() bool {
-	if r.effort.ns > maxEffort {
+func (r *parser) costly() bool {
+	if r.cost.ns > maxCost {
 		return true
 	}
 	s := scan(r.code, false)
-	return s.trouble != "" || s.effort.ns > maxEffort
+	return s.refusal != "" || s.cost.ns > maxCost
 }
 
 // half takes half a statement that ends the program for a whole one.
-func (c *compiler) half(d draft, s *statement) (parsed, bool) {
+func (c *compiler) reinterpretLast(d draft, s *statement) (parsed, bool) {
 	inner := compiler{module: c.module}
 	switch {
 	case s.kind == block:
@@ -155,7 +155,7 @@ func (d draft) parenthesize(at span) draft {
 
 // object takes a block that ends the program for an object, if it can be one.
 func (c *compiler) object(d draft, at int) (parsed, bool) {
-	end, ok := readLone(d.text, at, (*reader).object)
+	end, ok := parseRest(d.text, at, (*parser).object)
 	before := strings.TrimSpace(d.text[:at])
 	if !ok || before != "" && strings.TrimSpace(d.text[at+1:end-1]) == "" {
 		return parsed{}, false
@@ -167,18 +167,18 @@ const markdownInCode = "what begins this line fences code in Markdown: give the 
 
 // typed has esbuild translate TypeScript or TSX. What fences code in Markdown would be text
 // between two tags of JSX, or a template that an element is called with.
-func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
+func (c *compiler) typescript(d draft, loader api.Loader) (parsed, bool) {
 	s := scan(d.text, loader == api.LoaderTSX)
 	switch {
-	case s.trouble != "":
-		return c.refuse(d.wrong(s.pos, s.trouble))
+	case s.refusal != "":
+		return c.recordError(d.errorAt(s.pos, s.refusal))
 	case s.fenced && s.jsx: // there are no other languages, and what they say is of no use
-		c.err, c.understood = d.wrong(s.pos, markdownInCode), true
+		c.err, c.conclusive = d.errorAt(s.pos, markdownInCode), true
 		return parsed{}, false
 	case s.fenced:
-		return c.refuse(d.wrong(s.pos, markdownInCode))
-	case s.effort.ns > maxEffort:
-		return c.refuse(d.wrong(0, tooComplex))
+		return c.recordError(d.errorAt(s.pos, markdownInCode))
+	case s.cost.ns > maxCost:
+		return c.recordError(d.errorAt(0, tooComplex))
 	}
 	if p, ok := c.translated(d, loader); ok {
 		return p, true
@@ -194,27 +194,27 @@ func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
 func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	out, err := c.translate(d, loader)
 	if err != nil {
-		return c.refuse(err)
+		return c.recordError(err)
 	}
-	r, list := read(out.text)
+	r, list := parse(out.text)
 	if r.failed {
-		return c.refuse(out.wrong(r.tok.start, cmp.Or(r.trouble, "this cannot be read once it is JavaScript")))
+		return c.recordError(out.errorAt(r.tok.start, cmp.Or(r.refusal, "this cannot be read once it is JavaScript")))
 	}
-	if r.rebinds(list) && !r.returns && !r.costly() {
+	if r.rebinds(list) && !r.topReturn && !r.costly() {
 		if err := c.check(out); err != nil {
-			return c.refuse(err)
+			return c.recordError(err)
 		}
 	}
-	return newParsed(out, r, list), !r.returns
+	return newParsed(out, r, list), !r.topReturn
 }
 
-func newParsed(d draft, r *reader, list []statement) parsed {
+func newParsed(d draft, r *parser, list []statement) parsed {
 	return parsed{draft: d, list: list, loads: r.imports, metas: r.metas, bound: r.bound}
 }
 
-// rebinds says whether a name of an import may be bound once more outside of functions.
+// rebinds says whether a name of an import may be bound once more startsOutsideCode of functions.
 // In TypeScript it may, as the import could be a type's.
-func (r *reader) rebinds(list []statement) bool {
+func (r *parser) rebinds(list []statement) bool {
 	bound := make(map[string]bool)
 	for _, s := range list {
 		for _, b := range s.bindings {
@@ -229,18 +229,18 @@ func (r *reader) rebinds(list []statement) bool {
 
 // parenthesized tries half a statement: an object, or a function without a name.
 func (c *compiler) parenthesized(d draft) (parsed, bool) {
-	first := newReader(d.text, 0)
+	first := newParser(d.text, 0)
 	if !first.isAny("{", "function", "async", "class") {
 		return parsed{}, false
 	}
 	at := first.tok.start
-	if end, ok := readLone(d.text, at, func(r *reader) { r.assignment(false) }); ok {
+	if end, ok := parseRest(d.text, at, func(r *parser) { r.assignment(false) }); ok {
 		return c.javascript(d.edit([]edit{insert(at, "("), insert(end, ")")}))
 	}
 	end := len(strings.TrimRight(d.text, " \t\r\n;"))
 	d = d.edit([]edit{insert(at, "("), insert(max(at, end), "\n)")})
 	for _, loader := range []api.Loader{api.LoaderTS, api.LoaderTSX} {
-		if p, ok := c.typed(d, loader); ok || c.understood {
+		if p, ok := c.typescript(d, loader); ok || c.conclusive {
 			return p, ok
 		}
 	}

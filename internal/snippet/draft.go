@@ -19,7 +19,7 @@ func newDraft(code string) draft { return draft{snippet: code, text: code} }
 // A stage leads from an offset after a change back to the one before it. What the change
 // itself put there has the nearest one, and known is false.
 type stage interface {
-	back(offset int) (before int, known bool)
+	original(offset int) (before int, known bool)
 }
 
 // origin leads from an offset of the text back to the snippet.
@@ -27,7 +27,7 @@ func (d draft) origin(offset int) (before int, known bool) {
 	known = true
 	for i := len(d.stages) - 1; i >= 0; i-- {
 		var ok bool
-		offset, ok = d.stages[i].back(offset)
+		offset, ok = d.stages[i].original(offset)
 		known = known && ok
 	}
 	return offset, known
@@ -90,7 +90,7 @@ type piece struct {
 	copied, known bool
 }
 
-func (e edited) back(offset int) (int, bool) {
+func (e edited) original(offset int) (int, bool) {
 	// Of pieces that begin at the same place, the last one has something in it.
 	i := sort.Search(len(e), func(i int) bool { return e[i].after > offset }) - 1
 	p := e[i]

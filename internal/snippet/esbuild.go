@@ -15,19 +15,19 @@ const (
 
 // check asks esbuild whether JavaScript that the reader has read is valid.
 func (c *compiler) check(d draft) *SyntaxError {
-	if c.passes(d) {
+	if c.isValid(d) {
 		return nil
 	}
 	if result := c.transform(d, api.TransformOptions{Loader: api.LoaderJS}); len(result.Errors) > 0 {
-		return c.fails(d, result)
+		return c.syntaxError(d, result)
 	}
 	return nil
 }
 
-// passes says whether all that is wrong with code is a break behind it, that we put there.
+// passes says whether all that is errorAt with code is a break behind it, that we put there.
 // esbuild goes on after such an error, so it has judged all of the code by then, but does
 // not take its time to write what is of no use: half of it.
-func (c *compiler) passes(d draft) bool {
+func (c *compiler) isValid(d draft) bool {
 	const last = "break"
 	d.text += "\n;" + last
 	result := c.transform(d, api.TransformOptions{Loader: api.LoaderJS})
@@ -39,7 +39,7 @@ func (c *compiler) passes(d draft) bool {
 func (c *compiler) translate(d draft, loader api.Loader) (draft, *SyntaxError) {
 	result := c.transform(d, api.TransformOptions{Loader: loader})
 	if len(result.Errors) > 0 {
-		return draft{}, c.fails(d, result)
+		return draft{}, c.syntaxError(d, result)
 	}
 	sources := sync.OnceValue(func() []byte {
 		return c.transform(d, api.TransformOptions{
@@ -71,9 +71,9 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 }
 
 // fails takes over esbuild's first message.
-func (c *compiler) fails(d draft, result api.TransformResult) *SyntaxError {
-	c.understood = c.understood || len(result.Errors) > enough
-	return d.wrong(d.offset(result.Errors[0]), result.Errors[0].Text)
+func (c *compiler) syntaxError(d draft, result api.TransformResult) *SyntaxError {
+	c.conclusive = c.conclusive || len(result.Errors) > conclusiveErrors
+	return d.errorAt(d.offset(result.Errors[0]), result.Errors[0].Text)
 }
 
 // offset is where a message is about. Its columns count bytes, from 0.

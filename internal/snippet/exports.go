@@ -25,7 +25,7 @@ func (p parsed) exports(value span) exported {
 	case target != "module.exports":
 		return exportsNothing
 	}
-	r := newReader(p.text[:value.end], right)
+	r := newParser(p.text[:value.end], right)
 	if r.assignment(false) && !r.failed && r.tok.kind == atEnd {
 		return exportsFunction
 	}

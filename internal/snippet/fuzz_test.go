@@ -46,7 +46,7 @@ func FuzzModule(f *testing.F) {
 			return
 		}
 		_, valid := esbuild("a.mjs", code)
-		if r, _ := read(code); r.fenced {
+		if r, _ := parse(code); r.fenced {
 			valid = false // three backticks that begin a line are never meant to be JavaScript
 		}
 		for _, make := range []func(string) (*Program, error){Module, Cell} {
@@ -75,7 +75,7 @@ func checkError(t *testing.T, code string, err error, valid bool) {
 	t.Helper()
 	e, ok := errors.AsType[*SyntaxError](err)
 	switch {
-	case !ok || e.Message == "" || strings.HasPrefix(e.Message, ourFault):
+	case !ok || e.Message == "" || strings.HasPrefix(e.Message, internalError):
 		t.Errorf("%q: %v is no SyntaxError", code, err)
 	case utf8.ValidString(code) && offsetOf(code, e.Line, e.Column) < 0:
 		t.Errorf("%q: %v is not in it", code, err)
@@ -108,9 +108,9 @@ func FuzzRead(f *testing.F) {
 		if !valid {
 			return
 		}
-		r, list := read(code)
+		r, list := parse(code)
 		if r.failed {
-			if r.trouble == "" {
+			if r.refusal == "" {
 				t.Errorf("%q: the reader stops at %d", code, r.tok.start)
 			}
 			return

@@ -11,13 +11,13 @@ const maxBlocks = 64
 
 // fence is a line of Markdown that begins or ends a block of code.
 type fence struct {
-	span          // of the line, with its end
-	prefix string // what stands before it, as on the lines that follow
-	item   bool   // it begins an item of a list
-	shut   bool   // a tag such as </answer> is behind it: it begins no block
-	count  int
-	mark   byte
-	info   string
+	span              // of the line, with its end
+	prefix     string // what stands before it, as on the lines that follow
+	item       bool   // it begins an item of a list
+	closesOnly bool   // a tag such as </answer> is behind it: it begins no block
+	count      int
+	mark       byte
+	info       string
 }
 
 // codeBlock is a fenced one.
@@ -32,22 +32,22 @@ type codeBlock struct {
 // languages are those that blocks of code are taken for.
 var languages = setOf("js", "javascript", "mjs", "cjs", "jsx", "node", "nodejs", "ecmascript", "es6", "ts", "typescript", "mts", "cts", "tsx")
 
-// inPairs says whether each block that tildes begin is ended by some.
-func inPairs(blocks []codeBlock) bool {
+// tildesPaired says whether each block that tildes begin is ended by some.
+func tildesPaired(blocks []codeBlock) bool {
 	return !slices.ContainsFunc(blocks, func(b codeBlock) bool { return b.mark == '~' && !b.closed })
 }
 
-// outside says that no template, comment or JSX goes on where before ends at a line's
+// startsOutsideCode says that no template, comment or JSX goes on where before ends at a line's
 // beginning: it has nothing that could begin one, nor take a line's end into a string. It
 // keeps prose from being tried as code.
-func outside(before string) bool {
+func startsOutsideCode(before string) bool {
 	return !strings.ContainsAny(before, "`<\\") && !strings.Contains(before, "/*")
 }
 
 // markdown compiles the blocks of code in Markdown, as one program.
 func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 	all := blocksOf(d.text, fences)
-	blocks, err := c.choose(d, all)
+	blocks, err := c.selectBlocks(d, all)
 	if err != nil {
 		c.err = err
 		return parsed{}, false
@@ -55,7 +55,7 @@ func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 	inner := compiler{module: c.module}
 	p, ok := inner.code(extract(d, blocks))
 	if !ok {
-		p, ok = c.widest(d, fences, blocks[0])
+		p, ok = c.compileToLastFence(d, fences, blocks[0])
 	}
 	c.err = inner.err
 	return p, ok
@@ -63,10 +63,10 @@ func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 
 // widest goes up to the last fence that may end a block. A comment in the code may have
 // fences of its own.
-func (c *compiler) widest(d draft, fences []fence, b codeBlock) (parsed, bool) {
+func (c *compiler) compileToLastFence(d draft, fences []fence, b codeBlock) (parsed, bool) {
 	end := b.content.end
 	for _, f := range fences {
-		if f.mark == b.mark && f.ends(b.prefix) && f.start > end {
+		if f.mark == b.mark && f.canClose(b.prefix) && f.start > end {
 			end = f.start
 		}
 	}
@@ -80,9 +80,9 @@ func (c *compiler) widest(d draft, fences []fence, b codeBlock) (parsed, bool) {
 
 // choose takes the blocks that say that they are JavaScript, TypeScript or JSX, and those
 // that say nothing and are.
-func (c *compiler) choose(d draft, all []codeBlock) ([]codeBlock, *SyntaxError) {
+func (c *compiler) selectBlocks(d draft, all []codeBlock) ([]codeBlock, *SyntaxError) {
 	if len(all) > maxBlocks {
-		return nil, d.wrong(all[maxBlocks].content.start, fmt.Sprintf("there are %d blocks of code, the limit is %d", len(all), maxBlocks))
+		return nil, d.errorAt(all[maxBlocks].content.start, fmt.Sprintf("there are %d blocks of code, the limit is %d", len(all), maxBlocks))
 	}
 	var chosen, silent []codeBlock
 	for _, b := range all {
@@ -102,7 +102,7 @@ func (c *compiler) choose(d draft, all []codeBlock) ([]codeBlock, *SyntaxError) 
 	case len(silent) > 0:
 		return silent, nil
 	}
-	return nil, d.wrong(all[0].content.start, fmt.Sprintf("the Markdown has no block of JavaScript, TypeScript or JSX, but of %s", all[0].language))
+	return nil, d.errorAt(all[0].content.start, fmt.Sprintf("the Markdown has no block of JavaScript, TypeScript or JSX, but of %s", all[0].language))
 }
 
 func (c *compiler) compiles(d draft, b codeBlock) bool {
@@ -155,10 +155,10 @@ func blocksOf(text string, fences []fence) []codeBlock {
 	for i := range fences {
 		f := &fences[i]
 		switch {
-		case open == nil && f.shut:
+		case open == nil && f.closesOnly:
 		case open == nil:
 			open = f
-		case f.mark == open.mark && f.count >= open.count && f.ends(open.prefix):
+		case f.mark == open.mark && f.count >= open.count && f.canClose(open.prefix):
 			blocks = append(blocks, open.block(f.start, true))
 			open = nil
 		}
@@ -175,7 +175,7 @@ func (f *fence) block(end int, closed bool) codeBlock {
 
 // ends says whether a fence may end a block whose own has a prefix: it's in the same block
 // quotes, and not much deeper.
-func (f *fence) ends(prefix string) bool {
+func (f *fence) canClose(prefix string) bool {
 	return f.info == "" && !f.item && len(f.prefix) <= len(prefix)+3 && strings.Count(f.prefix, ">") == strings.Count(prefix, ">")
 }
 
@@ -188,16 +188,16 @@ func languageOf(info string) string {
 	return info
 }
 
-// fencesOf finds the lines that are fences, as if none were in a block. The first one begins
+// findFences finds the lines that are fences, as if none were in a block. The first one begins
 // a block.
-func fencesOf(text string) []fence {
+func findFences(text string) []fence {
 	var fences []fence
 	for start := 0; start < len(text); {
 		end := len(text)
 		if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
 			end = start + n + 1
 		}
-		if f, ok := fenceOf(text[start:end]); ok && (!f.shut || len(fences) > 0) {
+		if f, ok := parseFence(text[start:end]); ok && (!f.closesOnly || len(fences) > 0) {
 			f.span = span{start, end}
 			fences = append(fences, f)
 		}
@@ -206,7 +206,7 @@ func fencesOf(text string) []fence {
 	return fences
 }
 
-func fenceOf(line string) (fence, bool) {
+func parseFence(line string) (fence, bool) {
 	n, item := prefixLength(line)
 	rest := line[n:]
 	if !strings.HasPrefix(rest, "```") && !strings.HasPrefix(rest, "~~~") {
@@ -224,7 +224,7 @@ func fenceOf(line string) (fence, bool) {
 	f.info = strings.TrimLeft(rest, rest[:1])
 	f.count = len(rest) - len(f.info)
 	f.info = strings.TrimSpace(f.info)
-	if f.shut = strings.HasPrefix(f.info, "</"); f.shut {
+	if f.closesOnly = strings.HasPrefix(f.info, "</"); f.closesOnly {
 		f.info = ""
 	}
 	return f, f.mark == '~' || !strings.Contains(f.info, "`")
@@ -261,8 +261,8 @@ func itemMark(text string) int {
 	return len(text) - len(rest) + 2
 }
 
-// beginsFence says whether what fences code in Markdown begins a line at an offset.
-func beginsFence(code string, at int, mark string) bool {
+// fenceAt says whether what fences code in Markdown begins a line at an offset.
+func fenceAt(code string, at int, mark string) bool {
 	if !strings.HasPrefix(code[at:], mark) {
 		return false
 	}
@@ -274,12 +274,12 @@ func beginsFence(code string, at int, mark string) bool {
 	return n == at-start
 }
 
-// loneLine is the code of ```js 1 + 1```, if that is all there is.
-func loneLine(text string) (codeBlock, bool) {
+// singleLineBlock is the code of ```js 1 + 1```, if that is all there is.
+func singleLineBlock(text string) (codeBlock, bool) {
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	end := len(strings.TrimRight(text, " \t\r\n"))
 	const mark = "```"
-	if end-start <= 2*len(mark) || !beginsFence(text, start, mark) || !strings.HasSuffix(text[:end], mark) {
+	if end-start <= 2*len(mark) || !fenceAt(text, start, mark) || !strings.HasSuffix(text[:end], mark) {
 		return codeBlock{}, false
 	}
 	b := codeBlock{content: span{start + len(mark), end - len(mark)}, mark: '`', closed: true}

@@ -38,7 +38,7 @@ func TestBlocks(t *testing.T) {
 		{"two", "```js\na\n```\n~~~ts\nb\n~~~", []string{"js: a\n", "ts: b\n"}},
 	} {
 		var got []string
-		for _, b := range blocksOf(tc.text, fencesOf(tc.text)) {
+		for _, b := range blocksOf(tc.text, findFences(tc.text)) {
 			s := b.language + ": " + tc.text[b.content.start:b.content.end]
 			if !b.closed {
 				s += "+"
@@ -62,12 +62,12 @@ func TestLanguageOf(t *testing.T) {
 	}
 }
 
-func TestLoneLine(t *testing.T) {
+func TestSingleLineBlock(t *testing.T) {
 	for text, want := range map[string]string{
 		"```js a ```": " a ", "\n ```a```\r\n": "a", "```JS `a````": " `a`", "```js```": "js", "```foo 1```": "foo 1",
 		"```a``` b": "", "b ```a```": "", "```a\nb```": "", "```a``` + ```b```": "", "```` a ````": "", "``````": "", "```": "", "\r```a```": "",
 	} {
-		b, ok := loneLine(text)
+		b, ok := singleLineBlock(text)
 		if got := text[b.content.start:b.content.end]; got != want || ok != (want != "") {
 			t.Errorf("%q has %q, %v, want %q", text, got, ok, want)
 		}
@@ -77,7 +77,7 @@ func TestLoneLine(t *testing.T) {
 // What is no code leaves nothing but its lines' ends.
 func TestExtract(t *testing.T) {
 	const text = "Some\ntext\r\n  ```js\n  a\n    b\n c\n  ```\nand\n```\nd"
-	got := extract(newDraft(text), blocksOf(text, fencesOf(text)))
+	got := extract(newDraft(text), blocksOf(text, findFences(text)))
 	if diff := cmp.Diff("\n\r\n\na\n  b\nc\n;\n\n\nd", got.text); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

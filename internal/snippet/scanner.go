@@ -10,20 +10,20 @@ type scanner struct {
 	lexer
 	jsx bool
 
-	open       []bracket
-	before     operandState
-	last       token
-	lastIs     string // its text
-	beforeLast string // the text of the one before
-	counted    bool   // the last word counts as a message
-	hazy       bool   // a slash of this line may be two things
-	debt       int    // brackets that may be open still, if it's the other one
-	effort     effort
+	open         []bracket
+	preceding    operandState
+	last         token
+	lastText     string // its text
+	previousText string // the text of the one before
+	lastCounted  bool   // the last word counts as a message
+	slashUnclear bool   // a slash of this line may be two things
+	uncertain    int    // brackets that may be open still, if it's the other one
+	cost         cost
 
-	seen    map[string]bool // words that names may be
-	starts  []int           // of import declarations
-	fenced  bool            // ``` begins a line, at pos; or ~~~ does in the text of JSX
-	trouble string          // why the code is refused, at pos
+	seen         map[string]bool // words that names may be
+	importStarts []int           // of import declarations
+	fenced       bool            // ``` begins a line, at pos; or ~~~ does in the text of JSX
+	refusal      string          // why the code is refused, at pos
 }
 
 // operandState is what the last token was.
@@ -59,22 +59,22 @@ type bracket struct {
 // scan goes over the whole code, or up to where it is refused or Markdown's.
 func scan(code string, jsx bool) *scanner {
 	s := &scanner{lexer: lexer{code: code}, jsx: jsx, open: []bracket{{kind: '{'}}, seen: make(map[string]bool)}
-	for more := true; more && s.trouble == "" && !s.fenced; {
+	for more := true; more && s.refusal == "" && !s.fenced; {
 		switch s.top().kind {
 		case '<':
-			more = s.tag()
+			more = s.scanTag()
 		case '>':
-			more = s.children()
+			more = s.scanChildren()
 		default:
-			more = s.piece()
+			more = s.scanToken()
 		}
 	}
-	s.settle()
+	s.endStatement()
 	return s
 }
 
 // piece goes over a token of code.
-func (s *scanner) piece() (more bool) {
+func (s *scanner) scanToken() (more bool) {
 	t := s.next()
 	if t.kind == atEnd || t.kind == notAToken && t.end == len(s.code) {
 		return false
@@ -88,27 +88,27 @@ func (s *scanner) top() *bracket { return &s.open[len(s.open)-1] }
 func (s *scanner) push(b bracket) {
 	b.at = s.pos
 	s.open = append(s.open, b)
-	s.effort.depth++
-	s.effort.scopes += b.scope()
-	s.limit()
+	s.cost.depth++
+	s.cost.scopes += b.scope()
+	s.checkDepth()
 }
 
 func (s *scanner) pop() {
-	s.settle()
-	s.effort.depth--
-	s.effort.scopes -= s.top().scope()
+	s.endStatement()
+	s.cost.depth--
+	s.cost.scopes -= s.top().scope()
 	s.open = s.open[:len(s.open)-1]
 }
 
 // nest notes that what follows nests in the current token, and whether it's a scope.
-func (s *scanner) nest(scope bool) {
+func (s *scanner) addNesting(scope bool) {
 	s.top().chain++
-	s.effort.depth++
+	s.cost.depth++
 	if scope {
 		s.top().scopes++
-		s.effort.scopes++
+		s.cost.scopes++
 	}
-	s.limit()
+	s.checkDepth()
 }
 
 // scope is 1 if names may be declared in the bracket.
@@ -119,61 +119,61 @@ func (b bracket) scope() int {
 	return 0
 }
 
-func (s *scanner) limit() {
-	if s.effort.depth+s.debt > maxNesting/2 {
-		s.trouble = nestedTooDeeply
+func (s *scanner) checkDepth() {
+	if s.cost.depth+s.uncertain > maxNesting/2 {
+		s.refusal = nestedTooDeeply
 	}
 }
 
 // settle ends a statement or a list's element.
-func (s *scanner) settle() {
+func (s *scanner) endStatement() {
 	b := s.top()
-	s.effort.compare(b.less*s.pos - b.lessAt)
+	s.cost.addComparison(b.less*s.pos - b.lessAt)
 	if !b.object && !b.listed && b.kind == '{' {
-		s.effort.sequence(b.commas)
+		s.cost.addSequence(b.commas)
 	}
-	s.effort.depth -= b.chain
-	s.effort.scopes -= b.scopes
+	s.cost.depth -= b.chain
+	s.cost.scopes -= b.scopes
 	*b = bracket{kind: b.kind, at: b.at, control: b.control, object: b.object, closing: b.closing}
 }
 
 func (s *scanner) token(t token) {
 	text := s.code[t.start:t.end]
-	if s.hazy && t.newline {
-		s.hazy, s.before = false, unsure
+	if s.slashUnclear && t.newline {
+		s.slashUnclear, s.preceding = false, unsure
 	}
 	var is traits
 	if t.kind == word && mayBeKeyword(text) {
-		is = words[text]
+		is = keywords[text]
 	}
 	if s.startsStatement(t, text, is) {
-		s.settle()
+		s.endStatement()
 	}
-	s.complain(t, text, is)
+	s.countDiagnostics(t, text, is)
 	switch t.kind {
 	case word:
 		s.word(t, text, is)
 	case template:
-		if beginsFence(s.code, t.start, "```") {
+		if fenceAt(s.code, t.start, "```") {
 			s.pos, s.fenced = t.start, true
 			return
 		}
-		s.before = operand
+		s.preceding = operand
 		if strings.HasSuffix(text, "${") {
 			s.push(bracket{kind: '`'})
-			s.before = operator
+			s.preceding = operator
 		}
 	case punctuator:
 		s.punctuator(t, text)
 	case notAToken:
-		s.before = unsure
+		s.preceding = unsure
 	default:
-		s.before = operand
+		s.preceding = operand
 	}
 	s.top().begun = true
-	s.beforeLast, s.last, s.lastIs = s.lastIs, t, text
+	s.previousText, s.last, s.lastText = s.lastText, t, text
 	if s.pos != t.end { // a regular expression, or a template's end
-		s.last, s.lastIs = token{}, ""
+		s.last, s.lastText = token{}, ""
 	}
 }
 
@@ -181,36 +181,36 @@ func (s *scanner) token(t token) {
 // those without, only words and @ need to be told.
 func (s *scanner) startsStatement(t token, text string, is traits) bool {
 	switch {
-	case s.lastIs == ";":
+	case s.lastText == ";":
 		return text != "else"
-	case t.kind != word && text != "@", is&goesOn != 0:
+	case t.kind != word && text != "@", is&continues != 0:
 		return false
-	case s.lastIs == "}", t.newline && s.before == operand:
+	case s.lastText == "}", t.newline && s.preceding == operand:
 		return true
 	}
-	return is&clause != 0 && s.lastIs != "." && s.lastIs != "?." && s.top().kind == '{'
+	return is&caseClause != 0 && s.lastText != "." && s.lastText != "?." && s.top().kind == '{'
 }
 
 func (s *scanner) word(t token, text string, is traits) {
-	s.effort.rename(s.debt)
-	s.before = operand
-	if s.lastIs == "." || s.lastIs == "?." {
+	s.cost.addRename(s.uncertain)
+	s.preceding = operand
+	if s.lastText == "." || s.lastText == "?." {
 		return
 	}
 	if b := s.top(); !b.begun {
-		b.listed = is&listing != 0
+		b.listed = is&listsNames != 0
 		if text == "import" && len(s.open) == 1 {
-			s.starts = append(s.starts, t.start)
+			s.importStarts = append(s.importStarts, t.start)
 		}
 	}
 	switch {
-	case is&unclear != 0:
-		s.before = unsure
-		s.top().header = s.top().header || is&header != 0
-	case is&nesting != 0:
-		s.before = operator
+	case is&contextual != 0:
+		s.preceding = unsure
+		s.top().header = s.top().header || is&namespaceHeader != 0
+	case is&nests != 0:
+		s.preceding = operator
 	}
-	if is&nesting != 0 {
-		s.nest(is&scope != 0)
+	if is&nests != 0 {
+		s.addNesting(is&opensScope != 0)
 	}
 }

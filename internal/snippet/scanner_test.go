@@ -30,8 +30,8 @@ func TestScannerBalance(t *testing.T) {
 		{"function A() { return (<a>'</a>) }\n<A/>", true},
 	} {
 		s := scan(tc.code, tc.jsx)
-		if s.trouble != "" || len(s.open) != 1 || s.effort.depth != 0 || s.effort.scopes != 0 {
-			t.Errorf("%q: %s, %d open, %d deep, %d scopes", tc.code, s.trouble, len(s.open)-1, s.effort.depth, s.effort.scopes)
+		if s.refusal != "" || len(s.open) != 1 || s.cost.depth != 0 || s.cost.scopes != 0 {
+			t.Errorf("%q: %s, %d open, %d deep, %d scopes", tc.code, s.refusal, len(s.open)-1, s.cost.depth, s.cost.scopes)
 		}
 	}
 }
@@ -44,14 +44,14 @@ func TestScannerDepth(t *testing.T) {
 		"(()=>{{}/})/;", "keyof ", "x extends y?", "a?b.default:",
 	} {
 		code := "let x: any\n" + strings.Repeat(one, 2*maxNesting)
-		if s := scan(code, false); s.trouble == "" {
-			t.Errorf("%q: a depth of %d only, %d open, %d in debt", one, s.effort.depth, len(s.open), s.debt)
+		if s := scan(code, false); s.refusal == "" {
+			t.Errorf("%q: a depth of %d only, %d open, %d in debt", one, s.cost.depth, len(s.open), s.uncertain)
 		}
 	}
 	for _, one := range []string{"<a>", "<a>)", "<a b={", "<a b=')'>", "<a>{(", "<a>'{(", "<a>`{(", "<a b=<", "<a b={<c>')</c>}>("} {
 		code := "let x: any = \n" + strings.Repeat(one, 2*maxNesting)
-		if s := scan(code, true); s.trouble == "" {
-			t.Errorf("%q: a depth of %d only, %d open, %d in debt", one, s.effort.depth, len(s.open), s.debt)
+		if s := scan(code, true); s.refusal == "" {
+			t.Errorf("%q: a depth of %d only, %d open, %d in debt", one, s.cost.depth, len(s.open), s.uncertain)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func TestScannerPatience(t *testing.T) {
 			if jsx != strings.HasPrefix(one, "<") {
 				continue
 			}
-			if s := scan(strings.Repeat(one, 1500), jsx); s.trouble != "" || s.effort.depth > 5 {
-				t.Errorf("%q: %s, a depth of %d, %d open, %d in debt", one, s.trouble, s.effort.depth, len(s.open), s.debt)
+			if s := scan(strings.Repeat(one, 1500), jsx); s.refusal != "" || s.cost.depth > 5 {
+				t.Errorf("%q: %s, a depth of %d, %d open, %d in debt", one, s.refusal, s.cost.depth, len(s.open), s.uncertain)
 			}
 		}
 	}
@@ -116,8 +116,8 @@ func TestScannerNests(t *testing.T) {
 			code = strings.Replace(around[random.IntN(len(around))], "%", code, 1)
 		}
 		s := scan("let x: any = "+code, true)
-		if s.trouble != "" || len(s.open) != 1 || s.debt > 60 {
-			t.Errorf("%s\n%s, %d open, %d in debt", code, s.trouble, len(s.open), s.debt)
+		if s.refusal != "" || len(s.open) != 1 || s.uncertain > 60 {
+			t.Errorf("%s\n%s, %d open, %d in debt", code, s.refusal, len(s.open), s.uncertain)
 		}
 		if _, err := (&compiler{}).translate(newDraft("let x: any = "+code), api.LoaderTSX); err != nil {
 			t.Fatalf("%s\n%v", code, err)
@@ -125,8 +125,8 @@ func TestScannerNests(t *testing.T) {
 		for range maxNesting/2 - 59 {
 			code = strings.Replace(around[random.IntN(len(around))], "%", code, 1)
 		}
-		if s := scan("let x: any = "+code, true); s.trouble == "" {
-			t.Errorf("%d in debt, and no trouble:\n%s", s.debt, code)
+		if s := scan("let x: any = "+code, true); s.refusal == "" {
+			t.Errorf("%d in debt, and no trouble:\n%s", s.uncertain, code)
 		}
 	}
 }

@@ -81,6 +81,15 @@ func newProgram(d draft, p parsed) *Program {
 	return &Program{Code: d.text, Explicit: p.explicit(), draft: d}
 }
 
+// explicit reports whether the code names its value.
+func (p parsed) explicit() bool {
+	s := lastStatement(p.list)
+	if s == nil || p.wrapped {
+		return p.wrapped
+	}
+	return s.kind != expression && s.kind != block && s.kind != branching || s.callable
+}
+
 // Position leads from a 1-based line and column of Code to those of the snippet, as it was
 // given. Columns count UTF-16, as V8 prints them. It is not ok for what the snippet didn't
 // write, and for what is outside of Code.
@@ -100,7 +109,7 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	return l, c, true
 }
 
-const ourFault = "gaol failed to read this"
+const internalError = "gaol failed to read this"
 
 // compile finds out what code is: JavaScript, TypeScript or JSX, as it stands or in
 // Markdown.
@@ -108,14 +117,14 @@ func compile(code string, module bool) (p parsed, err error) {
 	d := newDraft(code)
 	defer func() {
 		if r := recover(); r != nil { // a bug of ours is not to end a host that is given hostile code
-			err = d.wrong(0, fmt.Sprintf("%s: %v", ourFault, r))
+			err = d.errorAt(0, fmt.Sprintf("%s: %v", internalError, r))
 		}
 	}()
 	if len(code) > MaxCode {
-		return parsed{}, d.wrong(0, fmt.Sprintf("the code has %d bytes, the limit is %d", len(code), MaxCode))
+		return parsed{}, d.errorAt(0, fmt.Sprintf("the code has %d bytes, the limit is %d", len(code), MaxCode))
 	}
 	if n := validLength(code); n < len(code) {
-		return parsed{}, d.wrong(n, "the code is not UTF-8")
+		return parsed{}, d.errorAt(n, "the code is not UTF-8")
 	}
 	if strings.HasPrefix(code, "#!") { // there is no first line once something stands before it
 		d = d.edit([]edit{replace(span{0, 2}, "//")})
@@ -124,7 +133,7 @@ func compile(code string, module bool) (p parsed, err error) {
 	if p, ok := c.program(d); ok {
 		return p, nil
 	}
-	return parsed{}, cmp.Or(c.err, d.wrong(0, ourFault))
+	return parsed{}, cmp.Or(c.err, d.errorAt(0, internalError))
 }
 
 // validLength is how many bytes there are before the first that is not UTF-8.

@@ -12,7 +12,7 @@ type mapped struct {
 	sources  func() []byte // the map, as JSON
 }
 
-func (m mapped) back(offset int) (int, bool) {
+func (m mapped) original(offset int) (int, bool) {
 	var file struct {
 		Sources  []string `json:"sources"`
 		Mappings string   `json:"mappings"`

@@ -35,26 +35,26 @@ func setOfName(text string) nameSet {
 }
 
 // use notes the name of a variable.
-func (r *reader) use(name string) { r.names |= setOfName(name) }
+func (p *parser) useName(name string) { p.names |= setOfName(name) }
 
 // bind notes a name that is declared.
-func (r *reader) bind(name string) {
-	r.use(name)
-	r.bound |= setOfName(name)
+func (p *parser) bindName(name string) {
+	p.useName(name)
+	p.bound |= setOfName(name)
 }
 
 // begins begins to note names anew, and returns those that there are.
-func (r *reader) begins() nameSet {
-	names := r.names
-	r.names = 0
+func (p *parser) beginNames() nameSet {
+	names := p.names
+	p.names = 0
 	return names
 }
 
 // binds says that what came since begins, which returned names, declares some of the names
 // in it.
-func (r *reader) binds(names nameSet) {
-	r.bound |= r.names
-	r.names |= names
+func (p *parser) bindNames(names nameSet) {
+	p.bound |= p.names
+	p.names |= names
 }
 
 // MentionsCommonJS reports whether code may use such a name. It is a quick check: names in
@@ -72,9 +72,9 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 	if strings.HasPrefix(code, "#!") {
 		code = "//" + code[2:]
 	}
-	r, list := read(code)
-	s := Syntax{Module: r.awaits || len(r.metas) > 0 || slices.ContainsFunc(list, statement.isModules)}
-	names := r.names
+	p, list := parse(code)
+	s := Syntax{Module: p.topAwait || len(p.metas) > 0 || slices.ContainsFunc(list, statement.isModuleSyntax)}
+	names := p.names
 	var open []string
 	for i, name := range commonJS {
 		if given(name) {
@@ -84,9 +84,9 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 		}
 	}
 	s.CommonJS = names != 0
-	if r.bound != 0 && !r.failed && !r.costly() { // where a name is declared matters
+	if p.bound != 0 && !p.failed && !p.costly() { // where a name is declared matters
 		s.CommonJS = s.CommonJS && usesFree(code, open)
-		s.Module = s.Module || slices.ContainsFunc(r.declared, isCommonJS) && redeclares(code)
+		s.Module = s.Module || slices.ContainsFunc(p.declared, isCommonJS) && redeclares(code)
 	}
 	return s
 }
@@ -94,7 +94,7 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 func isCommonJS(name string) bool { return slices.Contains(commonJS, name) }
 
 // isModules reports whether only ES modules have such a statement.
-func (s statement) isModules() bool {
+func (s statement) isModuleSyntax() bool {
 	return s.kind == importing || s.kind == exporting || s.kind == defaulting
 }
 
@@ -109,17 +109,17 @@ func usesFree(code string, names []string) bool {
 	for _, name := range names {
 		define[name] = marker
 	}
-	result := plainly(code, define)
+	result := transformPlain(code, define)
 	return len(result.Errors) == 0 && strings.Contains(string(result.Code), marker)
 }
 
 // redeclares reports whether const, let or class declares a name of CommonJS at the top
 // level: a variable of that name is then an error.
 func redeclares(code string) bool {
-	return len(plainly(code, nil).Errors) == 0 && len(plainly(code+"\n;var "+strings.Join(commonJS, ", "), nil).Errors) > 0
+	return len(transformPlain(code, nil).Errors) == 0 && len(transformPlain(code+"\n;var "+strings.Join(commonJS, ", "), nil).Errors) > 0
 }
 
-func plainly(code string, define map[string]string) api.TransformResult {
+func transformPlain(code string, define map[string]string) api.TransformResult {
 	return api.Transform(code, api.TransformOptions{
 		Define: define, Sourcefile: "program.js", Loader: api.LoaderJS, Target: api.ESNext,
 		TreeShaking: api.TreeShakingFalse, LogLevel: api.LogLevelSilent,

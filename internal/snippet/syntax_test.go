@@ -67,8 +67,8 @@ func TestSyntaxOf(t *testing.T) {
 // judge compares what is said of code with what esbuild says of it.
 func judge(t *testing.T, code string) {
 	t.Helper()
-	r, _ := read(code)
-	if r.failed || r.costly() || len(plainly(code, nil).Errors) > 0 {
+	r, _ := parse(code)
+	if r.failed || r.costly() || len(transformPlain(code, nil).Errors) > 0 {
 		return
 	}
 	got := SyntaxOf(code, func(string) bool { return false })

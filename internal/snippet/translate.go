@@ -34,7 +34,7 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	}
 	result := c.transform(d, options)
 	if len(result.Errors) > 0 {
-		return "", c.fails(d, result)
+		return "", c.syntaxError(d, result)
 	}
 	return string(result.Code), nil
 }
@@ -42,19 +42,19 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 // bounded refuses what esbuild could take too long, or too much stack, for.
 func (d draft) bounded(jsx bool) *SyntaxError {
 	if len(d.text) > maxTyped {
-		return d.wrong(0, fmt.Sprintf("TypeScript or JSX may have %d bytes, this has %d", maxTyped, len(d.text)))
+		return d.errorAt(0, fmt.Sprintf("TypeScript or JSX may have %d bytes, this has %d", maxTyped, len(d.text)))
 	}
 	if n := validLength(d.text); n < len(d.text) {
-		return d.wrong(n, "the code is not UTF-8")
+		return d.errorAt(n, "the code is not UTF-8")
 	}
 	s := scan(d.text, jsx)
 	switch {
-	case s.trouble != "":
-		return d.wrong(s.pos, s.trouble)
+	case s.refusal != "":
+		return d.errorAt(s.pos, s.refusal)
 	case s.fenced:
-		return d.wrong(s.pos, markdownInCode)
-	case s.effort.ns > maxEffort:
-		return d.wrong(0, tooComplex)
+		return d.errorAt(s.pos, markdownInCode)
+	case s.cost.ns > maxCost:
+		return d.errorAt(0, tooComplex)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func importsOf(list []statement) []span {
 // imports are the import declarations outside of all brackets.
 func (s *scanner) imports() []span {
 	var list []span
-	for _, start := range s.starts {
+	for _, start := range s.importStarts {
 		if end := importEnd(s.code, start); end > start {
 			list = append(list, span{start, end})
 		}

@@ -62,7 +62,7 @@ func outline(code string, list []statement) string {
 	var b strings.Builder
 	for _, s := range list {
 		fmt.Fprintf(&b, "%s %s", kinds[s.kind], strings.ReplaceAll(code[s.start:s.end], "\n", "|"))
-		for _, end := range s.ends() {
+		for _, end := range s.results() {
 			fmt.Fprintf(&b, " -> %s", strings.ReplaceAll(code[end.start:end.end], "\n", "|"))
 		}
 		b.WriteString("\n")
@@ -116,7 +116,7 @@ func TestReader(t *testing.T) {
 		{"@a class B {}", ""},
 		{"}", ""},
 	} {
-		r, list := read(tc.code)
+		r, list := parse(tc.code)
 		got := outline(tc.code, list)
 		if r.failed {
 			got = ""
@@ -130,25 +130,25 @@ func TestReader(t *testing.T) {
 func TestReaderNotes(t *testing.T) {
 	for _, tc := range []struct {
 		name, code string
-		holds      func(*reader, []statement) bool
+		holds      func(*parser, []statement) bool
 	}{
-		{"a return", "if (a) { return }", func(r *reader, _ []statement) bool { return r.returns }},
-		{"a function's return", "() => { return }", func(r *reader, _ []statement) bool { return !r.returns }},
-		{"a method's return", "class A { a() { return } static { } b = () => { return } }", func(r *reader, _ []statement) bool { return !r.returns }},
-		{"Markdown", "a\n  ```b``` ", func(r *reader, _ []statement) bool { return r.fenced }},
-		{"a template in a template", "`\n${'```'}`", func(r *reader, _ []statement) bool { return !r.fenced }},
-		{"tildes", "~~~\na", func(r *reader, _ []statement) bool { return r.waved && !r.fenced }},
-		{"tildes in a line", "x = ~~~a", func(r *reader, _ []statement) bool { return !r.waved }},
-		{"imports at run time", "() => { import('a'); import.meta.b }", func(r *reader, _ []statement) bool { return len(r.imports) == 1 && len(r.metas) == 1 }},
-		{"an arrow function", "(async () => { a })", func(_ *reader, l []statement) bool { return l[0].callable && len(l[0].body) == 1 }},
-		{"a call", "(() => a)()", func(_ *reader, l []statement) bool { return !l[0].callable }},
-		{"two functions", "() => a, () => b", func(_ *reader, l []statement) bool { return !l[0].callable }},
-		{"an argument", "a(() => b)", func(_ *reader, l []statement) bool { return !l[0].callable }},
-		{"names", "import a from 'b'; let [c, { d: e }] = f; function g(h) { let i }", func(r *reader, _ []statement) bool {
+		{"a return", "if (a) { return }", func(r *parser, _ []statement) bool { return r.topReturn }},
+		{"a function's return", "() => { return }", func(r *parser, _ []statement) bool { return !r.topReturn }},
+		{"a method's return", "class A { a() { return } static { } b = () => { return } }", func(r *parser, _ []statement) bool { return !r.topReturn }},
+		{"Markdown", "a\n  ```b``` ", func(r *parser, _ []statement) bool { return r.fenced }},
+		{"a template in a template", "`\n${'```'}`", func(r *parser, _ []statement) bool { return !r.fenced }},
+		{"tildes", "~~~\na", func(r *parser, _ []statement) bool { return r.tildeFenced && !r.fenced }},
+		{"tildes in a line", "x = ~~~a", func(r *parser, _ []statement) bool { return !r.tildeFenced }},
+		{"imports at run time", "() => { import('a'); import.meta.b }", func(r *parser, _ []statement) bool { return len(r.imports) == 1 && len(r.metas) == 1 }},
+		{"an arrow function", "(async () => { a })", func(_ *parser, l []statement) bool { return l[0].callable && len(l[0].body) == 1 }},
+		{"a call", "(() => a)()", func(_ *parser, l []statement) bool { return !l[0].callable }},
+		{"two functions", "() => a, () => b", func(_ *parser, l []statement) bool { return !l[0].callable }},
+		{"an argument", "a(() => b)", func(_ *parser, l []statement) bool { return !l[0].callable }},
+		{"names", "import a from 'b'; let [c, { d: e }] = f; function g(h) { let i }", func(r *parser, _ []statement) bool {
 			return cmp.Equal(r.declared, []string{"c", "d", "e", "g"})
 		}},
 	} {
-		r, list := read(tc.code)
+		r, list := parse(tc.code)
 		if r.failed || !tc.holds(r, list) {
 			t.Errorf("%s: %q: failed %v, %+v", tc.name, tc.code, r.failed, list)
 		}

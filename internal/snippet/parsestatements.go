@@ -41,104 +41,104 @@ type statement struct {
 // A binding is one name that an import binds, as they are written.
 type binding struct{ imported, local string }
 
-func (r *reader) statements() []statement {
+func (p *parser) statements() []statement {
 	var list []statement
-	for r.tok.kind != atEnd && !r.is("}") {
-		list = append(list, r.statement())
+	for p.tok.kind != atEnd && !p.is("}") {
+		list = append(list, p.statement())
 	}
 	return list
 }
 
-func (r *reader) statement() statement {
-	r.deeper()
-	defer r.shallower()
-	s := statement{span: span{start: r.tok.start}}
-	switch r.tok.kind {
+func (p *parser) statement() statement {
+	p.enter()
+	defer p.leave()
+	s := statement{span: span{start: p.tok.start}}
+	switch p.tok.kind {
 	case word:
-		r.byWord(&s)
+		p.wordStatement(&s)
 	case punctuator:
-		r.byPunctuator(&s)
+		p.punctuatorStatement(&s)
 	default:
-		r.expressionStatement(&s)
+		p.expressionStatement(&s)
 	}
-	s.end = r.last
+	s.end = p.last
 	return s
 }
 
-func (r *reader) byPunctuator(s *statement) {
-	switch r.text() {
+func (p *parser) punctuatorStatement(s *statement) {
+	switch p.text() {
 	case ";":
 		s.kind = empty
-		r.next()
+		p.next()
 	case "{":
 		s.kind = block
-		if r.effort.depth == 1 {
-			r.brace = r.tok.start
+		if p.cost.depth == 1 {
+			p.lastBlock = p.tok.start
 		}
-		s.parts = [][]statement{r.block()}
+		s.parts = [][]statement{p.block()}
 	default:
-		r.expressionStatement(s)
+		p.expressionStatement(s)
 	}
 }
 
-// byKeyword gives what reads the statements that begin with a word, and with which nothing
+// keywordStatement gives what reads the statements that begin with a word, and with which nothing
 // else begins.
-func byKeyword(text string) func(*reader, *statement) {
+func keywordStatement(text string) func(*parser, *statement) {
 	switch text {
 	case "var", "const":
-		return (*reader).variables
+		return (*parser).variables
 	case "if":
-		return (*reader).ifStatement
+		return (*parser).ifStatement
 	case "for":
-		return (*reader).forStatement
+		return (*parser).forStatement
 	case "while", "with":
-		return (*reader).whileStatement
+		return (*parser).whileStatement
 	case "do":
-		return (*reader).doStatement
+		return (*parser).doStatement
 	case "try":
-		return (*reader).tryStatement
+		return (*parser).tryStatement
 	case "switch":
-		return (*reader).switchStatement
+		return (*parser).switchStatement
 	case "return", "throw", "break", "continue", "debugger":
-		return (*reader).jump
+		return (*parser).jumpStatement
 	case "function":
-		return (*reader).functionStatement
+		return (*parser).functionStatement
 	case "class":
-		return (*reader).classStatement
+		return (*parser).classStatement
 	case "export":
-		return (*reader).exportStatement
+		return (*parser).exportStatement
 	}
 	return nil
 }
 
-func (r *reader) byWord(s *statement) {
-	text := r.text()
-	if read := byKeyword(text); read != nil {
-		read(r, s)
+func (p *parser) wordStatement(s *statement) {
+	text := p.text()
+	if read := keywordStatement(text); read != nil {
+		read(p, s)
 		return
 	}
-	after := r.ahead()
-	next := r.code[after.start:after.end]
+	after := p.peek()
+	next := p.code[after.start:after.end]
 	switch {
 	case after.kind == punctuator && next == ":":
 		s.kind = branching
-		r.next()
-		r.next()
-		s.parts = [][]statement{{r.statement()}}
+		p.next()
+		p.next()
+		s.parts = [][]statement{{p.statement()}}
 	case text == "import" && next != "(" && next != ".":
-		r.importStatement(s)
+		p.importStatement(s)
 	case text == "async" && next == "function" && !after.newline:
-		r.functionStatement(s)
-	case r.declares(text, after):
-		r.variables(s)
+		p.functionStatement(s)
+	case p.declares(text, after):
+		p.variables(s)
 	default:
-		r.expressionStatement(s)
+		p.expressionStatement(s)
 	}
 }
 
 // declares says whether let, using or await using begins a declaration here.
-func (r *reader) declares(text string, after token) bool {
-	next := r.code[after.start:after.end]
+func (p *parser) declares(text string, after token) bool {
+	next := p.code[after.start:after.end]
 	switch text {
 	case "let":
 		return after.kind == word && next != "in" && next != "instanceof" || next == "[" || next == "{"
@@ -148,97 +148,97 @@ func (r *reader) declares(text string, after token) bool {
 		if next != "using" || after.newline {
 			return false
 		}
-		l := r.lexer
+		l := p.lexer
 		l.next()
 		name := l.next()
-		return name.kind == word && !name.newline && r.code[name.start:name.end] != "in" && r.code[name.start:name.end] != "instanceof"
+		return name.kind == word && !name.newline && p.code[name.start:name.end] != "in" && p.code[name.start:name.end] != "instanceof"
 	}
 	return false
 }
 
-func (r *reader) expressionStatement(s *statement) {
+func (p *parser) expressionStatement(s *statement) {
 	s.kind = expression
-	s.value.start = r.tok.start
-	s.callable = r.sequence(false)
-	r.effort.sequence(r.commas)
-	s.value.end = r.last
-	s.body = r.inner
-	r.semicolon()
+	s.value.start = p.tok.start
+	s.callable = p.sequence(false)
+	p.cost.addSequence(p.commas)
+	s.value.end = p.last
+	s.body = p.lastBody
+	p.semicolon()
 }
 
 // variables reads a declaration from its keyword on.
-func (r *reader) variables(*statement) {
-	r.declarations(false)
-	r.semicolon()
+func (p *parser) variables(*statement) {
+	p.declarations(false)
+	p.semicolon()
 }
 
 // declarations reads names or patterns, and what they are set to.
-func (r *reader) declarations(noIn bool) {
-	if r.take("await") {
-		r.await()
-		r.expect("using")
+func (p *parser) declarations(noIn bool) {
+	if p.accept("await") {
+		p.noteAwait()
+		p.expect("using")
 	} else {
-		r.next()
+		p.next()
 	}
 	for {
-		r.target()
-		if r.take("=") {
-			r.assignment(noIn)
+		p.bindingTarget()
+		if p.accept("=") {
+			p.assignment(noIn)
 		}
-		if !r.take(",") {
+		if !p.accept(",") {
 			return
 		}
 	}
 }
 
 // target reads a name or a pattern that is bound.
-func (r *reader) target() {
-	defer r.binds(r.begins())
-	if r.tok.kind == word {
-		r.use(r.text())
-		r.declare(r.text())
-		r.next()
+func (p *parser) bindingTarget() {
+	defer p.bindNames(p.beginNames())
+	if p.tok.kind == word {
+		p.useName(p.text())
+		p.declare(p.text())
+		p.next()
 		return
 	}
-	outer := r.pattern
-	r.pattern = !r.function
-	if r.is("[") {
-		r.array()
+	outer := p.pattern
+	p.pattern = !p.function
+	if p.is("[") {
+		p.array()
 	} else {
-		r.object()
+		p.object()
 	}
-	r.pattern = outer
+	p.pattern = outer
 }
 
-func (r *reader) declare(name string) {
-	if !r.function {
-		r.declared = append(r.declared, name)
+func (p *parser) declare(name string) {
+	if !p.function {
+		p.declared = append(p.declared, name)
 	}
 }
 
-func (r *reader) block() []statement {
-	r.expect("{")
-	list := r.statements()
-	r.expect("}")
+func (p *parser) block() []statement {
+	p.expect("{")
+	list := p.statements()
+	p.expect("}")
 	return list
 }
 
-func (r *reader) functionStatement(s *statement) {
+func (p *parser) functionStatement(s *statement) {
 	s.kind = function
-	s.name = r.functionFrom()
-	s.body = r.inner
-	r.declare(s.name)
+	s.name = p.functionFrom()
+	s.body = p.lastBody
+	p.declare(s.name)
 }
 
-func (r *reader) classStatement(s *statement) {
+func (p *parser) classStatement(s *statement) {
 	s.kind = class
-	s.name = r.class()
-	r.declare(s.name)
+	s.name = p.class()
+	p.declare(s.name)
 }
 
-// lastOf is the last statement that may have a value. Imports are hoisted, and lists of
+// lastStatement is the last statement that may have a value. Imports are hoisted, and lists of
 // exports say nothing of their own.
-func lastOf(list []statement) *statement {
+func lastStatement(list []statement) *statement {
 	for i := len(list) - 1; i >= 0; i-- {
 		if s := &list[i]; !s.valueless() {
 			return s
@@ -253,14 +253,14 @@ func (s *statement) valueless() bool {
 }
 
 // ends are the expressions one of which such a statement ends with.
-func (s *statement) ends() []span {
+func (s *statement) results() []span {
 	if s.kind == expression {
 		return []span{s.value}
 	}
 	var list []span
 	for _, part := range s.parts {
-		if last := lastOf(part); last != nil {
-			list = append(list, last.ends()...)
+		if last := lastStatement(part); last != nil {
+			list = append(list, last.results()...)
 		}
 	}
 	return list

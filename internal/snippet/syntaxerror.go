@@ -22,8 +22,8 @@ func (e *SyntaxError) Error() string {
 // Frame shows the lines around the error.
 func (e *SyntaxError) Frame() string { return Frame(e.snippet, e.Line, e.Column) }
 
-// wrong is an error at an offset of the draft's text.
-func (d draft) wrong(offset int, message string) *SyntaxError {
+// errorAt is an error at an offset of the draft's text.
+func (d draft) errorAt(offset int, message string) *SyntaxError {
 	before, _ := d.origin(offset)
 	line, column := positionOf(d.snippet, before)
 	return &SyntaxError{Message: message, Line: line, Column: column, snippet: d.snippet}

@@ -18,8 +18,8 @@ const (
 	// maxMembers is for chains like a.b.c, which esbuild goes down by recursion too.
 	maxMembers = 5000
 
-	// maxEffort is the time that esbuild may take, as it's estimated beforehand.
-	maxEffort = 400e6 // ns
+	// maxCost is the time that esbuild may take, as it's estimated beforehand.
+	maxCost = 400e6 // ns
 )
 
 const (
@@ -31,24 +31,24 @@ const (
 // effort estimates the time that esbuild takes beyond what grows with the size alone. Its
 // costs were measured with code that has nothing but what costs; other code, even at the
 // same depth, takes a tenth of it.
-type effort struct {
+type cost struct {
 	ns     int
 	depth  int
 	scopes int // of these levels may declare names
 }
 
 // find is a name's, which is looked for in all scopes around it.
-func (e *effort) find() { e.ns += 250 * e.depth }
+func (c *cost) addLookup() { c.ns += 250 * c.depth }
 
 // rename is the same where names are kept: to tell one that is declared in each scope from
 // all the others, esbuild tries as many numbers as there are scopes, in all of them.
-func (e *effort) rename(more int) { e.ns += 46 * (e.scopes + more) * (e.scopes + more) }
+func (c *cost) addRename(more int) { c.ns += 46 * (c.scopes + more) * (c.scopes + more) }
 
 // sequence is that of the commas of one expression, which is simplified once for each.
-func (e *effort) sequence(commas int) { e.ns += 27 * commas * commas }
+func (c *cost) addSequence(commas int) { c.ns += 27 * commas * commas }
 
 // message is that of telling the lines of two places so many bytes apart.
-func (e *effort) message(bytes int) { e.ns += 5 * bytes }
+func (c *cost) addDiagnostic(bytes int) { c.ns += 5 * bytes }
 
 // compare is that of looking, at each <, for type arguments in the bytes that follow.
-func (e *effort) compare(bytes int) { e.ns += 45 * bytes }
+func (c *cost) addComparison(bytes int) { c.ns += 45 * bytes }

@@ -1,0 +1,48 @@
+package snippet
+
+import "strings"
+
+// traits are what the scanner knows of a word.
+type traits uint16
+
+const (
+	continues       traits = 1 << iota // it doesn't begin a statement after a line's end, or after }
+	nests                              // something nests behind it
+	opensScope                         // and it's a scope
+	contextual                         // it may also be a name
+	listsNames                         // it begins what has names in a list
+	caseClause                         // it begins a part of switch
+	namespaceHeader                    // names behind it nest
+	undiagnosed                        // esbuild has nothing to say of it
+)
+
+// words are the keywords of JavaScript and TypeScript.
+var keywords = traitsOf(map[traits]string{
+	continues: "else catch finally while in of instanceof as satisfies is extends implements from",
+	nests: "typeof void delete new await yield throw return if else for while do with class extends function keyof " +
+		"readonly infer unique async declare abstract in instanceof case default export import enum try finally catch switch",
+	opensScope: "for class function",
+	contextual: "await yield keyof readonly infer unique async declare abstract of as is satisfies let static get set type " +
+		"asserts accessor using from namespace module interface implements public private protected override out global",
+	listsNames:      "let const var using enum import export class interface type function async declare abstract",
+	caseClause:      "case default",
+	namespaceHeader: "namespace module",
+	undiagnosed: "const let var if else for while do new this super await async class extends typeof void null true false " +
+		"throw try catch finally switch break default of instanceof",
+})
+
+// mayBeKeyword says whether words may have it: it is for the many that can't be, as a map takes
+// longer than all the rest of a word.
+func mayBeKeyword(text string) bool {
+	return len(text) <= len("implements") && text[0] >= 'a' && text[0] <= 'z'
+}
+
+func traitsOf(lists map[traits]string) map[string]traits {
+	all := make(map[string]traits)
+	for is, list := range lists {
+		for text := range strings.FieldsSeq(list) {
+			all[text] |= is
+		}
+	}
+	return all
+}

@@ -1,0 +1,228 @@
+package snippet
+
+import "strings"
+
+// sequence reads an expression, commas included. It says whether it is one function and
+// nothing more.
+func (p *parser) sequence(noIn bool) (callable bool) {
+	callable = p.assignment(noIn)
+	commas := 0
+	for ; p.accept(","); commas++ {
+		p.assignment(noIn)
+		callable = false
+	}
+	p.commas = commas
+	return callable
+}
+
+// assignment reads an expression without commas. Precedence is of no matter to where it
+// ends, so operands and operators alternate. What nests on the right, and is read by
+// recursion elsewhere, counts as nested until the end.
+func (p *parser) assignment(noIn bool) (callable bool) {
+	depth := p.cost.depth
+	defer func() { p.cost.depth = depth }()
+	callable = true
+	for level := depth; !p.failed; {
+		p.cost.depth = level
+		p.enter()
+		if p.prefixOperators() {
+			callable = false
+		}
+		if p.is("yield") && p.generator {
+			if !p.yield() {
+				return false
+			}
+			callable = false
+			continue
+		}
+		kind := p.operand(noIn)
+		if kind == anArrow {
+			return callable
+		}
+		if p.postfixes() || kind != aFunction {
+			callable = false
+		}
+		some, right := p.operator(noIn)
+		if !some {
+			return callable
+		}
+		if right {
+			level++
+		}
+		callable = false
+	}
+	return false
+}
+
+// isPrefixOperator is for what stands before an operand. new is one as far as tokens go.
+func isPrefixOperator(text string) bool {
+	switch text {
+	case "!", "~", "+", "-", "++", "--", "typeof", "void", "delete", "new":
+		return true
+	}
+	return false
+}
+
+func (p *parser) prefixOperators() (some bool) {
+	for p.tok.kind == word || p.tok.kind == punctuator {
+		text := p.text()
+		switch {
+		case text == "await" && p.async && !p.peekIs("=>"):
+			p.noteAwait()
+		case text == "new" && p.peekIs("."):
+			return some
+		case !isPrefixOperator(text):
+			return some
+		}
+		if text == "~" {
+			p.tildeFenced = p.tildeFenced || fenceAt(p.code, p.tok.start, "~~~")
+		}
+		p.enter()
+		p.next()
+		some = true
+	}
+	return some
+}
+
+// await notes the operator, which makes a module of code if it is outside of functions.
+func (p *parser) noteAwait() { p.topAwait = p.topAwait || !p.function }
+
+// yield reads the word, and says whether it has an operand.
+func (p *parser) yield() bool {
+	p.next()
+	if p.tok.newline || p.tok.kind == atEnd || p.isAny(")", "]", "}", ",", ";", ":", "in", "of") {
+		return false
+	}
+	p.accept("*")
+	return true
+}
+
+// operator reads what stands between two operands, if anything does, and says whether it
+// binds to the right. Of those that bind to the left esbuild makes lists.
+func (p *parser) operator(noIn bool) (some, right bool) {
+	switch {
+	case p.accept("?"):
+		p.assignment(false)
+		p.expect(":")
+		return true, true
+	case p.tok.kind == word:
+		return p.accept("instanceof") || !noIn && p.accept("in"), false
+	case p.tok.kind != punctuator || isNotBinary(p.text()):
+		return false, false
+	case p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--"):
+		p.fail() // a browser's comment, where it is no module
+	}
+	text := p.text()
+	p.next()
+	return true, text == "**" || strings.HasSuffix(text, "=") && !isComparison(text)
+}
+
+// isNotBinary is for the punctuators that stand between no operands.
+func isNotBinary(text string) bool {
+	switch text {
+	case "(", ")", "[", "]", "{", "}", ";", ",", ":", ".", "...", "?.", "=>", "!", "~", "++", "--":
+		return true
+	}
+	return false
+}
+
+func isComparison(text string) bool {
+	switch text {
+	case "==", "===", "!=", "!==", "<=", ">=":
+		return true
+	}
+	return false
+}
+
+func setOf(texts ...string) map[string]bool {
+	set := make(map[string]bool)
+	for _, t := range texts {
+		set[t] = true
+	}
+	return set
+}
+
+// members reads what follows an operand at once: .name, [key], (arguments), a template,
+// ++.
+func (p *parser) postfixes() (some bool) {
+	for n := 0; ; n++ {
+		switch {
+		case p.tok.kind == template:
+			p.template()
+		case p.is("."), p.is("?.") && !p.peekIs("(") && !p.peekIs("["):
+			p.member()
+		case p.is("?."):
+			p.next()
+		case p.is("["):
+			p.next()
+			p.sequence(false)
+			p.expect("]")
+		case p.is("("):
+			p.arguments()
+		case p.isAny("++", "--") && !p.tok.newline:
+			p.next()
+		default:
+			return n > 0
+		}
+		if n > maxMembers {
+			p.refusal = nestedTooDeeply
+			p.fail()
+		}
+	}
+}
+
+// member reads .name, .#name, ?.name and ?.`…`, which is wrong.
+func (p *parser) member() {
+	p.next()
+	if p.tok.kind != word && p.tok.kind != private {
+		p.fail()
+	}
+	p.next()
+}
+
+// arguments reads a list in parentheses: an expression's, a call's, or the parameters of
+// an arrow function. It says whether one function is all there is.
+func (p *parser) arguments() (callable bool) {
+	p.expect("(")
+	for n := 0; !p.failed && !p.is(")"); n++ {
+		spread := p.accept("...")
+		function := p.assignment(false)
+		callable = function && n == 0 && !spread
+		if !p.is(")") {
+			p.expect(",")
+			callable = false
+		}
+	}
+	p.expect(")")
+	return callable
+}
+
+func (p *parser) array() {
+	p.expect("[")
+	for !p.failed && !p.is("]") {
+		if p.accept(",") {
+			continue
+		}
+		p.accept("...")
+		p.assignment(false)
+		if !p.is("]") {
+			p.expect(",")
+		}
+	}
+	p.expect("]")
+}
+
+// template reads one from its first piece on.
+func (p *parser) template() {
+	p.fenced = p.fenced || fenceAt(p.code, p.tok.start, "```")
+	for strings.HasSuffix(p.text(), "${") && p.tok.kind == template {
+		p.next()
+		p.sequence(false)
+		if !p.is("}") {
+			p.fail()
+			return
+		}
+		p.rescan(p.lexer.template)
+	}
+	p.next()
+}

@@ -1,0 +1,139 @@
+package snippet
+
+// importStatement reads a static import.
+func (p *parser) importStatement(s *statement) {
+	s.kind = importing
+	p.next()
+	if p.tok.kind != quoted {
+		p.importClause(s)
+		p.expect("from")
+	}
+	p.moduleName(s)
+	p.semicolon()
+}
+
+// importClause reads what an import binds: a, * as a, {a as b} or two of these.
+func (p *parser) importClause(s *statement) {
+	if p.isAny("defer", "source") && p.isPhase() {
+		p.next()
+	}
+	if p.tok.kind == word {
+		s.bindings = append(s.bindings, binding{"default", p.text()})
+		p.bindName(p.text())
+		p.next()
+		if !p.accept(",") {
+			return
+		}
+	}
+	if p.accept("*") {
+		p.expect("as")
+		s.bindings = append(s.bindings, binding{"*", p.text()})
+		p.bindName(p.text())
+		p.next()
+		return
+	}
+	p.expect("{")
+	for !p.failed && !p.is("}") {
+		b := binding{imported: p.text(), local: p.text()}
+		p.next()
+		if p.accept("as") {
+			b.local = p.text()
+			p.next()
+		}
+		s.bindings = append(s.bindings, b)
+		p.bindName(b.local)
+		if !p.is("}") {
+			p.expect(",")
+		}
+	}
+	p.expect("}")
+}
+
+// isPhase says whether the word after import isn't a binding but how to import: import
+// defer * as a, import source a.
+func (p *parser) isPhase() bool {
+	l := p.lexer
+	after := l.next()
+	behind := l.next()
+	return p.code[after.start:after.end] == "*" ||
+		after.kind == word && (p.code[after.start:after.end] != "from" || behind.kind == word)
+}
+
+// moduleName reads the quoted name of a module and the attributes behind it.
+func (p *parser) moduleName(s *statement) {
+	if p.tok.kind != quoted {
+		p.fail()
+	}
+	s.from = span{p.tok.start, p.tok.end}
+	p.next()
+	if p.is("with") || p.is("assert") && !p.tok.newline {
+		p.next()
+		s.with.start = p.tok.start
+		p.object()
+		s.with.end = p.last
+	}
+}
+
+func (p *parser) exportStatement(s *statement) {
+	s.kind = exporting
+	p.next()
+	switch {
+	case p.accept("default"):
+		p.exportDefault(s)
+	case p.accept("*"):
+		if p.accept("as") {
+			p.next()
+		}
+		p.expect("from")
+		p.moduleName(s)
+		p.semicolon()
+	case p.accept("{"):
+		p.exportList(s)
+	default:
+		s.value.start = p.tok.start
+		inner := p.statement()
+		s.declares, s.name = inner.kind, inner.name
+		s.value.end = p.last
+	}
+}
+
+func (p *parser) exportList(s *statement) {
+	for !p.failed && !p.is("}") {
+		p.next()
+		if p.accept("as") {
+			p.next()
+		}
+		if !p.is("}") {
+			p.expect(",")
+		}
+	}
+	p.expect("}")
+	if p.accept("from") {
+		p.moduleName(s)
+	}
+	p.semicolon()
+}
+
+// exportDefault reads what is behind the two words. A function and a class are
+// declarations there, which need no name.
+func (p *parser) exportDefault(s *statement) {
+	s.kind = defaulting
+	s.value.start = p.tok.start
+	after := p.peek()
+	switch {
+	case p.is("function"), p.is("async") && !after.newline && p.code[after.start:after.end] == "function":
+		s.declares, s.callable = function, true
+		s.name = p.functionFrom()
+		s.value.end = p.last
+	case p.is("class"):
+		s.declares = class
+		s.name = p.class()
+		s.value.end = p.last
+	default:
+		s.declares = expression
+		s.callable = p.assignment(false)
+		s.value.end = p.last
+		p.semicolon()
+	}
+	s.body = p.lastBody
+}

@@ -1,0 +1,163 @@
+package snippet
+
+// operandKind is what may follow an operand.
+type operandKind uint8
+
+const (
+	aValue    operandKind = iota
+	aFunction             // a function's expression
+	anArrow               // an arrow function: the expression is at its end
+)
+
+func (p *parser) operand(noIn bool) operandKind {
+	switch p.tok.kind {
+	case word:
+		return p.wordOperand(noIn)
+	case number, quoted, private, regex:
+		p.next()
+		return aValue
+	case template:
+		p.template()
+		return aValue
+	case punctuator:
+		return p.bracketOperand(noIn)
+	}
+	p.fail()
+	return aValue
+}
+
+func (p *parser) bracketOperand(noIn bool) operandKind {
+	switch p.text() {
+	case "(":
+		names := p.beginNames()
+		function := p.arguments()
+		switch {
+		case p.is("=>") && !p.tok.newline:
+			p.bindNames(names)
+			return p.arrow(false, noIn)
+		case function:
+			p.names |= names
+			return aFunction
+		}
+		p.names |= names
+	case "[":
+		p.array()
+	case "{":
+		p.object()
+	case "/", "/=":
+		p.rescan(p.regex)
+		p.next()
+	default:
+		p.fail()
+	}
+	return aValue
+}
+
+func (p *parser) wordOperand(noIn bool) operandKind {
+	switch p.text() {
+	case "function":
+		p.functionFrom()
+		return aFunction
+	case "class":
+		p.class()
+		return aValue
+	case "async":
+		return p.asyncOperand(noIn)
+	case "import":
+		p.importOperand()
+		return aValue
+	case "new": // new.bindingTarget
+		p.next()
+		p.expect(".")
+	}
+	if isReserved(p.text()) {
+		p.fail()
+	}
+	names := p.beginNames()
+	p.useName(p.text())
+	p.next()
+	if p.is("=>") && !p.tok.newline {
+		p.bindNames(names)
+		return p.arrow(false, noIn)
+	}
+	p.names |= names
+	return aValue
+}
+
+// isReserved is for words that are no operands. What begins one is read elsewhere.
+func isReserved(text string) bool {
+	switch text {
+	case "break", "case", "catch", "const", "continue", "debugger", "default", "do", "else", "enum",
+		"export", "extends", "finally", "for", "if", "in", "instanceof", "return", "switch", "throw",
+		"try", "var", "while", "with":
+		return true
+	}
+	return false
+}
+
+// asyncOperand reads an async function, or async as a name.
+func (p *parser) asyncOperand(noIn bool) operandKind {
+	after := p.peek()
+	switch next := p.code[after.start:after.end]; {
+	case after.newline:
+	case next == "function":
+		p.functionFrom()
+		return aFunction
+	case next == "(":
+		p.next()
+		names := p.beginNames()
+		p.arguments()
+		if p.is("=>") && !p.tok.newline {
+			p.bindNames(names)
+			return p.arrow(true, noIn)
+		}
+		p.names |= names
+		return aValue
+	case after.kind == word:
+		l := p.lexer
+		l.next()
+		if t := l.next(); p.code[t.start:t.end] == "=>" {
+			p.next()
+			p.bindName(p.text())
+			p.next()
+			return p.arrow(true, noIn)
+		}
+	}
+	p.next()
+	if p.is("=>") && !p.tok.newline {
+		return p.arrow(false, noIn)
+	}
+	return aValue
+}
+
+// importOperand reads import(…), import.meta and import.source(…).
+func (p *parser) importOperand() {
+	at := span{p.tok.start, p.tok.end}
+	p.next()
+	switch {
+	case p.accept("."):
+		if p.is("meta") {
+			p.metas = append(p.metas, span{at.start, p.tok.end})
+		}
+		p.next()
+	case p.is("("):
+		p.imports = append(p.imports, at)
+	default:
+		p.fail()
+	}
+}
+
+// arrow reads an arrow function from its arrow on.
+func (p *parser) arrow(async, noIn bool) operandKind {
+	p.next()
+	outer := p.context
+	p.context = context{async: async, function: true}
+	if p.is("{") {
+		p.lastBody = p.block()
+	} else {
+		p.assignment(noIn)
+		p.lastBody = nil
+	}
+	p.context = outer
+	return anArrow
+}

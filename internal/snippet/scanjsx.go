@@ -1,0 +1,128 @@
+package snippet
+
+import "strings"
+
+// lessThan begins a tag of JSX where an operand is to come. Elsewhere it may begin type
+// arguments, for which esbuild looks ahead.
+func (s *scanner) scanLess(t token) {
+	next := s.at(0)
+	generic := s.lastText == "class" || s.lastText == "function"
+	if s.jsx && !generic && s.preceding != operand && (next == '>' || isWordByte(next) && !isDigit(next)) && !s.isGeneric() {
+		s.push(bracket{kind: '<'})
+		return
+	}
+	b := s.top()
+	b.less++
+	b.lessAt += t.start
+	b.angles++
+	s.addNesting(false)
+	s.preceding = operator
+}
+
+// isGeneric says whether < begins the type parameters of an arrow function: in TSX they
+// are <T,> or <T extends …>.
+func (s *scanner) isGeneric() bool {
+	l := s.lexer
+	l.next()
+	t := l.next()
+	text := s.code[t.start:t.end]
+	if text == "extends" {
+		t = l.next()
+		after := s.code[t.start:t.end]
+		return after != "=" && after != ">" && after != "/"
+	}
+	return text == "," || text == "="
+}
+
+// tag goes over a piece of a tag: <a b="c" d={e}>.
+func (s *scanner) scanTag() (more bool) {
+	if _, closed := s.skipSpace(); !closed || s.pos == len(s.code) {
+		return false
+	}
+	c := s.code[s.pos]
+	if isWordByte(c) {
+		s.lexer.word()
+		s.cost.addDiagnostic(s.pos - s.top().at) // that it's there twice
+		return true
+	}
+	s.pos++
+	switch c {
+	case '"', '\'':
+		text, _, closed := strings.Cut(s.code[s.pos:], string(c))
+		s.countBrackets(text)
+		s.pos += len(text)
+		if closed {
+			s.pos++
+		}
+	case '{':
+		s.push(bracket{kind: '{'})
+		s.preceding = operator
+	case '/':
+		if s.at(0) == '>' {
+			s.pos++
+			s.endTag(true)
+		}
+	case '<':
+		s.uncertain++ // type arguments, or an element as an attribute
+		s.checkDepth()
+	case '>':
+		s.endTag(s.top().closing)
+	case '(', '[':
+		s.uncertain++
+		s.checkDepth()
+	}
+	return true
+}
+
+// endTag goes on with the children of the element, or behind it if it is the last.
+func (s *scanner) endTag(last bool) {
+	if !last {
+		s.top().kind = '>'
+		return
+	}
+	s.pop()
+	s.preceding = operand
+	s.last, s.lastText = token{}, ""
+}
+
+// children goes over the text between two tags, up to the next one or to {.
+func (s *scanner) scanChildren() (more bool) {
+	n := strings.IndexAny(s.code[s.pos:], "<{")
+	if n < 0 || s.findFence(s.code[s.pos:s.pos+n]) {
+		return false
+	}
+	s.countBrackets(s.code[s.pos : s.pos+n])
+	s.pos += n + 1
+	if s.code[s.pos-1] == '{' {
+		s.push(bracket{kind: '{'})
+		s.preceding = operator
+		return true
+	}
+	l := s.lexer
+	if t := l.next(); s.code[t.start:t.end] == "/" {
+		s.pos = l.pos
+		s.top().kind, s.top().closing = '<', true
+		return true
+	}
+	s.push(bracket{kind: '<'})
+	return true
+}
+
+// fence looks in the text of JSX for what fences code in Markdown.
+func (s *scanner) findFence(text string) bool {
+	for i, c := range []byte(text) {
+		if at := s.pos + i; c == '`' && fenceAt(s.code, at, "```") || c == '~' && fenceAt(s.code, at, "~~~") {
+			s.pos, s.fenced = at, true
+			return true
+		}
+	}
+	return false
+}
+
+// text notes brackets in what seems to be text.
+func (s *scanner) countBrackets(text string) {
+	open := strings.Count(text, "(") + strings.Count(text, "[") + strings.Count(text, "{")
+	closed := strings.Count(text, ")") + strings.Count(text, "]") + strings.Count(text, "}")
+	s.uncertain += max(0, open-closed)
+	s.checkDepth()
+}

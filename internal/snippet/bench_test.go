@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// program20K is a program of some 20 KB, as a model writes it, in TypeScript or without its
-// types.
+// program20K returns a program of about 20 KB as a model writes it, in TypeScript or
+// without its types.
 func program20K(typed bool) string {
 	var b strings.Builder
 	b.WriteString("import { createHash } from 'node:crypto';\n")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cell is the program as a script for V8's REPL mode: what is static about modules has to
-// go, and a branch's value is the script's by itself.
+// cell returns the program as a script for V8's REPL mode. Static module syntax is
+// replaced, and the value of a branch is the script's completion value without changes.
 func (p parsed) cell(n Names) draft {
 	f := &emitter{
 		parsed:            p,
@@ -36,7 +36,7 @@ func (p parsed) cell(n Names) draft {
 	return p.edit(f.edits)
 }
 
-// bring puts text, which is what a statement does, before all others.
+// hoist replaces a statement by text at the start of the program.
 func (f *emitter) hoist(s *statement, text string) {
 	f.edits = append(f.edits, edit{text: text + "; ", moved: true, from: s.start}, replace(s.span, gap(f.text[s.start:s.end])))
 }
@@ -52,8 +52,8 @@ func (f *emitter) unexport(s *statement) {
 	}
 }
 
-// undefault makes a declaration of export default where one is declared, and an
-// expression elsewhere. The last one is the value.
+// dropDefault turns export default into a declaration if it has a name, and into an
+// expression otherwise. The last one is the value.
 func (f *emitter) dropDefault(s *statement, last bool) {
 	words := span{s.start, s.value.start}
 	switch {
@@ -65,7 +65,7 @@ func (f *emitter) dropDefault(s *statement, last bool) {
 	}
 }
 
-// blank leaves what follows in its column.
+// blank replaces text by spaces, so that the columns after it do not change.
 func (f *emitter) blank(at span) {
 	f.edits = append(f.edits, replace(at, strings.Map(func(r rune) rune {
 		if isLineEnd(r) || r == '\t' {
@@ -83,7 +83,7 @@ func (f *emitter) replaceAll(places []span, name string) {
 	}
 }
 
-// loading imports a module.
+// importCall returns the dynamic import of a statement's module.
 func (f *emitter) importCall(s *statement) string {
 	call := "await " + f.importName + "(" + f.text[s.from.start:s.from.end]
 	if s.with.end > 0 {
@@ -92,7 +92,8 @@ func (f *emitter) importCall(s *statement) string {
 	return call + ")"
 }
 
-// dynamic does what a static import does, but names don't stay up to date.
+// dynamicImport returns code that binds the names of a static import, but not as live
+// bindings.
 func (f *emitter) dynamicImport(s *statement) string {
 	module := f.importCall(s)
 	if len(s.bindings) == 0 {
@@ -123,13 +124,13 @@ func (f *emitter) dynamicImport(s *statement) string {
 	return "const " + whole + " = " + module + ", " + list + " = " + whole
 }
 
-// importedNames are what a statement imports by name, as further arguments.
+// importedNames returns the names that a statement imports as further arguments of a call.
 func importedNames(s *statement) string {
 	var list strings.Builder
 	for _, b := range s.bindings {
 		switch {
 		case b.imported == "*":
-		case strings.ContainsAny(b.imported[:1], `'"`): // a name may be any text
+		case strings.ContainsAny(b.imported[:1], `'"`): // a quoted name may be any text
 			list.WriteString(", " + b.imported)
 		default:
 			list.WriteString(", '" + b.imported + "'")

@@ -2,7 +2,7 @@ package snippet
 
 import "testing"
 
-// notebooks are cells that run one after the other in one context.
+// notebooks are cells that run in order in one context.
 var notebooks = []struct {
 	name  string
 	names Names

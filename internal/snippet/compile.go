@@ -9,29 +9,30 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// A compiler tries what code may be.
+// A compiler tries the languages that code may be written in.
 type compiler struct {
-	module bool         // it's to be one, not a script
-	file   string       // its name, for a program that is a file
-	err    *SyntaxError // the one of the attempt that came furthest
-	// understood: esbuild said more than what it stumbled over, so the language was right,
-	// and the code is errorAt.
+	module bool         // the result is a module, not a script
+	file   string       // the name, if the program is a file
+	err    *SyntaxError // of the attempt that got furthest
+	// conclusive: esbuild reported so many errors that the language is right and the code
+	// is invalid.
 	conclusive bool
 }
 
-// parsed is a program that esbuild takes, as JavaScript, with its statements.
+// parsed is a valid JavaScript program with its statements.
 type parsed struct {
 	draft
 	list []statement
-	// loads and metas are where import(…) and import.meta stand.
+	// loads and metas are the places of import(…) and import.meta.
 	loads, metas []span
 	// bound are names of CommonJS that the code declares somewhere.
 	bound nameSet
-	// wrapped: the code is the body of an async function, the last statement's.
+	// wrapped: the code is the body of an async function, the expression of the only
+	// statement.
 	wrapped bool
 }
 
-// conclusiveErrors errors are some that leave no doubt.
+// conclusiveErrors are more errors than a wrong guess of the language causes.
 const conclusiveErrors = 20
 
 func (c *compiler) recordError(err *SyntaxError) (parsed, bool) {
@@ -39,9 +40,9 @@ func (c *compiler) recordError(err *SyntaxError) (parsed, bool) {
 	return parsed{}, false
 }
 
-// program takes Markdown for the code in it, unless the whole is code. In JavaScript three
-// backticks are an empty template and the beginning of another one, which is called with
-// it: always errorAt, so it's Markdown. Three tildes are not.
+// program extracts the code from Markdown, unless the whole text is code. In JavaScript,
+// three backticks are an empty template that is called as a tag of the next one, which
+// always throws: so they mean Markdown. Three tildes are valid.
 func (c *compiler) program(d draft) (parsed, bool) {
 	fences := findFences(d.text)
 	if len(fences) == 0 {
@@ -53,7 +54,7 @@ func (c *compiler) program(d draft) (parsed, bool) {
 	if startsOutsideCode(d.text[:fences[0].start]) && fences[0].mark == '`' {
 		return c.markdown(d, fences)
 	}
-	r, _ := parse(d.text) // what it can't read, code scans
+	r, _ := parse(d.text) // code scans what cannot be parsed
 	if r.fenced {
 		return c.markdown(d, fences)
 	}
@@ -69,7 +70,7 @@ func (c *compiler) program(d draft) (parsed, bool) {
 	return c.markdown(d, fences)
 }
 
-// code tries the languages, the one with the fewest rules of its own first.
+// code tries the languages in order: JavaScript, TypeScript, TSX.
 func (c *compiler) code(d draft) (parsed, bool) {
 	if p, ok := c.javascript(d); ok {
 		return p, true
@@ -87,7 +88,7 @@ func (c *compiler) code(d draft) (parsed, bool) {
 
 var typesTooLong = fmt.Sprintf("this is no JavaScript, and TypeScript or JSX has to be below %d bytes", maxTyped)
 
-// javascript takes code as it is, if the reader and esbuild do.
+// javascript accepts code unchanged if the parser and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
 	r, list := parse(d.text)
 	switch {
@@ -99,7 +100,7 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		}
 		fallthrough
 	case r.failed:
-		if len(d.text) > maxTyped { // nobody else will say what is errorAt
+		if len(d.text) > maxTyped { // no later attempt will report an error
 			return c.recordError(d.errorAt(r.tok.start, typesTooLong))
 		}
 		return parsed{}, false
@@ -122,8 +123,8 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 	return newParsed(d, r, list), true
 }
 
-// costly says whether esbuild would take too long over what the reader has read. It's V8
-// alone then that says whether it is valid.
+// costly reports whether esbuild would take too long for the parsed code. Then only V8
+// checks whether it is valid.
 func (r *parser) costly() bool {
 	if r.cost.ns > maxCost {
 		return true
@@ -132,7 +133,8 @@ func (r *parser) costly() bool {
 	return s.refusal != "" || s.cost.ns > maxCost
 }
 
-// half takes half a statement that ends the program for a whole one.
+// reinterpretLast reads the last statement as an expression: a block as an object, and an
+// anonymous function declaration as a function.
 func (c *compiler) reinterpretLast(d draft, s *statement) (parsed, bool) {
 	inner := compiler{module: c.module}
 	switch {
@@ -144,16 +146,16 @@ func (c *compiler) reinterpretLast(d draft, s *statement) (parsed, bool) {
 	return parsed{}, false
 }
 
-// parenthesize makes an expression of what ends the program.
+// parenthesize encloses the end of the program in parentheses, to make it an expression.
 func (d draft) parenthesize(at span) draft {
 	open := "("
 	if strings.TrimSpace(d.text[:at.start]) != "" {
-		open = ";(" // or what is before would be called
+		open = ";(" // otherwise the expression before it would be called
 	}
 	return d.edit([]edit{insert(at.start, open), insert(at.end, ")")})
 }
 
-// object takes a block that ends the program for an object, if it can be one.
+// object reads a block at the end of the program as an object, if that is valid.
 func (c *compiler) object(d draft, at int) (parsed, bool) {
 	end, ok := parseRest(d.text, at, (*parser).object)
 	before := strings.TrimSpace(d.text[:at])
@@ -165,14 +167,14 @@ func (c *compiler) object(d draft, at int) (parsed, bool) {
 
 const markdownInCode = "what begins this line fences code in Markdown: give the code without it"
 
-// typed has esbuild translate TypeScript or TSX. What fences code in Markdown would be text
-// between two tags of JSX, or a template that an element is called with.
+// typescript translates TypeScript or TSX with esbuild. Fences of Markdown would be text
+// between JSX tags, or a template that is called with an element.
 func (c *compiler) typescript(d draft, loader api.Loader) (parsed, bool) {
 	s := scan(d.text, loader == api.LoaderTSX)
 	switch {
 	case s.refusal != "":
 		return c.recordError(d.errorAt(s.pos, s.refusal))
-	case s.fenced && s.jsx: // there are no other languages, and what they say is of no use
+	case s.fenced && s.jsx: // TSX is the last language, and esbuild's errors would mislead
 		c.err, c.conclusive = d.errorAt(s.pos, markdownInCode), true
 		return parsed{}, false
 	case s.fenced:
@@ -212,8 +214,8 @@ func newParsed(d draft, r *parser, list []statement) parsed {
 	return parsed{draft: d, list: list, loads: r.imports, metas: r.metas, bound: r.bound}
 }
 
-// rebinds says whether a name of an import may be bound once more startsOutsideCode of functions.
-// In TypeScript it may, as the import could be a type's.
+// rebinds reports whether an imported name may be declared again outside functions.
+// TypeScript allows that, because the import could be a type.
 func (r *parser) rebinds(list []statement) bool {
 	bound := make(map[string]bool)
 	for _, s := range list {
@@ -227,7 +229,8 @@ func (r *parser) rebinds(list []statement) bool {
 	return len(bound) > 0 && slices.ContainsFunc(r.declared, func(name string) bool { return bound[name] })
 }
 
-// parenthesized tries half a statement: an object, or a function without a name.
+// parenthesized tries code that is not a complete statement: an object or an anonymous
+// function.
 func (c *compiler) parenthesized(d draft) (parsed, bool) {
 	first := newParser(d.text, 0)
 	if !first.isAny("{", "function", "async", "class") {

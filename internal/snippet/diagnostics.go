@@ -2,11 +2,11 @@ package snippet
 
 import "strings"
 
-// complain counts what esbuild may have to say about a token together with another place:
-// that a name is declared already, is a constant, is exported twice; or that something
-// can't be in a module, which it is because of an export. To tell the lines it goes over
-// all bytes between the two places, to and fro, each time. So each word that was there
-// before counts, as if the two were at the ends of the code.
+// countDiagnostics adds the cost of messages that name a token and another place: that a
+// name is already declared, is a constant or is exported twice, or that something is not
+// allowed in a module, with the export that makes the code one. For each message esbuild
+// reads all bytes between the two places, forwards and backwards, to find their lines. So
+// every repeated word counts, as if the two places were at the ends of the code.
 func (s *scanner) countDiagnostics(t token, text string, is traits) {
 	s.lastCounted = s.lastCounted && text == ":"
 	switch t.kind {
@@ -36,8 +36,8 @@ func (s *scanner) countDiagnostics(t token, text string, is traits) {
 	}
 }
 
-// key takes back what was counted for the last token: it is an object's key, or a label.
-// That may be there twice in the same object only.
+// uncountKey subtracts the cost of the last token: it is an object's key or a label, which
+// can be a duplicate only within the same object.
 func (s *scanner) uncountKey(t token) {
 	if s.lastCounted {
 		s.cost.addDiagnostic(-len(s.code))
@@ -45,7 +45,7 @@ func (s *scanner) uncountKey(t token) {
 	s.cost.addDiagnostic(t.start - s.top().at)
 }
 
-// flags counts the flags of a regular expression that are there twice.
+// countFlags adds the cost of messages about duplicate flags of a regular expression.
 func (s *scanner) countFlags(text string) {
 	flags := text[strings.LastIndexByte(text, '/')+1:]
 	for i := range len(flags) {

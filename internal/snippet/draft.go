@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// A draft is a snippet on its way to a program: the text as it is now, and the way back.
+// A draft is the text of a snippet after some changes, together with the changes.
 type draft struct {
 	snippet string
 	text    string
-	stages  []stage // from the snippet on
+	stages  []stage // in the order of the changes
 }
 
 func newDraft(code string) draft { return draft{snippet: code, text: code} }
 
-// A stage leads from an offset after a change back to the one before it. What the change
-// itself put there has the nearest one, and known is false.
+// A stage is one change. original maps an offset after it to the one before it. For text
+// that the change inserted, it returns the nearest offset, and known is false.
 type stage interface {
 	original(offset int) (before int, known bool)
 }
 
-// origin leads from an offset of the text back to the snippet.
+// origin maps an offset of the text to the snippet.
 func (d draft) origin(offset int) (before int, known bool) {
 	known = true
 	for i := len(d.stages) - 1; i >= 0; i-- {
@@ -37,11 +37,11 @@ func (d draft) with(text string, s stage) draft {
 	return draft{d.snippet, text, append(slices.Clip(d.stages), s)}
 }
 
-// An edit puts text in the place of a part of the draft.
+// An edit replaces a part of the draft by text.
 type edit struct {
 	span
 	text string
-	// moved: text is what stood at from, in other words.
+	// moved: text is equivalent to the original text at from.
 	moved bool
 	from  int
 }
@@ -50,7 +50,8 @@ func insert(at int, text string) edit { return edit{span: span{at, at}, text: te
 
 func replace(at span, text string) edit { return edit{span: at, text: text} }
 
-// edit makes changes, which don't overlap. What is inserted at one place stays in its order.
+// edit applies edits, which must not overlap. Insertions at the same place keep their
+// order.
 func (d draft) edit(edits []edit) draft {
 	if len(edits) == 0 {
 		return d
@@ -80,18 +81,17 @@ func (d draft) edit(edits []edit) draft {
 	return d.with(b.String(), pieces)
 }
 
-// edited is the stage of edits: pieces of the text, in order.
+// edited is the stage of edits: the pieces of the text, in order.
 type edited []piece
 
-// A piece of the text after edits stands at after, and came from before: as it was,
-// where it is a copy.
+// A piece of the text starts at after, and comes from before. It is unchanged if copied.
 type piece struct {
 	after, before int
 	copied, known bool
 }
 
 func (e edited) original(offset int) (int, bool) {
-	// Of pieces that begin at the same place, the last one has something in it.
+	// of several pieces that start there, only the last one is not empty
 	i := sort.Search(len(e), func(i int) bool { return e[i].after > offset }) - 1
 	p := e[i]
 	if p.copied {

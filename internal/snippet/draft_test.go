@@ -62,7 +62,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A comment may say that the code has a source of its own, with a map: it's not believed.
+// A comment may claim that the code has another source, with a map: it is ignored.
 func TestForeignSourceMap(t *testing.T) {
 	const code = "const x: number = 1\nx\n//# sourceMappingURL=data:application/json;base64," +
 		"eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbImEuanMiXSwibWFwcGluZ3MiOiJBQUFBO0FBQ0EifQ=="

@@ -2,7 +2,7 @@ package snippet
 
 import "strings"
 
-// A emitter writes what hands over a program's value.
+// An emitter edits a program so that it delivers its value.
 type emitter struct {
 	parsed
 	// prefix and suffix enclose the expression that is the value; deliverNamed and
@@ -23,16 +23,16 @@ type emitter struct {
 
 func (f *emitter) insert(at int, text string) { f.edits = append(f.edits, insert(at, text)) }
 
-// before inserts what evaluates an expression. To V8 it's where much of what goes wrong in
-// the expression happens, a name that isn't there first of all.
+// insertBefore inserts the start of a call around an expression. V8 reports many errors of
+// the expression there, such as an undefined name.
 func (f *emitter) insertBefore(value span, text string) {
 	f.edits = append(f.edits, edit{span{value.start, value.start}, text, true, value.start})
 }
 
 func (f *emitter) appendCode(text string) { f.insert(len(f.text), "\n;"+text) }
 
-// module is the program as an ES module. Where it has a name like Deliver, which may be one
-// of its own, the guest's function is asked for by way of globalThis.
+// module returns the program as an ES module. If the program contains the name Deliver,
+// which it may declare, the guest's function is called through globalThis.
 func (p parsed) module() draft {
 	deliver := Deliver
 	if strings.Contains(p.text, Deliver) {
@@ -76,15 +76,15 @@ func (f *emitter) emit() {
 	}
 }
 
-// take makes an expression the value.
+// deliver makes an expression the value.
 func (f *emitter) deliver(value span) {
 	f.insertBefore(value, f.prefix)
 	f.insert(value.end, f.suffix)
 }
 
-// takeOrExport does so unless the expression sets a property of exports: the guest then takes
-// all of them for the value. A function that becomes module.exports is called, as that of
-// export default is.
+// deliverOrExport makes an expression the value unless it sets a property of exports: the
+// value is then all of exports, which the guest reads. A function assigned to
+// module.exports is called, like one of export default.
 func (f *emitter) deliverOrExport(value span) {
 	switch f.exports(value) {
 	case exportsProperty:
@@ -96,14 +96,14 @@ func (f *emitter) deliverOrExport(value span) {
 	}
 }
 
-// call makes what a function gives the value: it could be no value itself.
+// deliverCall makes the result of a function the value: a function has no JSON.
 func (f *emitter) deliverCall(value span) {
 	f.insertBefore(value, f.prefix)
 	f.insert(value.end, ")()"+f.suffix[1:])
 }
 
-// finishDefault does so for an export default at the end. A function is there to be
-// called.
+// emitDefault makes an export default at the end the value, and calls it if it is a
+// function.
 func (f *emitter) emitDefault(s *statement) {
 	call := ""
 	if s.callable {
@@ -123,7 +123,7 @@ func (f *emitter) emitDefault(s *statement) {
 	f.insert(s.value.end, ";")
 }
 
-// finishBranches does so for a statement with several ends.
+// emitBranches makes the last expression that a branching statement evaluates the value.
 func (f *emitter) emitBranches(s *statement) {
 	ends := s.results()
 	switch {
@@ -140,7 +140,7 @@ func (f *emitter) emitBranches(s *statement) {
 	}
 }
 
-// assign keeps the values of several ends in a variable.
+// assign stores the value of each of the expressions in one variable.
 func (f *emitter) assign(ends []span) (name string) {
 	name = "__value"
 	for strings.Contains(f.text, name) {
@@ -153,7 +153,7 @@ func (f *emitter) assign(ends []span) (name string) {
 	return name
 }
 
-// finishBody lets the function that the code was wrapped in return its value.
+// emitBody makes the function that wraps the code return the value.
 func (f *emitter) emitBody(s *statement) {
 	last := lastStatement(s.body)
 	if last == nil {

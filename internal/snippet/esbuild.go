@@ -7,13 +7,13 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// What code is called says to esbuild whether it's a module for sure.
+// The file name decides whether esbuild reads the code as a module.
 const (
 	moduleName = "snippet.mts"
 	scriptName = "snippet.ts"
 )
 
-// check asks esbuild whether JavaScript that the reader has read is valid.
+// check reports the first error that esbuild finds in parsed JavaScript.
 func (c *compiler) check(d draft) *SyntaxError {
 	if c.isValid(d) {
 		return nil
@@ -24,9 +24,10 @@ func (c *compiler) check(d draft) *SyntaxError {
 	return nil
 }
 
-// passes says whether all that is errorAt with code is a break behind it, that we put there.
-// esbuild goes on after such an error, so it has judged all of the code by then, but does
-// not take its time to write what is of no use: half of it.
+// isValid reports whether esbuild finds no error in the code. It appends a break, which is
+// invalid there, and checks that this is the only error: esbuild continues after it, so
+// that it has checked all of the code, but does not print any, which would take half of
+// its time.
 func (c *compiler) isValid(d draft) bool {
 	const last = "break"
 	d.text += "\n;" + last
@@ -34,8 +35,8 @@ func (c *compiler) isValid(d draft) bool {
 	return len(result.Errors) == 1 && d.offset(result.Errors[0]) == len(d.text)-len(last)
 }
 
-// translate makes JavaScript of TypeScript or of JSX. Where things came from is asked for
-// of code that fails only: the source map is made when it is.
+// translate translates TypeScript or JSX to JavaScript. The source map is only made when a
+// position is needed, for code that fails.
 func (c *compiler) translate(d draft, loader api.Loader) (draft, *SyntaxError) {
 	result := c.transform(d, api.TransformOptions{Loader: loader})
 	if len(result.Errors) > 0 {
@@ -51,8 +52,8 @@ func (c *compiler) translate(d draft, loader api.Loader) (draft, *SyntaxError) {
 	return d.with(string(result.Code), mapped{d.text, string(result.Code), sources}), nil
 }
 
-// config stands for a tsconfig.json: none is looked for. Only what says that it is a type
-// is dropped from imports.
+// config replaces tsconfig.json, so that esbuild looks for none. With it, esbuild drops
+// only imports that are marked as types.
 const config = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
 
 func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {
@@ -61,7 +62,7 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 		options.Sourcefile = moduleName
 	}
 	options.Target = api.ESNext
-	options.Supported = map[string]bool{"decorators": false} // V8 has none yet
+	options.Supported = map[string]bool{"decorators": false} // V8 does not support them yet
 	options.Charset = api.CharsetUTF8
 	options.JSX = api.JSXTransform
 	options.TsconfigRaw = config
@@ -70,13 +71,13 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 	return api.Transform(d.text, options)
 }
 
-// fails takes over esbuild's first message.
+// syntaxError returns esbuild's first message.
 func (c *compiler) syntaxError(d draft, result api.TransformResult) *SyntaxError {
 	c.conclusive = c.conclusive || len(result.Errors) > conclusiveErrors
 	return d.errorAt(d.offset(result.Errors[0]), result.Errors[0].Text)
 }
 
-// offset is where a message is about. Its columns count bytes, from 0.
+// offset returns the place of a message. Its columns count bytes, from 0.
 func (d draft) offset(m api.Message) int {
 	offset := 0
 	if at := m.Location; at != nil {

@@ -2,7 +2,7 @@ package snippet
 
 import "strings"
 
-// exported is what an expression sets of CommonJS's exports.
+// exported is the part of CommonJS's exports that an expression sets.
 type exported uint8
 
 const (
@@ -11,8 +11,8 @@ const (
 	exportsFunction          // module.exports = () => 1
 )
 
-// exports reads an expression. Where the code declares the names for itself, they are not
-// CommonJS's.
+// exports returns what an expression sets. If the code declares module or exports,
+// nothing.
 func (p parsed) exports(value span) exported {
 	if p.bound&(setOfName("module")|setOfName("exports")) != 0 {
 		return exportsNothing
@@ -32,8 +32,9 @@ func (p parsed) exports(value span) exported {
 	return exportsNothing
 }
 
-// assigned is what stands before the = of an assignment, without white space, and the offset
-// behind the =. It is empty for what is none, or not only to members by their names.
+// assigned returns the left side of an assignment, without white space, and the offset
+// after the =. The left side is empty if there is no assignment or it contains other
+// expressions.
 func assigned(code string, start int) (target string, right int) {
 	var b strings.Builder
 	l := lexer{code: code, pos: start}

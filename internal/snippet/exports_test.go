@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What sets exports is not the value itself: the guest finds it.
+// An expression that sets exports is not the value: the guest reads the exports.
 func TestExports(t *testing.T) {
 	const property, called, itself = "__evaluated()", ")())", "))"
 	for code, want := range map[string]string{

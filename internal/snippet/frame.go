@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	frameBefore = 2 // lines before the one that is shown, and after it, as Babel has them
+	frameBefore = 2 // lines before the error; both as in Babel
 	frameAfter  = 3
-	frameWidth  = 100 // runes of a line
+	frameWidth  = 100 // runes per line
 )
 
-// Frame shows a few lines of code around a position, with a > at its line and a ^ under
+// Frame returns a few lines of code around a position, with a > at its line and a ^ under
 // its column:
 //
 //	  1 | const a = 1
@@ -20,8 +20,8 @@ const (
 //	    |     ^
 //	  3 | a.d
 //
-// A long line is cut to the part around the column. Control characters stand as U+FFFD, so
-// the frame can be printed. It is empty if code has no such line.
+// A long line is cut to the part around the column. Control characters are replaced by
+// U+FFFD, so that the frame can be printed. If code has no such line, Frame returns "".
 func Frame(code string, line, column int) string {
 	lines := splitLines(code)
 	if line < 1 || line > len(lines) {
@@ -41,7 +41,7 @@ func Frame(code string, line, column int) string {
 		if n == line {
 			caret := runesBefore(lines[n-1], column) - from
 			if from > 0 {
-				caret++ // behind the sign that the line is cut
+				caret++ // after the ellipsis
 			}
 			fmt.Fprintf(&b, "  %*s | %*s\n", margin, "", caret+1, "^")
 		}
@@ -49,7 +49,7 @@ func Frame(code string, line, column int) string {
 	return b.String()
 }
 
-// runesBefore is how many runes of a line stand before a 1-based column of UTF-16.
+// runesBefore returns the number of runes before a 1-based UTF-16 column of a line.
 func runesBefore(line string, column int) int {
 	n := 0
 	for _, r := range line {
@@ -61,7 +61,8 @@ func runesBefore(line string, column int) int {
 	return n
 }
 
-// cut gives frameWidth runes of a line from one on, and signs where it went on.
+// cut returns frameWidth runes of a line from one on, with ellipses where the line
+// continues.
 func cut(line string, from int) string {
 	runes := []rune(line)
 	runes = runes[min(from, len(runes)):]
@@ -83,7 +84,7 @@ func cut(line string, from int) string {
 	return string(runes) + end
 }
 
-// splitLines parts code where ECMAScript ends lines.
+// splitLines splits code where ECMAScript ends lines.
 func splitLines(code string) []string {
 	var lines []string
 	for {

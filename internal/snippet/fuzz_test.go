@@ -9,8 +9,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// esbuild says whether code is JavaScript, a module's if the file's name says so, and
-// gives it as esbuild writes it.
+// esbuild reports whether code is valid JavaScript, of a module if the file name says so,
+// and returns it as esbuild prints it.
 func esbuild(name, code string) (string, bool) {
 	r := api.Transform(code, api.TransformOptions{
 		Sourcefile: name, LogLevel: api.LogLevelSilent, Charset: api.CharsetUTF8, MinifyWhitespace: true, TreeShaking: api.TreeShakingFalse,
@@ -18,7 +18,7 @@ func esbuild(name, code string) (string, bool) {
 	return string(r.Code), len(r.Errors) == 0
 }
 
-// limited says whether an error is about a limit, which esbuild knows nothing of.
+// limited reports whether an error is about a limit of this package.
 func limited(err error) bool {
 	for _, limit := range []string{nestedTooDeeply, tooComplex, ambiguousSlash, "limit is", "has to be below"} {
 		if strings.Contains(err.Error(), limit) {
@@ -37,8 +37,8 @@ func addShapes(f *testing.F) {
 	}
 }
 
-// FuzzModule: whatever comes, there is a program that esbuild takes or a SyntaxError in the
-// snippet; what esbuild takes stays a program; positions stay in the snippet.
+// FuzzModule checks that any text is a valid program or a SyntaxError in the snippet, that
+// valid modules stay valid, and that positions are in the snippet.
 func FuzzModule(f *testing.F) {
 	addShapes(f)
 	f.Fuzz(func(t *testing.T, code string) {
@@ -47,7 +47,7 @@ func FuzzModule(f *testing.F) {
 		}
 		_, valid := esbuild("a.mjs", code)
 		if r, _ := parse(code); r.fenced {
-			valid = false // three backticks that begin a line are never meant to be JavaScript
+			valid = false // three backticks at the start of a line always mean Markdown
 		}
 		for _, make := range []func(string) (*Program, error){Module, Cell} {
 			p, err := make(code)
@@ -58,7 +58,7 @@ func FuzzModule(f *testing.F) {
 			checkPositions(t, code, p)
 		}
 		if p, err := Cell(code); err == nil {
-			// A script isn't strict, but to esbuild its await would make it so.
+			// A script is not strict, but esbuild would make it so for a top-level await.
 			if _, ok := esbuild("", "(async () => {"+p.Code+"\n})"); !ok {
 				t.Errorf("%q became\n%s\nwhich is no JavaScript", code, p.Code)
 			}
@@ -96,22 +96,22 @@ func checkPositions(t *testing.T, code string, p *Program) {
 	}
 }
 
-// FuzzRead: the reader takes all that esbuild takes, and finds where statements begin: a
-// semicolon before each changes nothing.
-func FuzzRead(f *testing.F) {
+// FuzzParse checks that the parser accepts all code that esbuild accepts, and finds where
+// statements start: a semicolon before each changes nothing.
+func FuzzParse(f *testing.F) {
 	addShapes(f)
 	f.Fuzz(func(t *testing.T, code string) {
 		if len(code) > 4096 || !utf8.ValidString(code) || strings.ContainsAny(code, "@#") {
-			return // decorators are esbuild's, and the first line's #! is gone when it's read
+			return // esbuild handles decorators, and compile replaces the #! of the first line
 		}
-		want, valid := esbuild("a.mjs", ";"+code) // behind it a string is no directive, here as below
+		want, valid := esbuild("a.mjs", ";"+code) // after it a string is no directive, here as below
 		if !valid {
 			return
 		}
 		r, list := parse(code)
 		if r.failed {
 			if r.refusal == "" {
-				t.Errorf("%q: the reader stops at %d", code, r.tok.start)
+				t.Errorf("%q: the parser stops at %d", code, r.tok.start)
 			}
 			return
 		}
@@ -122,7 +122,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// apart puts a semicolon before each statement.
+// apart inserts a semicolon before each statement.
 func apart(code string, list []statement) string {
 	var b strings.Builder
 	last := 0

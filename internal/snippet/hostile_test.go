@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hostile are parts that code may nest in without end: what opens, what stands within, and
-// what closes.
+// hostile are parts that can be nested to any depth: the start, the innermost code and the
+// end.
 var hostile = []struct{ open, within, shut string }{
 	{"(", "1", ")"}, {"(", "", ""}, {"[", "1", "]"}, {"[", "", ""}, {"{", "", "}"}, {"{", "", ""}, {")", "", ""}, {"}", "", ""},
 	{"!", "1", ""}, {"- ", "1", ""}, {"typeof ", "1", ""}, {"new ", "x", ""}, {"await ", "x", ""}, {"...", "x", ""},
@@ -33,7 +33,7 @@ var hostile = []struct{ open, within, shut string }{
 	{"(a):a=>", "1", ""}, {"(a=", "1", "):b=>1"}, {"<T>(a)=>", "1", ""}, {"async<T>(", "1", ")"}, {"<T,>(a)=>", "1", ""},
 	{"namespace a{", "let x=1", "}"}, {"enum A{a=", "1", "}"}, {"@(", "a", ")class{}"}, {"declare ", "let a", ""}, {"abstract ", "class A{}", ""},
 	{"interface A{a:", "b", "}"}, {"function f(a:", "b", "){}"}, {"x!/", "a", "/"},
-	// What esbuild has much to say about.
+	// Code for which esbuild has many messages.
 	{"with(a)b\n", "", ""}, {"010;", "", ""}, {"'\\01';", "", ""}, {"delete a;", "", ""}, {"static;", "", ""}, {"eval=1;", "", ""}, {"let a;", "", ""}, {"class A{}", "", ""},
 	{"const a=1;", "", ""}, {"a=1;", "const a=1", ""}, {"[a]=1;", "const a=1", ""}, {"case 1:", "", ""}, {"switch(1){case 1:case 1:", "", "}"}, {"({a:1,a:1})\n", "", ""}, {"x={a:1,", "", ""},
 	{"'a':1,", "", ""}, {"export{a};", "let a", ""}, {"export{'a'as'b'}from'c';", "", ""}, {"import{a}from'b';", "", ""}, {"var{a}=1;let{a}=1;", "", ""}, {"function f(a,a){}", "", ""}, {"if(1)function f(){}\n", "", ""},
@@ -48,16 +48,16 @@ var hostile = []struct{ open, within, shut string }{
 	{"``` ", "", ""}, {"1. ", "```", ""}, {"> ", "```", ""}, {"> ```js\n> 1\n> ```\n", "", ""}, {" ```js\n- ```js\n", "", ""}, {"<a>\n```\n", "", "</a>"}, {"<a>```", "", "</a>"},
 }
 
-// hostileCode nests a part to a depth, over and over until there is size of it.
+// hostileCode nests a part to a depth, and repeats that up to size bytes.
 func hostileCode(open, within, shut string, depth, size int) string {
 	depth = min(depth, (size-len(within))/max(1, len(open)+len(shut)))
 	one := strings.Repeat(open, depth) + within + strings.Repeat(shut, depth)
 	return strings.Repeat(one+";\n", max(1, size/(len(one)+2)))
 }
 
-// TestHostile: no code takes long, whatever nests in it and how deep, as JavaScript and as
-// TypeScript behind a return. The bound is far above what it takes, some 0.3 s, for machines that
-// are busy; what grows with the square of the size takes minutes.
+// TestHostile checks that no code takes long, for any nesting and depth, as JavaScript and
+// as TypeScript after a return. The bound is far above the actual 0.3 s, for busy
+// machines; a time that is quadratic in the size would be minutes.
 func TestHostile(t *testing.T) {
 	const bound = 4 * time.Second
 	var worst time.Duration
@@ -85,10 +85,10 @@ func TestHostile(t *testing.T) {
 	t.Logf("the slowest: %s", slowest)
 }
 
-// TestHostileFiles is TestHostile for files, and for the format of programs, where names are
-// declared so that esbuild has to decide.
+// TestHostileFiles is TestHostile for files, and for the module format of programs that
+// declare names, so that esbuild must decide.
 func TestHostileFiles(t *testing.T) {
-	const bound = 12 * time.Second // esbuild may be asked three times
+	const bound = 12 * time.Second // esbuild may run three times
 	for _, h := range hostile {
 		for _, depth := range []int{40, 1 << 30} {
 			start := time.Now()

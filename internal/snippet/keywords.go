@@ -2,21 +2,21 @@ package snippet
 
 import "strings"
 
-// traits are what the scanner knows of a word.
+// traits are properties of a word that the scanner uses.
 type traits uint16
 
 const (
-	continues       traits = 1 << iota // it doesn't begin a statement after a line's end, or after }
-	nests                              // something nests behind it
-	opensScope                         // and it's a scope
-	contextual                         // it may also be a name
-	listsNames                         // it begins what has names in a list
-	caseClause                         // it begins a part of switch
-	namespaceHeader                    // names behind it nest
-	undiagnosed                        // esbuild has nothing to say of it
+	continues       traits = 1 << iota // does not start a statement after a line's end or a }
+	nests                              // is followed by nested code
+	opensScope                         // the nested code is a scope
+	contextual                         // may also be a name
+	listsNames                         // starts a list of names
+	caseClause                         // starts a clause of switch
+	namespaceHeader                    // the names after it nest
+	undiagnosed                        // causes no messages of esbuild
 )
 
-// words are the keywords of JavaScript and TypeScript.
+// keywords are those of JavaScript and TypeScript.
 var keywords = traitsOf(map[traits]string{
 	continues: "else catch finally while in of instanceof as satisfies is extends implements from",
 	nests: "typeof void delete new await yield throw return if else for while do with class extends function keyof " +
@@ -31,8 +31,8 @@ var keywords = traitsOf(map[traits]string{
 		"throw try catch finally switch break default of instanceof",
 })
 
-// mayBeKeyword says whether words may have it: it is for the many that can't be, as a map takes
-// longer than all the rest of a word.
+// mayBeKeyword excludes most words without a map access, which takes longer than
+// everything else that is done for a word.
 func mayBeKeyword(text string) bool {
 	return len(text) <= len("implements") && text[0] >= 'a' && text[0] <= 'z'
 }

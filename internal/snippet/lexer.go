@@ -10,26 +10,26 @@ type tokenKind uint8
 
 const (
 	atEnd      tokenKind = iota
-	notAToken            // what no JavaScript has: @, a lone quote, half a comment
-	word                 // an identifier or a keyword: which of them is for grammar to say
+	notAToken            // invalid in JavaScript: @, a lone quote, an open comment
+	word                 // an identifier or keyword; the grammar decides which
 	private              // #name
-	number               // with its suffix n
+	number               // with the suffix n
 	quoted               // a string
-	template             // a template's text up to its end or to the next ${
+	template             // a template up to its end or the next ${
 	regex                // with its flags
-	punctuator           // an operator or a bracket, the longest that fits
+	punctuator           // the longest operator or bracket
 )
 
-// A token is a piece of the code. Its text is code[start:end].
+// A token is a part of the code, code[start:end].
 type token struct {
 	kind       tokenKind
 	start, end int
-	newline    bool // a line ends between the token before and this one
+	newline    bool // a line ends between the previous token and this one
 }
 
-// A lexer cuts code into tokens. A slash is a punctuator for it, and } is one: only
-// grammar knows of regular expressions and of the end of a template's ${}. Who reads
-// asks for regex or template then, from the same place.
+// A lexer splits code into tokens. It returns a slash and } as punctuators: only the
+// grammar knows where regular expressions start and where the ${} of a template ends.
+// There, the caller calls regex or template for the same offset.
 type lexer struct {
 	code string
 	pos  int
@@ -47,7 +47,7 @@ func (l *lexer) next() token {
 	return t
 }
 
-// scan goes over one token, whose first byte is c.
+// scan reads one token, whose first byte is c.
 func (l *lexer) scan(c byte) tokenKind {
 	switch {
 	case isWordByte(c) && !isDigit(c):
@@ -71,7 +71,7 @@ func (l *lexer) scan(c byte) tokenKind {
 	return notAToken
 }
 
-// at is the byte n after the current one, or 0.
+// at returns the byte n after the current one, or 0.
 func (l *lexer) at(n int) byte {
 	if l.pos+n < len(l.code) {
 		return l.code[l.pos+n]
@@ -79,8 +79,8 @@ func (l *lexer) at(n int) byte {
 	return 0
 }
 
-// skipSpace goes over white space and comments. It says whether a line ended there, and
-// whether each comment did.
+// skipSpace skips white space and comments. It reports whether a line ended there, and
+// whether all comments were closed.
 func (l *lexer) skipSpace() (newline, closed bool) {
 	for l.pos < len(l.code) {
 		switch c := l.code[l.pos]; {
@@ -135,11 +135,11 @@ func (l *lexer) word() tokenKind {
 		}
 		l.pos++
 	}
-	l.pos = len(l.code) // and not behind it, after a lone backslash
+	l.pos = len(l.code) // a lone backslash may have moved it further
 	return word
 }
 
-// number is generous: what follows a number at once can only be wrong.
+// number is lenient: a word directly after a number is invalid anyway.
 func (l *lexer) number() tokenKind {
 	radix := l.at(0) == '0' && strings.IndexByte("xXoObB", l.at(1)) >= 0 && l.at(1) != 0
 	for dot := false; l.pos < len(l.code); l.pos++ {
@@ -175,8 +175,8 @@ func (l *lexer) quoted(quote byte) tokenKind {
 	return notAToken
 }
 
-// template goes from a template's ` or from the } that ends its ${, at start, to its end
-// or to its next ${.
+// template reads from the ` of a template, or the } that ends its ${, at start, to its end
+// or the next ${.
 func (l *lexer) template(start int) tokenKind {
 	for l.pos = start + 1; l.pos < len(l.code); l.pos++ {
 		switch l.code[l.pos] {
@@ -196,8 +196,8 @@ func (l *lexer) template(start int) tokenKind {
 	return notAToken
 }
 
-// regex goes from a slash, at start, over a regular expression and its flags. In V8's v
-// mode classes nest, but a slash has to be escaped there too.
+// regex reads a regular expression and its flags from the slash at start. In V8's v mode
+// classes nest, but slashes must be escaped there too.
 func (l *lexer) regex(start int) tokenKind {
 	class := false
 	for l.pos = start + 1; l.pos < len(l.code); l.pos++ {
@@ -223,8 +223,8 @@ func (l *lexer) regex(start int) tokenKind {
 	return notAToken
 }
 
-// punctuators of several bytes by their first one, the longest first. ?. is one only before
-// what is no digit.
+// punctuators are those of several bytes by their first byte, the longest first. ?. is not
+// one before a digit.
 var punctuators = [utf8.RuneSelf][]string{
 	'>': {">>>=", ">>>", ">>=", ">>", ">="},
 	'.': {"..."},
@@ -258,15 +258,15 @@ func punctuatorLength(code string) int {
 	return 1
 }
 
-// byteTraits are what the lexer knows of a byte.
+// byteTraits are properties of a byte.
 type byteTraits uint8
 
 const (
-	inWord      byteTraits = 1 << iota // a word goes on with it: so it does with all beyond ASCII, but for white space
-	simple                             // it is no escape, and ASCII
+	inWord      byteTraits = 1 << iota // may continue a word, like all non-ASCII bytes except white space
+	simple                             // inWord, ASCII and not an escape
 	digit                              // 0 to 9
-	punctuating                        // a punctuator begins with it
-	prolonging                         // and may go on with it
+	punctuating                        // may start a punctuator
+	prolonging                         // may continue one
 )
 
 var bytesOf = func() (all [256]byteTraits) {
@@ -294,7 +294,7 @@ func isWordByte(c byte) bool { return bytesOf[c]&inWord != 0 }
 
 func isDigit(c byte) bool { return bytesOf[c]&digit != 0 }
 
-// isSpace is ECMAScript's white space and its line ends.
+// isSpace reports whether r is white space or a line end of ECMAScript.
 func isSpace(r rune) bool {
 	return r == ' ' || r >= '\t' && r <= '\r' || r >= utf8.RuneSelf && (unicode.Is(unicode.Zs, r) || r == '\ufeff' || isLineEnd(r))
 }
@@ -303,7 +303,7 @@ func isLineEnd(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || 
 
 func hasLineEnd(s string) bool { return strings.IndexFunc(s, isLineEnd) >= 0 }
 
-// lineLength is that of the first line, without its end.
+// lineLength returns the length of the first line without its end.
 func lineLength(s string) int {
 	if n := strings.IndexFunc(s, isLineEnd); n >= 0 {
 		return n

@@ -6,45 +6,45 @@ import (
 	"strings"
 )
 
-// maxBlocks bounds how many blocks of code Markdown may have.
+// maxBlocks is the maximum number of code blocks in Markdown.
 const maxBlocks = 64
 
-// fence is a line of Markdown that begins or ends a block of code.
+// fence is a line of Markdown that starts or ends a block of code.
 type fence struct {
-	span              // of the line, with its end
-	prefix     string // what stands before it, as on the lines that follow
-	item       bool   // it begins an item of a list
-	closesOnly bool   // a tag such as </answer> is behind it: it begins no block
+	span              // the line with its end
+	prefix     string // the text before it, which the lines of the block repeat
+	item       bool   // it starts a list item
+	closesOnly bool   // a tag such as </answer> follows: it starts no block
 	count      int
 	mark       byte
 	info       string
 }
 
-// codeBlock is a fenced one.
+// codeBlock is a fenced block of code.
 type codeBlock struct {
 	content  span
-	prefix   string // of its fence, which is taken off its lines
+	prefix   string // that of its fence, removed from its lines
 	mark     byte
 	closed   bool
 	language string
 }
 
-// languages are those that blocks of code are taken for.
+// languages are the names of JavaScript, TypeScript and JSX after a fence.
 var languages = setOf("js", "javascript", "mjs", "cjs", "jsx", "node", "nodejs", "ecmascript", "es6", "ts", "typescript", "mts", "cts", "tsx")
 
-// tildesPaired says whether each block that tildes begin is ended by some.
+// tildesPaired reports whether each block that starts with tildes is closed.
 func tildesPaired(blocks []codeBlock) bool {
 	return !slices.ContainsFunc(blocks, func(b codeBlock) bool { return b.mark == '~' && !b.closed })
 }
 
-// startsOutsideCode says that no template, comment or JSX goes on where before ends at a line's
-// beginning: it has nothing that could begin one, nor take a line's end into a string. It
-// keeps prose from being tried as code.
+// startsOutsideCode reports whether no template, comment or JSX can be open after the text
+// before a fence: it contains nothing that could start one, or continue a string on the
+// next line. This avoids trying prose as code.
 func startsOutsideCode(before string) bool {
 	return !strings.ContainsAny(before, "`<\\") && !strings.Contains(before, "/*")
 }
 
-// markdown compiles the blocks of code in Markdown, as one program.
+// markdown compiles the blocks of code in Markdown as one program.
 func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 	all := blocksOf(d.text, fences)
 	blocks, err := c.selectBlocks(d, all)
@@ -61,8 +61,8 @@ func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 	return p, ok
 }
 
-// widest goes up to the last fence that may end a block. A comment in the code may have
-// fences of its own.
+// compileToLastFence extends a block to the last fence that may close it. A comment in the
+// code may contain fences.
 func (c *compiler) compileToLastFence(d draft, fences []fence, b codeBlock) (parsed, bool) {
 	end := b.content.end
 	for _, f := range fences {
@@ -78,8 +78,8 @@ func (c *compiler) compileToLastFence(d draft, fences []fence, b codeBlock) (par
 	return inner.code(extract(d, []codeBlock{b}))
 }
 
-// choose takes the blocks that say that they are JavaScript, TypeScript or JSX, and those
-// that say nothing and are.
+// selectBlocks returns the blocks marked as JavaScript, TypeScript or JSX, and unmarked
+// ones that compile.
 func (c *compiler) selectBlocks(d draft, all []codeBlock) ([]codeBlock, *SyntaxError) {
 	if len(all) > maxBlocks {
 		return nil, d.errorAt(all[maxBlocks].content.start, fmt.Sprintf("there are %d blocks of code, the limit is %d", len(all), maxBlocks))
@@ -111,8 +111,8 @@ func (c *compiler) compiles(d draft, b codeBlock) bool {
 	return ok
 }
 
-// extract leaves the blocks where they stand, and of all else the lines' ends. Blocks
-// don't flow into each other.
+// extract keeps the blocks in their places, and only the line ends of everything else. A
+// semicolon separates the blocks.
 func extract(d draft, blocks []codeBlock) draft {
 	var edits []edit
 	last := 0
@@ -129,7 +129,7 @@ func extract(d draft, blocks []codeBlock) draft {
 	return d.edit(edits)
 }
 
-// unindent takes off what stands before the fence too.
+// unindent removes the fence's prefix from the lines of the block.
 func (b codeBlock) unindent(text string) []edit {
 	var edits []edit
 	for at := b.content.start; b.prefix != "" && at < b.content.end; {
@@ -147,8 +147,8 @@ func (b codeBlock) unindent(text string) []edit {
 	return edits
 }
 
-// blocksOf pairs fences, by the rules of CommonMark. But it knows of no block of code that
-// spaces alone make, and so none hides a fence.
+// blocksOf pairs fences by the rules of CommonMark, except that indented code blocks,
+// which could hide a fence, do not exist.
 func blocksOf(text string, fences []fence) []codeBlock {
 	var blocks []codeBlock
 	var open *fence
@@ -173,13 +173,13 @@ func (f *fence) block(end int, closed bool) codeBlock {
 	return codeBlock{span{f.end, end}, f.prefix, f.mark, closed, languageOf(f.info)}
 }
 
-// ends says whether a fence may end a block whose own has a prefix: it's in the same block
-// quotes, and not much deeper.
+// canClose reports whether a fence may close a block with this prefix: it must be in the
+// same block quotes, and not much deeper.
 func (f *fence) canClose(prefix string) bool {
 	return f.info == "" && !f.item && len(f.prefix) <= len(prefix)+3 && strings.Count(f.prefix, ">") == strings.Count(prefix, ">")
 }
 
-// languageOf is the first word behind a fence: js, {.js}, js:main.js, JS title="a".
+// languageOf returns the first word after a fence: js, {.js}, js:main.js, JS title="a".
 func languageOf(info string) string {
 	info = strings.ToLower(strings.TrimLeft(info, "{. \t"))
 	if end := strings.IndexFunc(info, func(r rune) bool { return !isWordByte(byte(min(r, 0x7f))) && r != '+' && r != '#' }); end >= 0 {
@@ -188,8 +188,8 @@ func languageOf(info string) string {
 	return info
 }
 
-// findFences finds the lines that are fences, as if none were in a block. The first one begins
-// a block.
+// findFences returns the lines that are fences, as if none were inside a block. The first
+// one starts a block.
 func findFences(text string) []fence {
 	var fences []fence
 	for start := 0; start < len(text); {
@@ -230,9 +230,9 @@ func parseFence(line string) (fence, bool) {
 	return f, f.mark == '~' || !strings.Contains(f.info, "`")
 }
 
-// prefixLength is that of what may stand before a fence: spaces, the marks of block quotes
-// and those of a list's items. An asterisk is none of these, as lines of comments begin
-// with it.
+// prefixLength returns the length of the text that may precede a fence: spaces and the
+// markers of block quotes and list items. An asterisk is not accepted, because lines of
+// comments start with it.
 func prefixLength(line string) (n int, item bool) {
 	for n < len(line) {
 		if c := line[n]; c == ' ' || c == '\t' || c == '>' {
@@ -248,7 +248,7 @@ func prefixLength(line string) (n int, item bool) {
 	return n, item
 }
 
-// itemMark is the length of - or 1. with a space behind it, or 0.
+// itemMark returns the length of - or 1. with the space after it, or 0.
 func itemMark(text string) int {
 	text = text[:min(len(text), len("123456789. "))]
 	rest, marks := strings.TrimLeft(text, "0123456789"), "-+"
@@ -261,7 +261,7 @@ func itemMark(text string) int {
 	return len(text) - len(rest) + 2
 }
 
-// fenceAt says whether what fences code in Markdown begins a line at an offset.
+// fenceAt reports whether the mark at an offset is a fence: whether it starts a line.
 func fenceAt(code string, at int, mark string) bool {
 	if !strings.HasPrefix(code[at:], mark) {
 		return false
@@ -274,7 +274,7 @@ func fenceAt(code string, at int, mark string) bool {
 	return n == at-start
 }
 
-// singleLineBlock is the code of ```js 1 + 1```, if that is all there is.
+// singleLineBlock returns the code of ```js 1 + 1```, if that is the whole text.
 func singleLineBlock(text string) (codeBlock, bool) {
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	end := len(strings.TrimRight(text, " \t\r\n"))

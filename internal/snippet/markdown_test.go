@@ -10,7 +10,7 @@ import (
 func TestBlocks(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
-		want       []string // language and content; what isn't closed has a + at the end
+		want       []string // language and content, with a + at the end if it is not closed
 	}{
 		{"none", "a\n``b``\n", nil},
 		{"one", "a\n```js\nb\nc\n```\nd", []string{"js: b\nc\n"}},
@@ -74,7 +74,7 @@ func TestSingleLineBlock(t *testing.T) {
 	}
 }
 
-// What is no code leaves nothing but its lines' ends.
+// Of text that is not code, only the line ends are left.
 func TestExtract(t *testing.T) {
 	const text = "Some\ntext\r\n  ```js\n  a\n    b\n c\n  ```\nand\n```\nd"
 	got := extract(newDraft(text), blocksOf(text, findFences(text)))

@@ -28,7 +28,7 @@ func (p *parser) doStatement(*statement) {
 	p.statement()
 	p.expect("while")
 	p.condition()
-	p.accept(";") // none is needed behind do…while, even on the same line
+	p.accept(";") // optional after do…while, even on the same line
 }
 
 func (p *parser) forStatement(*statement) {
@@ -46,7 +46,7 @@ func (p *parser) forHead() {
 	after := p.peek()
 	switch {
 	case p.is(";"):
-	case p.is("using") && p.peekIs("of"): // a variable of this name
+	case p.is("using") && p.peekIs("of"): // a variable named using
 		p.next()
 	case p.isAny("var", "const"), p.tok.kind == word && p.declares(p.text(), after):
 		p.declarations(true)
@@ -101,8 +101,8 @@ func (p *parser) switchStatement(s *statement) {
 	p.expect("}")
 }
 
-// clause reads the statements of a case. The break that ends it has no value, and leaves
-// what was before.
+// clause reads the statements of a case. A final break has no value, so that the statement
+// before it keeps the result.
 func (p *parser) clause() []statement {
 	var list []statement
 	ends := false
@@ -116,7 +116,7 @@ func (p *parser) clause() []statement {
 	return list
 }
 
-// jump reads return, throw, break, continue and debugger with what they take.
+// jumpStatement reads return, throw, break, continue or debugger with its operand.
 func (p *parser) jumpStatement(*statement) {
 	if p.is("return") && !p.function {
 		p.topReturn = true

@@ -2,8 +2,8 @@ package snippet
 
 import "strings"
 
-// sequence reads an expression, commas included. It says whether it is one function and
-// nothing more.
+// sequence reads an expression with commas. callable reports whether it is exactly one
+// function.
 func (p *parser) sequence(noIn bool) (callable bool) {
 	callable = p.assignment(noIn)
 	commas := 0
@@ -15,9 +15,9 @@ func (p *parser) sequence(noIn bool) (callable bool) {
 	return callable
 }
 
-// assignment reads an expression without commas. Precedence is of no matter to where it
-// ends, so operands and operators alternate. What nests on the right, and is read by
-// recursion elsewhere, counts as nested until the end.
+// assignment reads an expression without commas. Precedence does not affect where it ends,
+// so operands and operators alternate. Operands nested on the right, for which esbuild
+// recurses, count as nested until the end.
 func (p *parser) assignment(noIn bool) (callable bool) {
 	depth := p.cost.depth
 	defer func() { p.cost.depth = depth }()
@@ -54,7 +54,7 @@ func (p *parser) assignment(noIn bool) (callable bool) {
 	return false
 }
 
-// isPrefixOperator is for what stands before an operand. new is one as far as tokens go.
+// isPrefixOperator reports whether text is a prefix operator. To the parser, new is one.
 func isPrefixOperator(text string) bool {
 	switch text {
 	case "!", "~", "+", "-", "++", "--", "typeof", "void", "delete", "new":
@@ -84,10 +84,10 @@ func (p *parser) prefixOperators() (some bool) {
 	return some
 }
 
-// await notes the operator, which makes a module of code if it is outside of functions.
+// noteAwait records an await, which makes the code a module if it is outside functions.
 func (p *parser) noteAwait() { p.topAwait = p.topAwait || !p.function }
 
-// yield reads the word, and says whether it has an operand.
+// yield reads the word, and reports whether an operand follows.
 func (p *parser) yield() bool {
 	p.next()
 	if p.tok.newline || p.tok.kind == atEnd || p.isAny(")", "]", "}", ",", ";", ":", "in", "of") {
@@ -97,8 +97,8 @@ func (p *parser) yield() bool {
 	return true
 }
 
-// operator reads what stands between two operands, if anything does, and says whether it
-// binds to the right. Of those that bind to the left esbuild makes lists.
+// operator reads a binary operator, if there is one, and reports whether it is
+// right-associative. esbuild makes lists of the left-associative ones.
 func (p *parser) operator(noIn bool) (some, right bool) {
 	switch {
 	case p.accept("?"):
@@ -110,14 +110,14 @@ func (p *parser) operator(noIn bool) (some, right bool) {
 	case p.tok.kind != punctuator || isNotBinary(p.text()):
 		return false, false
 	case p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--"):
-		p.fail() // a browser's comment, where it is no module
+		p.fail() // a browser's HTML comment in scripts, an error in modules
 	}
 	text := p.text()
 	p.next()
 	return true, text == "**" || strings.HasSuffix(text, "=") && !isComparison(text)
 }
 
-// isNotBinary is for the punctuators that stand between no operands.
+// isNotBinary reports whether a punctuator is not a binary operator.
 func isNotBinary(text string) bool {
 	switch text {
 	case "(", ")", "[", "]", "{", "}", ";", ",", ":", ".", "...", "?.", "=>", "!", "~", "++", "--":
@@ -142,8 +142,8 @@ func setOf(texts ...string) map[string]bool {
 	return set
 }
 
-// members reads what follows an operand at once: .name, [key], (arguments), a template,
-// ++.
+// postfixes reads all that directly follows an operand: .name, [key], (arguments), a
+// template, ++.
 func (p *parser) postfixes() (some bool) {
 	for n := 0; ; n++ {
 		switch {
@@ -171,7 +171,7 @@ func (p *parser) postfixes() (some bool) {
 	}
 }
 
-// member reads .name, .#name, ?.name and ?.`…`, which is wrong.
+// member reads .name, .#name, ?.name and the invalid ?.`…`.
 func (p *parser) member() {
 	p.next()
 	if p.tok.kind != word && p.tok.kind != private {
@@ -180,8 +180,9 @@ func (p *parser) member() {
 	p.next()
 }
 
-// arguments reads a list in parentheses: an expression's, a call's, or the parameters of
-// an arrow function. It says whether one function is all there is.
+// arguments reads a list in parentheses: an expression, the arguments of a call, or the
+// parameters of an arrow function. callable reports whether it contains exactly one
+// function.
 func (p *parser) arguments() (callable bool) {
 	p.expect("(")
 	for n := 0; !p.failed && !p.is(")"); n++ {
@@ -212,7 +213,7 @@ func (p *parser) array() {
 	p.expect("]")
 }
 
-// template reads one from its first piece on.
+// template reads a template from its first part on.
 func (p *parser) template() {
 	p.fenced = p.fenced || fenceAt(p.code, p.tok.start, "```")
 	for strings.HasSuffix(p.text(), "${") && p.tok.kind == template {

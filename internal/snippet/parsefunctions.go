@@ -1,6 +1,6 @@
 package snippet
 
-// functionFrom reads a function from async or function on, and gives its name.
+// functionFrom reads a function from async or function on, and returns its name.
 func (p *parser) functionFrom() (name string) {
 	async := p.accept("async")
 	p.expect("function")
@@ -27,7 +27,7 @@ func (p *parser) body(c context) {
 	p.context = outer
 }
 
-// object reads one between braces, or a pattern.
+// object reads an object or an object pattern.
 func (p *parser) object() {
 	p.expect("{")
 	for !p.failed && !p.is("}") {
@@ -60,8 +60,8 @@ func (p *parser) property() {
 	}
 }
 
-// modifiers reads the words and the asterisk before a member's name, unless they are
-// themselves that name.
+// modifiers reads the words and the asterisk before a member's name, unless a word is the
+// name itself.
 func (p *parser) modifiers(words ...string) context {
 	c := context{function: true}
 	for p.isAny(words...) {
@@ -92,7 +92,7 @@ func (p *parser) key() {
 	}
 }
 
-// class reads one from its keyword on, and gives its name.
+// class reads a class from its keyword on, and returns its name.
 func (p *parser) class() (name string) {
 	depth := p.cost.depth
 	defer func() { p.cost.depth = depth }()

@@ -12,7 +12,7 @@ func (p *parser) importStatement(s *statement) {
 	p.semicolon()
 }
 
-// importClause reads what an import binds: a, * as a, {a as b} or two of these.
+// importClause reads the names that an import binds: a, * as a, {a as b} or two of these.
 func (p *parser) importClause(s *statement) {
 	if p.isAny("defer", "source") && p.isPhase() {
 		p.next()
@@ -49,8 +49,8 @@ func (p *parser) importClause(s *statement) {
 	p.expect("}")
 }
 
-// isPhase says whether the word after import isn't a binding but how to import: import
-// defer * as a, import source a.
+// isPhase reports whether the word after import is a phase and not a binding: import defer
+// * as a, import source a.
 func (p *parser) isPhase() bool {
 	l := p.lexer
 	after := l.next()
@@ -59,7 +59,7 @@ func (p *parser) isPhase() bool {
 		after.kind == word && (p.code[after.start:after.end] != "from" || behind.kind == word)
 }
 
-// moduleName reads the quoted name of a module and the attributes behind it.
+// moduleName reads the quoted name of a module and its attributes.
 func (p *parser) moduleName(s *statement) {
 	if p.tok.kind != quoted {
 		p.fail()
@@ -114,8 +114,8 @@ func (p *parser) exportList(s *statement) {
 	p.semicolon()
 }
 
-// exportDefault reads what is behind the two words. A function and a class are
-// declarations there, which need no name.
+// exportDefault reads the rest of export default. Functions and classes are declarations
+// there, but need no name.
 func (p *parser) exportDefault(s *statement) {
 	s.kind = defaulting
 	s.value.start = p.tok.start

@@ -1,12 +1,12 @@
 package snippet
 
-// operandKind is what may follow an operand.
+// operandKind says what may follow an operand.
 type operandKind uint8
 
 const (
 	aValue    operandKind = iota
-	aFunction             // a function's expression
-	anArrow               // an arrow function: the expression is at its end
+	aFunction             // a function expression
+	anArrow               // an arrow function, which ends the expression
 )
 
 func (p *parser) operand(noIn bool) operandKind {
@@ -66,7 +66,7 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 	case "import":
 		p.importOperand()
 		return aValue
-	case "new": // new.bindingTarget
+	case "new": // new.target
 		p.next()
 		p.expect(".")
 	}
@@ -84,7 +84,8 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 	return aValue
 }
 
-// isReserved is for words that are no operands. What begins one is read elsewhere.
+// isReserved reports whether a word cannot be an operand. Words that start one are read
+// before.
 func isReserved(text string) bool {
 	switch text {
 	case "break", "case", "catch", "const", "continue", "debugger", "default", "do", "else", "enum",

@@ -3,49 +3,49 @@ package snippet
 // A span is a part of the code, code[start:end].
 type span struct{ start, end int }
 
-// A reader reads JavaScript by its grammar, as far as is needed to tell where statements
-// and their expressions begin and end, and which names modules bind. It doesn't judge:
-// esbuild is the authority on what is valid, and of a valid program the reader is to find
-// the right parts. It reads more than is valid, and never a valid program in another way,
-// because by one token's lookahead the grammar is unambiguous; what an arrow's parameters
-// and patterns share with expressions is read as both.
+// A parser finds where the statements and expressions of JavaScript start and end, and
+// which names modules bind. It does not validate: esbuild decides which code is valid, and
+// of valid code the parser must find the right parts. It accepts more than is valid, but
+// never reads a valid program differently, because the grammar is unambiguous with one
+// token of lookahead; it reads the syntax that arrow parameters and patterns share with
+// expressions as both.
 //
-// When it fails, the code is at its end for all that reads on.
+// After an error, the parser behaves as at the end of the code.
 type parser struct {
 	lexer
 	tok  token
-	last int // where the token before ended
+	last int // end of the previous token
 
 	context
 	cost    cost
 	failed  bool
-	refusal string // why, if the code is refused
+	refusal string // why the code is rejected, if it is
 
-	commas      int         // of the sequence that was read last
-	lastBody    []statement // of the function body that was read last
-	topReturn   bool        // there is a return outside of functions
-	lastBlock   int         // where the last statement that is a block begins, outside of all others, or -1
-	fenced      bool        // ``` begins a line
-	tildeFenced bool        // ~~~ does
+	commas      int         // of the last sequence
+	lastBody    []statement // of the last function body
+	topReturn   bool        // a return outside functions
+	lastBlock   int         // start of the last top-level statement that is a block, or -1
+	fenced      bool        // a line starts with ```
+	tildeFenced bool        // a line starts with three tildes
 
-	declared []string // names outside of functions, and in patterns all words
-	pattern  bool     // one is being read
+	declared []string // names outside functions, and all words of patterns
+	pattern  bool     // inside a pattern
 
 	imports  []span // the word of each import(…)
-	metas    []span // import.meta
-	topAwait bool   // await is an operator outside of functions
+	metas    []span // each import.meta
+	topAwait bool   // await is an operator outside functions
 
-	names nameSet // of CommonJS that are variables here
-	bound nameSet // of these, those that may be declared here
+	names nameSet // names of CommonJS that are variables here
+	bound nameSet // those of them that may be declared here
 }
 
 // context is what a function changes for the code in it.
 type context struct {
 	async, generator bool // await and yield are operators
-	function         bool // return ends a function
+	function         bool // return is allowed
 }
 
-// read reads a whole program.
+// parse parses a whole program.
 func parse(code string) (*parser, []statement) {
 	p := newParser(code, 0)
 	list := p.statements()
@@ -55,14 +55,15 @@ func parse(code string) (*parser, []statement) {
 	return p, list
 }
 
-// newParser is at the token that begins at an offset, outside of functions.
+// newParser returns a parser at the first token from an offset on, outside functions.
 func newParser(code string, at int) *parser {
 	p := &parser{lexer: lexer{code: code, pos: at}, context: context{async: true}, lastBlock: -1}
 	p.next()
 	return p
 }
 
-// parseRest reads what is the rest of the program, but for semicolons, and gives its end.
+// parseRest reads the rest of the program except for semicolons, and returns where that
+// ends.
 func parseRest(code string, at int, read func(*parser)) (end int, ok bool) {
 	p := newParser(code, at)
 	read(p)
@@ -92,8 +93,8 @@ func (p *parser) setToken(t token) {
 	}
 }
 
-// again takes the current token, which begins with a slash or with }, as what scan finds
-// there.
+// rescan replaces the current token, which starts with a slash or }, by the one that scan
+// finds there.
 func (p *parser) rescan(scan func(start int) tokenKind) {
 	if p.failed {
 		return
@@ -104,13 +105,13 @@ func (p *parser) rescan(scan func(start int) tokenKind) {
 	p.setToken(t)
 }
 
-// fail ends the reading. The position stays where it is.
+// fail stops the parser. Its position does not change.
 func (p *parser) fail() {
 	p.failed = true
 	p.tok.kind, p.tok.end = atEnd, p.tok.start
 }
 
-// deeper begins a level of nesting, which is to be ended by shallower.
+// enter starts a level of nesting, which leave ends.
 func (p *parser) enter() {
 	if p.cost.depth++; p.cost.depth > maxNesting {
 		p.refusal = nestedTooDeeply
@@ -122,7 +123,7 @@ func (p *parser) leave() { p.cost.depth-- }
 
 func (p *parser) text() string { return p.code[p.tok.start:p.tok.end] }
 
-// is says whether the current token is a word or punctuator with this text.
+// is reports whether the current token is the word or punctuator text.
 func (p *parser) is(text string) bool {
 	return p.tok.end-p.tok.start == len(text) && (p.tok.kind == word || p.tok.kind == punctuator) && p.text() == text
 }
@@ -136,7 +137,7 @@ func (p *parser) isAny(texts ...string) bool {
 	return false
 }
 
-// take goes over the current token if it is text.
+// accept reads the current token if it is text.
 func (p *parser) accept(text string) bool {
 	if !p.is(text) {
 		return false
@@ -151,7 +152,7 @@ func (p *parser) expect(text string) {
 	}
 }
 
-// ahead is the token after the current one.
+// peek returns the token after the current one.
 func (p *parser) peek() token {
 	if p.failed {
 		return p.tok
@@ -160,13 +161,13 @@ func (p *parser) peek() token {
 	return l.next()
 }
 
-// isAhead says whether the token after the current one is text.
+// peekIs reports whether the token after the current one is text.
 func (p *parser) peekIs(text string) bool {
 	t := p.peek()
 	return p.code[t.start:t.end] == text
 }
 
-// semicolon ends a statement, by the rules of its automatic insertion.
+// semicolon ends a statement by the rules of automatic semicolon insertion.
 func (p *parser) semicolon() {
 	if !p.accept(";") && !p.is("}") && p.tok.kind != atEnd && !p.tok.newline {
 		p.fail()

@@ -51,13 +51,13 @@ func TestLexer(t *testing.T) {
 	}
 }
 
-// kinds are the names of what statements are, as the tests write them.
+// kinds are the names of statement kinds in these tests.
 var kinds = map[statementKind]string{
 	plain: "plain", empty: "empty", expression: "expression", block: "block", branching: "branching", function: "function",
 	class: "class", importing: "import", exporting: "export", defaulting: "default",
 }
 
-// outline writes what was read, a statement a line, with the ends of those with several.
+// outline writes one statement per line, with its results.
 func outline(code string, list []statement) string {
 	var b strings.Builder
 	for _, s := range list {
@@ -96,7 +96,7 @@ func TestReader(t *testing.T) {
 		{"using\nx\nusing y = z", "expression using -> using\nexpression x -> x\nplain using y = z\n"},
 		{"await using a = b\nawait using", "plain await using a = b\nexpression await using -> await using\n"},
 		{"for (let of = 1; ;) ;\nfor (using of x) ;\nfor (async of => 1; ;) ;", "plain for (let of = 1; ;) ;\nplain for (using of x) ;\nplain for (async of => 1; ;) ;\n"},
-		{"for (var a = 'b' in c ? d : e; ;) ;", ""}, // an in there would be the loop's
+		{"for (var a = 'b' in c ? d : e; ;) ;", ""}, // the in would belong to the loop
 		{"class A extends b(c) { static d = { e } ; get\nf() {} static { g } async *[h]() {} }", "class class A extends b(c) { static d = { e } ; get|f() {} static { g } async *[h]() {} }\n"},
 		{"import a, { b as c, 'd' as e } from 'f' with { type: 'g' }; import.meta; import('h')", "import import a, { b as c, 'd' as e } from 'f' with { type: 'g' };\nexpression import.meta; -> import.meta\nexpression import('h') -> import('h')\n"},
 		{"import defer * as a from 'b'\nimport source from 'c'\nimport source d from 'e'", "import import defer * as a from 'b'\nimport import source from 'c'\nimport import source d from 'e'\n"},

@@ -3,42 +3,42 @@ package snippet
 type statementKind uint8
 
 const (
-	plain      statementKind = iota // a declaration, a loop, a jump: what has no value
+	plain      statementKind = iota // no value: a declaration, a loop, a jump
 	empty                           // a lone semicolon
-	expression                      // its value is its expression's
+	expression                      // the value of the expression
 	block                           // {…}
-	branching                       // if, try, switch or a label: what one of its parts has
-	function                        // a function's declaration
-	class                           // a class's declaration
+	branching                       // if, try, switch or a label: the value of one of its parts
+	function                        // a function declaration
+	class                           // a class declaration
 	importing                       // import …
-	exporting                       // export …, but for a default
+	exporting                       // export …, except a default
 	defaulting                      // export default …
 )
 
-// A statement is one outside of functions, or of the body of a function that stands
-// alone.
+// A statement is one outside functions, or in the body of a function that is the whole
+// program.
 type statement struct {
 	kind statementKind
 	span // with its semicolon
-	// value is the expression of an expression statement or of export default, and what
-	// is declared by one that begins with export.
+	// value is the expression of an expression statement or of export default, and the
+	// declaration of an export.
 	value span
-	// callable: the value is a function's expression, and nothing more.
+	// callable: the value is exactly one function expression.
 	callable bool
-	// body is that of a function which is the value or is declared.
+	// body is that of the function which is the value or is declared.
 	body []statement
-	// name is what a function or a class is declared as.
+	// name is the name of the declared function or class.
 	name string
-	// parts are the lists of statements one of which such a statement ends with.
+	// parts are the lists of statements one of which runs last.
 	parts [][]statement
-	// declares is what stands behind export.
+	// declares is the kind of the exported declaration.
 	declares statementKind
 	bindings []binding // of an import
 	from     span      // the quoted name of a module
 	with     span      // an import's attributes
 }
 
-// A binding is one name that an import binds, as they are written.
+// A binding is one name that an import binds, as written.
 type binding struct{ imported, local string }
 
 func (p *parser) statements() []statement {
@@ -81,8 +81,8 @@ func (p *parser) punctuatorStatement(s *statement) {
 	}
 }
 
-// keywordStatement gives what reads the statements that begin with a word, and with which nothing
-// else begins.
+// keywordStatement returns the method that reads the statements of a keyword that nothing
+// else starts with.
 func keywordStatement(text string) func(*parser, *statement) {
 	switch text {
 	case "var", "const":
@@ -136,7 +136,7 @@ func (p *parser) wordStatement(s *statement) {
 	}
 }
 
-// declares says whether let, using or await using begins a declaration here.
+// declares reports whether let, using or await using starts a declaration here.
 func (p *parser) declares(text string, after token) bool {
 	next := p.code[after.start:after.end]
 	switch text {
@@ -172,7 +172,7 @@ func (p *parser) variables(*statement) {
 	p.semicolon()
 }
 
-// declarations reads names or patterns, and what they are set to.
+// declarations reads names or patterns and their initial values.
 func (p *parser) declarations(noIn bool) {
 	if p.accept("await") {
 		p.noteAwait()
@@ -191,7 +191,7 @@ func (p *parser) declarations(noIn bool) {
 	}
 }
 
-// target reads a name or a pattern that is bound.
+// bindingTarget reads a name or a pattern that is bound.
 func (p *parser) bindingTarget() {
 	defer p.bindNames(p.beginNames())
 	if p.tok.kind == word {
@@ -236,8 +236,8 @@ func (p *parser) classStatement(s *statement) {
 	p.declare(s.name)
 }
 
-// lastStatement is the last statement that may have a value. Imports are hoisted, and lists of
-// exports say nothing of their own.
+// lastStatement returns the last statement that may have a value. It skips imports, which
+// are hoisted, and lists of exports.
 func lastStatement(list []statement) *statement {
 	for i := len(list) - 1; i >= 0; i-- {
 		if s := &list[i]; !s.valueless() {
@@ -247,12 +247,12 @@ func lastStatement(list []statement) *statement {
 	return nil
 }
 
-// valueless are statements of which a program is none the longer.
+// valueless reports whether lastStatement skips the statement.
 func (s *statement) valueless() bool {
 	return s.kind == empty || s.kind == importing || s.kind == exporting && s.value.end == 0
 }
 
-// ends are the expressions one of which such a statement ends with.
+// results returns the expressions one of which the statement evaluates last.
 func (s *statement) results() []span {
 	if s.kind == expression {
 		return []span{s.value}

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// offsetOf is where a 1-based line and column of code stand, or -1. Columns count UTF-16,
-// and lines end where ECMAScript says, as they do for V8 and esbuild.
+// offsetOf returns the offset of a 1-based line and column of code, or -1. Columns count
+// UTF-16 units, and lines end where ECMAScript says, as in V8 and esbuild.
 func offsetOf(code string, line, column int) int {
 	if line < 1 || column < 1 {
 		return -1
@@ -31,7 +31,7 @@ func offsetOf(code string, line, column int) int {
 	return offset
 }
 
-// positionOf is the 1-based line and column at an offset of code.
+// positionOf returns the 1-based line and column of an offset.
 func positionOf(code string, offset int) (line, column int) {
 	line = 1
 	start := 0
@@ -51,7 +51,7 @@ func positionOf(code string, offset int) (line, column int) {
 	return line, column
 }
 
-// endLength is that of the line end that s begins with.
+// endLength returns the length of the line end at the start of s.
 func endLength(s string) int {
 	if strings.HasPrefix(s, "\r\n") {
 		return 2
@@ -60,7 +60,7 @@ func endLength(s string) int {
 	return n
 }
 
-// width is the number of UTF-16 units of a rune.
+// width returns the number of UTF-16 units of a rune.
 func width(r rune) int {
 	if r >= 0x10000 {
 		return 2
@@ -68,7 +68,7 @@ func width(r rune) int {
 	return 1
 }
 
-// lineEnds is what is left of s when all but its line ends is taken out.
+// lineEnds returns only the line ends of s.
 func lineEnds(s string) string {
 	return strings.Map(func(r rune) rune {
 		if isLineEnd(r) {

@@ -37,14 +37,14 @@ var thrown = []string{
 	"```js\r\nconst a = 1\r\nnull.«x\r\n```",
 }
 
-// unmark takes the mark out, and gives where it was.
+// unmark removes the mark, and returns its position.
 func unmark(code string) (string, int, int) {
 	at := strings.Index(code, "«")
 	line, column := positionOf(code, at)
 	return strings.Replace(code, "«", "", 1), line, column
 }
 
-// topFrame finds the first position in a stack that is one of the program's.
+// topFrame matches the first position in a stack that is in the program.
 var topFrame = regexp.MustCompile(`(?:\d{3}\.mjs|<anonymous>):(\d+):(\d+)`)
 
 func checkThrown(t *testing.T, i int, p *Program, got outcome) {
@@ -123,7 +123,7 @@ func TestPositionElsewhere(t *testing.T) {
 	}
 }
 
-// An import that moved keeps where it came from.
+// A hoisted import keeps its original position.
 func TestPositionOfImports(t *testing.T) {
 	const code = "const a = 1\nimport { sep } from 'node:path'\na"
 	p, err := Cell(code)
@@ -135,7 +135,7 @@ func TestPositionOfImports(t *testing.T) {
 	}
 }
 
-// Plain JavaScript keeps its lines, and its columns up to what is inserted.
+// Plain JavaScript keeps its lines, and its columns up to the first insertion.
 func TestPlainJavaScriptStays(t *testing.T) {
 	for _, s := range shapes {
 		p, err := Module(s.code)

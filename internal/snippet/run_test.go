@@ -13,7 +13,7 @@ import (
 	"gaol/rootfs"
 )
 
-// outcome is what the scripts in testdata say of a module or of a cell.
+// outcome is the report of a script in testdata about a module or a cell.
 type outcome struct {
 	Value string
 	Calls int
@@ -21,8 +21,8 @@ type outcome struct {
 	Stack string
 }
 
-// imageNode is how the default image's Node is started outside of jails: by the image's
-// own loader and libraries. `make image` makes it.
+// imageNode returns the command that starts the default image's Node outside jails, with
+// the image's own loader and libraries. `make image` builds it.
 func imageNode(t *testing.T) []string {
 	t.Helper()
 	store, err := rootfs.Open("")
@@ -41,7 +41,7 @@ func imageNode(t *testing.T) []string {
 	return []string{loaders[0], "--library-path", libraries[0], image.Root() + "/usr/local/bin/node"}
 }
 
-// runNode gives a script JSON and reads JSON from it.
+// runNode runs a script with JSON as input, and decodes its output.
 func runNode(t *testing.T, script string, in, out any) {
 	t.Helper()
 	node := imageNode(t)
@@ -78,7 +78,7 @@ func runModules(t *testing.T, programs []*Program) []outcome {
 	return got
 }
 
-// runCells runs notebooks in one process, each in a context of its own.
+// runCells runs notebooks in one process, each in its own context.
 func runCells(t *testing.T, notebooks ...[]*Program) [][]outcome {
 	t.Helper()
 	var in [][]string
@@ -94,7 +94,7 @@ func runCells(t *testing.T, notebooks ...[]*Program) [][]outcome {
 	return got
 }
 
-// expect compares an outcome with a value; one that ends with ! is an error's.
+// expect compares an outcome with a value; one that ends with ! is an error.
 func expect(t *testing.T, code, program, want string, got outcome) {
 	t.Helper()
 	if strings.HasSuffix(want, "!") {

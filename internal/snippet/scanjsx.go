@@ -2,8 +2,8 @@ package snippet
 
 import "strings"
 
-// lessThan begins a tag of JSX where an operand is to come. Elsewhere it may begin type
-// arguments, for which esbuild looks ahead.
+// scanLess starts a JSX tag where an operand is expected. Elsewhere, a < may start type
+// arguments, which esbuild looks for.
 func (s *scanner) scanLess(t token) {
 	next := s.at(0)
 	generic := s.lastText == "class" || s.lastText == "function"
@@ -19,8 +19,8 @@ func (s *scanner) scanLess(t token) {
 	s.preceding = operator
 }
 
-// isGeneric says whether < begins the type parameters of an arrow function: in TSX they
-// are <T,> or <T extends …>.
+// isGeneric reports whether < starts the type parameters of an arrow function: in TSX
+// these are <T,> or <T extends …>.
 func (s *scanner) isGeneric() bool {
 	l := s.lexer
 	l.next()
@@ -34,7 +34,7 @@ func (s *scanner) isGeneric() bool {
 	return text == "," || text == "="
 }
 
-// tag goes over a piece of a tag: <a b="c" d={e}>.
+// scanTag scans a part of a tag: <a b="c" d={e}>.
 func (s *scanner) scanTag() (more bool) {
 	if _, closed := s.skipSpace(); !closed || s.pos == len(s.code) {
 		return false
@@ -42,7 +42,7 @@ func (s *scanner) scanTag() (more bool) {
 	c := s.code[s.pos]
 	if isWordByte(c) {
 		s.lexer.word()
-		s.cost.addDiagnostic(s.pos - s.top().at) // that it's there twice
+		s.cost.addDiagnostic(s.pos - s.top().at) // for a duplicate attribute
 		return true
 	}
 	s.pos++
@@ -74,7 +74,8 @@ func (s *scanner) scanTag() (more bool) {
 	return true
 }
 
-// endTag goes on with the children of the element, or behind it if it is the last.
+// endTag continues with the children of the element, or after the element if it has none
+// or they have ended.
 func (s *scanner) endTag(last bool) {
 	if !last {
 		s.top().kind = '>'
@@ -85,7 +86,7 @@ func (s *scanner) endTag(last bool) {
 	s.last, s.lastText = token{}, ""
 }
 
-// children goes over the text between two tags, up to the next one or to {.
+// scanChildren scans the text between two tags, up to the next tag or {.
 func (s *scanner) scanChildren() (more bool) {
 	n := strings.IndexAny(s.code[s.pos:], "<{")
 	if n < 0 || s.findFence(s.code[s.pos:s.pos+n]) {
@@ -108,7 +109,7 @@ func (s *scanner) scanChildren() (more bool) {
 	return true
 }
 
-// fence looks in the text of JSX for what fences code in Markdown.
+// findFence looks in JSX text for a fence of Markdown.
 func (s *scanner) findFence(text string) bool {
 	for i, c := range []byte(text) {
 		if at := s.pos + i; c == '`' && fenceAt(s.code, at, "```") || c == '~' && fenceAt(s.code, at, "~~~") {
@@ -119,7 +120,7 @@ func (s *scanner) findFence(text string) bool {
 	return false
 }
 
-// text notes brackets in what seems to be text.
+// countBrackets counts brackets in apparent text.
 func (s *scanner) countBrackets(text string) {
 	open := strings.Count(text, "(") + strings.Count(text, "[") + strings.Count(text, "{")
 	closed := strings.Count(text, ")") + strings.Count(text, "]") + strings.Count(text, "}")

@@ -2,10 +2,10 @@ package snippet
 
 import "strings"
 
-// A scanner goes over TypeScript, or TSX, before esbuild does: over its tokens, without its
-// grammar. It is there for what the reader does for JavaScript: to say how deep code nests
-// and what esbuild will do with it. Where it can't tell a thing from another, it takes what
-// costs more.
+// A scanner reads the tokens of TypeScript or TSX, without its grammar, before esbuild
+// does. Like the parser for JavaScript, it determines how deep the code nests and how
+// expensive it is for esbuild. If it cannot distinguish two meanings, it assumes the more
+// expensive one.
 type scanner struct {
 	lexer
 	jsx bool
@@ -13,50 +13,50 @@ type scanner struct {
 	open         []bracket
 	preceding    operandState
 	last         token
-	lastText     string // its text
-	previousText string // the text of the one before
-	lastCounted  bool   // the last word counts as a message
-	slashUnclear bool   // a slash of this line may be two things
-	uncertain    int    // brackets that may be open still, if it's the other one
+	lastText     string // of last
+	previousText string // of the token before last
+	lastCounted  bool   // countDiagnostics counted the last word
+	slashUnclear bool   // the meaning of a slash in this line is unclear
+	uncertain    int    // brackets that may be open, depending on unclear slashes and text
 	cost         cost
 
-	seen         map[string]bool // words that names may be
-	importStarts []int           // of import declarations
-	fenced       bool            // ``` begins a line, at pos; or ~~~ does in the text of JSX
-	refusal      string          // why the code is refused, at pos
+	seen         map[string]bool // words that may be names
+	importStarts []int           // start of each import declaration
+	fenced       bool            // a line starts with ``` at pos, or with three tildes in JSX text
+	refusal      string          // why the code is rejected at pos
 }
 
-// operandState is what the last token was.
+// operandState says what a slash after the last token means.
 type operandState uint8
 
 const (
-	operator operandState = iota // a slash would begin a regular expression
-	operand                      // it would divide
+	operator operandState = iota // the start of a regular expression
+	operand                      // a division
 	unsure
 )
 
-// A bracket is what is open: ( [ { or ` for a template's ${}, < for a tag of JSX and > for
-// what stands between two tags.
+// A bracket is an open bracket: ( [ { or ` for a template's ${}, < for a JSX tag and > for
+// the children between two tags.
 type bracket struct {
 	kind    byte
-	at      int  // where it stands
+	at      int  // its offset
 	control bool // the parentheses of if, for, while or with
-	object  bool // the braces of an object: commas part its members
-	closing bool // the tag </a>
+	object  bool // the braces of an object, whose commas separate members
+	closing bool // a closing tag, </a>
 
-	// Of the statement or the list's element that is under way:
-	chain  int  // what nests to the right: !!!a, a => b => c, if (a) if (b)
-	scopes int  // how many of these are scopes
-	angles int  // of these are <, which no comma ends
-	header bool // namespace a.b.c, where each dot nests
+	// About the current statement or list element:
+	chain  int  // levels nested to the right: !!!a, a => b => c, if (a) if (b)
+	scopes int  // those of chain that are scopes
+	angles int  // those of chain that are <, which no comma ends
+	header bool // in namespace a.b.c, where each dot nests
 	commas int
-	less   int // how many < there were
-	lessAt int // the sum of where they stood
+	less   int // number of < so far
+	lessAt int // sum of their offsets
 	begun  bool
-	listed bool // it is a declaration, or the like, whose commas part names
+	listed bool // a declaration or similar, whose commas separate names
 }
 
-// scan goes over the whole code, or up to where it is refused or Markdown's.
+// scan scans the code, up to the place where it is rejected or is found to be Markdown.
 func scan(code string, jsx bool) *scanner {
 	s := &scanner{lexer: lexer{code: code}, jsx: jsx, open: []bracket{{kind: '{'}}, seen: make(map[string]bool)}
 	for more := true; more && s.refusal == "" && !s.fenced; {
@@ -73,7 +73,7 @@ func scan(code string, jsx bool) *scanner {
 	return s
 }
 
-// piece goes over a token of code.
+// scanToken scans one token outside JSX tags and text.
 func (s *scanner) scanToken() (more bool) {
 	t := s.next()
 	if t.kind == atEnd || t.kind == notAToken && t.end == len(s.code) {
@@ -100,7 +100,8 @@ func (s *scanner) pop() {
 	s.open = s.open[:len(s.open)-1]
 }
 
-// nest notes that what follows nests in the current token, and whether it's a scope.
+// addNesting records that the code after the current token is nested in it, and whether
+// that is a scope.
 func (s *scanner) addNesting(scope bool) {
 	s.top().chain++
 	s.cost.depth++
@@ -111,7 +112,7 @@ func (s *scanner) addNesting(scope bool) {
 	s.checkDepth()
 }
 
-// scope is 1 if names may be declared in the bracket.
+// scope returns 1 if names may be declared in the bracket, or 0.
 func (b bracket) scope() int {
 	if b.kind == '(' || b.kind == '{' {
 		return 1
@@ -125,7 +126,7 @@ func (s *scanner) checkDepth() {
 	}
 }
 
-// settle ends a statement or a list's element.
+// endStatement ends a statement or list element.
 func (s *scanner) endStatement() {
 	b := s.top()
 	s.cost.addComparison(b.less*s.pos - b.lessAt)
@@ -172,13 +173,13 @@ func (s *scanner) token(t token) {
 	}
 	s.top().begun = true
 	s.previousText, s.last, s.lastText = s.lastText, t, text
-	if s.pos != t.end { // a regular expression, or a template's end
+	if s.pos != t.end { // a regular expression, or the end of a template
 		s.last, s.lastText = token{}, ""
 	}
 }
 
-// startsStatement says whether a token does, with a semicolon before it or without. Of
-// those without, only words and @ need to be told.
+// startsStatement reports whether a token starts a statement, after a semicolon or without
+// one. Without one, only words and @ need to be detected.
 func (s *scanner) startsStatement(t token, text string, is traits) bool {
 	switch {
 	case s.lastText == ";":

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestScannerBalance: where code is TypeScript or JSX the scanner ends with nothing open,
-// whatever brackets there are in what is none of its code.
+// TestScannerBalance checks that the scanner closes every bracket of TypeScript and JSX,
+// whatever brackets strings, templates, comments and text contain.
 func TestScannerBalance(t *testing.T) {
 	for _, tc := range []struct {
 		code string
@@ -36,7 +36,7 @@ func TestScannerBalance(t *testing.T) {
 	}
 }
 
-// TestScannerDepth: nothing that nests goes by unseen, however it's hidden.
+// TestScannerDepth checks that the scanner detects every kind of nesting, however hidden.
 func TestScannerDepth(t *testing.T) {
 	for _, one := range []string{
 		"(", "[", "{", "`${", "!", "- ", "a=>", "a?", "a=", "a**", "if(1)", "if(1);else ", "new ", "await ", "typeof ", "class extends ", "a:",
@@ -56,8 +56,8 @@ func TestScannerDepth(t *testing.T) {
 	}
 }
 
-// TestScannerPatience: what goes on without nesting is no trouble.
-func TestScannerPatience(t *testing.T) {
+// TestScannerRepetition checks that code which repeats without nesting is accepted.
+func TestScannerRepetition(t *testing.T) {
 	for _, one := range []string{
 		"f(a, b);\n", "f(a)\n", "const x: number = a ? b : -c\n", "if (a) { b() } else { c() }\n", "export function f(a: A<B>): C { return new D(a) }\n",
 		"interface A { a?: B<C>; b: [D, E] }\n", "type A = B extends C ? D : E\n", "x.y().z[0] += 1;\n", "case 1:\n", "label: for (;;) break label\n",
@@ -98,16 +98,15 @@ f()`
 	}
 }
 
-// around are expressions with a place for another one, in brackets, and what might hide
-// them.
+// around are expressions with a place for another one in brackets, among text that might
+// hide the brackets.
 var around = []string{
 	"(%)", "[%, 1]", "({ a: % })", "`(${%}`", "f(')', \"(\", %)", "/[)]\\//.test(%)", "(() => { return % })()", "<a b={%} c=')'>it's ) (</a>",
 	"(%) / g(1) / 2", "(a ? % : b)", "((c) => %)", "(function () { if (a) /[)]/.test(%) })", "(class { a = % })", "(% as Array<B>)!", "f<A<B>>(%)",
 	"( // )\n%)", "(/* ) */ %)", "<>{%} {/* } */}</>", "`${`)`}${%})`", "(a < b, %)", "new (class<T> { b(c?: T) { return [%] } })()", "(async <T,>(x: T) => { for (const y of [%]) ; })",
 }
 
-// TestScannerNests nests them at random: as deep as they are they are found to be, and no
-// deeper.
+// TestScannerNests nests them at random and checks the depth that the scanner finds.
 func TestScannerNests(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {

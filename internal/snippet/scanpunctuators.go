@@ -2,7 +2,7 @@ package snippet
 
 import "strings"
 
-// bindsRightward is for the operators whose right side esbuild reads by recursion.
+// bindsRightward reports whether esbuild recurses for the right side of an operator.
 func bindsRightward(text string) bool {
 	switch text {
 	case "!", "~", "+", "-", "++", "--", "?", ":", "=>", "**", "...", "=", "+=", "-=", "*=", "/=", "%=",
@@ -35,7 +35,7 @@ func (s *scanner) punctuator(t token, text string) {
 	case ";":
 		s.preceding = operator
 	default:
-		// + and - nest if there is no operand to their left.
+		// + and - nest if no operand precedes them
 		if bindsRightward(text) && (s.preceding != operand || len(text) > 1 || text == "?" || text == ":" || text == "=") {
 			s.addNesting(text == "=>")
 		}
@@ -43,7 +43,7 @@ func (s *scanner) punctuator(t token, text string) {
 	}
 }
 
-// mark is what may stand before its operand as well as behind it.
+// prefixOrPostfix handles operators that may be before or after their operand.
 func (s *scanner) prefixOrPostfix(t token) {
 	if s.preceding == operand && !t.newline {
 		return
@@ -63,7 +63,7 @@ func (s *scanner) comma() {
 	s.preceding = operator
 }
 
-// greater ends type arguments, if there are any.
+// closeAngles ends type arguments, if any are open.
 func (s *scanner) closeAngles(n int) {
 	b := s.top()
 	n = min(n, b.angles)
@@ -98,7 +98,7 @@ func (b bracket) endsWith(c byte) bool {
 	return false
 }
 
-// closing ends a bracket. One that doesn't fit is wrong, and there esbuild ends too.
+// closeBracket ends a bracket. esbuild stops at one that does not match.
 func (s *scanner) closeBracket(t token, with byte) {
 	b := *s.top()
 	if len(s.open) == 1 || !b.endsWith(with) {
@@ -123,13 +123,13 @@ func (s *scanner) closeBracket(t token, with byte) {
 	}
 }
 
-// slash tells division from a regular expression by what is before it. A type may end
-// where a line does, without an operand that could be divided.
+// scanSlash uses the last token to distinguish division from a regular expression. A type
+// may end at a line's end without an operand that could be divided.
 func (s *scanner) scanSlash(t token) {
 	doubt := s.preceding == unsure || s.preceding == operand && t.newline
 	if doubt && !s.slashUnclear {
 		rest := s.code[t.end : t.end+lineLength(s.code[t.end:])]
-		if !strings.Contains(rest, "/") { // or a regular expression would not end
+		if !strings.Contains(rest, "/") { // a regular expression would have to end in this line
 			s.preceding = operator
 			return
 		}
@@ -147,8 +147,8 @@ func (s *scanner) scanSlash(t token) {
 	s.countFlags(s.code[t.start:s.pos])
 }
 
-// ambiguous says whether the two ways to read a slash may go apart beyond the end of the
-// line. If they can't, what the one takes for text may be brackets for the other.
+// divergesBeyondLine reports whether the two meanings of a slash may lead to different
+// tokens after the line. If not, the text of one meaning may be brackets in the other.
 func (s *scanner) divergesBeyondLine(rest string) bool {
 	if strings.Contains(rest, "`") || strings.Contains(rest, "/*") || strings.Contains(rest, "*/") ||
 		strings.HasSuffix(rest, `\`) || s.jsx && strings.ContainsAny(rest, "<>") {

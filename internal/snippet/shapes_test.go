@@ -2,17 +2,17 @@ package snippet
 
 import "strings"
 
-// A shape is a way in which a model may write a snippet, and what it is worth when it runs.
+// A shape is a way in which a model may write a snippet, and the snippet's value.
 type shape struct {
 	code  string
 	value string // as JSON
-	cell  string // the value as a cell, where it's another one
+	cell  string // the value as a cell, if it differs
 }
 
-// fenced puts code in Markdown; ticks can't stand in Go's raw strings.
+// fenced encloses code in a fence; Go's raw strings cannot contain backticks.
 func fenced(language, code string) string { return "```" + language + "\n" + code + "\n```" }
 
-// ticks makes backticks of apostrophes.
+// ticks replaces acute accents by backticks.
 func ticks(code string) string { return strings.ReplaceAll(code, "´", "`") }
 
 const undefined = "undefined"
@@ -64,7 +64,7 @@ var shapes = []shape{
 	{code: `{ a: 1 as number, b: "x" }`, value: `{"a":1,"b":"x"}`},
 	{code: `{ await: await 1 }`, value: `{"await":1}`},
 
-	// Functions that stand alone.
+	// Functions that are the whole snippet.
 	{code: `async () => 1`, value: `1`},
 	{code: `() => 1;`, value: `1`},
 	{code: "/* it */\nasync () => {\n  return await 1; // one\n} // ;\n;", value: `1`},

@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// Deliver is the name of the guest's function that takes a module's value: a property of
-// globalThis, so that code which has the name for itself doesn't hide it.
+// Deliver is the name of the guest's function that receives a module's value. It is a
+// property of globalThis, so that it works even if the code declares the same name.
 const Deliver = "__evaluated"
 
-// A Program is what a snippet was made into.
+// A Program is a compiled snippet.
 type Program struct {
 	// Code is JavaScript, in UTF-8.
 	Code string
 
 	// Explicit says that the snippet names its value, by a return, an export default or a
-	// function. Otherwise the value is that of a last expression, which may be there for
-	// what it does.
+	// function. Otherwise the value is that of the last expression, which may have been
+	// written for its side effects.
 	Explicit bool
 
 	draft draft
 }
 
-// Module turns code into an ES module that calls [Deliver] once, at its end: with the
-// value, or without an argument if the code ends with what has none, like a declaration or
-// a loop. So where Deliver wasn't called the end wasn't reached.
+// Module compiles code to an ES module that calls [Deliver] once, at its end: with the
+// value, or without an argument if the code ends with a statement that has none, such as a
+// declaration or a loop. If Deliver was not called, the end was not reached.
 //
 // The error is a *[SyntaxError].
 func Module(code string) (*Program, error) {
@@ -37,24 +37,25 @@ func Module(code string) (*Program, error) {
 	return newProgram(p.module(), p), nil
 }
 
-// Names are a guest's own for what V8 has in modules alone. A script that an inspector
-// evaluates has no import.meta, and import(…) only in a context that node:vm made with
-// importModuleDynamically. An empty one leaves things as they are.
+// Names are the guest's replacements for syntax that V8 allows only in modules. A script
+// that an inspector evaluates has no import.meta, and import(…) only in a context that
+// node:vm created with importModuleDynamically. Empty names replace nothing.
 type Names struct {
-	Import string // a function that does as import(…) does
-	Meta   string // an object to stand for import.meta
+	Import string // a function that replaces import(…)
+	Meta   string // an object that replaces import.meta
 
 	// Named is a function (module, specifier, ...names) that returns the module's
-	// namespace if that has all names. Without one, a name that it hasn't is undefined.
+	// namespace and throws if it lacks one of the names. Without it, missing names are
+	// undefined.
 	Named string
 }
 
-// Cell turns code into a script for V8's REPL mode, whose completion value is the value, or
-// undefined. Top-level declarations last for later cells; imports are among them.
+// Cell compiles code to a script for V8's REPL mode. Its completion value is the value, or
+// undefined. Top-level declarations and imports are visible to later cells.
 //
-// A function's declaration is no program here: it's there for later cells, and is not
-// called. An expression at the end that is a function is. In a cell whose top level
-// returns, declarations are its own.
+// A function declaration is visible to later cells but not called, even if it is alone; a
+// function expression at the end is called. If the top level of a cell contains a return,
+// its declarations are local.
 //
 // The error is a *[SyntaxError].
 func Cell(code string) (*Program, error) { return Names{}.Cell(code) }
@@ -68,7 +69,7 @@ func (n Names) Cell(code string) (*Program, error) {
 	return newProgram(p.cell(n), p), nil
 }
 
-// Normalize is the Code of [Module].
+// Normalize returns the Code of [Module].
 func Normalize(code string) (string, error) {
 	p, err := Module(code)
 	if err != nil {
@@ -90,12 +91,12 @@ func (p parsed) explicit() bool {
 	return s.kind != expression && s.kind != block && s.kind != branching || s.callable
 }
 
-// Position leads from a 1-based line and column of Code to those of the snippet, as it was
-// given. Columns count UTF-16, as V8 prints them. It is not ok for what the snippet didn't
-// write, and for what is outside of Code.
+// Position maps a 1-based line and column of Code to those of the original snippet.
+// Columns count UTF-16 units, as V8 prints them. ok is false for code that the snippet
+// does not contain, and for positions outside Code.
 //
-// In TypeScript and JSX a column leads to the last place before it that esbuild knows: the
-// beginning of the name or the expression.
+// In TypeScript and JSX, a column maps to the last position before it that esbuild's
+// source map contains: the start of the name or the expression.
 func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	offset := offsetOf(p.Code, line, column)
 	if offset < 0 {
@@ -111,12 +112,11 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 
 const internalError = "gaol failed to read this"
 
-// compile finds out what code is: JavaScript, TypeScript or JSX, as it stands or in
-// Markdown.
+// compile detects what code is: JavaScript, TypeScript or JSX, plain or in Markdown.
 func compile(code string, module bool) (p parsed, err error) {
 	d := newDraft(code)
 	defer func() {
-		if r := recover(); r != nil { // a bug of ours is not to end a host that is given hostile code
+		if r := recover(); r != nil { // hostile code must not end the host through a bug of ours
 			err = d.errorAt(0, fmt.Sprintf("%s: %v", internalError, r))
 		}
 	}()
@@ -126,7 +126,7 @@ func compile(code string, module bool) (p parsed, err error) {
 	if n := validLength(code); n < len(code) {
 		return parsed{}, d.errorAt(n, "the code is not UTF-8")
 	}
-	if strings.HasPrefix(code, "#!") { // there is no first line once something stands before it
+	if strings.HasPrefix(code, "#!") { // only the first line of a file may start with it
 		d = d.edit([]edit{replace(span{0, 2}, "//")})
 	}
 	c := compiler{module: module}
@@ -136,7 +136,7 @@ func compile(code string, module bool) (p parsed, err error) {
 	return parsed{}, cmp.Or(c.err, d.errorAt(0, internalError))
 }
 
-// validLength is how many bytes there are before the first that is not UTF-8.
+// validLength returns the number of bytes before the first one that is not UTF-8.
 func validLength(code string) int {
 	for i, r := range code {
 		if r == utf8.RuneError && !strings.HasPrefix(code[i:], "\ufffd") {

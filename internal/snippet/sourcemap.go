@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// mapped is the stage of a translation by esbuild, with its source map.
+// mapped is the stage of a translation by esbuild.
 type mapped struct {
 	from, to string        // the text before and after
-	sources  func() []byte // the map, as JSON
+	sources  func() []byte // returns the source map, as JSON
 }
 
 func (m mapped) original(offset int) (int, bool) {
@@ -19,7 +19,7 @@ func (m mapped) original(offset int) (int, bool) {
 	}
 	err := json.Unmarshal(m.sources(), &file)
 	if err != nil || len(file.Sources) != 1 || file.Sources[0] != moduleName && file.Sources[0] != scriptName {
-		return 0, false // a comment in the code said that it has another source
+		return 0, false // a comment in the code named another source
 	}
 	line, column := positionOf(m.to, offset)
 	p, known := find(decode(file.Mappings), line-1, column-1)
@@ -27,14 +27,13 @@ func (m mapped) original(offset int) (int, bool) {
 	return max(before, 0), known && before >= 0
 }
 
-// A mapping is one of a source map's: where something stands, and where it came from. All
-// count from 0.
+// A mapping maps a place of the output to its source. All numbers count from 0.
 type mapping struct {
 	atLine, atColumn int
 	line, column     int
 }
 
-// find gives the last mapping up to a place, which is known if it is on the same line.
+// find returns the last mapping up to a place; it is known if it is on the same line.
 func find(list []mapping, line, column int) (m mapping, known bool) {
 	i := sort.Search(len(list), func(i int) bool {
 		return list[i].atLine > line || list[i].atLine == line && list[i].atColumn > column
@@ -45,9 +44,9 @@ func find(list []mapping, line, column int) (m mapping, known bool) {
 	return list[i-1], list[i-1].atLine == line
 }
 
-// decode reads the text of a source map's mappings: lines are parted by semicolons and
-// mappings by commas, and their numbers say how they differ from the one before. The second
-// one is the source's index, of which there is one.
+// decode decodes the mappings of a source map: semicolons separate lines, commas separate
+// mappings, and each number is relative to the previous mapping. The second number is the
+// index of the source, of which there is only one.
 func decode(mappings string) []mapping {
 	var list []mapping
 	var last mapping
@@ -69,7 +68,7 @@ func decode(mappings string) []mapping {
 
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// encodeNumber is the reverse of decodeNumbers for one number that is not negative.
+// encodeNumber encodes one non-negative number for decodeNumbers.
 func encodeNumber(n int) string {
 	var text []byte
 	for n <<= 1; ; n >>= 5 {
@@ -80,8 +79,8 @@ func encodeNumber(n int) string {
 	}
 }
 
-// decodeNumbers reads numbers of variable length: five bits a digit, the lowest first, a
-// sixth if more follow. The sign is the lowest bit of all.
+// decodeNumbers decodes variable-length numbers: five bits per digit, the lowest first;
+// the sixth bit says that more follow. The lowest bit of the number is its sign.
 func decodeNumbers(text string) []int {
 	var list []int
 	value, shift := 0, 0

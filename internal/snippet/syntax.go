@@ -7,22 +7,22 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Syntax is what the text of a program says about its module format.
+// Syntax is the module format that the text of a program indicates.
 type Syntax struct {
-	// Module: it is only valid in an ES module. It has an import or export declaration,
-	// import.meta or await at its top level, or it declares one of the names that CommonJS
-	// has for itself at its top level by const, let or class. These are Node's rules.
+	// Module: the code is valid only as an ES module. It has an import or export
+	// declaration, import.meta or await at its top level, or declares one of CommonJS's
+	// own names there by const, let or class. These are Node's rules.
 	Module bool
 
-	// CommonJS: it uses a name that only CommonJS has, such as require, and that the code
-	// does not declare where it is used.
+	// CommonJS: the code uses a name that only CommonJS has, such as require, without
+	// declaring it in that scope.
 	CommonJS bool
 }
 
-// commonJS are the names that Node gives to CommonJS modules alone.
+// commonJS are the names that Node defines only in CommonJS modules.
 var commonJS = []string{"require", "module", "exports", "__filename", "__dirname"}
 
-// A nameSet is a set of these names: bit n is the nth one.
+// A nameSet is a set of these names: one bit for each.
 type nameSet uint8
 
 func setOfName(text string) nameSet {
@@ -34,24 +34,24 @@ func setOfName(text string) nameSet {
 	return 0
 }
 
-// use notes the name of a variable.
+// useName records the name of a variable.
 func (p *parser) useName(name string) { p.names |= setOfName(name) }
 
-// bind notes a name that is declared.
+// bindName records a declared name.
 func (p *parser) bindName(name string) {
 	p.useName(name)
 	p.bound |= setOfName(name)
 }
 
-// begins begins to note names anew, and returns those that there are.
+// beginNames starts a new set of names, and returns the current one.
 func (p *parser) beginNames() nameSet {
 	names := p.names
 	p.names = 0
 	return names
 }
 
-// binds says that what came since begins, which returned names, declares some of the names
-// in it.
+// bindNames ends the set that was started when beginNames returned names. Its names may be
+// declared by the code in between.
 func (p *parser) bindNames(names nameSet) {
 	p.bound |= p.names
 	p.names |= names
@@ -63,11 +63,11 @@ func MentionsCommonJS(code string) bool {
 	return slices.ContainsFunc(commonJS, func(name string) bool { return strings.Contains(code, name) })
 }
 
-// SyntaxOf reads JavaScript. Names for which given reports true are globals of the program,
-// and not CommonJS's.
+// SyntaxOf detects the module format of JavaScript. Names for which given returns true are
+// globals of the program, not CommonJS's.
 //
-// Of code that cannot be parsed, only the part before the error counts. There, and in code
-// that esbuild would take too long for, a name counts although it may be declared.
+// If code cannot be parsed, only the part before the error counts. In that part, and in
+// code that esbuild would take too long for, a name counts even if it may be declared.
 func SyntaxOf(code string, given func(name string) bool) Syntax {
 	if strings.HasPrefix(code, "#!") {
 		code = "//" + code[2:]
@@ -84,7 +84,7 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 		}
 	}
 	s.CommonJS = names != 0
-	if p.bound != 0 && !p.failed && !p.costly() { // where a name is declared matters
+	if p.bound != 0 && !p.failed && !p.costly() { // only esbuild knows in which scope a name is declared
 		s.CommonJS = s.CommonJS && usesFree(code, open)
 		s.Module = s.Module || slices.ContainsFunc(p.declared, isCommonJS) && redeclares(code)
 	}
@@ -93,13 +93,13 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 
 func isCommonJS(name string) bool { return slices.Contains(commonJS, name) }
 
-// isModules reports whether only ES modules have such a statement.
+// isModuleSyntax reports whether only ES modules allow the statement.
 func (s statement) isModuleSyntax() bool {
 	return s.kind == importing || s.kind == exporting || s.kind == defaulting
 }
 
 // usesFree reports whether code uses one of the names without declaring it. esbuild, which
-// knows all scopes, replaces such names, and only such.
+// knows all scopes, replaces only such names.
 func usesFree(code string, names []string) bool {
 	marker := "__free"
 	for strings.Contains(code, marker) {
@@ -114,7 +114,7 @@ func usesFree(code string, names []string) bool {
 }
 
 // redeclares reports whether const, let or class declares a name of CommonJS at the top
-// level: a variable of that name is then an error.
+// level: declaring it again by var is then an error.
 func redeclares(code string) bool {
 	return len(transformPlain(code, nil).Errors) == 0 && len(transformPlain(code+"\n;var "+strings.Join(commonJS, ", "), nil).Errors) > 0
 }

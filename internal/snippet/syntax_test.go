@@ -64,8 +64,8 @@ func TestSyntaxOf(t *testing.T) {
 	}
 }
 
-// judge compares what is said of code with what esbuild says of it.
-func judge(t *testing.T, code string) {
+// checkSyntax compares SyntaxOf with esbuild.
+func checkSyntax(t *testing.T, code string) {
 	t.Helper()
 	r, _ := parse(code)
 	if r.failed || r.costly() || len(transformPlain(code, nil).Errors) > 0 {
@@ -87,12 +87,12 @@ func FuzzSyntaxOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, code string) {
 		if len(code) <= 4096 {
-			judge(t, code)
+			checkSyntax(t, code)
 		}
 	})
 }
 
-// A global that the host gives is none of CommonJS's names.
+// A global that the host provides is not one of CommonJS's names.
 func TestSyntaxOfGlobals(t *testing.T) {
 	given := func(name string) bool { return name == "module" }
 	if got := SyntaxOf(`module.id`, given); got != (Syntax{}) {

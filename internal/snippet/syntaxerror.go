@@ -2,14 +2,14 @@ package snippet
 
 import "fmt"
 
-// A SyntaxError says why a snippet is no program, in esbuild's words, or which limit it is
-// over.
+// A SyntaxError is the reason why a snippet is not a valid program: esbuild's message, or
+// the limit that it exceeds.
 type SyntaxError struct {
 	Message string
-	// Line and Column are those of the snippet as it was given. They count from 1, and
-	// columns count UTF-16, as V8's do.
+	// Line and Column are the position in the original snippet. They count from 1, and
+	// columns count UTF-16 units, as in V8.
 	Line, Column int
-	// Limit: the code may be valid, but is over a limit of this package.
+	// Limit: the code may be valid, but exceeds a limit of this package.
 	Limit bool
 
 	snippet string
@@ -19,18 +19,18 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
-// Frame shows the lines around the error.
+// Frame returns the lines around the error.
 func (e *SyntaxError) Frame() string { return Frame(e.snippet, e.Line, e.Column) }
 
-// errorAt is an error at an offset of the draft's text.
+// errorAt returns an error at an offset of the draft's text.
 func (d draft) errorAt(offset int, message string) *SyntaxError {
 	before, _ := d.origin(offset)
 	line, column := positionOf(d.snippet, before)
 	return &SyntaxError{Message: message, Line: line, Column: column, snippet: d.snippet}
 }
 
-// furthest is the one of two errors that is further down the snippet: the attempt that
-// understood more is the one that was meant.
+// furthest returns the error that is further down the snippet: the attempt that parsed
+// more was the right one.
 func furthest(a, b *SyntaxError) *SyntaxError {
 	switch {
 	case a == nil:

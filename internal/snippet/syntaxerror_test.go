@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// wrongShapes are no programs.
+// wrongShapes are not valid programs.
 var wrongShapes = []struct {
 	code         string
 	line, column int

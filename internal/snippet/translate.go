@@ -10,17 +10,17 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// loaders are the languages that [Translate] reads, by the ending of a file's name.
+// loaders are the languages that [Translate] accepts, by file extension.
 var loaders = map[string]api.Loader{
 	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX, ".jsx": api.LoaderJSX,
 }
 
-// Translates reports whether [Translate] reads files of such a name.
+// Translates reports whether [Translate] accepts files of this name.
 func Translates(name string) bool { return loaders[path.Ext(name)] != 0 }
 
-// Translate turns a file of TypeScript or JSX, whose name says which, into JavaScript with
-// an inline source map. With commonJS, import and export declarations become calls of require
-// and properties of exports, as TypeScript's compiler has them.
+// Translate translates a file of TypeScript or JSX, as its name says, to JavaScript with
+// an inline source map. If commonJS is set, import and export declarations become calls of
+// require and properties of exports, as in TypeScript's compiler.
 func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	d, c := newDraft(code), compiler{file: url.PathEscape(name)}
 	loader := loaders[path.Ext(name)]
@@ -39,7 +39,7 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	return string(result.Code), nil
 }
 
-// bounded refuses what esbuild could take too long, or too much stack, for.
+// bounded rejects code for which esbuild could need too much time or stack.
 func (d draft) bounded(jsx bool) *SyntaxError {
 	if len(d.text) > maxTyped {
 		return d.errorAt(0, fmt.Sprintf("TypeScript or JSX may have %d bytes, this has %d", maxTyped, len(d.text)))
@@ -59,8 +59,8 @@ func (d draft) bounded(jsx bool) *SyntaxError {
 	return nil
 }
 
-// Program is JavaScript that throws the error from its place in the file of that name, to
-// which a source map leads.
+// Program returns JavaScript that throws the error. A source map gives it its position in
+// the file of that name.
 func (e *SyntaxError) Program(name string) string {
 	message, _ := json.Marshal(e.Message)
 	sources, _ := json.Marshal(map[string]any{

@@ -26,7 +26,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// What is too long for TypeScript can be unfinished, too.
+// Code that is too long for TypeScript can be unfinished too.
 func TestUnfinishedLong(t *testing.T) {
 	rows := strings.Repeat("  [1, 'a'],\n", maxTyped/8)
 	for want, list := range map[bool][]string{

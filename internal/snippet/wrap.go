@@ -2,8 +2,8 @@ package snippet
 
 import "strings"
 
-// wrap makes code the body of an async function, so that it may return. Imports go before
-// it.
+// wrap makes the code the body of an async function, so that it may return. Imports move
+// before it.
 func wrap(d draft, imports []span) draft {
 	var edits []edit
 	for _, at := range imports {
@@ -14,12 +14,12 @@ func wrap(d draft, imports []span) draft {
 	return d.edit(edits)
 }
 
-// gap stands where a statement was taken out. Without the semicolon, the statements before
-// and after it could become one.
+// gap replaces a statement that was removed. Without the semicolon, the statements around
+// it could become one.
 func gap(text string) string { return ";" + lineEnds(text) }
 
-// oneLine gives tokens that have neither templates nor regular expressions among them on
-// one line, without comments and without a semicolon at the end.
+// oneLine writes tokens on one line, without comments and final semicolon. They must not
+// contain templates or regular expressions.
 func oneLine(code string) string {
 	var b strings.Builder
 	l := lexer{code: code}
@@ -44,7 +44,7 @@ func importsOf(list []statement) []span {
 	return imports
 }
 
-// imports are the import declarations outside of all brackets.
+// imports returns the import declarations outside all brackets.
 func (s *scanner) imports() []span {
 	var list []span
 	for _, start := range s.importStarts {
@@ -55,8 +55,8 @@ func (s *scanner) imports() []span {
 	return list
 }
 
-// importEnd gives where a declaration ends: behind the module's name, its attributes and a
-// semicolon. It gives 0 if it is another thing: import(…), import.meta, import a = b.
+// importEnd returns the end of a declaration: after the module's name, its attributes and
+// a semicolon. It returns 0 for anything else: import(…), import.meta, import a = b.
 func importEnd(code string, start int) int {
 	l := lexer{code: code, pos: start}
 	t := l.next()

@@ -1,9 +1,6 @@
 package snippet
 
-import (
-	"cmp"
-	"strings"
-)
+import "strings"
 
 // cell returns the program as a script for V8's REPL mode. Static module syntax is
 // replaced, and the value of a branch is the script's completion value without changes.
@@ -16,11 +13,13 @@ func (p parsed) cell(n Names) draft {
 		deliverNothing:    "void 0",
 		hasCompletion:     true,
 		keepsDeclarations: true,
-		importName:        cmp.Or(n.Import, "import"),
 		checkName:         n.Named,
 	}
-	f.replaceAll(p.loads, n.Import)
-	f.replaceAll(p.metas, n.Meta)
+	for _, at := range p.metas {
+		if n.Meta != "" {
+			f.edits = append(f.edits, replace(at, n.Meta))
+		}
+	}
 	last := lastStatement(p.list)
 	for i := range p.list {
 		switch s := &p.list[i]; s.kind {
@@ -75,17 +74,9 @@ func (f *emitter) blank(at span) {
 	}, f.text[at.start:at.end])))
 }
 
-func (f *emitter) replaceAll(places []span, name string) {
-	for _, at := range places {
-		if name != "" {
-			f.edits = append(f.edits, replace(at, name))
-		}
-	}
-}
-
 // importCall returns the dynamic import of a statement's module.
 func (f *emitter) importCall(s *statement) string {
-	call := "await " + f.importName + "(" + f.text[s.from.start:s.from.end]
+	call := "await import(" + f.text[s.from.start:s.from.end]
 	if s.with.end > 0 {
 		call += ", {with: " + oneLine(f.text[s.with.start:s.with.end]) + "}"
 	}

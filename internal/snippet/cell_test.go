@@ -61,13 +61,9 @@ var notebooks = []struct {
 		{code: "import 'node:url'\n__asked", value: `["node:os"]`},
 		{code: "import { s\\u0065p as t } from 'node:path'\n[t, __asked]", value: `["/",["node:path","sep"]]`},
 	}},
-	{"the guest's names", Names{Import: "__import", Meta: "__meta"}, []shape{
-		{code: "import { sep, by } from 'node:path'\n[sep, by]", value: `["/","__import"]`},
-		{code: "const f = async () => (await import('node:path')).by\nf()", value: `"__import"`},
-		{code: "import('node:path').then(m => m.by)", value: `"__import"`},
+	{"the guest's names", Names{Meta: "__meta"}, []shape{
 		{code: "[import.meta.dirname, import . meta.dirname]", value: `["/here","/here"]`},
 		{code: "const t: string = import.meta.dirname\nt", value: `"/here"`},
-		{code: "export { by as b } from 'node:path'\n1", value: `1`},
 	}},
 }
 

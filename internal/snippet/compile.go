@@ -22,9 +22,8 @@ type compiler struct {
 // parsed is a valid JavaScript program with its statements.
 type parsed struct {
 	draft
-	list []statement
-	// loads and metas are the places of import(…) and import.meta.
-	loads, metas []span
+	list  []statement
+	metas []span // each import.meta
 	// bound are names of CommonJS that the code declares somewhere.
 	bound nameSet
 	// wrapped: the code is the body of an async function, the expression of the only
@@ -211,7 +210,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 }
 
 func newParsed(d draft, r *parser, list []statement) parsed {
-	return parsed{draft: d, list: list, loads: r.imports, metas: r.metas, bound: r.bound}
+	return parsed{draft: d, list: list, metas: r.metas, bound: r.bound}
 }
 
 // rebinds reports whether an imported name may be declared again outside functions.

@@ -14,9 +14,8 @@ type emitter struct {
 	hasCompletion bool
 	// keepsDeclarations: a function's declaration is not called.
 	keepsDeclarations bool
-	// importName is the function that imports modules, checkName the one that checks
-	// the imported names, if there is one.
-	importName, checkName string
+	// checkName is the function that checks the imported names, if there is one.
+	checkName string
 
 	edits []edit
 }

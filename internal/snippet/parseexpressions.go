@@ -185,32 +185,23 @@ func (p *parser) member() {
 // function.
 func (p *parser) arguments() (callable bool) {
 	p.expect("(")
-	for n := 0; !p.failed && !p.is(")"); n++ {
+	n := 0
+	p.list(")", func() {
 		spread := p.accept("...")
-		function := p.assignment(false)
-		callable = function && n == 0 && !spread
-		if !p.is(")") {
-			p.expect(",")
-			callable = false
-		}
-	}
-	p.expect(")")
+		callable = p.assignment(false) && n == 0 && !spread && !p.is(",")
+		n++
+	})
 	return callable
 }
 
 func (p *parser) array() {
 	p.expect("[")
-	for !p.failed && !p.is("]") {
-		if p.accept(",") {
-			continue
+	p.list("]", func() {
+		if !p.is(",") { // an omitted element
+			p.accept("...")
+			p.assignment(false)
 		}
-		p.accept("...")
-		p.assignment(false)
-		if !p.is("]") {
-			p.expect(",")
-		}
-	}
-	p.expect("]")
+	})
 }
 
 // template reads a template from its first part on.

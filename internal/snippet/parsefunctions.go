@@ -6,9 +6,7 @@ func (p *parser) functionFrom() (name string) {
 	p.expect("function")
 	generator := p.accept("*")
 	if p.tok.kind == word {
-		name = p.text()
-		p.bindName(name)
-		p.next()
+		name = p.bindingName()
 	}
 	p.body(context{async: async, generator: generator, function: true})
 	return name
@@ -18,29 +16,51 @@ func (p *parser) functionFrom() (name string) {
 func (p *parser) body(c context) {
 	p.enter()
 	defer p.leave()
+	p.inside(c, func() {
+		names := p.beginNames()
+		p.arguments()
+		p.bindNames(names)
+		p.lastBody = p.block()
+	})
+}
+
+// inside reads code in the context of a function.
+func (p *parser) inside(c context, read func()) {
 	outer := p.context
 	p.context = c
-	names := p.beginNames()
-	p.arguments()
-	p.bindNames(names)
-	p.lastBody = p.block()
+	read()
 	p.context = outer
+}
+
+// bindingName reads a name that is declared.
+func (p *parser) bindingName() string {
+	name := p.text()
+	p.bindName(name)
+	p.next()
+	return name
+}
+
+// list reads elements separated by commas, and the end.
+func (p *parser) list(end string, element func()) {
+	for !p.failed && !p.is(end) {
+		element()
+		if !p.is(end) {
+			p.expect(",")
+		}
+	}
+	p.expect(end)
 }
 
 // object reads an object or an object pattern.
 func (p *parser) object() {
 	p.expect("{")
-	for !p.failed && !p.is("}") {
+	p.list("}", func() {
 		if p.accept("...") {
 			p.assignment(false)
 		} else {
 			p.property()
 		}
-		if !p.is("}") {
-			p.expect(",")
-		}
-	}
-	p.expect("}")
+	})
 }
 
 func (p *parser) property() {
@@ -99,9 +119,7 @@ func (p *parser) class() (name string) {
 	p.enter()
 	p.next()
 	if p.tok.kind == word && !p.is("extends") {
-		name = p.text()
-		p.bindName(name)
-		p.next()
+		name = p.bindingName()
 	}
 	if p.accept("extends") {
 		p.prefixOperators()
@@ -121,10 +139,7 @@ func (p *parser) class() (name string) {
 func (p *parser) classMember() {
 	c := p.modifiers("static", "async", "get", "set", "accessor")
 	if p.is("{") {
-		outer := p.context
-		p.context = context{function: true}
-		p.block()
-		p.context = outer
+		p.inside(context{function: true}, func() { p.block() })
 		return
 	}
 	p.key()
@@ -133,10 +148,7 @@ func (p *parser) classMember() {
 		return
 	}
 	if p.accept("=") {
-		outer := p.context
-		p.context = context{function: true}
-		p.assignment(false)
-		p.context = outer
+		p.inside(context{function: true}, func() { p.assignment(false) })
 	}
 	p.semicolon()
 }

@@ -18,22 +18,18 @@ func (p *parser) importClause(s *statement) {
 		p.next()
 	}
 	if p.tok.kind == word {
-		s.bindings = append(s.bindings, binding{"default", p.text()})
-		p.bindName(p.text())
-		p.next()
+		s.bindings = append(s.bindings, binding{"default", p.bindingName()})
 		if !p.accept(",") {
 			return
 		}
 	}
 	if p.accept("*") {
 		p.expect("as")
-		s.bindings = append(s.bindings, binding{"*", p.text()})
-		p.bindName(p.text())
-		p.next()
+		s.bindings = append(s.bindings, binding{"*", p.bindingName()})
 		return
 	}
 	p.expect("{")
-	for !p.failed && !p.is("}") {
+	p.list("}", func() {
 		b := binding{imported: p.text(), local: p.text()}
 		p.next()
 		if p.accept("as") {
@@ -42,11 +38,7 @@ func (p *parser) importClause(s *statement) {
 		}
 		s.bindings = append(s.bindings, b)
 		p.bindName(b.local)
-		if !p.is("}") {
-			p.expect(",")
-		}
-	}
-	p.expect("}")
+	})
 }
 
 // isPhase reports whether the word after import is a phase and not a binding: import defer
@@ -98,16 +90,12 @@ func (p *parser) exportStatement(s *statement) {
 }
 
 func (p *parser) exportList(s *statement) {
-	for !p.failed && !p.is("}") {
+	p.list("}", func() {
 		p.next()
 		if p.accept("as") {
 			p.next()
 		}
-		if !p.is("}") {
-			p.expect(",")
-		}
-	}
-	p.expect("}")
+	})
 	if p.accept("from") {
 		p.moduleName(s)
 	}

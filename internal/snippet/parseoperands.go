@@ -30,16 +30,11 @@ func (p *parser) bracketOperand(noIn bool) operandKind {
 	switch p.text() {
 	case "(":
 		names := p.beginNames()
-		function := p.arguments()
-		switch {
-		case p.is("=>") && !p.tok.newline:
-			p.bindNames(names)
-			return p.arrow(false, noIn)
-		case function:
-			p.names |= names
-			return aFunction
+		kind := aValue
+		if p.arguments() {
+			kind = aFunction
 		}
-		p.names |= names
+		return p.arrowOr(kind, names, false, noIn)
 	case "[":
 		p.array()
 	case "{":
@@ -76,12 +71,7 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 	names := p.beginNames()
 	p.useName(p.text())
 	p.next()
-	if p.is("=>") && !p.tok.newline {
-		p.bindNames(names)
-		return p.arrow(false, noIn)
-	}
-	p.names |= names
-	return aValue
+	return p.arrowOr(aValue, names, false, noIn)
 }
 
 // isReserved reports whether a word cannot be an operand. Words that start one are read
@@ -108,12 +98,7 @@ func (p *parser) asyncOperand(noIn bool) operandKind {
 		p.next()
 		names := p.beginNames()
 		p.arguments()
-		if p.is("=>") && !p.tok.newline {
-			p.bindNames(names)
-			return p.arrow(true, noIn)
-		}
-		p.names |= names
-		return aValue
+		return p.arrowOr(aValue, names, true, noIn)
 	case after.kind == word:
 		l := p.lexer
 		l.next()
@@ -124,41 +109,47 @@ func (p *parser) asyncOperand(noIn bool) operandKind {
 			return p.arrow(true, noIn)
 		}
 	}
+	names := p.beginNames()
 	p.next()
-	if p.is("=>") && !p.tok.newline {
-		return p.arrow(false, noIn)
-	}
-	return aValue
+	return p.arrowOr(aValue, names, false, noIn)
 }
 
 // importOperand reads import(…), import.meta and import.source(…).
 func (p *parser) importOperand() {
-	at := span{p.tok.start, p.tok.end}
+	start := p.tok.start
 	p.next()
 	switch {
 	case p.accept("."):
 		if p.is("meta") {
-			p.metas = append(p.metas, span{at.start, p.tok.end})
+			p.metas = append(p.metas, span{start, p.tok.end})
 		}
 		p.next()
-	case p.is("("):
-		p.imports = append(p.imports, at)
-	default:
+	case !p.is("("):
 		p.fail()
 	}
+}
+
+// arrowOr reads an arrow function if its arrow follows, whose parameters are the names
+// since beginNames returned names. Otherwise the operand has the kind kind.
+func (p *parser) arrowOr(kind operandKind, names nameSet, async, noIn bool) operandKind {
+	if !p.is("=>") || p.tok.newline {
+		p.names |= names
+		return kind
+	}
+	p.bindNames(names)
+	return p.arrow(async, noIn)
 }
 
 // arrow reads an arrow function from its arrow on.
 func (p *parser) arrow(async, noIn bool) operandKind {
 	p.next()
-	outer := p.context
-	p.context = context{async: async, function: true}
-	if p.is("{") {
-		p.lastBody = p.block()
-	} else {
-		p.assignment(noIn)
-		p.lastBody = nil
-	}
-	p.context = outer
+	p.inside(context{async: async, function: true}, func() {
+		if p.is("{") {
+			p.lastBody = p.block()
+		} else {
+			p.assignment(noIn)
+			p.lastBody = nil
+		}
+	})
 	return anArrow
 }

@@ -31,7 +31,6 @@ type parser struct {
 	declared []string // names outside functions, and all words of patterns
 	pattern  bool     // inside a pattern
 
-	imports  []span // the word of each import(…)
 	metas    []span // each import.meta
 	topAwait bool   // await is an operator outside functions
 

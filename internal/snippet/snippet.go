@@ -38,11 +38,9 @@ func Module(code string) (*Program, error) {
 }
 
 // Names are the guest's replacements for syntax that V8 allows only in modules. A script
-// that an inspector evaluates has no import.meta, and import(…) only in a context that
-// node:vm created with importModuleDynamically. Empty names replace nothing.
+// that an inspector evaluates has no import.meta. Empty names replace nothing.
 type Names struct {
-	Import string // a function that replaces import(…)
-	Meta   string // an object that replaces import.meta
+	Meta string // an object that replaces import.meta
 
 	// Named is a function (module, specifier, ...names) that returns the module's
 	// namespace and throws if it lacks one of the names. Without it, missing names are
@@ -67,15 +65,6 @@ func (n Names) Cell(code string) (*Program, error) {
 		return nil, err
 	}
 	return newProgram(p.cell(n), p), nil
-}
-
-// Normalize returns the Code of [Module].
-func Normalize(code string) (string, error) {
-	p, err := Module(code)
-	if err != nil {
-		return "", err
-	}
-	return p.Code, nil
 }
 
 func newProgram(d draft, p parsed) *Program {

@@ -60,8 +60,8 @@ func (p Permissions) check() error {
 
 func (s *scopeInfo) check(sc Scope) error {
 	if sc.Default != "" {
-		if err := checkMode(s.name+".default", sc.Default); err != nil {
-			return err
+		if err := sc.Default.check(); err != nil {
+			return formatError(s.name+".default", "%v", err)
 		}
 	}
 	if sc.Rules != nil && len(sc.Rules) == 0 {
@@ -84,8 +84,8 @@ func (s *scopeInfo) check(sc Scope) error {
 }
 
 func (s *scopeInfo) checkRule(place string, r Rule) error {
-	if err := checkMode(place+".mode", r.Mode); err != nil {
-		return err
+	if err := r.Mode.check(); err != nil {
+		return formatError(place+".mode", "%v", err)
 	}
 	if err := s.checkOperations(place+".operations", r.Operations); err != nil {
 		return err
@@ -158,9 +158,9 @@ func checkProtocols(place string, r Rule) error {
 	return nil
 }
 
-func checkMode(place string, m Mode) error {
+func (m Mode) check() error {
 	if m != Allow && m != Deny {
-		return formatError(place, "%q: not allow or deny", truncate(string(m)))
+		return fmt.Errorf("%q: not allow or deny", truncate(string(m)))
 	}
 	return nil
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 var errOmitted = errors.New("a scope that was left out has no JSON")
@@ -15,7 +18,7 @@ var errOmitted = errors.New("a scope that was left out has no JSON")
 // keys, null, empty lists and invalid patterns are a *[FormatError].
 func Parse(text []byte) (Permissions, error) {
 	var p Permissions
-	if err := decode(text, func(r *decoder) { r.permissions(&p) }); err != nil {
+	if err := decode(text, "", &p); err != nil {
 		return Permissions{}, err
 	}
 	if err := p.Check(); err != nil {
@@ -50,28 +53,92 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON parses one scope as strictly as [Parse], except for checks that depend on
 // which scope it is: [Permissions.Check] does those.
-func (s *Scope) UnmarshalJSON(text []byte) error {
-	var parsed Scope
-	err := decode(text, func(r *decoder) { parsed = r.scope("scope") })
-	if err == nil {
-		*s = parsed
-	}
-	return err
-}
+func (s *Scope) UnmarshalJSON(text []byte) error { return decode(text, "scope", s) }
 
 // UnmarshalJSON parses one rule, as strictly as [Scope.UnmarshalJSON].
-func (r *Rule) UnmarshalJSON(text []byte) error {
-	var parsed Rule
-	err := decode(text, func(rd *decoder) { parsed = rd.rule("rule") })
-	if err == nil {
-		*r = parsed
-	}
-	return err
+func (r *Rule) UnmarshalJSON(text []byte) error { return decode(text, "rule", r) }
+
+// strict makes json/v2, which rejects duplicate keys and other cases of a key, also reject
+// null, which it accepts for any type, and missing keys.
+var strict = jsonv2.JoinOptions(
+	jsonv2.RejectUnknownMembers(true),
+	jsontext.AllowInvalidUTF8(true), // only in escapes: Check rejects the U+FFFD that results
+	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+		jsonv2.UnmarshalFromFunc(unmarshalPermissions), jsonv2.UnmarshalFromFunc(unmarshalScope),
+		jsonv2.UnmarshalFromFunc(unmarshalRule), jsonv2.UnmarshalFromFunc(unmarshalMode),
+		only[[]Rule]('[', "not a list"), only[[]Operation]('[', "not a list"), only[[]string]('[', "not a list"),
+		only[Operation]('"', "not a string"), only[string]('"', "not a string"),
+	)),
+)
+
+// only rejects JSON of other kinds for a type.
+func only[T any](kind jsontext.Kind, why string) *jsonv2.Unmarshalers {
+	return jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *T) error {
+		if d.PeekKind() != kind {
+			return errors.New(why)
+		}
+		return errors.ErrUnsupported // json/v2 continues
+	})
 }
 
-// decode bounds the text and checks that it is exactly one JSON value, so that read cannot
-// meet a syntax error.
-func decode(text []byte, read func(*decoder)) error {
+func unmarshalPermissions(d *jsontext.Decoder, p *Permissions) error {
+	type members Permissions // without methods
+	if d.PeekKind() != '{' {
+		return errors.New("not an object")
+	}
+	return jsonv2.UnmarshalDecode(d, (*members)(p))
+}
+
+func unmarshalScope(d *jsontext.Decoder, s *Scope) error {
+	switch d.PeekKind() {
+	case '"':
+		return jsonv2.UnmarshalDecode(d, &s.Default)
+	case '{':
+		var members struct {
+			Default Mode   `json:"default"`
+			Rules   []Rule `json:"rules"`
+		}
+		if err := jsonv2.UnmarshalDecode(d, &members); err != nil {
+			return err
+		}
+		if members.Rules == nil {
+			return errors.New("rules missing")
+		}
+		*s = Scope(members)
+		return nil
+	}
+	return errors.New("not allow, deny or an object with rules")
+}
+
+func unmarshalRule(d *jsontext.Decoder, r *Rule) error {
+	type members Rule // without methods
+	if d.PeekKind() != '{' {
+		return errors.New("not an object")
+	}
+	if err := jsonv2.UnmarshalDecode(d, (*members)(r)); err != nil {
+		return err
+	}
+	if r.Mode == "" {
+		return errors.New("mode missing")
+	}
+	return nil
+}
+
+func unmarshalMode(d *jsontext.Decoder, m *Mode) error {
+	if d.PeekKind() != '"' {
+		return errors.New("not a string")
+	}
+	t, err := d.ReadToken()
+	if err != nil {
+		return err
+	}
+	*m = Mode(t.String())
+	return m.check()
+}
+
+// decode bounds the text, checks that it is exactly one JSON value, and parses it. root is
+// the place of the value in errors. After an error, value is unchanged.
+func decode[T any](text []byte, root string, value *T) error {
 	if len(text) > MaxText {
 		return formatError("", "more than %d bytes", MaxText)
 	}
@@ -82,9 +149,36 @@ func decode(text []byte, read func(*decoder)) error {
 	if err := json.Unmarshal(text, &whole); err != nil {
 		return formatError(lineOf(text, err), "%v", err)
 	}
-	r := newDecoder(text)
-	read(r)
-	return r.err
+	var parsed T
+	err := jsonv2.Unmarshal(text, &parsed, strict)
+	var pointer jsontext.Pointer
+	if semantic, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		pointer, err = semantic.JSONPointer, semantic.Err
+	} else if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		pointer, err = syntactic.JSONPointer, syntactic.Err
+	}
+	switch {
+	case err == nil:
+		*value = parsed
+		return nil
+	case errors.Is(err, jsonv2.ErrUnknownName):
+		err = errors.New("unknown key")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		err = errors.New("the key is repeated")
+	}
+	return formatError(pathOf(root, pointer), "%v", err)
+}
+
+// pathOf formats a place as JavaScript does: fs.rules[1].paths[0].
+func pathOf(root string, pointer jsontext.Pointer) string {
+	for token := range pointer.Tokens() {
+		if isIndex := strings.Trim(token, "0123456789") == ""; isIndex {
+			root += "[" + token + "]"
+		} else {
+			root += "." + truncate(token)
+		}
+	}
+	return strings.TrimPrefix(root, ".")
 }
 
 // lineOf returns the line and column of a syntax error, both counted from 1.
@@ -96,168 +190,4 @@ func lineOf(text []byte, err error) string {
 	before := text[:max(0, min(syntax.Offset, int64(len(text)))-1)]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
 	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
-}
-
-// decoder reads well-formed JSON token by token, because package json accepts any case of
-// a key, the last of two equal keys, and null for anything. It stops at its first error.
-type decoder struct {
-	dec *json.Decoder
-	err error
-}
-
-func newDecoder(text []byte) *decoder {
-	return &decoder{dec: json.NewDecoder(bytes.NewReader(text))}
-}
-
-func (r *decoder) permissions(p *Permissions) {
-	r.object("", func(place, key string) {
-		info := scopeNamed(key)
-		if info == nil {
-			r.fail(place, "unknown key")
-			return
-		}
-		*info.of(p) = r.scope(place)
-	})
-}
-
-func (r *decoder) scope(place string) (s Scope) {
-	switch t := r.token(place).(type) {
-	case string:
-		s.Default = r.mode(place, t)
-	case json.Delim:
-		if t != '{' {
-			r.fail(place, "not allow, deny or an object with rules")
-			return s
-		}
-		r.members(place, func(at, key string) {
-			switch key {
-			case "default":
-				s.Default = r.mode(at, r.text(at))
-			case "rules":
-				s.Rules = r.rules(at)
-			default:
-				r.fail(at, "unknown key")
-			}
-		})
-		if s.Rules == nil {
-			r.fail(place, "rules missing")
-		}
-	default:
-		r.fail(place, "not allow, deny or an object with rules")
-	}
-	return s
-}
-
-func (r *decoder) rules(place string) []Rule {
-	var rules []Rule
-	r.list(place, maxRules, func(at string) { rules = append(rules, r.rule(at)) })
-	return rules
-}
-
-func (r *decoder) rule(place string) (rule Rule) {
-	r.object(place, func(at, key string) {
-		switch key {
-		case "mode":
-			rule.Mode = r.mode(at, r.text(at))
-		case "operations":
-			for _, s := range r.texts(at) {
-				rule.Operations = append(rule.Operations, Operation(s))
-			}
-		case "paths":
-			rule.Paths = r.texts(at)
-		case "patterns":
-			rule.Patterns = r.texts(at)
-		default:
-			r.fail(at, "unknown key")
-		}
-	})
-	if rule.Mode == "" {
-		r.fail(place, "mode missing")
-	}
-	return rule
-}
-
-func (r *decoder) mode(place, s string) Mode {
-	if err := checkMode(place, Mode(s)); err != nil && r.err == nil {
-		r.err = err
-	}
-	return Mode(s)
-}
-
-func (r *decoder) texts(place string) []string {
-	var list []string
-	r.list(place, maxEntries, func(at string) { list = append(list, r.text(at)) })
-	return list
-}
-
-func (r *decoder) text(place string) string {
-	s, ok := r.token(place).(string)
-	if !ok {
-		r.fail(place, "not a string")
-	}
-	return s
-}
-
-// list reads a list of 1 to limit elements.
-func (r *decoder) list(place string, limit int, element func(place string)) {
-	if r.token(place) != json.Delim('[') {
-		r.fail(place, "not a list")
-		return
-	}
-	n := 0
-	for ; r.err == nil && r.dec.More(); n++ {
-		if n == limit {
-			r.fail(place, fmt.Sprintf("more than %d", limit))
-			return
-		}
-		element(fmt.Sprintf("%s[%d]", place, n))
-	}
-	r.token(place)
-	if n == 0 {
-		r.fail(place, "empty list")
-	}
-}
-
-func (r *decoder) object(place string, member func(place, key string)) {
-	if r.token(place) != json.Delim('{') {
-		r.fail(place, "not an object")
-		return
-	}
-	r.members(place, member)
-}
-
-// members reads the members of an object whose brace has been read.
-func (r *decoder) members(place string, member func(place, key string)) {
-	var seen []string
-	for r.err == nil && r.dec.More() {
-		key, _ := r.token(place).(string)
-		at := truncate(key)
-		if place != "" {
-			at = place + "." + at
-		}
-		if slices.Contains(seen, key) {
-			r.fail(at, "the key is repeated")
-			return
-		}
-		seen = append(seen, key) // stays short: an unknown key stops the decoder
-		member(at, key)
-	}
-	r.token(place)
-}
-
-func (r *decoder) token(place string) json.Token {
-	if r.err != nil {
-		return nil
-	}
-	t, err := r.dec.Token()
-	if err != nil {
-		r.fail(place, err.Error())
-	}
-	return t
-}
-
-func (r *decoder) fail(place, why string) {
-	if r.err == nil {
-		r.err = &FormatError{Place: place, Why: why}
-	}
 }

@@ -79,13 +79,17 @@ func TestParseRefuses(t *testing.T) {
 		{`{"fs":{"rules":[]}}`, "fs.rules", "empty list"},
 		{`{"fs":{"rules":{}}}`, "fs.rules", "not a list"},
 		{`{"fs":{"rules":[` + rules + `]}}`, "fs.rules", "more than 256"},
-		{`{"fs":{"rules":[{"mode":"deny","paths":[` + many + `]}]}}`, "fs.rules[0].paths", "more than 256"},
+		{`{"fs":{"rules":[{"mode":"deny","paths":[` + many + `]}]}}`, "fs.rules[0]", "more than 256 paths"},
 		{`{"fs":{"rules":[` + half + `,` + half + `]}}`, "fs.rules[1]", "more than 256"},
 		{`{"fs":{"rules":[null]}}`, "fs.rules[0]", "not an object"},
 		{`{"fs":{"rules":[{"paths":["/a"]}]}}`, "fs.rules[0]", "mode missing"},
 		{`{"fs":{"rules":[{"mode":"ask","paths":["/a"]}]}}`, "fs.rules[0].mode", "not allow or deny"},
 		{`{"fs":{"rules":[{"mode":"deny"}]}}`, "fs.rules[0].paths", "missing or empty"},
-		{`{"fs":{"rules":[{"mode":"deny","paths":[]}]}}`, "fs.rules[0].paths", "empty list"},
+		{`{"fs":{"rules":[{"mode":"deny","paths":[]}]}}`, "fs.rules[0].paths", "missing or empty"},
+		{`{"fs":{"rules":[{"mode":"deny","operations":null,"paths":["/a"]}]}}`, "fs.rules[0].operations", "not a list"},
+		{`{"fs":{"rules":[{"mode":"deny","operations":[null],"paths":["/a"]}]}}`, "fs.rules[0].operations[0]", "not a string"},
+		{`{"fs":{"rules":[{"mode":null,"paths":["/a"]}]}}`, "fs.rules[0].mode", "not a string"},
+		{`{"fs":{"rules":null}}`, "fs.rules", "not a list"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":[1]}]}}`, "fs.rules[0].paths[0]", "not a string"},
 		{`{"fs":{"rules":[{"mode":"deny","path":["/a"]}]}}`, "fs.rules[0].path", "unknown key"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/a"],"patterns":["/a"]}]}}`, "fs.rules[0].patterns", "has none"},
@@ -153,6 +157,10 @@ func TestPartsAreReadStrictly(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"mode":"deny"}`), &r); err != nil || r.Mode != Deny {
 		t.Error(r, err)
+	}
+	s = Scope{Default: Allow, Rules: []Rule{r}}
+	if err := json.Unmarshal([]byte(`"deny"`), &s); err != nil || s.Default != Deny || s.Rules != nil {
+		t.Error(s, err)
 	}
 }
 

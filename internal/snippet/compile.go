@@ -77,15 +77,13 @@ func (c *compiler) code(d draft) (parsed, bool) {
 	if len(d.text) > maxTyped || c.conclusive {
 		return parsed{}, false
 	}
-	for _, loader := range []api.Loader{api.LoaderTS, api.LoaderTSX} {
-		if p, ok := c.typescript(d, loader); ok || c.conclusive {
-			return p, ok
-		}
+	if p, ok := c.typescript(d); ok || c.conclusive {
+		return p, ok
 	}
 	return c.parenthesized(d)
 }
 
-var typesTooLong = fmt.Sprintf("this is no JavaScript, and TypeScript or JSX has to be below %d bytes", maxTyped)
+var typesTooLong = fmt.Sprintf("this is not JavaScript, and TypeScript or JSX must be shorter than %d bytes", maxTyped)
 
 // javascript accepts code unchanged if the parser and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
@@ -164,22 +162,27 @@ func (c *compiler) object(d draft, at int) (parsed, bool) {
 	return c.javascript(d.parenthesize(span{at, end}))
 }
 
-const markdownInCode = "what begins this line fences code in Markdown: give the code without it"
+const markdownInCode = "this line starts a code block of Markdown: pass only the code"
 
-// typescript translates TypeScript or TSX with esbuild. Fences of Markdown would be text
-// between JSX tags, or a template that is called with an element.
-func (c *compiler) typescript(d draft, loader api.Loader) (parsed, bool) {
-	s := scan(d.text, loader == api.LoaderTSX)
+// typescript tries TypeScript and TSX.
+func (c *compiler) typescript(d draft) (parsed, bool) {
+	p, ok := c.typed(d, api.LoaderTS)
+	if ok || c.conclusive {
+		return p, ok
+	}
+	return c.typed(d, api.LoaderTSX)
+}
+
+// typed translates one of them with esbuild. Fences of Markdown would be text between JSX
+// tags, or a template that is called with an element.
+func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
+	s, err := d.scan(loader == api.LoaderTSX)
 	switch {
-	case s.refusal != "":
-		return c.recordError(d.errorAt(s.pos, s.refusal))
-	case s.fenced && s.jsx: // TSX is the last language, and esbuild's errors would mislead
-		c.err, c.conclusive = d.errorAt(s.pos, markdownInCode), true
+	case err != nil && s.fenced && s.jsx: // TSX is the last language, and esbuild's errors would mislead
+		c.err, c.conclusive = err, true
 		return parsed{}, false
-	case s.fenced:
-		return c.recordError(d.errorAt(s.pos, markdownInCode))
-	case s.cost.ns > maxCost:
-		return c.recordError(d.errorAt(0, tooComplex))
+	case err != nil:
+		return c.recordError(err)
 	}
 	if p, ok := c.translated(d, loader); ok {
 		return p, true
@@ -192,6 +195,20 @@ func (c *compiler) typescript(d draft, loader api.Loader) (parsed, bool) {
 	return p, ok
 }
 
+// scan rejects code for which esbuild could need too much time or stack, and Markdown.
+func (d draft) scan(jsx bool) (*scanner, *SyntaxError) {
+	s := scan(d.text, jsx)
+	switch {
+	case s.refusal != "":
+		return s, d.errorAt(s.pos, s.refusal)
+	case s.fenced:
+		return s, d.errorAt(s.pos, markdownInCode)
+	case s.cost.ns > maxCost:
+		return s, d.errorAt(0, tooComplex)
+	}
+	return s, nil
+}
+
 func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	out, err := c.translate(d, loader)
 	if err != nil {
@@ -199,7 +216,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	}
 	r, list := parse(out.text)
 	if r.failed {
-		return c.recordError(out.errorAt(r.tok.start, cmp.Or(r.refusal, "this cannot be read once it is JavaScript")))
+		return c.recordError(out.errorAt(r.tok.start, cmp.Or(r.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
 	}
 	if r.rebinds(list) && !r.topReturn && !r.costly() {
 		if err := c.check(out); err != nil {
@@ -241,10 +258,5 @@ func (c *compiler) parenthesized(d draft) (parsed, bool) {
 	}
 	end := len(strings.TrimRight(d.text, " \t\r\n;"))
 	d = d.edit([]edit{insert(at, "("), insert(max(at, end), "\n)")})
-	for _, loader := range []api.Loader{api.LoaderTS, api.LoaderTSX} {
-		if p, ok := c.typescript(d, loader); ok || c.conclusive {
-			return p, ok
-		}
-	}
-	return parsed{}, false
+	return c.typescript(d)
 }

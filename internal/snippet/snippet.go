@@ -99,7 +99,7 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	return l, c, true
 }
 
-const internalError = "gaol failed to read this"
+const internalError = "gaol could not parse this"
 
 // compile detects what code is: JavaScript, TypeScript or JSX, plain or in Markdown.
 func compile(code string, module bool) (p parsed, err error) {

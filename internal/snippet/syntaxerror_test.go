@@ -78,7 +78,7 @@ func TestLimits(t *testing.T) {
 		{"as much as may be", "1" + strings.Repeat(" ", MaxCode-1), ""},
 		{"too much", "1" + strings.Repeat(" ", MaxCode), fmt.Sprintf("the code has %d bytes, the limit is %d", MaxCode+1, MaxCode)},
 		{"as much TypeScript as may be", typed + strings.Repeat(" ", maxTyped-len(typed)), ""},
-		{"too much TypeScript", typed + strings.Repeat(" ", maxTyped), "this is no JavaScript, and TypeScript or JSX has to be below 65536 bytes"},
+		{"too much TypeScript", typed + strings.Repeat(" ", maxTyped), "this is not JavaScript, and TypeScript or JSX must be shorter than 65536 bytes"},
 		{"as many blocks as may be", strings.Repeat(many, maxBlocks), ""},
 		{"too many blocks", strings.Repeat(many, maxBlocks+1), "there are 65 blocks of code, the limit is 64"},
 		{"as deep as may be", deep("[", "]", maxNesting/2), ""},

@@ -47,16 +47,8 @@ func (d draft) bounded(jsx bool) *SyntaxError {
 	if n := validLength(d.text); n < len(d.text) {
 		return d.errorAt(n, "the code is not UTF-8")
 	}
-	s := scan(d.text, jsx)
-	switch {
-	case s.refusal != "":
-		return d.errorAt(s.pos, s.refusal)
-	case s.fenced:
-		return d.errorAt(s.pos, markdownInCode)
-	case s.cost.ns > maxCost:
-		return d.errorAt(0, tooComplex)
-	}
-	return nil
+	_, err := d.scan(jsx)
+	return err
 }
 
 // Program returns JavaScript that throws the error. A source map gives it its position in

@@ -117,7 +117,6 @@ func (l *lexer) word() tokenKind {
 	for l.pos < len(l.code) {
 		c := l.code[l.pos]
 		switch {
-		case bytesOf[c]&simple != 0:
 		case c == '\\':
 			l.pos++
 			if l.at(0) == 'u' && l.at(1) == '{' {
@@ -244,11 +243,8 @@ var punctuators = [utf8.RuneSelf][]string{
 
 func punctuatorLength(code string) int {
 	c := code[0]
-	if bytesOf[c]&punctuating == 0 {
+	if strings.IndexByte("{}()[];,<>+-*/%&|^!~?:=.", c) < 0 {
 		return 0
-	}
-	if len(code) == 1 || bytesOf[code[1]]&prolonging == 0 {
-		return 1
 	}
 	for _, p := range punctuators[c] {
 		if strings.HasPrefix(code, p) && (p != "?." || len(code) == 2 || !isDigit(code[2])) {
@@ -258,41 +254,13 @@ func punctuatorLength(code string) int {
 	return 1
 }
 
-// byteTraits are properties of a byte.
-type byteTraits uint8
+// isWordByte reports whether a byte may continue a word, as all bytes beyond ASCII do except
+// those of white space.
+func isWordByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || c == '_' || c == '$' || c == '\\' || c >= utf8.RuneSelf
+}
 
-const (
-	inWord      byteTraits = 1 << iota // may continue a word, like all non-ASCII bytes except white space
-	simple                             // inWord, ASCII and not an escape
-	digit                              // 0 to 9
-	punctuating                        // may start a punctuator
-	prolonging                         // may continue one
-)
-
-var bytesOf = func() (all [256]byteTraits) {
-	for c := range all {
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c == '\\' || c >= utf8.RuneSelf {
-			all[c] |= inWord
-		}
-		if all[c] == inWord && c != '\\' && c < utf8.RuneSelf {
-			all[c] |= simple
-		}
-		if c >= '0' && c <= '9' {
-			all[c] |= digit
-		}
-	}
-	for _, c := range []byte("{}()[];,<>+-*/%&|^!~?:=.") {
-		all[c] |= punctuating
-	}
-	for _, c := range []byte("=.<>+-*&|?") {
-		all[c] |= prolonging
-	}
-	return all
-}()
-
-func isWordByte(c byte) bool { return bytesOf[c]&inWord != 0 }
-
-func isDigit(c byte) bool { return bytesOf[c]&digit != 0 }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // isSpace reports whether r is white space or a line end of ECMAScript.
 func isSpace(r rune) bool {

@@ -53,11 +53,11 @@ func (c *compiler) program(d draft) (parsed, bool) {
 	if startsOutsideCode(d.text[:fences[0].start]) && fences[0].mark == '`' {
 		return c.markdown(d, fences)
 	}
-	r, _ := parse(d.text) // code scans what cannot be parsed
-	if r.fenced {
+	js, _ := parse(d.text) // code scans what cannot be parsed
+	if js.fenced {
 		return c.markdown(d, fences)
 	}
-	if r.tildeFenced && tildesPaired(blocksOf(d.text, fences)) {
+	if js.tildeFenced && tildesPaired(blocksOf(d.text, fences)) {
 		inner := compiler{module: c.module}
 		if p, ok := inner.markdown(d, fences); ok {
 			return p, true
@@ -87,18 +87,18 @@ var typesTooLong = fmt.Sprintf("this is not JavaScript, and TypeScript or JSX mu
 
 // javascript accepts code unchanged if the parser and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
-	r, list := parse(d.text)
+	js, list := parse(d.text)
 	switch {
-	case r.refusal != "":
-		return c.recordError(d.errorAt(r.tok.start, r.refusal))
-	case r.failed && r.lastBlock >= 0:
-		if p, ok := c.object(d, r.lastBlock); ok {
+	case js.refusal != "":
+		return c.recordError(d.errorAt(js.tok.start, js.refusal))
+	case js.failed && js.lastBlock >= 0:
+		if p, ok := c.object(d, js.lastBlock); ok {
 			return p, true
 		}
 		fallthrough
-	case r.failed:
+	case js.failed:
 		if len(d.text) > maxTyped { // no later attempt will report an error
-			return c.recordError(d.errorAt(r.tok.start, typesTooLong))
+			return c.recordError(d.errorAt(js.tok.start, typesTooLong))
 		}
 		return parsed{}, false
 	}
@@ -107,26 +107,26 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 			return p, true
 		}
 	}
-	if r.topReturn {
+	if js.topReturn {
 		p, ok := c.javascript(wrap(d, importsOf(list)))
 		p.wrapped = true
 		return p, ok
 	}
-	if !r.costly() {
+	if !js.costly() {
 		if err := c.check(d); err != nil {
 			return c.recordError(err)
 		}
 	}
-	return newParsed(d, r, list), true
+	return newParsed(d, js, list), true
 }
 
 // costly reports whether esbuild would take too long for the parsed code. Then only V8
 // checks whether it is valid.
-func (r *parser) costly() bool {
-	if r.cost.ns > maxCost {
+func (p *parser) costly() bool {
+	if p.cost.ns > maxCost {
 		return true
 	}
-	s := scan(r.code, false)
+	s := scan(p.code, false)
 	return s.refusal != "" || s.cost.ns > maxCost
 }
 
@@ -214,25 +214,25 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	if err != nil {
 		return c.recordError(err)
 	}
-	r, list := parse(out.text)
-	if r.failed {
-		return c.recordError(out.errorAt(r.tok.start, cmp.Or(r.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
+	js, list := parse(out.text)
+	if js.failed {
+		return c.recordError(out.errorAt(js.tok.start, cmp.Or(js.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
 	}
-	if r.rebinds(list) && !r.topReturn && !r.costly() {
+	if js.rebinds(list) && !js.topReturn && !js.costly() {
 		if err := c.check(out); err != nil {
 			return c.recordError(err)
 		}
 	}
-	return newParsed(out, r, list), !r.topReturn
+	return newParsed(out, js, list), !js.topReturn
 }
 
-func newParsed(d draft, r *parser, list []statement) parsed {
-	return parsed{draft: d, list: list, metas: r.metas, bound: r.bound}
+func newParsed(d draft, js *parser, list []statement) parsed {
+	return parsed{draft: d, list: list, metas: js.metas, bound: js.bound}
 }
 
 // rebinds reports whether an imported name may be declared again outside functions.
 // TypeScript allows that, because the import could be a type.
-func (r *parser) rebinds(list []statement) bool {
+func (p *parser) rebinds(list []statement) bool {
 	bound := make(map[string]bool)
 	for _, s := range list {
 		for _, b := range s.bindings {
@@ -242,7 +242,7 @@ func (r *parser) rebinds(list []statement) bool {
 			bound[b.local] = true
 		}
 	}
-	return len(bound) > 0 && slices.ContainsFunc(r.declared, func(name string) bool { return bound[name] })
+	return len(bound) > 0 && slices.ContainsFunc(p.declared, func(name string) bool { return bound[name] })
 }
 
 // parenthesized tries code that is not a complete statement: an object or an anonymous
@@ -253,7 +253,7 @@ func (c *compiler) parenthesized(d draft) (parsed, bool) {
 		return parsed{}, false
 	}
 	at := first.tok.start
-	if end, ok := parseRest(d.text, at, func(r *parser) { r.assignment(false) }); ok {
+	if end, ok := parseRest(d.text, at, func(p *parser) { p.assignment(false) }); ok {
 		return c.javascript(d.edit([]edit{insert(at, "("), insert(end, ")")}))
 	}
 	end := len(strings.TrimRight(d.text, " \t\r\n;"))

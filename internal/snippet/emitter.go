@@ -160,18 +160,15 @@ func (f *emitter) emitBody(s *statement) {
 	}
 	switch last.kind {
 	case expression:
-		shut := ")"
-		switch f.exports(last.value) {
-		case exportsProperty:
+		sets, end := f.exports(last.value), ")"
+		if sets == exportsProperty {
 			return
-		case exportsFunction:
-			shut = ")()"
 		}
-		if last.callable {
-			shut = ")()"
+		if sets == exportsFunction || last.callable {
+			end = ")()"
 		}
 		f.insertBefore(last.value, "return await (")
-		f.insert(last.value.end, shut)
+		f.insert(last.value.end, end)
 	case block, branching:
 		if ends := last.results(); len(ends) > 0 {
 			name := f.assign(ends)

@@ -102,7 +102,7 @@ func (c *compiler) selectBlocks(d draft, all []codeBlock) ([]codeBlock, *SyntaxE
 	case len(silent) > 0:
 		return silent, nil
 	}
-	return nil, d.errorAt(all[0].content.start, fmt.Sprintf("the Markdown has no block of JavaScript, TypeScript or JSX, but of %s", all[0].language))
+	return nil, d.errorAt(all[0].content.start, fmt.Sprintf("the Markdown has code blocks of %s, but none of JavaScript, TypeScript or JSX", all[0].language))
 }
 
 func (c *compiler) compiles(d draft, b codeBlock) bool {

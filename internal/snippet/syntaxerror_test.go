@@ -20,7 +20,7 @@ var wrongShapes = []struct {
 	{"1 +\n\n  ) 2", 3, 3, `Unexpected ")"`},
 	{"```js\nconst x = ;\n```", 2, 11, `Unexpected ";"`},
 	{"Text\n\n  ```ts\n  const x: number = ;\n  ```", 4, 21, `Unexpected ";"`},
-	{"```python\nprint(1)\n```", 2, 1, "the Markdown has no block of JavaScript, TypeScript or JSX, but of python"},
+	{"```python\nprint(1)\n```", 2, 1, "the Markdown has code blocks of python, but none of JavaScript, TypeScript or JSX"},
 	{"Please run this.", 1, 8, `Expected ";" but found "run"`},
 	{"Please run this:\n\n```js\n1 +\n```", 5, 1, "Unexpected end of file"},
 	{"const x: number = 1\nconst y: = 2", 2, 10, `Unexpected "="`},

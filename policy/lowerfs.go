@@ -218,7 +218,7 @@ func (l *lowering) lowerChmod(nodes []fsNode) {
 		}
 		if n.allowed&chmodSet == 0 && n.allowed&writingSet != 0 {
 			l.reject(l.errorAt(FS, "chmod", n.place,
-				"Landlock holds no chmod, and whoever writes files there owns them",
+				"Landlock cannot restrict chmod, and the guest owns the files that it writes there",
 				"allow chmod wherever writing is allowed, or nowhere"))
 		}
 	}

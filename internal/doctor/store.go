@@ -60,7 +60,7 @@ func probeOwners(x *examination) finding {
 		return degraded("the files of images show as those of uid 65534, which few programs notice",
 			"keep the images on ext4, XFS or Btrfs, with Linux 5.19 or later")
 	case err != nil:
-		return degraded(err.Error(), "cure what is missing above")
+		return degraded(err.Error(), "fix the missing features above")
 	}
 	return ok("the files of images show as root's")
 }
@@ -133,5 +133,5 @@ func (x *examination) programCure() string {
 	if !x.root {
 		return "run gaol as root: sudo gaol doctor"
 	}
-	return "cure what is missing above; if nothing is, this is a bug of gaol"
+	return "fix the missing features above; if there are none, this is a bug of gaol"
 }

@@ -85,7 +85,7 @@ func TestPermissionFSRefused(t *testing.T) {
 		{deny(`"operations":["read"],"paths":["/workspace/x/**"]`), "fs.rules[0].paths[0]", "revoke read", "deny everything"},
 		{deny(`"operations":["write"],"paths":["/tmp/x/**"]`), "fs.rules[0].paths[0]", "revoke write", "all of write"},
 		{deny(`"operations":["stat"],"paths":["/etc/**"]`), "fs.rules[0].paths[0]", "no hook for stat", "everything"},
-		{deny(`"operations":["chmod"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "holds no chmod", "nowhere"},
+		{deny(`"operations":["chmod"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "cannot restrict chmod", "nowhere"},
 		{deny(`"operations":["rename"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "distinguish a rename", "everywhere"},
 		{deny(`"paths":["/usr/local/bin/node"]`), "fs.rules[0].paths[0]", "Node itself", "leave it out"},
 		{deny(`"paths":["/proc/**"]`), "fs.rules[0].paths[0]", "scope process", "leave it out"},

@@ -25,7 +25,7 @@ func TestPolicyCheck(t *testing.T) {
 		{"rules", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, nil, true,
 			[]string{"fs.rules[0]", "/workspace/secret/**: hidden by a mount"}, ""},
 		{"the working directory", `{"fs":{"default":"allow","rules":[{"mode":"deny","operations":["chmod"],"paths":["/srv/**"]}]}}`, []string{"--cwd", "/srv"}, false,
-			[]string{`refused: fs.rules[0].paths[0] "/srv/**"`, "  why:     Landlock holds no chmod"}, "refused; see above"},
+			[]string{`refused: fs.rules[0].paths[0] "/srv/**"`, "  why:     Landlock cannot restrict chmod"}, "refused; see above"},
 		{"several", `{"fs":{"rules":[{"mode":"allow","paths":["/a*/b","/c?"]}]},"network":"allow"}`, nil, false,
 			[]string{`refused: fs.rules[0].paths[0] "/a*/b"` + "\n  why:     the kernel knows", `refused: fs.rules[0].paths[1] "/c?"`, "refused: network\n", "  nearest: /**\n"}, "refused; see above"},
 		{"no JSON", "{\n\"fs\" 1}", nil, false, []string{"refused: line 2, column 6\n"}, "standard input: line 2, column 6: invalid character"},

@@ -56,18 +56,14 @@ func (s *scanner) scanTag() (more bool) {
 		}
 	case '{':
 		s.push(bracket{kind: '{'})
-		s.preceding = operator
 	case '/':
 		if s.at(0) == '>' {
 			s.pos++
 			s.endTag(true)
 		}
-	case '<':
-		s.uncertain++ // type arguments, or an element as an attribute
-		s.checkDepth()
 	case '>':
 		s.endTag(s.top().closing)
-	case '(', '[':
+	case '<', '(', '[': // < for type arguments, or an element as an attribute
 		s.uncertain++
 		s.checkDepth()
 	}
@@ -96,7 +92,6 @@ func (s *scanner) scanChildren() (more bool) {
 	s.pos += n + 1
 	if s.code[s.pos-1] == '{' {
 		s.push(bracket{kind: '{'})
-		s.preceding = operator
 		return true
 	}
 	l := s.lexer
@@ -122,8 +117,16 @@ func (s *scanner) findFence(text string) bool {
 
 // countBrackets counts brackets in apparent text.
 func (s *scanner) countBrackets(text string) {
-	open := strings.Count(text, "(") + strings.Count(text, "[") + strings.Count(text, "{")
-	closed := strings.Count(text, ")") + strings.Count(text, "]") + strings.Count(text, "}")
-	s.uncertain += max(0, open-closed)
+	s.uncertain += max(0, countAny(text, "([{")-countAny(text, ")]}"))
 	s.checkDepth()
+}
+
+// countAny returns how many bytes of text are in chars.
+func countAny(text, chars string) (n int) {
+	for i := range len(text) {
+		if strings.IndexByte(chars, text[i]) >= 0 {
+			n++
+		}
+	}
+	return n
 }

@@ -88,6 +88,7 @@ func (s *scanner) top() *bracket { return &s.open[len(s.open)-1] }
 func (s *scanner) push(b bracket) {
 	b.at = s.pos
 	s.open = append(s.open, b)
+	s.preceding = operator
 	s.cost.depth++
 	s.cost.scopes += b.scope()
 	s.checkDepth()
@@ -159,11 +160,7 @@ func (s *scanner) token(t token) {
 			s.pos, s.fenced = t.start, true
 			return
 		}
-		s.preceding = operand
-		if strings.HasSuffix(text, "${") {
-			s.push(bracket{kind: '`'})
-			s.preceding = operator
-		}
+		s.templatePart(t.start)
 	case punctuator:
 		s.punctuator(t, text)
 	case notAToken:
@@ -175,6 +172,14 @@ func (s *scanner) token(t token) {
 	s.previousText, s.last, s.lastText = s.lastText, t, text
 	if s.pos != t.end { // a regular expression, or the end of a template
 		s.last, s.lastText = token{}, ""
+	}
+}
+
+// templatePart follows a part of a template that ends at the current offset.
+func (s *scanner) templatePart(start int) {
+	s.preceding = operand
+	if strings.HasSuffix(s.code[start:s.pos], "${") {
+		s.push(bracket{kind: '`'})
 	}
 }
 

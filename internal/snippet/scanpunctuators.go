@@ -83,19 +83,11 @@ func (s *scanner) openBracket(text string) {
 			s.lastText == ":" && s.top().object
 	}
 	s.push(b)
-	s.preceding = operator
 }
 
 func (b bracket) endsWith(c byte) bool {
-	switch b.kind {
-	case '(':
-		return c == ')'
-	case '[':
-		return c == ']'
-	case '{', '`':
-		return c == '}'
-	}
-	return false
+	i := strings.IndexByte("([{`", b.kind)
+	return i >= 0 && ")]}}"[i] == c
 }
 
 // closeBracket ends a bracket. esbuild stops at one that does not match.
@@ -108,12 +100,7 @@ func (s *scanner) closeBracket(t token, with byte) {
 	switch {
 	case b.kind == '`':
 		s.template(t.start)
-		if strings.HasSuffix(s.code[t.start:s.pos], "${") {
-			s.push(bracket{kind: '`'})
-			s.preceding = operator
-			return
-		}
-		s.preceding = operand
+		s.templatePart(t.start)
 	case with == '}':
 		s.preceding = unsure
 	case b.control:
@@ -155,8 +142,7 @@ func (s *scanner) divergesBeyondLine(rest string) bool {
 		return true
 	}
 	s.slashUnclear = true
-	s.uncertain += strings.Count(rest, "(") + strings.Count(rest, "[") + strings.Count(rest, "{") +
-		strings.Count(rest, ")") + strings.Count(rest, "]") + strings.Count(rest, "}")
+	s.uncertain += countAny(rest, "([{}])")
 	s.checkDepth()
 	return false
 }

@@ -47,35 +47,48 @@ func checkEnv(s string) error {
 
 func matchPathOp(pattern string, _ Operation, name string) bool { return matchPath(pattern, name) }
 
-// matchPath backtracks to the latest ** only: the first place where the elements between
-// two of them match is as good as any later one. So the time is at most the product of the
-// lengths.
+// matchPath matches a path. * and ? match within one element, ** matches any elements.
 func matchPath(pattern, name string) bool {
 	if dir, tree := strings.CutSuffix(pattern, "/**"); literal(dir) {
 		return !tree && name == pattern || tree && (dir == "" || within(dir, name))
 	}
-	pat, elems := split(pattern), split(name)
-	p, e := 0, 0
-	star, from := -1, 0 // the latest **, and the end of the elements it consumed
-	for e < len(elems) {
+	return matchAll(split(pattern), split(name), "**", matchWildcard)
+}
+
+// matchWildcard matches one path element or a variable's name: * matches any characters and
+// ? one.
+func matchWildcard(pattern, s string) bool {
+	if literal(pattern) {
+		return pattern == s
+	}
+	return matchAll([]rune(pattern), []rune(s), '*', func(p, r rune) bool { return p == '?' || p == r })
+}
+
+// matchAll matches all elements of s, of which any may match a star of the pattern. It
+// backtracks to the latest star only: the first place where the elements between two of
+// them match is as good as any later one. So the time is at most the product of the lengths.
+func matchAll[E comparable](pattern, s []E, star E, match func(p, e E) bool) bool {
+	p, i := 0, 0
+	latest, end := -1, 0 // the latest star, and the end of the elements it consumed
+	for i < len(s) {
 		switch {
-		case p < len(pat) && pat[p] == "**":
-			star, from = p, e
+		case p < len(pattern) && pattern[p] == star:
+			latest, end = p, i
 			p++
-		case p < len(pat) && matchWildcard(pat[p], elems[e]):
+		case p < len(pattern) && match(pattern[p], s[i]):
 			p++
-			e++
-		case star >= 0:
-			from++
-			p, e = star+1, from
+			i++
+		case latest >= 0:
+			end++
+			p, i = latest+1, end
 		default:
 			return false
 		}
 	}
-	for p < len(pat) && pat[p] == "**" {
+	for p < len(pattern) && pattern[p] == star {
 		p++
 	}
-	return p == len(pat)
+	return p == len(pattern)
 }
 
 // literal reports whether a pattern has no wildcard. Nearly all rules are P/** or a path,
@@ -90,37 +103,6 @@ func split(name string) []string {
 		return nil
 	}
 	return strings.Split(name[1:], "/")
-}
-
-// matchWildcard matches one path element or a variable's name: * matches any characters
-// and ? one. Like matchPath, it backtracks to the latest * only.
-func matchWildcard(pattern, s string) bool {
-	p, i := 0, 0
-	star, from := -1, 0
-	for i < len(s) {
-		_, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, i
-			p++
-		case p < len(pattern) && pattern[p] == '?':
-			p++
-			i += size
-		case p < len(pattern) && pattern[p] == s[i]:
-			p++
-			i++
-		case star >= 0:
-			_, size = utf8.DecodeRuneInString(s[from:])
-			from += size
-			p, i = star+1, from
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }
 
 // placeOf returns the place that a pattern names, if it is P/** or has no wildcard.

@@ -96,8 +96,12 @@ func probes() []probe {
 		{"socket lists", "limit the socket memory of guests with a network", probeSocketLists},
 		{"audit", "", probeAudit},
 		{"user namespaces", "", probeUserNamespaceLimit},
-		{"unprivileged user namespaces", "", probeUnprivileged},
-		{"apparmor", "", probeAppArmor},
+		{"unprivileged user namespaces", "", func(x *examination) finding {
+			return x.probeRestriction("kernel.unprivileged_userns_clone", 1)
+		}},
+		{"apparmor", "", func(x *examination) finding {
+			return x.probeRestriction("kernel.apparmor_restrict_unprivileged_userns", 0)
+		}},
 	}
 	for _, n := range namespaces {
 		list = append(list, probe{n.name + " namespace", n.why, n.probe})
@@ -106,9 +110,9 @@ func probes() []probe {
 		probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup},
 		probe{"tmpfs", "store what guests write, within limits", func(x *examination) finding { return x.probeMount(childTmpfs) }},
 		probe{"overlayfs", "layer the guest's files over the image", func(x *examination) finding { return x.probeMount(childOverlay) }},
-		probe{"image store", "keep images", probeStore},
-		probe{"file owners", "show the image's files as root's", probeOwners},
-		probe{"default image", "show guests Node and its libraries", probeImage},
+		probe{"image store", "keep images", withStore(probeStore)},
+		probe{"file owners", "show the image's files as root's", withStore(probeOwners)},
+		probe{"default image", "show guests Node and its libraries", withStore(probeImage)},
 		probe{"image tools", "build images", probeTools},
 		probe{"program in a jail", "", probeProgram},
 	)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -156,29 +155,21 @@ func probeUserNamespaceLimit(*examination) finding {
 	return ok(fmt.Sprintf("%s is %d", name, n))
 }
 
-func probeUnprivileged(x *examination) finding {
-	return x.probeRestriction("kernel.unprivileged_userns_clone", []int{1})
-}
-
-func probeAppArmor(x *examination) finding {
-	return x.probeRestriction("kernel.apparmor_restrict_unprivileged_userns", []int{0})
-}
-
 // probeRestriction reads a setting that restricts all users but root. gaol needs root
 // anyway, so such a setting is not a failure but explains others.
-func (x *examination) probeRestriction(name string, free []int) finding {
+func (x *examination) probeRestriction(name string, free int) finding {
 	n, found, err := readSetting(name)
 	switch {
 	case err != nil:
 		return degraded(err.Error(), "mount -t proc proc /proc")
 	case !found:
 		return ok("this kernel has no " + name)
-	case slices.Contains(free, n):
+	case n == free:
 		return ok(fmt.Sprintf("%s is %d", name, n))
 	case x.root:
 		return ok(fmt.Sprintf("%s is %d, which doesn't bind root", name, n))
 	}
-	return degraded(fmt.Sprintf("%s is %d", name, n), fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", name, free[0]))
+	return degraded(fmt.Sprintf("%s is %d", name, n), fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", name, free))
 }
 
 func probeLandlock(*examination) finding {

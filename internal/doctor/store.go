@@ -25,11 +25,18 @@ func (x *examination) storeDir() (string, error) {
 	return rootfs.DefaultDir()
 }
 
-func probeStore(x *examination) finding {
-	dir, err := x.storeDir()
-	if err != nil {
-		return missing(err.Error(), "choose a folder with --store")
+// withStore makes a probe of a function that checks the folder of the store.
+func withStore(run func(x *examination, dir string) finding) func(*examination) finding {
+	return func(x *examination) finding {
+		dir, err := x.storeDir()
+		if err != nil {
+			return missing(err.Error(), "choose a folder with --store")
+		}
+		return run(x, dir)
 	}
+}
+
+func probeStore(_ *examination, dir string) finding {
 	place := nearestExisting(dir)
 	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
 		return missing(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
@@ -47,11 +54,7 @@ func probeStore(x *examination) finding {
 }
 
 // probeOwners maps the owners of an image's files, as a jail does.
-func probeOwners(x *examination) finding {
-	dir, err := x.storeDir()
-	if err != nil {
-		return missing(err.Error(), "choose a folder with --store")
-	}
+func probeOwners(x *examination, dir string) finding {
 	if !x.root {
 		return degraded("not tried", "run gaol doctor as root to try it for real")
 	}
@@ -76,12 +79,8 @@ func nearestExisting(dir string) string {
 	}
 }
 
-func probeImage(x *examination) finding {
+func probeImage(x *examination, dir string) finding {
 	const cure = "gaol image build (gaol run does it too)"
-	dir, err := x.storeDir()
-	if err != nil {
-		return missing(err.Error(), "choose a folder with --store")
-	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return degraded("none: the store is empty", cure) // rootfs.Open would create it
 	}

@@ -95,11 +95,11 @@ func TestPresets(t *testing.T) {
 func TestEveryRowHasAReason(t *testing.T) {
 	for _, s := range scopes {
 		if s.about == "" || (s.key != "" && s.entries == "") {
-			t.Errorf("%s says not what it is", s.name)
+			t.Errorf("%s has no description", s.name)
 		}
 		for _, o := range s.ops {
 			if o.about == "" {
-				t.Errorf("%s %s says not what it is", s.name, o.name)
+				t.Errorf("%s %s has no description", s.name, o.name)
 			}
 		}
 	}

@@ -100,7 +100,7 @@ func TestLowerFS(t *testing.T) {
 		{"every folder on the way that could be moved is pinned", `{"default":"allow","rules":[{"mode":"deny","paths":["/tmp/a/b/c","/opt/a/b/**"]}]}`, Plan{
 			Hide: []Place{tree("/opt/a/b"), file("/tmp/a/b/c")}, Pinned: []string{"/tmp/a", "/tmp/a/b"},
 		}},
-		{"shown in what is hidden in an allowed tree", `{"default":"allow","rules":[
+		{"shown inside a hidden folder of an allowed tree", `{"default":"allow","rules":[
 			{"mode":"deny","paths":["/workspace/a/**"]},{"mode":"allow","paths":["/workspace/a/b/**"]}]}`, Plan{
 			Hide: []Place{tree("/workspace/a")}, Show: []Place{tree("/workspace/a/b")},
 		}},

@@ -100,7 +100,7 @@ func compare(t *testing.T, p Permissions, plan, jail *Plan) {
 			allowed &^= executeSet
 		}
 		if jail == nil && allowed == 0 && !plan.Hides(n.place) && !near(n.place) {
-			t.Fatalf("%+v\n%+v\n%s: nothing is allowed, and it is there to be seen", p, plan, n.place)
+			t.Fatalf("%+v\n%+v\n%s: nothing is allowed, but it is visible", p, plan, n.place)
 		}
 		unlisted := n.place.Tree && allowed&listSet == 0 && !plan.Hides(n.place)
 		if unlisted && !plan.NoWatch && newLowering(Permissions{}, world).writable(n.place.Path) {

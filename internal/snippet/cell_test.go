@@ -23,7 +23,7 @@ var notebooks = []struct {
 		{code: "import { readFileSync } from 'node:fs'\nimport { sep } from 'node:path'\ntypeof readFileSync", value: `"function"`},
 		{code: "import data from 'data:application/json,{\"a\":1}' with { type: 'json' }\ndata.a", value: `1`},
 	}},
-	{"an import may come late", Names{}, []shape{
+	{"an import after its use", Names{}, []shape{
 		{code: "const a = sep\n(a)\nimport { sep } from 'node:path'\n[a]", value: undefined + "!"},
 		{code: "const b = sep\nimport { sep } from 'node:path'\n[b]", value: `["/"]`},
 		{code: "b\nimport 'node:fs'\n(b)", value: `"/"`},
@@ -40,11 +40,11 @@ var notebooks = []struct {
 		{code: "export * from 'node:fs'\nexport * as fs from 'node:fs'\nexport { sep } from 'node:path'", value: undefined},
 		{code: "export enum E { X = 7 }\nE.X", value: `7`},
 	}},
-	{"what returns is a body", Names{}, []shape{
+	{"a return makes the cell a function body", Names{}, []shape{
 		{code: "import { sep } from 'node:path'\nconst a = 1\nif (a) return [a, sep]", value: `[1,"/"]`},
 		{code: "[typeof a, sep]", value: `["undefined","/"]`},
 	}},
-	{"values are those of statements", Names{}, []shape{
+	{"values of statements", Names{}, []shape{
 		{code: "1; const a = 2", value: undefined},
 		{code: "for (const x of [1]) x", value: undefined},
 		{code: "if (a) { Promise.resolve(3) }", value: `3`},
@@ -54,7 +54,7 @@ var notebooks = []struct {
 		{code: "{ a }", value: `{"a":2}`},
 		{code: "with ({ z: 1 }) z", value: undefined},
 	}},
-	{"names that are imported", Names{Named: "__named"}, []shape{
+	{"imported names", Names{Named: "__named"}, []shape{
 		{code: "import path, { sep as s, 'join' as j, \"dirname\" as d } from 'node:path'\n__asked", value: `["node:path","default","sep","join","dirname"]`},
 		{code: "import p2, * as all from 'node:fs'\n[typeof all.readFileSync, p2 === all.default, __asked]", value: `["function",true,["node:fs","default"]]`},
 		{code: "import * as all2 from 'node:os'\n__asked", value: `["node:os"]`},

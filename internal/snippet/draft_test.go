@@ -54,11 +54,11 @@ func TestDecode(t *testing.T) {
 		{0, 0, want[0], true}, {0, 3, want[0], true}, {0, 4, want[1], true}, {1, 0, want[1], false}, {2, 99, want[3], true},
 	} {
 		if m, known := find(got, tc.line, tc.column); m != tc.want || known != tc.known {
-			t.Errorf("%d:%d leads to %+v, %v", tc.line, tc.column, m, known)
+			t.Errorf("%d:%d maps to %+v, %v", tc.line, tc.column, m, known)
 		}
 	}
 	if _, known := find(nil, 0, 0); known {
-		t.Error("nothing leads somewhere")
+		t.Error("an empty map maps to a place")
 	}
 }
 

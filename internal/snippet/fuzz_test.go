@@ -60,12 +60,12 @@ func FuzzModule(f *testing.F) {
 		if p, err := Cell(code); err == nil {
 			// A script is not strict, but esbuild would make it so for a top-level await.
 			if _, ok := esbuild("", "(async () => {"+p.Code+"\n})"); !ok {
-				t.Errorf("%q became\n%s\nwhich is no JavaScript", code, p.Code)
+				t.Errorf("%q became\n%s\nwhich is not valid JavaScript", code, p.Code)
 			}
 		}
 		if p, err := Module(code); err == nil {
 			if _, ok := esbuild("a.mjs", p.Code); !ok {
-				t.Errorf("%q became\n%s\nwhich is no module", code, p.Code)
+				t.Errorf("%q became\n%s\nwhich is not a valid module", code, p.Code)
 			}
 		}
 	})
@@ -76,9 +76,9 @@ func checkError(t *testing.T, code string, err error, valid bool) {
 	e, ok := errors.AsType[*SyntaxError](err)
 	switch {
 	case !ok || e.Message == "" || strings.HasPrefix(e.Message, internalError):
-		t.Errorf("%q: %v is no SyntaxError", code, err)
+		t.Errorf("%q: %v is not a SyntaxError", code, err)
 	case utf8.ValidString(code) && offsetOf(code, e.Line, e.Column) < 0:
-		t.Errorf("%q: %v is not in it", code, err)
+		t.Errorf("%q: %v is outside the code", code, err)
 	case valid && utf8.ValidString(code) && !limited(err):
 		t.Errorf("%q: %v, but it is a valid module", code, err)
 	}

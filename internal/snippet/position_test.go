@@ -58,7 +58,7 @@ func checkThrown(t *testing.T, i int, p *Program, got outcome) {
 	atLine, _ := strconv.Atoi(m[1])
 	atColumn, _ := strconv.Atoi(m[2])
 	if l, c, ok := p.Position(atLine, atColumn); l != line || c != column || !ok {
-		t.Errorf("%q threw at %d:%d of\n%s\nwhich leads to %d:%d, %v; want %d:%d", code, atLine, atColumn, p.Code, l, c, ok, line, column)
+		t.Errorf("%q threw at %d:%d of\n%s\nwhich maps to %d:%d, %v; want %d:%d", code, atLine, atColumn, p.Code, l, c, ok, line, column)
 	}
 }
 
@@ -111,14 +111,14 @@ func TestPositionElsewhere(t *testing.T) {
 		{"the first", 1, 1, 1, 1, true},
 		{"an assignment of ours", 2, 10, 2, 8, true},
 		{"behind it", 2, 8 + len("__value = await ("), 2, 8, true},
-		{"what hands over", 3, 5, 0, 0, false},
+		{"the delivery", 3, 5, 0, 0, false},
 		{"no line", 0, 1, 0, 0, false},
 		{"no column", 1, 0, 0, 0, false},
 		{"a column too far", 1, 99, 0, 0, false},
 		{"a line too far", 99, 1, 0, 0, false},
 	} {
 		if l, c, ok := p.Position(tc.line, tc.column); l != tc.l || c != tc.c || ok != tc.ok {
-			t.Errorf("%s: %d:%d leads to %d:%d, %v; want %d:%d, %v", tc.name, tc.line, tc.column, l, c, ok, tc.l, tc.c, tc.ok)
+			t.Errorf("%s: %d:%d maps to %d:%d, %v; want %d:%d, %v", tc.name, tc.line, tc.column, l, c, ok, tc.l, tc.c, tc.ok)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestPositionOfImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l, c, ok := p.Position(1, 10); l != 2 || c != 1 || !ok {
-		t.Errorf("%s\n1:10 leads to %d:%d, %v; want 2:1", p.Code, l, c, ok)
+		t.Errorf("%s\n1:10 maps to %d:%d, %v; want 2:1", p.Code, l, c, ok)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestLimits(t *testing.T) {
 		{"too deep", deep("[", "]", maxNesting), nestedTooDeeply},
 		{"too deep, to the right", deep("a=", "", maxNesting), nestedTooDeeply},
 		{"too deep, of statements", deep("if(a)", "", maxNesting), nestedTooDeeply},
-		{"too deep, behind types", typed + deep("[", "]", maxNesting/2+1), nestedTooDeeply},
+		{"too deep, after types", typed + deep("[", "]", maxNesting/2+1), nestedTooDeeply},
 		{"a long chain", "[]" + strings.Repeat(".a", maxMembers-1), ""},
 		{"too long a chain", "[]" + strings.Repeat(".a", maxMembers+2), nestedTooDeeply},
 		{"a long sum", "1" + strings.Repeat("+1", MaxCode/4), ""},

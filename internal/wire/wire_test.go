@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 		seen[kind] = true
 	}
 	if len(seen) != len(kinds) {
-		t.Errorf("there are frames of the kinds %v alone", seen)
+		t.Errorf("only the kinds %v have frames", seen)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	if _, text, err := ParseLog([]byte("\x02a\xffb")); text != "a\uFFFDb" || err != nil {
-		t.Errorf("a log that is no UTF-8: %q, %v", text, err)
+		t.Errorf("a log that is not UTF-8: %q, %v", text, err)
 	}
 }
 

@@ -72,6 +72,7 @@ vet: deps ## run go vet
 	$(GO) vet ./...
 
 lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins them
+	@.ci/deps lint
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
 	$(PROSE) --no-global --output=line --glob='!bin/*' .

@@ -4,7 +4,7 @@
 GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-# bin/toolchain is the Go that .ci/deps fetches where the system's is too old.
+# bin/toolchain is the Go that .ci/deps downloads if the system's is too old.
 export PATH := $(CURDIR)/bin/toolchain/bin:$(PATH):/usr/local/go/bin
 
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$$PATH")
@@ -21,13 +21,13 @@ PROSE := $(GO) tool -modfile=.ci/prose.mod vale
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## install what is missing on Debian or Ubuntu
+deps: ## install missing packages on Debian or Ubuntu
 	@.ci/deps
 
 build: deps ## build bin/gaol
 	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/gaol ./cmd/gaol
 
-image: build ## build the default image where this version's is missing
+image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build
 
 run: image ## set everything up and run two programs in a jail
@@ -37,7 +37,7 @@ run: image ## set everything up and run two programs in a jail
 test: image vet ## run all tests
 	$(ROOT) $(GO) test -count=1 -timeout 25m ./...
 
-test-vm: image ## run the tests of what the kernel holds on Debian 12's kernel, in an emulated machine
+test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm
 	$(ROOT) test/vm/run
 
@@ -50,7 +50,7 @@ fuzz: image ## compare 300 random sets of permissions with what the kernel does
 attack: image ## exhaust each kind of kernel object from inside a jail, and print what was charged
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test
 
-soak: image ## kill 2,000 hosts, and make 100,000 runs in one runtime, for what stays behind: an hour or two
+soak: image ## kill 2,000 hosts, and make 100,000 runs in one runtime, and check for leaks: an hour or two
 	$(ROOT) env GAOL_TEST_KILLS=2000 $(GO) test -count=1 -timeout 100m -v -run '^TestHostIsKilledAtRandom$$' ./test
 	$(ROOT) env GAOL_TEST_SOAK=100000 $(GO) test -count=1 -timeout 3h -v -run '^TestKernelMemory$$' ./test
 
@@ -65,7 +65,7 @@ fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 
 check: deps fmt lint test ## what CI runs: format, vet, linters, tests
 
-fmt: deps ## fail if a file is not as gofmt has it
+fmt: deps ## fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
 
 vet: deps ## run go vet

@@ -124,7 +124,7 @@ func (l *lowering) enforcedEverywhere() []string {
 	if l.plan.Sealed != nil {
 		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not owned by the guest")
 	}
-	if l.outer != nil && allowedAt(Permissions{FS: l.outerFS}, Place{"/", true})&^allowedAt(l.p, Place{"/", true})&statSet != 0 {
+	if l.outer != nil && allowedAt(l.outerPermissions, Place{"/", true})&^allowedAt(l.p, Place{"/", true})&statSet != 0 {
 		held = append(held, "stat and readlink as in the runtime")
 	}
 	return held

@@ -14,9 +14,9 @@ type lowering struct {
 	errs []*RuleError
 
 	// outer is the runtime's plan when lowering a run, which can have no other mounts;
-	// else nil. outerFS is the runtime's fs scope.
-	outer   *Plan
-	outerFS Scope
+	// else nil. outerPermissions are the runtime's.
+	outer            *Plan
+	outerPermissions Permissions
 }
 
 // Lower translates p to what the kernel must enforce in w. Omitted scopes use [Default].
@@ -69,9 +69,8 @@ func (l *lowering) reject(err *RuleError) {
 // checkPlaces rejects patterns of paths that do not name exactly one place. It reports
 // whether there were none.
 func (l *lowering) checkPlaces(scope string) bool {
-	info := scopeNamed(scope)
 	before := len(l.errs)
-	for _, e := range entriesOf(info, *info.of(&l.p)) {
+	for _, e := range l.p.entries(scope) {
 		if p, ok := placeOf(e.text); !ok {
 			l.reject(entryError(e, "the kernel knows folders and files, not patterns of names", p.String()))
 		}
@@ -82,9 +81,8 @@ func (l *lowering) checkPlaces(scope string) bool {
 // errorAt returns an error about the rule that decides op at a place. If a pattern of the
 // rule names exactly that place, the error quotes it.
 func (l *lowering) errorAt(scope string, op Operation, p Place, why, nearest string) *RuleError {
-	info := scopeNamed(scope)
 	rule := l.p.Decide(scope, op, p.sample()).Rule
-	for _, e := range entriesOf(info, *info.of(&l.p)) {
+	for _, e := range l.p.entries(scope) {
 		if q, ok := placeOf(e.text); ok && e.rule == rule && q == p {
 			return entryError(e, why, nearest)
 		}
@@ -101,8 +99,7 @@ func (l *lowering) process() {
 // spawn lowers childProcess: to no execve at all, to any program, or to a list of places,
 // the only ones where Landlock grants execute.
 func (l *lowering) spawn() {
-	info := scopeNamed(ChildProcess)
-	nodes := newTree(placesOf(info, l.p.ChildProcess))
+	nodes := newTree(l.p.places(ChildProcess))
 	var only []Place
 	any := l.spawns(nodes[0].place)
 	for _, n := range nodes[1:] {

@@ -65,9 +65,9 @@ func (l *lowering) lowerNodes(nodes []fsNode) {
 // fsNodes returns a node for each place that the rules or the world name, and for each
 // listed program, because only these are granted execute.
 func (l *lowering) fsNodes() []fsNode {
-	places := slices.Concat(placesOf(scopeNamed(FS), l.p.FS), folderPlaces(l.w.Own, l.w.Shared), l.plan.Spawn.Only)
+	places := slices.Concat(l.p.places(FS), folderPlaces(l.w.Own, l.w.Shared), l.plan.Spawn.Only)
 	if l.outer != nil {
-		places = append(places, placesOf(scopeNamed(FS), l.outerFS)...)
+		places = append(places, l.outerPermissions.places(FS)...)
 	}
 	for _, n := range l.w.Needed {
 		places = append(places, n.place())
@@ -139,7 +139,7 @@ func (l *lowering) needed(p Place) opSet {
 // checkNeeds rejects rules that deny exactly what Node needs. A broader rule, such as
 // /usr/**, leaves the need granted.
 func (l *lowering) checkNeeds() {
-	for _, e := range entriesOf(scopeNamed(FS), l.p.FS) {
+	for _, e := range l.p.entries(FS) {
 		p, _ := placeOf(e.text)
 		for _, n := range l.w.Needed {
 			inside := p.Path == n.Path || l.needs(n, p)
@@ -182,8 +182,7 @@ func (l *lowering) checkFiles(nodes []fsNode) {
 // rejectFolder rejects the patterns that name a folder as if it were a file.
 func (l *lowering) rejectFolder(p, tree Place) {
 	for _, scope := range []string{FS, ChildProcess} {
-		info := scopeNamed(scope)
-		for _, e := range entriesOf(info, *info.of(&l.p)) {
+		for _, e := range l.p.entries(scope) {
 			if q, ok := placeOf(e.text); ok && q == p {
 				l.reject(entryError(e, "it is a folder, and a path without /** is one file", tree.String()))
 			}
@@ -225,7 +224,7 @@ func (l *lowering) lowerChmod(nodes []fsNode) {
 }
 
 func (l *lowering) checkRunChmod(n fsNode) {
-	outer := allowedAt(Permissions{FS: l.outerFS}, n.place)
+	outer := allowedAt(l.outerPermissions, n.place)
 	if (outer^n.allowed)&chmodSet != 0 {
 		l.reject(l.errorAt(FS, "chmod", n.place,
 			"a run has chmod where its runtime has it, or nowhere"+inRuntime, "deny chmod on /**"))

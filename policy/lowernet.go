@@ -12,8 +12,7 @@ func (l *lowering) network() {
 	if l.p.Network.Default == Allow {
 		l.rejectUnsupported(ruleError(Network, -1, "", `default "deny" with rules for localhost`))
 	}
-	info := scopeNamed(Network)
-	for _, e := range entriesOf(info, l.p.Network) {
+	for _, e := range l.p.entries(Network) {
 		l.checkHost(e, l.p.Network.Rules[e.rule].Mode)
 	}
 	if len(l.errs) == before {
@@ -44,7 +43,7 @@ func (l *lowering) rejectUnsupported(err *RuleError) {
 
 // tcp decides every named port, and one unnamed port that represents all others.
 func (l *lowering) tcp() {
-	ports, other := portsOf(l.p.Network)
+	ports, other := portsOf(l.p)
 	rest := l.decidePort("tcp", other)
 	l.plan.Net.TCP = rest.listen.Allowed
 	l.plan.Net.AnyPort = rest.connect.Allowed
@@ -66,7 +65,7 @@ func (l *lowering) tcp() {
 
 // udp allows everything or nothing: no kernel hook checks where a datagram goes.
 func (l *lowering) udp() {
-	ports, other := portsOf(l.p.Network)
+	ports, other := portsOf(l.p)
 	rest := l.decidePort("udp", other)
 	l.plan.Net.UDP = rest.connect.Allowed
 	for _, port := range append(ports, other) {
@@ -96,10 +95,10 @@ func (l *lowering) checkFetch(a portDecisions) {
 	}
 }
 
-// portsOf returns the ports that the scopes name, in order, and one that they do not.
-func portsOf(scopes ...Scope) (named []uint16, other uint16) {
-	for _, s := range scopes {
-		for _, e := range entriesOf(scopeNamed(Network), s) {
+// portsOf returns the ports that the permissions name, in order, and one that they do not.
+func portsOf(permissions ...Permissions) (named []uint16, other uint16) {
+	for _, p := range permissions {
+		for _, e := range p.entries(Network) {
 			end, _ := parseEndpoint(e.text)
 			if n, err := strconv.ParseUint(end.port, 10, 16); err == nil {
 				named = append(named, uint16(n))

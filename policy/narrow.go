@@ -65,14 +65,14 @@ func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
 	}
 	on := ""
 	if info.key != "" {
-		on = " on " + formatSample(worst.resource, *info.of(&l.p), *info.of(&outer))
+		on = " on " + formatSample(worst.resource, l.p, outer)
 	}
 	return ruleError(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
 }
 
 // formatSample formats the place that a sample represents as rules write it.
-func formatSample(resource string, scopes ...Scope) string {
-	_, other := portsOf(scopes...)
+func formatSample(resource string, permissions ...Permissions) string {
+	_, other := portsOf(permissions...)
 	if port := ":" + strconv.Itoa(int(other)); strings.Contains(resource, "://") && strings.HasSuffix(resource, port) {
 		resource = strings.TrimSuffix(resource, port) + ":*"
 	}
@@ -82,17 +82,16 @@ func formatSample(resource string, scopes ...Scope) string {
 // resources returns one resource for each set that the rules of both permissions treat
 // alike.
 func (l *lowering) resources(info *scopeInfo, outer Permissions) []string {
-	a, b := *info.of(&l.p), *info.of(&outer)
 	switch info.name {
 	case FS, ChildProcess:
-		places := slices.Concat(placesOf(info, a), placesOf(info, b), folderPlaces(l.w.Own, l.w.Shared))
+		places := slices.Concat(l.p.places(info.name), outer.places(info.name), folderPlaces(l.w.Own, l.w.Shared))
 		var samples []string
 		for _, n := range newTree(places) {
 			samples = append(samples, n.place.sample())
 		}
 		return samples
 	case Network:
-		return networkSamples(a, b)
+		return networkSamples(l.p, outer)
 	}
 	return []string{""}
 }
@@ -102,15 +101,15 @@ const otherHost = "a--no-rule-has-this"
 
 // networkSamples returns localhost with every named port, and the host and port of each
 // pattern, with otherHost for a wildcard.
-func networkSamples(scopes ...Scope) []string {
-	ports, other := portsOf(scopes...)
+func networkSamples(permissions ...Permissions) []string {
+	ports, other := portsOf(permissions...)
 	samples := []string{"dns://" + otherHost}
 	for _, port := range append(ports, other) {
 		end := ":" + strconv.Itoa(int(port))
 		samples = append(samples, "tcp://localhost"+end, "udp://localhost"+end, "tcp://"+otherHost+end, "udp://"+otherHost+end)
 	}
-	for _, s := range scopes {
-		for _, e := range entriesOf(scopeNamed(Network), s) {
+	for _, p := range permissions {
+		for _, e := range p.entries(Network) {
 			end, _ := parseEndpoint(e.text)
 			text := end.proto + "://" + strings.Replace(end.host, "*", otherHost, 1)
 			switch end.port {
@@ -145,7 +144,7 @@ func LowerRun(outer, inner Permissions, w World) (*Plan, error) {
 		return nil, err
 	}
 	l := newLowering(merged, w)
-	l.outer, l.outerFS = jail, outer.FS
+	l.outer, l.outerPermissions = jail, outer
 	l.plan.Hide, l.plan.Show = slices.Clone(jail.Hide), slices.Clone(jail.Show)
 	l.plan.ReadOnly, l.plan.NoExec = slices.Clone(jail.ReadOnly), slices.Clone(jail.NoExec)
 	l.plan.Pinned, l.plan.Sealed = slices.Clone(jail.Pinned), slices.Clone(jail.Sealed)

@@ -132,8 +132,8 @@ func TestNarrowNamesNoProbes(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), otherHost) || !strings.Contains(err.Error(), "on dns://*, which") {
 		t.Errorf("%v", err)
 	}
-	_, other := portsOf(all.Network)
-	if got := formatSample(fmt.Sprintf("tcp://%s:%d", otherHost, other), all.Network); got != "tcp://*:*" {
+	_, other := portsOf(all)
+	if got := formatSample(fmt.Sprintf("tcp://%s:%d", otherHost, other), all); got != "tcp://*:*" {
 		t.Error(got)
 	}
 }

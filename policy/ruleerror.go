@@ -60,10 +60,11 @@ func (e entry) place() string {
 	return fmt.Sprintf("%s.rules[%d].%s[%d]", e.scope, e.rule, e.key, e.num)
 }
 
-// entriesOf returns all patterns of a scope in order.
-func entriesOf(info *scopeInfo, s Scope) []entry {
+// entries returns all patterns of a scope in order.
+func (p Permissions) entries(scope string) []entry {
 	var all []entry
-	for i, r := range s.Rules {
+	info := scopeNamed(scope)
+	for i, r := range info.of(&p).Rules {
 		for n, text := range r.entries() {
 			all = append(all, entry{info.name, info.key, i, n, text})
 		}
@@ -77,8 +78,7 @@ func entriesOf(info *scopeInfo, s Scope) []entry {
 func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 	l := &lowering{p: p}
 	for _, scope := range []string{FS, ChildProcess} {
-		info := scopeNamed(scope)
-		for _, e := range entriesOf(info, *info.of(&p)) {
+		for _, e := range p.entries(scope) {
 			place, ok := placeOf(e.text)
 			if why, nearest := wrong(place); ok && why != "" {
 				l.reject(entryError(e, why, nearest))

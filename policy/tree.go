@@ -27,7 +27,8 @@ func (p Place) sample() string {
 func newTree(places []Place) []node {
 	places = append(slices.Clone(places), Place{Path: "/", Tree: true})
 	slices.SortFunc(places, func(a, b Place) int {
-		return cmp.Or(len(split(a.Path))-len(split(b.Path)), strings.Compare(a.Path, b.Path), treeFirst(a, b))
+		return cmp.Or(len(split(a.Path))-len(split(b.Path)), strings.Compare(a.Path, b.Path),
+			cmp.Compare(len(b.String()), len(a.String()))) // P/** before P
 	})
 	places = slices.Compact(places)
 	nodes := make([]node, len(places))
@@ -35,16 +36,6 @@ func newTree(places []Place) []node {
 		nodes[i] = node{place: p, parent: enclosing(nodes[:i], p)}
 	}
 	return nodes
-}
-
-func treeFirst(a, b Place) int {
-	switch {
-	case a.Tree == b.Tree:
-		return 0
-	case a.Tree:
-		return -1
-	}
-	return 1
 }
 
 // enclosing returns the index of the deepest node that contains p, or -1.
@@ -66,12 +57,12 @@ func folderPlaces(folders ...[]string) []Place {
 	return places
 }
 
-// placesOf returns the places that rules of fs or childProcess name.
-func placesOf(info *scopeInfo, s Scope) []Place {
+// places returns the places that rules of fs or childProcess name.
+func (p Permissions) places(scope string) []Place {
 	var places []Place
-	for _, e := range entriesOf(info, s) {
-		if p, ok := placeOf(e.text); ok {
-			places = append(places, p)
+	for _, e := range p.entries(scope) {
+		if place, ok := placeOf(e.text); ok {
+			places = append(places, place)
 		}
 	}
 	return places

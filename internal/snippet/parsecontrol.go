@@ -43,7 +43,7 @@ func (p *parser) forStatement(*statement) {
 }
 
 func (p *parser) forHead() {
-	after := p.peek()
+	after, _ := p.peek()
 	switch {
 	case p.is(";"):
 	case p.is("using") && p.peekIs("of"): // a variable named using

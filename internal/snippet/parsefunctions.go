@@ -85,8 +85,7 @@ func (p *parser) property() {
 func (p *parser) modifiers(words ...string) context {
 	c := context{function: true}
 	for p.isAny(words...) {
-		after := p.peek()
-		next := p.code[after.start:after.end]
+		after, next := p.peek()
 		named := after.kind == word || after.kind == quoted || after.kind == number || after.kind == private ||
 			next == "[" || next == "*" || next == "{" && p.is("static")
 		if !named || after.newline && p.isAny("async", "accessor") {

@@ -107,9 +107,9 @@ func (p *parser) exportList(s *statement) {
 func (p *parser) exportDefault(s *statement) {
 	s.kind = defaulting
 	s.value.start = p.tok.start
-	after := p.peek()
+	after, next := p.peek()
 	switch {
-	case p.is("function"), p.is("async") && !after.newline && p.code[after.start:after.end] == "function":
+	case p.is("function"), p.is("async") && !after.newline && next == "function":
 		s.declares, s.callable = function, true
 		s.name = p.functionFrom()
 		s.value.end = p.last

@@ -88,8 +88,7 @@ func isReserved(text string) bool {
 
 // asyncOperand reads an async function, or async as a name.
 func (p *parser) asyncOperand(noIn bool) operandKind {
-	after := p.peek()
-	switch next := p.code[after.start:after.end]; {
+	switch after, next := p.peek(); {
 	case after.newline:
 	case next == "function":
 		p.functionFrom()

@@ -151,19 +151,20 @@ func (p *parser) expect(text string) {
 	}
 }
 
-// peek returns the token after the current one.
-func (p *parser) peek() token {
-	if p.failed {
-		return p.tok
+// peek returns the token after the current one, and its text.
+func (p *parser) peek() (t token, text string) {
+	t = p.tok
+	if !p.failed {
+		l := p.lexer
+		t = l.next()
 	}
-	l := p.lexer
-	return l.next()
+	return t, p.code[t.start:t.end]
 }
 
 // peekIs reports whether the token after the current one is text.
 func (p *parser) peekIs(text string) bool {
-	t := p.peek()
-	return p.code[t.start:t.end] == text
+	_, next := p.peek()
+	return next == text
 }
 
 // semicolon ends a statement by the rules of automatic semicolon insertion.

@@ -117,8 +117,7 @@ func (p *parser) wordStatement(s *statement) {
 		read(p, s)
 		return
 	}
-	after := p.peek()
-	next := p.code[after.start:after.end]
+	after, next := p.peek()
 	switch {
 	case after.kind == punctuator && next == ":":
 		s.kind = branching

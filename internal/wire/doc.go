@@ -46,6 +46,7 @@
 // cannot be found, so that reading stops. Nothing here verifies that a guest's claims are
 // true.
 //
-// The head of the program contains the version (see runtime/program.go), and the guest
-// rejects any other: both halves are from the same gaol, so that this only finds mistakes.
+// The head of the program contains the version (runtime/internal/guest/program.go), and
+// the guest rejects any other: both halves are from the same gaol, so that this only finds
+// mistakes.
 package wire

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"gaol/jail/step"
 )
 
-// Close kills what runs in the jail and removes the jail. It returns when
-// nothing is left. Closing twice is no error.
+// Close kills all processes of the jail and removes the jail. It returns when nothing is
+// left. Later calls return nil.
 func (j *Jail) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -20,30 +22,30 @@ func (j *Jail) Close() error {
 		p.Kill()
 	}
 	j.mu.Unlock()
-	// A killed pid 1 waits for every process of its namespace to be reaped,
-	// and the runs' parent is the host.
+	// A killed pid 1 waits until every process of its namespace is reaped, and the parent
+	// of the runs is the host.
 	j.runs.Wait()
-	return j.end()
+	return j.remove()
 }
 
-// end removes what Create has made so far.
-func (j *Jail) end() error {
+// remove removes what Create has made so far.
+func (j *Jail) remove() error {
 	var failed error
 	if j.pid1 != nil {
-		failed = stepError("kill", "pid 1", j.pid1.Kill())
-		failed = errors.Join(failed, stepError("wait", "pid 1", j.waitPid1()))
+		failed = step.Wrap("kill", "pid 1", j.pid1.Kill())
+		failed = errors.Join(failed, step.Wrap("wait", "pid 1", j.waitPid1()))
 	}
 	j.closeFiles()
-	close(j.keeper)
+	close(j.release)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	failed = errors.Join(failed, stepError("clear", j.slot.name(), clearGroup(ctx, j.groupPath(""))))
+	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), removeCgroup(ctx, j.cgroupPath(""))))
 	if failed != nil {
 		// The claim stays, unlocked, for a sweep to clear.
 		sweepAgain(j.spec.StateDir)
 		return errors.Join(failed, j.slot.file.Close())
 	}
-	return stepError("release", j.slot.name(), j.slot.release())
+	return step.Wrap("release", j.slot.name(), j.slot.release())
 }
 
 func (j *Jail) closeFiles() {
@@ -57,11 +59,10 @@ func (j *Jail) closeFiles() {
 	}
 }
 
-var errNotReaped = errors.New("a process of the jail is left that nobody waits for")
+var errNotReaped = errors.New("a process of the jail has ended and is not reaped")
 
-// waitPid1 waits for the killed pid 1 to end, but not for ever: the kernel has it
-// wait for its whole namespace, whose processes came from outside and have to be
-// waited for there. How it ended is no news.
+// waitPid1 waits for the killed pid 1 to end, with a timeout: pid 1 can't end before all
+// processes of its namespace are reaped, and their parents are outside of it.
 func (j *Jail) waitPid1() error {
 	ended := make(chan struct{})
 	go func() {

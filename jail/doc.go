@@ -1,42 +1,42 @@
-// Package jail holds processes with the kernel: namespaces, mounts, cgroups,
-// system call filters, ids, limits, killing and accounting. It is mechanism
-// only: it takes a plain [Spec] and never hears of a permission.
+// Package jail confines processes with kernel mechanisms: namespaces, mounts, cgroups,
+// system call filters, user ids and limits. It starts, kills and accounts for them. It does
+// not know permissions: it enforces a [Spec].
 //
-//	Create ── slot (uid range, name) ── cgroups ── stage (tmpfs, overlay, root, /dev,
-//	   │                                            mounts of the host's, what covers places)
-//	   │         └─ enter: namespaces, /proc, root, no rights, filter ── pid 1: catatonit -P
+//	Create ── slot (user ids, name) ── cgroups ── package mounts: the file tree
+//	   │         └─ package enter: namespaces, /proc, root directory, no rights, filter ── pid 1: catatonit -P
 //	   │
-//	   ├─ Start ── run cgroup ── enter: namespaces, no rights, ruleset, filter ── PROGRAM
-//	   │                      └─ or a zygote forks, and its child does the same
-//	   │             ├─ the filter's listener: calls that it refuses are told
-//	   │             └─ Wait: reap, kill what is left in the cgroup, account, clear the cgroup
+//	   ├─ Start ── run cgroup ── launcher: the entry program (package enter), or a fork of a zygote
+//	   │             │             └─ namespaces, no rights, ruleset, filter ── PROGRAM
+//	   │             ├─ notifications of the filter: refused calls are reported
+//	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
+//	   ├─ Park ── the same up to the program, which a later Start provides
 //	   │
-//	 Close ── kill, reap pid 1, remove cgroups and state, give the slot back
+//	 Close ── kill, reap pid 1, remove cgroups and state, release the slot
 //
-// The host mounts what it can, on a thread with a mount namespace of its own. What
-// only a process of the jail can do, or only one with a single thread, is package
-// enter's: a list of steps for it tells the whole way.
+// The host mounts the file tree on a thread with its own mount namespace. What only a
+// process of the jail can do, or only a single-threaded process, is done by the entry
+// program, from a list of steps: see steps.go for their order.
 //
-// A host in a chroot has jails too: package chroot has the stage's thread leave it, without
-// which the kernel would refuse the jail's user namespace.
+// A host in a chroot can create jails, too: package chroot moves the thread out of the
+// chroot, without which the kernel would refuse to create the user namespace.
 //
-// A program that imports this package needs no call in its main. Its main goroutine
-// keeps the main thread: see runtime.LockOSThread.
+// Programs that import this package need not call it from main. The package locks the main
+// goroutine to the main thread: see runtime.LockOSThread.
 //
 // # What ends a jail
 //
-// Close does. So does the death of the host process, however it dies: the kernel
-// kills pid 1 when the host thread that started it ends, and with pid 1 all that
-// is in the pid namespace. Pid 1 executes its program only after the host has confirmed
-// that it is alive and the signal is set; until then, it ends by itself when the host
-// does. What a killed host left in /run/gaol and in the cgroups is cleared by the next
-// process that makes a jail.
+// Close, or the death of the host process, however it dies: the kernel kills pid 1 when the
+// host thread that started it ends, and with pid 1 all processes of its pid namespace. Pid
+// 1 executes its program only after the host has confirmed that it is alive and that the
+// death signal is set; until then, pid 1 ends when its socket to the host is closed. What a
+// killed host left in /run/gaol and in the cgroups is removed by the next process that
+// creates a jail.
 //
 // # What it does not protect against
 //
-// A bug in the host's kernel. One run of a jail from another run of the same
-// jail: they share a user id, a file tree and a pid namespace. Side channels
-// through the processor. What /proc shows of the machine: see package procfs. Hosts that
-// do not share a state folder, as where one is in a chroot with a /run of its own, may
-// give two jails the same user ids.
+// A bug in the host's kernel. One run of a jail from another run of the same jail: they
+// share a user id, a file tree and a pid namespace. Side channels through the processor.
+// What /proc shows of the machine: see package procfs. Hosts that do not share a state
+// folder, for example because one is in a chroot with its own /run, may give two jails the
+// same user ids.
 package jail

@@ -1,13 +1,10 @@
 package jail
 
 import (
-	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,50 +40,6 @@ func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 	}
 	if left := leftovers(); len(left) > 0 {
 		t.Errorf("after a sweep: %v", left)
-	}
-}
-
-// idMapsVar makes a host create maps of ids and nothing else.
-const idMapsVar = "GAOL_TEST_IDMAPS"
-
-// makeIDMaps makes several at a time until it is killed.
-func makeIDMaps() {
-	for range 16 {
-		go func() {
-			for {
-				if f, err := idMap(swapped(1, GuestUID, firstID), swapped(1, GuestGID, firstID)); err == nil {
-					f.Close()
-				}
-			}
-		}()
-	}
-	select {}
-}
-
-// A host is killed while it makes maps of ids: the processes that it starts for that end.
-// Until they have executed their program they have a copy of its standard output.
-func TestHostIsKilledWhileItMapsIDs(t *testing.T) {
-	t.Setenv(idMapsVar, "1")
-	for range 100 {
-		host, lines := startHost(t)
-		time.Sleep(rand.N(20 * time.Millisecond))
-		if err := host.Process.Signal(unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() {
-			_, err := io.Copy(io.Discard, lines)
-			ended <- err
-		}()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("a process that the host started is left")
-		}
-		_ = host.Wait()
 	}
 }
 

@@ -60,7 +60,7 @@ func compile(to, source string) error {
 	cc := exec.Command("cc", "-x", "c", "-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o", to, "-")
 	cc.Stdin = strings.NewReader(source)
 	if out, err := cc.CombinedOutput(); err != nil {
-		return &StepError{"compile", string(out), err}
+		return &StepError{Step: "compile", Target: string(out), Err: err}
 	}
 	return nil
 }
@@ -98,11 +98,13 @@ func testSpec(t testing.TB) Spec {
 		t.Fatal(err)
 	}
 	return Spec{
-		Image:        image,
-		Layer:        []File{{Path: "/etc/gaol/note", Mode: 0o644, Data: []byte("from the layer\n")}},
-		Dirs:         []string{"/work"},
-		Disk:         1 << 20,
-		Inodes:       64,
+		Tree: Tree{
+			Image:  image,
+			Layer:  []File{{Path: "/etc/gaol/note", Mode: 0o644, Data: []byte("from the layer\n")}},
+			Dirs:   []string{"/work"},
+			Disk:   1 << 20,
+			Inodes: 64,
+		},
 		Hostname:     "cell",
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/mounts"
 )
 
 // stateDir is not the machine's own, so that tests see nobody else's jails. Child
@@ -69,9 +71,6 @@ func beHost() {
 	image := os.Getenv("GAOL_TEST_IMAGE")
 	tinyImage = func() (string, error) { return image, nil }
 	fmt.Println("up")
-	if os.Getenv(idMapsVar) != "" {
-		makeIDMaps()
-	}
 	number, err := makeBusyJail()
 	if err != nil {
 		fmt.Println("failed:", err)
@@ -329,7 +328,7 @@ func processesOf(t *testing.T, s *slot) []string {
 				break
 			}
 		}
-		if uid >= s.firstHostID() && uid < s.firstHostID()+idsEach {
+		if uid >= s.firstHostID() && uid < s.firstHostID()+mounts.IDsPerJail {
 			found = append(found, path)
 		}
 	}

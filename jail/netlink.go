@@ -14,58 +14,59 @@ import (
 	"gaol/jail/seccomp/notify"
 )
 
-// routeSockets opens netlink sockets of the route family for one run. The kernel
-// charges what such a socket has queued to no cgroup, so that there are only a few at
-// once.
+// routeSockets opens netlink sockets of the route family for one run, and limits their
+// number: the kernel charges what such a socket has queued to no cgroup.
 type routeSockets struct {
 	jail *Jail
 
-	// open watches each socket, and holds none of them: the kernel forgets one when its
-	// last descriptor is closed, wherever that was.
-	open *os.File // an epoll instance; nil before the first
+	// watched is an epoll instance with all open sockets. It does not keep them open: the
+	// kernel removes a socket when its last descriptor is closed, in whichever process.
+	watched *os.File // nil before the first
 }
 
-// close ends the watch. Sockets that the run still has stay open.
+// close stops counting. It does not close sockets.
 func (r *routeSockets) close() {
-	if r.open != nil {
-		r.open.Close()
-		r.open = nil
+	if r.watched != nil {
+		r.watched.Close()
+		r.watched = nil
 	}
 }
 
-// socket answers a call of socket(2). The error is ENOBUFS while the run has too many.
-func (r *routeSockets) socket(c notify.Call) (*os.File, error) {
-	if r.open == nil {
+// open opens the socket that a call of socket(2) asks for. It returns ENOBUFS while the run
+// has too many.
+func (r *routeSockets) open(c notify.Call) (*os.File, error) {
+	if r.watched == nil {
 		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
 			return nil, unix.ENOBUFS
 		}
-		r.open = os.NewFile(uintptr(fd), "route sockets")
+		r.watched = os.NewFile(uintptr(fd), "route sockets")
 	}
 	n, err := r.count()
 	if err != nil || n >= maxRouteSockets() {
 		return nil, unix.ENOBUFS
 	}
-	const kinds = 0xf // the other bits are flags
-	f, err := r.jail.netlinkSocket(int(c.Args[1]&(kinds|unix.SOCK_NONBLOCK)), unix.NETLINK_ROUTE)
+	const typeMask = 0xf // SOCK_TYPE_MASK: the other bits are flags
+	f, err := r.jail.netlinkSocket(int(c.Args[1]&(typeMask|unix.SOCK_NONBLOCK)), unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, unix.ENOBUFS
 	}
-	if err := unix.EpollCtl(int(r.open.Fd()), unix.EPOLL_CTL_ADD, int(f.Fd()), &unix.EpollEvent{}); err != nil {
+	if err := unix.EpollCtl(int(r.watched.Fd()), unix.EPOLL_CTL_ADD, int(f.Fd()), &unix.EpollEvent{}); err != nil {
 		f.Close()
 		return nil, unix.ENOBUFS
 	}
 	return f, nil
 }
 
-// count returns the number of watched sockets. The file has a line for each, see proc(5).
+// count returns the number of open sockets: the epoll instance's file in /proc has a line
+// for each, see proc(5).
 func (r *routeSockets) count() (int, error) {
-	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.open.Fd())))
+	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.watched.Fd())))
 	return bytes.Count(text, []byte("tfd:")), err
 }
 
 // netlinkSocket opens a socket in the jail's network namespace, on a thread without
-// capabilities: the kernel remembers with which a netlink socket was opened.
+// capabilities: the kernel remembers those that a netlink socket was opened with.
 func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -77,6 +78,8 @@ func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
 	return f, err
 }
 
+// openNetlink opens a socket in the network namespace of a process.
+//
 // Preconditions: the thread is locked, and is not used again.
 func openNetlink(pidfd *os.File, kind, protocol int) (*os.File, error) {
 	if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -94,11 +97,12 @@ func openNetlink(pidfd *os.File, kind, protocol int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "netlink socket"), nil
 }
 
-// A run's sockets hold this much at most, where net.core.rmem_max is below half of it.
+// maxRouteMemory limits what the sockets of a run hold, unless net.core.rmem_max is more
+// than half of it: a run may have one in any case.
 const maxRouteMemory = 32 << 20
 
-// maxRouteSockets is how many route sockets a run may have at once. The kernel doubles
-// the size of a receive buffer, and allows net.core.rmem_max (socket(7)).
+// maxRouteSockets returns how many sockets a run may have at once. The kernel doubles
+// the size of a receive buffer, and allows up to net.core.rmem_max (socket(7)).
 var maxRouteSockets = sync.OnceValue(func() int {
 	const most, usual = 16, 212_992
 	size := usual

@@ -65,29 +65,3 @@ func TestImageWithoutIDMap(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestIsSince(t *testing.T) {
-	for _, tc := range []struct {
-		release string
-		want    bool
-	}{
-		{"5.19.0", true}, {"5.19-rc1", true}, {"6.1.0-13-cloud-amd64", true}, {"10.0", true}, {"5.20+", true},
-		{"5.18.19", false}, {"5.4.0-100-generic", false}, {"4.19.0", false}, {"", false}, {"5", false}, {"x.19", false}, {"5.x", false},
-	} {
-		if got := isSince(tc.release, 5, 19); got != tc.want {
-			t.Errorf("isSince(%q): %v", tc.release, got)
-		}
-	}
-}
-
-// TestIDMapLeavesNoChild: the process that makes a map is gone when the map is there.
-func TestIDMapLeavesNoChild(t *testing.T) {
-	f, err := idMap(swapped(0, 0, firstID), swapped(0, 0, firstID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WALL|unix.WNOHANG|unix.WNOWAIT, nil); err != unix.ECHILD {
-		t.Errorf("there is a child: %v", err)
-	}
-}

@@ -12,39 +12,41 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/mounts"
 )
 
-// The host ids that jails use. systemd's UIDS-GIDS.md leaves 1879048192 to
-// 2147483647 to nobody, so that no user, no subuid range of the customary tools
-// and no other container manager has them.
+// The host ids that jails use. systemd's UIDS-GIDS.md assigns 1879048192 to 2147483647 to
+// nothing: no user, no subuid range of the usual tools and no other container manager has
+// them.
 const (
 	firstID  = 0x70000000
-	idsEach  = 65536
-	maxSlots = (0x80000000 - firstID) / idsEach // 4096 live jails on a machine
+	maxSlots = (0x80000000 - firstID) / mounts.IDsPerJail // 4096 live jails on a machine
 )
 
 var errNoSlot = fmt.Errorf("all %d places for live jails are taken", maxSlots)
 
-// A slot is a live jail's place on this machine: its number gives the jail its
-// range of user ids, its name and its cgroup. It is a locked file in the state
-// folder. The kernel drops the lock when its holder dies, which tells the next
-// one that what the file speaks of is left over.
+// A slot is the number of a live jail on this machine. It determines the jail's user ids,
+// its name and its cgroup. It is held by locking a file in the state folder. The kernel
+// releases the lock when the process that holds it dies: the file then names what must be
+// removed.
 type slot struct {
 	number int
 	file   *os.File
 }
 
-// claim is what a slot's file says: what must be cleared away if its holder died.
+// claim is the content of a slot's file: what must be removed if the process that holds the
+// slot dies.
 type claim struct {
 	CgroupParent string `json:"cgroupParent"`
 }
 
 func (s *slot) name() string     { return "j" + strconv.Itoa(s.number) }
-func (s *slot) firstHostID() int { return firstID + s.number*idsEach }
+func (s *slot) firstHostID() int { return firstID + s.number*mounts.IDsPerJail }
 
-// takeSlot finds a free slot. One that a dead process held is cleared first, so
-// that no process of an older jail can be alive under the ids that it gives. One
-// that can't be cleared is passed over.
+// takeSlot locks a free slot. If a process died that held it, what is left of its jail is
+// removed first, so that no process of an older jail runs under the same user ids. If that
+// fails, takeSlot tries the next slot.
 func takeSlot(dir, cgroupParent string) (*slot, error) {
 	full := errNoSlot
 	start := rand.IntN(maxSlots)
@@ -56,7 +58,7 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 		if s == nil {
 			continue
 		}
-		if err := s.clear(); err != nil {
+		if err := s.removeJail(); err != nil {
 			full = errors.Join(full, err, s.file.Close())
 			continue
 		}
@@ -68,8 +70,8 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 	return nil, full
 }
 
-// lockSlot locks slot n. It returns nil if somebody holds it, if it does not exist
-// and flag has no O_CREATE, or if something else has its name.
+// lockSlot locks slot n. It returns nil if the slot is held, if it does not exist and flag
+// has no O_CREATE, or if the file of that name is not a regular one.
 func lockSlot(dir string, n, flag int) (*slot, error) {
 	name := filepath.Join(dir, strconv.Itoa(n)+slotSuffix)
 	f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|flag, 0o600)
@@ -86,8 +88,8 @@ func lockSlot(dir string, n, flag int) (*slot, error) {
 	return s, nil
 }
 
-// lock reports whether it got the lock on the file that bears the name now: its
-// last holder may have removed the one that was opened.
+// lock reports whether it has locked the file that has the name now: the one that was
+// opened may have been removed by the process that held the slot.
 func (s *slot) lock() bool {
 	if unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return false
@@ -97,8 +99,8 @@ func (s *slot) lock() bool {
 	return err1 == nil && err2 == nil && opened.Mode().IsRegular() && os.SameFile(opened, named)
 }
 
-// read returns nil for a file that holds no claim. One that was half written
-// belongs to a host that had made nothing yet.
+// read returns nil for a file without a valid claim: the process that wrote it died before
+// it made anything.
 func (s *slot) read() (*claim, error) {
 	text, err := io.ReadAll(io.LimitReader(s.file, 4096))
 	if err != nil {
@@ -124,7 +126,7 @@ func (s *slot) write(c claim) error {
 	return err
 }
 
-// release gives the slot back. Nothing of its jail may be left.
+// release frees the slot. Nothing of its jail may be left.
 func (s *slot) release() error {
 	return errors.Join(os.Remove(s.file.Name()), s.file.Close())
 }

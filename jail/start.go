@@ -6,63 +6,75 @@ import (
 	"os"
 	"time"
 
-	"gaol/jail/enter"
-	"gaol/jail/reap"
+	"gaol/jail/step"
+	"gaol/jail/zygote"
 )
 
-// startTimeout bounds the time from a start to the program's first instruction. A
-// hostile process of the same jail may stop one that has its user id already.
+// startTimeout limits the time from a start to the program's first instruction. Hostile
+// processes of the same jail can stop a process that already has their user id.
 const startTimeout = 30 * time.Second
 
-// Start starts a process in the jail and returns when its program runs.
-// A program that does not exist is a [*StepError] that wraps fs.ErrNotExist.
+// Start starts a process in the jail and returns when it executes its program. If the
+// program does not exist, the error is a [*StepError] that wraps fs.ErrNotExist.
 func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if c.Parked != nil {
-		p, ok, err := c.Parked.resume(ctx, &c)
-		if ok && err == nil {
+		p, err := c.Parked.run(ctx, &c)
+		if err == nil {
 			return p, nil
 		}
-		if ok {
+		if !errors.Is(err, zygote.ErrEnded) {
 			return nil, p.startError(ctx, &c, err)
 		}
 	}
-	p, err := j.admit()
+	return j.begin(ctx, &c, func(p *Process, in *cgroupFiles) error {
+		p.notify.expect(&c)
+		if err := j.chownPipes(&c); err != nil {
+			return step.Wrap("own", "pipes", err)
+		}
+		err := c.launcher().launch(ctx, p, &c, in)
+		return p.notify.startError(err)
+	})
+}
+
+// begin adds a process to the jail, with a cgroup of its own, and calls launch, which
+// sets p.first.
+func (j *Jail) begin(ctx context.Context, c *Command, launch func(p *Process, in *cgroupFiles) error) (*Process, error) {
+	p, err := j.add()
 	if err != nil {
 		return nil, err
 	}
-	p.hearing.expect(&c)
-	inTime := context.AfterFunc(ctx, p.Kill)
-	err = p.hearing.startError(p.start(ctx, &c))
-	if err != nil {
+	stop := context.AfterFunc(ctx, p.Kill)
+	if err := p.launchInCgroup(c, launch); err != nil {
 		err = errors.Join(err, p.abandon())
 		p.leave()
-	} else {
-		p.guestPID = guestPID(p.first.PID())
-		go p.reap()
+		stop()
+		return nil, p.startError(ctx, c, err)
 	}
-	if inTime() && err == nil {
-		return p, nil
+	p.guestPID = guestPID(p.first.PID())
+	go p.reap()
+	if !stop() {
+		return nil, p.startError(ctx, c, nil)
 	}
-	return nil, p.startError(ctx, &c, err)
+	return p, nil
 }
 
-// startError waits until nothing is left of a start that failed or was killed,
-// and says why it was. What a killed start says of itself is no news.
+// startError waits until nothing is left of a start that failed or was killed, and
+// returns the reason. If the start was killed, its own error does not matter.
 func (p *Process) startError(ctx context.Context, c *Command, err error) error {
 	<-p.done
 	switch {
 	case ctx.Err() != nil:
-		return stepError("start", c.Path, ctx.Err())
+		return step.Wrap("start", c.Path, ctx.Err())
 	case p.jail.isClosed():
 		return ErrClosed
 	}
 	return err
 }
 
-// admit makes a process that Close kills and waits for.
-func (j *Jail) admit() (*Process, error) {
+// add returns a new process, which Close kills and waits for.
+func (j *Jail) add() (*Process, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -80,7 +92,7 @@ func (j *Jail) isClosed() bool {
 	return j.closed
 }
 
-// leave takes back what admit did.
+// leave removes the process from the jail.
 func (p *Process) leave() {
 	close(p.done)
 	p.jail.mu.Lock()
@@ -89,50 +101,25 @@ func (p *Process) leave() {
 	p.jail.runs.Done()
 }
 
-func (p *Process) start(ctx context.Context, c *Command) error {
-	own, in, err := p.prepare(c)
-	if err != nil {
-		return err
-	}
-	defer own.close()
-	if err := p.jail.own(c); err != nil {
-		return stepError("own", "pipes", err)
-	}
-	if c.Zygote != nil {
-		return p.fork(ctx, c, &in)
-	}
-	return p.launch(c, &in)
-}
-
-// prepare makes the process's group.
-func (p *Process) prepare(c *Command) (own *groups, in groups, err error) {
+// launchInCgroup makes the process's cgroup and calls launch.
+func (p *Process) launchInCgroup(c *Command, launch func(p *Process, in *cgroupFiles) error) error {
 	group, err := p.jail.pool.New(c.Limits)
 	if err != nil {
-		return nil, in, stepError("make", "cgroup", err)
+		return step.Wrap("make", "cgroup", err)
 	}
 	p.group, p.limits = group, c.Limits
-	go p.killer()
-	own, in, err = p.openGroups()
-	return own, in, stepError("open", "cgroup", err)
-}
-
-// launch starts the process by the entry program.
-func (p *Process) launch(c *Command, in *groups) error {
-	way, err := newPass(append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...), c.Ruleset)
+	go p.killWhenAsked()
+	own, err := openCgroups(group.Dirs())
 	if err != nil {
-		return err
+		return step.Wrap("open", "cgroup", err)
 	}
-	filter := p.jail.filter(c)
-	list := enter.List{Steps: p.jail.enteringSteps(way, c, in), Filter: filter.Program, OnListener: p.listening(filter)}
-	return way.run(p.jail.program, list, func(child *reap.Child) error {
-		p.first = child
-		return nil
-	})
+	defer own.close()
+	return launch(p, own.with(p.jail.shared))
 }
 
-// own gives the process's pipes to its user, who could not open /dev/stdout
+// chownPipes gives the process's pipes to the guest, who could not open /dev/stdout
 // otherwise.
-func (j *Jail) own(c *Command) error {
+func (j *Jail) chownPipes(c *Command) error {
 	first := j.slot.firstHostID()
 	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
 		info, err := f.Stat()
@@ -140,7 +127,7 @@ func (j *Jail) own(c *Command) error {
 			return err
 		}
 		if info.Mode()&os.ModeNamedPipe == 0 {
-			continue // a host's own file stays its owner's
+			continue // a file of the host keeps its owner
 		}
 		if err := f.Chown(first+GuestUID, first+GuestGID); err != nil {
 			return err

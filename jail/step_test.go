@@ -45,27 +45,26 @@ func TestFailedStepsAreNamed(t *testing.T) {
 func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	t.Helper()
 	first := enter.CloseFrom(0)
-	group, err := cgroup.Open(j.groupPath(""))
+	group, err := cgroup.Open(j.cgroupPath(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	top, err := openGroups(group.Dirs())
+	top, err := openCgroups(group.Dirs())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer top.close()
 	for range 2 {
-		p, err := newPass([]*os.File{nil, nil, nil}, nil)
+		e, err := newEntry([]*os.File{nil, nil, nil}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.host.Close()
-		defer p.files[p.own].Close()
+		defer e.host.Close()
+		defer e.files[e.own].Close()
 		if making == nil {
-			making = append([]enter.Step{first}, j.makingSteps(p, top, enter.NoCgroup)...)
+			making = append([]enter.Step{first}, j.createSteps(e, top, enter.NoCgroup)...)
 		} else {
-			all := groups{join: append(append([]*os.File(nil), top.join...), j.shared.join...)}
-			entering = append([]enter.Step{first}, j.enteringSteps(p, &Command{Path: "sh", Dir: "/work", Terminal: true, OpenFiles: 64}, &all)...)
+			entering = append([]enter.Step{first}, j.enterSteps(e, &Command{Path: "sh", Dir: "/work", Terminal: true, OpenFiles: 64}, top.with(j.shared))...)
 		}
 	}
 	return making, entering
@@ -153,7 +152,7 @@ func lastIndex(list []string, name string) int {
 	return -1
 }
 
-// The steps are in the order that way.go gives reasons for.
+// The steps are in the order that steps.go gives reasons for.
 func TestOrderOfSteps(t *testing.T) {
 	making, entering := stepsOf(t, newJail(t))
 	for _, tc := range []struct {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/step"
 )
 
 const (
@@ -20,14 +21,14 @@ const (
 	killTimeout = 10 * time.Second // for the processes of one jail to be gone
 )
 
-// swept tells which state folders this process has swept.
+// swept records which state folders this process has swept.
 var swept struct {
 	sync.Mutex
 	dirs map[string]bool
 }
 
-// sweepOnce sweeps a folder unless this process has done so. What can't be cleared
-// takes a place and does no other harm.
+// sweepOnce sweeps a folder unless this process has done so. A jail that can't be removed
+// occupies a slot and does no other harm.
 func sweepOnce(stateDir string) {
 	swept.Lock()
 	defer swept.Unlock()
@@ -37,22 +38,22 @@ func sweepOnce(stateDir string) {
 	if swept.dirs == nil {
 		swept.dirs = map[string]bool{}
 	}
-	// Another try is worth it for want of something that comes back, but not for
-	// a process that can't be killed, which takes its time each time.
+	// Try again after a shortage that may be temporary, but not for a process that can't be
+	// killed: each try waits for the timeout.
 	err := Sweep(stateDir)
 	swept.dirs[stateDir] = !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ENOMEM)
 }
 
-// sweepAgain has the next Create clear what this process could not.
+// sweepAgain makes the next Create sweep again: this process failed to remove a jail.
 func sweepAgain(stateDir string) {
 	swept.Lock()
 	defer swept.Unlock()
 	delete(swept.dirs, stateDir)
 }
 
-// Sweep clears what dead host processes left in the state folder and in the
-// cgroups. Create does so once in each process, and again after a jail that could
-// not be cleared away, as for want of file descriptors.
+// Sweep removes what dead host processes left in the state folder and in the cgroups.
+// Create calls it once in each process, and again after a jail could not be removed, for
+// example because there were no file descriptors left.
 func Sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)
@@ -60,7 +61,7 @@ func Sweep(stateDir string) error {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
-		return stepError("sweep", dir, err)
+		return step.Wrap("sweep", dir, err)
 	}
 	var failed error
 	for _, e := range entries {
@@ -69,7 +70,7 @@ func Sweep(stateDir string) error {
 		if !isSlot || err != nil {
 			continue
 		}
-		failed = errors.Join(failed, stepError("sweep", e.Name(), sweepSlot(dir, n)))
+		failed = errors.Join(failed, step.Wrap("sweep", e.Name(), sweepSlot(dir, n)))
 	}
 	return failed
 }
@@ -79,25 +80,25 @@ func sweepSlot(dir string, n int) error {
 	if err != nil || s == nil {
 		return err
 	}
-	if err := s.clear(); err != nil {
+	if err := s.removeJail(); err != nil {
 		return errors.Join(err, s.file.Close())
 	}
 	return s.release()
 }
 
-// clear ends what is left of a jail whose host died and removes its traces.
-func (s *slot) clear() error {
+// removeJail removes what is left of a jail whose host process died.
+func (s *slot) removeJail() error {
 	c, err := s.read()
 	if err != nil || c == nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return clearGroup(ctx, path.Join(c.CgroupParent, s.name()))
+	return removeCgroup(ctx, path.Join(c.CgroupParent, s.name()))
 }
 
-// clearGroup ends what is in a jail's group, and removes it and those of its runs.
-func clearGroup(ctx context.Context, path string) error {
+// removeCgroup kills what is in a jail's cgroup, and removes it and those of its runs.
+func removeCgroup(ctx context.Context, path string) error {
 	group, err := cgroup.Open(path)
 	if err != nil {
 		return err

@@ -5,70 +5,71 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/mounts"
+	"gaol/jail/step"
 )
 
-// TerminalSize is a terminal's window. Neither may be zero.
+// TerminalSize is the size of a terminal's window. Neither number may be zero.
 type TerminalSize struct{ Rows, Cols uint16 } // characters
 
-// Terminal is a pseudo-terminal of a jail's own devpts, for one process. No process
-// of the jail gets its host's end. All that have the jail's user can open the other,
-// by its name in /dev/pts, and so see and take what is typed.
+// Terminal is a pseudo-terminal of the jail's devpts, for one process. No process of the
+// jail gets the host's end. All processes of the guest's user can open the other end, by
+// its name in /dev/pts, and so read what is typed.
 type Terminal struct {
-	// Host is the host's end: what is written to it is typed, and what is read is shown.
-	// Reads of it fail with EIO while nobody has the other end open.
+	// Host is the host's end: writes to it are input, and reads return output. Reads fail
+	// with EIO while no process has the other end open.
 	Host *os.File
 
 	// Guest is the other end, for the process. The guest's user owns it.
 	Guest *os.File
 
-	// Kept is the other end again: as long as it is open, reads of Host wait for more.
+	// Kept is the other end, too: while it is open, reads of Host wait for more output.
 	Kept *os.File
 }
 
 var errNotTerminal = errors.New("not the jail's own devpts")
 
-// OpenTerminal makes a terminal. The guest can use up what its devpts holds, 64: the
-// error then wraps ENOSPC.
+// OpenTerminal opens a terminal. The guest can use up the 64 of its devpts: the error then
+// wraps ENOSPC.
 func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
 	host, err := j.openPTMX()
 	if err != nil {
-		return nil, stepError("open", "terminal", err)
+		return nil, step.Wrap("open", "terminal", err)
 	}
 	t := &Terminal{Host: host}
 	if err := t.control(func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+GuestUID, size) }); err != nil {
 		t.Close()
-		return nil, stepError("open", "terminal", err)
+		return nil, step.Wrap("open", "terminal", err)
 	}
 	return t, nil
 }
 
-// openPTMX opens the jail's multiplexer, from where the terminal's files then are: so
-// that the guest knows it by a name. The end does not block a thread.
+// openPTMX opens the multiplexer of the jail's devpts, so that the terminal has a name
+// there. The host's end does not block a thread.
 func (j *Jail) openPTMX() (*os.File, error) {
 	root, err := j.Root()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	how := unix.OpenHow{
-		Flags:   unix.O_RDWR | unix.O_NOCTTY | unix.O_NONBLOCK | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	fd, err := unix.Openat2(int(root.Fd()), "dev/pts/ptmx", &how)
+	f, err := mounts.OpenBeneath(root, "dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, os.NewSyscallError("openat2", err)
 	}
+	t := Terminal{Host: f}
 	var fs unix.Statfs_t
-	if err = unix.Fstatfs(fd, &fs); err == nil && fs.Type != unix.DEVPTS_SUPER_MAGIC {
+	err = t.control(func(fd int) error { return unix.Fstatfs(fd, &fs) })
+	if err == nil && fs.Type != unix.DEVPTS_SUPER_MAGIC {
 		err = errNotTerminal
 	}
 	if err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
+		return nil, errors.Join(err, f.Close())
 	}
-	return os.NewFile(uintptr(fd), "terminal"), nil
+	return f, nil
 }
 
-// control has f use the descriptor of the host's end.
+// control calls f with the descriptor of the host's end.
 func (t *Terminal) control(f func(fd int) error) (err error) {
 	conn, err := t.Host.SyscallConn()
 	if err == nil && conn.Control(func(fd uintptr) { err = f(int(fd)) }) != nil {
@@ -77,7 +78,7 @@ func (t *Terminal) control(f func(fd int) error) (err error) {
 	return err
 }
 
-// openGuest opens the guest's end, by its host's: the name may be hidden in the guest's tree.
+// openGuest opens the guest's end by the host's, as its name may be hidden in the tree.
 func (t *Terminal) openGuest(host, uid int, size TerminalSize) (err error) {
 	if err = unix.IoctlSetPointerInt(host, unix.TIOCSPTLCK, 0); err != nil {
 		return os.NewSyscallError("ioctl", err)
@@ -88,7 +89,7 @@ func (t *Terminal) openGuest(host, uid int, size TerminalSize) (err error) {
 	if t.Kept, err = openPeer(host); err != nil {
 		return err
 	}
-	if err = t.Guest.Chown(uid, -1); err != nil { // devpts has set the group
+	if err = t.Guest.Chown(uid, -1); err != nil { // devpts sets the group
 		return err
 	}
 	return resize(host, size)
@@ -103,8 +104,8 @@ func openPeer(host int) (*os.File, error) {
 	return os.NewFile(fd, "terminal"), nil
 }
 
-// Resize sets the window's size, which sends SIGWINCH to the terminal's foreground
-// process group. Where the host's end is closed the error is os.ErrClosed.
+// Resize sets the window size, which sends SIGWINCH to the terminal's foreground process
+// group. It returns os.ErrClosed if the host's end is closed.
 func (t *Terminal) Resize(size TerminalSize) error {
 	return t.control(func(fd int) error { return resize(fd, size) })
 }
@@ -116,8 +117,8 @@ func resize(fd int, size TerminalSize) error {
 	return os.NewSyscallError("ioctl", unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}))
 }
 
-// EndOfInput is what, typed at the beginning of a line, tells a program that reads
-// lines that there are no more. A program can change it.
+// EndOfInput returns the key that means the end of the input if it is typed at the
+// beginning of a line. Programs can change it.
 func (t *Terminal) EndOfInput() (key byte, err error) {
 	err = t.control(func(fd int) error {
 		settings, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -129,7 +130,7 @@ func (t *Terminal) EndOfInput() (key byte, err error) {
 	return key, err
 }
 
-// Close closes all ends. What uses the terminal gets SIGHUP, and the end of input.
+// Close closes all ends. Processes on the terminal get SIGHUP and the end of the input.
 func (t *Terminal) Close() {
 	for _, f := range []*os.File{t.Guest, t.Kept, t.Host} {
 		if f != nil {

@@ -24,9 +24,7 @@ import (
 // jailSpec lowers settings to the jail that a runtime is made of.
 func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Filter) jail.Spec {
 	spec := jail.Spec{
-		Image:        plan.Image,
-		Disk:         plan.Disk,
-		Inodes:       plan.Inodes,
+		Tree:         jail.Tree{Image: plan.Image, Disk: plan.Disk, Inodes: plan.Inodes},
 		Hostname:     s.hostname,
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,

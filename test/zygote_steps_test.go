@@ -139,7 +139,7 @@ func jailOf(t *testing.T, image *rootfs.Image) *jail.Jail {
 		t.Fatal(err)
 	}
 	j, err := jail.Create(t.Context(), jail.Spec{
-		Image: image.Root(), Disk: 1 << 20, Inodes: 64, Hostname: "cell",
+		Tree: jail.Tree{Image: image.Root(), Disk: 1 << 20, Inodes: 64}, Hostname: "cell",
 		Reaper: []string{enter.Reaper, "-P"}, Filter: filter, CgroupParent: parent,
 	})
 	if err != nil {
@@ -382,7 +382,7 @@ func TestZygoteFails(t *testing.T) {
 		{"clone", zygote.Entry{Jail: own, Cgroup: root}},
 	} {
 		_, err := pool.Fork(t.Context(), &tc.entry, &zygote.Program{Args: []string{"node"}, Dir: "/", Files: []*os.File{root, root, root}})
-		if failed, ok := errors.AsType[*enter.StepError](err); !ok || failed.Step != tc.step {
+		if failed, ok := errors.AsType[*jail.StepError](err); !ok || failed.Step != tc.step {
 			t.Errorf("%v, want a failed %s", err, tc.step)
 		}
 		if exit, err := forkOnce(t, j, pool, whole); err != nil || exit.Code != ranCode {

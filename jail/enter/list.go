@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"gaol/jail/step"
 )
 
 // List is the program's input.
@@ -56,7 +58,7 @@ func (l *List) encode() ([]byte, error) {
 			}
 			text = append(append(text, t...), 0)
 			if len(text) > maxText {
-				return nil, &StepError{s.Name, s.Target, syscall.E2BIG}
+				return nil, &step.Error{Step: s.Name, Target: s.Target, Err: syscall.E2BIG}
 			}
 		}
 		steps = append(steps, w)
@@ -69,28 +71,14 @@ func (l *List) encode() ([]byte, error) {
 	return append(append(message, l.Filter...), text...), err
 }
 
-// StepError is the error of a failed step, of this program or of a zygote's child.
-type StepError struct {
-	Step, Target string
-	Err          syscall.Errno
-}
-
-// Error returns the step, its target, if any, and the cause.
-func (e *StepError) Error() string {
-	return strings.TrimSuffix(e.Step+" "+e.Target, " ") + ": " + e.Err.Error()
-}
-
-// Unwrap returns the errno.
-func (e *StepError) Unwrap() error { return e.Err }
-
 // stepError returns the error for the numbers of a report.
 func (l *List) stepError(number uint32, errno syscall.Errno) error {
 	switch {
 	case number == maxSteps+1:
-		return &StepError{"list", "", errno}
+		return &step.Error{Step: "list", Err: errno}
 	case int(number) > len(l.Steps):
 		return ErrUnexpected
 	}
 	s := l.Steps[number-1]
-	return &StepError{s.Name, s.Target, errno}
+	return &step.Error{Step: s.Name, Target: s.Target, Err: errno}
 }

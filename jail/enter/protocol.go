@@ -45,7 +45,7 @@ type launch struct {
 // Launch sends the list to the program behind conn. It returns when the program that the
 // list executes runs, or when every process of the launch has ended. It calls cloned with
 // the pid of the child that Clone creates; the AwaitHost step waits until cloned has
-// returned. A failed step is a [*StepError].
+// returned. A failed step is a [*step.Error].
 func Launch(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 	message, err := l.encode()
 	if err != nil {

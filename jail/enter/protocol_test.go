@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/step"
 )
 
 // connect returns the host's end of a connection whose other end has sent reply and
@@ -50,10 +52,10 @@ func TestLaunch(t *testing.T) {
 		{"the child reports first", words(0, 0) + child, nil, 42},
 		{"ended at once", "", ErrEnded, 0},
 		{"child ended", child, ErrEnded, 42},
-		{"fails before the clone", words(1, uint32(syscall.EDQUOT)), &StepError{"keyring", "", syscall.EDQUOT}, 0},
-		{"step fails in the child", child + words(3, uint32(syscall.ENOENT)), &StepError{"chdir", "/x", syscall.ENOENT}, 42},
-		{"program missing", child + words(0, 0, 4, uint32(syscall.ENOENT)), &StepError{"exec", "prog", syscall.ENOENT}, 42},
-		{"list not read", words(maxSteps+1, uint32(syscall.EINVAL)), &StepError{"list", "", syscall.EINVAL}, 0},
+		{"fails before the clone", words(1, uint32(syscall.EDQUOT)), &step.Error{Step: "keyring", Target: "", Err: syscall.EDQUOT}, 0},
+		{"step fails in the child", child + words(3, uint32(syscall.ENOENT)), &step.Error{Step: "chdir", Target: "/x", Err: syscall.ENOENT}, 42},
+		{"program missing", child + words(0, 0, 4, uint32(syscall.ENOENT)), &step.Error{Step: "exec", Target: "prog", Err: syscall.ENOENT}, 42},
+		{"list not read", words(maxSteps+1, uint32(syscall.EINVAL)), &step.Error{Step: "list", Target: "", Err: syscall.EINVAL}, 0},
 		{"unknown step", words(5, 1), ErrUnexpected, 0},
 		{"clone not reported", words(0, 0), ErrEnded, 0},
 		{"truncated", "abc", io.ErrUnexpectedEOF, 0},
@@ -68,8 +70,8 @@ func TestLaunch(t *testing.T) {
 			}
 			return nil
 		})
-		if want, ok := errors.AsType[*StepError](tc.want); ok {
-			got, ok := errors.AsType[*StepError](err)
+		if want, ok := errors.AsType[*step.Error](tc.want); ok {
+			got, ok := errors.AsType[*step.Error](err)
 			if !ok || *got != *want || !errors.Is(err, want.Err) {
 				t.Errorf("%s: %v, want %v", tc.name, err, want)
 			}
@@ -96,7 +98,7 @@ func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = Launch(host, list, func(int) error { return nil })
-	if want := (&StepError{"await", "", syscall.EDOM}); err == nil || err.Error() != want.Error() {
+	if want := (&step.Error{Step: "await", Target: "", Err: syscall.EDOM}); err == nil || err.Error() != want.Error() {
 		t.Errorf("%v, want %v", err, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"gaol/jail/enter"
+	"gaol/jail/step"
 )
 
 // Entry describes how a child enters a jail.
@@ -70,11 +71,11 @@ var steps = []string{
 // errUnexpected is the error of a malformed reply.
 var errUnexpected = errors.New("unexpected reply of the zygote")
 
-func stepError(step, errno uint32) error {
-	if step == 0 || int(step) >= len(steps) {
+func stepError(number, errno uint32) error {
+	if number == 0 || int(number) >= len(steps) {
 		return errUnexpected
 	}
-	return &enter.StepError{Step: steps[step], Err: syscall.Errno(errno)}
+	return &step.Error{Step: steps[number], Err: syscall.Errno(errno)}
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gaol/jail/enter"
+	"gaol/jail/step"
 )
 
 func TestEncode(t *testing.T) {
@@ -59,12 +60,12 @@ func TestSteps(t *testing.T) {
 	if n := strings.Count(list, "STEP_"); n != len(steps)-1 {
 		t.Errorf("%d names of steps, the C source has %d", len(steps)-1, n)
 	}
-	if err, ok := errors.AsType[*enter.StepError](stepError(3, uint32(syscall.ENOMEM))); !ok || err.Step != "clone" || !errors.Is(err, syscall.ENOMEM) {
+	if err, ok := errors.AsType[*step.Error](stepError(3, uint32(syscall.ENOMEM))); !ok || err.Step != "clone" || !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("step 3 is %v", err)
 	}
-	for _, step := range []uint32{0, 99} {
-		if err := stepError(step, 1); !errors.Is(err, errUnexpected) {
-			t.Errorf("step %d: %v", step, err)
+	for _, number := range []uint32{0, 99} {
+		if err := stepError(number, 1); !errors.Is(err, errUnexpected) {
+			t.Errorf("step %d: %v", number, err)
 		}
 	}
 }

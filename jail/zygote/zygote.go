@@ -190,7 +190,7 @@ func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 
 // Fork creates a child that enters a jail as described by e and runs p there. It returns
 // when the child's own program runs or when the child has ended. A failed step is a
-// [*enter.StepError]. After [ErrBroken] the zygote can't be used any more; that is also the
+// [*step.Error]. After [ErrBroken] the zygote can't be used any more; that is also the
 // error if the fork, which takes milliseconds, takes longer than patience.
 //
 // The child is a child of this process, which must wait for it. It is killed if ctx is done

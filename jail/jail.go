@@ -1,0 +1,82 @@
+package jail
+
+import (
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/cgroup"
+	"gaol/jail/landlock"
+	"gaol/jail/mounts"
+	"gaol/jail/reap"
+	"gaol/jail/step"
+)
+
+// Jail is a file tree and the processes that Start starts in it.
+type Jail struct {
+	spec    Spec
+	slot    *slot
+	program *os.File      // the entry program
+	shared  *cgroupFiles  // cgroups that all processes of the jail are in
+	pool    *cgroup.Pool  // of the runs' cgroups
+	pid1    *reap.Child   // nil before it is started
+	pidfd   *os.File      // of pid 1
+	release chan struct{} // closed to end the thread that started pid 1
+
+	mu     sync.Mutex
+	closed bool
+	runs   sync.WaitGroup
+	live   map[*Process]struct{}
+}
+
+// Alive reports whether processes can be started in the jail: it is not closed, and its
+// pid 1 has not ended, which the host's OOM killer or its root may have killed. It takes one
+// system call.
+func (j *Jail) Alive() bool {
+	conn, err := j.pidfd.SyscallConn()
+	if err != nil {
+		return false
+	}
+	alive := false
+	err = conn.Control(func(fd uintptr) {
+		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} // pidfd_open(2): readable once it has ended
+		n, err := unix.Poll(ended, 0)
+		for err == unix.EINTR {
+			n, err = unix.Poll(ended, 0)
+		}
+		alive = n == 0 && err == nil
+	})
+	return err == nil && alive
+}
+
+// HostIDs returns the range of host user and group ids that the jail uses: first is the
+// host's number of the jail's id 0.
+func (j *Jail) HostIDs() (first, count int) { return j.slot.firstHostID(), mounts.IDsPerJail }
+
+// Root opens the guest's root directory with O_PATH. The caller closes it; the files exist
+// until then. Paths below it must be opened with [OpenIn], as they are the guest's. Mounts
+// in it are in the jail's mount namespace only: the host's does not know them, so the host
+// could remove a mount point.
+func (j *Jail) Root() (*os.File, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed { // pid 1 may have ended, and another process may have its pid
+		return nil, ErrClosed
+	}
+	root, err := openFD("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)
+	return root, step.Wrap("open", "root", err)
+}
+
+// Ruleset makes a Landlock ruleset for processes of the jail, see Command.Ruleset. Its
+// rules apply to the files that exist now: a folder that later replaces another has none of
+// its rights. The caller closes the file. Errors are those of [landlock.Ruleset.Make].
+func (j *Jail) Ruleset(r *landlock.Ruleset) (*os.File, error) {
+	root, err := j.Root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return r.Make(root)
+}

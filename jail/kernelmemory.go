@@ -1,0 +1,206 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The kernel does not charge all memory that it allocates for a guest to its cgroup: file
+// locks, what sockets hold before they are accepted, in error queues, as options or corked,
+// and the names that an overlay reads for each open folder. It enforces no limit on these. So
+// the host watches the memory of the kernel, which is cheap to read, and looks for the run
+// that holds it only when it grows: reading /proc/locks blocks all other users of locks, and
+// sockets and descriptors are listed one by one.
+const (
+	maxLocks        = 16_384   // of a run, some 200 bytes each; SQLite takes three for a database
+	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond what its runs are charged
+	maxSameDir      = 12       // descriptors of one folder of an overlay, of a run
+
+	// Bytes that may wait in the TCP sockets of a jail when the kernel's pages have grown:
+	// each can keep a fragment of 32 KiB in memory, though it is charged as one byte.
+	maxWaiting = 4 << 10
+
+	// Growth of memory, in bytes, after which the objects are counted.
+	lockGrowth   = 8 << 20
+	socketGrowth = 8 << 20
+	dirGrowth    = 32 << 20
+	pageGrowth   = 256 << 20 // within pageWindow
+	pageWindow   = time.Minute
+
+	memoryPeriod  = 100 * time.Millisecond
+	networkPeriod = 20 * time.Millisecond // while a run has a network: sockets can take 2 GiB a second
+	growingPeriod = 5 * time.Millisecond  // while a run has a network, and the kernel took fastGrowth in the last period
+	fastGrowth    = 2 << 20
+)
+
+// memoryWatch kills runs that hold too much memory that is not charged to them. All jails
+// of this process share it. It is idle while none of them has a run.
+type memoryWatch struct {
+	mu    sync.Mutex
+	live  map[*Process]struct{}
+	timer *time.Timer // nil while idle
+
+	locks, sockets, dirs, pages growth
+
+	pagesSince time.Time
+	last       int64 // kernelMemory.all of the last check
+	isGrowing  bool  // since the check before
+}
+
+var uncharged = memoryWatch{live: map[*Process]struct{}{}}
+
+func (w *memoryWatch) add(p *Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live[p] = struct{}{}
+	if w.timer == nil {
+		w.locks, w.sockets, w.dirs, w.pages = growth{}, growth{}, growth{}, growth{}
+		w.timer = time.AfterFunc(w.period(), w.check)
+	}
+}
+
+func (w *memoryWatch) remove(p *Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.live, p)
+	if len(w.live) == 0 && w.timer != nil && w.timer.Stop() {
+		w.timer = nil
+	}
+}
+
+// period is the time to the next check.
+//
+// Preconditions: w.mu is held.
+func (w *memoryWatch) period() time.Duration {
+	for p := range w.live {
+		switch {
+		case p.jail.spec.Loopback && w.isGrowing:
+			return growingPeriod
+		case p.jail.spec.Loopback:
+			return networkPeriod
+		}
+	}
+	return memoryPeriod
+}
+
+// check is called by the timer, and resets it.
+func (w *memoryWatch) check() {
+	if m, err := readKernelMemory(); err == nil {
+		w.mu.Lock()
+		if time.Since(w.pagesSince) > pageWindow {
+			w.pages, w.pagesSince = growth{}, time.Now()
+		}
+		locks, sockets := w.locks.by(m.slab, lockGrowth), w.sockets.by(m.all, socketGrowth)
+		w.isGrowing, w.last = w.last > 0 && m.all-w.last > fastGrowth, m.all
+		dirs, pages := w.dirs.by(m.slab, dirGrowth), w.pages.by(m.pages, pageGrowth)
+		w.mu.Unlock()
+		if locks {
+			w.checkFileLocks()
+		}
+		if sockets || pages {
+			w.checkSockets(pages)
+		}
+		if dirs {
+			w.checkOpenDirs()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.live) == 0 {
+		w.timer = nil
+		return
+	}
+	w.timer.Reset(w.period())
+}
+
+// growth compares an amount of memory with its minimum since it last grew.
+type growth struct {
+	least int64
+	begun bool
+}
+
+// by reports whether the amount has grown by a step.
+func (g *growth) by(now, step int64) bool {
+	if !g.begun || now < g.least {
+		g.least, g.begun = now, true
+	}
+	if now < g.least+step {
+		return false
+	}
+	g.least = now
+	return true
+}
+
+// byPID returns the run of each process.
+func (w *memoryWatch) byPID() map[int]*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	runs := map[int]*Process{}
+	for p := range w.live {
+		pids, _ := p.group.PIDs() // fails for a run that has ended
+		for _, pid := range pids {
+			runs[pid] = p
+		}
+	}
+	return runs
+}
+
+// byJail returns the runs of the jails for whose spec matches returns true.
+func (w *memoryWatch) byJail(matches func(*Spec) bool) map[*Jail][]*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	runs := map[*Jail][]*Process{}
+	for p := range w.live {
+		if matches(&p.jail.spec) {
+			runs[p.jail] = append(runs[p.jail], p)
+		}
+	}
+	return runs
+}
+
+// killForMemory kills a run that holds too much.
+func (p *Process) killForMemory() {
+	p.uncharged.Store(true)
+	p.Kill()
+}
+
+// kernelMemory is memory of the machine's kernel, in bytes.
+type kernelMemory struct {
+	slab  int64 // in object caches, without what can be reclaimed
+	all   int64 // for anything but files and the memory of processes
+	pages int64 // the part of all that no other field of /proc/meminfo has, such as data in sockets
+}
+
+func readKernelMemory() (kernelMemory, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return kernelMemory{}, err
+	}
+	return parseKernelMemory(string(text))
+}
+
+// parseKernelMemory parses what proc_meminfo(5) describes.
+func parseKernelMemory(text string) (m kernelMemory, err error) {
+	values := map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(line, ":")
+		number, isKB := strings.CutSuffix(strings.TrimSpace(rest), " kB")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil && isKB {
+			values[name] = n << 10
+		}
+	}
+	for _, name := range []string{"MemTotal", "MemFree", "Buffers", "Cached", "AnonPages", "SReclaimable", "SUnreclaim"} {
+		if _, ok := values[name]; !ok {
+			return m, fmt.Errorf("/proc/meminfo has no %s", name)
+		}
+	}
+	m.slab = values["SUnreclaim"]
+	m.all = values["MemTotal"] - values["MemFree"] - values["Buffers"] - values["Cached"] - values["SwapCached"] -
+		values["AnonPages"] - values["SReclaimable"]
+	m.pages = m.all - m.slab - values["KernelStack"] - values["PageTables"] - values["SecPageTables"] - values["VmallocUsed"] - values["Percpu"]
+	return m, nil
+}

@@ -1,0 +1,101 @@
+package jail
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestLockOwner(t *testing.T) {
+	for line, want := range map[string]int{
+		"1: POSIX  ADVISORY  WRITE 1234 00:1a:5 0 EOF": 1234,
+		"17: -> POSIX  ADVISORY  READ 77 fe:00:12 0 1": 77,
+		"2: FLOCK  ADVISORY  WRITE 9 00:1a:5 0 EOF":    9,
+		"3: OFDLCK ADVISORY  WRITE -1 00:1a:5 0 EOF":   0,
+		"4: LEASE  ACTIVE    READ 12 00:1a:5 0 EOF":    12,
+		"5: POSIX  ADVISORY  WRITE x 00:1a:5 0 EOF":    0,
+		"6: POSIX":    0,
+		"6: -> POSIX": 0,
+		"":            0,
+	} {
+		if got := lockOwner([]byte(line)); got != want {
+			t.Errorf("%q: %d, want %d", line, got, want)
+		}
+	}
+}
+
+func TestReadKernelMemory(t *testing.T) {
+	m, err := readKernelMemory()
+	if err != nil || m.slab < 1<<20 || m.all < m.slab {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, err := parseKernelMemory("MemTotal: 1000 kB\nSUnreclaim: 5 kB\n"); err == nil {
+		t.Errorf("%+v of a part", m)
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	var g growth
+	for i, look := range []struct {
+		now  int64
+		want bool
+	}{
+		{100 << 20, false},
+		{107 << 20, false},
+		{108 << 20, true},  // 8 MiB more than at first
+		{115 << 20, false}, // as much again is not yet there
+		{90 << 20, false},
+		{98 << 20, true}, // 8 MiB more than the least
+	} {
+		if got := g.by(look.now, 8<<20); got != look.want {
+			t.Errorf("look %d: %t", i, got)
+		}
+	}
+}
+
+func TestParseSockets(t *testing.T) {
+	attribute := append([]byte{4 + 36, 0, diagMemory, 0}, make([]byte, 36)...)
+	for i := range 9 { // 1, 2, 4, ...
+		attribute[4+4*i] = 1 << min(i, 7)
+	}
+	message := func(kind byte, body ...byte) []byte {
+		return append([]byte{byte(16 + len(body)), 0, 0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, body...)
+	}
+	socket := message(sockDiagByFamily, append(make([]byte, diagMessageLen), attribute...)...)
+	unowned := slices.Clone(socket)
+	unowned[16+diagState], unowned[16+diagQueues], unowned[16+diagQueues+4] = 8, 3, 2 // TCP_CLOSE_WAIT
+	owned := slices.Clone(unowned)
+	owned[16+diagInode] = 1
+	const (
+		tcp = 1 + 16 + 32 + 64 + 128
+		udp = tcp + 4
+	)
+	for _, test := range []struct {
+		name     string
+		part     []byte
+		protocol byte
+		held     int64
+		done     bool
+		fails    bool
+	}{
+		{"TCP", socket, unix.IPPROTO_TCP, tcp, false, false},
+		{"UDP", slices.Concat(socket, socket), unix.IPPROTO_UDP, 2 * udp, false, false},
+		{"not accepted", unowned, unix.IPPROTO_TCP, tcp + socketSize, false, false},
+		{"accepted", owned, unix.IPPROTO_TCP, tcp, false, false},
+		{"the end", slices.Concat(socket, message(unix.NLMSG_DONE, 0, 0, 0, 0), socket), unix.IPPROTO_TCP, tcp, true, false},
+		{"an error", message(unix.NLMSG_ERROR, 0xfe, 0xff, 0xff, 0xff), unix.IPPROTO_TCP, 0, true, true},
+		{"cut short", socket[:100], unix.IPPROTO_TCP, 0, true, true},
+		{"no attributes", message(sockDiagByFamily, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, false, false},
+	} {
+		var u socketUse
+		done, err := u.addPart(test.part, test.protocol)
+		if u.held != test.held || done != test.done || (err != nil) != test.fails {
+			t.Errorf("%s: %+v, %t, %v", test.name, u, done, err)
+		}
+		if want := int64(strings.Count(test.name, "accepted") * 5); u.waiting != want {
+			t.Errorf("%s: %d bytes wait, want %d", test.name, u.waiting, want)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A builder opens files and folders of the guest's root, and creates missing ones. What it
+// creates in a guest folder belongs to the guest, except hidden folders that lead to the
+// place: the guest can enter them, and no more.
+//
+// In a ReadWrite mount it creates them in the host's folder, with the guest's rights. Other
+// processes may change that folder meanwhile, so paths are walked by descriptor, without
+// following links.
+type builder struct {
+	*Stage
+	passages map[string]bool // hidden folders in guest folders, created on the way to a place
+}
+
+func newBuilder(s *Stage) *builder { return &builder{Stage: s, passages: map[string]bool{}} }
+
+// create creates the place if it is missing.
+func (b *builder) create(p Place, own bool) error {
+	f, err := b.open(p, own)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+// createOwned creates the place if it is missing. The guest owns a new one.
+func (b *builder) createOwned(p Place) error {
+	exists, err := b.exists(p.Path)
+	if exists || err != nil {
+		return err
+	}
+	return b.create(p, true)
+}
+
+// exists reports whether the path exists. It follows links as for a guest, except the last.
+func (b *builder) exists(path string) (bool, error) {
+	root, err := openRoot()
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	f, err := OpenIn(root, path, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return false, nil
+		}
+		return false, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	f.Close()
+	return true, nil
+}
+
+func openRoot() (*os.File, error) { return os.OpenFile(Root, unix.O_PATH|unix.O_DIRECTORY, 0) }
+
+// write writes a file that the guest owns, and creates the folders above it.
+func (b *builder) write(f File) error {
+	file, err := b.open(Place{Path: f.Path}, true)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // opening a named pipe would wait for a reader
+		return errors.Join(err, &os.PathError{Op: "write", Path: f.Path, Err: syscall.EINVAL})
+	}
+	err = b.asOwner(f.Path, func() error { return overwrite(descriptorPath(file), f) })
+	if err != nil && !errors.Is(err, ErrNotInMount) {
+		err = &os.PathError{Op: "write", Path: f.Path, Err: err}
+	}
+	return err
+}
+
+func overwrite(path string, f File) error {
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(f.Data)
+	return errors.Join(err, to.Chmod(f.Mode), to.Close())
+}
+
+// descriptorPath is a path of an open file, wherever it has been moved.
+func descriptorPath(f *os.File) string {
+	return "/proc/thread-self/fd/" + strconv.Itoa(int(f.Fd()))
+}
+
+// open opens a place with O_PATH, and creates it, and the folders above it, if they are
+// missing. With own, the guest owns a new one wherever it is.
+func (b *builder) open(p Place, own bool) (*os.File, error) {
+	dir, err := openRoot()
+	if err != nil {
+		return nil, err
+	}
+	at := "/"
+	for name := range strings.SplitSeq(p.Path[1:], "/") {
+		at = filepath.Join(at, name)
+		isLast := at == p.Path
+		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own && isLast)
+		dir.Close()
+		if errors.Is(err, ErrNotInMount) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: p.Path, Err: err}
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// openEntry opens a place that is in dir itself.
+func (b *builder) openEntry(dir *os.File, p Place, own bool) (*os.File, error) {
+	name := filepath.Base(p.Path)
+	f, err := OpenBeneath(dir, name, unix.O_PATH)
+	if errors.Is(err, unix.ENOENT) {
+		if err := b.createEntry(dir, p, own); err != nil {
+			return nil, err
+		}
+		f, err = OpenBeneath(dir, name, unix.O_PATH)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var info unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &info)
+	switch kind := info.Mode & unix.S_IFMT; {
+	case err == nil && p.Tree && kind != unix.S_IFDIR:
+		err = syscall.ENOTDIR
+	case err == nil && !p.Tree && kind == unix.S_IFDIR:
+		err = syscall.EISDIR
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// createEntry creates an empty file or folder in dir.
+func (b *builder) createEntry(dir *os.File, p Place, own bool) error {
+	var above unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &above); err != nil {
+		return err
+	}
+	path := filepath.Join(descriptorPath(dir), filepath.Base(p.Path))
+	if err := b.asOwner(p.Path, func() error { return makeEmpty(path, p.Tree, 0o755) }); err != nil {
+		return err
+	}
+	inGuests := b.guestCanChange(&above) || b.passages[filepath.Dir(p.Path)]
+	switch m := b.tree.mountAt(filepath.Dir(p.Path)); {
+	case m != nil && m.Access == ReadWrite: // the guest owns it already
+		return nil
+	case b.tree.NotOwn != nil && b.tree.NotOwn(p.Path):
+	case inGuests && !own && b.tree.hides(p.Path):
+		b.passages[p.Path] = true
+	case inGuests || own:
+		return os.Lchown(path, b.guestUID(), b.guestGID())
+	}
+	return os.Lchown(path, b.rootID, b.rootID)
+}
+
+// guestCanChange reports whether the guest can create or rename files in a folder.
+func (b *builder) guestCanChange(dir *unix.Stat_t) bool {
+	return int(dir.Uid) == b.guestUID() || dir.Mode&0o002 != 0
+}
+
+// asOwner calls do, which creates or changes the file at path: as the guest if that is in a
+// ReadWrite mount, where the kernel creates nothing for ids that the mount does not map
+// (EOVERFLOW).
+func (b *builder) asOwner(path string, do func() error) error {
+	m := b.tree.mountAt(filepath.Dir(path))
+	if m == nil {
+		return do()
+	}
+	var err error
+	if m.Access == ReadWrite {
+		err = b.asGuest(do)
+	} else {
+		err = do()
+	}
+	for _, refusal := range []unix.Errno{unix.EROFS, unix.EACCES, unix.EPERM} {
+		if errors.Is(err, refusal) {
+			// The errno is not wrapped: callers would take it for what it mostly means.
+			return fmt.Errorf("%s %w %s (%s): make it in the mount's source, or have the mount be copy-on-write", path, ErrNotInMount, m.Target, refusal.Error())
+		}
+	}
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return p.Err // its path is that of a descriptor
+	}
+	return err
+}
+
+// asGuest calls do with the guest's rights over files. The kernel removes a thread's
+// capabilities over files while its fsuid is not 0, and restores them with fsuid 0
+// (capabilities(7)).
+//
+// Preconditions: those of Stage.Mount.
+func (b *builder) asGuest(do func() error) error {
+	defer setFileIDs(setFileIDs(b.guestUID(), b.guestGID()))
+	if uid, gid := setFileIDs(-1, -1); uid != b.guestUID() || gid != b.guestGID() { // -1 is not an id, and changes nothing
+		return errors.New("setfsuid: has no effect")
+	}
+	return do()
+}
+
+// setFileIDs sets the thread's file system ids and returns the previous ones.
+func setFileIDs(uid, gid int) (oldUID, oldGID int) {
+	oldGID, _ = unix.SetfsgidRetGid(gid) // asGuest checks whether it took effect
+	oldUID, _ = unix.SetfsuidRetUid(uid)
+	return oldUID, oldGID
+}

@@ -1,0 +1,121 @@
+package mounts
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// clones are detached mounts: clones of the image's mount and of those of the host's
+// folders. A goroutine makes them while the cgroups are made and the stage is filled,
+// because the id maps take as long as both. It runs in the host's mount namespace: a
+// thread can't clone a mount of another namespace, such as the stage's.
+type clones struct {
+	imageDone chan struct{} // closed when image, imageRoot and imageErr are set
+	image     *os.File
+	imageRoot int // host id of the image's root files: the guest's root, or 0 without an id map
+	imageErr  error
+
+	done    chan struct{} // closed when sources and err are set, too
+	sources []*os.File    // in the order of Tree.Mounts
+	err     error
+}
+
+func beginClones(t Tree, firstID int) *clones {
+	c := &clones{imageDone: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.image, c.imageRoot, c.imageErr = cloneImage(t.Image, firstID)
+		close(c.imageDone)
+		c.err = c.cloneSources(t.Protected, t.Mounts, firstID)
+	}()
+	return c
+}
+
+// mountImage attaches the image in the stage.
+func (c *clones) mountImage() error {
+	<-c.imageDone
+	if c.imageErr != nil {
+		return c.imageErr
+	}
+	err := unix.MoveMount(int(c.image.Fd()), "", unix.AT_FDCWD, imageDir, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return os.NewSyscallError("move_mount", err)
+}
+
+func (c *clones) wait() error {
+	<-c.done
+	return c.err
+}
+
+func (c *clones) close() {
+	<-c.done
+	if c.image != nil {
+		c.image.Close()
+	}
+	for _, f := range c.sources {
+		f.Close()
+	}
+}
+
+func (c *clones) cloneSources(protected []string, list []Mount, firstID int) error {
+	maps := idMaps{}
+	defer maps.close()
+	for _, m := range list {
+		if err := checkTarget(m.Target, protected); err != nil {
+			return err
+		}
+		f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)
+		if err == nil {
+			c.sources = append(c.sources, f)
+			err = mapOwner(f, firstID, maps)
+		}
+		if err != nil && !(errors.Is(err, ErrNoIDMap) && m.Access == ReadOnly) {
+			return &os.PathError{Op: "mount", Path: m.Target, Err: err}
+		}
+	}
+	return nil
+}
+
+// cloneMount makes a detached mount of what is at path, without the mounts below it.
+func cloneMount(dirfd int, path string, flags uint, readOnly bool) (*os.File, error) {
+	fd, err := unix.OpenTree(dirfd, path, flags|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("open_tree", err)
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	if readOnly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if err := setMountAttr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// checkTarget rejects mount points that would hide parts of the jail itself.
+func checkTarget(target string, protected []string) error {
+	if err := checkNotProtected(target, protected); err != nil {
+		return err
+	}
+	for _, p := range mountPoints {
+		if target == p || isBelow(target, p) {
+			return &os.PathError{Op: "mount", Path: target, Err: syscall.EBUSY}
+		}
+	}
+	return nil
+}
+
+// mapOwner gives the files of the source's owner to the guest.
+func mapOwner(source *os.File, firstID int, maps idMaps) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
+		return err
+	}
+	users, err := maps.get(int(info.Uid), int(info.Gid), firstID)
+	if err != nil {
+		return err
+	}
+	return setIDMap(source, users)
+}

@@ -1,0 +1,124 @@
+package mounts
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// makeGuestDirs makes the guest folders in the upper layer, where their owner replaces
+// that of a folder of the same name in the image. New folders above them belong to the
+// guest's root.
+func (s *Stage) makeGuestDirs() error {
+	for _, d := range s.tree.Dirs {
+		if err := checkGuestDir(d, s.tree.Protected); err != nil {
+			return err
+		}
+		path := filepath.Join(upperDir, d)
+		if err := errors.Join(s.copyFolders(filepath.Dir(d)), mkdirAll(path, 0o755, s.rootID)); err != nil {
+			return err
+		}
+		if slices.Contains(s.tree.Sealed, d) {
+			continue
+		}
+		if err := os.Lchown(path, s.guestUID(), s.guestGID()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkGuestDir rejects a folder whose owner could replace a protected program, and one
+// that would hide a file or a link of the image.
+func checkGuestDir(dir string, protected []string) error {
+	if err := checkNotProtected(dir, protected); err != nil {
+		return err
+	}
+	for p := dir; p != "/"; p = filepath.Dir(p) {
+		for _, layer := range []string{layerDir, imageDir} {
+			info, err := os.Lstat(filepath.Join(layer, p))
+			if err == nil && !info.IsDir() {
+				err = &os.PathError{Op: "make", Path: p, Err: syscall.ENOTDIR}
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkNotProtected rejects a path from which a protected program could be replaced.
+func checkNotProtected(path string, protected []string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return &os.PathError{Op: "make", Path: path, Err: syscall.EINVAL}
+	}
+	for _, program := range protected {
+		if path == "/" || strings.HasPrefix(program+"/", path+"/") {
+			return &os.PathError{Op: "own", Path: path, Err: ErrProtected}
+		}
+	}
+	return nil
+}
+
+// copyFolders makes a folder, and those above it, in the upper layer. Those of the image
+// keep their owner and mode: /tmp, above all, is for everyone.
+func (s *Stage) copyFolders(dir string) error {
+	if dir == "/" {
+		return nil
+	}
+	if err := s.copyFolders(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	path := filepath.Join(upperDir, dir)
+	if _, err := os.Lstat(path); err == nil {
+		return nil // another guest folder
+	}
+	info, err := os.Lstat(filepath.Join(imageDir, dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return mkdirAll(path, 0o755, s.rootID)
+	}
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	return mkdirAs(path, info.Mode(), int(owner.Uid), int(owner.Gid))
+}
+
+// mkdirAll makes a folder and the missing ones above it for an owner.
+func mkdirAll(path string, mode os.FileMode, id int) error {
+	if path == "." {
+		return nil
+	}
+	if err := mkdirAll(filepath.Dir(path), mode, id); err != nil {
+		return err
+	}
+	err := mkdirAs(path, mode, id, id)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+func mkdirAs(path string, mode os.FileMode, uid, gid int) error {
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.Lchown(path, uid, gid), os.Chmod(path, mode))
+}
+
+// makeEmpty makes an empty file or folder, which belongs to the thread's user.
+func makeEmpty(path string, folder bool, mode os.FileMode) error {
+	if folder {
+		return os.Mkdir(path, mode)
+	}
+	if err := unix.Mknod(path, unix.S_IFREG|uint32(mode&0o666), 0); err != nil {
+		return &os.PathError{Op: "make", Path: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountSources mounts the host's folders and files in the root, outer ones first.
+func (s *Stage) mountSources() error {
+	b := newBuilder(s)
+	asked := s.tree.ReadOnly
+	for _, i := range byTarget(s.tree.Mounts) {
+		m := &s.tree.Mounts[i]
+		if err := b.mountSource(m, s.clones.sources[i], i, asked); err != nil {
+			return &os.PathError{Op: "mount", Path: m.Target, Err: err}
+		}
+	}
+	return nil
+}
+
+// byTarget returns the indices of the mounts, sorted by target: one below another comes
+// after it.
+func byTarget(list []Mount) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(list[a].Target, list[b].Target) })
+	return order
+}
+
+// mountSource mounts one source. asked are the places that were to be read-only before
+// those of mounts were added.
+func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Place) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
+		return err
+	}
+	at := Place{m.Target, info.Mode&unix.S_IFMT == unix.S_IFDIR}
+	t := &b.tree
+	switch { // with new slices: the caller has the tree's
+	case m.Access != ReadOnly && len(asked) > 0 && !isAmong(m.Target, asked, t.Writable):
+		t.Writable = slices.Concat(t.Writable, []Place{at}) // also inside a mount that is read-only, with all that is in it
+	case m.Access == ReadOnly && len(t.ReadOnly) > 0:
+		t.ReadOnly = slices.Concat(t.ReadOnly, []Place{at}) // also inside a place that is writable, with all that is in it
+	}
+	target, err := b.open(at, false)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	if !m.Overlay && m.Access != CopyOnWrite {
+		return attach(source, target, t.noExec(m.Target))
+	}
+	if !at.Tree {
+		return fmt.Errorf("overlay: %w", unix.ENOTDIR)
+	}
+	return b.mountThroughOverlay(m, source, target, filepath.Join(sourcesDir, strconv.Itoa(number)), &info)
+}
+
+// attach mounts a detached mount at a file or folder that is open with O_PATH.
+func attach(source, target *os.File, noExec bool) error {
+	if noExec {
+		if err := setMountAttr(int(source.Fd()), "", unix.AT_EMPTY_PATH, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC}); err != nil {
+			return err
+		}
+	}
+	err := unix.MoveMount(int(source.Fd()), "", int(target.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return os.NewSyscallError("move_mount", err)
+}
+
+// mountThroughOverlay mounts an overlay over the source, whose layers are in dir: the
+// guest sees their names in its list of mounts.
+//
+// The cost of CopyOnWrite is that new files go through two file systems: creating, renaming and
+// removing small ones takes the kernel 1.65 times as long as on tmpfs alone, 8 µs more
+// each. Of that, 37 % is for lookups in the upper folder, as tmpfs does not cache missing
+// names, 20 % for a second inode, 15 % for a second open file, 13 % for permissions and credentials.
+// On Linux 6.18 none of these options changed that by more than the noise: redirect_dir,
+// volatile, xino, index, metacopy, uuid, userxattr, noatime; nor did the lower folder's
+// file system, id map, depth or number. New files can't bypass it, because a rename from a new
+// folder to an existing one works in one file system only. A copy instead of the
+// overlay takes 12 µs a file; this mount takes 2 ms.
+func (b *builder) mountThroughOverlay(m *Mount, source, target *os.File, dir string, info *unix.Stat_t) error {
+	lower, empty, upper, work := dir+"/lower", dir+"/empty", dir+"/upper", dir+"/work"
+	folders, options, flags := []string{dir, lower, empty}, "lowerdir="+lower+":"+empty, uintptr(unix.MS_RDONLY) // two lower layers, or an upper one, are the least
+	if m.Access == CopyOnWrite {
+		// With redirects the guest can rename folders of the source, which is EXDEV otherwise.
+		folders, flags = []string{dir, lower, upper, work}, 0
+		options = fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=on", lower, upper, work)
+	}
+	for _, folder := range folders {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := attachAt(source, lower); err != nil {
+		return err
+	}
+	if m.Access == CopyOnWrite { // the owner and mode of upper are what shows
+		if err := errors.Join(os.Lchown(upper, int(info.Uid), int(info.Gid)), os.Chmod(upper, os.FileMode(info.Mode&0o777))); err != nil {
+			return err
+		}
+	}
+	if b.tree.noExec(m.Target) {
+		flags |= unix.MS_NOEXEC
+	}
+	return mountOverlay(descriptorPath(target), flags, options)
+}
+
+func attachAt(source *os.File, path string) error {
+	target, err := os.OpenFile(path, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	return attach(source, target, false)
+}

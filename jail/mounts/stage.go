@@ -1,0 +1,202 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/chroot"
+	"gaol/jail/procfs"
+	"gaol/jail/step"
+)
+
+// Names in the staging tmpfs, where the thread's working directory is. The overlay gets
+// them as relative paths: the guest can read its mount options, which so have no path of
+// the host.
+const (
+	Root = "root" // the guest's root
+	Proc = "proc" // files to mount over the jail's /proc
+
+	imageDir   = "image"
+	layerDir   = "layer"
+	upperDir   = "upper"
+	workDir    = "work"
+	overlayDir = "tree"
+	hiddenDir  = "blank"  // empty files and folders that hide places
+	shownDir   = "kept"   // mounts of shown places, which are then mounted in hidden ones
+	sourcesDir = "copies" // the layers of overlays over host folders
+)
+
+// Stage is a tree that is being mounted.
+type Stage struct {
+	tree   Tree
+	rootID int // host id of the guest's root
+	clones *clones
+}
+
+func (s *Stage) guestUID() int { return s.rootID + GuestUID }
+func (s *Stage) guestGID() int { return s.rootID + GuestGID }
+
+// Begin starts to clone the mounts of a tree, in the mount namespace of this process.
+// firstID is the host's user and group id of the guest's root.
+func Begin(t Tree, firstID int) *Stage {
+	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}
+}
+
+// Close closes the cloned mounts. What Mount mounted stays.
+func (s *Stage) Close() { s.clones.close() }
+
+// Mount mounts the tree, without /proc, at Root below dir. It makes dir the thread's
+// working directory, and sets the thread's umask to 0.
+//
+// Preconditions: the thread is locked to its goroutine, is not the main thread of the
+// process, and ends with the goroutine or leaves the mount namespace. The mounts belong to
+// this thread: the host does not see them.
+func (s *Stage) Mount(dir string) error {
+	steps := []struct {
+		name, target string
+		do           func() error
+	}{
+		{"unshare", "mount namespace", unshare},
+		{"leave", "chroot", chroot.Leave},
+		// Slave, not private: a disk that the host unmounts must not stay busy here.
+		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
+		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},
+		{"chdir", dir, func() error { return unix.Chdir(dir) }},
+		{"make", "folders", makeStageDirs},
+		{"mount", s.tree.Image, s.clones.mountImage},
+		{"write", "layer", s.writeLayer},
+		{"make", "guest folders", s.makeGuestDirs},
+		{"make", "mount points", s.makeMountPoints},
+		{"mount", "overlay", mountTreeOverlay},
+		{"fill", "root", s.fillRoot},
+		{"mount", "/dev", s.mountDev},
+		{"write", "/proc", s.writeProc},
+		{"open", "mounts", s.clones.wait},
+		{"mount", "folders of the host", s.mountSources},
+		{"restrict", "places", s.restrict},
+		{"limit", "tmpfs", s.limitTmpfs},
+	}
+	for _, st := range steps {
+		if err := st.do(); err != nil {
+			return &step.Error{Step: st.name, Target: st.target, Err: err}
+		}
+	}
+	return nil
+}
+
+// unshare gives the thread its own mounts, and, by CLONE_FS, its own working directory and
+// umask: what is created here has the mode that is asked for, whatever the host's umask.
+func unshare() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return err
+	}
+	unix.Umask(0)
+	return nil
+}
+
+// limitTmpfs sets the limits of the tmpfs: what it holds now, and what the guest may write.
+func (s *Stage) limitTmpfs() error {
+	var now unix.Statfs_t
+	if err := unix.Statfs(".", &now); err != nil {
+		return err
+	}
+	bytes, inodes := int64(now.Blocks-now.Bfree)*now.Bsize, int64(now.Files-now.Ffree)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", bytes+s.tree.Disk, inodes+s.tree.Inodes)
+	flags := uintptr(unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV)
+	if s.tree.noExec("/") {
+		flags |= unix.MS_NOEXEC // of the mount that becomes the guest's root
+	}
+	return unix.Mount("", ".", "", flags, data)
+}
+
+func makeStageDirs() error {
+	for _, dir := range []string{Root, Proc, imageDir, layerDir, upperDir, workDir, overlayDir, hiddenDir, shownDir, sourcesDir} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeLayer writes the layer's files, which belong to the guest's root.
+func (s *Stage) writeLayer() error {
+	for _, f := range s.tree.Layer {
+		path := filepath.Join(layerDir, f.Path)
+		if err := mkdirAll(filepath.Dir(path), 0o755, s.rootID); err != nil {
+			return err
+		}
+		if err := errors.Join(os.WriteFile(path, f.Data, f.Mode), os.Lchown(path, s.rootID, s.rootID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mountTreeOverlay() error {
+	return mountOverlay(overlayDir, 0, fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", layerDir, imageDir, upperDir, workDir))
+}
+
+func mountOverlay(target string, flags uintptr, options string) error {
+	return os.NewSyscallError("mount", unix.Mount("overlay", target, "overlay", flags|unix.MS_NOSUID|unix.MS_NODEV, options))
+}
+
+// writeProc writes the files at Proc and makes them a read-only mount, as are all mounts
+// that are made from it.
+func (s *Stage) writeProc() error {
+	if err := procfs.Write(Proc, s.tree.Proc); err != nil {
+		return err
+	}
+	return bindWithFlags(Proc, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC})
+}
+
+// bind mounts a file or folder, with the mounts below it, at a path.
+func bind(source, path string) error {
+	if err := unix.Mount(source, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: path, Err: err}
+	}
+	return nil
+}
+
+// bindWithFlags mounts a folder on itself, with other flags.
+func bindWithFlags(path string, attr unix.MountAttr) error {
+	if err := bind(path, path); err != nil {
+		return err
+	}
+	return setMountAttr(unix.AT_FDCWD, path, 0, attr)
+}
+
+func setMountAttr(dirfd int, path string, flags uint, attr unix.MountAttr) error {
+	return os.NewSyscallError("mount_setattr", unix.MountSetattr(dirfd, path, flags, &attr))
+}
+
+var errWritable = errors.New("not a file that only root can write to")
+
+// OpenProgram opens a program of the image that is to run with the host's rights. It must
+// be a regular file that only the host's root can change; links are not followed.
+//
+// Preconditions: Mount has succeeded on this thread.
+func (s *Stage) OpenProgram(path string) (*os.File, error) {
+	image, err := os.OpenFile(imageDir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	f, err := OpenBeneath(image, path[1:], unix.O_PATH)
+	if err != nil {
+		return nil, err
+	}
+	var info unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &info)
+	if err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || int(info.Uid) != s.clones.imageRoot || info.Mode&0o022 != 0) {
+		err = errWritable
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

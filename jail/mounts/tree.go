@@ -1,0 +1,132 @@
+package mounts
+
+import (
+	"errors"
+	"os"
+
+	"gaol/jail/procfs"
+)
+
+// The ids of guest processes, as they see them.
+const (
+	GuestUID = 1000
+	GuestGID = 1000
+)
+
+// IDsPerJail is the number of host user and group ids that a jail has.
+const IDsPerJail = 65536
+
+// Tree describes the file tree of a jail. Guest paths are absolute paths in this tree;
+// all others are paths of the host.
+type Tree struct {
+	// Image is the folder that guests see as their root directory, read-only. It must
+	// come from a trusted builder: its entry program runs with the host's rights. Its
+	// files should belong to the host's root; guests see them as files of a root user that
+	// no guest can become, see [CheckOwners].
+	Image string
+
+	// Layer holds files that are shown over those of Image. The guest can read and execute
+	// them, and can't change them.
+	Layer []File
+
+	// Dirs are folders in the writable layer that the guest owns, made in this order. None
+	// may contain a protected program or hide a file of the image.
+	Dirs []string // guest paths
+
+	// Sealed are those of Dirs that belong to the guest's root: the guest can't create
+	// anything in them.
+	Sealed []string
+
+	// Mounts are folders and files of the host that are mounted in the tree.
+	Mounts []Mount
+
+	// Make and Keep are places that are created, empty, if they are missing. The guest
+	// owns those of Make; those of Keep get the owner of the folder around them.
+	Make, Keep []Place
+
+	// Files are owned by the guest. Missing folders above them are created. They do not
+	// count against Disk.
+	Files []File
+
+	// NotOwn, if not nil, reports whether a file that is created at a guest path belongs to
+	// the guest's root instead of the guest, who then can't change its mode. It does not
+	// apply in ReadWrite mounts, where everything belongs to the owner of the source.
+	NotOwn func(path string) bool
+
+	// Hide are places that appear as an empty file or folder without permissions. Show
+	// are exceptions: of the places in both lists that contain a path, the longest
+	// decides. Folders that lead to a shown place can be entered. /proc can't be hidden.
+	Hide, Show []Place
+
+	// ReadOnly are places where nothing can be changed (EROFS). Writable are exceptions,
+	// each of which becomes a mount point.
+	ReadOnly, Writable []Place
+
+	// NoExec are places from which nothing can be executed or mapped as code. Exec are
+	// exceptions: the longest place that contains a path decides.
+	NoExec, Exec []Place
+
+	// Pinned are folders and files that the guest can't rename or remove (EBUSY), and so
+	// can't replace. Folders that lead to a hidden or restricted place are pinned, too.
+	Pinned []string // guest paths
+
+	// Disk and Inodes limit what the guest can write.
+	Disk   int64 // bytes
+	Inodes int64
+
+	// Protected are programs that the guest must not be able to replace. The folders that
+	// contain them can't be in Dirs and can't be covered by Mounts.
+	Protected []string // guest paths
+
+	// Proc is what the files that replace entries of /proc report.
+	Proc procfs.Config
+}
+
+// File is a file to create in the tree.
+type File struct {
+	Path string // guest path
+	Mode os.FileMode
+	Data []byte
+}
+
+// Access is what a guest may do with a folder of the host.
+type Access int
+
+// The zero value allows the least.
+const (
+	ReadOnly    Access = iota
+	CopyOnWrite        // folders only: the guest changes a copy, and the host's files stay as they are
+	ReadWrite
+)
+
+// Mount shows a folder or a file of the host in the tree. Files of the source's owner
+// appear as the guest's, and new files of the guest belong to that owner, if the kernel
+// supports that for the file system ([ErrNoIDMap] otherwise). Mounts of the host below the
+// source are not shown.
+//
+// The guest's /proc/self/mountinfo has the path of the source in its file system, unless
+// the access is CopyOnWrite. No kind of clone hides it: neither open_tree(2), of a mount or
+// of a clone, nor an idmapped mount, nor one of a file handle. An overlay does, but a
+// read-only overlay shows later changes of the host in part, or not at all.
+type Mount struct {
+	Source *os.File // opened with O_PATH. The caller closes it
+	Target string   // guest path; created if missing
+	Access Access
+
+	// Overlay shows a ReadOnly folder through an overlay, as CopyOnWrite does. Sockets then
+	// are inodes of the overlay: the guest can't connect to a socket that a process of the
+	// host listens on. Later changes by the host may not show.
+	Overlay bool
+}
+
+// ErrNoIDMap is wrapped by the error of a mount whose files can't be given to the guest.
+// ReadOnly mounts work without.
+var ErrNoIDMap = errors.New("the source's file system can't show its files as another user's: that takes Linux 5.12 (ext4, XFS), 5.15 (Btrfs), 6.3 (tmpfs) or later")
+
+// ErrNotInMount is wrapped by the error of a place in a mount that its source does not
+// have, and that the guest may not create there.
+var ErrNotInMount = errors.New("can't be made in the mount of")
+
+// ErrProtected is wrapped by the error of a guest folder, or a mount, from which a
+// protected program could be replaced.
+var ErrProtected = errors.New("holds the program that puts the filter on, and so can't be the guest's")

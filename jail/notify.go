@@ -1,0 +1,112 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"gaol/jail/seccomp"
+	"gaol/jail/seccomp/notify"
+	"gaol/jail/step"
+)
+
+// onListener returns the function that the launcher calls with the filter's listener, once
+// the filter is in force. It is nil for filters that do not notify.
+func (p *Process) onListener(f *seccomp.Filter) func(*os.File, syscall.Conn) {
+	if !f.Notify {
+		return nil
+	}
+	return func(file *os.File, conn syscall.Conn) {
+		l, err := notify.New(file, f)
+		if err != nil {
+			p.notify.fail(err)
+			p.Kill() // nothing would answer its calls
+			return
+		}
+		p.routes.jail = p.jail
+		l.HandleSockets(seccomp.Netlink, p.routes.open)
+		p.notify.serve(l, conn)
+	}
+}
+
+// notifyHandler answers the notifications of a process's filter, and reports the calls that
+// the filter refuses.
+type notifyHandler struct {
+	mu       sync.Mutex
+	closed   bool
+	listener *notify.Listener // nil before serve
+	served   chan struct{}    // closed when all notifications are answered
+	failed   atomic.Pointer[error]
+
+	refused  func(notify.Call)
+	executes bool // the process gets the program by an execve
+}
+
+// expect sets the command whose program is about to run.
+func (h *notifyHandler) expect(c *Command) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused, h.executes = c.Refused, c.launcher().executes(c)
+	if h.refused == nil {
+		h.refused = func(notify.Call) {}
+	}
+}
+
+func (h *notifyHandler) serve(l *notify.Listener, conn syscall.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed { // the process has ended
+		_ = l.Close()
+		return
+	}
+	h.listener, h.served = l, make(chan struct{})
+	refused, executes := h.refused, h.executes
+	go func() {
+		defer close(h.served)
+		if executes {
+			h.fail(l.Admit(context.Background(), conn)) // the launcher's execve, which Serve would refuse
+		}
+		if l.Serve(refused) != nil {
+			_ = l.Close() // the calls then fail with ENOSYS instead of hanging
+		}
+	}()
+}
+
+// fail records why the host can't answer. A closed socket is not a failure: the program
+// runs or is being killed.
+func (h *notifyHandler) fail(err error) {
+	if err != nil && !errors.Is(err, os.ErrClosed) && !errors.Is(err, net.ErrClosed) {
+		h.failed.Store(&err)
+	}
+}
+
+// startError returns the error of a start: that of the host, if it could not answer, as the
+// process was then killed or got a wrong answer, and err otherwise.
+func (h *notifyHandler) startError(err error) error {
+	failed := h.failed.Load()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if failed == nil || err == nil && h.listener != nil {
+		return err
+	}
+	return step.Wrap("listen", "filter", *failed)
+}
+
+// close returns when all refused calls are reported.
+//
+// Preconditions: nothing of the process's cgroup is left.
+func (h *notifyHandler) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	if h.listener == nil {
+		return
+	}
+	_ = h.listener.Close()
+	<-h.served
+	h.listener = nil
+}

@@ -1,0 +1,126 @@
+package jail
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/enter"
+	"gaol/jail/mounts"
+)
+
+// The steps of the entry program. Their order has these reasons:
+//
+//   - cgroups are joined before the cgroup namespace is made, whose root is the cgroup of
+//     the process that makes it, and before the process uses much memory;
+//   - a file system of the jail's namespaces can only be mounted where the host's is
+//     visible, so before the root changes. The files that cover it are made by package mounts;
+//   - the host's descriptors are closed before the guest's working directory is looked up,
+//     which may lead through /proc/self/fd (CVE-2024-21626);
+//   - the working directory is looked up with the guest's rights, not the host's;
+//   - the ruleset comes after the working directory, to which it does not apply, and the
+//     filter last, because it denies most of these steps.
+
+// createSteps create the namespaces of a jail, and its pid 1.
+func (j *Jail) createSteps(e *entry, top *cgroupFiles, init int) []enter.Step {
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	steps := slices.Concat([]enter.Step{enter.Keyring(), enter.OOMScore()}, e.join(top.join), e.join(j.shared.join), []enter.Step{
+		// Not made by the clone, whose cgroup namespace would begin in pid 1's cgroup. It
+		// belongs to the host's user namespace, which does no harm.
+		enter.CgroupNamespace(),
+		// The kernel counts some objects (above all inotify's) also against the limits of
+		// the user who made the user namespace. If that were the host's root, one jail could
+		// exhaust the limits of root and of all other jails.
+		enter.EffectiveUser(j.slot.firstHostID()),
+		enter.Clone(init, namespaces),
+		enter.AwaitHost(), // until the user namespace has ids
+		enter.User(0, 0),
+		enter.Hostname(j.spec.Hostname),
+	})
+	if j.spec.Loopback {
+		steps = append(steps, enter.Loopback())
+	}
+	// The copies of the host's mounts are locked, so they can't become the root. A mount of
+	// the same tree over them can.
+	steps = append(steps, enter.Mount(mounts.Root, mounts.Root, "", unix.MS_BIND|unix.MS_REC, ""))
+	return slices.Concat(steps, j.spec.procSteps(), []enter.Step{enter.Root(mounts.Root)},
+		e.commonSteps(rlimits(&Command{OpenFiles: 64})), []enter.Step{
+			enter.Capabilities(),
+			enter.Chdir("/"),
+			enter.DieWithHost(),
+			enter.Signals(),
+			enter.NoNewPrivs(),
+			enter.Filter(),
+			enter.Execute(j.spec.Reaper, []string{"PATH=/usr/bin"}),
+		})
+}
+
+// enterSteps make a process of the jail.
+func (j *Jail) enterSteps(e *entry, c *Command, in *cgroupFiles) []enter.Step {
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	pidfd := e.add(j.pidfd)
+	steps := slices.Concat([]enter.Step{
+		enter.Keyring(),
+		enter.OOMScore(),
+		enter.Namespaces(pidfd, unix.CLONE_NEWPID), // for children only
+		enter.Clone(e.addCgroup(in.startIn), 0),
+	}, e.join(in.join), []enter.Step{
+		// The run's cgroup is the root of its cgroup namespace: programs look for its
+		// limits in the root of /sys/fs/cgroup, where limitFiles are.
+		enter.CgroupNamespace(),
+		enter.Namespaces(pidfd, namespaces),
+	}, e.commonSteps(rlimits(c)))
+	if c.Terminal {
+		steps = append(steps, enter.Terminal(0))
+	}
+	filter := enter.Filter()
+	if j.filter(c).Notify {
+		filter = enter.FilterWithListener()
+	}
+	return slices.Concat(steps, []enter.Step{
+		enter.User(GuestUID, GuestGID),
+		enter.Capabilities(),
+		enter.Chdir(c.Dir),
+		enter.Signals(),
+		enter.NoNewPrivs(),
+	}, e.restrict(c.RulesetFlags), []enter.Step{
+		filter,
+		enter.Execute(append([]string{c.Path}, c.Args...), c.Env),
+	})
+}
+
+// commonSteps need rights that are dropped after them.
+func (e *entry) commonSteps(limits []enter.Limit) []enter.Step {
+	steps := []enter.Step{enter.Session(), e.closeOthers(), enter.Umask(0o022)}
+	for _, l := range limits {
+		steps = append(steps, l.Step())
+	}
+	return append(steps, enter.BoundingSet())
+}
+
+// maxProcesses limits all runs of a jail together, in addition to the limits of cgroups.
+const maxProcesses = 8192
+
+// rlimits returns the limits of a process. The number of processes is limited by the
+// cgroup, because RLIMIT_NPROC counts those of a user and not those of a run.
+func rlimits(c *Command) []enter.Limit {
+	set := func(resource int, value int64) enter.Limit {
+		return enter.Limit{Resource: uint32(resource), Most: uint64(value)}
+	}
+	limits := []enter.Limit{
+		// No core file fits into a byte. By core(5), this is also the only value with which
+		// the host's core handler, which runs as root, is not started.
+		set(unix.RLIMIT_CORE, 1),
+		set(unix.RLIMIT_NOFILE, c.OpenFiles),
+		set(unix.RLIMIT_MEMLOCK, 64<<10),
+		set(unix.RLIMIT_MSGQUEUE, 0),
+		set(unix.RLIMIT_SIGPENDING, 1024),
+		set(unix.RLIMIT_NPROC, maxProcesses),
+	}
+	if c.FileSize > 0 {
+		limits = append(limits, set(unix.RLIMIT_FSIZE, c.FileSize))
+	}
+	return limits
+}

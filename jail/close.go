@@ -41,8 +41,7 @@ func (j *Jail) remove() error {
 	defer cancel()
 	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), removeCgroup(ctx, j.cgroupPath(""))))
 	if failed != nil {
-		// The claim stays, unlocked, for a sweep to clear.
-		sweepAgain(j.spec.StateDir)
+		swept.Delete(j.spec.StateDir) // the claim stays, unlocked, for a sweep
 		return errors.Join(failed, j.slot.file.Close())
 	}
 	return step.Wrap("release", j.slot.name(), j.slot.release())

@@ -35,7 +35,7 @@ func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 	}
 	socket.Close()
 	waitFor(t, "pid 1 to end", func() bool { return len(jailProcesses(t)) == 0 && len(processesCalled(t, name)) == 0 })
-	if err := Sweep(stateDir); err != nil {
+	if err := sweep(stateDir); err != nil {
 		t.Error(err)
 	}
 	if left := leftovers(); len(left) > 0 {

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"sync"
@@ -13,6 +14,12 @@ import (
 	"gaol/jail/reap"
 	"gaol/jail/step"
 )
+
+// ErrClosed is returned by the methods of a closed jail.
+var ErrClosed = errors.New("the jail is closed")
+
+// StepError reports which step of creating or entering a jail failed.
+type StepError = step.Error
 
 // Jail is a file tree and the processes that Start starts in it.
 type Jail struct {
@@ -56,7 +63,7 @@ func (j *Jail) Alive() bool {
 func (j *Jail) HostIDs() (first, count int) { return j.slot.firstHostID(), mounts.IDsPerJail }
 
 // Root opens the guest's root directory with O_PATH. The caller closes it; the files exist
-// until then. Paths below it must be opened with [OpenIn], as they are the guest's. Mounts
+// until then. Paths below it must be opened with [mounts.OpenIn], as they are the guest's. Mounts
 // in it are in the jail's mount namespace only: the host's does not know them, so the host
 // could remove a mount point.
 func (j *Jail) Root() (*os.File, error) {

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func (w *memoryWatch) add(p *Process) {
 	defer w.mu.Unlock()
 	w.live[p] = struct{}{}
 	if w.timer == nil {
-		w.locks, w.sockets, w.dirs, w.pages = growth{}, growth{}, growth{}, growth{}
+		w.locks, w.sockets, w.dirs, w.pages = unknown, unknown, unknown, unknown
 		w.timer = time.AfterFunc(w.period(), w.check)
 	}
 }
@@ -92,7 +93,7 @@ func (w *memoryWatch) check() {
 	if m, err := readKernelMemory(); err == nil {
 		w.mu.Lock()
 		if time.Since(w.pagesSince) > pageWindow {
-			w.pages, w.pagesSince = growth{}, time.Now()
+			w.pages, w.pagesSince = unknown, time.Now()
 		}
 		locks, sockets := w.locks.by(m.slab, lockGrowth), w.sockets.by(m.all, socketGrowth)
 		w.isGrowing, w.last = w.last > 0 && m.all-w.last > fastGrowth, m.all
@@ -117,21 +118,18 @@ func (w *memoryWatch) check() {
 	w.timer.Reset(w.period())
 }
 
-// growth compares an amount of memory with its minimum since it last grew.
-type growth struct {
-	least int64
-	begun bool
-}
+// growth is the minimum of an amount of memory since it last grew.
+type growth int64
+
+const unknown growth = math.MaxInt64
 
 // by reports whether the amount has grown by a step.
 func (g *growth) by(now, step int64) bool {
-	if !g.begun || now < g.least {
-		g.least, g.begun = now, true
-	}
-	if now < g.least+step {
+	*g = min(*g, growth(now))
+	if now-int64(*g) < step {
 		return false
 	}
-	g.least = now
+	*g = growth(now)
 	return true
 }
 

@@ -37,7 +37,7 @@ func TestReadKernelMemory(t *testing.T) {
 }
 
 func TestGrowth(t *testing.T) {
-	var g growth
+	g := unknown
 	for i, look := range []struct {
 		now  int64
 		want bool

@@ -144,7 +144,7 @@ func TestHostIsKilled(t *testing.T) {
 	if len(leftovers()) == 0 {
 		t.Fatal("a killed host leaves nothing: this test proves nothing")
 	}
-	if err := Sweep(stateDir); err != nil {
+	if err := sweep(stateDir); err != nil {
 		t.Fatal(err)
 	}
 	if left := leftovers(); len(left) > 0 {
@@ -181,7 +181,7 @@ func TestHostIsKilledOnTheWay(t *testing.T) {
 		waitFor(t, "what it started to end", func() bool {
 			return len(jailProcesses(t)) == 0 && len(processesCalled(t, name)) == 0
 		})
-		if err := Sweep(stateDir); err != nil {
+		if err := sweep(stateDir); err != nil {
 			t.Error(err)
 		}
 		if left := leftovers(); len(left) > 0 {
@@ -270,7 +270,7 @@ func TestSlotsAreNotShared(t *testing.T) {
 	if err := errors.Join(os.Symlink("/etc/passwd", odd1), unix.Mkfifo(odd2, 0o600), os.Mkdir(odd3, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(filepath.Dir(dir)); err != nil {
+	if err := sweep(filepath.Dir(dir)); err != nil {
 		t.Error(err)
 	}
 	for _, n := range []int{5011, 5012, 5013} {

@@ -60,12 +60,8 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 		return use, err
 	}
 	defer f.Close()
-	for _, k := range socketKinds {
-		if err := use.addKind(f, k.family, k.protocol); err != nil {
-			return use, err
-		}
-	}
-	return use, nil
+	err = use.addAll(f)
+	return use, err
 }
 
 // See sock_diag(7) and linux/inet_diag.h.
@@ -81,12 +77,6 @@ const (
 	socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 )
 
-// socketKinds are the lists that the kernel has.
-var socketKinds = []struct{ family, protocol byte }{
-	{unix.AF_INET, unix.IPPROTO_TCP}, {unix.AF_INET, unix.IPPROTO_UDP},
-	{unix.AF_INET6, unix.IPPROTO_TCP}, {unix.AF_INET6, unix.IPPROTO_UDP},
-}
-
 // CheckSocketLists returns an error if the kernel does not list sockets. Without the lists a
 // jail with a network could take memory without limit.
 var CheckSocketLists = sync.OnceValue(func() error {
@@ -96,16 +86,26 @@ var CheckSocketLists = sync.OnceValue(func() error {
 	}
 	f := os.NewFile(uintptr(fd), "netlink socket")
 	defer f.Close()
-	for _, k := range socketKinds {
-		var u socketUse
-		if err := u.addKind(f, k.family, k.protocol); err != nil {
-			return fmt.Errorf("%w: %w", errNoSocketLists, err)
-		}
+	var u socketUse
+	if err := u.addAll(f); err != nil {
+		return fmt.Errorf("%w: %w", errNoSocketLists, err)
 	}
 	return nil
 })
 
 var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag")
+
+// addAll adds the sockets of all lists that the kernel has.
+func (u *socketUse) addAll(f *os.File) error {
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+			if err := u.addKind(f, family, protocol); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // addKind requests the list of one kind of sockets, and adds them.
 func (u *socketUse) addKind(f *os.File, family, protocol byte) error {

@@ -7,6 +7,7 @@ import (
 
 	"gaol/jail/enter"
 	"gaol/jail/mounts"
+	"gaol/jail/procfs"
 )
 
 // The steps of the entry program. Their order has these reasons:
@@ -46,14 +47,36 @@ func (j *Jail) createSteps(e *entry, top *cgroupFiles, init int) []enter.Step {
 	steps = append(steps, enter.Mount(mounts.Root, mounts.Root, "", unix.MS_BIND|unix.MS_REC, ""))
 	return slices.Concat(steps, j.spec.procSteps(), []enter.Step{enter.Root(mounts.Root)},
 		e.commonSteps(rlimits(&Command{OpenFiles: 64})), []enter.Step{
-			enter.Capabilities(),
-			enter.Chdir("/"),
-			enter.DieWithHost(),
-			enter.Signals(),
-			enter.NoNewPrivs(),
-			enter.Filter(),
+			enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost(), enter.Signals(), enter.NoNewPrivs(), enter.Filter(),
 			enter.Execute(j.spec.Reaper, []string{"PATH=/usr/bin"}),
 		})
+}
+
+// procSteps mount the jail's /proc, and hide the entries that package procfs does not list.
+func (s *Spec) procSteps() []enter.Step {
+	const (
+		proc  = mounts.Root + "/proc"
+		made  = mounts.Proc
+		flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	)
+	options := ""
+	if s.HideProcesses {
+		options = "hidepid=2" // hides processes that the reader may not trace
+	}
+	steps := []enter.Step{enter.Mount("proc", proc, "proc", flags, options)}
+	for _, r := range procfs.Sysctls {
+		if r.Source == procfs.Kernel { // the kernel's entry, mounted in the files that replace sys
+			steps = append(steps, enter.Mount(proc+"/sys/"+r.Name, made+"/sys/"+r.Name, "", unix.MS_BIND, ""))
+		}
+	}
+	var shown []string
+	for _, r := range procfs.RootEntries {
+		if r.Source == procfs.Generated {
+			steps = append(steps, enter.Mount(made+"/"+r.Name, proc+"/"+r.Name, "", unix.MS_BIND|unix.MS_REC, ""))
+		}
+		shown = append(shown, r.Name)
+	}
+	return append(steps, enter.HideEntries(proc, shown, made+"/"+procfs.EmptyFile, made+"/"+procfs.EmptyFolder))
 }
 
 // enterSteps make a process of the jail.
@@ -79,16 +102,9 @@ func (j *Jail) enterSteps(e *entry, c *Command, in *cgroupFiles) []enter.Step {
 	if j.filter(c).Notify {
 		filter = enter.FilterWithListener()
 	}
-	return slices.Concat(steps, []enter.Step{
-		enter.User(GuestUID, GuestGID),
-		enter.Capabilities(),
-		enter.Chdir(c.Dir),
-		enter.Signals(),
-		enter.NoNewPrivs(),
-	}, e.restrict(c.RulesetFlags), []enter.Step{
-		filter,
-		enter.Execute(append([]string{c.Path}, c.Args...), c.Env),
-	})
+	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
+	steps = append(steps, e.restrict(c.RulesetFlags)...)
+	return append(steps, filter, enter.Execute(append([]string{c.Path}, c.Args...), c.Env))
 }
 
 // commonSteps need rights that are dropped after them.

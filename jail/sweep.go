@@ -21,40 +21,25 @@ const (
 	killTimeout = 10 * time.Second // for the processes of one jail to be gone
 )
 
-// swept records which state folders this process has swept.
-var swept struct {
-	sync.Mutex
-	dirs map[string]bool
-}
+// swept has the state folders that this process has swept. A folder is removed from it when
+// the process fails to remove a jail: the next Create then sweeps again.
+var swept sync.Map
 
 // sweepOnce sweeps a folder unless this process has done so. A jail that can't be removed
 // occupies a slot and does no other harm.
 func sweepOnce(stateDir string) {
-	swept.Lock()
-	defer swept.Unlock()
-	if swept.dirs[stateDir] {
+	if _, done := swept.LoadOrStore(stateDir, true); done {
 		return
-	}
-	if swept.dirs == nil {
-		swept.dirs = map[string]bool{}
 	}
 	// Try again after a shortage that may be temporary, but not for a process that can't be
 	// killed: each try waits for the timeout.
-	err := Sweep(stateDir)
-	swept.dirs[stateDir] = !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ENOMEM)
+	if err := sweep(stateDir); errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
+		swept.Delete(stateDir)
+	}
 }
 
-// sweepAgain makes the next Create sweep again: this process failed to remove a jail.
-func sweepAgain(stateDir string) {
-	swept.Lock()
-	defer swept.Unlock()
-	delete(swept.dirs, stateDir)
-}
-
-// Sweep removes what dead host processes left in the state folder and in the cgroups.
-// Create calls it once in each process, and again after a jail could not be removed, for
-// example because there were no file descriptors left.
-func Sweep(stateDir string) error {
+// sweep removes what dead host processes left in the state folder and in the cgroups.
+func sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {

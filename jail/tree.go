@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"os"
 	"slices"
 
 	"gaol/jail/cgroup"
@@ -41,12 +40,6 @@ var (
 // CheckOwners returns an error that wraps ErrNoIDMap if guests would see the files of an
 // image in the folder dir as those of uid 65534.
 func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
-
-// OpenIn opens path as a process does whose root directory is root: links and ".." can't
-// lead out of it.
-func OpenIn(root *os.File, path string, flags uint64) (*os.File, error) {
-	return mounts.OpenIn(root, path, flags)
-}
 
 // fullTree returns the spec's tree with what each jail has.
 func (s *Spec) fullTree() Tree {

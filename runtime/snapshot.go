@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
+	"gaol/jail/mounts"
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/vfs"
@@ -239,7 +240,7 @@ func openStored(root string, path vfs.Path) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	return jail.OpenIn(dir, string(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	return mounts.OpenIn(dir, string(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 }
 
 func isEmpty(dir *os.File) bool {

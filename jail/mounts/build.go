@@ -180,15 +180,14 @@ func (b *builder) guestCanChange(dir *unix.Stat_t) bool {
 // (EOVERFLOW).
 func (b *builder) asOwner(path string, do func() error) error {
 	m := b.tree.mountAt(filepath.Dir(path))
-	if m == nil {
+	switch {
+	case m == nil:
 		return do()
+	case m.Access == ReadWrite:
+		as := do
+		do = func() error { return b.asGuest(as) }
 	}
-	var err error
-	if m.Access == ReadWrite {
-		err = b.asGuest(do)
-	} else {
-		err = do()
-	}
+	err := do()
 	for _, refusal := range []unix.Errno{unix.EROFS, unix.EACCES, unix.EPERM} {
 		if errors.Is(err, refusal) {
 			// The errno is not wrapped: callers would take it for what it mostly means.

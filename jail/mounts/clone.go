@@ -3,40 +3,37 @@ package mounts
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // clones are detached mounts: clones of the image's mount and of those of the host's
-// folders. A goroutine makes them while the cgroups are made and the stage is filled,
-// because the id maps take as long as both. It runs in the host's mount namespace: a
-// thread can't clone a mount of another namespace, such as the stage's.
+// folders. Goroutines make them while the cgroups are made and the stage is filled, because
+// the id maps take as long as both. They run in the host's mount namespace: a thread can't
+// clone a mount of another namespace, and the stage's is one.
 type clones struct {
-	imageDone chan struct{} // closed when image, imageRoot and imageErr are set
+	imageDone sync.WaitGroup
 	image     *os.File
 	imageRoot int // host id of the image's root files: the guest's root, or 0 without an id map
 	imageErr  error
 
-	done    chan struct{} // closed when sources and err are set, too
-	sources []*os.File    // in the order of Tree.Mounts
-	err     error
+	sourcesDone sync.WaitGroup
+	sources     []*os.File // in the order of Tree.Mounts
+	sourcesErr  error
 }
 
 func beginClones(t Tree, firstID int) *clones {
-	c := &clones{imageDone: make(chan struct{}), done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		c.image, c.imageRoot, c.imageErr = cloneImage(t.Image, firstID)
-		close(c.imageDone)
-		c.err = c.cloneSources(t.Protected, t.Mounts, firstID)
-	}()
+	c := &clones{}
+	c.imageDone.Go(func() { c.image, c.imageRoot, c.imageErr = cloneImage(t.Image, firstID) })
+	c.sourcesDone.Go(func() { c.sourcesErr = c.cloneSources(t.Protected, t.Mounts, firstID) })
 	return c
 }
 
 // mountImage attaches the image in the stage.
 func (c *clones) mountImage() error {
-	<-c.imageDone
+	c.imageDone.Wait()
 	if c.imageErr != nil {
 		return c.imageErr
 	}
@@ -45,12 +42,13 @@ func (c *clones) mountImage() error {
 }
 
 func (c *clones) wait() error {
-	<-c.done
-	return c.err
+	c.sourcesDone.Wait()
+	return c.sourcesErr
 }
 
 func (c *clones) close() {
-	<-c.done
+	c.imageDone.Wait()
+	c.sourcesDone.Wait()
 	if c.image != nil {
 		c.image.Close()
 	}

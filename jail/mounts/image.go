@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -55,14 +53,9 @@ var canMapLayers = sync.OnceValue(func() bool {
 // isSince reports whether a kernel release, such as "5.19.0-1-amd64", is that version or
 // a later one.
 func isSince(release string, major, minor int) bool {
-	first, rest, _ := strings.Cut(release, ".")
-	second := strings.FieldsFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if len(second) == 0 {
-		return false
-	}
-	m, err1 := strconv.Atoi(first)
-	n, err2 := strconv.Atoi(second[0])
-	return err1 == nil && err2 == nil && (m > major || m == major && n >= minor)
+	var m, n int
+	_, err := fmt.Sscanf(release, "%d.%d", &m, &n)
+	return err == nil && (m > major || m == major && n >= minor)
 }
 
 // CheckOwners returns an error that wraps ErrNoIDMap if guests would see the files of an

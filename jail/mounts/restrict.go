@@ -243,10 +243,7 @@ func (r *restricter) hide(p Place) error {
 	if err := r.addPassages(p, empty); err != nil {
 		return err
 	}
-	if err := unix.Mount(empty, filepath.Join(Root, p.Path), "", unix.MS_BIND, ""); err != nil {
-		return &os.PathError{Op: "mount", Path: p.Path, Err: err}
-	}
-	return nil
+	return bind(empty, filepath.Join(Root, p.Path))
 }
 
 const passageMode = 0o711 // of folders that the guest can enter, and not list

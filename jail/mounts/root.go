@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // fillRoot fills the guest's root, a folder of the staging tmpfs, with what the overlay
@@ -104,8 +102,8 @@ func (f filler) addFolder(path string, info fs.FileInfo) error {
 
 // mount mounts a file or folder from the overlay.
 func (f filler) mount(path string) error {
-	if err := unix.Mount(filepath.Join(overlayDir, path), filepath.Join(Root, path), "", unix.MS_BIND, ""); err != nil {
-		return &os.PathError{Op: "mount", Path: path, Err: err}
+	if err := bind(filepath.Join(overlayDir, path), filepath.Join(Root, path)); err != nil {
+		return err
 	}
 	return f.tree.setFlags(path)
 }

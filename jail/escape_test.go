@@ -15,10 +15,10 @@ import (
 	"gaol/jail/seccomp"
 )
 
-// These tests attack a jail with one of its guards off, and then with it on, so
-// that those of package test, which only have the latter, prove something.
+// These tests attack a jail with a protection switched off, and again with it on. The
+// first shows that the attack works; the escape tests of package test only have the second.
 
-// withAttack puts a program of test/testdata/escape at /attack.
+// withAttack compiles a program of test/testdata/escape and adds it as /attack.
 func withAttack(t *testing.T, name string) func(*Spec) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), name)
@@ -33,16 +33,15 @@ func withAttack(t *testing.T, name string) func(*Spec) {
 	return func(s *Spec) { s.Layer = append(s.Layer, File{Path: "/attack", Mode: 0o755, Data: program}) }
 }
 
-// noFilter allows every call.
+// noFilter installs a filter that allows every call.
 func noFilter(s *Spec) {
 	b := binary.NativeEndian.AppendUint16(nil, unix.BPF_RET|unix.BPF_K)
 	b = binary.NativeEndian.AppendUint32(append(b, 0, 0), unix.SECCOMP_RET_ALLOW)
 	s.Filter = &seccomp.Filter{Program: b}
 }
 
-// changedEnter has the entry program do something else in place of a piece of its
-// source.
-func changedEnter(t *testing.T, piece, other string) {
+// patchEntryProgram replaces a piece of the entry program's source for one test.
+func patchEntryProgram(t *testing.T, piece, other string) {
 	t.Helper()
 	image, err := tinyImage()
 	if err != nil {
@@ -61,8 +60,8 @@ func changedEnter(t *testing.T, piece, other string) {
 	})
 }
 
-// The moment before the filter: a process on its way in has no filter yet and may
-// have the guest's user id already.
+// Before the filter is in force, a process that enters the jail may already have the
+// guest's user id.
 func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	attack := func(t *testing.T, change ...func(*Spec)) string {
 		j := newJail(t, append(change, withAttack(t, "window"))...)
@@ -87,7 +86,7 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	})
 	t.Run("guard off", func(t *testing.T) {
 		const piece = "case STEP_SIGNALS:"
-		changedEnter(t, piece, piece+" prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);")
+		patchEntryProgram(t, piece, piece+" prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);")
 		found := attack(t)
 		t.Log(found)
 		if !strings.Contains(found, "mem read") {
@@ -96,7 +95,7 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	})
 }
 
-// A folder of the host's leads out of the root (CVE-2024-21626, CVE-2016-9962).
+// A descriptor of a host folder leads out of the root (CVE-2024-21626, CVE-2016-9962).
 func TestEscapeLeakedDescriptor(t *testing.T) {
 	j := newJail(t, withAttack(t, "climb"))
 	if got := output(t, j, "/attack"); got != "" {
@@ -113,7 +112,7 @@ func TestEscapeLeakedDescriptor(t *testing.T) {
 	}
 }
 
-// Every descriptor of the host is open while processes start, and none gets in.
+// The host has many descriptors open while processes start; none is inherited.
 func TestEscapeHostDescriptorsStayOutside(t *testing.T) {
 	j := newJail(t, withAttack(t, "climb"))
 	for range 50 { // without O_CLOEXEC, as a careless library would
@@ -131,13 +130,13 @@ func TestEscapeHostDescriptorsStayOutside(t *testing.T) {
 	if got := output(t, j, "/attack"); got != "" {
 		t.Errorf("got in: %s", got)
 	}
-	// The size of the table, too, would tell how many the host has open.
+	// The size of the table would show how many descriptors the host has open.
 	if got := output(t, newJail(t), "busybox grep FDSize /proc/1/status /proc/$$/status | busybox cut -f2"); got != "64\n64" {
 		t.Errorf("tables of descriptors: %q", got)
 	}
 }
 
-// CVE-2017-5226: characters typed into the terminal are commands of its owner.
+// CVE-2017-5226: characters that TIOCSTI types into the terminal run as commands of its owner.
 func TestEscapeTIOCSTI(t *testing.T) {
 	const closed = "/dev/tty 6\n" // ENXIO: no controlling terminal
 	for _, tc := range []struct {
@@ -156,20 +155,20 @@ func TestEscapeTIOCSTI(t *testing.T) {
 	}
 }
 
-// Calls that would do something for the guest if the filter did not refuse them.
+// These calls succeed without the filter.
 func TestEscapeKernelSurface(t *testing.T) {
 	calls := []struct {
 		name string
 		call string // as call.c takes it
 	}{
-		{"unshare(CLONE_NEWUSER)", spell(unix.SYS_UNSHARE, unix.CLONE_NEWUSER)},
-		{"keyctl(KEYCTL_GET_KEYRING_ID)", spell(unix.SYS_KEYCTL, 0, 0xffff_ffff_ffff_fffd, 1)},
-		{"ptrace(PTRACE_TRACEME)", spell(unix.SYS_PTRACE, 0)},
-		{"personality(ADDR_NO_RANDOMIZE)", spell(unix.SYS_PERSONALITY, 0x40000)},
-		{"socket(AF_VSOCK)", spell(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
-		{"socket(AF_NETLINK, NETLINK_AUDIT)", spell(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT)},
-		{"shmget", spell(unix.SYS_SHMGET, unix.IPC_PRIVATE, 4096, 0o600)},
-		{"msgget", spell(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600)},
+		{"unshare(CLONE_NEWUSER)", formatCall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER)},
+		{"keyctl(KEYCTL_GET_KEYRING_ID)", formatCall(unix.SYS_KEYCTL, 0, 0xffff_ffff_ffff_fffd, 1)},
+		{"ptrace(PTRACE_TRACEME)", formatCall(unix.SYS_PTRACE, 0)},
+		{"personality(ADDR_NO_RANDOMIZE)", formatCall(unix.SYS_PERSONALITY, 0x40000)},
+		{"socket(AF_VSOCK)", formatCall(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
+		{"socket(AF_NETLINK, NETLINK_AUDIT)", formatCall(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT)},
+		{"shmget", formatCall(unix.SYS_SHMGET, unix.IPC_PRIVATE, 4096, 0o600)},
+		{"msgget", formatCall(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600)},
 	}
 	var list []string
 	for _, c := range calls {
@@ -188,8 +187,8 @@ func TestEscapeKernelSurface(t *testing.T) {
 	}
 }
 
-// spell writes a call as call.c takes it.
-func spell(nr int, args ...uint64) string {
+// formatCall formats a call for call.c.
+func formatCall(nr int, args ...uint64) string {
 	words := []string{strconv.Itoa(nr)}
 	for _, a := range args {
 		words = append(words, strconv.FormatUint(a, 10))

@@ -11,16 +11,15 @@ import (
 	"gaol/jail/enter"
 )
 
-// A host dies when pid 1 has not yet set its death signal, so that no signal comes, and
-// its socket outlives it, so that no hangup comes either. Pid 1 executes nothing, and
-// ends when the socket does.
+// A host dies before pid 1 has set its death signal, and its socket stays open, so pid 1
+// gets neither a signal nor a hangup. It executes nothing, and ends when the socket is closed.
 func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 	const name = "gaol-test-death"
 	const piece = "if (do_step("
 	const wait = `(prctl(PR_SET_NAME, "` + name + `"), read_all(&(char){ 0 }, 1), false)` // for the byte that is written below
-	changedEnter(t, piece, `if (list[current - 1].op == STEP_DEATH_SIGNAL && `+wait+`) fail(errno); else `+piece)
+	patchEntryProgram(t, piece, `if (list[current - 1].op == STEP_DEATH_SIGNAL && `+wait+`) fail(errno); else `+piece)
 	host, _ := startHost(t)
-	waitFor(t, "pid 1 to come to its death signal", func() bool { return len(processesCalled(t, name)) == 1 })
+	waitFor(t, "pid 1 to come to its death signal", func() bool { return len(processesNamed(t, name)) == 1 })
 	socket := socketOf(t, host.Process.Pid)
 	defer socket.Close()
 	if err := host.Process.Signal(unix.SIGKILL); err != nil {
@@ -34,7 +33,7 @@ func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 		t.Errorf("pid 1 reports %#x, %v; zero means that it executes its program", step, err)
 	}
 	socket.Close()
-	waitFor(t, "pid 1 to end", func() bool { return len(jailProcesses(t)) == 0 && len(processesCalled(t, name)) == 0 })
+	waitFor(t, "pid 1 to end", func() bool { return len(jailProcesses(t)) == 0 && len(processesNamed(t, name)) == 0 })
 	if err := sweep(stateDir); err != nil {
 		t.Error(err)
 	}
@@ -43,7 +42,7 @@ func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 	}
 }
 
-// socketOf copies the one socket that a process has.
+// socketOf duplicates the only socket of a process.
 func socketOf(t *testing.T, pid int) *net.UnixConn {
 	t.Helper()
 	pidfd, err := unix.PidfdOpen(pid, 0)
@@ -65,7 +64,7 @@ func socketOf(t *testing.T, pid int) *net.UnixConn {
 			continue // it was closed
 		}
 		f := os.NewFile(uintptr(fd), "socket")
-		conn, err := net.FileConn(f) // fails if it is no socket
+		conn, err := net.FileConn(f) // fails if it is not a socket
 		f.Close()
 		if err == nil {
 			return conn.(*net.UnixConn)

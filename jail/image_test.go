@@ -13,7 +13,7 @@ import (
 	"gaol/jail/seccomp"
 )
 
-// tinyImage makes an image of a static busybox, the reaper and the entry program.
+// tinyImage creates an image with a static busybox, the reaper and the entry program.
 var tinyImage = sync.OnceValues(func() (string, error) {
 	root, err := os.MkdirTemp("", "gaol-jail-test-")
 	if err != nil {
@@ -46,8 +46,8 @@ var tinyImage = sync.OnceValues(func() (string, error) {
 	return root, compileEnter(root, enter.Source)
 })
 
-// compileEnter replaces an image's entry program: a file that is executed just then
-// can't be written.
+// compileEnter replaces an image's entry program by a rename: a file that is being
+// executed can't be written.
 func compileEnter(image, source string) error {
 	path := filepath.Join(image, enter.Path)
 	if err := compile(path+".new", source); err != nil {
@@ -65,7 +65,7 @@ func compile(to, source string) error {
 	return nil
 }
 
-// lockSource locks the files that it is given, then lets a child go on with them.
+// lockSource locks the files in its arguments. A child keeps them locked.
 const lockSource = `
 #include <fcntl.h>
 #include <sys/file.h>

@@ -38,7 +38,7 @@ func newJail(t *testing.T, change ...func(*Spec)) *Jail {
 	return j
 }
 
-// start starts a shell script and returns what it will have printed.
+// start starts a shell script. The function that it returns reads its output to the end.
 func start(t *testing.T, j *Jail, script string, change ...func(*Command)) (*Process, func() string) {
 	t.Helper()
 	in, inW, err1 := os.Pipe()
@@ -154,7 +154,7 @@ func TestExits(t *testing.T) {
 		signal syscall.Signal
 	}{
 		{"exit 0", 0, 0}, {"exit 7", 7, 0}, {"kill -9 $$", 0, unix.SIGKILL}, {"kill -SEGV $$", 0, unix.SIGSEGV},
-		{"sleep 100 & exit 3", 3, 0}, // what it leaves is killed
+		{"sleep 100 & exit 3", 3, 0}, // what it leaves running is killed
 		{"(sleep 100 &) ; exit 4", 4, 0},
 	} {
 		began := time.Now()
@@ -217,7 +217,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Two jails must have nothing in common that one can hold and the other notice.
+// What a guest locks in one jail is not locked in another.
 func TestJailsAreApart(t *testing.T) {
 	a, b := newJail(t), newJail(t)
 	if a.slot.firstHostID() == b.slot.firstHostID() {

@@ -44,10 +44,10 @@ func TestGrowth(t *testing.T) {
 	}{
 		{100 << 20, false},
 		{107 << 20, false},
-		{108 << 20, true},  // 8 MiB more than at first
-		{115 << 20, false}, // as much again is not yet there
+		{108 << 20, true},  // 8 MiB more than first
+		{115 << 20, false}, // not yet 8 MiB more than the last
 		{90 << 20, false},
-		{98 << 20, true}, // 8 MiB more than the least
+		{98 << 20, true}, // 8 MiB more than the minimum
 	} {
 		if got := g.by(look.now, 8<<20); got != look.want {
 			t.Errorf("look %d: %t", i, got)

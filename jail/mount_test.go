@@ -12,7 +12,8 @@ import (
 	"gaol/jail/mounts"
 )
 
-// hostFolder is one of another user's, with a file, a program and a folder of a third's.
+// hostFolder creates a folder that belongs to another user, with files of that user and of
+// a third one.
 func hostFolder(t *testing.T) (dir string, source *os.File) {
 	t.Helper()
 	dir = t.TempDir()
@@ -100,8 +101,8 @@ func TestMountOneFile(t *testing.T) {
 	tries{{"cat /work/one /etc/two; echo x >/work/one", "host's file\nhost's file\n/bin/sh: can't create /work/one: Read-only file system"}}.check(t, j)
 }
 
-// Nothing is executed from a mount where only some places are for that: a program that
-// is on the list, such as a loader, could map it.
+// If only some places are executable, mounts are not: an allowed program, such as a
+// loader, could map a file as code.
 func TestMountsExecuteNothing(t *testing.T) {
 	dir, source := hostFolder(t)
 	script := filepath.Join(dir, "script")
@@ -128,7 +129,7 @@ func TestMountsExecuteNothing(t *testing.T) {
 	tries{{"/listed/script", "ran"}}.check(t, some)
 }
 
-// Where all is read-only but some, mounts keep the access that they have.
+// Mounts in a read-only place keep their own access.
 func TestMountsInAReadOnlyPlace(t *testing.T) {
 	dir, source := hostFolder(t)
 	j := newJail(t, func(s *Spec) {
@@ -146,7 +147,7 @@ func TestMountsInAReadOnlyPlace(t *testing.T) {
 	}
 }
 
-// A mount in a hidden place is hidden, as is what leads to it.
+// A mount in a hidden place is hidden, and so are the folders that lead to it.
 func TestMountInAHiddenPlace(t *testing.T) {
 	_, source := hostFolder(t)
 	j := newJail(t, func(s *Spec) {
@@ -156,8 +157,8 @@ func TestMountInAHiddenPlace(t *testing.T) {
 	tries{{"cat /work/secret/a/host/file", "cat: can't open '/work/secret/a/host/file': Permission denied"}}.check(t, j)
 }
 
-// The thread that makes what is missing as the guest is the host again afterwards, and the
-// new folders are as those of the guest's.
+// Missing mount points in a ReadWrite mount are created with the guest's rights; the thread
+// gets its own rights back for the next mount.
 func TestMountBelowAnother(t *testing.T) {
 	dir, source := hostFolder(t)
 	j := newJail(t, func(s *Spec) {

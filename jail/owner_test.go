@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRootOwnsTheSystem: what is the image's, or made around it, is root's for the guest.
-func TestRootOwnsTheSystem(t *testing.T) {
+// The guest sees the files of the image, and those that are created around it, as root's.
+func TestSystemFilesBelongToRoot(t *testing.T) {
 	if err := CheckOwners(t.TempDir()); err != nil {
 		t.Skip(err)
 	}
@@ -31,8 +31,8 @@ func TestRootOwnsTheSystem(t *testing.T) {
 	}
 }
 
-// TestImageWithoutIDMap uses an image whose file system can't map ids: its files are those
-// of nobody, and all else is as usual.
+// If the image's file system can't map ids, the guest sees its files as those of uid 65534.
+// Everything else is as usual.
 func TestImageWithoutIDMap(t *testing.T) {
 	at := t.TempDir()
 	work := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tries are scripts and what they print, as the guest.
+// tries are scripts to run as the guest, and their output.
 type tries []struct{ script, want string }
 
 func (list tries) check(t *testing.T, j *Jail) {
@@ -23,12 +23,12 @@ func tree(path string) Place { return Place{Path: path, Tree: true} }
 
 func file(path string) Place { return Place{Path: path} }
 
-// put makes a program of its own.
-func put(path string) string {
+// writeScript returns a command that creates an executable script.
+func writeScript(path string) string {
 	return "echo 'echo ran' | busybox sed '1i#!/bin/sh' >" + path + "; chmod 755 " + path + "; "
 }
 
-// A jail can be made of a few places that show.
+// A jail can hide everything but a few places.
 func TestHideAllButSome(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Hide = []Place{tree("/")}
@@ -50,8 +50,8 @@ func TestHideAllButSome(t *testing.T) {
 	}.check(t, j)
 }
 
-// What is hidden inside of the guest's own folders stays so, whatever the guest does to
-// what is around it.
+// A hidden place in a guest folder stays hidden, whatever the guest does to the folders
+// above it.
 func TestHideInsideOwnFolders(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Hide = []Place{tree("/work/secret"), tree("/work/a/b/secret"), file("/work/.env"), tree("/tmp/x/y"), tree("/bin/none")}
@@ -94,8 +94,7 @@ func TestShowInsideOfHidden(t *testing.T) {
 	}.check(t, j)
 }
 
-// A folder of the guest's can be a working directory when it is hidden with what is
-// around it.
+// A guest folder inside a hidden place can still be a working directory.
 func TestHideAroundOwnFolder(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Dirs = append(s.Dirs, "/srv/a/own")
@@ -107,7 +106,8 @@ func TestHideAroundOwnFolder(t *testing.T) {
 	}.check(t, j)
 }
 
-// What leads to something shown is not the guest's, even where it can make folders.
+// Hidden folders that lead to a shown place belong to root, even in a folder that everyone
+// can write to.
 func TestShowInsideOfHiddenShared(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Hide = []Place{tree("/")}
@@ -132,14 +132,14 @@ func TestReadOnlyAndNoExec(t *testing.T) {
 		{"echo x >/work/f", "/bin/sh: can't create /work/f: Read-only file system"},
 		{"chmod 777 /work/fixed", "chmod: /work/fixed: Read-only file system"},
 		{"busybox mv /work/fixed /work/x", "mv: can't rename '/work/fixed': Device or resource busy"},
-		{put("/dev/shm/q/open/script") + "/dev/shm/q/open/script", "/bin/sh: /dev/shm/q/open/script: Permission denied"},
-		{put("/work/script") + "/work/script", "ran"},
-		{put("/tmp/noexec/script") + "/tmp/noexec/script", "/bin/sh: /tmp/noexec/script: Permission denied"},
+		{writeScript("/dev/shm/q/open/script") + "/dev/shm/q/open/script", "/bin/sh: /dev/shm/q/open/script: Permission denied"},
+		{writeScript("/work/script") + "/work/script", "ran"},
+		{writeScript("/tmp/noexec/script") + "/tmp/noexec/script", "/bin/sh: /tmp/noexec/script: Permission denied"},
 		{"busybox mv /tmp/noexec /tmp/x", "mv: can't rename '/tmp/noexec': Device or resource busy"},
 	}.check(t, j)
 }
 
-// With a list of programs nothing else can be executed, or mapped as code.
+// With a list of programs, nothing else can be executed.
 func TestExecOnlySome(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.NoExec = []Place{tree("/")}
@@ -148,15 +148,15 @@ func TestExecOnlySome(t *testing.T) {
 	tries{
 		{"/bin/busybox echo ran", "ran"},
 		{"/bin/lock", "/bin/sh: /bin/lock: Permission denied"},
-		{put("/work/bin/script") + "/work/bin/script", "ran"},
+		{writeScript("/work/bin/script") + "/work/bin/script", "ran"},
 		{"busybox mv /work/bin /work/c", "mv: can't rename '/work/bin': Device or resource busy"},
 	}.check(t, j)
 	for _, dir := range []string{"/work", "/tmp", "/dev/shm"} {
-		tries{{put(dir+"/script") + dir + "/script", "/bin/sh: " + dir + "/script: Permission denied"}}.check(t, j)
+		tries{{writeScript(dir+"/script") + dir + "/script", "/bin/sh: " + dir + "/script: Permission denied"}}.check(t, j)
 	}
 }
 
-// The guest can make nothing its own in a sealed folder.
+// The guest can create nothing in a sealed folder.
 func TestSealed(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Sealed = []string{"/work"}
@@ -185,7 +185,7 @@ func TestFiles(t *testing.T) {
 	}.check(t, j)
 }
 
-func TestPlacesThatCanNotBe(t *testing.T) {
+func TestPlaceErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Spec)
 		want   syscall.Errno

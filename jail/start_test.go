@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A start that is killed at whatever moment leaves no process, not even a dead
-// one: that would keep pid 1, and so Close, from ending.
+// A start that is killed at any moment leaves no process, not even a zombie: pid 1 could not
+// end, and Close would wait for it.
 func TestStartIsKilled(t *testing.T) {
 	j := newJail(t)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -41,13 +41,13 @@ func TestStartIsKilled(t *testing.T) {
 	if killed == 0 {
 		t.Error("no start was killed: this test proves nothing")
 	}
-	if left := deadChildren(t); len(left) > 0 {
+	if left := zombies(t); len(left) > 0 {
 		t.Errorf("%d starts were killed and left %v", killed, left)
 	}
 }
 
-// deadChildren are the children of this process that nobody has waited for.
-func deadChildren(t *testing.T) []string {
+// zombies returns the children of this process that have ended and are not reaped.
+func zombies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -58,7 +58,7 @@ func deadChildren(t *testing.T) []string {
 		text, _ := os.ReadFile(file) // it may have ended
 		var pid, parent int
 		var name, state string
-		_, _ = fmt.Sscan(string(text), &pid, &name, &state, &parent) // a name with blanks is none of ours
+		_, _ = fmt.Sscan(string(text), &pid, &name, &state, &parent) // none of our names has blanks
 		if state == "Z" && parent == os.Getpid() {
 			found = append(found, name)
 		}

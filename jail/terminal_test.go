@@ -22,7 +22,7 @@ func openTerminal(t *testing.T, j *Jail) *Terminal {
 	return term
 }
 
-// onTerminal runs a script on a terminal and returns what it showed.
+// onTerminal runs a script on a terminal and returns its output.
 func onTerminal(t *testing.T, j *Jail, script string) string {
 	t.Helper()
 	term := openTerminal(t, j)
@@ -49,7 +49,7 @@ func TestTerminal(t *testing.T) {
 		{"busybox tty", "/dev/pts/0"},
 		{"[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo yes", "yes"},
 		{"busybox stty size", "30 100"},
-		{"busybox stty size </dev/tty", "30 100"}, // it controls the session
+		{"busybox stty size </dev/tty", "30 100"}, // the controlling terminal
 		{"busybox stat -c '%u %g %a' /dev/pts/0", "1000 5 620"},
 		{"echo /dev/pts/*", "/dev/pts/0 /dev/pts/ptmx"},
 		{"busybox cut -d' ' -f8 /proc/self/stat | { read g; [ $g -gt 0 ] && echo foreground; }", "foreground"},
@@ -103,7 +103,7 @@ func TestTerminalRefuses(t *testing.T) {
 	}
 }
 
-func TestSignalAndNumber(t *testing.T) {
+func TestSignalAndPID(t *testing.T) {
 	j := newJail(t)
 	p, read := start(t, j, "trap 'echo got it; exit 3' USR1; echo $$; touch set; while :; do busybox sleep 0.01; done")
 	if p.GuestPID() < 2 {
@@ -145,7 +145,7 @@ func TestSignalToGroup(t *testing.T) {
 		if err := p.Signal(syscall.SIGTERM, tc.group); err != nil {
 			t.Error(err)
 		}
-		if got := strings.ReplaceAll(read(), "Terminated\n", ""); got != tc.want { // the shell's word of its sleep
+		if got := strings.ReplaceAll(read(), "Terminated\n", ""); got != tc.want { // printed by the shell
 			t.Errorf("group %v: %q", tc.group, got)
 		}
 		if _, err := p.Wait(); err != nil {

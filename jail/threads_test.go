@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A live run costs the host no thread: Go ends a process that has 10,000.
+// A live run needs no thread of the host: Go aborts a process that has 10,000.
 func TestRunsCostNoThreads(t *testing.T) {
 	const runs, most = 300, 60
 	j := newJail(t)

@@ -7,8 +7,8 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// What a run uses up is counted, and is no news of the next one.
-func TestUsageIsOwn(t *testing.T) {
+// The usage of a run is counted, and not added to that of the next one.
+func TestUsageIsPerRun(t *testing.T) {
 	j := newJail(t)
 	for _, tc := range []struct {
 		name, script string
@@ -20,7 +20,7 @@ func TestUsageIsOwn(t *testing.T) {
 		{"tasks", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do sleep 5 & done; exit 0", func(u cgroup.Usage) bool { return u.PidsRefused > 0 && u.PeakPids == 16 }},
 		{"cpu", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", func(u cgroup.Usage) bool { return u.CPU > 30*time.Millisecond }},
 	} {
-		for range 2 { // the second has a group after another's
+		for range 2 { // the second reuses a cgroup
 			if u := usageOf(t, j, tc.script); !tc.used(u) {
 				t.Errorf("%s: %+v", tc.name, u)
 			}

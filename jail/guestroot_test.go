@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Programs write to the temporary folder and rename into their own, or link.
-func TestGuestFoldersAreOfOneMount(t *testing.T) {
+// Programs write to the temporary folder and then rename or link the file to another folder.
+func TestGuestFoldersShareOneMount(t *testing.T) {
 	j := newJail(t, func(s *Spec) { s.Dirs = []string{"/work", "/home/guest", "/usr/src/app", "/new/deep/folder"} })
 	const script = `
 		echo x >$from/a && busybox ln $from/a $to/linked && busybox mv -T $from/a $to/moved && [ $to/moved -ef $to/linked ] &&
@@ -25,7 +25,7 @@ func TestGuestFoldersAreOfOneMount(t *testing.T) {
 const manyFiles = 65
 
 // The guest's root looks like that of the image.
-func TestRootIsTheImages(t *testing.T) {
+func TestRootLooksLikeImage(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Dirs = []string{"/work", "/full", "/many/mine", "/usr/own"}
 		s.Layer = append(s.Layer, File{Path: "/full/note", Mode: 0o644, Data: []byte("note")}, File{Path: "/rootfile", Mode: 0o640, Data: []byte("secret")})
@@ -41,7 +41,7 @@ func TestRootIsTheImages(t *testing.T) {
 		{"readlink /bin/sh", "busybox"},
 		{"cat /rootfile || echo refused", "cat: can't open '/rootfile': Permission denied\nrefused"},
 		{"for d in / /usr /many /bin /etc; do busybox mkdir $d/x && echo $d; done 2>&1 | busybox grep -vc denied", "0"},
-		// A guest's folder with something of the image's in it.
+		// A guest folder that has files of the image.
 		{"cat /full/note; echo mine >/full/new && busybox mv /full/new /full/note && cat /full/note && busybox rm /full/note && ls /full", "notemine"},
 		{"echo x >/many/mine/x && cat /many/mine/x", "x"},
 	} {
@@ -51,7 +51,7 @@ func TestRootIsTheImages(t *testing.T) {
 	}
 }
 
-// A guest's folder changes nothing about those above it.
+// A guest folder does not change the owner and mode of the folders above it.
 func TestFolderInSharedFolder(t *testing.T) {
 	j := newJail(t, func(s *Spec) { s.Dirs = []string{"/work", "/tmp/a/own", "/tmp/a", "/new/b"} })
 	const script = "stat -c '%a %u' /tmp /tmp/a /tmp/a/own /new /new/b; echo x >/tmp/x && echo y >/tmp/a/own/y && cat /tmp/x /tmp/a/own/y"
@@ -60,8 +60,7 @@ func TestFolderInSharedFolder(t *testing.T) {
 	}
 }
 
-// What the guest reads about its mounts has no name of the host's, and its own folders
-// share one bound.
+// The guest's list of mounts has no path of the host, and its folders share one limit.
 func TestRootMounts(t *testing.T) {
 	j := newJail(t)
 	mounts := output(t, j, "cat /proc/self/mountinfo")

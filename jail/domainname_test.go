@@ -14,11 +14,11 @@ import (
 
 const domainVar = "GAOL_TEST_DOMAIN"
 
-// The domain name of the host, which a UTS namespace inherits, does not show. The test
-// runs itself with a name of its own.
-func TestDomainNameIsNotTheHosts(t *testing.T) {
+// A UTS namespace inherits the domain name of the host; the jail hides it. The test runs
+// itself again with a domain name.
+func TestHostDomainNameIsHidden(t *testing.T) {
 	if os.Getenv(domainVar) == "" {
-		again := exec.Command("/proc/self/exe", "-test.run=^TestDomainNameIsNotTheHosts$")
+		again := exec.Command("/proc/self/exe", "-test.run=^TestHostDomainNameIsHidden$")
 		again.Env = append(os.Environ(), domainVar+"=of-the-host")
 		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUTS}
 		if text, err := again.CombinedOutput(); err != nil {

@@ -18,17 +18,17 @@ import (
 	"gaol/jail/mounts"
 )
 
-// stateDir is not the machine's own, so that tests see nobody else's jails. Child
-// processes of a test are given it.
+// stateDir is a folder for these tests only, so that they see no other jails. Child
+// processes get it in the environment.
 var stateDir = os.Getenv("GAOL_TEST_STATE")
 
-// cgroupParent tells the jails of these tests from those of others who test at the
+// cgroupParent keeps the jails of these tests apart from those of tests that run at the
 // same time.
 var cgroupParent = cmp.Or(os.Getenv("GAOL_TEST_CGROUP"), fmt.Sprintf("/gaol-test-jail-%d", os.Getpid()))
 
 func TestMain(m *testing.M) {
 	if stateDir != "" {
-		beHost()
+		runHost()
 		return
 	}
 	var err error
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftovers are the state and the cgroups of jails that should be gone.
+// leftovers returns the state files and the cgroups of jails that still exist.
 func leftovers() []string {
 	state, _ := filepath.Glob(filepath.Join(jailsDir(stateDir), "*"))
 	v1, _ := filepath.Glob("/sys/fs/cgroup/*" + cgroupParent + "/j*")
@@ -57,7 +57,7 @@ func leftovers() []string {
 	return append(append(state, v1...), v2...)
 }
 
-// The parent group is kept by gaol, as any number of processes may use it.
+// gaol keeps the parent cgroup, as other processes may use it.
 func removeTestGroups() {
 	v1, _ := filepath.Glob("/sys/fs/cgroup/*" + cgroupParent)
 	for _, dir := range append(v1, "/sys/fs/cgroup"+cgroupParent) {
@@ -65,13 +65,13 @@ func removeTestGroups() {
 	}
 }
 
-// beHost makes a jail where something has run and something runs, says so, and waits to be
-// killed.
-func beHost() {
+// runHost creates a jail in which processes have run and are running, prints its number, and
+// waits to be killed.
+func runHost() {
 	image := os.Getenv("GAOL_TEST_IMAGE")
 	tinyImage = func() (string, error) { return image, nil }
 	fmt.Println("up")
-	number, err := makeBusyJail()
+	number, err := createBusyJail()
 	if err != nil {
 		fmt.Println("failed:", err)
 		return
@@ -80,7 +80,7 @@ func beHost() {
 	select {}
 }
 
-func makeBusyJail() (number int, err error) {
+func createBusyJail() (number int, err error) {
 	j, err := Create(context.Background(), testSpec(&testing.T{}))
 	if err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func makeBusyJail() (number int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// What the first one's group leaves is the second one's; what the last one's does, nobody's.
+	// The second run reuses the cgroup of the first; that of the last is spare.
 	for _, script := range []string{"", "sleep 1000 & sleep 1000", ""} {
 		p, err := j.Start(context.Background(), Command{
 			Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
@@ -104,7 +104,7 @@ func makeBusyJail() (number int, err error) {
 	return j.slot.number, nil
 }
 
-// startHost starts a process that is a host, and reads its first line.
+// startHost starts a host process and reads its first line.
 func startHost(t *testing.T) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	image, err := tinyImage()
@@ -152,25 +152,25 @@ func TestHostIsKilled(t *testing.T) {
 	}
 }
 
-// A host that is killed at whatever moment of making a jail, and of starting
-// something in it, leaves no process; and nothing else that a sweep does not clear.
-func TestHostIsKilledOnTheWay(t *testing.T) {
-	const name = "gaol-test-way" // tells the entry programs of this test from others
+// A host that is killed at any moment while it creates a jail and starts a process leaves
+// no process, and nothing that a sweep does not remove.
+func TestHostIsKilledWhileCreating(t *testing.T) {
+	const name = "gaol-test-way" // of the entry programs of this test
 	const piece = "if (do_step("
-	changedEnter(t, piece, `if (usleep(2000) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)
+	patchEntryProgram(t, piece, `if (usleep(2000) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)
 	const rounds = 40
 	early, late := 0, 0
-	whole := time.Duration(0) // what making and starting take here
+	whole := time.Duration(0) // the time that creating and starting take on this machine
 	for i := range rounds {
 		host, lines := startHost(t)
-		if began := time.Now(); i == 0 || i == rounds-1 { // the last is done, however much slower the machine is by then
+		if began := time.Now(); i == 0 || i == rounds-1 { // the last must complete even if the machine is slower by then
 			if line, _ := lines.ReadString('\n'); !strings.HasPrefix(line, "jail ") {
 				t.Fatalf("the host says %q", line)
 			}
 			whole, late = time.Since(began), late+1
 		}
 		time.Sleep(time.Duration(i) * whole * 5 / 4 / rounds)
-		early += len(processesCalled(t, name))
+		early += len(processesNamed(t, name))
 		if err := host.Process.Signal(unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestHostIsKilledOnTheWay(t *testing.T) {
 		}
 		_ = host.Wait()
 		waitFor(t, "what it started to end", func() bool {
-			return len(jailProcesses(t)) == 0 && len(processesCalled(t, name)) == 0
+			return len(jailProcesses(t)) == 0 && len(processesNamed(t, name)) == 0
 		})
 		if err := sweep(stateDir); err != nil {
 			t.Error(err)
@@ -193,9 +193,9 @@ func TestHostIsKilledOnTheWay(t *testing.T) {
 	}
 }
 
-// processesCalled finds live processes by what ps shows. Dead ones, whose host is
-// dead too, are the machine's to reap.
-func processesCalled(t *testing.T, name string) []string {
+// processesNamed finds live processes by the name that ps shows. It ignores zombies: if their
+// host is dead, too, init reaps them.
+func processesNamed(t *testing.T, name string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -211,7 +211,7 @@ func processesCalled(t *testing.T, name string) []string {
 	return found
 }
 
-// jailProcesses are the processes in the groups of the jails of this test.
+// jailProcesses returns the pids in the cgroups of the jails of this test.
 func jailProcesses(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -239,7 +239,7 @@ func waitFor(t *testing.T, what string, ready func() bool) {
 	}
 }
 
-// A slot whose holder is dead is taken only once it has been cleared.
+// A slot has one holder. A slot file of a dead process is cleared first.
 func TestSlotsAreNotShared(t *testing.T) {
 	dir := jailsDir(t.TempDir())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -278,15 +278,14 @@ func TestSlotsAreNotShared(t *testing.T) {
 			t.Errorf("slot %d, which is no file: %v, %v", n, s, err)
 		}
 	}
-	// Those that are held, those three, and the notes.
+	// The held slots, the three that are not regular files, and the notes.
 	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 50+3+1 {
 		t.Errorf("after a sweep: %d files, %v", len(names), names)
 	}
 }
 
-// A folder that somebody else can write to is not used: root would follow a link
-// of theirs.
-func TestStateFolderIsOurs(t *testing.T) {
+// A folder that another user can write to is rejected: root would follow their links.
+func TestStateFolderOwner(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"another's": func(dir string) error { return os.Chown(dir, 1000, 1000) },
 		"for all":   func(dir string) error { return os.Chmod(dir, 0o777) },
@@ -309,7 +308,7 @@ func TestStateFolderIsOurs(t *testing.T) {
 	}
 }
 
-// processesOf finds what runs under the ids of a slot.
+// processesOf finds processes with the user ids of a slot.
 func processesOf(t *testing.T, s *slot) []string {
 	t.Helper()
 	statuses, err := filepath.Glob("/proc/[0-9]*/status")

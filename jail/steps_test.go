@@ -15,15 +15,16 @@ import (
 	"gaol/jail/seccomp"
 )
 
-// Each step that fails on the way into a jail is named, and leaves nothing.
-func TestFailedStepsAreNamed(t *testing.T) {
+// The error names the step that failed, and nothing is left.
+func TestFailedSteps(t *testing.T) {
 	making, entering := stepsOf(t, newJail(t))
-	// The filter's first instruction, which does nothing, says which step is to fail.
+	// The first instruction of the filter, which has no effect, has the number of the step that
+	// must fail.
 	const piece, ofEntering = "if (do_step(", 1000
-	changedEnter(t, piece, "if (filter[0].k == current + (list[3].op == STEP_NAMESPACES ? 1000 : 0)) fail(EDOM); else "+piece)
+	patchEntryProgram(t, piece, "if (filter[0].k == current + (list[3].op == STEP_NAMESPACES ? 1000 : 0)) fail(EDOM); else "+piece)
 	for base, steps := range map[int][]enter.Step{0: making, ofEntering: entering} {
 		for i, want := range steps {
-			err := makeAndStart(t, uint32(base+i+1))
+			err := createAndStart(t, uint32(base+i+1))
 			step, ok := errors.AsType[*StepError](err)
 			if !ok || step.Err != unix.EDOM || step.Step != want.Name {
 				t.Errorf("%v, want a failed %s", err, want.Name)
@@ -32,15 +33,15 @@ func TestFailedStepsAreNamed(t *testing.T) {
 			}
 		}
 	}
-	if err := makeAndStart(t, ofEntering-1); err != nil {
+	if err := createAndStart(t, ofEntering-1); err != nil {
 		t.Errorf("no step is to fail: %v", err)
 	}
-	if left := deadChildren(t); len(left) > 0 {
+	if left := zombies(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// stepsOf are the lists that make a jail and that enter it, as the entry program
+// stepsOf returns the steps that create a jail and those that enter it, as the entry program
 // gets them.
 func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	t.Helper()
@@ -70,9 +71,9 @@ func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	return making, entering
 }
 
-// makeAndStart makes a jail whose filter has a number and allows all, and starts
-// something in it.
-func makeAndStart(t *testing.T, number uint32) error {
+// createAndStart creates a jail and starts a process in it. Its filter contains a number and
+// allows every call.
+func createAndStart(t *testing.T, number uint32) error {
 	spec := testSpec(t)
 	noFilter(&spec)
 	load := binary.NativeEndian.AppendUint32([]byte{unix.BPF_LD | unix.BPF_IMM, 0, 0, 0}, number)
@@ -92,8 +93,8 @@ func makeAndStart(t *testing.T, number uint32) error {
 	return errors.Join(err, j.Close())
 }
 
-// What is executed with the host's rights is the host's.
-func TestEntryProgramIsTheHosts(t *testing.T) {
+// The entry program runs with the host's rights, so only root may be able to change it.
+func TestEntryProgramMustBelongToRoot(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"another's": func(path string) error { return os.Chown(path, 1000, 0) },
 		"for all":   func(path string) error { return os.Chmod(path, 0o777) },
@@ -127,10 +128,10 @@ func TestEntryProgramIsTheHosts(t *testing.T) {
 	}
 }
 
-// An image of another version is named as the reason.
-func TestOtherEntryProgram(t *testing.T) {
-	changedEnter(t, `#define VERSION "`, `#define VERSION "not `)
-	if err := makeAndStart(t, 0); !errors.Is(err, errOtherVersion) {
+// The error says that the image was made by another version.
+func TestEntryProgramOfOtherVersion(t *testing.T) {
+	patchEntryProgram(t, `#define VERSION "`, `#define VERSION "not `)
+	if err := createAndStart(t, 0); !errors.Is(err, errOtherVersion) {
 		t.Errorf("%v, want %v", err, errOtherVersion)
 	}
 }
@@ -153,7 +154,7 @@ func lastIndex(list []string, name string) int {
 }
 
 // The steps are in the order that steps.go gives reasons for.
-func TestOrderOfSteps(t *testing.T) {
+func TestStepOrder(t *testing.T) {
 	making, entering := stepsOf(t, newJail(t))
 	for _, tc := range []struct {
 		list          string
@@ -171,7 +172,7 @@ func TestOrderOfSteps(t *testing.T) {
 			}
 			last, first := lastIndex(list, tc.before), slices.Index(list, tc.after)
 			if noneJoined := !slices.Contains(list, "cgroup"); noneJoined && (tc.before == "cgroup" || tc.after == "cgroup") {
-				continue // on v2 processes are born in them
+				continue // on v2 processes are started in them
 			}
 			if last < 0 || first < last {
 				t.Errorf("%s: %s is not before %s: %q", name, tc.before, tc.after, list)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,24 +15,13 @@ import (
 func (s *Stage) mountSources() error {
 	b := newBuilder(s)
 	asked := s.tree.ReadOnly
-	for _, i := range byTarget(s.tree.Mounts) {
+	for i := range s.tree.Mounts {
 		m := &s.tree.Mounts[i]
 		if err := b.mountSource(m, s.clones.sources[i], i, asked); err != nil {
 			return &os.PathError{Op: "mount", Path: m.Target, Err: err}
 		}
 	}
 	return nil
-}
-
-// byTarget returns the indices of the mounts, sorted by target: one below another comes
-// after it.
-func byTarget(list []Mount) []int {
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(list[a].Target, list[b].Target) })
-	return order
 }
 
 // mountSource mounts one source. asked are the places that were to be read-only before

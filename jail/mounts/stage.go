@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +45,8 @@ func (s *Stage) guestGID() int { return s.rootID + GuestGID }
 // Begin starts to clone the mounts of a tree, in the mount namespace of this process.
 // firstID is the host's user and group id of the guest's root.
 func Begin(t Tree, firstID int) *Stage {
+	t.Mounts = slices.Clone(t.Mounts) // outer ones come first
+	slices.SortStableFunc(t.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}
 }
 

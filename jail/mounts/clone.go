@@ -37,8 +37,7 @@ func (c *clones) mountImage() error {
 	if c.imageErr != nil {
 		return c.imageErr
 	}
-	err := unix.MoveMount(int(c.image.Fd()), "", unix.AT_FDCWD, imageDir, unix.MOVE_MOUNT_F_EMPTY_PATH)
-	return os.NewSyscallError("move_mount", err)
+	return attach(c.image, unix.AT_FDCWD, imageDir)
 }
 
 func (c *clones) wait() error {

@@ -45,7 +45,12 @@ func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Pla
 	}
 	defer target.Close()
 	if !m.Overlay && m.Access != CopyOnWrite {
-		return attach(source, target, t.noExec(m.Target))
+		if t.noExec(m.Target) {
+			if err := setMountAttr(int(source.Fd()), "", unix.AT_EMPTY_PATH, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC}); err != nil {
+				return err
+			}
+		}
+		return attach(source, int(target.Fd()), "")
 	}
 	if !at.Tree {
 		return fmt.Errorf("overlay: %w", unix.ENOTDIR)
@@ -53,14 +58,10 @@ func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Pla
 	return b.mountThroughOverlay(m, source, target, filepath.Join(sourcesDir, strconv.Itoa(number)), &info)
 }
 
-// attach mounts a detached mount at a file or folder that is open with O_PATH.
-func attach(source, target *os.File, noExec bool) error {
-	if noExec {
-		if err := setMountAttr(int(source.Fd()), "", unix.AT_EMPTY_PATH, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC}); err != nil {
-			return err
-		}
-	}
-	err := unix.MoveMount(int(source.Fd()), "", int(target.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+// attach mounts a detached mount at path, relative to dirfd, or at the file or folder of
+// dirfd if path is empty.
+func attach(source *os.File, dirfd int, path string) error {
+	err := unix.MoveMount(int(source.Fd()), "", dirfd, path, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	return os.NewSyscallError("move_mount", err)
 }
 
@@ -78,7 +79,8 @@ func attach(source, target *os.File, noExec bool) error {
 // overlay takes 12 µs a file; this mount takes 2 ms.
 func (b *builder) mountThroughOverlay(m *Mount, source, target *os.File, dir string, info *unix.Stat_t) error {
 	lower, empty, upper, work := dir+"/lower", dir+"/empty", dir+"/upper", dir+"/work"
-	folders, options, flags := []string{dir, lower, empty}, "lowerdir="+lower+":"+empty, uintptr(unix.MS_RDONLY) // two lower layers, or an upper one, are the least
+	folders := []string{dir, lower, empty} // an overlay needs two lower layers, or an upper one
+	options, flags := "lowerdir="+lower+":"+empty, uintptr(unix.MS_RDONLY)
 	if m.Access == CopyOnWrite {
 		// With redirects the guest can rename folders of the source, which is EXDEV otherwise.
 		folders, flags = []string{dir, lower, upper, work}, 0
@@ -89,7 +91,7 @@ func (b *builder) mountThroughOverlay(m *Mount, source, target *os.File, dir str
 			return err
 		}
 	}
-	if err := attachAt(source, lower); err != nil {
+	if err := attach(source, unix.AT_FDCWD, lower); err != nil {
 		return err
 	}
 	if m.Access == CopyOnWrite { // the owner and mode of upper are what shows
@@ -101,13 +103,4 @@ func (b *builder) mountThroughOverlay(m *Mount, source, target *os.File, dir str
 		flags |= unix.MS_NOEXEC
 	}
 	return mountOverlay(descriptorPath(target), flags, options)
-}
-
-func attachAt(source *os.File, path string) error {
-	target, err := os.OpenFile(path, unix.O_PATH, 0)
-	if err != nil {
-		return err
-	}
-	defer target.Close()
-	return attach(source, target, false)
 }

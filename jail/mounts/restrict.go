@@ -250,41 +250,37 @@ const passageMode = 0o711 // of folders that the guest can enter, and not list
 
 // addPassages creates the mount points of shown places, the shown links, and the folders
 // that lead to them, in a folder that hides a place.
-func (r *restricter) addPassages(p Place, dir string) error {
-	// makeIn calls do for a path in dir, after creating the folders above it.
-	makeIn := func(shown string, do func(path string) error) error {
-		if !isBelow(shown, p.Path) {
-			return nil
+func (r *restricter) addPassages(p Place, dir string) (err error) {
+	add := func(path string, create func(at string) error) {
+		if err != nil || !isBelow(path, p.Path) {
+			return
 		}
-		path := filepath.Join(dir, strings.TrimPrefix(shown, p.Path))
-		return errors.Join(mkdirAll(filepath.Dir(path), passageMode, 0), do(path))
-	}
-	for _, d := range r.tree.Dirs {
-		if !r.tree.hides(d) {
-			continue
-		}
-		if err := makeIn(d, func(path string) error { return mkdirAll(path, passageMode, 0) }); err != nil {
-			return err
+		at := filepath.Join(dir, strings.TrimPrefix(path, p.Path))
+		if err = mkdirAll(filepath.Dir(at), passageMode, 0); err == nil {
+			err = create(at)
 		}
 	}
-	for shown := range r.shown {
-		err := makeIn(shown, func(path string) error {
-			info, err := os.Lstat(filepath.Join(Root, shown))
+	for _, path := range r.tree.Dirs {
+		if r.tree.hides(path) {
+			add(path, func(at string) error { return mkdirAll(at, passageMode, 0) })
+		}
+	}
+	for path := range r.shown {
+		add(path, func(at string) error {
+			info, err := os.Lstat(filepath.Join(Root, path))
 			if err != nil {
 				return err
 			}
-			return makeEmpty(path, info.IsDir(), 0o755)
+			if err = makeEmpty(at, info.IsDir(), 0o755); errors.Is(err, os.ErrExist) {
+				return nil
+			}
+			return err
 		})
-		if err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
 	}
-	for shown, target := range r.links {
-		if err := makeIn(shown, func(path string) error { return os.Symlink(target, path) }); err != nil {
-			return err
-		}
+	for path, target := range r.links {
+		add(path, func(at string) error { return os.Symlink(target, at) })
 	}
-	return nil
+	return err
 }
 
 // isPlaceholder reports whether fillRoot has hidden the path.

@@ -66,7 +66,8 @@ func (e *entry) join(tasks []*os.File) []enter.Step {
 // fails.
 func (e *entry) run(program *os.File, l enter.List, cloned func(*reap.Child) error) error {
 	defer func() { _ = e.host.Close() }()
-	// Executed by descriptor: it is in a mount of the jail, not in the host's.
+	// Executed by descriptor: the file is in the jail's own read-only mount, which the host
+	// can't remove from a live jail.
 	path := "/proc/self/fd/" + strconv.Itoa(e.add(program))
 	// Files that the host has opened without O_CLOEXEC are closed first.
 	l.Steps = append([]enter.Step{enter.CloseFrom(len(e.files))}, l.Steps...)

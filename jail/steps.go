@@ -61,7 +61,9 @@ func (s *Spec) procSteps() []enter.Step {
 	)
 	options := ""
 	if s.HideProcesses {
-		options = "hidepid=2" // hides processes that the reader may not trace
+		// Hides the processes that the reader may not trace. With a Landlock ruleset, which
+		// makes a domain of each run, those are the processes of other runs.
+		options = "hidepid=2"
 	}
 	steps := []enter.Step{enter.Mount("proc", proc, "proc", flags, options)}
 	for _, r := range procfs.Sysctls {

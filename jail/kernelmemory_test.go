@@ -63,7 +63,7 @@ func TestParseSockets(t *testing.T) {
 	message := func(kind byte, body ...byte) []byte {
 		return append([]byte{byte(16 + len(body)), 0, 0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, body...)
 	}
-	socket := message(sockDiagByFamily, append(make([]byte, diagMessageLen), attribute...)...)
+	socket := message(unix.SOCK_DIAG_BY_FAMILY, append(make([]byte, diagMessageLen), attribute...)...)
 	unowned := slices.Clone(socket)
 	unowned[16+diagState], unowned[16+diagQueues], unowned[16+diagQueues+4] = 8, 3, 2 // TCP_CLOSE_WAIT
 	owned := slices.Clone(unowned)
@@ -87,7 +87,7 @@ func TestParseSockets(t *testing.T) {
 		{"the end", slices.Concat(socket, message(unix.NLMSG_DONE, 0, 0, 0, 0), socket), unix.IPPROTO_TCP, tcp, true, false},
 		{"an error", message(unix.NLMSG_ERROR, 0xfe, 0xff, 0xff, 0xff), unix.IPPROTO_TCP, 0, true, true},
 		{"cut short", socket[:100], unix.IPPROTO_TCP, 0, true, true},
-		{"no attributes", message(sockDiagByFamily, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, false, false},
+		{"no attributes", message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, false, false},
 	} {
 		var u socketUse
 		done, err := u.addPart(test.part, test.protocol)

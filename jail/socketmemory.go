@@ -66,13 +66,12 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 
 // See sock_diag(7) and linux/inet_diag.h.
 const (
-	sockDiagByFamily = 20
-	diagRequestLen   = 56 // struct inet_diag_req_v2
-	diagMessageLen   = 72 // struct inet_diag_msg
-	diagMemory       = 7  // INET_DIAG_SKMEMINFO: 32-bit numbers
-	diagState        = 1  // offset of the state in a message
-	diagQueues       = 56 // of the bytes to be read, and of those to be acknowledged
-	diagInode        = 68 // of the inode: 0 for a socket that no process has
+	diagRequestLen = 56 // struct inet_diag_req_v2
+	diagMessageLen = 72 // struct inet_diag_msg
+	diagMemory     = 7  // INET_DIAG_SKMEMINFO: 32-bit numbers
+	diagState      = 1  // offset of the state in a message
+	diagQueues     = 56 // of the bytes to be read, and of those to be acknowledged
+	diagInode      = 68 // of the inode: 0 for a socket that no process has
 
 	socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 )
@@ -111,7 +110,7 @@ func (u *socketUse) addAll(f *os.File) error {
 func (u *socketUse) addKind(f *os.File, family, protocol byte) error {
 	request := make([]byte, unix.SizeofNlMsghdr+diagRequestLen)
 	binary.NativeEndian.PutUint32(request, uint32(len(request)))
-	binary.NativeEndian.PutUint16(request[4:], sockDiagByFamily)
+	binary.NativeEndian.PutUint16(request[4:], unix.SOCK_DIAG_BY_FAMILY)
 	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
 	body := request[unix.SizeofNlMsghdr:]
 	body[0], body[1], body[2] = family, protocol, 1<<(diagMemory-1)
@@ -148,7 +147,7 @@ func (u *socketUse) addPart(part []byte, protocol byte) (done bool, err error) {
 			return true, nil
 		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
 			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
-		case m.Header.Type == sockDiagByFamily && len(m.Data) >= diagMessageLen:
+		case m.Header.Type == unix.SOCK_DIAG_BY_FAMILY && len(m.Data) >= diagMessageLen:
 			u.add(m.Data[:diagMessageLen], m.Data[diagMessageLen:], protocol)
 		}
 	}
@@ -157,12 +156,11 @@ func (u *socketUse) addPart(part []byte, protocol byte) (done bool, err error) {
 
 // add adds one socket.
 func (u *socketUse) add(message, attributes []byte, protocol byte) {
-	const listening = 10 // TCP_LISTEN, where the queues hold connections
 	u.held += socketMemory(attributes, protocol)
 	if isUnowned(message) {
 		u.held += socketSize
 	}
-	if protocol == unix.IPPROTO_TCP && message[diagState] != listening {
+	if protocol == unix.IPPROTO_TCP && message[diagState] != unix.BPF_TCP_LISTEN { // whose queues hold connections
 		u.waiting += int64(binary.NativeEndian.Uint32(message[diagQueues:])) + int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
 	}
 }
@@ -171,14 +169,12 @@ func (u *socketUse) add(message, attributes []byte, protocol byte) {
 // accepted. In all other states but these two the kernel keeps less than a socket, or
 // nothing.
 func isUnowned(message []byte) bool {
-	const established, closeWait = 1, 8 // TCP_ESTABLISHED, TCP_CLOSE_WAIT
 	state := message[diagState]
-	return (state == established || state == closeWait) && binary.NativeEndian.Uint32(message[diagInode:]) == 0
+	return (state == unix.BPF_TCP_ESTABLISHED || state == unix.BPF_TCP_CLOSE_WAIT) && binary.NativeEndian.Uint32(message[diagInode:]) == 0
 }
 
 // socketMemory returns the memory of one socket, from its attributes.
 func socketMemory(attributes []byte, protocol byte) int64 {
-	const receive, send, forward, queued, options, backlog = 0, 2, 4, 5, 6, 7 // SK_MEMINFO_…
 	for len(attributes) >= unix.SizeofRtAttr {
 		size := int(binary.NativeEndian.Uint16(attributes))
 		kind := binary.NativeEndian.Uint16(attributes[2:])
@@ -188,12 +184,15 @@ func socketMemory(attributes []byte, protocol byte) int64 {
 		value := attributes[unix.SizeofRtAttr:size]
 		aligned := (size + unix.RTA_ALIGNTO - 1) &^ (unix.RTA_ALIGNTO - 1)
 		attributes = attributes[min(len(attributes), aligned):]
-		if kind != diagMemory || len(value) < 4*(backlog+1) {
+		if kind != diagMemory || len(value) < 4*(unix.SK_MEMINFO_BACKLOG+1) {
 			continue
 		}
-		parts := []int{receive, forward, queued, options, backlog}
-		if protocol == unix.IPPROTO_UDP { // TCP counts what it sends twice
-			parts = append(parts, send)
+		parts := []int{
+			unix.SK_MEMINFO_RMEM_ALLOC, unix.SK_MEMINFO_FWD_ALLOC, unix.SK_MEMINFO_WMEM_QUEUED,
+			unix.SK_MEMINFO_OPTMEM, unix.SK_MEMINFO_BACKLOG,
+		}
+		if protocol == unix.IPPROTO_UDP { // TCP counts what it sends in WMEM_QUEUED, too
+			parts = append(parts, unix.SK_MEMINFO_WMEM_ALLOC)
 		}
 		var held int64
 		for _, i := range parts {

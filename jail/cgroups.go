@@ -24,9 +24,7 @@ func (c *cgroupFiles) close() {
 	for _, f := range c.join {
 		f.Close()
 	}
-	if c.startIn != nil {
-		c.startIn.Close()
-	}
+	c.startIn.Close() // may be nil
 }
 
 // with returns the files of both. They remain those of c and other to close.

@@ -3,7 +3,6 @@ package jail
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"gaol/jail/step"
@@ -35,7 +34,11 @@ func (j *Jail) remove() error {
 		failed = step.Wrap("kill", "pid 1", j.pid1.Kill())
 		failed = errors.Join(failed, step.Wrap("wait", "pid 1", j.waitPid1()))
 	}
-	j.closeFiles()
+	j.program.Close() // these may be nil
+	j.pidfd.Close()
+	if j.shared != nil {
+		j.shared.close()
+	}
 	close(j.release)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
@@ -45,17 +48,6 @@ func (j *Jail) remove() error {
 		return errors.Join(failed, j.slot.file.Close())
 	}
 	return step.Wrap("release", j.slot.name(), j.slot.release())
-}
-
-func (j *Jail) closeFiles() {
-	for _, f := range []*os.File{j.program, j.pidfd} {
-		if f != nil {
-			f.Close()
-		}
-	}
-	if j.shared != nil {
-		j.shared.close()
-	}
 }
 
 var errNotReaped = errors.New("a process of the jail has ended and is not reaped")

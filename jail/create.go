@@ -104,9 +104,7 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 	if err != nil {
 		return step.Wrap("make", "cgroup", err)
 	}
-	if init != nil {
-		defer init.Close()
-	}
+	defer init.Close() // nil in cgroup v1
 	e, err := newEntry([]*os.File{null, null, null}, nil)
 	if err != nil {
 		return err

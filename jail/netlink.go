@@ -26,10 +26,8 @@ type routeSockets struct {
 
 // close stops counting. It does not close sockets.
 func (r *routeSockets) close() {
-	if r.watched != nil {
-		r.watched.Close()
-		r.watched = nil
-	}
+	r.watched.Close() // may be nil
+	r.watched = nil
 }
 
 // open opens the socket that a call of socket(2) asks for. It returns ENOBUFS while the run

@@ -43,9 +43,6 @@ func sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
 		return step.Wrap("sweep", dir, err)
 	}
 	var failed error

@@ -132,9 +132,7 @@ func (t *Terminal) EndOfInput() (key byte, err error) {
 
 // Close closes all ends. Processes on the terminal get SIGHUP and the end of the input.
 func (t *Terminal) Close() {
-	for _, f := range []*os.File{t.Guest, t.Kept, t.Host} {
-		if f != nil {
-			f.Close()
-		}
+	for _, f := range []*os.File{t.Guest, t.Kept, t.Host} { // may be nil
+		f.Close()
 	}
 }

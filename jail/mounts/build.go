@@ -29,9 +29,7 @@ func newBuilder(s *Stage) *builder { return &builder{Stage: s, passages: map[str
 // create creates the place if it is missing.
 func (b *builder) create(p Place, own bool) error {
 	f, err := b.open(p, own)
-	if err == nil {
-		f.Close()
-	}
+	f.Close() // nil if it failed
 	return err
 }
 

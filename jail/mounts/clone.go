@@ -48,9 +48,7 @@ func (c *clones) wait() error {
 func (c *clones) close() {
 	c.imageDone.Wait()
 	c.sourcesDone.Wait()
-	if c.image != nil {
-		c.image.Close()
-	}
+	c.image.Close() // nil if it failed
 	for _, f := range c.sources {
 		f.Close()
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,8 +41,6 @@ const (
 
 // mountPoints are where file systems of the jail itself are mounted.
 var mountPoints = []string{"/proc", "/dev"}
-
-func isMountPoint(path string) bool { return slices.Contains(mountPoints, path) }
 
 // makeMountPoints makes them in the upper layer, where they hide what the image has at
 // these paths: a link there would lead out of the tree when the host mounts something.

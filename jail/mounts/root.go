@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -63,7 +64,7 @@ func (f filler) fill(dir string, entries []fs.DirEntry) error {
 
 func (f filler) add(path string, info fs.FileInfo) error {
 	from, to := filepath.Join(overlayDir, path), filepath.Join(Root, path)
-	if isHidden := f.tree.hides(path) && !isMountPoint(path); isHidden && !(info.IsDir() && f.tree.leadsToShown(path)) {
+	if isHidden := f.tree.hides(path) && !slices.Contains(mountPoints, path); isHidden && !(info.IsDir() && f.tree.leadsToShown(path)) {
 		return makeEmpty(to, info.IsDir(), 0)
 	} else if isHidden {
 		f.open[path] = true

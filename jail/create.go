@@ -74,7 +74,7 @@ func (j *Jail) start() error {
 		return step.Wrap("open", "mount namespace", err)
 	}
 	defer host.Close()
-	stage := mounts.Begin(j.spec.fullTree(), j.slot.firstHostID())
+	stage := mounts.Prepare(j.spec.fullTree(), j.slot.firstHostID())
 	defer stage.Close()
 	top, err := j.makeCgroups()
 	if err != nil {

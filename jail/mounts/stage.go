@@ -42,9 +42,9 @@ type Stage struct {
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
 func (s *Stage) guestGID() int { return s.rootID + GuestGID }
 
-// Begin starts to clone the mounts of a tree, in the mount namespace of this process.
+// Prepare starts to clone the mounts of a tree, in the mount namespace of this process.
 // firstID is the host's user and group id of the guest's root.
-func Begin(t Tree, firstID int) *Stage {
+func Prepare(t Tree, firstID int) *Stage {
 	t.Mounts = slices.Clone(t.Mounts) // outer ones come first
 	slices.SortStableFunc(t.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}

@@ -36,7 +36,7 @@ func testTree(t *testing.T) Tree {
 // function with the guest's rights over files.
 func mountTree(t *testing.T, tree Tree, check func(s *Stage, guest func(func() error) error)) error {
 	t.Helper()
-	s := Begin(tree, firstID)
+	s := Prepare(tree, firstID)
 	defer s.Close()
 	dir := t.TempDir()
 	done := make(chan error)

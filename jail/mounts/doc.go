@@ -2,7 +2,7 @@
 // layer, /dev, mounts of the host's folders, and the mounts that hide or restrict
 // places. It knows nothing about processes: package jail starts them in the tree.
 //
-//	Prepare ── a goroutine clones the mounts of the image and of the host's folders, with id maps
+//	Prepare ── goroutines clone the mounts of the image and of the host's folders, with id maps
 //	   │
 //	 Mount ── the thread gets a mount namespace, and in it:
 //	   │        tmpfs ── layer, guest folders, image ── overlay

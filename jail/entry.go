@@ -52,7 +52,7 @@ func (e *entry) addCgroup(dir *os.File) int {
 	return e.add(dir)
 }
 
-// join returns steps that join the cgroups whose tasks files are given.
+// join returns steps that join cgroups by their tasks files.
 func (e *entry) join(tasks []*os.File) []enter.Step {
 	var steps []enter.Step
 	for _, f := range tasks {

@@ -147,7 +147,7 @@ func (w *memoryWatch) byPID() map[int]*Process {
 	return runs
 }
 
-// byJail returns the runs of the jails for whose spec matches returns true.
+// byJail returns the runs of each jail with a spec that matches.
 func (w *memoryWatch) byJail(matches func(*Spec) bool) map[*Jail][]*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -46,7 +46,7 @@ type notifyHandler struct {
 	executes bool // the process gets the program by an execve
 }
 
-// expect sets the command whose program is about to run.
+// expect sets the command that the process is about to run.
 func (h *notifyHandler) expect(c *Command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

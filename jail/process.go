@@ -149,7 +149,7 @@ func (p *Process) reap() {
 	p.exit.Uncharged = p.uncharged.Load()
 }
 
-// finish kills what is left in the cgroup, reads its usage and removes it.
+// finish kills all processes in the cgroup, reads its usage and removes it.
 func (p *Process) finish() (cgroup.Usage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()

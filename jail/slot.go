@@ -44,9 +44,9 @@ type claim struct {
 func (s *slot) name() string     { return "j" + strconv.Itoa(s.number) }
 func (s *slot) firstHostID() int { return firstID + s.number*mounts.IDsPerJail }
 
-// takeSlot locks a free slot. If a process died that held it, what is left of its jail is
-// removed first, so that no process of an older jail runs under the same user ids. If that
-// fails, takeSlot tries the next slot.
+// takeSlot locks a free slot. If a process that held it died, takeSlot first removes the rest
+// of its jail, so that no process of an older jail runs under the same user ids. If that
+// fails, it tries the next slot.
 func takeSlot(dir, cgroupParent string) (*slot, error) {
 	full := errNoSlot
 	start := rand.IntN(maxSlots)
@@ -88,8 +88,8 @@ func lockSlot(dir string, n, flag int) (*slot, error) {
 	return s, nil
 }
 
-// lock reports whether it has locked the file that has the name now: the one that was
-// opened may have been removed by the process that held the slot.
+// lock reports whether it has locked the current file of that name: the process that held
+// the slot may have removed the one that was opened.
 func (s *slot) lock() bool {
 	if unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return false

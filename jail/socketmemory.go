@@ -160,7 +160,7 @@ func (u *socketUse) add(message, attributes []byte, protocol byte) {
 	if isUnowned(message) {
 		u.held += socketSize
 	}
-	if protocol == unix.IPPROTO_TCP && message[diagState] != unix.BPF_TCP_LISTEN { // whose queues hold connections
+	if protocol == unix.IPPROTO_TCP && message[diagState] != unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
 		u.waiting += int64(binary.NativeEndian.Uint32(message[diagQueues:])) + int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
 	}
 }

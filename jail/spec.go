@@ -31,7 +31,7 @@ type Spec struct {
 	// Reaper is pid 1: a static program of the image and its arguments.
 	Reaper []string // the first is a guest path
 
-	// Filter is the system call filter of pid 1, and of processes whose Command has none.
+	// Filter is the system call filter of pid 1, and of processes if their Command has none.
 	Filter *seccomp.Filter
 
 	// CgroupParent is the cgroup that contains the jail's, as an absolute path in the

@@ -12,8 +12,8 @@ import (
 
 // The steps of the entry program. Their order has these reasons:
 //
-//   - cgroups are joined before the cgroup namespace is made, whose root is the cgroup of
-//     the process that makes it, and before the process uses much memory;
+//   - cgroups are joined before the cgroup namespace is made, because the cgroup of the
+//     process that makes it becomes its root, and before the process uses much memory;
 //   - a file system of the jail's namespaces can only be mounted where the host's is
 //     visible, so before the root changes. The files that cover it are made by package mounts;
 //   - the host's descriptors are closed before the guest's working directory is looked up,
@@ -27,8 +27,8 @@ func (j *Jail) createSteps(e *entry, top *cgroupFiles, init int) []enter.Step {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	steps := slices.Concat([]enter.Step{enter.Keyring(), enter.OOMScore()}, e.join(top.join), e.join(j.shared.join), []enter.Step{
-		// Not made by the clone, whose cgroup namespace would begin in pid 1's cgroup. It
-		// belongs to the host's user namespace, which does no harm.
+		// Not made by the clone: it would begin in pid 1's cgroup. It belongs to the host's
+		// user namespace, which does no harm.
 		enter.CgroupNamespace(),
 		// The kernel counts some objects (above all inotify's) also against the limits of
 		// the user who made the user namespace. If that were the host's root, one jail could

@@ -68,7 +68,7 @@ func sweepSlot(dir string, n int) error {
 	return s.release()
 }
 
-// removeJail removes what is left of a jail whose host process died.
+// removeJail removes the rest of a jail after its host process died.
 func (s *slot) removeJail() error {
 	c, err := s.read()
 	if err != nil || c == nil {
@@ -79,7 +79,7 @@ func (s *slot) removeJail() error {
 	return removeCgroup(ctx, path.Join(c.CgroupParent, s.name()))
 }
 
-// removeCgroup kills what is in a jail's cgroup, and removes it and those of its runs.
+// removeCgroup kills all processes in a jail's cgroup, and removes it and those of its runs.
 func removeCgroup(ctx context.Context, path string) error {
 	group, err := cgroup.Open(path)
 	if err != nil {

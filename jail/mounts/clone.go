@@ -73,7 +73,7 @@ func (c *clones) cloneSources(protected []string, list []Mount, firstID int) err
 	return nil
 }
 
-// cloneMount makes a detached mount of what is at path, without the mounts below it.
+// cloneMount makes a detached mount of the file or folder at path, without mounts below it.
 func cloneMount(dirfd int, path string, flags uint, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(dirfd, path, flags|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

@@ -33,8 +33,8 @@ func (s *Stage) makeGuestDirs() error {
 	return nil
 }
 
-// checkGuestDir rejects a folder whose owner could replace a protected program, and one
-// that would hide a file or a link of the image.
+// checkGuestDir rejects a folder if its owner could replace a protected program, or if it
+// would hide a file or a link of the image.
 func checkGuestDir(dir string, protected []string) error {
 	if err := checkNotProtected(dir, protected); err != nil {
 		return err

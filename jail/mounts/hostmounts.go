@@ -65,8 +65,8 @@ func attach(source *os.File, dirfd int, path string) error {
 	return os.NewSyscallError("move_mount", err)
 }
 
-// mountThroughOverlay mounts an overlay over the source, whose layers are in dir: the
-// guest sees their names in its list of mounts.
+// mountThroughOverlay mounts an overlay over the source. Its layers are in dir; the guest
+// sees their names in its list of mounts.
 //
 // The cost of CopyOnWrite is that new files go through two file systems: creating, renaming and
 // removing small ones takes the kernel 1.65 times as long as on tmpfs alone, 8 µs more

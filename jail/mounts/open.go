@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenIn opens path as a process does whose root directory is root: links and ".." can't
-// lead out of it.
+// OpenIn opens path relative to root as if root were the root directory: links and ".."
+// can't lead out of it.
 func OpenIn(root *os.File, path string, flags uint64) (*os.File, error) {
 	return openat2(root, path, flags, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 }

@@ -88,7 +88,7 @@ func (r *restricter) places() []Place {
 	return list
 }
 
-// flagged returns the places whose mounts have other flags than those around them.
+// flagged returns the places with other mount flags than the folders around them.
 func (r *restricter) flagged() []Place {
 	var list []Place
 	if len(r.tree.ReadOnly) > 0 {

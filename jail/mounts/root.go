@@ -42,7 +42,7 @@ func (s *Stage) fillRoot() error {
 // link is still none when it is mounted.
 type filler struct {
 	*Stage
-	open map[string]bool // folders whose entries are added one by one, as a guest folder is below
+	open map[string]bool // folders that contain a guest folder: their entries are added one by one
 }
 
 // maxOpen limits the mounts for the entries of one folder. A larger folder is mounted as

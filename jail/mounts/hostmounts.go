@@ -33,11 +33,14 @@ func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Pla
 	}
 	at := Place{m.Target, info.Mode&unix.S_IFMT == unix.S_IFDIR}
 	t := &b.tree
-	switch { // with new slices: the caller has the tree's
+	// setFlags sets flags recursively. So a writable mount inside a ReadOnly one, and a ReadOnly
+	// mount inside a writable place, need places of their own. The slices are new, because the
+	// caller has the tree's.
+	switch {
 	case m.Access != ReadOnly && len(asked) > 0 && !isAmong(m.Target, asked, t.Writable):
-		t.Writable = slices.Concat(t.Writable, []Place{at}) // also inside a mount that is read-only, with all that is in it
+		t.Writable = slices.Concat(t.Writable, []Place{at})
 	case m.Access == ReadOnly && len(t.ReadOnly) > 0:
-		t.ReadOnly = slices.Concat(t.ReadOnly, []Place{at}) // also inside a place that is writable, with all that is in it
+		t.ReadOnly = slices.Concat(t.ReadOnly, []Place{at})
 	}
 	target, err := b.open(at, false)
 	if err != nil {

@@ -100,7 +100,7 @@ func (e *entry) run(program *os.File, l enter.List, cloned func(*reap.Child) err
 // otherVersionExit is the exit status of an entry program of another version.
 const otherVersionExit = 125
 
-var errOtherVersion = errors.New("the image was made by another version of gaol: build it anew")
+var errOtherVersion = errors.New("the image was made by another version of gaol: build it again")
 
 // closeOthers keeps the program's files, the socket, which is next, and the late files.
 func (e *entry) closeOthers() enter.Step { return enter.CloseFrom(e.own + 1 + e.late) }

@@ -24,7 +24,7 @@ const (
 	maxSlots = (0x80000000 - firstID) / mounts.IDsPerJail // 4096 live jails on a machine
 )
 
-var errNoSlot = fmt.Errorf("all %d places for live jails are taken", maxSlots)
+var errNoSlot = fmt.Errorf("all %d slots for live jails are in use", maxSlots)
 
 // A slot is the number of a live jail on this machine. It determines the jail's user ids,
 // its name and its cgroup. It is held by locking a file in the state folder. The kernel

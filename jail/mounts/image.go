@@ -33,7 +33,7 @@ func cloneImage(image string, firstID int) (f *os.File, rootID int, err error) {
 // mapAll maps the ids of a detached mount to the ids of a jail.
 func mapAll(mount *os.File, firstID int) error {
 	if !canMapLayers() {
-		return fmt.Errorf("%w (an overlay of such mounts takes Linux 5.19)", ErrNoIDMap)
+		return fmt.Errorf("%w (an overlay of such mounts requires Linux 5.19)", ErrNoIDMap)
 	}
 	all := []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: IDsPerJail}}
 	users, err := newIDMap(all, all)

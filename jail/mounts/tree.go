@@ -121,7 +121,7 @@ type Mount struct {
 
 // ErrNoIDMap is wrapped by the error of a mount whose files can't be given to the guest.
 // ReadOnly mounts work without.
-var ErrNoIDMap = errors.New("the source's file system can't show its files as another user's: that takes Linux 5.12 (ext4, XFS), 5.15 (Btrfs), 6.3 (tmpfs) or later")
+var ErrNoIDMap = errors.New("the source's file system can't map the owner of its files to another user: this requires Linux 5.12 (ext4, XFS), 5.15 (Btrfs), 6.3 (tmpfs) or later")
 
 // ErrNotInMount is wrapped by the error of a place in a mount that its source does not
 // have, and that the guest may not create there.
@@ -129,4 +129,4 @@ var ErrNotInMount = errors.New("can't be made in the mount of")
 
 // ErrProtected is wrapped by the error of a guest folder, or a mount, from which a
 // protected program could be replaced.
-var ErrProtected = errors.New("holds the program that puts the filter on, and so can't be the guest's")
+var ErrProtected = errors.New("holds the program that installs the system call filter, so it can't belong to the guest")

@@ -9,16 +9,22 @@ import (
 	"gaol/jail/procfs"
 )
 
-// The parts of a jail's file tree, see package mounts.
-type (
-	Tree   = mounts.Tree
-	Place  = mounts.Place
-	File   = mounts.File
-	Mount  = mounts.Mount
-	Access = mounts.Access
-)
+// Tree describes the file tree of a jail.
+type Tree = mounts.Tree
 
-// What a guest may do with a folder of the host.
+// Place is a part of the tree.
+type Place = mounts.Place
+
+// File is a file to create in the tree.
+type File = mounts.File
+
+// Mount shows a folder or a file of the host in the tree.
+type Mount = mounts.Mount
+
+// Access is what a guest may do with a folder of the host.
+type Access = mounts.Access
+
+// The zero value allows the least.
 const (
 	ReadOnly    = mounts.ReadOnly
 	CopyOnWrite = mounts.CopyOnWrite

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
 )
@@ -38,7 +39,7 @@ func (c *cgroupFiles) with(other *cgroupFiles) *cgroupFiles {
 
 // add opens the folder of a cgroup.
 func (c *cgroupFiles) add(dir string) error {
-	f, err := openFD(filepath.Join(dir, "tasks"), unix.O_WRONLY)
+	f, err := kernfile.Open(filepath.Join(dir, "tasks"), unix.O_WRONLY, 0)
 	if err == nil {
 		c.join = append(c.join, f)
 		return nil
@@ -46,7 +47,7 @@ func (c *cgroupFiles) add(dir string) error {
 	if !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	c.startIn, err = openFD(dir, unix.O_DIRECTORY|unix.O_RDONLY) // v2 has no such file
+	c.startIn, err = kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY, 0) // v2 has no such file
 	return err
 }
 
@@ -98,18 +99,9 @@ func (j *Jail) makeInitCgroup(top *cgroupFiles) (*os.File, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return openFD(dir, unix.O_DIRECTORY|unix.O_RDONLY)
+	return kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY, 0)
 }
 
 func (j *Jail) cgroupPath(name string) string {
 	return path.Join(j.spec.CgroupParent, j.slot.name(), name)
-}
-
-// openFD is os.OpenFile without the runtime's poller.
-func openFD(path string, flag int) (*os.File, error) {
-	fd, err := unix.Open(path, flag|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(fd), path), nil
 }

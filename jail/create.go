@@ -12,6 +12,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
 	"gaol/jail/reap"
@@ -69,7 +70,7 @@ func (j *Jail) startOnThread() error {
 //
 // Preconditions: those of mounts.Stage.Mount.
 func (j *Jail) start() error {
-	host, err := openFD("/proc/thread-self/ns/mnt", unix.O_RDONLY)
+	host, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY, 0)
 	if err != nil {
 		return step.Wrap("open", "mount namespace", err)
 	}
@@ -95,7 +96,7 @@ func (j *Jail) start() error {
 }
 
 func (j *Jail) startPid1(top *cgroupFiles) error {
-	null, err := openFD(os.DevNull, unix.O_RDWR)
+	null, err := kernfile.Open(os.DevNull, unix.O_RDWR, 0)
 	if err != nil {
 		return step.Wrap("open", os.DevNull, err)
 	}
@@ -127,9 +128,9 @@ func (j *Jail) prepareNamespaces(pid int) error {
 		return step.Wrap("open", "pid 1", os.NewSyscallError("pidfd_open", err))
 	}
 	j.pidfd = os.NewFile(uintptr(fd), "pid 1")
-	ids := fmt.Appendf(nil, "0 %d %d\n", j.slot.firstHostID(), mounts.IDsPerJail)
+	ids := fmt.Sprintf("0 %d %d\n", j.slot.firstHostID(), mounts.IDsPerJail)
 	for _, file := range []string{"uid_map", "gid_map"} {
-		if err := os.WriteFile("/proc/"+strconv.Itoa(pid)+"/"+file, ids, 0); err != nil {
+		if err := kernfile.WriteFile("/proc/"+strconv.Itoa(pid)+"/"+file, ids); err != nil {
 			return step.Wrap("map", "user ids", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/kernfile"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
 	"gaol/jail/reap"
@@ -72,7 +73,7 @@ func (j *Jail) Root() (*os.File, error) {
 	if j.closed { // pid 1 may have ended, and another process may have its pid
 		return nil, ErrClosed
 	}
-	root, err := openFD("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)
+	root, err := kernfile.Open("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY, 0)
 	return root, step.Wrap("open", "root", err)
 }
 

@@ -3,11 +3,12 @@ package jail
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"gaol/jail/kernfile"
 )
 
 // The kernel does not charge all memory that it allocates for a guest to its cgroup: file
@@ -174,7 +175,7 @@ type kernelMemory struct {
 }
 
 func readKernelMemory() (kernelMemory, error) {
-	text, err := os.ReadFile("/proc/meminfo")
+	text, err := kernfile.ReadFile("/proc/meminfo")
 	if err != nil {
 		return kernelMemory{}, err
 	}

@@ -31,7 +31,7 @@ func hostFolder(t *testing.T) (dir string, source *os.File) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o755), os.Chown(filepath.Join(dir, "sub"), owner, owner), os.Chown(dir, owner, owner)); err != nil {
 		t.Fatal(err)
 	}
-	source, err := openFD(dir, unix.O_PATH|unix.O_DIRECTORY)
+	source, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestMountCopyOnWrite(t *testing.T) {
 
 func TestMountOneFile(t *testing.T) {
 	dir, _ := hostFolder(t)
-	source, err := openFD(filepath.Join(dir, "file"), unix.O_PATH)
+	source, err := os.OpenFile(filepath.Join(dir, "file"), unix.O_PATH, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +180,12 @@ func TestMountBelowAnother(t *testing.T) {
 
 func TestMountsRefused(t *testing.T) {
 	dir, source := hostFolder(t)
-	one, err := openFD(filepath.Join(dir, "file"), unix.O_PATH)
+	one, err := os.OpenFile(filepath.Join(dir, "file"), unix.O_PATH, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	proc, err := openFD("/proc", unix.O_PATH)
+	proc, err := os.OpenFile("/proc", unix.O_PATH, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

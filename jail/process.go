@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/kernfile"
 	"gaol/jail/reap"
 	"gaol/jail/step"
 )
@@ -180,7 +181,7 @@ func (p *Process) abandon() error {
 //
 // Preconditions: the process has not been waited for, so its pid is still its own.
 func guestPID(pid int) int {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	text, err := kernfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0
 	}

@@ -37,6 +37,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/chroot"
+	"gaol/jail/kernfile"
 )
 
 // setIDMap sets the id map of a detached mount to that of a user namespace.
@@ -116,7 +117,7 @@ func makeUserNamespace(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 	if err := errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups)); err != nil {
 		return nil, fmt.Errorf("make id map: %w", err)
 	}
-	return os.Open(proc + "/ns/user")
+	return kernfile.Open(proc+"/ns/user", unix.O_RDONLY, 0)
 }
 
 func writeIDMap(path string, ids []syscall.SysProcIDMap) error {
@@ -124,5 +125,5 @@ func writeIDMap(path string, ids []syscall.SysProcIDMap) error {
 	for _, m := range ids {
 		text = fmt.Appendf(text, "%d %d %d\n", m.ContainerID, m.HostID, m.Size)
 	}
-	return os.WriteFile(path, text, 0)
+	return kernfile.WriteFile(path, string(text))
 }

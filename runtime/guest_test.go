@@ -10,13 +10,14 @@ import (
 //go:embed internal/guest/*.mjs
 var guestTests embed.FS
 
-// The tests of the guest's half run where it runs: in a runtime, by the Node of the
-// image.
+// The tests of the guest's JavaScript run in a runtime, with the Node of the image.
 func TestPrelude(t *testing.T) { guestTest(t, "prelude") }
 
 func TestPreludeWire(t *testing.T) { guestTest(t, "wire") }
 
 func TestPreludeCalls(t *testing.T) { guestTest(t, "calls") }
+
+func TestPreludeValues(t *testing.T) { guestTest(t, "values") }
 
 func TestPreludeContext(t *testing.T) { guestTest(t, "context") }
 
@@ -26,8 +27,8 @@ func guestTest(t *testing.T, name string) {
 		t.Skip("needs root to make a runtime; by hand: node --test runtime/internal/guest")
 	}
 	files := map[string][]byte{}
-	for to, from := range map[string]string{"fakehost.mjs": "internal/guest/fakehost.mjs", "test.mjs": "internal/guest/" + name + ".test.mjs"} {
-		text, err := guestTests.ReadFile(from)
+	for to, from := range map[string]string{"fakehost.mjs": "fakehost.mjs", "random.mjs": "random.mjs", "test.mjs": name + ".test.mjs"} {
+		text, err := guestTests.ReadFile("internal/guest/" + from)
 		if err != nil {
 			t.Fatal(err)
 		}

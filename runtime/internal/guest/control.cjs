@@ -243,14 +243,10 @@ class Calls {
 let calls;
 const theCalls = () => (calls ??= new Calls());
 
-function isPlain(value) {
-  return value === null || value === undefined || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-}
-
 function argumentsOf(args, limit, caller) {
   let text;
   try {
-    text = args.every(isPlain) ? stringify(args) : toJSON(args, nameOfArguments);
+    text = toJSON(args, nameOfArguments);
   } catch (err) {
     throw refused(err, caller);
   }

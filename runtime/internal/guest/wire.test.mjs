@@ -5,11 +5,12 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import test from 'node:test';
 import { find } from './fakehost.mjs';
+import { random } from './random.mjs';
 
 const wire = createRequire(import.meta.url)(find('wire.cjs'));
 const { ANSWER, ASK, CALL, CELL, Decoder, Frames } = wire;
 
-const inTree = join(import.meta.dirname, '../../internal/wire/testdata/frames.json');
+const inTree = join(import.meta.dirname, '../../../internal/wire/testdata/frames.json');
 const golden = JSON.parse(readFileSync(existsSync(inTree) ? inTree : join(import.meta.dirname, 'frames.json')));
 const framesOf = (...kinds) => golden.filter(({ kind }) => kinds.includes(kind));
 const bytesOf = ({ hex }) => Buffer.from(hex, 'hex');
@@ -64,16 +65,6 @@ test('byte by byte', () => {
   }
   assert.deepEqual(got, wanted);
 });
-
-// A generator of numbers that are the same each time (mulberry32).
-function random(seed) {
-  return (below) => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-}
 
 function answerFrame(call, json) {
   const body = Buffer.concat([Buffer.alloc(10), Buffer.from(json)]);

@@ -1,89 +1,80 @@
 package sandboxtools
 
-// The structs below are the tables of the tools' arguments. What is read from JSON, what
-// is checked, and what the schemas say comes from them alone: `json` is the name, `about`
-// the description, and `rule` what [fieldsOf] lists.
+// The structs below define the arguments of the tools. Decoding, validation and the JSON
+// Schemas are all derived from their tags: `json` is the name, `about` the description, and
+// `rule` lists the constraints that [fieldsOf] documents.
 
-// InitArgs are those of sandbox_init.
+// InitArgs are the arguments of sandbox_init.
 type InitArgs struct {
-	ContainerID    string `json:"containerId" rule:"max=64 pattern=id" about:"The new sandbox's id, which no other one has. Left out or empty: one is made."`
-	ImageName      string `json:"imageName" rule:"max=4095" about:"An image of the store: a name, an id, or an id's unique prefix; or a registry's reference or a path that the host lists, as it is listed. Left out or empty: the default image."`
-	ContainerName  string `json:"containerName" rule:"max=64 pattern=name" about:"A name for people. It is the guest's host name if it can be one: letters, digits, dots and hyphens."`
-	ProjectOutPath string `json:"projectOutPath" rule:"max=4095" about:"A folder of the host's, made if missing, that the guest reads and writes at /<rootPath>. Left out or empty: the files end with the sandbox."`
-	RootPath       string `json:"rootPath" rule:"max=255 pattern=root default=workspace" about:"The folder of the guest's root that is its working directory, and that relative paths begin at."`
+	ContainerID    string `json:"containerId" rule:"max=64 pattern=name" about:"The id of the new sandbox, which must be unique. If omitted or empty, an id is generated."`
+	ImageName      string `json:"imageName" rule:"max=4095" about:"An image of the store: a name, an id, or a unique prefix of an id. Or a registry reference or a path, exactly as the host lists it. If omitted or empty, the default image is used."`
+	ContainerName  string `json:"containerName" rule:"max=64 pattern=name" about:"A display name. It becomes the guest's host name if it is a valid one: letters, digits, dots and hyphens."`
+	ProjectOutPath string `json:"projectOutPath" rule:"max=4095" about:"A folder on the host that the guest reads and writes at /<rootPath>. It is created if missing. If omitted or empty, the files are deleted with the sandbox."`
+	RootPath       string `json:"rootPath" rule:"max=255 pattern=root default=workspace" about:"The guest's working directory, below /. Relative paths start there."`
 }
 
-// DestroyArgs are those of sandbox_destroy.
+// DestroyArgs are the arguments of sandbox_destroy.
 type DestroyArgs struct {
-	ContainerID     string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	RemoveContainer *bool  `json:"removeContainer" rule:"default=true" about:"false ends what it runs and lets it run nothing more, while its files can still be used, until it is destroyed with true or has been idle for too long."`
+	ContainerID     string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	RemoveContainer *bool  `json:"removeContainer" rule:"default=true" about:"If false, running commands are killed and no more can start, but the files remain usable until the sandbox is destroyed with true or expires."`
 }
 
-// CommandArgs are those of sandbox_command.
+// CommandArgs are the arguments of sandbox_command.
 type CommandArgs struct {
-	ContainerID      string   `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Executable       string   `json:"executable" rule:"required min=1 max=4095" about:"A program of the guest's: a path, or a name that is looked up in PATH. No shell comes in between."`
-	Args             []string `json:"args" rule:"max=131071 items=8192" about:"Its arguments, passed on as they are."`
-	WorkingDirectory string   `json:"workingDirectory" rule:"max=4095 default=." about:"The folder that it starts in, absolute or relative to /<rootPath>, which is the default."`
-	EnvVars          []string `json:"envVars" rule:"min=2 max=131070 items=1024 pattern=env" about:"Variables as K=V, over those that the sandbox has. Of two with one name the last counts."`
-	Timeout          int64    `json:"timeout" rule:"min=1 max=3600000 default=30000" about:"Milliseconds, after which it is killed."`
+	ContainerID      string   `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Executable       string   `json:"executable" rule:"required min=1 max=4095" about:"A program in the guest: a path, or a name that is looked up in PATH. No shell is used."`
+	Args             []string `json:"args" rule:"max=131071 items=8192" about:"The arguments, passed unchanged."`
+	WorkingDirectory string   `json:"workingDirectory" rule:"path max=4095 default=." about:"The folder to start in, absolute or relative to /<rootPath>, which is the default."`
+	EnvVars          []string `json:"envVars" rule:"min=2 max=131070 items=1024 pattern=env" about:"Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins."`
+	Timeout          int64    `json:"timeout" rule:"min=1 max=3600000 default=30000" about:"Milliseconds after which the command is killed."`
 }
 
-// WriteFileArgs are those of sandbox_write_file.
+// WriteFileArgs are the arguments of sandbox_write_file.
 type WriteFileArgs struct {
-	ContainerID      string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path             string `json:"path" rule:"required min=1 max=4095" about:"A path of the guest's, absolute or relative to /<rootPath>."`
-	Content          string `json:"content" rule:"required max=22369624 nul" about:"What is to be in the file, 16 MiB at most."`
-	Encoding         string `json:"encoding" rule:"enum=utf8|base64 default=utf8" about:"What content is: text, or bytes as base64 with padding."`
-	CreateParentDirs bool   `json:"createParentDirs" about:"Make the folders that are missing above it."`
+	ContainerID      string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path             string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>."`
+	Content          string `json:"content" rule:"required max=22369624 nul" about:"The new content of the file, at most 16 MiB."`
+	Encoding         string `json:"encoding" rule:"enum=utf8|base64 default=utf8" about:"The encoding of content: text, or bytes as base64 with padding."`
+	CreateParentDirs bool   `json:"createParentDirs" about:"Create missing parent folders."`
 }
 
-// ReadFileArgs are those of sandbox_read_file.
+// ReadFileArgs are the arguments of sandbox_read_file.
 type ReadFileArgs struct {
-	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path        string `json:"path" rule:"required min=1 max=4095" about:"A path of the guest's, absolute or relative to /<rootPath>. The file has 16 MiB at most."`
-	Encoding    string `json:"encoding" rule:"enum=utf8|base64 default=utf8" about:"How to return it. A file that is not UTF-8 is returned as base64 either way: the result says which it is."`
+	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>. The file may have at most 16 MiB."`
+	Encoding    string `json:"encoding" rule:"enum=utf8|base64 default=utf8" about:"The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has."`
 }
 
-// ListDirectoryArgs are those of sandbox_list_directory.
+// ListDirectoryArgs are the arguments of sandbox_list_directory.
 type ListDirectoryArgs struct {
-	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path        string `json:"path" rule:"required min=1 max=4095" about:"A folder of the guest's, absolute or relative to /<rootPath>."`
-	Recursive   bool   `json:"recursive" about:"List what is in its folders, too. No link is followed."`
+	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A folder in the guest, absolute or relative to /<rootPath>."`
+	Recursive   bool   `json:"recursive" about:"List subfolders too. Links are not followed."`
 }
 
-// CreateDirectoryArgs are those of sandbox_create_directory.
+// CreateDirectoryArgs are the arguments of sandbox_create_directory.
 type CreateDirectoryArgs struct {
-	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path        string `json:"path" rule:"required min=1 max=4095" about:"A path of the guest's, absolute or relative to /<rootPath>."`
-	Recursive   bool   `json:"recursive" about:"Make the folders that are missing above it; that it is there is no error, then."`
+	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>."`
+	Recursive   bool   `json:"recursive" about:"Create missing parent folders, and succeed if the folder exists."`
 }
 
-// DeleteArgs are those of sandbox_delete.
+// DeleteArgs are the arguments of sandbox_delete.
 type DeleteArgs struct {
-	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path        string `json:"path" rule:"required min=1 max=4095" about:"A path of the guest's, absolute or relative to /<rootPath>. A link is removed itself."`
-	Recursive   bool   `json:"recursive" about:"Remove a folder with all that is in it. Without, it has to be empty."`
-	Force       bool   `json:"force" about:"That there is nothing is no error."`
+	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>. A link is removed, not its target."`
+	Recursive   bool   `json:"recursive" about:"Remove a folder with its content. Otherwise a folder must be empty."`
+	Force       bool   `json:"force" about:"Succeed if the path does not exist."`
 }
 
-// ExistsArgs are those of sandbox_exists.
+// ExistsArgs are the arguments of sandbox_exists.
 type ExistsArgs struct {
-	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path        string `json:"path" rule:"required min=1 max=4095" about:"A path of the guest's, absolute or relative to /<rootPath>."`
+	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>."`
 }
 
-// FileInfoArgs are those of sandbox_file_info.
+// FileInfoArgs are the arguments of sandbox_file_info.
 type FileInfoArgs struct {
-	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=id" about:"The sandbox's id."`
-	Path        string `json:"path" rule:"required min=1 max=4095" about:"A path of the guest's, absolute or relative to /<rootPath>. Of a link, it is the link itself."`
+	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
+	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>. A link is not followed."`
 }
-
-func (a CommandArgs) container() string         { return a.ContainerID }
-func (a WriteFileArgs) container() string       { return a.ContainerID }
-func (a ReadFileArgs) container() string        { return a.ContainerID }
-func (a ListDirectoryArgs) container() string   { return a.ContainerID }
-func (a CreateDirectoryArgs) container() string { return a.ContainerID }
-func (a DeleteArgs) container() string          { return a.ContainerID }
-func (a ExistsArgs) container() string          { return a.ContainerID }
-func (a FileInfoArgs) container() string        { return a.ContainerID }

@@ -4,47 +4,43 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gaol/runtime"
 )
 
-// Command is sandbox_command: it runs a program, without a shell, and waits for its end.
+// Command implements sandbox_command: it runs a program, without a shell, and waits until
+// it exits.
 func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, error) {
-	return use(ctx, t, "sandbox_command", a, command)
+	return use(ctx, t, "sandbox_command", a, func(s *sandbox, a CommandArgs) (CommandResult, error) {
+		if err := checkTotals(a); err != nil {
+			return CommandResult{}, err
+		}
+		o := runtime.RunOptions{Cwd: a.WorkingDirectory, Env: map[string]string{}, Timeout: time.Duration(a.Timeout) * time.Millisecond}
+		for _, v := range a.EnvVars {
+			name, value, _ := strings.Cut(v, "=")
+			o.Env[name] = value
+		}
+		run, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.commands, cancel)()
+		res, err := s.rt.Command(run, a.Executable, a.Args, o)
+		switch {
+		case err != nil && ctx.Err() == nil && s.commands.Err() != nil:
+			return CommandResult{}, refuse(Closed, "containerId", "sandbox %q is stopped", s.id)
+		case err != nil:
+			return CommandResult{}, err
+		}
+		return CommandResult{
+			Stdout: outputText(res.Stdout, res.Truncated.Stdout), Stderr: outputText(res.Stderr, res.Truncated.Stderr),
+			ExitCode: int64(res.ExitCode), TimedOut: res.Cause == runtime.CauseTimeout, Cause: string(res.Cause),
+			StdoutTruncated: res.Truncated.Stdout, StderrTruncated: res.Truncated.Stderr,
+		}, nil
+	})
 }
 
-func command(ctx context.Context, s *sandbox, a CommandArgs) (CommandResult, error) {
-	dir, err := s.path("workingDirectory", a.WorkingDirectory)
-	if err != nil {
-		return CommandResult{}, err
-	}
-	if err := checkTotals(a); err != nil {
-		return CommandResult{}, err
-	}
-	o := runtime.RunOptions{Cwd: dir, Env: map[string]string{}, Timeout: time.Duration(a.Timeout) * time.Millisecond}
-	for _, v := range a.EnvVars {
-		name, value, _ := strings.Cut(v, "=")
-		o.Env[name] = value
-	}
-	limit, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.commands, cancel)()
-	res, err := s.rt.Command(limit, a.Executable, a.Args, o)
-	switch {
-	case err != nil && ctx.Err() == nil && s.commands.Err() != nil:
-		return CommandResult{}, refuse(Closed, "containerId", "sandbox %q runs nothing more", s.id)
-	case err != nil:
-		return CommandResult{}, err
-	}
-	return CommandResult{
-		Stdout: textOf(res.Stdout, res.Truncated.Stdout), Stderr: textOf(res.Stderr, res.Truncated.Stderr),
-		ExitCode: int64(res.ExitCode), TimedOut: res.Cause == runtime.CauseTimeout, Cause: string(res.Cause),
-		StdoutTruncated: res.Truncated.Stdout, StderrTruncated: res.Truncated.Stderr,
-	}, nil
-}
-
-// maxStrings is what a run's arguments have at most, and its variables, in bytes with a
-// NUL for each. Of the runtime's bound on variables, half is left for its own.
+// The maximum bytes of all arguments, and of all variables, with a NUL for each. The other
+// half of the runtime's limit on variables is left for the sandbox's own.
 const (
 	maxArgs = 768 << 10
 	maxVars = 384 << 10
@@ -52,25 +48,37 @@ const (
 
 func checkTotals(a CommandArgs) error {
 	for _, f := range []struct {
-		name string
-		list []string
-		most int
+		name    string
+		list    []string
+		maximum int
 	}{{"args", a.Args, maxArgs}, {"envVars", a.EnvVars, maxVars}} {
 		total := 0
 		for _, s := range f.list {
 			total += len(s) + 1
 		}
-		if total > f.most {
-			return refuse(InvalidArgument, f.name, "all together have %d bytes, the limit is %d", total, f.most)
+		if total > f.maximum {
+			return refuse(InvalidArgument, f.name, "%d bytes in total, the limit is %d", total, f.maximum)
 		}
 	}
 	return nil
 }
 
-// textOf is output as text. A character that was cut at the end is left out.
-func textOf(out []byte, truncated bool) string {
+// outputText converts output to valid UTF-8, without a character that truncation has cut.
+func outputText(out []byte, truncated bool) string {
 	if truncated {
-		out = out[:wholeRunes(out)]
+		out = trimPartialRune(out)
 	}
 	return strings.ToValidUTF8(string(out), "\uFFFD")
+}
+
+// trimPartialRune removes an incomplete UTF-8 sequence from the end of b.
+func trimPartialRune(b []byte) []byte {
+	i := len(b) - 1
+	for i > 0 && i > len(b)-utf8.UTFMax && !utf8.RuneStart(b[i]) {
+		i--
+	}
+	if i >= 0 && !utf8.FullRune(b[i:]) { // invalid bytes count as full runes
+		return b[:i]
+	}
+	return b
 }

@@ -7,44 +7,44 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// maxCall is what the JSON text of one call has at most, in bytes. The largest content,
-// and as many escapes as text with newlines and quotes needs, fit in.
+// maxCall is the maximum size of the JSON text of a call, in bytes. It has room for the
+// largest content, with the escapes that text with newlines and quotes needs.
 const maxCall = 64 << 20
 
-// decode reads the JSON object text into the arguments that args points to. It refuses
-// what encoding/json lets pass: unknown keys, keys twice or in another case, null, text
-// that is no UTF-8, half of a surrogate pair, anything after the object. Nothing is
-// made of more text than its field may have.
+// decode parses a JSON object into the arguments that args points to. It rejects what
+// encoding/json accepts: unknown keys, duplicate keys, keys in another case, null, invalid
+// UTF-8, unpaired surrogates, and data after the object. It checks the size of the text of
+// a field before it decodes the field.
 func decode(text json.RawMessage, args any) error {
-	if len(text) > maxCall {
-		return refuse(InvalidArgument, "", "%d bytes of JSON are more than %d", len(text), maxCall)
-	}
-	if !utf8.Valid(text) {
-		return refuse(InvalidArgument, "", "the JSON is not UTF-8")
-	}
-	if len(text) == 0 {
+	switch {
+	case len(text) > maxCall:
+		return refuse(InvalidArgument, "", "%d bytes of JSON, the limit is %d", len(text), maxCall)
+	case !utf8.Valid(text):
+		return refuse(InvalidArgument, "", "the JSON is not valid UTF-8")
+	case len(text) == 0:
 		text = json.RawMessage("{}")
 	}
 	v := reflect.ValueOf(args).Elem()
-	o := object{dec: json.NewDecoder(bytes.NewReader(text)), fields: fieldsOf(v.Type()), seen: map[string]bool{}}
-	if err := o.read(v); err != nil {
+	d := objectDecoder{json: json.NewDecoder(bytes.NewReader(text)), fields: fieldsOf(v.Type()), seen: map[string]bool{}}
+	if err := d.decode(v); err != nil {
 		return malformed("", err)
 	}
-	for _, f := range o.fields {
-		if f.required && !o.seen[f.name] {
-			return refuse(InvalidArgument, f.name, "it is missing")
+	for _, f := range d.fields {
+		if f.required && !d.seen[f.name] {
+			return refuse(InvalidArgument, f.name, "missing")
 		}
 	}
 	return nil
 }
 
-// malformed is an error of encoding/json, or one of ours as it is.
+// malformed returns an *Error for an error of encoding/json, and an *Error unchanged.
 func malformed(place string, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours {
 		return err
@@ -52,102 +52,92 @@ func malformed(place string, err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return refuse(InvalidArgument, place, "not the JSON that it has to be: %w", err)
+	return refuse(InvalidArgument, place, "malformed JSON: %w", err)
 }
 
-// object reads the arguments.
-type object struct {
-	dec    *json.Decoder
+type objectDecoder struct {
+	json   *json.Decoder
 	fields []field
 	seen   map[string]bool
 }
 
-func (o *object) read(into reflect.Value) error {
-	if first, err := o.dec.Token(); err != nil {
+func (d *objectDecoder) decode(into reflect.Value) error {
+	if first, err := d.json.Token(); err != nil {
 		return err
 	} else if first != json.Delim('{') {
-		return refuse(InvalidArgument, "", "the arguments are no JSON object")
+		return refuse(InvalidArgument, "", "the arguments are not a JSON object")
 	}
-	for o.dec.More() {
-		if err := o.member(into); err != nil {
+	for d.json.More() {
+		if err := d.decodeMember(into); err != nil {
 			return err
 		}
 	}
-	if _, err := o.dec.Token(); err != nil { // '}'
+	if _, err := d.json.Token(); err != nil { // '}'
 		return err
 	}
-	if _, err := o.dec.Token(); !errors.Is(err, io.EOF) {
-		return refuse(InvalidArgument, "", "there is more after the arguments")
+	if _, err := d.json.Token(); !errors.Is(err, io.EOF) {
+		return refuse(InvalidArgument, "", "unexpected data after the arguments")
 	}
 	return nil
 }
 
-func (o *object) member(into reflect.Value) error {
-	key, err := o.dec.Token()
+func (d *objectDecoder) decodeMember(into reflect.Value) error {
+	key, err := d.json.Token()
 	if err != nil {
 		return err
 	}
-	name, _ := key.(string) // in an object, where a value isn't
-	f := o.find(name)
-	if f == nil {
-		return refuse(InvalidArgument, "", "there is no argument %.40q", name)
+	name, _ := key.(string) // json.Decoder rejects keys that are not strings
+	i := slices.IndexFunc(d.fields, func(f field) bool { return f.name == name })
+	if i < 0 {
+		return refuse(InvalidArgument, "", "unknown argument %.40q", name)
 	}
-	if o.seen[name] {
-		return refuse(InvalidArgument, name, "it is there twice")
+	if d.seen[name] {
+		return refuse(InvalidArgument, name, "duplicate")
 	}
-	o.seen[name] = true
+	d.seen[name] = true
 	var raw json.RawMessage
-	if err := o.dec.Decode(&raw); err != nil {
+	if err := d.json.Decode(&raw); err != nil {
 		return malformed(name, err)
 	}
-	v := into.Field(f.index)
+	f, v := &d.fields[i], into.Field(i)
 	if err := f.parse(raw, v); err != nil {
 		return err
 	}
 	return f.check(v)
 }
 
-func (o *object) find(name string) *field {
-	for i := range o.fields {
-		if o.fields[i].name == name {
-			return &o.fields[i]
-		}
-	}
-	return nil
-}
-
-// parse sets v to what raw, which is valid JSON, says.
+// parse sets v to the value of raw, which is valid JSON.
 func (f *field) parse(raw json.RawMessage, v reflect.Value) error {
 	switch f.kind {
-	case text:
+	case reflect.String:
 		s, err := f.parseText(f.name, raw)
 		v.SetString(s)
 		return err
-	case flag, choice:
-		is, err := strconv.ParseBool(string(raw[:min(len(raw), 6)]))
-		if err != nil || len(raw) < 4 { // 1 and t are none of JSON's
-			return refuse(InvalidArgument, f.name, "it is neither true nor false")
+	case reflect.Bool, reflect.Pointer:
+		b, err := strconv.ParseBool(string(raw[:min(len(raw), 6)]))
+		if err != nil || len(raw) < 4 { // ParseBool also accepts 1 and t
+			return refuse(InvalidArgument, f.name, "neither true nor false")
 		}
-		if f.kind == choice {
-			v.Set(reflect.ValueOf(&is))
-			return nil
+		if f.kind == reflect.Pointer {
+			v.Set(reflect.ValueOf(&b))
+		} else {
+			v.SetBool(b)
 		}
-		v.SetBool(is)
-	case number:
-		n, whole := wholeNumber(string(raw))
-		if !whole {
-			return refuse(InvalidArgument, f.name, "it is no whole number between %d and %d", f.least, f.most)
+	case reflect.Int64:
+		n, ok := parseInteger(string(raw))
+		if !ok {
+			return refuse(InvalidArgument, f.name, "not an integer between %d and %d", f.minimum, f.maximum)
 		}
 		v.SetInt(n)
-	case list:
+	case reflect.Slice:
 		return f.parseList(raw, v)
 	}
 	return nil
 }
 
-// wholeNumber reads a number of JSON, of which 30000.0 and 3e4 are whole ones as well, as
-// JSON Schema has it. It is not read as a float64, which would round what is not whole.
-func wholeNumber(raw string) (n int64, whole bool) {
+// parseInteger parses a JSON number. As in JSON Schema, 30000.0 and 3e4 are integers. It
+// does not use float64, which would round numbers that are not integers.
+func parseInteger(raw string) (n int64, ok bool) {
 	digits, power, _ := strings.Cut(strings.ToLower(raw), "e")
 	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
 	if err != nil {
@@ -158,45 +148,42 @@ func wholeNumber(raw string) (n int64, whole bool) {
 	if digits == "" || digits == "-" {
 		return 0, true
 	}
-	const most = 18 // zeros that an int64 can end with
+	const maxZeros = 18 // trailing zeros of an int64
 	zeros := exponent + len(before) - len(digits)
-	if zeros < 0 || zeros > most {
+	if zeros < 0 || zeros > maxZeros {
 		return 0, false
 	}
 	n, err = strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
 	return n, err == nil
 }
 
-// longestEscape is \u0000, of what may be one byte.
-const longestEscape = 6
+const longestEscape = 6 // characters of \u0000, which may be one byte
 
-func (f *field) parseText(place string, raw json.RawMessage) (string, error) {
-	if raw[0] != '"' {
-		return "", refuse(InvalidArgument, place, "it is no string")
+func (f *field) parseText(place string, raw json.RawMessage) (s string, err error) {
+	switch {
+	case raw[0] != '"':
+		return "", refuse(InvalidArgument, place, "not a string")
+	case f.maximum > 0 && int64(len(raw)-2) > longestEscape*f.maximum:
+		return "", refuse(InvalidArgument, place, "more than %d bytes", f.maximum)
+	case !pairedSurrogates(raw):
+		return "", refuse(InvalidArgument, place, "unpaired surrogate")
 	}
-	if f.most > 0 && int64(len(raw)-2) > longestEscape*f.most {
-		return "", refuse(InvalidArgument, place, "it has more than %d bytes", f.most)
-	}
-	if !wholePairs(raw) {
-		return "", refuse(InvalidArgument, place, "it has half of a surrogate pair")
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
+	err = json.Unmarshal(raw, &s)
 	return s, err
 }
 
 func (f *field) parseList(raw json.RawMessage, v reflect.Value) error {
 	if raw[0] != '[' {
-		return refuse(InvalidArgument, f.name, "it is no array")
+		return refuse(InvalidArgument, f.name, "not an array")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := dec.Token(); err != nil {
 		return err
 	}
-	all := []string{}
+	list := []string{}
 	for i := 0; dec.More(); i++ {
-		if i == f.items {
-			return refuse(InvalidArgument, f.name, "more than %d entries", f.items)
+		if i == f.maxItems {
+			return refuse(InvalidArgument, f.name, "more than %d entries", f.maxItems)
 		}
 		var item json.RawMessage
 		if err := dec.Decode(&item); err != nil {
@@ -206,21 +193,21 @@ func (f *field) parseList(raw json.RawMessage, v reflect.Value) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, s)
+		list = append(list, s)
 	}
-	v.Set(reflect.ValueOf(all))
+	v.Set(reflect.ValueOf(list))
 	return nil
 }
 
-// wholePairs reports whether the escapes of a valid JSON string make whole characters.
-// Of half of one, encoding/json makes U+FFFD, and a file would have what nobody wrote.
-func wholePairs(raw []byte) bool {
+// pairedSurrogates reports whether a valid JSON string escapes no unpaired surrogate.
+// encoding/json would silently decode one to U+FFFD, and a file would get that content.
+func pairedSurrogates(raw []byte) bool {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
 			continue
 		}
-		i++ // to what is escaped
-		unit, ok := escaped(raw[i:])
+		i++ // the escaped character
+		unit, ok := parseUnicodeEscape(raw[i:])
 		if !ok {
 			continue
 		}
@@ -231,7 +218,7 @@ func wholePairs(raw []byte) bool {
 		if len(raw) < i+3 || raw[i+1] != '\\' {
 			return false
 		}
-		low, ok := escaped(raw[i+2:])
+		low, ok := parseUnicodeEscape(raw[i+2:])
 		if !ok || utf16.DecodeRune(unit, low) == utf8.RuneError {
 			return false
 		}
@@ -240,8 +227,8 @@ func wholePairs(raw []byte) bool {
 	return true
 }
 
-// escaped reads u and four hexadecimal digits.
-func escaped(b []byte) (rune, bool) {
+// parseUnicodeEscape parses u and four hexadecimal digits.
+func parseUnicodeEscape(b []byte) (rune, bool) {
 	if len(b) < 5 || b[0] != 'u' {
 		return 0, false
 	}

@@ -20,25 +20,26 @@ func TestDecode(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := settle(&got); err != nil || got.WorkingDirectory != "." || got.Timeout != 1 {
+	if err := normalize(&got); err != nil || got.WorkingDirectory != "." || got.Timeout != 1 {
 		t.Error(got, err)
 	}
 	var none InitArgs
 	if err := decode(nil, &none); err != nil {
 		t.Error(err)
 	}
-	if err := settle(&none); err != nil || none.RootPath != "workspace" {
+	if err := normalize(&none); err != nil || none.RootPath != "workspace" {
 		t.Error(none, err)
 	}
 	for text, want := range map[string]bool{`{"containerId":"a"}`: true, `{"containerId":"a","removeContainer":false}`: false, `{"removeContainer":true,"containerId":"a"}`: true} {
 		var d DestroyArgs
-		if err := decode(json.RawMessage(text), &d); err != nil || settle(&d) != nil || *d.RemoveContainer != want {
+		if err := decode(json.RawMessage(text), &d); err != nil || normalize(&d) != nil || *d.RemoveContainer != want {
 			t.Error(text, d, err)
 		}
 	}
 }
 
-// refusals are calls that are wrong, where, and whether their schema knows it.
+// refusals are invalid calls, with the place of the error, and whether the schema rejects
+// them too.
 var refusals = []struct {
 	tool, args, place string
 	inSchema          bool
@@ -119,9 +120,9 @@ var refusals = []struct {
 	{"sandbox_init", `{"rootPath": "proc/1"}`, "rootPath", false},
 }
 
-// What JSON Schema says is an integer is one, and nothing else is.
-func TestWholeNumber(t *testing.T) {
-	schema := compiled(t, func(t Tool) json.RawMessage { return t.InputSchema })["sandbox_command"]
+// Numbers that JSON Schema counts as integers are accepted, and no others.
+func TestParseInteger(t *testing.T) {
+	schema := compiled(t, func(tool Tool) json.RawMessage { return tool.InputSchema })["sandbox_command"]
 	for raw, want := range map[string]int64{
 		"30000": 30000, "30000.0": 30000, "3e4": 30000, "3E+4": 30000, "3.0e4": 30000, "0.3e5": 30000, "300000e-1": 30000, "0.0003e8": 30000,
 		"30000.0000000000000000000000000000000000000000": 30000, "3600000": 3600000, "1": 1, "100e-2": 1, "0.1e1": 1,
@@ -132,22 +133,22 @@ func TestWholeNumber(t *testing.T) {
 			t.Errorf("%s: %d, %v", raw, a.Timeout, err)
 		}
 		if err := validate(schema, []byte(text)); err != nil {
-			t.Errorf("%s: by its schema %v", raw, err)
+			t.Errorf("%s: the schema says: %v", raw, err)
 		}
 	}
 	for raw, want := range map[string]int64{"-9223372036854775808": math.MinInt64, "9.223372036854775807e18": math.MaxInt64, "-0": 0, "0e99": 0, "0e-99": 0} {
-		if n, whole := wholeNumber(raw); n != want || !whole {
-			t.Errorf("%s: %d, %v", raw, n, whole)
+		if n, ok := parseInteger(raw); n != want || !ok {
+			t.Errorf("%s: %d, %v", raw, n, ok)
 		}
 	}
 	for _, raw := range []string{"1.5", "1e-1", "9223372036854775808", "1e19", "1e9223372036854775807", "1e-9223372036854775808", "1e99999999999999999999", "[", "{}", "tru", `"1"`} {
-		if n, whole := wholeNumber(raw); whole {
+		if n, ok := parseInteger(raw); ok {
 			t.Errorf("%s: %d", raw, n)
 		}
 	}
 }
 
-func newBox(t testing.TB, o Options) *Toolbox {
+func newTestToolbox(t testing.TB, o Options) *Toolbox {
 	t.Helper()
 	b, err := New(o)
 	if err != nil {
@@ -162,7 +163,7 @@ func newBox(t testing.TB, o Options) *Toolbox {
 }
 
 func TestRefusals(t *testing.T) {
-	b := newBox(t, Options{})
+	b := newTestToolbox(t, Options{})
 	for _, tc := range refusals {
 		_, err := b.Call(t.Context(), tc.tool, json.RawMessage(tc.args))
 		e, _ := err.(*Error)
@@ -182,17 +183,17 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The methods of Go's check as Call does.
-func TestMethodsCheck(t *testing.T) {
-	b := newBox(t, Options{})
+// The Go methods check their arguments as Call does.
+func TestMethodsValidate(t *testing.T) {
+	b := newTestToolbox(t, Options{})
 	for place, err := range map[string]error{
-		"containerId": second(b.Exists(t.Context(), ExistsArgs{Path: "x"})),
-		"path":        second(b.ReadFile(t.Context(), ReadFileArgs{ContainerID: "a"})),
-		"encoding":    second(b.WriteFile(t.Context(), WriteFileArgs{ContainerID: "a", Path: "x", Encoding: "x"})),
-		"timeout":     second(b.Command(t.Context(), CommandArgs{ContainerID: "a", Executable: "x", Timeout: -1})),
-		"args[0]":     second(b.Command(t.Context(), CommandArgs{ContainerID: "a", Executable: "x", Args: []string{"\x00"}})),
-		"args":        second(b.Command(t.Context(), CommandArgs{ContainerID: "a", Executable: "x", Args: make([]string, 8193)})),
-		"rootPath":    second(b.Init(t.Context(), InitArgs{RootPath: "../x"})),
+		"containerId": errorOf(b.Exists(t.Context(), ExistsArgs{Path: "x"})),
+		"path":        errorOf(b.ReadFile(t.Context(), ReadFileArgs{ContainerID: "a"})),
+		"encoding":    errorOf(b.WriteFile(t.Context(), WriteFileArgs{ContainerID: "a", Path: "x", Encoding: "x"})),
+		"timeout":     errorOf(b.Command(t.Context(), CommandArgs{ContainerID: "a", Executable: "x", Timeout: -1})),
+		"args[0]":     errorOf(b.Command(t.Context(), CommandArgs{ContainerID: "a", Executable: "x", Args: []string{"\x00"}})),
+		"args":        errorOf(b.Command(t.Context(), CommandArgs{ContainerID: "a", Executable: "x", Args: make([]string, 8193)})),
+		"rootPath":    errorOf(b.Init(t.Context(), InitArgs{RootPath: "../x"})),
 	} {
 		if e, _ := err.(*Error); e == nil || e.Code != InvalidArgument || e.Place != place {
 			t.Errorf("%s: %v", place, err)
@@ -203,10 +204,10 @@ func TestMethodsCheck(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
-// FuzzCall has every tool read what comes. Nothing panics, all that fails has a code,
-// and what is let through is as its schema says.
+// FuzzCall calls every tool with arbitrary text. No call panics, every error has a code,
+// and accepted arguments conform to the schema.
 func FuzzCall(f *testing.F) {
 	for i, tool := range table {
 		f.Add(uint8(i), []byte(samples[tool.Name]))
@@ -219,12 +220,12 @@ func FuzzCall(f *testing.F) {
 		}
 	}
 	f.Add(uint8(0), []byte(`{"containerId": "a", "rootPath": "work"}`))
-	// It makes nothing: no image is allowed.
-	b := newBox(f, Options{Images: []string{}})
-	schemas := compiled(f, func(t Tool) json.RawMessage { return t.InputSchema })
+	// No image is allowed, so no sandbox is created.
+	b := newTestToolbox(f, Options{Images: []string{}})
+	schemas := compiled(f, func(tool Tool) json.RawMessage { return tool.InputSchema })
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
 		tool := table[int(which)%len(table)]
-		if tool.Name == "sandbox_init" { // with an image, so that it ends there
+		if tool.Name == "sandbox_init" { // refused for its image
 			if len(text) == 0 {
 				return
 			}
@@ -239,7 +240,7 @@ func FuzzCall(f *testing.F) {
 		case InvalidArgument:
 		case NotFound, Permission:
 			if err := validate(schemas[tool.Name], text); err != nil {
-				t.Errorf("%s %q: let through: %v", tool.Name, text, err)
+				t.Errorf("%s %q: accepted, but the schema says: %v", tool.Name, text, err)
 			}
 		default:
 			t.Errorf("%s %q: %v", tool.Name, text, err)

@@ -1,13 +1,13 @@
 // Package sandboxtools offers sandboxes to workflow engines and agents: ten tools with the
-// names and arguments that they use, in JSON and as methods of Go's.
+// names and arguments that engines use, called with JSON or as Go methods.
 //
 //	New ──> Toolbox ── Call("sandbox_init") ──> containerId ── Call("sandbox_…") … ── Call("sandbox_destroy")
-//	           │                                     └── IdleLimit without a call: the same end
-//	         Close ends all
+//	           │                                     └── IdleLimit without a call: closed as well
+//	         Close closes all
 //
 // # The tools
 //
-//	tool                      arguments; ! has to be there                          result
+//	tool                      arguments; ! marks required ones                      result
 //	sandbox_init              containerId imageName containerName                   containerId containerName hostName
 //	                          projectOutPath rootPath="workspace"                   imageName rootPath projectOutPath
 //	sandbox_destroy           containerId! removeContainer=true                     containerId removed
@@ -23,38 +23,38 @@
 //	sandbox_file_info         containerId! path!                                    path name type size permissions owner group
 //	                                                                                modifiedAt accessedAt createdAt
 //
-// [Tools] has their JSON Schemas. Each argument's struct is the only table of it: the
-// schema, the checks and what is read from JSON come from there.
+// [Tools] returns their JSON Schemas. The schemas, the decoding and the checks of the
+// arguments are all derived from the structs, such as [InitArgs].
 //
-// Paths are the guest's: absolute, or relative to /<rootPath>. ".." goes up by the text
-// alone, and never out of the guest's root. What a guest's links do with them, package
-// vfs/hostfs holds within the guest's tree.
+// Paths are paths in the guest, absolute or relative to /<rootPath>. ".." is resolved
+// lexically and never leaves the guest's root. Package vfs/hostfs keeps the guest's links
+// within the guest's tree.
 //
-// A file of projectOutPath is one file, in the guest and on the host. It takes
-// Options.ProjectBase, and is found below it by descriptors, through no link.
+// A file in projectOutPath is the same file in the guest and on the host. The folder must
+// be below Options.ProjectBase; it is opened by descriptors, and no link is followed.
 //
-// A command that fails, is killed, or runs out of time is a result. An error is an
-// *[Error] with a [Code] for programs, the argument that is to blame, and a text for
-// people.
+// A command that fails, is killed, or times out has a result. All errors are *[Error], with
+// a [Code] for programs, the name of the invalid argument, and a text for people.
 //
-// # Lives
+// # Life cycle
 //
-// A sandbox that is destroyed, or ends for being idle, is not_found at once; calls that
-// are under way on it end with closed. With removeContainer false it is stopped: what
-// it runs is killed, commands are closed, and its files can be used. It keeps its place
-// among Options.MaxSandboxes until it is gone.
+// A sandbox that is destroyed or expires is not_found at once; its calls in progress fail
+// with closed. removeContainer=false stops a sandbox: its commands are killed, new ones
+// fail with closed, and the tools for files keep working. A sandbox counts towards
+// Options.MaxSandboxes until it is closed.
 //
 // # What it is not
 //
-// No server: MCP and HTTP go on top of it. It knows no users: who can call it can use all
-// of its sandboxes, so an engine makes one Toolbox for each party that must not reach the
-// sandboxes of others, or keeps ids apart itself. It pulls and reads no images
-// but those that Options.Images list.
+// It is not a server: MCP and HTTP are built on top of it. It has no users: any caller can
+// use all of its sandboxes. An engine needs a Toolbox for each party that must not reach the
+// sandboxes of others, or has to keep the ids apart. It imports only the images that
+// Options.Images lists.
 //
 // # What it does not protect against
 //
-// What package runtime does not. The disk below ProjectBase, which guests fill as the file
-// system lets them. The number of calls at once, each of which may hold some 100 MiB for a
-// largest file: that is for who listens to callers to bound. Content that comes back is
-// the guest's word, and may be meant to mislead the model that reads it.
+// It does not protect against the threats that package runtime excludes. Only the
+// file system limits how much guests write below ProjectBase. The number of concurrent
+// calls is not limited, and each may hold some 100 MiB for a file of the maximum size: the
+// server that accepts calls must limit them. The guest controls the content of results, and
+// may try to mislead the model that reads them.
 package sandboxtools

@@ -1,6 +1,7 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,38 +14,38 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// Code says what kind of error it is. Codes are for programs, and stay as they are.
+// Code classifies an error for programs. Codes never change.
 type Code string
 
 const (
-	InvalidArgument Code = "invalid_argument" // the call itself is wrong: Error.Place says where
-	UnknownTool     Code = "unknown_tool"     // there is no tool with that name
+	InvalidArgument Code = "invalid_argument" // the call is wrong; Error.Place says where
+	UnknownTool     Code = "unknown_tool"     // no tool has that name
 	NotFound        Code = "not_found"        // no such sandbox, image (in the store, or at its source), file or program
-	Exists          Code = "exists"           // the id is taken, or there is something at the path
-	NotDirectory    Code = "not_directory"    // a folder was needed
-	IsDirectory     Code = "is_directory"     // a file was needed
-	NotEmpty        Code = "not_empty"        // a folder that is to be deleted without recursive
-	Busy            Code = "busy"             // it is mounted on, as /<rootPath> may be, or in use
-	Permission      Code = "permission"       // the guest may not, or the host's options say no
+	Exists          Code = "exists"           // the id or the path exists
+	NotDirectory    Code = "not_directory"    // not a folder
+	IsDirectory     Code = "is_directory"     // a folder, not a file
+	NotEmpty        Code = "not_empty"        // deleting a folder with content needs recursive
+	Busy            Code = "busy"             // in use, or a mount point, as /<rootPath> may be
+	Permission      Code = "permission"       // denied to the guest, or by the host's options
 	Limit           Code = "limit"            // too many sandboxes, too large a file, too many entries
 	NoSpace         Code = "no_space"         // the guest's disk is full
-	Unauthorized    Code = "unauthorized"     // a registry wants credentials of the host, or other ones
-	BadImage        Code = "bad_image"        // the image is for other machines, not what its digest says, cut short, or malformed
-	Timeout         Code = "timeout"          // the call's own deadline passed; a command's timeout is no error
-	Canceled        Code = "canceled"         // the caller gave up
+	Unauthorized    Code = "unauthorized"     // a registry needs credentials, or other ones, on the host
+	BadImage        Code = "bad_image"        // the image is malformed, truncated, for another architecture, or does not match its digest
+	Timeout         Code = "timeout"          // the deadline of the call has passed; a command's timeout is not an error
+	Canceled        Code = "canceled"         // the caller canceled the call
 	Closed          Code = "closed"           // the toolbox is closed, or the sandbox was destroyed or stopped
-	Internal        Code = "internal"         // gaol could not do its job; the text may name the host's paths
+	Internal        Code = "internal"         // gaol failed; the text may contain paths of the host
 )
 
-// Error is what all that fails here returns.
+// Error is the type of all errors of this package's tools.
 type Error struct {
-	Tool  string // such as "sandbox_exists"; empty where no tool is at work
+	Tool  string // such as "sandbox_exists"; may be empty
 	Code  Code
-	Place string // the argument that is to blame, such as "args[3]"; may be empty
+	Place string // the invalid argument, such as "args[3]"; may be empty
 	Err   error
 }
 
-// Error reads "gaol: sandbox_exists: path: it has a NUL".
+// Error returns a text such as "gaol: sandbox_exists: path: contains a NUL byte".
 func (e *Error) Error() string {
 	text := "gaol: "
 	for _, part := range []string{e.Tool, e.Place} {
@@ -52,14 +53,14 @@ func (e *Error) Error() string {
 			text += part + ": "
 		}
 	}
-	return text + strings.TrimPrefix(e.Err.Error(), "gaol: ") // which package runtime begins its own with
+	return text + strings.TrimPrefix(e.Err.Error(), "gaol: ") // the prefix that package runtime uses too
 }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf is the code of an error that came from here; Internal of another one, and
-// empty of nil.
+// CodeOf returns the code of an error of this package, Internal for any other error, and
+// "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -74,7 +75,7 @@ func refuse(code Code, place, format string, args ...any) *Error {
 	return &Error{Code: code, Place: place, Err: fmt.Errorf(format, args...)}
 }
 
-// inTool gives an error its tool, and its code if it has none.
+// inTool sets the tool of an error, and its code if it has none.
 func inTool(tool string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -84,24 +85,24 @@ func inTool(tool string, err error) error {
 	return e
 }
 
-// codes are of causes that have one, wherever they come from. The first that matches counts.
-var codes = []struct {
+// causeCode maps a cause to its code. In a table the first row that matches applies.
+type causeCode struct {
 	cause error
 	code  Code
-}{
+}
+
+// codes apply to all errors.
+var codes = []causeCode{
 	{runtime.ErrClosed, Closed},
 	{context.DeadlineExceeded, Timeout},
 	{context.Canceled, Canceled},
 }
 
-// fileCodes are of causes that are the guest's: from its files, and from starting a program.
-var fileCodes = []struct {
-	cause error
-	code  Code
-}{
+// guestCodes apply to errors of the guest's files, and of starting a program in the guest.
+var guestCodes = []causeCode{
 	{syscall.ENOTDIR, NotDirectory},
 	{syscall.EISDIR, IsDirectory},
-	{syscall.ENOTEMPTY, NotEmpty}, // before fs.ErrExist, which it is one of
+	{syscall.ENOTEMPTY, NotEmpty}, // before fs.ErrExist, which it matches too
 	{syscall.EBUSY, Busy},
 	{syscall.ETXTBSY, Busy},
 	{syscall.ENOSPC, NoSpace},
@@ -120,26 +121,28 @@ var fileCodes = []struct {
 	{fs.ErrInvalid, InvalidArgument},
 }
 
-// codeFor tells what is the guest's from what is the host's: that a folder of the
-// host's is missing is none of the caller's business.
+// codeFor returns the code of an error that has none yet. Causes such as a missing file
+// have a code only if the file is the guest's: the host's files do not concern the caller.
 func codeFor(err error) Code {
-	for _, c := range codes {
-		if errors.Is(err, c.cause) {
-			return c.code
-		}
+	if code := findCode(codes, err); code != "" {
+		return code
 	}
 	if _, ok := errors.AsType[*hostfs.LimitError](err); ok {
 		return Limit
 	}
-	step, started := errors.AsType[*jail.StepError](err)
-	_, file := errors.AsType[*fs.PathError](err)
-	if started && step.Step != "exec" && step.Step != "chdir" || !started && !file {
+	step, isStep := errors.AsType[*jail.StepError](err)
+	_, isFile := errors.AsType[*fs.PathError](err)
+	if isStep && step.Step != "exec" && step.Step != "chdir" || !isStep && !isFile {
 		return Internal
 	}
-	for _, c := range fileCodes {
-		if errors.Is(err, c.cause) {
-			return c.code
+	return cmp.Or(findCode(guestCodes, err), Internal)
+}
+
+func findCode(table []causeCode, err error) Code {
+	for _, row := range table {
+		if errors.Is(err, row.cause) {
+			return row.code
 		}
 	}
-	return Internal
+	return ""
 }

@@ -30,17 +30,17 @@ func TestCodes(t *testing.T) {
 		{inFile(&hostfs.LimitError{What: "bytes", Limit: 1}), Limit}, {inFile(syscall.EIO), Internal}, {inFile(runtime.ErrClosed), Closed},
 		{fmt.Errorf("gaol: command: %w", &jail.StepError{Step: "exec", Target: "x", Err: syscall.ENOENT}), NotFound},
 		{&jail.StepError{Step: "chdir", Target: "/x", Err: syscall.ENOTDIR}, NotDirectory},
-		{&jail.StepError{Step: "cgroup", Target: "x", Err: syscall.ENOENT}, Internal}, // the host's
+		{&jail.StepError{Step: "cgroup", Target: "x", Err: syscall.ENOENT}, Internal}, // a file of the host
 		{syscall.ENOENT, Internal},
 		{context.Canceled, Canceled}, {context.DeadlineExceeded, Timeout}, {errors.New("x"), Internal},
-		{fmt.Errorf("it says: %w", refuse(Limit, "", "x")), Limit},
+		{fmt.Errorf("wrapped: %w", refuse(Limit, "", "x")), Limit},
 	} {
 		err := inTool("sandbox_x", tc.err)
 		if got := CodeOf(err); got != tc.want {
 			t.Errorf("%v: %q, want %q", tc.err, got, tc.want)
 		}
 		if e, ok := errors.AsType[*Error](err); !ok || e.Tool != "sandbox_x" {
-			t.Errorf("%v has no tool", err)
+			t.Errorf("%v: no tool", err)
 		}
 	}
 	err := inTool("sandbox_command", fmt.Errorf("gaol: command: %w", syscall.ENOENT))
@@ -48,7 +48,7 @@ func TestCodes(t *testing.T) {
 		t.Errorf("got %q, want %q", err, want)
 	}
 	if CodeOf(nil) != "" || CodeOf(syscall.ENOENT) != Internal {
-		t.Error("codes of what is none of ours")
+		t.Error("wrong code of an error of another package")
 	}
 }
 
@@ -69,34 +69,34 @@ func TestOptions(t *testing.T) {
 	if _, err := New(Options{ProjectBase: file}); !errors.Is(err, syscall.ENOTDIR) {
 		t.Error(err)
 	}
-	o, err := Options{}.settle()
+	o, err := Options{}.normalize()
 	if err != nil || o.MaxSandboxes != 16 || o.IdleLimit != 10*time.Minute || o.Create.Limits.Output != 1<<20 {
 		t.Error(o, err)
 	}
 }
 
-func TestPath(t *testing.T) {
+func TestResolve(t *testing.T) {
 	s := &sandbox{root: vfs.Path("/work/space")}
 	for _, tc := range []struct{ in, want string }{
 		{"a", "/work/space/a"}, {".", "/work/space"}, {"a/../b/", "/work/space/b"}, {"..", "/work"}, {"../../../..", "/"},
 		{"/", "/"}, {"//a//b/./", "/a/b"}, {"/../../a", "/a"}, {"a\nb", "/work/space/a\nb"}, {"~", "/work/space/~"},
 	} {
-		if got, err := s.path("path", tc.in); got != tc.want || err != nil {
+		if got, err := s.resolve(tc.in); got != tc.want || err != nil {
 			t.Errorf("%q: %q, %v", tc.in, got, err)
 		}
 	}
 }
 
-func TestTextOf(t *testing.T) {
+func TestOutputText(t *testing.T) {
 	for _, tc := range []struct {
-		in   string
-		cut  bool
-		want string
+		in        string
+		truncated bool
+		want      string
 	}{
 		{"plain", false, "plain"}, {"a\xffb", false, "a\ufffdb"}, {"\xe2\x82", false, "\ufffd"}, {"x\xe2\x82", true, "x"}, {"x\xf0\x9f\x8e", true, "x"},
 		{"x€", true, "x€"}, {"x\xff", true, "x\ufffd"}, {"\x80\x80\x80\x80\x80", true, "\ufffd"}, {"", true, ""}, {"é", true, "é"}, {"\xc3", true, ""},
 	} {
-		if got := textOf([]byte(tc.in), tc.cut); got != tc.want {
+		if got := outputText([]byte(tc.in), tc.truncated); got != tc.want {
 			t.Errorf("%q: %q, want %q", tc.in, got, tc.want)
 		}
 	}
@@ -111,6 +111,6 @@ func TestTimeText(t *testing.T) {
 		}
 	}
 	if createdText(time.Time{}) != "" {
-		t.Error("a time that is not known has a text")
+		t.Error("an unknown time has a text")
 	}
 }

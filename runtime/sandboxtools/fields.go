@@ -9,77 +9,63 @@ import (
 	"sync"
 )
 
-// kind is what an argument is.
-type kind int
+// kinds are the types of arguments: string, bool, *bool (nil is the default), int64 and
+// []string.
+var kinds = []reflect.Kind{reflect.String, reflect.Bool, reflect.Pointer, reflect.Int64, reflect.Slice}
 
-const (
-	text   kind = iota // string
-	flag               // bool
-	choice             // *bool, of which nil is the default
-	number             // int64
-	list               // []string
-)
-
-var kinds = map[reflect.Type]kind{
-	reflect.TypeFor[string]():   text,
-	reflect.TypeFor[bool]():     flag,
-	reflect.TypeFor[*bool]():    choice,
-	reflect.TypeFor[int64]():    number,
-	reflect.TypeFor[[]string](): list,
-}
-
-// patterns are what rules call them. Texts that may be left out may be empty.
+// patterns are the patterns that rules name. They accept an empty text, for arguments that
+// can be omitted.
 var patterns = map[string]*regexp.Regexp{
-	"id":   regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
 	"name": regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
 	"root": regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?$`),
 	"env":  regexp.MustCompile(`(?s)^[^=]+=`),
 }
 
-// field is one argument of a tool.
+// field describes an argument of a tool.
 type field struct {
-	name, about string
-	index       int // in the struct
-	kind        kind
-	required    bool // it has to be there; a text may still be empty
-	nul         bool // it may have NUL bytes
-	fallback    string
-	enum        []string
-	least, most int64 // bytes of a text, or of each of a list; or the number's bounds
-	items       int   // of a list, at most
-	pattern     *regexp.Regexp
+	name, about      string
+	kind             reflect.Kind // one of kinds
+	required         bool         // the key must be present; a text may still be empty
+	path             bool         // a path in the guest, which [sandbox.resolvePaths] makes absolute
+	nul              bool         // NUL bytes are allowed
+	fallback         string
+	enum             []string
+	minimum, maximum int64 // bytes of a text, or of each text in a list; or bounds of a number
+	maxItems         int   // of a list
+	pattern          *regexp.Regexp
 }
 
 var fieldTables sync.Map // reflect.Type to []field
 
-// fieldsOf reads the table that a struct is. Rules are:
+// fieldsOf returns a description of each field of a struct. The rules are:
 //
-//	required   the key has to be there
-//	nul        NUL bytes may be in it
-//	default=X  what it is if it is left out
-//	enum=X|Y   what it can be
-//	min=N      bytes of a text, of each text in a list; or a number's bound
-//	max=N      likewise
-//	items=N    texts in a list, at most
-//	pattern=X  one of patterns
+//	required   the key must be present
+//	path       a path in the guest
+//	nul        NUL bytes are allowed
+//	default=X  the value of an omitted argument
+//	enum=X|Y   the allowed values
+//	min=N      minimum bytes of a text, or of each text in a list; or a number's minimum
+//	max=N      likewise, the maximum
+//	items=N    maximum number of texts in a list
+//	pattern=X  a name in patterns
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fieldTables.Load(t); ok {
 		return known.([]field)
 	}
 	var fields []field
 	for i := range t.NumField() {
-		fields = append(fields, newField(t.Field(i), i))
+		fields = append(fields, newField(t.Field(i)))
 	}
 	fieldTables.Store(t, fields)
 	return fields
 }
 
-func newField(s reflect.StructField, index int) field {
-	k, known := kinds[s.Type]
-	if !known {
-		panic("sandboxtools: no argument can be a " + s.Type.String())
+func newField(s reflect.StructField) field {
+	kind := s.Type.Kind()
+	if !slices.Contains(kinds, kind) {
+		panic("sandboxtools: unsupported type of an argument: " + s.Type.String())
 	}
-	f := field{name: s.Tag.Get("json"), about: s.Tag.Get("about"), index: index, kind: k}
+	f := field{name: s.Tag.Get("json"), about: s.Tag.Get("about"), kind: kind}
 	for rule := range strings.FieldsSeq(s.Tag.Get("rule")) {
 		key, value, _ := strings.Cut(rule, "=")
 		f.apply(key, value)
@@ -91,6 +77,8 @@ func (f *field) apply(key, value string) {
 	switch key {
 	case "required":
 		f.required = true
+	case "path":
+		f.path = true
 	case "nul":
 		f.nul = true
 	case "default":
@@ -98,33 +86,33 @@ func (f *field) apply(key, value string) {
 	case "enum":
 		f.enum = strings.Split(value, "|")
 	case "min":
-		f.least = mustNumber(value)
+		f.minimum = mustInteger(value)
 	case "max":
-		f.most = mustNumber(value)
+		f.maximum = mustInteger(value)
 	case "items":
-		f.items = int(mustNumber(value))
+		f.maxItems = int(mustInteger(value))
 	case "pattern":
 		f.pattern = patterns[value]
 	default:
-		panic("sandboxtools: no rule " + key)
+		panic("sandboxtools: unknown rule " + key)
 	}
 }
 
-func mustNumber(s string) int64 {
+func mustInteger(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		panic(err) // a tag of ours
+		panic(err) // in one of our own tags
 	}
 	return n
 }
 
-// settle fills in what was left out of the arguments that args points to, and checks
-// them.
-func settle(args any) error {
+// normalize fills in omitted arguments and validates all of them. args points to the
+// struct.
+func normalize(args any) error {
 	v := reflect.ValueOf(args).Elem()
-	for _, f := range fieldsOf(v.Type()) {
-		f.fill(v.Field(f.index))
-		if err := f.check(v.Field(f.index)); err != nil {
+	for i, f := range fieldsOf(v.Type()) {
+		f.fill(v.Field(i))
+		if err := f.check(v.Field(i)); err != nil {
 			return err
 		}
 	}
@@ -136,27 +124,27 @@ func (f *field) fill(v reflect.Value) {
 		return
 	}
 	switch f.kind {
-	case text:
+	case reflect.String:
 		v.SetString(f.fallback)
-	case choice:
+	case reflect.Pointer:
 		v.Set(reflect.ValueOf(new(f.fallback == "true")))
-	case number:
-		v.SetInt(mustNumber(f.fallback))
+	case reflect.Int64:
+		v.SetInt(mustInteger(f.fallback))
 	}
 }
 
-// check does not ask whether the argument is there.
+// check validates a value. It does not check that a required argument is present.
 func (f *field) check(v reflect.Value) error {
 	switch f.kind {
-	case text:
+	case reflect.String:
 		return f.checkText(f.name, v.String())
-	case number:
-		if n := v.Int(); n < f.least || n > f.most {
-			return refuse(InvalidArgument, f.name, "%d is not between %d and %d", n, f.least, f.most)
+	case reflect.Int64:
+		if n := v.Int(); n < f.minimum || n > f.maximum {
+			return refuse(InvalidArgument, f.name, "%d is not between %d and %d", n, f.minimum, f.maximum)
 		}
-	case list:
-		if v.Len() > f.items {
-			return refuse(InvalidArgument, f.name, "more than %d entries", f.items)
+	case reflect.Slice:
+		if v.Len() > f.maxItems {
+			return refuse(InvalidArgument, f.name, "more than %d entries", f.maxItems)
 		}
 		for i := range v.Len() {
 			if err := f.checkText(f.place(i), v.Index(i).String()); err != nil {
@@ -172,16 +160,16 @@ func (f *field) place(i int) string { return f.name + "[" + strconv.Itoa(i) + "]
 func (f *field) checkText(place, s string) error {
 	size := int64(len(s))
 	switch {
-	case size == 0 && f.least > 0:
-		return refuse(InvalidArgument, place, "it is empty")
-	case size < f.least:
-		return refuse(InvalidArgument, place, "%d bytes are less than %d", size, f.least)
+	case size == 0 && f.minimum > 0:
+		return refuse(InvalidArgument, place, "empty")
+	case size < f.minimum:
+		return refuse(InvalidArgument, place, "%d bytes, the minimum is %d", size, f.minimum)
 	case f.enum != nil && !slices.Contains(f.enum, s):
-		return refuse(InvalidArgument, place, "%.40q is none of %s", s, strings.Join(f.enum, ", "))
-	case f.most > 0 && size > f.most:
-		return refuse(InvalidArgument, place, "%d bytes are more than %d", size, f.most)
+		return refuse(InvalidArgument, place, "%.40q is not one of %s", s, strings.Join(f.enum, ", "))
+	case f.maximum > 0 && size > f.maximum:
+		return refuse(InvalidArgument, place, "%d bytes, the limit is %d", size, f.maximum)
 	case !f.nul && strings.ContainsRune(s, 0):
-		return refuse(InvalidArgument, place, "it has a NUL")
+		return refuse(InvalidArgument, place, "contains a NUL byte")
 	case f.pattern != nil && !f.pattern.MatchString(s):
 		return refuse(InvalidArgument, place, "%.40q does not match %s", s, f.pattern)
 	}

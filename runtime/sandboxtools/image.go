@@ -12,9 +12,8 @@ import (
 	"gaol/rootfs"
 )
 
-// image finds the image that a name means. One that Options.Images lists by where it
-// comes from is imported if the store lacks it; nothing else that a caller names is
-// asked for elsewhere, or read.
+// image finds the image with a name. A source that Options.Images lists is imported if the
+// store lacks it. No other name that a caller passes leads to a registry or a file.
 func (t *Toolbox) image(ctx context.Context, name string) (*rootfs.Image, error) {
 	store, err := rootfs.Open(t.o.Create.Store)
 	if err != nil {
@@ -23,13 +22,13 @@ func (t *Toolbox) image(ctx context.Context, name string) (*rootfs.Image, error)
 	source, listed := t.sources[name]
 	var image *rootfs.Image
 	if source != "" {
-		image, err = t.imported(ctx, store, source)
+		image, err = t.importOnce(ctx, store, source)
 	} else {
 		image, err = store.Lookup(name)
 	}
 	switch {
 	case err == nil && t.o.Images != nil && !listed && name != t.o.Create.Image:
-		return nil, refuse(Permission, "imageName", "image %q is not among those that are allowed: list it in Options.Images", name)
+		return nil, refuse(Permission, "imageName", "image %q is not allowed: list it in Options.Images", name)
 	case err == nil || ctx.Err() != nil:
 		return image, err
 	case errors.Is(err, rootfs.ErrNotFound) && !listed:
@@ -38,15 +37,15 @@ func (t *Toolbox) image(ctx context.Context, name string) (*rootfs.Image, error)
 	return nil, imageError(err)
 }
 
-// imageCodes are of what a look into the store, or an import, can fail for. The first
-// that matches counts.
+// imageCodes apply to errors of the store and of an import. The first row that matches
+// applies.
 var imageCodes = []struct {
 	cause error
 	code  Code
-	cure  string // where the cause does not say it
+	cure  string // advice that the cause lacks
 }{
 	{rootfs.ErrNotFound, NotFound, "make it with gaol image build or gaol image import"},
-	{rootfs.ErrAmbiguous, InvalidArgument, "give more of its id"},
+	{rootfs.ErrAmbiguous, InvalidArgument, "use a longer prefix of the id"},
 	{rootfs.ErrNoImage, NotFound, "correct it in Options.Images"},
 	{rootfs.ErrUnauthorized, Unauthorized, "use docker login on the host"},
 	{rootfs.ErrInsecure, Permission, ""},
@@ -73,25 +72,25 @@ func imageError(err error) *Error {
 
 const registryScheme = "docker://"
 
-// sourcesOf gives what an entry of Options.Images is imported from, in the words of
-// [rootfs.Store.Import]: "" of one that only the store has.
-func sourcesOf(images []string) (map[string]string, error) {
+// imageSources maps each entry of Options.Images to its source for [rootfs.Store.Import],
+// or to "" if only the store can have it.
+func imageSources(images []string) (map[string]string, error) {
 	sources := make(map[string]string, len(images))
 	for _, entry := range images {
 		switch {
 		case strings.HasPrefix(entry, "/") || strings.HasPrefix(entry, "./") || strings.HasPrefix(entry, "../"):
-			path, err := filepath.Abs(entry) // wherever this process goes from here
+			path, err := filepath.Abs(entry) // the working directory may change
 			if err != nil {
 				return nil, err
 			}
 			sources[entry] = path
 		case strings.HasPrefix(entry, registryScheme):
 			sources[entry] = entry
-		case namesRegistry(entry):
-			// Said outright: a folder of that name, wherever this process is, is not meant.
+		case hasRegistryHost(entry):
+			// Without the scheme, Import would prefer a folder of that name.
 			sources[entry] = registryScheme + entry
 		case entry == "" || strings.ContainsAny(strings.TrimPrefix(entry, "sha256:"), "/:"):
-			return nil, fmt.Errorf("%q is no name or id: put a registry's host or docker:// before a reference, / or ./ before a path", entry)
+			return nil, fmt.Errorf("%q is not a name or id: put a registry's host or docker:// before a reference, / or ./ before a path", entry)
 		default:
 			sources[entry] = ""
 		}
@@ -99,24 +98,24 @@ func sourcesOf(images []string) (map[string]string, error) {
 	return sources, nil
 }
 
-// namesRegistry reports whether a reference begins with a registry's host, as
-// registry.example/app:1 does. There is no registry that is meant by the lack of one.
-func namesRegistry(reference string) bool {
+// hasRegistryHost reports whether a reference begins with a registry's host, as
+// registry.example/app:1 does. No registry is the default.
+func hasRegistryHost(reference string) bool {
 	host, _, found := strings.Cut(reference, "/")
 	return found && strings.ContainsAny(host, ".:")
 }
 
-// imported gives what a source was imported as, and imports it when it is first asked
-// for: one at a time, so that who wants the same waits for it.
-func (t *Toolbox) imported(ctx context.Context, store *rootfs.Store, source string) (*rootfs.Image, error) {
-	name := pulledName(strings.TrimPrefix(source, registryScheme))
+// importOnce returns the image of a source, and imports it on first use. It imports one
+// source at a time, so that concurrent callers do not import the same one twice.
+func (t *Toolbox) importOnce(ctx context.Context, store *rootfs.Store, source string) (*rootfs.Image, error) {
+	name := importName(strings.TrimPrefix(source, registryScheme))
 	image, err := store.Lookup(name)
 	if !errors.Is(err, rootfs.ErrNotFound) {
 		return image, err
 	}
 	select {
-	case t.pulls <- struct{}{}:
-		defer func() { <-t.pulls }()
+	case t.imports <- struct{}{}:
+		defer func() { <-t.imports }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -127,10 +126,10 @@ func (t *Toolbox) imported(ctx context.Context, store *rootfs.Store, source stri
 	return image, err
 }
 
-// pulledName is what an image is called in the store that came from a reference or a
-// path, which has characters that no name there has.
-func pulledName(reference string) string {
-	const most = 100
+// importName returns the name in the store of an image that was imported from a reference
+// or a path. They may contain characters that are not allowed in names.
+func importName(reference string) string {
+	const maxLength = 100
 	sum := sha256.Sum256([]byte(reference))
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
@@ -138,5 +137,5 @@ func pulledName(reference string) string {
 		}
 		return '-'
 	}, strings.ToLower(reference))
-	return "pulled-" + plain[:min(len(plain), most)] + "-" + hex.EncodeToString(sum[:4])
+	return "pulled-" + plain[:min(len(plain), maxLength)] + "-" + hex.EncodeToString(sum[:4])
 }

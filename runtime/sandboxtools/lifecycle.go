@@ -12,40 +12,39 @@ import (
 	"gaol/vfs"
 )
 
-// Init is sandbox_init: it makes a sandbox.
+// Init implements sandbox_init: it creates a sandbox.
 func (t *Toolbox) Init(ctx context.Context, a InitArgs) (InitResult, error) {
-	return invoke(ctx, "sandbox_init", a, t.init)
-}
-
-func (t *Toolbox) init(ctx context.Context, a InitArgs) (InitResult, error) {
-	root, err := rootOf(a.RootPath)
-	if err != nil {
-		return InitResult{}, err
-	}
-	if a.ContainerID == "" {
-		a.ContainerID = strings.ToLower(rand.Text())
-	}
-	s := newSandbox(a.ContainerID, root)
-	if err := t.reserve(s); err != nil {
-		s.stop()
-		return InitResult{}, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(t.closing, cancel)()
-	rt, result, err := t.make(ctx, s, a)
-	if err != nil {
-		t.drop(s)
-		if t.closing.Err() != nil {
-			err = &Error{Code: Closed, Err: errClosed}
+	return invoke(ctx, "sandbox_init", a, func(a InitArgs) (InitResult, error) {
+		root, err := parseRoot(a.RootPath)
+		if err != nil {
+			return InitResult{}, err
 		}
-		return InitResult{}, err
-	}
-	return result, t.publish(s, rt)
+		if a.ContainerID == "" {
+			a.ContainerID = strings.ToLower(rand.Text())
+		}
+		s := &sandbox{id: a.ContainerID, root: root}
+		s.commands, s.stop = context.WithCancel(context.Background())
+		if err := t.reserve(s); err != nil {
+			s.stop()
+			return InitResult{}, err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(t.closing, cancel)()
+		rt, result, err := t.create(ctx, s, a)
+		if err != nil {
+			t.unreserve(s)
+			if t.closing.Err() != nil {
+				err = errClosed()
+			}
+			return InitResult{}, err
+		}
+		return result, t.publish(s, rt)
+	})
 }
 
-// make creates the runtime of a sandbox.
-func (t *Toolbox) make(ctx context.Context, s *sandbox, a InitArgs) (*runtime.NodeRuntime, InitResult, error) {
+// create creates the runtime of a sandbox.
+func (t *Toolbox) create(ctx context.Context, s *sandbox, a InitArgs) (*runtime.NodeRuntime, InitResult, error) {
 	o := t.o.Create
 	o.Cwd, o.Hostname = string(s.root), hostName(a.ContainerName)
 	result := InitResult{
@@ -68,25 +67,25 @@ func (t *Toolbox) make(ctx context.Context, s *sandbox, a InitArgs) (*runtime.No
 		}
 		defer folder.Close()
 		result.ProjectOutPath = folder.Name()
-		// By its descriptor: the name may lead elsewhere by now.
+		// Mount by descriptor: the path may lead elsewhere by now.
 		source := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
 		o.Mounts = append(slices.Clone(o.Mounts), runtime.Mount{Source: source, Target: o.Cwd, Access: runtime.ReadWrite})
 	}
 	rt, err := runtime.Create(ctx, o)
-	if err != nil && CodeOf(inTool("", err)) != Canceled && CodeOf(inTool("", err)) != Timeout {
-		err = &Error{Code: Internal, Err: err} // what is missing then is the host's
+	if err != nil && !slices.Contains([]Code{Canceled, Timeout}, codeFor(err)) {
+		err = &Error{Code: Internal, Err: err} // a missing file, for example, is the host's
 	}
 	return rt, result, err
 }
 
-// taken are folders of the guest's root that it can't work in.
-var taken = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr"}
+// systemFolders are top-level folders that can't be the working directory.
+var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr"}
 
-// rootOf gives the folder that rootPath means.
-func rootOf(rootPath string) (vfs.Path, error) {
+// parseRoot returns the folder in the guest for an argument rootPath.
+func parseRoot(rootPath string) (vfs.Path, error) {
 	top, _, _ := strings.Cut(rootPath, "/")
-	if slices.Contains(taken, top) {
-		return "", refuse(InvalidArgument, "rootPath", "/%s is the system's", top)
+	if slices.Contains(systemFolders, top) {
+		return "", refuse(InvalidArgument, "rootPath", "/%s is a system folder", top)
 	}
 	root, err := vfs.ParsePath("/" + rootPath)
 	if err != nil {
@@ -97,41 +96,36 @@ func rootOf(rootPath string) (vfs.Path, error) {
 
 var hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// defaultHostName is the runtime's own.
-const defaultHostName = "secure-exec"
-
-// hostName is a container's name where it can be a host's.
-func hostName(name string) string {
-	if !hostNamePattern.MatchString(name) {
-		return defaultHostName
+// hostName returns a container's name if it is a valid host name, else the default of
+// package runtime.
+func hostName(containerName string) string {
+	if !hostNamePattern.MatchString(containerName) {
+		return "secure-exec"
 	}
-	return name
+	return containerName
 }
 
-// Destroy is sandbox_destroy. It returns when nothing is left of the sandbox.
+// Destroy implements sandbox_destroy. It returns when the sandbox is closed.
 func (t *Toolbox) Destroy(ctx context.Context, a DestroyArgs) (DestroyResult, error) {
-	return invoke(ctx, "sandbox_destroy", a, t.destroy)
-}
-
-func (t *Toolbox) destroy(_ context.Context, a DestroyArgs) (DestroyResult, error) {
-	t.mu.Lock()
-	s, err := t.find(a.ContainerID)
-	if err != nil {
+	return invoke(ctx, "sandbox_destroy", a, func(a DestroyArgs) (DestroyResult, error) {
+		t.mu.Lock()
+		s, err := t.find(a.ContainerID)
+		if err != nil {
+			t.mu.Unlock()
+			return DestroyResult{}, err
+		}
+		result := DestroyResult{ContainerID: s.id, Removed: *a.RemoveContainer}
+		if !result.Removed {
+			s.state = stopped
+			t.mu.Unlock()
+			s.stop()
+			return result, nil
+		}
+		done := t.startClose(s)
 		t.mu.Unlock()
-		return DestroyResult{}, err
-	}
-	result := DestroyResult{ContainerID: s.id, Removed: *a.RemoveContainer}
-	if !result.Removed {
-		s.state = stopped
-		t.mu.Unlock()
-		s.stop()
+		if err := <-done; err != nil {
+			return DestroyResult{}, &Error{Code: Internal, Err: err}
+		}
 		return result, nil
-	}
-	done := t.startEnd(s)
-	t.mu.Unlock()
-	<-done
-	if err := s.rt.Close(); err != nil { // what the first Close returned
-		return DestroyResult{}, &Error{Code: Internal, Err: err}
-	}
-	return result, nil
+	})
 }

@@ -11,61 +11,52 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// What a listing has at most.
+// The maximum size of a listing.
 const (
 	maxEntries   = 10_000
 	maxPathBytes = 4 << 20
 )
 
-// ListDirectory is sandbox_list_directory.
+// ListDirectory implements sandbox_list_directory.
 func (t *Toolbox) ListDirectory(ctx context.Context, a ListDirectoryArgs) (ListDirectoryResult, error) {
-	return use(ctx, t, "sandbox_list_directory", a, listDirectory)
+	return use(ctx, t, "sandbox_list_directory", a, func(s *sandbox, a ListDirectoryArgs) (ListDirectoryResult, error) {
+		l := &listing{ctx: ctx, recursive: a.Recursive, result: ListDirectoryResult{Path: a.Path, Entries: []Entry{}}}
+		err := s.files().Walk(a.Path, l.visit)
+		if _, tooLarge := errors.AsType[*hostfs.LimitError](err); tooLarge && len(l.result.Entries) > 0 { // a limit of Walk
+			l.result.Truncated, err = true, nil
+		}
+		return l.result, err
+	})
 }
 
-func listDirectory(ctx context.Context, s *sandbox, a ListDirectoryArgs) (ListDirectoryResult, error) {
-	p, err := s.path("path", a.Path)
-	if err != nil {
-		return ListDirectoryResult{}, err
-	}
-	l := &listing{ctx: ctx, recursive: a.Recursive, result: ListDirectoryResult{Path: p, Entries: []Entry{}}}
-	err = s.files().Walk(p, l.visit)
-	if _, tooMany := errors.AsType[*hostfs.LimitError](err); tooMany && len(l.result.Entries) > 0 {
-		l.result.Truncated = true // deeper, or more, than a walk goes
-		err = nil
-	}
-	return l.result, err
-}
-
-// listing is what a walk has found. It ends with ctx: a tree can take a while.
+// listing collects the entries of a walk. It checks ctx, as a large tree takes time.
 type listing struct {
 	ctx       context.Context
 	recursive bool
-	bytes     int
+	pathBytes int
 	result    ListDirectoryResult
 }
 
 func (l *listing) visit(p string, info *hostfs.Info, err error) error {
-	first := p == l.result.Path
+	root := p == l.result.Path
 	switch {
 	case l.ctx.Err() != nil:
 		return l.ctx.Err()
-	case errors.Is(err, runtime.ErrClosed):
-		return err
-	case err != nil && first:
+	case err != nil && (root || errors.Is(err, runtime.ErrClosed)):
 		return err
 	case err != nil:
 		l.result.Truncated = true
 		return nil
-	case first && !info.IsDir():
+	case root && !info.IsDir():
 		return &fs.PathError{Op: "list", Path: p, Err: unix.ENOTDIR}
-	case first:
+	case root:
 		return nil
 	}
-	if l.bytes += len(p); len(l.result.Entries) == maxEntries || l.bytes > maxPathBytes {
+	if l.pathBytes += len(p); len(l.result.Entries) == maxEntries || l.pathBytes > maxPathBytes {
 		l.result.Truncated = true
 		return fs.SkipAll
 	}
-	l.result.Entries = append(l.result.Entries, Entry{Name: info.Name(), Type: typeOf(info.Mode()), Size: info.Size(), Path: p})
+	l.result.Entries = append(l.result.Entries, Entry{Name: info.Name(), Type: typeName(info.Mode()), Size: info.Size(), Path: p})
 	if !l.recursive && info.IsDir() {
 		return fs.SkipDir
 	}

@@ -1,6 +1,7 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,39 +11,40 @@ import (
 	"gaol/runtime"
 )
 
-// Options say what a [Toolbox] lets its callers have. The zero value lets them make 16
-// sandboxes with the runtime's defaults, and share no folder of the host's.
+// Options configure a [Toolbox]. The zero value allows 16 sandboxes with the defaults of
+// package runtime, and shares no folder of the host.
 type Options struct {
-	// Create is what sandboxes are made with: limits, permissions, variables, store, and
-	// the image of those that name none. Hostname and Cwd come from the calls, and must be
-	// empty. A zero Limits.Output is 1 MiB here, as results are for models to read.
+	// Create configures the runtime of each sandbox: limits, permissions, variables, store,
+	// and the default image. Hostname and Cwd come from the calls and must be empty. A zero
+	// Limits.Output is 1 MiB here, as models read the results.
 	Create runtime.Options
 
-	// Images are what imageName may be, besides that of Create, each as it stands here:
-	// names and ids of the store, and what `gaol image import` takes. Those are references
-	// that begin with a registry's host, registry.example/app:1, or with docker://, and
-	// paths that begin with / or ./ of OCI layouts, docker save archives, and tars and
-	// folders of a root file system. Nil: whatever is in the store, and nothing else.
+	// Images lists the allowed values of imageName, in addition to the image of Create.
+	// An entry is a name or id in the store, or a source that `gaol image import` accepts:
+	// a reference that begins with a registry's host, such as registry.example/app:1, or
+	// with docker://, or a path that begins with / or ./ of an OCI layout, a docker save
+	// archive, or a tar or folder of a root file system. Callers must write an entry
+	// exactly as it is listed. Nil allows the images in the store, and nothing else.
 	//
-	// They are imported when they are first asked for, and taken from the store from then
-	// on, whatever becomes of the source, until `gaol image rm`.
+	// Sources are imported on first use. From then on the store's copy is used, even if
+	// the source changes, until it is removed by `gaol image rm`.
 	//
-	// Where the launcher of Create can't start the Node of such an image, or it has none,
-	// LauncherExec does: the tools run commands only.
+	// Where the launcher of Create cannot start an image's Node, or the image has none,
+	// LauncherExec is used: the tools run commands only.
 	Images []string
 
-	// ProjectBase is the folder of the host's that those of projectOutPath are made or
-	// found below: an absolute path, which must exist. Empty: there can be none.
+	// ProjectBase is the absolute path of an existing folder on the host. A projectOutPath
+	// must be below it. Empty: projectOutPath is refused.
 	//
-	// What guests write there nothing but the file system bounds.
+	// Only the file system limits what guests write there.
 	ProjectBase string
 
-	// MaxSandboxes is how many there can be at once. Zero: 16. Each takes as much as
-	// Create.Limits allow.
+	// MaxSandboxes is the maximum number of sandboxes at once. Zero: 16. Each may use as
+	// much as Create.Limits allow.
 	MaxSandboxes int
 
-	// IdleLimit is how long a sandbox lives without a call. A call under way keeps it
-	// alive, and its end begins the time anew. Zero: 10 minutes.
+	// IdleLimit is how long a sandbox lives without a call. The time starts again when a
+	// call ends. Zero: 10 minutes.
 	IdleLimit time.Duration
 }
 
@@ -52,8 +54,8 @@ const (
 	defaultOutput       = 1 << 20
 )
 
-// settle checks the options and fills in the defaults.
-func (o Options) settle() (Options, error) {
+// normalize validates the options and fills in the defaults.
+func (o Options) normalize() (Options, error) {
 	switch {
 	case o.MaxSandboxes < 0:
 		return o, fmt.Errorf("option MaxSandboxes: %d is negative", o.MaxSandboxes)
@@ -64,15 +66,9 @@ func (o Options) settle() (Options, error) {
 	case o.ProjectBase != "" && !filepath.IsAbs(o.ProjectBase):
 		return o, fmt.Errorf("option ProjectBase: %q is not an absolute path", o.ProjectBase)
 	}
-	if o.MaxSandboxes == 0 {
-		o.MaxSandboxes = defaultMaxSandboxes
-	}
-	if o.IdleLimit == 0 {
-		o.IdleLimit = defaultIdleLimit
-	}
-	if o.Create.Limits.Output == 0 {
-		o.Create.Limits.Output = defaultOutput
-	}
+	o.MaxSandboxes = cmp.Or(o.MaxSandboxes, defaultMaxSandboxes)
+	o.IdleLimit = cmp.Or(o.IdleLimit, defaultIdleLimit)
+	o.Create.Limits.Output = cmp.Or(o.Create.Limits.Output, defaultOutput)
 	o.Images = slices.Clone(o.Images)
 	o.Create.Mounts = slices.Clone(o.Create.Mounts)
 	return o, nil

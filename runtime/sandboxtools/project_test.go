@@ -13,7 +13,7 @@ import (
 
 func TestProject(t *testing.T) {
 	base, elsewhere := t.TempDir(), t.TempDir()
-	b := newBox(t, Options{ProjectBase: base + "/"})
+	b := newTestToolbox(t, Options{ProjectBase: base + "/"})
 	if err := errors.Join(os.Mkdir(filepath.Join(base, "there"), 0o700), os.WriteFile(filepath.Join(base, "file"), nil, 0o600),
 		os.Symlink(elsewhere, filepath.Join(base, "link")), os.Symlink("there", filepath.Join(base, "inside"))); err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestProject(t *testing.T) {
 		}
 		real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 		if want = filepath.Join(base, want); f.Name() != want || real != want || err != nil {
-			t.Errorf("%s: %s, is %s, %v", path, f.Name(), real, err)
+			t.Errorf("%s: name %s, link %s, %v", path, f.Name(), real, err)
 		}
 		f.Close()
 	}
@@ -45,11 +45,12 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// A guest that swaps a folder of its project for a link, while another sandbox is made
-// below it, has nothing made elsewhere. What goes by paths does make it: the race is real.
+// A guest exchanges a folder of its project with a link while another sandbox is created
+// below it. No folder is created outside the base. With os.MkdirAll, which resolves paths,
+// one is: the race is real.
 func TestProjectRace(t *testing.T) {
 	base, elsewhere := t.TempDir(), t.TempDir()
-	b := newBox(t, Options{ProjectBase: base})
+	b := newTestToolbox(t, Options{ProjectBase: base})
 	swapped, link := filepath.Join(base, "p"), filepath.Join(base, "other")
 	if err := errors.Join(os.Mkdir(swapped, 0o755), os.Symlink(elsewhere, link)); err != nil {
 		t.Fatal(err)
@@ -68,12 +69,12 @@ func TestProjectRace(t *testing.T) {
 	})
 	defer guest.Wait()
 	defer close(stop)
-	var made, refused int
-	for i := 0; i < 100_000 && (i < 5000 || made == 0 || refused == 0); i++ {
+	var created, refused int
+	for i := 0; i < 100_000 && (i < 5000 || created == 0 || refused == 0); i++ {
 		f, err := b.project("p/new")
 		switch {
 		case err == nil:
-			made++
+			created++
 			f.Close()
 		case CodeOf(err) == Permission:
 			refused++
@@ -81,11 +82,11 @@ func TestProjectRace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if made == 0 || refused == 0 {
-		t.Errorf("%d made, %d refused: that was no race", made, refused)
+	if created == 0 || refused == 0 {
+		t.Errorf("%d created, %d refused: no race took place", created, refused)
 	}
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
-		t.Errorf("made elsewhere: %v, %v", left, err)
+		t.Errorf("created outside the base: %v, %v", left, err)
 	}
 	for range 100_000 {
 		_ = os.MkdirAll(filepath.Join(swapped, "new"), 0o755)
@@ -93,5 +94,5 @@ func TestProjectRace(t *testing.T) {
 			return
 		}
 	}
-	t.Error("not even MkdirAll was led elsewhere: this test can't fail")
+	t.Error("MkdirAll did not follow the link either: this test cannot fail")
 }

@@ -1,89 +1,89 @@
 package sandboxtools
 
-// InitResult is that of sandbox_init.
+// InitResult is the result of sandbox_init.
 type InitResult struct {
-	ContainerID    string `json:"containerId" about:"The sandbox's id, for the other tools."`
-	ContainerName  string `json:"containerName" about:"As it was given."`
+	ContainerID    string `json:"containerId" about:"The id of the sandbox, for the other tools."`
+	ContainerName  string `json:"containerName" about:"The containerName of the call."`
 	HostName       string `json:"hostName" about:"The guest's host name."`
-	ImageName      string `json:"imageName" about:"As it was given; empty: the default image."`
+	ImageName      string `json:"imageName" about:"The imageName of the call. Empty: the default image."`
 	RootPath       string `json:"rootPath" about:"The guest's working directory, an absolute path."`
-	ProjectOutPath string `json:"projectOutPath" about:"The host's folder that is shared there, an absolute path; empty: none."`
+	ProjectOutPath string `json:"projectOutPath" about:"The absolute path of the host's folder that is shared there. Empty: none."`
 }
 
-// DestroyResult is that of sandbox_destroy.
+// DestroyResult is the result of sandbox_destroy.
 type DestroyResult struct {
-	ContainerID string `json:"containerId" about:"The sandbox's id."`
-	Removed     bool   `json:"removed" about:"Whether nothing is left of it."`
+	ContainerID string `json:"containerId" about:"The id of the sandbox."`
+	Removed     bool   `json:"removed" about:"Whether the sandbox and its files were removed."`
 }
 
-// CommandResult is that of sandbox_command. A command that fails, is killed or runs out
-// of time has one like any other.
+// CommandResult is the result of sandbox_command. A command that fails, is killed or times
+// out also has a result.
 type CommandResult struct {
-	Stdout          string `json:"stdout" about:"What it printed. What is not UTF-8 becomes U+FFFD."`
-	Stderr          string `json:"stderr" about:"What it printed as errors, likewise."`
-	ExitCode        int64  `json:"exitCode" about:"Its exit status; 128+n if signal n killed it."`
-	TimedOut        bool   `json:"timedOut" about:"Whether its time was up."`
-	Cause           string `json:"cause" about:"Why it ended, if not by itself: timeout, cpu, memory, pids or signal."`
-	StdoutTruncated bool   `json:"stdoutTruncated" about:"Whether it printed more than is here."`
-	StderrTruncated bool   `json:"stderrTruncated" about:"Likewise."`
+	Stdout          string `json:"stdout" about:"Standard output. Invalid UTF-8 becomes U+FFFD."`
+	Stderr          string `json:"stderr" about:"Standard error, likewise."`
+	ExitCode        int64  `json:"exitCode" about:"The exit status; 128+n if signal n killed the command."`
+	TimedOut        bool   `json:"timedOut" about:"Whether the command timed out."`
+	Cause           string `json:"cause" about:"Why the command was killed, if it was: timeout, cpu, memory, pids or signal."`
+	StdoutTruncated bool   `json:"stdoutTruncated" about:"Whether stdout is incomplete."`
+	StderrTruncated bool   `json:"stderrTruncated" about:"Whether stderr is incomplete."`
 }
 
-// WriteFileResult is that of sandbox_write_file.
+// WriteFileResult is the result of sandbox_write_file.
 type WriteFileResult struct {
 	Path string `json:"path" about:"The absolute path."`
 	Size int64  `json:"size" about:"Bytes written."`
 }
 
-// ReadFileResult is that of sandbox_read_file.
+// ReadFileResult is the result of sandbox_read_file.
 type ReadFileResult struct {
 	Path     string `json:"path" about:"The absolute path."`
-	Content  string `json:"content" about:"What is in the file."`
-	Encoding string `json:"encoding" about:"What content is: utf8 or base64."`
+	Content  string `json:"content" about:"The content of the file."`
+	Encoding string `json:"encoding" about:"The encoding of content: utf8 or base64."`
 	Size     int64  `json:"size" about:"Bytes in the file."`
 }
 
-// ListDirectoryResult is that of sandbox_list_directory.
+// ListDirectoryResult is the result of sandbox_list_directory.
 type ListDirectoryResult struct {
-	Path      string  `json:"path" about:"The folder's absolute path."`
-	Entries   []Entry `json:"entries" about:"Sorted by name, a folder before what is in it."`
-	Truncated bool    `json:"truncated" about:"Whether there is more: than 10,000 entries or 4 MiB of their paths, or in folders that can't be read."`
+	Path      string  `json:"path" about:"The absolute path of the folder."`
+	Entries   []Entry `json:"entries" about:"Sorted by name, each folder before its content."`
+	Truncated bool    `json:"truncated" about:"Whether entries are missing: more than 10,000, more than 4 MiB of paths, or folders that could not be read."`
 }
 
-// Entry is something in a folder.
+// Entry is a directory entry.
 type Entry struct {
-	Name string `json:"name" about:"What is not UTF-8 in it shows as U+FFFD; it then can't be used in a path."`
+	Name string `json:"name" about:"Invalid UTF-8 becomes U+FFFD; such a name can't be used in a path."`
 	Type string `json:"type" about:"file, directory, symlink or other."`
 	Size int64  `json:"size" about:"Bytes."`
 	Path string `json:"path" about:"The absolute path."`
 }
 
-// CreateDirectoryResult is that of sandbox_create_directory.
+// CreateDirectoryResult is the result of sandbox_create_directory.
 type CreateDirectoryResult struct {
 	Path string `json:"path" about:"The absolute path."`
 }
 
-// DeleteResult is that of sandbox_delete.
+// DeleteResult is the result of sandbox_delete.
 type DeleteResult struct {
 	Path    string `json:"path" about:"The absolute path."`
-	Deleted bool   `json:"deleted" about:"Whether there was something."`
+	Deleted bool   `json:"deleted" about:"Whether the path existed."`
 }
 
-// ExistsResult is that of sandbox_exists.
+// ExistsResult is the result of sandbox_exists.
 type ExistsResult struct {
 	Path   string `json:"path" about:"The absolute path."`
-	Exists bool   `json:"exists" about:"Whether the path leads to something: a link to nothing doesn't."`
+	Exists bool   `json:"exists" about:"Whether the path exists. A dangling link does not."`
 }
 
-// FileInfoResult is that of sandbox_file_info. All of it is the guest's word.
+// FileInfoResult is the result of sandbox_file_info. The guest can forge all of it.
 type FileInfoResult struct {
 	Path        string `json:"path" about:"The absolute path."`
-	Name        string `json:"name" about:"Its last component."`
+	Name        string `json:"name" about:"The last component of the path."`
 	Type        string `json:"type" about:"file, directory, symlink or other."`
 	Size        int64  `json:"size" about:"Bytes."`
 	Permissions string `json:"permissions" about:"Four octal digits, such as 0644."`
 	Owner       int64  `json:"owner" about:"The user id that the guest sees."`
 	Group       int64  `json:"group" about:"The group id that the guest sees."`
-	ModifiedAt  string `json:"modifiedAt" format:"date-time" about:"When its content was last changed. Years after 9999 show as its end."`
-	AccessedAt  string `json:"accessedAt" format:"date-time" about:"When it was last read, as far as that is recorded."`
-	CreatedAt   string `json:"createdAt,omitempty" format:"date-time" about:"When it was made; not there where the file system doesn't know."`
+	ModifiedAt  string `json:"modifiedAt" format:"date-time" about:"When the content was last changed. Later years than 9999 are reported as the end of 9999."`
+	AccessedAt  string `json:"accessedAt" format:"date-time" about:"When the file was last read, if the file system records it."`
+	CreatedAt   string `json:"createdAt,omitempty" format:"date-time" about:"When the file was created. Omitted if the file system does not record it."`
 }

@@ -1,8 +1,10 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"context"
 	"path"
+	"reflect"
 	"time"
 
 	"gaol/runtime"
@@ -10,172 +12,171 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// state is where a sandbox is in its life:
+// state is a step in the life of a sandbox:
 //
-//	making ── live ── stopped ── ending
-//	   └────────┴────────────────── ┘
+//	creating ── live ── stopped ── closing
+//	    └────────┴───────────────── ┘
 type state int
 
 const (
-	making  state = iota // its id is taken, and nothing else is there
-	live                 // it can be used
-	stopped              // its files can
-	ending               // until it is gone; its place is taken as long
+	creating state = iota // only its id is reserved
+	live                  // all tools work
+	stopped               // only the tools for files work
+	closing               // it counts towards MaxSandboxes until it is closed
 )
 
-// sandbox is one runtime. Its toolbox's mu guards what is below rt.
+// sandbox is a runtime with an id. Toolbox.mu guards the fields from state to idle.
 type sandbox struct {
 	id   string
 	root vfs.Path
 	rt   *runtime.NodeRuntime
 
-	state state
-	calls int         // under way
-	used  time.Time   // the last one's end
-	idle  *time.Timer // runs while there is no call
+	state    state
+	calls    int         // in progress
+	lastUsed time.Time   // end of the last call
+	idle     *time.Timer // runs while no call is in progress
 
-	commands context.Context // done once it is to run nothing more
+	commands context.Context // canceled when commands must stop
 	stop     context.CancelFunc
 }
 
-func newSandbox(id string, root vfs.Path) *sandbox {
-	s := &sandbox{id: id, root: root}
-	s.commands, s.stop = context.WithCancel(context.Background())
-	return s
-}
-
-// files are the guest's.
 func (s *sandbox) files() *hostfs.FS { return s.rt.FS() }
 
-// path gives a path of a call as the guest's tree has it. ".." goes up by the text alone,
-// whatever links are there, and from "/" to "/".
-func (s *sandbox) path(place, p string) (string, error) {
+// resolvePaths makes the guest paths among the arguments absolute.
+func (s *sandbox) resolvePaths(args reflect.Value) error {
+	for i, f := range fieldsOf(args.Type()) {
+		if !f.path {
+			continue
+		}
+		p, err := s.resolve(args.Field(i).String())
+		if err != nil {
+			return &Error{Code: InvalidArgument, Place: f.name, Err: err}
+		}
+		args.Field(i).SetString(p)
+	}
+	return nil
+}
+
+// resolve returns a path of a call as an absolute path in the guest. It resolves ".."
+// lexically, without regard to links; the parent of "/" is "/".
+func (s *sandbox) resolve(p string) (string, error) {
 	if !path.IsAbs(p) {
 		p = path.Join(string(s.root), p)
 	}
 	clean, err := vfs.ParsePath(path.Clean(p))
-	if err != nil {
-		return "", &Error{Code: InvalidArgument, Place: place, Err: err}
-	}
-	return string(clean), nil
+	return string(clean), err
 }
 
-// reserve takes an id for a new sandbox. The caller publishes or drops it.
+// reserve reserves the id of a new sandbox. The caller must call publish or unreserve.
 func (t *Toolbox) reserve(s *sandbox) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.closed:
-		return &Error{Code: Closed, Err: errClosed}
+		return errClosed()
 	case t.sandboxes[s.id] != nil:
-		return refuse(Exists, "containerId", "there is a sandbox %q", s.id)
+		return refuse(Exists, "containerId", "sandbox %q exists", s.id)
 	case len(t.sandboxes) >= t.o.MaxSandboxes:
-		return refuse(Limit, "", "there are %d sandboxes, which is the limit", t.o.MaxSandboxes)
+		return refuse(Limit, "", "the limit of %d sandboxes is reached", t.o.MaxSandboxes)
 	}
 	t.sandboxes[s.id] = s
-	t.calls.Add(1)
+	t.pending.Add(1)
 	return nil
 }
 
-// drop gives up an id that was reserved.
-func (t *Toolbox) drop(s *sandbox) {
+// unreserve releases an id that was reserved.
+func (t *Toolbox) unreserve(s *sandbox) {
 	s.stop()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.sandboxes, s.id)
-	t.calls.Done()
+	t.pending.Done()
 }
 
-// publish has a sandbox be used. It owns rt from now on.
+// publish makes a sandbox available to calls. The sandbox owns rt from now on.
 func (t *Toolbox) publish(s *sandbox, rt *runtime.NodeRuntime) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.calls.Done()
-	s.rt, s.state, s.used = rt, live, time.Now()
+	defer t.pending.Done()
+	s.rt, s.state, s.lastUsed = rt, live, time.Now()
 	s.idle = time.AfterFunc(t.o.IdleLimit, func() { t.expire(s) })
-	if t.closed { // and Close has left it alone
-		t.startEnd(s)
-		return &Error{Code: Closed, Err: errClosed}
+	if t.closed { // Close skips sandboxes that are being created
+		t.startClose(s)
+		return errClosed()
 	}
 	return nil
 }
 
-// find gives a sandbox that can be used.
+// find returns a sandbox that is live or stopped.
 //
 // Preconditions: t.mu is held.
 func (t *Toolbox) find(id string) (*sandbox, error) {
 	s := t.sandboxes[id]
 	switch {
 	case t.closed:
-		return nil, &Error{Code: Closed, Err: errClosed}
+		return nil, errClosed()
 	case s == nil || s.state != live && s.state != stopped:
-		return nil, refuse(NotFound, "containerId", "there is no sandbox %q", id)
+		return nil, refuse(NotFound, "containerId", "sandbox %q does not exist", id)
 	}
 	return s, nil
 }
 
-// enter begins a call.
-func (t *Toolbox) enter(id string) (*sandbox, error) {
+// acquire begins a call. The caller must call release.
+func (t *Toolbox) acquire(id string) (*sandbox, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, err := t.find(id)
 	if err != nil {
 		return nil, err
 	}
-	s.idle.Stop() // if it has fired, expire will see the call, or its end
+	s.idle.Stop() // if it has fired, expire sees the call or the new lastUsed
 	s.calls++
-	t.calls.Add(1)
+	t.pending.Add(1)
 	return s, nil
 }
 
-// leave ends a call.
-func (t *Toolbox) leave(s *sandbox) {
+// release ends a call.
+func (t *Toolbox) release(s *sandbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.calls--
-	if s.calls == 0 && s.state != ending {
-		s.used = time.Now()
+	if s.calls == 0 && s.state != closing {
+		s.lastUsed = time.Now()
 		s.idle.Reset(t.o.IdleLimit)
 	}
-	t.calls.Done()
+	t.pending.Done()
 }
 
-// expire ends a sandbox that nobody has used.
+// expire closes a sandbox that has been idle for too long.
 func (t *Toolbox) expire(s *sandbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed && s.calls == 0 && time.Since(s.used) >= t.o.IdleLimit {
-		t.startEnd(s)
+	if !t.closed && s.calls == 0 && time.Since(s.lastUsed) >= t.o.IdleLimit {
+		t.startClose(s)
 	}
 }
 
-// startEnd has a sandbox come to its end. done is closed then; it is nil where that is
-// not for the caller to do.
+// startClose closes a sandbox in the background, unless it is being created or closed. The
+// channel receives the result.
 //
-// Preconditions: t.mu is held; t.calls is not waited for yet, or not at 0.
-func (t *Toolbox) startEnd(s *sandbox) (done chan struct{}) {
-	if s.state == making || s.state == ending {
+// Preconditions: t.mu is held; Close does not wait for t.pending yet, or t.pending is not 0.
+func (t *Toolbox) startClose(s *sandbox) <-chan error {
+	if s.state == creating || s.state == closing {
 		return nil
 	}
-	s.state = ending
+	s.state = closing
 	s.idle.Stop()
-	t.calls.Add(1)
-	done = make(chan struct{})
+	t.pending.Add(1)
+	done := make(chan error, 1)
 	go func() {
-		defer close(done)
-		t.end(s)
+		s.stop()
+		err := s.rt.Close()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.err = cmp.Or(t.err, err)
+		delete(t.sandboxes, s.id)
+		t.pending.Done()
+		done <- err
 	}()
 	return done
-}
-
-func (t *Toolbox) end(s *sandbox) {
-	s.stop()
-	err := s.rt.Close()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err == nil {
-		t.err = err
-	}
-	delete(t.sandboxes, s.id)
-	t.calls.Done()
 }

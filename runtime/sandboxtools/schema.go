@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// members are those of a JSON object: they are written in the order of their names, so
-// the text is always the same.
+// members are the members of a JSON object. encoding/json sorts them by name, so the text
+// is deterministic.
 type members map[string]any
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// inputSchema is what decode reads, in JSON Schema. decode is stricter: it counts bytes
-// where a schema counts characters, and refuses keys twice.
+// inputSchema returns the JSON Schema of the arguments that decode accepts. decode is
+// stricter: it counts bytes instead of characters, and rejects duplicate keys.
 func inputSchema(t reflect.Type) json.RawMessage {
 	properties, required := members{}, []string{}
 	for _, f := range fieldsOf(t) {
@@ -22,20 +22,20 @@ func inputSchema(t reflect.Type) json.RawMessage {
 			required = append(required, f.name)
 		}
 	}
-	return schemaText(members{"$schema": draft, "type": "object", "properties": properties, "required": required, "additionalProperties": false})
+	return schemaText(objectSchema(properties, required))
 }
 
 func (f *field) schema() members {
 	var s members
 	switch f.kind {
-	case text:
+	case reflect.String:
 		s = f.textSchema()
-	case flag, choice:
+	case reflect.Bool, reflect.Pointer:
 		s = members{"type": "boolean", "default": f.fallback == "true"}
-	case number:
-		s = members{"type": "integer", "minimum": f.least, "maximum": f.most, "default": mustNumber(f.fallback)}
-	case list:
-		s = members{"type": "array", "items": f.textSchema(), "maxItems": f.items}
+	case reflect.Int64:
+		s = members{"type": "integer", "minimum": f.minimum, "maximum": f.maximum, "default": mustInteger(f.fallback)}
+	case reflect.Slice:
+		s = members{"type": "array", "items": f.textSchema(), "maxItems": f.maxItems}
 	}
 	s["description"] = f.about
 	return s
@@ -45,25 +45,25 @@ func (f *field) textSchema() members {
 	if f.enum != nil {
 		return members{"type": "string", "enum": f.enum, "default": f.fallback}
 	}
-	s := members{"type": "string", "maxLength": f.most}
-	if f.least > 0 {
-		s["minLength"] = f.least
+	s := members{"type": "string", "maxLength": f.maximum}
+	if f.minimum > 0 {
+		s["minLength"] = f.minimum
 	}
 	if f.fallback != "" {
 		s["default"] = f.fallback
 	}
-	if f.pattern != nil { // those of ECMA have no (?s), and their [^=] has newlines
+	if f.pattern != nil { // ECMAScript has no (?s); its [^=] matches newlines
 		s["pattern"] = strings.TrimPrefix(f.pattern.String(), "(?s)")
 	}
 	return s
 }
 
-// outputSchema is of a result.
-func outputSchema(t reflect.Type) json.RawMessage {
-	s := resultSchema(t)
-	s["$schema"] = draft
-	return schemaText(s)
+func objectSchema(properties members, required []string) members {
+	return members{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
+
+// outputSchema returns the JSON Schema of a result.
+func outputSchema(t reflect.Type) json.RawMessage { return schemaText(resultSchema(t)) }
 
 func resultSchema(t reflect.Type) members {
 	properties, required := members{}, []string{}
@@ -80,7 +80,7 @@ func resultSchema(t reflect.Type) members {
 			required = append(required, name)
 		}
 	}
-	return members{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	return objectSchema(properties, required)
 }
 
 func valueSchema(t reflect.Type) members {
@@ -94,13 +94,15 @@ func valueSchema(t reflect.Type) members {
 	case reflect.Slice:
 		return members{"type": "array", "items": resultSchema(t.Elem())}
 	}
-	panic("sandboxtools: no result has a " + t.String())
+	panic("sandboxtools: unsupported type of a result: " + t.String())
 }
 
+// schemaText returns the text of a whole schema.
 func schemaText(m members) json.RawMessage {
+	m["$schema"] = draft
 	out, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // maps, lists and strings of ours
+		panic(err) // it contains only maps, lists and strings
 	}
 	return out
 }

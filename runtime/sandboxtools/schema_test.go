@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// samples are calls with all arguments of a tool.
+// samples are calls with all arguments of each tool.
 var samples = map[string]string{
 	"sandbox_init":             `{"containerId": "a", "imageName": "none", "containerName": "n", "projectOutPath": "/p", "rootPath": "work/space"}`,
 	"sandbox_destroy":          `{"containerId": "a", "removeContainer": true}`,
@@ -25,7 +25,7 @@ var samples = map[string]string{
 	"sandbox_file_info":        `{"containerId": "a", "path": "p"}`,
 }
 
-// outputs are results as they come.
+// outputs are results of each tool.
 var outputs = map[string]any{
 	"sandbox_init":             InitResult{ContainerID: "a"},
 	"sandbox_destroy":          DestroyResult{ContainerID: "a", Removed: true},
@@ -39,7 +39,7 @@ var outputs = map[string]any{
 	"sandbox_file_info":        FileInfoResult{Path: "/p", ModifiedAt: "2001-09-09T01:46:40Z", AccessedAt: "2001-09-09T01:46:40Z"},
 }
 
-// compiled are the schemas of all tools, which must be valid draft 2020-12.
+// compiled compiles the schemas of all tools, which must be valid draft 2020-12.
 func compiled(t testing.TB, which func(Tool) json.RawMessage) map[string]*jsonschema.Schema {
 	t.Helper()
 	all := map[string]*jsonschema.Schema{}
@@ -78,16 +78,16 @@ func TestInputSchemas(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if name == "sandbox_init" {
-			continue // which finds out elsewhere that it can't
+			continue // it fails with another error: TestRefusals and FuzzCall cover it
 		}
-		b := newBox(t, Options{})
+		b := newTestToolbox(t, Options{})
 		if _, err := b.Call(t.Context(), name, json.RawMessage(text)); CodeOf(err) != NotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, tc := range refusals {
 		if err := validate(schemas[tc.tool], []byte(tc.args)); tc.inSchema != (err != nil) && json.Valid([]byte(tc.args)) {
-			t.Errorf("%s %.100s: by its schema %v", tc.tool, tc.args, err)
+			t.Errorf("%s %.100s: the schema says: %v", tc.tool, tc.args, err)
 		}
 	}
 }
@@ -103,13 +103,13 @@ func TestOutputSchemas(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if validate(schemas[name], append(text[:len(text)-1], `,"more":1}`...)) == nil || validate(schemas[name], []byte("{}")) == nil {
-			t.Errorf("%s lets anything be", name)
+			t.Errorf("%s accepts any object", name)
 		}
 	}
 }
 
-// The names are those that workflow engines use, and the arguments, with what they are
-// if they are left out.
+// The names of the tools and of the arguments, and the defaults, are those that workflow
+// engines use.
 func TestTools(t *testing.T) {
 	want := map[string]string{
 		"sandbox_init":             `containerId containerName imageName projectOutPath rootPath="workspace"`,
@@ -143,21 +143,21 @@ func TestTools(t *testing.T) {
 				name += "=" + string(p.Default)
 			}
 			if p.Description == "" {
-				t.Errorf("%s: %s is not described", tool.Name, name)
+				t.Errorf("%s: %s has no description", tool.Name, name)
 			}
 			list = append(list, name)
 		}
 		slices.Sort(list)
 		got[tool.Name] = strings.Join(list, " ")
 		if tool.Description == "" {
-			t.Errorf("%s is not described", tool.Name)
+			t.Errorf("%s has no description", tool.Name)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	Tools()[0].InputSchema[0] = 'x' // of a caller
+	Tools()[0].InputSchema[0] = 'x' // as a caller might
 	if Tools()[0].InputSchema[0] != '{' {
-		t.Error("callers share the schemas")
+		t.Error("callers share the memory of the schemas")
 	}
 }

@@ -1,65 +1,74 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"slices"
 	"sync"
 )
 
-// Toolbox owns sandboxes and works on them. Its methods may be called from several
-// goroutines at once.
+// Toolbox owns sandboxes and runs tools on them. It is safe for concurrent use.
 type Toolbox struct {
 	o    Options
-	base *os.File // of ProjectBase; nil without
+	base *os.File // ProjectBase, or nil
 
-	closing context.Context // done when Close begins
+	closing context.Context // canceled when Close begins
 	cancel  context.CancelFunc
 	close   sync.Once
-	sources map[string]string // what Options.Images are imported from; "" for the store's own
-	pulls   chan struct{}     // holds one element while an image is imported
-	calls   sync.WaitGroup    // and ends of sandboxes; grows under mu while not closed
+	sources map[string]string // see imageSources
+	imports chan struct{}     // semaphore: one import at a time
+	pending sync.WaitGroup    // calls, and sandboxes being closed; Add needs mu and not closed
 
 	mu        sync.Mutex
-	sandboxes map[string]*sandbox // also those that are being made, and that end
+	sandboxes map[string]*sandbox // includes those being created or closed
 	closed    bool
-	err       error // the first of an end that failed
+	err       error // first error of closing a sandbox
 }
 
-// New makes a toolbox without a sandbox.
+// New returns a toolbox without sandboxes.
 func New(o Options) (*Toolbox, error) {
-	o, err := o.settle()
+	t, err := newToolbox(o)
 	if err != nil {
 		return nil, fmt.Errorf("gaol: sandbox tools: %w", err)
 	}
-	t := &Toolbox{o: o, pulls: make(chan struct{}, 1), sandboxes: map[string]*sandbox{}}
-	if t.sources, err = sourcesOf(o.Images); err != nil {
-		return nil, fmt.Errorf("gaol: sandbox tools: option Images: %w", err)
+	return t, nil
+}
+
+func newToolbox(o Options) (*Toolbox, error) {
+	o, err := o.normalize()
+	if err != nil {
+		return nil, err
+	}
+	t := &Toolbox{o: o, imports: make(chan struct{}, 1), sandboxes: map[string]*sandbox{}}
+	if t.sources, err = imageSources(o.Images); err != nil {
+		return nil, fmt.Errorf("option Images: %w", err)
 	}
 	if o.ProjectBase != "" {
-		if t.base, err = openBase(o.ProjectBase); err != nil {
-			return nil, fmt.Errorf("gaol: sandbox tools: option ProjectBase: %w", err)
+		if t.base, err = os.OpenFile(o.ProjectBase, projectFlags, 0); err != nil {
+			return nil, fmt.Errorf("option ProjectBase: %w", err)
 		}
 	}
 	t.closing, t.cancel = context.WithCancel(context.Background())
 	return t, nil
 }
 
-// Close ends all sandboxes, and the calls that are under way, with [Closed]. It returns
-// when nothing is left of them. Its error is of the first sandbox whose end failed, also
-// an earlier one. Closing twice returns the same.
+// Close closes all sandboxes and waits until they are gone. Calls in progress fail with
+// [Closed]. Close returns the first error of closing a sandbox, now or earlier, and may be
+// called more than once.
 func (t *Toolbox) Close() error {
 	t.close.Do(func() {
 		t.cancel()
 		t.mu.Lock()
 		t.closed = true
 		for _, s := range t.sandboxes {
-			t.startEnd(s)
+			t.startClose(s)
 		}
 		t.mu.Unlock()
-		t.calls.Wait()
+		t.pending.Wait()
 		if t.base != nil {
 			t.base.Close()
 		}
@@ -69,33 +78,28 @@ func (t *Toolbox) Close() error {
 	return t.err
 }
 
-// Call does what the tool with that name does, with arguments and a result in JSON as
-// [Tools] says. All errors are *[Error].
+// Call calls a tool by its name, with the arguments and the result in JSON as [Tools]
+// describes. All errors are *[Error].
 func (t *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
-	row, known := rows[tool]
-	if !known {
-		return nil, refuse(UnknownTool, "", "there is no tool %.40q", tool)
+	i := slices.IndexFunc(table, func(r row) bool { return r.Name == tool })
+	if i < 0 {
+		return nil, refuse(UnknownTool, "", "unknown tool %.40q", tool)
 	}
-	result, err := row.call(ctx, t, args)
-	if err != nil {
-		return nil, inTool(tool, err)
+	result, err := table[i].call(ctx, t, args)
+	var out json.RawMessage
+	if err == nil {
+		out, err = json.Marshal(result)
 	}
-	out, err := json.Marshal(result)
 	if err != nil {
 		return nil, inTool(tool, err)
 	}
 	return out, nil
 }
 
-// invoke is a call of a tool with arguments of Go's.
-func invoke[A, R any](ctx context.Context, tool string, a A, do func(context.Context, A) (R, error)) (R, error) {
-	err := settle(&a)
-	if err == nil {
-		err = ctx.Err()
-	}
-	var result R
-	if err == nil {
-		result, err = do(ctx, a)
+// invoke implements a call of a tool: it normalizes the arguments and passes them to do.
+func invoke[A, R any](ctx context.Context, tool string, a A, do func(A) (R, error)) (result R, err error) {
+	if err = cmp.Or(normalize(&a), ctx.Err()); err == nil {
+		result, err = do(a)
 	}
 	if err != nil {
 		return *new(R), inTool(tool, err)
@@ -103,19 +107,21 @@ func invoke[A, R any](ctx context.Context, tool string, a A, do func(context.Con
 	return result, nil
 }
 
-// inSandbox is arguments that name a sandbox.
-type inSandbox interface{ container() string }
-
-// use is invoke on a sandbox, which is kept from being idle meanwhile.
-func use[A inSandbox, R any](ctx context.Context, t *Toolbox, tool string, a A, do func(context.Context, *sandbox, A) (R, error)) (R, error) {
-	return invoke(ctx, tool, a, func(ctx context.Context, a A) (R, error) {
-		s, err := t.enter(a.container())
+// use implements a call of a tool that works on a sandbox. The sandbox does not expire
+// during the call. do receives absolute paths.
+func use[A, R any](ctx context.Context, t *Toolbox, tool string, a A, do func(*sandbox, A) (R, error)) (R, error) {
+	return invoke(ctx, tool, a, func(a A) (result R, err error) {
+		args := reflect.ValueOf(&a).Elem()
+		s, err := t.acquire(args.FieldByName("ContainerID").String())
 		if err != nil {
-			return *new(R), err
+			return result, err
 		}
-		defer t.leave(s)
-		return do(ctx, s, a)
+		defer t.release(s)
+		if err := s.resolvePaths(args); err != nil {
+			return result, err
+		}
+		return do(s, a)
 	})
 }
 
-var errClosed = errors.New("the toolbox is closed")
+func errClosed() error { return refuse(Closed, "", "the toolbox is closed") }

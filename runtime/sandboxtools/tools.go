@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Tool says what a tool is, in the words of the protocols that offer them to models.
+// Tool describes a tool, in the terms of the protocols that offer tools to models.
 type Tool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
@@ -15,8 +15,8 @@ type Tool struct {
 	OutputSchema json.RawMessage `json:"outputSchema"` // likewise
 }
 
-// Tools are all there are. The schemas are made from the structs that [Toolbox.Call]
-// reads into, and writes.
+// Tools returns all tools. Their schemas are derived from the structs that [Toolbox.Call]
+// decodes and encodes.
 func Tools() []Tool {
 	list := make([]Tool, 0, len(table))
 	for _, r := range table {
@@ -27,7 +27,7 @@ func Tools() []Tool {
 	return list
 }
 
-// row is a tool, and what it does with JSON.
+// row is a tool with its implementation in JSON.
 type row struct {
 	Tool
 	call func(context.Context, *Toolbox, json.RawMessage) (any, error)
@@ -47,22 +47,14 @@ func tool[A, R any](name, about string, do func(*Toolbox, context.Context, A) (R
 }
 
 var table = []row{
-	tool("sandbox_init", "Makes a sandbox to run untrusted Node.js programs in, and files to go with them.", (*Toolbox).Init),
-	tool("sandbox_destroy", "Ends a sandbox, what runs in it, and its files.", (*Toolbox).Destroy),
-	tool("sandbox_command", "Runs a program in a sandbox, without a shell, and returns what it printed and its exit code.", (*Toolbox).Command),
-	tool("sandbox_write_file", "Writes a file in a sandbox, over the one that is there.", (*Toolbox).WriteFile),
-	tool("sandbox_read_file", "Reads a file of a sandbox.", (*Toolbox).ReadFile),
-	tool("sandbox_list_directory", "Lists a folder of a sandbox.", (*Toolbox).ListDirectory),
-	tool("sandbox_create_directory", "Makes a folder in a sandbox.", (*Toolbox).CreateDirectory),
-	tool("sandbox_delete", "Removes a file, a link or a folder of a sandbox.", (*Toolbox).Delete),
-	tool("sandbox_exists", "Tells whether a path of a sandbox leads to something.", (*Toolbox).Exists),
-	tool("sandbox_file_info", "Tells what is at a path of a sandbox: type, size, permissions, owner, times.", (*Toolbox).FileInfo),
+	tool("sandbox_init", "Creates a sandbox for untrusted Node.js programs and their files.", (*Toolbox).Init),
+	tool("sandbox_destroy", "Destroys a sandbox: kills its commands and deletes its files.", (*Toolbox).Destroy),
+	tool("sandbox_command", "Runs a program in a sandbox, without a shell, and returns its output and exit code.", (*Toolbox).Command),
+	tool("sandbox_write_file", "Writes a file in a sandbox. An existing file is replaced.", (*Toolbox).WriteFile),
+	tool("sandbox_read_file", "Reads a file in a sandbox.", (*Toolbox).ReadFile),
+	tool("sandbox_list_directory", "Lists a folder in a sandbox.", (*Toolbox).ListDirectory),
+	tool("sandbox_create_directory", "Creates a folder in a sandbox.", (*Toolbox).CreateDirectory),
+	tool("sandbox_delete", "Deletes a file, a link or a folder in a sandbox.", (*Toolbox).Delete),
+	tool("sandbox_exists", "Reports whether a path exists in a sandbox.", (*Toolbox).Exists),
+	tool("sandbox_file_info", "Reports the type, size, permissions, owner and times of a path in a sandbox.", (*Toolbox).FileInfo),
 }
-
-var rows = func() map[string]row {
-	m := map[string]row{}
-	for _, r := range table {
-		m[r.Name] = r
-	}
-	return m
-}()

@@ -1,4 +1,4 @@
-// Calls of host functions as a program makes them, with a host that answers as it likes.
+// Tests calls of host functions, with a host that replies in unusual ways.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { answer, run } from './fakehost.mjs';
@@ -6,7 +6,7 @@ import { answer, run } from './fakehost.mjs';
 const functions = [['f'], ['api', 'g']];
 const echo = (call, to) => to.write(answer(call.number, call.json));
 
-test('a call and its answer', async () => {
+test('a call and its result', async () => {
   const { values, calls, stderr, rest } = await run(`__return([f(1, 'ü'), api.g(), callBinding('api.g', { a: 1 })])`, { functions, onCall: echo });
   assert.deepEqual([values, stderr, rest], [['[[1,"ü"],[],[{"a":1}]]'], '', 0]);
   assert.deepEqual(calls.map(({ func, json }) => [func, json]), [[0, '[1,"ü"]'], [1, '[]'], [1, '[{"a":1}]']]);
@@ -18,7 +18,7 @@ test('the host knows which calls the program waits for', async () => {
   for (const { waits, json } of calls) assert.equal(waits ? '["now"]' : '["later"]', json);
 });
 
-test('promises', async () => {
+test('calls of .async return promises', async () => {
   const { values } = await run(
     `__return(await Promise.all([f.async(1), api.g.async(2), callBinding.async('f', 3), f(4), Promise.resolve(f(5))]));`,
     { functions, onCall: echo },
@@ -26,7 +26,7 @@ test('promises', async () => {
   assert.deepEqual(values, ['[[1],[2],[3],[4],[5]]']);
 });
 
-test('what is asked for in one tick is one write', async () => {
+test('the calls of a tick are one write', async () => {
   let pieces = 0;
   const { values } = await run(`__return((await Promise.all(Array.from({ length: 200 }, (_, i) => f.async(i)))).length)`, {
     functions,
@@ -39,7 +39,7 @@ test('what is asked for in one tick is one write', async () => {
   assert.ok(pieces <= 2, `${pieces} pieces`);
 });
 
-test('answers in another order, and in pieces', async () => {
+test('results out of order and in pieces', async () => {
   const waiting = [];
   const { values, stderr } = await run(`__return(await Promise.all(Array.from({ length: 40 }, (_, i) => f.async(i, 'ü'.repeat(i)).then(([n]) => n))))`, {
     functions,
@@ -55,11 +55,11 @@ test('answers in another order, and in pieces', async () => {
   assert.deepEqual([JSON.parse(values[0]), stderr], [Array.from({ length: 40 }, (_, i) => i), '']);
 });
 
-test('a synchronous call among asynchronous ones takes in their answers', async () => {
+test('a synchronous call receives the results of asynchronous calls', async () => {
   const early = [];
   const { values } = await run(
     `const later = [f.async(1), f.async(2)];
-    const now = f(3); // answered last
+    const now = f(3); // its result arrives last
     __return([now, ...await Promise.all(later)])`,
     {
       functions,
@@ -71,7 +71,7 @@ test('a synchronous call among asynchronous ones takes in their answers', async 
   assert.deepEqual(values, ['[[3],[1],[2]]']);
 });
 
-test('calls and their answers as microtasks and timers go on', async () => {
+test('calls from microtasks, while timers run', async () => {
   const { values } = await run(
     `const order = [];
     setTimeout(() => order.push('timer'), 0);
@@ -83,7 +83,7 @@ test('calls and their answers as microtasks and timers go on', async () => {
   assert.deepEqual(values, ['["a","b","timer"]']);
 });
 
-test('errors', async () => {
+test('errors of host functions', async () => {
   const { values } = await run(
     `const seen = [];
     for (const call of [() => f(1), () => f.async(1), () => callBinding('f', 1)])
@@ -97,7 +97,7 @@ test('errors', async () => {
   assert.deepEqual(byName.slice(0, 4), now.slice(0, 4));
 });
 
-test('an error without a code has none', async () => {
+test('an error without a code has no property code', async () => {
   const { values } = await run(`try { f() } catch (err) { __return(Object.keys(err)) }`, {
     functions,
     onCall: (call, to) => to.write(answer(call.number, '{"message":"x"}', true)),
@@ -105,7 +105,7 @@ test('an error without a code has none', async () => {
   assert.deepEqual(values, ['[]']);
 });
 
-test('arguments that are none are thrown at the call', async () => {
+test('invalid arguments throw at the call', async () => {
   const { values, calls } = await run(
     `const seen = [];
     for (const [call, ...args] of [[f, 1n], [f.async, 1n], [f, 'x'.repeat(999)], [f.async, 'ü'.repeat(499)], [callBinding, 'nosuch'], [callBinding.async, 'nosuch']])
@@ -116,12 +116,12 @@ test('arguments that are none are thrown at the call', async () => {
   assert.deepEqual([values, calls], [['["TypeError","TypeError","RangeError","RangeError","TypeErrorERR_NO_FUNCTION","TypeErrorERR_NO_FUNCTION"]'], []]);
 });
 
-test('arguments as large as allowed', async () => {
+test('arguments of the maximum size', async () => {
   const { values } = await run(`__return([f('x'.repeat(996))[0].length, f('ü'.repeat(498))[0].length])`, { functions, onCall: echo });
   assert.deepEqual(values, ['[996,498]']);
 });
 
-test('no more than 256 are under way', async () => {
+test('at most 256 asynchronous calls are in progress', async () => {
   let [now, most] = [0, 0];
   const { values } = await run(`__return((await Promise.all(Array.from({ length: 1000 }, (_, i) => f.async(i).then(([n]) => n === i)))).every(Boolean))`, {
     functions,
@@ -133,7 +133,7 @@ test('no more than 256 are under way', async () => {
   assert.deepEqual([values, most], [['true'], 256]);
 });
 
-test('nor, together, more than 32 MiB and one', async () => {
+test('the arguments of all but one of them have at most 32 MiB', async () => {
   let held = [];
   let first;
   const { values } = await run(`const x = 'x'.repeat(5e6); __return((await Promise.all(Array.from({ length: 20 }, () => f.async(x)))).length)`, {
@@ -144,7 +144,7 @@ test('nor, together, more than 32 MiB and one', async () => {
       if (held === null) to.write(answer(call.number, 'null'));
       if (held?.length !== 7) return;
       setTimeout(() => {
-        first = held.length; // an eighth would have come
+        first = held.length; // an eighth call would have arrived
         for (const { number } of held) to.write(answer(number, 'null'));
         held = null;
       }, 200);
@@ -153,7 +153,7 @@ test('nor, together, more than 32 MiB and one', async () => {
   assert.deepEqual([values, first], [['20'], 7]);
 });
 
-test('an answer that is larger than a pipe', async () => {
+test('a result larger than a pipe', async () => {
   const { values } = await run(`__return([f().length, (await f.async()).length])`, {
     functions,
     onCall: (call, to) => to.write(answer(call.number, JSON.stringify('x'.repeat(3e6)))),
@@ -161,7 +161,7 @@ test('an answer that is larger than a pipe', async () => {
   assert.deepEqual(values, ['[3000000,3000000]']);
 });
 
-test('answers of calls that there are not', async () => {
+test('results of unknown calls are ignored', async () => {
   const { values, stderr } = await run(`__return([f(1), await f.async(2)])`, {
     functions,
     onCall(call, to) {
@@ -174,7 +174,7 @@ test('answers of calls that there are not', async () => {
 const closed = `
   const code = async (call) => { try { return await call() } catch (err) { return err.code } };`;
 
-test('the host hangs up', async () => {
+test('the host closes the channel', async () => {
   const { values } = await run(`${closed}
     const later = [f.async(1), f.async(2)].map((p) => code(() => p));
     __return([await code(() => f(3)), ...await Promise.all(later), await code(() => f(4)), await code(() => f.async(5))])`, {
@@ -184,7 +184,7 @@ test('the host hangs up', async () => {
   assert.deepEqual(values, [JSON.stringify(Array(5).fill('ERR_HOST_CLOSED'))]);
 });
 
-test('the host hangs up while nothing stops the program', async () => {
+test('the host closes the channel during asynchronous calls', async () => {
   const { values } = await run(`${closed}
     const all = Array.from({ length: 300 }, (_, i) => code(() => f.async(i)));
     __return([...new Set(await Promise.all(all))]); __return(await code(() => f(1)))`, {
@@ -194,14 +194,14 @@ test('the host hangs up while nothing stops the program', async () => {
   assert.deepEqual(values, ['["ERR_HOST_CLOSED"]', '"ERR_HOST_CLOSED"']);
 });
 
-test('a program does not wait for what it does not wait for', async () => {
+test('a pending call keeps the program alive unless it exits', async () => {
   const { code, calls, values } = await run(`f.async(1).then(() => __return(2)); __return(1)`, { functions, onCall: echo });
   assert.deepEqual([code, calls.length, values], [0, 1, ['1', '2']]);
   const ended = await run(`f.async(1); __return(1); process.exitCode = 3; setImmediate(() => process.exit())`, { functions });
   assert.deepEqual([ended.code, ended.values], [3, ['1']]);
 });
 
-test('the program may spoil what calls stand on', async () => {
+test('calls work after the program has replaced builtins', async () => {
   const { values, stderr } = await run(
     `JSON.stringify = JSON.parse = Buffer.from = Buffer.prototype.write = Buffer.prototype.toString = Buffer.prototype.copy = null;
     String.prototype.includes = Function.prototype.bind = Object.defineProperty = process.nextTick = Atomics.wait = null;

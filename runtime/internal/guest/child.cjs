@@ -1,19 +1,18 @@
-// What makes a fork of the zygote a run: the state that Node keeps copies of becomes
-// the run's own, and Node is led to the program where it looks for its main module.
-// The child's descriptors, environment and arguments are the work of
-// jail/zygote/src/child.c.
+// Turns a fork of the zygote into a run: it replaces the state that Node has cached, and
+// redirects the main module to the program. jail/zygote/src/child.c sets up the child's
+// descriptors, environment and arguments.
 'use strict';
 
 const Module = require('node:module');
 const v8 = require('node:v8');
 const { begin, readProgram } = require('./program.cjs');
 
-const entry = process.argv[1]; // what Node takes for its main module
+const entry = process.argv[1]; // the main module, for Node
 const { HOME } = process.env;
 
-// The streams exist, but opening one has made its pipe non-blocking. That is to
-// happen to the run's pipe at the same moment as in plain Node, if ever.
-function openOnUse(name) {
+// The zygote has opened the streams, which made its pipes non-blocking. A run's pipe must
+// become so on first use, as in plain Node.
+function openLazily(name) {
   const own = Object.getOwnPropertyDescriptor(process, name);
   Object.defineProperty(process, name, {
     ...own,
@@ -28,19 +27,19 @@ function openOnUse(name) {
 function reseed() {
   v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ process.pid)}`);
   Math.random();
-  v8.setFlagsFromString('--random-seed=0'); // for what has a generator of its own
+  v8.setFlagsFromString('--random-seed=0'); // restores the flag, for new contexts with their own generator
 }
 
 function becomeRun(pid, args) {
   const program = readProgram();
   Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
   process.argv.splice(1, Infinity, ...args);
-  process.chdir('.'); // forgets the zygote's
-  openOnUse('stdout');
-  openOnUse('stderr');
+  process.chdir('.'); // drops the cached directory of the zygote
+  openLazily('stdout');
+  openLazily('stderr');
   reseed();
-  if (process.env.NODE_PATH !== undefined || process.env.HOME !== HOME) Module._initPaths(); // folders of packages
-  if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // tells V8
+  if (process.env.NODE_PATH !== undefined || process.env.HOME !== HOME) Module._initPaths(); // module search paths
+  if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // notifies V8
   begin(program, entry);
 }
 

@@ -1,6 +1,6 @@
-// Gives a snippet, which is an ES module, and the cells of a context what CommonJS modules
-// have: require, module, exports, __filename and __dirname. They are properties of globalThis,
-// as they are for `node -e`, so that code may declare the names for itself.
+// Defines the variables of CommonJS modules for a snippet, which is an ES module, and for the
+// cells of a context: require, module, exports, __filename and __dirname. They are properties
+// of globalThis, as with `node -e`, so that code may declare the same names.
 'use strict';
 
 const Module = require('node:module');
@@ -11,9 +11,9 @@ const { getOwnPropertyDescriptor, ownKeys, set } = Reflect;
 
 class Exports {
   #module;
-  #empty = {}; // what module.exports is before the code sets it
+  #empty = {}; // the initial module.exports
 
-  // Defines the names for code at path. Those that the host has given stay.
+  // Defines the names for code at path. Globals of the host take precedence.
   constructor(path) {
     this.#module = new Module(path);
     this.#module.filename = path;
@@ -26,13 +26,13 @@ class Exports {
     }
   }
 
-  // What the code has exported, or undefined if it has exported nothing.
+  // Returns the exports of the code, or undefined if it has none.
   get() {
     const { exports } = this.#module;
     return exports !== this.#empty || ownKeys(exports).length > 0 ? exports : undefined;
   }
 
-  // Forgets what was exported.
+  // Discards the exports.
   clear() {
     if (this.get() === undefined) return;
     const before = this.#empty;

@@ -1,31 +1,31 @@
-// Finds the names that may go on a line of code, without calling anything of the guest's:
-// no getter, and no trap of a proxy.
+// Finds completions for a line of code, without running code of the guest: it calls no
+// getter and no trap of a proxy.
 //
-// What is asked for is {"path": ["a", "b"], "prefix": "c"} for a line that ends in a.b.c
+// The request is {"path": ["a", "b"], "prefix": "c"} for a line that ends in a.b.c
 'use strict';
 
 const { isProxy } = require('node:util').types;
 
 const { getOwnPropertyDescriptor, getOwnPropertyDescriptors, getOwnPropertyNames, getPrototypeOf, values } = Object;
 const { isView } = ArrayBuffer;
-const MOST = 1000; // names
-const LONGEST = 100; // characters of one
-const DEEPEST = 50; // prototypes
+const MAX_NAMES = 1000;
+const MAX_LENGTH = 100; // characters of a name
+const MAX_PROTOTYPES = 50;
 const NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
-// Node's own globals are getters, which do no harm.
-let own;
+// The getters of Node's own globals, which are safe to call.
+let nodeGetters;
 
-// To be called before the guest has getters there. Looking at them has Node load some,
-// which only a context is to find loaded.
-function noteGlobals() {
-  own = new Set(values(getOwnPropertyDescriptors(globalThis)).map(({ get }) => get));
+// Must be called before the guest can define getters on globalThis. It makes Node load some
+// globals, so only contexts call it.
+function saveNodeGetters() {
+  nodeGetters = new Set(values(getOwnPropertyDescriptors(globalThis)).map(({ get }) => get));
 }
 
-// An object and its prototypes.
+// Yields an object and its prototypes.
 function* chain(value) {
   if (value === null || value === undefined) return;
-  for (let at = Object(value), i = 0; at !== null && !isProxy(at) && i < DEEPEST; i++) {
+  for (let at = Object(value), i = 0; at !== null && !isProxy(at) && i < MAX_PROTOTYPES; i++) {
     yield at;
     at = getPrototypeOf(at);
   }
@@ -36,11 +36,11 @@ function property(value, name) {
     const found = getOwnPropertyDescriptor(at, name);
     if (!found) continue;
     if (!found.get) return found.value;
-    return own.has(found.get) ? found.get.call(at) : undefined;
+    return nodeGetters.has(found.get) ? found.get.call(at) : undefined;
   }
 }
 
-// What a variable holds. lexical has those that are no property of globalThis.
+// Returns the value of a variable. lexical has those that are not properties of globalThis.
 function variable(name, { names, read }) {
   if (name === 'globalThis') return globalThis;
   return names.includes(name) ? read(name) : property(globalThis, name);
@@ -48,7 +48,7 @@ function variable(name, { names, read }) {
 
 function* namesOf(value) {
   for (const at of chain(value)) {
-    if (at === value && (Array.isArray(at) || isView(at))) yield 'length'; // the rest are numbers
+    if (at === value && (Array.isArray(at) || isView(at))) yield 'length'; // the other own names are indices
     else yield* getOwnPropertyNames(at);
   }
 }
@@ -57,9 +57,9 @@ function complete({ path: [first, ...rest], prefix }, lexical) {
   let all;
   if (first === undefined) all = [...lexical.names, ...namesOf(globalThis)];
   else all = [...namesOf(rest.reduce(property, variable(first, lexical)))];
-  const fit = all.filter((name) => name.startsWith(prefix) && name.length <= LONGEST && NAME.test(name));
-  return [...new Set(fit)].sort().slice(0, MOST);
+  const matching = all.filter((name) => name.startsWith(prefix) && name.length <= MAX_LENGTH && NAME.test(name));
+  return [...new Set(matching)].sort().slice(0, MAX_NAMES);
 }
 
-module.exports = { complete, noteGlobals };
+module.exports = { complete, saveNodeGetters };
 delete require.cache[__filename];

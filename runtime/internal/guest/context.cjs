@@ -1,24 +1,24 @@
-// What makes a run a context: it waits for cells on descriptor 5, and evaluates them one
-// after the other in a scope that all of them share. V8 has a mode for that, in which
-// const and let can be declared again and await stands anywhere. Only the debugger's
-// protocol offers it: its session is within this process.
+// Turns a run into a context: it receives cells on descriptor 5, and evaluates them in order, in
+// a scope that they share. V8's REPL mode allows repeated declarations of const and let, and
+// await at the top level. Only the inspector protocol offers that mode; the session is within
+// this process.
 //
-// A cell is JSON: {"code", "name",        the script, and the file that it seems to be
+// A cell is JSON: {"code", "name",        the script, and its apparent file name
 //     "value", "form", "explicit",        as in the program's head, and its evaluate
-//     "logs", "logLength",                bounds of its lines
+//     "logs", "logLength",                limits of its lines
 //     "globals"}                          as in the head
-// or, for who writes one: {"complete"}: see complete.cjs.
+// or a request for completions: {"complete"}, see complete.cjs.
 //
 //  cell -> the script -- await -- its promise is settled -- value or failure -> done
 //
-// An interruption has nobody wait for the promise any more; SIGINT ends what is busy,
-// see interrupt.cjs.
+// An interruption stops the wait for the promise. SIGINT terminates running code: see
+// interrupt.cjs.
 'use strict';
 
 const { Session } = require('node:inspector');
 const { onInit } = require('node:v8').promiseHooks;
 const { Exports } = require('./commonjs.cjs');
-const { complete, noteGlobals } = require('./complete.cjs');
+const { complete, saveNodeGetters } = require('./complete.cjs');
 const { captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
 const { ownVariables } = require('./inside.cjs');
 const { Interrupts } = require('./interrupt.cjs');
@@ -27,15 +27,15 @@ const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
 const { parse, stringify } = JSON;
 const { defineProperty, hasOwn } = Object;
 const { captureStackTrace } = Error;
-const GROUP = 'cell'; // of what the debugger's protocol names
+const GROUP = 'cell'; // of the inspector's remote objects
 
-// Has import() of cells load as that of modules does: they are nobody's, for Node.
+// Makes import() in cells work as in modules. To Node, cells belong to no script or module.
 function allowImports(internalBinding) {
   const { host_defined_option_symbol } = internalBinding('util').privateSymbols;
   globalThis[host_defined_option_symbol] = internalBinding('symbols').vm_dynamic_import_default_internal;
 }
 
-// An import of names from a module, which is one that can't do without them.
+// Checks that a module has the names that a cell imports from it.
 function __named(module, specifier, ...names) {
   for (const name of names) {
     if (name in module) continue;
@@ -51,21 +51,21 @@ class Context {
   #calls;
   #defineGlobals;
   #setBounds;
-  #idleBounds;
+  #idleBounds; // of lines between cells
   #print = console.error;
   #exported;
   #keepsLast; // globalThis._ is the value of the last cell
   #last;
   #interrupts;
   #unsettled = new Set(); // promises of cells
-  #cell = null; // what goes on
-  #interrupted = 0; // the number of the last that is to end
+  #cell = null; // in progress
+  #interrupted = 0; // number of the last cell that was interrupted
   #waiting = [];
 
   constructor({ path, context: bounds }, calls, defineGlobals) {
     this.#keepsLast = bounds.last;
     if (bounds.last) this.#defineLast();
-    noteGlobals();
+    saveNodeGetters();
     const { internalBinding } = ownVariables(['internalBinding']);
     allowImports(internalBinding);
     this.#interrupts = new Interrupts(internalBinding, (err) => this.#interruptedAt(err));
@@ -79,8 +79,8 @@ class Context {
     defineProperty(globalThis, '__named', { value: __named });
     process.on('uncaughtException', (err) => this.#uncaught(err));
     process.on('beforeExit', () => this.#fail(this.#cell, unsettled()));
-    calls.cells((frame) => this.#take(frame));
-    writeAll(encodeDone(0)); // it can begin
+    calls.receiveCells((frame) => this.#receive(frame));
+    writeAll(encodeDone(0)); // ready
   }
 
   #defineLast() {
@@ -92,16 +92,16 @@ class Context {
     this.#session.post(method, params, callback);
   }
 
-  #take(frame) {
+  #receive(frame) {
     if (frame.kind === CELL) {
       this.#waiting.push(frame);
-      setImmediate(() => this.#begin()); // not amid a call of a host function
+      setImmediate(() => this.#begin()); // not during a call of a host function
       return;
     }
     this.#interrupted = frame.cell;
     const cell = this.#cell;
     if (cell?.number !== frame.cell) return;
-    if (!cell.synchronous) this.#end(cell);
+    if (!cell.synchronous) this.#finish(cell);
     this.#calls.stop();
   }
 
@@ -109,24 +109,24 @@ class Context {
     const { cell: number, text } = this.#waiting.shift();
     const cell = { number, synchronous: true, outcome: null, ...parse(text) };
     this.#cell = cell;
-    if (this.#interrupted === number) return this.#end(cell);
+    if (this.#interrupted === number) return this.#finish(cell);
     if (cell.complete !== undefined) return this.#complete(cell);
     this.#setBounds(cell);
-    this.#calls.wait(false); // what the cell waits for may be nothing
+    this.#calls.waitForCells(false); // so that beforeExit detects a cell that waits for nothing
     try {
       this.#exported.clear();
-      this.#give(cell);
+      this.#defineGlobalsOf(cell);
       this.#interrupts.run(() => this.#evaluate(cell));
     } catch (err) {
       this.#fail(cell, err);
     }
     cell.synchronous = false;
     if (cell.outcome) this.#conclude(cell);
-    if (this.#interrupted === number) this.#end(cell);
+    if (this.#interrupted === number) this.#finish(cell);
   }
 
-  // Gives a cell its globals. What a cell has declared is found before them.
-  #give(cell) {
+  // Defines the globals of a cell. Declarations of earlier cells would hide them.
+  #defineGlobalsOf(cell) {
     if (!cell.globals) return;
     const given = parse(cell.globals);
     const hidden = this.#lexical().names.find((name) => hasOwn(given, name));
@@ -134,9 +134,9 @@ class Context {
     this.#defineGlobals(cell);
   }
 
-  // Begins a script, and goes on as far as it needs nobody. What comes of it is a
-  // promise, the first that is made. The debugger waits for it, too, and Node dies when
-  // it is collected before: whatever is not settled is kept.
+  // Runs a script until it waits for the event loop. Its result is a promise, the first that
+  // is created. The inspector also waits for that promise, and the process dies if it is
+  // collected before it is settled: #unsettled keeps it alive.
   #evaluate(cell) {
     const expression = `${cell.code}\n//# sourceURL=${cell.name}`;
     let promise, refused;
@@ -157,11 +157,11 @@ class Context {
     this.#interrupts.finish();
   }
 
-  // Without a value of its own, a cell's value is what it has exported.
+  // The value of a cell without a value is its exports.
   async #valueOf(result, cell) {
     const value = await result['.repl_result'];
     if (value !== undefined) return value;
-    cell.explicit = false; // what is exported may be functions
+    cell.explicit = false; // exports may be functions
     return this.#exported.get();
   }
 
@@ -176,10 +176,10 @@ class Context {
     } catch (err) {
       return this.#fail(cell, err);
     }
-    this.#end(cell);
+    this.#finish(cell);
   }
 
-  // SIGINT has ended something: what the cell does, or what an earlier one has left.
+  // SIGINT has terminated code of the cell, or code that an earlier one has left running.
   #interruptedAt(err) {
     this.#calls.recover();
     this.#fail(this.#cell, err);
@@ -198,56 +198,56 @@ class Context {
     try {
       writeAll(this.#interrupts.run(() => failureFrame(err)));
     } catch {
-      // it is over without a word, then
+      // the cell ends without a failure frame
     }
-    this.#end(cell);
+    this.#finish(cell);
   }
 
-  #end(cell) {
+  #finish(cell) {
     if (cell !== this.#cell) return;
     this.#cell = null;
-    this.#calls.wait(true);
+    this.#calls.waitForCells(true);
     this.#setBounds(this.#idleBounds);
     this.#post('Runtime.releaseObjectGroup', { objectGroup: GROUP });
     this.#post('Runtime.discardConsoleEntries');
     writeAll(encodeDone(cell.number));
   }
 
-  // An error that nobody caught is that of the cell that goes on, unless it names an
-  // earlier one.
+  // An uncaught error belongs to the cell in progress, unless its stack names only earlier
+  // ones.
   #uncaught(err) {
-    if (process.listenerCount('uncaughtException') > 1) return; // a cell has a way of its own
+    if (process.listenerCount('uncaughtException') > 1) return; // a cell has its own handler
     const cell = this.#cell;
     const named = String(err?.stack).match(/\bcell-\d+\.js\b/g);
     if (cell && (!named || named.includes(cell.name))) this.#fail(cell, err);
     else this.#print('Uncaught', err);
   }
 
-  // Finds names for who writes a cell.
+  // Replies to a request for completions.
   #complete(cell) {
     try {
       const names = this.#interrupts.run(() => complete(cell.complete, this.#lexical()));
       writeAll(encodeValue(stringify(names)));
     } catch {
-      // there are none, then
+      // no reply: no completions
     }
-    this.#end(cell);
+    this.#finish(cell);
   }
 
-  // What cells have declared by const, let and class.
+  // Returns the names that cells have declared with const, let and class.
   #lexical() {
     let names;
     this.#post('Runtime.globalLexicalScopeNames', {}, (err, answer) => (names = answer.names));
     const read = (name) =>
       this.#interrupts.receive((self) => {
-        const expression = `${self}(${name})`; // throws where the variable has no value yet
+        const expression = `${self}(${name})`; // throws if the variable is not initialized
         this.#post('Runtime.evaluate', { expression, objectGroup: GROUP });
       });
     return { names, read };
   }
 }
 
-// What V8 refuses, with its place in the script.
+// Returns V8's syntax error, with its position in the script.
 function syntaxError({ exception, lineNumber, columnNumber }, name) {
   const [first] = exception.description.split('\n');
   const err = new SyntaxError(first.replace(/^SyntaxError: /, ''));
@@ -255,7 +255,7 @@ function syntaxError({ exception, lineNumber, columnNumber }, name) {
   return err;
 }
 
-// The place of a cell's value has no other name than 0:0, which its host knows.
+// Adds the position 0:0, which the host recognizes as the value of the cell.
 function placed(err, { name }) {
   if (err instanceof Error && !String(err.stack).includes(name)) err.stack += `\n    at ${name}:0:0`;
   return err;

@@ -1,5 +1,5 @@
-// A context's guest half, driven by itself. Run by hand, with any Node: node --test
-// runtime/internal/guest/context.test.mjs; by Go's tests: inside a runtime.
+// Tests context.cjs without a host. Go's tests run this file in a runtime. To run it with any
+// Node: node --test runtime/internal/guest/context.test.mjs
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const beside = join(import.meta.dirname, 'prelude.cjs');
 const prelude = existsSync(beside) ? beside : '/usr/libexec/gaol/prelude.cjs';
 const KINDS = { 1: 'value', 2: 'log', 4: 'failure', 5: 'done', 7: 'no value' };
 
-// A context whose host is this test.
+// The host of a context.
 class Host {
   #child;
   #bytes = Buffer.alloc(0);
@@ -30,11 +30,11 @@ class Host {
     const stdio = ['ignore', 'inherit', 'inherit', 'pipe', fd, 'pipe'];
     this.#child = spawn(process.execPath, [`--require=${prelude}`, '/nowhere/context.mjs'], { stdio });
     closeSync(fd);
-    this.#child.stdio[3].on('data', (bytes) => this.#take(bytes));
+    this.#child.stdio[3].on('data', (bytes) => this.#receive(bytes));
     this.#child.on('exit', (code, signal) => this.#add(['exit', signal ?? code]));
   }
 
-  #take(bytes) {
+  #receive(bytes) {
     this.#bytes = Buffer.concat([this.#bytes, bytes]);
     for (let end; this.#bytes.length >= 4 && this.#bytes.length >= (end = 4 + this.#bytes.readUInt32BE(0)); ) {
       const kind = KINDS[this.#bytes[4]];
@@ -58,7 +58,7 @@ class Host {
     this.#child.stdio[5].write(Buffer.concat([head, body]));
   }
 
-  // All frames up to the end of a cell, or of the process.
+  // Returns all frames up to the end of a cell or of the process.
   async until(number) {
     for (;;) {
       const at = this.#frames.findIndex(([kind, n]) => kind === 'exit' || (kind === 'done' && n === number));
@@ -114,7 +114,7 @@ test('cells share a scope', (t) =>
     assert.deepEqual(await host.cell('given.at.getTime()', { globals: '{"given":{"at":{"\\u0000date":"1970-01-01T00:00:00.005Z"}}}' }), [['value', 5]]);
   }));
 
-test('globals that a declaration hides are refused', (t) =>
+test('globals that a declaration would hide are refused', (t) =>
   withHost(t, async (host) => {
     await host.cell('const c = 1; let l = 1; class K {}; var v = 1; globalThis.g = 1; globalThis.ran = 0');
     const hidden = (name) => [['failure', 'TypeError', `the global ${name} can't be given: a cell has declared it by const, let, class or import`]];
@@ -123,14 +123,14 @@ test('globals that a declaration hides are refused', (t) =>
     assert.deepEqual(await host.cell('[c, g, ran, typeof other]', { globals: '{"g":2}' }), [['value', [1, 2, 0, 'undefined']]]);
   }));
 
-test('import() loads as that of a module', (t) =>
+test('import() works as in a module', (t) =>
   withHost(t, async (host) => {
     assert.deepEqual(await host.cell('(await import("node:path")).sep'), [['value', '/']]);
     assert.deepEqual(await host.cell('await eval("import(\'data:text/javascript,export default 5\')").then(m => m.default)'), [['value', 5]]);
     assert.deepEqual(await host.cell('require("node:os").EOL'), [['value', '\n']]);
   }));
 
-test('SIGINT ends what is busy, and leaves the rest', (t) =>
+test('SIGINT terminates running code only', (t) =>
   withHost(t, async (host) => {
     await host.cell('let state = 1');
     for (const code of [
@@ -143,23 +143,23 @@ test('SIGINT ends what is busy, and leaves the rest', (t) =>
       const frames = await host.until(number);
       assert.deepEqual(frames, [['failure', 'Error', 'Script execution was interrupted by `SIGINT`'], ['done', number]], code);
     }
-    host.signal(); // which is for nobody
+    host.signal(); // while no cell runs
     await soon(50);
     assert.deepEqual(await host.cell('state'), [['value', 1]]);
   }));
 
-test('an interruption ends what waits', (t) =>
+test('an interruption ends a waiting cell', (t) =>
   withHost(t, async (host) => {
     const number = host.begin('let state = 2; await new Promise(r => setTimeout(r, 2000)); state = 3');
     await soon(50);
-    host.interrupt(number + 1); // which there is none of
+    host.interrupt(number + 1); // an unknown cell
     host.interrupt(number);
     assert.deepEqual(await host.until(number), [['done', number]]);
     assert.deepEqual(await host.cell('state'), [['value', 2]]);
     assert.deepEqual(await host.cell('await new Promise(() => {})'), [['failure', 'UnsettledError', 'the code awaits a promise that nothing settles']]);
   }));
 
-test('what is never settled does no harm when it is collected', (t) =>
+test('promises that are never settled can be garbage', (t) =>
   withHost(t, async (host) => {
     await host.cell('require("node:v8").setFlagsFromString("--expose-gc"); const collect = require("node:vm").runInNewContext("gc"); 1');
     for (let i = 0; i < 5; i++) {
@@ -171,7 +171,7 @@ test('what is never settled does no harm when it is collected', (t) =>
     }
   }));
 
-test('errors that nobody catches', (t) =>
+test('uncaught errors', (t) =>
   withHost(t, async (host) => {
     assert.deepEqual(await host.cell('Promise.reject(new Error("mine")); await new Promise(r => setTimeout(r, 1000))'), [['failure', 'Error', 'mine']]);
     assert.deepEqual(await host.cell('setTimeout(() => { throw new Error("late") }, 10); 1'), [['value', 1]]);
@@ -180,7 +180,7 @@ test('errors that nobody catches', (t) =>
     assert.deepEqual(await host.cell('process.exit(3)'), [['exit', 3]]);
   }));
 
-test('names', (t) =>
+test('completions', (t) =>
   withHost(t, async (host) => {
     await host.cell('const lexical = { one: { two: 1 } }; let unset; class K { static s = 1 }');
     const names = async (path, prefix) => (await host.cell('', { complete: { path, prefix } }))[0][1];

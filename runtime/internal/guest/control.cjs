@@ -1,6 +1,6 @@
-// The run's end of the control channel: values and lines go out, calls of host functions
-// go out and their answers come in. It is a convenience for the program, not a guard:
-// the host believes nothing that comes out of here.
+// The run's end of the control channel: it sends values, console lines and calls of host
+// functions, and receives the results of the calls. It is a convenience for the program, not a
+// security boundary: the host trusts nothing that it sends.
 'use strict';
 
 const { readSync, writeSync } = require('node:fs');
@@ -9,12 +9,12 @@ const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeValue, fromHo
 
 const OUT = 3;
 const IN = 5;
-const MOST_IN_FLIGHT = 256; // asynchronous calls that the host has; further ones wait here
-const MOST_BYTES = 32 << 20; // of their arguments, but for the last of them
-const MOST_AT_ONCE = 32 << 10; // bytes of calls that wait for the end of a tick
+const MAX_IN_FLIGHT = 256; // asynchronous calls at the host; further ones are queued here
+const MAX_BYTES = 32 << 20; // of their arguments, not counting the last one
+const MAX_BATCH = 32 << 10; // bytes of calls that are batched until the end of a tick
 
-// What the program may spoil is taken before it runs. Not all is: what it spoils then is
-// its own calls.
+// The program can replace these functions, so they are saved before it runs. A program that
+// replaces others breaks only its own calls.
 const { Error, Promise, RangeError, TypeError } = globalThis;
 const { stringify } = JSON;
 const { captureStackTrace } = Error;
@@ -29,7 +29,7 @@ function writeAll(bytes, end = bytes.length) {
       at += writeSync(OUT, bytes, at, end - at);
     } catch (err) {
       if (err.code !== 'EAGAIN') throw err;
-      wait(); // the program made the pipe non-blocking
+      wait(); // the program has made the pipe non-blocking
     }
   }
 }
@@ -43,34 +43,34 @@ function makeError(Kind, message, code) {
 const closed = () => makeError(Error, 'the host takes no more calls of this program', 'ERR_HOST_CLOSED');
 const interrupted = () => makeError(Error, 'the host function was not waited for: the cell was interrupted', 'ERR_INTERRUPTED');
 
-// What came of a call.
-function open({ failed, json }) {
+// Decodes the result of a call.
+function decodeResult({ failed, json }) {
   const value = fromHost(json);
   return failed ? { value: null, error: makeError(Error, value.message, value.code) } : { value, error: null };
 }
 
-// Calls of host functions. A synchronous one waits in the kernel, and nothing else of
-// the program goes on. Asynchronous ones go by the event loop. Both may be under way at
-// once: whoever reads hands over what is not for him.
+// Calls of host functions. A synchronous call blocks in read, and nothing else in the
+// program runs. Asynchronous calls use the event loop. Both kinds may be in progress at once:
+// each reader delivers the frames that belong to the other.
 class Calls {
   #decoder = new Decoder();
   #buffer = allocUnsafeSlow(64 << 10);
-  #frames = new Frames(); // calls that are sent with the next tick, or before the next synchronous one
+  #frames = new Frames(); // calls to send with the next tick, or before the next synchronous call
   #last = 0; // number of the last call
-  #answers = new Map(); // number -> what came for a call that waits in the kernel
-  #pending = new Map(); // number -> what settles a call that waits in the event loop
+  #results = new Map(); // number -> result of a synchronous call, null until it arrives
+  #pending = new Map(); // number -> asynchronous call at the host
   #bytes = 0; // of their arguments
-  #first = null; // asynchronous calls that have no number yet, each with the next
+  #first = null; // queue of asynchronous calls that have no number yet, linked by next
   #latest = null;
-  #socket = null; // from the first asynchronous call on
+  #socket = null; // created by the first asynchronous call
   #referenced = false;
   #closed = false;
-  #stopped = false; // what waits in the kernel is to give up
-  #arrived = 0; // bytes in the buffer that the decoder has not taken; only while a call waits in the kernel
-  #before; // the decoder's state then
-  #inbox = []; // frames that are not handed over yet
+  #stopped = false; // the synchronous call must fail
+  #unread = 0; // bytes in the buffer that the decoder has not processed, during a synchronous call
+  #decoderState; // before those bytes
+  #inbox = []; // frames that are not delivered yet
   onCell = null;
-  #wanted = false; // the event loop waits for cells
+  #waitsForCells = false; // cells keep the event loop alive
 
   #next() {
     do this.#last = (this.#last + 1) >>> 0;
@@ -80,13 +80,13 @@ class Calls {
 
   callNow(func, json) {
     const number = this.#next();
-    this.#answers.set(number, null);
+    this.#results.set(number, null);
     this.#frames.addCall(ASK, number, func, json);
     this.#flush();
     try {
       return this.#await(number);
     } finally {
-      this.#answers.delete(number);
+      this.#results.delete(number);
     }
   }
 
@@ -95,14 +95,14 @@ class Calls {
     handle?.setBlocking(true);
     this.#stopped = false;
     try {
-      for (let answer; ; ) {
-        if ((answer = this.#answers.get(number))) return answer;
+      for (let result; ; ) {
+        if ((result = this.#results.get(number))) return result;
         if (this.#closed) throw closed();
         if (this.#stopped) throw interrupted();
-        this.#before = this.#decoder.save();
-        this.#arrived = this.#read();
-        if (this.#arrived === 0) this.#end();
-        else this.#take(this.#arrived);
+        this.#decoderState = this.#decoder.save();
+        this.#unread = this.#read();
+        if (this.#unread === 0) this.#close();
+        else this.#receive(this.#unread);
       }
     } finally {
       handle?.setBlocking(false);
@@ -114,7 +114,7 @@ class Calls {
       try {
         return readSync(IN, this.#buffer, 0, this.#buffer.length, null);
       } catch (err) {
-        if (err.code !== 'EAGAIN') return 0; // the program closed it
+        if (err.code !== 'EAGAIN') return 0; // the program has closed the descriptor
         wait();
       }
     }
@@ -125,19 +125,19 @@ class Calls {
     if (this.#first === null) this.#first = call;
     else this.#latest.next = call;
     this.#latest = call;
-    this.#fill();
+    this.#sendQueued();
   }
 
-  // Sends as many calls as may be under way.
-  #fill() {
-    for (let call; (call = this.#first) !== null && this.#pending.size < MOST_IN_FLIGHT && this.#bytes < MOST_BYTES; ) {
+  // Sends queued calls up to the limits.
+  #sendQueued() {
+    for (let call; (call = this.#first) !== null && this.#pending.size < MAX_IN_FLIGHT && this.#bytes < MAX_BYTES; ) {
       this.#first = call.next;
       const number = this.#next();
       this.#pending.set(number, call);
       if (this.#frames.length === 0) nextTick(() => this.#flush());
       this.#bytes += call.size = this.#frames.addCall(CALL, number, call.func, call.json);
       call.json = null;
-      if (this.#frames.length > MOST_AT_ONCE) this.#flush();
+      if (this.#frames.length > MAX_BATCH) this.#flush();
     }
     this.#listen();
   }
@@ -147,73 +147,73 @@ class Calls {
     try {
       this.#frames.flush(writeAll);
     } catch {
-      this.#end();
+      this.#close();
     }
   }
 
-  // Has the event loop read as long as something waits for it.
+  // Keeps the event loop alive while something waits for frames.
   #listen() {
     try {
       if (this.#socket === null) this.#open();
     } catch {
-      return this.#end(); // it is none any more
+      return this.#close(); // the program has replaced the descriptor
     }
-    const wanted = this.#pending.size > 0 || this.#wanted;
-    if (wanted === this.#referenced) return;
-    this.#referenced = wanted;
-    if (wanted) this.#socket.ref();
+    const needed = this.#pending.size > 0 || this.#waitsForCells;
+    if (needed === this.#referenced) return;
+    this.#referenced = needed;
+    if (needed) this.#socket.ref();
     else this.#socket.unref();
   }
 
   #open() {
     const { Socket } = require('node:net');
-    const callback = (n) => (this.#take(n), true);
+    const callback = (n) => (this.#receive(n), true);
     this.#socket = new Socket({ fd: IN, readable: true, writable: false, onread: { buffer: this.#buffer, callback } });
-    this.#socket.on('error', () => this.#end()).on('close', () => this.#end());
+    this.#socket.on('error', () => this.#close()).on('close', () => this.#close());
     this.#referenced = true;
   }
 
-  // Takes in what was read.
-  #take(n) {
+  // Decodes and delivers n bytes of the buffer.
+  #receive(n) {
     const inbox = this.#inbox.concat(this.#decoder.push(this.#buffer, n));
-    this.#arrived = 0;
+    this.#unread = 0;
     this.#inbox = inbox;
-    this.#handOver();
+    this.#deliver();
   }
 
-  // The program may call again amid it, and be handed over more.
-  #handOver() {
+  // Reentrant: the program may make calls meanwhile, which deliver more frames.
+  #deliver() {
     let settled = false;
     for (let frame; (frame = this.#inbox.shift()) !== undefined; ) {
       const call = frame.kind === ANSWER ? this.#pending.get(frame.call) : undefined;
       if (call !== undefined) {
         this.#pending.delete(frame.call);
         this.#bytes -= call.size;
-        const { value, error } = open(frame);
+        const { value, error } = decodeResult(frame);
         if (error) call.resolve(raise(error));
         else call.resolve(value);
         settled = true;
-      } else if (this.#answers.get(frame.call) === null) this.#answers.set(frame.call, frame);
+      } else if (this.#results.get(frame.call) === null) this.#results.set(frame.call, frame);
       else if (frame.kind === CELL || frame.kind === INTERRUPT) this.onCell?.(frame);
     }
-    if (settled) this.#fill();
+    if (settled) this.#sendQueued();
   }
 
-  // Goes on after SIGINT has ended what was called, wherever that was.
+  // Restores a consistent state after SIGINT has terminated the code, at any point.
   recover() {
     this.#socket?._handle?.setBlocking(false);
-    this.#answers.clear();
-    if (this.#arrived > 0) {
-      this.#decoder.restore(this.#before);
-      this.#take(this.#arrived);
+    this.#results.clear();
+    if (this.#unread > 0) {
+      this.#decoder.restore(this.#decoderState);
+      this.#receive(this.#unread);
     }
-    this.#handOver();
-    this.#fill();
+    this.#deliver();
+    this.#sendQueued();
     this.#flush();
   }
 
-  // The host will answer no more, or not be heard.
-  #end() {
+  // Fails all calls: the host has closed the channel, or the program has.
+  #close() {
     this.#closed = true;
     const calls = [...this.#pending.values()];
     for (let call = this.#first; call !== null; call = call.next) calls.push(call);
@@ -222,19 +222,19 @@ class Calls {
     for (const { reject } of calls) reject(closed());
   }
 
-  // Has cells, and interruptions of them, handed over.
-  cells(onCell) {
+  // Passes cells and their interruptions to onCell.
+  receiveCells(onCell) {
     this.onCell = onCell;
-    this.wait(true);
+    this.waitForCells(true);
   }
 
-  // Says whether the event loop waits for cells, too.
-  wait(wanted) {
-    this.#wanted = wanted;
+  // Sets whether cells keep the event loop alive.
+  waitForCells(waits) {
+    this.#waitsForCells = waits;
     this.#listen();
   }
 
-  // Has a call that waits in the kernel end with an error.
+  // Makes the synchronous call in progress fail.
   stop() {
     this.#stopped = true;
   }
@@ -250,36 +250,36 @@ function argumentsOf(args, limit, caller) {
   } catch (err) {
     throw refused(err, caller);
   }
-  if (text?.[0] !== '[') throw own(new TypeError('the arguments are no array: Array.prototype.toJSON says so'), caller);
+  if (text?.[0] !== '[') throw atCaller(new TypeError('the arguments are no array: Array.prototype.toJSON says so'), caller);
   const size = 3 * text.length > limit ? byteLength(text) : 0;
-  if (size > limit) throw own(new RangeError(`the arguments have ${size} bytes of JSON, the limit is ${limit}`), caller);
+  if (size > limit) throw atCaller(new RangeError(`the arguments have ${size} bytes of JSON, the limit is ${limit}`), caller);
   return text;
 }
 
-// Gives an error the stack of who called f.
-function own(err, f) {
+// Sets the stack of an error to that of the caller of f.
+function atCaller(err, f) {
   if (err instanceof Error) captureStackTrace(err, f);
   return err;
 }
 
-// Gives an error about a value that has no JSON the stack of who called f. An error of a
-// toJSON tells where that failed.
-const refused = (err, f) => (isRefusal(err) ? own(err, f) : err);
+// Sets the stack of an error about a value without JSON to that of the caller of f. Errors
+// thrown by a toJSON keep their stack.
+const refused = (err, f) => (isRefusal(err) ? atCaller(err, f) : err);
 
-// Throws an error that has the stack of who awaits it. The promise that was resolved with
-// this one knows it two ticks later. To note the stack of each call instead takes as long
-// as the call.
+// Throws an error with the stack of the code that awaits it. The promise that is resolved
+// with this one adopts it two ticks later. Capturing the stack at each call instead would
+// take as long as the call.
 async function raise(err) {
   await null;
   await null;
-  throw own(err, raise);
+  throw atCaller(err, raise);
 }
 
-// A host function as the program has it.
+// Returns a host function for the program.
 function makeFunction(name, index, limit) {
   const call = (...args) => {
-    const { value, error } = open(theCalls().callNow(index, argumentsOf(args, limit, call)));
-    if (error) throw own(error, call);
+    const { value, error } = decodeResult(theCalls().callNow(index, argumentsOf(args, limit, call)));
+    if (error) throw atCaller(error, call);
     return value;
   };
   const later = (...args) =>
@@ -290,8 +290,8 @@ function makeFunction(name, index, limit) {
   return call;
 }
 
-// Puts a function where its path leads to, through objects that are made if missing.
-function place(path, func) {
+// Defines a function at its path, and creates missing objects.
+function defineAt(path, func) {
   let at = globalThis;
   for (const name of path.slice(0, -1)) {
     if (!Object.hasOwn(at, name)) defineProperty(at, name, { value: {}, writable: true, enumerable: true, configurable: true });
@@ -300,7 +300,7 @@ function place(path, func) {
   defineProperty(at, path.at(-1), { value: func, writable: true, enumerable: true, configurable: true });
 }
 
-// Gives the program its globals: the host's values, then its functions.
+// Defines the globals of the program: the host's values, then its functions.
 function defineGlobals({ globals, functions = [], args }) {
   for (const [name, value] of Object.entries(globals ? fromHost(globals) : {})) {
     defineProperty(globalThis, name, { value, writable: true, enumerable: true, configurable: true });
@@ -309,7 +309,7 @@ function defineGlobals({ globals, functions = [], args }) {
   functions.forEach((path, index) => {
     const func = makeFunction(path.at(-1), index, args);
     known.set(path.join('.'), func);
-    place(path, func);
+    defineAt(path, func);
   });
   if (functions.length === 0) return;
   const find = (name) => {
@@ -322,14 +322,14 @@ function defineGlobals({ globals, functions = [], args }) {
   defineProperty(globalThis, 'callBinding', { value: callBinding });
 }
 
-function checkSize(size, limit, who) {
-  if (size > limit) throw new RangeError(`${who}the value has ${size} bytes of JSON, the limit is ${limit}`);
+function checkSize(size, limit, prefix) {
+  if (size > limit) throw new RangeError(`${prefix}the value has ${size} bytes of JSON, the limit is ${limit}`);
 }
 
-function valueJSON(value, limit, who = '') {
-  if (typeof value === 'string') checkSize(value.length + 2, limit, who); // before two copies fill the memory
-  const text = toJSON(value) ?? 'null'; // that of undefined
-  checkSize(byteLength(text), limit, who);
+function valueJSON(value, limit, prefix = '') {
+  if (typeof value === 'string') checkSize(value.length + 2, limit, prefix); // before the copies use the memory
+  const text = toJSON(value) ?? 'null'; // undefined
+  checkSize(byteLength(text), limit, prefix);
   return text;
 }
 
@@ -338,13 +338,13 @@ function defineReturn(limit) {
     try {
       writeAll(encodeValue(valueJSON(value, limit, '__return: ')));
     } catch (err) {
-      throw own(err, __return);
+      throw atCaller(err, __return);
     }
   }
   defineProperty(globalThis, '__return', { value: __return });
 }
 
-// Gives the program what its host has for it.
+// Defines what the host has for the program.
 function control(head) {
   defineGlobals(head);
   if (head.value > 0 && !head.evaluate && !head.context) defineReturn(head.value);

@@ -1,5 +1,5 @@
-// What makes a program an evaluation: console's lines and an uncaught error go to the
-// host as frames, and the value of the snippet as __evaluated hands it over.
+// Turns a program into an evaluation: console lines, an uncaught error, and the value that
+// the snippet passes to __evaluated are sent to the host as frames.
 'use strict';
 
 const { EventEmitter } = require('node:events');
@@ -16,28 +16,27 @@ const { stringify } = JSON;
 const { defineProperty } = Object;
 const { byteLength } = Buffer;
 
-// A stream as console needs one. What it is given is a line.
+// Returns a stream that is sufficient for console. Each write is a line.
 function lineStream(write) {
   const nothing = () => {};
   return { write, on: nothing, once: nothing, removeListener: nothing, listenerCount: () => 1, writable: true };
 }
 
-// Has console's lines go to the host, with the level of the method that was called. It
-// goes on as it is otherwise: groups, tables, counts and inspect's text are Node's.
-// One line more than there may be is sent, so that the host knows of it. Returns what
-// begins to count anew.
+// Sends console's lines to the host, with the level of the method that was called. Groups,
+// tables, counts and the formatting are Node's. It sends one line more than the limit, so that
+// the host detects the excess. Returns a function that sets new bounds and restarts the count.
 function captureConsole(bounds) {
   let left = bounds.logs + 1;
   let level = null;
-  const stream = (usual) =>
+  const stream = (defaultLevel) =>
     lineStream((text) => {
       if (left-- <= 0) return true;
       const line = text.endsWith('\n') ? text.slice(0, -1) : text;
-      writeAll(encodeLog(level ?? usual, line.slice(0, 2 * (bounds.logLength + 1)))); // the host counts characters
+      writeAll(encodeLog(level ?? defaultLevel, line.slice(0, 2 * (bounds.logLength + 1)))); // the host counts characters
       return true;
     });
-  for (const [name, usual] of [['_stdout', LEVEL.log], ['_stderr', LEVEL.error]]) {
-    defineProperty(console, name, { value: stream(usual), configurable: true, writable: true });
+  for (const [name, defaultLevel] of [['_stdout', LEVEL.log], ['_stderr', LEVEL.error]]) {
+    defineProperty(console, name, { value: stream(defaultLevel), configurable: true, writable: true });
   }
   for (const name of ['debug', 'info', 'warn']) {
     const print = console[name];
@@ -58,8 +57,8 @@ function captureConsole(bounds) {
   };
 }
 
-// The host is told of an uncaught error, unless the program has a handler of its own. Node
-// says that there is one before it calls any.
+// Reports an uncaught error to the host, unless the program has its own handler. Node emits
+// the monitor event before it calls a handler.
 function reportUncaught() {
   const { exit } = process;
   process.on('uncaughtExceptionMonitor', (err) => {
@@ -69,20 +68,20 @@ function reportUncaught() {
   });
 }
 
-// JSON of a text, or of its beginning, where that is too much.
+// Returns the JSON of a text, which it shortens until it fits.
 function fit(text, limit) {
-  for (let most = text.length; most > 0; most >>= 1) {
-    const json = stringify(most === text.length ? text : `${text.slice(0, most)}…`);
+  for (let length = text.length; length > 0; length >>= 1) {
+    const json = stringify(length === text.length ? text : `${text.slice(0, length)}…`);
     if (byteLength(json) <= limit) return json;
   }
   throw new RangeError(`the value has no text of ${limit} bytes`);
 }
 
-const MOST_WHY = 1000; // characters of why there is no value
+const MAX_REASON = 1000; // characters of the reason for no value
 
-// A value as the host takes it: by form, as JSON, or as the text that Node's REPL shows.
-// undefined is no JSON. Code that says what its value is fails if that has none; of other
-// code it is noted, as its last expression may be there for what it does.
+// Returns the frame of a value: its JSON or, depending on form, the text that Node's REPL
+// prints; null for undefined. A value without JSON is an error if the code names its value.
+// Otherwise the frame has the reason, as a last expression may be meant for its side effects.
 function valueFrame(value, { value: limit, form, explicit }) {
   if (form) return encodeValue(fit(inspect(value, { colors: form === 'colors', showProxy: true }), limit));
   if (value === undefined) return null;
@@ -91,7 +90,7 @@ function valueFrame(value, { value: limit, form, explicit }) {
     return encodeValue(valueJSON(value, limit));
   } catch (err) {
     if (explicit || !isRefusal(err)) throw err;
-    return encodeNoValue(String(err.message).slice(0, MOST_WHY));
+    return encodeNoValue(String(err.message).slice(0, MAX_REASON));
   }
 }
 
@@ -99,8 +98,8 @@ function evaluate({ path, value: limit, evaluate: options }) {
   captureConsole(options);
   reportUncaught();
   const exported = new Exports(path);
-  // What has no JSON fails the evaluation, but ends nothing: what the program has begun
-  // goes on. The host keeps the last failure that it is told of.
+  // A value without JSON fails the evaluation, but the program continues. The host keeps the
+  // last failure that is reported.
   function deliver(value, explicit) {
     try {
       const frame = valueFrame(value, { value: limit, form: options.form, explicit });
@@ -109,9 +108,9 @@ function evaluate({ path, value: limit, evaluate: options }) {
       writeAll(failureFrame(refused(err, __evaluated)));
     }
   }
-  // Without a value of its own, the code's value is what it has exported.
+  // The value of code without a value is its exports.
   function __evaluated(value) {
-    const explicit = options.explicit && value !== undefined; // what is exported may be functions
+    const explicit = options.explicit && value !== undefined; // exports may be functions
     if (value === undefined) value = exported.get();
     if (types.isPromise(value)) value.then((result) => deliver(result, explicit)); // a rejection is an uncaught error
     else deliver(value, explicit);

@@ -1,10 +1,10 @@
-// What the tests of the guest's half have for a host. It is no part of any run.
+// A host for the tests of the guest's JavaScript. It is not part of any run.
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// The guest's half is beside the tests, or where runs have it.
+// Returns the path of a file of the guest's JavaScript: beside the tests, or where runs have it.
 export function find(name) {
   const beside = join(import.meta.dirname, name);
   return existsSync(beside) ? beside : `/usr/libexec/gaol/${name}`;
@@ -23,12 +23,12 @@ export function frame(kind, ...parts) {
 
 export const answer = (number, json, failed = false) => frame(16, u32(number), [failed ? 1 : 0], json);
 
-// Takes frames off the beginning of bytes, and returns the rest.
-function takeFrames(bytes, take) {
+// Passes each complete frame to receive, and returns the remaining bytes.
+function splitFrames(bytes, receive) {
   while (bytes.length >= 4) {
     const end = 4 + bytes.readUInt32BE();
     if (bytes.length < end) break;
-    take(bytes[4], bytes.subarray(5, end));
+    receive(bytes[4], bytes.subarray(5, end));
     bytes = bytes.subarray(end);
   }
   return bytes;
@@ -52,15 +52,15 @@ function start(head, source) {
   return child;
 }
 
-// Runs source as the host would, and collects what comes back. Each call is told to
-// onCall, with the stream of answers.
+// Runs source as the host does, and returns its output and frames. onCall receives each call,
+// with the streams to and from the guest.
 export async function run(source, { value = 1000, format = 'module', path = '/nowhere/main.mjs', onCall, ...more } = {}) {
   const child = start({ wire: 2, path, format, value, args: 1000, ...more }, source);
   const [values, failures, calls] = [[], [], []];
   let rest = Buffer.alloc(0);
-  child.stdio[5].on('error', () => {}); // it may be gone
+  child.stdio[5].on('error', () => {}); // the guest may have exited
   child.stdio[3].on('data', (bytes) => {
-    rest = takeFrames(Buffer.concat([rest, bytes]), (kind, body) => {
+    rest = splitFrames(Buffer.concat([rest, bytes]), (kind, body) => {
       if (kind === 1) return values.push(String(body));
       if (kind === 4) return failures.push(JSON.parse(String(body)));
       if (kind !== 3 && kind !== 6) throw new Error(`a frame of kind ${kind}`);

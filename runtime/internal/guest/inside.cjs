@@ -1,15 +1,15 @@
-// What Node has inside and no module exports, which the debugger tells of.
+// Reads internal variables of Node, which no module exports, through the inspector.
 'use strict';
 
 const { Session } = require('node:inspector');
 
-// Variables that a function sees.
+// Returns the values of variables in the scopes of a function, by name.
 function variablesOf(f, names) {
   const session = new Session();
   session.connect();
   const ask = (method, params) => {
     let answer;
-    session.post(method, params, (err, result) => (answer = result)); // at once
+    session.post(method, params, (err, result) => (answer = result)); // post calls back synchronously
     return answer;
   };
   const properties = ({ objectId }) => ask('Runtime.getProperties', { objectId, ownProperties: true });
@@ -27,12 +27,12 @@ function variablesOf(f, names) {
   return Object.fromEntries(values);
 }
 
-// Variables of what makes process.exitCode, on which the rest hangs.
+// Returns variables in the scopes of the getter of process.exitCode. All other internals are
+// reachable from them.
 const ownVariables = (names) => variablesOf(Object.getOwnPropertyDescriptor(process, 'exitCode').get, names);
 
-// Hides the flags that Node was started with from the children of node:test and node:bench,
-// to which it passes them on. It has acted on ours, and keeps them in lists that it makes
-// once. Node 22 has only the first.
+// Hides Node's own flags from node:test and node:bench, which pass them to their children.
+// Node has already acted on them; it caches them in two lists. Node 22 has only the first.
 function hideFlags() {
   const { getOptionValue, getOptionsAsFlagsFromBinding } = ownVariables(['require']).require('internal/options');
   getOptionValue('--require').length = 0;

@@ -1,37 +1,37 @@
-// Has SIGINT end what cells do and nothing else, as Node's own REPL has it: Node can end a
-// script that was called so, by a thread that waits for the signal.
+// Makes SIGINT terminate the code of cells and nothing else, as in Node's own REPL: Node has a
+// thread that waits for the signal, and terminates a script that was run with breakOnSigint.
 //
-// What goes on after an await is called by Node, when a callback of the event loop has
-// returned: the function that does so is called in such a script, too. What a callback
-// does itself, as that of a timer, can't be ended.
+// Code after an await is run by Node's tick callback, after a callback of the event loop has
+// returned. The tick callback is therefore run in such a script, too. The code of an event
+// loop callback itself, such as a timer's, can't be terminated.
 'use strict';
 
 const { Script } = require('node:vm');
 
 const { defineProperty } = Object;
-const SELF = '__cell'; // what code that V8 evaluates for us calls us by
-const TICK = 0; // of tickInfo: there is something to be done when the callback has returned
+const CALLBACK = '__cell'; // global function through which evaluated code calls this module
+const HAS_TICK_SCHEDULED = 0; // index in tickInfo: the tick callback must run
 
 class Interrupts {
-  #script = new Script(`${SELF}()`, { filename: __filename });
+  #script = new Script(`${CALLBACK}()`, { filename: __filename });
   #step = () => {};
-  #afterCallback = process._tickCallback; // does what is to be done then
+  #tickCallback = process._tickCallback; // Node's own
   #tickInfo;
-  #forgetCallers; // what a script that was ended amid callbacks leaves behind
+  #clearAsyncIdStack; // removes the entries of a terminated script
   #onInterrupt;
 
   constructor(internalBinding, onInterrupt) {
     const { setTickCallback, tickInfo } = internalBinding('task_queue');
     this.#tickInfo = tickInfo;
-    this.#forgetCallers = internalBinding('async_wrap').clearAsyncIdStack;
+    this.#clearAsyncIdStack = internalBinding('async_wrap').clearAsyncIdStack;
     this.#onInterrupt = onInterrupt;
-    defineProperty(globalThis, SELF, { value: (value) => this.#step(value) });
-    internalBinding('contextify').startSigintWatchdog(); // the thread is there from now on
-    setTickCallback(() => this.#afterCallbackOf());
+    defineProperty(globalThis, CALLBACK, { value: (value) => this.#step(value) });
+    internalBinding('contextify').startSigintWatchdog(); // starts the thread
+    setTickCallback(() => this.#runTickCallback());
     this.#arm();
   }
 
-  // Calls a function that SIGINT can end, whatever it is at.
+  // Calls a function that SIGINT can terminate.
   run(f) {
     let result;
     this.#step = () => {
@@ -42,31 +42,31 @@ class Interrupts {
       this.#script.runInThisContext({ breakOnSigint: true, displayErrors: false });
     } catch (err) {
       if (!isInterrupt(err)) throw err;
-      this.#forgetCallers();
+      this.#clearAsyncIdStack();
       this.#onInterrupt(err);
       throw err;
     }
     return result;
   }
 
-  // Goes on with what was left for later, as far as it needs no event loop.
+  // Runs the code that is queued as ticks and microtasks.
   finish() {
-    this.#afterCallback();
+    this.#tickCallback();
     this.#arm();
   }
 
-  // What a script calls SELF with.
+  // Returns the argument with which a script calls CALLBACK.
   receive(evaluate) {
     let received;
     this.#step = (value) => (received = value);
-    evaluate(SELF);
+    evaluate(CALLBACK);
     this.#step = () => {};
     return received;
   }
 
-  #afterCallbackOf() {
+  #runTickCallback() {
     try {
-      this.run(this.#afterCallback);
+      this.run(this.#tickCallback);
     } catch (err) {
       if (!isInterrupt(err)) throw err;
     } finally {
@@ -74,10 +74,10 @@ class Interrupts {
     }
   }
 
-  // Has Node call that function: where it knows of nothing else to do, it goes on with
-  // promises by itself.
+  // Makes Node call the tick callback. If no tick is scheduled, Node only runs microtasks,
+  // outside of the script.
   #arm() {
-    this.#tickInfo[TICK] = 1;
+    this.#tickInfo[HAS_TICK_SCHEDULED] = 1;
   }
 }
 

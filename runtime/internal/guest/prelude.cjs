@@ -1,15 +1,15 @@
-// The module that a Node which starts for one run preloads with --require, in its main
-// thread and in its workers. It also serves workers of a forked run.
+// The module that a Node process preloads with --require if it starts for one run, in its
+// main thread and in its workers. Workers of a forked run load it too.
 //
-// Node passes the flag on to children of node:test that gaol does not foresee. They have no
-// program, and this module only hides the flag there.
+// Node also passes the flag to children of node:test in cases that gaol does not detect. They
+// have no program, and this module only hides the flag there.
 'use strict';
 
 const { fstatSync } = require('node:fs');
 
 const PROGRAM_FD = 4; // as in program.cjs
 
-// A program is a regular file without a name. Nothing else that Node opens is.
+// Only a program is a regular file without a link.
 function hasProgram() {
   try {
     const stat = fstatSync(PROGRAM_FD);

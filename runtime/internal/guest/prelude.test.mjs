@@ -1,5 +1,5 @@
-// The prelude, driven by itself. Run by hand: node --test runtime/internal/guest; by Go's
-// tests: inside a runtime, with the Node of the image.
+// Tests the prelude without a host. Go's tests run this file in a runtime, with the image's
+// Node. To run it with any Node: node --test runtime/internal/guest
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { run } from './fakehost.mjs';
@@ -14,7 +14,7 @@ test('a value larger than a pipe arrives whole', async () => {
   assert.equal(values[0].length, 300002);
 });
 
-test('a value over the limit, and what is no JSON, throws at the call', async () => {
+test('a value over the limit, or without JSON, throws at the call', async () => {
   for (const [call, error] of [
     ['"x".repeat(2000)', 'RangeError'], ['["x".repeat(2000)]', 'RangeError'], ['1n', 'TypeError'], ['() => 1', 'TypeError'],
     ['Symbol()', 'TypeError'],
@@ -27,7 +27,7 @@ test('a value over the limit, and what is no JSON, throws at the call', async ()
   }
 });
 
-test('the program may spoil what the prelude uses', async () => {
+test('__return works after the program has replaced builtins', async () => {
   const { values, stderr } = await run(`
     JSON.stringify = Buffer.byteLength = Buffer.allocUnsafe = Error.captureStackTrace = null;
     __return([1]);`);
@@ -39,24 +39,24 @@ test('without a limit there is no __return', async () => {
   assert.equal(stdout, 'undefined\n');
 });
 
-test('the program is the main module and sees no prelude', async () => {
+test('the program is the main module and sees no trace of the prelude', async () => {
   const { stdout } = await run('console.log(JSON.stringify([process.argv.slice(1), process.execArgv, import.meta.url, import.meta.main]))');
   assert.deepEqual(JSON.parse(stdout), [['/nowhere/main.mjs', 'arg'], [], 'file:///nowhere/main.mjs', true]);
 });
 
-test('a name that a URL escapes', async () => {
+test('a path with characters that a URL escapes', async () => {
   const path = '/no where/ä%20#?[x]\'".mjs';
   const { stdout, stderr } = await run('console.log(import.meta.filename)', { path });
   assert.deepEqual([stdout, stderr], [`${path}\n`, '']);
 });
 
-test('the host speaks another version', async () => {
+test('the host has another wire version', async () => {
   const { code, stdout, stderr } = await run('console.log(1)', { wire: 3 });
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(stderr, /the host speaks version 3, this is 2/);
 });
 
-test('globals', async () => {
+test('globals of the host', async () => {
   const globals = JSON.stringify({ n: 1, deep: { list: [null, 'ü'] }, bytes: { '\0bytes': 'AP8=' }, at: { '\0date': '1970-01-01T00:00:00.005Z' } });
   const { values, stderr } = await run(
     `__return([n, deep, bytes instanceof Uint8Array && [...bytes], at instanceof Date && +at]);
@@ -77,7 +77,7 @@ test('functions and values share objects', async () => {
   assert.deepEqual([JSON.parse(stdout), stderr, calls], [want, '', []]);
 });
 
-test('a Worker has neither values nor functions', async () => {
+test('a Worker has no host values or functions', async () => {
   const { stdout } = await run(
     `import { Worker } from 'node:worker_threads';
     new Worker('console.log(typeof n, typeof f, typeof __return)', { eval: true })`,
@@ -86,12 +86,12 @@ test('a Worker has neither values nor functions', async () => {
   assert.equal(stdout, 'undefined undefined undefined\n');
 });
 
-test('CommonJS', async () => {
+test('a CommonJS program', async () => {
   const { stdout, values } = await run('console.log(require.main === module, module.id); __return(1)', { format: 'commonjs', path: '/nowhere/main.cjs' });
   assert.deepEqual([stdout, values], ['true .\n', ['1']]);
 });
 
-test('a pipe that was made non-blocking', async () => {
+test('a value through a non-blocking pipe', async () => {
   const { values, stderr } = await run(`
     import net from 'node:net';
     const s = new net.Socket({ fd: 3, readable: false, writable: true }); // sets O_NONBLOCK

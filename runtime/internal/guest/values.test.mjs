@@ -1,5 +1,6 @@
-// Compares toJSON, which leaves plain data to JSON.stringify, with convert, which is asked
-// for every member: same text, same error, same calls of the program's code.
+// Compares toJSON, which passes plain data to JSON.stringify without a replacer, with convert,
+// which handles all values. They must return the same text, throw the same error, and run
+// the same getters, toJSON methods and proxy traps.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import test from 'node:test';
@@ -16,7 +17,7 @@ function outcome(f) {
   }
 }
 
-// make returns the value and the list of calls that its code adds to.
+// make returns a new value, and the list in which its code records calls.
 function compare(make, label) {
   for (const names of [nameOfValue, nameOfArguments]) {
     const [fast, slow] = [make(), make()];
@@ -33,7 +34,7 @@ const PRIMITIVES = [
 ];
 const KEYS = ['a', 'b', '0', '10', 'toJSON', '__proto__', 'ü', '', 'type', 'data', 'constructor'];
 
-// Values that JSON.stringify writes in another way than convert, or that run code.
+// Values that JSON.stringify alone might write differently than convert.
 const SPECIAL = [
   () => 1n, () => Symbol('s'), () => () => 1, () => class {}, () => Object(1n), () => Object(Symbol()), () => Object('x'), () => Object(1), () => Object(false),
   () => new Date(0), () => new Date(NaN), () => /x/g, () => new Error('no', { cause: 1 }), () => Object.assign(new TypeError('no'), { code: 'E' }),
@@ -46,6 +47,8 @@ const SPECIAL = [
   () => { const a = {}; a.b = [a]; return a; }, () => { const a = []; a.push(a); return a; }, () => { const shared = { a: 1 }; return [shared, shared]; },
   () => { let deep = 1; for (let i = 0; i < 300; i++) deep = i % 2 ? [deep] : { deep }; return deep; },
 ];
+
+// Values that run code.
 const ACTIVE = [
   (log) => ({ get a() { return log('get a') ?? 1; } }),
   (log) => ({ b: 1, get a() { return log('get a') ?? []; }, c: 1n }),
@@ -112,7 +115,7 @@ test('random values', () => {
     const make = () => {
       const calls = [];
       const value = randomValue(random(seed), (call) => void calls.push(call), 5);
-      calls.length = 0; // of a change of a Proxy's prototype
+      calls.length = 0; // recorded by Object.setPrototypeOf of a Proxy
       return { value, calls };
     };
     compare(make, `seed ${seed}`);

@@ -1,5 +1,5 @@
-// Makes a Node that a run can be forked from: warm, tidy, and with at hand what of its
-// inside a child has to know and to set.
+// Warms up a Node process for forks, and finds the internal state of Node that a child must
+// set.
 'use strict';
 
 const Module = require('node:module');
@@ -14,27 +14,27 @@ const warm = [
 ];
 
 let rehearsals = 0;
-const REHEARSALS = 20; // then V8 finds nothing on the way worth optimising any more
+const REHEARSALS = 20; // after which V8 optimizes nothing more on this path
 const REHEARSAL = 'console.log(import.meta.url); export {}';
 
 function warmUp() {
   hideFlags();
-  v8.setFlagsFromString('--no-flush-bytecode'); // what is compiled once is so in every child
-  // What nearly every program uses: its code is compiled, and its pages are shared.
+  v8.setFlagsFromString('--no-flush-bytecode'); // children inherit compiled code
+  // Modules that nearly every program uses: children share their compiled code.
   for (const name of warm) require(name);
   loadContext();
-  console.log(); // makes process.stdout, a pipe here as in every child
+  console.log(); // creates process.stdout, a pipe as in every child
   console.error();
   process.chdir('/');
   performance.now();
-  collectGarbage(); // before the rehearsals: V8 forgets with it what it has learned of the code
-  v8.setFlagsFromString('--no-lazy-feedback-allocation'); // learns from the first call on
+  collectGarbage(); // before the rehearsals, as it discards V8's type feedback
+  v8.setFlagsFromString('--no-lazy-feedback-allocation'); // collects feedback from the first call
   for (let i = 0; i < REHEARSALS; i++) rehearse();
   v8.setFlagsFromString('--lazy-feedback-allocation');
-  v8.setFlagsFromString('--flush-bytecode'); // all flags are as they were: data of V8's is tagged with them
+  v8.setFlagsFromString('--flush-bytecode'); // restores the flags: V8 tags cached data with their hash
 }
 
-// What Node hides: the array of its exit code, and that of its times.
+// Returns internal arrays of Node: those of its exit code and of its start times.
 function takeInternals() {
   const { fields, internalBinding } = ownVariables(['fields', 'internalBinding']);
   return {
@@ -45,13 +45,13 @@ function takeInternals() {
 
 function checkExitInfo(fields) {
   process.exitCode = 77;
-  const is = `${fields}`;
+  const text = `${fields}`;
   process.exitCode = undefined;
-  if (is !== '0,77,1' || fields[2] !== 0) throw new Error(`unknown exit info: ${is}`);
+  if (text !== '0,77,1' || fields[2] !== 0) throw new Error(`unknown exit info: ${text}`);
   return fields;
 }
 
-// The addon knows their order. Those that Node has not come to yet are -1.
+// The addon depends on their order. Milestones that Node has not reached yet are -1.
 function checkMilestones(times) {
   const { environment, nodeStart, v8Start, loopStart, loopExit, bootstrapComplete } = performance.nodeTiming;
   const known = [0, environment, nodeStart, v8Start, loopStart, loopExit, bootstrapComplete];
@@ -60,20 +60,20 @@ function checkMilestones(times) {
   return times;
 }
 
-// Goes the way of a run from the fork to the end of its program.
+// Runs the code path of a run, from the fork to the end of its program.
 function rehearse() {
-  const path = `/dev/null/${rehearsals++}`; // each a module of its own, which can't be a file
+  const path = `/dev/null/${rehearsals++}`; // a unique module, which can't be a file
   begin({ path, format: 'module', source: REHEARSAL }, entry);
   Module.runMain(entry);
-  process._tickCallback(); // which loads it: the event loop does not turn before the fork
+  process._tickCallback(); // loads the module: the event loop does not run before the fork
 }
 
-// A child copies each page that it writes to. To collect the garbage of the start is
-// such writing. V8 has no function for it in a context that is there already.
+// A child copies each page that it writes to, and would write while it collects the garbage
+// of Node's start. V8 adds no gc function to an existing context.
 function collectGarbage() {
   v8.setFlagsFromString('--expose-gc');
   v8.setFlagsFromString('--allow-natives-syntax');
-  new Function('%ScheduleGCInStackCheck(); for (let i = 0; i < 2; i++);')(); // a loop checks the stack
+  new Function('%ScheduleGCInStackCheck(); for (let i = 0; i < 2; i++);')(); // a loop performs the stack check
   v8.setFlagsFromString('--no-allow-natives-syntax');
   v8.setFlagsFromString('--no-expose-gc');
 }

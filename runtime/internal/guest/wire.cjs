@@ -1,5 +1,5 @@
-// Frames between a run and its host: the guest's half of internal/wire, whose doc.go
-// draws them.
+// Encodes and decodes the frames between a run and its host. internal/wire is the host's half,
+// and documents the format.
 'use strict';
 
 const VERSION = 2;
@@ -15,8 +15,8 @@ const CELL = 17;
 const INTERRUPT = 18;
 const HEAD = 5; // u32 n | u8 kind
 
-// What the program may spoil is taken before it runs. Of methods that is function with
-// the object as its first argument.
+// The program can replace these functions, so they are saved before it runs. method turns a
+// method into a function whose first argument is the object.
 const method = (f) => Function.prototype.call.bind(f);
 const { allocUnsafe, allocUnsafeSlow, byteLength } = Buffer;
 const { parse } = JSON;
@@ -34,7 +34,7 @@ function putU32(bytes, n, at) {
 
 const getU32 = (bytes, at) => ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
 
-// Makes a frame of some bytes and a text.
+// Returns a frame with some bytes and a text.
 function encode(kind, bytes, text) {
   const begin = HEAD + bytes.length;
   const frame = allocUnsafe(begin + byteLength(text));
@@ -51,19 +51,19 @@ const encodeFailure = (json) => encode(FAILURE, [], json);
 const encodeNoValue = (text) => encode(NO_VALUE, [], text);
 const encodeDone = (cell) => encode(DONE, [cell >>> 24, cell >>> 16, cell >>> 8, cell], '');
 
-const USUAL = 64 << 10; // bytes of a buffer, and of a pipe
-const SMALL = 1 << 10; // characters that are not counted before they are written
+const BUFFER_SIZE = 64 << 10; // bytes; the size of a pipe
+const SMALL = 1 << 10; // characters of a text whose size in UTF-8 is not computed in advance
 
-// Calls on their way out, one behind the other in memory that is used again.
+// A queue of encoded calls in a buffer that is reused.
 class Frames {
-  #buffer = allocUnsafeSlow(USUAL);
+  #buffer = allocUnsafeSlow(BUFFER_SIZE);
   #end = 0;
 
   get length() {
     return this.#end;
   }
 
-  // Returns how many bytes the arguments have. The kind is CALL or ASK.
+  // Returns the size of the arguments in bytes. kind is CALL or ASK.
   addCall(kind, call, func, json) {
     const begin = this.#end + HEAD + 8;
     this.#makeRoom(begin + (json.length > SMALL ? byteLength(json) : 3 * json.length));
@@ -84,16 +84,16 @@ class Frames {
     this.#buffer = larger;
   }
 
-  // Has all that there is written, by a function of a buffer and of how much of it counts.
+  // Passes the buffer and the number of used bytes to write, and empties the queue.
   flush(write) {
     const [bytes, end] = [this.#buffer, this.#end];
     this.#end = 0;
-    if (bytes.length > USUAL) this.#buffer = allocUnsafeSlow(USUAL);
+    if (bytes.length > BUFFER_SIZE) this.#buffer = allocUnsafeSlow(BUFFER_SIZE);
     write(bytes, end);
   }
 }
 
-// Reads the frame between two places of a buffer.
+// Decodes the frame between two positions of a buffer.
 function decode(bytes, at, end) {
   const kind = bytes[at + 4];
   switch (kind) {
@@ -108,12 +108,13 @@ function decode(bytes, at, end) {
   }
 }
 
-// Takes bytes as they come, and returns the frames that they complete.
+// Decodes frames from a stream of bytes.
 class Decoder {
-  #part = null; // the first bytes of a frame, in a buffer for all of it, or for its head
-  #have = 0; // bytes of it
+  #part = null; // an incomplete frame, in a buffer of the frame's size, or of its head's
+  #have = 0; // bytes of #part that have arrived
 
-  // Takes the first n bytes of a buffer, which the caller may use again.
+  // Returns the frames that the first n bytes of a buffer complete. The caller may reuse the
+  // buffer.
   push(bytes, n = bytes.length) {
     const frames = [];
     let at = this.#part === null ? 0 : this.#complete(bytes, n, frames);
@@ -130,7 +131,7 @@ class Decoder {
     return frames;
   }
 
-  // What there is of a frame, for restore: from there push can take the same bytes again.
+  // Returns the state for restore, after which push can process the same bytes again.
   save() {
     return [this.#part, this.#have];
   }
@@ -140,7 +141,7 @@ class Decoder {
     this.#have = have;
   }
 
-  // Goes on with the frame that has begun, and returns how many bytes were for it.
+  // Continues the incomplete frame, and returns the number of bytes that belong to it.
   #complete(bytes, n, frames) {
     let at = 0;
     for (;;) {
@@ -155,13 +156,13 @@ class Decoder {
         frames.push(decode(part, 0, size));
         return at;
       }
-      this.#part = allocUnsafe(size); // it was the head alone
+      this.#part = allocUnsafe(size); // only the head was buffered
       copy(part, this.#part);
     }
   }
 }
 
-// What JSON lacks is an object with one of these names, which stand in no honest data.
+// Values that JSON lacks are objects with one of these keys, which real data does not have.
 const BYTES = '\0bytes';
 const DATE = '\0date';
 
@@ -173,7 +174,7 @@ function revive(_, value) {
   return value;
 }
 
-// Reads a value of the host's.
+// Parses a value from the host.
 function fromHost(json) {
   return includes(json, '"\\u0000') ? parse(json, revive) : parse(json);
 }

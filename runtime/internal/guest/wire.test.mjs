@@ -1,4 +1,4 @@
-// Frames, by the same examples as the host's half: internal/wire/testdata/frames.json.
+// Tests wire.cjs with the examples of the host's half: internal/wire/testdata/frames.json.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,7 +15,7 @@ const golden = JSON.parse(readFileSync(existsSync(inTree) ? inTree : join(import
 const framesOf = (...kinds) => golden.filter(({ kind }) => kinds.includes(kind));
 const bytesOf = ({ hex }) => Buffer.from(hex, 'hex');
 
-// What Frames has written.
+// Returns the bytes that Frames writes.
 function flushed(frames) {
   let bytes;
   frames.flush((buffer, end) => (bytes = Buffer.from(buffer.subarray(0, end))));
@@ -28,7 +28,7 @@ function calls(...list) {
   return flushed(frames);
 }
 
-test('what a guest sends', () => {
+test('encoded frames', () => {
   const encoders = {
     value: ({ json }) => wire.encodeValue(json),
     log: ({ level, text }) => wire.encodeLog(level, text),
@@ -49,16 +49,16 @@ const fromHost = framesOf('answer', 'cell');
 const wanted = fromHost.map(({ kind, call, failed, json, cell, text }) => (kind === 'answer' ? { kind: ANSWER, call, failed, json } : { kind: CELL, cell, text }));
 const together = Buffer.concat(fromHost.map(bytesOf));
 
-test('what a guest gets, at once', () => {
+test('frames decoded from one buffer', () => {
   assert.ok(fromHost.length >= 3);
   assert.deepEqual(new Decoder().push(together), wanted);
   assert.deepEqual(new Decoder().push(Buffer.concat([together, Buffer.alloc(99, 0xff)]), together.length), wanted);
 });
 
-test('byte by byte', () => {
+test('frames decoded byte by byte', () => {
   const decoder = new Decoder();
   const got = [];
-  const one = Buffer.alloc(1); // read into again and again
+  const one = Buffer.alloc(1); // reused
   for (const byte of together) {
     one[0] = byte;
     got.push(...decoder.push(one));
@@ -74,7 +74,7 @@ function answerFrame(call, json) {
   return body;
 }
 
-test('in pieces of any size', () => {
+test('frames decoded from pieces of random sizes', () => {
   for (let seed = 0; seed < 300; seed++) {
     const below = random(seed);
     const texts = Array.from({ length: 1 + below(20) }, () => 'ü'.repeat(below(4) === 0 ? below(60_000) : below(20)));
@@ -93,7 +93,7 @@ test('in pieces of any size', () => {
   }
 });
 
-test('an answer of many megabytes comes in time', () => {
+test('a large frame is decoded in linear time', () => {
   const json = JSON.stringify('x'.repeat(30 << 20));
   const bytes = answerFrame(7, json);
   const decoder = new Decoder();
@@ -101,14 +101,14 @@ test('an answer of many megabytes comes in time', () => {
   const began = performance.now();
   for (let at = 0; at < bytes.length; at += 4096) got.push(...decoder.push(bytes.subarray(at, at + 4096)));
   assert.ok(got.length === 1 && got[0].json === json);
-  assert.ok(performance.now() - began < 5000); // copied 7,000 times it would take a minute
+  assert.ok(performance.now() - began < 5000); // copying it for each of 7,000 pieces would take a minute
 });
 
-test('a frame of a kind that the host has not', () => {
+test('a frame of an unknown kind', () => {
   for (const kind of [0, 1, 3, 15, 19, 255]) assert.throws(() => new Decoder().push(Buffer.from([0, 0, 0, 2, kind, 0])), /a frame of kind/);
 });
 
-test('calls of any size, one behind the other', () => {
+test('calls of random sizes', () => {
   for (let seed = 0; seed < 100; seed++) {
     const below = random(seed);
     const text = () => ['x', 'ü', '✓', '😀', '\ud800'][below(5)].repeat(below(5) === 0 ? below(50_000) : below(30));
@@ -134,7 +134,7 @@ test('calls of any size, one behind the other', () => {
   }
 });
 
-test('values of the host', () => {
+test('values from the host', () => {
   const read = (value) => wire.fromHost(typeof value === 'string' ? value : JSON.stringify(value));
   assert.deepEqual(read({ a: [1, 'ü', null] }), { a: [1, 'ü', null] });
   assert.deepEqual(read({ a: [{ '\0bytes': 'AP8=' }] }), { a: [new Uint8Array([0, 255])] });

@@ -18,16 +18,16 @@ func TestCauseOf(t *testing.T) {
 		stderr string
 		want   Cause
 	}{
-		{"ended well", "", jail.Exit{}, "", CauseNone},
+		{"exited with 0", "", jail.Exit{}, "", CauseNone},
 		{"exit 3", "", jail.Exit{Code: 3}, "", CauseNone},
 		{"timeout", CauseTimeout, jail.Exit{Signal: syscall.SIGKILL}, "", CauseTimeout},
-		{"ended by itself as the timeout came", CauseTimeout, jail.Exit{Code: 0}, "", CauseNone},
+		{"exited as the timeout expired", CauseTimeout, jail.Exit{Code: 0}, "", CauseNone},
 		{"killed for memory", "", jail.Exit{Signal: syscall.SIGKILL, Usage: oom}, "", CauseMemory},
 		{"child killed for memory", "", jail.Exit{Code: 1, Usage: oom}, "", CauseMemory},
 		{"child killed for memory, program went on", "", jail.Exit{Usage: oom}, "", CauseMemory},
 		{"child killed for memory, then out of time", CauseTimeout, jail.Exit{Signal: syscall.SIGKILL, Usage: oom}, "", CauseTimeout},
 		{"no thread for libuv", "", jail.Exit{Signal: syscall.SIGABRT, Usage: refused}, "", CausePids},
-		{"coped with a refusal, ended by a signal", "", jail.Exit{Signal: syscall.SIGTERM, Usage: refused}, "", CauseSignal},
+		{"survived a refused allocation, killed by a signal", "", jail.Exit{Signal: syscall.SIGTERM, Usage: refused}, "", CauseSignal},
 		{"heap full", "", jail.Exit{Signal: syscall.SIGABRT}, heap, CauseMemory},
 		{"abort", "", jail.Exit{Signal: syscall.SIGABRT}, "", CauseSignal},
 		{"says that the heap is full", "", jail.Exit{Code: 1}, heap, CauseNone},

@@ -56,14 +56,14 @@ func TestCellsMaxFrame(t *testing.T) {
 		t.Errorf("with a request for completions: (-want +got)\n%s", diff)
 	}
 	if c.busy() {
-		t.Error("it is busy with a request for completions")
+		t.Error("busy with a request for completions")
 	}
 }
 
 func TestCellsReceive(t *testing.T) {
 	c, _ := testCells(t, nil)
 	if c.busy() {
-		t.Error("it is busy at first")
+		t.Error("busy at first")
 	}
 	one := testCell(1, smallCell)
 	c.begin(one)
@@ -132,7 +132,7 @@ func TestCellsEarlyDone(t *testing.T) {
 	early := int64(-1)
 	one := testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(Log) { early = c.maxFrame(wire.KindDone) }})
 	if c.begin(one); early != 0 || c.maxFrame(wire.KindDone) == 0 {
-		t.Errorf("its end may have %d bytes while it begins, and %d then", early, c.maxFrame(wire.KindDone))
+		t.Errorf("maximum size of done: %d bytes while the cell starts, %d afterwards", early, c.maxFrame(wire.KindDone))
 	}
 }
 
@@ -157,7 +157,7 @@ func TestCellsSlowOnLog(t *testing.T) {
 	c.begin(one)
 	wg.Wait()
 	if spent := time.Duration(ended.Utime.Nano() - began.Utime.Nano()); spent > slow/10 {
-		t.Errorf("it took %v of a processor's time", spent)
+		t.Errorf("used %v of CPU time", spent)
 	}
 	if logs, _ := one.logs.close(); len(logs) != 2 || logs[1].Text != "second" {
 		t.Errorf("%+v", logs)
@@ -194,7 +194,7 @@ func TestCellsLinesAtOnce(t *testing.T) {
 		c.detach(fromStderr)
 		logs, more := one.logs.close()
 		if got += len(logs); more {
-			t.Fatal("there were more")
+			t.Fatal("more lines than expected")
 		}
 	}
 	if got != 2*each {

@@ -43,7 +43,7 @@ func TestParseCompletion(t *testing.T) {
 	}
 }
 
-// What the guest answers is held against the question.
+// The names that the guest returns are checked against the request.
 func TestCompletionNames(t *testing.T) {
 	long := make([]string, mostNames+1)
 	for _, tc := range []struct {
@@ -64,6 +64,6 @@ func TestCompletionNames(t *testing.T) {
 		}
 	}
 	if got := (&cell{}).names(""); got != nil {
-		t.Errorf("no answer: %q", got)
+		t.Errorf("without a reply: %q", got)
 	}
 }

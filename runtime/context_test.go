@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A process that closes its channel as it ends, and is slow to, has ended by itself all the
-// same.
+// A process that closes its channel and then exits slowly has not been killed.
 func TestContextSlowEnd(t *testing.T) {
 	exited := &ExitError{3}
 	for _, tc := range []struct {
@@ -32,7 +31,7 @@ func TestContextSlowEnd(t *testing.T) {
 	}
 }
 
-// idleContext is a context that nobody uses, and ends when nobody does so for a time.
+// idleContext returns a context that closes after it has not been used for a time.
 func idleContext(after time.Duration) *Context {
 	c := &Context{
 		options: ContextOptions{IdleTimeout: after}, process: &Process{run: &activeRun{killed: make(chan struct{})}},
@@ -42,7 +41,7 @@ func idleContext(after time.Duration) *Context {
 	return c
 }
 
-// One that nobody uses any more ends, however short a time that may last.
+// An idle context closes, however short the limit is.
 func TestContextIdle(t *testing.T) {
 	for range 2000 {
 		c := idleContext(1)
@@ -53,12 +52,12 @@ func TestContextIdle(t *testing.T) {
 		select {
 		case <-c.process.run.killed:
 		case <-time.After(10 * time.Second):
-			t.Fatal("it goes on")
+			t.Fatal("the context is still open")
 		}
 	}
 }
 
-// A timer that goes off just when a turn is taken, and is slow, is too late.
+// A timer that fires just before a cell starts, and is slow, has no effect.
 func TestContextIdleLate(t *testing.T) {
 	c := idleContext(time.Hour)
 	if err := c.acquireTurn(t.Context()); err != nil {
@@ -68,7 +67,7 @@ func TestContextIdleLate(t *testing.T) {
 	c.stopIdle()
 	select {
 	case <-c.process.run.killed:
-		t.Fatal("it has ended just after it was used")
+		t.Fatal("the context closed just after it was used")
 	default:
 	}
 	if err := c.acquireTurn(t.Context()); err != nil {

@@ -21,12 +21,12 @@ import (
 	"gaol/runtime/internal/stdio"
 )
 
-// callee has functions for the tests.
+// callee has host functions for the tests.
 type callee struct{ gate chan struct{} }
 
 const (
 	echoFunction = iota
-	gateFunction // waits for the gate, whatever the context
+	gateFunction // waits for the gate and ignores its context
 	goexitFunction
 	panicFunction
 	waitFunction // waits for its context
@@ -57,7 +57,7 @@ type fakeGuest struct {
 	pumped  chan struct{}
 }
 
-// newFakeGuest begins to pump what a guest without a jail sends.
+// newFakeGuest returns a guest without a jail, and starts to read its frames.
 func newFakeGuest(t testing.TB, limit int64, functions []hostcall.Function) *fakeGuest {
 	t.Helper()
 	return newFakeGuestWithin(t, limit, functions, CallLimits{Arguments: 1000})
@@ -104,7 +104,7 @@ func (g *fakeGuest) write(t testing.TB, frames ...[]byte) {
 	}
 }
 
-// end is the guest's end, and the result that the host makes of it.
+// end closes the guest's side and returns the host's result.
 func (g *fakeGuest) end() *Result {
 	g.send.Close()
 	<-g.pumped
@@ -126,7 +126,7 @@ func callFrameOf(kind wire.Kind, id, function uint32, args string) []byte {
 	return wire.Append(nil, kind, head, []byte(args))
 }
 
-// The last value counts, up to the first frame that is none.
+// The last value before the first malformed frame is the result.
 func TestControlValues(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -136,7 +136,7 @@ func TestControlValues(t *testing.T) {
 		{"none", nil, ""},
 		{"the last", [][]byte{valueFrame("1"), valueFrame(`{"a":[null]}`)}, `{"a":[null]}`},
 		{"null", [][]byte{valueFrame("1"), valueFrame("null")}, "null"},
-		{"what is no JSON", [][]byte{valueFrame("1"), valueFrame("{"), valueFrame("2")}, "1"},
+		{"malformed JSON", [][]byte{valueFrame("1"), valueFrame("{"), valueFrame("2")}, "1"},
 		{"too long", [][]byte{valueFrame("1"), valueFrame(strings.Repeat("1", 101)), valueFrame("2")}, "1"},
 		{"a call without functions", [][]byte{valueFrame("1"), callFrame(1, 0, "[]"), valueFrame("2")}, "1"},
 		{"a log", [][]byte{valueFrame("1"), wire.Append(nil, wire.KindLog, []byte("\x02x")), valueFrame("2")}, "1"},
@@ -144,7 +144,7 @@ func TestControlValues(t *testing.T) {
 	} {
 		g := newFakeGuest(t, 100, nil)
 		for _, f := range tc.frames {
-			_, _ = g.send.Write(f) // EPIPE behind what ends the channel
+			_, _ = g.send.Write(f) // EPIPE after a frame that ends the channel
 		}
 		if res := g.end(); string(res.Value) != tc.want || res.Calls != nil {
 			t.Errorf("%s: %+v, want %s", tc.name, res, tc.want)
@@ -164,7 +164,7 @@ func TestControlCalls(t *testing.T) {
 			t.Fatalf("kind %d, %v", kind, err)
 		}
 		got[binary.BigEndian.Uint32(body)] = string(body[5:])
-		if len(got) == 2 { // the first is answered last
+		if len(got) == 2 { // reply to the first call last
 			close(f.gate)
 		}
 	}
@@ -176,11 +176,11 @@ func TestControlCalls(t *testing.T) {
 		t.Errorf("%+v", res.Calls)
 	}
 	if _, _, err := r.Next(); err != io.EOF {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("after the guest has closed: %v", err)
 	}
 }
 
-// A broken frame ends both ways, while functions go on.
+// A malformed frame closes both directions, while functions still run.
 func TestControlBroken(t *testing.T) {
 	f := &callee{gate: make(chan struct{})}
 	g := newFakeGuest(t, 100, f.functions())
@@ -190,15 +190,15 @@ func TestControlBroken(t *testing.T) {
 	}
 	<-g.pumped
 	if _, err := g.send.Write([]byte{1}); err == nil {
-		t.Error("the guest can go on")
+		t.Error("the guest can still write")
 	}
 	if res := g.end(); len(res.Calls) != 1 || res.Calls[0].Error == "" {
 		t.Errorf("%+v", res.Calls)
 	}
 }
 
-// Whatever a guest sends, its functions get arguments that are bounded JSON, the host
-// reads to the end or to the first broken frame, and all of it ends.
+// Whatever a guest sends, functions get JSON of limited size, the host reads to the end or to
+// the first malformed frame, and all goroutines return.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte{}, uint8(1))
 	f.Add(append(callFrame(1, 0, `[1]`), callFrame(2, 4, `[{"a":1,"a":2}]`)...), uint8(3))
@@ -248,8 +248,8 @@ func FuzzControl(f *testing.F) {
 	})
 }
 
-// A hundred thousand calls come to a hundred thousand answers, 256 at a time, as the
-// guest's half has it.
+// A hundred thousand calls get a hundred thousand results, with 256 in progress at a time, as
+// the guest's JavaScript limits them.
 func TestControlManyCalls(t *testing.T) {
 	const n = 100_000
 	g := newFakeGuest(t, 100, (&callee{}).functions()[:1])

@@ -93,7 +93,7 @@ func ExamplePool() {
 		log.Print(err)
 		return
 	}
-	defer rt.Close() // it was used: the pool does not want it back
+	defer rt.Close() // the caller owns it: it does not return to the pool
 	res, err := rt.Run(ctx, `console.log('hello')`, runtime.RunOptions{})
 	if err != nil {
 		log.Print(err)

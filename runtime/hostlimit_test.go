@@ -31,7 +31,7 @@ func TestLimitsFitHost(t *testing.T) {
 		err := l.fit(asked, tc.hard)
 		failed, refused := errors.AsType[*HostLimitError](err)
 		if refused != tc.refused || !refused && (err != nil || l.Files != tc.want) {
-			t.Errorf("hard limit %d, asked for %d: %d, %v", tc.hard, tc.asked, l.Files, err)
+			t.Errorf("hard limit %d, requested %d: %d, %v", tc.hard, tc.asked, l.Files, err)
 		}
 		if refused && failed.Most != int64(tc.hard) {
 			t.Errorf("hard limit %d: %+v", tc.hard, failed)

@@ -57,12 +57,12 @@ func TestLauncherCheckImported(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := LauncherExec.supports(tc.image); err != nil {
-			t.Errorf("%s: started anew: %v", name, err)
+			t.Errorf("%s: with LauncherExec: %v", name, err)
 		}
 	}
 }
 
-// TestForImage: an imported image has a say in PATH, unless the caller has one.
+// An imported image sets PATH, unless the caller does.
 func TestForImage(t *testing.T) {
 	asks := func(path string) *rootfs.Image {
 		return &rootfs.Image{Node: "24.21.0", Imported: &rootfs.Imported{Config: rootfs.ImportedConfig{Env: []string{"LD_PRELOAD=/x", "PATH=" + path}}}}
@@ -94,12 +94,12 @@ func TestForImage(t *testing.T) {
 			t.Errorf("%s: %v", name, env)
 		}
 		if tc.env == nil && s.env["PATH"] != usual {
-			t.Errorf("%s: the next runtime of these settings has PATH %s", name, s.env["PATH"])
+			t.Errorf("%s: the settings were changed: PATH %s", name, s.env["PATH"])
 		}
 	}
 }
 
-// TestNeedNode: commands run in every image, programs where there is a Node for them.
+// Commands run in every image, programs only in images with a suitable Node.
 func TestNeedNode(t *testing.T) {
 	for node, ok := range map[string]bool{"": false, "20.19.0": false, "22.0.0": true, "24.21.0": true, "unknown": true} {
 		s, err := Options{}.resolve()
@@ -113,12 +113,12 @@ func TestNeedNode(t *testing.T) {
 			t.Errorf("Node %q: %v", node, err)
 		}
 		if _, err := s.commandTask("sh", nil, RunOptions{}); err != nil {
-			t.Errorf("a command beside Node %q: %v", node, err)
+			t.Errorf("a command in an image with Node %q: %v", node, err)
 		}
 	}
 }
 
-// TestImagePlaces: what Node needs is granted where the image has it.
+// The files that Node needs are granted at the paths where the image has them.
 func TestImagePlaces(t *testing.T) {
 	o := Options{Permissions: policy.Strict()}
 	s, err := o.resolve()
@@ -156,7 +156,7 @@ func TestLauncherOfTask(t *testing.T) {
 		"a program with a variable": {task{script: 2, env: []string{"NODE_OPTIONS=--no-warnings"}}, LauncherZygote, LauncherExec, true},
 		"a program on a terminal":   {task{script: 2, terminal: true}, LauncherZygote, LauncherExec, true},
 		"a command":                 {task{terminal: true, env: []string{"NODE_OPTIONS="}}, LauncherZygote, LauncherZygote, false},
-		"what was asked for":        {task{script: 2, terminal: true}, LauncherExec, LauncherExec, false},
+		"exec requested":            {task{script: 2, terminal: true}, LauncherExec, LauncherExec, false},
 	} {
 		if l, reason := tc.task.launcher(tc.launcher); l != tc.want || (reason != "") != tc.reason {
 			t.Errorf("%s: %v, %q", name, l, reason)

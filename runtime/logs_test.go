@@ -60,8 +60,8 @@ func TestLogsFailures(t *testing.T) {
 		{"processes", Result{Cause: CausePids, ExitCode: 1}, nil, &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}},
 		{"processes, thrown", Result{Cause: CausePids, ExitCode: 1}, &wire.Failure{Name: "Error", Message: "spawn EAGAIN"}, &GuestError{Name: "Error", Message: "spawn EAGAIN"}},
 		{"processor time", Result{Cause: CauseCPU}, nil, &GuestError{Name: "LimitError", Message: "the code used up its limit: cpu"}},
-		{"a place that is nowhere", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/a%20b/snippet.mjs:999999999:999999999 and snippet.mjs:0:0"}, &GuestError{Name: "E", Stack: "at snippet.mjs and snippet.mjs:0:0"}},
-		{"in another file of that name", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}, &GuestError{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}},
+		{"a position out of range", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/a%20b/snippet.mjs:999999999:999999999 and snippet.mjs:0:0"}, &GuestError{Name: "E", Stack: "at snippet.mjs and snippet.mjs:0:0"}},
+		{"another file with that name", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}, &GuestError{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}},
 		{"far too much", Result{ExitCode: 1}, &wire.Failure{Name: strings.Repeat("n", 300)}, &GuestError{Name: strings.Repeat("n", 256) + "…"}},
 	} {
 		got := newTestLogs(t, code, EvaluateOptions{}).conclude(&tc.res, guestReport{failure: tc.failed}).Error
@@ -87,22 +87,22 @@ func TestLogsLogs(t *testing.T) {
 		n.add(LogLog, "more")
 	}
 	if e = n.conclude(&Result{}, guestReport{}); len(e.Logs) != 3 || !e.Truncated.Logs {
-		t.Errorf("of four lines there are %d, truncated: %v", len(e.Logs), e.Truncated.Logs)
+		t.Errorf("%d of four lines, truncated: %v", len(e.Logs), e.Truncated.Logs)
 	}
 }
 
-// What Node prints when it gives up is left out where the error says it, and only there.
+// Node's fatal report is removed from the output if the error contains it, and only then.
 func TestLogsWithoutFatalReport(t *testing.T) {
 	logs := []Log{{LogLog, "a", 0}, {LogStderr, "", 0}, {LogStderr, "<--- Last few GCs --->", 0}, {LogStderr, "[1:0x1] 30 ms: Mark-Compact", 0}}
 	if got := withoutFatalReport(logs, &Result{Cause: CauseMemory}); len(got) != 1 {
-		t.Errorf("%v are left", got)
+		t.Errorf("%v remain", got)
 	}
 	if got := withoutFatalReport(logs, &Result{}); len(got) != 4 {
-		t.Errorf("of a run that did not die of memory %v are left", got)
+		t.Errorf("of a run with another cause %v remain", got)
 	}
 }
 
-// A followed snippet's lines are sent as they are kept, and its reader waits for the
+// A followed snippet's lines are sent when they are stored, and the reader waits for the
 // consumer.
 func TestLogsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestOpenSourceRefuses(t *testing.T) {
 	own := []string{link, missing}
 	for path, says := range map[string]string{
 		store: "it has to do with " + store, store + "/images": "it has to do with", link: "it has to do with", dir + "/state": "it has to do with", dir: "it has to do with",
-		dir + "/later": "it has to do with " + missing, // the guest could make it
+		dir + "/later": "it has to do with " + missing, // the guest could create it
 		"/":            "all that the host has",
 		"/sys":         "it is sysfs", "/sys/fs/cgroup": "shows the host's kernel", "/proc": "it is proc", "/proc/self": "it is proc", "/dev": "it is in /dev",
 		"/dev/null": "neither a folder nor a file", "/dev/pts": "it is devpts",
@@ -35,7 +35,7 @@ func TestOpenSourceRefuses(t *testing.T) {
 			f.Close()
 		}
 		if path == "/sys/fs/cgroup" && err != nil && strings.Contains(err.Error(), "it is cgroup2") {
-			continue // where it is one file system
+			continue // on a machine with one file system
 		}
 		if !errors.Is(err, errSource) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", path, err, says)
@@ -51,8 +51,8 @@ func TestOpenSourceRefuses(t *testing.T) {
 	}
 }
 
-// With another store in use, the usual one can't be a source either.
-func TestOpenSourcesKnowsTheStores(t *testing.T) {
+// With another store in use, the default store cannot be a source either.
+func TestOpenSourcesRefusesStores(t *testing.T) {
 	other := t.TempDir()
 	usual, err := rootfs.DefaultDir()
 	if err != nil {
@@ -60,7 +60,7 @@ func TestOpenSourcesKnowsTheStores(t *testing.T) {
 	}
 	for _, path := range []string{usual, filepath.Dir(usual), other, jail.DefaultStateDir, filepath.Dir(jail.DefaultStateDir)} {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			continue // no runtime was made yet, and the folder above stands for it
+			continue // no runtime exists yet; its parent folder is refused instead
 		}
 		s := settings{cwd: vfs.Workspace, mounts: []Mount{{Source: path, Target: "/x", Access: ReadWrite}}}
 		if err := s.setPermissions(s.permissions); err != nil {

@@ -12,7 +12,7 @@ import (
 	"gaol/runtime/internal/enforce"
 )
 
-// TestCheckPermissions: it finds what Create does.
+// CheckPermissions and Create agree.
 func TestCheckPermissions(t *testing.T) {
 	secret := policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Paths: []string{"/srv/secret/**"}}}}}
 	list := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"/bin/true"}}}}}
@@ -37,10 +37,10 @@ func TestCheckPermissions(t *testing.T) {
 			plan, err := CheckPermissions(tc.o)
 			s, resolveErr := tc.o.resolve()
 			if _, old := errors.AsType[*landlock.ABIError](err); old {
-				err = nil // Create finds out later that the kernel cannot enforce it; the plan is complete
+				err = nil // Create rejects it later, as the kernel cannot enforce it; the plan is complete
 			}
 			if (err == nil) != (resolveErr == nil) {
-				t.Errorf("got %v, but of Create %v", err, resolveErr)
+				t.Errorf("got %v, Create returned %v", err, resolveErr)
 			}
 			if tc.says != "" {
 				if plan != nil || err == nil || !strings.Contains(err.Error(), tc.says) {
@@ -55,7 +55,7 @@ func TestCheckPermissions(t *testing.T) {
 	}
 }
 
-// TestSupported: what the kernel lacks is refused, unless the caller allows that.
+// Rules that the kernel cannot enforce are refused, unless the caller allows degradation.
 func TestSupported(t *testing.T) {
 	if _, err := landlock.ABI(); err != nil {
 		t.Skip(err)

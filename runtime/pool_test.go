@@ -43,21 +43,20 @@ func TestPoolOptions(t *testing.T) {
 	}
 }
 
-// factory stands in for all that makes a pool slow: its runtimes are only names.
-// Creating one takes a second and closing one none.
+// factory is a fake source of runtimes. Creating one takes a second, closing one no time.
 type factory struct {
 	mu          sync.Mutex
 	made, ended []*NodeRuntime
 	dead        []*NodeRuntime
-	at          []time.Duration // when each creation began
-	busy, most  int             // creations at once
-	err         error           // of the creations
+	at          []time.Duration // start of each creation
+	busy, most  int             // concurrent creations
+	err         error           // result of creations
 	began       time.Time
 }
 
 const creation = time.Second
 
-// pool makes a pool that the test must close.
+// pool returns a pool that the test must close.
 func (f *factory) pool(o PoolOptions) *Pool {
 	f.began = time.Now()
 	o, err := o.resolve()
@@ -109,14 +108,14 @@ func (f *factory) fail(err error) {
 	f.err = err
 }
 
-// attempts returns when each creation began, and how many there were at once.
+// attempts returns the start of each creation, and the maximum number of concurrent ones.
 func (f *factory) attempts() (at []time.Duration, most int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.at), f.most
 }
 
-// count returns how many were made, and how many of them closed.
+// count returns how many runtimes were created, and how many of them were closed.
 func (f *factory) count() (made, ended int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +126,7 @@ func (f *factory) expect(t *testing.T, made, ended int) {
 	t.Helper()
 	synctest.Wait()
 	if m, e := f.count(); m != made || e != ended {
-		t.Errorf("%d made, %d closed; want %d, %d", m, e, made, ended)
+		t.Errorf("%d created, %d closed; want %d, %d", m, e, made, ended)
 	}
 }
 
@@ -157,13 +156,13 @@ func TestPoolFillsAndRefills(t *testing.T) {
 			t.Errorf("6 Gets returned %d different runtimes", len(seen))
 		}
 		if _, most := f.attempts(); most != 2 {
-			t.Errorf("%d creations at once", most)
+			t.Errorf("%d concurrent creations", most)
 		}
 		time.Sleep(time.Minute)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		f.expect(t, 11, 5) // what was handed out is not the pool's any more
+		f.expect(t, 11, 5) // the pool no longer owns the runtimes from Get
 	})
 }
 
@@ -206,14 +205,14 @@ func TestPoolGetIsCanceled(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Minute)
-		f.expect(t, 3, 2) // one is parked, and there is no room for the others
+		f.expect(t, 3, 2) // one is parked; the others exceed Size
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if rt, err := p.Get(ctx); rt != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, %v", rt, err)
 		}
 		if !f.has(&f.made, get(t, p)) {
-			t.Error("what is parked is not handed out")
+			t.Error("Get did not return the parked runtime")
 		}
 		p.Close()
 	})
@@ -246,14 +245,13 @@ func TestPoolClosed(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(f.began); took >= creation {
-			t.Errorf("took %v: Close does not end creations", took)
+			t.Errorf("took %v: Close does not cancel creations", took)
 		}
 		f.expect(t, 0, 0)
-	}) // fails if a goroutine is left
+	}) // fails if a goroutine leaks
 }
 
-// Creations that fail cost those who wait one error each, and are rare when nobody
-// does.
+// A failed creation fails one waiting Get. Without a waiting Get, retries are rare.
 func TestPoolCreationFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("no room")
@@ -263,14 +261,14 @@ func TestPoolCreationFails(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		at, _ := f.attempts()
 		n := len(at)
-		if n < 15 || n > 35 { // every 31 seconds in the end
+		if n < 15 || n > 35 { // finally every 31 seconds
 			t.Errorf("%d attempts in 10 minutes: %v", n, at)
 		}
 		if pause := at[1] - at[0] - creation; pause != firstRetry {
-			t.Errorf("the second attempt came after %v", pause)
+			t.Errorf("the second attempt started after %v", pause)
 		}
 		if pause := at[n-1] - at[n-2] - creation; pause != lastRetry {
-			t.Errorf("the last attempt came after %v", pause)
+			t.Errorf("the last attempt started after %v", pause)
 		}
 		asked := time.Now()
 		var waiting sync.WaitGroup
@@ -292,7 +290,7 @@ func TestPoolCreationFails(t *testing.T) {
 	})
 }
 
-func TestPoolReplacesTheDead(t *testing.T) {
+func TestPoolReplacesDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f factory
 		p := f.pool(PoolOptions{Size: 3})
@@ -302,17 +300,17 @@ func TestPoolReplacesTheDead(t *testing.T) {
 			defer f.mu.Unlock()
 			f.dead = append(f.dead, f.made[len(f.made)-n:]...)
 		}
-		kill(2) // found when the pool looks
+		kill(2) // detected by the pool's check
 		time.Sleep(checkInterval + 3*creation)
 		f.expect(t, 5, 2)
-		kill(2) // found by Get
+		kill(2) // detected by Get
 		rt := get(t, p)
 		if f.has(&f.dead, rt) {
-			t.Error("a dead runtime is handed out")
+			t.Error("Get returned a dead runtime")
 		}
 		rt = get(t, p)
 		if f.has(&f.dead, rt) {
-			t.Error("a dead runtime is handed out")
+			t.Error("Get returned a dead runtime")
 		}
 		time.Sleep(time.Minute)
 		f.expect(t, 9, 4)
@@ -321,7 +319,7 @@ func TestPoolReplacesTheDead(t *testing.T) {
 	})
 }
 
-func TestPoolReplacesTheOld(t *testing.T) {
+func TestPoolReplacesOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f factory
 		p := f.pool(PoolOptions{Size: 3, MaxAge: time.Minute})
@@ -329,7 +327,7 @@ func TestPoolReplacesTheOld(t *testing.T) {
 		f.expect(t, 6, 3)
 		f.fail(errors.New("no room"))
 		time.Sleep(10 * time.Minute)
-		f.expect(t, 6, 4) // the others are better than none
+		f.expect(t, 6, 4) // old ones are kept until they can be replaced
 		f.fail(nil)
 		time.Sleep(time.Minute)
 		f.expect(t, 9, 6)

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-func TestQueueIsInOrder(t *testing.T) {
+func TestQueueOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 2)
-		var mu sync.Mutex // of order: two are let in
+		var mu sync.Mutex // guards order: two run at once
 		var order []int
 		for i := range 6 {
 			go func() {
 				if !q.enter(t.Context(), nil) {
-					t.Error("not let in")
+					t.Error("not admitted")
 				}
 				mu.Lock()
 				order = append(order, i)
@@ -28,7 +28,7 @@ func TestQueueIsInOrder(t *testing.T) {
 		}
 		mu.Lock()
 		if len(order) != 2 {
-			t.Errorf("%v were let in at once", order)
+			t.Errorf("%v were admitted at once", order)
 		}
 		mu.Unlock()
 		time.Sleep(time.Hour)
@@ -36,38 +36,37 @@ func TestQueueIsInOrder(t *testing.T) {
 		defer mu.Unlock()
 		for i, got := range order {
 			if got != i {
-				t.Errorf("let in in the order %v", order)
+				t.Errorf("admitted in the order %v", order)
 			}
 		}
 		if len(order) != 6 || len(q) != 0 {
-			t.Errorf("%v were let in, %d did not leave", order, len(q))
+			t.Errorf("%v were admitted, %d did not leave", order, len(q))
 		}
 	})
 }
 
-func TestQueueIsGivenUp(t *testing.T) {
+func TestQueueCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
 		q.enter(t.Context(), nil)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if q.enter(short, nil) {
-			t.Error("let in where there is no room, until the context ended")
+			t.Error("admitted to a full queue with a canceled context")
 		}
 		closing := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(closing) })
 		if q.enter(t.Context(), closing) {
-			t.Error("let in where there is no room, until the runtime closed")
+			t.Error("admitted to a full queue of a closed runtime")
 		}
 		q.leave()
 		if !q.enter(t.Context(), nil) {
-			t.Error("who gave up has taken a place")
+			t.Error("a canceled caller holds a place")
 		}
 	})
 }
 
-// A start that is held up holds up others for a moment only, and gives its place
-// back once.
+// A slow start delays others only briefly, and releases its place once.
 func TestQueueLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
@@ -81,7 +80,7 @@ func TestQueueLease(t *testing.T) {
 		second := q.leaveAfter(time.Second)
 		first()
 		if len(q) != 1 {
-			t.Error("who was late left for another")
+			t.Error("a late caller released the place of another")
 		}
 		second()
 		second()

@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 	if got.plan == nil || got.plan.Net.Inet {
 		t.Errorf("the plan is %+v", got.plan)
 	}
-	got.plan = nil // package policy tests what it says
+	got.plan = nil // tested in package policy
 	want := settings{
 		permissions: policy.Default(),
 		env: map[string]string{
@@ -100,13 +100,13 @@ func TestResolveCopies(t *testing.T) {
 	env["A"] = "2"
 	rules[0].Patterns[0] = "*"
 	if s.env["A"] != "1" || s.permissions.PassesEnv("B") {
-		t.Error("what is the caller's is shared")
+		t.Error("the settings share memory with the caller's options")
 	}
 	if _, err := s.nodeTask("", RunOptions{Env: map[string]string{"A": "3"}}, true); err != nil {
 		t.Fatal(err)
 	}
 	if s.env["A"] != "1" {
-		t.Error("a run's variables stay")
+		t.Error("a run's variables change the settings")
 	}
 }
 

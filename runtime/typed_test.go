@@ -22,7 +22,7 @@ type point struct {
 	At   time.Time `json:"at,omitzero"`
 }
 
-// fits are functions that tell whether they were called.
+// fits are functions that record whether they were called.
 func fits() map[string]Function {
 	called := errors.New("called")
 	return map[string]Function{
@@ -70,16 +70,16 @@ func TestTypedFunctions(t *testing.T) {
 			t.Errorf("%s%s: %v, want %s", tc.function, tc.args, err, tc.want)
 		}
 		if strings.Contains(err.Error(), "runtime.") || strings.Contains(err.Error(), "Go ") {
-			t.Errorf("%s%s: the guest is told of the host's types: %v", tc.function, tc.args, err)
+			t.Errorf("%s%s: the error exposes Go types to the guest: %v", tc.function, tc.args, err)
 		}
 	}
 }
 
-// Arguments that don't fit cost no more than their text, however many trees are in it.
+// Mismatched arguments use memory proportional to their text, however deeply nested they are.
 func TestTypedFunctionsAllocate(t *testing.T) {
 	many := "[" + strings.Repeat("{},", 100_000) + "{}]"
 	for name, f := range fits() {
-		if slices.Contains([]string{"any", "raw", "*raw"}, name) { // have the trees, as they ask for them
+		if slices.Contains([]string{"any", "raw", "*raw"}, name) { // these types need the decoded tree
 			continue
 		}
 		for _, args := range []string{many, "[" + many + "]", "[" + many + ",1]", `[{"x":` + many + `}]`} {
@@ -90,7 +90,7 @@ func TestTypedFunctionsAllocate(t *testing.T) {
 			if err == nil || err.Error() == "called" {
 				t.Errorf("%s takes %.10s: %v", name, args, err)
 			}
-			if got := after.TotalAlloc - before.TotalAlloc; got > uint64(8*len(args)) { // the trees take some 60
+			if got := after.TotalAlloc - before.TotalAlloc; got > uint64(8*len(args)) { // decoded trees take about 60 times the text
 				t.Errorf("%s: %d bytes for %d of %.10s", name, got, len(args), args)
 			}
 		}
@@ -115,7 +115,7 @@ func TestCallLimitsSettle(t *testing.T) {
 	}
 	for _, l := range []CallLimits{{Calls: -1}, {Concurrent: -1}, {Arguments: -1}, {Result: -1}, {Timeout: -1}, {Concurrent: hostcall.MaxPending + 1}, {Arguments: 1<<30 + 1}, {Result: 1<<30 + 1}} {
 		if got, err := l.resolve(defaultCalls); err == nil {
-			t.Errorf("%+v is taken as %+v", l, got)
+			t.Errorf("%+v becomes %+v", l, got)
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"gaol/policy"
 )
 
-// afterHint adds the hint of a failed run's standard error.
+// afterHint returns the denials after the hint of a failed run's standard error.
 func afterHint(d *Denials, stderr string) []Denial {
 	d.AddHint(1, []byte(stderr))
 	all, _ := d.List()
 	return all
 }
 
-// TestHints: what Node said, as it was copied from runs.
+// The texts are copied from output of Node.
 func TestHints(t *testing.T) {
 	out := policy.Strict()
 	out.FS = policy.Scope{Rules: []policy.Rule{
@@ -64,7 +64,7 @@ func TestHints(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			all := policy.Open()
-			all.Network = policy.Scope{Default: policy.Allow} // hosts outside, too
+			all.Network = policy.Scope{Default: policy.Allow} // including hosts outside
 			open := NewDenials(all, "/workspace")
 			if got := afterHint(open, tc.text+"\nNode.js v24.21.0\n"); len(got) > 0 {
 				t.Errorf("with nothing denied: %+v", got)
@@ -73,7 +73,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestHintOnce: what the kernel has told of is not told again.
+// A hint does not repeat a denial that the kernel has reported.
 func TestHintOnce(t *testing.T) {
 	outside := NewDenials(policy.Strict(), "/workspace")
 	outside.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: Seccomp})
@@ -95,7 +95,7 @@ func TestHintOnce(t *testing.T) {
 	}
 }
 
-// TestHintConditions: a hint needs a failed run whose last words are an error of Node's.
+// A hint requires a failed run whose output ends with an error of Node.
 func TestHintConditions(t *testing.T) {
 	const last = "Error: EACCES: permission denied, open '/etc/passwd'\n    at x\n\nNode.js v24.0.0\n"
 	for _, tc := range []struct {
@@ -121,8 +121,7 @@ func TestHintConditions(t *testing.T) {
 	}
 }
 
-// TestObserve checks that an observer gets each denial that differs once, whenever it
-// starts.
+// An observer gets each distinct denial once, whenever it starts.
 func TestObserve(t *testing.T) {
 	d := NewDenials(policy.Strict(), "/workspace")
 	add := func(target string) { d.add(Denial{Scope: "fs", Operation: "read", Target: target}) }

@@ -26,7 +26,7 @@ func TestMisplaced(t *testing.T) {
 	for _, tc := range []struct {
 		path    string
 		tree    bool
-		nearest string // "": it is what it seems
+		nearest string // "": the path is not misplaced
 	}{
 		{"/", true, ""}, {"/usr/bin", true, ""}, {"/etc/hosts", false, ""}, {"/nosuch/x", true, ""}, {"/workspace", true, ""},
 		{"/bin", true, "/usr/bin/**"}, {"/bin/sh", false, "/usr/bin/sh"}, {"/bin", false, "/usr/bin"}, {"/usr/bin/sh", false, "/usr/bin/busybox"},

@@ -15,7 +15,7 @@ func lower(p policy.Permissions) (*policy.Plan, error) {
 	return policy.Lower(p.Clone().Over(policy.Default()), Tree{Cwd: vfs.Workspace}.World())
 }
 
-// TestGrantedPlaces: the places that a guest may write to exist from the start.
+// Folders that a guest may write to exist from the start.
 func TestGrantedPlaces(t *testing.T) {
 	w := policy.World{Own: []string{"/home/node", "/workspace"}, Shared: []string{"/tmp"}}
 	allow := func(path string, ops ...policy.Operation) policy.Rule {
@@ -56,7 +56,7 @@ func TestGrantedPlaces(t *testing.T) {
 	}
 }
 
-// TestKernelNeeded: the versions of Landlock that package policy's table names.
+// The required Landlock versions are those in the table of package policy.
 func TestKernelNeeded(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
@@ -91,7 +91,7 @@ func TestKernelNeeded(t *testing.T) {
 				abi, _, _ = r.Needs()
 			}
 			if abi != tc.abi {
-				t.Errorf("it needs ABI %d, want %d", abi, tc.abi)
+				t.Errorf("needs ABI %d, want %d", abi, tc.abi)
 			}
 		})
 	}

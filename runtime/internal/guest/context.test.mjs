@@ -67,6 +67,11 @@ class Host {
     }
   }
 
+  // Waits until the cell in progress has printed a line.
+  async printed(line) {
+    while (!this.#frames.some(([kind, text]) => kind === 'log' && text === line)) await new Promise((resolve) => (this.#wake = resolve));
+  }
+
   begin(code, more = {}) {
     const number = ++this.#last;
     this.#send(17, number, JSON.stringify({ code, name: `cell-${number}.js`, value: 1000, logs: 5, logLength: 50, ...more }));
@@ -150,11 +155,11 @@ test('SIGINT terminates running code only', (t) =>
 
 test('an interruption ends a waiting cell', (t) =>
   withHost(t, async (host) => {
-    const number = host.begin('let state = 2; await new Promise(r => setTimeout(r, 2000)); state = 3');
-    await soon(50);
+    const number = host.begin('let state = 2; console.log("waits"); await new Promise(r => setTimeout(r, 20000)); state = 3');
+    await host.printed('waits');
     host.interrupt(number + 1); // an unknown cell
     host.interrupt(number);
-    assert.deepEqual(await host.until(number), [['done', number]]);
+    assert.deepEqual(await host.until(number), [['log', 'waits'], ['done', number]]);
     assert.deepEqual(await host.cell('state'), [['value', 2]]);
     assert.deepEqual(await host.cell('await new Promise(() => {})'), [['failure', 'UnsettledError', 'the code awaits a promise that nothing settles']]);
   }));

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// classify takes functions, maps, and data; an error stands for a value that is refused.
+// classify accepts functions, maps and data, and refuses errors.
 func classify(v any) (Func, map[string]any, error) {
 	switch v := v.(type) {
 	case func(context.Context, json.RawMessage) (any, error):
@@ -88,7 +88,7 @@ func TestNewBindings(t *testing.T) {
 	}
 }
 
-// What a guest gets is what encoding/json writes, but for bytes and times.
+// Values are encoded as by encoding/json, except for bytes and times.
 func TestEncode(t *testing.T) {
 	type inner struct {
 		A int           `json:"a,omitempty"`

@@ -13,13 +13,12 @@ import (
 	"gaol/internal/wire"
 )
 
-// Calls that are late are answered in time, whether their function was called or not,
-// and no sooner.
+// A call that times out gets its error at its deadline, whether its function was called or not.
 func TestCallsLate(t *testing.T) {
 	const limit = 10 * time.Second
 	inBubble(t, Limits{Timeout: limit, Concurrent: 2}, func(t *testing.T, c *testCalls) {
 		began := time.Now()
-		for i := range 6 { // a second apart
+		for i := range 6 { // one per second
 			if err := c.call(gateFunction, fmt.Sprintf("[%d]", i)); err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +27,7 @@ func TestCallsLate(t *testing.T) {
 		for i := range 6 {
 			time.Sleep(time.Until(began.Add(limit + time.Duration(i)*time.Second - time.Millisecond)))
 			if n := len(c.guest.answers(t)); n != i {
-				t.Errorf("%d answers a moment before the end of call %d", n, i)
+				t.Errorf("%d results just before the deadline of call %d", n, i)
 			}
 			time.Sleep(2 * time.Millisecond)
 			synctest.Wait()
@@ -42,7 +41,7 @@ func TestCallsLate(t *testing.T) {
 		close(c.callee.gate)
 		synctest.Wait()
 		if n := len(c.guest.answers(t)); n != 6 || len(c.callee.began) != 2 {
-			t.Errorf("%d answers, %q were called", n, c.callee.began)
+			t.Errorf("%d results, %q were called", n, c.callee.began)
 		}
 		if err := c.call(echoFunction, `[]`); err != nil {
 			t.Fatal(err)
@@ -54,8 +53,7 @@ func TestCallsLate(t *testing.T) {
 	})
 }
 
-// A result that comes just when it is late is not lost and not doubled, and one that is
-// late is not taken.
+// A result at the deadline is neither lost nor sent twice. A later one is discarded.
 func TestCallsAtTheLimit(t *testing.T) {
 	for _, after := range []time.Duration{time.Second - 1, time.Second, time.Second + 1} {
 		inBubble(t, Limits{Timeout: time.Second}, func(t *testing.T, c *testCalls) {
@@ -74,7 +72,7 @@ func TestCallsAtTheLimit(t *testing.T) {
 	}
 }
 
-// After end nothing begins, and nothing is answered.
+// After End no call starts, and no result is sent.
 func TestCallsEnd(t *testing.T) {
 	inBubble(t, Limits{Concurrent: 2}, func(t *testing.T, c *testCalls) {
 		for range 5 {
@@ -89,13 +87,13 @@ func TestCallsEnd(t *testing.T) {
 		began := time.Now()
 		c.Stop()
 		if took := time.Since(began); took > 0 {
-			t.Errorf("the end took %v though the functions heed their contexts", took)
+			t.Errorf("End took %v although the functions obey their contexts", took)
 		}
 		synctest.Wait()
 		if err := c.call(echoFunction, `[]`); err != nil {
-			t.Errorf("a call after the end: %v", err)
+			t.Errorf("a call after End: %v", err)
 		}
-		c.expire() // an alarm that went off a moment ago
+		c.expire() // a timer that fired just before
 		c.Stop()
 		time.Sleep(time.Hour)
 		list, truncated := c.Records()
@@ -110,8 +108,7 @@ func TestCallsEnd(t *testing.T) {
 	})
 }
 
-// The end waits for functions that were just called, for a moment, and not for those that
-// have been under way.
+// End waits briefly for functions that were just called, and not for others.
 func TestCallsEndWaits(t *testing.T) {
 	for _, tc := range []struct{ age, opens, want time.Duration }{
 		{0, 50 * time.Millisecond, 50 * time.Millisecond},
@@ -130,14 +127,14 @@ func TestCallsEndWaits(t *testing.T) {
 			began := time.Now()
 			c.Stop()
 			if took := time.Since(began); took != tc.want {
-				t.Errorf("a call of %v that takes %v more: the end took %v, want %v", tc.age, tc.opens, took, tc.want)
+				t.Errorf("a call of %v that takes %v more: End took %v, want %v", tc.age, tc.opens, took, tc.want)
 			}
 			opened.Stop()
 		})
 	}
 }
 
-// The time of the run itself ends its calls, too.
+// The end of the run cancels its calls, too.
 func TestCallsRunIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -158,7 +155,7 @@ func TestCallsRunIsOver(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(f.began) != 1 || len(g.answers(t)) > 0 {
-			t.Errorf("%q were called, answers: %v", f.began, g.answers(t))
+			t.Errorf("%q were called, results: %v", f.began, g.answers(t))
 		}
 		c.Stop()
 	})
@@ -183,7 +180,7 @@ func TestCallsListed(t *testing.T) {
 	})
 }
 
-// A refused call is counted, listed and answered as others are.
+// A refused call is counted and listed, and gets a result like others.
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
@@ -202,7 +199,7 @@ func TestCallsRefused(t *testing.T) {
 	})
 }
 
-// An error's text is bounded, and is text whatever the host's function says.
+// The text of an error has a limit, and is valid whatever the host function returns.
 func TestErrorText(t *testing.T) {
 	c := &Calls{codeOf: codeOf}
 	for _, tc := range []struct {
@@ -251,26 +248,26 @@ func TestCallContext(t *testing.T) {
 		unseen.stop()
 		<-done
 		if !errors.Is(seen.Err(), context.Canceled) || !errors.Is(unseen.Err(), context.Canceled) {
-			t.Errorf("over: %v, %v", seen.Err(), unseen.Err())
+			t.Errorf("after the end: %v, %v", seen.Err(), unseen.Err())
 		}
 		never := fresh()
 		never.stop()
 		if never.inner != nil {
-			t.Error("a context is made for nobody")
+			t.Error("a context is created that no function uses")
 		}
 
 		last := fresh()
 		cancel()
 		if !errors.Is(last.Err(), context.Canceled) {
-			t.Errorf("of a run that is over: %v", last.Err())
+			t.Errorf("after the end of the run: %v", last.Err())
 		}
 		last.stop()
 		c.stop()
 	})
 }
 
-// Each call is observed once, whether it had been answered before the observer started, is
-// answered later, or never.
+// Each call is observed once, whether it finishes before the observer starts, later, or
+// never.
 func TestObserve(t *testing.T) {
 	begin := func(c *Calls, id uint32) *pendingCall {
 		p := &pendingCall{Call: wire.Call{ID: id}, index: -1}

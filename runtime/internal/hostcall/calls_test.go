@@ -19,7 +19,7 @@ import (
 	"gaol/internal/wire"
 )
 
-// guestSide keeps what a guest is sent.
+// guestSide records the frames that are sent to the guest.
 type guestSide struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -33,7 +33,7 @@ func (g *guestSide) Write(b []byte) (int, error) {
 
 func (g *guestSide) Close() error { return nil }
 
-// answers are what came so far, by the calls' numbers.
+// answers returns the results so far, by call number.
 func (g *guestSide) answers(t *testing.T) map[uint32]string {
 	t.Helper()
 	g.mu.Lock()
@@ -50,13 +50,13 @@ func (g *guestSide) answers(t *testing.T) map[uint32]string {
 		}
 		call := uint32(body[3]) | uint32(body[2])<<8 | uint32(body[1])<<16 | uint32(body[0])<<24
 		if got[call] != "" {
-			t.Errorf("call %d has two answers", call)
+			t.Errorf("call %d has two results", call)
 		}
 		got[call] = string(body[5:])
 	}
 }
 
-// callee are functions for the tests, by number.
+// callee has host functions for the tests, by number.
 type callee struct {
 	began []string // arguments
 	gate  chan struct{}
@@ -66,7 +66,7 @@ type callee struct {
 
 const (
 	echoFunction = iota
-	gateFunction // waits for the gate, whatever the context
+	gateFunction // waits for the gate and ignores its context
 	waitFunction // waits for its context
 	goexitFunction
 	panicFunction
@@ -118,7 +118,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// testCalls has functions called in a bubble of synctest.
+// testCalls calls functions in a synctest bubble.
 type testCalls struct {
 	*Calls
 	guest  guestSide
@@ -138,11 +138,11 @@ func inBubble(t *testing.T, limits Limits, f func(*testing.T, *testCalls)) {
 		default:
 			close(c.callee.gate)
 		}
-		synctest.Wait() // and what has not ended yet is found by synctest
+		synctest.Wait() // synctest reports goroutines that remain
 	})
 }
 
-// call makes the next call.
+// call sends the next call.
 func (c *testCalls) call(function uint32, args string) error {
 	c.next++
 	return c.Accept(wire.Call{ID: c.next, Function: function, Args: json.RawMessage(args)}, false, nil)
@@ -196,18 +196,17 @@ func TestCallsRefuseProtocol(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.Accept(call, false, nil); !errors.Is(err, wire.ErrFrame) {
-			t.Errorf("a number twice: %v", err)
+			t.Errorf("a duplicate number: %v", err)
 		}
 		close(c.callee.gate)
 		synctest.Wait()
 		if err := c.Accept(call, false, nil); err != nil {
-			t.Errorf("a number again, after its answer: %v", err)
+			t.Errorf("a number that is reused after its result: %v", err)
 		}
 	})
 }
 
-// No more than Concurrent go on at once; the others are called in the order in which
-// they came, each when there is room.
+// At most Concurrent functions run at once. The others are called in order of arrival.
 func TestCallsConcurrent(t *testing.T) {
 	inBubble(t, Limits{Concurrent: 3}, func(t *testing.T, c *testCalls) {
 		for i := range 10 {
@@ -217,24 +216,24 @@ func TestCallsConcurrent(t *testing.T) {
 			synctest.Wait()
 		}
 		if want := []string{"[0]", "[1]", "[2]"}; !slices.Equal(c.callee.began, want) {
-			t.Errorf("%q have begun, want %q", c.callee.began, want)
+			t.Errorf("started %q, want %q", c.callee.began, want)
 		}
 		for i := range 7 {
 			c.callee.gate <- struct{}{}
 			synctest.Wait()
 			if n := len(c.callee.began); n != 4+i || c.callee.began[3+i] != fmt.Sprintf("[%d]", 3+i) {
-				t.Errorf("%q have begun", c.callee.began)
+				t.Errorf("started %q", c.callee.began)
 			}
 		}
 		close(c.callee.gate)
 		synctest.Wait()
 		if n := len(c.guest.answers(t)); n != 10 || c.workers != 3 {
-			t.Errorf("%d answers of %d workers", n, c.workers)
+			t.Errorf("%d results of %d workers", n, c.workers)
 		}
 	})
 }
 
-// A worker that is free is used again before there is another.
+// An idle worker is reused before another is started.
 func TestCallsReuseWorkers(t *testing.T) {
 	inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
 		for range 100 {
@@ -263,7 +262,7 @@ func TestCallsReuseWorkers(t *testing.T) {
 	})
 }
 
-// What is too much is answered, not performed.
+// A call over a limit gets an error and is not performed.
 func TestCallsLimits(t *testing.T) {
 	const many = `"code":"ERR_TOO_MANY_CALLS"`
 	for _, tc := range []struct {
@@ -271,7 +270,7 @@ func TestCallsLimits(t *testing.T) {
 		limits Limits
 		args   string
 		calls  int
-		begin  int // how many are admitted
+		begin  int // number of admitted calls
 	}{
 		{"calls of a run", Limits{Calls: 7}, `[]`, 20, 7},
 		{"at once", Limits{}, `[]`, MaxPending + 5, MaxPending},
@@ -290,7 +289,7 @@ func TestCallsLimits(t *testing.T) {
 				close(c.callee.gate)
 				synctest.Wait()
 				if len(refused) != tc.calls-tc.begin || len(c.callee.began) != tc.begin {
-					t.Errorf("%d are refused, %d performed, want %d", len(refused), len(c.callee.began), tc.begin)
+					t.Errorf("%d refused, %d performed, want %d", len(refused), len(c.callee.began), tc.begin)
 				}
 				for call, text := range refused {
 					if !strings.Contains(text, many) || int(call) <= tc.begin {
@@ -302,7 +301,8 @@ func TestCallsLimits(t *testing.T) {
 	}
 }
 
-// One that does not read is told apart from one that asks for much.
+// A guest that does not read its results violates the protocol; one that makes many calls does
+// not.
 func TestCallsUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &callee{}

@@ -17,8 +17,8 @@ type fakeGuest struct {
 	calls   *Calls
 	send    *os.File
 	receive *os.File
-	answers *wire.Reader // of receive
-	value   string       // the last one
+	results *wire.Reader // reads receive
+	value   string       // the last value
 	done    chan struct{}
 }
 
@@ -78,7 +78,7 @@ func (g *fakeGuest) write(t testing.TB, frames ...[]byte) {
 	}
 }
 
-// end ends the guest and returns the calls.
+// end closes the guest's side and returns the calls.
 func (g *fakeGuest) end() []Record {
 	g.send.Close()
 	<-g.done
@@ -97,16 +97,16 @@ func (g *fakeGuest) ask(t testing.TB, id, function uint32, args string) {
 	g.write(t, callFrame(wire.KindAsk, id, function, args))
 }
 
-// answer takes the next answer.
+// answer reads the next result.
 func (g *fakeGuest) answer(t testing.TB) (id uint32, text string) {
 	t.Helper()
 	if err := g.receive.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if g.answers == nil {
-		g.answers = wire.NewReader(g.receive, func(wire.Kind) int64 { return 1000 })
+	if g.results == nil {
+		g.results = wire.NewReader(g.receive, func(wire.Kind) int64 { return 1000 })
 	}
-	kind, body, err := g.answers.Next()
+	kind, body, err := g.results.Next()
 	if err != nil || kind != wire.KindAnswer {
 		t.Fatalf("kind %d, %v", kind, err)
 	}
@@ -120,7 +120,8 @@ func (g *fakeGuest) expect(t testing.TB, id uint32, text string) {
 	}
 }
 
-// What is asked for is done by who reads, whatever the function does, and then goes on.
+// The reader performs synchronous calls inline, whatever the function does, and then
+// continues to read.
 func TestAsk(t *testing.T) {
 	g := newFakeGuest(t, (&callee{}).functions(), Limits{})
 	for i := range uint32(100) {
@@ -136,7 +137,7 @@ func TestAsk(t *testing.T) {
 	c := g.calls
 	c.mu.Lock()
 	if c.workers > 0 || c.running > 0 {
-		t.Errorf("%d other goroutines perform calls, %d go on", c.workers, c.running)
+		t.Errorf("%d workers, %d running calls", c.workers, c.running)
 	}
 	c.mu.Unlock()
 	if list := g.end(); len(list) != 106 || list[0] == (Record{}) {
@@ -144,8 +145,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// While what was asked for takes long, the channel is read all the same: by others, as
-// often as that happens, up to CallLimits.Concurrent.
+// While an inline call takes long, another goroutine reads the channel. That may happen up
+// to CallLimits.Concurrent times.
 func TestAskTakesLong(t *testing.T) {
 	f := &callee{gate: make(chan struct{})}
 	g := newFakeGuest(t, f.functions(), Limits{Concurrent: 3})
@@ -163,7 +164,7 @@ func TestAskTakesLong(t *testing.T) {
 	for began := time.Now(); time.Since(began) < 50*time.Millisecond; time.Sleep(time.Millisecond) {
 		f.mu.Lock()
 		if len(f.began) > 7 {
-			t.Fatalf("%d functions were called, three of which go on", len(f.began))
+			t.Fatalf("%d functions were called, three of which still run", len(f.began))
 		}
 		f.mu.Unlock()
 	}
@@ -174,7 +175,7 @@ func TestAskTakesLong(t *testing.T) {
 		got[id] = true
 	}
 	if !got[0] || !got[1] || !got[2] || !got[30] || !got[31] {
-		t.Errorf("answers: %v", got)
+		t.Errorf("results: %v", got)
 	}
 	g.ask(t, 40, echoFunction, `["at the end"]`)
 	g.expect(t, 40, "at the end")
@@ -183,7 +184,7 @@ func TestAskTakesLong(t *testing.T) {
 	}
 }
 
-// A run whose end comes while what it asked for goes on is not kept by it.
+// An inline call that still runs does not delay the end of the run.
 func TestAskAtTheEnd(t *testing.T) {
 	f := &callee{gate: make(chan struct{})}
 	defer close(f.gate)

@@ -15,7 +15,7 @@ import (
 	"gaol/internal/wire"
 )
 
-// slowPipe is a guest that reads when it is told to.
+// slowPipe is a guest that reads on request.
 type slowPipe struct {
 	read   chan struct{} // one for each Write
 	writes [][]byte
@@ -33,15 +33,15 @@ func (p *slowPipe) Write(b []byte) (int, error) {
 
 func (p *slowPipe) Close() error { p.closed = true; return nil }
 
-// goOn has the guest read n times, and waits until everybody waits again.
-func (p *slowPipe) goOn(n int) {
+// readWrites reads n writes, and waits until all goroutines block.
+func (p *slowPipe) readWrites(n int) {
 	for range n {
 		p.read <- struct{}{}
 		synctest.Wait()
 	}
 }
 
-// answerOf is a frame of so many bytes.
+// answerOf returns a frame of size bytes.
 func answerOf(call uint32, size int) []byte {
 	return wire.AppendAnswer(nil, call, false, bytes.Repeat([]byte("1"), size-wire.AnswerSize))
 }
@@ -53,7 +53,7 @@ func sizes(list [][]byte) (n []int) {
 	return n
 }
 
-// What comes while somebody writes is written together, and nobody waits for it.
+// Frames that are sent during a write are written together, and their senders do not wait.
 func TestOutboxTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSlowPipe()
@@ -63,17 +63,17 @@ func TestOutboxTogether(t *testing.T) {
 		for i := range 100 {
 			o.Answer(uint32(i+1), true, []byte("{}"))
 		}
-		p.goOn(2)
+		p.readWrites(2)
 		if len(p.writes) != 2 || len(p.writes[1]) != 100*(wire.AnswerSize+2) {
 			t.Errorf("writes of %d bytes, want one and the other 100", sizes(p.writes))
 		}
 		if o.writing || len(o.waiting) > 0 {
-			t.Errorf("left: %+v", o)
+			t.Errorf("remaining: %+v", o)
 		}
 	})
 }
 
-// Answers that nobody reads stay with those who brought them.
+// If the guest does not read, senders block.
 func TestOutboxBounds(t *testing.T) {
 	const size, n = maxBatch / 8, 50
 	synctest.Test(t, func(t *testing.T) {
@@ -87,23 +87,22 @@ func TestOutboxBounds(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if sent.Load() != 8 || len(o.waiting) != maxBatch { // one is being written
-			t.Errorf("%d are sent, %d bytes wait", sent.Load(), len(o.waiting))
+		if sent.Load() != 8 || len(o.waiting) != maxBatch { // one more is being written
+			t.Errorf("%d sent, %d bytes wait", sent.Load(), len(o.waiting))
 		}
-		p.goOn(2)
+		p.readWrites(2)
 		if sent.Load() > 8+9 {
-			t.Errorf("%d are sent after two writes", sent.Load())
+			t.Errorf("%d sent after two writes", sent.Load())
 		}
 		close(p.read)
 		synctest.Wait()
 		if sent.Load() != n {
-			t.Errorf("%d of %d are sent", sent.Load(), n)
+			t.Errorf("%d of %d sent", sent.Load(), n)
 		}
 	})
 }
 
-// A frame that is too large to wait with others is written by who brings it, in the
-// midst of a stream of small ones.
+// A frame that is too large for the batch is written by its sender, between small ones.
 func TestOutboxLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSlowPipe()
@@ -115,7 +114,7 @@ func TestOutboxLarge(t *testing.T) {
 		for i := range 4 {
 			go o.Answer(uint32(i+2), false, []byte("0"))
 			synctest.Wait()
-			p.goOn(1)
+			p.readWrites(1)
 		}
 		if !slices.Contains(sizes(p.writes), maxBatch+wire.AnswerSize) {
 			t.Errorf("it waits behind writes of %d bytes", sizes(p.writes))
@@ -124,7 +123,7 @@ func TestOutboxLarge(t *testing.T) {
 	})
 }
 
-// Who can't wait for the guest does not, and there is an end to that.
+// Post does not wait for the guest, up to a limit.
 func TestOutboxPost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSlowPipe()
@@ -137,9 +136,9 @@ func TestOutboxPost(t *testing.T) {
 			synctest.Wait()
 		}
 		if n < 2*256 && len(o.waiting) < maxUnsent-2000 {
-			t.Errorf("%d are taken, %d bytes wait", n, len(o.waiting))
+			t.Errorf("%d accepted, %d bytes wait", n, len(o.waiting))
 		}
-		go o.Send(answerOf(0, 100)) // which has to wait
+		go o.Send(answerOf(0, 100)) // blocks
 		synctest.Wait()
 		close(p.read)
 		synctest.Wait()
@@ -147,12 +146,12 @@ func TestOutboxPost(t *testing.T) {
 			t.Errorf("%d bytes arrived, want %d", got, want)
 		}
 		if !o.TryAnswer(0, true, nil) {
-			t.Error("there is no room when all is read")
+			t.Error("no room after all was read")
 		}
 	})
 }
 
-// After a failed write nothing is written, and nobody waits.
+// After a failed write nothing more is written, and no sender waits.
 func TestOutboxFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSlowPipe()
@@ -163,18 +162,18 @@ func TestOutboxFails(t *testing.T) {
 			go o.Answer(uint32(i), false, make([]byte, maxBatch))
 		}
 		synctest.Wait()
-		p.goOn(1) // a second one would wait for ever, which synctest finds
+		p.readWrites(1) // a second write would block forever, which synctest detects
 		if len(p.writes) != 1 || !p.closed {
 			t.Errorf("writes of %d bytes, closed: %v", sizes(p.writes), p.closed)
 		}
 		if !o.TryAnswer(1, false, nil) || len(o.waiting) > 0 {
-			t.Error("what comes after the end waits")
+			t.Error("a frame after the end waits")
 		}
 	})
 }
 
-// Many at once through a real pipe: each frame arrives once, whole, and in the order of
-// who sent it.
+// Concurrent senders through a real pipe: each frame arrives once, whole, and in the order of
+// its sender.
 func TestOutboxConcurrent(t *testing.T) {
 	const senders, each = 8, 300
 	r, w, err := os.Pipe()
@@ -203,7 +202,7 @@ func TestOutboxConcurrent(t *testing.T) {
 	}
 	go func() {
 		all.Wait()
-		o.Send(make([]byte, maxBatch+1)) // no frame; it waits for what was posted
+		o.Send(make([]byte, maxBatch+1)) // not a frame; waits for the posted ones
 		w.Close()
 	}()
 	next := make([]uint32, senders)

@@ -25,9 +25,9 @@ func TestStartVariable(t *testing.T) {
 		}
 	}
 	if StartVariable(nil) != "" {
-		t.Error("no LANG is that of the zygote")
+		t.Error("an unset LANG counts as the zygote's")
 	}
 	if StartVariable([]string{"LANG=de_DE.UTF-8"}) != "LANG" {
-		t.Error("another LANG")
+		t.Error("another LANG counts as the zygote's")
 	}
 }

@@ -22,14 +22,14 @@ func TestSourcesRelocate(t *testing.T) {
 	addCell(t, s, "cell-2.js", "const a = 1;\nthrow a;")
 	addCell(t, s, "cell-4.js", "nosuch.member")
 	for text, want := range map[string]string{
-		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // where gaol's await stands
+		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // the position of gaol's await
 		"at cell-4.js:1:15":                      "at cell-4.js:1:8",
 		"at cell-2.js:2:1":                       "at cell-2.js:2:1",
 		"at f (cell-2.js:2:1)":                   "at f (cell-2.js:2:1)",
 		"cell-2.js:2:1\n at async cell-2.js:1:1": "cell-2.js:2:1\n at async cell-2.js:1:1",
 		"at /workspace/cell-2.js:1:1":            "at /workspace/cell-2.js:1:1", // a file
-		"at cell-2.js:99:1":                      "at cell-2.js",                // which the cell has not
-		"at cell-3.js:1:1":                       "at cell-3.js",                // which is not known
+		"at cell-2.js:99:1":                      "at cell-2.js",                // beyond the cell's end
+		"at cell-3.js:1:1":                       "at cell-3.js",                // an unknown cell
 		"at /workspace/mycell-2.js:1:1":          "at /workspace/mycell-2.js:1:1",
 		"at main.js:1:1":                         "at main.js:1:1",
 		"at cell-2.js:99999999999999999999:1":    "at cell-2.js:99999999999999999999:1",
@@ -50,14 +50,14 @@ func TestSourcesStack(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	if got := s.Frame("at nosuch (cell-7.js:1:1)\nat cell-1.js:2:1"); got == "" {
-		t.Error("there is no frame")
+		t.Error("no frame")
 	}
 	if got := s.Frame("at nosuch (cell-7.js:1:1)"); got != "" {
-		t.Errorf("of an unknown cell: %s", got)
+		t.Errorf("an unknown cell: %s", got)
 	}
 }
 
-// What is remembered is bounded, and the latest is there.
+// The stored code has a limit, and the latest cell is kept.
 func TestSourcesForget(t *testing.T) {
 	s := New("", "/usr/libexec/gaol")
 	code := "//" + strings.Repeat("x", 200<<10) + "\nthrow 1;"
@@ -78,6 +78,6 @@ func TestSourcesForget(t *testing.T) {
 		s.Add(fmt.Sprintf("cell-%d.js", 100+i), p, "1")
 	}
 	if len(s.list) > maxSize/512 {
-		t.Errorf("%d are remembered", len(s.list))
+		t.Errorf("%d cells are stored", len(s.list))
 	}
 }

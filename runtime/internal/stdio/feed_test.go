@@ -93,19 +93,19 @@ func TestFollowBlocks(t *testing.T) {
 		pumps.Go(func() { Pump(&in, &Follow[[]byte]{Feed: f, Event: bytesEvent}) })
 		synctest.Wait()
 		if len(in) != 3 {
-			t.Errorf("%d pieces are left, want 3", len(in))
+			t.Errorf("%d pieces remain, want 3", len(in))
 		}
 		if e, _ := f.next(); string(e) != "a" {
 			t.Errorf("%s is first", e)
 		}
 		if synctest.Wait(); len(in) != 3 {
-			t.Errorf("%d pieces are left while a is in use", len(in))
+			t.Errorf("%d pieces remain while a is in use", len(in))
 		}
 		if e, _ := f.next(); string(e) != "b" {
 			t.Errorf("%s is second", e)
 		}
 		if synctest.Wait(); len(in) != 2 {
-			t.Errorf("%d pieces are left while b is in use", len(in))
+			t.Errorf("%d pieces remain while b is in use", len(in))
 		}
 		f.End()
 		pumps.Wait()
@@ -154,7 +154,7 @@ func TestFeedRoom(t *testing.T) {
 		for range 8 {
 			f.next()
 		}
-		if synctest.Wait(); logged != 23 { // the other four take up room, too
+		if synctest.Wait(); logged != 23 { // the other four use room, too
 			t.Errorf("%d events after 8 were taken", logged)
 		}
 		f.End()
@@ -172,7 +172,7 @@ func TestFeedConsumers(t *testing.T) {
 	}
 	f.Close("")
 	if f.All(func(string) bool { return false }) {
-		t.Error("it was complete after the first event")
+		t.Error("complete after the first event")
 	}
 	if !f.All(func(string) bool {
 		if got := all(f); len(got) != 0 {
@@ -180,7 +180,7 @@ func TestFeedConsumers(t *testing.T) {
 		}
 		return true
 	}) {
-		t.Error("it was not complete")
+		t.Error("not complete")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe that was full is widened, and what is in it at the end of the run still comes.
+// A full pipe is enlarged, and its content at the end of the run is still read.
 func TestPipeWidens(t *testing.T) {
 	s := &Pipes{}
 	defer s.Close()
@@ -36,7 +36,7 @@ func TestPipeWidens(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		if got := room(); got != step.want {
-			t.Errorf("after %d bytes at once it holds %d, want %d", step.written, got, step.want)
+			t.Errorf("after a read of %d bytes the capacity is %d, want %d", step.written, got, step.want)
 		}
 	}
 	if _, err := w.Write(make([]byte, largePipe)); err != nil {
@@ -48,8 +48,8 @@ func TestPipeWidens(t *testing.T) {
 	}
 }
 
-// All that was written comes, however late each Read is: whoever waits for a processor finds
-// its deadline over.
+// All bytes are read, however late each Read is: a goroutine that waits for a processor may
+// find its deadline exceeded.
 func TestPipeReadLate(t *testing.T) {
 	s := &Pipes{}
 	defer s.Close()
@@ -84,8 +84,8 @@ func TestPipeReadLate(t *testing.T) {
 	}
 }
 
-// pumpLines pumps a pipe into lines, and returns the reader and the writing end. lines
-// returns those since it was called before; "|" is a flush.
+// pumpLines splits the content of a pipe into lines, and returns the reader and the writing
+// end. lines returns those since the previous call; "|" is a flush.
 func pumpLines(t *testing.T, onLine func()) (r *Reader, w *os.File, lines func() []string, start func()) {
 	t.Helper()
 	from, w, err := os.Pipe()
@@ -156,7 +156,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// What a process writes during a flush, before it ends, is read, too.
+// Bytes that a process writes during a flush, before it exits, are read, too.
 func TestEndDuringFlush(t *testing.T) {
 	flushing, proceed := make(chan struct{}, 1), make(chan struct{})
 	r, w, _, start := pumpLines(t, func() {

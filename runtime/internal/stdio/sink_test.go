@@ -32,7 +32,7 @@ func TestLinesBounded(t *testing.T) {
 		l.Write([]byte(strings.Repeat("x", 1000)))
 	}
 	if len(l.rest) != 8 || cap(l.rest) > 64 {
-		t.Errorf("holds %d bytes in %d", len(l.rest), cap(l.rest))
+		t.Errorf("holds %d bytes, capacity %d", len(l.rest), cap(l.rest))
 	}
 }
 

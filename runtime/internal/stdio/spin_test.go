@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What is expected is read as soon as it comes; what does not come costs little, and does not
-// keep the reader from anything else.
+// An expected byte is read as soon as it arrives. If it does not arrive, the reader spins only
+// briefly, and can still do other work.
 func TestPipeReadExpected(t *testing.T) {
 	from, to, err := os.Pipe()
 	if err != nil {
@@ -32,22 +32,22 @@ func TestPipeReadExpected(t *testing.T) {
 	write("at once")
 	read("at once")
 	if r.spinner.due || r.spinner.pause != 0 {
-		t.Errorf("%+v after what came at once", r.spinner)
+		t.Errorf("%+v after immediate data", r.spinner)
 	}
 
 	r.spinner.due = true
 	time.AfterFunc(50*time.Millisecond, func() { write("late") })
 	read("late")
 	if r.spinner.pause != spinPause {
-		t.Errorf("%+v after what came late", r.spinner)
+		t.Errorf("%+v after late data", r.spinner)
 	}
 	for range spinPause {
 		if r.Expect(); r.spinner.due {
-			t.Fatal("it looks again too soon")
+			t.Fatal("spins again too soon")
 		}
 	}
 	if r.Expect(); r.spinner.due != canSpin {
-		t.Error("it does not look again")
+		t.Error("does not spin again")
 	}
 
 	r.spinner.due = true
@@ -57,14 +57,14 @@ func TestPipeReadExpected(t *testing.T) {
 	}
 }
 
-// A run that has ended keeps nobody looking.
+// The reader does not spin after the end of a run.
 func TestPipeReadExpectedAtTheEnd(t *testing.T) {
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	defer to.Close() // another run holds it
+	defer to.Close() // as if another run held it
 	r := NewReader(from)
 	r.spinner.due = true
 	r.End()

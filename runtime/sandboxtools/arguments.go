@@ -19,13 +19,14 @@ type DestroyArgs struct {
 	RemoveContainer *bool  `json:"removeContainer" rule:"default=true" about:"If false, running commands are killed and no more can start, but the files remain usable until the sandbox is destroyed with true or expires."`
 }
 
-// CommandArgs are the arguments of sandbox_command.
+// CommandArgs are the arguments of sandbox_command. The runtime's limit on variables is twice
+// the total here: the other half is left for the sandbox's own.
 type CommandArgs struct {
 	ContainerID      string   `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
 	Executable       string   `json:"executable" rule:"required min=1 max=4095" about:"A program in the guest: a path, or a name that is looked up in PATH. No shell is used."`
-	Args             []string `json:"args" rule:"max=131071 items=8192" about:"The arguments, passed unchanged."`
+	Args             []string `json:"args" rule:"max=131071 items=8192 total=786432" about:"The arguments, passed unchanged."`
 	WorkingDirectory string   `json:"workingDirectory" rule:"path max=4095 default=." about:"The folder to start in, absolute or relative to /<rootPath>, which is the default."`
-	EnvVars          []string `json:"envVars" rule:"min=2 max=131070 items=1024 pattern=env" about:"Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins."`
+	EnvVars          []string `json:"envVars" rule:"min=2 max=131070 items=1024 total=393216 pattern=env" about:"Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins."`
 	Timeout          int64    `json:"timeout" rule:"min=1 max=3600000 default=30000" about:"Milliseconds after which the command is killed."`
 }
 

@@ -13,9 +13,6 @@ import (
 // it exits.
 func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, error) {
 	return use(ctx, t, "sandbox_command", a, func(s *sandbox, a CommandArgs) (CommandResult, error) {
-		if err := checkTotals(a); err != nil {
-			return CommandResult{}, err
-		}
 		o := runtime.RunOptions{Cwd: a.WorkingDirectory, Env: map[string]string{}, Timeout: time.Duration(a.Timeout) * time.Millisecond}
 		for _, v := range a.EnvVars {
 			name, value, _ := strings.Cut(v, "=")
@@ -37,30 +34,6 @@ func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, er
 			StdoutTruncated: res.Truncated.Stdout, StderrTruncated: res.Truncated.Stderr,
 		}, nil
 	})
-}
-
-// The maximum bytes of all arguments, and of all variables, with a NUL for each. The other
-// half of the runtime's limit on variables is left for the sandbox's own.
-const (
-	maxArgs = 768 << 10
-	maxVars = 384 << 10
-)
-
-func checkTotals(a CommandArgs) error {
-	for _, f := range []struct {
-		name    string
-		list    []string
-		maximum int
-	}{{"args", a.Args, maxArgs}, {"envVars", a.EnvVars, maxVars}} {
-		total := 0
-		for _, s := range f.list {
-			total += len(s) + 1
-		}
-		if total > f.maximum {
-			return refuse(InvalidArgument, f.name, "%d bytes in total, the limit is %d", total, f.maximum)
-		}
-	}
-	return nil
 }
 
 // outputText converts output to valid UTF-8, without a character that truncation has cut.

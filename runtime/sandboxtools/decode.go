@@ -182,7 +182,7 @@ func (f *field) parseList(raw json.RawMessage, v reflect.Value) error {
 	}
 	list := []string{}
 	for i := 0; dec.More(); i++ {
-		if i == f.maxItems {
+		if int64(i) == f.maxItems {
 			return refuse(InvalidArgument, f.name, "more than %d entries", f.maxItems)
 		}
 		var item json.RawMessage
@@ -202,36 +202,25 @@ func (f *field) parseList(raw json.RawMessage, v reflect.Value) error {
 // pairedSurrogates reports whether a valid JSON string escapes no unpaired surrogate.
 // encoding/json would silently decode one to U+FFFD, and a file would get that content.
 func pairedSurrogates(raw []byte) bool {
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		i++ // the escaped character
-		unit, ok := parseUnicodeEscape(raw[i:])
-		if !ok {
-			continue
-		}
-		i += 4
+	for i := bytes.IndexByte(raw, '\\'); i >= 0; i = bytes.IndexByte(raw, '\\') {
+		unit := unicodeEscape(raw[i:])
+		raw = raw[i+2:]
 		if !utf16.IsSurrogate(unit) {
 			continue
 		}
-		if len(raw) < i+3 || raw[i+1] != '\\' {
+		if utf16.DecodeRune(unit, unicodeEscape(raw[4:])) == utf8.RuneError {
 			return false
 		}
-		low, ok := parseUnicodeEscape(raw[i+2:])
-		if !ok || utf16.DecodeRune(unit, low) == utf8.RuneError {
-			return false
-		}
-		i += 6
+		raw = raw[10:] // the digits of the first escape, and the second escape
 	}
 	return true
 }
 
-// parseUnicodeEscape parses u and four hexadecimal digits.
-func parseUnicodeEscape(b []byte) (rune, bool) {
-	if len(b) < 5 || b[0] != 'u' {
-		return 0, false
+// unicodeEscape returns the code unit of an escape \uXXXX at the start of b, or 0.
+func unicodeEscape(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0
 	}
-	unit, err := strconv.ParseUint(string(b[1:5]), 16, 16)
-	return rune(unit), err == nil
+	unit, _ := strconv.ParseUint(string(b[2:6]), 16, 16) // b is valid JSON
+	return rune(unit)
 }

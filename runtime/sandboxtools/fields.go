@@ -9,10 +9,6 @@ import (
 	"sync"
 )
 
-// kinds are the types of arguments: string, bool, *bool (nil is the default), int64 and
-// []string.
-var kinds = []reflect.Kind{reflect.String, reflect.Bool, reflect.Pointer, reflect.Int64, reflect.Slice}
-
 // patterns are the patterns that rules name. They accept an empty text, for arguments that
 // can be omitted.
 var patterns = map[string]*regexp.Regexp{
@@ -24,14 +20,15 @@ var patterns = map[string]*regexp.Regexp{
 // field describes an argument of a tool.
 type field struct {
 	name, about      string
-	kind             reflect.Kind // one of kinds
+	kind             reflect.Kind // a key of jsonTypes
 	required         bool         // the key must be present; a text may still be empty
 	path             bool         // a path in the guest, which [sandbox.resolvePaths] makes absolute
 	nul              bool         // NUL bytes are allowed
 	fallback         string
 	enum             []string
 	minimum, maximum int64 // bytes of a text, or of each text in a list; or bounds of a number
-	maxItems         int   // of a list
+	maxItems         int64 // of a list
+	maxTotal         int64 // bytes of all texts in a list, with a NUL for each
 	pattern          *regexp.Regexp
 }
 
@@ -47,6 +44,7 @@ var fieldTables sync.Map // reflect.Type to []field
 //	min=N      minimum bytes of a text, or of each text in a list; or a number's minimum
 //	max=N      likewise, the maximum
 //	items=N    maximum number of texts in a list
+//	total=N    maximum bytes of all texts in a list, with a NUL for each
 //	pattern=X  a name in patterns
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fieldTables.Load(t); ok {
@@ -60,42 +58,28 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-func newField(s reflect.StructField) field {
-	kind := s.Type.Kind()
-	if !slices.Contains(kinds, kind) {
-		panic("sandboxtools: unsupported type of an argument: " + s.Type.String())
-	}
-	f := field{name: s.Tag.Get("json"), about: s.Tag.Get("about"), kind: kind}
+func newField(s reflect.StructField) (f field) {
+	f.name, f.about, f.kind = s.Tag.Get("json"), s.Tag.Get("about"), s.Type.Kind()
+	flags := map[string]*bool{"required": &f.required, "path": &f.path, "nul": &f.nul}
+	numbers := map[string]*int64{"min": &f.minimum, "max": &f.maximum, "items": &f.maxItems, "total": &f.maxTotal}
 	for rule := range strings.FieldsSeq(s.Tag.Get("rule")) {
 		key, value, _ := strings.Cut(rule, "=")
-		f.apply(key, value)
+		switch {
+		case flags[key] != nil:
+			*flags[key] = true
+		case numbers[key] != nil:
+			*numbers[key] = mustInteger(value)
+		case key == "default":
+			f.fallback = value
+		case key == "enum":
+			f.enum = strings.Split(value, "|")
+		case key == "pattern":
+			f.pattern = patterns[value]
+		default:
+			panic("sandboxtools: unknown rule " + key)
+		}
 	}
 	return f
-}
-
-func (f *field) apply(key, value string) {
-	switch key {
-	case "required":
-		f.required = true
-	case "path":
-		f.path = true
-	case "nul":
-		f.nul = true
-	case "default":
-		f.fallback = value
-	case "enum":
-		f.enum = strings.Split(value, "|")
-	case "min":
-		f.minimum = mustInteger(value)
-	case "max":
-		f.maximum = mustInteger(value)
-	case "items":
-		f.maxItems = int(mustInteger(value))
-	case "pattern":
-		f.pattern = patterns[value]
-	default:
-		panic("sandboxtools: unknown rule " + key)
-	}
 }
 
 func mustInteger(s string) int64 {
@@ -143,13 +127,18 @@ func (f *field) check(v reflect.Value) error {
 			return refuse(InvalidArgument, f.name, "%d is not between %d and %d", n, f.minimum, f.maximum)
 		}
 	case reflect.Slice:
-		if v.Len() > f.maxItems {
+		if int64(v.Len()) > f.maxItems {
 			return refuse(InvalidArgument, f.name, "more than %d entries", f.maxItems)
 		}
+		var total int64
 		for i := range v.Len() {
 			if err := f.checkText(f.place(i), v.Index(i).String()); err != nil {
 				return err
 			}
+			total += int64(v.Index(i).Len()) + 1
+		}
+		if total > f.maxTotal {
+			return refuse(InvalidArgument, f.name, "%d bytes in total, the limit is %d", total, f.maxTotal)
 		}
 	}
 	return nil

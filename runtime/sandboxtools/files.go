@@ -59,11 +59,11 @@ func readBounded(files *hostfs.FS, p string) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "read", Path: p, Err: unix.EISDIR}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
-		return nil, &fs.PathError{Op: "read", Path: p, Err: unix.EISDIR}
 	}
 	data, complete, err := readUpTo(f, maxFile)
 	if err == nil && !complete {

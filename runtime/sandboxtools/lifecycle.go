@@ -46,7 +46,10 @@ func (t *Toolbox) Init(ctx context.Context, a InitArgs) (InitResult, error) {
 // create creates the runtime of a sandbox.
 func (t *Toolbox) create(ctx context.Context, s *sandbox, a InitArgs) (*runtime.NodeRuntime, InitResult, error) {
 	o := t.o.Create
-	o.Cwd, o.Hostname = string(s.root), hostName(a.ContainerName)
+	o.Cwd, o.Hostname = string(s.root), a.ContainerName
+	if !hostNamePattern.MatchString(o.Hostname) {
+		o.Hostname = "secure-exec" // the default of package runtime
+	}
 	result := InitResult{
 		ContainerID: s.id, ContainerName: a.ContainerName, HostName: o.Hostname, ImageName: a.ImageName, RootPath: string(s.root),
 	}
@@ -95,15 +98,6 @@ func parseRoot(rootPath string) (vfs.Path, error) {
 }
 
 var hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
-
-// hostName returns a container's name if it is a valid host name, else the default of
-// package runtime.
-func hostName(containerName string) string {
-	if !hostNamePattern.MatchString(containerName) {
-		return "secure-exec"
-	}
-	return containerName
-}
 
 // Destroy implements sandbox_destroy. It returns when the sandbox is closed.
 func (t *Toolbox) Destroy(ctx context.Context, a DestroyArgs) (DestroyResult, error) {

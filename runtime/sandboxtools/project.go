@@ -52,14 +52,10 @@ func (t *Toolbox) project(path string) (*os.File, error) {
 // mkdirBelow opens a folder below another one, component by component, so that the folder
 // that was checked is the one that is open. It creates missing folders with mode 0755.
 func mkdirBelow(base int, path string) (int, error) {
-	dir := -1
+	dir := base
 	for name := range strings.SplitSeq(path, "/") {
-		at := dir
-		if at < 0 {
-			at = base
-		}
-		fd, err := openOrMkdir(at, name)
-		if dir >= 0 {
+		fd, err := openOrMkdir(dir, name)
+		if dir != base {
 			unix.Close(dir)
 		}
 		if err != nil {

@@ -26,36 +26,39 @@ func inputSchema(t reflect.Type) json.RawMessage {
 }
 
 func (f *field) schema() members {
-	var s members
+	s := typeSchema(f.kind)
 	switch f.kind {
 	case reflect.String:
-		s = f.textSchema()
+		f.describeText(s)
 	case reflect.Bool, reflect.Pointer:
-		s = members{"type": "boolean", "default": f.fallback == "true"}
+		s["default"] = f.fallback == "true"
 	case reflect.Int64:
-		s = members{"type": "integer", "minimum": f.minimum, "maximum": f.maximum, "default": mustInteger(f.fallback)}
+		s["minimum"], s["maximum"], s["default"] = f.minimum, f.maximum, mustInteger(f.fallback)
 	case reflect.Slice:
-		s = members{"type": "array", "items": f.textSchema(), "maxItems": f.maxItems}
+		item := typeSchema(reflect.String)
+		f.describeText(item)
+		s["items"], s["maxItems"] = item, f.maxItems
 	}
 	s["description"] = f.about
 	return s
 }
 
-func (f *field) textSchema() members {
-	if f.enum != nil {
-		return members{"type": "string", "enum": f.enum, "default": f.fallback}
-	}
-	s := members{"type": "string", "maxLength": f.maximum}
-	if f.minimum > 0 {
-		s["minLength"] = f.minimum
-	}
+// describeText adds the constraints of a text to its schema.
+func (f *field) describeText(s members) {
 	if f.fallback != "" {
 		s["default"] = f.fallback
+	}
+	if f.enum != nil {
+		s["enum"] = f.enum
+		return
+	}
+	s["maxLength"] = f.maximum
+	if f.minimum > 0 {
+		s["minLength"] = f.minimum
 	}
 	if f.pattern != nil { // ECMAScript has no (?s); its [^=] matches newlines
 		s["pattern"] = strings.TrimPrefix(f.pattern.String(), "(?s)")
 	}
-	return s
 }
 
 func objectSchema(properties members, required []string) members {
@@ -70,7 +73,10 @@ func resultSchema(t reflect.Type) members {
 	for i := range t.NumField() {
 		s := t.Field(i)
 		name, rest, _ := strings.Cut(s.Tag.Get("json"), ",")
-		m := valueSchema(s.Type)
+		m := typeSchema(s.Type.Kind())
+		if s.Type.Kind() == reflect.Slice {
+			m["items"] = resultSchema(s.Type.Elem())
+		}
 		m["description"] = s.Tag.Get("about")
 		if format := s.Tag.Get("format"); format != "" {
 			m["format"] = format
@@ -83,18 +89,18 @@ func resultSchema(t reflect.Type) members {
 	return objectSchema(properties, required)
 }
 
-func valueSchema(t reflect.Type) members {
-	switch t.Kind() {
-	case reflect.String:
-		return members{"type": "string"}
-	case reflect.Bool:
-		return members{"type": "boolean"}
-	case reflect.Int64:
-		return members{"type": "integer"}
-	case reflect.Slice:
-		return members{"type": "array", "items": resultSchema(t.Elem())}
+// jsonTypes are the JSON types of arguments and results. A *bool is a bool whose default is
+// nil.
+var jsonTypes = map[reflect.Kind]string{
+	reflect.String: "string", reflect.Bool: "boolean", reflect.Pointer: "boolean", reflect.Int64: "integer", reflect.Slice: "array",
+}
+
+func typeSchema(k reflect.Kind) members {
+	name := jsonTypes[k]
+	if name == "" {
+		panic("sandboxtools: unsupported type " + k.String())
 	}
-	panic("sandboxtools: unsupported type of a result: " + t.String())
+	return members{"type": name}
 }
 
 // schemaText returns the text of a whole schema.

@@ -86,14 +86,10 @@ func (t *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 		return nil, refuse(UnknownTool, "", "unknown tool %.40q", tool)
 	}
 	result, err := table[i].call(ctx, t, args)
-	var out json.RawMessage
 	if err == nil {
-		out, err = json.Marshal(result)
+		return json.Marshal(result) // cannot fail: structs of strings, numbers and booleans
 	}
-	if err != nil {
-		return nil, inTool(tool, err)
-	}
-	return out, nil
+	return nil, inTool(tool, err)
 }
 
 // invoke implements a call of a tool: it normalizes the arguments and passes them to do.

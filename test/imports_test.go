@@ -24,7 +24,7 @@ const module = "gaol"
 // or stays on its floor; on the ground floor it stays in its folder, because
 // those three know nothing of each other.
 var floors = map[string]int{
-	"cmd": 3, "test": 3,
+	"cmd": 3, "examples": 3, "test": 3,
 	"runtime": 2,
 	"rootfs":  1, "internal": 1,
 	"policy": 0, "vfs": 0, "jail": 0,

@@ -1,0 +1,1 @@
+for (;;) console.log('let me think about this for a moment');

@@ -1,0 +1,6 @@
+// Tries to read a file, which its permissions deny.
+import { readFileSync } from 'node:fs';
+
+function onOrder() {
+  return readFileSync('/etc/passwd', 'utf8');
+}

@@ -1,0 +1,4 @@
+// Never returns.
+function onOrder() {
+  for (;;);
+}

@@ -1,0 +1,2 @@
+// Asks for more than the shop gives.
+const onOrder = order => order.total * 2;

@@ -9,6 +9,15 @@ export PATH := $(CURDIR)/bin/toolchain/bin:$(PATH):/usr/local/go/bin
 
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$$PATH")
 
+BIN ?= bin/gaol
+
+# The binary is linked statically: it needs neither the C library nor libseccomp of
+# the machine that it runs on. The tags replace glibc's resolver, which would need
+# shared libraries, by Go's. Where the static libraries are missing: make build STATIC=
+STATIC ?= -tags netgo,osusergo
+
+LDFLAGS := -X main.version=$(VERSION) $(if $(STATIC),-linkmode external -extldflags -static)
+
 # The linters have many dependencies, so that each has a module file of its own,
 # as golangci-lint recommends: in go.mod they would be dependencies of gaol.
 LINT  := $(GO) tool -modfile=.ci/lint.mod golangci-lint
@@ -24,8 +33,8 @@ help: ## list the targets
 deps: ## install missing packages on Debian or Ubuntu
 	@.ci/deps
 
-build: deps ## build bin/gaol
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/gaol ./cmd/gaol
+build: deps ## build bin/gaol, which needs no shared library
+	$(GO) build -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
 
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build

@@ -1,0 +1,2 @@
+// Package build tests what make build makes.
+package build

@@ -1,3 +1,3 @@
 // Command judge grades solutions of a programming exercise. It gives each solution the same
-// inputs, compares the output, and tells apart why a solution fails.
+// inputs, compares the output, and reports why a solution fails.
 package main

@@ -12,7 +12,7 @@ import (
 )
 
 // callTimeout limits the time of one call of a plugin.
-const callTimeout = 500 * time.Millisecond
+const callTimeout = 2 * time.Second
 
 // plugin is one sandbox with one process, which keeps the plugin's state between calls.
 type plugin struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log"
 	"net/http"
 	"time"
 
@@ -80,7 +81,11 @@ func (a *api) sandboxed(next func(http.ResponseWriter, *http.Request, *runtime.N
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		defer rt.Close()
+		defer func() {
+			if err := rt.Close(); err != nil {
+				log.Print(err)
+			}
+		}()
 		if err := next(w, r, rt, q); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}

@@ -17,8 +17,9 @@ func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := serve(ctx, *addr, runtime.Options{}); err != nil {
+	err := serve(ctx, *addr, runtime.Options{})
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

@@ -7,42 +7,53 @@ import (
 	"testing"
 )
 
-// goRun runs the program in dir with the given go command and compares its output.
-func goRun(t *testing.T, dir string, args ...string) {
+// Another module imports gaol by a replace line, and from a vendor folder, which has gaol's C
+// and JavaScript files, too.
+func TestModule(t *testing.T) {
+	dir := copyModule(t)
+	for _, args := range [][]string{
+		{"run", "-mod=mod", "."}, // completes go.mod, as go mod tidy does
+		{"mod", "vendor"},
+		{"run", "-mod=vendor", "-trimpath", "."},
+	} {
+		out := goCommand(t, dir, args...)
+		if args[0] == "run" && out != "sum: 3\n" {
+			t.Errorf("go %v prints %q", args, out)
+		}
+	}
+}
+
+// copyModule copies the module embed, and gaol's own go.sum, so that no checksum has to be
+// downloaded.
+func copyModule(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"run"}, args...)...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "sum: 3\n" {
-		t.Errorf("%v: %v\n%s", cmd.Args, err, out)
-	}
-}
-
-// Another module imports gaol by a replace line. If this fails because go.mod needs updates,
-// run go mod tidy in examples/embed.
-func TestModuleWithReplace(t *testing.T) {
-	goRun(t, "embed", "-mod=readonly", ".")
-}
-
-// Another module vendors gaol: its C and JavaScript files are vendored, too.
-func TestModuleWithVendor(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("embed")); err != nil {
-		t.Fatal(err)
-	}
 	repo, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
-		{"mod", "edit", "-replace", "gaol=" + repo},
-		{"mod", "vendor"},
-	} {
-		cmd := exec.Command("go", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
+	if err := os.CopyFS(dir, os.DirFS("embed")); err != nil {
+		t.Fatal(err)
 	}
-	goRun(t, dir, "-mod=vendor", "-trimpath", ".")
+	sums, err := os.ReadFile("../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	goCommand(t, dir, "mod", "edit", "-replace", "gaol="+repo)
+	return dir
+}
+
+func goCommand(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
 }

@@ -14,7 +14,7 @@ import (
 	"gaol/jail/step"
 )
 
-// cgroupFiles are open files with which a process joins cgroups by itself: being moved by
+// cgroupFiles are open files with which a process moves itself into cgroups: being moved by
 // another process takes some 10 ms.
 type cgroupFiles struct {
 	startIn *os.File   // the folder of the v2 cgroup that it is started in; may be nil

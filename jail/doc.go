@@ -8,7 +8,7 @@
 //	   ├─ Start ── run cgroup ── launcher: the entry program (package enter), or a fork of a zygote
 //	   │             │             └─ namespaces, no rights, ruleset, filter ── PROGRAM
 //	   │             ├─ notifications of the filter: refused calls are reported
-//	   │             └─ Wait: reap, kill what is left in the cgroup, account, remove the cgroup
+//	   │             └─ Wait: reap, kill the rest of the cgroup, account, remove the cgroup
 //	   ├─ Park ── the same up to the program, which a later Start provides
 //	   │
 //	 Close ── kill, reap pid 1, remove cgroups and state, release the slot

@@ -117,7 +117,7 @@ func (p *Process) launchInCgroup(c *Command, launch func(p *Process, in *cgroupF
 	return launch(p, own.with(p.jail.shared))
 }
 
-// chownPipes gives the process's pipes to the guest, who could not open /dev/stdout
+// chownPipes gives the process's pipes to the guest, which could not open /dev/stdout
 // otherwise.
 func (j *Jail) chownPipes(c *Command) error {
 	first := j.slot.firstHostID()

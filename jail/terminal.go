@@ -15,7 +15,7 @@ type TerminalSize struct{ Rows, Cols uint16 } // characters
 
 // Terminal is a pseudo-terminal of the jail's devpts, for one process. No process of the
 // jail gets the host's end. All processes of the guest's user can open the other end, by
-// its name in /dev/pts, and so read what is typed.
+// its name in /dev/pts, and so read its input.
 type Terminal struct {
 	// Host is the host's end: writes to it are input, and reads return output. Reads fail
 	// with EIO while no process has the other end open.

@@ -20,7 +20,7 @@ var links = []struct{ path, target string }{
 }
 
 // texts lists the files that come from neither the host nor a package. The guest's user is
-// node, as in the official Docker images of Node. The accounts of root and nobody are of no
+// node, as in the official Docker images of Node. The accounts of root and "nobody" are of no
 // use to a guest.
 var texts = []struct{ path, content string }{
 	{"/etc/passwd", `root:x:0:0:root:/root:/bin/sh

@@ -70,7 +70,7 @@ func TestImportIsNotDefault(t *testing.T) {
 	}
 }
 
-// TestImportNode checks where Node is found, and what is found out about it without running it.
+// TestImportNode checks where Node is found, and which facts about it are found without running it.
 func TestImportNode(t *testing.T) {
 	program, err := os.ReadFile("/usr/bin/env")
 	must(t, err)

@@ -32,7 +32,7 @@
 //	130, 143      gaol got SIGINT or SIGTERM and stopped the program
 //	141           the reader of gaol's output closed its pipe
 //
-// A guest may exit with these numbers, too. The "cause" of --json tells them apart:
+// A guest may exit with these numbers, too. The "cause" of --json distinguishes them:
 // it comes from the kernel, not from the guest.
 //
 // # What --json prints

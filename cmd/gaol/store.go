@@ -38,7 +38,7 @@ func (a *app) listCommand(short string, open flags.Opener, header string, row fu
 	})
 }
 
-// shortID is how much of an id tables show: enough for people to tell images apart.
+// shortID is how much of an id tables show: enough for people to distinguish images.
 const shortID = len("sha256:") + 12
 
 // removeCommand removes images or snapshots.

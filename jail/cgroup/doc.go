@@ -11,7 +11,7 @@
 // process in the namespace sees only the groups below.
 //
 // A [Pool] creates and deletes groups that follow each other. It reuses their names and,
-// on v1, their memory groups, because the kernel may keep what was removed.
+// on v1, their memory groups, because the kernel may keep removed ones.
 //
 // Read Usage after Kill, when no process can run any more, and before Delete, which removes
 // the counters. All three also work on a [Group] from [Open]. That and [Sweep] remove what
@@ -26,7 +26,7 @@
 //
 // Memory includes page cache and kernel memory, and nothing is swapped. When it runs out,
 // the kernel kills the largest process of the group, not the whole group: v1 can't do the
-// latter, and guests must not be able to tell the versions apart.
+// latter, and guests must not be able to distinguish the versions.
 //
 // # What it does not protect against
 //

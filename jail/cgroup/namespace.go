@@ -39,7 +39,7 @@ func newNamespaceRoot(on backend, path string, devices []Device) (*Group, error)
 	return g, nil
 }
 
-// OtherDirs returns the directories of a namespace root besides [Group.Dirs].
+// OtherDirs returns the directories of a namespace root that are not in [Group.Dirs].
 func (g *Group) OtherDirs() []string { return g.on.otherDirs(g.path) }
 
 // deviceRules deny all devices but the given ones.

@@ -40,7 +40,7 @@ type Pool struct {
 }
 
 // maxCharged is how many spares are kept because too much is charged to them: the memory
-// may be freed late, or with a file. Each takes up to 140 KB of kernel memory.
+// may be freed late, or with a file. Each uses up to 140 KB of kernel memory.
 const maxCharged = 4
 
 // NewPool returns a pool of groups below parent. Only the pool may create groups there

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherHierarchies returns the names of the hierarchies at root besides controllersV1:
+// otherHierarchies returns the names of the hierarchies at root that are not in controllersV1:
 // other v1 controllers, systemd's hierarchy and, often, a v2 hierarchy.
 func otherHierarchies(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)

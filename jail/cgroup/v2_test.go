@@ -104,7 +104,7 @@ func TestV2Enable(t *testing.T) {
 	const all, on, none = "+cpu +memory +pids", "cpu memory pids\n", "\n"
 	tests := []struct {
 		name       string
-		root, gaol string // what is enabled
+		root, gaol string // the enabled controllers
 		exists     bool   // the group itself
 		wantRoot   string
 		wantGaol   string

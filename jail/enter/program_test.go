@@ -23,7 +23,7 @@ func build(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // it runs as nobody
+	if err := os.Chmod(dir, 0o755); err != nil { // it runs without rights
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "enter")

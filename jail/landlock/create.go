@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Causes in a RuleError besides errors of the kernel.
+// Causes in a RuleError that are not errors of the kernel.
 var (
 	ErrFolder  = errors.New("is a folder")
 	ErrSymlink = errors.New("a symbolic link is on the way")
@@ -121,7 +121,7 @@ func (rule *Rule) add(ruleset int, root *os.File) error {
 }
 
 // openBelow opens a path with root as the root directory. It does not follow symbolic
-// links: a process that can replace one could choose what is granted.
+// links: a process that can replace one could choose the granted files.
 func openBelow(root *os.File, path string) (int, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,

@@ -15,14 +15,14 @@
 // A ruleset is created once and enforced by many processes. Each of them gets its own
 // domain, and the others are outside of it: with Signals set they can't signal each other.
 //
-// # What is granted
+// # Granted rights
 //
 // A handled right is denied unless a rule grants it. A rule is for the file or folder that
 // its path leads to when the ruleset is created, not for the path:
 //
 //   - It applies however the file is reached: by a bind mount, /proc/self/root, a hard link,
 //     or another name after a rename. A file that is later created at the path has no rule.
-//   - A rule for a tree includes what is mounted below it, and hard links in it to files that
+//   - A rule for a tree includes mounts below it, and hard links in it to files that
 //     are denied elsewhere. Hard links across folders need Refer, which denies those by
 //     which a file would gain a right.
 //   - Passing through granted folders grants nothing at the target: neither by a symbolic

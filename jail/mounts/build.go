@@ -189,7 +189,7 @@ func (b *builder) asOwner(path string, do func() error) error {
 	for _, refusal := range []unix.Errno{unix.EROFS, unix.EACCES, unix.EPERM} {
 		if errors.Is(err, refusal) {
 			// The errno is not wrapped: callers would take it for what it mostly means.
-			return fmt.Errorf("%s %w %s (%s): make it in the mount's source, or have the mount be copy-on-write", path, ErrNotInMount, m.Target, refusal.Error())
+			return fmt.Errorf("%s %w %s (%s): make it in the mount's source, or make the mount copy-on-write", path, ErrNotInMount, m.Target, refusal.Error())
 		}
 	}
 	if p, ok := errors.AsType[*os.PathError](err); ok {

@@ -15,7 +15,7 @@ type Device struct {
 	Major, Minor uint32
 }
 
-// Devices are the nodes in /dev. Besides these and links, /dev has only pts and shm.
+// Devices are the nodes in /dev. In addition to these and links, /dev has only pts and shm.
 var Devices = []Device{
 	{"null", 1, 3},
 	{"zero", 1, 5},

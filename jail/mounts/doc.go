@@ -20,7 +20,7 @@
 // own. The mounts belong to the host's user namespace, so in the copy that the jail gets
 // they are locked: the guest can't unmount them or change their flags.
 //
-// Guests see what belongs to root as owned by root of their own user namespace, the first
+// Guests see files of root as owned by root of their own user namespace, the first
 // host id of the jail, because programs reject folders of an unknown owner. No guest can
 // become that user: it has neither capabilities nor set-user-ID programs. Only pid 1 runs
 // as that user: the reaper of the image, without capabilities.

@@ -24,7 +24,7 @@ func (s *Stage) mountSources() error {
 	return nil
 }
 
-// mountSource mounts one source. asked are the places that were to be read-only before
+// mountSource mounts one source. asked are the places that had to be read-only before
 // those of mounts were added.
 func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Place) error {
 	var info unix.Stat_t

@@ -93,7 +93,7 @@ func (s *Stage) Mount(dir string) error {
 }
 
 // unshare gives the thread its own mounts, and, by CLONE_FS, its own working directory and
-// umask: what is created here has the mode that is asked for, whatever the host's umask.
+// umask: files created here have the requested mode, whatever the host's umask.
 func unshare() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return err
@@ -179,7 +179,7 @@ func setMountAttr(dirfd int, path string, flags uint, attr unix.MountAttr) error
 
 var errWritable = errors.New("not a file that only root can write to")
 
-// OpenProgram opens a program of the image that is to run with the host's rights. It must
+// OpenProgram opens a program of the image that runs with the host's rights. It must
 // be a regular file that only the host's root can change; links are not followed.
 //
 // Preconditions: Mount has succeeded on this thread.

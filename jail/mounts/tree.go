@@ -49,7 +49,7 @@ type Tree struct {
 	Files []File
 
 	// NotOwn, if not nil, reports whether a file that is created at a guest path belongs to
-	// the guest's root instead of the guest, who then can't change its mode. It does not
+	// the guest's root instead of the guest, which then can't change its mode. It does not
 	// apply in ReadWrite mounts, where everything belongs to the owner of the source.
 	NotOwn func(path string) bool
 

@@ -21,7 +21,7 @@ const (
 	Generated        // a file that Write generates
 )
 
-// RootEntries are the entries of /proc besides the folders of processes.
+// RootEntries are the entries of /proc except for the folders of processes.
 var RootEntries = []Entry{
 	{Name: "cpuinfo", Reason: "os.cpus, libraries that select code by processor features; the CPUID instruction reports the same; it lists as many processors as the limit", Source: Generated},
 	{Name: "loadavg", Reason: "os.loadavg, uptime, top; sysinfo(2) reports the same except the runnable threads"},

@@ -8,7 +8,7 @@ import (
 	"gaol/jail/kernfile"
 )
 
-// Besides the entries of other sources than Kernel, Write makes these. Mounted over an
+// Write makes these in addition to the entries of other sources than Kernel. Mounted over an
 // entry they hide it.
 const (
 	EmptyFile   = "file"

@@ -83,7 +83,7 @@ func help() {
 	}
 }
 
-// helper runs the copy as root, because some calls need it to get as far as the filter's
+// helper runs the copy as root, because some calls need it to reach the point where the filter's
 // effect shows, and in new namespaces, because without the filter some calls succeed.
 func helper(t testing.TB, o order) ([]byte, *os.ProcessState) {
 	t.Helper()

@@ -4,8 +4,8 @@ package step
 
 // Error reports which step of creating or entering a jail failed.
 type Error struct {
-	Step   string // what was being done, such as "mount" or "exec"
-	Target string // what it was done to; may be empty
+	Step   string // the step, such as "mount" or "exec"
+	Target string // its object; may be empty
 	Err    error
 }
 

@@ -11,7 +11,7 @@
 // dropped. Everything is made readable by all, and executable by all if it was by anyone:
 // all files belong to root, and a guest never owns them.
 //
-// [Limits] bound what is read as well as what is kept. An entry that exceeds the rest of a
+// [Limits] bound the bytes read as well as those kept. An entry that exceeds the rest of a
 // limit is refused by its header, before its content is read.
 //
 // # What it is not

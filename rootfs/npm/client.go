@@ -137,7 +137,7 @@ func checkStatus(resp *http.Response, address *url.URL) error {
 	return err
 }
 
-// body classifies the errors of a response body, so that a caller that copies it can tell
+// body classifies the errors of a response body, so that a caller that copies it can distinguish
 // them from errors of the destination.
 type body struct {
 	io.Reader

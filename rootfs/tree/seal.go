@@ -32,7 +32,7 @@ var errKind = errors.New("not a plain file, folder or link")
 // Seal gives every file in the tree at root its final mode, owner and time. It returns the
 // id of the tree and the total size of its files in bytes. The id is a hash over paths,
 // types, modes, contents and link targets: two trees have the same id if a guest cannot
-// tell them apart.
+// distinguish them.
 func Seal(root string) (id string, size int64, err error) {
 	return hashTree(root, func(path, name string, e fs.DirEntry) error {
 		if !e.IsDir() {

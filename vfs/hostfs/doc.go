@@ -35,9 +35,9 @@
 //
 // # What it does not protect against
 //
-// The guest controls what is read: types, sizes, names, times and content may change at any
+// The guest controls the input: types, sizes, names, times and content may change at any
 // moment, also between two calls. A listing of a changing tree may mix several states. The
-// guest may change what is written before the call returns.
+// guest may change written data before the call returns.
 //
 // The process must be root. When a thread's user changes, the kernel makes the process
 // undumpable (PR_SET_DUMPABLE), so that only root can read its files in /proc, and it

@@ -30,7 +30,7 @@ type TarOptions struct {
 	Left func(Skip) error
 }
 
-// TarReport describes the content of an archive, and what was skipped.
+// TarReport describes the content of an archive, and the skipped entries.
 type TarReport struct {
 	Entries int
 	Bytes   int64 // of files' content

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UntarOptions bound what is unpacked. A zero field means its default.
+// UntarOptions bound the unpacked files. A zero field means its default.
 type UntarOptions struct {
 	Bytes   int64 // of files' content, holes included; default 1 GiB
 	Entries int   // default Limits.Entries
 }
 
-// UntarReport counts what was unpacked.
+// UntarReport counts the unpacked files.
 type UntarReport struct {
 	Entries int
 	Bytes   int64 // of files' content

@@ -10,7 +10,7 @@
 // p99, which had the same neighbors. The cost of a run beside other live runtimes is a
 // ratio to the same run without them, instead.
 //
-// # What is measured
+// # Measurements
 //
 // A run prints a line and returns a value. Both are checked, so that a program that failed
 // early is not counted as a fast one. The time is that of the call of Run: the jail is

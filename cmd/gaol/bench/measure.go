@@ -13,7 +13,7 @@ import (
 	"gaol/runtime"
 )
 
-// Options says what is measured and how often. A zero field means its default.
+// Options selects the measurements and their number. A zero field means its default.
 type Options struct {
 	// Samples is the number of samples of each short time. The default of 200 is
 	// enough for a 99th percentile that two samples exceed. What takes longer is
@@ -84,7 +84,7 @@ type measurer struct {
 }
 
 // open prepares what all figures need. It creates the runtimes first, because their
-// errors explain best what is wrong with a machine or an image.
+// errors explain best why a machine or an image does not work.
 func (m *measurer) open(ctx context.Context) (err error) {
 	for _, side := range m.jailed() {
 		rt, err := runtime.Create(ctx, m.create(side))

@@ -92,7 +92,7 @@ func quoteUnsafe(target string) string {
 	return target
 }
 
-// howToAllow returns the flag or rule that allows what was denied, or "" if there is
+// howToAllow returns the flag or rule that allows a denied operation, or "" if there is
 // none or it cannot be found.
 func (f *Sandbox) howToAllow(d runtime.Denial) string {
 	if d.Scope == policy.Network {
@@ -165,7 +165,7 @@ func scopeOf(p *policy.Permissions, name string) *policy.Scope {
 	return &p.Network
 }
 
-// rulesFor returns rules that allow what was denied, the narrowest first. Some of them
+// rulesFor returns rules that allow a denied operation, the narrowest first. Some of them
 // cannot be enforced with all other permissions.
 func rulesFor(d runtime.Denial) []policy.Rule {
 	target := path.Clean(d.Target)

@@ -2,7 +2,7 @@
 // limits of a sandbox, its permissions, mounts, files and environment.
 //
 //	Sandbox.Add ─> cobra parses ─> Sandbox.Check ─> Sandbox.Options ─> runtime.Create
-//	                                                Sandbox.Denials: which flag would allow what was denied
+//	                                                Sandbox.Denials: which flag would allow a denied operation
 //
 // Every value is checked when it is parsed, and permissions before anything is
 // created, so that a wrong command line has no effect.

@@ -34,7 +34,7 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 }
 
 // allowed returns what all flags together allow: the preset, with the scopes of
-// --permissions in place of its own, and the rules of --allow-net after those of the network.
+// --permissions instead of its own, and the rules of --allow-net after those of the network.
 func (f *Sandbox) allowed() policy.Permissions {
 	p := f.permissions.parsed.Clone()
 	if preset, err := Preset(f.permissions.preset); err == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // history implements term.History with a file that lasts. Each input is one entry and
-// one line of the file; an input of several lines has lineBreak in place of line feeds.
+// one line of the file; an input of several lines has lineBreak instead of line feeds.
 // It is not safe for concurrent use.
 type history struct {
 	entries   []string // the latest last

@@ -9,7 +9,7 @@ import (
 
 const ctrlC = 0x03
 
-// keyboard buffers the keys that the user presses. It reads ahead of its reader, so
+// keyboard buffers the keys that the user presses. It reads before its reader asks, so
 // that Ctrl-C is noticed while a cell runs.
 type keyboard struct {
 	ctx context.Context
@@ -23,7 +23,7 @@ type keyboard struct {
 }
 
 // maxPending bounds the buffer. Like a terminal's own line discipline, keyboard drops
-// what is typed beyond it.
+// further input.
 const maxPending = 1 << 20
 
 func newKeyboard(ctx context.Context, from io.Reader) *keyboard {
@@ -49,7 +49,7 @@ func (k *keyboard) buffer(b []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.onInterrupt != nil {
-		if at := bytes.LastIndexByte(b, ctrlC); at >= 0 { // drops what was typed before it
+		if at := bytes.LastIndexByte(b, ctrlC); at >= 0 { // drops the input before it
 			k.onInterrupt()
 			k.pending, b = nil, b[at+1:]
 		}

@@ -140,7 +140,7 @@ func (e *lineEditor) printLine(text string) {
 	_, _ = e.Write([]byte(text + "\r\n")) // err reports failures
 }
 
-// show prints above what is typed.
+// show prints above the line that is being typed.
 func (e *lineEditor) show(text string) { _, _ = e.current().Write([]byte(text + "\n")) }
 
 func (e *lineEditor) log(l runtime.Log) { e.show(terminal.Sanitize(l.Text, false)) }

@@ -13,7 +13,7 @@ import (
 	"gaol/runtime"
 )
 
-// transcript records what is written to a screen.
+// transcript records the output to a screen.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -105,9 +105,9 @@ func adviceFor(err error) string {
 // permissionAdvice is for system calls that the host denied to gaol.
 func permissionAdvice(uid int) string {
 	if uid == 0 {
-		return "gaol is root, but something else confines it: `gaol doctor` prints what is missing"
+		return "gaol is root, but something else confines it: `gaol doctor` prints the missing features"
 	}
-	return "run gaol as root (sudo gaol ...); `gaol doctor` prints what is missing"
+	return "run gaol as root (sudo gaol ...); `gaol doctor` prints the missing features"
 }
 
 // Print writes err to w as one line, with advice if there is any.

@@ -71,7 +71,7 @@ func (n *Interleaved) add(stream string, text []byte) {
 	}
 }
 
-// Pieces returns what was recorded. Call it once, after the run.
+// Pieces returns the recorded pieces. Call it once, after the run.
 func (n *Interleaved) Pieces() []Piece {
 	n.mu.Lock()
 	defer n.mu.Unlock()

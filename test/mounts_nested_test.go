@@ -70,7 +70,7 @@ func TestBelowReadOnlyMounts(t *testing.T) {
 		if err == nil {
 			rt.Close()
 		}
-		if want := place + " can't be made in the mount of /data (read-only file system): make it in the mount's source, or have the mount be copy-on-write"; !errors.Is(err, jail.ErrNotInMount) || errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), want) {
+		if want := place + " can't be made in the mount of /data (read-only file system): make it in the mount's source, or make the mount copy-on-write"; !errors.Is(err, jail.ErrNotInMount) || errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}

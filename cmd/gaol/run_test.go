@@ -76,7 +76,7 @@ func TestRunFailures(t *testing.T) {
 		want string
 	}{
 		{"create", fake{createErr: errors.New("gaol: create: mount /workspace: no such device")}, "gaol: create: mount /workspace: no such device"},
-		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, "`gaol doctor` prints what is missing"},
+		{"no root", fake{createErr: fmt.Errorf("gaol: create: %w", syscall.EPERM)}, "`gaol doctor` prints the missing features"},
 		{"no image", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNotFound)}, "gaol image ls"},
 		{"no snapshot", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNoSnapshot)}, "no such snapshot; `gaol snapshot ls`"},
 		{"two snapshots", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrAmbiguousSnapshot)}, "as `gaol snapshot ls` prints"},

@@ -18,7 +18,7 @@
  *                      0, 1, 2 ... of the guest;
  *                      text
  *     child -> host    struct report [, with a descriptor:    if it was parked, or
- *                      the filter's listener]                 the filter has a listener
+ *                      the filter's listener]                 the filter is listened to
  *                      end of file                            the guest's code runs
  *
  * A report contains the failed step, after which the child has exited, or step 0.

@@ -23,6 +23,14 @@ LDFLAGS := -X main.version=$(VERSION) $(if $(STATIC),-linkmode external -extldfl
 LINT  := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 PROSE := $(GO) tool -modfile=.ci/prose.mod vale
 
+# How long make soak takes: some ten minutes. For a day's worth of runs:
+#	make soak KILLS=2000 RUNS=100000
+KILLS ?= 400
+RUNS  ?= 20000
+
+# Tests that make no runs, or that choose the launcher.
+ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust)
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
 .PHONY: help deps build image run test test-vm race fuzz attack soak packages fidelity check fmt vet lint bench clean
@@ -51,17 +59,18 @@ test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an 
 	$(ROOT) test/vm/run
 
 race: image ## race hostile guests against the host's file operations, a minute each
-	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test
+	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test/files
 
-fuzz: image ## compare 300 random sets of permissions with what the kernel does
-	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test
+fuzz: image ## compare 300 random sets of permissions with what the kernel enforces
+	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test/permissions
 
 attack: image ## exhaust each kind of kernel object from inside a jail, and print what was charged
-	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test
+	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
-soak: image ## kill 2,000 hosts, and make 100,000 runs in one runtime, and check for leaks: an hour or two
-	$(ROOT) env GAOL_TEST_KILLS=2000 $(GO) test -count=1 -timeout 100m -v -run '^TestHostIsKilledAtRandom$$' ./test
-	$(ROOT) env GAOL_TEST_SOAK=100000 $(GO) test -count=1 -timeout 3h -v -run '^TestKernelMemory$$' ./test
+soak: image ## repeat the tests with the other launcher, kill hosts, and look for leaks after many runs
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)' ./test/...
+	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^TestHostIsKilledAtRandom$$' ./test/lifecycle
+	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 
 packages: image ## compare programs that use popular npm packages with plain Node
 	@.ci/deps packages
@@ -72,7 +81,7 @@ fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 	$(ROOT) $(GO) run ./test/fidelity
 	$(ROOT) $(GO) run ./test/fidelity -defaults
 
-check: deps fmt lint test ## what CI runs: format, vet, linters, tests
+check: deps fmt lint test ## check the format, vet, lint and test
 
 fmt: deps ## fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi

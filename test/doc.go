@@ -1,14 +1,26 @@
-// Package test drives gaol end to end, as its users do: real jails, real
-// programs, friendly and hostile ones. It also holds the repository to its own
-// rules: who imports whom, and where documentation stands.
+// Package test checks the rules of this repository: which packages import which, where
+// package documentation is, and that SECURITY.md names tests that exist.
 //
-//	program_test.go   what programs can do, each a thing that real Node does
-//	hostile_test.go   what they try in vain, each within its limits
-//	imports_test.go   the floors, and what is not to be imported at all
+// Its subfolders test gaol end to end, as its users do: real jails, real programs, friendly
+// and hostile ones. What a package promises alone is tested beside it, not here.
 //
-// There is no code here but tests, and nothing imports it. What a package
-// promises by itself is tested beside it, not here.
+//	harness       what the packages of tests share
+//	escape        attacks on the jail
+//	permissions   what the kernel enforces of a policy
+//	exhaust       kernel memory and limits that all sandboxes share
+//	run           programs: limits, streams, processes, pools
+//	evaluate      snippets, contexts, host functions, values
+//	files         mounts, snapshots, images, the tree from the host
+//	zygote        forked runs
+//	lifecycle     hosts that are killed or lack resources
+//	tools         runtime/sandboxtools
+//	cli           the command line
+//	testdata      programs in C that several packages and package jail attack with
+//	vm            runs a part of the tests on Debian's kernel, in an emulated machine
+//	fidelity      compares Node's own tests in jails with plain Node
+//	packages      compares programs that use npm packages with plain Node
 //
-// The tests need root: they make jails. They check that nothing is left when
-// they end: processes, cgroups, mounts, folders, descriptors.
+// The tests need root, because they make jails. They fail if processes, cgroups, mounts,
+// files or descriptors are left when they end. `make soak` repeats them with the
+// other launcher, and some for much longer.
 package test

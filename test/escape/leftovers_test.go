@@ -1,0 +1,66 @@
+package escape
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// What a run leaves running is gone when Run returns, however hard it is to get rid
+// of, and in whatever way the run ends. No group, no dead process is left.
+func TestLeaveNothingBehind(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Pids: 256}}) // on a busy machine more of them live at once
+	harness.Install(t, rt, "leave")
+	const start = `
+		import { execFileSync, spawn } from 'node:child_process';
+		import { Worker } from 'node:worker_threads';
+		import fs from 'node:fs';
+		for (let i = 0; i < 2; i++) new Worker('for (;;);', { eval: true });
+		fs.readFile('/dev/ptmx', () => {}); // a thread of libuv's that waits in the kernel
+		spawn('sleep', ['1000'], { detached: true, stdio: 'inherit' }).unref();
+		execFileSync('/workspace/leave', { stdio: 'inherit' });
+		__return(fs.readdirSync('/proc').filter(Number).length);
+	`
+	for name, tc := range map[string]struct {
+		end   string
+		cause runtime.Cause
+		code  int
+	}{
+		"exits":          {end: `process.exit(3)`, code: 3},
+		"throws":         {end: `throw new Error('x')`, code: 1},
+		"kills itself":   {end: `process.kill(process.pid, 'SIGKILL')`, cause: runtime.CauseSignal, code: 137},
+		"aborts":         {end: `process.abort()`, cause: runtime.CauseSignal, code: 134},
+		"takes too long": {end: `for (;;);`, cause: runtime.CauseTimeout, code: 137},
+		"stops itself":   {end: `process.kill(process.pid, 'SIGSTOP')`, cause: runtime.CauseTimeout, code: 137},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit := 30 * time.Second
+			if tc.cause == runtime.CauseTimeout {
+				limit = 4 * time.Second
+			}
+			res := harness.Run(t, rt, start+tc.end, runtime.RunOptions{Timeout: limit})
+			harness.CheckNoRuns(t)
+			if string(res.Stdout) != "8 kinds are up\n" || len(res.Value) < 2 { // of processes there are some ten
+				t.Errorf("%s processes, %s%s: this test proves nothing", res.Value, res.Stdout, res.Stderr)
+			}
+			if res.Cause != tc.cause || res.ExitCode != tc.code || res.Duration > limit+10*time.Second {
+				t.Errorf("cause %q, exit code %d after %v", res.Cause, res.ExitCode, res.Duration)
+			}
+			if got := harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", "echo /proc/[0-9]*"); len(strings.Fields(got)) != 2 {
+				t.Errorf("processes in the jail: %s", got)
+			}
+		})
+	}
+}
+
+// A command of the image leaves nothing either, without any Node.
+func TestCommandLeavesNothingBehind(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	if got := harness.Output(t, rt, runtime.RunOptions{}, harness.Install(t, rt, "leave")); got != "8 kinds are up" {
+		t.Errorf("%s: this test proves nothing", got)
+	}
+	harness.CheckNoRuns(t)
+}

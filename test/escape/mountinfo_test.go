@@ -1,0 +1,120 @@
+package escape
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// mounted is a line of /proc/self/mountinfo: proc_pid_mountinfo(5).
+type mounted struct{ root, at, kind, source, options string }
+
+func parseMountinfo(t *testing.T, text string) map[string]mounted {
+	t.Helper()
+	all := map[string]mounted{}
+	for line := range strings.Lines(text) {
+		mount, device, found := strings.Cut(strings.TrimSpace(line), " - ")
+		f, d := strings.Fields(mount), strings.Fields(device)
+		if !found || len(f) < 6 || len(d) != 3 {
+			t.Fatalf("line %q", line)
+		}
+		all[f[4]] = mounted{f[3], f[4], d[0], d[1], d[2]}
+	}
+	return all
+}
+
+// inFileSystem is the mount that a host path is in, and the path in that mount's file system.
+func inFileSystem(t *testing.T, path string) (mounted, string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := parseMountinfo(t, string(text))
+	for at := path; ; at = filepath.Dir(at) {
+		if m, found := all[at]; found {
+			rest, err := filepath.Rel(at, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m, filepath.Join(m.root, rest)
+		}
+	}
+}
+
+// What a guest learns of the host's paths is the place of its mounts' sources in their file
+// system, of ro and rw ones: no kernel gives that another name. It is in no other line, in no
+// other field, and of nothing else.
+func TestMountinfo(t *testing.T) {
+	dir := t.TempDir()
+	sources := map[string]string{"/ro": "ro-source", "/rw": "rw-source", "/cow": "cow-source", "/file": "file-source", "/workspace/node_modules": "packages"}
+	for at, name := range sources {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if at == "/file" {
+			sources[at] += "/secret-name"
+			if err := os.WriteFile(filepath.Join(dir, sources[at]), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	in := func(at string) string { return filepath.Join(dir, sources[at]) }
+	rt := harness.Create(t, runtime.Options{
+		Mounts: []runtime.Mount{
+			{Source: in("/ro"), Target: "/ro"}, {Source: in("/file"), Target: "/file"},
+			{Source: in("/rw"), Target: "/rw", Access: runtime.ReadWrite}, {Source: in("/cow"), Target: "/cow", Access: runtime.CopyOnWrite},
+		},
+		NodeModules: in("/workspace/node_modules"),
+		Permissions: policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{
+			{Mode: policy.Deny, Paths: []string{"/usr/share/**"}}, // is covered
+		}}},
+	})
+	res := harness.Run(t, rt, `const fs = require('fs');
+		__return(['mountinfo', 'mounts', 'mountstats'].map(f => fs.readFileSync('/proc/self/' + f, 'utf8')))`, runtime.RunOptions{Name: "x.cjs"})
+	var texts [3]string
+	if err := json.Unmarshal(res.Value, &texts); err != nil {
+		t.Fatalf("%v, %+v", err, res)
+	}
+	all := parseMountinfo(t, texts[0])
+	overlays := []string{"/cow", "/workspace/node_modules"}
+	for at := range sources {
+		want := mounted{"/", at, "overlay", "overlay", all[at].options}
+		if !slices.Contains(overlays, at) {
+			host, path := inFileSystem(t, in(at))
+			want = mounted{path, at, host.kind, host.source, host.options}
+		}
+		if got := all[at]; got != want {
+			t.Errorf("%s: the guest sees %+v, want %+v", at, got, want)
+		}
+	}
+	own := []string{"tmpfs", "overlay", "devpts", "proc"}
+	for at, m := range all {
+		if _, isSource := sources[at]; isSource && !slices.Contains(overlays, at) {
+			continue
+		}
+		// What is left are relative paths of the staging folder, and the image's own.
+		if slices.Index(own, m.kind) < 0 || strings.Contains(m.source, "/") || strings.Contains(m.options, "=/") || strings.Contains(m.options, ":/") {
+			t.Errorf("of another file system: %+v", m)
+		}
+	}
+	for i, text := range texts {
+		for line := range strings.Lines(text) {
+			for _, hidden := range []string{filepath.Base(in("/cow")), sources["/workspace/node_modules"] + " ", "images/", "rootfs", "jails", "/run/gaol", "/var/lib", filepath.Base(harness.Parent)} {
+				if strings.Contains(line, hidden) {
+					t.Errorf("%q is in a line: %s", hidden, line)
+				}
+			}
+			if i > 0 && strings.Contains(line, "-source") {
+				t.Errorf("the path of a source is in a line: %s", line)
+			}
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package escape
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gaol/jail/procfs"
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// procEntry is what testdata/proc.mjs finds at a path.
+type procEntry struct {
+	Path, Kind, Text string
+	Error            string   // of reading it
+	Written          []string // errors of writing to it; "" where it succeeded
+	IsKernels        bool     // nothing is mounted over it
+}
+
+type procWalk struct {
+	Found []procEntry
+	Own   []procEntry         // of the process that walks
+	Names map[string][]string // of each folder of a process
+}
+
+// walkProc walks folders of a jail.
+func walkProc(t *testing.T, rt *runtime.NodeRuntime, roots []string, processes ...string) procWalk {
+	t.Helper()
+	code, err := os.ReadFile("testdata/proc.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := json.Marshal(map[string][]string{"roots": roots, "processes": processes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := harness.Run(t, rt, string(code), runtime.RunOptions{Args: []string{string(asked)}})
+	var w procWalk
+	if err := res.Decode(&w); err != nil {
+		t.Fatalf("%v: %s", err, res.Stderr)
+	}
+	return w
+}
+
+// isHidden reports whether something empty is mounted there, or nothing is there. What
+// is in a folder is an entry of its own.
+func (e procEntry) isHidden() bool {
+	return e.Kind == "none" || e.Error == "" && !e.IsKernels && (e.Kind == "folder" || e.Kind == "file" && e.Text == "")
+}
+
+// isWritten reports whether one of the ways to write to it worked.
+func (e procEntry) isWritten() bool { return slices.Contains(e.Written, "") }
+
+// row finds the entry's row, and for a folder the first row below it.
+func (e procEntry) row() (r procfs.Entry, listed bool) {
+	inProc := strings.TrimPrefix(e.Path, "/proc/")
+	if setting, ok := strings.CutPrefix(inProc, "sys/"); ok {
+		i := slices.IndexFunc(procfs.Sysctls, func(r procfs.Entry) bool {
+			return r.Name == setting || e.Kind == "folder" && strings.HasPrefix(r.Name, setting+"/")
+		})
+		if i < 0 {
+			return r, false
+		}
+		return procfs.Sysctls[i], true
+	}
+	i := slices.IndexFunc(procfs.RootEntries, func(r procfs.Entry) bool { return r.Name == inProc })
+	if i < 0 {
+		return r, false
+	}
+	return procfs.RootEntries[i], true
+}
+
+// Every entry of /proc is in a table with its reason, or hidden, and none can be written.
+func TestEscapeProc(t *testing.T) {
+	for name, p := range map[string]policy.Permissions{
+		"default": policy.Default(), "open": policy.Open(), "strict": policy.Strict(), "own processes": {Process: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Operations: []policy.Operation{"signal"}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// What a kernel without Landlock's newest rights lacks does not concern /proc.
+			rt := harness.Create(t, runtime.Options{Permissions: p, AllowDegraded: true})
+			w := walkProc(t, rt, []string{"/proc"}, "self", "thread-self")
+			checkProcTree(t, w.Found)
+			checkProcProcesses(t, w)
+		})
+	}
+}
+
+func checkProcTree(t *testing.T, found []procEntry) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, e := range found {
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+		if e.Path == "/proc" {
+			continue
+		}
+		switch r, listed := e.row(); {
+		case listed:
+			seen[e.Path] = true
+			if r.Reason == "" || e.Kind == "file" && e.Text == "" {
+				t.Errorf("%s is listed with the reason %q, and reads as %q, %s", e.Path, r.Reason, e.Text, e.Error)
+			}
+		case !e.isHidden() || strings.Count(e.Path, "/") > 2:
+			t.Errorf("%s is in no table and shows: %+.200v", e.Path, e)
+		}
+	}
+	for _, r := range procfs.RootEntries {
+		if !seen["/proc/"+r.Name] {
+			t.Errorf("%s is not there", r.Name)
+		}
+	}
+	for _, r := range procfs.Sysctls {
+		if _, err := os.Stat("/proc/sys/" + r.Name); err == nil && !seen["/proc/sys/"+r.Name] {
+			t.Errorf("the setting %s is not there", r.Name)
+		}
+	}
+}
+
+// checkProcProcesses looks for entries of processes that no row lists, and for some of the
+// process's own that it can write.
+func checkProcProcesses(t *testing.T, w procWalk) {
+	t.Helper()
+	if len(w.Own) < 50 || len(w.Names) < 2 {
+		t.Errorf("only %d entries of the process itself, and %d folders, are looked at", len(w.Own), len(w.Names))
+	}
+	for _, e := range w.Own {
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+	}
+	for _, e := range w.Own {
+		name, inNet := strings.CutPrefix(e.Path, "/proc/self/net/")
+		name, _, isInside := strings.Cut(name, "/")
+		listed := slices.ContainsFunc(procfs.NetEntries, func(r procfs.Entry) bool { return r.Name == name })
+		if inNet && (listed && e.Error != "" || !listed && (e.Error != "EACCES" || isInside)) {
+			t.Errorf("%s, listed: %v, shows %q, %s", e.Path, listed, e.Text, e.Error)
+		}
+	}
+	for dir, names := range w.Names {
+		for _, name := range names {
+			if !slices.ContainsFunc(procfs.ProcessEntries, func(r procfs.Entry) bool { return r.Name == name }) {
+				t.Errorf("%s/%s is in no table", dir, name)
+			}
+		}
+	}
+}
+
+// The table of processes holds for pid 1, for another run and for its threads; what it
+// marks as traced shows nothing of pid 1.
+func TestEscapeProcOthers(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	other := harness.StartCommand(t, rt, "sh", "-c", "echo $$; exec sleep 600")
+	w := walkProc(t, rt, []string{"/proc/1"}, "1", other.First)
+	checkProcProcesses(t, w)
+	traced := map[string]bool{}
+	for _, r := range procfs.ProcessEntries {
+		traced[r.Name] = r.Traced
+	}
+	checked := 0
+	for _, e := range w.Found {
+		rest, _ := strings.CutPrefix(e.Path, "/proc/1/")
+		name, _, _ := strings.Cut(rest, "/")
+		if e.isWritten() {
+			t.Errorf("%s can be written: %q", e.Path, e.Written)
+		}
+		if e.Kind == "file" && traced[name] {
+			checked++
+			if e.Text != "" && e.Text != "0" && e.Text != "ffffffff\n" { // wchan, and the like, for who may not trace
+				t.Errorf("%s shows %.100q", e.Path, e.Text)
+			}
+		}
+	}
+	if checked < 5 {
+		t.Errorf("only %d files that take the right to trace are looked at", checked)
+	}
+}
+
+// Guests can't ask for pressure triggers, each of which costs the kernel a timer and
+// whose files are writable for all.
+func TestEscapePressureTriggers(t *testing.T) {
+	const trigger = "some 150000 2000000\n"
+	rt := harness.Create(t, runtime.Options{})
+	for _, path := range []string{"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
+		if host, err := os.OpenFile(path, os.O_RDWR, 0); err == nil { // else the kernel has none
+			if _, err := host.WriteString(trigger); err != nil {
+				t.Errorf("the host can't make a trigger, so this proves nothing: %v", err)
+			}
+			host.Close()
+		}
+		res := harness.Run(t, rt, `import fs from 'node:fs'; const fd = fs.openSync(process.argv[2], 'r+'); __return(fs.writeSync(fd, process.argv[3]))`, runtime.RunOptions{Args: []string{path, trigger}})
+		if res.ExitCode == 0 {
+			t.Errorf("%s takes a trigger: %s", path, res.Value)
+		}
+	}
+}
+
+// A lock in one sandbox is not seen in another, nor in its own.
+func TestEscapeLocks(t *testing.T) {
+	offset := strconv.Itoa(1<<40 + os.Getpid())
+	rt, other := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
+	harness.StartCommand(t, rt, harness.Install(t, rt, "locks"), offset)
+	if host := strings.Join(harness.Lines("/proc/locks"), "\n"); strings.Count(host, " "+offset+" "+offset) != 1 {
+		t.Fatalf("the host does not see the lock, so this proves nothing:\n%s", host)
+	}
+	for name, rt := range map[string]*runtime.NodeRuntime{"its own": rt, "another": other} {
+		if got := harness.Output(t, rt, runtime.RunOptions{}, "cat", "/proc/locks"); got != "" {
+			t.Errorf("%s sandbox sees %q", name, got)
+		}
+	}
+}
+
+// What runc hides is hidden, and what it makes read-only can't be written.
+func TestEscapeProcAsRunc(t *testing.T) {
+	dir := t.TempDir()
+	if text, err := exec.Command("runc", "spec", "--bundle", dir).CombinedOutput(); err != nil {
+		t.Fatalf("runc, which .ci/deps installs: %v: %s", err, text)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct {
+		Linux struct{ MaskedPaths, ReadonlyPaths []string }
+	}
+	if err := json.Unmarshal(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	masked, readonly := spec.Linux.MaskedPaths, spec.Linux.ReadonlyPaths
+	if len(masked) < 5 || len(readonly) < 3 {
+		t.Fatalf("runc hides %q and fixes %q", masked, readonly)
+	}
+	rt := harness.Create(t, runtime.Options{})
+	for _, e := range walkProc(t, rt, masked).Found {
+		if !e.isHidden() {
+			t.Errorf("%s is not hidden: %+.200v", e.Path, e)
+		}
+	}
+	for _, e := range walkProc(t, rt, readonly).Found {
+		if e.isWritten() || e.Kind != "none" && !slices.Contains(e.Written, "EROFS") {
+			t.Errorf("%s is not read-only: %q", e.Path, e.Written)
+		}
+	}
+}
+
+// /proc/stat stays as it is while the processors work, and is not the host's.
+func TestEscapeProcStat(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	res := harness.Run(t, rt, `import fs from 'node:fs'; import { execFileSync } from 'node:child_process';
+		const stat = () => fs.readFileSync('/proc/stat', 'utf8'), busy = () => process.cpuUsage().user;
+		const before = stat(), start = busy();
+		while (busy() < start + 100_000) execFileSync('/bin/true'); // 10 ticks, many switches and processes
+		__return([before, stat()])`, runtime.RunOptions{})
+	var got [2]string
+	if err := res.Decode(&got); err != nil || got[0] != got[1] {
+		t.Errorf("%v, it changes:\n%s%s%s", err, got[0], got[1], res.Stderr)
+	}
+	for line := range strings.Lines(got[0]) {
+		name, values, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for i, v := range strings.Fields(values) {
+			if isIdle := strings.HasPrefix(name, "cpu") && i == 3; v != "0" && !isIdle && name != "btime" && name != "procs_running" {
+				t.Errorf("%s tells %s", name, v)
+			}
+		}
+	}
+}

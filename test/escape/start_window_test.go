@@ -1,0 +1,156 @@
+package escape
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gaol/rootfs"
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// duringStarts has an attack going on while n runs and commands start, then ends
+// it and returns what it printed.
+func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, args ...string) []string {
+	t.Helper()
+	b := harness.StartCommand(t, rt, attack, append([]string{"25"}, args...)...)
+	for i := range n {
+		if i%20 == 0 {
+			harness.Run(t, rt, ``, runtime.RunOptions{})
+		} else {
+			harness.Output(t, rt, runtime.RunOptions{}, "true")
+		}
+	}
+	harness.Output(t, rt, runtime.RunOptions{}, "touch", "/tmp/end")
+	return b.Rest()
+}
+
+// The moment before the filter: a run looks for the next one, which has no filter
+// yet. The guard, an entry program that can't be read, is off in package jail's
+// TestEscapeWindowBeforeTheFilter.
+func TestEscapeWindowBeforeTheFilter(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	found := duringStarts(t, rt, 110, harness.Install(t, rt, "window"))
+	if len(found) != 1 || found[0] == "attempts 0" {
+		t.Errorf("found %s", strings.Join(found, ", "))
+	}
+}
+
+// A run that is stopped on its way in must end as others do that never end.
+func TestEscapeStoppedOnTheWayIn(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	attack := harness.StartCommand(t, rt, harness.Install(t, rt, "window"), "60", "stop")
+	stopped := 0
+	for range 300 { // it is a race
+		began := time.Now()
+		res, err := rt.Command(t.Context(), "true", nil, runtime.RunOptions{Timeout: 500 * time.Millisecond})
+		if took := time.Since(began); err != nil || took > 10*time.Second || res.Cause != runtime.CauseTimeout && res.Cause != runtime.CauseNone {
+			t.Fatalf("after %v: %+v, %v, want an end, or a timeout after 0.5s", took, res, err)
+		}
+		if res.Cause == runtime.CauseTimeout {
+			if stopped++; stopped == 3 {
+				break
+			}
+		}
+	}
+	if stopped == 0 {
+		t.Error("no run was stopped: the test proves nothing")
+	}
+	attack.Stop()
+	if res := harness.Run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("after the attack: %s", res.Stderr)
+	}
+}
+
+// Close must not wait for what was stopped.
+func TestEscapeStoppedAndClosed(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	harness.StartCommand(t, rt, harness.Install(t, rt, "window"), "60", "stop")
+	var started atomic.Int64
+	ended := make(chan error)
+	go func() {
+		for {
+			if _, err := rt.Command(t.Context(), "true", nil, runtime.RunOptions{}); err != nil {
+				ended <- err
+				return
+			}
+			started.Add(1)
+		}
+	}()
+	for last := int64(-1); last != started.Load(); time.Sleep(time.Second) { // until one is stopped
+		last = started.Load()
+	}
+	began := time.Now()
+	if err := rt.Close(); err != nil || time.Since(began) > 15*time.Second {
+		t.Errorf("closed after %v: %v", time.Since(began), err)
+	}
+	if err := <-ended; !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("the stopped command: %v", err)
+	}
+}
+
+// CVE-2019-5736: /proc/PID/exe of the program that enters the jail leads to the
+// host's own binary.
+func TestEscapeProgramOverwrite(t *testing.T) {
+	before := hostPrograms(t)
+	rt := harness.Create(t, runtime.Options{})
+	exe := harness.Install(t, rt, "exe")
+	found := duringStarts(t, rt, 100, exe,
+		"/proc/self/exe", "/proc/1/exe", "/usr/local/bin/node", "/usr/libexec/gaol/enter", "/usr/libexec/gaol/catatonit", "/usr/libexec/gaol/prelude.cjs", "/bin/sh")
+	if len(found) != 1 || !strings.HasPrefix(found[0], "held ") || found[0] == "held 0" {
+		t.Errorf("found %s", strings.Join(found, ", "))
+	}
+	for path, sum := range hostPrograms(t) {
+		if sum != before[path] {
+			t.Errorf("%s has changed", path)
+		}
+	}
+	// The guard is that others' programs are not the guest's: its own can be written.
+	res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeFileSync(process.argv[2], ''); __return(1)`, runtime.RunOptions{Args: []string{exe}})
+	if string(res.Value) != "1" {
+		t.Errorf("a program of the guest's own can't be overwritten: %s: the test proves nothing", res.Stderr)
+	}
+}
+
+// hostPrograms are the sums of this binary and of all that images are made of.
+func hostPrograms(t *testing.T) map[string][sha256.Size]byte {
+	t.Helper()
+	store, err := rootfs.DefaultDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string][sha256.Size]byte{"/proc/self/exe": sum(t, "/proc/self/exe")}
+	err = filepath.WalkDir(filepath.Join(store, "images"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			sums[path] = sum(t, path)
+		}
+		return err
+	})
+	if err != nil || len(sums) < 10 {
+		t.Fatalf("%d files, %v", len(sums), err)
+	}
+	return sums
+}
+
+func sum(t *testing.T, path string) (sum [sha256.Size]byte) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		t.Fatal(err)
+	}
+	hash.Sum(sum[:0])
+	return sum
+}

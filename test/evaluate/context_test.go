@@ -1,0 +1,385 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// newContext makes a context that is closed when the test ends.
+func newContext(t testing.TB, rt *runtime.NodeRuntime, o runtime.ContextOptions) *runtime.Context {
+	t.Helper()
+	c, err := rt.NewContext(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func cell(t testing.TB, c *runtime.Context, code string, o runtime.EvaluateOptions) *runtime.Evaluation {
+	t.Helper()
+	e, err := c.Evaluate(t.Context(), code, o)
+	if err != nil {
+		t.Fatalf("%s: %v", code, err)
+	}
+	return e
+}
+
+// want checks a cell's value.
+func want(t testing.TB, c *runtime.Context, code, value string) {
+	t.Helper()
+	if e := cell(t, c, code, runtime.EvaluateOptions{}); string(e.Result) != value || e.Error != nil || e.Cause != "" {
+		t.Errorf("%s: %s, %v %q %v; want %s", code, e.Result, e.Error, e.Cause, e.Logs, value)
+	}
+}
+
+// wantError checks a cell's error by its beginning.
+func wantError(t testing.TB, c *runtime.Context, code, text string) *runtime.GuestError {
+	t.Helper()
+	e := cell(t, c, code, runtime.EvaluateOptions{})
+	if e.Error == nil || !strings.HasPrefix(e.Error.Error(), text) {
+		t.Fatalf("%s: %s, %v; want %s", code, e.Result, e.Error, text)
+	}
+	return e.Error
+}
+
+// What a cell declares is there for those after it, however it declares it.
+func TestContextKeeps(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Bindings: bindings(), Files: map[string][]byte{
+		"/workspace/lib/own.mjs":                    []byte("export const own = 'mine'; export default import.meta.url"),
+		"/workspace/node_modules/pack/package.json": []byte(`{"name": "pack", "exports": "./index.js"}`),
+		"/workspace/node_modules/pack/index.js":     []byte("module.exports = { packed: 7 }"),
+		"/workspace/data.json":                      []byte(`{"a": 1}`),
+	}})
+	c := newContext(t, rt, runtime.ContextOptions{Globals: map[string]any{"given": []int{1, 2}}})
+	for _, step := range []struct{ code, want string }{
+		{`const a = 1; let b = 2; var d = 3`, ``},
+		{`function f(x) { return a + x }; class K { static s = 4 }; async function* g() { yield 5 }`, ``},
+		{`const { x, y: [z, ...rest] } = { x: 6, y: [7, 8, 9] }`, ``},
+		{`[a, b, d, f(1), K.s, (await g().next()).value, x, z, rest]`, `[1,2,3,2,4,5,6,7,[8,9]]`},
+		{`const a = 10; let b = 20; class K { static s = 40 }; function f() { return 'f' }; [a, b, K.s, f()]`, `[10,20,40,"f"]`},
+		{`b += 1`, `21`},
+		{`b`, `21`},
+		{`const later = await new Promise(done => setTimeout(done, 5, 'came')); later.length`, `4`},
+		{`later`, `"came"`},
+		{`for await (const v of [Promise.resolve(1)]) b += v; b`, `22`},
+		{`Promise.resolve([a])`, `[10]`},
+		{`given.push(3); given`, `[1,2,3]`},
+		{`given`, `[1,2,3]`},
+		{`globalThis.put = 1; this === globalThis`, `true`},
+		{`put`, `1`},
+		{`if (a) { const inner = 1 }; typeof inner`, `"undefined"`},
+		{`api.users.get(3).name`, `"user 3"`},
+		{`const u = await api.users.get.async(4); u.id`, `4`},
+		{`u.name`, `"user 4"`},
+		{`(await import('node:path')).basename('/a/b')`, `"b"`},
+		{`(await import('./lib/own.mjs')).default`, `"file:///workspace/lib/own.mjs"`},
+		{`(await import('pack')).default.packed`, `7`},
+		{`(await import('./data.json', { with: { type: 'json' } })).default.a`, `1`},
+		{`await eval("import('./lib/own.mjs')").then(m => m.own)`, `"mine"`},
+		{`[import.meta.url, import.meta.dirname, typeof import.meta.resolve]`, `["file:///workspace/context.mjs","/workspace","function"]`},
+		{`import.meta.resolve('pack')`, `"file:///workspace/node_modules/pack/index.js"`},
+		{`require('pack').packed + require('node:path').sep`, `"7/"`},
+		{`undefined`, ``},
+		{`null`, `null`},
+		{`new Uint8Array([1, 2])`, `"AQI="`},
+		{`[typeof module, typeof __return, typeof __evaluated]`, `["object","undefined","undefined"]`},
+	} {
+		want(t, c, step.code, step.want)
+	}
+	other := newContext(t, rt, runtime.ContextOptions{})
+	want(t, other, `[typeof a, typeof given, typeof put]`, `["undefined","undefined","undefined"]`)
+}
+
+// import.meta is there from the first cell on.
+func TestContextImportMeta(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	for range 5 {
+		want(t, newContext(t, rt, runtime.ContextOptions{Cwd: "/tmp"}), `import.meta.url`, `"file:///tmp/context.mjs"`)
+	}
+}
+
+// What a model writes works in a cell, too.
+func TestContextNormalizes(t *testing.T) {
+	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
+	for _, step := range []struct{ code, want string }{
+		{"```ts\ninterface A { a: number }\nconst one: A = { a: 1 };\none\n```", `{"a":1}`},
+		{`one.a as number`, `1`},
+		{`{ b: 2 }`, `{"b":2}`},
+		{"import { join, sep as slash } from 'node:path'\nimport * as os from 'node:os'\nimport fs from 'node:fs'\njoin('a', 'b') + slash", `"a/b/"`},
+		{`[join('c'), typeof os.cpus, typeof fs.readFileSync]`, `["c","function","function"]`},
+		{`enum Color { Red = 3 }; Color.Red`, `3`},
+		{`Color.Red`, `3`},
+	} {
+		want(t, c, step.code, step.want)
+	}
+}
+
+// A static import asks for names that are there, before the cell does anything.
+func TestContextMissingExport(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Files: map[string][]byte{"/workspace/own.mjs": []byte("export const own = undefined")}})
+	c := newContext(t, rt, runtime.ContextOptions{})
+	err := wantError(t, c, "globalThis.ran = 1\nconst kept = 2\nimport { sep, nope } from 'node:path'\nnope", "SyntaxError: The requested module 'node:path' does not provide an export named 'nope'")
+	if !strings.Contains(err.Stack, "at cell-1.js:3:1") || !strings.Contains(err.Frame, "> 3 | import { sep, nope }") {
+		t.Errorf("stack:\n%s\nframe:\n%s", err.Stack, err.Frame)
+	}
+	wantError(t, c, `import own from './own.mjs'`, "SyntaxError: The requested module './own.mjs' does not provide an export named 'default'")
+	want(t, c, "import { own } from './own.mjs'\n[own, typeof ran]", `[null,"undefined"]`)
+}
+
+// A cell that fails leaves what there was before, and what it declared until then.
+func TestContextErrors(t *testing.T) {
+	c := newContext(t, harness.Create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
+	want(t, c, "const kept = 1;\n\nfunction thrower() {\n  throw new RangeError('no');\n}", ``)
+	err := wantError(t, c, "const early = 2; var sooner = 3\nthrow new TypeError('stop')\nconst never = 4", "TypeError: stop")
+	if !strings.Contains(err.Stack, "at cell-2.js:2:7") || !strings.Contains(err.Frame, "> 2 | throw new TypeError('stop')") {
+		t.Errorf("%s\n%s", err.Stack, err.Frame)
+	}
+	want(t, c, `[kept, early, sooner]`, `[1,2,3]`)
+	wantError(t, c, `never`, "ReferenceError: never is not defined")
+
+	err = wantError(t, c, "1;\n\nthrower()", "RangeError: no")
+	if !strings.Contains(err.Stack, "at thrower (cell-1.js:4:9)\n    at cell-5.js:3:1") || !strings.Contains(err.Frame, "> 4 |   throw new RangeError('no');") {
+		t.Errorf("%s\n%s", err.Stack, err.Frame)
+	}
+	err = wantError(t, c, "await null;\nawait (async () => { await null; nosuch })()", "ReferenceError: nosuch is not defined")
+	if !strings.Contains(err.Stack, "cell-6.js:2:34") {
+		t.Errorf("after an await:\n%s", err.Stack)
+	}
+	err = wantError(t, c, "const b = = 2;", "SyntaxError: ")
+	if !strings.Contains(err.Stack, "cell-7.js:1:11") || !strings.Contains(err.Frame, "> 1 | const b = = 2;") {
+		t.Errorf("%s\n%s", err.Stack, err.Frame)
+	}
+	err = wantError(t, c, "1;\nawait fail.async()", "Error: it failed")
+	if !strings.Contains(err.Stack, "at async cell-8.js:2:1") || !strings.Contains(err.Frame, "> 2 | await fail.async()") {
+		t.Errorf("%s\n%s", err.Stack, err.Frame)
+	}
+	for code, text := range map[string]string{
+		`Promise.reject(new Error('later'))`:       "Error: later",
+		`await Promise.reject(new Error('later'))`: "Error: later",
+		`throw undefined`:                          "undefined",
+		`throw { a: 1 }`:                           "{ a: 1 }",
+		`({ toJSON() { throw new Error('j') } })`:  "Error: j",
+		`return 1n`: "TypeError: value: a BigInt has no JSON",
+		`const circle = {}; export default circle.a = circle`: "TypeError: value.a: it is value again",
+		`import('nosuch')`:            "Error: Cannot find package 'nosuch'",
+		`api.users.get(-1)`:           "Error: there is no such user",
+		`await new Promise(() => {})`: "UnsettledError: the code awaits a promise that nothing settles",
+		`Promise.reject(new Error('nobody')); await new Promise(r => setTimeout(r, 1000))`:           "Error: nobody",
+		`setTimeout(() => { throw new Error('tick') }); await new Promise(r => setTimeout(r, 1000))`: "Error: tick",
+	} {
+		err := wantError(t, c, code, text)
+		for _, own := range []string{"/usr/libexec", "node:", "__cell"} {
+			if strings.Contains(err.Stack, own) {
+				t.Errorf("%s: the stack has what is not the cell's:\n%s", code, err.Stack)
+			}
+		}
+	}
+	want(t, c, `[kept, early, sooner]`, `[1,2,3]`)
+}
+
+// What is wrong with a value is told with the value's place, where it has one alone.
+func TestContextValuePlaces(t *testing.T) {
+	c := newContext(t, harness.Create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
+	for i, tc := range []struct{ code, place, frame string }{
+		{"let a;\n  'x'.repeat(2000)", ":2:3", "> 2 |   'x'.repeat(2000)\n    |   ^"},
+		{"const circle = {}; circle.a = circle;\r\nexport default circle", ":2:16", "> 2 | export default circle"},
+		{"/* \u2028 */ 'x'.repeat(2000)", ":2:5", "> 2 |"},
+		{"const big: string = 'x'.repeat(2000);\n\nbig as string", ":3:1", "> 3 | big as string"},
+		{"await (Promise.resolve('x'.repeat(2000)))", ":1:1", "> 1 | await (Promise"},
+		{"1;\n({ toJSON() { throw new Error('j') } })", ":2:21", "> 2 |"},
+		{"if (globalThis.nosuch) 'y'.repeat(2000); else 'x'.repeat(2000)", ".js", ""},
+	} {
+		e := cell(t, c, tc.code, runtime.EvaluateOptions{MaxOutput: 1000})
+		if e.Error == nil {
+			t.Fatalf("%s: %s", tc.code, e.Result)
+		}
+		if at := fmt.Sprintf("cell-%d.js%s", i+1, strings.TrimPrefix(tc.place, ".js")); !strings.Contains(e.Error.Stack, at) || !strings.Contains(e.Error.Frame, tc.frame) || tc.frame == "" && e.Error.Frame != "" {
+			t.Errorf("%s: want %s\n%s\n%s", tc.code, at, e.Error.Stack, e.Error.Frame)
+		}
+		if strings.Contains(e.Error.Stack, "/usr/libexec") || strings.Contains(e.Error.Stack, ":0:0") {
+			t.Errorf("%s: the stack has what is not the cell's:\n%s", tc.code, e.Error.Stack)
+		}
+	}
+}
+
+// What goes on after a cell's end is told with the next one, and does no harm.
+func TestContextBetweenCells(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
+	c := newContext(t, rt, runtime.ContextOptions{})
+	first := cell(t, c, `
+		let called = 'no', n = 0;
+		setTimeout(() => { console.warn('left', 'over'); process.stdout.write('raw\n') }, 5);
+		setTimeout(() => { try { echo(1) } catch (err) { called = err.code } }, 5);
+		setTimeout(() => { Promise.reject(new Error('unseen')) }, 10);
+		setTimeout(() => { throw new Error('thrown') }, 15);
+		setInterval(() => n++, 5).unref();
+		const asked = echo.async('early');
+		1`, runtime.EvaluateOptions{})
+	time.Sleep(time.Second)
+	e := cell(t, c, `console.log('own'); [called, n > 3, await asked]`, runtime.EvaluateOptions{})
+	if string(e.Result) != `["ERR_NO_CELL",true,["early"]]` || e.Error != nil || len(e.Calls) != 0 {
+		t.Errorf("%s %v %+v", e.Result, e.Error, e.Calls)
+	}
+	var console, raw []string // which come by different ways: what is raw may come before the host has seen the cell's end
+	for _, l := range append(first.Logs, e.Logs...) {
+		text, _, _ := strings.Cut(l.Text, "\n")
+		if l.Level == runtime.LogStdout {
+			raw = append(raw, text)
+		} else {
+			console = append(console, string(l.Level)+" "+text)
+		}
+	}
+	if diff := cmp.Diff([]string{"warn left over", "error Uncaught Error: unseen", "error Uncaught Error: thrown", "log own"}, console); diff != "" || !slices.Equal(raw, []string{"raw"}) {
+		t.Errorf("(-want +got)\n%s\nby itself: %q", diff, raw)
+	}
+
+	// An error of an earlier cell's is none of the one that goes on.
+	want(t, c, `setTimeout(() => { throw new Error('late') }, 50); 2`, `2`)
+	e = cell(t, c, `await new Promise(r => setTimeout(r, 200)); 3`, runtime.EvaluateOptions{})
+	if string(e.Result) != `3` || e.Error != nil || len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught Error: late\n    at Timeout._onTimeout (cell-3.js:1:26)") {
+		t.Errorf("%s %v %v", e.Result, e.Error, e.Logs)
+	}
+}
+
+// Lines that come between two cells go to who asks for them, and are bounded.
+func TestContextIdleLines(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	lines := make(chan runtime.Log, 1000)
+	for name, onLog := range map[string]func(runtime.Log){"with the next cell": nil, "as they come": func(l runtime.Log) { lines <- l }} {
+		c := newContext(t, rt, runtime.ContextOptions{OnLog: onLog})
+		want(t, c, `setTimeout(() => { for (let i = 0; i < 1000; i++) console.log(i, 'x'.repeat(5000)) }, 5); 1`, `1`)
+		time.Sleep(time.Second)
+		e := cell(t, c, `console.log('own')`, runtime.EvaluateOptions{MaxLogs: 150, MaxLogLength: 10})
+		if onLog == nil {
+			if len(e.Logs) != 101 || !e.Truncated.Logs || e.Logs[100].Text != "own" || e.Logs[99].Text != "99 xxxxxxx…" {
+				t.Errorf("%s: %d lines, %+v", name, len(e.Logs), e.Truncated)
+			}
+			continue
+		}
+		if len(lines) != 100 || len(e.Logs) != 1 {
+			t.Errorf("%s: %d lines, and %v", name, len(lines), e.Logs)
+		}
+		if l := <-lines; len(l.Text) != 1000+len("…") {
+			t.Errorf("%s: %d bytes", name, len(l.Text))
+		}
+	}
+}
+
+// Lines come as they are printed, and are all there.
+func TestContextLogs(t *testing.T) {
+	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
+	var came []string
+	for i := range 20 {
+		came = nil
+		e := cell(t, c, `console.log('a', [1]); console.info('b'); console.debug('c'); console.warn('d'); console.error('e'); process.stdout.write('f\ng'); process.stderr.write('h\n'); console.group(); 1`,
+			runtime.EvaluateOptions{OnLog: func(l runtime.Log) { came = append(came, l.Text) }})
+		var console, raw []string
+		for _, l := range e.Logs {
+			if l.Level == runtime.LogStdout || l.Level == runtime.LogStderr {
+				raw = append(raw, string(l.Level)+" "+l.Text)
+			} else {
+				console = append(console, string(l.Level)+" "+strings.TrimSpace(l.Text))
+			}
+		}
+		if diff := cmp.Diff([]string{"log a [ 1 ]", "info b", "debug c", "warn d", "error e"}, console); diff != "" {
+			t.Errorf("%d: (-want +got)\n%s", i, diff)
+		}
+		if len(raw) != 3 || len(came) != 8 {
+			t.Errorf("%d: written past console %q, all %q", i, raw, came)
+		}
+	}
+	e := cell(t, c, `const { execSync } = require('node:child_process'); execSync('echo out; echo err >&2', { stdio: 'inherit' }); 1`, runtime.EvaluateOptions{})
+	if len(e.Logs) != 2 {
+		t.Errorf("a child's: %v", e.Logs)
+	}
+}
+
+// A value may come as Node's REPL shows it.
+func TestContextText(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	c := newContext(t, rt, runtime.ContextOptions{})
+	for _, tc := range []struct {
+		code, want string
+		form       runtime.ResultForm
+	}{
+		{`new Map([['a', { b: [1] }]])`, `"Map(1) { 'a' => { b: [ 1 ] } }"`, runtime.ResultText},
+		{`undefined`, `"undefined"`, runtime.ResultText},
+		{`1n`, `"1n"`, runtime.ResultText},
+		{`[function named() {}]`, `"[ [Function: named] ]"`, runtime.ResultText},
+		{`new Proxy({}, { ownKeys() { for (;;); } })`, `"Proxy [ {}, { ownKeys: [Function: ownKeys] } ]"`, runtime.ResultText},
+		{`5`, `"\u001b[33m5\u001b[39m"`, runtime.ResultColors},
+	} {
+		e := cell(t, c, tc.code, runtime.EvaluateOptions{Form: tc.form})
+		one := harness.Evaluate(t, rt, tc.code, runtime.EvaluateOptions{Form: tc.form})
+		if string(e.Result) != tc.want || string(one.Result) != tc.want || e.Error != nil || one.Error != nil {
+			t.Errorf("%s: %s %v, and by Evaluate %s %v; want %s", tc.code, e.Result, e.Error, one.Result, one.Error, tc.want)
+		}
+	}
+	e := cell(t, c, `'ü'.repeat(5000)`, runtime.EvaluateOptions{Form: runtime.ResultText, MaxOutput: 1000})
+	if e.Error != nil || len(e.Result) > 1000 || len(e.Result) < 400 || !strings.HasSuffix(string(e.Result), `…"`) {
+		t.Errorf("%d bytes, %v", len(e.Result), e.Error)
+	}
+}
+
+// Names are found without anything of the guest's being called.
+func TestContextComplete(t *testing.T) {
+	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
+	want(t, c, `
+		const lexical = { one: { two: 2, twofold: 3 }, get trap() { globalThis.sprung = 1; return {} }, 'no name': 1 };
+		var lexicon = 1; let text = 'x', list = [1, 2];
+		const proxy = new Proxy({}, { ownKeys() { globalThis.sprung = 2; return [] }, getPrototypeOf() { globalThis.sprung = 3; return null } });
+		class Base { method() {} }; const child = new (class extends Base { own = 1 });
+		Object.defineProperty(globalThis, 'sly', { get() { globalThis.sprung = 4 } }); 1`, `1`)
+	for line, tc := range map[string]struct {
+		prefix string
+		names  []string
+	}{
+		"lexic":                {"lexic", []string{"lexical", "lexicon"}},
+		"1 + lexical.one.tw":   {"tw", []string{"two", "twofold"}},
+		"f(lexical?.one . two": {"two", []string{"two", "twofold"}},
+		"lexical.no":           {"no", nil},
+		"lexical.trap.":        {"", nil},
+		"proxy.":               {"", nil},
+		"sly.a":                {"a", nil},
+		"child.o":              {"o", []string{"own"}},
+		"child.me":             {"me", []string{"method"}},
+		"text.toLowerC":        {"toLowerC", []string{"toLowerCase"}},
+		"list.findL":           {"findL", []string{"findLast", "findLastIndex"}},
+		"process.vers":         {"vers", []string{"version", "versions"}},
+		"process.versions.no":  {"no", []string{"node"}},
+		"Atomics.waitA":        {"waitA", []string{"waitAsync"}},
+		"nosuch.":              {"", nil},
+		"f().lexic":            {"", nil},
+		"'lexic":               {"", nil},
+	} {
+		prefix, names, err := c.Complete(t.Context(), line)
+		if err != nil || prefix != tc.prefix || !cmp.Equal(names, tc.names, equateEmpty) {
+			t.Errorf("%s: %q %q, %v; want %q %q", line, prefix, names, err, tc.prefix, tc.names)
+		}
+	}
+	if _, names, err := c.Complete(t.Context(), ""); err != nil || len(names) < 100 {
+		t.Errorf("nothing: %q, %v", names, err)
+	}
+	want(t, c, `typeof sprung`, `"undefined"`)
+	want(t, c, `(() => { try { null.x } catch (e) { return e.stack.match(/cell-\d+/)[0] } })()`, `"cell-3"`) // names don't count as cells
+	c.Close()
+	if _, _, err := c.Complete(t.Context(), "a"); !errors.Is(err, runtime.ErrContextEnded) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+var equateEmpty = cmp.Comparer(func(a, b []string) bool { return strings.Join(a, ",") == strings.Join(b, ",") })

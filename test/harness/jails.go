@@ -1,0 +1,91 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// JailCgroups lists the cgroups of jails and runs below Parent, and those of zygotes that
+// belong to other processes. With cgroup v1 it lists them in every hierarchy.
+func JailCgroups() []string {
+	var groups []string
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		for _, procs := range Glob(root+Parent+"/j*/cgroup.procs", root+Parent+"/j*/*/cgroup.procs") {
+			groups = append(groups, filepath.Dir(procs))
+		}
+		for _, zygote := range Glob(root + Parent + "/zygote-*") {
+			if !strings.HasPrefix(filepath.Base(zygote), fmt.Sprintf("zygote-%d-", os.Getpid())) {
+				groups = append(groups, zygote)
+			}
+		}
+	}
+	return groups
+}
+
+// ProcessesIn lists the pids in some cgroups, each once.
+func ProcessesIn(groups []string) []string {
+	var pids []string
+	for _, g := range groups {
+		for _, pid := range Lines(filepath.Join(g, "cgroup.procs")) {
+			if pid != "" && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// JailState lists the files in /run/gaol/jails of jails whose claim names Parent.
+func JailState() []string {
+	var found []string
+	for _, slot := range Glob("/run/gaol/jails/*.slot") {
+		if strings.Contains(strings.Join(Lines(slot), ""), `"`+Parent+`"`) {
+			number := strings.TrimSuffix(filepath.Base(slot), ".slot")
+			found = append(append(found, slot), Glob("/run/gaol/jails/j"+number)...)
+		}
+	}
+	return found
+}
+
+// RemoveParent removes the cgroup Parent. gaol leaves it, because several processes may
+// use the same one.
+func RemoveParent() {
+	for _, dir := range Glob("/sys/fs/cgroup/*"+Parent, "/sys/fs/cgroup"+Parent) {
+		_ = os.Remove(dir) // it fails if cgroups are left in it, which the leak check reports
+	}
+}
+
+// LiveRuns counts the runs that have a cgroup below Parent.
+func LiveRuns() int {
+	dirs := map[string]bool{}
+	for _, dir := range Glob("/sys/fs/cgroup/pids"+Parent+"/j*/r*", "/sys/fs/cgroup"+Parent+"/j*/r*") {
+		dirs[dir] = true
+	}
+	return len(dirs)
+}
+
+// ZygoteCgroups lists the cgroups of the zygotes that this process started.
+func ZygoteCgroups() []string {
+	name := fmt.Sprintf("/zygote-%d-*", os.Getpid())
+	return Glob("/sys/fs/cgroup"+Parent+name, "/sys/fs/cgroup/*"+Parent+name)
+}
+
+// Zygotes lists the zygotes that this process started. It leaves out a zygote's child
+// that has entered its pid namespace and is about to leave the cgroup.
+func Zygotes(t testing.TB) []int {
+	t.Helper()
+	namespaces := len(strings.Fields(ProcessStatus("self")["NSpid"]))
+	var found []int
+	for _, pid := range ProcessesIn(ZygoteCgroups()) {
+		if len(strings.Fields(ProcessStatus(pid)["NSpid"])) == namespaces {
+			n, _ := strconv.Atoi(pid)
+			found = append(found, n)
+		}
+	}
+	return found
+}

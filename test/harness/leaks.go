@@ -1,0 +1,113 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Inventory lists what exists of the jails below Parent, and of this process.
+type Inventory struct {
+	Processes []string // pids in jails
+	cgroups   []string
+	state     []string // in /run/gaol/jails
+	mounts    []string // of this process
+	temp      []string // in the temporary folder
+	fds       int      // of this process
+}
+
+// TakeInventory lists what exists now.
+func TakeInventory() Inventory {
+	groups := JailCgroups()
+	return Inventory{
+		Processes: ProcessesIn(groups),
+		cgroups:   groups,
+		state:     JailState(),
+		mounts:    ownMounts(),
+		temp:      Glob(os.TempDir() + "/*"),
+		fds:       OpenDescriptors(),
+	}
+}
+
+// ownMounts lists the mounts of this process, except those in the temporary folders of
+// other test processes.
+func ownMounts() []string {
+	var own []string
+	for _, line := range Lines("/proc/self/mountinfo") {
+		if !strings.Contains(line, "/gaol-test-") || strings.Contains(line, os.TempDir()) {
+			own = append(own, line)
+		}
+	}
+	return own
+}
+
+// CheckLeaks fails the test if something exists that the inventory does not list. Killed
+// processes have time to end.
+func (before Inventory) CheckLeaks(t testing.TB) {
+	t.Helper()
+	if left := before.leaks(); len(left) > 0 {
+		t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
+	}
+}
+
+func (before Inventory) leaks() []string {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := before.Added()
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+	}
+}
+
+// Added lists what exists now and is not in the inventory.
+func (before Inventory) Added() []string {
+	var found []string
+	now := TakeInventory()
+	for _, kind := range []struct {
+		name        string
+		before, now []string
+	}{
+		{"process", before.Processes, now.Processes},
+		{"cgroup", before.cgroups, now.cgroups},
+		{"mount", before.mounts, now.mounts},
+		{"state", before.state, now.state},
+		{"temp", before.temp, now.temp},
+	} {
+		for _, s := range kind.now {
+			if !slices.Contains(kind.before, s) {
+				found = append(found, kind.name+" "+s)
+			}
+		}
+	}
+	// With its first jail a process opens the root of the cgroups, and Go its poller.
+	// Both stay open.
+	const kept = 4
+	if now.fds > before.fds+kept {
+		found = append(found, fmt.Sprintf("%d file descriptors, %d before", now.fds, before.fds))
+	}
+	return found
+}
+
+// CheckNoRuns fails the test if jails have processes other than their reapers, if a run
+// has a cgroup, or if this process has a child that ended and was not reaped.
+func CheckNoRuns(t testing.TB) {
+	t.Helper()
+	if runs := LiveRuns(); runs > 0 {
+		t.Errorf("%d runs have a cgroup", runs)
+	}
+	for _, pid := range ProcessesIn(JailCgroups()) {
+		if name := Lines("/proc/" + pid + "/comm")[0]; name != "catatonit" {
+			t.Errorf("process %s, %s, is left", pid, name)
+		}
+	}
+	for _, path := range Glob("/proc/[0-9]*/stat") {
+		_, fields, _ := strings.Cut(Lines(path)[0], ") ")
+		if strings.HasPrefix(fields, "Z "+strconv.Itoa(os.Getpid())+" ") {
+			t.Errorf("%s: a zombie", path)
+		}
+	}
+}

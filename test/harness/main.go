@@ -1,0 +1,83 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
+)
+
+// Main runs a package's tests and fails if they leave anything behind: processes,
+// cgroups, mounts, state, temporary files, descriptors or goroutines. It does not return.
+func Main(m *testing.M) { os.Exit(runTests(m, unix.LOCK_SH)) }
+
+// MainAlone is Main for tests that measure the machine as a whole. It waits until the
+// packages of tests that run now have ended, and those that start meanwhile wait for it.
+func MainAlone(m *testing.M) { os.Exit(runTests(m, unix.LOCK_EX)) }
+
+func runTests(m *testing.M, lock int) int {
+	unlock, err := lockMachine(lock)
+	if err != nil {
+		return fail(err)
+	}
+	defer unlock()
+	temp, err := os.MkdirTemp("", "gaol-test-")
+	if err != nil {
+		return fail(err)
+	}
+	os.Setenv("TMPDIR", temp) // everything left in it is from these tests
+	before := TakeInventory()
+	code := m.Run()
+	if err := runtime.CloseIdle(); err != nil {
+		code = fail(err)
+	}
+	RemoveParent()
+	if left := before.leaks(); len(left) > 0 {
+		code = fail(fmt.Errorf("left behind:\n  %s", strings.Join(left, "\n  ")))
+	}
+	os.RemoveAll(temp)
+	if err := goleak.Find(); err != nil {
+		code = fail(err)
+	}
+	return code
+}
+
+func fail(err error) (code int) {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// lockMachine takes the lock that test processes share. A process that waits for
+// exclusive use holds the queue, so that others do not overtake it for ever.
+//
+// A test binary that a test has started runs under its parent's lock.
+func lockMachine(how int) (unlock func(), err error) {
+	if os.Getenv(ParentVar) != "" {
+		return func() {}, nil
+	}
+	queue, err1 := os.OpenFile("/run/gaol-test.queue", os.O_CREATE|os.O_RDWR, 0o600)
+	machine, err2 := os.OpenFile("/run/gaol-test.lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("the tests need root: %w", err)
+	}
+	defer queue.Close()
+	if err := flock(queue, unix.LOCK_EX); err != nil {
+		return nil, err
+	}
+	return func() { machine.Close() }, flock(machine, how)
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

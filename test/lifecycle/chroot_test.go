@@ -1,0 +1,111 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/doctor"
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// rootVar is the folder that beChrooted makes its root.
+const rootVar = "GAOL_TEST_ROOT"
+
+// enterChroot makes the folder, which is no mount point, the root of this process, with all that
+// the host's has.
+//
+// Precondition: the process has a mount namespace of its own.
+func enterChroot(dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		from, to := filepath.Join("/", e.Name()), filepath.Join(dir, e.Name())
+		switch e.Type() {
+		case os.ModeSymlink:
+			target, err := os.Readlink(from)
+			if err := errors.Join(err, os.Symlink(target, to)); err != nil {
+				return err
+			}
+		case os.ModeDir:
+			if err := errors.Join(os.Mkdir(to, 0o755), unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")); err != nil {
+				return err
+			}
+		}
+	}
+	// Whatever is mounted from now on would show here.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return err
+	}
+	return errors.Join(unix.Chroot(dir), os.Chdir("/"))
+}
+
+// beChrooted has runs in jails that are made in a chroot.
+func beChrooted() {
+	all, err := os.Open("/proc/self/mountinfo") // which keeps to the root of now
+	if err == nil {
+		err = enterChroot(os.Getenv(rootVar))
+	}
+	var before, after []byte
+	if err == nil {
+		before, err = io.ReadAll(all)
+	}
+	if err == nil {
+		err = runWithMount()
+	}
+	if err == nil {
+		if _, err = all.Seek(0, io.SeekStart); err == nil {
+			after, err = io.ReadAll(all)
+		}
+	}
+	if !bytes.Equal(before, after) {
+		fmt.Printf("mounts before:\n%s\nafter:\n%s\n", before, after)
+	}
+	for _, c := range doctor.Examine(context.Background(), doctor.Options{}).Checks {
+		if c.Status == doctor.Missing || c.Name == "root folder" {
+			fmt.Printf("%s: %s, %s\n", c.Name, c.Status, c.Detail)
+		}
+	}
+	fmt.Println("done:", err)
+}
+
+func runWithMount() error {
+	rt, err := runtime.Create(context.Background(), harness.Options(runtime.Options{Mounts: []runtime.Mount{{Source: "/etc", Target: "/data", Access: runtime.CopyOnWrite}}}))
+	if err != nil {
+		return err
+	}
+	const code = `require('fs').writeFileSync('/data/new', 'x'); __return(require('fs').readFileSync('/data/new', 'utf8'))`
+	res, err := rt.Run(context.Background(), code, runtime.RunOptions{Name: "x.cjs"})
+	if err == nil && string(res.Value) != `"x"` {
+		err = fmt.Errorf("%s, %s", res.Value, res.Stderr)
+	}
+	return errors.Join(err, rt.Close(), runtime.CloseIdle())
+}
+
+// A host in a chroot, whose root is no mount point and in which the kernel makes no user
+// namespaces, has jails, and none of their mounts shows outside.
+func TestChroot(t *testing.T) {
+	host := hostProgram(t, "chroot")
+	host.Env = append(host.Env, rootVar+"="+t.TempDir())
+	before := harness.TakeInventory()
+	host.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	text, err := host.CombinedOutput()
+	if want := "root folder: ok, a chroot; jails mount outside it\ndone: <nil>\n"; err != nil || string(text) != want {
+		t.Errorf("%v\n%s", err, text)
+	}
+	before.CheckLeaks(t)
+}

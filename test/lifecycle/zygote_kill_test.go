@@ -1,0 +1,163 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// A hundred runs are in flight and the zygote is killed, and each that follows it,
+// for a while: none hangs, and each has its own value or a host's error that says
+// what happened. Those that run already do not notice.
+func TestZygoteKilledInFlight(t *testing.T) {
+	rt, other := harness.CreateForking(t, runtime.Options{MaxConcurrentRuns: 100}), harness.CreateForking(t, runtime.Options{})
+	goesOn := harness.StartNode(t, other)
+	harness.Run(t, rt, ``, runtime.RunOptions{})
+	killed := 0
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 5 {
+			for _, pid := range harness.Zygotes(t) {
+				if unix.Kill(pid, unix.SIGKILL) == nil {
+					killed++
+				}
+			}
+			time.Sleep(150 * time.Millisecond)
+		}
+	}()
+	results := make(chan error)
+	began := time.Now()
+	const total = 100
+	for i := range total {
+		go func() {
+			res, err := rt.Run(t.Context(), `__return(process.argv[2])`, runtime.RunOptions{Args: []string{strconv.Itoa(i)}})
+			if err == nil && (string(res.Value) != strconv.Quote(strconv.Itoa(i)) || res.Cause != "") {
+				t.Errorf("run %d: %+v", i, res)
+			}
+			results <- err
+		}()
+	}
+	failed := 0
+	for range total {
+		if err := <-results; err != nil {
+			failed++
+			if !strings.Contains(err.Error(), "zygote") {
+				t.Errorf("no clear error: %v", err)
+			}
+		}
+	}
+	<-ended
+	t.Logf("%d zygotes killed, %d of %d runs failed, %v", killed, failed, total, time.Since(began))
+	if killed < 2 {
+		t.Errorf("%d zygotes were killed: this test proves nothing", killed)
+	}
+	if res := harness.Run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("the next run: %+v", res)
+	}
+	if err := unix.Kill(goesOn, 0); err != nil {
+		t.Errorf("a run that was up already: %v", err)
+	}
+}
+
+// beStorm makes runtimes and runs in them until it is killed: some are up, some on
+// their way in, some asked for, and some just end.
+func beStorm() {
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			rt, err := runtime.Create(context.Background(), harness.Options(runtime.Options{MaxConcurrentRuns: 8}))
+			for i := 0; err == nil; i++ {
+				if i < 10 {
+					go rt.Run(context.Background(), `setInterval(() => {}, 1000)`, runtime.RunOptions{Timeout: time.Duration(100*i+1) * time.Millisecond})
+				}
+				_, err = rt.Run(context.Background(), `__return(1)`, runtime.RunOptions{})
+			}
+			fmt.Println(err)
+		})
+	}
+	all.Wait()
+}
+
+// A host is killed at any moment, while zygotes start, fork and end: they and all
+// runs die with it, and the next host clears what is left.
+func TestZygoteHostIsKilled(t *testing.T) {
+	before := harness.TakeInventory()
+	leftGroups := false
+	for _, age := range []int{100, 300, 600, 800, 1000, 1200} { // milliseconds; a zygote is up after some 400
+		host := hostProgram(t, "storm")
+		host.Env = append(host.Env, harness.LauncherVar+"=zygote")
+		host.Stdout = os.Stderr
+		if err := host.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(age) * time.Millisecond)
+		children := childrenOf(host.Process.Pid)
+		if err := host.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = host.Wait()
+		waitGone(t, age, children, before)
+		leftGroups = leftGroups || len(harness.Glob("/sys/fs/cgroup/*"+harness.Parent+"/zygote-"+strconv.Itoa(host.Process.Pid)+"-*", "/sys/fs/cgroup"+harness.Parent+"/zygote-"+strconv.Itoa(host.Process.Pid)+"-*")) > 0
+	}
+	if !leftGroups {
+		t.Error("no killed host left the group of a zygote: this test proves nothing of them")
+	}
+	next := hostProgram(t, "", "-test.run=^TestNextHost$")
+	next.Env = append(next.Env, harness.LauncherVar+"=zygote")
+	if text, err := next.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	before.CheckLeaks(t)
+}
+
+// waitGone waits until a killed host's children and all in its jails are gone.
+func waitGone(t *testing.T, age int, children []int, before harness.Inventory) {
+	t.Helper()
+	alive := func() bool {
+		running := slices.DeleteFunc(harness.TakeInventory().Processes, func(pid string) bool { return slices.Contains(before.Processes, pid) })
+		return slices.ContainsFunc(children, lives) || len(running) > 0
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for alive() {
+		if time.Now().After(deadline) {
+			t.Fatalf("killed after %v ms: of %v and %v some are still there", age, children, harness.TakeInventory().Processes)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// lives reports whether a process runs. One that is ending may stay for as long as
+// the machine's first process, which has to wait for it, takes its time.
+func lives(pid int) bool {
+	const exiting = 0x4 // PF_EXITING
+	_, text, _ := strings.Cut(harness.Lines("/proc/" + strconv.Itoa(pid) + "/stat")[0], ") ")
+	fields := strings.Fields(text) // from the state on
+	if len(fields) < 7 || fields[0] == "Z" {
+		return false
+	}
+	flags, err := strconv.Atoi(fields[6])
+	return err != nil || flags&exiting == 0
+}
+
+func childrenOf(parent int) (children []int) {
+	for _, path := range harness.Glob("/proc/" + strconv.Itoa(parent) + "/task/*/children") {
+		for _, field := range strings.Fields(strings.Join(harness.Lines(path), " ")) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				children = append(children, pid)
+			}
+		}
+	}
+	return children
+}

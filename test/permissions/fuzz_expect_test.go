@@ -1,0 +1,137 @@
+package permissions
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// judge compares what has become of tries with what the permissions say of them. outer is
+// nil for a runtime's own.
+type judge struct {
+	p     policy.Permissions
+	outer *policy.Permissions
+	free  []string // the codes where all is allowed
+}
+
+func (j judge) allows(y try) bool {
+	return !slices.ContainsFunc(y.needs, func(n need) bool {
+		isPassed := n.scope == policy.Env && j.outer != nil // by both
+		return !j.p.Decide(n.scope, n.op, n.resource).Allowed || isPassed && !j.outer.PassesEnv(n.resource)
+	})
+}
+
+// wrong says what differs, "" for nothing.
+func (j judge) wrong(y try, i int, codes []string) string {
+	if y.after >= 0 && codes[y.after] != "" {
+		return ""
+	}
+	code, allowed := codes[i], j.allows(y)
+	switch {
+	case code == "" && !allowed && !j.given(y):
+		return "done, though denied"
+	case code != "" && allowed && j.free[i] == "" && !j.taken(y, code):
+		return code + ", though allowed"
+	case code != "" && !allowed && !slices.Contains(refusals, code):
+		return code + ", which is no refusal"
+	}
+	return ""
+}
+
+var refusals = strings.Fields("EACCES EPERM EROFS EBUSY EXDEV ENOENT ENOTDIR ESRCH placeholder")
+
+// given reports whether something is done though it is denied, as package policy says.
+func (j judge) given(y try) bool {
+	if y.Kind == "watch" { // where no other run changes anything
+		return fixed(y.Path)
+	}
+	return j.outer != nil && !slices.ContainsFunc(y.needs, func(n need) bool { // a run sees what the runtime does
+		isSight := n.op == "stat" || n.op == "readlink"
+		return !j.p.Decide(n.scope, n.op, n.resource).Allowed && !(isSight && j.outer.Decide(n.scope, n.op, n.resource).Allowed)
+	})
+}
+
+// fixed reports whether the guest has nothing of its own at a path.
+func fixed(at string) bool {
+	var in triedArea
+	for _, a := range triedAreas {
+		if inside(a.at, at) && len(a.at) > len(in.at) {
+			in = a
+		}
+	}
+	return in.mounted && in.access == runtime.ReadOnly
+}
+
+func inside(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
+
+// taken reports whether something is refused though it is allowed, as package policy says.
+func (j judge) taken(y try, code string) bool {
+	switch {
+	case y.Kind == "watch": // refused altogether, for some other folder
+		return code == "EACCES"
+	case code == "EBUSY", code == "EPERM" && path.Dir(y.Path) == "/tmp": // a mount, or a folder that leads to one, stays where it is
+		return y.Kind == "rename" && j.leads(func(at string) bool { return at == y.Path })
+	case code == "EPERM" && y.Kind == "link": // of a file that is not the guest's own
+		return !j.p.Decide(policy.FS, "chmod", y.Path).Allowed
+	case code == "EXDEV":
+		return (y.Kind == "rename" || y.Kind == "link") && j.apart(y.Path, y.To)
+	}
+	return false
+}
+
+// apart reports whether a mount may lie between two names, or one of them has more.
+func (j judge) apart(from, to string) bool {
+	if path.Dir(from) != path.Dir(to) && j.has(from) != j.has(to) {
+		return true
+	}
+	return j.leads(func(at string) bool { return inside(at, from) != inside(at, to) })
+}
+
+// leads reports whether a folder that leads to what a rule names, or that, is so.
+func (j judge) leads(is func(string) bool) bool {
+	p := j.p
+	if j.outer != nil {
+		p = *j.outer
+	}
+	for _, r := range slices.Concat(p.FS.Rules, p.ChildProcess.Rules) {
+		for _, at := range slices.Concat(r.Paths, r.Patterns) {
+			for at = strings.TrimSuffix(at, "/**"); at != "/" && at != ""; at = path.Dir(at) {
+				if is(at) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// has are the operations of fs that are allowed at a path.
+func (j judge) has(at string) (all [12]bool) {
+	for i, op := range append(slices.Clone(using), altering...) {
+		all[i] = j.p.Decide(policy.FS, op, at).Allowed
+	}
+	return all
+}
+
+// check reports all that is wrong, at most a few of each runtime.
+func (j judge) check(t testing.TB, what string, l tryList, codes []string) {
+	t.Helper()
+	count := 0
+	for i, y := range l {
+		if wrong := j.wrong(y, i, codes); wrong != "" {
+			if count++; count <= 10 {
+				t.Errorf("%s: %s: %s", what, y, wrong)
+			}
+		}
+	}
+	if count > 0 {
+		t.Errorf("%s: %d differences\npermissions %s", what, count, text(t, j.p))
+		if j.outer != nil {
+			t.Errorf("the runtime's %s", text(t, *j.outer))
+		}
+	}
+}

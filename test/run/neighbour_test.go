@@ -1,0 +1,164 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+const stopper = `
+	import { readdirSync } from 'node:fs';
+	console.log('up');
+	for (;;) for (const pid of readdirSync('/proc')) if (Number(pid) > 1 && pid != process.pid) try { process.kill(pid, 'SIGSTOP') } catch {}`
+
+// A program of the same runtime that stops whatever is being started can't keep
+// the host waiting, however many starts there are.
+func TestNeighbourStopsStarts(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
+	stop := harness.StartProgram(t, rt, stopper)
+	var mu sync.Mutex
+	stopped := 0
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			began := time.Now()
+			res, err := rt.Run(t.Context(), `__return(1)`, runtime.RunOptions{Timeout: 500 * time.Millisecond})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("took %v", took)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if res.Cause == runtime.CauseTimeout {
+				stopped++
+			}
+		})
+	}
+	wg.Wait()
+	stop()
+	if stopped == 0 {
+		t.Error("the neighbour stopped no run: this test proves nothing")
+	}
+	if res := harness.Run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+		t.Errorf("afterwards: %+v", res)
+	}
+}
+
+// One that holds another run's output open, and writes to it for ever, can't keep
+// the host waiting for that run's end.
+func TestNeighbourHoldsOutput(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	stop := harness.StartProgram(t, rt, `
+		import fs from 'node:fs';
+		const held = new Map();
+		console.log('up');
+		for (;;) {
+			for (const pid of fs.readdirSync('/proc')) if (Number(pid) > 1 && pid != process.pid && !held.has(pid))
+				try { if (fs.readFileSync('/proc/' + pid + '/comm', 'utf8') == 'sleep\n') held.set(pid, fs.openSync('/proc/' + pid + '/fd/1', 'w')) } catch {}
+			for (const fd of held.values()) try { fs.writeSync(fd, 'x') } catch {}
+			await new Promise(r => setTimeout(r, 2));
+		}`)
+	defer stop()
+	got := 0
+	for range 3 {
+		began := time.Now()
+		res, err := rt.Command(t.Context(), "sleep", []string{"0.5"}, runtime.RunOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+		got += len(res.Stdout)
+	}
+	if got == 0 {
+		t.Error("the neighbour wrote to no run: this test proves nothing")
+	}
+}
+
+// A run's output is whole even if it enlarged its pipe and ended at once.
+func TestEnlargedPipe(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	res := harness.Run(t, rt, `
+		import { execFileSync } from 'node:child_process'; import fs from 'node:fs';
+		for (let i = 0; i < 100; i++) fs.writeSync(1, 'y'.repeat(10007));
+		process.kill(process.pid, 'SIGKILL')`, runtime.RunOptions{OnStdout: func([]byte) { time.Sleep(5 * time.Millisecond) }})
+	if len(res.Stdout) != 1000700 {
+		t.Errorf("got %d bytes", len(res.Stdout))
+	}
+}
+
+func TestStdinFails(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	broken := errors.New("broken")
+	in := io.MultiReader(strings.NewReader("abc"), readerFunc(func([]byte) (int, error) { return 0, broken }))
+	_, err := rt.Run(t.Context(), `for await (const c of process.stdin);`, runtime.RunOptions{Stdin: in})
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	// A program that reads nothing is no failure of who writes to it.
+	res, err := rt.Run(t.Context(), `process.stdin.destroy()`, runtime.RunOptions{Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
+	if err != nil || res.ExitCode != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// A full heap is told even if what V8 says of it is beyond what is captured.
+func TestHeapFullAfterFlood(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Output: 1000}})
+	res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeSync(2, 'x'.repeat(50000)); const a = []; for (;;) a.push({})`, runtime.RunOptions{})
+	if res.Cause != runtime.CauseMemory || len(res.Stderr) != 1000 {
+		t.Errorf("cause %q, %s, %d bytes", res.Cause, res.Signal, len(res.Stderr))
+	}
+}
+
+// A child that was killed for memory long ago is not why a run is out of time.
+func TestTimeoutAfterChildDied(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 96 << 20}})
+	res := harness.Run(t, rt, `
+		import { spawnSync } from 'node:child_process';
+		console.log(spawnSync(process.execPath, ['-e', 'const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))']).signal);
+		for (;;);`, runtime.RunOptions{Timeout: 4 * time.Second})
+	if res.Cause != runtime.CauseTimeout || string(res.Stdout) != "SIGKILL\n" {
+		t.Errorf("cause %q, stdout %s", res.Cause, res.Stdout)
+	}
+}
+
+// Starts that a hostile program holds up in one runtime don't hold up another's.
+func TestHeldUpStartsAreTheRuntimesOwn(t *testing.T) {
+	rt, other := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}}), harness.Create(t, runtime.Options{})
+	stop := harness.StartProgram(t, rt, stopper)
+	var held sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 100 {
+		held.Go(func() { _, _ = rt.Command(ctx, "true", nil, runtime.RunOptions{}) })
+	}
+	began := time.Now()
+	for range 3 {
+		if res := harness.Run(t, other, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+			t.Errorf("%+v", res)
+		}
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("three runs took %v", took)
+	} else {
+		t.Logf("three runs took %v", took)
+	}
+	cancel()
+	held.Wait()
+	stop()
+}

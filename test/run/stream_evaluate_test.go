@@ -1,0 +1,107 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// logsOf takes all events of an evaluation, and returns its lines.
+func logsOf(t testing.TB, s *runtime.Stream) (logs []runtime.Log, exit runtime.ExitEvent) {
+	t.Helper()
+	h := &heard{}
+	for e := range s.Events() {
+		if l, ok := e.(runtime.LogEvent); ok {
+			logs = append(logs, l.Log)
+		}
+		h.take(e)
+	}
+	h.ended(t)
+	if len(h.out)+len(h.errs) > 0 {
+		t.Errorf("output beside the lines: %q %q", h.out, h.errs)
+	}
+	exit = h.exits[0]
+	if e, err := s.Evaluation(); e != exit.Evaluation || err != exit.Err || exit.Result != nil {
+		t.Errorf("the exit is %+v, the evaluation %+v, %v", exit, e, err)
+	}
+	return logs, exit
+}
+
+// The lines of a snippet come as they are printed, each as Logs has it.
+func TestStreamEvaluate(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	for _, tc := range []struct {
+		name, code string
+		o          runtime.EvaluateOptions
+		levels     string // of the first lines
+		lines      int
+		result     string
+		failed     string
+	}{
+		{"all levels", `(() => { console.debug(1); console.log(2); console.info(3); console.warn(4); console.error(5); return 'x' })()`, runtime.EvaluateOptions{}, "debug log info warn error", 5, `"x"`, ""},
+		{"other output", `process.stdout.write('a\nb') && 1`, runtime.EvaluateOptions{}, "stdout stdout", 2, `1`, ""},
+		{"many", `(() => { for (let i = 0; i < 5000; i++) console.log('x'.repeat(500), i); process.exit(3) })()`, runtime.EvaluateOptions{MaxLogs: 5000}, "log", 5000, "", "ExitError"},
+		{"too many", `(() => { for (let i = 0; i < 200; i++) console.log(i); process.stdout.write('\n'.repeat(1e6)); return 1 })()`, runtime.EvaluateOptions{}, "log", 100, "1", ""},
+		{"an error", `(() => { console.log(1); throw new Error('no') })()`, runtime.EvaluateOptions{}, "log", 1, "", "Error"},
+		{"no program", `const = 1`, runtime.EvaluateOptions{}, "", 0, "", "SyntaxError"},
+	} {
+		logs, exit := logsOf(t, rt.FollowEvaluate(t.Context(), tc.code, tc.o))
+		e := exit.Evaluation
+		if exit.Err != nil || string(e.Result) != tc.result || (e.Error == nil) != (tc.failed == "") || e.Error != nil && e.Error.Name != tc.failed {
+			t.Errorf("%s: %+v, %+v", tc.name, exit, e)
+			continue
+		}
+		var levels []string
+		for _, l := range logs[:min(len(logs), len(strings.Fields(tc.levels)))] {
+			levels = append(levels, string(l.Level))
+		}
+		if strings.Join(levels, " ") != tc.levels || len(logs) != tc.lines || !slices.Equal(logs, e.Logs) {
+			t.Errorf("%s: %d lines, of levels %q: %.300s", tc.name, len(logs), levels, cmp.Diff(e.Logs, logs))
+		}
+	}
+	if _, exit := logsOf(t, rt.FollowEvaluate(t.Context(), `1`, runtime.EvaluateOptions{MaxLogs: -1})); exit.Err == nil || exit.Evaluation != nil {
+		t.Errorf("a wrong option: %+v", exit)
+	}
+}
+
+// A line is with the receiver before the next is printed; who breaks out ends the snippet.
+func TestStreamEvaluateIsLive(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	seen := make(chan struct{})
+	s := rt.FollowEvaluate(t.Context(), `(() => { for (let i = 0; ; i++) { console.log(i); seen() } })()`, runtime.EvaluateOptions{Globals: map[string]any{
+		"seen": func(ctx context.Context, _ json.RawMessage) (any, error) {
+			select {
+			case <-seen:
+				return nil, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	}})
+	n := 0
+	for e := range s.Events() {
+		l, ok := e.(runtime.LogEvent)
+		if !ok {
+			continue
+		}
+		if l.Log.Text != fmt.Sprint(n) {
+			t.Errorf("%q is line %d", l.Log.Text, n)
+		}
+		if n++; n == 10 {
+			break
+		}
+		seen <- struct{}{}
+	}
+	if e, err := s.Evaluation(); !errors.Is(err, context.Canceled) || e.Cause != runtime.CauseCanceled || len(e.Logs) != 10 || e.Error == nil {
+		t.Errorf("%v %+v", err, e)
+	}
+}

@@ -1,0 +1,267 @@
+package zygote
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// forking are the options of a runtime whose zygote no other test has used.
+func forking(t *testing.T, z runtime.ZygoteOptions) runtime.Options {
+	t.Helper()
+	if err := runtime.CloseIdle(); err != nil {
+		t.Fatal(err)
+	}
+	o := harness.Forking(runtime.Options{Zygote: z})
+	return o
+}
+
+// Zygotes come and go while runs are forked from them, which notice nothing. They take
+// turns with few groups: one that was removed may stay in the kernel.
+func TestZygotesRetire(t *testing.T) {
+	const users, runs, forks = 4, 200, 20
+	o := forking(t, runtime.ZygoteOptions{Forks: forks})
+	pool := harness.NewPool(t, o, runtime.PoolOptions{Parallel: 2})
+	var mu sync.Mutex
+	seen, groups := map[int]bool{}, map[string]bool{}
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() {
+			for range runs / users {
+				if res := harness.RunFromPool(t, pool, `__return(1)`); string(res.Value) != "1" {
+					t.Errorf("%+v", res)
+				}
+				mu.Lock()
+				for _, pid := range harness.Zygotes(t) {
+					seen[pid] = true
+				}
+				for _, dir := range harness.ZygoteCgroups() {
+					groups[filepath.Base(dir)] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d zygotes in %d groups served %d runs", len(seen), len(groups), runs)
+	const most = 3 // one that serves, its successor, and one that ends
+	if len(groups) > most {
+		t.Errorf("%d zygotes had %d groups, want at most %d", len(seen), len(groups), most)
+	}
+	if len(seen) < 3 { // the last may be a successor that has not served yet
+		t.Errorf("%d runs had %d zygotes", runs, len(seen))
+	}
+	harness.WaitFor(t, "all zygotes but one are gone", func() bool { return len(harness.Zygotes(t)) == 1 })
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := runtime.CloseIdle(); err != nil {
+		t.Error(err)
+	}
+	if groups := harness.ZygoteCgroups(); len(groups) > 0 {
+		t.Errorf("left behind: %v", groups)
+	}
+}
+
+// theZygote returns the one zygote that serves a runtime.
+func theZygote(t *testing.T, rt *runtime.NodeRuntime) int {
+	t.Helper()
+	harness.Run(t, rt, ``, runtime.RunOptions{})
+	zygotes := harness.Zygotes(t)
+	if len(zygotes) != 1 {
+		t.Fatalf("zygotes: %v", zygotes)
+	}
+	return zygotes[0]
+}
+
+func signalProcess(t *testing.T, pid int, s unix.Signal) {
+	t.Helper()
+	if err := unix.Kill(pid, s); err != nil {
+		t.Error(err)
+	}
+}
+
+// runAtOnce has n runs at once of a program that must return 1.
+func runAtOnce(t *testing.T, rt *runtime.NodeRuntime, n int, code string, o runtime.RunOptions) (wait func()) {
+	t.Helper()
+	var runs sync.WaitGroup
+	for range n {
+		runs.Go(func() {
+			res, err := rt.Run(t.Context(), code, o)
+			if err != nil || string(res.Value) != "1" {
+				t.Errorf("%+v, %v", res, err)
+			}
+		})
+	}
+	return runs.Wait
+}
+
+// A zygote that hangs costs the runs that it was to start no more than time.
+func TestZygoteHangs(t *testing.T) {
+	const patience = 500 * time.Millisecond
+	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{Patience: patience}))
+	hung := theZygote(t, rt)
+	signalProcess(t, hung, unix.SIGSTOP)
+	began := time.Now()
+	runAtOnce(t, rt, 8, `__return(1)`, runtime.RunOptions{})()
+	took := time.Since(began)
+	t.Logf("8 runs took %v", took)
+	if took < patience || took > patience+8*time.Second {
+		t.Errorf("8 runs took %v", took)
+	}
+	if slices.Contains(harness.Zygotes(t), hung) {
+		t.Error("it is still there")
+	}
+}
+
+// A zygote that is killed while it has nothing to do is replaced before anybody
+// needs it.
+func TestZygoteIsKilledWhileIdle(t *testing.T) {
+	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
+	for range 3 {
+		killed := theZygote(t, rt)
+		signalProcess(t, killed, unix.SIGKILL)
+		harness.WaitFor(t, "there is another", func() bool {
+			now := harness.Zygotes(t)
+			return len(now) == 1 && now[0] != killed
+		})
+	}
+	names := map[string]bool{} // the same in each hierarchy
+	for _, group := range harness.ZygoteCgroups() {
+		names[filepath.Base(group)] = true
+	}
+	if len(names) != 1 {
+		t.Errorf("groups of zygotes: %v", harness.ZygoteCgroups())
+	}
+}
+
+// What a zygote has started does not depend on it.
+func TestZygoteIsKilledDuringRuns(t *testing.T) {
+	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
+	zygote := theZygote(t, rt)
+	var up atomic.Int32
+	old := runAtOnce(t, rt, 6, `console.log('up'); await new Promise((r) => setTimeout(r, 500)); __return(1)`,
+		runtime.RunOptions{OnStdout: func([]byte) { up.Add(1) }})
+	harness.WaitFor(t, "six runs are up", func() bool { return up.Load() == 6 })
+	signalProcess(t, zygote, unix.SIGKILL)
+	runAtOnce(t, rt, 6, `__return(1)`, runtime.RunOptions{})()
+	old()
+}
+
+// zombies are this process's children that ended and that nobody has waited for.
+func zombies() []string {
+	var found []string
+	for _, dir := range harness.Glob("/proc/[0-9]*") {
+		status := harness.ProcessStatus(filepath.Base(dir))
+		if status["PPid"] == strconv.Itoa(os.Getpid()) && status["State"] == "Z (zombie)" {
+			found = append(found, filepath.Base(dir)+" "+status["Name"])
+		}
+	}
+	return found
+}
+
+// churn makes runtimes with four runs each until it is to stop. It counts the runs, and
+// notes how long the slowest Close took.
+func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.Int32) (slowest time.Duration) {
+	for {
+		select {
+		case <-stop:
+			return slowest
+		default:
+		}
+		rt, err := runtime.Create(t.Context(), o)
+		if err != nil {
+			t.Error(err)
+			return slowest
+		}
+		for range 4 {
+			if _, err := rt.Run(t.Context(), ``, runtime.RunOptions{}); err != nil {
+				t.Error(err)
+			}
+			runs.Add(1)
+		}
+		began := time.Now()
+		if err := rt.Close(); err != nil {
+			t.Error(err)
+		}
+		slowest = max(slowest, time.Since(began))
+	}
+}
+
+// A zygote may die at any moment, also between a fork and telling of it. The child
+// that nobody was told of is waited for, else its jail could not be closed.
+func TestZygoteDiesAtAnyMoment(t *testing.T) {
+	const users, kills = 8, 50
+	o := forking(t, runtime.ZygoteOptions{})
+	stop := make(chan struct{})
+	var runs atomic.Int32
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() {
+			if slowest := churn(t, o, stop, &runs); slowest > 10*time.Second {
+				t.Errorf("a Close took %v", slowest)
+			}
+		})
+	}
+	rt := harness.CreateExact(t, o)
+	for range kills {
+		harness.Run(t, rt, ``, runtime.RunOptions{})                    // so that there is one that forks
+		time.Sleep(time.Duration(rand.IntN(50_000)) * time.Microsecond) // a run has three zygotes to start from
+		for _, pid := range harness.Zygotes(t) {
+			_ = unix.Kill(pid, unix.SIGKILL) // it may have been replaced in the meantime
+		}
+		for enough := runs.Load() + users; runs.Load() < enough && !t.Failed(); { // else a slow one may see three die
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(stop)
+	all.Wait()
+	t.Logf("%d runs saw %d zygotes die", runs.Load(), kills)
+	if err := errors.Join(rt.Close(), runtime.CloseIdle()); err != nil {
+		t.Error(err)
+	}
+	if left := zombies(); len(left) > 0 {
+		t.Errorf("zombies: %v", left)
+	}
+}
+
+// A runtime's zygote is there when Warm returns, and programs, evaluations and contexts
+// share it.
+func TestWarm(t *testing.T) {
+	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
+	if err := rt.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	zygotes := harness.Zygotes(t)
+	if len(zygotes) != 1 {
+		t.Fatalf("zygotes: %v", zygotes)
+	}
+	harness.Run(t, rt, ``, runtime.RunOptions{})
+	harness.Evaluate(t, rt, `1`, runtime.EvaluateOptions{})
+	if got := harness.Zygotes(t); !slices.Equal(got, zygotes) {
+		t.Errorf("zygotes: %v, was %v", got, zygotes)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{Forks: 7})).Warm(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a canceled context: %v", err)
+	}
+	o := harness.Options(runtime.Options{})
+	o.Launcher = runtime.LauncherExec
+	if err := harness.CreateExact(t, o).Warm(t.Context()); err != nil {
+		t.Errorf("without zygotes: %v", err)
+	}
+}

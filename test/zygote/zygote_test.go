@@ -1,0 +1,74 @@
+package zygote
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// A zygote that is killed while runs come and go costs none of them more than time.
+func TestZygoteIsReplaced(t *testing.T) {
+	o := harness.Forking(runtime.Options{})
+	rt := harness.CreateExact(t, o)
+	harness.Run(t, rt, ``, runtime.RunOptions{})
+	before := harness.Zygotes(t)
+	if len(before) == 0 {
+		t.Fatal("there is no zygote")
+	}
+	var runs sync.WaitGroup
+	for range 40 {
+		runs.Go(func() {
+			res, err := rt.Run(t.Context(), `__return(1)`, runtime.RunOptions{})
+			if err != nil || string(res.Value) != "1" {
+				t.Errorf("%+v, %v", res, err)
+			}
+		})
+	}
+	for _, pid := range before {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	runs.Wait()
+	for _, pid := range harness.Zygotes(t) {
+		for _, old := range before {
+			if pid == old {
+				t.Errorf("%d is still there", pid)
+			}
+		}
+	}
+}
+
+// A zygote holds nothing but its socket, and what Node itself has open.
+func TestZygoteHoldsNothing(t *testing.T) {
+	o := harness.Forking(runtime.Options{})
+	harness.Run(t, harness.CreateExact(t, o), ``, runtime.RunOptions{})
+	zygotes := harness.Zygotes(t)
+	if len(zygotes) == 0 {
+		t.Fatal("there is no zygote")
+	}
+	dir := "/proc/" + strconv.Itoa(zygotes[0])
+	sockets := 0
+	for _, fd := range harness.Glob(dir + "/fd/*") {
+		to, _ := os.Readlink(fd)
+		switch {
+		case strings.HasPrefix(to, "socket:"):
+			sockets++
+		case to != "/dev/null" && to != "/" && !strings.HasPrefix(to, "pipe:") && !strings.HasPrefix(to, "anon_inode:[event"):
+			t.Errorf("%s is %s", fd, to)
+		}
+	}
+	if sockets != 1 {
+		t.Errorf("%d sockets", sockets)
+	}
+	if mounts := harness.Lines(dir + "/mountinfo"); len(mounts) != 1 || !strings.Contains(mounts[0], " / / ro") {
+		t.Errorf("mounts: %q", mounts)
+	}
+}

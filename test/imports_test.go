@@ -20,32 +20,31 @@ import (
 
 const module = "gaol"
 
-// floors are the storeys of the house, by top-level folder. An import goes down,
-// or stays on its floor; on the ground floor it stays in its folder, because
-// those three know nothing of each other.
-var floors = map[string]int{
-	"cmd": 3, "examples": 3, "test": 3,
+// layers are the layers of the top-level folders. A package imports packages of lower
+// layers or of its own. In layers 0 and 3, it imports no other folder of its own layer.
+var layers = map[string]int{
+	"cmd": 3, "test": 3,
 	"runtime": 2,
 	"rootfs":  1, "internal": 1,
 	"policy": 0, "vfs": 0, "jail": 0,
 }
 
-// otherFolders may stand beside the floors at the top.
+// otherFolders are the other folders that may exist at the top.
 var otherFolders = []string{".ci", ".git", "bin", "docs"}
 
-// forbidden is what no file imports, with the reason.
+// forbidden lists packages that no file imports, with the reason.
 var forbidden = map[string]string{
 	"github.com/stretchr/testify":    "testing, go-cmp and testscript say what failed without a second language",
 	"github.com/pkg/errors":          "fmt.Errorf with %w and errors.AsType",
 	"io/ioutil":                      "deprecated: io and os have it all",
-	"github.com/opencontainers/runc": "it executes the host's program anew for each process, at 10 ms a time: package jail makes and enters jails itself",
+	"github.com/opencontainers/runc": "it executes the host's program again for each process, which takes 10 ms: package jail creates and enters jails itself",
 	"plugin":                         "it would load code into the process that holds the jails",
 }
 
-// emptyNames say nothing about a package: each thing in one has a better home.
+// emptyNames are names of packages and files that do not say what these contain.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "lib"}
 
-// pkg is what go list tells about a package.
+// pkg is a package as go list prints it.
 type pkg struct {
 	ImportPath, Name, Dir              string
 	GoFiles, CgoFiles                  []string
@@ -53,8 +52,8 @@ type pkg struct {
 	Imports, TestImports, XTestImports []string
 }
 
-// imports gives those of its tests too: a test that reaches up ties the floors
-// together just as well.
+// imports includes those of its tests, because a test that imports a higher layer couples
+// the layers just as well.
 func (p pkg) imports() []string {
 	return slices.Concat(p.Imports, p.TestImports, p.XTestImports)
 }
@@ -63,7 +62,7 @@ func (p pkg) files() []string {
 	return slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
 }
 
-// packages lists those of this repository.
+// packages lists the packages of this repository.
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -86,19 +85,19 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// folder gives the top-level folder of one of our packages.
+// folder returns the top-level folder of a package of this repository.
 func folder(importPath string) (string, bool) {
 	rest, ours := strings.CutPrefix(importPath, module+"/")
 	top, _, _ := strings.Cut(rest, "/")
 	return top, ours
 }
 
-// mayImport says whether the arrow from one of our folders to another goes down.
+// mayImport reports whether packages of one folder may import those of another.
 func mayImport(from, to string) bool {
-	if floors[from] == 0 || floors[from] == 3 {
-		return floors[to] < floors[from] || from == to
+	if layers[from] == 0 || layers[from] == 3 {
+		return layers[to] < layers[from] || from == to
 	}
-	return floors[to] <= floors[from]
+	return layers[to] <= layers[from]
 }
 
 func TestMayImport(t *testing.T) {
@@ -125,12 +124,12 @@ func TestMayImport(t *testing.T) {
 func TestImportsGoDown(t *testing.T) {
 	for _, p := range packages(t) {
 		from, _ := folder(p.ImportPath)
-		if _, known := floors[from]; !known {
-			t.Errorf("%s stands on no floor", p.ImportPath)
+		if _, known := layers[from]; !known {
+			t.Errorf("%s is in no layer", p.ImportPath)
 		}
 		for _, path := range p.imports() {
 			if to, ours := folder(path); ours && !mayImport(from, to) {
-				t.Errorf("%s imports %s: floor %d may not know of %s, on floor %d", p.ImportPath, path, floors[from], to, floors[to])
+				t.Errorf("%s imports %s: layer %d may not import %s, of layer %d", p.ImportPath, path, layers[from], to, layers[to])
 			}
 		}
 	}
@@ -163,11 +162,11 @@ func TestForbiddenImports(t *testing.T) {
 func TestPackageNames(t *testing.T) {
 	for _, p := range packages(t) {
 		if slices.Contains(emptyNames, p.Name) || slices.Contains(emptyNames, path.Base(p.ImportPath)) {
-			t.Errorf("%s: a name that says nothing", p.ImportPath)
+			t.Errorf("%s: the name does not say what it contains", p.ImportPath)
 		}
 		for _, f := range p.files() {
 			if slices.Contains(emptyNames, strings.TrimSuffix(strings.TrimSuffix(f, ".go"), "_test")) {
-				t.Errorf("%s/%s: a name that says nothing", p.ImportPath, f)
+				t.Errorf("%s/%s: the name does not say what it contains", p.ImportPath, f)
 			}
 		}
 	}
@@ -179,14 +178,14 @@ func TestTopLevelFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		_, known := floors[e.Name()]
+		_, known := layers[e.Name()]
 		if e.IsDir() && !known && !slices.Contains(otherFolders, e.Name()) {
-			t.Errorf("%s/ has no place at the top: floors and otherFolders are all there is", e.Name())
+			t.Errorf("%s/ is neither in layers nor in otherFolders", e.Name())
 		}
 	}
 }
 
-// parse gives each of p's files, as far as f asks for.
+// parse calls f for each of the package's files, parsed as mode says.
 func (p pkg) parse(t *testing.T, mode parser.Mode, f func(name string, file *ast.File)) {
 	t.Helper()
 	for _, name := range p.files() {
@@ -215,7 +214,8 @@ func TestOneDocPerPackage(t *testing.T) {
 	}
 }
 
-// TestStandardRuntimeName keeps the two packages named runtime apart.
+// The standard package runtime is imported as goruntime, because gaol has a package of the
+// same name.
 func TestStandardRuntimeName(t *testing.T) {
 	for _, p := range packages(t) {
 		p.parse(t, parser.ImportsOnly, func(name string, file *ast.File) {

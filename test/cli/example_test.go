@@ -12,7 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// The example has the conversation that testdata/agent.txt shows.
+// The example agent prints the conversation in testdata/agent.txt.
 func TestExampleAgent(t *testing.T) {
 	options, err := json.Marshal(harness.Options(runtime.Options{}))
 	if err != nil {

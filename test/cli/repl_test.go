@@ -14,7 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// A person works at a context from a terminal, which is afterwards as it was.
+// A person uses gaol repl in a terminal. Afterwards the terminal has its old settings.
 func TestREPL(t *testing.T) {
 	bin := buildGaol(t)
 	state := t.TempDir()
@@ -26,7 +26,7 @@ func TestREPL(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := takeDesk(t)
+	d := openTerminal(t)
 	was := d.settings(t)
 	cmd := d.beginAs(t, bin, "repl", "--globals", globals)
 	harness.Expect(t, d.screen, "Welcome to gaol devel, Node.js in a jail. Type .help for more information.\r\n")
@@ -46,13 +46,13 @@ func TestREPL(t *testing.T) {
 		{"throw new TypeError('no\\x07')\r", "Uncaught TypeError: no\\x07\r\n    at cell-"},
 		{"answ\t + 1\r", "43\r\n"},
 		{"Object.fromE\t.length\r", "1\r\n"},
-		{"answer.\t", "toExponential"}, // the names there are
+		{"answer.\t", "toExponential"}, // lists completions
 		{"\x15typed and abandoned(\x03", "^C\r\n"},
 		{"[1,\r", "... "},
 		{"\x03", "^C\r\n> "},
 		{"answer\x1b[A\x1b[A\x1b[A\x1b[B\x1b[B\x1b[B\r", "42\r\n"},
 		{"setTimeout(() => console.log('later'), 300); 2\r", "2\r\n"},
-		{"typed me", "later\r\n> typed me"}, // which is above what is typed
+		{"typed me", "later\r\n> typed me"}, // is printed above the line being typed
 		{"\x15console.log('up'); for (;;);\r", "up\r\n"},
 		{"\x03", "Interrupted.\r\n> "},
 		{"console.log('up'); await new Promise(r => setTimeout(r, 60000))\r", "up\r\n"},
@@ -66,7 +66,7 @@ func TestREPL(t *testing.T) {
 		{"typeof answer + given.length\r", "'undefined2'\r\n"},
 		{".help\r", "Ctrl-C"},
 		{" secret = 1\r", "1\r\n"},
-		{"\x1b[200~let p = 1\rp + 1\r\x1b[201~", "2\r\n"}, // is pasted
+		{"\x1b[200~let p = 1\rp + 1\r\x1b[201~", "2\r\n"}, // a paste
 	} {
 		if step.keys != "" {
 			d.press(t, step.keys)
@@ -94,8 +94,8 @@ func TestREPL(t *testing.T) {
 		t.Errorf("it has %s", kept)
 	}
 
-	// The next one goes on with the history.
-	d = takeDesk(t)
+	// The next session has the history.
+	d = openTerminal(t)
 	cmd = d.beginAs(t, bin, "repl")
 	harness.Expect(t, d.screen, "> ")
 	d.press(t, "\x1b[A\x1b[A\r")
@@ -104,7 +104,7 @@ func TestREPL(t *testing.T) {
 	if got := code(t, cmd); got != 7 {
 		t.Errorf("after process.exit(7): exit status %d", got)
 	}
-	d = takeDesk(t)
+	d = openTerminal(t)
 	cmd = d.beginAs(t, bin, "repl", "--no-history")
 	harness.Expect(t, d.screen, "> ")
 	d.press(t, "\x1b[A'unkept'\r")
@@ -118,7 +118,7 @@ func TestREPL(t *testing.T) {
 	}
 }
 
-// Whatever ends it, the terminal is as it was.
+// The terminal has its old settings however gaol repl ends.
 func TestREPLEnds(t *testing.T) {
 	bin := buildGaol(t)
 	t.Setenv("TERM", "xterm")
@@ -131,7 +131,7 @@ func TestREPLEnds(t *testing.T) {
 		"terminated amid a cell":   {"console.log('up'); for (;;);", func(c *exec.Cmd) { _ = c.Process.Signal(unix.SIGTERM) }, 143},
 		"interrupted from outside": {"console.log('up'); await new Promise(r => setTimeout(r, 60000))", func(c *exec.Cmd) { _ = c.Process.Signal(unix.SIGINT) }, 130},
 	} {
-		d := takeDesk(t)
+		d := openTerminal(t)
 		was := d.settings(t)
 		cmd := d.beginAs(t, bin, "repl", "--no-history")
 		harness.Expect(t, d.screen, "> ")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The scripts in testdata/script drive the command line as a person would.
+// The scripts in testdata/script use the command line as a person would.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin, "gaol/cmd/gaol")
@@ -22,7 +22,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-			env.Setenv("HOST_SECRET", "sesame") // which no guest may see
+			env.Setenv("HOST_SECRET", "sesame") // guests must not see it
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -72,12 +72,12 @@ func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// nobody N PROG ARG... is status for a user without privileges.
+// nobody N PROG ARG... is status as a user without privileges.
 func nobody(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: nobody N PROG [ARG...]")
 	}
-	// setpriv is of util-linux, which every Debian has.
+	// setpriv is in util-linux, which every Debian has.
 	drop := []string{args[0], "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 	status(ts, neg, append(drop, args[1:]...))
 }

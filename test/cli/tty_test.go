@@ -18,13 +18,14 @@ import (
 	"gaol/test/harness"
 )
 
-// desk is a terminal of this host with a person at it.
-type desk struct {
+// hostTerminal is a terminal of this host, with a person at one end and a program at the
+// other.
+type hostTerminal struct {
 	person, program *os.File
 	screen          *bufio.Reader
 }
 
-func takeDesk(t *testing.T) *desk {
+func openTerminal(t *testing.T) *hostTerminal {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -40,10 +41,10 @@ func takeDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { program.Close(); person.Close() })
-	return &desk{person, program, bufio.NewReader(person)}
+	return &hostTerminal{person, program, bufio.NewReader(person)}
 }
 
-func (d *desk) settings(t *testing.T) unix.Termios {
+func (d *hostTerminal) settings(t *testing.T) unix.Termios {
 	t.Helper()
 	s, err := unix.IoctlGetTermios(int(d.program.Fd()), unix.TCGETS)
 	if err != nil {
@@ -52,13 +53,13 @@ func (d *desk) settings(t *testing.T) unix.Termios {
 	return *s
 }
 
-// begin starts gaol run.
-func (d *desk) begin(t *testing.T, bin string, args ...string) *exec.Cmd {
+// begin starts gaol run on the terminal.
+func (d *hostTerminal) begin(t *testing.T, bin string, args ...string) *exec.Cmd {
 	t.Helper()
 	return d.beginAs(t, bin, "run", args...)
 }
 
-func (d *desk) beginAs(t *testing.T, bin, command string, args ...string) *exec.Cmd {
+func (d *hostTerminal) beginAs(t *testing.T, bin, command string, args ...string) *exec.Cmd {
 	t.Helper()
 	args = append([]string{command, "--store", os.Getenv(harness.StoreVar)}, args...)
 	if os.Getenv(harness.StoreVar) == "" {
@@ -73,14 +74,14 @@ func (d *desk) beginAs(t *testing.T, bin, command string, args ...string) *exec.
 	return cmd
 }
 
-func (d *desk) press(t *testing.T, keys string) {
+func (d *hostTerminal) press(t *testing.T, keys string) {
 	t.Helper()
 	if _, err := d.person.WriteString(keys); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// code waits for a program's end.
+// code waits for a program's end and returns its exit code.
 func code(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
@@ -98,11 +99,12 @@ func buildGaol(t *testing.T) string {
 	return bin
 }
 
-// A person works at a guest's terminal from one of the host's, which is afterwards as it was.
+// A person uses a guest's terminal from a terminal of the host, which has its old settings
+// afterwards.
 func TestTTY(t *testing.T) {
 	bin := buildGaol(t)
 	t.Run("work", func(t *testing.T) {
-		d := takeDesk(t)
+		d := openTerminal(t)
 		was := d.settings(t)
 		cmd := d.begin(t, bin, "--tty", "--command", "--", "sh", "-c", `trap 'echo inter''rupted' INT; trap 'stty size' WINCH; stty size; while read x; do echo got $x; done; while :; do read x && echo got $x && [ $x = end ] && exit 6; done`)
 		harness.Expect(t, d.screen, "33 77\r\n")
@@ -142,7 +144,7 @@ func TestTTY(t *testing.T) {
 		{"killed inside", []string{"-e", "console.log('up'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 100)"}, func(*exec.Cmd) {}, 137},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := takeDesk(t)
+			d := openTerminal(t)
 			was := d.settings(t)
 			cmd := d.begin(t, bin, append([]string{"--tty"}, tc.args...)...)
 			harness.Expect(t, d.screen, "up\r\n")
@@ -156,7 +158,7 @@ func TestTTY(t *testing.T) {
 		})
 	}
 	t.Run("no program", func(t *testing.T) {
-		d := takeDesk(t)
+		d := openTerminal(t)
 		cmd := d.begin(t, bin, "--tty", "--command", "--", "/no/such")
 		harness.Expect(t, d.screen, "give a program of the image")
 		if got := code(t, cmd); got != 125 {

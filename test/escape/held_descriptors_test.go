@@ -9,9 +9,9 @@ import (
 	"gaol/test/harness"
 )
 
-// give is a program that returns a value, hands its outputs and the way of its values
-// on, and ends.
-const give = `
+// passOn is a program that returns a value, passes its output and control descriptors to
+// another process, and ends.
+const passOn = `
 	import { spawnSync } from 'node:child_process';
 	import fs from 'node:fs';
 	__return('mine');
@@ -20,21 +20,21 @@ const give = `
 	if (status !== 0) throw new Error('status ' + status);
 `
 
-// Whoever holds a run's descriptors after its end, the control pipe among them, keeps
-// nobody waiting: the run returns what it returned, at once.
+// A run returns its result at once when it ends, even if another process still holds its
+// descriptors, the control pipe among them.
 func TestHeldControlPipe(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	pass := harness.Install(t, rt, "pass")
 	taker := harness.StartCommand(t, rt, pass, "take", "/tmp/take")
 	for name, args := range map[string]string{
-		"in flight, in a cycle of sockets": "bury", "by a daemon": "daemon", "by another run": "give /tmp/take",
+		"in flight, in a cycle of sockets": "bury", "by a daemon": "daemon", "by another run": "passOn /tmp/take",
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := harness.Run(t, rt, give, runtime.RunOptions{Args: strings.Fields(args), Timeout: 20 * time.Second})
+			res := harness.Run(t, rt, passOn, runtime.RunOptions{Args: strings.Fields(args), Timeout: 20 * time.Second})
 			if string(res.Value) != `"mine"` || string(res.Stdout) != "out" || res.ExitCode != 0 {
 				t.Errorf("value %s, stdout %s, exit code %d, %s", res.Value, res.Stdout, res.ExitCode, res.Stderr)
 			}
-			if res.Duration > 10*time.Second { // half of its time; a start takes far less
+			if res.Duration > 10*time.Second { // half of its timeout, but far more than a start takes
 				t.Errorf("took %v", res.Duration)
 			}
 		})
@@ -44,14 +44,15 @@ func TestHeldControlPipe(t *testing.T) {
 	}
 }
 
-// One that writes to them without end does not either. What it writes while the run
-// lives is taken for the run's, which gave it the means.
+// Nor is the run delayed by a process that writes to its descriptors without end. What that
+// process writes while the run lives counts as the run's output, because the run passed the
+// descriptors on.
 func TestFloodedControlPipe(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20}})
 	pass := harness.Install(t, rt, "pass")
 	flooder := harness.StartCommand(t, rt, pass, "flood", "/tmp/flood")
 	for range 3 {
-		res := harness.Run(t, rt, give+`await new Promise(r => setTimeout(r, 100))`, runtime.RunOptions{Args: []string{"give", "/tmp/flood"}, Timeout: 20 * time.Second})
+		res := harness.Run(t, rt, passOn+`await new Promise(r => setTimeout(r, 100))`, runtime.RunOptions{Args: []string{"passOn", "/tmp/flood"}, Timeout: 20 * time.Second})
 		if string(res.Value) != `"mine"` || !strings.HasPrefix(string(res.Stdout), "out") || res.ExitCode != 0 {
 			t.Errorf("value %.100s, stdout %.100q, exit code %d, %s", res.Value, res.Stdout, res.ExitCode, res.Stderr)
 		}

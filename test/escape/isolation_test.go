@@ -12,8 +12,8 @@ import (
 	"gaol/test/harness"
 )
 
-// CVE-2020-15257: abstract sockets have no file, and the network namespace is all
-// that keeps them apart.
+// CVE-2020-15257: abstract sockets have no file, so only the network namespace separates
+// them.
 func TestEscapeAbstractSockets(t *testing.T) {
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	harness.StartCommand(t, a, "node", "-e", `require('net').createServer(s => s.end('hi')).listen({ path: '\0gaol-escape' }, () => console.log('up'))`)
@@ -27,8 +27,8 @@ func TestEscapeAbstractSockets(t *testing.T) {
 	}
 }
 
-// Files of one sandbox, in memory or not, are not another's. That locks are not
-// is package jail's TestJailsAreApart.
+// One sandbox does not see the files of another, in memory or not. Package jail's
+// TestJailsAreApart tests locks.
 func TestEscapeSharedFiles(t *testing.T) {
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	const folders = "/dev/shm /tmp /workspace /home/node"
@@ -42,14 +42,14 @@ func TestEscapeSharedFiles(t *testing.T) {
 	}
 }
 
-// Signals to every number there is reach neither another sandbox nor the host.
+// A guest that sends signals to every pid reaches neither another sandbox nor the host.
 func TestEscapeSignals(t *testing.T) {
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	victim := harness.StartCommand(t, a, "sh", "-c", "echo up; sleep 2; echo alive")
 	res := harness.Run(t, b, `import { existsSync } from 'node:fs';
 		let hit = 0;
 		for (let pid = 1; pid < 70000; pid++) {
-			if (existsSync('/proc/self/task/' + pid)) continue; // a thread's number is good for kill, too
+			if (existsSync('/proc/self/task/' + pid)) continue; // kill accepts the id of a thread, too
 			try { process.kill(pid, 'SIGKILL'); hit++ } catch (e) { if (e.code !== 'ESRCH') console.log(pid, e.code) }
 		}
 		__return(hit)`, runtime.RunOptions{})
@@ -61,7 +61,7 @@ func TestEscapeSignals(t *testing.T) {
 	}
 }
 
-// A crash leaves no core file, also after the guest asked for one.
+// A crash leaves no core file, even if the guest asks for one.
 func TestEscapeCoreDump(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Disk: 256 << 20}})
 	before := harness.Glob("core*", "/core*", "/var/lib/systemd/coredump/*", "/var/crash/*", os.TempDir()+"/core*")

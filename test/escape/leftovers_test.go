@@ -9,17 +9,17 @@ import (
 	"gaol/test/harness"
 )
 
-// What a run leaves running is gone when Run returns, however hard it is to get rid
-// of, and in whatever way the run ends. No group, no dead process is left.
+// When Run returns, no process of the run is left, however the run ended and however hard
+// its processes are to kill. Neither are its cgroup or zombies.
 func TestLeaveNothingBehind(t *testing.T) {
-	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Pids: 256}}) // on a busy machine more of them live at once
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Pids: 256}}) // on a busy machine more processes live at once
 	harness.Install(t, rt, "leave")
 	const start = `
 		import { execFileSync, spawn } from 'node:child_process';
 		import { Worker } from 'node:worker_threads';
 		import fs from 'node:fs';
 		for (let i = 0; i < 2; i++) new Worker('for (;;);', { eval: true });
-		fs.readFile('/dev/ptmx', () => {}); // a thread of libuv's that waits in the kernel
+		fs.readFile('/dev/ptmx', () => {}); // a libuv thread that blocks in the kernel
 		spawn('sleep', ['1000'], { detached: true, stdio: 'inherit' }).unref();
 		execFileSync('/workspace/leave', { stdio: 'inherit' });
 		__return(fs.readdirSync('/proc').filter(Number).length);
@@ -43,7 +43,7 @@ func TestLeaveNothingBehind(t *testing.T) {
 			}
 			res := harness.Run(t, rt, start+tc.end, runtime.RunOptions{Timeout: limit})
 			harness.CheckNoRuns(t)
-			if string(res.Stdout) != "8 kinds are up\n" || len(res.Value) < 2 { // of processes there are some ten
+			if string(res.Stdout) != "8 kinds are up\n" || len(res.Value) < 2 { // some ten processes
 				t.Errorf("%s processes, %s%s: this test proves nothing", res.Value, res.Stdout, res.Stderr)
 			}
 			if res.Cause != tc.cause || res.ExitCode != tc.code || res.Duration > limit+10*time.Second {
@@ -56,7 +56,7 @@ func TestLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// A command of the image leaves nothing either, without any Node.
+// The same holds for a command of the image, without Node.
 func TestCommandLeavesNothingBehind(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	if got := harness.Output(t, rt, runtime.RunOptions{}, harness.Install(t, rt, "leave")); got != "8 kinds are up" {

@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// mounted is a line of /proc/self/mountinfo: proc_pid_mountinfo(5).
+// mounted is a line of /proc/self/mountinfo, see proc_pid_mountinfo(5).
 type mounted struct{ root, at, kind, source, options string }
 
 func parseMountinfo(t *testing.T, text string) map[string]mounted {
@@ -30,7 +30,8 @@ func parseMountinfo(t *testing.T, text string) map[string]mounted {
 	return all
 }
 
-// inFileSystem is the mount that a host path is in, and the path in that mount's file system.
+// inFileSystem returns the mount that contains a host path, and the path in the mount's
+// file system.
 func inFileSystem(t *testing.T, path string) (mounted, string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -49,9 +50,9 @@ func inFileSystem(t *testing.T, path string) (mounted, string) {
 	}
 }
 
-// What a guest learns of the host's paths is the place of its mounts' sources in their file
-// system, of ro and rw ones: no kernel gives that another name. It is in no other line, in no
-// other field, and of nothing else.
+// Of the host's paths, /proc/self/mountinfo shows a guest only those of the sources of ro
+// and rw mounts, relative to their file system: no kernel hides these. No other line or
+// field has a path of the host.
 func TestMountinfo(t *testing.T) {
 	dir := t.TempDir()
 	sources := map[string]string{"/ro": "ro-source", "/rw": "rw-source", "/cow": "cow-source", "/file": "file-source", "/workspace/node_modules": "packages"}
@@ -74,7 +75,7 @@ func TestMountinfo(t *testing.T) {
 		},
 		NodeModules: in("/workspace/node_modules"),
 		Permissions: policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{
-			{Mode: policy.Deny, Paths: []string{"/usr/share/**"}}, // is covered
+			{Mode: policy.Deny, Paths: []string{"/usr/share/**"}}, // a mount hides it
 		}}},
 	})
 	res := harness.Run(t, rt, `const fs = require('fs');
@@ -100,7 +101,7 @@ func TestMountinfo(t *testing.T) {
 		if _, isSource := sources[at]; isSource && !slices.Contains(overlays, at) {
 			continue
 		}
-		// What is left are relative paths of the staging folder, and the image's own.
+		// The rest are the image's own mounts and relative paths of the staging folder.
 		if slices.Index(own, m.kind) < 0 || strings.Contains(m.source, "/") || strings.Contains(m.options, "=/") || strings.Contains(m.options, ":/") {
 			t.Errorf("of another file system: %+v", m)
 		}

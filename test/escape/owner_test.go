@@ -9,8 +9,7 @@ import (
 	"gaol/test/harness"
 )
 
-// TestEscapeToRoot: the system's files belong to a root that the guest can neither become
-// nor act for.
+// The system's files belong to a root user that the guest can neither become nor act as.
 func TestEscapeToRoot(t *testing.T) {
 	code, err := os.ReadFile("testdata/root.mjs")
 	if err != nil {
@@ -40,8 +39,8 @@ func TestEscapeToRoot(t *testing.T) {
 	}
 }
 
-// TestRootOwnsFolders: programs such as @swc/core refuse to load from below a folder of a
-// user whom they do not know.
+// Folders belong to root, because programs such as @swc/core refuse to load from below a
+// folder of an unknown user.
 func TestRootOwnsFolders(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `

@@ -9,32 +9,33 @@ import (
 	"gaol/test/harness"
 )
 
-// inPlace runs a program that says where it is; it may also fail to start.
-func inPlace(t *testing.T, rt *runtime.NodeRuntime, climb, cwd string) {
+// startIn runs a program that fails the test if it finds a way out of the jail from its
+// working directory. The start itself may fail.
+func startIn(t *testing.T, rt *runtime.NodeRuntime, climb, cwd string) {
 	t.Helper()
 	res, err := rt.Command(t.Context(), climb, nil, runtime.RunOptions{Cwd: cwd})
 	if err != nil {
-		return // a start that is refused is contained
+		return // a failed start is contained, too
 	}
 	if strings.Contains(string(res.Stdout), "outside") || strings.Contains(string(res.Stdout), "fd ") {
 		t.Errorf("working directory %s: %s", cwd, res.Stdout)
 	}
 }
 
-// CVE-2024-21626: a working directory by way of a descriptor that the program
-// which enters the jail has open. That the climb finds the way out where there is
-// one is package jail's TestEscapeLeakedDescriptor.
+// CVE-2024-21626: the working directory is a path through a descriptor that the program
+// which enters the jail has open. Package jail's TestEscapeLeakedDescriptor shows that the
+// climb succeeds if such a descriptor is open.
 func TestEscapeWorkingDirectory(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	climb := harness.Install(t, rt, "climb")
 	for fd := range 33 {
-		inPlace(t, rt, climb, fmt.Sprintf("/proc/self/fd/%d", fd))
+		startIn(t, rt, climb, fmt.Sprintf("/proc/self/fd/%d", fd))
 	}
 	for _, cwd := range []string{
 		"/proc/1/root", "/proc/1/cwd", "/proc/self/root", "/proc/self/cwd", "/proc/thread-self/root", "/proc/self/task", "/proc/self/map_files",
 		"/proc/self/exe", "/proc/1/fd", "/dev/fd", "/dev/shm", "/dev/null", "/", "/nosuch",
 	} {
-		inPlace(t, rt, climb, cwd)
+		startIn(t, rt, climb, cwd)
 	}
 	for cwd, want := range map[string]string{"/": "/", "/dev/shm": "/dev/shm"} {
 		if got := harness.Output(t, rt, runtime.RunOptions{Cwd: cwd}, "pwd"); got != want {
@@ -43,7 +44,7 @@ func TestEscapeWorkingDirectory(t *testing.T) {
 	}
 }
 
-// The guest puts symbolic links where later runs start.
+// The guest replaces the folder where later runs start with symbolic links.
 func TestEscapeSymlinks(t *testing.T) {
 	const cwd = "/home/node/app"
 	rt := harness.Create(t, runtime.Options{Cwd: cwd})
@@ -57,16 +58,16 @@ func TestEscapeSymlinks(t *testing.T) {
 		if res.ExitCode != 0 {
 			t.Fatalf("the guest can't replace its own folder: %s: the test proves nothing", res.Stderr)
 		}
-		inPlace(t, rt, climb, "")
+		startIn(t, rt, climb, "")
 		if got := harness.Output(t, rt, runtime.RunOptions{Cwd: "/tmp"}, "pwd"); got != "/tmp" {
 			t.Errorf("after %s, elsewhere: %s", target, got)
 		}
 	}
 }
 
-// What the host's side goes through belongs to the host: the guest can't put
-// anything in its place. (CVE-2019-19921, CVE-2025-52881: /proc and /sys writes of
-// the program that enters the jail, redirected.)
+// The guest cannot replace anything that the host uses to start a run. In CVE-2019-19921
+// and CVE-2025-52881, guests redirected what the program that enters the jail writes to
+// /proc and /sys.
 func TestEscapeReplacedFolders(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `import fs from 'node:fs';

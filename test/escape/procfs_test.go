@@ -16,21 +16,21 @@ import (
 	"gaol/test/harness"
 )
 
-// procEntry is what testdata/proc.mjs finds at a path.
+// procEntry is what testdata/proc.mjs reports of a path in /proc.
 type procEntry struct {
 	Path, Kind, Text string
-	Error            string   // of reading it
-	Written          []string // errors of writing to it; "" where it succeeded
+	Error            string   // from reading it
+	Written          []string // errors from writing to it, "" for success
 	IsKernels        bool     // nothing is mounted over it
 }
 
 type procWalk struct {
 	Found []procEntry
-	Own   []procEntry         // of the process that walks
+	Own   []procEntry         // of the process that lists them
 	Names map[string][]string // of each folder of a process
 }
 
-// walkProc walks folders of a jail.
+// walkProc lists folders of a jail's /proc, and the folders of some processes.
 func walkProc(t *testing.T, rt *runtime.NodeRuntime, roots []string, processes ...string) procWalk {
 	t.Helper()
 	code, err := os.ReadFile("testdata/proc.mjs")
@@ -49,16 +49,16 @@ func walkProc(t *testing.T, rt *runtime.NodeRuntime, roots []string, processes .
 	return w
 }
 
-// isHidden reports whether something empty is mounted there, or nothing is there. What
-// is in a folder is an entry of its own.
+// isHidden reports whether the path does not exist, or an empty file or folder is mounted
+// over it. Entries in a folder are entries of their own.
 func (e procEntry) isHidden() bool {
 	return e.Kind == "none" || e.Error == "" && !e.IsKernels && (e.Kind == "folder" || e.Kind == "file" && e.Text == "")
 }
 
-// isWritten reports whether one of the ways to write to it worked.
+// isWritten reports whether one of the attempts to write to it succeeded.
 func (e procEntry) isWritten() bool { return slices.Contains(e.Written, "") }
 
-// row finds the entry's row, and for a folder the first row below it.
+// row finds the table's row for the entry, or for a folder the first row below it.
 func (e procEntry) row() (r procfs.Entry, listed bool) {
 	inProc := strings.TrimPrefix(e.Path, "/proc/")
 	if setting, ok := strings.CutPrefix(inProc, "sys/"); ok {
@@ -77,13 +77,13 @@ func (e procEntry) row() (r procfs.Entry, listed bool) {
 	return procfs.RootEntries[i], true
 }
 
-// Every entry of /proc is in a table with its reason, or hidden, and none can be written.
+// Every entry of /proc is in a table with its reason, or hidden. None can be written.
 func TestEscapeProc(t *testing.T) {
 	for name, p := range map[string]policy.Permissions{
 		"default": policy.Default(), "open": policy.Open(), "strict": policy.Strict(), "own processes": {Process: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Operations: []policy.Operation{"signal"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What a kernel without Landlock's newest rights lacks does not concern /proc.
+			// Without Landlock's newest rights, the permissions on /proc are the same.
 			rt := harness.Create(t, runtime.Options{Permissions: p, AllowDegraded: true})
 			w := walkProc(t, rt, []string{"/proc"}, "self", "thread-self")
 			checkProcTree(t, w.Found)
@@ -124,8 +124,8 @@ func checkProcTree(t *testing.T, found []procEntry) {
 	}
 }
 
-// checkProcProcesses looks for entries of processes that no row lists, and for some of the
-// process's own that it can write.
+// checkProcProcesses fails the test if the folder of a process has entries that no row
+// lists, or entries that the process itself can write.
 func checkProcProcesses(t *testing.T, w procWalk) {
 	t.Helper()
 	if len(w.Own) < 50 || len(w.Names) < 2 {
@@ -153,8 +153,8 @@ func checkProcProcesses(t *testing.T, w procWalk) {
 	}
 }
 
-// The table of processes holds for pid 1, for another run and for its threads; what it
-// marks as traced shows nothing of pid 1.
+// The table of process entries holds for pid 1, for another run and for its threads.
+// Entries that the table marks as needing ptrace access show nothing of pid 1.
 func TestEscapeProcOthers(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	other := harness.StartCommand(t, rt, "sh", "-c", "echo $$; exec sleep 600")
@@ -173,7 +173,7 @@ func TestEscapeProcOthers(t *testing.T) {
 		}
 		if e.Kind == "file" && traced[name] {
 			checked++
-			if e.Text != "" && e.Text != "0" && e.Text != "ffffffff\n" { // wchan, and the like, for who may not trace
+			if e.Text != "" && e.Text != "0" && e.Text != "ffffffff\n" { // what wchan and the like show without ptrace access
 				t.Errorf("%s shows %.100q", e.Path, e.Text)
 			}
 		}
@@ -183,13 +183,13 @@ func TestEscapeProcOthers(t *testing.T) {
 	}
 }
 
-// Guests can't ask for pressure triggers, each of which costs the kernel a timer and
-// whose files are writable for all.
+// Guests cannot create pressure triggers. Each costs the kernel a timer, and their files
+// are writable for everyone.
 func TestEscapePressureTriggers(t *testing.T) {
 	const trigger = "some 150000 2000000\n"
 	rt := harness.Create(t, runtime.Options{})
 	for _, path := range []string{"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
-		if host, err := os.OpenFile(path, os.O_RDWR, 0); err == nil { // else the kernel has none
+		if host, err := os.OpenFile(path, os.O_RDWR, 0); err == nil { // otherwise the kernel has none
 			if _, err := host.WriteString(trigger); err != nil {
 				t.Errorf("the host can't make a trigger, so this proves nothing: %v", err)
 			}
@@ -202,7 +202,7 @@ func TestEscapePressureTriggers(t *testing.T) {
 	}
 }
 
-// A lock in one sandbox is not seen in another, nor in its own.
+// /proc/locks shows a guest no lock, neither of another sandbox nor of its own.
 func TestEscapeLocks(t *testing.T) {
 	offset := strconv.Itoa(1<<40 + os.Getpid())
 	rt, other := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
@@ -217,7 +217,8 @@ func TestEscapeLocks(t *testing.T) {
 	}
 }
 
-// What runc hides is hidden, and what it makes read-only can't be written.
+// Everything that runc hides in /proc is hidden, and everything that it makes read-only
+// cannot be written.
 func TestEscapeProcAsRunc(t *testing.T) {
 	dir := t.TempDir()
 	if text, err := exec.Command("runc", "spec", "--bundle", dir).CombinedOutput(); err != nil {
@@ -250,13 +251,13 @@ func TestEscapeProcAsRunc(t *testing.T) {
 	}
 }
 
-// /proc/stat stays as it is while the processors work, and is not the host's.
+// /proc/stat does not change while the processors work, and differs from the host's.
 func TestEscapeProcStat(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `import fs from 'node:fs'; import { execFileSync } from 'node:child_process';
 		const stat = () => fs.readFileSync('/proc/stat', 'utf8'), busy = () => process.cpuUsage().user;
 		const before = stat(), start = busy();
-		while (busy() < start + 100_000) execFileSync('/bin/true'); // 10 ticks, many switches and processes
+		while (busy() < start + 100_000) execFileSync('/bin/true'); // 10 ticks, with many context switches and processes
 		__return([before, stat()])`, runtime.RunOptions{})
 	var got [2]string
 	if err := res.Decode(&got); err != nil || got[0] != got[1] {

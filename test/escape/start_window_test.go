@@ -17,8 +17,8 @@ import (
 	"gaol/test/harness"
 )
 
-// duringStarts has an attack going on while n runs and commands start, then ends
-// it and returns what it printed.
+// duringStarts runs an attack while n runs and commands start, then stops it and returns
+// what it printed.
 func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, args ...string) []string {
 	t.Helper()
 	b := harness.StartCommand(t, rt, attack, append([]string{"25"}, args...)...)
@@ -33,9 +33,9 @@ func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, a
 	return b.Rest()
 }
 
-// The moment before the filter: a run looks for the next one, which has no filter
-// yet. The guard, an entry program that can't be read, is off in package jail's
-// TestEscapeWindowBeforeTheFilter.
+// Before a run installs its seccomp filter, another run tries to trace it. The entry
+// program, which cannot be read, prevents that. Package jail's
+// TestEscapeWindowBeforeTheFilter shows that the attack works otherwise.
 func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	found := duringStarts(t, rt, 110, harness.Install(t, rt, "window"))
@@ -44,12 +44,12 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	}
 }
 
-// A run that is stopped on its way in must end as others do that never end.
-func TestEscapeStoppedOnTheWayIn(t *testing.T) {
+// A run that another one stops during its start ends at its timeout.
+func TestEscapeStoppedDuringStart(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	attack := harness.StartCommand(t, rt, harness.Install(t, rt, "window"), "60", "stop")
 	stopped := 0
-	for range 300 { // it is a race
+	for range 300 { // the attack is a race
 		began := time.Now()
 		res, err := rt.Command(t.Context(), "true", nil, runtime.RunOptions{Timeout: 500 * time.Millisecond})
 		if took := time.Since(began); err != nil || took > 10*time.Second || res.Cause != runtime.CauseTimeout && res.Cause != runtime.CauseNone {
@@ -70,7 +70,7 @@ func TestEscapeStoppedOnTheWayIn(t *testing.T) {
 	}
 }
 
-// Close must not wait for what was stopped.
+// Close does not wait for a stopped process.
 func TestEscapeStoppedAndClosed(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	harness.StartCommand(t, rt, harness.Install(t, rt, "window"), "60", "stop")
@@ -85,7 +85,7 @@ func TestEscapeStoppedAndClosed(t *testing.T) {
 			started.Add(1)
 		}
 	}()
-	for last := int64(-1); last != started.Load(); time.Sleep(time.Second) { // until one is stopped
+	for last := int64(-1); last != started.Load(); time.Sleep(time.Second) { // until a process is stopped and no run starts any more
 		last = started.Load()
 	}
 	began := time.Now()
@@ -97,8 +97,8 @@ func TestEscapeStoppedAndClosed(t *testing.T) {
 	}
 }
 
-// CVE-2019-5736: /proc/PID/exe of the program that enters the jail leads to the
-// host's own binary.
+// CVE-2019-5736: /proc/PID/exe of the program that enters the jail leads to the host's own
+// binary.
 func TestEscapeProgramOverwrite(t *testing.T) {
 	before := hostPrograms(t)
 	rt := harness.Create(t, runtime.Options{})
@@ -113,14 +113,14 @@ func TestEscapeProgramOverwrite(t *testing.T) {
 			t.Errorf("%s has changed", path)
 		}
 	}
-	// The guard is that others' programs are not the guest's: its own can be written.
+	// Programs cannot be written because they belong to another user: the guest can write its own.
 	res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeFileSync(process.argv[2], ''); __return(1)`, runtime.RunOptions{Args: []string{exe}})
 	if string(res.Value) != "1" {
 		t.Errorf("a program of the guest's own can't be overwritten: %s: the test proves nothing", res.Stderr)
 	}
 }
 
-// hostPrograms are the sums of this binary and of all that images are made of.
+// hostPrograms returns checksums of this binary and of the files of all images.
 func hostPrograms(t *testing.T) map[string][sha256.Size]byte {
 	t.Helper()
 	store, err := rootfs.DefaultDir()

@@ -18,7 +18,7 @@ import (
 	"gaol/test/harness"
 )
 
-// survey is what testdata/survey.mjs tells.
+// survey is what testdata/survey.mjs reports.
 type survey struct {
 	Status, Files, Dirs, Links map[string]string
 	FDs                        [][2]any // number, target
@@ -33,18 +33,18 @@ type survey struct {
 
 const secret = "of-the-host-7c1d0a"
 
-// What a guest may not read, and what it reads there instead.
+// Paths that a guest may not read, and what it reads instead.
 var (
-	hidden = []string{ // is empty, or not there
+	hidden = []string{ // empty, or does not exist
 		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/keys", "/proc/modules", "/proc/partitions",
 		"/proc/swaps", "/proc/timer_list", "/proc/cgroups", "/proc/config.gz", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
 		"/proc/sys/kernel/random/boot_id", "/proc/net/tcp6", "/proc/net/unix", "/proc/net/packet",
 		"/proc/kmsg", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags",
 	}
-	refused = []string{ // EACCES, or not there
+	refused = []string{ // EACCES, or does not exist
 		"/proc/self/stack", "/proc/1/environ", "/proc/1/maps", "/proc/1/mem", "/proc/1/auxv", "/proc/1/io", "/proc/1/fd/0", "/proc/1/fd/3",
 	}
-	told = []string{ // readable, and to be free of the host's names
+	readable = []string{ // readable, without names of the host
 		"/proc/self/mountinfo", "/proc/self/mounts", "/proc/self/mountstats", "/proc/self/cgroup", "/proc/self/maps",
 		"/proc/self/environ", "/proc/self/limits", "/proc/1/mountinfo", "/proc/1/cmdline", "/proc/1/cgroup",
 		"/proc/net/dev", "/proc/net/route", "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname",
@@ -66,7 +66,7 @@ func takeSurvey(t *testing.T) survey {
 	for _, s := range spaces {
 		links = append(links, "/proc/self/ns/"+s)
 	}
-	asked, err := json.Marshal(map[string][]string{"files": slices.Concat(hidden, refused, told), "dirs": folders, "links": links})
+	asked, err := json.Marshal(map[string][]string{"files": slices.Concat(hidden, refused, readable), "dirs": folders, "links": links})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func takeSurvey(t *testing.T) survey {
 	return s
 }
 
-// A guest sees nothing of the host: its survey is held against what it should be.
+// A guest sees nothing of the host. Everything that it can see has the expected value.
 func TestInside(t *testing.T) {
 	s := takeSurvey(t)
 	for name, check := range map[string]func(*testing.T, survey){
@@ -104,14 +104,15 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// Capabilities, filter and no_new_privs hold for all that a run is made of.
+// checkStatus checks capabilities, filter and no_new_privs of all processes and threads of
+// a run.
 func checkStatus(t *testing.T, s survey) {
 	if len(s.Status) < 3+4 { // a forked Node has fewer threads than one that was started
 		t.Errorf("only %d processes and threads are looked at", len(s.Status))
 	}
 	for who, text := range s.Status {
 		if !strings.HasPrefix(text, "Name:") && strings.HasPrefix(who, "thread") {
-			continue // it ended meanwhile
+			continue // it has ended
 		}
 		fields := map[string]string{}
 		for line := range strings.Lines(text) {
@@ -138,7 +139,7 @@ func checkHidden(t *testing.T, s survey) {
 	for _, path := range hidden {
 		got := s.Files[path]
 		if strings.HasPrefix(path, "/proc/net/") {
-			got = got[strings.Index(got, "\n")+1:] // but the heading
+			got = got[strings.Index(got, "\n")+1:] // without the heading
 		}
 		if got != "" && got != "ENOENT" {
 			t.Errorf("%s shows %.100q", path, got)
@@ -156,7 +157,7 @@ func checkHidden(t *testing.T, s survey) {
 	}
 }
 
-// checkNames looks for the host's paths, names and variables in all that was read.
+// checkNames looks for the host's paths, names and variables in everything that was read.
 func checkNames(t *testing.T, s survey) {
 	store, err := rootfs.DefaultDir()
 	if err != nil {
@@ -223,14 +224,15 @@ func checkFolders(t *testing.T, s survey) {
 		"/dev/pts": "ptmx", "/dev/shm": "", "/proc/acpi": "", "/sys": "fs", "/run": "", "/home": "node", "/tmp": "", "/workspace": "",
 		"/proc/1/fd": "EACCES", "/proc/1/root": "EACCES", "/proc/1/cwd": "EACCES",
 	} {
-		// core, which not every kernel has, is a link to /proc/kcore.
+		// core is a link to /proc/kcore, which not every kernel has.
 		if got := strings.Replace(s.Dirs[path], "core fd", "fd", 1); got != want && (path != "/proc/acpi" || got != "ENOENT") {
 			t.Errorf("%s has %q, want %q", path, got, want)
 		}
 	}
 }
 
-// Descriptors 0 to 4 are the run's; what follows is Node's own, pipes with both ends.
+// checkDescriptors expects descriptors 0 to 4 to be the run's. The others are Node's own:
+// pipes with both ends in the run, and the like.
 func checkDescriptors(t *testing.T, s survey) {
 	pipes := map[string]int{}
 	for _, fd := range s.FDs {
@@ -241,7 +243,7 @@ func checkDescriptors(t *testing.T, s survey) {
 		case number > 4 && isPipe:
 			pipes[target]++
 		case number > 4 && (target == "anon_inode:[eventpoll]" || target == "anon_inode:[eventfd]" || target == "/dev/null"):
-		case target == "ENOENT" || target == "/proc/"+strconv.Itoa(s.Pid)+"/fd": // the listing's own
+		case target == "ENOENT" || target == "/proc/"+strconv.Itoa(s.Pid)+"/fd": // opened by the listing itself
 		default:
 			t.Errorf("descriptor %d is %s", number, target)
 		}
@@ -267,7 +269,7 @@ func checkLimits(t *testing.T, s survey) {
 	}
 }
 
-// The host listens; the guest can't reach it, nor anything else.
+// A guest connects neither to a server on the host nor to any other machine.
 func TestHostNetworkIsOutOfReach(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const connect = `import net from 'node:net';
@@ -290,7 +292,7 @@ func TestHostNetworkIsOutOfReach(t *testing.T) {
 			t.Errorf("%s: %s %s", host, res.Value, res.Stderr)
 		}
 	}
-	for _, host := range []string{"192.0.2.1", "2001:db8::1", "169.254.169.254"} { // of documentation, and of clouds
+	for _, host := range []string{"192.0.2.1", "2001:db8::1", "169.254.169.254"} { // addresses for documentation, and of clouds' metadata services
 		res := harness.Run(t, rt, connect, runtime.RunOptions{Args: []string{host, "80"}})
 		if string(res.Value) != `"ENETUNREACH"` {
 			t.Errorf("%s: %s %s", host, res.Value, res.Stderr)
@@ -298,7 +300,7 @@ func TestHostNetworkIsOutOfReach(t *testing.T) {
 	}
 }
 
-// The runs of one runtime see each other, and none of another.
+// The runs of one runtime see each other, but not those of another.
 func TestRunsOfAnotherRuntimeAreInvisible(t *testing.T) {
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	harness.StartCommand(t, a, "sh", "-c", "echo up; sleep 99; true")

@@ -14,9 +14,9 @@ import (
 	"gaol/test/harness"
 )
 
-// Kernel surface that is out of reach, with the exact answer: programs fall back
-// on ENOSYS and report EPERM, and must not die. The guard is off in package
-// jail's TestEscapeKernelSurface.
+// surface lists system calls that guests cannot use, with the exact errno. Programs handle
+// ENOSYS with a fallback and report EPERM, so they must not be killed. Package jail's
+// TestEscapeKernelSurface runs without the filter.
 var surface = []struct {
 	name string
 	nr   int
@@ -122,7 +122,7 @@ var surface = []struct {
 	{"mq_open", unix.SYS_MQ_OPEN, "t,0x42,0x180,0", unix.EPERM},
 	{"a call that does not exist", 9999, "0", unix.ENOSYS},
 
-	// Not everything is refused.
+	// An allowed call succeeds.
 	{"getpid", unix.SYS_GETPID, "0", 0},
 	{"socket: TCP", unix.SYS_SOCKET, "2,1,6", 0},
 	{"socket: route", unix.SYS_SOCKET, "16,3,0", 0},
@@ -146,7 +146,7 @@ func TestEscapeKernelSurface(t *testing.T) {
 	}
 }
 
-// Calls by the doors of other architectures would not go through the tables.
+// System calls with the numbers of another architecture would bypass the filter's tables.
 func TestEscapeForeignCalls(t *testing.T) {
 	if goruntime.GOARCH != "amd64" {
 		t.Skip("only amd64 has such doors")
@@ -161,8 +161,8 @@ func TestEscapeForeignCalls(t *testing.T) {
 	}
 }
 
-// CVE-2022-0492: a new user namespace gives the right to mount a cgroup tree, and
-// its release_agent is a program that the host starts.
+// CVE-2022-0492: in a new user namespace a guest may mount a cgroup tree, whose
+// release_agent is a program that the host starts.
 func TestEscapeReleaseAgent(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	program := harness.Install(t, rt, "call")
@@ -175,7 +175,7 @@ func TestEscapeReleaseAgent(t *testing.T) {
 			t.Errorf("%s: errno %s", c.name, got)
 		}
 	}
-	// /sys/fs/cgroup has files of the jail's own, which say what its limits are.
+	// /sys/fs/cgroup has the jail's own files, which show its limits.
 	res := harness.Run(t, rt, `import fs from 'node:fs'; const changed = [];
 		for (const dir of ['/sys', '/sys/fs/cgroup', '/sys/fs/cgroup/memory', '/']) try { fs.mkdirSync(dir + '/x'); changed.push(dir) } catch {}
 		for (const f of fs.readdirSync('/sys', { recursive: true }).map(name => '/sys/' + name)) {

@@ -15,7 +15,8 @@ import (
 	"gaol/test/harness"
 )
 
-// What netlink sockets have queued is charged to no cgroup: a run gets a few at a time.
+// The queues of netlink sockets are charged to no cgroup, so a run gets only a few sockets
+// at a time.
 func TestEscapeNetlinkMemory(t *testing.T) {
 	for name, p := range map[string]policy.Permissions{"denied": {}, "localhost": policy.Open()} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestEscapeNetlinkMemory(t *testing.T) {
 			if n, err := strconv.Atoi(count); err != nil || n < 1 || n > 16 || reason != "ENOBUFS" {
 				t.Errorf("took %q", taken.First)
 			}
-			// The limit is each run's own.
+			// Each run has its own limit.
 			if got := harness.Output(t, rt, runtime.RunOptions{}, hoard, "route", "1", "0"); !strings.HasPrefix(got, "1 ") {
 				t.Errorf("after one run took %s, another gets %s", taken.First, got)
 			}
@@ -34,7 +35,7 @@ func TestEscapeNetlinkMemory(t *testing.T) {
 	}
 }
 
-// A socket that is closed makes room for the next, also where other processes had it.
+// A closed netlink socket makes room for another one, even if other processes had it.
 func TestNetworkInterfaces(t *testing.T) {
 	const code = `
 		import os from 'node:os'; import dns from 'node:dns/promises'; import { spawnSync } from 'node:child_process';
@@ -53,7 +54,8 @@ func TestNetworkInterfaces(t *testing.T) {
 	}
 }
 
-// Locks are charged to no cgroup: a run that holds too many is killed, and no other one.
+// File locks are charged to no cgroup: a run that holds too many is killed, other runs are
+// not.
 func TestEscapeLockMemory(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	hoard := harness.Install(t, rt, "hoard")
@@ -70,7 +72,7 @@ func TestEscapeLockMemory(t *testing.T) {
 	}
 }
 
-// SQLite's locks work, between its connections too.
+// SQLite's locks work, also between its connections.
 func TestSQLiteLocks(t *testing.T) {
 	res := harness.Run(t, harness.Create(t, runtime.Options{}), `
 		import { DatabaseSync } from 'node:sqlite';
@@ -84,7 +86,7 @@ func TestSQLiteLocks(t *testing.T) {
 	}
 }
 
-// A guest gets its socket however often signals interrupt the host's threads.
+// A guest gets its netlink socket however often signals interrupt the host's threads.
 func TestNetworkInterfacesDespiteSignals(t *testing.T) {
 	stop := make(chan struct{})
 	var senders sync.WaitGroup
@@ -97,7 +99,7 @@ func TestNetworkInterfacesDespiteSignals(t *testing.T) {
 			}
 			for _, path := range harness.Glob("/proc/self/task/*") {
 				if tid, err := strconv.Atoi(filepath.Base(path)); err == nil {
-					_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG) // the Go runtime's own, which does no harm
+					_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG) // the Go runtime's own signal, which does no harm
 				}
 			}
 		}

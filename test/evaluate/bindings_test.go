@@ -16,7 +16,7 @@ import (
 	"gaol/test/harness"
 )
 
-// user is what the typed functions of these tests take and return.
+// user is the argument and result of the typed functions in these tests.
 type user struct {
 	ID   int       `json:"id" jsonschema:"the number of the user"`
 	Name string    `json:"name,omitempty"`
@@ -61,7 +61,7 @@ func bindings() map[string]any {
 	}
 }
 
-// What programs get of their host's functions and data.
+// Programs see the functions and data of their host.
 func TestBindings(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	for _, tc := range []struct{ name, code, want string }{
@@ -97,7 +97,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// Errors of calls are thrown where the call is, and say what was wrong.
+// A failed call throws where it is made, and says what was wrong.
 func TestBindingErrors(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings(), Calls: runtime.CallLimits{Arguments: 1000, Result: 2000}})
 	for _, tc := range []struct{ name, call, want string }{
@@ -139,7 +139,8 @@ func TestBindingErrors(t *testing.T) {
 	}
 }
 
-// Calls are counted, listed, and bounded in number, in time and in how many go on.
+// Calls are counted and listed. Their number, their time and how many run at once are
+// limited.
 func TestBindingLimits(t *testing.T) {
 	var now, most atomic.Int32
 	started := make(chan struct{}, 1)
@@ -190,8 +191,8 @@ func TestBindingLimits(t *testing.T) {
 	}
 }
 
-// Exec has the functions too, and no __return; Spawn's programs have them; a Worker has
-// none; without Bindings there is not even the descriptor.
+// Exec has the functions too, but no __return. So do programs of Spawn. A Worker has none.
+// Without Bindings, a program does not even have the descriptor.
 func TestBindingsElsewhere(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	res, err := rt.Exec(t.Context(), `console.log(typeof __return, echo(1))`, runtime.RunOptions{})
@@ -219,7 +220,7 @@ func TestBindingsElsewhere(t *testing.T) {
 	}
 }
 
-// What can't be given is refused by name.
+// Create rejects values that have no JSON, by name.
 func TestBindingsRefused(t *testing.T) {
 	f := func(context.Context, json.RawMessage) (any, error) { return nil, nil }
 	for name, tc := range map[string]struct {
@@ -245,7 +246,7 @@ func TestBindingsRefused(t *testing.T) {
 	}
 }
 
-// The schema of a typed function is for a prompt.
+// A typed function has a JSON Schema for prompts.
 func TestFunctionSchema(t *testing.T) {
 	f := bindings()["api"].(map[string]any)["users"].(map[string]any)["put"].(runtime.Function)
 	var schema struct {

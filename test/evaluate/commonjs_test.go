@@ -8,7 +8,8 @@ import (
 	"gaol/test/harness"
 )
 
-// What models write for CommonJS, and what it is worth as a snippet and as a cell.
+// commonJSSnippets are what models write for CommonJS, with their values as snippets and as
+// cells.
 var commonJSSnippets = []struct{ name, code, want string }{
 	{"require", `const os = require('os'); os.hostname()`, `"secure-exec"`},
 	{"with await", "const { sep } = require('path');\nconst a = await Promise.resolve(1);\n[sep, a]", `["/",1]`},
@@ -61,7 +62,7 @@ func TestContextCommonJS(t *testing.T) {
 	}
 }
 
-// What one cell exports is not the value of another.
+// The exports of one cell are not the value of another.
 func TestContextExports(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	for _, step := range []struct{ code, want string }{
@@ -80,7 +81,8 @@ func TestContextExports(t *testing.T) {
 	}
 }
 
-// A context keeps the last value where it is asked to, until code has the variable.
+// With the option, a context keeps the last value in a variable, until code declares that
+// variable.
 func TestContextLastValue(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{LastValue: true})

@@ -28,7 +28,7 @@ func ended(t testing.TB, c *runtime.Context, why string) {
 	}
 }
 
-// A cell whose time is up costs no other's state where Node can go on.
+// A cell that times out leaves the variables of others as they are, if Node can continue.
 func TestContextTimeout(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: map[string]any{
 		"slow": func(ctx context.Context, _ json.RawMessage) (any, error) {
@@ -69,7 +69,7 @@ func TestContextTimeout(t *testing.T) {
 			t.Errorf("%s: it took %v", code, took)
 		}
 	}
-	want(t, c, `[state > 10, ran]`, `[true,0]`) // a busy machine may not come to all of them in time
+	want(t, c, `[state > 10, ran]`, `[true,0]`) // on a busy machine not all of them run in time
 
 	began := time.Now()
 	e := cell(t, c, `state = 20; setTimeout(() => { for (;;); }, 5); await new Promise(r => setTimeout(r, 60000))`, runtime.EvaluateOptions{Timeout: 100 * time.Millisecond})
@@ -82,8 +82,8 @@ func TestContextTimeout(t *testing.T) {
 	ended(t, c, "cell 20 could not be interrupted")
 }
 
-// What an earlier cell has left may be busy when the next one is to begin: that one is told
-// that its time is up, and then it is over.
+// An earlier cell's callback may block the process when the next cell should begin. That
+// cell times out, and the context ends.
 func TestContextBusyLeftover(t *testing.T) {
 	busy := make(chan struct{}, 1)
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{OnLog: func(runtime.Log) { busy <- struct{}{} }})
@@ -100,8 +100,8 @@ func TestContextBusyLeftover(t *testing.T) {
 	want(t, c, `state`, `1`)
 }
 
-// Who asks for names ends nothing that is busy, and the next cell begins when it has ended, or
-// is told that its time is up.
+// Asking for completions does not interrupt a busy process. The next cell begins when the
+// process is free, or times out.
 func TestContextBusyCompletes(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	busy := make(chan struct{}, 2)
@@ -137,7 +137,7 @@ func TestContextBusyCompletes(t *testing.T) {
 	want(t, c, `state`, `1`)
 }
 
-// So it is with one whose caller gives up.
+// The same holds for a cell that its caller cancels.
 func TestContextCanceled(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	want(t, c, `let state = 1`, ``)
@@ -157,7 +157,7 @@ func TestContextCanceled(t *testing.T) {
 	want(t, c, `state`, `1`)
 }
 
-// What ends the process is said with the cell that did it, and to all after it.
+// The cell that ends the process reports why, and so do all later ones.
 func TestContextEnds(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 96 << 20}})
 	for _, tc := range []struct{ code, want, why string }{
@@ -185,7 +185,7 @@ func TestContextEnds(t *testing.T) {
 	ended(t, c, "exited with code 5")
 }
 
-// Close ends what goes on, and what waits.
+// Close ends the cell that runs, and those that wait.
 func TestContextClose(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{})
@@ -240,14 +240,14 @@ func TestContextClose(t *testing.T) {
 	}
 }
 
-// Contexts are bounded in number, and in the time that nobody uses them.
+// The number of contexts and the time that they may be idle are limited.
 func TestContextBounds(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{MaxContexts: 2})
 	first, second := newContext(t, rt, runtime.ContextOptions{}), newContext(t, rt, runtime.ContextOptions{IdleTimeout: 300 * time.Millisecond})
 	if _, err := rt.NewContext(t.Context(), runtime.ContextOptions{}); !errors.Is(err, runtime.ErrManyContexts) {
 		t.Errorf("a third: %v", err)
 	}
-	for range 4 { // which is longer than it may be idle
+	for range 4 { // longer than it may be idle
 		if e := cell(t, second, `await new Promise(r => setTimeout(r, 150)); 1`, runtime.EvaluateOptions{}); string(e.Result) != `1` {
 			t.Errorf("%v", e.Error)
 		}
@@ -260,7 +260,7 @@ func TestContextBounds(t *testing.T) {
 	}
 }
 
-// A context takes up one of MaxConcurrentRuns.
+// A context counts as one of MaxConcurrentRuns.
 func TestContextCountsAsRun(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{MaxConcurrentRuns: 1})
 	c := newContext(t, rt, runtime.ContextOptions{})
@@ -282,7 +282,7 @@ func TestContextCountsAsRun(t *testing.T) {
 	}
 }
 
-// Cells take turns, whoever asks for them.
+// Concurrent cells run one after another.
 func TestContextTurns(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	want(t, c, `let n = 0, inside = 0, most = 0`, ``)

@@ -10,7 +10,7 @@ import (
 	"gaol/test/harness"
 )
 
-// frames has a cell write frames of its own to the host.
+// frames defines a function for cells that writes protocol frames to the host.
 const frames = `
 	const { writeSync } = require('node:fs');
 	const frame = (kind, ...parts) => {
@@ -21,7 +21,7 @@ const frames = `
 	};
 	1`
 
-// A guest that does not keep to the protocol loses its context, and harms nobody else.
+// A guest that violates the protocol loses its context, and harms no other.
 func TestContextForgedFrames(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	for name, code := range map[string]string{
@@ -52,7 +52,7 @@ func TestContextForgedFrames(t *testing.T) {
 	}
 }
 
-// What a guest claims without need is believed as far as it is its own affair.
+// The host accepts frames that concern only the guest itself, even if they are not true.
 func TestContextClaims(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{})
@@ -72,8 +72,8 @@ func TestContextClaims(t *testing.T) {
 	want(t, c, `1`, `1`)
 }
 
-// A guest that spoils what the context stands on spoils it for itself.
-func TestContextSpoilt(t *testing.T) {
+// A guest that corrupts what the context depends on harms only itself.
+func TestContextCorrupted(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	for name, code := range map[string]string{
 		"globals":              `JSON.stringify = JSON.parse = Buffer.from = Buffer.concat = Object.defineProperty = Array.prototype.push = null; 1`,
@@ -92,7 +92,7 @@ func TestContextSpoilt(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		began := time.Now()
-		for range 3 { // each ends in time, one way or another
+		for range 3 { // each ends in time, in some way
 			e, err := c.Evaluate(t.Context(), `echo(5)`, runtime.EvaluateOptions{Timeout: time.Second})
 			if err == nil && e.Result != nil && !json.Valid(e.Result) {
 				t.Errorf("%s: %s", name, e.Result)

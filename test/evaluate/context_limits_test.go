@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// All limits are each cell's own.
+// All limits apply to each cell separately.
 func TestContextLimits(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
 	small := runtime.EvaluateOptions{MaxOutput: 10, MaxCalls: 2, MaxLogs: 3, MaxLogLength: 5}
@@ -26,7 +26,7 @@ func TestContextLimits(t *testing.T) {
 		if e = cell(t, c, `'x'.repeat(9)`, small); e.Error == nil || e.Error.Error() != "RangeError: the value has 11 bytes of JSON, the limit is 10" {
 			t.Errorf("a large value: %s %v", e.Result, e.Error)
 		}
-		want(t, c, `console.log(1); 'x'.repeat(1000).length`, `1000`) // the defaults again
+		want(t, c, `console.log(1); 'x'.repeat(1000).length`, `1000`) // the defaults apply again
 	}
 	e := cell(t, c, `echo.async(1); 5`, runtime.EvaluateOptions{})
 	if string(e.Result) != `5` || len(e.Calls) != 1 {
@@ -41,7 +41,8 @@ func TestContextLimits(t *testing.T) {
 	}
 }
 
-// A call that a cell has begun goes on after it, and its answer is there for the next.
+// A call that one cell has started continues after it, and the next cell can await its
+// result.
 func TestContextCallsOutliveCells(t *testing.T) {
 	release := make(chan struct{})
 	rt := harness.Create(t, runtime.Options{Bindings: map[string]any{
@@ -62,7 +63,7 @@ func TestContextCallsOutliveCells(t *testing.T) {
 	}
 }
 
-// Data may come with a cell. What can't be given is refused.
+// Each cell may have globals of its own. Values without JSON are rejected.
 func TestContextOptions(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Env: map[string]string{"A": "1"}})
 	if res := harness.Run(t, rt, `import { mkdirSync } from 'node:fs'; mkdirSync('/workspace/sub')`, runtime.RunOptions{}); res.ExitCode != 0 {
@@ -105,7 +106,7 @@ func TestContextOptions(t *testing.T) {
 	want(t, c, `1`, `1`)
 }
 
-// Permissions hold in a context as in a run, and denials are told with their cell.
+// Permissions apply in a context as in a run. Denials are reported with their cell.
 func TestContextPermissions(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{Permissions: policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}}})
@@ -127,7 +128,7 @@ func TestContextPermissions(t *testing.T) {
 	want(t, strict, `kept`, `1`)
 }
 
-// A context does not grow by its cells, nor does the host.
+// Neither the context nor the host grows with the number of cells.
 func TestContextDoesNotGrow(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	measure := func() int64 { return cell(t, c, `1`, runtime.EvaluateOptions{}).Usage.Memory }

@@ -14,7 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// newContext makes a context that is closed when the test ends.
+// newContext creates a context that is closed when the test ends.
 func newContext(t testing.TB, rt *runtime.NodeRuntime, o runtime.ContextOptions) *runtime.Context {
 	t.Helper()
 	c, err := rt.NewContext(t.Context(), o)
@@ -46,7 +46,7 @@ func want(t testing.TB, c *runtime.Context, code, value string) {
 	}
 }
 
-// wantError checks a cell's error by its beginning.
+// wantError checks the beginning of a cell's error.
 func wantError(t testing.TB, c *runtime.Context, code, text string) *runtime.GuestError {
 	t.Helper()
 	e := cell(t, c, code, runtime.EvaluateOptions{})
@@ -56,8 +56,8 @@ func wantError(t testing.TB, c *runtime.Context, code, text string) *runtime.Gue
 	return e.Error
 }
 
-// What a cell declares is there for those after it, however it declares it.
-func TestContextKeeps(t *testing.T) {
+// Later cells see what a cell declares, however it declares it.
+func TestContextKeepsDeclarations(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings(), Files: map[string][]byte{
 		"/workspace/lib/own.mjs":                    []byte("export const own = 'mine'; export default import.meta.url"),
 		"/workspace/node_modules/pack/package.json": []byte(`{"name": "pack", "exports": "./index.js"}`),
@@ -104,7 +104,7 @@ func TestContextKeeps(t *testing.T) {
 	want(t, other, `[typeof a, typeof given, typeof put]`, `["undefined","undefined","undefined"]`)
 }
 
-// import.meta is there from the first cell on.
+// import.meta is defined from the first cell on.
 func TestContextImportMeta(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for range 5 {
@@ -112,7 +112,7 @@ func TestContextImportMeta(t *testing.T) {
 	}
 }
 
-// What a model writes works in a cell, too.
+// What models write works in a cell, too.
 func TestContextNormalizes(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	for _, step := range []struct{ code, want string }{
@@ -128,7 +128,7 @@ func TestContextNormalizes(t *testing.T) {
 	}
 }
 
-// A static import asks for names that are there, before the cell does anything.
+// A static import of a missing name fails before the cell does anything.
 func TestContextMissingExport(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Files: map[string][]byte{"/workspace/own.mjs": []byte("export const own = undefined")}})
 	c := newContext(t, rt, runtime.ContextOptions{})
@@ -140,7 +140,8 @@ func TestContextMissingExport(t *testing.T) {
 	want(t, c, "import { own } from './own.mjs'\n[own, typeof ran]", `[null,"undefined"]`)
 }
 
-// A cell that fails leaves what there was before, and what it declared until then.
+// A cell that fails keeps what was declared before it, and what it declared itself until
+// then.
 func TestContextErrors(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
 	want(t, c, "const kept = 1;\n\nfunction thrower() {\n  throw new RangeError('no');\n}", ``)
@@ -191,7 +192,7 @@ func TestContextErrors(t *testing.T) {
 	want(t, c, `[kept, early, sooner]`, `[1,2,3]`)
 }
 
-// What is wrong with a value is told with the value's place, where it has one alone.
+// An error about a value names the place in the value, if there is only one.
 func TestContextValuePlaces(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
 	for i, tc := range []struct{ code, place, frame string }{
@@ -216,7 +217,7 @@ func TestContextValuePlaces(t *testing.T) {
 	}
 }
 
-// What goes on after a cell's end is told with the next one, and does no harm.
+// What happens after a cell's end is reported with the next cell, and does no harm.
 func TestContextBetweenCells(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	c := newContext(t, rt, runtime.ContextOptions{})
@@ -234,7 +235,7 @@ func TestContextBetweenCells(t *testing.T) {
 	if string(e.Result) != `["ERR_NO_CELL",true,["early"]]` || e.Error != nil || len(e.Calls) != 0 {
 		t.Errorf("%s %v %+v", e.Result, e.Error, e.Calls)
 	}
-	var console, raw []string // which come by different ways: what is raw may come before the host has seen the cell's end
+	var console, raw []string // which use different channels: raw output may arrive before the host has seen the cell's end
 	for _, l := range append(first.Logs, e.Logs...) {
 		text, _, _ := strings.Cut(l.Text, "\n")
 		if l.Level == runtime.LogStdout {
@@ -247,7 +248,7 @@ func TestContextBetweenCells(t *testing.T) {
 		t.Errorf("(-want +got)\n%s\nby itself: %q", diff, raw)
 	}
 
-	// An error of an earlier cell's is none of the one that goes on.
+	// An error of an earlier cell is not reported by the running one.
 	want(t, c, `setTimeout(() => { throw new Error('late') }, 50); 2`, `2`)
 	e = cell(t, c, `await new Promise(r => setTimeout(r, 200)); 3`, runtime.EvaluateOptions{})
 	if string(e.Result) != `3` || e.Error != nil || len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught Error: late\n    at Timeout._onTimeout (cell-3.js:1:26)") {
@@ -255,7 +256,8 @@ func TestContextBetweenCells(t *testing.T) {
 	}
 }
 
-// Lines that come between two cells go to who asks for them, and are bounded.
+// Lines that are printed between two cells go to ContextOptions.OnLog, or else to the next
+// cell, and are bounded.
 func TestContextIdleLines(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	lines := make(chan runtime.Log, 1000)
@@ -279,7 +281,7 @@ func TestContextIdleLines(t *testing.T) {
 	}
 }
 
-// Lines come as they are printed, and are all there.
+// Lines arrive as they are printed, and none is lost.
 func TestContextLogs(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	var came []string
@@ -308,7 +310,7 @@ func TestContextLogs(t *testing.T) {
 	}
 }
 
-// A value may come as Node's REPL shows it.
+// A cell can return its value as Node's REPL prints it.
 func TestContextText(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{})
@@ -335,7 +337,7 @@ func TestContextText(t *testing.T) {
 	}
 }
 
-// Names are found without anything of the guest's being called.
+// Completion calls no code of the guest.
 func TestContextComplete(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	want(t, c, `
@@ -375,7 +377,7 @@ func TestContextComplete(t *testing.T) {
 		t.Errorf("nothing: %q, %v", names, err)
 	}
 	want(t, c, `typeof sprung`, `"undefined"`)
-	want(t, c, `(() => { try { null.x } catch (e) { return e.stack.match(/cell-\d+/)[0] } })()`, `"cell-3"`) // names don't count as cells
+	want(t, c, `(() => { try { null.x } catch (e) { return e.stack.match(/cell-\d+/)[0] } })()`, `"cell-3"`) // completions do not count as cells
 	c.Close()
 	if _, _, err := c.Complete(t.Context(), "a"); !errors.Is(err, runtime.ErrContextEnded) {
 		t.Errorf("after the end: %v", err)

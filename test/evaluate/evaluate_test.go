@@ -14,7 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// What models write, and what comes of it in a real Node. internal/snippet has many more
+// What models write has the value that real Node gives it. internal/snippet tests many more
 // shapes.
 func TestEvaluate(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
@@ -45,7 +45,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// Errors are told with the places that the model knows.
+// Errors name the places that the model knows.
 func TestEvaluateErrors(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	for _, tc := range []struct {
@@ -113,8 +113,8 @@ func TestEvaluateErrors(t *testing.T) {
 	}
 }
 
-// A handler of the snippet's is called as in plain Node, and what it handles is no error of
-// the evaluation.
+// Node calls a snippet's handlers as usual. An error that they handle is no error of the
+// evaluation.
 func TestEvaluateUncaughtHandlers(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const late = "setTimeout(() => { throw new Error('late') }, 1); setTimeout(() => { throw new Error('later') }, 20); 1"
@@ -141,8 +141,7 @@ func TestEvaluateUncaughtHandlers(t *testing.T) {
 	}
 }
 
-// A value that has no JSON is told at the end; what goes wrong until then is more to the
-// point.
+// A value without JSON is an error, unless the snippet fails in another way until its end.
 func TestEvaluateValueWithoutJSON(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for code, want := range map[string]string{
@@ -157,7 +156,7 @@ func TestEvaluateValueWithoutJSON(t *testing.T) {
 	}
 }
 
-// Lines come in their order, with level and time, as Node prints them.
+// Lines arrive in order, with level and time, as Node prints them.
 func TestEvaluateLogs(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	e := harness.Evaluate(t, rt, `
@@ -171,7 +170,7 @@ func TestEvaluateLogs(t *testing.T) {
 	last := time.Duration(0)
 	for _, l := range e.Logs {
 		text, _, _ := strings.Cut(l.Text, "\n")
-		if l.Level != runtime.LogStdout { // which may come before or after what is around it
+		if l.Level != runtime.LogStdout { // which is not ordered with the lines of console
 			got = append(got, fmt.Sprintf("%s %s", l.Level, text))
 		}
 		if l.At < last || l.At > e.Duration+time.Second {
@@ -197,7 +196,8 @@ func TestEvaluateLogs(t *testing.T) {
 	}
 }
 
-// Lines, their length, results and calls are bounded, and more of them is said.
+// The number of lines, their length, results and calls are limited, and the result says if
+// a limit was reached.
 func TestEvaluateLimits(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	e := harness.Evaluate(t, rt, `for (let i = 0; i < 200; i++) console.log(i); 1`, runtime.EvaluateOptions{})
@@ -247,7 +247,8 @@ func hasLog(logs []runtime.Log, text string) bool {
 	return false
 }
 
-// Globals of one evaluation are laid over the runtime's bindings, and are gone with it.
+// The globals of one evaluation override the runtime's bindings, and do not exist in the
+// next.
 func TestEvaluateGlobals(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	double := runtime.NewFunction("doubles", func(_ context.Context, n float64) (float64, error) { return 2 * n, nil })
@@ -266,8 +267,8 @@ func TestEvaluateGlobals(t *testing.T) {
 	}
 }
 
-// The ways out that sandboxes inside a process have had: here they lead to the guest's
-// own realm, which has nothing of the host's, and the host sees data.
+// Known escapes from sandboxes inside a process lead only to the guest's own realm, which
+// has nothing of the host. The host sees data.
 func TestEvaluateClassicEscapes(t *testing.T) {
 	var seen []string
 	note := func(_ context.Context, args json.RawMessage) (any, error) {

@@ -11,7 +11,8 @@ import (
 	"gaol/test/harness"
 )
 
-// A run has the error that ended its program, and changes nothing of how that ends.
+// Result.Error is the error that ended the program. Reporting it does not change how the
+// program ends.
 func TestRunError(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for _, tc := range []struct {
@@ -89,7 +90,7 @@ func TestGuestErrorProperties(t *testing.T) {
 	}
 }
 
-// What a hostile program writes to its descriptor is an error at most.
+// Whatever a hostile program writes to the descriptor for errors, it is at most an error.
 func TestRunErrorHostile(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const frame = `import fs from 'node:fs';
@@ -97,7 +98,7 @@ func TestRunErrorHostile(t *testing.T) {
 	deep := strings.Repeat(`{"cause":`, 100) + `{}` + strings.Repeat(`}`, 100)
 	for code, want := range map[string]string{
 		`frame('{"name":"Forged","message":"m","stack":""}'); process.exit(1)`:                      "Forged: m",
-		`frame('{"name":"Forged","message":"m","stack":""}')`:                                       "", // it did well
+		`frame('{"name":"Forged","message":"m","stack":""}')`:                                       "", // the program succeeded
 		`frame('{"name":"Forged","message":"m","stack":""}'); process.kill(process.pid, 'SIGKILL')`: "",
 		`frame('{"name":"Forged","extra":1}'); process.exit(1)`:                                     "",
 		`frame('` + deep + `'); process.exit(1)`:                                                    "",

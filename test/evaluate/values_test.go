@@ -13,8 +13,8 @@ import (
 	"gaol/test/harness"
 )
 
-// values are what docs/values.md lists: an expression, and what becomes of it, JSON or the
-// end of an error.
+// values are the rows of docs/values.md: an expression, and its JSON or the end of its
+// error.
 var values = []struct{ code, json, refused string }{
 	{code: `[null, true, 'ü', 1.5]`, json: `[null,true,"ü",1.5]`},
 	{code: `({ a: undefined, b: [undefined, , 1] })`, json: `{"b":[null,null,1]}`},
@@ -46,8 +46,8 @@ var values = []struct{ code, json, refused string }{
 	{code: `[].values()`, refused: `: an Array Iterator has no JSON: it has no enumerable properties of its own`},
 }
 
-// Values are the same in all three ways to the host: by __return, as that of a snippet, and
-// as a call's argument.
+// Values are converted in the same way for __return, for snippets and for arguments of
+// calls.
 func TestValues(t *testing.T) {
 	echo := func(_ context.Context, args json.RawMessage) (any, error) {
 		return strings.TrimSuffix(strings.TrimPrefix(string(args), "["), "]"), nil
@@ -104,7 +104,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The page lists nothing that is not tested here, and has its examples right.
+// docs/values.md lists exactly the values that are tested here, with the same results.
 func TestValuesDocument(t *testing.T) {
 	page, err := os.ReadFile("../docs/values.md")
 	if err != nil {
@@ -127,7 +127,7 @@ func TestValuesDocument(t *testing.T) {
 	}
 }
 
-// A last expression that has no JSON is no error, unless the code says that it is its value.
+// A last expression without JSON is no error, unless the code says that it is the value.
 func TestEvaluateNoResult(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c, err := rt.NewContext(t.Context(), runtime.ContextOptions{})

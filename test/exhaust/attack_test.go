@@ -21,7 +21,7 @@ const (
 	exhaustMemory = 64 << 20 // of each run
 )
 
-// buildExhaust compiles the program that makes objects.
+// buildExhaust compiles the program that creates kernel objects.
 func buildExhaust(t *testing.T) []byte {
 	t.Helper()
 	to := t.TempDir() + "/exhaust"
@@ -36,41 +36,40 @@ func buildExhaust(t *testing.T) []byte {
 	return program
 }
 
-// make makes a runtime to make objects in.
+// make creates a runtime in which to create objects of one kind.
 func (a attack) make(t *testing.T, name string, launcher runtime.Launcher) *exhausted {
 	return &exhausted{name: name, launcher: launcher, rt: a.create(t, launcher)}
 }
 
-// create makes a runtime that allows as much as can be, with a mount that the kernel merges
-// with what the guest makes in it.
+// create creates a runtime with as many rights as possible, and with an overlay mount.
 func (a attack) create(t *testing.T, launcher runtime.Launcher) *runtime.NodeRuntime {
 	t.Helper()
 	o := harness.Options(runtime.Options{
 		Limits:      runtime.Limits{Memory: exhaustMemory},
 		Folders:     map[string]fs.FS{"/workspace/exhaust": fstest.MapFS{"exhaust": &fstest.MapFile{Data: a.program, Mode: 0o755}}},
 		Mounts:      []runtime.Mount{{Source: t.TempDir(), Target: "/merged", Access: runtime.CopyOnWrite}},
-		UnixSockets: true, // which mounts take away otherwise
+		UnixSockets: true, // mounts disable them by default
 	})
 	o.Launcher = launcher
 	return harness.CreateExact(t, o)
 }
 
-// exhausted is what came of making objects of one kind.
+// exhausted is the result of creating objects of one kind.
 type exhausted struct {
 	name     string
 	launcher runtime.Launcher
-	rt       *runtime.NodeRuntime // of its own
-	count    string               // of the objects; some of them are gone if processes were killed
+	rt       *runtime.NodeRuntime // used for nothing else
+	count    string               // of objects; fewer exist if processes were killed
 	reason   string               // the errno that stopped it, "-" if none did
 	killed   bool                 // whether the kernel killed processes for memory
-	cause    runtime.Cause        // of the end of the run
-	err      error                // why it has none: nothing that a guest does may lead to one
-	peak     kernelUse            // what came to it, at the most
-	lost     int64                // bytes that no limit bounded, at the most
+	cause    runtime.Cause        // of the run's end
+	err      error                // why the run has no result: nothing that a guest does may cause one
+	peak     kernelUse            // the largest increase
+	lost     int64                // the most bytes that no limit bounded
 	left     int64                // bytes that were uncharged when the runtime was closed
 }
 
-// run makes objects and measures meanwhile. It closes the runtime.
+// run creates objects and measures meanwhile. It closes the runtime.
 func (a attack) run(t *testing.T, e *exhausted, before kernelUse) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -89,15 +88,15 @@ func (a attack) run(t *testing.T, e *exhausted, before kernelUse) {
 	}()
 	e.follow(progress, before)
 	cancel()
-	for range progress { // closed when the run has ended
+	for range progress { // until the run has ended
 	}
 	if err := e.rt.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// start runs the program until it is killed: with the zygote, in place of a Node that was
-// forked. progress gets the last line that it has printed.
+// start runs the program until it is killed. With the zygote, the program replaces a forked
+// Node. progress receives the last line that the program has printed.
 func (a attack) start(ctx context.Context, e *exhausted, progress chan string) (*runtime.Result, error) {
 	var text string
 	o := runtime.RunOptions{Timeout: a.duration + time.Minute, OnStdout: func(p []byte) {
@@ -108,7 +107,7 @@ func (a attack) start(ctx context.Context, e *exhausted, progress chan string) (
 				return
 			}
 			text = rest
-			select { // drop the one before, which is out of date
+			select { // drop the previous line, which is out of date
 			case <-progress:
 			default:
 			}
@@ -123,10 +122,10 @@ func (a attack) start(ctx context.Context, e *exhausted, progress chan string) (
 	return e.rt.Run(ctx, `process.removeAllListeners('warning'); process.execve(process.argv[2], process.argv.slice(2), process.env)`, o)
 }
 
-// follow measures until the program is done, or its run has ended.
+// follow measures until the program is done or its run has ended.
 func (e *exhausted) follow(progress <-chan string, before kernelUse) {
 	const interval, after = 15 * time.Millisecond, 4
-	const ceiling = 1536 << 20 // lest the machine suffer
+	const ceiling = 1536 << 20 // protects the machine
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	last := []int64{0, 0, 0, 0}
@@ -140,7 +139,7 @@ func (e *exhausted) follow(progress <-chan string, before kernelUse) {
 		case <-tick.C:
 			now := takeKernelUse().since(before)
 			last = append(last[1:], now.unbounded(exhaustMemory))
-			e.lost = max(e.lost, slices.Min(last)) // any one of them may be off
+			e.lost = max(e.lost, slices.Min(last)) // a single reading may be wrong
 			if now.all-now.others > e.peak.all-e.peak.others {
 				e.peak = now
 			}
@@ -151,7 +150,7 @@ func (e *exhausted) follow(progress <-chan string, before kernelUse) {
 	}
 }
 
-// read takes a line of the program's and reports whether it is the last.
+// read parses a line of the program's output and reports whether it is the last.
 func (e *exhausted) read(line string) (done bool) {
 	words := strings.Fields(line)
 	if len(words) < 2 {
@@ -164,14 +163,15 @@ func (e *exhausted) read(line string) (done bool) {
 const tableHead = `| objects | most made | slab grown | kernel memory grown | charged | not bounded | left behind | verdict |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |`
 
-// row is one of the table's, in MiB.
+// row is a row of the table, in MiB.
 func (e *exhausted) row() string {
 	mib := func(n int64) string { return fmt.Sprintf("%.1f", max(0, float64(n)/(1<<20))) }
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |", e.name, e.count, mib(e.peak.slab), mib(e.peak.all-e.peak.others),
 		mib(e.peak.ours+e.peak.programs), mib(e.lost), mib(e.left), e.verdict())
 }
 
-// verdict says what bounds the objects. Those that are made too slowly to tell are so called.
+// verdict says what bounds the objects. "slow" are those that are created too slowly to
+// tell.
 func (e *exhausted) verdict() string {
 	const few = 8 << 20
 	ended := e.reason

@@ -20,12 +20,13 @@ const (
 	attackOnlyVar = "GAOL_TEST_ATTACK_ONLY"
 )
 
-// mostUnbounded is how much a run may make the kernel hold beyond its limits. More is a hole.
+// mostUnbounded is how many bytes a run may make the kernel hold beyond its limits. More is
+// a hole.
 const mostUnbounded = 64 << 20
 
-// late are objects that nothing bounds but the host, which kills the run: how much the
-// kernel holds by then depends on how busy the machine is. SECURITY.md has figures of a
-// quiet one. A page fragment is one byte that keeps 32 KiB in memory, and counts as a byte.
+// late lists objects that only the host bounds, by killing the run. How much the kernel
+// holds by then depends on how busy the machine is. SECURITY.md has figures of a quiet one.
+// A page fragment is one byte that keeps 32 KiB in memory, and counts as a byte.
 var late = map[string]int64{
 	"POSIX locks":                    192 << 20,
 	"open folders, mount":            192 << 20,
@@ -40,12 +41,13 @@ var late = map[string]int64{
 	"UDP errors":                     512 << 20,
 }
 
-// mostOf is how much the objects of a name may take.
+// mostOf is the limit in bytes for objects of a kind.
 func mostOf(name string) int64 { return max(mostUnbounded, late[name]) }
 
-// Kernel objects that a guest makes are charged to its cgroup, or bounded otherwise. What no
-// cgroup is charged for is measured on the machine as a whole. Kinds of objects are tried a
-// few at a time, and those that are suspicious then alone and for longer.
+// Kernel objects that a guest creates are charged to its cgroup or bounded otherwise. What
+// no cgroup is charged for is measured on the machine as a whole. The test first creates
+// objects of a few kinds at a time for a moment, and then those of each suspicious kind
+// alone and for longer.
 func TestExhaust(t *testing.T) {
 	a := attack{duration: 2 * time.Second, program: buildExhaust(t), print: t.Log}
 	if text := os.Getenv(attackVar); text != "" {
@@ -66,14 +68,14 @@ func TestExhaust(t *testing.T) {
 	t.Run("refused", a.refused)
 }
 
-// attack is how objects are made.
+// attack is how objects are created.
 type attack struct {
 	program  []byte
 	duration time.Duration // of each kind
 	print    func(row ...any)
 }
 
-// list names the kinds of objects.
+// list returns the names of all kinds of objects.
 func (a attack) list(t *testing.T) []string {
 	rt := a.create(t, runtime.LauncherExec)
 	var names []string
@@ -85,8 +87,8 @@ func (a attack) list(t *testing.T) []string {
 	return names
 }
 
-// suspicious are those of which a moment suffices to make some that are not bounded. Of
-// objects that are made at the same time, any may be the ones.
+// suspicious returns the kinds of which a moment suffices to create some that are not
+// bounded. Of kinds that are tried at the same time, each may be the cause.
 func (a attack) suspicious(t *testing.T, names []string) []string {
 	const atOnce, most = 4, 12 << 20
 	a.duration = 300 * time.Millisecond
@@ -113,8 +115,8 @@ func (a attack) suspicious(t *testing.T, names []string) []string {
 	return found
 }
 
-// alone makes objects of one kind. What looks like a small hole may be due to others on the
-// machine, and is measured again.
+// alone creates objects of one kind. What looks like a small hole may be caused by other
+// work on the machine, and is measured again.
 func (a attack) alone(t *testing.T, name string, launcher runtime.Launcher) {
 	var e *exhausted
 	for range 3 {
@@ -135,7 +137,7 @@ func (a attack) alone(t *testing.T, name string, launcher runtime.Launcher) {
 	}
 }
 
-// refused makes the calls for further objects, none of which a guest may make.
+// refused tries the system calls that create further objects. Guests may use none of them.
 func (a attack) refused(t *testing.T) {
 	rt := a.create(t, runtime.LauncherExec)
 	for line := range strings.Lines(harness.Output(t, rt, runtime.RunOptions{}, exhaustPath, "refused")) {

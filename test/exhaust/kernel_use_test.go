@@ -10,31 +10,33 @@ import (
 	"gaol/test/harness"
 )
 
-// kernelUse is what the kernel holds, in bytes, beside the pages of programs and files.
+// kernelUse is how much memory the kernel uses, in bytes, except for pages of programs and
+// files.
 type kernelUse struct {
 	all      int64 // on the machine
-	slab     int64 // of that, in slabs
-	ours     int64 // charged to the groups of these tests
-	others   int64 // charged to other groups, whose jails may run at the same time
-	programs int64 // charged to the groups of these tests for pages of programs and files
+	slab     int64 // slabs, a part of all
+	ours     int64 // charged to the cgroups of these tests
+	others   int64 // charged to other cgroups, whose jails may run at the same time
+	programs int64 // charged to the cgroups of these tests for pages of programs and files
 }
 
-// since is the difference to an earlier use.
+// since returns the difference to an earlier use.
 func (u kernelUse) since(before kernelUse) kernelUse {
 	return kernelUse{u.all - before.all, u.slab - before.slab, u.ours - before.ours, u.others - before.others, u.programs - before.programs}
 }
 
-// uncharged is what no group is charged for.
+// uncharged is what no cgroup is charged for.
 func (u kernelUse) uncharged() int64 { return u.all - u.ours - u.others }
 
-// unbounded is what no group is charged for, and what ours is charged beyond its limit: some
-// of a socket's memory is charged whatever the limit. Version 1 allows as much again for TCP.
+// unbounded is what no cgroup is charged for, and what our cgroups are charged beyond the
+// limit: some of a socket's memory is charged regardless of the limit. Version 1 allows the
+// same amount again for TCP.
 func (u kernelUse) unbounded(limit int64) int64 {
 	return u.uncharged() + max(0, u.ours+u.programs-2*limit)
 }
 
-// takeKernelUse reads it. What is neither free nor a page of a program or of a file is the
-// kernel's: slabs, stacks, page tables, and pages that belong to sockets and pipes.
+// takeKernelUse reads it. All memory that is neither free nor a page of a program or file
+// is the kernel's: slabs, stacks, page tables, and the pages of sockets and pipes.
 func takeKernelUse() kernelUse {
 	m := intsIn("/proc/meminfo")
 	var u kernelUse
@@ -57,7 +59,7 @@ func takeKernelUse() kernelUse {
 }
 
 // freeByProcessor is what each processor keeps for its next allocations: up to some hundred
-// MiB, which MemFree does not count.
+// MiB, which MemFree does not include.
 func freeByProcessor() int64 {
 	var pages, n int64
 	for _, line := range harness.Lines("/proc/zoneinfo") {
@@ -69,8 +71,8 @@ func freeByProcessor() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// charged is what a group and those below it are charged, for the kernel's memory and in
-// all. Version 1 counts TCP buffers apart.
+// charged returns what a cgroup and those below it are charged, for kernel memory and in
+// all. Version 1 counts TCP buffers separately.
 func charged(dir string) (kernel, all int64) {
 	if _, err := os.Stat(dir + "/memory.kmem.usage_in_bytes"); err != nil {
 		stat := intsIn(dir + "/memory.stat")
@@ -80,7 +82,7 @@ func charged(dir string) (kernel, all int64) {
 	return intIn(dir+"/memory.kmem.usage_in_bytes") + tcp, intIn(dir+"/memory.usage_in_bytes") + tcp
 }
 
-// intsIn reads lines of a name and a number. A group of others may be gone.
+// intsIn reads lines of a name and a number. The cgroup may have been removed.
 func intsIn(path string) map[string]int64 {
 	found := map[string]int64{}
 	for _, line := range harness.Lines(path) {
@@ -98,8 +100,8 @@ func intIn(path string) int64 {
 	return n
 }
 
-// settled waits until the kernel has freed what earlier runs held, which it does when it has
-// time: three readings in a row are alike, or it has taken too long.
+// settled waits until the kernel has freed what earlier runs held, which it does late:
+// until three readings in a row are alike, or too much time has passed.
 func settled() kernelUse {
 	const alike, tries, pause = 2 << 20, 50, 20 * time.Millisecond
 	u := takeKernelUse()

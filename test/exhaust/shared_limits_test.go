@@ -12,8 +12,8 @@ import (
 	"gaol/test/harness"
 )
 
-// What one sandbox takes all that it gets of, another still gets. The kernel
-// counts these by user, or by the creator of a user namespace.
+// A sandbox that takes as much as it can get of a resource leaves enough for another. The
+// kernel counts these resources by user, or by the creator of a user namespace.
 func TestEscapeUserWideLimits(t *testing.T) {
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	hoard := harness.Install(t, a, "hoard")
@@ -37,7 +37,7 @@ func TestEscapeUserWideLimits(t *testing.T) {
 	}
 }
 
-// The buffers of sockets are the kernel's memory, and a run's as well.
+// The buffers of sockets are kernel memory, and count against the run's limit.
 func TestEscapeMemoryInSockets(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20}})
 	hoard := harness.Install(t, rt, "hoard")
@@ -50,7 +50,7 @@ func TestEscapeMemoryInSockets(t *testing.T) {
 	}
 }
 
-// hostHasInotify reports whether this process, root, gets an inotify instance.
+// hostHasInotify reports whether this process, as root, gets an inotify instance.
 func hostHasInotify() bool {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
@@ -60,7 +60,7 @@ func hostHasInotify() bool {
 	return true
 }
 
-// socketPages are the pages that all TCP sockets of the machine hold.
+// socketPages is how many pages all TCP sockets of the machine hold.
 func socketPages(t *testing.T) int64 {
 	t.Helper()
 	for _, line := range harness.Lines("/proc/net/sockstat") {

@@ -24,17 +24,18 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// raceVar is for how long TestFilesWhileGuestRaces runs, and TestRace of vfs/hostfs: a
-// time.Duration. Some seconds without it; make race has a minute.
+// raceVar is how long TestFilesWhileGuestRaces and TestRace of vfs/hostfs run, as a
+// time.Duration. Without it they take some seconds; make race sets a minute.
 const raceVar = "GAOL_TEST_RACE"
 
 const hostMark = "secret of the host "
 
-// hostSecret has a size that a walk tells it by: what the guest's files become is not of it.
+// hostSecret has a size by which a walk recognizes it: files of the guest never have that
+// size.
 var hostSecret = strings.Repeat(hostMark, 42)
 
-// raceField is what a guest and the host race on: a folder in the guest's own layer, and
-// mounts, whose sources lie beside a folder of the host's that nobody shares.
+// raceField is what guest and host race for: a folder in the guest's own layer, and mounts
+// whose sources are next to a folder of the host that is not shared.
 type raceField struct {
 	places, links         []string
 	rt                    *runtime.NodeRuntime
@@ -50,7 +51,7 @@ func newRaceField(t *testing.T) *raceField {
 		rw:     base + "/rw", cow: base + "/cow", outside: base + "/outside",
 	}
 	f.links = []string{"/", "/proc/1/root", f.outside, f.outside + "/canary", "/etc", "../outside", "/proc/1/root" + f.outside, strings.Repeat("../", 12) + f.outside[1:]}
-	// No permission is to protect it: nothing but how paths are followed.
+	// No file mode protects it, only the way in which paths are followed.
 	for p := f.outside; p != filepath.Dir(os.TempDir()); p = filepath.Dir(p) {
 		if err := os.Chmod(p, 0o777); err != nil {
 			t.Fatal(err)
@@ -73,12 +74,12 @@ func newRaceField(t *testing.T) *raceField {
 	return f
 }
 
-// paths are what the host works on, in one of the places.
+// paths are what the host works on below one folder.
 func (f *raceField) paths(at string) []string {
 	return []string{at + "/d", at + "/d/canary", at + "/d/sub", at + "/d/sub/canary", at + "/f", at + "/d" + f.outside + "/canary", at + "/d/etc/passwd"}
 }
 
-// start has the guest race until stop is called.
+// start runs the guest's race until stop is called.
 func (f *raceField) start(t *testing.T, length time.Duration) (stop func()) {
 	t.Helper()
 	code, err := os.ReadFile("testdata/race.mjs")
@@ -98,7 +99,7 @@ func (f *raceField) start(t *testing.T, length time.Duration) (stop func()) {
 			OnStdout: func([]byte) { once.Do(func() { close(up) }) },
 		})
 		if errors.Is(err, context.Canceled) {
-			err = nil // as it should
+			err = nil // as expected
 		} else if err == nil {
 			err = fmt.Errorf("the guest ended by itself: %q %s", res.Cause, res.Stderr)
 		}
@@ -117,11 +118,11 @@ func (f *raceField) start(t *testing.T, length time.Duration) (stop func()) {
 	}
 }
 
-// raceCount tells how often something worked.
+// raceCount counts how often something worked.
 type raceCount struct{ worked, failed atomic.Int64 }
 
-// Hostile code of the guest exchanges names while the host works on them: not one byte
-// goes from the host's files, or to them.
+// Hostile code of the guest swaps names while the host works on them. No byte of the host's
+// files is read or written.
 func TestFilesWhileGuestRaces(t *testing.T) {
 	length := 3 * time.Second
 	if v := os.Getenv(raceVar); v != "" {
@@ -157,7 +158,7 @@ func TestFilesWhileGuestRaces(t *testing.T) {
 			}
 		})
 	}
-	won := 0 // by who follows links as the host would; that takes longer on a busy machine
+	won := 0 // how often following links naively would have lost; it takes longer on a busy machine
 	for late := time.Now().Add(length + 20*time.Second); end.Err() == nil || won == 0 && time.Now().Before(late); time.Sleep(100 * time.Microsecond) {
 		if text, err := os.ReadFile(f.rw + "/d/canary"); err == nil && string(text) == hostSecret {
 			won++
@@ -174,7 +175,7 @@ func TestFilesWhileGuestRaces(t *testing.T) {
 	if now, err := os.ReadFile("/etc/passwd"); !bytes.Equal(now, f.hostsFile) || err != nil {
 		t.Errorf("the host's file is %q, %v", now, err)
 	}
-	if took := time.Duration(slowest.Load()); took > 30*time.Second { // a lease would have it wait for 45
+	if took := time.Duration(slowest.Load()); took > 30*time.Second { // waiting for a lease would take 45 s
 		t.Errorf("an operation took %v", took)
 	}
 	for i := range ops {
@@ -203,7 +204,7 @@ func (c *raceCount) report(t *testing.T, what string, enough bool) {
 	}
 }
 
-// contents is all that is in a folder of the host's, and when it was changed.
+// contents returns all files in a folder of the host, and when they were changed.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -224,13 +225,13 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// What a link to / leads a walk or an archive to is much: so much of it is looked at.
+// A walk or an archive that followed a link to / would find much: only so much is searched.
 const (
 	raceEntries = 300
 	raceBytes   = 256 << 10
 )
 
-// raceOps give what they saw, to be searched for what is not the guest's.
+// raceOps return what they saw, to be searched for what is not the guest's.
 var raceOps = []struct {
 	name string
 	do   func(f *hostfs.FS, path string) ([]byte, error)

@@ -18,7 +18,7 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// Guest and host see each other's files, as the guest's own.
+// Guest and host see each other's files, with the guest as the owner.
 func TestFilesAreShared(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	f := rt.FS()
@@ -63,7 +63,7 @@ func TestFilesAreShared(t *testing.T) {
 	}
 }
 
-// What the guest may not change, a guest's link has the host not change either.
+// The host does not follow a guest's link to change what the guest itself may not change.
 func TestFilesOfTheImageStay(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	f := rt.FS()
@@ -115,8 +115,8 @@ func archive(t *testing.T, f *hostfs.FS) *bytes.Buffer {
 	return &b
 }
 
-// Mounts that hold a permission are not taken away from outside: there, the kernel would
-// let go of a mount that it has in another namespace when its place is removed.
+// The host cannot remove the mount points of mounts that enforce permissions. The kernel
+// would detach such a mount, because it is in another mount namespace.
 func TestFilesKeepMountsOfPermissions(t *testing.T) {
 	writing := []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "truncate", "chmod"}
 	perms := policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{

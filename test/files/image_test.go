@@ -13,8 +13,8 @@ import (
 	"gaol/test/harness"
 )
 
-// work is what programs of the default image do in a jail, with the default
-// permissions. All of it runs in one runtime, in order.
+// work is what programs of the default image do in a jail, with the default permissions.
+// All of it runs in one runtime, in order.
 var work = []struct{ name, script, want string }{
 	{"bash", `a=(x 'y z'); declare -A m=([k]=v); [[ abc =~ ^a(.)c$ ]]; echo "${#a[@]} ${a[-1]} ${m[k]} ${BASH_REMATCH[1]}"; type -P tar`, "2 y z v b\n/usr/bin/tar\n"},
 	{"sh", `readlink -f /bin/sh; sh -c 'tar --version' | head -n 1 | cut -c 1-13`, "/usr/bin/dash\ntar (GNU tar)\n"},
@@ -51,7 +51,7 @@ func TestImagePrograms(t *testing.T) {
 	}
 }
 
-// TestImageProgramsFromNode starts programs of the image as programs of Node do.
+// Node programs can start the programs of the image.
 func TestImageProgramsFromNode(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `
@@ -66,7 +66,7 @@ func TestImageProgramsFromNode(t *testing.T) {
 	}
 }
 
-// TestImageManifest holds the manifest of the default image against what is in it.
+// The manifest of the default image matches its files.
 func TestImageManifest(t *testing.T) {
 	store, err := rootfs.Open("")
 	if err != nil {
@@ -88,8 +88,8 @@ func TestImageManifest(t *testing.T) {
 	checkFiles(t, image.Root())
 }
 
-// checkFiles looks for files that change the ids of a program, links to nowhere, and
-// programs that lack a library.
+// checkFiles looks for files with set-id bits, dangling links, and programs that lack a
+// library.
 func checkFiles(t *testing.T, root string) {
 	libraries := map[string]bool{}
 	var needs []string
@@ -133,7 +133,7 @@ func checkFiles(t *testing.T, root string) {
 	}
 }
 
-// TestImagePython runs Python in an image that has it, which it builds if there is none.
+// Python runs in an image that has it. The test builds the image if it is missing.
 func TestImagePython(t *testing.T) {
 	const script = `
 import datetime, hashlib, json, sqlite3, ssl, subprocess, zoneinfo

@@ -14,7 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// An image without Node runs commands, as a guest like any other.
+// An image without Node runs commands, as an ordinary guest.
 func TestImportedWithoutNode(t *testing.T) {
 	o := harness.Options(runtime.Options{Store: harness.ImportImage(t, harness.BusyboxImage(t), rootfs.ImportOptions{})})
 	o.Image, o.Launcher = "app", runtime.LauncherExec
@@ -40,7 +40,7 @@ func TestImportedWithoutNode(t *testing.T) {
 	}
 }
 
-// A root file system with Node runs programs; a zygote it has if it's trusted.
+// An imported file system with Node runs programs, and has a zygote if it is trusted.
 func TestImportedNode(t *testing.T) {
 	source := harness.DefaultImage(t).Root()
 	for _, l := range harness.Launchers {
@@ -63,8 +63,8 @@ func TestImportedNode(t *testing.T) {
 	}
 }
 
-// unmerged packs the Node of the default image and its libraries as another image has
-// them: Node somewhere behind a link, libraries in a /lib that is a folder.
+// unmerged packs the Node of the default image and its libraries in another layout: Node
+// behind a link, and libraries in a /lib that is a folder.
 func unmerged(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "unmerged.tar")
@@ -99,14 +99,14 @@ func unmerged(t *testing.T) string {
 	return file
 }
 
-// An image that is laid out in another way runs programs under all permissions.
+// An image with another layout runs programs under all permissions.
 func TestImportedUnmerged(t *testing.T) {
 	source := unmerged(t)
 	for _, l := range harness.Launchers {
 		o := harness.Options(runtime.Options{Store: harness.ImportImage(t, source, rootfs.ImportOptions{TrustNode: true})})
 		o.Image, o.Launcher = "app", l
 		for name, p := range map[string]policy.Permissions{"default": policy.Default(), "strict": policy.Strict()} {
-			if name == "strict" { // exec must be allowed to start Node itself
+			if name == "strict" { // the exec launcher needs permission to start Node
 				p.ChildProcess = policy.Scope{Default: policy.Allow}
 			}
 			o.Permissions = p

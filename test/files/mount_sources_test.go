@@ -14,8 +14,8 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// What a guest makes in a folder of the host's belongs to whom the folder does, and is
-// nothing that would run with that user's rights.
+// What a guest creates in a folder of the host belongs to the folder's owner, and has no
+// set-id bits.
 func TestMountSetID(t *testing.T) {
 	dir := t.TempDir()
 	rt := harness.Create(t, runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.ReadWrite}}})
@@ -47,7 +47,7 @@ func TestMountSetID(t *testing.T) {
 	}
 }
 
-// What the host replaces in a copy is not copied first.
+// A file that the host replaces in a copy-on-write mount is not copied first.
 func TestMountReplacedByHost(t *testing.T) {
 	const size = 8 << 20
 	dir := harness.HostTree(t, map[string]string{"large": strings.Repeat("x", size), "other": strings.Repeat("y", size)})
@@ -85,8 +85,9 @@ const reach = `
 		const c = fork('/tmp/child.cjs'); c.on('message', m => { c.disconnect(); done(m) });
 	})))`
 
-// A socket of the host's in a mounted folder is as far away as its network, unless
-// that was asked for. What programs have between themselves is left.
+// Unix sockets of the host in a mounted folder are out of reach, unless the options allow
+// them. Programs in the jail can still use sockets among themselves where the mount allows
+// it.
 func TestMountSockets(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, "socket"))

@@ -18,9 +18,9 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// What is to be below a mount is made there: in the host's folder as its owner's, or in
-// the guest's copy.
-func TestBelowMounts(t *testing.T) {
+// Missing mount points, files and folders below a mount are created in the host's folder,
+// with its owner, or in the guest's copy.
+func TestCreateBelowMounts(t *testing.T) {
 	const owner = 4242
 	packages := harness.HostTree(t, map[string]string{"p/index.js": `module.exports = 'package'`})
 	other := harness.HostTree(t, map[string]string{"in.txt": "other"})
@@ -54,8 +54,8 @@ func TestBelowMounts(t *testing.T) {
 	}
 }
 
-// What a read-only mount lacks is refused, and what it has is used.
-func TestBelowReadOnlyMounts(t *testing.T) {
+// What a read-only mount lacks is rejected. What it has is used.
+func TestCreateBelowReadOnlyMounts(t *testing.T) {
 	packages := harness.HostTree(t, map[string]string{"p/index.js": `module.exports = 'package'`})
 	dir := harness.HostTree(t, map[string]string{"c/node_modules/.keep": "", "a/b/.keep": ""})
 	in := runtime.Mount{Source: dir, Target: "/data"}
@@ -80,8 +80,9 @@ func TestBelowReadOnlyMounts(t *testing.T) {
 	}
 }
 
-// Nothing is made, or written, where a link of the source leads, nor where the guest may not.
-func TestBelowMountsByLinks(t *testing.T) {
+// Nothing is created or written through a link in the source, or where the guest may not
+// write.
+func TestCreateBelowMountsByLinks(t *testing.T) {
 	outside := harness.HostTree(t, map[string]string{"f": "outside"})
 	dir := harness.HostTree(t, map[string]string{"away": "-> " + outside, "file": "-> " + filepath.Join(outside, "f"), "third/x": "", "pipe": ""})
 	pipe := filepath.Join(dir, "pipe")
@@ -102,7 +103,7 @@ func TestBelowMountsByLinks(t *testing.T) {
 			"third": {jail.ErrNotInMount, runtime.Options{Mounts: []runtime.Mount{in}, Files: map[string][]byte{"/data/third/new": []byte("mine")}}},
 		} {
 			if name == "third" && access == runtime.CopyOnWrite {
-				continue // the copy is gaol's to change
+				continue // gaol may change the copy
 			}
 			rt, err := runtime.Create(t.Context(), harness.Options(tc.o))
 			if err == nil {
@@ -119,8 +120,8 @@ func TestBelowMountsByLinks(t *testing.T) {
 	}
 }
 
-// A working directory in a mount that is writable is so, too, where the root is read-only.
-func TestBelowMountsInAReadOnlyRoot(t *testing.T) {
+// A working directory in a writable mount is writable, even if the root is read-only.
+func TestCreateBelowMountsInAReadOnlyRoot(t *testing.T) {
 	dir := t.TempDir()
 	rt := harness.Create(t, runtime.Options{ReadOnlyRoot: true, Cwd: "/workspace/sub", Mounts: []runtime.Mount{{Source: dir, Target: "/workspace", Access: runtime.ReadWrite}}})
 	if res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeFileSync('new', ''); console.log('ok')`, runtime.RunOptions{}); string(res.Stdout) != "ok\n" {
@@ -131,8 +132,8 @@ func TestBelowMountsInAReadOnlyRoot(t *testing.T) {
 	}
 }
 
-// Limits bound no file of the host's, and one that is nearly all hole is read by the host
-// within the bounds that it sets.
+// Limits do not bound files of the host. The host reads a sparse file within the limits
+// that it sets.
 func TestLargeFileInAMount(t *testing.T) {
 	const size, disk = 2 << 30, 1 << 20
 	dir := t.TempDir()
@@ -179,7 +180,7 @@ func TestLargeFileInAMount(t *testing.T) {
 	if report, err := fsys.Tar(io.Discard, "/data", hostfs.TarOptions{Bytes: 3 << 30}); err != nil || report.Bytes != size+3<<20 {
 		t.Errorf("tar: %+v, %v", report, err)
 	}
-	// Without such a mount no file is longer than the tree may be.
+	// Without such a mount no file is longer than the limit of the tree.
 	without := harness.Create(t, runtime.Options{Limits: runtime.Limits{Disk: disk}})
 	if res := harness.Run(t, without, `require('fs').ftruncateSync(require('fs').openSync('holes', 'w'), 2 << 20)`, runtime.RunOptions{Name: "a.cjs"}); res.ExitCode == 0 {
 		t.Errorf("a file of holes, of twice the tree's size, was made: %q", res.Stderr)

@@ -38,13 +38,13 @@ func TestMounts(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(copied, "sub/x")); err != nil {
 		t.Error(err)
 	}
-	// What was copied lasts as long as the runtime.
+	// The copy lasts as long as the runtime.
 	if res := harness.Run(t, rt, `console.log(require('fs').readFileSync('cow/in.txt', 'utf8'))`, runtime.RunOptions{Name: "a.cjs"}); string(res.Stdout) != "mine\n" {
 		t.Errorf("the next run reads %q", res.Stdout)
 	}
 }
 
-// Permissions hold for mounts as for all else.
+// Permissions apply to mounts, too.
 func TestMountsUnderPermissions(t *testing.T) {
 	dir := harness.HostTree(t, map[string]string{"in.txt": "in", "secret/key": "k"})
 	deny := []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}
@@ -64,8 +64,8 @@ func TestMountsUnderPermissions(t *testing.T) {
 	}
 }
 
-// Where the root is read-only, mounts that are writable are so, and what is mounted in
-// them is as it says.
+// In a read-only root, writable mounts are writable, and mounts inside them have their own
+// access.
 func TestMountsInAReadOnlyRoot(t *testing.T) {
 	dir := harness.HostTree(t, map[string]string{"f": "host's", "one": "1"})
 	rt := harness.Create(t, runtime.Options{ReadOnlyRoot: true, Mounts: []runtime.Mount{
@@ -84,7 +84,7 @@ func TestMountsInAReadOnlyRoot(t *testing.T) {
 	}
 }
 
-// Packages are found by ESM and by CommonJS, also where pnpm has laid links.
+// ES modules and CommonJS find packages, also those behind the links that pnpm makes.
 func TestNodeModules(t *testing.T) {
 	dir := harness.HostTree(t, map[string]string{
 		"plain/package.json": `{"name":"plain","exports":{"import":"./m.mjs","require":"./c.cjs"}}`, "plain/m.mjs": `export default 'esm'`, "plain/c.cjs": `module.exports = 'cjs'`,

@@ -10,7 +10,8 @@ import (
 	"gaol/test/harness"
 )
 
-// A link that a guest left in a snapshot leads where it led that guest, and not about the host.
+// A link that a guest left in a snapshot is followed within the guest's tree, not on the
+// host.
 func TestSnapshotWithLinks(t *testing.T) {
 	host := harness.HostTree(t, map[string]string{"node_modules/p/index.js": "the host's", "own/f": "the host's"})
 	first := harness.Create(t, runtime.Options{Cwd: "/srv"})

@@ -24,7 +24,7 @@ const makeTree = `
 	fs.symlinkSync('/etc/passwd', 'app/link'); fs.linkSync('app/data', 'app/second'); fs.chmodSync('app', 0o750); fs.utimesSync('app/data', 1e9, 1e9);
 	fs.writeFileSync('/home/node/.npmrc', 'x=y'); fs.writeFileSync('/tmp/not', ''); fs.writeFileSync('node_modules/x', ''); fs.writeFileSync('copy/y', ''); fs.utimesSync('app', 1e9, 1e9); fs.lutimesSync('app/link', 1e9, 1e9)`
 
-// A snapshot has what the guest's own folders held, and nothing else of its tree.
+// A snapshot has the content of the guest's own folders, and nothing else.
 func TestSnapshot(t *testing.T) {
 	host, copied := harness.HostTree(t, map[string]string{"from-the-host": ""}), harness.HostTree(t, map[string]string{"from-the-host": ""})
 	first := harness.Create(t, runtime.Options{Mounts: []runtime.Mount{
@@ -57,7 +57,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// What a guest took its own right to read from is in a snapshot, as it was.
+// A snapshot includes files and folders that the guest made unreadable for itself, with
+// their modes.
 func TestSnapshotOfClosedFiles(t *testing.T) {
 	copied := harness.HostTree(t, map[string]string{"host": "h"})
 	mounts := []runtime.Mount{{Source: copied, Target: "/workspace/copy", Access: runtime.CopyOnWrite}}
@@ -81,7 +82,7 @@ func TestSnapshotOfClosedFiles(t *testing.T) {
 	}
 }
 
-// What a snapshot can't have is an error, and what is hidden is no matter.
+// Files that a snapshot cannot hold are an error, unless they are hidden below a mount.
 func TestSnapshotOfForeignFiles(t *testing.T) {
 	copied := harness.HostTree(t, map[string]string{"host": "h", "root/key": "k"})
 	if err := errors.Join(os.Lchown(copied, 4711, 4711), os.Chmod(copied+"/root", 0o700)); err != nil {
@@ -102,8 +103,8 @@ func TestSnapshotOfForeignFiles(t *testing.T) {
 	}
 }
 
-// Runtimes made of one snapshot share it and nothing more.
-func TestSnapshotsAreApart(t *testing.T) {
+// Runtimes that start from one snapshot do not see each other's changes.
+func TestSnapshotsAreIndependent(t *testing.T) {
 	first := harness.Create(t, runtime.Options{})
 	harness.Run(t, first, `import fs from 'node:fs'; fs.writeFileSync('shared', 'first'); fs.mkdirSync('d'); for (let i = 0; i < 100; i++) fs.writeFileSync('d/' + i, String(i))`, runtime.RunOptions{})
 	s := harness.TakeSnapshot(t, first, runtime.SnapshotOptions{})
@@ -128,7 +129,7 @@ func TestSnapshotsAreApart(t *testing.T) {
 	}
 }
 
-// Permissions hold over what comes from a snapshot.
+// Permissions apply to files from a snapshot.
 func TestSnapshotUnderPermissions(t *testing.T) {
 	first := harness.Create(t, runtime.Options{})
 	harness.Run(t, first, `import fs from 'node:fs'; fs.writeFileSync('f', 'f'); fs.mkdirSync('secret'); fs.writeFileSync('secret/key', 'k')`, runtime.RunOptions{})
@@ -145,8 +146,8 @@ func TestSnapshotUnderPermissions(t *testing.T) {
 	}
 }
 
-// One that is given up is not stored, and says so.
-func TestSnapshotGivenUp(t *testing.T) {
+// A canceled snapshot is not stored, and returns the reason.
+func TestSnapshotCanceled(t *testing.T) {
 	empty, full := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	harness.Run(t, full, `import fs from 'node:fs'; for (let i = 0; i < 5000; i++) fs.writeFileSync('f' + i, Buffer.alloc(1000))`, runtime.RunOptions{})
 	name := fmt.Sprintf("given-up-%d", os.Getpid())
@@ -170,9 +171,9 @@ func TestSnapshotGivenUp(t *testing.T) {
 	}
 }
 
-// What the guest does while a snapshot is taken does not get anything else into it.
+// A guest that changes its tree while a snapshot is taken adds nothing from outside to it.
 func TestSnapshotOfAHostileTree(t *testing.T) {
-	given := harness.HostTree(t, map[string]string{"setuid": "", "deep/er": ""}) // of the host's: a guest can't set such bits
+	given := harness.HostTree(t, map[string]string{"setuid": "", "deep/er": ""}) // from the host: a guest cannot set such bits
 	if err := errors.Join(os.Chmod(given+"/setuid", 0o755|fs.ModeSetuid|fs.ModeSetgid), os.Chmod(given+"/deep", 0o777|fs.ModeSetuid|fs.ModeSetgid)); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestSnapshotOfAHostileTree(t *testing.T) {
 	}
 }
 
-// A bound that the home folder uses up leaves nothing for /workspace.
+// A limit that the home folder uses up leaves nothing for /workspace.
 func TestSnapshotBoundsAreExact(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	if res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeFileSync('/home/node/f', 'four'); fs.writeFileSync('g', 'x')`, runtime.RunOptions{}); res.ExitCode != 0 {

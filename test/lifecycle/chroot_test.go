@@ -21,8 +21,8 @@ import (
 // rootVar is the folder that beChrooted makes its root.
 const rootVar = "GAOL_TEST_ROOT"
 
-// enterChroot makes the folder, which is no mount point, the root of this process, with all that
-// the host's has.
+// enterChroot makes a folder that is no mount point the root of this process, with
+// everything that the host's root has.
 //
 // Precondition: the process has a mount namespace of its own.
 func enterChroot(dir string) error {
@@ -47,16 +47,16 @@ func enterChroot(dir string) error {
 			}
 		}
 	}
-	// Whatever is mounted from now on would show here.
+	// Mounts that are made from now on would be visible here.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return err
 	}
 	return errors.Join(unix.Chroot(dir), os.Chdir("/"))
 }
 
-// beChrooted has runs in jails that are made in a chroot.
+// beChrooted runs a program in a jail that is made in a chroot.
 func beChrooted() {
-	all, err := os.Open("/proc/self/mountinfo") // which keeps to the root of now
+	all, err := os.Open("/proc/self/mountinfo") // an open file keeps showing the present root
 	if err == nil {
 		err = enterChroot(os.Getenv(rootVar))
 	}
@@ -96,8 +96,8 @@ func runWithMount() error {
 	return errors.Join(err, rt.Close(), runtime.CloseIdle())
 }
 
-// A host in a chroot, whose root is no mount point and in which the kernel makes no user
-// namespaces, has jails, and none of their mounts shows outside.
+// A host works in a chroot, whose root is no mount point and in which the kernel allows no
+// user namespaces. None of its mounts is visible outside.
 func TestChroot(t *testing.T) {
 	host := hostProgram(t, "chroot")
 	host.Env = append(host.Env, rootVar+"="+t.TempDir())

@@ -15,7 +15,7 @@ import (
 	"gaol/test/harness"
 )
 
-// A run of a machine without descriptors to spare waits too: it does not fail.
+// A host with few descriptors delays runs instead of failing them.
 func TestThousandRunsWithFewDescriptors(t *testing.T) {
 	again := hostProgram(t, "crowd")
 	again.Env = append(again.Env, harness.LauncherVar+"=zygote")
@@ -25,7 +25,7 @@ func TestThousandRunsWithFewDescriptors(t *testing.T) {
 	}
 }
 
-// beCrowd asks for a thousand runs at once with a thousand descriptors.
+// beCrowd starts a thousand runs at once with a thousand descriptors.
 func beCrowd() {
 	few := unix.Rlimit{Cur: 1024, Max: 4096}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {

@@ -15,8 +15,7 @@ import (
 	"gaol/test/harness"
 )
 
-// starvedUses are what a program does with a runtime. Each fails for want of descriptors, or
-// works.
+// starvedUses are what a program does with a runtime. Each succeeds, or fails with EMFILE.
 var starvedUses = []struct {
 	name string
 	do   func(ctx context.Context, rt *runtime.NodeRuntime) error
@@ -81,7 +80,7 @@ func withName(o runtime.RunOptions, name string) runtime.RunOptions {
 	return o
 }
 
-// gives checks that a run that gaol could make went as usual.
+// gives checks the result of a run that gaol could make.
 func gives(value string) func(*runtime.Result, error) error {
 	return func(res *runtime.Result, err error) error {
 		if err == nil && (string(res.Value) != value || res.ExitCode != 0 || res.Cause != "") {
@@ -100,7 +99,8 @@ func spawnTrue(ctx context.Context, rt *runtime.NodeRuntime, o runtime.SpawnOpti
 	return errors.Join(err, gives("")(p.Wait(ctx)))
 }
 
-// starve tries a use with more and more descriptors until it works three times in turn.
+// starve repeats a use with more and more descriptors until it succeeds three times in a
+// row.
 func starve(rt *runtime.NodeRuntime, limit unix.Rlimit, do func(context.Context, *runtime.NodeRuntime) error) (failures int) {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -144,7 +144,7 @@ func beStarved() {
 		return
 	}
 	for _, u := range starvedUses {
-		if err := u.do(context.Background(), rt); err != nil { // what is opened once is open
+		if err := u.do(context.Background(), rt); err != nil { // some descriptors are opened once and kept
 			fmt.Printf("wrong: %s: %v\n", u.name, err)
 		}
 	}
@@ -157,8 +157,8 @@ func beStarved() {
 	fmt.Println("done")
 }
 
-// Whatever lacks descriptors says so (EMFILE), leaves nothing behind, and works once there are
-// some again.
+// Without descriptors every use returns EMFILE, leaves nothing behind, and works again when
+// there are descriptors.
 func TestWithoutDescriptors(t *testing.T) {
 	before := harness.TakeInventory()
 	text, err := hostProgram(t, "starved").CombinedOutput()

@@ -25,18 +25,18 @@ const (
 	stateVar  = "GAOL_TEST_STATEDIR" // mounted over /run/gaol
 	killers   = 2
 
-	goneTime    = 3 * time.Second  // for what a killed host has started to end
-	blockedTime = 60 * time.Second // for a process that can't end yet: see isBlocked
-	startTime   = 60 * time.Second // for a victim to do all it does once
+	goneTime    = 3 * time.Second  // within which a killed host's processes must end
+	blockedTime = 60 * time.Second // within which a blocked process must end: see isBlocked
+	startTime   = 60 * time.Second // within which a victim must do everything once
 )
 
-// A host that is killed at any moment of creating, running, closing, keeping a pool
-// and starting a zygote leaves no process: the kernel ends them. What else it
-// leaves is cleared by the next host.
+// A host that is killed at any moment of creating, running, closing, filling a pool or
+// starting a zygote leaves no process: the kernel kills them. The next host removes
+// everything else.
 //
-// The victims run below a process that adopts orphans, which therefore sees every
-// process that a victim leaves. Each such process and its victims have a cgroup parent
-// and a state folder of their own, so that no other host clears away what they leave.
+// The victims run below a process that adopts orphans, which therefore sees every process
+// that a victim leaves. Each such process and its victims have their own parent cgroup and
+// state folder, so that no other host removes what they leave.
 func TestHostIsKilledAtRandom(t *testing.T) {
 	kills := harness.Count(t, killsVar, 40)
 	began := time.Now()
@@ -67,7 +67,7 @@ func TestHostIsKilledAtRandom(t *testing.T) {
 type killTotal struct {
 	Kills    int
 	Busy     int // victims that had processes when they were killed
-	Untidy   int // victims that left groups or state
+	Untidy   int // victims that left cgroups or state
 	Failed   int // victims that left processes
 	Slowest  time.Duration
 	Failures []string
@@ -105,7 +105,7 @@ func beKiller() {
 
 type killer struct {
 	killTotal
-	rounds map[string]time.Duration // how long a victim takes to do all it does once
+	rounds map[string]time.Duration // how long a victim takes to do everything once
 }
 
 func (k *killer) fail(format string, args ...any) {
@@ -114,9 +114,9 @@ func (k *killer) fail(format string, args ...any) {
 	k.Failures = append(k.Failures, failure)
 }
 
-// kill starts a victim, kills it, and waits until its processes are gone. The first
-// victim of a name is killed after it has done everything once, the others at a random
-// moment of that time.
+// kill starts a victim, kills it, and waits until its processes are gone. The first victim
+// of a name is killed after it has done everything once, the others at a random moment of
+// that time.
 func (k *killer) kill(name string) error {
 	cmd, lines, err := startVictim(name)
 	if err != nil {
@@ -154,7 +154,7 @@ func (k *killer) kill(name string) error {
 		k.Failed++
 		k.fail("kill %d, of a host that did %q, left after %v:\n  %s", k.Kills, name, time.Since(killed).Round(time.Millisecond), describe(left))
 		for _, p := range left {
-			_ = unix.Kill(p.pid, unix.SIGKILL) // its number is its own: nobody else waits for it
+			_ = unix.Kill(p.pid, unix.SIGKILL) // the pid cannot be reused: no other process reaps it
 		}
 	}
 	k.Slowest = max(k.Slowest, time.Since(killed))
@@ -181,7 +181,8 @@ func readLine(r *bufio.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-// clear has one more host make a jail and close it, and expects nothing to be left.
+// clear starts one more host, which makes a jail and closes it, and then expects nothing to
+// be left.
 func (k *killer) clear() {
 	cmd, lines, err := startVictim("last")
 	if err != nil {
@@ -204,7 +205,7 @@ func (k *killer) clear() {
 	}
 }
 
-// stateOfVictims lists what is registered of jails, and the groups of victims.
+// stateOfVictims lists the state of jails and the cgroups of victims.
 func stateOfVictims() []string {
 	return harness.Glob(os.Getenv(stateVar)+"/jails/*", "/sys/fs/cgroup/*"+harness.Parent+"/*/cgroup.procs", "/sys/fs/cgroup"+harness.Parent+"/*/cgroup.procs")
 }

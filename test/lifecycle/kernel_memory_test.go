@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	soakClients = 4  // of the runtime that is measured, and so many runs at one time
-	busyClients = 2  // of the other
-	soakParts   = 20 // of a long test: each is measured
+	soakClients = 4  // concurrent runs of the measured runtime
+	busyClients = 2  // concurrent runs of the other runtime
+	soakParts   = 20 // measurements during a long test
 	soakLong    = 20000
 )
 
-// groupsSeen are the groups of runs and of zygotes, by their names, and by their inodes,
-// which no two groups of a hierarchy share.
-type groupsSeen struct {
+// cgroupsSeen are the cgroups of runs and zygotes, by name and by inode. No two cgroups of
+// a hierarchy have the same inode.
+type cgroupsSeen struct {
 	mu     sync.Mutex
 	names  map[string]bool
 	inodes map[uint64]bool
 }
 
-// look adds the groups that exist now. Only those of the memory hierarchy count, or of
-// the only one: they are what the kernel keeps for as long as anything is charged to them.
-func (s *groupsSeen) look() {
+// look adds the cgroups that exist now. Only those of the memory hierarchy count, or of the
+// unified one: the kernel keeps these for as long as anything is charged to them.
+func (s *cgroupsSeen) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := fmt.Sprintf("/zygote-%d-*", os.Getpid())
@@ -50,9 +50,9 @@ func (s *groupsSeen) look() {
 	}
 }
 
-// Kernel memory does not grow with the number of runs. The kernel keeps the lookup of
-// each name of a removed group, and each removed memory group to which anything is
-// charged: a page of the image, a file that the run left. So names and memory groups are
+// Kernel memory does not grow with the number of runs. The kernel keeps the lookup of each
+// name of a removed cgroup, and each removed memory cgroup to which anything is charged,
+// such as a page of the image or a file that the run left. So names and memory cgroups are
 // reused, after runs of all kinds, and beside a busy jail.
 func TestKernelMemory(t *testing.T) {
 	total := harness.Count(t, harness.RunsVar, 240)
@@ -61,9 +61,9 @@ func TestKernelMemory(t *testing.T) {
 	if long {
 		enterGroup(t)
 	} else if o.Launcher == runtime.LauncherZygote {
-		o.Zygote.Forks = total / 4 // so that zygotes, too, follow each other
+		o.Zygote.Forks = total / 4 // so that zygotes are replaced, too
 	}
-	seen := &groupsSeen{names: map[string]bool{}, inodes: map[uint64]bool{}}
+	seen := &cgroupsSeen{names: map[string]bool{}, inodes: map[uint64]bool{}}
 	rt := harness.CreateExact(t, o)
 	defer keepBusy(t, seen)()
 	var series []kernelMemory
@@ -75,9 +75,9 @@ func TestKernelMemory(t *testing.T) {
 		series = append(series, takeKernelMemory(t))
 		t.Logf("%d runs: %+v, %d names, %d memory groups", len(series)*(total/soakParts), series[len(series)-1], len(seen.names), len(seen.inodes))
 	}
-	// A jail has as many memory groups as there are runs at one time, and up to five that
-	// are not reused yet, as the kernel frees late what an ended process had. Zygotes take
-	// turns with few. This does not depend on the number of runs.
+	// A jail has as many memory cgroups as concurrent runs, and up to five that are not
+	// reused yet, because the kernel frees the memory of an ended process late. Zygotes
+	// reuse few. This does not depend on the number of runs.
 	const mostGroups = soakClients + busyClients + 2*5 + 6
 	if n := len(seen.inodes); n > mostGroups && onV1() {
 		t.Errorf("%d runs had %d memory groups, want at most %d", total, n, mostGroups)
@@ -86,12 +86,12 @@ func TestKernelMemory(t *testing.T) {
 		t.Errorf("%d runs had groups of %d names, want at most %d", total, n, mostGroups)
 	}
 	if long {
-		judgeSeries(t, series)
+		checkSeries(t, series)
 	}
 }
 
-// enterGroup moves this process to a memory group below the tests' own until the test
-// ends: the kernel charges it the lookups of names that it makes.
+// enterGroup moves this process to a memory cgroup below the tests' parent until the test
+// ends. The kernel charges that cgroup for the lookups of names that this process makes.
 func enterGroup(t *testing.T) {
 	t.Helper()
 	if !onV1() {
@@ -123,8 +123,8 @@ func onV1() bool {
 	return err == nil
 }
 
-// keepBusy makes runs in another jail until the function that it returns is called.
-func keepBusy(t *testing.T, seen *groupsSeen) (stop func()) {
+// keepBusy makes runs in another jail until stop is called.
+func keepBusy(t *testing.T, seen *cgroupsSeen) (stop func()) {
 	t.Helper()
 	rt := harness.Create(t, runtime.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func keepBusy(t *testing.T, seen *groupsSeen) (stop func()) {
 }
 
 // soak makes n runs.
-func soak(t *testing.T, rt *runtime.NodeRuntime, seen *groupsSeen, n int) {
+func soak(t *testing.T, rt *runtime.NodeRuntime, seen *cgroupsSeen, n int) {
 	t.Helper()
 	var next atomic.Int64
 	var clients sync.WaitGroup
@@ -161,8 +161,8 @@ func soak(t *testing.T, rt *runtime.NodeRuntime, seen *groupsSeen, n int) {
 	clients.Wait()
 }
 
-// soakOnce makes a run: one in four leaves a file, in place of an older one, and the
-// first of a part, and a few others, are killed for memory.
+// soakOnce makes a run. One in four leaves a file, replacing an older one. The first of
+// each part, and a few others, are killed for memory.
 func soakOnce(t *testing.T, rt *runtime.NodeRuntime, i int) {
 	t.Helper()
 	code, cause := `__return(process.argv[2])`, runtime.CauseNone
@@ -178,13 +178,12 @@ func soakOnce(t *testing.T, rt *runtime.NodeRuntime, i int) {
 	}
 }
 
-// kernelMemory is what the kernel holds. What it has of the whole machine depends on what
-// else runs there, and is for the reader of the log: its groups and names are bounded by
-// TestKernelMemory.
+// kernelMemory is what the kernel holds. Figures of the whole machine depend on what else
+// runs there, and are only logged: TestKernelMemory checks the cgroups and names.
 type kernelMemory struct {
-	OwnKiB     int64 // charged to the tests' groups, also removed ones, and this process, on v1
+	OwnKiB     int64 // charged to the tests' cgroups, also removed ones, and on v1 to this process
 	SlabKiB    int64 // of the whole machine: reclaimable
-	DeadGroups int64 // of the whole machine: memory groups that are removed, and still there
+	DeadGroups int64 // of the whole machine: removed memory cgroups that the kernel keeps
 }
 
 func takeKernelMemory(t *testing.T) (m kernelMemory) {
@@ -210,10 +209,10 @@ func takeKernelMemory(t *testing.T) (m kernelMemory) {
 	return m
 }
 
-// judgeSeries compares the median of the last fifth with that of the second: the first
-// fills caches. What is in use varies by some 8 MiB. Unless names are reused, 100,000 runs
-// add 70.
-func judgeSeries(t *testing.T, series []kernelMemory) {
+// checkSeries compares the median of the last fifth with that of the second, because the
+// first fills caches. The use varies by some 8 MiB. If names were not reused, 100,000 runs
+// would add 70.
+func checkSeries(t *testing.T, series []kernelMemory) {
 	t.Helper()
 	const more = 24 << 10
 	fifth := len(series) / 5

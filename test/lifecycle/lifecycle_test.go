@@ -21,7 +21,7 @@ import (
 	"gaol/test/harness"
 )
 
-// Runtimes that come and go, with runs killed in the middle, leave nothing.
+// Runtimes that are created and closed, some in the middle of a run, leave nothing.
 func TestTwoHundredRuntimes(t *testing.T) {
 	before := harness.TakeInventory()
 	const atOnce, total = 8, 200
@@ -38,7 +38,7 @@ func TestTwoHundredRuntimes(t *testing.T) {
 	before.CheckLeaks(t)
 }
 
-// liveAndDie ends a runtime in one of several ways.
+// liveAndDie creates a runtime and closes it in one of several ways.
 func liveAndDie(t *testing.T, i int) {
 	rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{}))
 	if err != nil {
@@ -49,7 +49,7 @@ func liveAndDie(t *testing.T, i int) {
 	moment := time.Duration(rand.IntN(100)) * time.Millisecond
 	switch i % 4 {
 	case 0: // closed while idle
-	case 1: // closed in the middle of a run, perhaps of its start
+	case 1: // closed during a run, perhaps during its start
 		time.AfterFunc(moment, func() { rt.Close() })
 		_, err = rt.Run(t.Context(), busy, runtime.RunOptions{})
 	case 2: // canceled
@@ -109,7 +109,7 @@ func TestHostIsKilled(t *testing.T) {
 			t.Fatalf("the host says %q", up.Text())
 		}
 	}
-	if n := len(harness.TakeInventory().Processes) - len(before.Processes); n < 9 { // three times a reaper and two runs
+	if n := len(harness.TakeInventory().Processes) - len(before.Processes); n < 9 { // three jails with a reaper and two runs
 		t.Errorf("the host has %d processes in its jails", n)
 	}
 	if err := host.Process.Kill(); err != nil {
@@ -147,8 +147,8 @@ func TestNextHost(t *testing.T) {
 	}
 }
 
-// A program that only root may read and execute, in a folder that only root may
-// enter, under root's strictest umask, can make jails too.
+// A program that only root may read and execute, in a folder that only root may enter, with
+// root's strictest umask, can create jails.
 func TestPrivateProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	text, err := os.ReadFile("/proc/self/exe")
@@ -165,8 +165,7 @@ func TestPrivateProgram(t *testing.T) {
 	}
 }
 
-// beShort makes runtimes until it has no file descriptors left, and once more when
-// it has.
+// beShort creates runtimes with too few descriptors, and once more with enough.
 func beShort() {
 	o := runtime.Options{CgroupParent: os.Getenv(harness.ParentVar)}
 	failures := 0
@@ -197,7 +196,8 @@ func beShort() {
 	fmt.Println("after", failures > 0, "failures:", err)
 }
 
-// Want of file descriptors makes errors, leaves nothing, and is over when it is.
+// A host without descriptors gets errors, leaves nothing behind, and works again when it
+// has some.
 func TestFewDescriptors(t *testing.T) {
 	before := harness.TakeInventory()
 	text, err := hostProgram(t, "short").CombinedOutput()

@@ -21,13 +21,13 @@ type orphan struct {
 	exiting     bool
 }
 
-// waitOrphans waits until all descendants of this process are gone, and reaps those
-// that it has adopted. It returns those that were free to end for goneTime, and did not,
-// or that did not become so within blockedTime.
+// waitOrphans waits until all descendants of this process are gone, and reaps those that it
+// has adopted. It returns those that could have ended for goneTime and did not, and those
+// that were blocked for longer than blockedTime.
 //
-// Preconditions: no child of this process was started by itself.
+// Precondition: this process has no children of its own besides the victim.
 func waitOrphans(since time.Time) []orphan {
-	blocked := map[int]time.Time{} // by pid: when it was last seen so
+	blocked := map[int]time.Time{} // by pid: when it was last blocked
 	for ; ; time.Sleep(5 * time.Millisecond) {
 		all := orphans()
 		if len(all) == 0 || time.Since(since) > blockedTime {
@@ -52,14 +52,14 @@ func waitOrphans(since time.Time) []orphan {
 	}
 }
 
-// isBlocked reports whether the process can't end now: it is exiting, or in a call that
-// no signal interrupts, as to make a network namespace, which waits for a lock that all of
-// the machine shares. A frozen process looks alike, and never ends by itself.
+// isBlocked reports whether the process cannot end now: it is exiting, or in a system call
+// that no signal interrupts. One such call makes a network namespace, which waits for a
+// lock that the whole machine shares. A frozen process looks alike, but never ends.
 func (p orphan) isBlocked() bool {
 	return p.exiting || p.state == "D" && !strings.Contains(p.waitsIn(), "refrigerator")
 }
 
-// waitsIn names the kernel's function that the process sleeps in.
+// waitsIn names the kernel function that the process sleeps in.
 func (p orphan) waitsIn() string { return harness.Lines("/proc/" + strconv.Itoa(p.pid) + "/wchan")[0] }
 
 // orphans lists the live descendants of this process.
@@ -94,7 +94,7 @@ func orphans() []orphan {
 func readProcess(stat string) (p orphan, ok bool) {
 	const exiting = 0x4 // PF_EXITING
 	head, tail, ok := strings.Cut(harness.Lines(stat)[0], ") ")
-	fields := strings.Fields(tail) // from the state on
+	fields := strings.Fields(tail) // from the state field on
 	if !ok || len(fields) < 7 {
 		return p, false // it has ended
 	}
@@ -107,7 +107,7 @@ func readProcess(stat string) (p orphan, ok bool) {
 	return p, true
 }
 
-// isDead reports whether the process is a zombie without threads that are alive.
+// isDead reports whether the process is a zombie without live threads.
 func (p orphan) isDead() bool {
 	return p.state == "X" || p.state == "Z" && len(harness.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))) <= 1
 }

@@ -15,20 +15,20 @@ import (
 	"gaol/test/harness"
 )
 
-// victims are what a host does when it is killed. Each function does it once; the
-// names are in victimNames.
+// victims are what a host does when it is killed. Each function does it once. The names are
+// in victimNames.
 var victims = map[string][]func() error{
 	"create": {createAndClose, createAndClose, createAndClose},
 	"run":    {runBy(runtime.LauncherZygote), runBy(runtime.LauncherExec), runBy(runtime.LauncherExec)},
 	"pool":   {keepPool(runtime.LauncherZygote), keepPool(runtime.LauncherExec)},
 	"zygote": {startZygote},
-	"last":   {runBy(runtime.LauncherZygote)}, // starting a zygote clears the groups of others
+	"last":   {runBy(runtime.LauncherZygote)}, // starting a zygote removes the cgroups of dead hosts' zygotes
 }
 
 var victimNames = []string{"create", "run", "pool", "zygote"}
 
-// beVictim does what the environment names, again and again, until it is killed. It
-// prints a line when it begins and one when it has done everything once.
+// beVictim repeats what the environment names until it is killed. It prints a line when it
+// begins and one when it has done everything once.
 func beVictim() {
 	if err := mountState(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -62,9 +62,9 @@ func beVictim() {
 	all.Wait()
 }
 
-// mountState gives the victim a state folder of its own.
+// mountState replaces this process's state folder by stateVar.
 //
-// Preconditions: the process has a mount namespace of its own.
+// Precondition: the process has a mount namespace of its own.
 func mountState() error {
 	if err := os.MkdirAll(jail.DefaultStateDir, 0o711); err != nil {
 		return err
@@ -72,7 +72,7 @@ func mountState() error {
 	return unix.Mount(os.Getenv(stateVar), jail.DefaultStateDir, "", unix.MS_BIND, "")
 }
 
-// victimOptions have a mount, whose ids are mapped by a helper process.
+// victimOptions include a mount, whose ids are mapped by a helper process.
 func victimOptions(l runtime.Launcher) runtime.Options {
 	o := harness.Options(runtime.Options{Mounts: []runtime.Mount{{Source: "/usr/share", Target: "/data"}}})
 	o.Launcher = l
@@ -87,7 +87,7 @@ func createAndClose() error {
 	return rt.Close()
 }
 
-// runBy has a run in flight when its runtime is closed.
+// runBy closes a runtime while a run is in progress.
 func runBy(l runtime.Launcher) func() error {
 	return func() error {
 		rt, err := runtime.Create(context.Background(), victimOptions(l))
@@ -125,7 +125,7 @@ func keepPool(l runtime.Launcher) func() error {
 	}
 }
 
-// startZygote ends it, too, so that the next call starts another.
+// startZygote also closes the zygote, so that the next call starts another.
 func startZygote() error {
 	return errors.Join(runBy(runtime.LauncherZygote)(), runtime.CloseIdle())
 }

@@ -17,9 +17,9 @@ import (
 	"gaol/test/harness"
 )
 
-// A hundred runs are in flight and the zygote is killed, and each that follows it,
-// for a while: none hangs, and each has its own value or a host's error that says
-// what happened. Those that run already do not notice.
+// While a hundred runs are in progress, zygotes are killed repeatedly. No run hangs: each
+// returns its own value, or an error that says what happened. Runs that have started are
+// not affected.
 func TestZygoteKilledInFlight(t *testing.T) {
 	rt, other := harness.CreateForking(t, runtime.Options{MaxConcurrentRuns: 100}), harness.CreateForking(t, runtime.Options{})
 	goesOn := harness.StartNode(t, other)
@@ -71,8 +71,8 @@ func TestZygoteKilledInFlight(t *testing.T) {
 	}
 }
 
-// beStorm makes runtimes and runs in them until it is killed: some are up, some on
-// their way in, some asked for, and some just end.
+// beStorm creates runtimes and runs until it is killed. At any moment some runs are
+// starting, running, queued or ending.
 func beStorm() {
 	var all sync.WaitGroup
 	for range 4 {
@@ -90,12 +90,12 @@ func beStorm() {
 	all.Wait()
 }
 
-// A host is killed at any moment, while zygotes start, fork and end: they and all
-// runs die with it, and the next host clears what is left.
+// A host is killed while zygotes start, fork and end. They and all runs die with it, and
+// the next host removes what is left.
 func TestZygoteHostIsKilled(t *testing.T) {
 	before := harness.TakeInventory()
 	leftGroups := false
-	for _, age := range []int{100, 300, 600, 800, 1000, 1200} { // milliseconds; a zygote is up after some 400
+	for _, age := range []int{100, 300, 600, 800, 1000, 1200} { // milliseconds; a zygote is ready after some 400
 		host := hostProgram(t, "storm")
 		host.Env = append(host.Env, harness.LauncherVar+"=zygote")
 		host.Stdout = os.Stderr
@@ -122,7 +122,7 @@ func TestZygoteHostIsKilled(t *testing.T) {
 	before.CheckLeaks(t)
 }
 
-// waitGone waits until a killed host's children and all in its jails are gone.
+// waitGone waits until a killed host's children and all processes in its jails are gone.
 func waitGone(t *testing.T, age int, children []int, before harness.Inventory) {
 	t.Helper()
 	alive := func() bool {
@@ -138,12 +138,12 @@ func waitGone(t *testing.T, age int, children []int, before harness.Inventory) {
 	}
 }
 
-// lives reports whether a process runs. One that is ending may stay for as long as
-// the machine's first process, which has to wait for it, takes its time.
+// lives reports whether a process runs. An exiting process may stay until init reaps it,
+// and does not count.
 func lives(pid int) bool {
 	const exiting = 0x4 // PF_EXITING
 	_, text, _ := strings.Cut(harness.Lines("/proc/" + strconv.Itoa(pid) + "/stat")[0], ") ")
-	fields := strings.Fields(text) // from the state on
+	fields := strings.Fields(text) // from the state field on
 	if len(fields) < 7 || fields[0] == "Z" {
 		return false
 	}

@@ -15,11 +15,11 @@ import (
 	"gaol/test/harness"
 )
 
-// auditOn switches the kernel's audit on until the test's end. It is the machine's:
-// where somebody has locked it, the test has to do without.
+// auditOn enables the kernel's audit until the test ends. Audit is a setting of the whole
+// machine: if it is locked, the test is skipped.
 func auditOn(t *testing.T) {
 	t.Helper()
-	// Package audit's tests do the same, maybe just now.
+	// Package audit's tests do the same, and may run now.
 	lock, err := os.Open("/run")
 	if err == nil {
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
@@ -44,7 +44,7 @@ func auditOn(t *testing.T) {
 	}
 }
 
-// setAudit sends the kernel what auditctl -e does.
+// setAudit sends the kernel what auditctl -e sends.
 func setAudit(on uint32) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
 	if err != nil {
@@ -72,8 +72,8 @@ func setAudit(on uint32) error {
 	return nil
 }
 
-// What Landlock denies is told by the kernel, of the program itself and of what it
-// starts, for one run and not for another.
+// With audit, denials of Landlock are reported for the program and its children, and only
+// for the run that caused them.
 func TestPermissionAudit(t *testing.T) {
 	auditOn(t)
 	o := harness.Options(runtime.Options{AuditDenials: true, Permissions: policy.Permissions{
@@ -93,8 +93,7 @@ func TestPermissionAudit(t *testing.T) {
 		{Scope: "fs", Operation: "create_dir", Target: "/tmp", Rule: "fs.rules[0]", Count: 1, Source: runtime.SourceAudit}:  true,
 		{Scope: "fs", Operation: "write", Target: "/home/node", Rule: "fs.rules[0]", Count: 1, Source: runtime.SourceAudit}: true,
 	}
-	// Records can be lost when the machine has many: a second try must not be needed
-	// thrice in a row.
+	// Records can be lost when the machine has many. One of three attempts must succeed.
 	var res *runtime.Result
 	for range 3 {
 		res = harness.Run(t, rt, code, runtime.RunOptions{})
@@ -122,9 +121,9 @@ func TestPermissionAudit(t *testing.T) {
 	}
 }
 
-// Without audit there is an error that says how to switch it on.
+// Without audit, the error says how to enable it.
 func TestPermissionAuditOff(t *testing.T) {
-	auditOn(t) // and nobody else switches it on meanwhile
+	auditOn(t) // prevents package audit's tests from enabling it meanwhile
 	if err := setAudit(0); err != nil {
 		t.Skip("audit can't be switched off: ", err)
 	}

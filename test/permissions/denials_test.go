@@ -26,7 +26,7 @@ func bySeccomp(scope string, op policy.Operation, target, rule string, count int
 	return runtime.Denial{Scope: scope, Operation: op, Target: target, Rule: rule, Count: count, Source: runtime.SourceSeccomp}
 }
 
-// What the filter refuses is told call by call, in order, with what was asked for.
+// Each call that the seccomp filter refuses is reported, in order, with its target.
 func TestPermissionDenials(t *testing.T) {
 	spawned := func(target string, count int64) runtime.Denial {
 		return bySeccomp(policy.ChildProcess, "spawn", target, "childProcess.default", count)
@@ -53,7 +53,7 @@ func TestPermissionDenials(t *testing.T) {
 		{name: "UDP", p: onlyProtocol("tcp"), command: []string{"net", "local"}, want: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 1), socket("AF_INET6 SOCK_DGRAM", 1)}},
 		{name: "TCP", p: onlyProtocol("udp"), command: []string{"net", "local"}, want: []runtime.Denial{socket("AF_INET SOCK_STREAM", 1), socket("AF_INET6 SOCK_STREAM", 1)}},
 		{
-			name: "ways past ports", p: portsOnly("tcp://localhost:7800"), command: []string{"net", "ways", "7801"}, // Landlock's denials are told by audit only
+			name: "ways past ports", p: portsOnly("tcp://localhost:7800"), command: []string{"net", "ways", "7801"}, // only audit reports denials of Landlock
 			want: []runtime.Denial{
 				socket("AF_INET SOCK_DGRAM", 3), bySeccomp(policy.Network, "connect", "", "network.default", 4), socket("AF_INET SOCK_STREAM", 3), socket("AF_INET6 SOCK_STREAM", 1),
 			},
@@ -92,7 +92,7 @@ func TestPermissionDenials(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			rt := harness.CreatePermitted(t, tc.p)
 			at := "/workspace/net"
-			if tc.p.FS.IsZero() { // where chmod is denied, none becomes a program
+			if tc.p.FS.IsZero() { // without chmod no file becomes executable
 				at = harness.Install(t, rt, "net")
 			}
 			var res *runtime.Result
@@ -113,8 +113,8 @@ func TestPermissionDenials(t *testing.T) {
 	}
 }
 
-// However much a guest asks for, and whatever it is called, what is told is bounded, and
-// is text.
+// Reported denials are bounded and valid text, however many calls a guest makes and
+// whatever names it uses.
 func TestPermissionDenialsAreBounded(t *testing.T) {
 	rt := harness.CreatePermitted(t, without("chmod"))
 	res := harness.Run(t, rt, `import fs from 'node:fs'; for (let i = 0; i < 200; i++) try { fs.chmodSync('/tmp/' + i, 0o600) } catch {}; try { fs.chmodSync('/tmp/5', 0o600) } catch {}`, runtime.RunOptions{})
@@ -124,7 +124,7 @@ func TestPermissionDenialsAreBounded(t *testing.T) {
 	for i, d := range res.Denials {
 		want := int64(1)
 		if i == 5 {
-			want = 2 // what is told goes on being counted
+			want = 2 // denials that are listed are still counted
 		}
 		if d.Target != fmt.Sprintf("/tmp/%d", i) || d.Count != want {
 			t.Errorf("number %d: %+v", i, d)
@@ -147,7 +147,7 @@ func TestPermissionDenialsAreBounded(t *testing.T) {
 
 	none := harness.CreatePermitted(t, noSpawn)
 	call := harness.Install(t, none, "call")
-	const nowhere = "0x10" // no address of a path
+	const nowhere = "0x10" // not the address of a path
 	res, err := none.Command(t.Context(), call, []string{fmt.Sprintf("%d,%s,0,0", unix.SYS_EXECVE, nowhere), fmt.Sprintf("%d,-1,0,0", unix.SYS_EXECVE)}, runtime.RunOptions{})
 	if err != nil || string(res.Stdout) != "1\n1\n" {
 		t.Errorf("%+v, %v", res, err)
@@ -155,7 +155,7 @@ func TestPermissionDenialsAreBounded(t *testing.T) {
 	wantSame(t, "no path", []runtime.Denial{bySeccomp(policy.ChildProcess, "spawn", "", "childProcess.default", 2)}, res.Denials)
 }
 
-// The last words of a program are believed only as far as the permissions do deny it.
+// A program's last output is reported as a denial only if the permissions do deny it.
 func TestPermissionDenialsHint(t *testing.T) {
 	rt := harness.CreatePermitted(t, policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{
 		{Mode: policy.Deny, Paths: []string{"/workspace/secret/**"}},
@@ -191,8 +191,8 @@ func TestPermissionDenialsHint(t *testing.T) {
 	}
 }
 
-// What runs at the same time is told apart, and a parked process is a run like others.
-func TestPermissionDenialsAreARuns(t *testing.T) {
+// Denials are reported for the run that caused them, also of concurrent and parked runs.
+func TestPermissionDenialsPerRun(t *testing.T) {
 	rt := harness.CreatePermitted(t, without("chmod"))
 	var all sync.WaitGroup
 	for i := range 8 {

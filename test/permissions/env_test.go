@@ -12,8 +12,8 @@ import (
 	"gaol/test/harness"
 )
 
-// envWays are all ways to a variable: names, in order, of this process, of a worker, of
-// a child, of a program's own memory.
+// envWays reads variables in all ways: in this process, a worker, a child, and from the
+// memory of a program.
 const envWays = `
 	import { execFileSync } from 'node:child_process'; import fs from 'node:fs'; import { Worker } from 'node:worker_threads'; import { once } from 'node:events';
 	const names = (text) => text.split(/[\0\n]/).filter(Boolean).map(l => l.split('=')[0]).sort().join();
@@ -77,7 +77,7 @@ func TestPermissionEnv(t *testing.T) {
 	}
 }
 
-// Who may not see PATH has the C library's own for its programs, and so does Command.
+// Programs that may not see PATH search the C library's default path, and so does Command.
 func TestPermissionEnvWithoutPath(t *testing.T) {
 	rt := harness.CreatePermitted(t, policy.Permissions{Env: denied})
 	if got := harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", "echo up"); got != "up" {
@@ -91,7 +91,7 @@ func TestPermissionEnvWithoutPath(t *testing.T) {
 	}
 }
 
-// A program that sees no variables has the language that it has otherwise.
+// A program that sees no variables has the usual language.
 func TestPermissionEnvAndLanguage(t *testing.T) {
 	const code = `__return([Intl.DateTimeFormat().resolvedOptions(), new Intl.Collator().resolvedOptions(), (1234.5).toLocaleString(), Buffer.from('\u00e4').length])`
 	want := harness.Run(t, harness.CreatePermitted(t, policy.Permissions{}), code, runtime.RunOptions{})

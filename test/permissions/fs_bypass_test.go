@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// publicOnly are permissions of a run for all in /workspace/public, and the programs in
+// publicOnly are permissions of a run for all of /workspace/public, and for the programs in
 // /workspace/bin.
 func publicOnly(t testing.TB) policy.Permissions {
 	t.Helper()
@@ -21,7 +21,8 @@ func publicOnly(t testing.TB) policy.Permissions {
 		{"mode":"allow","operations":["read","write","readdir","create_dir","rm","rename","symlink","truncate","execute"],"paths":["/workspace/public/**"]}`)
 }
 
-// withPrivate is a runtime with programs, and something to keep from runs.
+// withPrivate creates a runtime with programs and with a private folder that runs may not
+// read.
 func withPrivate(t *testing.T, programs ...string) *runtime.NodeRuntime {
 	t.Helper()
 	rt := harness.Create(t, runtime.Options{})
@@ -34,9 +35,9 @@ func withPrivate(t *testing.T, programs ...string) *runtime.NodeRuntime {
 	return rt
 }
 
-// Opening a path while others change what it leads to opens what is allowed, or fails.
+// Opening a path that others change at the same time opens an allowed file or fails.
 func TestPermissionFSRaces(t *testing.T) {
-	// A busy machine may not let the threads meet: once is enough.
+	// On a busy machine the threads may not run at the same time: once is enough.
 	const tries = 20
 	race := func(t *testing.T, rt *runtime.NodeRuntime, o runtime.RunOptions, secret string) (open, wrong int) {
 		t.Helper()
@@ -74,8 +75,8 @@ func TestPermissionFSRaces(t *testing.T) {
 	}
 }
 
-// A run that may do less does not get at files by way of one that may do more: neither
-// by its /proc entries, nor by links that it made.
+// A run with fewer permissions cannot use one with more to reach files, neither through its
+// /proc entries nor through its links.
 func TestPermissionFSOtherRuns(t *testing.T) {
 	rt := withPrivate(t)
 	wide := harness.StartCommand(t, rt, "sh", "-c", `cd /workspace/private; exec 9<f; echo $$; ln -s ../private /workspace/public/to;
@@ -85,7 +86,7 @@ func TestPermissionFSOtherRuns(t *testing.T) {
 		const paths = { root: 'root/workspace/private/f', cwd: 'cwd/f', fd: 'fd/9', task: 'task/' + pid + '/root/workspace/private/f', environ: 'environ', maps: 'maps' };
 		for (const [name, path] of Object.entries(paths)) try { fs.readFileSync('/proc/' + pid + '/' + path); codes[name] = '' } catch (e) { codes[name] = e.code }
 		for (const path of ['to/f', 'hard']) for (;;) try { codes[path] = fs.readFileSync('/workspace/public/' + path, 'utf8'); break } catch (e) {
-			if (e.code !== 'ENOENT') { codes[path] = e.code; break } // the link is on its way
+			if (e.code !== 'ENOENT') { codes[path] = e.code; break } // the link does not exist yet
 		}
 		__return(codes)`
 	o := runtime.RunOptions{Args: []string{wide.First}}
@@ -98,19 +99,19 @@ func TestPermissionFSOtherRuns(t *testing.T) {
 	for name := range free {
 		want[name] = "EACCES"
 	}
-	// A second name that a run makes, where it may, is where it is: see package policy.
+	// A hard link has the permissions of its own place: see package policy.
 	want["hard"] = "the secret"
 	if diff := gocmp.Diff(want, value[map[string]string](t, rt, try, o)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// passed are the attempts of fds.c that work with descriptors of /workspace/private which
-// another run opened: what they were opened for, and nothing that takes opening again.
+// passed are the attempts of fds.c that succeed with descriptors of /workspace/private from
+// another run: what they were opened for, and nothing that needs opening again.
 var passed = strings.Split("read,map,write,truncate,list,go to a folder", ",")
 
-// A descriptor that a run with more permissions hands over goes on giving what it was
-// opened for. It leads no further: not by /proc/self/fd, nor to what is in a folder.
+// A descriptor from a run with more permissions still works for what it was opened for. It
+// gives no further access, neither through /proc/self/fd nor to what is in a folder.
 func TestPermissionFSPassedDescriptors(t *testing.T) {
 	rt := withPrivate(t, "fds")
 	const program, file, folder = "/workspace/bin/fds", "/workspace/private/f", "/workspace/private"
@@ -126,7 +127,7 @@ func TestPermissionFSPassedDescriptors(t *testing.T) {
 		return codes
 	}
 	const eacces, ebadf, enoent = "13", "9", "2"
-	// Never: of descriptors that were opened for something else.
+	// Descriptors that were opened for something else never work.
 	never := map[string]string{"write what is for reading": ebadf, "read what is for writing": ebadf, "read a path": ebadf}
 	free := attempts(runtime.RunOptions{}, "open", file, folder, "f")
 	if len(free) < 20 {
@@ -148,7 +149,7 @@ func TestPermissionFSPassedDescriptors(t *testing.T) {
 			want[name] = code
 		}
 	}
-	want["link a descriptor"] = enoent // which only who opened it may
+	want["link a descriptor"] = enoent // only the process that opened it may
 	for _, name := range passed {
 		want[name] = "0"
 	}
@@ -157,8 +158,8 @@ func TestPermissionFSPassedDescriptors(t *testing.T) {
 	}
 }
 
-// Permissions are those of all that a run is made of: its threads, its children, and
-// theirs, whatever they break away from.
+// Permissions apply to all threads and descendants of a run, whatever session or group they
+// leave.
 func TestPermissionFSDescendants(t *testing.T) {
 	rt := withPrivate(t)
 	const try = `import fs from 'node:fs'; import { execFileSync } from 'node:child_process'; import { Worker } from 'node:worker_threads';

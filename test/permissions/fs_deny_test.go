@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// What a program sees of the world under permissions that show it next to nothing.
+// Under permissions that hide nearly everything, programs see only what Node needs.
 func TestPermissionFSWorldHidden(t *testing.T) {
 	const look = `import fs from 'node:fs';
 		const codes = {}, t = (name, f) => { try { codes[name] = String(f() ?? '') } catch (e) { codes[name] = e.code } };
@@ -38,7 +38,7 @@ func TestPermissionFSWorldHidden(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		policy policy.Permissions
-		want   map[string]string // what is not EACCES
+		want   map[string]string // other than EACCES
 	}{
 		"strict":              {policy.Strict(), nil},
 		"nothing":             {permissions(t, `{"fs":"deny"}`), nil},
@@ -53,10 +53,10 @@ func TestPermissionFSWorldHidden(t *testing.T) {
 			for name := range all {
 				want[name] = "EACCES"
 				if strings.HasPrefix(name, "stat ") {
-					want[name] = "true" // names of folders that the image has are no secret
+					want[name] = "true" // folders of the image are visible
 				}
 			}
-			want["read /bin/sh"], want["write /bin/sh"] = "ENOTDIR", "ENOTDIR" // in place of a link there is an empty file
+			want["read /bin/sh"], want["write /bin/sh"] = "ENOTDIR", "ENOTDIR" // an empty file hides the link
 			want["size of /etc/group"], want["link /bin"], want["cwd"] = "0", "EINVAL", "/workspace"
 			for name, code := range tc.want {
 				want[name] = code
@@ -72,7 +72,7 @@ func TestPermissionFSWorldHidden(t *testing.T) {
 var worked = map[string]string{"modules": "all", "worker": "4", "WebAssembly": "42", "Intl": "Januar", "crypto": "64", "keys": "public", "scrypt": "16", "fetch": "hello", "memory": "true",
 	"cpus": "true", "report": "string", "heap": "true", "vm": "42", "zlib": "true", "timers": "slept", "eval": "7", "stack": "true", "compile": "true", "streams": "3"}
 
-// Node starts and works however little it is allowed.
+// Node starts and works with the least permissions.
 func TestPermissionNodeWorks(t *testing.T) {
 	for name, p := range map[string]policy.Permissions{
 		"default": {}, "strict": policy.Strict(), "workspace": policy.Workspace("/workspace"), "no files": permissions(t, `{"fs":"deny"}`),
@@ -91,7 +91,7 @@ func TestPermissionNodeWorks(t *testing.T) {
 	}
 }
 
-// A run that may do next to nothing, in a runtime that may do all.
+// The same holds for a run with the least permissions in a runtime with all of them.
 func TestPermissionNodeWorksNarrowed(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for name, p := range map[string]policy.Permissions{
@@ -104,7 +104,7 @@ func TestPermissionNodeWorksNarrowed(t *testing.T) {
 	}
 }
 
-// Where files are hidden no program is found, though starting programs is allowed.
+// If files are hidden, programs cannot be found, even if starting them is allowed.
 func TestPermissionFSDeniedWithPrograms(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: permissions(t, `{"fs":"deny"}`)})
 	got := value[[]string](t, rt, `import { spawnSync } from 'node:child_process';

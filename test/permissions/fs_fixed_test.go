@@ -17,8 +17,9 @@ import (
 
 const changes = `["write","create_dir","rm","rename","symlink","chmod","truncate"]`
 
-// changing are the ways of around.mjs that change the place, and what a read-only one
-// answers: a mount can't be moved, nor anything out of the folders that lead to it.
+// changing are the ways of around.mjs that change the place, and the errno of a read-only
+// place. A mount cannot be moved, nor can anything be moved out of the folders that lead to
+// it.
 var changing = map[string][]string{
 	"make in it": {"EROFS"}, "make a folder in it": {"EROFS"}, "link in it": {"EROFS"}, "link into it": {"EROFS", "EXDEV"}, "move into it": {"EROFS", "EXDEV"},
 	"chmod": {"EROFS"}, "chmod in a child": {"Read-only"}, "utimes": {"EROFS"},
@@ -27,7 +28,7 @@ var changing = map[string][]string{
 	"anew, after its first parent": {"EBUSY"},
 }
 
-// A place that can't be written to is what it was, whatever is done to it or around it.
+// A place without write permission stays as it is, whatever is done to it or around it.
 func TestPermissionFSReadOnly(t *testing.T) {
 	free := harness.Create(t, runtime.Options{})
 	rt := harness.Create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","operations":`+changes+`,"paths":[
@@ -38,7 +39,7 @@ func TestPermissionFSReadOnly(t *testing.T) {
 	} {
 		t.Run(d.Top+" "+d.Parts[0], func(t *testing.T) {
 			d.Ways = slices.Sorted(maps.Keys(changing))
-			if d.File { // of an empty folder there is no file to try this with
+			if d.File { // an empty folder has no file to try this with
 				d.Ways = append(d.Ways, "write", "append", "truncate")
 			}
 			for way, code := range ways(t, free, d, runtime.RunOptions{}) {
@@ -65,7 +66,8 @@ func TestPermissionFSReadOnly(t *testing.T) {
 	}
 }
 
-// The calls of programs answer no differently: all that changes a folder is EROFS.
+// System calls of native programs give the same answers: every change in the folder is
+// EROFS.
 func TestPermissionFSReadOnlyCalls(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","operations":`+changes+`,"paths":["/workspace/t/open_create/**",
 		"/workspace/t/mkdirs/**","/workspace/t/symlinks/**","/workspace/t/mknod_file/**","/workspace/t/mknod_fifo/**","/workspace/t/binds/**","/workspace/t/creat_new/**",
@@ -84,8 +86,8 @@ func TestPermissionFSReadOnlyCalls(t *testing.T) {
 	}
 }
 
-// From a place of which nothing may be executed nothing is, by any name; all else
-// goes on there. A copy elsewhere is another file.
+// From a place without execute permission nothing can be executed, by any name. Everything
+// else works there. A copy elsewhere is another file.
 func TestPermissionFSNoExec(t *testing.T) {
 	const try = `import fs from 'node:fs'; import { spawnSync } from 'node:child_process'; import { createRequire } from 'node:module';
 		const at = process.argv[2], codes = {};
@@ -122,7 +124,7 @@ func TestPermissionFSNoExec(t *testing.T) {
 		}
 		o := runtime.RunOptions{Args: []string{at}}
 		for name, code := range value[map[string]string](t, free, try, o) {
-			if code != "" && at != "/dev/shm" { // from where nothing can be executed anyway
+			if code != "" && at != "/dev/shm" { // it is always noexec
 				t.Errorf("%s, where it is allowed, %s: %s: this test proves nothing", at, name, code)
 			}
 		}
@@ -132,7 +134,7 @@ func TestPermissionFSNoExec(t *testing.T) {
 	}
 }
 
-// Below a place that is denied, a folder that is allowed can be used, and nothing else.
+// In a denied folder, an allowed folder can be used, and nothing else.
 func TestPermissionFSAllowedInDenied(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/workspace/a/**","/etc/**"]},
 		{"mode":"allow","paths":["/workspace/a/b/open/**"]},{"mode":"allow","operations":["read"],"paths":["/etc/passwd"]}`)})

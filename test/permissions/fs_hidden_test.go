@@ -19,16 +19,16 @@ type withheld struct {
 	Ways  []string `json:"ways,omitempty"` // nil: all
 }
 
-// ways tries all of testdata/around.mjs, and returns what came of each.
+// ways tries all of testdata/around.mjs, and returns the results.
 func ways(t *testing.T, rt *runtime.NodeRuntime, d withheld, o runtime.RunOptions) map[string]string {
 	t.Helper()
 	o.Args = []string{text(t, d)}
 	return value[map[string]string](t, rt, source(t, "around.mjs"), o)
 }
 
-// hiddenAnswers are those that a way of around.mjs has where the place is hidden by a mount,
-// if not EACCES: it can't be moved (EBUSY), nor anything out of a folder that leads to it
-// (EXDEV), and its mode is another's (EPERM).
+// hiddenAnswers are the results of around.mjs, other than EACCES, for a place that a mount
+// hides: it cannot be moved (EBUSY), nor can anything be moved out of a folder that leads
+// to it (EXDEV), and its mode belongs to another user (EPERM).
 func hiddenAnswers(way string) []string {
 	switch {
 	case strings.HasPrefix(way, "move "), strings.HasPrefix(way, "remove"), strings.HasPrefix(way, "anew, after"):
@@ -45,7 +45,7 @@ func hiddenAnswers(way string) []string {
 	return []string{"EACCES"}
 }
 
-// Where a place in an allowed tree is denied, no way leads to it or around it.
+// A denied place in an allowed tree cannot be reached in any way.
 func TestPermissionFSHidden(t *testing.T) {
 	free := harness.Create(t, runtime.Options{})
 	rt := harness.Create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":[
@@ -75,8 +75,8 @@ func TestPermissionFSHidden(t *testing.T) {
 	}
 }
 
-// So it is where the image's own files are the guest's, as the working directory is one
-// of the image's.
+// The same holds if the working directory is a folder of the image, whose files then belong
+// to the guest.
 func TestPermissionFSHiddenInImage(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Cwd: "/etc", Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/etc/secret/**","/etc/group","/etc/a/b/secret/**"]}`)})
 	for _, d := range []withheld{
@@ -96,8 +96,8 @@ func TestPermissionFSHiddenInImage(t *testing.T) {
 	}
 }
 
-// Neither does what starts a run get past it: the run is not begun in a hidden folder,
-// nor a program that is hidden, or that may not be executed, started.
+// The start of a run does not bypass it either: no run starts in a hidden folder, and no
+// hidden or non-executable program can be started.
 func TestPermissionFSStarts(t *testing.T) {
 	hidden := harness.Create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/workspace/secret/**","/usr/bin/busybox"]}`)})
 	free := harness.Create(t, runtime.Options{})

@@ -11,8 +11,8 @@ import (
 	"gaol/test/harness"
 )
 
-// probe finds what a denied operation still lets through in a folder: the working
-// directory's ways to it, and files and programs that are in it.
+// probe finds what a denied operation still allows in a folder: through the working
+// directory, and with files and programs in it.
 const probe = `import fs from 'node:fs'; import { spawnSync } from 'node:child_process';
 	const [, , dir, denied] = process.argv, got = [], t = (name, f) => { try { f(); got.push(name) } catch {} };
 	const walk = (at, depth) => { try { return fs.readdirSync(at, { withFileTypes: true }).slice(0, 40).flatMap(e => [[at + '/' + e.name, e], ...e.isDirectory() && depth ? walk(at + '/' + e.name, depth - 1) : []]) } catch { return [] } };
@@ -33,8 +33,8 @@ const probe = `import fs from 'node:fs'; import { spawnSync } from 'node:child_p
 	}
 	__return(got)`
 
-// Each rule about each folder of the tree is either held or refused by its name. None is
-// taken and does nothing.
+// Each rule about each folder of the tree is either enforced or rejected by name. None is
+// accepted without effect.
 func TestPermissionFSEveryPlace(t *testing.T) {
 	operations := map[string]string{"all": "", "write": `"operations":` + changes + `,`, "execute": `"operations":["execute"],`}
 	free := harness.Create(t, runtime.Options{})
@@ -51,7 +51,7 @@ func TestPermissionFSEveryPlace(t *testing.T) {
 			}
 			o := runtime.RunOptions{Args: []string{dir, name}, Cwd: "/"}
 			if len(value[[]string](t, free, probe, o)) > 0 {
-				taken++ // else the probe proves nothing of it
+				taken++ // otherwise the probe proves nothing
 			}
 			got := value[[]string](t, rt, probe, o)
 			got = slices.DeleteFunc(got, func(g string) bool { return needed(strings.TrimPrefix(strings.TrimPrefix(g, "run "), "read ")) })

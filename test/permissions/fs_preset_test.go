@@ -14,8 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// The preset for workspaces lets a program write below its working directory, whichever
-// that is, and nowhere else.
+// The workspace preset lets a program write below its working directory and nowhere else.
 func TestPermissionWorkspace(t *testing.T) {
 	type codes struct{ Inside, Outside map[string]string }
 	for _, cwd := range []string{"/workspace", "/home/node", "/workspace/deep/er", "/srv/app", "/home/node/app"} {
@@ -24,7 +23,7 @@ func TestPermissionWorkspace(t *testing.T) {
 		o := runtime.RunOptions{Args: []string{cwd}}
 		all := value[codes](t, free, source(t, "workspace.mjs"), o)
 		for name, code := range all.Outside {
-			if code != "" && !strings.HasSuffix(name, " /opt") && !strings.HasSuffix(name, " /") { // which are the image's
+			if code != "" && !strings.HasSuffix(name, " /opt") && !strings.HasSuffix(name, " /") { // these belong to the image
 				t.Errorf("%s, where it is allowed, %s: %s: this test proves nothing", cwd, name, code)
 			}
 		}
@@ -51,8 +50,8 @@ func TestPermissionWorkspace(t *testing.T) {
 	}
 }
 
-// What a folder grants is there from the start, and is the guest's, though it may
-// not make it.
+// A granted folder exists from the start and belongs to the guest, even if the guest may
+// not create it.
 func TestPermissionFSGrantedFolder(t *testing.T) {
 	const use = `import fs from 'node:fs'; const [, , dir] = process.argv;
 		fs.writeFileSync(dir + '/f', 'x'); fs.mkdirSync(dir + '/d'); fs.renameSync(dir + '/f', dir + '/d/f');
@@ -76,7 +75,7 @@ func TestPermissionFSGrantedFolder(t *testing.T) {
 	}
 }
 
-// What nothing can hold is refused, by the rule.
+// Create rejects rules that cannot be enforced, by their place.
 func TestPermissionFSRefused(t *testing.T) {
 	deny := func(rest string) string { return `{"fs":{"default":"allow","rules":[{"mode":"deny",` + rest + `}]}}` }
 	allow := func(rest string) string { return `{"fs":{"rules":[{"mode":"allow",` + rest + `}]}}` }
@@ -115,8 +114,8 @@ func TestPermissionFSRefused(t *testing.T) {
 	}
 }
 
-// A run may do less than its runtime, and not more; the runs before and after it
-// are none the wiser.
+// A run may have fewer permissions than its runtime, but not more. Runs before and after it
+// are not affected.
 func TestPermissionFSNarrowed(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: fsRules(t, "allow", `{"mode":"deny","paths":["/workspace/secret/**"]},{"mode":"deny","operations":`+changes+`,"paths":["/workspace/lib/**"]}`)})
 	put(t, rt, "/workspace/in/f", []byte("in"))
@@ -154,7 +153,8 @@ func TestPermissionFSNarrowed(t *testing.T) {
 	}
 }
 
-// A link that a run leaves where the next one is granted something is no way for that.
+// A link that one run leaves where the next one is granted a folder gives that run no
+// access to the target.
 func TestPermissionFSReplacedBetweenRuns(t *testing.T) {
 	rt := withPrivate(t)
 	o := runtime.RunOptions{Permissions: publicOnly(t)}
@@ -167,12 +167,12 @@ func TestPermissionFSReplacedBetweenRuns(t *testing.T) {
 	}
 	harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", "rm public && mv private public && mkdir private && mv was/f private")
 	got := value[[]string](t, rt, `import fs from 'node:fs'; __return(['public', 'private'].map(d => { try { return fs.readFileSync('/workspace/' + d + '/f', 'utf8') } catch (e) { return e.code } }))`, o)
-	if diff := cmp.Diff([]string{"the secret", "EACCES"}, got); diff != "" { // a grant is for what is there when a run starts
+	if diff := cmp.Diff([]string{"the secret", "EACCES"}, got); diff != "" { // a grant applies to what exists when a run starts
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// A folder that anyone may write to stays one, though permissions name one in it.
+// A folder that everyone may write to stays so if permissions name a folder in it.
 func TestPermissionFSGrantedTemporary(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir","write","rm","rename","truncate","chmod","execute"],"paths":["/**"]},
 		{"mode":"allow","paths":["/tmp/out/**"]}`)})
@@ -184,8 +184,8 @@ func TestPermissionFSGrantedTemporary(t *testing.T) {
 	}
 }
 
-// A folder with more permissions than what is around it is not moved to where the guest
-// likes them, nor another into its place.
+// A folder with more permissions than its surroundings cannot be moved elsewhere, nor can
+// another folder replace it.
 func TestPermissionFSGrantedFolderStays(t *testing.T) {
 	const around = `"read","write","readdir","create_dir","rm","rename"`
 	const try = `import fs from 'node:fs';

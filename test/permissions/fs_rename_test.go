@@ -11,8 +11,8 @@ import (
 	"gaol/test/harness"
 )
 
-// No rename and no link takes a file to where more may be done with it, nor out of where
-// nothing may be: all others work.
+// No rename or link moves a file to where it would have more permissions, or out of a place
+// without any. All others work.
 func TestPermissionFSMoves(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const dirs = `const dirs = ['all', 'noexec', 'look', 'none'], ways = ['link', 'rename', 'rename a folder'];`
@@ -22,7 +22,7 @@ func TestPermissionFSMoves(t *testing.T) {
 			fs.mkdirSync(at, { recursive: true });
 			way === 'rename a folder' ? fs.mkdirSync(at + '/' + to + way) : fs.writeFileSync(at + '/' + to + way, '');
 		}`
-	// Every move from one to another, and its code.
+	// Every move from one folder to another, and its error code.
 	const try = `import fs from 'node:fs';` + dirs + `
 		const codes = {};
 		for (const from of dirs) for (const to of dirs) for (const way of ways) try {
@@ -55,7 +55,7 @@ func TestPermissionFSMoves(t *testing.T) {
 		case slices.Contains([]string{"all to all", "noexec to noexec", "all to noexec"}, way):
 			want[name] = ""
 		case way == "noexec to all", strings.HasSuffix(name, "link") && (strings.HasSuffix(way, "to all") || strings.HasSuffix(way, "to noexec")):
-			want[name] = "EXDEV" // where the file would be, more may be done with it
+			want[name] = "EXDEV" // the file would have more permissions there
 		default:
 			want[name] = "EACCES"
 		}

@@ -15,10 +15,9 @@ import (
 	"gaol/test/harness"
 )
 
-// act is a call of testdata/calls.c or calls.mjs, and the operations that it
-// takes. The first of them that is denied gives the answer. "" is a call that is
-// answered whatever a run may do with files: only mounts, and so a runtime's own
-// permissions, withhold it.
+// act is a call of testdata/calls.c or calls.mjs, and the operations that it needs. The
+// first denied one determines the errno. "" is a call that works whatever a run may do with
+// files: only mounts, and so a runtime's own permissions, prevent it.
 type act struct{ name, takes string }
 
 // rawCalls are those of calls.c.
@@ -50,8 +49,8 @@ var nodeCalls = []act{
 	{"truncate", "truncate read write"}, {"copyFile", "read write chmod"}, {"copyOver", "read write truncate chmod"}, {"execute", "execute read"},
 }
 
-// answer is the errno that a call has under permissions that allow only those
-// operations, 0 for success. rename and chmod are refused by seccomp.
+// answer is the errno of a call under permissions that allow only those operations, 0 for
+// success. seccomp refuses rename and chmod.
 func (a act) answer(allowed []string) syscall.Errno {
 	for op := range strings.FieldsSeq(a.takes) {
 		switch {
@@ -75,18 +74,18 @@ func names(acts []act, ends ...string) []string {
 	return list
 }
 
-// everything are the operations of fs but stat and readlink, which come along.
+// everything are the operations of fs except stat and readlink, which the others imply.
 var everything = strings.Fields("read write readdir create_dir rm rename symlink chmod truncate execute")
 
-// allBut is everything but an operation, and rename if that can't be without it.
+// allBut is everything but an operation, and without rename if that depends on it.
 func allBut(op string) []string {
 	return slices.DeleteFunc(slices.Clone(everything), func(o string) bool {
 		return o == op || o == "rename" && (op == "rm" || op == "write")
 	})
 }
 
-// only are permissions of a run that allow fs these operations in all of the tree, and
-// programs in /workspace/bin to be read.
+// only are permissions of a run that allow these operations of fs in the whole tree, and
+// reading programs in /workspace/bin.
 func only(ops []string) policy.Permissions {
 	allowed := []policy.Operation{"stat", "readlink"}
 	for _, op := range ops {
@@ -100,7 +99,7 @@ func only(ops []string) policy.Permissions {
 
 const table = "/workspace/t"
 
-// makeTable makes the folders that the calls work in.
+// makeTable creates the folders that the calls work in.
 func makeTable(t *testing.T, rt *runtime.NodeRuntime, names []string) {
 	t.Helper()
 	res := harness.Run(t, rt, source(t, "make.mjs"), runtime.RunOptions{
@@ -112,9 +111,9 @@ func makeTable(t *testing.T, rt *runtime.NodeRuntime, names []string) {
 	}
 }
 
-// Each operation of fs by itself, and all but each, and all: every call answers as what
-// it takes of them says, by Node's fs, by a program that knows no Node, and in Node's
-// own process where no program may be started.
+// For each operation of fs alone, for all but each, and for all: every call has the errno
+// that its operations imply, in Node's fs, in a native program, and in Node's own process
+// if no program may be started.
 func TestPermissionFSCalls(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Inodes: 32 << 10}})
 	put(t, rt, "/workspace/bin/calls", static(t, "calls"))
@@ -122,7 +121,7 @@ func TestPermissionFSCalls(t *testing.T) {
 	policies := map[string][]string{"all": everything, "none": {}}
 	for _, op := range everything {
 		policies["without "+op] = allBut(op)
-		if op != "rename" { // goes with rm and write
+		if op != "rename" { // it depends on rm and write
 			policies["only "+op] = []string{op}
 		}
 	}
@@ -167,7 +166,7 @@ func checkAddon(t *testing.T, rt *runtime.NodeRuntime, allowed []string) {
 	for i, a := range all {
 		want := a.answer(allowed)
 		if strings.HasPrefix(a.name, "exec") {
-			want = unix.EPERM // no program, whatever fs says of it
+			want = unix.EPERM // no program may be started, whatever fs allows
 		}
 		if got[i] != want {
 			t.Errorf("addon, %s: %q, want %q", a.name, got[i], want)

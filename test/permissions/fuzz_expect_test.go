@@ -10,22 +10,22 @@ import (
 	"gaol/runtime"
 )
 
-// judge compares what has become of tries with what the permissions say of them. outer is
-// nil for a runtime's own.
+// judge compares the results of tries with what the permissions imply. outer is nil for a
+// runtime's own permissions.
 type judge struct {
 	p     policy.Permissions
 	outer *policy.Permissions
-	free  []string // the codes where all is allowed
+	free  []string // the codes if everything is allowed
 }
 
 func (j judge) allows(y try) bool {
 	return !slices.ContainsFunc(y.needs, func(n need) bool {
-		isPassed := n.scope == policy.Env && j.outer != nil // by both
+		isPassed := n.scope == policy.Env && j.outer != nil // both must allow it
 		return !j.p.Decide(n.scope, n.op, n.resource).Allowed || isPassed && !j.outer.PassesEnv(n.resource)
 	})
 }
 
-// wrong says what differs, "" for nothing.
+// wrong says what differs, or returns "".
 func (j judge) wrong(y try, i int, codes []string) string {
 	if y.after >= 0 && codes[y.after] != "" {
 		return ""
@@ -44,18 +44,18 @@ func (j judge) wrong(y try, i int, codes []string) string {
 
 var refusals = strings.Fields("EACCES EPERM EROFS EBUSY EXDEV ENOENT ENOTDIR ESRCH placeholder")
 
-// given reports whether something is done though it is denied, as package policy says.
+// given reports whether something works though it is denied, as package policy documents.
 func (j judge) given(y try) bool {
-	if y.Kind == "watch" { // where no other run changes anything
+	if y.Kind == "watch" { // no other run changes anything there
 		return fixed(y.Path)
 	}
-	return j.outer != nil && !slices.ContainsFunc(y.needs, func(n need) bool { // a run sees what the runtime does
+	return j.outer != nil && !slices.ContainsFunc(y.needs, func(n need) bool { // a run sees what its runtime sees
 		isSight := n.op == "stat" || n.op == "readlink"
 		return !j.p.Decide(n.scope, n.op, n.resource).Allowed && !(isSight && j.outer.Decide(n.scope, n.op, n.resource).Allowed)
 	})
 }
 
-// fixed reports whether the guest has nothing of its own at a path.
+// fixed reports whether nothing at a path belongs to the guest.
 func fixed(at string) bool {
 	var in triedArea
 	for _, a := range triedAreas {
@@ -68,14 +68,15 @@ func fixed(at string) bool {
 
 func inside(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
 
-// taken reports whether something is refused though it is allowed, as package policy says.
+// taken reports whether something is refused though it is allowed, as package policy
+// documents.
 func (j judge) taken(y try, code string) bool {
 	switch {
-	case y.Kind == "watch": // refused altogether, for some other folder
+	case y.Kind == "watch": // refused everywhere, because of some other folder
 		return code == "EACCES"
-	case code == "EBUSY", code == "EPERM" && path.Dir(y.Path) == "/tmp": // a mount, or a folder that leads to one, stays where it is
+	case code == "EBUSY", code == "EPERM" && path.Dir(y.Path) == "/tmp": // mounts, and folders that lead to them, cannot be moved
 		return y.Kind == "rename" && j.leads(func(at string) bool { return at == y.Path })
-	case code == "EPERM" && y.Kind == "link": // of a file that is not the guest's own
+	case code == "EPERM" && y.Kind == "link": // of a file that belongs to another user
 		return !j.p.Decide(policy.FS, "chmod", y.Path).Allowed
 	case code == "EXDEV":
 		return (y.Kind == "rename" || y.Kind == "link") && j.apart(y.Path, y.To)
@@ -83,7 +84,8 @@ func (j judge) taken(y try, code string) bool {
 	return false
 }
 
-// apart reports whether a mount may lie between two names, or one of them has more.
+// apart reports whether a mount may be between two names, or one of them has more
+// permissions.
 func (j judge) apart(from, to string) bool {
 	if path.Dir(from) != path.Dir(to) && j.has(from) != j.has(to) {
 		return true
@@ -91,7 +93,8 @@ func (j judge) apart(from, to string) bool {
 	return j.leads(func(at string) bool { return inside(at, from) != inside(at, to) })
 }
 
-// leads reports whether a folder that leads to what a rule names, or that, is so.
+// leads reports whether the condition holds for a rule's path or for a folder that leads to
+// it.
 func (j judge) leads(is func(string) bool) bool {
 	p := j.p
 	if j.outer != nil {
@@ -117,7 +120,7 @@ func (j judge) has(at string) (all [12]bool) {
 	return all
 }
 
-// check reports all that is wrong, at most a few of each runtime.
+// check reports what is wrong, at most a few cases of each runtime.
 func (j judge) check(t testing.TB, what string, l tryList, codes []string) {
 	t.Helper()
 	count := 0

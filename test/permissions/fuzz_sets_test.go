@@ -7,15 +7,15 @@ import (
 	"gaol/policy"
 )
 
-// setMaker makes permissions at random, of a kind that can mostly be held: what a folder
-// allows is taken back as a whole, and chmod and rename go with writing or are nowhere.
+// setMaker makes random permissions that can mostly be enforced: what a folder allows is
+// taken back as a whole, and chmod and rename come with writing or not at all.
 type setMaker struct{ *rand.Rand }
 
 func pick[T any](m setMaker, from ...T) T { return from[m.IntN(len(from))] }
 
 func (m setMaker) chance(percent int) bool { return m.IntN(100) < percent }
 
-// fuzzFolders are what rules name besides the folders where something is tried.
+// fuzzFolders are named by rules in addition to the folders where something is tried.
 var fuzzFolders = []string{"", "/workspace", "/tmp", "/home/node", "/data", "/srv", "/workspace/none"}
 
 func (m setMaker) place() string {
@@ -54,7 +54,7 @@ func (m setMaker) fs() policy.Scope {
 	return m.granted()
 }
 
-// takenBack allows all, but for some places, and some within those.
+// takenBack allows everything except some places, and some places within those.
 func (m setMaker) takenBack() policy.Scope {
 	s := policy.Scope{Default: policy.Allow}
 	for _, op := range operations("chmod rename") {
@@ -62,7 +62,7 @@ func (m setMaker) takenBack() policy.Scope {
 			s.Rules = append(s.Rules, fsRule(policy.Deny, []policy.Operation{op}, "/**"))
 		}
 	}
-	plain := s.Rules == nil // else what is allowed again would have that operation, too
+	plain := s.Rules == nil // otherwise places that are allowed again would have that operation, too
 	for range 1 + m.IntN(4) {
 		s.Rules = append(s.Rules, fsRule(policy.Deny, pick(m, nil, nil, altering, operations("execute")), m.place()))
 		if plain && m.chance(30) {
@@ -72,7 +72,7 @@ func (m setMaker) takenBack() policy.Scope {
 	return s
 }
 
-// granted denies all, but for some places.
+// granted denies everything except some places.
 func (m setMaker) granted() policy.Scope {
 	s := policy.Scope{Default: policy.Deny}
 	nowhere := slices.DeleteFunc(operations("rename chmod"), func(policy.Operation) bool { return m.chance(60) })
@@ -85,7 +85,7 @@ func (m setMaker) granted() policy.Scope {
 	}
 	for range 1 + m.IntN(5) {
 		ops, at := pick(m, kinds...), m.place()
-		if !isTree(at) { // whose folder holds the others
+		if !isTree(at) { // its folder contains the others
 			ops = m.without(operations("readdir create_dir rm rename symlink"), ops)
 		}
 		s.Rules = append(s.Rules, fsRule(policy.Allow, ops, at))
@@ -143,7 +143,7 @@ func (m setMaker) narrower(p policy.Permissions) policy.Permissions {
 	}
 	inner.FS = p.FS
 	inner.FS.Rules = slices.DeleteFunc(slices.Clone(p.FS.Rules), func(r policy.Rule) bool { return r.Mode == policy.Allow && m.chance(40) })
-	if p.FS.Default == policy.Allow { // where only what the runtime hides need be taken back
+	if p.FS.Default == policy.Allow { // only what the runtime hides has to be taken back
 		inner.FS = policy.Scope{Default: policy.Deny, Rules: m.granted().Rules}
 		for _, r := range p.FS.Rules {
 			if r.Mode == policy.Deny {

@@ -29,10 +29,10 @@ type triedArea struct {
 	at      string
 	folders []string
 	access  runtime.Access
-	mounted bool // else it is copied to the guest's own tree
+	mounted bool // otherwise it is copied to the guest's own tree
 }
 
-// Mounts lie in mounts: one that is read in one that is written to, and the other way round.
+// triedAreas are nested mounts: a read-only one in a writable one, and the reverse.
 var triedAreas = []triedArea{
 	{at: "/workspace/a", folders: []string{"", "/b", "/b/c"}},
 	{at: "/workspace/d", folders: []string{""}},
@@ -64,33 +64,33 @@ func operations(names string) (ops []policy.Operation) {
 	return ops
 }
 
-// fuzzRounds is how many runs try everything in one runtime: each has its own files to
-// move and remove.
+// fuzzRounds is how many runs try everything in one runtime. Each has its own files to move
+// and remove.
 const fuzzRounds = 3
 
-// need is what something takes.
+// need is a permission that something requires.
 type need struct {
 	scope    string
 	op       policy.Operation
 	resource string
 }
 
-// try is something that testdata/tries.mjs does, and what it takes.
+// try is an action of testdata/tries.mjs, and the permissions that it requires.
 type try struct {
 	Kind string `json:"kind"`
 	Path string `json:"path"`
 	To   string `json:"to,omitempty"`
 
 	needs []need
-	after int // the try without which this one means nothing, -1 for none
+	after int // the try that must succeed before this one, -1 for none
 }
 
 func (y try) String() string { return strings.TrimSpace(y.Kind + " " + y.Path + " " + y.To) }
 
-// tryList is all that a round does.
+// tryList is everything that a round does.
 type tryList []try
 
-// add appends a try that takes these operations of fs, by name, at each of the paths.
+// add appends a try that requires these operations of fs, by name, at each of the paths.
 func (l *tryList) add(kind, at, to string, takes string, paths ...string) *try {
 	y := try{Kind: kind, Path: at, To: to, after: -1}
 	for _, p := range paths {
@@ -107,7 +107,7 @@ func (y *try) takes(scope string, op policy.Operation, resource string) *try {
 	return y
 }
 
-// file tries what can be done to a file, by whatever name it has come to.
+// file tries what can be done with a file, whatever its name is by now.
 func (l *tryList) file(name string, after int) {
 	for _, y := range []act{
 		{"stat", "stat"}, {"read", "read"}, {"readWrite", "read write"}, {"write", "write"}, {"append", "write"},
@@ -121,7 +121,7 @@ func (l *tryList) program(name string, after int) {
 	l.add("execute", name, "", "read execute", name).takes(policy.ChildProcess, "spawn", name).after = after
 }
 
-// folder tries what can be done in one, and between it and the others.
+// folder tries what can be done in a folder, and between it and the others.
 func (l *tryList) folder(dir string, round int, others ...string) {
 	in := func(name string) string { return dir + "/" + name }
 	own := func(name string) string { return in(name) + strconv.Itoa(round) }
@@ -146,13 +146,13 @@ func (l *tryList) folder(dir string, round int, others ...string) {
 		name := "/from" + strings.ReplaceAll(dir, "/", "-") + strconv.Itoa(round)
 		l.rename(own("move"+strconv.Itoa(i)+"-"), to+name)
 		l.link(in("f"), to+name+"-f")
-		if i == 0 { // starting programs takes the most time
+		if i == 0 { // starting programs is slow
 			l.link(in("prog"), to+name+"-prog")
 		}
 	}
 }
 
-// rename also tries what the file gives under its new name.
+// rename also tries what the file allows under its new name.
 func (l *tryList) rename(from, to string) {
 	l.add("rename", from, to, "rename rm", from).takes(policy.FS, "rename", to).takes(policy.FS, "write", to)
 	after := len(*l) - 1
@@ -162,7 +162,7 @@ func (l *tryList) rename(from, to string) {
 func (l *tryList) link(from, to string) {
 	l.add("link", from, to, "rename write", to).takes(policy.FS, "stat", from)
 	after := len(*l) - 1
-	if strings.HasSuffix(from, "/prog") { // which is to stay what it is
+	if strings.HasSuffix(from, "/prog") { // it must not change
 		l.program(to, after)
 		l.add("read", to, "", "read", to).after = after
 		return
@@ -170,10 +170,10 @@ func (l *tryList) link(from, to string) {
 	l.file(to, after)
 }
 
-// away tries to have a whole folder be elsewhere, and puts it back.
+// away tries to move a whole folder, and moves it back.
 func (l *tryList) away(dir string, round int) {
 	to := dir + "-away" + strconv.Itoa(round)
-	l.add("rename", dir, to, "rename rm create_dir", to) // of dir itself the folder around decides
+	l.add("rename", dir, to, "rename rm create_dir", to) // for dir itself, its parent folder decides
 	after := len(*l) - 1
 	for _, in := range append([]string{dir}, within(dir)...) {
 		at := to + strings.TrimPrefix(in, dir)
@@ -229,7 +229,7 @@ func allTries(round int) tryList {
 
 var fuzzEnv = []string{"FUZZ_ONE", "FUZZ_TWO", "OTHER"}
 
-// fuzzTree makes an area's folders on the host.
+// fuzzTree creates an area's folders on the host.
 func fuzzTree(t testing.TB, a triedArea) string {
 	t.Helper()
 	top := t.TempDir()
@@ -262,7 +262,7 @@ func fuzzTree(t testing.TB, a triedArea) string {
 			t.Fatal(err)
 		}
 	}
-	for _, b := range triedAreas { // a place for what is mounted there
+	for _, b := range triedAreas { // mount points for nested mounts
 		if below, ok := strings.CutPrefix(b.at, a.at+"/"); ok && b.mounted {
 			if err := os.Mkdir(filepath.Join(top, below), 0o755); err != nil {
 				t.Fatal(err)
@@ -272,10 +272,10 @@ func fuzzTree(t testing.TB, a triedArea) string {
 	return top
 }
 
-// fuzzWorld is what each runtime of the test begins with.
+// fuzzWorld is what each runtime of the test starts with.
 type fuzzWorld struct {
 	copied map[string]fs.FS
-	mounts []runtime.Mount // of sources that stay as they are
+	mounts []runtime.Mount // of sources that no test changes
 }
 
 func newFuzzWorld(t testing.TB) fuzzWorld {
@@ -305,7 +305,7 @@ func (w fuzzWorld) options(t testing.TB, p policy.Permissions) runtime.Options {
 	return harness.Options(runtime.Options{Folders: w.copied, Mounts: mounts, Env: env, Permissions: p})
 }
 
-// attempted are the codes of all tries of a round.
+// attempted returns the codes of all tries of a round.
 func attempted(t testing.TB, rt *runtime.NodeRuntime, l tryList, other int, p policy.Permissions) ([]string, error) {
 	t.Helper()
 	res, err := rt.Run(t.Context(), source(t, "tries.mjs"), runtime.RunOptions{Permissions: p, Stdin: strings.NewReader(text(t, map[string]any{"tries": l, "other": other}))})
@@ -329,8 +329,8 @@ func bystander(t testing.TB, rt *runtime.NodeRuntime) *runtime.Process {
 	return p
 }
 
-// What the kernel lets a guest do is what permissions say, whatever they are: of those made
-// at random, that a runtime accepts, all is tried at every place.
+// The kernel allows a guest exactly what the permissions say. For random permissions that a
+// runtime accepts, every action is tried at every place.
 func TestPermissionFuzz(t *testing.T) {
 	seed, sets := uint64(1), 20
 	if text := os.Getenv(fuzzSeedVar); text != "" {
@@ -367,7 +367,7 @@ type fuzz struct {
 	made, narrowed int
 }
 
-// try tries everything under permissions, and then in runs that have fewer.
+// try tries everything in a runtime with these permissions, and then in runs with fewer.
 func (f *fuzz) try(t *testing.T, m setMaker, what string) {
 	p := m.permissions()
 	rt, err := runtime.Create(t.Context(), f.w.options(t, p))

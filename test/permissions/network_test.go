@@ -27,8 +27,8 @@ func onlyProtocol(name string) policy.Permissions {
 	return policy.Permissions{Network: allowing([]policy.Operation{"fetch", "connect", "listen"}, name+"://localhost:*")}
 }
 
-// Without a network there are no sockets but those between the guest's processes:
-// of no family, and of no type.
+// Without a network, a guest can create only sockets between its own processes: none of any
+// other family or type.
 func TestPermissionSockets(t *testing.T) {
 	none, loopback := harness.CreatePermitted(t, policy.Permissions{}), harness.CreatePermitted(t, policy.Open())
 	net := harness.Install(t, none, "net")
@@ -43,7 +43,7 @@ func TestPermissionSockets(t *testing.T) {
 		switch {
 		case family == unix.AF_INET || family == unix.AF_INET6:
 			want = "EACCES"
-		case family == unix.AF_NETLINK && (kind == unix.SOCK_RAW || kind == unix.SOCK_DGRAM): // for getifaddrs
+		case family == unix.AF_NETLINK && (kind == unix.SOCK_RAW || kind == unix.SOCK_DGRAM): // needed by getifaddrs
 			want = "ok"
 		case family == unix.AF_NETLINK:
 			want = "ESOCKTNOSUPPORT"
@@ -77,7 +77,7 @@ func TestPermissionSockets(t *testing.T) {
 	}
 }
 
-// Each of Node's ways to the network fails as on a machine that forbids it.
+// Every network API of Node fails as on a machine that forbids it.
 func TestPermissionNetworkOfNode(t *testing.T) {
 	const code = `
 		import net from 'node:net'; import dgram from 'node:dgram'; import http from 'node:http'; import tls from 'node:tls';
@@ -113,7 +113,7 @@ func TestPermissionNetworkOfNode(t *testing.T) {
 	}, got)
 }
 
-// A loopback device is a runtime's, and all there is.
+// Each runtime has its own loopback device, and no other.
 func TestPermissionLoopback(t *testing.T) {
 	a, b := harness.CreatePermitted(t, policy.Open()), harness.CreatePermitted(t, policy.Open())
 	net := harness.Install(t, a, "net")
@@ -138,13 +138,13 @@ func TestPermissionLoopback(t *testing.T) {
 	wantSame(t, "from a child", map[string]string{"child": "ok"}, got)
 }
 
-// The ways of testdata/net.c that connect by TCP.
+// streams are the ways of testdata/net.c that connect by TCP.
 var streams = []string{"connect", "any", "other", "ipv6", "mapped", "polled", "twice", "fastopen"}
 
-// Of streams, those that Landlock would not see.
+// unseen are those of them that Landlock does not check.
 var unseen = []string{"sendto", "sendmsg", "sendmmsg", "high"}
 
-// TCP connects to the ports that are listed, and there is no way to another one.
+// TCP connects to the listed ports, and to no other in any way.
 func TestPermissionPorts(t *testing.T) {
 	some, open := harness.CreatePermitted(t, portsOnly("tcp://localhost:7200")), harness.CreatePermitted(t, policy.Open())
 	net := harness.Install(t, some, "net")
@@ -163,7 +163,7 @@ func TestPermissionPorts(t *testing.T) {
 			t.Errorf("%s: to a listed port %s, to another %s", way, listed[way], other[way])
 		}
 	}
-	for _, way := range unseen { // refused whatever the port is
+	for _, way := range unseen { // refused for every port
 		if listed[way] != "EOPNOTSUPP -" || other[way] != "EOPNOTSUPP -" {
 			t.Errorf("%s: to a listed port %s, to another %s", way, listed[way], other[way])
 		}
@@ -190,7 +190,7 @@ func TestPermissionPorts(t *testing.T) {
 	}
 }
 
-// Node's clients are told the same.
+// Node's clients get the same errors.
 func TestPermissionPortsOfNode(t *testing.T) {
 	got := attempts(t, harness.CreatePermitted(t, portsOnly("tcp://localhost:7300")), `
 		import net from 'node:net'; import http from 'node:http'; import dgram from 'node:dgram'; import { once } from 'node:events';
@@ -205,7 +205,7 @@ func TestPermissionPortsOfNode(t *testing.T) {
 	}, got)
 }
 
-// TCP goes without UDP, and UDP without TCP.
+// TCP can be allowed without UDP, and UDP without TCP.
 func TestPermissionProtocols(t *testing.T) {
 	rt := harness.CreatePermitted(t, policy.Permissions{Network: allowing([]policy.Operation{"listen"}, "tcp://localhost:*")})
 	net := harness.Install(t, rt, "net")
@@ -234,9 +234,9 @@ func TestPermissionProtocols(t *testing.T) {
 	}
 }
 
-// A run that has fewer ports than its runtime can be handed a socket by another run, and
-// is held to its ports all the same. One that may make none uses what it is handed: runs
-// of a runtime that talk to each other share what they have.
+// A run with fewer ports than its runtime is limited to them even on a socket that another
+// run passes to it. A run that may not create sockets can use one that it is passed:
+// communicating runs of a runtime share what they have.
 func TestPermissionPassedSocket(t *testing.T) {
 	rt := harness.CreatePermitted(t, policy.Open())
 	pass := harness.Install(t, rt, "pass")
@@ -260,7 +260,7 @@ func TestPermissionPassedSocket(t *testing.T) {
 	}
 }
 
-// What can't be held is refused, by the rule.
+// Create rejects rules that cannot be enforced, by their place.
 func TestPermissionNetworkRefused(t *testing.T) {
 	const all = "tcp://localhost:*"
 	allow := func(ops ...policy.Operation) func(...string) policy.Scope {

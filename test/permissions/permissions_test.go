@@ -14,7 +14,7 @@ import (
 
 var denied = policy.Scope{Default: policy.Deny}
 
-// allowing are the rules of a scope that allows what the patterns match.
+// allowing is a scope that allows what the patterns match, and nothing else.
 func allowing(ops []policy.Operation, patterns ...string) policy.Scope {
 	return policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Operations: ops, Patterns: patterns}}}
 }
@@ -29,7 +29,7 @@ func answers(text string) map[string]string {
 	return all
 }
 
-// attempts are what a program of Node's tells of what it tries: names, and a code or "ok".
+// attempts returns what a Node program tries: names, and an error code or "ok".
 func attempts(t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.RunOptions) map[string]string {
 	t.Helper()
 	res := harness.Run(t, rt, `
@@ -51,7 +51,7 @@ func wantSame(t testing.TB, what string, want, got any) {
 	}
 }
 
-// refusal is the rule that Create refuses.
+// refusal is the rule that Create rejects.
 func refusal(t *testing.T, p policy.Permissions) *policy.RuleError {
 	t.Helper()
 	rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{Permissions: p}))

@@ -11,7 +11,7 @@ import (
 
 var noProcess = policy.Permissions{Process: denied}
 
-// signalWays send the victim a signal of real time each, in this order.
+// signalWays each send the victim a real-time signal, in this order.
 var signalWays = []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal", "group"}
 
 func TestPermissionSignal(t *testing.T) {
@@ -43,10 +43,10 @@ func TestPermissionSignal(t *testing.T) {
 			victim.Stop()
 			hits := victim.Rest()
 			slices.Sort(hits)
-			hits = slices.Compact(hits) // a pipe's signal may come twice
+			hits = slices.Compact(hits) // a signal through a pipe may arrive twice
 			most := 0
 			if tc.allowed {
-				most = len(signalWays) + 2 // two ways tell nothing: fcntl, and kill of all
+				most = len(signalWays) + 2 // two ways report nothing: fcntl, and kill(-1)
 			}
 			if len(hits) != most {
 				t.Errorf("the other run got %v", hits)
@@ -55,7 +55,7 @@ func TestPermissionSignal(t *testing.T) {
 	}
 }
 
-// What a program has to do with its own processes goes on.
+// A program can do everything with its own processes.
 func TestPermissionOwnProcesses(t *testing.T) {
 	rt := harness.CreatePermitted(t, noProcess)
 	proc := harness.Install(t, rt, "proc")
@@ -76,7 +76,7 @@ func TestPermissionOwnProcesses(t *testing.T) {
 	}, got)
 }
 
-// Without inspect another run is not there. Tracing is nobody's, whatever the
+// Without inspect, another run is invisible. Tracing is never allowed, whatever the
 // permissions are.
 func TestPermissionInspect(t *testing.T) {
 	public := []string{"cmdline", "status", "stat", "fd", "listed"}
@@ -88,7 +88,7 @@ func TestPermissionInspect(t *testing.T) {
 	}{
 		{"denied", "ENOENT", "ENOENT", noProcess},
 		{"only signal", "ENOENT", "ENOENT", processOnly("signal")},
-		{"only inspect", "ok", "EACCES", processOnly("inspect")}, // each run is a domain of Landlock's
+		{"only inspect", "ok", "EACCES", processOnly("inspect")}, // each run is a Landlock domain
 		{"allowed", "ok", "ok", policy.Permissions{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestPermissionInspect(t *testing.T) {
 	}
 }
 
-// Limits that one run sets for another are signals by another name.
+// Setting limits of another run counts as a signal.
 func TestPermissionLimitsOfOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		p    policy.Permissions
@@ -138,7 +138,7 @@ func TestPermissionLimitsOfOthers(t *testing.T) {
 	}
 }
 
-// processOnly allows that one operation on other processes.
+// processOnly allows one operation on other processes.
 func processOnly(op policy.Operation) policy.Permissions {
 	return policy.Permissions{Process: allowing([]policy.Operation{op})}
 }

@@ -18,12 +18,12 @@ const (
 	shell   = "/usr/bin/dash" // /bin/sh
 )
 
-// listing allows the programs to be started.
+// listing allows these programs to be started.
 func listing(paths ...string) policy.Permissions {
 	return policy.Permissions{ChildProcess: allowing(nil, paths...)}
 }
 
-// programWays are ways to start programs, from Node.
+// programWays starts programs from Node in many ways.
 const programWays = `
 	import { spawnSync } from 'node:child_process'; import fs from 'node:fs';
 	const start = (file, args = ['x'], o = {}) => () => {
@@ -53,8 +53,8 @@ const programWays = `
 	await attempt('npm', start('/usr/local/lib/node_modules/npm/bin/npm-cli.js', ['--version']));
 	await attempt('self', start('/proc/self/exe', ['-p', '1'], { argv0: 'node' }));`
 
-// Programs that are listed start, and there is no way around for others: a copy is
-// another program.
+// Listed programs start, and others cannot be started in any way: a copy is another
+// program.
 func TestPermissionProgramList(t *testing.T) {
 	listed := attempts(t, harness.CreatePermitted(t, listing(node, busybox, shell)), programWays, runtime.RunOptions{})
 	any := attempts(t, harness.CreatePermitted(t, policy.Permissions{}), programWays, runtime.RunOptions{})
@@ -64,7 +64,7 @@ func TestPermissionProgramList(t *testing.T) {
 		}
 	}
 	for way, got := range any {
-		isShm := strings.HasSuffix(way, " /dev/shm") // where nobody executes anything
+		isShm := strings.HasSuffix(way, " /dev/shm") // it is noexec
 		if isShm == (got == "ok") {
 			t.Errorf("with any program: %s: %s: the test proves nothing", way, got)
 		}
@@ -77,7 +77,7 @@ func TestPermissionProgramList(t *testing.T) {
 			t.Errorf("%s: %s", way, listed[way])
 		}
 	}
-	self := "EACCES" // it is the Node of outside that was forked
+	self := "EACCES" // the forked Node was started outside the jail
 	if os.Getenv(harness.LauncherVar) == runtime.LauncherExec.String() {
 		self = "ok"
 	}
@@ -92,8 +92,8 @@ func TestPermissionProgramList(t *testing.T) {
 	}
 }
 
-// What a program of the list may be made to do: the list is of files, and what is in
-// them is their own business. Code in memory files is nobody's file.
+// The list is of files, and does not limit what a listed program does. Code in memory files
+// belongs to no listed file.
 func TestPermissionListedProgram(t *testing.T) {
 	const at = "/workspace/listed/"
 	listed, any := harness.CreatePermitted(t, listing(node, shell, at+"**")), harness.CreatePermitted(t, policy.Permissions{})
@@ -118,7 +118,7 @@ func TestPermissionListedProgram(t *testing.T) {
 			t.Errorf("with any program: %s: %q, want %q", tc.way, got, tc.any)
 		}
 	}
-	// Libraries are code like programs: from places that are not listed none is loaded.
+	// Libraries are code like programs: none is loaded from a place that is not listed.
 	for _, tc := range []struct {
 		rt      *runtime.NodeRuntime
 		library string
@@ -136,7 +136,8 @@ func TestPermissionListedProgram(t *testing.T) {
 	}
 }
 
-// Command is held by the list, and without any spawning it starts what it is told to.
+// The list applies to Command. Without spawn permission, Command still starts the program
+// that its caller names.
 func TestPermissionProgramOfCommand(t *testing.T) {
 	rt := harness.CreatePermitted(t, listing(node))
 	for _, name := range []string{"sh", busybox, "/usr/local/bin/npm", harness.Install(t, rt, "spawn")} {
@@ -189,8 +190,8 @@ func TestPermissionProgramRefused(t *testing.T) {
 	}
 }
 
-// A program that is not on the list is none in a mount, or a snapshot, either: the loader
-// of one that is, and may be started, maps nothing there.
+// A program that is not listed cannot be started from a mount or a snapshot either: a
+// listed program's loader maps nothing there.
 func TestProgramListOverMounts(t *testing.T) {
 	dir := harness.HostTree(t, map[string]string{"f": ""})
 	first := harness.Create(t, runtime.Options{})

@@ -16,7 +16,7 @@ import (
 	"gaol/test/harness"
 )
 
-// native builds a program of testdata/permission once, an addon with -DADDON.
+// native compiles a program of testdata once, an addon with -DADDON.
 var native = func() func(t testing.TB, name string, flags ...string) []byte {
 	var mu sync.Mutex
 	built := map[string][]byte{}
@@ -63,7 +63,7 @@ func put(t testing.TB, rt *runtime.NodeRuntime, path string, content []byte) {
 	}
 }
 
-// value runs a program and decodes what it returns.
+// value runs a program and decodes the value that it returns.
 func value[T any](t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.RunOptions) T {
 	t.Helper()
 	res := harness.Run(t, rt, code, o)
@@ -92,7 +92,7 @@ func text(t testing.TB, v any) string {
 	return string(b)
 }
 
-// permissions are the policy of a text.
+// permissions parses a policy.
 func permissions(t testing.TB, text string) policy.Permissions {
 	t.Helper()
 	p, err := policy.Parse([]byte(text))
@@ -102,7 +102,7 @@ func permissions(t testing.TB, text string) policy.Permissions {
 	return p
 }
 
-// fsRules is a scope of fs with that default, and rules as JSON has them.
+// fsRules is a scope of fs with a default, and rules in JSON.
 func fsRules(t testing.TB, fallback, rules string) policy.Permissions {
 	t.Helper()
 	return permissions(t, `{"fs":{"default":"`+fallback+`","rules":[`+rules+`]}}`)

@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// runWays try one thing of each scope.
+// runWays tries one thing of each scope.
 const runWays = `
 	import fs from 'node:fs'; import net from 'node:net'; import { spawnSync } from 'node:child_process'; import { once } from 'node:events';
 	await attempt('read', () => { fs.readFileSync('/workspace/kept') });
@@ -27,7 +27,7 @@ const runWays = `
 	await attempt('see', () => { fs.readFileSync('/proc/' + process.argv[2] + '/comm') });
 	await attempt('env', () => process.env.OWN ? 'ok' : 'none');`
 
-// runWithout is what a run may do: all, but for the ways that are told.
+// runWithout is the result of a run that may do everything, except for the given ways.
 func runWithout(but map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, way := range []string{"read", "write", "list", "chmod", "rename", "listen", "connect", "spawn", "signal", "see", "env"} {
@@ -39,20 +39,20 @@ func runWithout(but map[string]string) map[string]string {
 	return all
 }
 
-// writingDenied takes all that writes, everywhere.
+// writingDenied denies all operations that write, everywhere.
 func writingDenied() policy.Permissions {
 	return policy.Permissions{FS: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{
 		{Mode: policy.Allow, Operations: []policy.Operation{"read", "stat", "readdir", "readlink", "execute"}, Paths: []string{"/**"}},
 	}}}
 }
 
-// A run that asks for less has less, and the next one what the runtime has.
+// A run that asks for fewer permissions has fewer. The next one has those of the runtime.
 func TestPermissionsOfRun(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Open(), Env: map[string]string{"OWN": "1", "OTHER": "1"}})
 	testPermissionsOfRuns(t, rt)
 }
 
-// So it is in a runtime of a pool, whose first run waits already.
+// The same holds for a runtime from a pool, whose first run is parked.
 func TestZygotePermissionsOfParkedRun(t *testing.T) {
 	for _, first := range []policy.Permissions{{}, {ChildProcess: denied}} {
 		rt := harness.CreateParked(t, runtime.Options{Permissions: policy.Open()})
@@ -69,7 +69,7 @@ func TestZygotePermissionsOfParkedRun(t *testing.T) {
 	testPermissionsOfRuns(t, rt)
 }
 
-// A run of its own permissions finds nothing of a later run that it could stop.
+// A run with its own permissions sees no process of a later run that it could stop.
 func TestZygotePermissionsOfRunMeetNoParked(t *testing.T) {
 	rt := harness.CreateParked(t, runtime.Options{Permissions: policy.Open()})
 	res := harness.Run(t, rt, `import { readdirSync } from 'node:fs';
@@ -122,8 +122,8 @@ func testPermissionsOfRuns(t *testing.T, rt *runtime.NodeRuntime) {
 	}
 }
 
-// What allows more than the runtime does is refused, by the rule that does; and so is
-// what a run can't be kept from alone.
+// Permissions that allow more than the runtime's are rejected, by the rule that does. So
+// are those that cannot be taken from one run alone.
 func TestPermissionsOfRunRefused(t *testing.T) {
 	strict := harness.Create(t, runtime.Options{Permissions: policy.Strict()})
 	some := harness.CreatePermitted(t, policy.Permissions{

@@ -25,13 +25,13 @@ var (
 
 var noSpawn = policy.Permissions{ChildProcess: denied}
 
-// wantSpawns checks what the ways came to without childProcess.
+// wantNoSpawns checks the results of the ways without childProcess.
 func wantNoSpawns(t *testing.T, got map[string]string) {
 	t.Helper()
 	for _, way := range slices.Concat(forks, execs) {
 		want := "EPERM"
 		if way == "clone3" {
-			want = "ENOSYS" // what makes the C library take clone
+			want = "ENOSYS" // makes the C library use clone
 		}
 		if got[way] != want {
 			t.Errorf("%s: %q, want %s", way, got[way], want)
@@ -42,8 +42,8 @@ func wantNoSpawns(t *testing.T, got map[string]string) {
 	}
 }
 
-// A program that starts no other does nothing of the kind by its own system calls
-// either, and a program that Command starts is such a one.
+// A program that may not start others cannot do so by its own system calls. That includes a
+// program that Command starts.
 func TestPermissionSpawnBySystemCalls(t *testing.T) {
 	none, any := harness.CreatePermitted(t, noSpawn), harness.CreatePermitted(t, policy.Permissions{})
 	all := slices.Concat(forks, execs, []string{"thread"})
@@ -51,7 +51,7 @@ func TestPermissionSpawnBySystemCalls(t *testing.T) {
 	wantNoSpawns(t, answers(harness.Output(t, none, runtime.RunOptions{}, spawn, all...)))
 
 	addon := harness.Install(t, none, "spawn.node")
-	const load = `try { process.dlopen({ exports: {} }, process.argv[2]) } catch {}` // it has no module, but runs
+	const load = `try { process.dlopen({ exports: {} }, process.argv[2]) } catch {}` // its code runs, though it is no module
 	res := harness.Run(t, none, load, runtime.RunOptions{Args: []string{addon}, Env: map[string]string{"WAYS": strings.Join(all, ",")}})
 	wantNoSpawns(t, answers(string(res.Stdout)))
 
@@ -67,7 +67,7 @@ func TestPermissionSpawnBySystemCalls(t *testing.T) {
 			case "clone3":
 				want = "ENOSYS"
 			case "clone-parent":
-				want = "EPERM" // it would be the host's child
+				want = "EPERM" // otherwise it would be the host's child
 			}
 			if got[way] != want {
 				t.Errorf("%s with any program: %s: %q: the test proves nothing", who, way, got[way])
@@ -81,9 +81,9 @@ func TestPermissionSpawnBySystemCalls(t *testing.T) {
 	}
 }
 
-// A program that Command starts is let in by one execve, which the host has the kernel
-// carry out. There is no moment in which a second one gets through, and those of the
-// search for the program are nobody's denials.
+// Command's program is started by one execve, which the host lets the kernel run. At no
+// moment does a second execve succeed. Failed attempts of the search along PATH are not
+// reported as denials.
 func TestPermissionSpawnAfterCommand(t *testing.T) {
 	rt := harness.CreatePermitted(t, noSpawn)
 	spawn := harness.Install(t, rt, "spawn")
@@ -102,7 +102,7 @@ func TestPermissionSpawnAfterCommand(t *testing.T) {
 	}
 }
 
-// Each of Node's ways to start a process fails, and its threads work.
+// Every API of Node that starts a process fails, and its threads work.
 func TestPermissionSpawnOfNode(t *testing.T) {
 	const code = `
 		import cp from 'node:child_process'; import cluster from 'node:cluster'; import { once } from 'node:events'; import { writeFileSync } from 'node:fs';
@@ -142,8 +142,8 @@ func TestPermissionSpawnOfNode(t *testing.T) {
 	}
 }
 
-// A guest that makes refused calls without end is slowed down, and neither the host nor
-// another run: each call wakes the host.
+// A guest that makes refused calls without end slows down only itself, not the host or
+// another run, although each call wakes the host.
 func TestPermissionSpawnHammered(t *testing.T) {
 	rt, other := harness.CreatePermitted(t, noSpawn), harness.CreatePermitted(t, noSpawn)
 	spawn := harness.Install(t, rt, "spawn")
@@ -155,7 +155,7 @@ func TestPermissionSpawnHammered(t *testing.T) {
 	busy := medianRun(t, other)
 	goruntime.ReadMemStats(&after)
 	t.Logf("a run takes %v, beside the hammer %v", quiet, busy)
-	if limit := 8*quiet + 200*time.Millisecond; busy > limit { // generous: the machine is shared
+	if limit := 8*quiet + 200*time.Millisecond; busy > limit { // generous, because the machine is shared
 		t.Errorf("a run takes %v beside the hammer, %v without", busy, quiet)
 	}
 	if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 16<<20 {

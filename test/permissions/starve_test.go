@@ -11,13 +11,13 @@ import (
 	"gaol/test/harness"
 )
 
-// A host that has no descriptor left for what it is to answer says so: no guest is told
-// to have been killed, and none runs with other answers.
+// A host that has no descriptors left to answer a guest returns an error. No guest is
+// reported as killed, and none gets wrong answers.
 func TestPermissionHostOutOfFiles(t *testing.T) {
 	const code = `__return(require('child_process').spawnSync('/bin/true').error?.code ?? 'ok')`
 	o := runtime.RunOptions{Name: "spawn.cjs"}
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Permissions{ChildProcess: denied}})
-	harness.Run(t, rt, code, o) // what is opened once is open
+	harness.Run(t, rt, code, o) // some descriptors are opened once and kept
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"gaol/test/harness"
 )
 
-// Who may not list a folder learns no names from watching it.
+// A guest that may not list a folder learns no names by watching it.
 func TestPermissionWatch(t *testing.T) {
 	const watch = `const fs = require('fs');
 		let got = 'nothing';

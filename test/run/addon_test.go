@@ -7,8 +7,8 @@ import (
 	"gaol/test/harness"
 )
 
-// TestAddonFindsItself: nothing that a process has loaded before takes the place of an
-// addon's own functions.
+// An addon's functions are its own, even if the process has loaded others of the same names
+// before.
 func TestAddonFindsItself(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	at := harness.Install(t, rt, "itself.node")

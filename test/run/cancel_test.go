@@ -10,13 +10,13 @@ import (
 	"gaol/test/harness"
 )
 
-// errWhy is the cause of a test's contexts.
+// errWhy is the cause of canceled contexts.
 var errWhy = errors.New("nobody needs it any more")
 
 // waiting prints a line and waits for a minute.
 const waiting = `console.log('up'); await new Promise(r => setTimeout(r, 60000))`
 
-// A run that is ended from outside has an error that says by what, and its result beside it.
+// A canceled run returns an error with the cause, and its result so far.
 func TestCanceledRuns(t *testing.T) {
 	for what, start := range map[string]func(context.Context, *runtime.NodeRuntime, func([]byte)) (*runtime.Result, error){
 		"Run": func(ctx context.Context, rt *runtime.NodeRuntime, up func([]byte)) (*runtime.Result, error) {
@@ -57,7 +57,7 @@ func TestCanceledRuns(t *testing.T) {
 	}
 }
 
-// The run's own time is a limit like any other. A deadline of the caller's context is not.
+// A run's own timeout is a result. A deadline of the caller's context is an error.
 func TestCanceledByDeadline(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res, err := rt.Run(t.Context(), waiting, runtime.RunOptions{Timeout: 500 * time.Millisecond})
@@ -72,6 +72,7 @@ func TestCanceledByDeadline(t *testing.T) {
 	}
 }
 
+// A canceled Wait leaves the process running. Closing the runtime ends it.
 func TestCanceledProcess(t *testing.T) {
 	rt := harness.CreateExact(t, harness.Options(runtime.Options{}))
 	p := spawn(t, rt, runtime.SpawnOptions{}, "sleep", "60")

@@ -23,7 +23,7 @@ func TestCommand(t *testing.T) {
 		code   int
 	}{
 		{"sh", []string{"-c", "echo $GREETING; exit 5"}, runtime.RunOptions{}, "hi\n", 5},
-		{"echo", []string{"$HOME", "*", "a b"}, runtime.RunOptions{}, "$HOME * a b\n", 0}, // no shell in between
+		{"echo", []string{"$HOME", "*", "a b"}, runtime.RunOptions{}, "$HOME * a b\n", 0}, // no shell expands them
 		{"/bin/cat", nil, runtime.RunOptions{Stdin: strings.NewReader("through")}, "through", 0},
 		{"pwd", nil, runtime.RunOptions{Cwd: "/tmp"}, "/tmp\n", 0},
 		{"node", []string{"-p", "process.argv.length"}, runtime.RunOptions{}, "1\n", 0},

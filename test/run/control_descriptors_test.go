@@ -12,7 +12,8 @@ import (
 	"gaol/test/harness"
 )
 
-// A program does to its descriptors what it likes: it, or its calls, end by that at most.
+// Whatever a program does with its descriptors, at most its own calls or the program itself
+// fail.
 func TestControlDescriptors(t *testing.T) {
 	w := &witness{size: 100_000}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
@@ -62,7 +63,7 @@ func TestControlDescriptors(t *testing.T) {
 	honest(t, rt)
 }
 
-// Threads that take each other's answers lose them. The run ends all the same.
+// Threads that read each other's results lose them. The run ends all the same.
 func TestControlReadByThreads(t *testing.T) {
 	w := &witness{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
@@ -79,8 +80,8 @@ func TestControlReadByThreads(t *testing.T) {
 	honest(t, rt)
 }
 
-// Runs of one runtime can't reach each other's channels by way of /proc, as they reach
-// the streams of commands: what the host made is the host's own.
+// Runs of one runtime cannot open each other's control channels through /proc, as they can
+// open the streams of commands: the host created these pipes.
 func TestControlOfAnotherRun(t *testing.T) {
 	w := &witness{}
 	w.over.Store("forged", true)
@@ -100,7 +101,7 @@ func TestControlOfAnotherRun(t *testing.T) {
 				} catch (err) { if (err.code === 'EACCES') refused++; else if (err.code !== 'ENOENT') process.exit(1) }
 			}
 			fs.writeFileSync('/tmp/counted', String(refused));
-			fs.renameSync('/tmp/counted', '/tmp/refused'); // it is killed while it writes
+			fs.renameSync('/tmp/counted', '/tmp/refused'); // the run is killed while it writes
 			await new Promise(r => setTimeout(r, 1));
 		}`)
 	for range 5 {
@@ -120,8 +121,8 @@ func TestControlOfAnotherRun(t *testing.T) {
 	}
 }
 
-// After Run has returned no function is called for it, whoever has its descriptors and
-// goes on writing calls: what it left behind, or another run.
+// After Run has returned, its functions are not called again, even if a process it left or
+// another run still writes calls.
 func TestControlAfterTheEnd(t *testing.T) {
 	var kill sync.Map
 	w := &witness{onNote: func(name string) {
@@ -165,8 +166,9 @@ func TestControlAfterTheEnd(t *testing.T) {
 	honest(t, rt)
 }
 
-// Another run that was given the way of calls can use it as long as the giver lives.
-func TestControlGivenAway(t *testing.T) {
+// A run can pass its control descriptor to another run, which can make calls as long as the
+// first run lives.
+func TestControlSharedWithAnotherRun(t *testing.T) {
 	w := &witness{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	pass := harness.Install(t, rt, "pass")

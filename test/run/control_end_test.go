@@ -12,8 +12,8 @@ import (
 	"gaol/test/harness"
 )
 
-// unleaked returns what fails a test whose runs have left something in this process. A
-// run has been before: what is there once is there for good.
+// unleaked returns a function that fails the test if runs have left something in this
+// process. The caller makes one run before, because some things are created once and kept.
 func unleaked(t *testing.T) (check func()) {
 	t.Helper()
 	before, fds := goleak.IgnoreCurrent(), harness.OpenDescriptors()
@@ -28,7 +28,7 @@ func unleaked(t *testing.T) (check func()) {
 	}
 }
 
-// However a run ends, its functions end with it, and nothing of it is left.
+// However a run ends, its host functions end with it, and nothing is left.
 func TestControlEnds(t *testing.T) {
 	w := &witness{size: 1 << 20}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
@@ -39,7 +39,7 @@ func TestControlEnds(t *testing.T) {
 		name, code string
 		cause      runtime.Cause
 		exitCode   int
-		calls      int // that are listed, at least
+		calls      int // at least so many are listed
 	}{
 		{"killed in a call", `hang()`, runtime.CauseTimeout, 137, 1},
 		{"killed with calls under way", `for (let i = 0; i < 500; i++) hang.async()`, runtime.CauseTimeout, 137, 256},
@@ -70,7 +70,8 @@ func TestControlEnds(t *testing.T) {
 	check()
 }
 
-// What a guest has its host keep is bounded, whatever it does not read or end.
+// The memory that a guest can make its host keep is bounded, whatever the guest does not
+// read or complete.
 func TestControlMemory(t *testing.T) {
 	const mib = 1 << 20
 	w := &witness{size: 4*mib - 2}
@@ -117,8 +118,8 @@ func TestControlMemory(t *testing.T) {
 	check()
 }
 
-// A program that has more to send than its host takes at once waits with it, and gets
-// all its answers.
+// A program that sends more than the host accepts at once has to wait, and gets all its
+// results.
 func TestControlThrottles(t *testing.T) {
 	w := &witness{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2, Memory: 512 << 20}})
@@ -134,7 +135,7 @@ func TestControlThrottles(t *testing.T) {
 			t.Fatalf("%+v", c)
 		}
 	}
-	// One that calls for ever what it may not call any more is told so each time.
+	// A program that keeps calling beyond its limit gets an error each time.
 	rt = harness.Create(t, runtime.Options{Bindings: map[string]any{"note": w.note}, Calls: runtime.CallLimits{Calls: 10}})
 	res = harness.Run(t, rt, `
 		const codes = (await Promise.allSettled(Array.from({ length: 5000 }, () => note.async()))).map(r => r.reason?.code);

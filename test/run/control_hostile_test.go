@@ -11,8 +11,8 @@ import (
 	"gaol/test/harness"
 )
 
-// tricks are what JavaScript lets a program do to the objects that all code shares. want
-// is what its calls come to then; empty where they may break, or come to no end.
+// tricks are changes that JavaScript lets a program make to the objects that all code
+// shares. want is the result of calls afterwards, empty if they may fail or hang.
 var tricks = []struct{ name, code, want string }{
 	{"JSON.stringify", `JSON.stringify = () => '{"x":'; JSON.parse = () => 'forged'`, "fine"},
 	{"Buffer", `for (const o of [Buffer, Buffer.prototype, Uint8Array.prototype, Object.getPrototypeOf(Uint8Array.prototype)]) for (const name of Reflect.ownKeys(o)) try { if (typeof o[name] === 'function' && name !== 'constructor') o[name] = () => 7 } catch {}`, ""},
@@ -56,9 +56,9 @@ const tried = `
 	} catch (err) { said = err.name }
 	say(said)`
 
-// A program that spoils what all code shares spoils its own calls at most. The host gets
-// nothing but what the protocol lets through, and the run ends.
-func TestControlTricks(t *testing.T) {
+// A program that modifies built-in objects harms at most its own calls. The host receives
+// only valid frames, and the run ends.
+func TestControlModifiedBuiltins(t *testing.T) {
 	w := &witness{}
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}, Bindings: map[string]any{
 		"note": w.note,
@@ -81,8 +81,8 @@ func TestControlTricks(t *testing.T) {
 	check()
 }
 
-// Arguments are JavaScript's objects, which may do anything while they are written down.
-// It is done before the call has begun.
+// Arguments are JavaScript objects, which can run code while they are serialized. That
+// happens before the call begins.
 func TestControlArguments(t *testing.T) {
 	w := &witness{}
 	rt := w.runtime(t, runtime.Options{})
@@ -114,7 +114,7 @@ func TestControlArguments(t *testing.T) {
 		for _, call := range []string{"note(" + tc.args + ")", "await note.async(" + tc.args + ")"} {
 			res := harness.Run(t, rt, `let said; try { said = JSON.stringify(`+call+`) } catch (err) { said = err.message } console.log(said); __return(note(8))`, runtime.RunOptions{Timeout: 5 * time.Second})
 			if tc.want == "" && res.Cause != "" {
-				continue // it may be busy with itself
+				continue // it may not end
 			}
 			if !strings.Contains(string(res.Stdout), tc.want) || string(res.Value) != "[8]" {
 				t.Errorf("%s: %s: %.200s, value %s, exit code %d, cause %q, %s; want %s", tc.name, call, res.Stdout, res.Value, res.ExitCode, res.Cause, res.Stderr, tc.want)
@@ -125,7 +125,7 @@ func TestControlArguments(t *testing.T) {
 	honest(t, rt)
 }
 
-// Results are data: what they seem to be to JavaScript they are not.
+// Results are data, whatever JavaScript could take them for.
 func TestControlResults(t *testing.T) {
 	results := map[string]any{
 		"then":  map[string]any{"then": "x", "catch": 1},

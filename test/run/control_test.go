@@ -15,8 +15,8 @@ import (
 	"gaol/test/harness"
 )
 
-// raw is what programs begin with that go past gaol's own code: frames, and what writes
-// and reads them. Function 0 is hang, 1 is large, 2 is note.
+// raw begins programs that bypass gaol's own code: frames, and functions to write and read
+// them. Function 0 is hang, 1 is large, 2 is note.
 const raw = `
 import fs from 'node:fs';
 const u32 = n => { const b = Buffer.alloc(4); b.writeUInt32BE(n); return b };
@@ -44,12 +44,12 @@ const receive = () => {
 // errNoUser is what host functions return that fail.
 var errNoUser = &runtime.CallError{Code: "ENOENT", Message: "there is no such user"}
 
-// witness is a host whose functions look at what they get.
+// witness is a host whose functions check what they receive.
 type witness struct {
 	notes, hanging atomic.Int64
-	size           int          // bytes of what large returns
-	over           sync.Map     // by name: runs that have returned
-	onNote         func(string) // nil, or told the names of runs that call
+	size           int          // how many bytes large returns
+	over           sync.Map     // names of runs that have returned
+	onNote         func(string) // nil, or called with the name of each run that calls
 	mu             sync.Mutex
 	wrong          []string
 }
@@ -57,7 +57,7 @@ type witness struct {
 // maxNote is the limit of arguments in these tests.
 const maxNote = 256 << 10
 
-// runtime makes one whose programs find the functions.
+// runtime creates a runtime whose programs have the functions.
 func (w *witness) runtime(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	t.Helper()
 	o.Bindings = map[string]any{"hang": w.hang, "large": w.large, "note": w.note}
@@ -65,8 +65,8 @@ func (w *witness) runtime(t testing.TB, o runtime.Options) *runtime.NodeRuntime 
 	return harness.Create(t, o)
 }
 
-// note returns its arguments. They begin with the name of a run, where a test is to find
-// that it is over.
+// note returns its arguments. They begin with the name of a run if the test checks that the
+// run has not returned yet.
 func (w *witness) note(_ context.Context, args json.RawMessage) (any, error) {
 	w.notes.Add(1)
 	if len(args) > maxNote || !utf8.Valid(args) || !json.Valid(args) || args[0] != '[' {
@@ -103,7 +103,7 @@ func (w *witness) wrongly(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// check says what the functions have found, and that none goes on.
+// check reports what the functions have found, and that none is still running.
 func (w *witness) check(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); w.hanging.Load() > 0 && time.Now().Before(deadline); {
@@ -120,7 +120,7 @@ func (w *witness) check(t testing.TB) {
 	w.wrong = nil
 }
 
-// honest is what a program finds that does nothing bad, before and after those that do.
+// honest checks that an ordinary program works, before and after hostile ones.
 func honest(t testing.TB, rt *runtime.NodeRuntime) {
 	t.Helper()
 	res := harness.Run(t, rt, `
@@ -132,7 +132,7 @@ func honest(t testing.TB, rt *runtime.NodeRuntime) {
 	}
 }
 
-// beside has honest runs go on until the returned function is called.
+// beside repeats honest runs until stop is called.
 func beside(t testing.TB, rt *runtime.NodeRuntime) (stop func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -153,8 +153,8 @@ func beside(t testing.TB, rt *runtime.NodeRuntime) (stop func()) {
 	return func() { close(over); <-ended }
 }
 
-// badFrames are expressions of what no code of gaol's writes: each is the end of the
-// channel, and of nothing else.
+// badFrames are expressions for frames that no code of gaol writes. Each ends the channel,
+// and nothing else.
 var badFrames = map[string]string{
 	"a function that there is not":           `call(9, 3, '[]')`,
 	"the last function that can be":          `call(9, 0xffffffff, '[]')`,
@@ -197,8 +197,8 @@ var badFrames = map[string]string{
 	"a megabyte of 0xff, and then a call":    `Buffer.alloc(1 << 20, 0xff), call(10, 2, '["bad"]')`,
 }
 
-// What no code of gaol's writes ends the channel: what came before it stays, no function
-// is called any more, and the program is told.
+// A frame that no code of gaol writes ends the channel. Earlier calls are kept, no function
+// is called afterwards, and the program gets an error.
 func TestControlBadFrames(t *testing.T) {
 	w := &witness{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{Value: 1 << 20}})
@@ -221,7 +221,7 @@ func TestControlBadFrames(t *testing.T) {
 	honest(t, rt)
 }
 
-// What is strange, but within the protocol, is answered call by call.
+// Unusual frames within the protocol are answered call by call.
 func TestControlOddFrames(t *testing.T) {
 	w := &witness{}
 	rt := w.runtime(t, runtime.Options{})

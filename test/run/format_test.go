@@ -62,7 +62,7 @@ func TestModuleFormatRefused(t *testing.T) {
 	}
 }
 
-// A global of the host's is not CommonJS's name.
+// A global of the host is not one of CommonJS's names.
 func TestModuleFormatWithBindings(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: map[string]any{"module": map[string]any{"id": 7}}})
 	res := harness.Run(t, rt, `__return([module.id, typeof this])`, runtime.RunOptions{})
@@ -83,7 +83,7 @@ func TestSpawnCommonJS(t *testing.T) {
 	}
 }
 
-// TypeScript and JSX run, whatever their syntax, and errors have the lines of the code.
+// TypeScript and JSX run, whatever syntax they use, and errors have the lines of the code.
 func TestTypeScript(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const react = "const React = { createElement: (type: string, props: object | null, ...children: unknown[]) => ({ type, children }) };\n"
@@ -93,7 +93,7 @@ func TestTypeScript(t *testing.T) {
 		name, file, code string
 		format           runtime.ModuleFormat
 		value            string
-		stderr           []string // parts of it; none: it is empty, and the exit code 0
+		stderr           []string // parts of it; none means empty, with exit code 0
 	}{
 		{name: "enum", file: "a.ts", code: "enum Color { Red, Green }\n__return([Color[1], Color.Green, import.meta.filename])", value: `["Green",1,"/workspace/a.ts"]`},
 		{name: "parameter properties and decorators", file: "a.ts", code: "function twice(f: (a: number) => number, _: unknown) { return function (this: A, a: number) { return 2 * f.call(this, a) } }\nclass A { constructor(private b: number) {} @twice add(a: number) { return a + this.b } }\n__return(new A(1).add(2))", value: `6`},

@@ -12,7 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// What a hostile program tries, how it ends, and that the next run is fine.
+// Each hostile program ends as expected, and the next run works.
 func TestHostile(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Disk: 8 << 20, Inodes: 500, Output: 1 << 20}})
 	for _, tc := range []struct {
@@ -78,7 +78,7 @@ func TestHostile(t *testing.T) {
 		{name: "enlarged pipe", code: `import { spawnSync } from 'node:child_process'; import fs from 'node:fs'; fs.writeSync(1, 'y'.repeat(65536))`, exitCode: 0, stdout: strings.Repeat("y", 65536)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			limit := 60 * time.Second // for a busy machine
+			limit := 60 * time.Second // enough for a busy machine
 			if tc.cause == runtime.CauseTimeout {
 				limit = 3 * time.Second
 			}
@@ -92,7 +92,7 @@ func TestHostile(t *testing.T) {
 			if string(res.Stdout) != tc.stdout {
 				t.Errorf("stdout %.100q", res.Stdout)
 			}
-			if over := took - limit; over > 5*time.Second { // generous: the machine is shared
+			if over := took - limit; over > 5*time.Second { // generous, because the machine is shared
 				t.Errorf("ended %v after its limit", over)
 			}
 			next := harness.Run(t, rt, `__return(6 * 7)`, runtime.RunOptions{})
@@ -103,7 +103,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What is over its limit is so, also where it ends sooner than it can be killed.
+// A program that exceeds its output limit is reported so, even if it ends before it can be
+// killed.
 func TestOutputJustOverItsLimit(t *testing.T) {
 	const limit = 4096
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: limit}})
@@ -171,7 +172,7 @@ func TestCloseEndsRuns(t *testing.T) {
 	}
 }
 
-// A blocked Read of the caller's standard input keeps nobody waiting.
+// A blocked Read of the caller's standard input delays nothing.
 func TestStdinThatNeverEnds(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	release := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// resources is what Node says a process has, in MiB.
+// resources is what Node reports about a process, in MiB.
 type resources struct {
 	Total, Constrained, Available, Heap int
 	CPUs                                int
@@ -24,7 +24,7 @@ const askResources = `
 	const asked = { total: mib(os.totalmem()), constrained: mib(process.constrainedMemory()), available: mib(process.availableMemory()),
 		heap: mib(v8.getHeapStatistics().heap_size_limit), cpus: os.cpus().length, parallelism: os.availableParallelism() };`
 
-// askEverywhere asks in a program, in a worker of it and in a process of it.
+// askEverywhere asks in a program, in a worker and in a child process.
 const askEverywhere = `import { createRequire } from 'node:module';
 	import { Worker } from 'node:worker_threads'; import { execFileSync } from 'node:child_process';
 	const require = createRequire('/workspace/x.js');` + askResources + `
@@ -35,7 +35,7 @@ const askEverywhere = `import { createRequire } from 'node:module';
 	try { child = JSON.parse(execFileSync(process.execPath, ['-e', ask + 'console.log(JSON.stringify(asked))'])); } catch (err) { if (err.code !== 'EPERM') throw err; }
 	__return({ program: asked, worker, child })`
 
-// Node sizes itself for the limits, in the program and in what that starts.
+// Node chooses its sizes by the limits, in the program and in its children.
 func TestResources(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -47,7 +47,7 @@ func TestResources(t *testing.T) {
 		{"default", runtime.Options{}, 256, 168 + 3*16, 1},
 		{"small", runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, CPUs: 0.5}}, 128, 64 + 3*8, 1},
 		{"large", runtime.Options{Limits: runtime.Limits{Memory: 1 << 30, CPUs: 1.5}}, 1024, 792 + 3*64, 2},
-		// What a kernel without Landlock's newest rights lacks does not concern the files.
+		// Without Landlock's newest rights, the files are the same.
 		{"strict", runtime.Options{Permissions: policy.Strict(), AllowDegraded: true}, 256, 168 + 3*16, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -61,13 +61,13 @@ func TestResources(t *testing.T) {
 				t.Errorf("program (-want +got):\n%s", diff)
 			}
 			most := hostProcessors(t)
-			if strings.HasPrefix(harness.Lines("/proc/self/cgroup")[0], "0::/") { // v2, where libuv looks for a limit
+			if strings.HasPrefix(harness.Lines("/proc/self/cgroup")[0], "0::/") { // on v2, libuv reads the limit
 				most = 1
 			}
 			if want.Parallelism < 1 || want.Parallelism > most {
 				t.Errorf("parallelism of %d", want.Parallelism)
 			}
-			// Node's own choice for that memory: half of it, but at least 256 MiB, and a small young generation.
+			// Node itself chooses half of that memory, but at least 256 MiB, and a small young generation.
 			want.Heap = max(256, tc.memory/2)
 			for name, other := range map[string]resources{"worker": got.Worker, "child": got.Child} {
 				if young := other.Heap - want.Heap; young < 1 || young > 48 {
@@ -82,7 +82,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// The young generation has a bound that leaves room for the rest of the memory.
+// The young generation is bounded, so that it leaves room for the rest of the memory.
 func TestYoungGeneration(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20}})
 	res := harness.Run(t, rt, `import v8 from 'node:v8';
@@ -94,13 +94,14 @@ func TestYoungGeneration(t *testing.T) {
 		}
 		__return(most / 2 ** 20)`, runtime.RunOptions{})
 	var most float64
-	if err := res.Decode(&most); err != nil || most < 4 || most > 2*8+2 { // V8 may take a page or two more
+	if err := res.Decode(&most); err != nil || most < 4 || most > 2*8+2 { // V8 may use a page or two more
 		t.Errorf("a new space of %v MiB, %v: %s%+v", most, err, res.Stderr, res.Cause)
 	}
 }
 
-// Flags of the main thread's heap do not override a worker's limits, nor does resetting
-// them enlarge the main thread's heap or change what V8 checks cached code by.
+// The heap flags of the main thread do not override a worker's limits. Resetting them
+// neither enlarges the main thread's heap nor changes the tag by which V8 accepts cached
+// code.
 func TestWorkerLimits(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `import { Worker } from 'node:worker_threads'; import v8 from 'node:v8';

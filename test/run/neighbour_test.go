@@ -18,8 +18,8 @@ const stopper = `
 	console.log('up');
 	for (;;) for (const pid of readdirSync('/proc')) if (Number(pid) > 1 && pid != process.pid) try { process.kill(pid, 'SIGSTOP') } catch {}`
 
-// A program of the same runtime that stops whatever is being started can't keep
-// the host waiting, however many starts there are.
+// A program that stops other processes of its runtime as they start cannot delay the host,
+// however many runs start.
 func TestNeighbourStopsStarts(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	stop := harness.StartProgram(t, rt, stopper)
@@ -54,8 +54,8 @@ func TestNeighbourStopsStarts(t *testing.T) {
 	}
 }
 
-// One that holds another run's output open, and writes to it for ever, can't keep
-// the host waiting for that run's end.
+// A program that opens another run's output and writes to it without end cannot delay the
+// end of that run.
 func TestNeighbourHoldsOutput(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	stop := harness.StartProgram(t, rt, `
@@ -86,7 +86,7 @@ func TestNeighbourHoldsOutput(t *testing.T) {
 	}
 }
 
-// A run's output is whole even if it enlarged its pipe and ended at once.
+// A run's output is complete even if it enlarged its pipe and ended at once.
 func TestEnlargedPipe(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `
@@ -98,6 +98,8 @@ func TestEnlargedPipe(t *testing.T) {
 	}
 }
 
+// A failing reader for standard input fails the run. A program that does not read its input
+// does not.
 func TestStdinFails(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	broken := errors.New("broken")
@@ -106,7 +108,7 @@ func TestStdinFails(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	// A program that reads nothing is no failure of who writes to it.
+	// A program that does not read its input is no error.
 	res, err := rt.Run(t.Context(), `process.stdin.destroy()`, runtime.RunOptions{Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
 	if err != nil || res.ExitCode != 0 {
 		t.Errorf("%+v, %v", res, err)
@@ -117,7 +119,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// A full heap is told even if what V8 says of it is beyond what is captured.
+// A full heap is reported even if V8's message is beyond the captured output.
 func TestHeapFullAfterFlood(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Output: 1000}})
 	res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeSync(2, 'x'.repeat(50000)); const a = []; for (;;) a.push({})`, runtime.RunOptions{})
@@ -126,7 +128,7 @@ func TestHeapFullAfterFlood(t *testing.T) {
 	}
 }
 
-// A child that was killed for memory long ago is not why a run is out of time.
+// A child that was killed for memory long ago is not reported as the cause of a timeout.
 func TestTimeoutAfterChildDied(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 96 << 20}})
 	res := harness.Run(t, rt, `
@@ -138,8 +140,8 @@ func TestTimeoutAfterChildDied(t *testing.T) {
 	}
 }
 
-// Starts that a hostile program holds up in one runtime don't hold up another's.
-func TestHeldUpStartsAreTheRuntimesOwn(t *testing.T) {
+// A hostile program that delays the starts in one runtime does not delay those of another.
+func TestHeldUpStartsDelayNoOtherRuntime(t *testing.T) {
 	rt, other := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}}), harness.Create(t, runtime.Options{})
 	stop := harness.StartProgram(t, rt, stopper)
 	var held sync.WaitGroup

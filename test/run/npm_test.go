@@ -11,8 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// npm gives up by itself where it reaches no registry, long before the run's time is up, and
-// its denials say why.
+// npm gives up without a registry long before the run's timeout, and the denials say why.
 func TestNPMWithoutNetwork(t *testing.T) {
 	for name, permissions := range map[string]policy.Permissions{"denied": {}, "localhost": {Network: policy.Loopback()}} {
 		rt := harness.Create(t, runtime.Options{Permissions: permissions})

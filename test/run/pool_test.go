@@ -19,7 +19,7 @@ import (
 	"gaol/test/harness"
 )
 
-// Whoever gets a runtime of a pool finds it as new, also in a hurry.
+// Every runtime from a pool is unused, also when many are requested at once.
 func TestPoolIsAlwaysFresh(t *testing.T) {
 	pool := harness.NewPool(t, harness.Options(runtime.Options{}), runtime.PoolOptions{Size: 3, Parallel: 2})
 	var users sync.WaitGroup
@@ -40,7 +40,7 @@ func TestPoolIsAlwaysFresh(t *testing.T) {
 	users.Wait()
 }
 
-// What was handed out outlives its pool.
+// A runtime from a pool outlives the pool.
 func TestPoolClosesWithoutItsUsers(t *testing.T) {
 	pool := harness.NewPool(t, harness.Options(runtime.Options{}), runtime.PoolOptions{Size: 2})
 	rt, err := pool.Get(t.Context())
@@ -61,7 +61,7 @@ func TestPoolClosesWithoutItsUsers(t *testing.T) {
 	}
 }
 
-// A pool that is closed at any moment, with users waiting, leaves nothing.
+// A pool that is closed at any moment, with callers waiting, leaves nothing.
 func TestPoolClosesAtAnyMoment(t *testing.T) {
 	before := harness.TakeInventory()
 	for range 10 {
@@ -90,8 +90,7 @@ func TestPoolClosesAtAnyMoment(t *testing.T) {
 	before.CheckLeaks(t)
 }
 
-// myReapers are the living pids 1 of this process's jails, once they are what they
-// are to be.
+// myReapers lists the live reapers, pid 1, of this process's jails.
 func myReapers() []int {
 	var found []int
 	for _, dir := range harness.Glob("/proc/[0-9]*") {
@@ -106,8 +105,8 @@ func myReapers() []int {
 	return found
 }
 
-// A runtime whose jail was killed while it was parked is nobody's.
-func TestPoolHandsOutNoDead(t *testing.T) {
+// A runtime whose jail was killed while it waited is not returned by Get, but replaced.
+func TestPoolReplacesDeadRuntimes(t *testing.T) {
 	pool := harness.NewPool(t, harness.Options(runtime.Options{}), runtime.PoolOptions{Size: 3})
 	full := func() bool { return len(myReapers()) == 3 }
 	harness.WaitFor(t, "three runtimes are ready", full)
@@ -130,8 +129,8 @@ func TestPoolHandsOutNoDead(t *testing.T) {
 	}
 }
 
-// What keeps a runtime from being created is what Get returns.
-func TestPoolTellsWhy(t *testing.T) {
+// Get returns the error that keeps the pool from creating runtimes.
+func TestPoolReturnsCreateErrors(t *testing.T) {
 	o := harness.Options(runtime.Options{Image: "no-such-image"})
 	pool := harness.NewPool(t, o, runtime.PoolOptions{})
 	_, want := runtime.Create(t.Context(), o)

@@ -41,7 +41,7 @@ func TestSpawnFiftyAtOnce(t *testing.T) {
 	if len(list) != n {
 		t.Errorf("%d processes are listed", len(list))
 	}
-	// Each takes up a turn for as long as it lives.
+	// Each counts as a run for as long as it lives.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := rt.Spawn(ctx, "true", nil, runtime.SpawnOptions{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -107,7 +107,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A program is started where programs may start none, and what it is denied is told.
+// Spawn starts a program even if programs may start none, and reports what that program is
+// denied.
 func TestSpawnDenials(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}}})
 	for _, terminal := range []*runtime.Terminal{nil, {}} {

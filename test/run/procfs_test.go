@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// hostProcessors counts those of this machine.
+// hostProcessors counts the processors of this machine.
 func hostProcessors(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/cpuinfo")
@@ -21,7 +21,7 @@ func hostProcessors(t *testing.T) int {
 	return len(regexp.MustCompile(`(?m)^processor\s*:`).FindAll(text, -1))
 }
 
-// What Node says of the machine and of itself is sensible, though little of /proc shows.
+// What Node reports about the machine and itself is plausible, although /proc shows little.
 func TestProcInNode(t *testing.T) {
 	for name, p := range map[string]policy.Permissions{"default": policy.Default(), "open": policy.Open(), "strict": policy.Strict()} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestProcInNode(t *testing.T) {
 // Programs that read /proc work.
 func TestProcInPrograms(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
-	total := strings.Fields(harness.Lines("/proc/meminfo")[0])[1] // sysinfo(2) has it
+	total := strings.Fields(harness.Lines("/proc/meminfo")[0])[1] // as sysinfo(2) reports it
 	pid := `(?m)^\s*1\s.*catatonit`
 	for _, tc := range []struct {
 		command, want string // a regular expression

@@ -11,14 +11,14 @@ import (
 	"gaol/test/harness"
 )
 
-// What real programs do, and what Node makes of it.
+// Programs behave as in plain Node.
 func TestPrograms(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for _, tc := range []struct {
 		name, code string
 		opts       runtime.RunOptions
-		want       runtime.Result // of which stdout, exit code, cause and value are compared
-		stderr     string         // is part of it
+		want       runtime.Result // stdout, exit code, cause and value are compared
+		stderr     string         // a part of it
 	}{
 		{name: "nothing", code: ``},
 		{name: "console", code: `console.log('hi'); console.error('err')`, want: runtime.Result{Stdout: []byte("hi\n")}, stderr: "err\n"},
@@ -106,8 +106,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// A file that one run writes is there for the imports of the next.
-func TestFilesLast(t *testing.T) {
+// A later run imports a file that an earlier run wrote.
+func TestFilesPersist(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	harness.Run(t, rt, `import fs from 'node:fs'; fs.writeFileSync('lib.mjs', 'export const n = 41')`, runtime.RunOptions{})
 	res := harness.Run(t, rt, `import { n } from './lib.mjs'; __return(n + 1)`, runtime.RunOptions{})

@@ -12,8 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// peak watches a number until the returned function is called, which tells the
-// most that it was.
+// peak polls a number until the returned function is called, which returns the maximum.
 func peak(number func() int) (most func() int) {
 	end, result := make(chan struct{}), make(chan int)
 	go func() {
@@ -34,9 +33,9 @@ func peak(number func() int) (most func() int) {
 	}
 }
 
-// A thousand runs asked for at once all come to their end, none late: what they
-// wait for their turn is not of their time. The host has descriptors and runs for
-// the few whose turn it is.
+// A thousand runs that are requested at once all complete, and none times out: waiting for
+// a turn does not count. The host needs descriptors and runs only for those whose turn it
+// is.
 func TestThousandRunsAtOnce(t *testing.T) {
 	for _, runtimes := range []int{1, 20} {
 		t.Run(fmt.Sprint(runtimes, " runtimes"), func(t *testing.T) {
@@ -45,7 +44,7 @@ func TestThousandRunsAtOnce(t *testing.T) {
 			for range runtimes {
 				rts = append(rts, harness.CreateForking(t, runtime.Options{MaxConcurrentRuns: atOnce}))
 			}
-			harness.Run(t, rts[0], ``, runtime.RunOptions{}) // the zygote is up
+			harness.Run(t, rts[0], ``, runtime.RunOptions{}) // starts the zygote
 			before := harness.OpenDescriptors()
 			descriptors, runs := peak(harness.OpenDescriptors), peak(harness.LiveRuns)
 			began := time.Now()
@@ -57,7 +56,7 @@ func TestThousandRunsAtOnce(t *testing.T) {
 			if mostRuns > runtimes*atOnce {
 				t.Errorf("%d runs at once", mostRuns)
 			}
-			if most := 10*runtimes*atOnce + 300; mostDescriptors > most { // a start has about 15, a run 5, a jail being closed some
+			if most := 10*runtimes*atOnce + 300; mostDescriptors > most { // a starting run has about 15, a run 5, and a jail that is being closed some
 				t.Errorf("%d descriptors, want %d at most", mostDescriptors, most)
 			}
 			if longest < took/4 {
@@ -67,8 +66,8 @@ func TestThousandRunsAtOnce(t *testing.T) {
 	}
 }
 
-// atTheSameTime performs n runs at once, each of which has to return its number,
-// and tells how long the last one waited.
+// atTheSameTime makes n runs at once, each of which must return its number, and returns the
+// longest wait for a turn.
 func atTheSameTime(t *testing.T, n int, perform func(i int) (*runtime.Result, error)) (longest time.Duration) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -89,8 +88,8 @@ func atTheSameTime(t *testing.T, n int, perform func(i int) (*runtime.Result, er
 	return longest
 }
 
-// Who waits for a turn stops to when the context ends or the runtime closes.
-func TestQueueIsLeft(t *testing.T) {
+// A run stops waiting for its turn when its context ends or the runtime is closed.
+func TestQueueCanceled(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{MaxConcurrentRuns: 1})
 	up, closed := make(chan struct{}), make(chan struct{})
 	go rt.Run(t.Context(), `console.log('up'); setInterval(() => {}, 1000)`, runtime.RunOptions{OnStdout: func([]byte) { close(up) }})
@@ -116,8 +115,8 @@ func TestQueueIsLeft(t *testing.T) {
 	<-closed
 }
 
-// As many runs as MaxConcurrentRuns can wait for each other.
-func TestRunsTalk(t *testing.T) {
+// MaxConcurrentRuns runs can wait for each other.
+func TestRunsCommunicate(t *testing.T) {
 	const n = 8
 	rt := harness.Create(t, runtime.Options{MaxConcurrentRuns: n})
 	atTheSameTime(t, n, func(i int) (*runtime.Result, error) {

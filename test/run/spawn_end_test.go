@@ -60,7 +60,7 @@ func TestSpawnSignals(t *testing.T) {
 	wait(t, p)
 }
 
-// A stopped process can be gone on with, and be killed; so can a whole tree that has left its
+// A stopped process can be continued and killed. So can a whole tree that has left its
 // group and session.
 func TestSpawnKill(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
@@ -89,14 +89,14 @@ func TestSpawnKill(t *testing.T) {
 	if res := wait(t, p); res.Cause != runtime.CauseCanceled || res.Usage.PeakPids > 0 && res.Usage.PeakPids < 10 {
 		t.Errorf("%+v", res)
 	}
-	if res := harness.Run(t, rt, `import fs from 'node:fs'; __return(fs.readdirSync('/proc').filter(n => /^\d/.test(n)).length)`, runtime.RunOptions{}); string(res.Value) != "2" { // pid 1 and itself
+	if res := harness.Run(t, rt, `import fs from 'node:fs'; __return(fs.readdirSync('/proc').filter(n => /^\d/.test(n)).length)`, runtime.RunOptions{}); string(res.Value) != "2" { // pid 1 and the program itself
 		t.Errorf("%s processes are left", res.Value)
 	}
 }
 
 func TestSpawnEnds(t *testing.T) {
 	short := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUTime: 300 * time.Millisecond}})
-	long := harness.Create(t, runtime.Options{}) // to fill memory takes a busy machine more than that
+	long := harness.Create(t, runtime.Options{}) // filling memory takes longer on a busy machine
 	for _, tc := range []struct {
 		name  string
 		rt    *runtime.NodeRuntime

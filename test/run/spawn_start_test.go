@@ -54,7 +54,7 @@ func TestSpawnRefuses(t *testing.T) {
 	}
 }
 
-// ctx bounds the start, at whatever moment it ends, and nothing but the start.
+// The context of Spawn bounds only the start, at whatever moment it is canceled.
 func TestSpawnCanceledInTheMiddle(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	started, canceled := 0, 0
@@ -90,7 +90,7 @@ func TestSpawnCanceledInTheMiddle(t *testing.T) {
 	}
 }
 
-// Close ends what was spawned, and what is being.
+// Close ends spawned processes, and those that are starting.
 func TestSpawnAndClose(t *testing.T) {
 	for i := range 8 {
 		rt := harness.Create(t, runtime.Options{})

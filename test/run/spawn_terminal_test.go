@@ -19,7 +19,7 @@ import (
 	"gaol/test/harness"
 )
 
-// terminal is a spawned process's, as its user has it.
+// terminal is a spawned process on a terminal, with a reader for its output.
 type terminal struct {
 	*runtime.Process
 	screen *bufio.Reader
@@ -103,7 +103,7 @@ func TestTerminalSizes(t *testing.T) {
 	wait(t, p)
 }
 
-// A shell has job control: keys reach what runs in front and nobody else.
+// A shell has job control: keys reach only the foreground job.
 func TestTerminalJobs(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := onTerminal(t, rt, "bash", "--norc", "--noediting", "-i")
@@ -146,8 +146,8 @@ func TestTerminalREPL(t *testing.T) {
 	}
 }
 
-// What a program printed last comes, also after its end; the kernel holds little, and the
-// program waits for who reads the rest.
+// Output that a program printed last can be read after its end. The kernel buffers little,
+// and the program waits until the rest is read.
 func TestTerminalLosesNothing(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for range 20 {
@@ -171,7 +171,7 @@ func TestTerminalLosesNothing(t *testing.T) {
 	wait(t, p.Process)
 }
 
-// Keys that nobody takes wait, and are all there for a program that wants them raw.
+// Keys that no program reads are kept, and a program that reads them raw gets all of them.
 func TestTerminalKeysWait(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const total = 1 << 20
@@ -202,7 +202,7 @@ func TestTerminalKeysWait(t *testing.T) {
 	wait(t, p.Process)
 }
 
-// What a guest does with its terminal never keeps the host waiting.
+// Nothing that a guest does with its terminal delays the host.
 func TestTerminalIsMisused(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for name, script := range map[string]string{
@@ -240,7 +240,7 @@ func TestTerminalIsMisused(t *testing.T) {
 	}
 }
 
-// Another run that has a terminal open does not keep that one's caller waiting.
+// Another run that has a terminal open does not delay the caller.
 func TestTerminalHeldByAnother(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := onTerminal(t, rt, "cat")
@@ -266,8 +266,9 @@ func TestTerminalHeldByAnother(t *testing.T) {
 	wait(t, other)
 }
 
-// A process on a terminal has three descriptors, of the guest's end. That it can't type into
-// it (TIOCSTI) or change its line discipline is held by the filter, which jail/seccomp tests.
+// A process on a terminal has three descriptors, all of the guest's end. The filter, which
+// jail/seccomp tests, prevents it from typing into the terminal (TIOCSTI) or changing its
+// line discipline.
 func TestTerminalGivesNoHostEnd(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := onTerminal(t, rt, "sh", "-c", "for f in /proc/$$/fd/*; do readlink $f; done; echo /dev/pts/*")
@@ -279,8 +280,7 @@ func TestTerminalGivesNoHostEnd(t *testing.T) {
 	wait(t, p.Process)
 }
 
-// A terminal of a runtime whose files are guarded, and of one whose guest takes all that
-// there are.
+// Terminals work in a runtime with file permissions.
 func TestTerminalUnderPermissions(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Permissions{
 		FS: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{
@@ -296,6 +296,7 @@ func TestTerminalUnderPermissions(t *testing.T) {
 	wait(t, p.Process)
 }
 
+// A guest that opens all terminals affects only its own runtime.
 func TestTerminalsUsedUp(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	taker := spawnCode(t, rt, `
@@ -307,13 +308,13 @@ func TestTerminalsUsedUp(t *testing.T) {
 		t.Errorf("%v, %v", p, err)
 	}
 	other := harness.Create(t, runtime.Options{})
-	wait(t, onTerminal(t, other, "true").Process) // another runtime's are its own
+	wait(t, onTerminal(t, other, "true").Process) // another runtime has terminals of its own
 	taker.Kill()
 	wait(t, taker)
 	wait(t, onTerminal(t, rt, "true").Process)
 }
 
-// A run on a terminal of a parked runtime.
+// A parked runtime runs a program on a terminal.
 func TestTerminalOfParked(t *testing.T) {
 	pool, err := runtime.NewPool(func() runtime.Options {
 		o := harness.Options(runtime.Options{})

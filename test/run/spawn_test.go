@@ -32,7 +32,7 @@ func spawnCode(t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.Spa
 	return p
 }
 
-// wait waits for a process, but not for ever.
+// wait waits for a process, for 30 seconds at most.
 func wait(t testing.TB, p *runtime.Process) *runtime.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -51,7 +51,7 @@ func send(t testing.TB, p *runtime.Process, text string) {
 	}
 }
 
-func TestSpawnTalks(t *testing.T) {
+func TestSpawnStreams(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for name, p := range map[string]*runtime.Process{
 		"code": spawnCode(t, rt, `
@@ -92,7 +92,7 @@ func TestSpawnTalks(t *testing.T) {
 	}
 }
 
-// A process waits for who reads its output, and costs the host no memory meanwhile.
+// A process blocks until its output is read, and the host buffers only a bounded part.
 func TestSpawnBackPressure(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const total = 64 << 20
@@ -131,7 +131,7 @@ func TestSpawnBackPressure(t *testing.T) {
 	}
 }
 
-// What was printed before the end comes, whoever reads it, and when.
+// Everything that was printed before the end can be read, whenever that happens.
 func TestSpawnLosesNothing(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	fds := harness.OpenDescriptors()
@@ -160,7 +160,7 @@ func TestSpawnLosesNothing(t *testing.T) {
 	wait(t, p)
 }
 
-// A run that has another's pipe open does not keep its caller waiting.
+// A run that has another's pipe open does not delay the caller.
 func TestSpawnOutputEndsWithIt(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := spawn(t, rt, runtime.SpawnOptions{}, "sh", "-c", "echo mine; read x")

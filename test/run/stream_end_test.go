@@ -20,8 +20,8 @@ import (
 
 const endless = `import { writeSync } from 'node:fs'; for (;;) writeSync(1, 'more and ')`
 
-// To break out of the range ends the run, and so does a panic of the receiver. What is left can
-// be had.
+// Breaking out of the range over events cancels the run, and so does a panic in the loop.
+// The remaining result is available afterwards.
 func TestStreamBroken(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for name, receive := range map[string]func(*runtime.Stream){
@@ -52,14 +52,14 @@ func TestStreamBroken(t *testing.T) {
 		if n := len(rt.Processes()); n > 0 {
 			t.Errorf("%s: it still runs", name)
 		}
-		h := followed(t, s)
+		h := receiveAll(t, s)
 		if res := h.result(t); res.Cause != runtime.CauseCanceled || len(h.out) > 2<<20 {
 			t.Errorf("%s: %d bytes, %+v", name, len(h.out), res)
 		}
 	}
 }
 
-// untilReady waits until a program has made the file of that name.
+// untilReady waits until a program has created the file ready.
 func untilReady(t testing.TB, rt *runtime.NodeRuntime) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -72,9 +72,8 @@ func untilReady(t testing.TB, rt *runtime.NodeRuntime) {
 	}
 }
 
-// A run that nobody takes events of, or that somebody takes one of and then no more, ends by
-// what ends any run. It waits for no receiver, and nor does Close; what there was until
-// then can be had afterwards.
+// A run whose events are not consumed, or only the first, ends like any other. Neither it
+// nor Close waits for the consumer. The events until then are available afterwards.
 func TestStreamStalled(t *testing.T) {
 	const code = `
 		import { spawnSync } from 'node:child_process'; import { openSync, writeSync } from 'node:fs';
@@ -116,7 +115,7 @@ func TestStreamStalled(t *testing.T) {
 				receive(s)
 			}()
 			untilReady(t, rt)
-			time.Sleep(50 * time.Millisecond) // it writes until it can't
+			time.Sleep(50 * time.Millisecond) // until its writes block
 			began := time.Now()
 			tc.end(rt, cancel)
 			res, err := s.Result()
@@ -124,11 +123,11 @@ func TestStreamStalled(t *testing.T) {
 				t.Errorf("%s: after %v: %v, %q, want %q", name, took, err, res.Cause, tc.cause)
 			}
 			<-received
-			h := followed(t, s)
+			h := receiveAll(t, s)
 			if !strings.HasPrefix(string(h.out), "more and more") || string(h.errs) != "all is written" || len(h.calls) != len(res.Calls) || len(h.calls) < 60 {
 				t.Errorf("%s, %s: %d bytes, %q, %d calls, of which %d are listed", name, tc.cause, len(h.out), h.errs, len(h.calls), len(res.Calls))
 			}
-			if name == "nobody" && len(h.denials) != 1 { // somebody has had that
+			if name == "nobody" && len(h.denials) != 1 { // otherwise the consumer has read it
 				t.Errorf("%+v", h.denials)
 			}
 		}
@@ -153,38 +152,38 @@ func TestStreamNeverBegins(t *testing.T) {
 		"bad options": {rt.FollowExec(t.Context(), ``, runtime.RunOptions{Cwd: "/nosuch"}), fs.ErrNotExist},
 		"bad input":   {rt.FollowRun(t.Context(), `for await (const b of process.stdin);`, runtime.RunOptions{Stdin: iotest.ErrReader(broken)}), broken},
 	} {
-		if h := followed(t, tc.s); !errors.Is(h.exits[0].Err, tc.want) || h.exits[0].Result != nil {
+		if h := receiveAll(t, tc.s); !errors.Is(h.exits[0].Err, tc.want) || h.exits[0].Result != nil {
 			t.Errorf("%s: %+v", name, h.exits[0])
 		}
 	}
-	h := followed(t, rt.FollowRun(gone, endless, runtime.RunOptions{}))
+	h := receiveAll(t, rt.FollowRun(gone, endless, runtime.RunOptions{}))
 	if res := h.result(t); res.Cause != runtime.CauseCanceled || len(h.kinds) != 1 {
 		t.Errorf("a context that has ended: %v %+v", h.kinds, res)
 	}
-	h = followed(t, rt.FollowRun(t.Context(), ``, runtime.RunOptions{OnStdout: func([]byte) {}}))
+	h = receiveAll(t, rt.FollowRun(t.Context(), ``, runtime.RunOptions{OnStdout: func([]byte) {}}))
 	if err := h.exits[0].Err; err == nil || !strings.Contains(err.Error(), "gaol: run: options OnStdout") {
 		t.Errorf("with OnStdout: %v", err)
 	}
 }
 
-// Limits hold for what goes by.
+// Limits apply to streamed output.
 func TestStreamLimits(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20, CPUTime: 20 * time.Second}})
-	h := followed(t, rt.FollowRun(t.Context(), endless, runtime.RunOptions{OnOutputLimit: runtime.KillOnOutput}))
+	h := receiveAll(t, rt.FollowRun(t.Context(), endless, runtime.RunOptions{OnOutputLimit: runtime.KillOnOutput}))
 	if res := h.result(t); res.Cause != runtime.CauseOutput || len(h.out) < 1<<20 {
 		t.Errorf("%d bytes, %+v", len(h.out), res)
 	}
-	h = followed(t, rt.FollowRun(t.Context(), `process.stdout.write('x'.repeat(3 << 20))`, runtime.RunOptions{}))
+	h = receiveAll(t, rt.FollowRun(t.Context(), `process.stdout.write('x'.repeat(3 << 20))`, runtime.RunOptions{}))
 	if res := h.result(t); res.Cause != "" || len(h.out) != 3<<20 {
 		t.Errorf("%d bytes, %+v", len(h.out), res)
 	}
-	h = followed(t, rt.FollowRun(t.Context(), `const all = []; for (;;) all.push(Array(1e5).fill(all.length))`, runtime.RunOptions{}))
+	h = receiveAll(t, rt.FollowRun(t.Context(), `const all = []; for (;;) all.push(Array(1e5).fill(all.length))`, runtime.RunOptions{}))
 	if res := h.result(t); res.Cause != runtime.CauseMemory {
 		t.Errorf("%+v: %s", res, h.errs)
 	}
 }
 
-// A gigabyte, or here a part of it, leaves the host's memory as it was.
+// Streaming a gigabyte, or here a part of it, does not increase the host's memory.
 func TestStreamMemory(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20}})
 	const total = 384 << 20

@@ -15,10 +15,10 @@ import (
 	"gaol/test/harness"
 )
 
-// logsOf takes all events of an evaluation, and returns its lines.
+// logsOf consumes all events of an evaluation, and returns its lines.
 func logsOf(t testing.TB, s *runtime.Stream) (logs []runtime.Log, exit runtime.ExitEvent) {
 	t.Helper()
-	h := &heard{}
+	h := &received{}
 	for e := range s.Events() {
 		if l, ok := e.(runtime.LogEvent); ok {
 			logs = append(logs, l.Log)
@@ -36,7 +36,7 @@ func logsOf(t testing.TB, s *runtime.Stream) (logs []runtime.Log, exit runtime.E
 	return logs, exit
 }
 
-// The lines of a snippet come as they are printed, each as Logs has it.
+// The lines of a snippet arrive as they are printed, each as in Logs.
 func TestStreamEvaluate(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for _, tc := range []struct {
@@ -73,7 +73,8 @@ func TestStreamEvaluate(t *testing.T) {
 	}
 }
 
-// A line is with the receiver before the next is printed; who breaks out ends the snippet.
+// A line reaches the consumer before the next is printed. Breaking out of the loop ends the
+// snippet.
 func TestStreamEvaluateIsLive(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	seen := make(chan struct{})

@@ -17,8 +17,8 @@ import (
 	"gaol/test/harness"
 )
 
-// A spawned process can be talked to by its events, also from its middle on; breaking out
-// leaves it be.
+// A caller can talk to a spawned process by its events, also if it starts to consume them
+// later. Breaking out of the loop does not end the process.
 func TestStreamSpawn(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := spawnCode(t, rt, `
@@ -30,7 +30,7 @@ func TestStreamSpawn(t *testing.T) {
 	if _, err := p.Stdout.Read(buf); err != nil || string(buf) != "up\n" {
 		t.Fatalf("%q %v", buf, err)
 	}
-	h := &heard{}
+	h := &received{}
 	for i := range 3 {
 		send(t, p, fmt.Sprintf("%d\n", i))
 		for e := range p.Events() {
@@ -63,7 +63,8 @@ func TestStreamSpawn(t *testing.T) {
 	}
 }
 
-// What was printed, called and denied before anybody asked comes too, and after the end as well.
+// Output, calls and denials from before the first consumer are delivered, also after the
+// end.
 func TestStreamSpawnLate(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{
 		Permissions: policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}},
@@ -90,7 +91,7 @@ func TestStreamSpawnLate(t *testing.T) {
 		untilReady(t, rt)
 		events := p.Events()
 		p.Stdin.Close()
-		h := hear(t, events)
+		h := receive(t, events)
 		if strings.Trim(string(h.out), "x") != "" || len(h.out) != 60000 || len(h.errs) != 60000 {
 			t.Errorf("%s: %d and %d bytes", name, len(h.out), len(h.errs))
 		}
@@ -103,11 +104,11 @@ func TestStreamSpawnLate(t *testing.T) {
 	}
 }
 
-// On a terminal all is one stream, which ends with the process.
+// On a terminal all output is one stream, which ends with the process.
 func TestStreamTerminal(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := spawn(t, rt, runtime.SpawnOptions{Terminal: &runtime.Terminal{}}, "sh", "-c", "echo one; echo two >&2; read x; echo got $x; exit 4")
-	h, sent := &heard{}, false
+	h, sent := &received{}, false
 	for e := range p.Events() {
 		h.take(e)
 		if !sent && strings.Contains(string(h.out), "two") {
@@ -121,7 +122,8 @@ func TestStreamTerminal(t *testing.T) {
 	}
 }
 
-// A process whose events nobody takes ends as any other, and nothing of it waits.
+// A process whose events are not consumed ends like any other, and nothing waits for a
+// consumer.
 func TestStreamSpawnStalled(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -137,7 +139,7 @@ func TestStreamSpawnStalled(t *testing.T) {
 	} {
 		rt := harness.CreateExact(t, harness.Options(runtime.Options{}))
 		p := spawn(t, rt, tc.o, "sh", "-c", "while :; do echo more and more; done")
-		first := &heard{}
+		first := &received{}
 		for e := range p.Events() {
 			first.take(e)
 			break
@@ -146,7 +148,7 @@ func TestStreamSpawnStalled(t *testing.T) {
 		if res := wait(t, p); res.Cause != tc.cause {
 			t.Errorf("%s: %+v", tc.name, res)
 		}
-		h := hear(t, p.Events())
+		h := receive(t, p.Events())
 		if !strings.HasPrefix(string(first.out)+string(h.out), "more and more") || h.result(t).Cause != tc.cause {
 			t.Errorf("%s: %d bytes, %+v", tc.name, len(h.out), h.exits)
 		}

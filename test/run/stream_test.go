@@ -20,16 +20,16 @@ import (
 	"gaol/test/harness"
 )
 
-// heard is what events came to.
-type heard struct {
+// received is what the events of a run contained.
+type received struct {
 	out, errs []byte
 	calls     []runtime.Call
 	denials   []runtime.Denial
-	kinds     []string // one for each change of kind
+	kinds     []string // without consecutive duplicates
 	exits     []runtime.ExitEvent
 }
 
-func (h *heard) take(e runtime.Event) {
+func (h *received) take(e runtime.Event) {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", e), "runtime.")
 	if len(h.kinds) == 0 || h.kinds[len(h.kinds)-1] != kind {
 		h.kinds = append(h.kinds, kind)
@@ -48,10 +48,10 @@ func (h *heard) take(e runtime.Event) {
 	}
 }
 
-// hear takes all events, and fails the test if they don't end as they should.
-func hear(t testing.TB, events iter.Seq[runtime.Event]) *heard {
+// receive consumes all events, and fails the test if they do not end with the exit.
+func receive(t testing.TB, events iter.Seq[runtime.Event]) *received {
 	t.Helper()
-	h := &heard{}
+	h := &received{}
 	for e := range events {
 		h.take(e)
 	}
@@ -59,15 +59,15 @@ func hear(t testing.TB, events iter.Seq[runtime.Event]) *heard {
 	return h
 }
 
-func (h *heard) ended(t testing.TB) {
+func (h *received) ended(t testing.TB) {
 	t.Helper()
 	if len(h.exits) != 1 || h.kinds[len(h.kinds)-1] != "ExitEvent" {
 		t.Fatalf("%d exits, events are %v", len(h.exits), h.kinds)
 	}
 }
 
-// result is that of a run that could take place.
-func (h *heard) result(t testing.TB) *runtime.Result {
+// result is that of a run that could be made.
+func (h *received) result(t testing.TB) *runtime.Result {
 	t.Helper()
 	res, err := h.exits[0].Result, h.exits[0].Err
 	if res == nil || err != nil && res.Cause != runtime.CauseCanceled {
@@ -76,18 +76,17 @@ func (h *heard) result(t testing.TB) *runtime.Result {
 	return res
 }
 
-// followed hears a whole run, and compares its end with what Result says of it.
-func followed(t testing.TB, s *runtime.Stream) *heard {
+// receiveAll consumes a whole run, and compares its exit with Result.
+func receiveAll(t testing.TB, s *runtime.Stream) *received {
 	t.Helper()
-	h := hear(t, s.Events())
+	h := receive(t, s.Events())
 	if res, err := s.Result(); res != h.exits[0].Result || err != h.exits[0].Err {
 		t.Errorf("the exit is %+v, the result %+v, %v", h.exits[0], res, err)
 	}
 	return h
 }
 
-// Whatever a program prints comes, in order, however it ends and however slowly it is
-// taken in.
+// All output arrives in order, however the program ends and however slow the consumer is.
 func TestStreamLosesNothing(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	count := func(from, to int) string {
@@ -114,8 +113,8 @@ func TestStreamLosesNothing(t *testing.T) {
 	} {
 		for _, late := range []time.Duration{0, 200 * time.Millisecond} {
 			s := rt.FollowRun(t.Context(), tc.code, runtime.RunOptions{})
-			time.Sleep(late) // mostly, it has ended by then
-			h := followed(t, s)
+			time.Sleep(late) // usually the program has ended by then
+			h := receiveAll(t, s)
 			if !bytes.Equal(h.out, []byte(tc.out)) || !bytes.Equal(h.errs, []byte(tc.errs)) {
 				t.Errorf("%s, after %v: %d and %d bytes, want %d and %d: %.200q %.200q", tc.name, late, len(h.out), len(h.errs), len(tc.out), len(tc.errs), h.out, h.errs)
 			}
@@ -126,8 +125,8 @@ func TestStreamLosesNothing(t *testing.T) {
 	}
 }
 
-// What is printed is with the receiver while the program goes on, and the order across outputs
-// is that in which it comes to be known.
+// Output arrives while the program runs. The order across streams is the order in which the
+// host reads them.
 func TestStreamIsLive(t *testing.T) {
 	seen := make(chan struct{})
 	rt := harness.Create(t, runtime.Options{Bindings: map[string]any{
@@ -166,21 +165,21 @@ func TestStreamIsLive(t *testing.T) {
 	}
 }
 
-// All ways to start a run can be followed, with what they are given.
+// All kinds of runs can be streamed, with their options.
 func TestStreamKinds(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	o := runtime.RunOptions{Stdin: strings.NewReader("input"), Env: map[string]string{"X": "env"}}
 	const code = `for await (const b of process.stdin) console.log(String(b), process.env.X, typeof __return)`
-	h := followed(t, rt.FollowRun(t.Context(), code, o))
+	h := receiveAll(t, rt.FollowRun(t.Context(), code, o))
 	if string(h.out) != "input env function\n" {
 		t.Errorf("run: %q %q", h.out, h.errs)
 	}
 	o.Stdin = strings.NewReader("input")
-	if h = followed(t, rt.FollowExec(t.Context(), code, o)); string(h.out) != "input env undefined\n" {
+	if h = receiveAll(t, rt.FollowExec(t.Context(), code, o)); string(h.out) != "input env undefined\n" {
 		t.Errorf("exec: %q %q", h.out, h.errs)
 	}
 	o.Stdin = strings.NewReader("input")
-	h = followed(t, rt.FollowCommand(t.Context(), "sh", []string{"-c", `cat; echo " $X"; echo $0 >&2; exit 7`}, o))
+	h = receiveAll(t, rt.FollowCommand(t.Context(), "sh", []string{"-c", `cat; echo " $X"; echo $0 >&2; exit 7`}, o))
 	if string(h.out) != "input env\n" || string(h.errs) != "sh\n" || h.result(t).ExitCode != 7 {
 		t.Errorf("command: %q %q %+v", h.out, h.errs, h.exits)
 	}
@@ -189,8 +188,8 @@ func TestStreamKinds(t *testing.T) {
 	}
 }
 
-// Each call is an event, as Result lists it: also those under way at the end, and more than a
-// slow receiver has room for.
+// Each call is an event, as Result lists it. That includes calls in progress at the end,
+// and more than a slow consumer's queue holds.
 func TestStreamCalls(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: map[string]any{
 		"echo": func(_ context.Context, args json.RawMessage) (any, error) { return args, nil },
@@ -205,7 +204,7 @@ func TestStreamCalls(t *testing.T) {
 		await Promise.all(Array.from({ length: 400 }, (_, i) => echo.async(i)));
 		hang.async(); hang.async(); console.log(String(echo('last'))); process.exit(0)`, runtime.RunOptions{})
 	time.Sleep(300 * time.Millisecond)
-	h := followed(t, s)
+	h := receiveAll(t, s)
 	res := h.result(t)
 	byName := func(a, b runtime.Call) int {
 		return strings.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
@@ -219,8 +218,8 @@ func TestStreamCalls(t *testing.T) {
 	}
 }
 
-// A denial comes before what the program says of it, once; the hint, which only the end gives,
-// comes before the end.
+// A denial arrives before the program's output about it, once. The hint, which is known
+// only at the end, arrives before the exit.
 func TestStreamDenials(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Permissions{
 		ChildProcess: policy.Scope{Default: policy.Deny},
@@ -228,7 +227,7 @@ func TestStreamDenials(t *testing.T) {
 			Mode: policy.Deny, Operations: []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}, Paths: []string{"/workspace/kept/**"},
 		}}},
 	}})
-	h := followed(t, rt.FollowRun(t.Context(), `
+	h := receiveAll(t, rt.FollowRun(t.Context(), `
 		import { spawnSync } from 'node:child_process'; import { writeFileSync, writeSync } from 'node:fs';
 		for (let i = 0; i < 5; i++) spawnSync('true');
 		writeSync(1, 'denied');
@@ -249,7 +248,8 @@ func TestStreamDenials(t *testing.T) {
 	}
 }
 
-// A receiver who takes nothing stops the program, not the host's memory.
+// A consumer that reads nothing blocks the program, and the host buffers only a bounded
+// part.
 func TestStreamBackPressure(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const total, piece = 64 << 20, 16 << 10

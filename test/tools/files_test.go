@@ -15,7 +15,7 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-// No path leads out of the guest's tree, whatever the guest has laid there.
+// No path leads out of the guest's tree, whatever links the guest has made.
 func TestToolsHostilePaths(t *testing.T) {
 	canary := filepath.Join(t.TempDir(), "canary")
 	if err := os.WriteFile(canary, []byte("host's"), 0o666); err != nil {
@@ -37,7 +37,7 @@ func TestToolsHostilePaths(t *testing.T) {
 		{"canary", sandboxtools.NotFound},
 		{canary, sandboxtools.NotFound},
 		{"/proc/1/environ", sandboxtools.Permission},
-		{"/proc/self/root" + canary, sandboxtools.NotFound}, // the guest's /proc doesn't know the host's process
+		{"/proc/self/root" + canary, sandboxtools.NotFound}, // the guest's /proc has no process of the host
 		{"magic" + canary, sandboxtools.NotFound},
 		{"/proc/1/root" + canary, sandboxtools.InvalidArgument}, // ELOOP: no magic link is followed
 		{"cwd" + canary, sandboxtools.InvalidArgument},
@@ -80,7 +80,7 @@ func TestToolsHostilePaths(t *testing.T) {
 	}
 }
 
-// Bytes come back as they are, and it is said when they are no text.
+// Files keep their bytes, and the result says if they are not text.
 func TestToolsFiles(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: runtime.Limits{Disk: 30 << 20, Inodes: 40_000}}})
 	s.call("init", args{"containerId": "a"})

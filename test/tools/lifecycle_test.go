@@ -12,7 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// The guest's working directory can be anywhere that is not the system's.
+// The guest's working directory can be anywhere except in the system's folders.
 func TestToolsRoots(t *testing.T) {
 	base := t.TempDir()
 	s := newTools(t, sandboxtools.Options{ProjectBase: base})
@@ -49,7 +49,7 @@ func TestToolsLimits(t *testing.T) {
 	s.refused(sandboxtools.Permission, "init", args{"imageName": harness.DefaultImage(t).ID})
 	s.refused(sandboxtools.InvalidArgument, "init", args{"rootPath": "proc/self"})
 	s.refused(sandboxtools.InvalidArgument, "init", args{"rootPath": "../x"})
-	s.call("init", args{"containerId": "b"}) // what failed has left no place taken
+	s.call("init", args{"containerId": "b"}) // the failed attempt does not count
 	s.call("destroy", args{"containerId": "b"})
 	s.refused(sandboxtools.NotFound, "destroy", args{"containerId": "b"})
 	s.call("init", args{"containerId": "b"})
@@ -72,13 +72,13 @@ func TestToolsLimits(t *testing.T) {
 	s.refused(sandboxtools.Closed, "exists", args{"containerId": "a", "path": "f"})
 }
 
-// A sandbox ends when it is not used, and not while it is.
+// A sandbox is closed when it is idle, and not while it is in use.
 func TestToolsIdle(t *testing.T) {
 	const limit = 2 * time.Second
 	s := newTools(t, sandboxtools.Options{IdleLimit: limit})
 	s.call("init", args{"containerId": "a"})
 	s.call("init", args{"containerId": "b"})
-	s.run("sleep", "3") // longer than it may idle
+	s.run("sleep", "3") // longer than its idle time
 	for range 4 {
 		last := time.Now()
 		s.call("exists", args{"containerId": "a", "path": "/"})
@@ -87,7 +87,7 @@ func TestToolsIdle(t *testing.T) {
 			if time.Since(last) < limit {
 				t.Fatal(err)
 			}
-			s.call("init", args{"containerId": "a"}) // this machine was too slow to use it in time
+			s.call("init", args{"containerId": "a"}) // a slow machine may not have used it in time
 		}
 	}
 	s.refused(sandboxtools.NotFound, "exists", args{"containerId": "b", "path": "/"})
@@ -100,7 +100,7 @@ func TestToolsIdle(t *testing.T) {
 	}
 }
 
-// Calls on one sandbox don't disturb each other, and its end ends them all.
+// Concurrent calls on one sandbox do not disturb each other. Destroying it ends them all.
 func TestToolsConcurrently(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{})
 	s.call("init", args{"containerId": "a"})
@@ -166,7 +166,8 @@ func TestToolsConcurrently(t *testing.T) {
 	}
 }
 
-// Of those that ask for one id at once, one gets it, and none is made once all is closed.
+// Of several callers that ask for the same id at once, one gets it. No sandbox is created
+// after Close.
 func TestToolsInitConcurrently(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{MaxSandboxes: 3})
 	counts := func(n int, a args) map[sandboxtools.Code]int {

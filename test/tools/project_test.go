@@ -21,7 +21,7 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// roundPackage is an npm package, as its registry would hand it out.
+// roundPackage is an npm package, as a registry serves it.
 func roundPackage(t *testing.T) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -73,7 +73,7 @@ func project(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// projectSteps are what is done with a project that is unpacked.
+// projectSteps are the commands that build an unpacked project, and what they print.
 var projectSteps = []struct{ command, mentions string }{
 	{"npm ci --offline --no-audit --no-fund", "added 1 package"},
 	{"npm run build", "built main.js shapes.js"},
@@ -102,8 +102,8 @@ func checkBuilt(t *testing.T, archive io.Reader) {
 	}
 }
 
-// A project is unpacked, installed, built, tested, and what was built is taken home, in
-// one runtime, and through the SDK only.
+// A project is unpacked, installed, built and tested in one runtime, and the result is read
+// back, all through the SDK.
 func TestProject(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: projectLimits})
 	if _, err := rt.FS().Untar(bytes.NewReader(project(t)), "/workspace", hostfs.UntarOptions{}); err != nil {
@@ -124,7 +124,7 @@ func TestProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkBuilt(t, &out)
-	// An install becomes a layer that others begin with.
+	// The installation becomes a snapshot that other runtimes start from.
 	s := harness.TakeSnapshot(t, rt, runtime.SnapshotOptions{})
 	other := harness.Create(t, runtime.Options{Snapshot: s.ID})
 	res, err := other.Command(t.Context(), "node", []string{"dist/main.js"}, runtime.RunOptions{})
@@ -138,8 +138,8 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// The same through the sandbox tools only. What is built is taken home twice: as an
-// archive that is read, and as files of the folder that is shared.
+// The same through the sandbox tools. The result is read back twice: as an archive, and as
+// files of the shared folder.
 func TestProjectThroughTools(t *testing.T) {
 	base := t.TempDir()
 	s := newTools(t, sandboxtools.Options{ProjectBase: base, Create: runtime.Options{Limits: projectLimits}})
@@ -178,12 +178,12 @@ func TestProjectThroughTools(t *testing.T) {
 	}
 }
 
-// A sandbox with a project finds packages of the host's in it.
+// A sandbox with a project can use packages of the host.
 func TestToolsProjectWithPackages(t *testing.T) {
 	base := t.TempDir()
 	packages := harness.HostTree(t, map[string]string{"p/index.js": `module.exports = 'package'`})
 	s := newTools(t, sandboxtools.Options{ProjectBase: base, Create: runtime.Options{NodeModules: packages}})
-	for _, id := range []string{"a", "b"} { // the second finds the empty folder that the first left
+	for _, id := range []string{"a", "b"} { // the second one finds the empty folder of the first
 		s.call("init", args{"containerId": id, "projectOutPath": "p"})
 		r := s.call("command", args{"containerId": id, "executable": "node", "args": []string{"-p", "require('p')"}, "workingDirectory": "/workspace"})
 		if r["stdout"] != "package\n" {

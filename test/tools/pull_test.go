@@ -27,7 +27,7 @@ import (
 	"gaol/test/harness"
 )
 
-// busyboxRegistry serves an image on loopback, and counts who asks for its layers.
+// busyboxRegistry serves an image on loopback, and counts the requests for its layers.
 func busyboxRegistry(t *testing.T) (reference string, pulls *atomic.Int64) {
 	t.Helper()
 	image, err := tarball.ImageFromPath(harness.BusyboxImage(t), nil)
@@ -55,7 +55,7 @@ func busyboxRegistry(t *testing.T) (reference string, pulls *atomic.Int64) {
 	return reference, pulls
 }
 
-// An image that the host names is pulled when it is first asked for, once.
+// An image that the host lists is pulled once, when it is first used.
 func TestToolsPullImages(t *testing.T) {
 	reference, pulls := busyboxRegistry(t)
 	o := harness.Options(runtime.Options{})
@@ -93,7 +93,7 @@ func TestToolsPullImages(t *testing.T) {
 	}
 }
 
-// imageSources are one image in all forms that are of this host.
+// imageSources are one image in all local forms.
 func imageSources(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func imageSources(t *testing.T) map[string]string {
 	return map[string]string{"layout": filepath.Join(dir, "layout"), "archive": archive, "folder": app.Root()}
 }
 
-// newPullTools is newTools on a store of its own.
+// newPullTools is newTools with a store of its own.
 func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
 	t.Helper()
 	dir := t.TempDir()
@@ -139,8 +139,8 @@ func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
 	return tools{t, box}, store
 }
 
-// What Options.Images list is imported when it is first asked for, from wherever it is,
-// and what they don't is not even read.
+// The images in Options.Images are imported from any kind of source when they are first
+// used. Those that are not listed are not even read.
 func TestToolsImportImages(t *testing.T) {
 	sources := imageSources(t)
 	reference, _ := busyboxRegistry(t)
@@ -157,7 +157,7 @@ func TestToolsImportImages(t *testing.T) {
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
 			s, store := newPullTools(t, source)
-			t.Chdir("/") // it is what it was when it was listed
+			t.Chdir("/") // relative sources are resolved when they are listed
 			for range 2 {
 				if made := s.call("init", args{"containerId": "a", "imageName": source}); made["imageName"] != source {
 					t.Error(made)
@@ -188,14 +188,14 @@ func TestToolsImportImages(t *testing.T) {
 	}
 }
 
-// What an import fails for has a code that says whose turn it is.
+// The error code of a failed import says whether the caller or the host has to act.
 func TestToolsImportFailures(t *testing.T) {
 	sources := imageSources(t)
 	image, err := tarball.ImageFromPath(sources["archive"], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The layer's last byte is another one.
+	// Corrupt the layer's last byte.
 	layers, err := image.Layers()
 	if err != nil {
 		t.Fatal(err)

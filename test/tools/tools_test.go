@@ -21,7 +21,7 @@ import (
 	"gaol/test/harness"
 )
 
-// tools is a toolbox that is driven by its names and JSON alone.
+// tools calls a toolbox only by the names and JSON of its tools.
 type tools struct {
 	t *testing.T
 	b *sandboxtools.Toolbox
@@ -80,7 +80,7 @@ func (s tools) refused(want sandboxtools.Code, tool string, a args) {
 	}
 }
 
-// run runs a command in sandbox "a", which must end well.
+// run runs a command in sandbox "a", which must succeed.
 func (s tools) run(name string, list ...string) string {
 	s.t.Helper()
 	r := s.call("command", args{"containerId": "a", "executable": name, "args": append([]string{}, list...), "workingDirectory": "/workspace"})
@@ -90,7 +90,7 @@ func (s tools) run(name string, list ...string) string {
 	return r["stdout"].(string)
 }
 
-// A small project in TypeScript is written, built, tested and taken home.
+// A small project in TypeScript is written, built and tested, and its result is read back.
 func TestToolsProject(t *testing.T) {
 	base := t.TempDir()
 	s := newTools(t, sandboxtools.Options{ProjectBase: base})
@@ -149,7 +149,7 @@ func TestToolsProject(t *testing.T) {
 	}
 }
 
-// projectOutPath is one folder, in the guest and on the host, and nothing else is.
+// projectOutPath is one folder in the guest and on the host, and nothing else is shared.
 func TestToolsProjectFolder(t *testing.T) {
 	base, elsewhere := t.TempDir(), t.TempDir()
 	s := newTools(t, sandboxtools.Options{ProjectBase: base})
@@ -176,7 +176,7 @@ func TestToolsProjectFolder(t *testing.T) {
 		t.Errorf("the guest sees %v", r)
 	}
 	s.refused(sandboxtools.Busy, "delete", args{"containerId": "a", "path": "/srv/app", "recursive": true})
-	// Links of the guest's don't lead the next one out, nor back in.
+	// The next sandbox does not follow links of the guest, neither out nor in.
 	if err := os.Symlink(elsewhere, filepath.Join(base, "hosts-own")); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestToolsCommand(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args args
-		want map[string]any // the rest is as if it had gone well and printed nothing
+		want map[string]any // the rest is that of a command that succeeds and prints nothing
 	}{
 		{"arguments as they are", args{"executable": "node", "args": []string{"-p", "process.argv.slice(1)", "--", "$HOME;", "a b", "*"}}, map[string]any{"stdout": "[ '$HOME;', 'a b', '*' ]\n"}},
 		{"default folder", args{"executable": "pwd"}, map[string]any{"stdout": "/workspace\n"}},
@@ -246,7 +246,7 @@ func TestToolsCommand(t *testing.T) {
 	}
 }
 
-// The caller's own end is no timeout of the command's.
+// The end of the caller's context is not reported as a timeout of the command.
 func TestToolsContext(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{})
 	s.call("init", args{"containerId": "a", "imageName": cmp.Or(os.Getenv(harness.ImageVar), "default")})

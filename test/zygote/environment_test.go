@@ -14,7 +14,8 @@ import (
 	"gaol/test/harness"
 )
 
-// getenvSource is a library for LD_PRELOAD that prints the names of variables that are read.
+// getenvSource is a library for LD_PRELOAD that prints the names of variables that are
+// read.
 const getenvSource = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -72,7 +73,8 @@ func readAtStart(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// A variable that Node reads when it starts gives a run a Node of its own. Others do not.
+// A run with a variable that Node reads at its start gets a new Node instead of a fork.
+// Other variables do not matter.
 func TestZygoteVariables(t *testing.T) {
 	rt := harness.CreateForking(t, harness.Options(runtime.Options{}))
 	launcher := func(name string) (runtime.Launcher, string) {
@@ -80,8 +82,8 @@ func TestZygoteVariables(t *testing.T) {
 		return res.Launcher, res.LauncherReason
 	}
 	late := []string{
-		"HOME", "NODE_PATH", // a child has Node look again
-		"FORCE_COLOR", // it is looked at each time
+		"HOME", "NODE_PATH", // a child makes Node read it again
+		"FORCE_COLOR", // Node reads it each time
 		"NODE_ENV", "NODE_TLS_REJECT_UNAUTHORIZED", "SSL_CERT_FILE",
 	}
 	names := readAtStart(t)

@@ -16,7 +16,7 @@ import (
 	"gaol/test/harness"
 )
 
-// What kcmp(2) compares.
+// Kinds of kcmp(2).
 const (
 	kcmpFile = iota
 	kcmpVM
@@ -25,15 +25,15 @@ const (
 	kcmpSignals
 )
 
-// same reports whether two processes have something of a kind in common; a and b
-// are descriptors for kcmpFile.
+// same reports whether two processes share an object of a kind. a and b are descriptors for
+// kcmpFile.
 func same(t *testing.T, p, q int, kind, a, b int) bool {
 	t.Helper()
 	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(p), uintptr(q), uintptr(kind), uintptr(a), uintptr(b), 0)
 	if errno == unix.ENOSYS || errno == unix.EOPNOTSUPP {
 		t.Skip("the kernel has no kcmp")
 	}
-	if errno != 0 && errno != unix.EBADF { // a descriptor of the host may be closed by now
+	if errno != 0 && errno != unix.EBADF { // the host may have closed the descriptor
 		t.Fatalf("kcmp: %v", errno)
 	}
 	return errno == 0 && order == 0
@@ -49,7 +49,7 @@ func descriptorsOf(pid int) (fds []int) {
 	return fds
 }
 
-// sharedFiles are descriptors of p that lead to the same open file as one of q.
+// sharedFiles lists the descriptors of p that refer to the same open file as one of q.
 func sharedFiles(t *testing.T, p, q int) (shared []string) {
 	t.Helper()
 	for _, a := range descriptorsOf(p) {
@@ -63,9 +63,9 @@ func sharedFiles(t *testing.T, p, q int) (shared []string) {
 	return shared
 }
 
-// A run has no open file, memory or other state of a process in common with the
-// zygote, nor with another run: what one does to its own, as to make a pipe
-// non-blocking or to move in a file, changes nobody else's.
+// A run shares no open file, memory or other process state with the zygote or another run.
+// So a change, such as making a pipe non-blocking or moving in a file, affects no other
+// process.
 func TestZygoteAndRunsShareNothing(t *testing.T) {
 	one, two := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	first, second, third := harness.StartNode(t, one), harness.StartNode(t, two), harness.StartNode(t, one)
@@ -113,8 +113,8 @@ func TestZygoteAndRunsShareNothing(t *testing.T) {
 	}
 }
 
-// What a run writes to pipes of its Node is no signal to another Node: libuv takes it
-// for addresses, which it calls.
+// What a run writes to pipes of its Node reaches no other Node. libuv would take it for
+// addresses, and call them.
 func TestZygoteTakesNoSignalsFromRuns(t *testing.T) {
 	rt, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	harness.Run(t, rt, ``, runtime.RunOptions{})

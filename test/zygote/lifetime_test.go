@@ -29,8 +29,8 @@ func forking(t *testing.T, z runtime.ZygoteOptions) runtime.Options {
 	return o
 }
 
-// Zygotes come and go while runs are forked from them, which notice nothing. They take
-// turns with few groups: one that was removed may stay in the kernel.
+// Zygotes are replaced while runs are forked from them, without an effect on the runs. They
+// reuse few cgroups, because a removed one may stay in the kernel.
 func TestZygotesRetire(t *testing.T) {
 	const users, runs, forks = 4, 200, 20
 	o := forking(t, runtime.ZygoteOptions{Forks: forks})
@@ -61,7 +61,7 @@ func TestZygotesRetire(t *testing.T) {
 	if len(groups) > most {
 		t.Errorf("%d zygotes had %d groups, want at most %d", len(seen), len(groups), most)
 	}
-	if len(seen) < 3 { // the last may be a successor that has not served yet
+	if len(seen) < 3 { // the last one may not have forked a run yet
 		t.Errorf("%d runs had %d zygotes", runs, len(seen))
 	}
 	harness.WaitFor(t, "all zygotes but one are gone", func() bool { return len(harness.Zygotes(t)) == 1 })
@@ -94,7 +94,7 @@ func signalProcess(t *testing.T, pid int, s unix.Signal) {
 	}
 }
 
-// runAtOnce has n runs at once of a program that must return 1.
+// runAtOnce starts n runs of a program that must return 1.
 func runAtOnce(t *testing.T, rt *runtime.NodeRuntime, n int, code string, o runtime.RunOptions) (wait func()) {
 	t.Helper()
 	var runs sync.WaitGroup
@@ -109,7 +109,7 @@ func runAtOnce(t *testing.T, rt *runtime.NodeRuntime, n int, code string, o runt
 	return runs.Wait
 }
 
-// A zygote that hangs costs the runs that it was to start no more than time.
+// A zygote that hangs delays the runs that it should start, but does not fail them.
 func TestZygoteHangs(t *testing.T) {
 	const patience = 500 * time.Millisecond
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{Patience: patience}))
@@ -127,8 +127,7 @@ func TestZygoteHangs(t *testing.T) {
 	}
 }
 
-// A zygote that is killed while it has nothing to do is replaced before anybody
-// needs it.
+// A zygote that is killed while idle is replaced before the next run.
 func TestZygoteIsKilledWhileIdle(t *testing.T) {
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
 	for range 3 {
@@ -139,7 +138,7 @@ func TestZygoteIsKilledWhileIdle(t *testing.T) {
 			return len(now) == 1 && now[0] != killed
 		})
 	}
-	names := map[string]bool{} // the same in each hierarchy
+	names := map[string]bool{} // each hierarchy has the same names
 	for _, group := range harness.ZygoteCgroups() {
 		names[filepath.Base(group)] = true
 	}
@@ -148,7 +147,7 @@ func TestZygoteIsKilledWhileIdle(t *testing.T) {
 	}
 }
 
-// What a zygote has started does not depend on it.
+// Runs do not depend on the zygote that started them.
 func TestZygoteIsKilledDuringRuns(t *testing.T) {
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
 	zygote := theZygote(t, rt)
@@ -161,7 +160,7 @@ func TestZygoteIsKilledDuringRuns(t *testing.T) {
 	old()
 }
 
-// zombies are this process's children that ended and that nobody has waited for.
+// zombies lists this process's children that ended and were not reaped.
 func zombies() []string {
 	var found []string
 	for _, dir := range harness.Glob("/proc/[0-9]*") {
@@ -173,8 +172,8 @@ func zombies() []string {
 	return found
 }
 
-// churn makes runtimes with four runs each until it is to stop. It counts the runs, and
-// notes how long the slowest Close took.
+// churn creates and closes runtimes with four runs each until stop is closed. It counts the
+// runs, and returns how long the slowest Close took.
 func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.Int32) (slowest time.Duration) {
 	for {
 		select {
@@ -201,8 +200,8 @@ func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.I
 	}
 }
 
-// A zygote may die at any moment, also between a fork and telling of it. The child
-// that nobody was told of is waited for, else its jail could not be closed.
+// A zygote may die at any moment, also between a fork and its report. The host reaps the
+// child that was not reported, because its jail could not be closed otherwise.
 func TestZygoteDiesAtAnyMoment(t *testing.T) {
 	const users, kills = 8, 50
 	o := forking(t, runtime.ZygoteOptions{})
@@ -218,12 +217,12 @@ func TestZygoteDiesAtAnyMoment(t *testing.T) {
 	}
 	rt := harness.CreateExact(t, o)
 	for range kills {
-		harness.Run(t, rt, ``, runtime.RunOptions{})                    // so that there is one that forks
-		time.Sleep(time.Duration(rand.IntN(50_000)) * time.Microsecond) // a run has three zygotes to start from
+		harness.Run(t, rt, ``, runtime.RunOptions{})                    // ensures that a zygote exists
+		time.Sleep(time.Duration(rand.IntN(50_000)) * time.Microsecond) // a run tries three zygotes
 		for _, pid := range harness.Zygotes(t) {
-			_ = unix.Kill(pid, unix.SIGKILL) // it may have been replaced in the meantime
+			_ = unix.Kill(pid, unix.SIGKILL) // it may have been replaced
 		}
-		for enough := runs.Load() + users; runs.Load() < enough && !t.Failed(); { // else a slow one may see three die
+		for enough := runs.Load() + users; runs.Load() < enough && !t.Failed(); { // otherwise three may die during one slow run
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -238,7 +237,7 @@ func TestZygoteDiesAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A runtime's zygote is there when Warm returns, and programs, evaluations and contexts
+// When Warm returns, the runtime's zygote is ready. Programs, evaluations and contexts
 // share it.
 func TestWarm(t *testing.T) {
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))

@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// parkedPID finds the one process of runs that there is.
+// parkedPID finds the one process of a run that exists.
 func parkedPID(t *testing.T, rt *runtime.NodeRuntime) int {
 	t.Helper()
 	var found []int
@@ -30,8 +30,8 @@ func parkedPID(t *testing.T, rt *runtime.NodeRuntime) int {
 	return found[0]
 }
 
-// A parked process is the first run as any other would be: what it did while it
-// waited does not show.
+// A parked process behaves like any other first run: the time that it waited is not
+// visible.
 func TestZygoteParkedRun(t *testing.T) {
 	const program = `
 		console.log('out'); console.error('err');
@@ -75,7 +75,7 @@ func TestZygoteParkedRun(t *testing.T) {
 	}
 }
 
-// One that was killed while it waited has its run start from the zygote.
+// If a parked process was killed, the run starts from the zygote.
 func TestZygoteParkedDies(t *testing.T) {
 	rt := harness.CreateParked(t, runtime.Options{})
 	if err := unix.Kill(parkedPID(t, rt), unix.SIGKILL); err != nil {
@@ -86,7 +86,7 @@ func TestZygoteParkedDies(t *testing.T) {
 	}
 }
 
-// The limits are those of any run, and what starts first need not be JavaScript.
+// A parked process has the limits of any run, and the first run need not be JavaScript.
 func TestZygoteParkedLimits(t *testing.T) {
 	rt := harness.CreateParked(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20}})
 	res := harness.Run(t, rt, `const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))`, runtime.RunOptions{})

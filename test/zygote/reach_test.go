@@ -51,8 +51,8 @@ func onHost(t *testing.T, name string, args ...string) string {
 	return string(text)
 }
 
-// No number that a guest can name is that of the zygote, or of another sandbox's run:
-// not for signals, nor to trace or read it, nor in /proc.
+// No pid that a guest can name is that of the zygote or of another sandbox's run: not for
+// signals, tracing or reading, nor in /proc.
 func TestZygoteIsOutOfReach(t *testing.T) {
 	mine, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	reach := harness.Install(t, mine, "reach")
@@ -67,7 +67,7 @@ func TestZygoteIsOutOfReach(t *testing.T) {
 		t.Errorf("outside of a jail it is reached by %s: this test proves nothing", got)
 	}
 	most := harness.Lines("/proc/sys/kernel/pid_max")[0]
-	if n, _ := strconv.Atoi(most); n > 70000 { // the numbers of a jail start at 1
+	if n, _ := strconv.Atoi(most); n > 70000 { // pids in a jail start at 1
 		most = "70000"
 	}
 	for _, numbers := range [][]string{{"2", most}, {pid, pid}} {
@@ -90,8 +90,8 @@ func TestZygoteIsOutOfReach(t *testing.T) {
 	}
 }
 
-// What a run can do to another of its own sandbox is end it, and that is all: the
-// next run is fine, and so is the host.
+// A run can end another run of its own sandbox, and do nothing else to it. The next run and
+// the host are not affected.
 func TestZygoteSiblingInReach(t *testing.T) {
 	rt := harness.CreateForking(t, runtime.Options{})
 	reach := harness.Install(t, rt, "reach")
@@ -113,7 +113,7 @@ func TestZygoteSiblingInReach(t *testing.T) {
 	if !strings.Contains(got, "kill tgkill") || !strings.Contains(got, "environ maps") {
 		t.Errorf("reached %q: this test proves nothing of numbers", got)
 	}
-	for _, way := range []string{"ptrace", "process_vm_readv", "pidfd_getfd"} { // the filter's
+	for _, way := range []string{"ptrace", "process_vm_readv", "pidfd_getfd"} { // refused by the filter
 		if strings.Contains(got, way) {
 			t.Errorf("reached %s", got)
 		}

@@ -12,7 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// observed is what of a run must not depend on how it was started.
+// observed is what must not depend on how a run was started.
 type observed struct {
 	Stdout, Stderr, Value, Signal string
 	ExitCode                      int
@@ -47,8 +47,9 @@ func observe(t *testing.T, rt *runtime.NodeRuntime, code string, o runtime.RunOp
 	return observed{same(res.Stdout), same(res.Stderr), string(res.Value), res.Signal, res.ExitCode, res.Cause}
 }
 
-// Programs that tell how their Node came to be, if anything does. mentions is in what
-// they print or return, so that a program that fails alike for both is noticed.
+// programs print how their Node was started, if anything shows it. mentions is a part of
+// their output, so that a program that fails in the same way with both launchers is
+// noticed.
 var programs = []struct {
 	name, code, mentions string
 	stdin                string
@@ -209,8 +210,8 @@ const colors = `
 	try { assert.deepStrictEqual({ a: 1, b: [1, 2] }, { a: 2, b: [1, 3] }) } catch (err) { console.log(err.message, err) }
 	console.log(styleText('red', 'red'), { a: 1 }, process.stdout.hasColors?.(), tty.WriteStream.prototype.getColorDepth())`
 
-// nodeTest is a program that runs a file of tests by run of node:test, and prints what the
-// process of that file was started with.
+// nodeTest is a program that runs a test file with node:test, and prints how that file's
+// process was started.
 func nodeTest(module, keys string) string {
 	return strings.NewReplacer("MODULE", module, "KEYS", keys).Replace(`
 		import fs from 'node:fs'; const { run } = await import(MODULE);
@@ -221,8 +222,8 @@ func nodeTest(module, keys string) string {
 		for await (const _ of tests); console.log(passed, failed, JSON.stringify(JSON.parse(fs.readFileSync('/tmp/seen', 'utf8')), KEYS))`)
 }
 
-// differences are what a program can see of how it was started, and why that is as it
-// is. One that is gone should go from this list.
+// differences are what a program can see of how it was started, and why. Remove entries
+// that no longer differ.
 var differences = map[string]string{
 	"the flags in a report, which are the zygote's":                 `console.log(process.report.getReport().header.commandLine)`,
 	"the libraries in a report, where the zygote's is":              `console.log(process.report.getReport().sharedObjects)`,

@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// load is what this process, its zygote and the kernel hold for it.
+// load is what this process, its zygote and the kernel hold.
 type load struct {
 	hostKiB, zygoteKiB               int64 // resident memory
 	goroutines, threads, descriptors int
@@ -54,7 +54,7 @@ func TestZygoteManyRuns(t *testing.T) {
 	first, last := loads[0], loads[len(loads)-1]
 	for _, tc := range []struct {
 		name              string
-		first, last, more int64 // more is how much more may be
+		first, last, more int64 // more is the allowed increase
 	}{
 		{"KiB of the host's memory", first.hostKiB, last.hostKiB, 8 << 10},
 		{"KiB of the zygote's memory", first.zygoteKiB, last.zygoteKiB, 4 << 10},
@@ -72,8 +72,8 @@ func TestZygoteManyRuns(t *testing.T) {
 	harness.CheckNoRuns(t)
 }
 
-// runMany performs n runs, two at a time, and in between those of runtimes that are
-// there for one run.
+// runMany makes n runs, two at a time, and meanwhile some in runtimes that are created for
+// one run.
 func runMany(t *testing.T, rt *runtime.NodeRuntime, n int) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -87,7 +87,7 @@ func runMany(t *testing.T, rt *runtime.NodeRuntime, n int) time.Duration {
 					return
 				}
 				if half == 0 && i%100 == 0 {
-					comeAndGo(t)
+					createRunClose(t)
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func runMany(t *testing.T, rt *runtime.NodeRuntime, n int) time.Duration {
 	return time.Since(began)
 }
 
-func comeAndGo(t *testing.T) {
+func createRunClose(t *testing.T) {
 	o := harness.Forking(runtime.Options{})
 	rt, err := runtime.Create(t.Context(), o)
 	if err != nil {

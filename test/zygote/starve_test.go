@@ -9,8 +9,8 @@ import (
 	"gaol/test/harness"
 )
 
-// Programs that use all they get of something, for ever. Each prints a line when it
-// is about to.
+// starvers are programs that use as much as they can of something, without end. Each prints
+// a line before it begins.
 var starvers = map[string]string{
 	"processors": `import { spawn } from 'node:child_process';
 		for (let i = 0; i < 40; i++) spawn('sh', ['-c', 'while :; do :; done']);
@@ -29,7 +29,7 @@ var starvers = map[string]string{
 		for (let i = 0; i < 8; i++) spawn('sh', ['-c', 'while :; do sync; done']); setInterval(() => {}, 1000)`,
 }
 
-// latency is how long runs of rt take one after another: in the middle, and at most.
+// latency is how long consecutive runs of rt take: the median and the maximum.
 func latency(t *testing.T, rt *runtime.NodeRuntime) (middle, most time.Duration) {
 	t.Helper()
 	const runs = 20
@@ -45,11 +45,11 @@ func latency(t *testing.T, rt *runtime.NodeRuntime) (middle, most time.Duration)
 	return times[runs/2], times[runs-1]
 }
 
-// A guest that starves others of something slows them down, but never by much: its
-// run is limited, and the zygote is in no group of its.
+// A guest that uses up a resource slows other runs down only a little: its run is limited,
+// and the zygote is in none of its cgroups.
 func TestZygoteIsNotStarved(t *testing.T) {
 	starver, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
-	latency(t, other) // the zygote is up
+	latency(t, other) // starts the zygote
 	usual, _ := latency(t, other)
 	for name, code := range starvers {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestZygoteIsNotStarved(t *testing.T) {
 			for whose, rt := range map[string]*runtime.NodeRuntime{"another runtime": other, "the same runtime": starver} {
 				middle, most := latency(t, rt)
 				t.Logf("%s: %v, at most %v; usually %v", whose, middle.Round(100*time.Microsecond), most.Round(100*time.Microsecond), usual.Round(100*time.Microsecond))
-				if middle > 10*usual || most > 5*time.Second { // two to four times, as measured on two processors that others use, too
+				if middle > 10*usual || most > 5*time.Second { // two to four times was measured on two shared processors
 					t.Errorf("runs of %s take %v, and %v at most; usually %v", whose, middle, most, usual)
 				}
 			}

@@ -35,7 +35,7 @@ func takeState(t *testing.T, l runtime.Launcher, name string) state {
 	return s
 }
 
-// A forked run differs in nothing that it can see from one that was started.
+// A forked run sees the same state as a started one.
 func TestForkedStateIsTheRunsOwn(t *testing.T) {
 	started := takeState(t, runtime.LauncherExec, "job.mjs")
 	first, second := takeState(t, runtime.LauncherZygote, "job.mjs"), takeState(t, runtime.LauncherZygote, "job.mjs")
@@ -48,13 +48,13 @@ func TestForkedStateIsTheRunsOwn(t *testing.T) {
 		}
 	}
 	for name, seconds := range second.Clock {
-		if seconds < 0 || seconds > 5 { // the zygote is older only by chance: see the next test
+		if seconds < 0 || seconds > 5 { // a fork must not show the zygote's age
 			t.Errorf("%s: %v seconds", name, seconds)
 		}
 	}
 }
 
-// Each Math.random of 50 runs, of their workers and of their contexts, is another.
+// Random numbers differ in each of 50 runs, in their workers and in their contexts.
 func TestForkedRandomness(t *testing.T) {
 	o := harness.Forking(runtime.Options{})
 	rt := harness.CreateExact(t, o)

@@ -25,13 +25,14 @@ import (
 	"gaol/test/harness"
 )
 
-// faulty is a zygote whose first child is sound, whose next ones each have one fault
-// on their way into the jail, and whose others are sound again. Two in a row die and
-// stop at the same point, which is before a statement of enter or begin_program in src/child.c
-// or after the last; then, for each step of enum step, one has its call fail.
+// faulty is a zygote whose first child works, whose next children each have one fault while
+// they enter the jail, and whose later children work again. Of each two children, one is
+// killed and one stops at the same point: before each statement of enter or begin_program
+// in src/child.c, and after the last. Then, for each step of enum step, the call of one
+// child fails.
 type faulty struct {
 	points int
-	steps  []string // that a child checks by must, in the order of enum step
+	steps  []string // those that a child checks with must, in the order of enum step
 }
 
 const faultySource = `
@@ -44,7 +45,7 @@ static void point(int n)
 }
 `
 
-// source is zygote.Source with the faults in it.
+// source is zygote.Source with the faults.
 func (f *faulty) source(t *testing.T) string {
 	t.Helper()
 	source := zygote.Source
@@ -70,7 +71,8 @@ func (f *faulty) source(t *testing.T) string {
 	return source[:at] + faultySource + source[at:]
 }
 
-// withPoints puts one before each statement of a function's body, and after the last.
+// withPoints adds a fault point before each statement of a function's body, and after the
+// last.
 func (f *faulty) withPoints(body string) string {
 	body = regexp.MustCompile(`(?m)^\t\b`).ReplaceAllStringFunc(body, func(tab string) string {
 		f.points++
@@ -95,24 +97,24 @@ func compileFaulty(t *testing.T, source string) []byte {
 	return object
 }
 
-// ranCode is the exit code of a child that got through.
+// ranCode is the exit code of a child that ran its program.
 const ranCode = 7
 
-// How long a child may take that stops, and one that does not.
+// The time limits of a child that stops, and of one that does not.
 const moment, whole = 150 * time.Millisecond, 10 * time.Second
 
-// zygoteOf returns zygotes of the image with another object, and no helper threads.
+// zygoteOf returns zygotes of the image with another object, and without helper threads.
 func zygoteOf(t *testing.T, image *rootfs.Image, object []byte) *zygote.Pool {
 	t.Helper()
 	return zygoteWith(t, image, object, fmt.Sprintf(`serve(); process.exit(%d)`, ranCode), "--single-threaded", "--v8-pool-size=0")
 }
 
-// zygoteWith returns zygotes that run a script, which has serve and receive.
+// zygoteWith returns zygotes that run a script, which can call serve and receive.
 func zygoteWith(t *testing.T, image *rootfs.Image, object []byte, source string, flags ...string) *zygote.Pool {
 	t.Helper()
 	const script = "/usr/libexec/gaol/zygote.cjs"
 	const binding = `const b = process._linkedBinding('gaol');
-const kept = [new Int32Array(3), new Float64Array(8)]; // the binding writes to them
+const kept = [new Int32Array(3), new Float64Array(8)]; // the binding writes into them
 const serve = () => b.serve(...kept), { receive } = b;
 %s`
 	pool := zygote.NewPool(zygote.Spec{
@@ -153,13 +155,13 @@ func jailOf(t *testing.T, image *rootfs.Image) *jail.Jail {
 	return j
 }
 
-// forkOnce has a child run for as long as limit at most, and says how that ended.
+// forkOnce runs a child for limit at most, and returns how it ended.
 func forkOnce(t *testing.T, j *jail.Jail, pool *zygote.Pool, limit time.Duration) (jail.Exit, error) {
 	t.Helper()
 	return runOnce(t, j, jail.Command{Zygote: pool, OpenFiles: 64, Limits: cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16}}, limit)
 }
 
-// runOnce is forkOnce for a command, whose program and terminal it adds.
+// runOnce is forkOnce for a command, to which it adds a program and a terminal.
 func runOnce(t *testing.T, j *jail.Jail, c jail.Command, limit time.Duration) (jail.Exit, error) {
 	t.Helper()
 	term, err := j.OpenTerminal(jail.TerminalSize{Rows: 24, Cols: 80})
@@ -179,10 +181,10 @@ func runOnce(t *testing.T, j *jail.Jail, c jail.Command, limit time.Duration) (j
 	return p.Wait()
 }
 
-// A child that dies, stops or fails between any two steps of its way into the jail is
-// a run that ended so, or an error that names the step. Nothing is left of it, and
-// the next child of the same zygote is sound.
-func TestZygoteChildFailsOnItsWay(t *testing.T) {
+// A child that dies, stops or fails between any two steps of entering the jail is a run
+// that ended so, or an error that names the step. Nothing is left of it, and the next child
+// of the same zygote works.
+func TestZygoteChildFailsAtEachStep(t *testing.T) {
 	f := &faulty{steps: []string{
 		"request", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
 	}}
@@ -219,7 +221,7 @@ func (f *faulty) failSteps(t *testing.T, j *jail.Jail, pool *zygote.Pool) {
 	for range strings.Count(enumStep(t), "STEP_") {
 		exit, err := forkOnce(t, j, pool, whole)
 		if err == nil && exit.Code == ranCode {
-			continue // a step that is checked otherwise, as by the zygote
+			continue // a step that is checked elsewhere, for example by the zygote
 		}
 		step, ok := errors.AsType[*jail.StepError](err)
 		if !ok || !errors.Is(err, unix.EXFULL) {
@@ -231,7 +233,7 @@ func (f *faulty) failSteps(t *testing.T, j *jail.Jail, pool *zygote.Pool) {
 	}
 	want := f.steps
 	if v, err := cgroup.Detect(); err == nil && v == cgroup.V2 {
-		want = slices.DeleteFunc(slices.Clone(want), func(s string) bool { return s == "cgroup" }) // it joins none: it is born there
+		want = slices.DeleteFunc(slices.Clone(want), func(s string) bool { return s == "cgroup" }) // on v2 a child is created in its cgroup
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(failed)), slices.Sorted(slices.Values(want))) {
 		t.Errorf("failed at %v, want %v", failed, want)
@@ -248,7 +250,8 @@ func enumStep(t *testing.T) string {
 	return list
 }
 
-// Ruleset and filter hold one thread: a child that has another gets no program.
+// Landlock rulesets and filters apply to one thread, so a child with a second thread gets
+// no program.
 func TestZygoteChildIsAlone(t *testing.T) {
 	image := harness.DefaultImage(t)
 	const at = "static void read_program(void)\n{\n"
@@ -265,8 +268,8 @@ func TestZygoteChildIsAlone(t *testing.T) {
 	harness.CheckNoRuns(t)
 }
 
-// V8 has work for its helper threads whenever it likes, as to collect garbage. Those of a
-// child stay asleep until its filter is on, and then wake up.
+// V8 gives work to its helper threads at any time, for example to collect garbage. The
+// threads of a child sleep until its filter is installed, and then wake up.
 func TestZygoteHelpersWakeUnderTheFilter(t *testing.T) {
 	const script = `
 serve();
@@ -298,8 +301,8 @@ process.exit(length > 1 ? 7 : 2)`
 	}
 }
 
-// A run that has no room for a helper thread gets it later: what waits for its work, as
-// Node does at its end, does not hang.
+// If a run has no room for a helper thread, it gets one later. Code that waits for its
+// work, as Node does at exit, does not hang.
 func TestZygoteHelpersComeWhenThereIsRoom(t *testing.T) {
 	const script = `
 serve();
@@ -321,9 +324,9 @@ process.on('exit', () => process.exit(require('node:fs').readdirSync('/proc/self
 	harness.CheckNoRuns(t)
 }
 
-// A parked process that gets no program leaves no descriptor of the host's open for the
-// garbage collector.
-func TestZygoteParkedInVain(t *testing.T) {
+// A parked process that gets no program leaves no descriptors for the garbage collector to
+// close.
+func TestZygoteParkedUnused(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	image := harness.DefaultImage(t)
 	pool, j := zygoteOf(t, image, compileFaulty(t, zygote.Source)), jailOf(t, image)
@@ -338,7 +341,7 @@ func TestZygoteParkedInVain(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if i == 0 {
-			before = len(harness.Glob("/proc/self/fd/*")) // what is opened once is open
+			before = len(harness.Glob("/proc/self/fd/*")) // some descriptors are opened once and kept
 		}
 	}
 	if after := len(harness.Glob("/proc/self/fd/*")); after > before {
@@ -346,7 +349,7 @@ func TestZygoteParkedInVain(t *testing.T) {
 	}
 }
 
-// What fails in the zygote is told as what fails in the child, and harms no other.
+// Failures in the zygote are reported like failures in the child, and harm no other child.
 func TestZygoteFails(t *testing.T) {
 	image := harness.DefaultImage(t)
 	object, err := os.ReadFile(image.Root() + zygote.Path)

@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// A zygote that is killed while runs come and go costs none of them more than time.
+// When a zygote is killed during runs, the runs take longer, but none fails.
 func TestZygoteIsReplaced(t *testing.T) {
 	o := harness.Forking(runtime.Options{})
 	rt := harness.CreateExact(t, o)
@@ -46,7 +46,7 @@ func TestZygoteIsReplaced(t *testing.T) {
 	}
 }
 
-// A zygote holds nothing but its socket, and what Node itself has open.
+// A zygote has only its socket open, and what Node itself opens.
 func TestZygoteHoldsNothing(t *testing.T) {
 	o := harness.Forking(runtime.Options{})
 	harness.Run(t, harness.CreateExact(t, o), ``, runtime.RunOptions{})

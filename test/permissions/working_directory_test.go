@@ -8,7 +8,8 @@ import (
 	"gaol/test/harness"
 )
 
-// What the guest has in a working directory among the image's libraries is no library.
+// Files of the guest in a working directory among the image's libraries are not loaded as
+// libraries.
 func TestPermissionOwnAmongLibraries(t *testing.T) {
 	noExecute := policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{
 		{Mode: policy.Deny, Operations: []policy.Operation{"execute"}, Paths: []string{"/**"}},
@@ -27,7 +28,7 @@ func TestPermissionOwnAmongLibraries(t *testing.T) {
 	}
 }
 
-// A runtime works whose working directory is hidden with what is around it.
+// A runtime works if its working directory is hidden together with its surroundings.
 func TestPermissionCwdHidden(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Cwd: "/var/tmp/own", Permissions: policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Paths: []string{"/var/**"}}}}}.Over(policy.Default())})
 	if res := harness.Run(t, rt, `__return(process.cwd())`, runtime.RunOptions{}); string(res.Value) != `"/var/tmp/own"` {

@@ -8,10 +8,8 @@ import (
 	"gaol/test/harness"
 )
 
-// What the host gives a runtime, as mounts and files, is held as what the guest makes.
-
-// Where all is hidden, so is that.
-func TestPermissionFSGivenHidden(t *testing.T) {
+// Mounts and files from the host are hidden if everything is hidden.
+func TestPermissionFSMountsHidden(t *testing.T) {
 	dir := harness.HostTree(t, map[string]string{"secret": "text", "s/l": "-> secret"})
 	files := map[string][]byte{"/workspace/f": nil, "/workspace/s/f": nil, "/home/node/f": nil, "/tmp/x/f": nil, "/opt/x/f": nil}
 	for name, p := range map[string]policy.Permissions{
@@ -30,9 +28,9 @@ func TestPermissionFSGivenHidden(t *testing.T) {
 	}
 }
 
-// No mode is changed where chmod is denied and Landlock, which has no right for it, holds
-// the rest; what is written there is read.
-func TestPermissionFSGivenChmod(t *testing.T) {
+// Modes cannot be changed if chmod is denied, although Landlock, which enforces the rest,
+// has no right for it. What is written there can be read.
+func TestPermissionFSMountsChmod(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{
 		Permissions: policy.Workspace("/workspace"),
 		Files:       map[string][]byte{"/home/node/d/f": []byte("x"), "/tmp/d/f": []byte("x"), "/opt/d/f": []byte("x"), "/workspace/d/f": []byte("x")},
@@ -49,9 +47,9 @@ func TestPermissionFSGivenChmod(t *testing.T) {
 	}, got)
 }
 
-// A mount of which a part may be written to is written to there, and mounts in others go
-// by their own access.
-func TestPermissionFSGivenMounts(t *testing.T) {
+// A mount of which a part is allowed for writing can be written there. Mounts inside others
+// keep their own access.
+func TestPermissionFSMountsWritable(t *testing.T) {
 	const write = `import fs from 'node:fs';
 		for (const d of ['/data', '/data/s', '/data/ro', '/data/ro/s', '/srv/ro', '/srv/ro/rw']) await attempt(d, () => fs.writeFileSync(d + '/new', ''));`
 	for _, tc := range []struct {
@@ -73,7 +71,7 @@ func TestPermissionFSGivenMounts(t *testing.T) {
 	}
 }
 
-// What a file may more than what is around it goes along with no other name.
+// A file with more permissions than its folder loses them under another name.
 func TestPermissionFSGrantedFile(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{
 		Permissions: fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","operations":`+changes+`,"paths":["/workspace/**"]},

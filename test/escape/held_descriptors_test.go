@@ -27,7 +27,7 @@ func TestHeldControlPipe(t *testing.T) {
 	pass := harness.Install(t, rt, "pass")
 	taker := harness.StartCommand(t, rt, pass, "take", "/tmp/take")
 	for name, args := range map[string]string{
-		"in flight, in a cycle of sockets": "bury", "by a daemon": "daemon", "by another run": "passOn /tmp/take",
+		"in flight, in a cycle of sockets": "bury", "by a daemon": "daemon", "by another run": "give /tmp/take",
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := harness.Run(t, rt, passOn, runtime.RunOptions{Args: strings.Fields(args), Timeout: 20 * time.Second})
@@ -52,7 +52,7 @@ func TestFloodedControlPipe(t *testing.T) {
 	pass := harness.Install(t, rt, "pass")
 	flooder := harness.StartCommand(t, rt, pass, "flood", "/tmp/flood")
 	for range 3 {
-		res := harness.Run(t, rt, passOn+`await new Promise(r => setTimeout(r, 100))`, runtime.RunOptions{Args: []string{"passOn", "/tmp/flood"}, Timeout: 20 * time.Second})
+		res := harness.Run(t, rt, passOn+`await new Promise(r => setTimeout(r, 100))`, runtime.RunOptions{Args: []string{"give", "/tmp/flood"}, Timeout: 20 * time.Second})
 		if string(res.Value) != `"mine"` || !strings.HasPrefix(string(res.Stdout), "out") || res.ExitCode != 0 {
 			t.Errorf("value %.100s, stdout %.100q, exit code %d, %s", res.Value, res.Stdout, res.ExitCode, res.Stderr)
 		}

@@ -1,4 +1,4 @@
-// Tries to become the root that owns the system's files, and to change one of them.
+// Tries to become the root user that owns the system's files, and to change one of them.
 import fs from 'node:fs'
 import path from 'node:path'
 
@@ -47,7 +47,7 @@ function attack(file) {
   return done.length === before
 }
 
-// The attempts on its own show that they work where they may.
+// The same attempts on its own files succeed, which shows that they work.
 for (const file of ['/tmp/own', '/tmp/folder']) {
   fs.chmodSync(file, 0o700)
   fs.lutimesSync(file, 1, 1)

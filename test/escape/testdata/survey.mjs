@@ -1,5 +1,5 @@
-// Tells all that a run can see of where it is. Arguments: JSON of {files, dirs,
-// links}, lists of paths to look at; an answer is the content or an error's code.
+// Returns everything that a run can see of its surroundings. The argument is JSON of
+// {files, dirs, links}, lists of paths to read. A result is the content or an error code.
 import fs from 'node:fs';
 import os from 'node:os';
 import { execFileSync } from 'node:child_process';

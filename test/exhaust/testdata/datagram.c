@@ -47,7 +47,7 @@ static int filled(size_t size)
 static int big(void) { return filled(sizeof(chunk)); }
 static int small(void) { return filled(1); }
 
-/* A datagram that is never finished is on its way out, which nobody is charged for. */
+/* A corked datagram stays in the send queue, which is not charged. */
 static int corked(void)
 {
 	struct sockaddr_in a;
@@ -58,7 +58,7 @@ static int corked(void)
 	return sendto(fd, chunk, sizeof(chunk), MSG_MORE, (void *)&a, sizeof(a)) < 0 ? -1 : 1;
 }
 
-/* Copies of what was sent, with the time at which it was, that nobody fetches. */
+/* Copies of sent datagrams with their time stamps, which are never read. */
 static int stamped(void)
 {
 	struct sockaddr_in a;
@@ -66,13 +66,13 @@ static int stamped(void)
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)))
 		return -1;
-	a.sin_port = htons(9); /* where nobody listens */
+	a.sin_port = htons(9); /* no process listens there */
 	for (int i = 0; i < 20; i++)
 		sendto(fd, chunk, sizeof(chunk), 0, (void *)&a, sizeof(a));
 	return 1;
 }
 
-/* Errors of the network that nobody fetches. */
+/* Network errors that are never read. */
 static int errors(void)
 {
 	struct sockaddr_in a;
@@ -86,7 +86,7 @@ static int errors(void)
 	return 1;
 }
 
-/* Whom the kernel has sent to, it remembers, in one table for all namespaces. */
+/* The kernel keeps the addresses that it has sent to in one table for all namespaces. */
 static int neighbours(void)
 {
 	static int fd = -1;

@@ -75,7 +75,7 @@ static int epoll_nested(void)
 
 static int inotify(void) { return kept(inotify_init1(0)); }
 
-/* Watches of all that has an inode: files of its own, then those of processes. */
+/* Watches of everything that has an inode: its own files, then those of processes. */
 static int inotify_watches(void)
 {
 	static int fd = -1;
@@ -89,8 +89,8 @@ static int inotify_watches(void)
 }
 
 /*
- * Numbers of watches are kept in a tree with 64 of them in a node. One that stays
- * for each 64 that go keeps the node.
+ * The kernel keeps numbers of watches in a tree with 64 of them in a node. One of each 64
+ * that stays keeps the node.
  */
 static int inotify_sparse(void)
 {
@@ -114,7 +114,7 @@ static int inotify_sparse(void)
 	return 1;
 }
 
-/* Events that nobody reads: 16,384 of them in each queue, all different. */
+/* Events that are never read: 16,384 in each queue, all different. */
 static int inotify_events(void)
 {
 	char name[256];
@@ -145,7 +145,7 @@ static int folders(void) { return kept(open("/usr/bin", O_RDONLY | O_DIRECTORY))
 static int pids(void) { return kept(syscall(SYS_pidfd_open, getppid(), 0)); }
 static int namespaces(void) { return kept(open("/proc/self/ns/net", O_RDONLY)); }
 
-/* An owner and a place in the list of whom to signal. */
+/* An owner, and an entry in the list of processes to signal. */
 static int asynchronous(void)
 {
 	int ends[2];

@@ -1,4 +1,4 @@
-/* What the families of modes share. See main.c. */
+/* Declarations that the families of modes share. See main.c. */
 #ifndef EXHAUST_H
 #define EXHAUST_H
 
@@ -6,14 +6,14 @@
 #include <stddef.h>
 
 enum {
-	SINGLE = 0,	/* one process makes all objects: they are bounded by memory or by user */
-	SPREAD = 1,	/* as many processes as there may be: objects are bounded by process */
+	SINGLE = 0,	/* one process creates all objects: they are bounded by memory or by user */
+	SPREAD = 1,	/* as many processes as possible: objects are bounded by process */
 };
 
 /*
- * A mode makes objects of one kind. Its step makes one or more of them and returns
- * how many, or -1 with errno set if it can't. A step that returns 0 has none left
- * to make.
+ * A mode creates objects of one kind. Its step creates one or more of them and returns
+ * how many, or -1 with errno set if it cannot. A step returns 0 if there are none left
+ * to create.
  */
 struct mode {
 	const char *name;
@@ -39,16 +39,16 @@ extern long steps;
 /* Number of the process among those of a mode, from 0. */
 extern int worker;
 
-/* Whether there is time left. Steps that make many objects ask. */
+/* Whether time is left. Steps that create many objects check this. */
 bool going(void);
 
 /* Keeps a descriptor: -1 remains -1, others count as one object. */
 int kept(int fd);
 
-/* A path that no other call and no other process gets. */
+/* A path that no other call or process uses. */
 const char *fresh(const char *folder);
 
-/* A new Landlock ruleset, with rules for so many ports. */
+/* A new Landlock ruleset with rules for that many ports. */
 int ruleset(int rules);
 
 #endif

@@ -55,7 +55,7 @@ static int pass(int fd, const int *fds, int n)
 	return sendmsg(fd, &m, MSG_DONTWAIT) < 0 ? -1 : n;
 }
 
-/* Descriptors of sockets that are in no process, as each lies in another's queue. */
+/* Socket descriptors that no process has open, because each is in the queue of another. */
 static int in_flight(void)
 {
 	static int last[2] = { -1, -1 };
@@ -90,7 +90,7 @@ static int bound(const char *path)
 static int named(void) { return bound(fresh("/dev/shm")); }
 static int abstract(void) { return bound(fresh("@")); }
 
-/* Connections that nobody accepts. */
+/* Connections that are not accepted. */
 static int waiting(void)
 {
 	static struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -112,7 +112,7 @@ static int waiting(void)
 	return 1;
 }
 
-/* Asks for lists, and for errors, until the answers that nobody reads fill the buffer. */
+/* Requests lists, and errors, until the answers fill the buffer. They are never read. */
 static int asked(int type, int flags)
 {
 	struct { struct nlmsghdr h; struct rtgenmsg g; } q = {

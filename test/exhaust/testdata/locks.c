@@ -1,4 +1,4 @@
-/* Locks and leases, which the kernel charges nobody for. */
+/* Locks and leases, which the kernel charges to no cgroup. */
 #define _GNU_SOURCE
 #include "exhaust.h"
 
@@ -7,7 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Locks of single bytes with gaps, which can't be merged. A hundred files keep the lists short. */
+/* Locks of single bytes with gaps, which cannot be merged. A hundred files keep the lists short. */
 static int ranges(int command)
 {
 	static int fds[100];

@@ -1,12 +1,12 @@
 /*
- * exhaust: makes as many kernel objects of one kind as it can, and keeps them.
+ * exhaust: creates as many kernel objects of one kind as it can, and keeps them.
  *
  *     exhaust list                      prints the modes
- *     exhaust MODE MILLISECONDS         prints "COUNT ERRNO" as it goes, then "done"
- *     exhaust refused                   prints "ERRNO NAME" of what jails refuse
+ *     exhaust MODE MILLISECONDS         prints "COUNT ERRNO" repeatedly, then "done"
+ *     exhaust refused                   prints "ERRNO NAME" of calls that jails refuse
  *
- * A first process starts others, which make the objects, so that it can still print
- * when the kernel kills those for memory. After "done" all that live keep what they
+ * A first process starts others, which create the objects, so that it can still print
+ * when the kernel kills those for memory. After "done", all live processes keep what they
  * have until they are killed.
  */
 #define _GNU_SOURCE
@@ -59,7 +59,7 @@ const char *fresh(const char *folder)
 	return path;
 }
 
-/* Has the kernel kill this process rather than the first, which is as big otherwise. */
+/* Makes the kernel kill this process rather than the first, which has the same size. */
 static void grow(void)
 {
 	static char more[16 * 4096];

@@ -12,7 +12,7 @@
 
 #define MANY 1000
 
-/* Neighbours with other rights can't be merged. */
+/* Adjacent mappings with different rights cannot be merged. */
 static char *areas(void)
 {
 	char *p = mmap(NULL, MANY * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -53,7 +53,7 @@ static int shared(void)
 	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED ? -1 : 1;
 }
 
-/* Reading a page that was never written maps the zero page: the tables alone are new. */
+/* Reading a page that was never written maps the zero page: only the tables are new. */
 static int tables(void)
 {
 	const size_t size = 1ul << 32;
@@ -102,7 +102,7 @@ static int locked(void)
 	return p == MAP_FAILED || mlock(p, 4096) ? -1 : 1;
 }
 
-/* A page that processes have in common, and lists of who has it. */
+/* A page that processes share, and the lists of its mappings. */
 static int chains(void)
 {
 	static char *pages[MANY];

@@ -1,4 +1,4 @@
-/* What options of sockets hold. */
+/* Memory that socket options hold. */
 #define _GNU_SOURCE
 #include "exhaust.h"
 
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Groups with as many sources as there may be: 20 groups, 10 sources. */
+/* Groups with as many sources as possible: 20 groups, 10 sources. */
 static int groups4(void)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), n = 0;
@@ -54,7 +54,7 @@ static int groups6(void)
 	return n;
 }
 
-/* Options for what is sent: 64 KiB, of which the kernel looks at the first few bytes. */
+/* Options for outgoing packets: 64 KiB, of which the kernel checks the first few bytes. */
 static int sticky(void)
 {
 	static union { char bytes[65000]; struct cmsghdr h; } text;

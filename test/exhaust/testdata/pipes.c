@@ -1,4 +1,4 @@
-/* Pipes, and what splice and sendfile put into pipes and sockets. */
+/* Pipes, and pages that splice and sendfile move into pipes and sockets. */
 #define _GNU_SOURCE
 #include "exhaust.h"
 
@@ -42,7 +42,7 @@ static int zero(void)
 	return fd;
 }
 
-/* The kernel reads into pages of its own, and gives them to the pipe. */
+/* The kernel reads into its own pages, and moves them to the pipe. */
 static int spliced(void)
 {
 	int ends[2];

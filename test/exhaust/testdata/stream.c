@@ -92,7 +92,7 @@ static int pairs(void)
 	return pair(ends, 0) < 0 ? -1 : 2;
 }
 
-/* Connections that nobody accepts, the maker's end closed when its data is sent. */
+/* Connections that are not accepted, whose client end is closed when its data is sent. */
 static int waiting(bool data, bool stay)
 {
 	static struct sockaddr_in a;
@@ -117,7 +117,7 @@ static int waiting_empty(void) { return waiting(false, false); }
 static int waiting_full(void) { return waiting(true, false); }
 static int waiting_open(void) { return waiting(true, true); }
 
-/* Closed with data that the other end doesn't take. */
+/* Closed with data that the other end does not read. */
 static int orphans(void)
 {
 	int ends[2], least = 1;
@@ -130,7 +130,7 @@ static int orphans(void)
 	return close(ends[0]) ? -1 : 1;
 }
 
-/* Each connection leaves its address and port taken for a minute. */
+/* Each connection leaves its address and port in use for a minute. */
 static int time_wait(void)
 {
 	static struct sockaddr_in a;

@@ -1,4 +1,4 @@
-/* Processes, threads, and what hangs on them. */
+/* Processes, threads, and memory that depends on them. */
 #define _GNU_SOURCE
 #include "exhaust.h"
 
@@ -24,7 +24,7 @@
 
 static int processes(void)
 {
-	return steps ? 0 : 1; /* the process itself, that main.c starts */
+	return steps ? 0 : 1; /* the process itself, which main.c starts */
 }
 
 static int zombies(void)
@@ -103,7 +103,7 @@ static int credentials(void)
 	return steps ? 0 : setreuid(-1, getuid()) || prctl(PR_SET_DUMPABLE, 0) ? -1 : 1;
 }
 
-/* One domain above the other; each holds the rules of those below. */
+/* Nested domains, each with the rules of those below. */
 static int domains(void)
 {
 	int fd = ruleset(2000), result = fd < 0 ? -1 : syscall(SYS_landlock_restrict_self, fd, 0);
@@ -132,7 +132,7 @@ static int filters_prctl(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -1 : 1;
 }
 
-/* Threads that sleep in a call keep what it has copied. */
+/* Threads that sleep in a system call keep what it has copied. */
 static int sleeping(void *(*call)(void *))
 {
 	pthread_attr_t a;
@@ -204,7 +204,7 @@ static int priority_locks(void)
 	return sleeping(wait_all);
 }
 
-/* Arguments of a program that waits. */
+/* The arguments of a waiting program. */
 static int arguments(void)
 {
 	static char text[65536], *argv[16], script[] = "read x <&9";

@@ -30,7 +30,7 @@ static const char *long_text(int size)
 	return text;
 }
 
-/* Up to 127 bytes are kept apart from pages. */
+/* Up to 127 bytes are not stored in pages. */
 static int short_links(void) { return made(symlink(long_text(127), fresh("/dev/shm"))); }
 static int long_links(void) { return made(symlink(long_text(4000), fresh("/dev/shm"))); }
 
@@ -46,7 +46,7 @@ static int hard_links(void)
 	return made(link(first, fresh("/dev/shm")));
 }
 
-/* Folders in folders, and no way back up that names would limit. */
+/* Nested folders, by relative names, so that the length of paths is no limit. */
 static int deep(void)
 {
 	if (steps == 0 && chdir("/dev/shm"))
@@ -57,7 +57,7 @@ static int deep(void)
 	return mkdir(name, 0700) || chdir(name) ? -1 : 1;
 }
 
-/* Names that lead to nothing. */
+/* Names that do not exist. */
 static int missing(const char *folder)
 {
 	char path[512];
@@ -92,7 +92,7 @@ static int attributes(void)
 	return i;
 }
 
-/* The text of an access control list, as long as it may be. */
+/* An access control list of the maximum length. */
 static size_t list(unsigned char *text)
 {
 	struct entry { uint16_t tag, perm; uint32_t id; } e;
@@ -128,7 +128,7 @@ static int file_lists(void)
 	return close(fd), n;
 }
 
-/* A folder has a second list, for the files that are made in it. */
+/* A folder has a second list, for files that are created in it. */
 static int folder_lists(void)
 {
 	const char *path = fresh("/tmp");
@@ -142,11 +142,11 @@ static int folder_lists(void)
 
 /*
  * An overlay merges a folder's lists of names when it is read, and keeps the result as
- * long as it is open. A change makes the next one read it anew.
+ * long as it is open. After a change the next open reads them again.
  */
 static int merged(const char *folder)
 {
-	char path[512], names[300]; /* of one file: the others are read, and not returned */
+	char path[512], names[300]; /* of one file: the others are read but not returned */
 	int fd;
 
 	if (steps == 0 && worker == 0)
@@ -164,7 +164,7 @@ static int merged(const char *folder)
 static int merged_mount(void) { return merged("/merged"); }
 static int merged_tmp(void) { return merged("/tmp"); }
 
-/* A file of /proc that is read to a part keeps the text of what was read. */
+/* A file of /proc that was read in part keeps the rest of its text. */
 static int half_read(const char *path)
 {
 	char c;

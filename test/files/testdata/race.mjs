@@ -1,5 +1,5 @@
 // Exchanges folders for links that lead out, and files for FIFOs, as fast as it can, in
-// each of the places, and lays anew what the host has taken away.
+// each of the places, and creates again what the host has removed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 
@@ -12,11 +12,11 @@ const quiet = (f) => {
 };
 
 const lay = (at, pipes) => {
-  // Where the host was in between, e did not become d again, and would be in the way.
+  // If the host interfered, e did not become d again, and has to be removed.
   for (const name of ['e', 'moved']) quiet(() => rmSync(`${at}/${name}`, { recursive: true }));
   quiet(() => mkdirSync(`${at}/d/sub`, { recursive: true }));
   for (const name of ['d/canary', 'd/sub/canary', 'f']) {
-    quiet(() => writeFileSync(`${at}/${name}`, 'own', { flag: 'wx' })); // which opens no FIFO
+    quiet(() => writeFileSync(`${at}/${name}`, 'own', { flag: 'wx' })); // does not open a FIFO
   }
   if (pipes && !existsSync(`${at}/p`)) quiet(() => execFileSync('mkfifo', [`${at}/p`]));
 };

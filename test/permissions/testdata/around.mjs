@@ -1,7 +1,7 @@
-// Ways around a place that is denied: {top, parts, file, ways?}. The place is
+// Tries ways around a denied place: {top, parts, file, ways?}. The place is
 // top/parts[0]/.../parts[n], a folder with a file f in it, or, with file, one file.
-// Returns {way: code}, "" for one that worked. Each begins with the place as it should
-// be, as far as it can be made.
+// Returns {way: code}, "" for a way that worked. Before each way the place is created as
+// far as possible.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
@@ -67,7 +67,7 @@ const all = {
 	'a relative link': () => link('../' + below),
 	'a link through /proc': () => link('/proc/self/root' + target),
 	'a hard link': () => { fs.linkSync(target, aside + '/l'); read(aside + '/l') },
-	copy: async () => { // not by cpSync, which ends Node where it may not look
+	copy: async () => { // not with cpSync, which ends Node if it may not read
 		await fs.promises.cp(place, aside + '/copy', { recursive: true });
 		read(aside + '/copy' + (file ? '' : '/f'));
 	},

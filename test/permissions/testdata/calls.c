@@ -1,5 +1,5 @@
 /*
- * calls: makes the system calls that touch files, past Node and any C library.
+ * calls: makes system calls on files, without Node or a C library.
  *
  *     calls DIR NAME...        a line for each name: its errno, 0 for success
  *
@@ -29,7 +29,7 @@
 #endif
 enum { HERE = -100, NOREPLACE = 1, EXCHANGE = 2, SETFLAGS = 0x40086602 };
 
-static int at; /* the call's folder, opened with O_PATH, for which no right is asked */
+static int at; /* the call's folder, opened with O_PATH, which needs no right */
 static char prog[4200];
 
 static int done(long r) { return r < 0 ? errno : 0; }
@@ -44,7 +44,7 @@ static int ended(int fd)
 
 static int opens(const char *name, int flags) { return ended(syscall(SYS_openat, at, name, flags, 0644)); }
 
-/* with opens a file and does something to it. */
+/* with opens a file and calls a function with it. */
 #define with(name, flags, what) ({ \
 	int fd = syscall(SYS_openat, at, name, flags, 0644), e = done(fd); \
 	if (fd >= 0) { e = done(what); close(fd); } \
@@ -135,7 +135,7 @@ static int binds(void)
 	return e;
 }
 
-/* What happens in a folder. */
+/* Calls on folders. */
 static int watches(void)
 {
 	int i = inotify_init1(0), e = by_path(".", inotify_add_watch(i, path, IN_CREATE));
@@ -143,7 +143,7 @@ static int watches(void)
 	return e;
 }
 
-/* runs has a child start a program, and returns what kept it from that. */
+/* runs starts a program in a child, and returns the errno. */
 static int runs(void (*start)(char **))
 {
 	char *argv[] = { "prog", NULL };
@@ -194,7 +194,7 @@ static int execs(void) { return runs(by_name); }
 static int exec_fd(void) { return runs(by_fd); }
 static int exec_path_fd(void) { return runs(by_path_fd); }
 static int exec_memory(void) { return runs(by_memory); }
-static int exec_here(void) { by_name((char *[]){ "prog", NULL }); return errno; } /* never without a filter */
+static int exec_here(void) { by_name((char *[]){ "prog", NULL }); return errno; } /* only under a filter that refuses it */
 
 #define C(f) { #f, f }
 static const struct { const char *name; int (*make)(void); } calls[] = {
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 #else
-/* Declared here since an image has no headers. */
+/* Declared here because an image has no headers. */
 typedef struct napi_env__ *napi_env;
 typedef struct napi_value__ *napi_value;
 typedef struct napi_callback_info__ *napi_callback_info;

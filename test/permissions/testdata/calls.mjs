@@ -1,6 +1,6 @@
-// What Node's fs does, both ways. Each name works in folders of its own, see make.mjs:
-// the run is given {dir, names} and returns {name: [code of sync, code of promise]},
-// "" for success.
+// Calls functions of Node's fs, synchronously and as promises. Each name works in its own
+// folders, see make.mjs. The argument is {dir, names}, and the result is
+// {name: [code of sync, code of promise]}, "" for success.
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 
@@ -11,7 +11,7 @@ const seconds = new Date(1e12);
 
 const calls = {
 	readFile: both('readFile', './file'),
-	readLink: both('readFile', './link'), // through it
+	readLink: both('readFile', './link'), // reads its target
 	writeNew: both('writeFile', './new', 'x'),
 	writeOld: both('writeFile', './file', 'x'),
 	appendFile: both('appendFile', './file', 'x'),

@@ -1,10 +1,10 @@
 /*
- * fds: what descriptors give that another run opened.
+ * fds: what another run can do with passed descriptors.
  *
- *     fds give SOCKET FILE FOLDER    listens, says "up", and passes them to who comes:
+ *     fds give SOCKET FILE FOLDER    listens, prints "up", and passes them to clients:
  *                                    FILE to be read, to be written, and by O_PATH,
  *                                    FOLDER to be listed, and by O_PATH
- *     fds take SOCKET NAME           takes them, and tries them: a line for each attempt,
+ *     fds take SOCKET NAME           receives and tries them: a line for each attempt,
  *                                    its errno. NAME is a file in FOLDER
  *     fds open FILE FOLDER NAME      opens them itself
  */

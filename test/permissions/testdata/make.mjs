@@ -1,5 +1,5 @@
-// Makes the folders that calls.c and calls.mjs work in, anew: {dir, names}. Standard
-// input, if there is any, becomes the program.
+// Creates the folders for calls.c and calls.mjs again: {dir, names}. Standard input, if
+// not empty, becomes the program.
 import fs from 'node:fs';
 
 const { dir, names } = JSON.parse(process.argv[2]);

@@ -1,12 +1,12 @@
 /*
- * net: reaches for the network.
+ * net: tries to use the network.
  *
- *     net sockets          each family and type there may be: "FAMILY TYPE ERRNO"
+ *     net sockets          each possible family and type: "FAMILY TYPE ERRNO"
  *     net pairs            the same of socketpair
  *     net device           whether lo is up, asked by a socket of AF_UNIX
- *     net descriptors      sockets that it has from the start: "FD FAMILY"
+ *     net descriptors      inherited sockets: "FD FAMILY"
  *     net ways PORT        listens there, and connects in each way: "WAY ERRNO reached|-"
- *     net outside PORT     hosts that are not this one: "WAY ERRNO"
+ *     net outside PORT     other hosts: "WAY ERRNO"
  *     net local            a server and a client each of TCP and UDP, IPv4 and IPv6: "WAY ERRNO"
  *     net get PORT         connects: an errno
  */
@@ -84,7 +84,7 @@ static long polled(int port)
 	return n < 0 && errno == EINPROGRESS ? 0 : n;
 }
 
-static long twice(int port) /* AF_UNSPEC takes an address away again */
+static long twice(int port) /* AF_UNSPEC removes the address again */
 {
 	int s = tcp();
 	union any a = { .sa.sa_family = AF_UNSPEC };
@@ -99,7 +99,7 @@ static long unspecified(int port)
 
 	a.sa.sa_family = AF_UNSPEC;
 	connect(tcp(), &a.sa, sizeof(a.in));
-	return 0; /* only that nothing is reached counts */
+	return 0; /* it only matters that nothing is reached */
 }
 
 static long foreign(int port) /* an IPv4 address in a socket of IPv6 */
@@ -205,7 +205,7 @@ static int server(const char *host, int type, int port)
 	return s;
 }
 
-/* Empties what a server got, and tells whether that was anything. */
+/* Accepts and reads what a server received, and returns whether there was anything. */
 static int reached(int s, int type, int wait)
 {
 	struct pollfd p = { s, POLLIN, 0 };

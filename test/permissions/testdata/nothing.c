@@ -1,5 +1,5 @@
 /*
- * nothing: ends well, and is small since it has no C library. Built with -nostdlib.
+ * nothing: exits with 0. It is small, because it has no C library. Built with -nostdlib.
  */
 void _start(void)
 {

@@ -1,9 +1,9 @@
 /*
- * pass: hands a socket of TCP over.
+ * pass: passes a TCP socket to another process.
  *
- *     pass give PATH    listens at port 7001; gives a new socket to who connects at PATH;
+ *     pass give PATH    listens at port 7001; sends a new socket to the client at PATH;
  *                       prints "reached" if that connects, "-" if it does not
- *     pass take PATH    tries to make one, takes that one, and connects it: an errno's name,
+ *     pass take PATH    tries to create one, receives that one, and connects it: an errno's name,
  *                       or "ok", for each of the two
  */
 #define _GNU_SOURCE
@@ -65,7 +65,7 @@ static int give(const char *path)
 	fflush(stdout);
 	int over = accept(listener, NULL, NULL);
 	char byte;
-	if (hand(over, &fresh, 0) || read(over, &byte, 1) < 0) /* until the other has tried */
+	if (hand(over, &fresh, 0) || read(over, &byte, 1) < 0) /* wait until the other has tried */
 		return 1;
 	puts(poll(&p, 1, 0) == 1 ? "reached" : "-");
 	return 0;

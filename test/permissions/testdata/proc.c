@@ -1,13 +1,13 @@
 /*
- * proc: reaches for another process.
+ * proc: tries to affect another process.
  *
- *     proc victim          prints its number, and then each signal of real time that it gets
- *     proc signal PID      sends it one in each way, the first way's is the first signal
- *     proc inspect PID     looks at it in each way
+ *     proc victim          prints its pid, and then each real-time signal that it receives
+ *     proc signal PID      sends it one in each way; the first way uses the first signal
+ *     proc inspect PID     reads it in each way
  *     proc own             does both to a child of its own
- *     proc bystand PID     changes what it may use
+ *     proc bystand PID     changes its limits
  *
- * One line a way: its name, and an errno's name or "ok".
+ * One line for each way: its name, and an errno's name or "ok".
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -33,7 +33,7 @@ static void print(const char *name, long n)
 	errno = 0;
 }
 
-static void hit(int number) /* without the C library: a signal comes at any time */
+static void hit(int number) /* async-signal-safe: without stdio */
 {
 	char line[] = "hit 0\n";
 
@@ -51,7 +51,7 @@ _Noreturn static void victim(void)
 		pause();
 }
 
-/* Has the kernel send the signal when a pipe can be read. */
+/* Makes the kernel send the signal when a pipe is readable. */
 static long owned(int pid, int number)
 {
 	int p[2];

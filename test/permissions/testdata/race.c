@@ -1,11 +1,11 @@
 /*
- * race: opens a file while other threads swap what leads to it.
+ * race: opens a file while other threads swap the parts of its path.
  *
  *     race DIR SECRET MILLISECONDS
  *
- * DIR gets a folder with a file, a link to the folder SECRET, which has a file of the
- * same name that begins with "the secret", and an empty folder. Threads exchange them
- * by RENAME_EXCHANGE. Prints how many opens had the open file, the secret, and neither.
+ * It creates in DIR a folder with a file, a link to the folder SECRET, which has a file of
+ * the same name that begins with "the secret", and an empty folder. Threads exchange them
+ * with RENAME_EXCHANGE. Prints how many opens returned the file, the secret, and neither.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /*
  * spawn: tries to start processes and programs, by system calls where it can.
  *
- *     spawn WAY...         tries each way, one line a way: its errno's name, or "ok"
- *     spawn hammer COUNT   forks, or is refused to, that often
+ *     spawn WAY...         tries each way and prints a line: its errno's name, or "ok"
+ *     spawn hammer COUNT   tries to fork that often
  *     spawn try PROGRAM    executes it in a child of this process
  *
- * A way that becomes another program prints "ran" and ends. Built with -DADDON it is a
+ * A way that executes another program prints "ran" and ends. Built with -DADDON it is a
  * library that tries the ways in the variable WAYS as soon as it is loaded.
  */
 #define _GNU_SOURCE
@@ -50,7 +50,7 @@ static long raw_fork(void)
 	return pid;
 }
 
-static long high_clone(void) /* the kernel looks at the lower half of the flags only */
+static long high_clone(void) /* the kernel reads only the lower half of the flags */
 {
 	long pid = syscall(SYS_clone, (1UL << 48) | SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0)
@@ -136,7 +136,7 @@ static long by_memfd_exec(void)
 }
 static long by_memfd_sealed(void)
 {
-	int fd = memory(8); /* MFD_NOEXEC_SEAL: fchmod can't undo it */
+	int fd = memory(8); /* MFD_NOEXEC_SEAL: fchmod cannot undo it */
 
 	if (fd >= 0)
 		fchmod(fd, 0755);

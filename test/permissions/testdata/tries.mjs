@@ -1,6 +1,6 @@
-// Tries things, one after the other. Standard input is {tries: [{kind, path, to}], other}, where other is the
-// number of another run's process. Returns the code of each, "" for success, "placeholder"
-// where there is nothing but what hides a place.
+// Tries actions in order. Standard input is {tries: [{kind, path, to}], other}, where other
+// is the pid of another run's process. Returns the code of each, "" for success, and
+// "placeholder" if the path is only a mount that hides a place.
 import { spawnSync } from 'node:child_process';
 import dgram from 'node:dgram';
 import { once } from 'node:events';

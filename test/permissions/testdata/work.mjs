@@ -1,4 +1,4 @@
-// What works whatever a program may do. Returns {what: its result}.
+// Uses features of Node that need no permission. Returns {feature: result}.
 import crypto from 'node:crypto';
 import { builtinModules } from 'node:module';
 import os from 'node:os';

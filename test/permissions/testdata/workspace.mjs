@@ -1,5 +1,5 @@
 // Writes below the working directory, which is the argument, and elsewhere. Returns
-// {inside, outside}, each {what: code}, "" for what worked.
+// {inside, outside}, each {action: code}, "" for success.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 
@@ -50,7 +50,7 @@ for (const dir of ['/workspace', '/home/node', '/tmp', '/var/tmp', '/dev/shm', '
 		try {
 			fs.linkSync('m', dir + '/n');
 		} catch (e) {
-			if (e.code !== 'EXDEV') throw e; // as it is for /dev/shm, whatever is allowed
+			if (e.code !== 'EXDEV') throw e; // /dev/shm is another file system
 			fs.writeFileSync(dir + '/n', '');
 		}
 	});

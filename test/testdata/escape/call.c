@@ -1,11 +1,11 @@
 /*
- * call: makes system calls by number, past any C library.
+ * call: makes system calls by number, without a C library.
  *
  *     call NR,ARG,...  NR,ARG,...
  *
  * An argument is a number, or z for the address of 4096 zero bytes, or t for the
- * address of "/tmp". One line a call: its errno, 0 for success. The words int80
- * and x32 call getpid by the door of another architecture.
+ * address of "/tmp". It prints one line for each call: its errno, 0 for success. The
+ * words int80 and x32 call getpid with the ABI of another architecture.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void foreign(int x32)
 		__asm__ volatile("int $0x80" : : "a"(20) : "memory");
 }
 #else
-static void foreign(int x32) { raise(31); } /* no such doors: as if killed */
+static void foreign(int x32) { raise(31); } /* no other ABI here: die as the filter would have it */
 #endif
 
 int main(int argc, char **argv)

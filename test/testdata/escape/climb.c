@@ -1,11 +1,11 @@
 /*
- * climb: looks for a way out of the root by what a process was given.
+ * climb: looks for a way out of the root through what the process inherited.
  *
  *     climb
  *
- * Goes up from the working directory and from every open folder until there is
- * no further up, and says "outside" where that is not the root. Prints each
- * descriptor that it was given and that is no pipe, too.
+ * Goes up from the working directory and from every open folder as far as possible, and
+ * prints "outside" if that is not the root. It also prints each inherited descriptor that
+ * is not a pipe.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

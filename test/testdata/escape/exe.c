@@ -1,11 +1,11 @@
 /*
- * exe: takes hold of the program of every process that it sees, and tries to
- * write to it, then and when the process is gone (CVE-2019-5736).
+ * exe: opens the program of every process that it sees, and tries to write to it, at once
+ * and when the process has ended (CVE-2019-5736).
  *
  *     exe SECONDS [PATH...]       PATHs are tried too
  *
- * Ends when /tmp/end is there, or the time is over.
- * Prints how many it has taken hold of, and "written" if a write got through.
+ * Ends when /tmp/end exists, or the time is over.
+ * Prints how many it has opened, and "written" if a write succeeded.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /*
- * files: as an addon of Node, what a program can do to its descriptors that Node has no
- * function for. Each returns 0 or the errno.
+ * files: a Node addon with the operations on descriptors that Node has no functions for.
+ * Each returns 0 or the errno.
  *
  *     dup(from, to)    dup2
  *     wait(fd, yes)    makes it blocking, or non-blocking
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Declared here since an image has no headers. */
+/* Declared here because an image has no headers. */
 typedef struct napi_env__ *napi_env;
 typedef struct napi_value__ *napi_value;
 typedef struct napi_callback_info__ *napi_callback_info;

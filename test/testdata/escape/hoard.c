@@ -1,7 +1,7 @@
 /*
- * hoard: takes as many of a kind of object as it is given, and keeps them.
+ * hoard: creates as many objects of a kind as it can, and keeps them.
  *
- *     hoard KIND COUNT SECONDS      prints how many it has and why no more, then waits
+ *     hoard KIND COUNT SECONDS      prints how many it has and why no more, and waits
  */
 #define _GNU_SOURCE
 #include <errno.h>

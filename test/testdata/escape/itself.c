@@ -1,4 +1,4 @@
-/* An addon that looks up its own file by its own entry point, as those of @swc/core do. */
+/* An addon that looks up its own file by its own entry point, as the addons of @swc/core do. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /*
- * leave: leaves processes and threads behind that are hard to get rid of.
+ * leave: leaves processes and threads behind that are hard to kill.
  *
  *     leave        prints how many kinds are up, then ends
  *
- * All of them ignore signals and hold every descriptor that they were given.
+ * All of them ignore signals and hold every inherited descriptor.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -62,7 +62,7 @@ static void *spin(void *unused)
 		sched_yield();
 }
 
-/* The first thread ends, and others go on: the process is a zombie that runs. */
+/* The first thread ends and others continue: the process is a zombie that runs. */
 static void headless(void)
 {
 	pthread_t t;
@@ -73,7 +73,7 @@ static void headless(void)
 	syscall(SYS_exit, 0);
 }
 
-/* Is another process every moment. */
+/* Replaces itself by a new process all the time. */
 static void fleeting(void)
 {
 	say_up();
@@ -86,7 +86,7 @@ static void fleeting(void)
 	}
 }
 
-/* Has more and more dead children that it never waits for. */
+/* Has more and more zombies that it never reaps. */
 static void with_zombies(void)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -108,7 +108,7 @@ static void slow(void)
 		;
 }
 
-/* Gives back a lot of memory before it is gone. */
+/* Has to free a lot of memory when it exits. */
 static void large(void)
 {
 	size_t size = 32 << 20;

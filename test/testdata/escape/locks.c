@@ -1,6 +1,6 @@
 /*
- * locks: locks a byte of /tmp/locks that a number tells, by fcntl and by flock, prints a
- * line and waits to be killed.
+ * locks: locks a byte of /tmp/locks with fcntl and with flock, prints a line and waits to
+ * be killed.
  *
  *     locks OFFSET
  */

@@ -1,12 +1,12 @@
 /*
- * pass: passes descriptors on.
+ * pass: passes its descriptors to other processes.
  *
- *     pass give PATH       gives its descriptors 1 to 3 to who listens at PATH
- *     pass take PATH       listens, says "up", and holds what it is given
- *     pass flood PATH      does so, and writes to it without end
+ *     pass give PATH       sends its descriptors 1 to 3 to the process that listens at PATH
+ *     pass take PATH       listens, prints "up", and holds what it receives
+ *     pass flood PATH      does so, and writes to them without end
  *     pass call PATH       does so, and writes calls of function 2 to the third of them
- *     pass bury            sends them, and the socket, into a socket that nobody reads
- *     pass daemon          holds them in a process that nobody is the parent of
+ *     pass bury            sends them, and the socket, into a socket that no process reads
+ *     pass daemon          holds them in an orphaned process
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static int send_to(int socket, const int *fds, int n)
 	return sendmsg(socket, &m, 0) == 1 ? 0 : 1;
 }
 
-/* calls writes frames, as internal/wire draws them, until nobody takes them. They are so
- * few that the host does not mind that nobody reads the answers. */
+/* calls writes frames of internal/wire until no process reads them. There are so few that
+ * the host accepts that the results are not read. */
 static void calls(int fd)
 {
 	unsigned char frame[] = { 0, 0, 0, 18, 3, 0, 0, 0, 0, 0, 0, 0, 2, '[', '"', 'g', 'i', 'v', 'e', 'n', '"', ']' };

@@ -1,10 +1,10 @@
 /*
- * reach: tries to take hold of processes by their numbers.
+ * reach: tries to reach processes by their pids.
  *
- *     reach FROM TO            prints a line for each one that it reached, with the ways
- *     reach FROM TO SIGNAL     sends it in all ways, to groups and to everybody, too
+ *     reach FROM TO            prints a line for each process that it reached, with the ways
+ *     reach FROM TO SIGNAL     sends it in all ways, also to groups and to all processes
  *
- * It passes over itself and process 1. Prints "done" at the end.
+ * It skips itself and process 1. Prints "done" at the end.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int signal_number; /* 0: only asks whether it could */
+static int signal_number; /* 0 only checks for permission */
 
 static int by_kill(int pid) { return kill(pid, signal_number); }
 static int by_tgkill(int pid) { return syscall(SYS_tgkill, pid, pid, signal_number); }
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 			printf(" of %d\n", pid);
 	}
 	if (signal_number) {
-		setsid(); /* so that its own group is itself */
+		setsid(); /* its group then has no other process */
 		for (int group = 2; group < 5000; group++)
 			if (group != getpid())
 				kill(-group, signal_number);

@@ -1,6 +1,6 @@
 /*
- * terminal: types into its own controlling terminal (CVE-2017-5226) and prints
- * the errno for each way to say so.
+ * terminal: types into its own controlling terminal (CVE-2017-5226) and prints the errno
+ * of each encoding of the request.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@ int main(void)
 
 	printf("/dev/tty %d\n", open("/dev/tty", O_RDWR) < 0 ? errno : 0);
 	fflush(stdout);
-	if (fork() == 0) { /* a group leader can't make a session */
+	if (fork() == 0) { /* a group leader cannot create a session */
 		setsid();
 		int m = posix_openpt(O_RDWR | O_NOCTTY);
 		unlockpt(m);

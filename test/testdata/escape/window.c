@@ -1,12 +1,12 @@
 /*
- * window: looks for processes that are on their way into the jail and do not
- * have the filter yet, and tries to take hold of them.
+ * window: looks for processes that are entering the jail and do not have the filter yet,
+ * and tries to open, trace or read them.
  *
  *     window SECONDS [stop]
  *
- * Ends when /tmp/end is there, or the time is over.
+ * Ends when /tmp/end exists, or the time is over.
  * Prints how many attempts it made, and a line for each kind that succeeded.
- * "stop" sends them SIGSTOP in place of all else.
+ * "stop" sends them SIGSTOP instead.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -53,7 +53,7 @@ static void attack(int pid)
 		int fd = open(path, files[i].flags);
 		if (fd < 0)
 			continue;
-		/* it may have gone on to a program of the guest's meanwhile */
+		/* it may have executed a program of the guest meanwhile */
 		struct dirent *e = NULL;
 		if (!strcmp(files[i].name, "fd")) { /* the folder opens; its entries must not */
 			DIR *d = fdopendir(fd);

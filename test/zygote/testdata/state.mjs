@@ -1,5 +1,5 @@
-// What a run can see of how its Node came to be. "same" must not depend on the
-// launcher, "fresh" must differ from run to run, and "clock" tells ages.
+// Returns what a run can see of how its Node was started. "same" must not depend on the
+// launcher, "fresh" must differ between runs, and "clock" has ages.
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';

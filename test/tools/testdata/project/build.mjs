@@ -1,4 +1,4 @@
-// Compiles src to dist: types are stripped, and what imports .ts imports .js then.
+// Compiles src to dist: strips types, and replaces imports of .ts by .js.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 

@@ -197,7 +197,7 @@ func TestEscapePressureTriggers(t *testing.T) {
 		}
 		res := harness.Run(t, rt, `import fs from 'node:fs'; const fd = fs.openSync(process.argv[2], 'r+'); __return(fs.writeSync(fd, process.argv[3]))`, runtime.RunOptions{Args: []string{path, trigger}})
 		if res.ExitCode == 0 {
-			t.Errorf("%s takes a trigger: %s", path, res.Value)
+			t.Errorf("%s accepts a trigger: %s", path, res.Value)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestEscapeProcStat(t *testing.T) {
 		name, values, _ := strings.Cut(strings.TrimSpace(line), " ")
 		for i, v := range strings.Fields(values) {
 			if isIdle := strings.HasPrefix(name, "cpu") && i == 3; v != "0" && !isIdle && name != "btime" && name != "procs_running" {
-				t.Errorf("%s tells %s", name, v)
+				t.Errorf("%s shows %s", name, v)
 			}
 		}
 	}

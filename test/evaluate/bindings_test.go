@@ -131,7 +131,7 @@ func TestBindingErrors(t *testing.T) {
 		}
 	}
 	if res := harness.Run(t, rt, "odd()", runtime.RunOptions{}); len(res.Calls) != 1 || !strings.Contains(res.Calls[0].Error, "chan int") {
-		t.Errorf("the host is not told why: %+v", res.Calls)
+		t.Errorf("the call lists no reason: %+v", res.Calls)
 	}
 	res := harness.Run(t, rt, "\nfail()", runtime.RunOptions{})
 	if want := "Error: it failed\n    at file:///workspace/main.mjs:2:1\n"; res.ExitCode != 1 || !strings.Contains(string(res.Stderr), want) {
@@ -187,7 +187,7 @@ func TestBindingLimits(t *testing.T) {
 	}()
 	res, err := rt.Run(ctx, `hang()`, runtime.RunOptions{})
 	if !errors.Is(err, context.Canceled) || res.Cause != runtime.CauseCanceled || len(res.Calls) != 1 || res.Calls[0].Error == "" {
-		t.Errorf("a run that ends while a call goes on: %+v, %v", res, err)
+		t.Errorf("a run that ends during a call: %+v, %v", res, err)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestBindingsRefused(t *testing.T) {
 	}
 	_, err := runtime.Create(t.Context(), harness.Options(runtime.Options{Calls: runtime.CallLimits{Concurrent: 5000}}))
 	if err == nil {
-		t.Error("5,000 at once were taken")
+		t.Error("5,000 bindings were accepted")
 	}
 }
 

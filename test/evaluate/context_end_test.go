@@ -120,7 +120,7 @@ func TestContextBusyCompletes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, _, err := c.Complete(ctx, "sta"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("whose caller gives up: %v", err)
+		t.Errorf("a canceled completion: %v", err)
 	}
 	if err := rt.FS().MkdirAll("/workspace/free", 0); err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestContextCountsAsRun(t *testing.T) {
 	go func() { done <- harness.Run(t, rt, `__return(1)`, runtime.RunOptions{}) }()
 	select {
 	case <-done:
-		t.Error("a run came in")
+		t.Error("a run started")
 	case <-time.After(100 * time.Millisecond):
 	}
 	c.Close()

@@ -185,7 +185,7 @@ func TestContextErrors(t *testing.T) {
 		err := wantError(t, c, code, text)
 		for _, own := range []string{"/usr/libexec", "node:", "__cell"} {
 			if strings.Contains(err.Stack, own) {
-				t.Errorf("%s: the stack has what is not the cell's:\n%s", code, err.Stack)
+				t.Errorf("%s: the stack has frames outside the cell:\n%s", code, err.Stack)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func TestContextValuePlaces(t *testing.T) {
 			t.Errorf("%s: want %s\n%s\n%s", tc.code, at, e.Error.Stack, e.Error.Frame)
 		}
 		if strings.Contains(e.Error.Stack, "/usr/libexec") || strings.Contains(e.Error.Stack, ":0:0") {
-			t.Errorf("%s: the stack has what is not the cell's:\n%s", tc.code, e.Error.Stack)
+			t.Errorf("%s: the stack has frames outside the cell:\n%s", tc.code, e.Error.Stack)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestEvaluateErrors(t *testing.T) {
 			t.Errorf("%s: %s, result %s, cause %q, logs %v\n%s\n%s", tc.name, got, e.Result, e.Cause, e.Logs, e.Error.Stack, e.Error.Frame)
 		}
 		if strings.Contains(e.Error.Stack, "/usr/libexec") || strings.Contains(e.Error.Stack, "node:") || strings.Contains(e.Error.Stack, "__evaluated") {
-			t.Errorf("%s: the stack has what is not the snippet's:\n%s", tc.name, e.Error.Stack)
+			t.Errorf("%s: the stack has frames outside the snippet:\n%s", tc.name, e.Error.Stack)
 		}
 		if len(e.Logs) > 0 {
 			t.Errorf("%s: logs %v", tc.name, e.Logs)
@@ -123,7 +123,7 @@ func TestEvaluateUncaughtHandlers(t *testing.T) {
 		{"two", `for (const n of 'AB') process.on('uncaughtException', e => console.log(n, e.message)); `, "A late,B late,A later,B later", ""},
 		{"one for once", `process.once('uncaughtException', e => console.log('A', e.message)); `, "A late", "Error: later"},
 		{"one for once, before all others", `process.prependOnceListener('uncaughtException', e => console.log('A', e.message)); `, "A late", "Error: later"},
-		{"one that takes them away", `process.setUncaughtExceptionCaptureCallback(e => console.log('A', e.message)); `, "A late,A later", ""},
+		{"one that removes them", `process.setUncaughtExceptionCaptureCallback(e => console.log('A', e.message)); `, "A late,A later", ""},
 		{"none of ours shows", `console.log(process.listenerCount('uncaughtException')); `, "0", "Error: late"},
 	} {
 		e := harness.Evaluate(t, rt, tc.code+late, runtime.EvaluateOptions{})
@@ -233,7 +233,7 @@ func TestEvaluateLimits(t *testing.T) {
 		"Heap": {Heap: 1 << 20}, "more than Memory leaves": {Heap: 1 << 30}, "Globals": {Globals: map[string]any{"a b": 1}},
 	} {
 		if _, err := rt.Evaluate(t.Context(), "1", o); err == nil {
-			t.Errorf("%s: %+v was taken", name, o)
+			t.Errorf("%s: %+v was accepted", name, o)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (f *raceField) start(t *testing.T, length time.Duration) (stop func()) {
 		if errors.Is(err, context.Canceled) {
 			err = nil // as expected
 		} else if err == nil {
-			err = fmt.Errorf("the guest ended by itself: %q %s", res.Cause, res.Stderr)
+			err = fmt.Errorf("the guest's race ended: %q %s", res.Cause, res.Stderr)
 		}
 		ended <- err
 	}()
@@ -151,7 +151,7 @@ func TestFilesWhileGuestRaces(t *testing.T) {
 				slowest.Store(max(slowest.Load(), int64(time.Since(began))))
 				ops[op].add(err == nil)
 				if bytes.Contains(seen, []byte(hostMark)) || bytes.Contains(seen, f.hostsFile) {
-					t.Errorf("%s %s gave away %.100q", raceOps[op].name, path, seen)
+					t.Errorf("%s %s returned %.100q", raceOps[op].name, path, seen)
 				}
 				_, err = f.rt.FS().ReadFile(paths[1])
 				reads[place].add(err == nil)

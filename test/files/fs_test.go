@@ -157,7 +157,7 @@ func TestFilesKeepMountsOfPermissions(t *testing.T) {
 	}
 	res, err := rt.Command(t.Context(), "sh", []string{"-c", "echo x > /workspace/fixed/new"}, runtime.RunOptions{})
 	if err != nil || res.ExitCode == 0 {
-		t.Errorf("the guest writes to what is fixed: %+v, %v", res, err)
+		t.Errorf("the guest writes to a read-only place: %+v, %v", res, err)
 	}
 }
 

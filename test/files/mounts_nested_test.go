@@ -175,7 +175,7 @@ func TestLargeFileInAMount(t *testing.T) {
 		t.Errorf("untar: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "big")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what was refused is there: %v", err)
+		t.Errorf("a rejected file exists: %v", err)
 	}
 	if report, err := fsys.Tar(io.Discard, "/data", hostfs.TarOptions{Bytes: 3 << 30}); err != nil || report.Bytes != size+3<<20 {
 		t.Errorf("tar: %+v, %v", report, err)

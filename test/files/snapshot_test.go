@@ -99,7 +99,7 @@ func TestSnapshotOfForeignFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, err := os.ReadDir(image.Root() + "/workspace/copy/root"); err != nil || len(list) > 0 {
-		t.Errorf("what is hidden: %v, %v", list, err)
+		t.Errorf("hidden files: %v, %v", list, err)
 	}
 }
 

@@ -125,14 +125,14 @@ func (k *killer) kill(name string) error {
 	watchdog := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
 	defer watchdog.Stop()
 	if line := readLine(lines); line != "up" {
-		return fmt.Errorf("a victim says %q", line)
+		return fmt.Errorf("a victim prints %q", line)
 	}
 	if whole, known := k.rounds[name]; known {
 		time.Sleep(rand.N(whole * 5 / 4))
 	} else {
 		began := time.Now()
 		if line := readLine(lines); line != "round" {
-			return fmt.Errorf("a victim says %q", line)
+			return fmt.Errorf("a victim prints %q", line)
 		}
 		k.rounds[name] = time.Since(began)
 	}
@@ -145,7 +145,7 @@ func (k *killer) kill(name string) error {
 	killed := time.Now()
 	_ = cmd.Wait()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGKILL {
-		return fmt.Errorf("a victim ended by itself: %v", cmd.ProcessState)
+		return fmt.Errorf("a victim ended before it was killed: %v", cmd.ProcessState)
 	}
 	if k.Kills++; k.Kills%100 == 0 {
 		fmt.Fprintf(os.Stderr, "%d hosts were killed, %d left processes\n", k.Kills, k.Failed)

@@ -106,7 +106,7 @@ func TestHostIsKilled(t *testing.T) {
 	up := bufio.NewScanner(out)
 	for range 6 {
 		if !up.Scan() || up.Text() != "up" {
-			t.Fatalf("the host says %q", up.Text())
+			t.Fatalf("the host prints %q", up.Text())
 		}
 	}
 	if n := len(harness.TakeInventory().Processes) - len(before.Processes); n < 9 { // three jails with a reaper and two runs

@@ -56,7 +56,7 @@ func TestPermissionFSEveryPlace(t *testing.T) {
 			got := value[[]string](t, rt, probe, o)
 			got = slices.DeleteFunc(got, func(g string) bool { return needed(strings.TrimPrefix(strings.TrimPrefix(g, "run "), "read ")) })
 			if len(got) > 0 {
-				t.Errorf("%s: it lets through %q", rule, got[:min(8, len(got))])
+				t.Errorf("%s: it allows %q", rule, got[:min(8, len(got))])
 			}
 			if err := rt.Close(); err != nil {
 				t.Error(err)

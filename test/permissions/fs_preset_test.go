@@ -63,9 +63,9 @@ func TestPermissionFSGrantedFolder(t *testing.T) {
 	}{
 		"alone":            {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/out/**"]}`)},
 		"deep":             {"/workspace/a/b/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/a/b/out/**"]}`)},
-		"in what is read":  {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","paths":["/workspace/out/**"]}`)},
+		"in the readable folder":  {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","paths":["/workspace/out/**"]}`)},
 		"temporary":        {"/tmp/a/out", fsRules(t, "deny", `{"mode":"allow","operations":["read"],"paths":["/tmp/**"]},{"mode":"allow","paths":["/tmp/a/out/**"]}`)},
-		"in what is kept":  {"/var/tmp/out", fsRules(t, "deny", `{"mode":"allow","paths":["/var/tmp/out/**"]}`)},
+		"in the read-only folder":  {"/var/tmp/out", fsRules(t, "deny", `{"mode":"allow","paths":["/var/tmp/out/**"]}`)},
 		"of the workspace": {"/workspace/deep/er", policy.Workspace("/workspace/deep/er")},
 	} {
 		rt := harness.Create(t, runtime.Options{Permissions: tc.policy})

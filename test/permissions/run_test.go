@@ -161,7 +161,7 @@ func TestPermissionsOfRunRefused(t *testing.T) {
 	var format *policy.FormatError
 	_, err := open.Run(t.Context(), `1`, runtime.RunOptions{Permissions: without("read", "relative")})
 	if !errors.As(err, &format) || format.Place != "fs.rules[0].paths[0]" {
-		t.Errorf("what is no rule: %v", err)
+		t.Errorf("an invalid rule: %v", err)
 	}
 	_, err = open.Run(t.Context(), `1`, runtime.RunOptions{Permissions: noProcess})
 	if !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), "process: inspect") {

@@ -130,7 +130,7 @@ func TestPermissionSpawnOfNode(t *testing.T) {
 	}
 	for _, way := range []string{"worker", "gzip", "pbkdf2"} {
 		if got[way] != "ok" {
-			t.Errorf("%s, which takes threads only: %q", way, got[way])
+			t.Errorf("%s, which works only for threads: %q", way, got[way])
 		}
 	}
 	const become = `process.execve('/bin/sh', ['sh', '-c', 'echo ran'], {})`

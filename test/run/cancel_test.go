@@ -79,7 +79,7 @@ func TestCanceledProcess(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errWhy)
 	if res, err := p.Wait(ctx); res != nil || !errors.Is(err, context.Canceled) || !errors.Is(err, errWhy) {
-		t.Errorf("one who waited no longer: %+v, %v", res, err)
+		t.Errorf("a canceled Wait: %+v, %v", res, err)
 	}
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)

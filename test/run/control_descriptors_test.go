@@ -155,7 +155,7 @@ func TestControlAfterTheEnd(t *testing.T) {
 				if res == nil || res.Cause != "" && code != flood || len(res.Stderr) > 0 {
 					t.Errorf("%s: %+v, %v", name, res, err)
 				} else if len(res.Calls) == 0 {
-					t.Errorf("%s: no call came: this test proves nothing", name)
+					t.Errorf("%s: no call arrived: this test proves nothing", name)
 				}
 			})
 		}

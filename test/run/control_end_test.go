@@ -45,16 +45,16 @@ func TestControlEnds(t *testing.T) {
 		{"killed with calls under way", `for (let i = 0; i < 500; i++) hang.async()`, runtime.CauseTimeout, 137, 256},
 		{"killed amid answers", `for (;;) await Promise.all(Array.from({ length: 50 }, () => large.async()))`, runtime.CauseTimeout, 137, 50},
 		{"killed with its answers unread", `for (let i = 1; i <= 300; i++) send(call(i, 1, '[]')); for (;;);`, runtime.CauseTimeout, 137, 300},
-		{"killed while it does not wait, as it said", `for (let i = 1; i <= 300; i++) send(ask(i, i % 2, '[]')); for (;;);`, runtime.CauseTimeout, 137, 300},
+		{"killed while it does not wait, contrary to its frames", `for (let i = 1; i <= 300; i++) send(ask(i, i % 2, '[]')); for (;;);`, runtime.CauseTimeout, 137, 300},
 		{"killed in a frame", `send(call(1, 0, '[]'), call(2, 2, '[]').subarray(0, 14)); for (;;);`, runtime.CauseTimeout, 137, 1},
-		{"killed behind the head of one", `send(u32(200 << 10), Buffer.from([3]), Buffer.alloc(100 << 10)); for (;;);`, runtime.CauseTimeout, 137, 0},
+		{"killed after the head of a frame", `send(u32(200 << 10), Buffer.from([3]), Buffer.alloc(100 << 10)); for (;;);`, runtime.CauseTimeout, 137, 0},
 		{"killed while it sends values", `const v = value(JSON.stringify('x'.repeat(1 << 20))); for (;;) send(v)`, runtime.CauseTimeout, 137, 0},
 		{"killed by itself", `for (let i = 0; i < 300; i++) hang.async(); await 1; await 1; process.kill(process.pid, 'SIGKILL')`, runtime.CauseSignal, 137, 0},
 		{"out of memory", `for (let i = 0; i < 300; i++) hang.async(); const all = []; setImmediate(() => { for (;;) all.push(Buffer.alloc(16 << 20, 1)) })`, runtime.CauseMemory, 137, 1},
 		{"an exit with calls under way", `for (let i = 0; i < 300; i++) hang.async(); setTimeout(() => process.exit(3), 50)`, "", 3, 256},
 		{"an exit in a frame", `send(call(1, 0, '[]'), call(2, 2, '[]').subarray(0, 14)); process.exit(4)`, "", 4, 0},
 		{"an error with calls under way", `hang.async().catch(() => {}); setTimeout(() => { throw new Error('x') }, 50)`, "", 1, 1},
-		{"an end that waits for nothing", `await note.async(1)`, "", 0, 1},
+		{"an exit with a call in progress", `await note.async(1)`, "", 0, 1},
 		{"a call at the exit", `process.on('exit', () => note(1))`, "", 0, 1},
 	} {
 		res := harness.Run(t, rt, raw+tc.code, runtime.RunOptions{Timeout: limit})
@@ -82,14 +82,14 @@ func TestControlMemory(t *testing.T) {
 		name, code string
 		most       int64
 	}{
-		{"results that nobody reads", `for (let i = 1; i <= 1024; i++) send(call(i, 1, '[]'))`, 16*4*mib + 4*mib},
-		{"results that it said to wait for", `for (let i = 1; i <= 1024; i++) send(ask(i, 1, '[]'))`, 16*4*mib + 4*mib},
+		{"results that are not read", `for (let i = 1; i <= 1024; i++) send(call(i, 1, '[]'))`, 16*4*mib + 4*mib},
+		{"results that it announced to wait for", `for (let i = 1; i <= 1024; i++) send(ask(i, 1, '[]'))`, 16*4*mib + 4*mib},
 		{"arguments of calls that hang", `const args = '[' + ' '.repeat((256 << 10) - 2) + ']'; for (let i = 1; i <= 1024; i++) send(call(i, 0, args))`, 32*mib + 4*mib},
-		{"calls beyond number", `for (let i = 1; i <= 5000; i++) try { send(call(i, 0, '[]')) } catch { break }`, 4 * mib},
-		{"refusals that nobody reads", `const twice = '[{"a":1,"a":1}]'; for (let i = 1; i < 1e6; i++) try { send(call(i, 2, twice)) } catch { break }`, 4 * mib},
+		{"more calls than the limit", `for (let i = 1; i <= 5000; i++) try { send(call(i, 0, '[]')) } catch { break }`, 4 * mib},
+		{"errors that are not read", `const twice = '[{"a":1,"a":1}]'; for (let i = 1; i < 1e6; i++) try { send(call(i, 2, twice)) } catch { break }`, 4 * mib},
 		{"values", `const v = value(JSON.stringify('x'.repeat((16 << 20) - 2))); for (let i = 0; i < 40; i++) send(v)`, 3 * 16 * mib},
 		{"a value without an end", `const v = value(JSON.stringify('x'.repeat((16 << 20) - 2))); send(v.subarray(0, -1))`, 2 * 16 * mib},
-		{"a head alone", `send(u32(16 << 20), Buffer.from([1]))`, 4 * mib},
+		{"only the head of a frame", `send(u32(16 << 20), Buffer.from([1]))`, 4 * mib},
 	} {
 		before := harness.RetainedHeap()
 		var up bool

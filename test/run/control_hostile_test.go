@@ -107,7 +107,7 @@ func TestControlArguments(t *testing.T) {
 		{"a view of nothing", `(() => { const b = new ArrayBuffer(8), v = new Uint8Array(b); structuredClone(b, { transfer: [b] }); return v })()`, `detached`},
 		{"bytes that call", `new (class extends Uint8Array { get buffer() { return note(1) } })(3)`, ``},
 		{"halves of characters", `'\ud800', { '\udc00': 1 }`, `["\ud800",{"\udc00":1}]`},
-		{"halves that Go takes for one", `{ '\ud800': 1, '\ud801': 2 }`, `two fields of one name`},
+		{"surrogates that Go would merge", `{ '\ud800': 1, '\ud801': 2 }`, `two fields of one name`},
 		{"U+2028", `'\u2028'`, "[\"\u2028\"]"},
 		{"an array with a toJSON", `Object.assign([1], { toJSON: () => 2 })`, `[2]`},
 	} {

@@ -121,7 +121,7 @@ func TestSpawnAndClose(t *testing.T) {
 				t.Errorf("%+v", res)
 			}
 		default:
-			t.Error("Close came back before its processes had ended")
+			t.Error("Close returned before its processes had ended")
 		}
 		all.Wait()
 	}

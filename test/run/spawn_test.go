@@ -118,10 +118,10 @@ func TestSpawnBackPressure(t *testing.T) {
 		}
 	}
 	if n != total {
-		t.Errorf("%d bytes of %d came", n, total)
+		t.Errorf("%d bytes of %d arrived", n, total)
 	}
 	if most > 16<<20 {
-		t.Errorf("the host took %d bytes", most)
+		t.Errorf("the host used %d bytes", most)
 	}
 	if text, err := io.ReadAll(p.Stderr); err != nil || string(text) != "done\n" {
 		t.Errorf("%q, %v", text, err)
@@ -191,7 +191,7 @@ func TestSpawnStdinWaits(t *testing.T) {
 	}()
 	select {
 	case err := <-failed:
-		t.Fatalf("nobody has read it: %v", err)
+		t.Fatalf("a write that was not read: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
 	p.Kill()

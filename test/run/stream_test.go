@@ -211,7 +211,7 @@ func TestStreamCalls(t *testing.T) {
 	}
 	want := slices.SortedFunc(slices.Values(res.Calls), byName)
 	if diff := cmp.Diff(want, slices.SortedFunc(slices.Values(h.calls), byName)); diff != "" || len(want) != 404 {
-		t.Errorf("%d calls; listed (-), told of (+):\n%s", len(want), diff)
+		t.Errorf("%d calls; listed (-), events (+):\n%s", len(want), diff)
 	}
 	if string(h.out) != "last\n" || h.calls[0].Name != "fail" || h.calls[0].Error != errNoUser.Message {
 		t.Errorf("%q, the first is %+v", h.out, h.calls[0])
@@ -244,7 +244,7 @@ func TestStreamDenials(t *testing.T) {
 		want[i].Count = 1
 	}
 	if diff := cmp.Diff(want, h.denials); diff != "" || res.Denials[0].Count != 5 || res.Denials[1].Source != runtime.SourceStderr {
-		t.Errorf("listed %+v, diff (-), told of (+):\n%s", res.Denials, diff)
+		t.Errorf("listed %+v, diff (-), events (+):\n%s", res.Denials, diff)
 	}
 }
 
@@ -281,10 +281,10 @@ func TestStreamBackPressure(t *testing.T) {
 		first = written()
 		time.Sleep(100 * time.Millisecond)
 		if again := written(); again != first || first-got > 2<<20 {
-			t.Errorf("it wrote %d and then %d bytes, of which %d were taken", first, again, got)
+			t.Errorf("it wrote %d and then %d bytes, of which %d were read", first, again, got)
 		}
 		if more := harness.LiveHeap() - before; more > 8<<20 {
-			t.Errorf("the host took %d bytes", more)
+			t.Errorf("the host used %d bytes", more)
 		}
 	}
 	if res, err := s.Result(); err != nil || res.ExitCode != 0 || got != total || pauses < 3 {

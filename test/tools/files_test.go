@@ -112,7 +112,7 @@ func TestToolsFiles(t *testing.T) {
 	s.refused(sandboxtools.Limit, "read_file", args{"containerId": "a", "path": "big"})
 	s.refused(sandboxtools.NoSpace, "write_file", args{"containerId": "a", "path": "full", "content": big})
 	if r := s.call("exists", args{"containerId": "a", "path": "full"}); r["exists"] != false {
-		t.Error("a file that did not fit is there")
+		t.Error("a file that did not fit exists")
 	}
 	many := s.call("list_directory", args{"containerId": "a", "path": "many"})
 	if n := len(many["entries"].([]any)); n != 10_000 || many["truncated"] != true {

@@ -71,7 +71,7 @@ func TestZygoteAndRunsShareNothing(t *testing.T) {
 	first, second, third := harness.StartNode(t, one), harness.StartNode(t, two), harness.StartNode(t, one)
 	zygotes := harness.Zygotes(t)
 	if len(zygotes) == 0 {
-		t.Fatal("there is no zygote")
+		t.Fatal("no zygote is running")
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestZygoteAndRunsShareNothing(t *testing.T) {
 	}
 	defer unix.Close(again)
 	if !same(t, os.Getpid(), os.Getpid(), kcmpFile, int(null.Fd()), again) {
-		t.Error("kcmp does not find what is shared: this test proves nothing")
+		t.Error("kcmp does not find a shared object: this test proves nothing")
 	}
 	for _, tc := range []struct {
 		name string

@@ -59,7 +59,7 @@ func TestZygoteIsOutOfReach(t *testing.T) {
 	checkAlive := startBeating(t, other)
 	zygotes := harness.Zygotes(t)
 	if len(zygotes) == 0 {
-		t.Fatal("there is no zygote")
+		t.Fatal("no zygote is running")
 	}
 	pid := strconv.Itoa(zygotes[0])
 	const all = "kill tgkill tkill sigqueue pidfd pidfd_getfd ptrace process_vm_readv mem environ maps fd fd/1 root cwd ns status"

@@ -121,7 +121,7 @@ var programs = []struct {
 	{name: "spawn", code: `
 		import { spawn } from 'node:child_process';
 		const c = spawn('sh', ['-c', 'cat; echo err >&2; exit 9']); c.stdout.on('data', d => console.log(String(d))); c.stderr.on('data', d => console.log(String(d))); c.on('close', (...a) => console.log(...a)); c.stdin.end('in')`, mentions: "9 null"},
-	{name: "spawn of what is not there", code: `import { spawn } from 'node:child_process'; spawn('nosuch').on('error', e => console.log(e.code, e.syscall))`, mentions: "ENOENT"},
+	{name: "spawn of a missing program", code: `import { spawn } from 'node:child_process'; spawn('nosuch').on('error', e => console.log(e.code, e.syscall))`, mentions: "ENOENT"},
 	{name: "exec", code: `import { execSync, exec } from 'node:child_process'; console.log(String(execSync('echo $OWN; env | sort; umask; ulimit -n; cat /proc/self/status | grep -E "^(Sig|Cap|NoNew|Seccomp|Umask)"; ls -l /proc/self/fd | wc -l'))); exec('exit 3', e => console.log(e.code))`, mentions: "\n3"},
 	{name: "a child's descriptors", code: `import { spawnSync } from 'node:child_process'; console.log(String(spawnSync('sh', ['-c', 'for f in /proc/$$/fd/*; do echo \${f##*/}; done']).stdout))`, mentions: "0\n1\n2"},
 	{name: "a child that is killed", code: `import { spawn } from 'node:child_process'; const c = spawn('sleep', ['9']); c.on('exit', (...a) => console.log(...a)); c.kill('SIGTERM')`, mentions: "SIGTERM"},
@@ -172,7 +172,7 @@ var programs = []struct {
 		for (const o of [{}, { execArgv: ['--no-warnings'] }]) await new Promise(r => new Worker(flags, { eval: true, ...o }).on('exit', r))
 		await new Promise(r => new Worker("new (require('worker_threads').Worker)('console.log(process.execArgv, Object.keys(require.cache))', { eval: true })", { eval: true }).on('exit', r))`, mentions: "--no-warnings"},
 	{name: "the command line after a title", code: `import fs from 'node:fs'; const line = () => fs.readFileSync('/proc/self/cmdline', 'utf8').split('\0')[0]; process.title = 'mine'; console.log(line()); process.title = 'x'.repeat(1000); console.log(process.title === line())`, mentions: "mine\ntrue"},
-	{name: "getters of what is made anew", code: `console.log(['stdin'].map(n => String(Object.getOwnPropertyDescriptor(process, n).get)), String(Object.getOwnPropertyDescriptor(Performance.prototype, 'timeOrigin').get))`, mentions: "getTimeOriginTimestamp"},
+	{name: "getters of recreated objects", code: `console.log(['stdin'].map(n => String(Object.getOwnPropertyDescriptor(process, n).get)), String(Object.getOwnPropertyDescriptor(Performance.prototype, 'timeOrigin').get))`, mentions: "getTimeOriginTimestamp"},
 	{name: "contexts and tags of V8", code: `import v8 from 'node:v8'; console.log(v8.getHeapStatistics().number_of_native_contexts, v8.cachedDataVersionTag())`, mentions: "1 "},
 	{name: "size of the thread pool", code: `import fs from 'node:fs'; import crypto from 'node:crypto';
 		await Promise.all([...Array(20)].map(() => new Promise(r => crypto.pbkdf2('a', 'b', 1000, 8, 'sha512', r)))); console.log(fs.readdirSync('/proc/self/task').length > 12, process.env.NODE_ENV)`, opts: runtime.RunOptions{Env: map[string]string{"UV_THREADPOOL_SIZE": "12", "NODE_ENV": "production"}}, mentions: "true production"},

@@ -71,7 +71,7 @@ func TestForkedRandomness(t *testing.T) {
 		}
 		for _, v := range values {
 			if seen[v] {
-				t.Errorf("%s comes twice", v)
+				t.Errorf("%s occurs twice", v)
 			}
 			seen[v] = true
 		}

@@ -53,7 +53,7 @@ func (f *faulty) source(t *testing.T) string {
 		before, rest, ok1 := strings.Cut(source, head)
 		body, after, ok2 := strings.Cut(rest, "\n}\n")
 		if !ok1 || !ok2 {
-			t.Fatalf("%q is not what this test takes it for", head)
+			t.Fatalf("%q is not in the source as expected", head)
 		}
 		source = before + head + f.withPoints(body) + "\n}\n" + after
 	}
@@ -245,7 +245,7 @@ func enumStep(t *testing.T) string {
 	_, list, _ := strings.Cut(zygote.Source, "enum step {")
 	list, _, ok := strings.Cut(list, "}")
 	if !ok {
-		t.Fatal("there is no enum step")
+		t.Fatal("the source has no enum step")
 	}
 	return list
 }

@@ -20,7 +20,7 @@ func TestZygoteIsReplaced(t *testing.T) {
 	harness.Run(t, rt, ``, runtime.RunOptions{})
 	before := harness.Zygotes(t)
 	if len(before) == 0 {
-		t.Fatal("there is no zygote")
+		t.Fatal("no zygote is running")
 	}
 	var runs sync.WaitGroup
 	for range 40 {
@@ -52,7 +52,7 @@ func TestZygoteHoldsNothing(t *testing.T) {
 	harness.Run(t, harness.CreateExact(t, o), ``, runtime.RunOptions{})
 	zygotes := harness.Zygotes(t)
 	if len(zygotes) == 0 {
-		t.Fatal("there is no zygote")
+		t.Fatal("no zygote is running")
 	}
 	dir := "/proc/" + strconv.Itoa(zygotes[0])
 	sockets := 0

@@ -66,10 +66,7 @@ func TestCreateBelowReadOnlyMounts(t *testing.T) {
 		"/data/x":            {Mounts: []runtime.Mount{in}, Files: map[string][]byte{"/data/x": nil}},
 		"/data/a/b/.keep":    {Mounts: []runtime.Mount{in}, Files: map[string][]byte{"/data/a/b/.keep": nil}},
 	} {
-		rt, err := runtime.Create(t.Context(), harness.Options(o))
-		if err == nil {
-			rt.Close()
-		}
+		err := harness.CreateError(t, harness.Options(o))
 		if want := place + " can't be made in the mount of /data (read-only file system): make it in the mount's source, or make the mount copy-on-write"; !errors.Is(err, jail.ErrNotInMount) || errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
@@ -105,10 +102,7 @@ func TestCreateBelowMountsByLinks(t *testing.T) {
 			if name == "third" && access == runtime.CopyOnWrite {
 				continue // gaol may change the copy
 			}
-			rt, err := runtime.Create(t.Context(), harness.Options(tc.o))
-			if err == nil {
-				rt.Close()
-			}
+			err := harness.CreateError(t, harness.Options(tc.o))
 			if !errors.Is(err, tc.want) {
 				t.Errorf("%s, access %d: %v, want %v", name, access, err, tc.want)
 			}

@@ -175,10 +175,7 @@ func TestMountsRefused(t *testing.T) {
 		{"a file twice", "/d/a twice", runtime.Options{Files: map[string][]byte{"/d/a": nil}, Folders: map[string]fs.FS{"/d": fstest.MapFS{"a": {}}}}},
 		{"a link", "invalid", runtime.Options{Folders: map[string]fs.FS{"/d": fstest.MapFS{"l": {Mode: fs.ModeSymlink}}}}},
 	} {
-		rt, err := runtime.Create(t.Context(), harness.Options(tc.opts))
-		if err == nil {
-			rt.Close()
-		}
+		err := harness.CreateError(t, harness.Options(tc.opts))
 		if err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q in it", tc.name, err, tc.says)
 		}

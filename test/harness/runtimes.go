@@ -93,6 +93,16 @@ func CreateExact(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	return rt
 }
 
+// CreateError returns the error of Create with the options as they are, or nil.
+func CreateError(t testing.TB, o runtime.Options) error {
+	t.Helper()
+	rt, err := runtime.Create(t.Context(), o)
+	if err == nil {
+		rt.Close()
+	}
+	return err
+}
+
 // CreateForking creates a runtime with Forking, which is closed when the test ends.
 func CreateForking(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	t.Helper()

@@ -141,14 +141,8 @@ func waitGone(t *testing.T, age int, children []int, before harness.Inventory) {
 // lives reports whether a process runs. An exiting process may stay until init reaps it,
 // and does not count.
 func lives(pid int) bool {
-	const exiting = 0x4 // PF_EXITING
-	_, text, _ := strings.Cut(harness.Lines("/proc/" + strconv.Itoa(pid) + "/stat")[0], ") ")
-	fields := strings.Fields(text) // from the state field on
-	if len(fields) < 7 || fields[0] == "Z" {
-		return false
-	}
-	flags, err := strconv.Atoi(fields[6])
-	return err != nil || flags&exiting == 0
+	p, ok := readProcess("/proc/" + strconv.Itoa(pid) + "/stat")
+	return ok && p.state != "Z" && !p.exiting
 }
 
 func childrenOf(parent int) (children []int) {

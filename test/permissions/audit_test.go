@@ -127,10 +127,7 @@ func TestPermissionAuditOff(t *testing.T) {
 	if err := setAudit(0); err != nil {
 		t.Skip("audit can't be switched off: ", err)
 	}
-	rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{AuditDenials: true}))
-	if err == nil {
-		rt.Close()
-	}
+	err := harness.CreateError(t, harness.Options(runtime.Options{AuditDenials: true}))
 	if !errors.Is(err, runtime.ErrUnsupported) {
 		t.Errorf("%v, want %v", err, runtime.ErrUnsupported)
 	}

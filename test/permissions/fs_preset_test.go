@@ -61,12 +61,12 @@ func TestPermissionFSGrantedFolder(t *testing.T) {
 		dir    string
 		policy policy.Permissions
 	}{
-		"alone":            {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/out/**"]}`)},
-		"deep":             {"/workspace/a/b/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/a/b/out/**"]}`)},
+		"alone":                   {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/out/**"]}`)},
+		"deep":                    {"/workspace/a/b/out", fsRules(t, "deny", `{"mode":"allow","paths":["/workspace/a/b/out/**"]}`)},
 		"in the readable folder":  {"/workspace/out", fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","paths":["/workspace/out/**"]}`)},
-		"temporary":        {"/tmp/a/out", fsRules(t, "deny", `{"mode":"allow","operations":["read"],"paths":["/tmp/**"]},{"mode":"allow","paths":["/tmp/a/out/**"]}`)},
-		"in the read-only folder":  {"/var/tmp/out", fsRules(t, "deny", `{"mode":"allow","paths":["/var/tmp/out/**"]}`)},
-		"of the workspace": {"/workspace/deep/er", policy.Workspace("/workspace/deep/er")},
+		"temporary":               {"/tmp/a/out", fsRules(t, "deny", `{"mode":"allow","operations":["read"],"paths":["/tmp/**"]},{"mode":"allow","paths":["/tmp/a/out/**"]}`)},
+		"in the read-only folder": {"/var/tmp/out", fsRules(t, "deny", `{"mode":"allow","paths":["/var/tmp/out/**"]}`)},
+		"of the workspace":        {"/workspace/deep/er", policy.Workspace("/workspace/deep/er")},
 	} {
 		rt := harness.Create(t, runtime.Options{Permissions: tc.policy})
 		if got := value[[2]string](t, rt, use, runtime.RunOptions{Args: []string{tc.dir}}); got != [2]string{"x", "EACCES"} {
@@ -102,10 +102,7 @@ func TestPermissionFSRefused(t *testing.T) {
 		{allow(`"operations":["readdir"],"paths":["/etc/passwd"]`), "fs.rules[0].paths[0]", "checked on the folder", "/etc/passwd/**"},
 		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/usr/local/bin/node","/bin/busybox"]}]}}`, "childProcess.rules[0].patterns[1]", "symbolic link", "/usr/bin/busybox"},
 	} {
-		rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{Permissions: permissions(t, tc.text)}))
-		if err == nil {
-			rt.Close()
-		}
+		err := harness.CreateError(t, harness.Options(runtime.Options{Permissions: permissions(t, tc.text)}))
 		bad, ok := errors.AsType[*policy.RuleError](err)
 		if !ok || bad.Place != tc.place || !strings.Contains(bad.Why, tc.says) || !strings.Contains(bad.Nearest, tc.nearest) ||
 			!strings.HasPrefix(err.Error(), "gaol: create: option Permissions: permissions: "+tc.place) {

@@ -54,10 +54,7 @@ func wantSame(t testing.TB, what string, want, got any) {
 // refusal is the rule that Create rejects.
 func refusal(t *testing.T, p policy.Permissions) *policy.RuleError {
 	t.Helper()
-	rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{Permissions: p}))
-	if err == nil {
-		rt.Close()
-	}
+	err := harness.CreateError(t, harness.Options(runtime.Options{Permissions: p}))
 	var rule *policy.RuleError
 	if !errors.As(err, &rule) {
 		t.Errorf("%+v: %v, want a RuleError", p, err)

@@ -168,10 +168,7 @@ func TestPermissionProgramRefused(t *testing.T) {
 	} {
 		o := harness.Options(runtime.Options{Permissions: tc.p})
 		o.Launcher = tc.launcher
-		rt, err := runtime.Create(t.Context(), o)
-		if err == nil {
-			rt.Close()
-		}
+		err := harness.CreateError(t, o)
 		if err == nil || !strings.Contains(err.Error(), tc.says) || errors.Is(err, runtime.ErrUnsupported) != (tc.launcher == runtime.LauncherExec) {
 			t.Errorf("%s: %v", name, err)
 		}

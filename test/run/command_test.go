@@ -100,10 +100,7 @@ func TestCreateErrors(t *testing.T) {
 		"cwd is below a link": {runtime.Options{Cwd: "/bin/x"}, "make /bin: not a directory"},
 		"cwd is no folder":    {runtime.Options{Cwd: "/etc/passwd"}, "/etc/passwd"},
 	} {
-		rt, err := runtime.Create(t.Context(), tc.opts)
-		if err == nil {
-			rt.Close()
-		}
+		err := harness.CreateError(t, tc.opts)
 		if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.HasPrefix(err.Error(), "gaol: create: ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -156,7 +156,7 @@ func beside(t testing.TB, rt *runtime.NodeRuntime) (stop func()) {
 // badFrames are expressions for frames that no code of gaol writes. Each ends the channel,
 // and nothing else.
 var badFrames = map[string]string{
-	"a call of an unknown function":           `call(9, 3, '[]')`,
+	"a call of an unknown function":          `call(9, 3, '[]')`,
 	"the last function that can be":          `call(9, 0xffffffff, '[]')`,
 	"an awaited call of an unknown function": `ask(9, 3, '[]')`,
 	"a short ask":                            `frame(6, '1234567')`,

@@ -316,28 +316,13 @@ func TestTerminalsUsedUp(t *testing.T) {
 
 // A parked runtime runs a program on a terminal.
 func TestTerminalOfParked(t *testing.T) {
-	pool, err := runtime.NewPool(func() runtime.Options {
-		o := harness.Options(runtime.Options{})
-		o.Launcher = runtime.LauncherZygote
-		return o
-	}(), runtime.PoolOptions{Size: 1, Park: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
 	for _, terminal := range []*runtime.Terminal{{}, nil} {
-		rt, err := pool.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rt := harness.CreateParked(t, runtime.Options{})
 		p := spawnCode(t, rt, `console.log(process.pid + ' ' + (process.stdout.isTTY === true))`, runtime.SpawnOptions{Terminal: terminal})
 		text, err := io.ReadAll(p.Stdout)
 		if want := fmt.Sprintln(p.PID(), terminal != nil); err != nil || strings.ReplaceAll(string(text), "\r", "") != want {
 			t.Errorf("%q, %v, want %q", text, err, want)
 		}
 		wait(t, p)
-		if err := rt.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -65,25 +67,32 @@ func (p pkg) files() []string {
 // packages lists the packages of this repository.
 func packages(t *testing.T) []pkg {
 	t.Helper()
+	list, err := listPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+var listPackages = sync.OnceValues(func() (list []pkg, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command("go", "list", "-json", "./...")
 	cmd.Dir, cmd.Stderr = "..", &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &stderr)
+		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
 	}
-	var list []pkg
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		switch err := dec.Decode(&p); {
 		case errors.Is(err, io.EOF):
-			return list
+			return list, nil
 		case err != nil:
-			t.Fatal(err)
+			return nil, err
 		}
 		list = append(list, p)
 	}
-}
+})
 
 // folder returns the top-level folder of a package of this repository.
 func folder(importPath string) (string, bool) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -90,19 +89,10 @@ func code(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-func buildGaol(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "gaol")
-	if out, err := exec.Command("go", "build", "-o", bin, "gaol/cmd/gaol").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
-
 // A person uses a guest's terminal from a terminal of the host, which has its old settings
 // afterwards.
 func TestTTY(t *testing.T) {
-	bin := buildGaol(t)
+	bin := gaol(t)
 	t.Run("work", func(t *testing.T) {
 		d := openTerminal(t)
 		was := d.settings(t)

@@ -13,9 +13,13 @@ import (
 	"gaol/runtime"
 )
 
-// Main runs a package's tests and fails if they leave anything behind: processes,
-// cgroups, mounts, state, temporary files, descriptors or goroutines. It does not return.
-func Main(m *testing.M) { os.Exit(runTests(m, unix.LOCK_SH)) }
+// Main is the TestMain of a package of tests. It exits with the result of RunTests.
+func Main(m *testing.M) { os.Exit(RunTests(m)) }
+
+// RunTests runs a package's tests and returns the exit code. It fails if they leave
+// anything behind: processes, cgroups, mounts, state, temporary files, descriptors or
+// goroutines.
+func RunTests(m *testing.M) (code int) { return runTests(m, unix.LOCK_SH) }
 
 // MainAlone is Main for tests that measure the machine as a whole. It waits until the
 // packages of tests that run now have ended, and those that start meanwhile wait for it.

@@ -14,10 +14,10 @@ import (
 	"gaol/test/harness"
 )
 
-// surface lists system calls that guests cannot use, with the exact errno. Programs handle
+// refusedCalls lists system calls that guests cannot use, with the exact errno. Programs handle
 // ENOSYS with a fallback and report EPERM, so they must not be killed. Package jail's
 // TestEscapeKernelSurface runs without the filter.
-var surface = []struct {
+var refusedCalls = []struct {
 	name string
 	nr   int
 	args string // as testdata/escape/call.c takes them
@@ -132,14 +132,14 @@ func TestEscapeKernelSurface(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	program := harness.Install(t, rt, "call")
 	var args []string
-	for _, c := range surface {
+	for _, c := range refusedCalls {
 		args = append(args, strconv.Itoa(c.nr)+","+c.args)
 	}
 	answers := strings.Fields(harness.Output(t, rt, runtime.RunOptions{}, program, args...))
-	if len(answers) != len(surface) {
-		t.Fatalf("%d answers to %d calls", len(answers), len(surface))
+	if len(answers) != len(refusedCalls) {
+		t.Fatalf("%d answers to %d calls", len(answers), len(refusedCalls))
 	}
-	for i, c := range surface {
+	for i, c := range refusedCalls {
 		if n, err := strconv.Atoi(answers[i]); err != nil || syscall.Errno(n) != c.want {
 			t.Errorf("%s: %q (%v), want %v", c.name, syscall.Errno(n), err, c.want)
 		}

@@ -18,7 +18,7 @@ import (
 	"gaol/test/harness"
 )
 
-// rootVar is the folder that beChrooted makes its root.
+// rootVar is the folder that runChrootedHost makes its root.
 const rootVar = "GAOL_TEST_ROOT"
 
 // enterChroot makes a folder that is no mount point the root of this process, with
@@ -54,8 +54,8 @@ func enterChroot(dir string) error {
 	return errors.Join(unix.Chroot(dir), os.Chdir("/"))
 }
 
-// beChrooted runs a program in a jail that is made in a chroot.
-func beChrooted() {
+// runChrootedHost runs a program in a jail that is made in a chroot.
+func runChrootedHost() {
 	all, err := os.Open("/proc/self/mountinfo") // an open file keeps showing the present root
 	if err == nil {
 		err = enterChroot(os.Getenv(rootVar))

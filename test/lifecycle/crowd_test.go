@@ -25,8 +25,8 @@ func TestThousandRunsWithFewDescriptors(t *testing.T) {
 	}
 }
 
-// beCrowd starts a thousand runs at once with a thousand descriptors.
-func beCrowd() {
+// runCrowdHost starts a thousand runs at once with a thousand descriptors.
+func runCrowdHost() {
 	few := unix.Rlimit{Cur: 1024, Max: 4096}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		fmt.Println(err)

@@ -132,8 +132,8 @@ func setFiles(l unix.Rlimit) {
 	}
 }
 
-// beStarved does everything with too few descriptors.
-func beStarved() {
+// runStarvedHost does everything with too few descriptors.
+func runStarvedHost() {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		fmt.Println("wrong:", err)

@@ -85,8 +85,8 @@ func runKiller(i, kills int, state string) (total killTotal, err error) {
 	return total, json.Unmarshal(text, &total)
 }
 
-// beKiller kills as many victims as the environment says.
-func beKiller() {
+// runKillerHost kills as many victims as the environment says.
+func runKillerHost() {
 	k := &killer{rounds: map[string]time.Duration{}}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail("adopt orphans: %v", err)

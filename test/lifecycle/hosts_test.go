@@ -23,32 +23,32 @@ const hostMode = "GAOL_TEST_HOST"
 func init() {
 	switch os.Getenv(hostMode) {
 	case "busy":
-		beBusy()
+		runBusyHost()
 	case "next": // runs tests
 		if err := mountState(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	case "short":
-		beShort()
+		runShortHost()
 		os.Exit(0)
 	case "starved":
-		beStarved()
+		runStarvedHost()
 		os.Exit(0)
 	case "chroot":
-		beChrooted()
+		runChrootedHost()
 		os.Exit(0)
 	case "storm":
-		beStorm()
+		runStormHost()
 		os.Exit(1)
 	case "crowd":
-		beCrowd()
+		runCrowdHost()
 		os.Exit(0)
 	case "killer":
-		beKiller()
+		runKillerHost()
 		os.Exit(0)
 	case "victim":
-		beVictim()
+		runVictimHost()
 		os.Exit(0)
 	}
 }

@@ -31,15 +31,15 @@ func TestTwoHundredRuntimes(t *testing.T) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			liveAndDie(t, i)
+			createAndEnd(t, i)
 		})
 	}
 	wg.Wait()
 	before.CheckLeaks(t)
 }
 
-// liveAndDie creates a runtime and closes it in one of several ways.
-func liveAndDie(t *testing.T, i int) {
+// createAndEnd creates a runtime and closes it in one of several ways.
+func createAndEnd(t *testing.T, i int) {
 	rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{}))
 	if err != nil {
 		t.Error(err)
@@ -67,8 +67,8 @@ func liveAndDie(t *testing.T, i int) {
 	}
 }
 
-// beBusy starts runs that do not end, and waits to be killed.
-func beBusy() {
+// runBusyHost starts runs that do not end, and waits to be killed.
+func runBusyHost() {
 	if err := mountState(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -165,8 +165,8 @@ func TestPrivateProgram(t *testing.T) {
 	}
 }
 
-// beShort creates runtimes with too few descriptors, and once more with enough.
-func beShort() {
+// runShortHost creates runtimes with too few descriptors, and once more with enough.
+func runShortHost() {
 	o := runtime.Options{CgroupParent: os.Getenv(harness.ParentVar)}
 	failures := 0
 	for few := range uint64(60) {

@@ -27,9 +27,9 @@ var victims = map[string][]func() error{
 
 var victimNames = []string{"create", "run", "pool", "zygote"}
 
-// beVictim repeats what the environment names until it is killed. It prints a line when it
+// runVictimHost repeats what the environment names until it is killed. It prints a line when it
 // begins and one when it has done everything once.
-func beVictim() {
+func runVictimHost() {
 	if err := mountState(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

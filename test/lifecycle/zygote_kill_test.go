@@ -71,9 +71,9 @@ func TestZygoteKilledInFlight(t *testing.T) {
 	}
 }
 
-// beStorm creates runtimes and runs until it is killed. At any moment some runs are
+// runStormHost creates runtimes and runs until it is killed. At any moment some runs are
 // starting, running, queued or ending.
-func beStorm() {
+func runStormHost() {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

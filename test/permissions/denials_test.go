@@ -22,17 +22,17 @@ func without(op policy.Operation, paths ...string) policy.Permissions {
 	return policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Operations: []policy.Operation{op}, Paths: paths}}}}
 }
 
-func bySeccomp(scope string, op policy.Operation, target, rule string, count int64) runtime.Denial {
+func seccompDenial(scope string, op policy.Operation, target, rule string, count int64) runtime.Denial {
 	return runtime.Denial{Scope: scope, Operation: op, Target: target, Rule: rule, Count: count, Source: runtime.SourceSeccomp}
 }
 
 // Each call that the seccomp filter refuses is reported, in order, with its target.
 func TestPermissionDenials(t *testing.T) {
 	spawned := func(target string, count int64) runtime.Denial {
-		return bySeccomp(policy.ChildProcess, "spawn", target, "childProcess.default", count)
+		return seccompDenial(policy.ChildProcess, "spawn", target, "childProcess.default", count)
 	}
 	socket := func(kind string, count int64) runtime.Denial {
-		return bySeccomp(policy.Network, "socket", kind, "network.default", count)
+		return seccompDenial(policy.Network, "socket", kind, "network.default", count)
 	}
 	for _, tc := range []struct {
 		name    string
@@ -55,7 +55,7 @@ func TestPermissionDenials(t *testing.T) {
 		{
 			name: "ways past ports", p: portsOnly("tcp://localhost:7800"), command: []string{"net", "ways", "7801"}, // only audit reports denials of Landlock
 			want: []runtime.Denial{
-				socket("AF_INET SOCK_DGRAM", 3), bySeccomp(policy.Network, "connect", "", "network.default", 4), socket("AF_INET SOCK_STREAM", 3), socket("AF_INET6 SOCK_STREAM", 1),
+				socket("AF_INET SOCK_DGRAM", 3), seccompDenial(policy.Network, "connect", "", "network.default", 4), socket("AF_INET SOCK_STREAM", 3), socket("AF_INET6 SOCK_STREAM", 1),
 			},
 		},
 		{
@@ -73,18 +73,18 @@ func TestPermissionDenials(t *testing.T) {
 			want: []runtime.Denial{spawned("/bin/sh", 3), spawned("", 1), spawned("/proc/self/exe", 1)},
 		},
 		{name: "memory files", p: listing(node, "/workspace/**"), command: []string{"spawn", "memfd", "memfd-exec"}, want: []runtime.Denial{spawned("", 2)}},
-		{name: "limits", p: noProcess, command: []string{"proc", "bystand", "1"}, want: []runtime.Denial{bySeccomp(policy.Process, "signal", "", "process.default", 1)}},
+		{name: "limits", p: noProcess, command: []string{"proc", "bystand", "1"}, want: []runtime.Denial{seccompDenial(policy.Process, "signal", "", "process.default", 1)}},
 		{
 			name: "chmod", p: without("chmod"), program: `import fs from 'node:fs'; fs.writeFileSync('a', '');
 				for (const f of [() => fs.chmodSync('a', 0o600), () => fs.chmodSync('/workspace/a', 0o600), () => fs.utimesSync('/workspace/a', 1, 1), () => fs.chmodSync('/workspace/a', 0o600), () => fs.fchmodSync(fs.openSync('a'), 0o600)]) try { f() } catch {}`,
 			want: []runtime.Denial{
-				bySeccomp(policy.FS, "chmod", "a", "fs.rules[0]", 1), bySeccomp(policy.FS, "chmod", "/workspace/a", "fs.rules[0]", 3), bySeccomp(policy.FS, "chmod", "", "fs.rules[0]", 1),
+				seccompDenial(policy.FS, "chmod", "a", "fs.rules[0]", 1), seccompDenial(policy.FS, "chmod", "/workspace/a", "fs.rules[0]", 3), seccompDenial(policy.FS, "chmod", "", "fs.rules[0]", 1),
 			},
 		},
 		{
 			name: "rename", p: without("rename"), program: `import fs from 'node:fs'; fs.writeFileSync('a', '');
 				for (const f of [() => fs.renameSync('a', 'b'), () => fs.linkSync('/workspace/a', 'c')]) try { f() } catch {}`,
-			want: []runtime.Denial{bySeccomp(policy.FS, "rename", "a", "fs.rules[0]", 1), bySeccomp(policy.FS, "rename", "/workspace/a", "fs.rules[0]", 1)},
+			want: []runtime.Denial{seccompDenial(policy.FS, "rename", "a", "fs.rules[0]", 1), seccompDenial(policy.FS, "rename", "/workspace/a", "fs.rules[0]", 1)},
 		},
 		{name: "nothing", program: `import fs from 'node:fs'; import { execFileSync } from 'node:child_process'; fs.writeFileSync('a', ''); fs.chmodSync('a', 0o600); execFileSync('true')`},
 		{name: "nothing of a command", command: []string{"spawn", "fork", "execve"}},
@@ -152,7 +152,7 @@ func TestPermissionDenialsAreBounded(t *testing.T) {
 	if err != nil || string(res.Stdout) != "1\n1\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	wantSame(t, "no path", []runtime.Denial{bySeccomp(policy.ChildProcess, "spawn", "", "childProcess.default", 2)}, res.Denials)
+	wantSame(t, "no path", []runtime.Denial{seccompDenial(policy.ChildProcess, "spawn", "", "childProcess.default", 2)}, res.Denials)
 }
 
 // A program's last output is reported as a denial only if the permissions do deny it.
@@ -200,7 +200,7 @@ func TestPermissionDenialsPerRun(t *testing.T) {
 			path := fmt.Sprintf("/tmp/of-%d", i)
 			res := harness.Run(t, rt, `import fs from 'node:fs'; for (let i = 0; i < 20; i++) { try { fs.chmodSync(process.argv[2], 0o600) } catch {}; await new Promise(r => setTimeout(r, 1)) }`,
 				runtime.RunOptions{Args: []string{path}})
-			wantSame(t, path, []runtime.Denial{bySeccomp(policy.FS, "chmod", path, "fs.rules[0]", 20)}, res.Denials)
+			wantSame(t, path, []runtime.Denial{seccompDenial(policy.FS, "chmod", path, "fs.rules[0]", 20)}, res.Denials)
 		})
 	}
 	all.Wait()
@@ -213,6 +213,6 @@ func TestZygotePermissionDenialsOfParked(t *testing.T) {
 	rt := harness.CreateParked(t, runtime.Options{Permissions: noSpawn})
 	for _, which := range []string{"parked", "next"} {
 		res := harness.Run(t, rt, `import { spawnSync } from 'node:child_process'; spawnSync('true'); spawnSync('true')`, runtime.RunOptions{})
-		wantSame(t, which, []runtime.Denial{bySeccomp(policy.ChildProcess, "spawn", "", "childProcess.default", 2)}, res.Denials)
+		wantSame(t, which, []runtime.Denial{seccompDenial(policy.ChildProcess, "spawn", "", "childProcess.default", 2)}, res.Denials)
 	}
 }

@@ -19,8 +19,8 @@ type withheld struct {
 	Ways  []string `json:"ways,omitempty"` // nil: all
 }
 
-// ways tries all of testdata/around.mjs, and returns the results.
-func ways(t *testing.T, rt *runtime.NodeRuntime, d withheld, o runtime.RunOptions) map[string]string {
+// tryWays tries all of testdata/around.mjs, and returns the results.
+func tryWays(t *testing.T, rt *runtime.NodeRuntime, d withheld, o runtime.RunOptions) map[string]string {
 	t.Helper()
 	o.Args = []string{text(t, d)}
 	return value[map[string]string](t, rt, source(t, "around.mjs"), o)
@@ -61,12 +61,12 @@ func TestPermissionFSHidden(t *testing.T) {
 		{"/home/node", []string{".npmrc"}, true, nil},
 	} {
 		t.Run(d.Top+" "+d.Parts[0], func(t *testing.T) {
-			for way, code := range ways(t, free, d, runtime.RunOptions{}) {
+			for way, code := range tryWays(t, free, d, runtime.RunOptions{}) {
 				if code != "" {
 					t.Errorf("where it is allowed, %s: %s: this test proves nothing", way, code)
 				}
 			}
-			for way, code := range ways(t, rt, d, runtime.RunOptions{}) {
+			for way, code := range tryWays(t, rt, d, runtime.RunOptions{}) {
 				if want := hiddenAnswers(way); !slices.Contains(want, code) {
 					t.Errorf("%s: %q, want one of %q", way, code, want)
 				}
@@ -83,12 +83,12 @@ func TestPermissionFSHiddenInImage(t *testing.T) {
 		{Top: "/etc", Parts: []string{"secret"}}, {Top: "/etc", Parts: []string{"group"}, File: true}, {Top: "/etc", Parts: []string{"a", "b", "secret"}},
 	} {
 		free := harness.Create(t, runtime.Options{Cwd: "/etc"})
-		for way, code := range ways(t, free, d, runtime.RunOptions{}) {
+		for way, code := range tryWays(t, free, d, runtime.RunOptions{}) {
 			if code != "" {
 				t.Errorf("where it is allowed, %s, %s: %s: this test proves nothing", d.Parts, way, code)
 			}
 		}
-		for way, code := range ways(t, rt, d, runtime.RunOptions{}) {
+		for way, code := range tryWays(t, rt, d, runtime.RunOptions{}) {
 			if want := hiddenAnswers(way); !slices.Contains(want, code) {
 				t.Errorf("%s, %s: %q, want one of %q", d.Parts, way, code, want)
 			}

@@ -10,31 +10,31 @@ import (
 	"gaol/runtime"
 )
 
-// judge compares the results of tries with what the permissions imply. outer is nil for a
+// expectation compares the results of tries with what the permissions imply. outer is nil for a
 // runtime's own permissions.
-type judge struct {
+type expectation struct {
 	p     policy.Permissions
 	outer *policy.Permissions
 	free  []string // the codes if everything is allowed
 }
 
-func (j judge) allows(y try) bool {
+func (j expectation) allows(y try) bool {
 	return !slices.ContainsFunc(y.needs, func(n need) bool {
 		isPassed := n.scope == policy.Env && j.outer != nil // both must allow it
 		return !j.p.Decide(n.scope, n.op, n.resource).Allowed || isPassed && !j.outer.PassesEnv(n.resource)
 	})
 }
 
-// wrong says what differs, or returns "".
-func (j judge) wrong(y try, i int, codes []string) string {
+// mismatch says what differs, or returns "".
+func (j expectation) mismatch(y try, i int, codes []string) string {
 	if y.after >= 0 && codes[y.after] != "" {
 		return ""
 	}
 	code, allowed := codes[i], j.allows(y)
 	switch {
-	case code == "" && !allowed && !j.given(y):
+	case code == "" && !allowed && !j.isExempt(y):
 		return "done, though denied"
-	case code != "" && allowed && j.free[i] == "" && !j.taken(y, code):
+	case code != "" && allowed && j.free[i] == "" && !j.mayRefuse(y, code):
 		return code + ", though allowed"
 	case code != "" && !allowed && !slices.Contains(refusals, code):
 		return code + ", which is no refusal"
@@ -44,8 +44,8 @@ func (j judge) wrong(y try, i int, codes []string) string {
 
 var refusals = strings.Fields("EACCES EPERM EROFS EBUSY EXDEV ENOENT ENOTDIR ESRCH placeholder")
 
-// given reports whether something works though it is denied, as package policy documents.
-func (j judge) given(y try) bool {
+// isExempt reports whether something works though it is denied, as package policy documents.
+func (j expectation) isExempt(y try) bool {
 	if y.Kind == "watch" { // no other run changes anything there
 		return fixed(y.Path)
 	}
@@ -68,14 +68,14 @@ func fixed(at string) bool {
 
 func inside(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
 
-// taken reports whether something is refused though it is allowed, as package policy
+// mayRefuse reports whether something is refused though it is allowed, as package policy
 // documents.
-func (j judge) taken(y try, code string) bool {
+func (j expectation) mayRefuse(y try, code string) bool {
 	switch {
 	case y.Kind == "watch": // refused everywhere, because of some other folder
 		return code == "EACCES"
 	case code == "EBUSY", code == "EPERM" && path.Dir(y.Path) == "/tmp": // mounts, and folders that lead to them, cannot be moved
-		return y.Kind == "rename" && j.leads(func(at string) bool { return at == y.Path })
+		return y.Kind == "rename" && j.leadsTo(func(at string) bool { return at == y.Path })
 	case code == "EPERM" && y.Kind == "link": // of a file that belongs to another user
 		return !j.p.Decide(policy.FS, "chmod", y.Path).Allowed
 	case code == "EXDEV":
@@ -86,16 +86,16 @@ func (j judge) taken(y try, code string) bool {
 
 // apart reports whether a mount may be between two names, or one of them has more
 // permissions.
-func (j judge) apart(from, to string) bool {
-	if path.Dir(from) != path.Dir(to) && j.has(from) != j.has(to) {
+func (j expectation) apart(from, to string) bool {
+	if path.Dir(from) != path.Dir(to) && j.allowedAt(from) != j.allowedAt(to) {
 		return true
 	}
-	return j.leads(func(at string) bool { return inside(at, from) != inside(at, to) })
+	return j.leadsTo(func(at string) bool { return inside(at, from) != inside(at, to) })
 }
 
-// leads reports whether the condition holds for a rule's path or for a folder that leads to
+// leadsTo reports whether the condition holds for a rule's path or for a folder that leads to
 // it.
-func (j judge) leads(is func(string) bool) bool {
+func (j expectation) leadsTo(is func(string) bool) bool {
 	p := j.p
 	if j.outer != nil {
 		p = *j.outer
@@ -112,8 +112,8 @@ func (j judge) leads(is func(string) bool) bool {
 	return false
 }
 
-// has are the operations of fs that are allowed at a path.
-func (j judge) has(at string) (all [12]bool) {
+// allowedAt are the operations of fs that are allowed at a path.
+func (j expectation) allowedAt(at string) (all [12]bool) {
 	for i, op := range append(slices.Clone(using), altering...) {
 		all[i] = j.p.Decide(policy.FS, op, at).Allowed
 	}
@@ -121,11 +121,11 @@ func (j judge) has(at string) (all [12]bool) {
 }
 
 // check reports what is wrong, at most a few cases of each runtime.
-func (j judge) check(t testing.TB, what string, l tryList, codes []string) {
+func (j expectation) check(t testing.TB, what string, l tryList, codes []string) {
 	t.Helper()
 	count := 0
 	for i, y := range l {
-		if wrong := j.wrong(y, i, codes); wrong != "" {
+		if wrong := j.mismatch(y, i, codes); wrong != "" {
 			if count++; count <= 10 {
 				t.Errorf("%s: %s: %s", what, y, wrong)
 			}

@@ -276,7 +276,7 @@ func (f *fuzz) try(t *testing.T, m setMaker, what string) {
 		t.Errorf("%s: %v", what, err)
 		return
 	}
-	judge{p: p, free: f.free}.check(t, what, l, codes)
+	expectation{p: p, free: f.free}.check(t, what, l, codes)
 	for r := 1; r < fuzzRounds; r++ {
 		inner, l := m.narrower(p), allTries(r)
 		codes, err := attempted(t, rt, l, other, inner)
@@ -285,6 +285,6 @@ func (f *fuzz) try(t *testing.T, m setMaker, what string) {
 			continue
 		}
 		f.narrowed++
-		judge{p: inner.Over(p), outer: &p, free: f.free}.check(t, what+" for a run", l, codes)
+		expectation{p: inner.Over(p), outer: &p, free: f.free}.check(t, what+" for a run", l, codes)
 	}
 }

@@ -94,7 +94,7 @@ func TestPermissionSpawnAfterCommand(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		wantSame(t, "denials", []runtime.Denial{
-			bySeccomp(policy.ChildProcess, "spawn", "/bin/sh", "childProcess.default", 1), bySeccomp(policy.ChildProcess, "spawn", "", "childProcess.default", 1),
+			seccompDenial(policy.ChildProcess, "spawn", "/bin/sh", "childProcess.default", 1), seccompDenial(policy.ChildProcess, "spawn", "", "childProcess.default", 1),
 		}, res.Denials)
 	}
 	if _, err := rt.Command(t.Context(), spawn+"-none", nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrNotExist) {

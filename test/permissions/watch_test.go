@@ -35,7 +35,7 @@ func TestPermissionWatch(t *testing.T) {
 		if tc.want != `"EACCES"` {
 			continue
 		}
-		want := []runtime.Denial{bySeccomp(policy.FS, "readdir", "/workspace", "fs.default", 1)}
+		want := []runtime.Denial{seccompDenial(policy.FS, "readdir", "/workspace", "fs.default", 1)}
 		if diff := cmp.Diff(want, res.Denials); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}

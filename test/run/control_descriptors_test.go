@@ -15,10 +15,10 @@ import (
 // Whatever a program does with its descriptors, at most its own calls or the program itself
 // fail.
 func TestControlDescriptors(t *testing.T) {
-	w := &witness{size: 100_000}
+	w := &checkingHost{size: 100_000}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	harness.Install(t, rt, "files.node")
-	stop := beside(t, rt)
+	stop := startHonestRuns(t, rt)
 	defer stop()
 	const many = `
 		const tries = async () => {
@@ -60,12 +60,12 @@ func TestControlDescriptors(t *testing.T) {
 		}
 		w.check(t)
 	}
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }
 
 // Threads that read each other's results lose them. The run ends all the same.
 func TestControlReadByThreads(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	res := harness.Run(t, rt, `
 		import { Worker } from 'node:worker_threads';
@@ -77,13 +77,13 @@ func TestControlReadByThreads(t *testing.T) {
 		t.Errorf("value %s, exit code %d, cause %q, %s", res.Value, res.ExitCode, res.Cause, res.Stderr)
 	}
 	w.check(t)
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }
 
 // Runs of one runtime cannot open each other's control channels through /proc, as they can
 // open the streams of commands: the host created these pipes.
 func TestControlOfAnotherRun(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	w.over.Store("forged", true)
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	stop := harness.StartProgram(t, rt, raw+`
@@ -125,7 +125,7 @@ func TestControlOfAnotherRun(t *testing.T) {
 // another run still writes calls.
 func TestControlAfterTheEnd(t *testing.T) {
 	var kill sync.Map
-	w := &witness{onNote: func(name string) {
+	w := &checkingHost{onNote: func(name string) {
 		if cancel, ok := kill.Load(name); ok {
 			cancel.(context.CancelFunc)()
 		}
@@ -163,13 +163,13 @@ func TestControlAfterTheEnd(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond)
 	w.check(t)
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }
 
 // A run can pass its control descriptor to another run, which can make calls as long as the
 // first run lives.
 func TestControlSharedWithAnotherRun(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	pass := harness.Install(t, rt, "pass")
 	taker := harness.StartCommand(t, rt, pass, "call", "/tmp/call")
@@ -191,5 +191,5 @@ func TestControlSharedWithAnotherRun(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond)
 	w.check(t)
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }

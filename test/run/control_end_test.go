@@ -30,9 +30,9 @@ func unleaked(t *testing.T) (check func()) {
 
 // However a run ends, its host functions end with it, and nothing is left.
 func TestControlEnds(t *testing.T) {
-	w := &witness{size: 1 << 20}
+	w := &checkingHost{size: 1 << 20}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
-	honest(t, rt)
+	checkHonestRun(t, rt)
 	check := unleaked(t)
 	const limit = 1500 * time.Millisecond
 	for _, tc := range []struct {
@@ -66,7 +66,7 @@ func TestControlEnds(t *testing.T) {
 		}
 		w.check(t)
 	}
-	honest(t, rt)
+	checkHonestRun(t, rt)
 	check()
 }
 
@@ -74,9 +74,9 @@ func TestControlEnds(t *testing.T) {
 // read or complete.
 func TestControlMemory(t *testing.T) {
 	const mib = 1 << 20
-	w := &witness{size: 4*mib - 2}
+	w := &checkingHost{size: 4*mib - 2}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2, Memory: 512 << 20}})
-	honest(t, rt)
+	checkHonestRun(t, rt)
 	check := unleaked(t)
 	for _, tc := range []struct {
 		name, code string
@@ -114,14 +114,14 @@ func TestControlMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes are left", tc.name, left)
 		}
 	}
-	honest(t, rt)
+	checkHonestRun(t, rt)
 	check()
 }
 
 // A program that sends more than the host accepts at once has to wait, and gets all its
 // results.
 func TestControlThrottles(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2, Memory: 512 << 20}})
 	res := harness.Run(t, rt, `
 		const text = 'x'.repeat(250_000);

@@ -59,14 +59,14 @@ const tried = `
 // A program that modifies built-in objects harms at most its own calls. The host receives
 // only valid frames, and the run ends.
 func TestControlModifiedBuiltins(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}, Bindings: map[string]any{
 		"note": w.note,
 		"fail": func(context.Context, json.RawMessage) (any, error) { return nil, errNoUser },
 	}})
-	honest(t, rt)
+	checkHonestRun(t, rt)
 	check := unleaked(t)
-	stop := beside(t, rt)
+	stop := startHonestRuns(t, rt)
 	for _, tc := range tricks {
 		code := `import { writeSync } from 'node:fs'; const say = (write => text => write(1, text))(writeSync);` + tc.code + ";" + tried
 		res := harness.Run(t, rt, code, runtime.RunOptions{Timeout: 2 * time.Second})
@@ -77,14 +77,14 @@ func TestControlModifiedBuiltins(t *testing.T) {
 		w.check(t)
 	}
 	stop()
-	honest(t, rt)
+	checkHonestRun(t, rt)
 	check()
 }
 
 // Arguments are JavaScript objects, which can run code while they are serialized. That
 // happens before the call begins.
 func TestControlArguments(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{})
 	for _, tc := range []struct{ name, args, want string }{
 		{"a call in toJSON", `{ toJSON: () => note(5) }`, `[[5]]`},
@@ -122,7 +122,7 @@ func TestControlArguments(t *testing.T) {
 			w.check(t)
 		}
 	}
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }
 
 // Results are data, whatever JavaScript could take them for.

@@ -44,8 +44,8 @@ const receive = () => {
 // errNoUser is what host functions return that fail.
 var errNoUser = &runtime.CallError{Code: "ENOENT", Message: "there is no such user"}
 
-// witness is a host whose functions check what they receive.
-type witness struct {
+// checkingHost is a host whose functions check what they receive.
+type checkingHost struct {
 	notes, hanging atomic.Int64
 	size           int          // how many bytes large returns
 	over           sync.Map     // names of runs that have returned
@@ -58,7 +58,7 @@ type witness struct {
 const maxNote = 256 << 10
 
 // runtime creates a runtime whose programs have the functions.
-func (w *witness) runtime(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
+func (w *checkingHost) runtime(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	t.Helper()
 	o.Bindings = map[string]any{"hang": w.hang, "large": w.large, "note": w.note}
 	o.Calls.Arguments = maxNote
@@ -67,7 +67,7 @@ func (w *witness) runtime(t testing.TB, o runtime.Options) *runtime.NodeRuntime 
 
 // note returns its arguments. They begin with the name of a run if the test checks that the
 // run has not returned yet.
-func (w *witness) note(_ context.Context, args json.RawMessage) (any, error) {
+func (w *checkingHost) note(_ context.Context, args json.RawMessage) (any, error) {
 	w.notes.Add(1)
 	if len(args) > maxNote || !utf8.Valid(args) || !json.Valid(args) || args[0] != '[' {
 		w.wrongly("the arguments %.100q", args)
@@ -86,25 +86,25 @@ func (w *witness) note(_ context.Context, args json.RawMessage) (any, error) {
 	return args, nil
 }
 
-func (w *witness) hang(ctx context.Context, _ json.RawMessage) (any, error) {
+func (w *checkingHost) hang(ctx context.Context, _ json.RawMessage) (any, error) {
 	w.hanging.Add(1)
 	defer w.hanging.Add(-1)
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
 
-func (w *witness) large(context.Context, json.RawMessage) (any, error) {
+func (w *checkingHost) large(context.Context, json.RawMessage) (any, error) {
 	return strings.Repeat("x", w.size), nil
 }
 
-func (w *witness) wrongly(format string, args ...any) {
+func (w *checkingHost) wrongly(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
 // check reports what the functions have found, and that none is still running.
-func (w *witness) check(t testing.TB) {
+func (w *checkingHost) check(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); w.hanging.Load() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -120,20 +120,20 @@ func (w *witness) check(t testing.TB) {
 	w.wrong = nil
 }
 
-// honest checks that an ordinary program works, before and after hostile ones.
-func honest(t testing.TB, rt *runtime.NodeRuntime) {
+// checkHonestRun checks that an ordinary program works, before and after hostile ones.
+func checkHonestRun(t testing.TB, rt *runtime.NodeRuntime) {
 	t.Helper()
 	res := harness.Run(t, rt, `
 		const now = Array.from({ length: 20 }, (_, i) => note(i)[0]);
 		const later = await Promise.all(Array.from({ length: 300 }, (_, i) => note.async(i).then(([n]) => n)));
 		__return([now.every((n, i) => n === i), later.every((n, i) => n === i)])`, runtime.RunOptions{})
 	if string(res.Value) != "[true,true]" || res.ExitCode != 0 || res.Cause != "" {
-		t.Errorf("an honest run: value %s, exit code %d, cause %q, %s", res.Value, res.ExitCode, res.Cause, res.Stderr)
+		t.Errorf("an checkHonestRun run: value %s, exit code %d, cause %q, %s", res.Value, res.ExitCode, res.Cause, res.Stderr)
 	}
 }
 
-// beside repeats honest runs until stop is called.
-func beside(t testing.TB, rt *runtime.NodeRuntime) (stop func()) {
+// startHonestRuns repeats checkHonestRun runs until stop is called.
+func startHonestRuns(t testing.TB, rt *runtime.NodeRuntime) (stop func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -145,7 +145,7 @@ func beside(t testing.TB, rt *runtime.NodeRuntime) (stop func()) {
 			}
 			res, err := rt.Run(t.Context(), `for (let i = 0; i < 200; i++) { if (note(i)[0] !== i) throw i; await note.async(i) } __return(1)`, runtime.RunOptions{})
 			if err != nil || string(res.Value) != "1" {
-				t.Errorf("an honest run beside it: %+v, %v", res, err)
+				t.Errorf("an checkHonestRun run startHonestRuns it: %+v, %v", res, err)
 				return
 			}
 		}
@@ -200,9 +200,9 @@ var badFrames = map[string]string{
 // A frame that no code of gaol writes ends the channel. Earlier calls are kept, no function
 // is called afterwards, and the program gets an error.
 func TestControlBadFrames(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{Value: 1 << 20}})
-	stop := beside(t, rt)
+	stop := startHonestRuns(t, rt)
 	defer stop()
 	w.over.Store("bad", true)
 	for name, frames := range badFrames {
@@ -218,12 +218,12 @@ func TestControlBadFrames(t *testing.T) {
 		}
 		w.check(t)
 	}
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }
 
 // Unusual frames within the protocol are answered call by call.
 func TestControlOddFrames(t *testing.T) {
-	w := &witness{}
+	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{})
 	for _, tc := range []struct{ name, args, want string }{
 		{"twice the same name", `'[{"a":1,"a":2}]'`, `ERR_ARGUMENTS`},
@@ -245,5 +245,5 @@ func TestControlOddFrames(t *testing.T) {
 		}
 		w.check(t)
 	}
-	honest(t, rt)
+	checkHonestRun(t, rt)
 }

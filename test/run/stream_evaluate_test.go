@@ -27,7 +27,7 @@ func logsOf(t testing.TB, s *runtime.Stream) (logs []runtime.Log, exit runtime.E
 	}
 	h.ended(t)
 	if len(h.out)+len(h.errs) > 0 {
-		t.Errorf("output beside the lines: %q %q", h.out, h.errs)
+		t.Errorf("output startHonestRuns the lines: %q %q", h.out, h.errs)
 	}
 	exit = h.exits[0]
 	if e, err := s.Evaluation(); e != exit.Evaluation || err != exit.Err || exit.Result != nil {

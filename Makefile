@@ -69,7 +69,7 @@ attack: image ## exhaust each kind of kernel object from inside a jail, and prin
 
 soak: image ## repeat the tests with the other launcher, kill hosts, and look for leaks after many runs
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)' ./test/...
-	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^TestHostIsKilledAtRandom$$' ./test/lifecycle
+	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 
 packages: image ## compare programs that use popular npm packages with plain Node

@@ -162,7 +162,7 @@ func StartCommand(t testing.TB, rt *runtime.NodeRuntime, name string, args ...st
 			b.lines <- s.Text()
 		}
 	}()
-	t.Cleanup(b.Stop)
+	t.Cleanup(func() { b.Stop() })
 	b.First = b.Next(t)
 	return b
 }
@@ -205,8 +205,8 @@ func (b *Background) Quiet() bool {
 	}
 }
 
-// Stop cancels the command and waits for its end.
-func (b *Background) Stop() {
+// Stop cancels the command, waits for its end and returns the remaining lines.
+func (b *Background) Stop() (rest []string) {
 	b.stop()
-	b.Rest()
+	return b.Rest()
 }

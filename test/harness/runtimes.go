@@ -30,7 +30,8 @@ const (
 	StoreVar    = "GAOL_TEST_STORE"
 	ImageVar    = "GAOL_TEST_IMAGE"
 	LauncherVar = "GAOL_TEST_LAUNCHER"
-	RunsVar     = "GAOL_TEST_RUNS" // how many runs the tests make that look for leaks
+	RunsVar     = "GAOL_TEST_RUNS"  // how many runs the tests make that look for leaks
+	KillsVar    = "GAOL_TEST_KILLS" // how many hosts, or zygotes, the tests kill at random moments
 )
 
 // Count is the number in an environment variable that `make soak` sets, or else fallback.

@@ -20,7 +20,6 @@ import (
 )
 
 const (
-	killsVar  = "GAOL_TEST_KILLS"    // how many hosts TestHostIsKilledAtRandom kills
 	victimVar = "GAOL_TEST_VICTIM"   // what a victim does: a name of victims
 	stateVar  = "GAOL_TEST_STATEDIR" // mounted over /run/gaol
 	killers   = 2
@@ -38,7 +37,7 @@ const (
 // that a victim leaves. Each such process and its victims have their own parent cgroup and
 // state folder, so that no other host removes what they leave.
 func TestHostIsKilledAtRandom(t *testing.T) {
-	kills := harness.Count(t, killsVar, 40)
+	kills := harness.Count(t, harness.KillsVar, 40)
 	began := time.Now()
 	var all sync.WaitGroup
 	for i := range killers {
@@ -75,7 +74,7 @@ type killTotal struct {
 
 func runKiller(i, kills int, state string) (total killTotal, err error) {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), hostMode+"=killer", fmt.Sprintf("%s=%s-killer%d", harness.ParentVar, harness.Parent, i), stateVar+"="+state, killsVar+"="+strconv.Itoa(kills))
+	cmd.Env = append(os.Environ(), hostMode+"=killer", fmt.Sprintf("%s=%s-killer%d", harness.ParentVar, harness.Parent, i), stateVar+"="+state, harness.KillsVar+"="+strconv.Itoa(kills))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	text, err := cmd.Output()
@@ -91,7 +90,7 @@ func runKillerHost() {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail("adopt orphans: %v", err)
 	}
-	kills, _ := strconv.Atoi(os.Getenv(killsVar))
+	kills, _ := strconv.Atoi(os.Getenv(harness.KillsVar))
 	for i := range kills {
 		name := victimNames[i%len(victimNames)]
 		if err := k.kill(name); err != nil {

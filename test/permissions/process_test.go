@@ -40,8 +40,7 @@ func TestPermissionSignal(t *testing.T) {
 			if string(res.Value) != `["`+want+`","EPERM"]` {
 				t.Errorf("of Node: %s", res.Value)
 			}
-			victim.Stop()
-			hits := victim.Rest()
+			hits := victim.Stop()
 			slices.Sort(hits)
 			hits = slices.Compact(hits) // a signal through a pipe may arrive twice
 			most := 0

@@ -203,7 +203,8 @@ func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.I
 // A zygote may die at any moment, also between a fork and its report. The host reaps the
 // child that was not reported, because its jail could not be closed otherwise.
 func TestZygoteDiesAtAnyMoment(t *testing.T) {
-	const users, kills = 8, 50
+	const users = 8
+	kills := harness.Count(t, harness.KillsVar, 15)
 	o := forking(t, runtime.ZygoteOptions{})
 	stop := make(chan struct{})
 	var runs atomic.Int32

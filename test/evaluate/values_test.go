@@ -106,7 +106,7 @@ func TestValues(t *testing.T) {
 
 // docs/values.md lists exactly the values that are tested here, with the same results.
 func TestValuesDocument(t *testing.T) {
-	page, err := os.ReadFile("../docs/values.md")
+	page, err := os.ReadFile("../../docs/values.md")
 	if err != nil {
 		t.Fatal(err)
 	}

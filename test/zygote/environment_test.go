@@ -43,7 +43,7 @@ func readAtStart(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	library, script := filepath.Join(dir, "getenv.so"), filepath.Join(dir, "warm.cjs")
-	warm, err := os.ReadFile("../runtime/internal/guest/warm.cjs")
+	warm, err := os.ReadFile("../../runtime/internal/guest/warm.cjs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func readAtStart(t *testing.T) []string {
 // A run with a variable that Node reads at its start gets a new Node instead of a fork.
 // Other variables do not matter.
 func TestZygoteVariables(t *testing.T) {
-	rt := harness.CreateForking(t, harness.Options(runtime.Options{}))
+	rt := harness.CreateForking(t, runtime.Options{})
 	launcher := func(name string) (runtime.Launcher, string) {
 		res := harness.Run(t, rt, ``, runtime.RunOptions{Env: map[string]string{name: "0"}})
 		return res.Launcher, res.LauncherReason

@@ -23,6 +23,9 @@ LDFLAGS := -X main.version=$(VERSION) $(if $(STATIC),-linkmode external -extldfl
 LINT  := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 PROSE := $(GO) tool -modfile=.ci/prose.mod vale
 
+# Packages of tests at once: more than processors, because tests wait most of their time.
+AT_ONCE := $(shell echo $$((2 * $$(nproc))))
+
 # How long make soak takes: some ten minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
 KILLS ?= 400
@@ -52,7 +55,7 @@ run: image ## set everything up and run two programs in a jail
 	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
 
 test: image vet ## run all tests
-	$(ROOT) $(GO) test -count=1 -timeout 25m ./...
+	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m ./...
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm
@@ -68,7 +71,7 @@ attack: image ## exhaust each kind of kernel object from inside a jail, and prin
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
 soak: image ## repeat the tests with the other launcher, kill hosts, and look for leaks after many runs
-	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)' ./test/...
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)' ./test/...
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 

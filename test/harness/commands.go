@@ -83,7 +83,7 @@ func Compile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	to := filepath.Join(dir, "program")
 	cc := exec.Command("cc", append(kind, "-Os", "-s", "-o", to, source)...)
 	cc.Stderr = os.Stderr

@@ -35,7 +35,10 @@ func runTests(m *testing.M, lock int) int {
 	if err != nil {
 		return fail(err)
 	}
-	os.Setenv("TMPDIR", temp) // everything left in it is from these tests
+	// Everything that is left in this folder is from these tests.
+	if err := os.Setenv("TMPDIR", temp); err != nil {
+		return fail(err)
+	}
 	before := TakeInventory()
 	code := m.Run()
 	if err := runtime.CloseIdle(); err != nil {
@@ -45,7 +48,9 @@ func runTests(m *testing.M, lock int) int {
 	if left := before.leaks(); len(left) > 0 {
 		code = fail(fmt.Errorf("left behind:\n  %s", strings.Join(left, "\n  ")))
 	}
-	os.RemoveAll(temp)
+	if err := os.RemoveAll(temp); err != nil {
+		code = fail(err)
+	}
 	if err := goleak.Find(); err != nil {
 		code = fail(err)
 	}

@@ -94,12 +94,13 @@ func CreateExact(t testing.TB, o runtime.Options) *runtime.NodeRuntime {
 	return rt
 }
 
-// CreateError returns the error of Create with the options as they are, or nil.
+// CreateError returns the error of creating, and otherwise closing, a runtime with the
+// options as they are.
 func CreateError(t testing.TB, o runtime.Options) error {
 	t.Helper()
 	rt, err := runtime.Create(t.Context(), o)
 	if err == nil {
-		rt.Close()
+		return rt.Close()
 	}
 	return err
 }

@@ -21,8 +21,9 @@ func Main(m *testing.M) { os.Exit(RunTests(m)) }
 // goroutines.
 func RunTests(m *testing.M) (code int) { return runTests(m, unix.LOCK_SH) }
 
-// MainAlone is Main for tests that measure the machine as a whole. It waits until the
-// packages of tests that run now have ended, and those that start meanwhile wait for it.
+// MainAlone is Main for tests that measure the machine as a whole. It waits until no other
+// package of end-to-end tests runs, which with go test ./... is usually the end. A package
+// that starts meanwhile waits for it.
 func MainAlone(m *testing.M) { os.Exit(runTests(m, unix.LOCK_EX)) }
 
 func runTests(m *testing.M, lock int) int {
@@ -62,31 +63,23 @@ func fail(err error) (code int) {
 	return 1
 }
 
-// lockMachine takes the lock that test processes share. A process that waits for
-// exclusive use holds the queue, so that others do not overtake it for ever.
-//
-// A test binary that a test has started runs under its parent's lock.
+// lockMachine takes the lock that test processes share. A test binary that a test has
+// started runs under its parent's lock.
 func lockMachine(how int) (unlock func(), err error) {
 	if os.Getenv(ParentVar) != "" {
 		return func() {}, nil
 	}
-	queue, err1 := os.OpenFile("/run/gaol-test.queue", os.O_CREATE|os.O_RDWR, 0o600)
-	machine, err2 := os.OpenFile("/run/gaol-test.lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err := errors.Join(err1, err2); err != nil {
+	f, err := os.OpenFile("/run/gaol-test.lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
 		return nil, fmt.Errorf("the tests need root: %w", err)
 	}
-	defer queue.Close()
-	if err := flock(queue, unix.LOCK_EX); err != nil {
-		return nil, err
-	}
-	return func() { machine.Close() }, flock(machine, how)
-}
-
-func flock(f *os.File, how int) error {
 	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			return err
+		switch err := unix.Flock(int(f.Fd()), how); {
+		case err == nil:
+			return func() { f.Close() }, nil
+		case !errors.Is(err, unix.EINTR):
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
 }

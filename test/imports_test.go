@@ -25,7 +25,7 @@ const module = "gaol"
 // layers are the layers of the top-level folders. A package imports packages of lower
 // layers or of its own. In layers 0 and 3, it imports no other folder of its own layer.
 var layers = map[string]int{
-	"cmd": 3, "test": 3,
+	"cmd": 3, "examples": 3, "test": 3,
 	"runtime": 2,
 	"rootfs":  1, "internal": 1,
 	"policy": 0, "vfs": 0, "jail": 0,

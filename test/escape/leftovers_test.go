@@ -9,8 +9,8 @@ import (
 	"gaol/test/harness"
 )
 
-// When Run returns, no process of the run is left, however the run ended and however hard
-// its processes are to kill. Neither are its cgroup or zombies.
+// When Run returns, no process of the run is left, however the run ended and however
+// difficult it is to kill its processes. Neither are its cgroup or zombies.
 func TestLeaveNothingBehind(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Pids: 256}}) // on a busy machine more processes live at once
 	harness.Install(t, rt, "leave")

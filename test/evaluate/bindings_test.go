@@ -97,7 +97,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// A failed call throws where it is made, and says what was wrong.
+// A failed call throws where it is made, and names the mistake.
 func TestBindingErrors(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings(), Calls: runtime.CallLimits{Arguments: 1000, Result: 2000}})
 	for _, tc := range []struct{ name, call, want string }{

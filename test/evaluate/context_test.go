@@ -135,8 +135,7 @@ func TestContextMissingExport(t *testing.T) {
 	want(t, c, "import { own } from './own.mjs'\n[own, typeof ran]", `[null,"undefined"]`)
 }
 
-// A cell that fails keeps what was declared before it, and what it declared itself until
-// then.
+// A cell that fails keeps earlier declarations, and its own until then.
 func TestContextErrors(t *testing.T) {
 	c := newContext(t, harness.Create(t, runtime.Options{Bindings: bindings()}), runtime.ContextOptions{})
 	want(t, c, "const kept = 1;\n\nfunction thrower() {\n  throw new RangeError('no');\n}", ``)

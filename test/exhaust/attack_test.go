@@ -170,8 +170,8 @@ func (e *exhausted) row() string {
 		mib(e.peak.ours+e.peak.programs), mib(e.lost), mib(e.left), e.verdict())
 }
 
-// verdict says what bounds the objects. "slow" are those that are created too slowly to
-// tell.
+// verdict says what bounds the objects. "slow" are those that are created too slowly for
+// a verdict.
 func (e *exhausted) verdict() string {
 	const few = 8 << 20
 	ended := e.reason

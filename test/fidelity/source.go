@@ -18,7 +18,7 @@ import (
 )
 
 // source returns the folder with the files of Node's tests in dir, which it fetches if
-// they are not there, and their version.
+// they are missing, and their version.
 func source(dir, version string) (folder, found string, err error) {
 	if have, err := filepath.Glob(filepath.Join(dir, "node-*", "test")); err == nil && len(have) == 1 {
 		folder := filepath.Dir(have[0])
@@ -35,7 +35,7 @@ func source(dir, version string) (folder, found string, err error) {
 	slices.SortFunc(versions, func(v, w string) int { return cmp.Compare(distance(v, version), distance(w, version)) })
 	for _, v := range versions {
 		tarball, failed := a.fetch("nodejs", v)
-		if failed != nil { // the archive may be ahead of its index
+		if failed != nil { // the archive may be newer than its index
 			err = errors.Join(err, failed)
 			continue
 		}
@@ -122,7 +122,7 @@ func (a *apt) versions(name string) (versions []string, err error) {
 }
 
 // fetch returns the path of a version's upstream tarball, whose hash apt has checked.
-// Other files of the source package need not be there.
+// Other files of the source package need not exist.
 func (a *apt) fetch(name, version string) (string, error) {
 	_, err := a.run("apt-get", "source", "--download-only", "--tar-only", name+"="+version)
 	upstream := version[:max(strings.LastIndexByte(version, '-'), 0)]

@@ -231,7 +231,7 @@ const (
 	raceBytes   = 256 << 10
 )
 
-// raceOps return what they saw, to be searched for what is not the guest's.
+// raceOps return what they saw, to be searched for data of the host.
 var raceOps = []struct {
 	name string
 	do   func(f *hostfs.FS, path string) ([]byte, error)

@@ -28,7 +28,7 @@ func StartProgram(t testing.TB, rt *runtime.NodeRuntime, code string) (stop func
 		defer close(ended)
 		res, err := rt.Run(ctx, code, runtime.RunOptions{OnStdout: func([]byte) { report() }})
 		if !errors.Is(err, context.Canceled) || res == nil || res.Cause != runtime.CauseCanceled {
-			t.Errorf("the program ended by itself: %+v, %v", res, err)
+			t.Errorf("the program exited: %+v, %v", res, err)
 		}
 		report()
 	}()

@@ -91,7 +91,7 @@ func runStormHost() {
 }
 
 // A host is killed while zygotes start, fork and end. They and all runs die with it, and
-// the next host removes what is left.
+// the next host removes the rest.
 func TestZygoteHostIsKilled(t *testing.T) {
 	before := harness.TakeInventory()
 	leftGroups := false

@@ -4,7 +4,7 @@
 //
 //	fs_*_test.go      files: rules, paths around them, mounts, presets
 //	fuzz*_test.go     random sets of permissions against a model of the kernel
-//	denials_test.go   how Result.Denials reports what was denied
+//	denials_test.go   how Result.Denials reports denied operations
 //
 // A test of a rule also shows that the same program succeeds without it.
 package permissions

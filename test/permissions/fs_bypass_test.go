@@ -111,7 +111,7 @@ func TestPermissionFSOtherRuns(t *testing.T) {
 var passed = strings.Split("read,map,write,truncate,list,go to a folder", ",")
 
 // A descriptor from a run with more permissions still works for what it was opened for. It
-// gives no further access, neither through /proc/self/fd nor to what is in a folder.
+// gives no further access, neither through /proc/self/fd nor to the content of a folder.
 func TestPermissionFSPassedDescriptors(t *testing.T) {
 	rt := withPrivate(t, "fds")
 	const program, file, folder = "/workspace/bin/fds", "/workspace/private/f", "/workspace/private"

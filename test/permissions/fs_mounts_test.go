@@ -29,7 +29,7 @@ func TestPermissionFSMountsHidden(t *testing.T) {
 }
 
 // Modes cannot be changed if chmod is denied, although Landlock, which enforces the rest,
-// has no right for it. What is written there can be read.
+// has no right for it. Files written there can be read.
 func TestPermissionFSMountsChmod(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{
 		Permissions: policy.Workspace("/workspace"),

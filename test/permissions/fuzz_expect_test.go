@@ -120,7 +120,7 @@ func (j expectation) allowedAt(at string) (all [12]bool) {
 	return all
 }
 
-// check reports what is wrong, at most a few cases of each runtime.
+// check reports wrong outcomes, at most a few cases of each runtime.
 func (j expectation) check(t testing.TB, what string, l tryList, codes []string) {
 	t.Helper()
 	count := 0

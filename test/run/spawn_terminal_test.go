@@ -240,7 +240,7 @@ func TestTerminalIsMisused(t *testing.T) {
 	}
 }
 
-// Another run that has a terminal open does not delay the caller.
+// Another run that holds a terminal open does not delay the caller.
 func TestTerminalHeldByAnother(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	p := onTerminal(t, rt, "cat")

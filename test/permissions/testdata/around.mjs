@@ -1,7 +1,7 @@
 // Tries ways around a denied place: {top, parts, file, ways?}. The place is
 // top/parts[0]/.../parts[n], a folder with a file f in it, or, with file, one file.
-// Returns {way: code}, "" for a way that worked. Before each way the place is created as
-// far as possible.
+// Returns {way: code}, "" for a way that worked. Before each way the place is created if
+// possible.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';

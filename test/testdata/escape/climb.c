@@ -3,7 +3,7 @@
  *
  *     climb
  *
- * Goes up from the working directory and from every open folder as far as possible, and
+ * Goes up from the working directory and from every open folder while that succeeds, and
  * prints "outside" if that is not the root. It also prints each inherited descriptor that
  * is not a pipe.
  */

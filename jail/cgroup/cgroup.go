@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -30,7 +31,7 @@ type Usage struct {
 	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which does not count it
 	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which does not count it
 	OOMKills    int64         // processes killed because memory ran out; on v1, without those of descendants
-	PidsRefused int64         // forks that the limit on tasks refused; on v1, including those during Kill
+	PidsRefused int64         // forks that the limit on tasks refused, without those that Kill refuses
 }
 
 // Group is a cgroup: one directory on v2, and one in each of five hierarchies on v1.
@@ -40,7 +41,8 @@ type Group struct {
 	on     backend
 	limits Limits
 
-	earlierKills int64 // OOM kills in earlier groups of the pool that used the same memory group
+	earlierKills int64                 // OOM kills in earlier groups of the pool that used the same memory group
+	refused      atomic.Pointer[int64] // forks refused before Kill refused any; nil: it has not
 
 	mu      sync.RWMutex // held for reading while the directories are used
 	deleted bool         // by its pool: the directories may belong to another group
@@ -184,6 +186,9 @@ func (g *Group) Usage() (Usage, error) {
 	u, err := read(g, "usage", g.on.usage)
 	if err == nil {
 		u.OOMKills -= g.earlierKills
+		if refused := g.refused.Load(); refused != nil {
+			u.PidsRefused = *refused
+		}
 	}
 	return u, err
 }

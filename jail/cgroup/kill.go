@@ -22,11 +22,7 @@ func (g *Group) Kill(ctx context.Context) error {
 	var last error
 	for n := 0; ; n++ {
 		// Retry after an error: the process that caused it may be exiting.
-		empty := false
-		err := g.use(func() (err error) {
-			empty, err = g.on.kill(g.path, n)
-			return err
-		})
+		empty, err := g.killOnce(n)
 		if empty || errors.Is(err, errDeleted) {
 			return nil
 		}
@@ -37,6 +33,20 @@ func (g *Group) Kill(ctx context.Context) error {
 			return fmt.Errorf("cgroup: kill %s: processes left: %w", g.path, errors.Join(ctxErr, last))
 		}
 	}
+}
+
+// killOnce makes the nth attempt, counting from 0.
+func (g *Group) killOnce(n int) (empty bool, err error) {
+	err = g.use(func() error {
+		if n == plainKills { // from now on v1 refuses forks, and counts them
+			if u, err := g.on.usage(g.path); err == nil {
+				g.refused.Store(&u.PidsRefused)
+			}
+		}
+		empty, err = g.on.kill(g.path, n)
+		return err
+	})
+	return empty, err
 }
 
 // backoff doubles its sleep each time: a process exits in microseconds as a rule, but may

@@ -111,8 +111,7 @@ func (v *v1) setLimits(path string, l Limits) error {
 const plainKills = 7
 
 // kill signals every process that it finds. Processes that fork in between escape, so
-// after some attempts it disables forks. It does not do so at once, because Usage counts
-// each failed fork as refused.
+// after some attempts it disables forks.
 //
 // It does not freeze the group instead: frozen processes do not die on v1, so they would
 // outlive a host that is killed before it can thaw them.

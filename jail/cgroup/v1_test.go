@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"gaol/jail/kernfile"
 )
@@ -33,6 +34,34 @@ func TestV1KillDoesNotFreeze(t *testing.T) {
 				t.Errorf("attempt %d: the group may have %q tasks, %v", n, most, err)
 			}
 		}
+	}
+}
+
+// Forks that Kill refuses are not the limit's: a run that leaves processes behind did not
+// exceed it.
+func TestV1KillRefusesForks(t *testing.T) {
+	for _, s := range subjects(t) {
+		v, ok := s.on.(*v1)
+		if !ok {
+			continue
+		}
+		g := s.group(t, Limits{Pids: 100})
+		cmd := guest(t, g, "sleep")
+		if empty, err := g.killOnce(plainKills); empty || err != nil {
+			t.Fatal(empty, err)
+		}
+		cmd.Wait()
+		guest(t, g, "forkbomb")
+		for u, err := v.usage(g.path); u.PidsRefused == 0; u, err = v.usage(g.path) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if u, err := g.Usage(); err != nil || u.PidsRefused > 0 {
+			t.Errorf("%+v, %v", u, err)
+		}
+		kill(t, g)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestRunRefuses(t *testing.T) {
 		{"run --cwd rel -e 1", "--cwd"},
 		{"run --image= -e 1", "--image"},
 		{"run --json=maybe -e 1", "--json"},
-		{"run --save BAD -e 1", `--save: name "BAD": only a-z`},
+		{"run --save BAD -e 1", `--save: name "BAD": want 1 to 128 characters of a-z`},
 		{"run --save= -e 1", "--save"},
 		{"run --save " + strings.Repeat("a", 64) + " -e 1", "looks like an id"},
 		{"bogus", `unknown command "bogus"`},

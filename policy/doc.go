@@ -69,7 +69,7 @@
 //	childProcess  spawn                              seccomp                                            EPERM                   any          threads
 //	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   what a listed program interprets
 //	process       signal                             Landlock's scope; prlimit of others: seccomp       EPERM                   ABI 6, 6.12  the run's own processes
-//	process       inspect                            entries of /proc, no ptrace                        ENOENT, EPERM           ABI 2, 5.19  the run's own processes
+//	process       inspect                            entries of /proc; ptrace is always refused         ENOENT                  ABI 2, 5.19  the run's own processes
 //	env           read                               the variable is not passed                         absent                  any          what a program reads elsewhere
 //
 // The column kernel is the required version of Landlock and the first Linux that has it;

@@ -43,12 +43,12 @@ func (l *lowering) explainDefault(scope string, s Scope) string {
 }
 
 func (l *lowering) explainProcess() string {
-	signals, inspect := "signals reach all processes of the jail", "/proc and ptrace are not restricted"
+	signals, inspect := "signals reach all processes of the jail", "/proc shows all processes of the jail; ptrace is always refused"
 	if l.plan.NoSignals {
 		signals = "Landlock keeps signals within the run"
 	}
 	if l.plan.NoInspect {
-		inspect = "no other processes in /proc, and no ptrace"
+		inspect = "/proc shows no other processes; ptrace is always refused"
 	}
 	return signals + ", " + inspect
 }

@@ -76,7 +76,7 @@ type Plan struct {
 	Net   Net
 
 	NoSignals bool // no signals to processes outside the run
-	NoInspect bool // no other processes in /proc, no ptrace
+	NoInspect bool // /proc shows no other processes
 
 	Notes []Note
 }

@@ -35,8 +35,8 @@ type activeRun struct {
 	killed chan struct{} // closed when the caller wants the run to end
 }
 
-// begin starts a run, which finish must then end. limit bounds the start.
-func (rt *NodeRuntime) begin(limit context.Context, t *task, s stdio.Streams) (*activeRun, error) {
+// startRun starts a run, which finish must then end. limit bounds the start.
+func (rt *NodeRuntime) startRun(limit context.Context, t *task, s stdio.Streams) (*activeRun, error) {
 	r := &activeRun{rt: rt, task: t, began: time.Now(), streams: s, killed: make(chan struct{})}
 	if err := r.start(limit); err != nil {
 		r.close()
@@ -82,7 +82,7 @@ func (r *activeRun) start(limit context.Context) (err error) {
 // channel. internal/guest/prelude.cjs says which descriptor is what. ctx is the run's.
 func (r *activeRun) openControl(ctx context.Context) error {
 	t := r.task
-	in, err := r.pipes.Out()
+	in, err := r.pipes.FromGuest()
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *activeRun) openControl(ctx context.Context) error {
 	if len(t.functions) == 0 && t.cells == nil {
 		return nil
 	}
-	out, err := r.pipes.In()
+	out, err := r.pipes.ToGuest()
 	if err != nil {
 		return err
 	}
@@ -106,15 +106,15 @@ func (r *activeRun) openControl(ctx context.Context) error {
 	return nil
 }
 
-// follow sends denials and calls to a feed, beginning with the earlier ones. It does not
-// wait if the run has ended.
+// follow sends denials and calls to a feed, beginning with the earlier ones. If the run
+// has ended, the feed no longer blocks the calls.
 func (r *activeRun) follow(f *feed) {
 	r.mu.Lock()
 	r.feed = f
 	r.mu.Unlock()
 	r.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
 	if c := r.control; c != nil && c.calls != nil {
-		c.calls.Observe(func(r hostcall.Record) { f.Put(CallEvent{Call(r)}, stdio.EventWeight) }, f.WaitForRoom)
+		c.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) }, f.WaitForRoom)
 	}
 	if r.process != nil && r.hasEnded() { // drain may have missed the feed
 		f.End()
@@ -146,13 +146,13 @@ func (r *activeRun) close() {
 	r.pipes.Close()
 }
 
-// finish waits for the run's end, or ends it, and returns its result. full may be nil; it is
-// closed when the run's output exceeds a limit that ends it. With CauseCanceled there may be
+// finish waits for the run's end, or ends it, and returns its result. outputExceeded
+// is closed when the output exceeds a limit that ends the run; it may be nil. With CauseCanceled there may be
 // an error beside the result: see cancellation.
-func (r *activeRun) finish(limit context.Context, full <-chan struct{}) (*Result, error) {
+func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}) (*Result, error) {
 	defer r.close()
 	defer r.rt.active.remove(r)
-	s := &supervisor{process: r.process, limits: r.task.limits, full: full, closing: r.rt.closing, killed: r.killed}
+	s := &supervisor{process: r.process, limits: r.task.limits, outputExceeded: outputExceeded, closing: r.rt.closing, killed: r.killed}
 	cause := s.wait(limit)
 	exit, err := r.process.Wait()
 	took := time.Since(r.began)
@@ -168,7 +168,7 @@ func (r *activeRun) finish(limit context.Context, full <-chan struct{}) (*Result
 	r.addReport(res)
 	res.conclude(cause, exit, r.streams.StderrTail())
 	res.Launcher, res.LauncherReason = r.task.launcher(r.rt.opts.launcher)
-	if res.Cause == CauseNone && isClosed(full) { // it ended before it could be killed
+	if res.Cause == CauseNone && isClosed(outputExceeded) { // it ended before it could be killed
 		res.Cause = CauseOutput
 	}
 	r.denials.AddHint(res.ExitCode, r.streams.StderrTail())
@@ -201,7 +201,7 @@ func (r *activeRun) addCalls(res *Result) {
 	}
 }
 
-// addDenials adds the denials since before.
+// addDenials adds the denials that are not in before.
 func (r *activeRun) addDenials(res *Result, before []enforce.Denial) {
 	list, truncated := r.denials.Since(before)
 	res.Denials, res.Truncated.Denials = newDenials(list), truncated

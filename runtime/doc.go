@@ -4,7 +4,7 @@
 //	Create ──> NodeRuntime ─┬─ Run, Exec, Command ───────────────────────> Result
 //	                │       ├─ Spawn, SpawnCode ──> Process ── Wait ──────> Result
 //	                │       ├─ Evaluate ──────────────────────────────────> Evaluation
-//	                │       ├─ FollowRun, ... ────> Stream ─── Events ────> one of these
+//	                │       ├─ FollowRun, ... ────> Stream ─── Events ────> Result or Evaluation
 //	                │       └─ NewContext ──> Context ── Evaluate, again ─> Evaluation
 //	              Close        (any number, concurrently)
 //
@@ -19,8 +19,8 @@
 //
 // A failing guest is a [Result]; a failing host is an error. A program that throws, exits
 // with 3, runs out of memory or exceeds its timeout has a nil error. An error means that gaol
-// failed, or that the caller's context, or Close, ended the run. In the latter case the
-// Result so far is returned, too.
+// failed, or that the caller's context or Close ended the run; then the Result so far is
+// returned, too.
 //
 // A spawned process lives until it exits, is killed, or its runtime is closed. Its caller
 // writes and reads its streams, or uses its terminal, sends signals, and waits for it.
@@ -29,9 +29,9 @@
 // [NodeRuntime.FollowRun], its variants and [Process.Events] report what a run does while it
 // runs: output, calls of host functions and denials are events, and its exit is the last one.
 // Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
-// most, and after the run's end what the kernel held.
+// most. When the run has ended, it also reads the rest of the pipes, 1 MiB each at most.
 //
-// Use a [Pool] when you cannot wait for Create.
+// Use a [Pool] when Create is too slow for a request.
 //
 // [NodeRuntime.FS] gives the host access to the tree, also during runs.
 //
@@ -72,22 +72,25 @@
 //	process       signal inspect                     Landlock's scopes; /proc       EPERM, ENOENT   6.12    the run's own
 //	env           read                               the variable is not passed     unset           any
 //
-// * for rules about ports, ** for a list of programs; otherwise any. Package policy documents
-// each operation, and which rules are refused because nothing can enforce them. Create
+// The column kernel has the oldest version that enforces the rules: * only for rules about
+// ports, ** only for a list of programs; otherwise any version. Package policy documents each
+// operation, and which rules are refused because nothing can enforce them. Create
 // refuses rules that this kernel is too old for. [CheckPermissions] reports the same without
 // creating anything, as `gaol policy check` does.
 //
-// Result.Denials lists what a run was denied, by rule and with its source: the kernel, or a
-// hint from the error that Node printed last. Create makes the folders inside the guest's own
-// that permissions let it write to.
+// Create makes missing folders that the rules allow writing to, if they are inside the
+// guest's own folders. Result.Denials lists the operations that a run was denied, by rule and
+// with the source: the kernel, or a hint from the error that Node printed last.
 //
 // # What it does not protect against
 //
-// The location of a [Mount]'s source on the host: the guest can read it, unless the mount is
-// copy-on-write. What host functions let a guest do: any code of the guest may call them with
-// any arguments. Bugs in the host's kernel; side channels through shared hardware. Other runs
-// of the same runtime, which can open each other's terminals: use one runtime for each party.
-// What escape sequences in the guest's output do to a terminal of the host.
+//   - Bugs in the host's kernel, and side channels through shared hardware.
+//   - Mistakes in host functions: any code of the guest may call them with any arguments.
+//   - Other runs of the same runtime, which can open each other's terminals: use one runtime
+//     for each user.
+//   - The location of a [Mount]'s source on the host, which the guest can read unless the
+//     mount is copy-on-write.
+//   - Escape sequences in the guest's output, if a terminal of the host shows it.
 //
 // # Requirements
 //

@@ -189,7 +189,7 @@ type RunOptions struct {
 	OnStdout func([]byte)
 	OnStderr func([]byte)
 
-	// OnOutputLimit is what happens when the captured output of a stream reaches
+	// OnOutputLimit is what happens when the captured output of a stream exceeds
 	// Limits.Output. The zero value drops the rest and lets the program continue.
 	OnOutputLimit OutputAction
 }

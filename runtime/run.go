@@ -88,14 +88,14 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	began := time.Now()
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
-	full := make(chan struct{})
-	stdout, stderr := t.sinks(o, sync.OnceFunc(func() { close(full) }))
-	r, err := rt.begin(limit, t, &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr})
+	outputExceeded := make(chan struct{})
+	stdout, stderr := t.sinks(o, sync.OnceFunc(func() { close(outputExceeded) }))
+	r, err := rt.startRun(limit, t, &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr})
 	started()
 	if err != nil {
 		return rt.notStarted(limit, t, began, err)
 	}
-	res, err := r.finish(limit, full)
+	res, err := r.finish(limit, outputExceeded)
 	if out, ok := stdout.(*stdio.Capture); ok && res != nil {
 		res.Stdout, res.Truncated.Stdout = out.Kept, out.Truncated
 		out = stderr.(*stdio.Capture)
@@ -106,18 +106,18 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 
 // sinks returns where the output of a task goes: into the lines of an evaluation, a feed, or
 // memory.
-func (t *task) sinks(o RunOptions, onFull func()) (stdout, stderr stdio.Sink) {
+func (t *task) sinks(o RunOptions, onExceeded func()) (stdout, stderr stdio.Sink) {
 	if o.OnOutputLimit != KillOnOutput {
-		onFull = nil
+		onExceeded = nil
 	}
 	switch {
 	case t.stdout != nil:
 		return t.stdout, t.stderr
 	case t.feed != nil:
-		return followStdout(t.feed, t.limits.Output, onFull), followStderr(t.feed, t.limits.Output, onFull)
+		return followStdout(t.feed, t.limits.Output, onExceeded), followStderr(t.feed, t.limits.Output, onExceeded)
 	}
 	capture := func(callback func([]byte)) stdio.Sink {
-		return &stdio.Capture{Limit: t.limits.Output, OnLimit: onFull, OnOutput: callback}
+		return &stdio.Capture{Limit: t.limits.Output, OnLimit: onExceeded, OnOutput: callback}
 	}
 	return capture(o.OnStdout), capture(o.OnStderr)
 }

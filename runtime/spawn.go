@@ -138,7 +138,7 @@ func (rt *NodeRuntime) startInTurn(ctx context.Context, t *task, s stdio.Streams
 	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), timeout)
 	detach := context.AfterFunc(ctx, p.stop)
 	var err error
-	p.run, err = rt.begin(p.limit, t, s)
+	p.run, err = rt.startRun(p.limit, t, s)
 	if detach() && err == nil {
 		return p, nil
 	}

@@ -12,11 +12,11 @@ import (
 type feed = stdio.Feed[Event]
 
 func followStdout(f *feed, limit int64, onLimit func()) stdio.Sink {
-	return &stdio.Follow[Event]{Feed: f, Event: func(b []byte) Event { return StdoutEvent{b} }, Limit: limit, OnLimit: onLimit}
+	return &stdio.EventSink[Event]{Feed: f, Event: func(b []byte) Event { return StdoutEvent{b} }, Limit: limit, OnLimit: onLimit}
 }
 
 func followStderr(f *feed, limit int64, onLimit func()) stdio.Sink {
-	return &stdio.Follow[Event]{Feed: f, Event: func(b []byte) Event { return StderrEvent{b} }, Limit: limit, OnLimit: onLimit}
+	return &stdio.EventSink[Event]{Feed: f, Event: func(b []byte) Event { return StderrEvent{b} }, Limit: limit, OnLimit: onLimit}
 }
 
 // Stream is a run with events.

@@ -11,9 +11,10 @@ import (
 type supervisor struct {
 	process *jail.Process
 	limits  Limits
-	full    <-chan struct{} // closed when an output exceeds a limit that ends the run
-	closing <-chan struct{} // closed when the runtime closes
 	killed  <-chan struct{} // closed when the caller wants the run to end
+	closing <-chan struct{} // closed when the runtime closes
+
+	outputExceeded <-chan struct{} // closed when the output exceeds a limit that ends the run
 }
 
 // wait waits for the end of the run, kills it if necessary, and returns why it did. limit is
@@ -31,7 +32,7 @@ func (s *supervisor) wait(limit context.Context) Cause {
 		return endCause(limit)
 	case <-spent:
 		cause = CauseCPU
-	case <-s.full:
+	case <-s.outputExceeded:
 		cause = CauseOutput
 	case <-limit.Done():
 		cause = endCause(limit)

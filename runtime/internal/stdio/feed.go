@@ -11,7 +11,7 @@ import "sync"
 //	other events ───── never wait ─────────────┤
 //	last event ────────────────────────────────┘
 //
-// So nothing blocks while it holds a lock, and the queue is short. A consumer that takes no
+// Nothing blocks while it holds a lock. A consumer that takes no
 // events makes the run's pipes fill up, and the run wait. The end of the run never waits:
 // what the kernel still holds then, which is bounded too, is read into the queue, so that
 // nothing is lost and nothing of the run remains.
@@ -21,7 +21,7 @@ type Feed[E any] struct {
 	freed   sync.Cond // signals producers: a buffer or room is free
 
 	queue    []item[E]
-	lent     *int // of the event that the consumer has: its sink's used buffers; or nil
+	lent     *int // counts the used buffers of the sink whose event the consumer holds; or nil
 	weight   int  // of the queued events
 	consumed bool // a consumer is in All
 	ended    bool // the run has ended: producers no longer wait
@@ -84,7 +84,7 @@ func (f *Feed[E]) WaitForRoom() {
 func (f *Feed[E]) acquire(used *int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for *used == followBuffers && !f.ended {
+	for *used == eventBuffers && !f.ended {
 		f.freed.Wait()
 	}
 	*used++

@@ -50,7 +50,7 @@ func TestFeedOrder(t *testing.T) {
 }
 
 // Pieces pass through two buffers whole and in order, whichever side is faster.
-func TestFollow(t *testing.T) {
+func TestEventSink(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"fast": 0, "slow": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			var in, want pieces
@@ -60,7 +60,7 @@ func TestFollow(t *testing.T) {
 			}
 			f := NewFeed[[]byte]()
 			var pumps sync.WaitGroup
-			pumps.Go(func() { Pump(&in, &Follow[[]byte]{Feed: f, Event: bytesEvent}) })
+			pumps.Go(func() { Pump(&in, &EventSink[[]byte]{Feed: f, Event: bytesEvent}) })
 			go func() {
 				pumps.Wait()
 				f.Close(nil)
@@ -85,12 +85,12 @@ func TestFollow(t *testing.T) {
 func bytesEvent(b []byte) []byte { return b }
 
 // Without a consumer only two buffers are filled. After the run's end the rest is read.
-func TestFollowBlocks(t *testing.T) {
+func TestEventSinkBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := pieces{"a", "b", "c", "d", "e"}
 		f := NewFeed[[]byte]()
 		var pumps sync.WaitGroup
-		pumps.Go(func() { Pump(&in, &Follow[[]byte]{Feed: f, Event: bytesEvent}) })
+		pumps.Go(func() { Pump(&in, &EventSink[[]byte]{Feed: f, Event: bytesEvent}) })
 		synctest.Wait()
 		if len(in) != 3 {
 			t.Errorf("%d pieces remain, want 3", len(in))
@@ -119,10 +119,10 @@ func TestFollowBlocks(t *testing.T) {
 }
 
 // A followed output beyond its limit is reported, and still passed on.
-func TestFollowLimit(t *testing.T) {
+func TestEventSinkLimit(t *testing.T) {
 	f := NewFeed[[]byte]()
 	calls := 0
-	s := &Follow[[]byte]{Feed: f, Event: bytesEvent, Limit: 3, OnLimit: func() { calls++ }}
+	s := &EventSink[[]byte]{Feed: f, Event: bytesEvent, Limit: 3, OnLimit: func() { calls++ }}
 	for _, piece := range []string{"ab", "c", "d"} {
 		s.Write(append(s.Buffer(1)[:0], piece...))
 		f.next()

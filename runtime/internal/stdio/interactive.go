@@ -13,7 +13,7 @@ import (
 )
 
 // Interactive are streams that the caller of a process reads and writes: three pipes, or a
-// terminal. Open sets the fields but for OpenTerminal.
+// terminal. Open sets all fields except OpenTerminal.
 type Interactive struct {
 	OpenTerminal func() (*jail.Terminal, error) // nil: pipes
 
@@ -22,7 +22,7 @@ type Interactive struct {
 	Terminal       *jail.Terminal // nil: pipes
 
 	keyboard *keyboard
-	outputs  []*Output // standard error, or the terminal's, is the last
+	outputs  []*Output // the last one is standard error, or the terminal
 }
 
 // Open implements Streams.
@@ -30,13 +30,13 @@ func (s *Interactive) Open(p *Pipes) error {
 	if s.OpenTerminal != nil {
 		return s.openTerminal(p)
 	}
-	in, err := p.In()
+	in, err := p.ToGuest()
 	if err != nil {
 		return err
 	}
 	s.Stdin = &input{file: in}
 	for _, out := range []*io.Reader{&s.Stdout, &s.Stderr} {
-		r, err := p.Out()
+		r, err := p.FromGuest()
 		if err != nil {
 			return err
 		}

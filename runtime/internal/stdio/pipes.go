@@ -12,8 +12,8 @@ type Pipes struct {
 	readers []*Reader
 }
 
-// Out adds a descriptor that the run writes to.
-func (p *Pipes) Out() (*Reader, error) {
+// FromGuest adds a descriptor that the run writes to.
+func (p *Pipes) FromGuest() (*Reader, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -22,8 +22,8 @@ func (p *Pipes) Out() (*Reader, error) {
 	return p.addReader(NewReader(r)), nil
 }
 
-// In adds a descriptor that the run reads from.
-func (p *Pipes) In() (*os.File, error) {
+// ToGuest adds a descriptor that the run reads from.
+func (p *Pipes) ToGuest() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastWait is how long a Read waits for bytes that the pipe held when its run ended. It
-// matters only if another process takes them.
-const lastWait = 20 * time.Millisecond
+// drainWait is how long a Read waits for bytes that the pipe held when its run ended. It
+// expires only if another process has read them first.
+const drainWait = 20 * time.Millisecond
 
 // A program that writes without pause waits less for its reader with a larger pipe and a
 // larger buffer: 1 GiB then takes 0.35 s instead of 0.53 s (medians of 20). The kernel
@@ -45,7 +45,7 @@ type Reader struct {
 
 	// The reading goroutine's.
 	state readState
-	rest  int    // bytes to read while flushing or draining
+	left  int    // bytes to read while flushing or draining
 	tail  []byte // the last bytes read, if keepTail
 
 	keepTail bool
@@ -95,11 +95,11 @@ func (r *Reader) Read(b []byte) (int, error) {
 func (r *Reader) read(b []byte) (int, error) {
 	for {
 		if r.state != reading {
-			if r.rest <= 0 {
+			if r.left <= 0 {
 				return 0, r.finish()
 			}
-			b = b[:min(len(b), r.rest)]
-			if err := r.file.SetReadDeadline(time.Now().Add(lastWait)); err != nil {
+			b = b[:min(len(b), r.left)]
+			if err := r.file.SetReadDeadline(time.Now().Add(drainWait)); err != nil {
 				return 0, err
 			}
 		} else if n := r.spin(b); n > 0 {
@@ -113,7 +113,7 @@ func (r *Reader) read(b []byte) (int, error) {
 			}
 			n, err = r.readNow(b)
 			if n == 0 && err == nil {
-				r.rest = 0
+				r.left = 0
 				continue
 			}
 		}
@@ -121,7 +121,7 @@ func (r *Reader) read(b []byte) (int, error) {
 			err = io.EOF
 		}
 		if r.state != reading {
-			r.rest -= n
+			r.left -= n
 		} else if n >= pipeSize {
 			r.enlarge()
 		}
@@ -137,7 +137,7 @@ func (r *Reader) interrupt() {
 	if r.flushed != nil {
 		r.state = flushing
 	}
-	r.rest = r.available() // after the state: all that an ended run wrote is in the pipe
+	r.left = r.available() // after the state: all that an ended run wrote is in the pipe
 }
 
 // finish returns the error that ends a flush or the stream.

@@ -15,7 +15,7 @@ import (
 func TestPipeWidens(t *testing.T) {
 	s := &Pipes{}
 	defer s.Close()
-	r, err := s.Out()
+	r, err := s.FromGuest()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestPipeWidens(t *testing.T) {
 func TestPipeReadLate(t *testing.T) {
 	s := &Pipes{}
 	defer s.Close()
-	r, err := s.Out()
+	r, err := s.FromGuest()
 	if err != nil {
 		t.Fatal(err)
 	}

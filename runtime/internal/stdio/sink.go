@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// buffer is the memory of a sink that consumes each piece at once.
+// buffer is the memory of a sink that consumes each piece immediately.
 type buffer []byte
 
 func (b *buffer) Buffer(n int) []byte {
@@ -47,28 +47,28 @@ func (c *Capture) Write(b []byte) {
 // Flush does nothing.
 func (c *Capture) Flush(bool) {}
 
-// Follow is a sink that passes a stream on as events of a feed. It has two buffers: the
+// EventSink is a sink that passes a stream on as events of a feed. It has two buffers: the
 // consumer uses one while the other is filled.
-type Follow[E any] struct {
+type EventSink[E any] struct {
 	Feed    *Feed[E]
 	Event   func([]byte) E
 	Limit   int64  // bytes after which OnLimit is called
 	OnLimit func() // may be nil
 
 	count   int64 // bytes so far
-	buffers [followBuffers][]byte
-	turn    int // the last one that was filled
+	buffers [eventBuffers][]byte
+	turn    int // index of the last buffer returned
 	used    int // buffers that are in the feed or with its consumer; guarded by the feed's lock
 }
 
-const followBuffers = 2
+const eventBuffers = 2
 
 // Buffer waits until the consumer has returned a buffer, unless the run has ended.
-func (f *Follow[E]) Buffer(n int) []byte {
+func (f *EventSink[E]) Buffer(n int) []byte {
 	if !f.Feed.acquire(&f.used) {
 		return make([]byte, n)
 	}
-	f.turn = (f.turn + 1) % followBuffers // they return in the order in which they were sent
+	f.turn = (f.turn + 1) % eventBuffers // they return in the order in which they were sent
 	b := &f.buffers[f.turn]
 	if len(*b) < n {
 		*b = make([]byte, n)
@@ -77,7 +77,7 @@ func (f *Follow[E]) Buffer(n int) []byte {
 }
 
 // Write puts b into the feed.
-func (f *Follow[E]) Write(b []byte) {
+func (f *EventSink[E]) Write(b []byte) {
 	f.Feed.put(item[E]{event: f.Event(b), buffers: &f.used})
 	if f.count += int64(len(b)); f.count > f.Limit && f.OnLimit != nil {
 		f.OnLimit()
@@ -85,7 +85,7 @@ func (f *Follow[E]) Write(b []byte) {
 }
 
 // Flush does nothing.
-func (f *Follow[E]) Flush(bool) {}
+func (f *EventSink[E]) Flush(bool) {}
 
 // Lines is a sink that splits a stream into lines. It keeps the beginning of long ones.
 type Lines struct {

@@ -14,16 +14,16 @@ import (
 // instead of 45.
 const (
 	spinPeriod = 50 * time.Microsecond // twice the time until the next call arrives
-	spinPause  = 32                    // answers without spinning after a failed attempt, which bounds the cost
+	spinPause  = 32                    // after a spin that found nothing, so many answers pass without one
 )
 
 var canSpin = goruntime.NumCPU() > 1 // otherwise the writer would wait for the processor
 
 // spinner makes a Reader poll for data that is expected at once.
 type spinner struct {
-	conn  syscall.RawConn
-	due   bool
-	pause int // answers until the next attempt
+	conn      syscall.RawConn
+	expecting bool
+	pause     int // answers until the next attempt
 }
 
 // Expect says that data will likely arrive at once.
@@ -33,17 +33,17 @@ func (r *Reader) Expect() {
 		s.pause--
 		return
 	}
-	s.due = canSpin
+	s.expecting = canSpin
 }
 
 // spin polls for expected data. It returns 0 if none arrives, and leaves the reasons to
 // Read.
 func (r *Reader) spin(b []byte) (n int) {
 	s := &r.spinner
-	if !s.due {
+	if !s.expecting {
 		return 0
 	}
-	s.due = false
+	s.expecting = false
 	if s.conn == nil {
 		var err error
 		if s.conn, err = r.file.SyscallConn(); err != nil {

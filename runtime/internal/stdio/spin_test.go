@@ -28,29 +28,29 @@ func TestPipeReadExpected(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r.spinner.due = true
+	r.spinner.expecting = true
 	write("at once")
 	read("at once")
-	if r.spinner.due || r.spinner.pause != 0 {
+	if r.spinner.expecting || r.spinner.pause != 0 {
 		t.Errorf("%+v after immediate data", r.spinner)
 	}
 
-	r.spinner.due = true
+	r.spinner.expecting = true
 	time.AfterFunc(50*time.Millisecond, func() { write("late") })
 	read("late")
 	if r.spinner.pause != spinPause {
 		t.Errorf("%+v after late data", r.spinner)
 	}
 	for range spinPause {
-		if r.Expect(); r.spinner.due {
+		if r.Expect(); r.spinner.expecting {
 			t.Fatal("spins again too soon")
 		}
 	}
-	if r.Expect(); r.spinner.due != canSpin {
+	if r.Expect(); r.spinner.expecting != canSpin {
 		t.Error("does not spin again")
 	}
 
-	r.spinner.due = true
+	r.spinner.expecting = true
 	to.Close()
 	if n, err := r.Read(make([]byte, 16)); n != 0 || err != io.EOF {
 		t.Errorf("at the end: %d, %v", n, err)
@@ -66,7 +66,7 @@ func TestPipeReadExpectedAtTheEnd(t *testing.T) {
 	defer from.Close()
 	defer to.Close() // as if another run held it
 	r := NewReader(from)
-	r.spinner.due = true
+	r.spinner.expecting = true
 	r.End()
 	if n, err := r.Read(make([]byte, 16)); n != 0 || err != io.EOF {
 		t.Errorf("%d, %v", n, err)

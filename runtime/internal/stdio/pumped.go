@@ -38,13 +38,13 @@ type Pumped struct {
 // Open implements Streams.
 func (s *Pumped) Open(p *Pipes) (err error) {
 	s.in = stdin{from: s.Stdin, failed: make(chan error, 1)}
-	if s.in.to, err = p.In(); err != nil {
+	if s.in.to, err = p.ToGuest(); err != nil {
 		return err
 	}
-	if s.stdout, err = p.Out(); err != nil {
+	if s.stdout, err = p.FromGuest(); err != nil {
 		return err
 	}
-	if s.stderr, err = p.Out(); err != nil {
+	if s.stderr, err = p.FromGuest(); err != nil {
 		return err
 	}
 	s.stderr.keepTail = true

@@ -3,7 +3,7 @@
 // not know permissions: it enforces a [Spec].
 //
 //	Create ── slot (user ids, name) ── cgroups ── package mounts: the file tree
-//	   │         └─ package enter: namespaces, /proc, root directory, no rights, filter ── pid 1: catatonit -P
+//	   │         └─ package enter: namespaces, /proc, root directory, no rights, filter ── pid 1: the reaper (catatonit -P)
 //	   │
 //	   ├─ Start ── run cgroup ── launcher: the entry program (package enter), or a fork of a zygote
 //	   │             │             └─ namespaces, no rights, ruleset, filter ── PROGRAM
@@ -20,8 +20,8 @@
 // A host in a chroot can create jails, too: package chroot moves the thread out of the
 // chroot, without which the kernel would refuse to create the user namespace.
 //
-// Programs that import this package need not call it from main. The package locks the main
-// goroutine to the main thread: see runtime.LockOSThread.
+// The package locks the main goroutine of every program that imports it to the main thread:
+// see runtime.LockOSThread. The program may call the package from any goroutine.
 //
 // # What ends a jail
 //

@@ -101,7 +101,7 @@
 //     below a hidden folder, and there only what its parent folder allows too.
 //   - stat and readlink are allowed with any other operation at the same path, because
 //     the kernel has no hook for them. A later rule that denies them there is rejected.
-//   - rename is a link or a rename, and requires rm and write. Within one folder it is
+//   - rename covers link(2) and rename(2), and requires rm and write. Within one folder it is
 //     removing and creating: if rename is allowed anywhere, it is allowed wherever rm is
 //     allowed together with write, create_dir or symlink. Moving a file to a place that
 //     allows more fails with EXDEV, on which programs copy it.
@@ -117,8 +117,7 @@
 //     a jail without Landlock: no fs rules, no ports, and signal allowed.
 //   - Programs are listed, never excluded: a copy is a different program.
 //   - What Node needs, [World] Needed, cannot be denied by its own path. A broader rule
-//     leaves it visible, never writable unless it must be, with whatever else is allowed
-//     around the hidden folder.
+//     leaves it visible. It is not writable unless Node must write to it.
 //
 // # Side effects
 //
@@ -147,8 +146,8 @@
 //
 // # Scope of the package
 //
-// Data and decisions. All of it is pure: no system calls, no files, no clock, so that it
-// runs and is tested anywhere. Package jail enforces, without knowing policies: package
+// The package has data and decisions only. It makes no system calls, reads no files and no
+// clock, so that it runs and is tested anywhere. Package jail enforces, without knowing policies: package
 // runtime applies a [Plan] to it.
 //
 // # What it does not protect against
@@ -160,7 +159,7 @@
 // as another place: the code that applies a plan must reject such places, and folders
 // where a plan names a file, with [Permissions.Refuse]. Landlock grants apply to existing
 // files: folders that they name must be created first. A file with a hard link elsewhere,
-// created before the guest started, has that place's permissions there.
+// created before the guest started, keeps the permissions of the other place.
 //
 // execute and lists of programs restrict which files start, not which code runs: an
 // allowed interpreter runs any script that it may read. Where files may be executed in only

@@ -29,6 +29,7 @@ type Limits struct {
 	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
 }
 
+// defaultLimits are repeated in cmd/gaol/flags, whose help shows them.
 var defaultLimits = Limits{
 	Memory: 256 << 20,
 	CPUs:   1,

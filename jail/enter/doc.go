@@ -17,6 +17,6 @@
 // each run a millisecond, and some steps need a process with a single thread.
 //
 // The package has the source, which is compiled when an image is built, and the host's
-// half of the protocol, which src/protocol.c describes. It does not detect a host that
-// sends a wrong list.
+// half of the protocol, which src/protocol.c describes. It trusts the host and does not
+// check the list of steps.
 package enter

@@ -10,7 +10,7 @@
 //	 Close
 //
 // Fork does everything at once. Park stops before the program, and Child.Run continues when
-// there is one. A parked child has rehearsed its run, so that it already has its own copies
+// there is one. A parked child has already run an empty program, so that it has its own copies
 // of the pages that a run writes to.
 //
 // A child has none of the zygote's helper threads. Each of them sleeps when the zygote
@@ -22,7 +22,7 @@
 //
 //	V8Worker (4)          collects garbage and compiles in the background. It sleeps in
 //	                      pthread_cond_wait, and is revived by pthread_cond_signal.
-//	DelayedTaskScheduler  holds V8's delayed tasks for those, such as the time limit of
+//	DelayedTaskScheduler  holds delayed tasks for the V8Workers, such as the time limit of
 //	                      the inspector's Runtime.evaluate. It sleeps in epoll_pwait, in
 //	                      an event loop of its own, and is revived by a write to the
 //	                      loop's eventfd. A child renews the loop's descriptors.
@@ -45,7 +45,7 @@
 // # What it does not protect against
 //
 // Children of one zygote have the same address space layout and the same seed of V8's hash
-// tables: a guest that finds out its own knows that of others. A [Pool] limits how many
+// tables: a guest that finds out its own layout and seed knows those of the others. A [Pool] limits how many
 // share them. In the contexts that children create by vm.createContext, Math.random, which
 // is not a source of secrets, continues one common sequence. That of the main context and of
 // workers does not.

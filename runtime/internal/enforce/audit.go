@@ -56,8 +56,8 @@ func (l *AuditLog) Close() error {
 	return sharedAudit.reader.Close()
 }
 
-// Watch adds to d what the log reports about a run, given its first process's ID on the
-// host. stop must be called after the run's end. Watch may be called on nil.
+// Watch adds the denials of a run to d, given its first process's ID on the host. stop must
+// be called after the run's end; it sleeps 10 ms. Watch may be called on nil.
 func (l *AuditLog) Watch(pid int, d *Denials) (stop func()) {
 	if l == nil {
 		return func() {}

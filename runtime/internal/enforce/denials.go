@@ -38,7 +38,7 @@ const (
 	maxTarget  = 256
 )
 
-// Denials collects those of one run. Its methods may be called from several goroutines at
+// Denials collects the denials of one run. Its methods may be called from several goroutines at
 // once.
 type Denials struct {
 	permissions policy.Permissions
@@ -55,8 +55,8 @@ func NewDenials(p policy.Permissions, dir string) *Denials {
 	return &Denials{permissions: p, dir: dir}
 }
 
-// Observe calls f with each denial that differs from the earlier ones, including those
-// known already. Their Count is 1. f must not block.
+// Observe calls f with each denial that differs from the earlier ones, beginning with those
+// so far. Every Count that f sees is 1. f must not block.
 func (d *Denials) Observe(f func(Denial)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,7 +36,7 @@ func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
 	if exitCode == 0 {
 		return Denial{}, false
 	}
-	// Node prints its version after an error, and npm begins its lines so.
+	// Node prints its version after an error, and npm begins its lines with "npm error".
 	if !bytes.Contains(tail, []byte("Node.js v")) && !bytes.Contains(tail, []byte("npm error ")) {
 		return Denial{}, false
 	}

@@ -8,8 +8,8 @@ import (
 	"gaol/policy"
 )
 
-// ConfigureJail adds the needs of a plan to a jail: hidden, read-only and not executable
-// places, and those that must exist in advance.
+// ConfigureJail sets the places of a jail as a plan requires: those that are hidden,
+// read-only or not executable, and those that must exist in advance.
 func ConfigureJail(spec *jail.Spec, p *policy.Plan, permissions policy.Permissions, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
@@ -43,9 +43,8 @@ func notOwned(p *policy.Plan, permissions policy.Permissions) func(string) bool 
 	}
 }
 
-// grantedPlaces returns the places below the guest's own folders that a plan grants
-// something in. own are those where the guest may create files; kept are the others. Both
-// must exist before the ruleset is made, because Landlock grants rights on files that
+// grantedPlaces returns the places below the guest's own folders in which a plan grants an
+// operation: own are those where the guest may create files, kept are the others. Both must exist before the ruleset is made, because Landlock grants rights on files that
 // exist, and the guest may be unable to create their parents.
 func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []jail.Place) {
 	isInside := func(at policy.Place) bool {

@@ -14,7 +14,7 @@ import (
 // Rules enforce permissions in the processes of a runtime, or of a single run whose
 // permissions are narrower.
 type Rules struct {
-	Permissions policy.Permissions // complete, without defaults
+	Permissions policy.Permissions // complete: no scope is left to a default
 	Plan        *policy.Plan
 
 	// Missing lists what the kernel cannot enforce. It is empty unless Load was allowed
@@ -115,8 +115,8 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 	if !p.Restricts && !p.NoSignals && !p.NoInspect && !ports {
 		return nil
 	}
-	// A guest has no use for devices, and cannot make any. A domain must handle some
-	// right, and having one at all keeps runs from inspecting each other.
+	// A ruleset must handle at least one right. A guest has no use for devices, and
+	// cannot make any. Being in any domain keeps runs from inspecting each other.
 	r := &landlock.Ruleset{Handled: landlock.MakeChar | landlock.MakeBlock, Signals: p.NoSignals}
 	if ports {
 		r.ConnectTCP = &landlock.Ports{Allowed: p.Net.Ports}
@@ -160,8 +160,9 @@ func Supported(p *policy.Plan) error {
 // loggingABI is the first version of Landlock with flags for logging (Linux 6.15).
 const loggingABI = 7
 
-// logFlags returns the flags of landlock_restrict_self. Without them the kernel would log
-// what a guest is denied whenever audit is on, as often as the guest likes.
+// logFlags returns the flags of landlock_restrict_self. By default they disable logging:
+// otherwise the kernel would log each denial whenever audit is on, as often as the guest
+// likes.
 func logFlags(audited bool) uint32 {
 	abi, err := landlock.ABI()
 	switch {

@@ -59,7 +59,7 @@ type Calls struct {
 	codeOf    func(error) string
 	out       *Writer
 	late      error  // the error of calls that take too long
-	read      func() // reads the control channel instead of the goroutine that does
+	read      func() // takes over reading the control channel while its reader performs a call
 
 	mu      sync.Mutex
 	more    sync.Cond // signals workers: a queued call, or stopped

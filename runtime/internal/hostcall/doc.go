@@ -1,10 +1,9 @@
 // Package hostcall performs the calls of host functions that a guest makes over its control
 // channel, and encodes what the host gives to guests.
 //
-//	reader ── Accept ──> queue ──> workers, Limits.Concurrent at most ──> Writer
-//	            |  |                                                        |
-//	            |  +-- inline: performed by the reader while the guest waits+
-//	            +----- refused --------- late --------------------------------+
+//	reader ── Accept ─┬─ queue ──> workers, Limits.Concurrent at most ─┬─> Writer
+//	                  ├─ inline: by the reader, while the guest waits ─┤
+//	                  └─ refused, or late: answered with an error ─────┘
 //
 // The control channel is always read, whatever the functions do: calls beyond the limits
 // are answered with an error, so that a guest and its host cannot wait for each other. Only

@@ -13,7 +13,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Names of the forms for what JSON lacks. The guest's wire.cjs has them, too.
+// Names of the wrappers for values that JSON lacks. The guest's wire.cjs has them, too.
 const (
 	bytesName = "\x00bytes"
 	dateName  = "\x00date"

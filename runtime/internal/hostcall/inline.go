@@ -17,13 +17,13 @@ const inlinePeriod = time.Millisecond
 // two wake-ups, a round trip takes 30 µs instead of 45 on a virtual machine with two
 // processors.
 //
-// One timer, which looks now and then, serves all calls: setting one for each would wake
-// the runtime's timer goroutine.
+// One periodic timer serves all calls: setting one for each would wake the goroutine that
+// waits for timers.
 type inline struct {
-	running int          // calls that are performed inline
-	call    *pendingCall // the current one; nil: none, or another goroutine reads
-	fresh   bool         // it began after the timer last looked
-	looking bool         // the timer is set
+	running          int          // calls that are performed inline
+	call             *pendingCall // the current one; nil: none, or another goroutine reads
+	startedSinceTick bool         // it began after the timer last fired
+	timerSet         bool
 }
 
 // beginInline marks a call as performed by the reading goroutine.
@@ -33,9 +33,9 @@ func (c *Calls) beginInline(p *pendingCall) {
 	c.inline.running++
 	c.running++
 	c.newest = time.Now()
-	c.inline.call, c.inline.fresh = p, true
-	if !c.inline.looking {
-		c.inline.looking = true
+	c.inline.call, c.inline.startedSinceTick = p, true
+	if !c.inline.timerSet {
+		c.inline.timerSet = true
 		time.AfterFunc(inlinePeriod, c.handOver)
 	}
 }
@@ -73,15 +73,15 @@ func (c *Calls) performInline(p *pendingCall) error {
 // handOver reads the control channel if the call that it saw the last time is still running.
 func (c *Calls) handOver() {
 	c.mu.Lock()
-	reads := c.inline.call != nil && !c.inline.fresh
+	reads := c.inline.call != nil && !c.inline.startedSinceTick
 	switch {
 	case reads:
-		c.inline.call, c.inline.looking = nil, false
-	case c.inline.fresh:
-		c.inline.fresh = false
+		c.inline.call, c.inline.timerSet = nil, false
+	case c.inline.startedSinceTick:
+		c.inline.startedSinceTick = false
 		time.AfterFunc(inlinePeriod, c.handOver)
 	default:
-		c.inline.looking = false
+		c.inline.timerSet = false
 	}
 	c.mu.Unlock()
 	if reads {

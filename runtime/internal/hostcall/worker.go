@@ -32,7 +32,7 @@ func (c *Calls) perform(p *pendingCall, next func()) {
 			go next()
 		}
 	}()
-	text, err := c.call(p)
+	text, err := c.invoke(p)
 	returned = true
 	if time.Since(p.began) >= c.limits.Timeout { // whatever it returned, and whether or not expire came first
 		text, err = nil, c.late
@@ -82,8 +82,8 @@ type resultError struct{ err error }
 
 func (e *resultError) Error() string { return "the result: " + e.err.Error() }
 
-// call calls the function and encodes its result.
-func (c *Calls) call(p *pendingCall) (text json.RawMessage, err error) {
+// invoke calls the function and encodes its result.
+func (c *Calls) invoke(p *pendingCall) (text json.RawMessage, err error) {
 	defer func() {
 		if recover() != nil { // a function's bug must not end the host
 			text, err = nil, errPanic

@@ -87,11 +87,14 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	t.Run("guard off", func(t *testing.T) {
 		const piece = "case STEP_SIGNALS:"
 		patchEntryProgram(t, piece, piece+" prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);")
-		found := attack(t)
-		t.Log(found)
-		if !strings.Contains(found, "mem read") {
-			t.Error("a dumpable entry program is not attacked: the test proves nothing")
+		for range 20 { // on a busy machine the attack may miss the window for 3 s
+			found := attack(t)
+			t.Log(found)
+			if strings.Contains(found, "mem read") {
+				return
+			}
 		}
+		t.Error("a dumpable entry program is not attacked: the test proves nothing")
 	})
 }
 

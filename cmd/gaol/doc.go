@@ -10,7 +10,7 @@
 //	                   │                            │
 //	          code from FILE, -e or -     output passed on, or one JSON object
 //
-// This package has a file for each command. The other folders are its parts:
+// Each command is one file of this package. The other folders are its parts:
 //
 //	flags     limits, permissions, mounts and environment of a sandbox
 //	source    bounded reading of programs, permissions and globals

@@ -116,7 +116,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// A file has the format that Node would find.
+// The format of a file is the one that Node would detect.
 func TestFileFormat(t *testing.T) {
 	dir := t.TempDir()
 	for path, text := range map[string]string{

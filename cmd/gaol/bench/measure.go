@@ -30,7 +30,7 @@ type Options struct {
 	// everything works, not for figures to quote.
 	Quick bool
 
-	// Create has the options of the measured runtimes, except the launcher, and the
+	// Create is the options of the measured runtimes, except the launcher, and the
 	// limits of programs that take long. Bare node uses the same image.
 	Create runtime.Options
 

@@ -10,14 +10,14 @@ import (
 // Side is what ran a program: bare Node, or a launcher.
 type Side string
 
-// The sides. A jailed side has the name of its launcher.
+// The sides. A jailed side is named after its launcher.
 const (
 	Bare   Side = "bare"
 	Exec   Side = "exec"
 	Zygote Side = "zygote"
 )
 
-// Series has the samples of one thing, in the unit of its figure.
+// Series is the samples of one measurement, in the unit of its figure.
 type Series []float64
 
 // time adds the milliseconds that do takes, if it succeeds.
@@ -42,7 +42,7 @@ func (s Series) Percentile(p int) float64 {
 	return slices.Sorted(slices.Values(s))[max(rank, 1)-1]
 }
 
-// Samples has the samples of each side.
+// Samples maps each side to its samples.
 type Samples map[Side]*Series
 
 // of returns the samples of one side, to read or to add to.

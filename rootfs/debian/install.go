@@ -92,8 +92,6 @@ func addEntry(t *tree.Tree, h *tar.Header, content io.Reader) error {
 		return err
 	}
 	switch h.Typeflag {
-	case tar.TypeXGlobalHeader:
-		return nil
 	case tar.TypeDir:
 		return t.Mkdir(p)
 	case tar.TypeSymlink:

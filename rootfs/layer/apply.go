@@ -25,36 +25,34 @@ const (
 // Apply unpacks a tar archive over the existing files, and reads r to its end. After an
 // error the tree is incomplete.
 func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
-	return eachEntry(ctx, t.budget.reader(ctx, r), newApplier(t).entry)
+	return t.budget.eachEntry(ctx, r, newApplier(t).entry)
 }
 
-// EachEntry calls do for each entry of the tar archive r, and reads r to its end. It fails
-// if the archive exceeds the limits.
+// EachEntry calls do for each entry of the tar archive r, except global headers, and reads r
+// to its end. It fails if the archive exceeds the limits.
 func EachEntry(ctx context.Context, r io.Reader, l Limits, do func(h *tar.Header, content io.Reader) error) error {
 	b := newBudget(l)
-	return eachEntry(ctx, b.reader(ctx, r), func(h *tar.Header, content io.Reader) error {
-		if err := b.entry(); err != nil {
-			return err
-		}
-		return do(h, content)
-	})
+	return b.eachEntry(ctx, r, do)
 }
 
-func eachEntry(ctx context.Context, r *Reader, do func(*tar.Header, io.Reader) error) error {
-	archive := tar.NewReader(r)
-	for {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
+func (b *budget) eachEntry(ctx context.Context, r io.Reader, do func(*tar.Header, io.Reader) error) error {
+	in := b.reader(ctx, r)
+	for archive := tar.NewReader(in); ; {
 		h, err := archive.Next()
 		if err == io.EOF {
-			_, err = io.Copy(io.Discard, r) // an archive's digest covers what follows, too
+			_, err = io.Copy(io.Discard, in) // an archive's digest covers what follows, too
 			return err
+		}
+		if err == nil && h.Typeflag == tar.TypeXGlobalHeader {
+			continue
+		}
+		if err == nil {
+			err = b.entry()
+		}
+		if err == nil {
+			err = do(h, archive)
 		}
 		if err != nil {
-			return err
-		}
-		if err := do(h, archive); err != nil {
 			return err
 		}
 	}
@@ -74,18 +72,15 @@ func newApplier(t *Tree) *applier {
 
 // entry unpacks one entry.
 func (a *applier) entry(h *tar.Header, content io.Reader) error {
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
-	}
-	if err := a.budget.entry(); err != nil {
-		return err
-	}
 	dir, name, err := split(h.Name)
 	switch {
 	case err != nil:
 		return err
 	case name == "":
-		return a.rootEntry(h)
+		if h.Typeflag != tar.TypeDir {
+			return fmt.Errorf("%w: the root is of type %q", ErrRefused, h.Typeflag)
+		}
+		return nil
 	case !a.plain && strings.Contains("/"+dir, "/"+whiteout):
 		return fmt.Errorf("%w: path %.80q", ErrRefused, h.Name)
 	case !a.plain && strings.HasPrefix(name, whiteout):
@@ -100,13 +95,6 @@ func (a *applier) entry(h *tar.Header, content io.Reader) error {
 		return fmt.Errorf("%.200q: %w", h.Name, err)
 	}
 	a.made[a.key(d, name)] = struct{}{}
-	return nil
-}
-
-func (a *applier) rootEntry(h *tar.Header) error {
-	if h.Typeflag != tar.TypeDir {
-		return fmt.Errorf("%w: the root is of type %q", ErrRefused, h.Typeflag)
-	}
 	return nil
 }
 
@@ -180,7 +168,7 @@ func (a *applier) whiteout(dir, name string) error {
 func (a *applier) place(d *os.File, name string, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return a.placeFolder(d, name)
+		return placeFolder(d, name)
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		if err := a.budget.store(h.Size); err != nil {
 			return err
@@ -205,7 +193,7 @@ func (a *applier) place(d *os.File, name string, h *tar.Header, content io.Reade
 }
 
 // placeFolder makes a folder. It keeps an existing folder, but replaces a link to one.
-func (a *applier) placeFolder(d *os.File, name string) error {
+func placeFolder(d *os.File, name string) error {
 	is, err := kind(d, name)
 	if err != nil || is == unix.S_IFDIR {
 		return err

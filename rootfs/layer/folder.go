@@ -14,67 +14,47 @@ import (
 // EnsureFolder makes the folder p and its missing parents. It replaces links and files on
 // the path by folders.
 func (t *Tree) EnsureFolder(p string) error {
-	d, err := t.walk(p, func(d *os.File, name string) error {
-		if _, err := prune(d, name, keepNothing); err != nil {
-			return err
-		}
-		return unix.Mkdirat(int(d.Fd()), name, 0o755)
-	})
+	dir, name, err := split(p)
+	if err != nil || name == "" {
+		return err
+	}
+	if err := t.EnsureFolder(dir); err != nil {
+		return err
+	}
+	d, err := t.folder(dir)
 	if err != nil {
 		return err
 	}
-	return d.Close()
+	defer d.Close()
+	return placeFolder(d, name)
 }
 
 // EmptyFolder makes p an empty folder, and makes its missing parents. It fails if a parent
 // is a link or a file.
 func (t *Tree) EmptyFolder(p string) error {
-	above, err := t.walk(path.Dir(p), func(d *os.File, name string) error {
-		if is, err := kind(d, name); err != nil || is != 0 {
-			return errors.Join(err, fmt.Errorf("%w: %q in %s is not a folder", ErrRefused, name, p))
-		}
-		return unix.Mkdirat(int(d.Fd()), name, 0o755)
-	})
+	d, err := t.folder(path.Join(".", path.Dir(p)))
 	if err != nil {
 		return err
 	}
-	if _, err := prune(above, path.Base(p), keepNothing); err != nil {
-		return errors.Join(err, above.Close())
+	defer d.Close()
+	if real, err := t.GuestPath(d); err != nil || real != path.Dir(p) {
+		return errors.Join(err, fmt.Errorf("%w: a parent of %s is a link", ErrRefused, p))
 	}
-	return errors.Join(unix.Mkdirat(int(above.Fd()), path.Base(p), 0o755), above.Close())
+	if _, err := prune(d, path.Base(p), keepNothing); err != nil {
+		return err
+	}
+	return unix.Mkdirat(int(d.Fd()), path.Base(p), 0o755)
 }
 
-// walk opens the folder p without following links. Where a folder is missing or not a
-// folder, it calls repair, and then opens it. The caller closes the folder.
-func (t *Tree) walk(p string, repair func(d *os.File, name string) error) (*os.File, error) {
-	d, err := t.open("/", unix.O_PATH|unix.O_DIRECTORY)
+// IsFolder reports whether the clean path p leads to a folder without following a link.
+func (t *Tree) IsFolder(p string) bool {
+	d, err := t.open(p, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	for _, name := range elements(p) {
-		is, err := kind(d, name)
-		if err == nil && is != unix.S_IFDIR {
-			err = repair(d, name)
-		}
-		fd := -1
-		if err == nil {
-			fd, err = unix.Openat(int(d.Fd()), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		}
-		d.Close()
-		if err != nil {
-			return nil, &os.PathError{Op: "make", Path: p, Err: err}
-		}
-		d = os.NewFile(uintptr(fd), name)
-	}
-	return d, nil
-}
-
-func elements(p string) []string {
-	if p = path.Clean(p); p == "/" || p == "." {
-		return nil
-	}
-	dir, name := path.Split(p)
-	return append(elements(dir), name)
+	defer d.Close()
+	real, err := t.GuestPath(d)
+	return err == nil && real == p
 }
 
 // OpenFile opens the regular file at the guest path p for reading. It follows links. The
@@ -103,19 +83,9 @@ func (t *Tree) GuestPath(f *os.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, isBelow := strings.CutPrefix(real, t.path+"/")
+	p, isBelow := strings.CutPrefix(real+"/", t.path+"/") // the slashes let the root be below itself
 	if !isBelow {
 		return "", fmt.Errorf("%w: %q is outside", ErrRefused, f.Name())
 	}
-	return "/" + p, nil
-}
-
-// IsFolder reports whether p is a folder. It follows no link.
-func (t *Tree) IsFolder(p string) bool {
-	d, err := t.walk(p, func(*os.File, string) error { return fs.ErrNotExist })
-	if err != nil {
-		return false
-	}
-	d.Close()
-	return true
+	return path.Join("/", p), nil
 }

@@ -99,12 +99,8 @@ func (t *Tree) checkDepth(d *os.File, p string, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	real, err := realPath(int(d.Fd()))
-	below, isBelow := strings.CutPrefix(real, t.path)
-	switch {
-	case err == nil && (!isBelow || below != "" && below[0] != '/'): // a second line of defense: RESOLVE_IN_ROOT ensures it
-		err = fmt.Errorf("%w: folder %q is outside", ErrRefused, p)
-	case err == nil && (len(below) > maxPath || strings.Count(below, "/") > maxDepth):
+	real, err := t.GuestPath(d) // a second line of defense: RESOLVE_IN_ROOT ensures that d is below the root
+	if err == nil && (len(real) > maxPath || strings.Count(real, "/") > maxDepth) {
 		err = fmt.Errorf("%w: folder %.80q… is too deep", ErrRefused, p)
 	}
 	if err != nil {

@@ -53,8 +53,6 @@ func checkEntry(h *tar.Header) (string, error) {
 	name := strings.TrimSuffix(h.Name, "/")
 	_, below, isBelow := strings.Cut(name, "/")
 	switch {
-	case h.Typeflag == tar.TypeXGlobalHeader:
-		return "", nil
 	case h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg: // npm packs neither links nor devices
 		return "", fmt.Errorf("%w: %q is of type %q", errArchive, h.Name, h.Typeflag)
 	case !fs.ValidPath(name) || strings.ContainsAny(name, "\x00\\"):

@@ -126,7 +126,7 @@ var importSteps = []struct {
 func (m *importer) run(ctx context.Context) (_ *Image, err error) {
 	defer func() {
 		if m.source != nil {
-			err = errors.Join(err, m.source.Close())
+			m.source.Close()
 		}
 		if m.temp != nil {
 			err = errors.Join(err, m.temp.Close())
@@ -222,7 +222,7 @@ func (m *importer) unpackLayers(ctx context.Context) (err error) {
 	return nil
 }
 
-func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) (err error) {
+func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) error {
 	blob, err := m.openBlob(ctx, l, label)
 	if err != nil {
 		return err
@@ -233,14 +233,11 @@ func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, archive.Close()) }()
-	if err := t.Apply(ctx, archive); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrTruncated) {
-			err = fmt.Errorf("%w: %w", ErrTruncated, err)
-		}
-		return err
+	defer archive.Close()
+	if err = t.Apply(ctx, archive); errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: %w", ErrTruncated, err)
 	}
-	return archive.Verify()
+	return err
 }
 
 // seal fixes the tree and computes the id. The id also covers the image's config, so that

@@ -23,12 +23,13 @@ func blobName(l *oci.Layer) string { return l.Digest.Algorithm + "-" + l.Digest.
 
 // openBlob opens a layer's blob after checking its digest.
 func (m *importer) openBlob(ctx context.Context, l *oci.Layer, label string) (io.ReadCloser, error) {
-	if l.Local != nil {
-		if err := l.Check(ctx, l.Local); err != nil {
-			return nil, err
+	if m.source.Kind != "registry" {
+		if l.Digest.Hex != "" {
+			if err := l.Receive(ctx, io.Discard); err != nil {
+				return nil, err
+			}
 		}
-		_, err := l.Local.Seek(0, io.SeekStart)
-		return io.NopCloser(l.Local), err
+		return l.Open(ctx)
 	}
 	name := blobName(l)
 	for _, place := range []string{m.temp.path(name), filepath.Join(m.store.blobs(), name)} {

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
 )
 
@@ -27,25 +29,34 @@ func openArchive(ctx context.Context, file string, o Options, want v1.Platform) 
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	i.closers = []io.Closer{f}
+	i.close = func() { f.Close() }
 	return i, nil
 }
 
-// openTar opens a tar archive. It decompresses a compressed one into a temporary file.
+// openTar opens a tar archive. It decompresses a compressed one into a temporary file,
+// because the parts of an archive are read in any order.
 func openTar(ctx context.Context, file string, o Options) (*os.File, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	var start [4]byte
-	if _, err := f.ReadAt(start[:], 0); err != nil && err != io.EOF {
+	plain, compressed, err := decompress(f)
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if !isCompressed(start[:]) {
+	if !compressed {
 		return f, nil
 	}
 	defer f.Close()
-	return expand(ctx, f, o)
+	defer plain.Close()
+	out, err := o.Temp()
+	if err != nil {
+		return nil, err
+	}
+	if err := copyTar(ctx, out, plain, o.MaxTemp); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
 }
 
 // openIndexed opens the image in a tar archive.
@@ -55,56 +66,31 @@ func openIndexed(ctx context.Context, f *os.File, want v1.Platform) (*Image, err
 		return nil, err
 	}
 	switch {
-	case has(a, dockerIndex):
-		return openDocker(a, want)
-	case has(a, layoutFile, indexFile):
-		return openLayout(ctx, a, want)
+	case has(a.open, dockerIndex):
+		return openDocker(a.open, want)
+	case has(a.open, layoutFile, indexFile):
+		return openLayout(ctx, a.open, want)
 	}
 	size, err := f.Seek(0, io.SeekEnd)
-	return &Image{Kind: "tar", Layers: []Layer{{Size: size, Local: io.NewSectionReader(f, 0, size)}}}, err
-}
-
-// expand decompresses an archive into a file, because its parts are read in any order.
-func expand(ctx context.Context, f *os.File, o Options) (*os.File, error) {
-	plain, err := decompress(f)
-	if err != nil {
-		return nil, err
-	}
-	defer plain.Close()
-	out, err := o.Temp()
-	if err != nil {
-		return nil, err
-	}
-	if err = copyTar(ctx, out, plain, o.MaxTemp); err == nil {
-		_, err = out.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
-	return out, nil
+	return &Image{Kind: "tar", Layers: []Layer{{Size: size, Open: inFile(io.NewSectionReader(f, 0, size))}}}, err
 }
 
 // copyTar copies a tar archive of at most most bytes. It parses the headers meanwhile, and
 // fails at the header of an entry that exceeds the bound, before it reads the content.
 func copyTar(ctx context.Context, w io.Writer, r io.Reader, most int64) error {
 	out := bufio.NewWriterSize(w, 256<<10) // skipped content is read in small pieces
-	in := layer.NewReader(ctx, io.TeeReader(r, out), most)
-	name, archive := "", tar.NewReader(in)
-	for {
-		h, err := archive.Next()
-		if err == io.EOF {
-			if _, err = io.Copy(io.Discard, in); err == nil { // including a compressed file's checksum at the end
-				return out.Flush()
-			}
-		}
-		if errors.Is(err, layer.ErrTooLarge) {
-			return fmt.Errorf("archive: %.200q: %w", name, err)
-		}
-		if err != nil {
-			return tarError(err)
-		}
+	name, limits := "", layer.Limits{Bytes: most, Entries: math.MaxInt64}
+	err := layer.EachEntry(ctx, io.TeeReader(r, out), limits, func(h *tar.Header, _ io.Reader) error {
 		name = h.Name
+		return nil
+	})
+	switch {
+	case errors.Is(err, layer.ErrTooLarge):
+		return fmt.Errorf("archive: %.200q: %w", name, err)
+	case err != nil:
+		return tarError(err)
 	}
+	return out.Flush()
 }
 
 // tarError wraps an error of an invalid archive in ErrTruncated or ErrMalformed.
@@ -116,19 +102,6 @@ func tarError(err error) error {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return err
-}
-
-// contextReader fails after ctx has ended.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *contextReader) Read(p []byte) (int, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }
 
 // archive is the index of a tar archive that has the parts of an image.
@@ -147,6 +120,9 @@ const maxPart = 255
 // indexArchive reads the headers of at most maxArchive entries. It ignores entries that
 // cannot be parts of an image: the archive may be that of a root file system.
 func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
+	if err := download.Rewind(f); err != nil {
+		return nil, err
+	}
 	a := &archive{f, map[string]span{}, map[string]string{}}
 	t := tar.NewReader(f) // it reads only headers, and seeks over the rest
 	for range maxArchive {

@@ -13,34 +13,25 @@ import (
 // zstd tool.
 const maxWindow = 128 << 20
 
-var (
-	gzipMagic = []byte{0x1f, 0x8b}
-	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-)
-
 // decompress detects the compression from the first bytes of r, because media types and
 // file names are often wrong.
-func decompress(r io.Reader) (io.ReadCloser, error) {
+func decompress(r io.Reader) (plain io.ReadCloser, compressed bool, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	start, err := in.Peek(4)
 	if err != nil && err != io.EOF {
-		return nil, err
+		return nil, false, err
 	}
 	switch {
-	case bytes.HasPrefix(start, gzipMagic):
-		return gzip.NewReader(in)
-	case bytes.HasPrefix(start, zstdMagic):
+	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
+		plain, err = gzip.NewReader(in)
+		return plain, true, err
+	case bytes.HasPrefix(start, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return d.IOReadCloser(), nil
+		return d.IOReadCloser(), true, nil
 	}
-	return io.NopCloser(in), nil
-}
-
-// isCompressed reports whether a file that starts with these bytes is compressed.
-func isCompressed(start []byte) bool {
-	return bytes.HasPrefix(start, gzipMagic) || bytes.HasPrefix(start, zstdMagic)
+	return io.NopCloser(in), false, nil
 }

@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/download"
+	"gaol/rootfs/layer"
 )
 
 // Bounds of the documents of an image.
@@ -39,8 +40,7 @@ type Options struct {
 	Temp    func() (*os.File, error)
 	MaxTemp int64
 
-	// Stall is how long a server may send nothing. Zero: 30 seconds.
-	Stall time.Duration
+	Stall time.Duration // how long a server may send nothing
 }
 
 // Image is an opened image: layers, or a folder of the host.
@@ -51,17 +51,14 @@ type Image struct {
 	Layers []Layer
 	Folder string // host path, where Kind is "folder"
 
-	closers []io.Closer
+	close func() // nil if nothing is open
 }
 
 // Close closes the connections and files that Open opened.
-func (i *Image) Close() error {
-	var failed error
-	for _, c := range i.closers {
-		failed = errors.Join(failed, c.Close())
+func (i *Image) Close() {
+	if i.close != nil {
+		i.close()
 	}
-	i.closers = nil
-	return failed
 }
 
 // Config is the image's own description of how to start it. It is not trusted.
@@ -79,15 +76,21 @@ type Layer struct {
 	DiffID v1.Hash // of the decompressed archive; zero if the source has none
 	Size   int64   // bytes of the blob
 
-	// Local is the blob if the source is on this host. Otherwise Fetch downloads it.
-	Local *io.SectionReader
-	Fetch func(ctx context.Context) (io.ReadCloser, error)
+	// Open opens the blob, from its start. Its content is not checked.
+	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Receive downloads the blob and writes it to w. It fails unless the blob matches Digest
-// and Size.
+// inFile returns an Open for a blob in an open file of this host.
+func inFile(r *io.SectionReader) func(context.Context) (io.ReadCloser, error) {
+	return func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(r, 0, r.Size())), nil
+	}
+}
+
+// Receive opens the blob and copies it to w. It fails unless the blob matches Digest and
+// Size.
 func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
-	body, err := l.Fetch(ctx)
+	body, err := l.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,12 +99,7 @@ func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 }
 
 // Check fails unless r has the content of the blob. It reads at most Size+1 bytes.
-func (l *Layer) Check(ctx context.Context, r io.Reader) error {
-	if l.Digest.Hex == "" {
-		return nil
-	}
-	return l.copy(ctx, io.Discard, &contextReader{ctx, r})
-}
+func (l *Layer) Check(ctx context.Context, r io.Reader) error { return l.copy(ctx, io.Discard, r) }
 
 // copy copies the blob from r to w. It fails unless the blob matches Digest and Size.
 func (l *Layer) copy(ctx context.Context, w io.Writer, r io.Reader) error {
@@ -109,16 +107,17 @@ func (l *Layer) copy(ctx context.Context, w io.Writer, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(r, l.Size+1))
+	in := layer.NewReader(ctx, r, math.MaxInt64) // ends with ctx
+	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(in, l.Size+1))
 	switch {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case err != nil && isNotContent(err):
 		return err
 	case n < l.Size:
-		return errors.Join(fmt.Errorf("layer %s: %w: %d of %d bytes", l.Digest, ErrTruncated, n, l.Size), err)
+		return errors.Join(fmt.Errorf("blob %s: %w: %d of %d bytes", l.Digest, ErrTruncated, n, l.Size), err)
 	case n > l.Size || hexOf(sum) != l.Digest.Hex:
-		return fmt.Errorf("layer %s: %w", l.Digest, ErrDigest)
+		return fmt.Errorf("blob %s: %w", l.Digest, ErrDigest)
 	}
 	return err // of the library, although the digest is right
 }
@@ -144,69 +143,36 @@ func newHash(digest v1.Hash) (hash.Hash, error) {
 
 func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
-// checkDocument checks the digest of a document in memory.
-func checkDocument(text []byte, want v1.Hash) error {
-	sum, err := newHash(want)
-	if err != nil {
-		return err
+// Archive returns the tar archive in the blob r. Reading it to its end fails unless it
+// matches DiffID.
+func (l *Layer) Archive(r io.Reader) (io.ReadCloser, error) {
+	plain, _, err := decompress(r)
+	if err != nil || l.DiffID.Hex == "" {
+		return plain, err
 	}
-	if sum.Write(text); hexOf(sum) != want.Hex {
-		return fmt.Errorf("%s: %w", want, ErrDigest)
-	}
-	return nil
+	return verified(plain, l.DiffID)
 }
 
-// Archive returns the tar archive in the blob r. The caller reads it to its end and then
-// calls Verify, which checks DiffID.
-func (l *Layer) Archive(r io.Reader) (*Archive, error) {
-	plain, err := decompress(r)
-	if err != nil {
-		return nil, err
-	}
-	a := &Archive{r: plain, want: l.DiffID}
-	if l.DiffID.Hex != "" {
-		if a.sum, err = newHash(l.DiffID); err != nil {
-			return nil, errors.Join(err, plain.Close())
-		}
-	}
-	return a, nil
-}
-
-// Archive is a layer's tar archive.
-type Archive struct {
-	r    io.ReadCloser
+// verifiedReader fails at its end unless the content has the digest want.
+type verifiedReader struct {
+	io.ReadCloser
 	sum  hash.Hash
 	want v1.Hash
 }
 
-// Read implements io.Reader.
-func (a *Archive) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	if a.sum != nil {
-		a.sum.Write(p[:n])
+func verified(r io.ReadCloser, want v1.Hash) (io.ReadCloser, error) {
+	sum, err := newHash(want)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("%w: %w", ErrTruncated, err)
+	return &verifiedReader{r, sum, want}, nil
+}
+
+func (r *verifiedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.sum.Write(p[:n])
+	if err == io.EOF && hexOf(r.sum) != r.want.Hex {
+		err = fmt.Errorf("%s: %w", r.want, ErrDigest)
 	}
 	return n, err
-}
-
-// Verify compares what has been read with the layer's DiffID.
-func (a *Archive) Verify() error {
-	if a.sum != nil && hexOf(a.sum) != a.want.Hex {
-		return fmt.Errorf("layer's archive %s: %w", a.want, ErrDigest)
-	}
-	return nil
-}
-
-// Close closes the decompressor.
-func (a *Archive) Close() error { return a.r.Close() }
-
-// parsePlatform reads OS/ARCH or OS/ARCH/VARIANT.
-func parsePlatform(text string) (v1.Platform, error) {
-	p, err := v1.ParsePlatform(text)
-	if err != nil || p.OS == "" || p.Architecture == "" || strings.ContainsAny(text, " \n") {
-		return v1.Platform{}, fmt.Errorf("platform %q: want a form like linux/amd64", text)
-	}
-	return *p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -20,10 +21,11 @@ import (
 // exists, and otherwise an image in a registry. A source that starts with "docker://" is
 // always an image in a registry.
 func Open(ctx context.Context, source string, o Options) (*Image, error) {
-	want, err := parsePlatform(o.Platform)
+	platform, err := v1.ParsePlatform(o.Platform)
 	if err != nil {
 		return nil, err
 	}
+	want := *platform
 	if strings.HasPrefix(source, registryScheme) {
 		return openRegistry(ctx, source, o, want)
 	}
@@ -43,10 +45,9 @@ func Open(ctx context.Context, source string, o Options) (*Image, error) {
 	return nil, fmt.Errorf("%w: %s is neither a file nor a folder", ErrNoImage, source)
 }
 
-// parts opens the parts of an image, which are files, by path.
-type parts interface {
-	open(name string) (*io.SectionReader, error) // fs.ErrNotExist
-}
+// opener opens a part of an image, which is a file, by path. The error for a missing part
+// is fs.ErrNotExist.
+type opener func(name string) (*io.SectionReader, error)
 
 // Files that identify the form of a folder or an archive.
 const (
@@ -55,13 +56,11 @@ const (
 	dockerIndex = "manifest.json"
 )
 
-func has(p parts, names ...string) bool {
-	for _, n := range names {
-		if _, err := p.open(n); err != nil {
-			return false
-		}
-	}
-	return true
+func has(open opener, names ...string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool {
+		_, err := open(n)
+		return err != nil
+	})
 }
 
 func openFolder(ctx context.Context, dir string, want v1.Platform) (*Image, error) {
@@ -70,14 +69,16 @@ func openFolder(ctx context.Context, dir string, want v1.Platform) (*Image, erro
 		return nil, err
 	}
 	f := &folder{root: root}
-	if !has(f, layoutFile, indexFile) {
-		return &Image{Kind: "folder", Folder: dir}, f.Close()
+	if !has(f.open, layoutFile, indexFile) {
+		f.close()
+		return &Image{Kind: "folder", Folder: dir}, nil
 	}
-	i, err := openLayout(ctx, f, want)
+	i, err := openLayout(ctx, f.open, want)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		f.close()
+		return nil, err
 	}
-	i.closers = []io.Closer{f}
+	i.close = f.close
 	return i, nil
 }
 
@@ -103,22 +104,22 @@ func (d *folder) open(name string) (*io.SectionReader, error) {
 	return io.NewSectionReader(f, 0, info.Size()), nil
 }
 
-func (d *folder) Close() error {
+func (d *folder) close() {
 	for _, f := range d.opened {
 		f.Close()
 	}
-	return d.root.Close()
+	d.root.Close()
 }
 
 // layout is an OCI layout. Its blobs are files by digest.
-type layout struct{ parts }
+type layout struct{ open opener }
 
-func openLayout(ctx context.Context, p parts, want v1.Platform) (*Image, error) {
-	text, err := readPart(p, indexFile)
+func openLayout(ctx context.Context, open opener, want v1.Platform) (*Image, error) {
+	text, err := readPart(open, indexFile)
 	if err != nil {
 		return nil, err
 	}
-	i, err := assemble(ctx, layout{p}, text, v1.Hash{}, want)
+	i, err := assemble(ctx, layout{open}, text, v1.Hash{}, want)
 	if err != nil {
 		return nil, err
 	}
@@ -126,46 +127,33 @@ func openLayout(ctx context.Context, p parts, want v1.Platform) (*Image, error) 
 	return i, nil
 }
 
-func (l layout) blob(d v1.Descriptor) (*io.SectionReader, error) {
+func (l layout) manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	return readBlob(ctx, l, d)
+}
+
+func (l layout) layer(d v1.Descriptor) (Layer, error) {
 	r, err := l.open(path.Join("blobs", d.Digest.Algorithm, d.Digest.Hex))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: blob %s is missing", ErrMalformed, d.Digest)
 	}
-	return r, err
+	return Layer{Digest: d.Digest, Size: d.Size, Open: inFile(r)}, err
 }
 
-func (l layout) manifest(_ context.Context, d v1.Descriptor) ([]byte, error) {
-	r, err := l.blob(d)
-	if err != nil {
-		return nil, err
-	}
-	text, err := readDocument(r)
-	if err != nil {
-		return nil, err
-	}
-	return text, checkDocument(text, d.Digest)
-}
-
-func (l layout) config(ctx context.Context, d v1.Descriptor) ([]byte, error) {
-	return l.manifest(ctx, d)
-}
-
-func (l layout) layer(d v1.Descriptor) (Layer, error) {
-	r, err := l.blob(d)
-	return Layer{Local: r}, err
-}
-
-func readPart(p parts, name string) ([]byte, error) {
-	r, err := p.open(name)
+// readPart reads a document of at most maxDocument bytes.
+func readPart(open opener, name string) ([]byte, error) {
+	r, err := open(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return readDocument(r)
+	if r.Size() > maxDocument {
+		return nil, errDocument
+	}
+	return io.ReadAll(r)
 }
 
 // openDocker opens an archive of `docker save`.
-func openDocker(p parts, want v1.Platform) (*Image, error) {
-	text, err := readPart(p, dockerIndex)
+func openDocker(open opener, want v1.Platform) (*Image, error) {
+	text, err := readPart(open, dockerIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -179,23 +167,20 @@ func openDocker(p parts, want v1.Platform) (*Image, error) {
 	if len(list) != 1 {
 		return nil, fmt.Errorf("%w: an archive of %d images: save only one", ErrMalformed, len(list))
 	}
-	if text, err = readPart(p, list[0].Config); err != nil {
+	if text, err = readPart(open, list[0].Config); err != nil {
 		return nil, err
 	}
 	i := &Image{Kind: "docker-archive"}
-	ids, err := i.configure(text, want)
+	ids, err := i.configure(text, want, len(list[0].Layers))
 	if err != nil {
 		return nil, err
 	}
-	if len(ids) != len(list[0].Layers) || len(ids) > maxLayers {
-		return nil, fmt.Errorf("%w: %d layers, and %d in its config; the maximum is %d", ErrMalformed, len(list[0].Layers), len(ids), maxLayers)
-	}
 	for n, name := range list[0].Layers {
-		r, err := p.open(name)
+		r, err := open(name)
 		if err != nil {
 			return nil, fmt.Errorf("%w: layer: %w", ErrMalformed, err)
 		}
-		i.Layers = append(i.Layers, Layer{DiffID: ids[n], Size: r.Size(), Local: r})
+		i.Layers = append(i.Layers, Layer{DiffID: ids[n], Size: r.Size(), Open: inFile(r)})
 	}
 	return i, nil
 }

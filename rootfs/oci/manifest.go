@@ -11,13 +11,27 @@ import (
 
 // blobs is a source of an image's parts: a registry's repository, or files.
 type blobs interface {
-	// manifest and config return documents of at most maxDocument bytes after checking
-	// their digests.
+	// manifest returns a document of at most maxDocument bytes after checking its digest.
 	manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
-	config(ctx context.Context, d v1.Descriptor) ([]byte, error)
 
-	// layer returns a layer with its Local or Fetch set.
+	// layer returns a blob, without a DiffID.
 	layer(d v1.Descriptor) (Layer, error)
+}
+
+var errDocument = fmt.Errorf("%w: a document of more than %d bytes", ErrMalformed, maxDocument)
+
+// readBlob reads a document of at most maxDocument bytes, and checks its digest.
+func readBlob(ctx context.Context, from blobs, d v1.Descriptor) ([]byte, error) {
+	if d.Size > maxDocument {
+		return nil, errDocument
+	}
+	l, err := from.layer(d)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	err = l.Receive(ctx, &text)
+	return text.Bytes(), err
 }
 
 // document is a manifest or an index. Its media type is ignored.
@@ -83,20 +97,17 @@ func pick(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
 }
 
 func fromManifest(ctx context.Context, from blobs, d *document, digest v1.Hash, want v1.Platform) (*Image, error) {
-	if d.Config == nil || len(d.Layers) > maxLayers {
-		return nil, fmt.Errorf("%w: %d layers, the maximum is %d", ErrMalformed, len(d.Layers), maxLayers)
+	if d.Config == nil {
+		return nil, fmt.Errorf("%w: a manifest without a config", ErrMalformed)
 	}
-	text, err := from.config(ctx, *d.Config)
+	text, err := readBlob(ctx, from, *d.Config)
 	if err != nil {
 		return nil, err
 	}
 	i := &Image{Digest: digest.String()}
-	ids, err := i.configure(text, want)
+	ids, err := i.configure(text, want, len(d.Layers))
 	if err != nil {
 		return nil, err
-	}
-	if len(ids) != len(d.Layers) {
-		return nil, fmt.Errorf("%w: %d layers, and %d in its config", ErrMalformed, len(d.Layers), len(ids))
 	}
 	for n, descriptor := range d.Layers {
 		if len(descriptor.URLs) > 0 || descriptor.Size < 0 {
@@ -106,20 +117,24 @@ func fromManifest(ctx context.Context, from blobs, d *document, digest v1.Hash, 
 		if err != nil {
 			return nil, err
 		}
-		l.Digest, l.DiffID, l.Size = descriptor.Digest, ids[n], descriptor.Size
+		l.DiffID = ids[n]
 		i.Layers = append(i.Layers, l)
 	}
 	return i, nil
 }
 
-// configure parses an image's config, checks the platform, and returns the diff ids.
-func (i *Image) configure(text []byte, want v1.Platform) ([]v1.Hash, error) {
+// configure parses the config of an image with that many layers, checks the platform, and
+// returns the diff ids.
+func (i *Image) configure(text []byte, want v1.Platform, layers int) ([]v1.Hash, error) {
 	c, err := v1.ParseConfigFile(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%w: config: %w", ErrMalformed, err)
 	}
 	if is := (v1.Platform{OS: c.OS, Architecture: c.Architecture}); is.OS != want.OS || is.Architecture != want.Architecture {
 		return nil, fmt.Errorf("%w: want %s, it is for %.80q", ErrPlatform, want.String(), is.String())
+	}
+	if n := len(c.RootFS.DiffIDs); n != layers || n > maxLayers {
+		return nil, fmt.Errorf("%w: %d layers, and %d in its config; the maximum is %d", ErrMalformed, layers, n, maxLayers)
 	}
 	i.Config = Config{c.Config.Env, c.Config.WorkingDir, c.Config.User, c.Config.Entrypoint, c.Config.Cmd}
 	return c.RootFS.DiffIDs, i.Config.check()

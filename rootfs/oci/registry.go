@@ -1,13 +1,10 @@
 package oci
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,8 +14,6 @@ import (
 
 // registryScheme before a reference excludes a file of the same name.
 const registryScheme = "docker://"
-
-const defaultStall = 30 * time.Second
 
 // repository is an image's repository in a registry.
 type repository struct {
@@ -31,10 +26,10 @@ func openRegistry(ctx context.Context, ref string, o Options, want v1.Platform) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: neither a file nor the name of an image: %w", ErrNoImage, err)
 	}
-	transport := newTransport(parsed.Context().RegistryStr(), cmp.Or(o.Stall, defaultStall))
+	transport := newTransport(parsed.Context().RegistryStr(), o.Stall)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, transport.Close())
+			transport.base.CloseIdleConnections()
 		}
 	}()
 	keys := o.Keychain
@@ -54,7 +49,7 @@ func openRegistry(ctx context.Context, ref string, o Options, want v1.Platform) 
 	if err != nil {
 		return nil, err
 	}
-	i.Kind, i.closers = "registry", []io.Closer{transport}
+	i.Kind, i.close = "registry", transport.base.CloseIdleConnections
 	return i, nil
 }
 
@@ -66,24 +61,8 @@ func (r *repository) manifest(ctx context.Context, d v1.Descriptor) ([]byte, err
 	return m.Manifest, nil // the transport has checked its digest
 }
 
-func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error) {
-	body, err := r.blob(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	text, err := readDocument(body)
-	if cause := context.Cause(ctx); cause != nil {
-		return nil, cause
-	}
-	if err != nil && text == nil {
-		return nil, err
-	}
-	return text, checkDocument(text, d.Digest) // its error says more than the library's
-}
-
 func (r *repository) layer(d v1.Descriptor) (Layer, error) {
-	return Layer{Fetch: func(ctx context.Context) (io.ReadCloser, error) { return r.blob(ctx, d) }}, nil
+	return Layer{Digest: d.Digest, Size: d.Size, Open: func(ctx context.Context) (io.ReadCloser, error) { return r.blob(ctx, d) }}, nil
 }
 
 func (r *repository) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
@@ -96,14 +75,4 @@ func (r *repository) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, 
 		return nil, remoteError(ctx, err)
 	}
 	return body, nil
-}
-
-// readDocument reads a document into memory. With an error, it also returns what it has
-// read, unless that is too large.
-func readDocument(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("%w: a document of more than %d bytes", ErrMalformed, maxDocument)
-	}
-	return text, err
 }

@@ -1,11 +1,11 @@
 package oci
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -23,20 +23,8 @@ type registryTransport struct {
 }
 
 func newTransport(registry string, stall time.Duration) *registryTransport {
-	return &registryTransport{download.NewTransport(stall), isLoopback(hostOf(registry))}
-}
-
-// Close closes the connections. It never fails.
-func (t *registryTransport) Close() error {
-	t.base.CloseIdleConnections()
-	return nil
-}
-
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return strings.Trim(address, "[]")
+	host := (&url.URL{Host: registry}).Hostname()
+	return &registryTransport{download.NewTransport(stall), isLoopback(host)}
 }
 
 func isLoopback(host string) bool {
@@ -58,7 +46,10 @@ func (t *registryTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	}
 	resp.Body = &boundedBody{resp.Body, maxDocument + 1}
 	if want, named := manifestDigest(req); named && resp.StatusCode == http.StatusOK {
-		return checkManifest(resp, want)
+		// The library checks it too, but callers cannot recognize its error.
+		if resp.Body, err = verified(resp.Body, want); err != nil {
+			return nil, err
+		}
 	}
 	return resp, nil
 }
@@ -70,21 +61,6 @@ func manifestDigest(req *http.Request) (v1.Hash, bool) {
 	}
 	want, err := v1.NewHash(path.Base(req.URL.Path))
 	return want, err == nil
-}
-
-// checkManifest compares a response with its digest. The library does so too, but callers
-// cannot recognize its error.
-func checkManifest(resp *http.Response, want v1.Hash) (*http.Response, error) {
-	text, err := readDocument(resp.Body)
-	resp.Body.Close()
-	if err == nil {
-		err = checkDocument(text, want)
-	}
-	if err != nil {
-		return nil, err
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(text))
-	return resp, nil
 }
 
 // isBlob reports whether req asks for a blob, or is a redirect of such a request. Other

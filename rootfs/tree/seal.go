@@ -11,6 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +27,7 @@ const IDPrefix = "sha256:"
 var Epoch = time.Date(1985, time.October, 26, 8, 15, 0, 0, time.UTC)
 
 // worldWritable lists the folders with mode 1777, by their path in the tree.
-var worldWritable = map[string]bool{"tmp": true, "var/tmp": true}
+var worldWritable = []string{"/tmp", "/var/tmp"}
 
 // errKind rejects a tree with special files, or with files that have a set-id bit.
 var errKind = errors.New("not a plain file, folder or link")
@@ -34,41 +37,28 @@ var errKind = errors.New("not a plain file, folder or link")
 // types, modes, contents and link targets: two trees have the same id if a guest cannot
 // distinguish them.
 func Seal(root string) (id string, size int64, err error) {
-	return hashTree(root, func(path, name string, e fs.DirEntry) error {
-		if !e.IsDir() {
-			return nil
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
-		mode := fs.FileMode(0o755)
-		if worldWritable[name] {
-			mode = fs.ModeSticky | 0o777
-		}
-		return os.Chmod(path, mode)
-	}, normalize)
+		return normalize(root, path, e)
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	return Sum(root)
 }
 
 // Sum returns the id and the size of a tree like [Seal], but leaves the tree unchanged.
 func Sum(root string) (id string, size int64, err error) {
-	return hashTree(root, func(string, string, fs.DirEntry) error { return nil }, func(string) error { return nil })
-}
-
-// hashTree hashes each file of the tree between the calls of before and after.
-func hashTree(root string, before func(path, name string, e fs.DirEntry) error, after func(path string) error) (string, int64, error) {
-	var size int64
 	sum := sha256.New()
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		if err := before(path, name, e); err != nil {
-			return err
-		}
-		n, err := hashFile(sum, path, name)
+		n, err := hashFile(sum, root, path)
 		size += n
-		return errors.Join(err, after(path))
+		return err
 	})
 	return IDPrefix + hex.EncodeToString(sum.Sum(nil)), size, err
 }
@@ -85,7 +75,11 @@ func MixID(id string, more any) (string, error) {
 }
 
 // hashFile adds a file, folder or link to sum. It returns the size of a regular file.
-func hashFile(sum hash.Hash, path, name string) (int64, error) {
+func hashFile(sum hash.Hash, root, path string) (int64, error) {
+	name, err := filepath.Rel(root, path)
+	if err != nil {
+		return 0, err
+	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return 0, err
@@ -123,23 +117,28 @@ func contentSum(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// normalize sets the owner and the time of a file. As root, it sets the owner to root, even
-// where new files inherit the group of their folder.
-func normalize(path string) error {
-	if os.Geteuid() == 0 {
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return &os.PathError{Op: "lstat", Path: path, Err: err}
+// normalize sets the mode of a folder, and the owner and the time of any file. As root, it
+// sets the owner to root, even where new files inherit the group of their folder.
+func normalize(root, path string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	if st := info.Sys().(*syscall.Stat_t); os.Geteuid() == 0 && (st.Uid != 0 || st.Gid != 0) {
+		err = os.Lchown(path, 0, 0)
+	}
+	if err == nil && e.IsDir() {
+		mode := fs.FileMode(0o755)
+		if slices.Contains(worldWritable, strings.TrimPrefix(path, root)) {
+			mode = fs.ModeSticky | 0o777
 		}
-		if st.Uid != 0 || st.Gid != 0 {
-			if err := os.Lchown(path, 0, 0); err != nil {
-				return err
-			}
-		}
+		err = os.Chmod(path, mode)
+	}
+	if err != nil {
+		return err
 	}
 	at := unix.NsecToTimespec(Epoch.UnixNano())
-	err := unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil {
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return &os.PathError{Op: "utimes", Path: path, Err: err}
 	}
 	return nil

@@ -222,17 +222,18 @@ func (b *build) expectProgram(p string) error {
 // only checks that the tree has them. All libraries go beside libc, into a folder that the
 // loader searches without a cache. The loader goes to the path that Node names.
 func (b *build) copyLibraries(context.Context) error {
-	node := b.tree.HostPath(nodeBinary)
+	root := "/"
 	if b.plan.packages != nil {
-		return b.checkLibraries(node)
+		root = b.tree.HostPath("/")
 	}
-	dirs, err := sharedlib.HostDirs("/etc/ld.so.conf")
-	if err != nil {
+	c, err := sharedlib.Find(b.tree.HostPath(nodeBinary), root)
+	switch {
+	case err != nil || c.Loader == "":
 		return err
-	}
-	c, err := sharedlib.Find(node, dirs)
-	if err != nil || c.Loader == "" {
-		return err
+	case b.plan.packages != nil && b.tree.Has(c.Loader):
+		return nil
+	case b.plan.packages != nil:
+		return fmt.Errorf("%s: %w", c.Loader, fs.ErrNotExist)
 	}
 	if err := b.tree.CopyFile(c.Loader, mergedUsr(c.Loader), 0o755); err != nil {
 		return err
@@ -248,19 +249,6 @@ func (b *build) copyLibraries(context.Context) error {
 		}
 	}
 	return nil
-}
-
-// checkLibraries returns an error if the tree lacks a library that Node needs.
-func (b *build) checkLibraries(node string) error {
-	var dirs []string
-	for _, dir := range sharedlib.DefaultDirs {
-		dirs = append(dirs, b.tree.HostPath(dir))
-	}
-	c, err := sharedlib.Find(node, dirs)
-	if err == nil && c.Loader != "" && !b.tree.Has(c.Loader) {
-		err = fmt.Errorf("%s: %w", c.Loader, fs.ErrNotExist)
-	}
-	return err
 }
 
 // mergedUsr turns a host path into a path of the image, in which /lib is a link to /usr/lib.

@@ -111,7 +111,7 @@ func TestImportNode(t *testing.T) {
 // hostLoader returns the loader of this host's programs.
 func hostLoader(t *testing.T) string {
 	t.Helper()
-	c, err := sharedlib.Find("/usr/bin/env", []string{"/usr/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"})
+	c, err := sharedlib.Find("/usr/bin/env", "/")
 	must(t, err)
 	return strings.TrimPrefix(c.Loader, "/")
 }

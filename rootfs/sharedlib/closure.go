@@ -13,6 +13,11 @@ import (
 // ErrNotFound is the error for a program whose libraries are missing.
 var ErrNotFound = errors.New("library not found on the host")
 
+// DefaultDirs lists the folders that may hold the C library, in an image or on the host. The
+// loader of every current distribution searches those of its processor.
+var DefaultDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+	"/lib64", "/usr/lib64", "/lib", "/usr/lib"}
+
 // extras lists libraries that programs load by name at run time, and those that native
 // addons commonly need. The host need not have them.
 var extras = []string{
@@ -28,15 +33,15 @@ type Closure struct {
 	Libs   map[string]string // host path of each library, by name
 }
 
-// finder searches folders for libraries in the order of the dynamic loader.
+// finder searches DefaultDirs below root for libraries.
 type finder struct {
-	dirs    []string
+	root    string
 	machine elf.Machine
 }
 
 // Find returns the loader of the program at a host path, and the libraries that it needs
-// directly and indirectly. It searches the folders dirs.
-func Find(program string, dirs []string) (*Closure, error) {
+// directly and indirectly. It searches DefaultDirs below the host path root.
+func Find(program, root string) (*Closure, error) {
 	f, err := elf.Open(program)
 	if err != nil {
 		return nil, err
@@ -49,7 +54,7 @@ func Find(program string, dirs []string) (*Closure, error) {
 	if !isLoader(c.Loader) {
 		return nil, fmt.Errorf("%s: loader %q refused", program, c.Loader)
 	}
-	l := &finder{dirs, f.Machine}
+	l := &finder{root, f.Machine}
 	needed, err := f.ImportedLibraries()
 	if err != nil {
 		return nil, err
@@ -87,8 +92,8 @@ func (l *finder) find(name string) (file string, needed []string, err error) {
 	if name != path.Base(name) {
 		return "", nil, fmt.Errorf("library %q: a path", name)
 	}
-	for _, dir := range l.dirs {
-		file := filepath.Join(dir, name)
+	for _, dir := range DefaultDirs {
+		file := filepath.Join(l.root, dir, name)
 		f, err := elf.Open(file)
 		if err != nil {
 			continue // missing, or a linker script

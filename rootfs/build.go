@@ -5,9 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"time"
 
-	"gaol/rootfs/debian"
 	"gaol/rootfs/download"
 	"gaol/rootfs/npm"
 	"gaol/rootfs/tree"
@@ -77,7 +75,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, o BuildOptions) (*Image,
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if p, known, err := s.in.knownPlan(o); err == nil && known {
+	if p, err := s.in.plan(o, s.in.pins.Find); err == nil {
 		i, err := s.stored(p)
 		if err == nil || !errors.Is(err, ErrNotFound) {
 			return i, err
@@ -103,7 +101,7 @@ func (s *Store) stored(p plan) (*Image, error) {
 	return i, nil
 }
 
-// build is a build in progress.
+// build is a build or an import in progress.
 type build struct {
 	store  *Store
 	plan   plan
@@ -111,13 +109,14 @@ type build struct {
 	tree   *tree.Tree
 	npm    *npm.Client
 	report *download.Reporter
-	debs   []debian.Package // that the tree has files of
+	blobs  []string // names of the image's blobs in the store
+	image  Image    // the result
 }
 
 // build is Build, or if always is false, the second half of Ensure.
-func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (*Image, error) {
+func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Image, err error) {
 	b := &build{store: s, report: download.NewReporter(o.Progress)}
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.prepare(ctx, o); err != nil {
 		return nil, &StepError{"prepare", err}
 	}
@@ -139,13 +138,6 @@ func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (*Image,
 	return b.run(ctx)
 }
 
-// close closes the connections that prepare opened.
-func (b *build) close() {
-	if b.npm != nil {
-		b.npm.Close()
-	}
-}
-
 // prepare checks everything that depends on the host or the options, before anything large
 // is downloaded.
 func (b *build) prepare(ctx context.Context, o BuildOptions) error {
@@ -159,53 +151,34 @@ func (b *build) prepare(ctx context.Context, o BuildOptions) error {
 	if err != nil {
 		return err
 	}
-	if b.npm, err = in.npmClient(); err != nil {
+	if b.npm, err = npm.NewClient(npm.Options{Pins: in.pins, Pause: in.pause, Stall: in.stall}); err != nil {
 		return err
 	}
-	b.plan, err = in.resolve(ctx, b.npm, o)
+	b.plan, err = in.plan(o, func(name, version string) (npm.Package, error) { return b.npm.Resolve(ctx, name, version) })
+	b.image.Node, b.image.NPM = b.plan.node.Version, b.plan.npm.Version
 	return err
 }
 
 // run builds the image in a temporary folder and moves it into the store.
-func (b *build) run(ctx context.Context) (i *Image, err error) {
-	if b.temp, err = b.store.makeTemp(ctx); err != nil {
-		return nil, &StepError{"make a folder", err}
-	}
-	defer func() { err = errors.Join(err, b.temp.Close()) }()
-	dir := b.temp.path("image")
-	if err := b.fill(ctx, dir); err != nil {
-		return nil, err
-	}
-	i = &Image{
-		Node:     b.plan.node.Version,
-		NPM:      b.plan.npm.Version,
-		Arch:     b.store.in.arch,
-		Created:  time.Now().UTC().Truncate(time.Second),
-		Packages: b.debs,
-	}
-	if i.ID, i.Size, err = tree.Seal(filepath.Join(dir, imageRoot)); err == nil {
-		i.ID, err = tree.MixID(i.ID, i.Packages)
-	}
-	if err != nil {
-		return nil, &StepError{"seal", err}
-	}
-	if i, err = b.store.commit(ctx, dir, i, b.plan.names, nil); err != nil {
-		return nil, &StepError{"store", err}
-	}
-	b.report.Line("stored %s (%.0f MB) as %s", i.ID, float64(i.Size)/1e6, i.Names[0])
-	return i, nil
-}
-
-// fill runs the steps that write the tree.
-func (b *build) fill(ctx context.Context, dir string) (err error) {
-	if b.tree, err = createImageTree(dir); err != nil {
-		return &StepError{"make a folder", err}
-	}
-	defer func() { err = errors.Join(err, b.tree.Close()) }()
+func (b *build) run(ctx context.Context) (*Image, error) {
 	for _, s := range buildSteps {
 		if err := s.run(b, ctx); err != nil {
-			return &StepError{s.name, err}
+			return nil, &StepError{s.name, err}
 		}
+	}
+	return &b.image, nil
+}
+
+// close closes the connections and files of the build, and removes its temporary folder.
+func (b *build) close() error {
+	if b.npm != nil {
+		b.npm.Close()
+	}
+	if b.tree != nil {
+		b.tree.Close()
+	}
+	if b.temp != nil {
+		return b.temp.Close()
 	}
 	return nil
 }

@@ -34,7 +34,6 @@ type inputs struct {
 	node     string // default version
 	npm      string // version
 	pins     npm.Pins
-	registry string // empty: the configured one
 	enter    string // C source
 	zygote   string // C source
 	busybox  string // host paths from here on
@@ -76,9 +75,4 @@ func pinned() inputs {
 		pause:    300 * time.Millisecond,
 		stall:    30 * time.Second,
 	}
-}
-
-// npmClient returns a client for the configured registry.
-func (in *inputs) npmClient() (*npm.Client, error) {
-	return npm.NewClient(npm.Options{Registry: in.registry, Pins: in.pins, Pause: in.pause, Stall: in.stall})
 }

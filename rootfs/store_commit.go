@@ -1,12 +1,14 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +18,7 @@ import (
 // calls more, if it is not nil, with the store's lock held. If that or a name fails, it
 // undoes everything.
 func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string, more func() error) (*Image, error) {
+	i.Created = cmp.Or(i.Created, time.Now().UTC().Truncate(time.Second))
 	if err := i.save(dir); err != nil {
 		return nil, err
 	}

@@ -30,9 +30,13 @@ func CheckName(name string) error {
 	return nil
 }
 
-// setName points name at the image, and away from any other image.
+// setName points name at the image, and away from any other image. Without digits, it
+// removes the name.
 // Precondition: the store's lock is held.
 func (s *Store) setName(name, digits string) error {
+	if digits == "" {
+		return os.Remove(filepath.Join(s.names(), name))
+	}
 	fresh := filepath.Join(s.names(), ".new") // no name starts with a dot
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -45,30 +49,22 @@ func (s *Store) setName(name, digits string) error {
 
 // setNames points all names at the image. If one fails, it restores the others.
 // Precondition: the store's lock is held.
-func (s *Store) setNames(names []string, digits string) error {
-	var before []string
-	for n, name := range names {
-		old, err := s.named(name)
+func (s *Store) setNames(names []string, digits string) (failed error) {
+	for _, name := range names {
+		before, err := s.named(name)
 		if err == nil {
 			err = s.setName(name, digits)
 		}
 		if err != nil {
-			for k := n - 1; k >= 0; k-- {
-				err = errors.Join(err, s.resetName(names[k], before[k]))
-			}
 			return err
 		}
-		before = append(before, old)
+		defer func() {
+			if failed != nil {
+				failed = errors.Join(failed, s.setName(name, before))
+			}
+		}()
 	}
 	return nil
-}
-
-// resetName points name at the image again that s.named returned for it before.
-func (s *Store) resetName(name, digits string) error {
-	if digits == "" {
-		return os.Remove(filepath.Join(s.names(), name))
-	}
-	return s.setName(name, digits)
 }
 
 // named returns the hex digits of the image that name points at, or "".

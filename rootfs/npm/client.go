@@ -30,19 +30,14 @@ type Client struct {
 
 // Options configure a Client.
 type Options struct {
-	Registry string        // address; empty: the configured registry
-	Pins     Pins          // hashes that are known without the registry
-	Pause    time.Duration // before the first retry; doubles with each further one
-	Stall    time.Duration // without a byte, after which a try has failed
+	Pins  Pins          // hashes that are known without the registry
+	Pause time.Duration // before the first retry; doubles with each further one
+	Stall time.Duration // without a byte, after which a try has failed
 }
 
 // NewClient returns a Client for the registry and the proxies that are configured.
 func NewClient(o Options) (*Client, error) {
-	find := configuredRegistry
-	if o.Registry != "" {
-		find = func() (*url.URL, error) { return parseRegistry(o.Registry) }
-	}
-	base, err := find()
+	base, err := configuredRegistry()
 	if err != nil {
 		return nil, err
 	}
@@ -64,46 +59,35 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 // Close closes the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// transientError is a failure that a retry may cure.
-type transientError struct{ err error }
-
-func (e *transientError) Error() string { return e.err.Error() }
-func (e *transientError) Unwrap() error { return e.err }
-
 // get passes the body at path, below the registry's address, to consume. If the transfer
 // fails, it retries and calls consume again with a new body. The size is -1 if unknown.
 func (c *Client) get(ctx context.Context, path, accept string, consume func(io.Reader, int64) error) error {
 	address := c.base.JoinPath(path)
 	for try, pause := 1, c.pause; ; try, pause = try+1, 2*pause {
-		err := c.try(ctx, address, accept, consume)
-		if _, transient := errors.AsType[*transientError](err); !transient || try == tries {
-			return err
+		transient, err := c.try(ctx, address, accept, consume)
+		if err == nil {
+			return nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			transient, err = false, cause
+		}
+		if !transient || try == tries {
+			return fmt.Errorf("%s: %w", address.Redacted(), err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", address.Redacted(), context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}
 }
 
-func (c *Client) try(ctx context.Context, address *url.URL, accept string, consume func(io.Reader, int64) error) error {
-	limited, stop := context.WithTimeout(ctx, maxFetchTime)
+// try is get without retries. It reports whether a retry may help.
+func (c *Client) try(ctx context.Context, address *url.URL, accept string, consume func(io.Reader, int64) error) (transient bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, maxFetchTime)
 	defer stop()
-	// classify marks a failed transfer as transient, unless ctx has ended.
-	classify := func(err error) error {
-		if cause := context.Cause(limited); cause != nil {
-			err = cause
-		}
-		err = fmt.Errorf("%s: %w", address.Redacted(), err)
-		if ctx.Err() != nil || errors.Is(err, errDowngrade) {
-			return err
-		}
-		return &transientError{err}
-	}
-	req, err := http.NewRequestWithContext(limited, http.MethodGet, address.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
@@ -113,41 +97,29 @@ func (c *Client) try(ctx context.Context, address *url.URL, accept string, consu
 		err = wrapped.Err // which names the address again
 	}
 	if err != nil {
-		return classify(err)
+		return !errors.Is(err, errDowngrade), err
 	}
 	defer resp.Body.Close()
-	if err := checkStatus(resp, address); err != nil {
-		return err
+	if status := resp.StatusCode; status != http.StatusOK {
+		transient = status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+		return transient, errors.New(resp.Status)
 	}
-	return consume(&body{resp.Body, classify}, resp.ContentLength)
+	in := &body{Reader: resp.Body}
+	err = consume(in, resp.ContentLength)
+	return in.failed, err
 }
 
-// checkStatus returns an error for any status but 200.
-func checkStatus(resp *http.Response, address *url.URL) error {
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	err := fmt.Errorf("%s: %s", address.Redacted(), resp.Status)
-	switch {
-	case resp.StatusCode >= 500,
-		resp.StatusCode == http.StatusTooManyRequests,
-		resp.StatusCode == http.StatusRequestTimeout:
-		return &transientError{err}
-	}
-	return err
-}
-
-// body classifies the errors of a response body, so that a caller that copies it can distinguish
-// them from errors of the destination.
+// body is a response body. It remembers whether the transfer failed, which a caller that
+// copies it cannot distinguish from an error of the destination.
 type body struct {
 	io.Reader
-	classify func(error) error
+	failed bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		err = b.classify(err)
+		b.failed = true
 	}
 	return n, err
 }

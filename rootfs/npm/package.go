@@ -4,15 +4,17 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 )
 
-// Package is one version of a package, with the hash of its tarball.
+// Package is one version of a package. The name of an image is a hash over its packages as
+// JSON.
 type Package struct {
 	Name, Version string
-	Integrity     Integrity
+	Integrity     string // hex digits of the SHA-512 of the tarball
 }
 
 // String returns the name and version as npm writes them, such as "npm@11.0.0".
@@ -25,22 +27,30 @@ var VersionForm = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
 // Pins maps "name@version" to an integrity text that is known without the registry.
 type Pins map[string]string
 
-// Find returns the package if its integrity is pinned.
-func (p Pins) Find(name, version string) (_ Package, pinned bool, err error) {
+// ErrNoPin is the error for a package whose integrity is not pinned.
+var ErrNoPin = errors.New("no pin")
+
+// Find returns the package if its integrity is pinned, and else ErrNoPin.
+func (p Pins) Find(name, version string) (Package, error) {
 	text, pinned := p[name+"@"+version]
 	if !pinned {
-		return Package{}, false, nil
+		return Package{}, ErrNoPin
 	}
-	sum, err := ParseIntegrity(text)
-	return Package{name, version, sum}, true, err
+	return newPackage(name, version, text)
 }
 
-// Integrity is the SHA-512 of a package's tarball.
-type Integrity [sha512.Size]byte
+func newPackage(name, version, integrity string) (Package, error) {
+	sum, err := parseIntegrity(integrity)
+	if err != nil {
+		return Package{}, fmt.Errorf("%s@%s: %w", name, version, err)
+	}
+	return Package{name, version, sum}, nil
+}
 
-// ParseIntegrity reads the SHA-512 from a subresource integrity text, the form that
-// registries and lock files use. It ignores weaker hashes beside it.
-func ParseIntegrity(text string) (Integrity, error) {
+// parseIntegrity reads the SHA-512 from a subresource integrity text, the form that
+// registries and lock files use, and returns its hex digits. It ignores weaker hashes beside
+// it.
+func parseIntegrity(text string) (string, error) {
 	for _, field := range strings.Fields(text) {
 		digest, found := strings.CutPrefix(field, "sha512-")
 		if !found {
@@ -49,15 +59,9 @@ func ParseIntegrity(text string) (Integrity, error) {
 		digest, _, _ = strings.Cut(digest, "?") // options, of which none are defined
 		sum, err := base64.StdEncoding.DecodeString(digest)
 		if err != nil || len(sum) != sha512.Size {
-			return Integrity{}, fmt.Errorf("integrity %q: not a sha512", text)
+			return "", fmt.Errorf("integrity %q: not a sha512", text)
 		}
-		return Integrity(sum), nil
+		return hex.EncodeToString(sum), nil
 	}
-	return Integrity{}, fmt.Errorf("integrity %q: no sha512", text)
+	return "", fmt.Errorf("integrity %q: no sha512", text)
 }
-
-// String returns the hex digits.
-func (i Integrity) String() string { return hex.EncodeToString(i[:]) }
-
-// MarshalText returns the hex digits. The name of an image is a hash over them.
-func (i Integrity) MarshalText() ([]byte, error) { return []byte(i.String()), nil }

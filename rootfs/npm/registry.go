@@ -1,7 +1,7 @@
 package npm
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,24 +27,14 @@ const abbreviated = "application/vnd.npm.install-v1+json"
 // configuredRegistry finds the registry as npm does: in the environment, then in the user's
 // npmrc, then the public one. It does not read credentials from an npmrc.
 func configuredRegistry() (*url.URL, error) {
-	text := os.Getenv("npm_config_registry")
-	if text == "" {
-		text = os.Getenv("NPM_CONFIG_REGISTRY")
-	}
+	text := cmp.Or(os.Getenv("npm_config_registry"), os.Getenv("NPM_CONFIG_REGISTRY"))
 	if text == "" {
 		var err error
 		if text, err = npmrcRegistry(); err != nil {
 			return nil, err
 		}
 	}
-	if text == "" {
-		text = defaultRegistry
-	}
-	return parseRegistry(text)
-}
-
-func parseRegistry(text string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(text, "/"))
+	u, err := url.Parse(strings.TrimRight(cmp.Or(text, defaultRegistry), "/"))
 	if err != nil {
 		return nil, fmt.Errorf("npm registry: %w", err)
 	}
@@ -60,23 +50,18 @@ func npmrcRegistry() (string, error) {
 	if err != nil {
 		return "", nil // without a home, npm reads no npmrc either
 	}
-	f, err := os.Open(filepath.Join(home, ".npmrc"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
+	text, err := os.ReadFile(filepath.Join(home, ".npmrc"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	defer f.Close()
 	var registry string
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), "=")
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, "=")
 		if strings.TrimSpace(key) == "registry" {
 			registry = strings.Trim(strings.TrimSpace(value), `"'`) // the last line wins
 		}
 	}
-	return registry, lines.Err()
+	return registry, nil
 }
 
 // release is the registry's description of one version of a package.
@@ -90,21 +75,18 @@ type release struct {
 // Resolve returns the package for a version, or the newest one for the first numbers of a
 // version. A pinned integrity takes precedence over that of the registry.
 func (c *Client) Resolve(ctx context.Context, name, version string) (Package, error) {
-	if p, pinned, err := c.pins.Find(name, version); pinned {
+	p, err := c.pins.Find(name, version)
+	if !errors.Is(err, ErrNoPin) {
 		return p, err
 	}
 	r, err := c.release(ctx, name, version)
 	if err != nil {
 		return Package{}, err
 	}
-	if p, pinned, err := c.pins.Find(name, r.Version); pinned {
+	if p, err = c.pins.Find(name, r.Version); !errors.Is(err, ErrNoPin) {
 		return p, err
 	}
-	sum, err := ParseIntegrity(r.Dist.Integrity)
-	if err != nil {
-		return Package{}, fmt.Errorf("%s@%s: %w", name, r.Version, err)
-	}
-	return Package{name, r.Version, sum}, nil
+	return newPackage(name, r.Version, r.Dist.Integrity)
 }
 
 // release asks the registry for the newest release whose version starts with version.
@@ -144,11 +126,8 @@ func (c *Client) describe(ctx context.Context, path string, v any) error {
 			return err
 		}
 		if len(text) > maxMetadata {
-			return fmt.Errorf("%s: description of more than %d bytes", path, maxMetadata)
+			return fmt.Errorf("description of more than %d bytes", maxMetadata)
 		}
-		if err := json.Unmarshal(text, v); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
+		return json.Unmarshal(text, v)
 	})
 }

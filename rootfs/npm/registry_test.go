@@ -58,7 +58,7 @@ func TestParseIntegrity(t *testing.T) {
 		good: true, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk= " + good: true, good + "?x": true,
 		"": false, "sha512-": false, "sha512-AAAA": false, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=": false, "sha512-!": false,
 	} {
-		if _, err := ParseIntegrity(text); (err == nil) != ok {
+		if _, err := parseIntegrity(text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -71,7 +71,8 @@ func TestDowngrade(t *testing.T) {
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer secure.Close()
-	c, err := NewClient(Options{Registry: secure.URL})
+	t.Setenv("npm_config_registry", secure.URL)
+	c, err := NewClient(Options{})
 	must(t, err)
 	defer c.Close()
 	c.http.Transport = secure.Client().Transport

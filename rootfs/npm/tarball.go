@@ -20,10 +20,10 @@ const maxTarball = 512 << 20
 // folder keep, by hash, and downloads one that is missing or damaged there by way of a
 // file in the folder temp, on the same file system.
 func (c *Client) Tarball(ctx context.Context, p Package, keep, temp string, r *download.Reporter) (*os.File, error) {
-	kept := filepath.Join(keep, p.Integrity.String())
+	kept := filepath.Join(keep, p.Integrity)
 	f, err := os.Open(kept)
 	if err == nil {
-		if err = download.Verify(f, sha512.New(), p.Integrity.String()); err == nil {
+		if err = download.Verify(f, sha512.New(), p.Integrity); err == nil {
 			return f, nil
 		}
 		f.Close()
@@ -31,12 +31,12 @@ func (c *Client) Tarball(ctx context.Context, p Package, keep, temp string, r *d
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, download.ErrIntegrity) {
 		return nil, err
 	}
-	f, err = os.Create(filepath.Join(temp, p.Integrity.String()))
+	f, err = os.Create(filepath.Join(temp, p.Integrity))
 	if err != nil {
 		return nil, err
 	}
 	if err = c.download(ctx, p, f, r); err == nil {
-		err = download.Verify(f, sha512.New(), p.Integrity.String())
+		err = download.Verify(f, sha512.New(), p.Integrity)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", p, err)

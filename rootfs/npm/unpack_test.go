@@ -82,7 +82,8 @@ func TestHostileArchive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			tr, err := tree.Create(filepath.Join(dir, "tree"))
+			must(t, os.Mkdir(filepath.Join(dir, "tree"), 0o755))
+			tr, err := tree.Open(filepath.Join(dir, "tree"))
 			must(t, err)
 			defer tr.Close()
 			must(t, os.Symlink("../..", filepath.Join(dir, "tree/out")))
@@ -116,7 +117,7 @@ func unpackInto(t *testing.T, tr *tree.Tree, archive []byte) error {
 }
 
 func TestUnpack(t *testing.T) {
-	tr, err := tree.Create(filepath.Join(t.TempDir(), "tree"))
+	tr, err := tree.Open(t.TempDir())
 	must(t, err)
 	defer tr.Close()
 	must(t, unpackInto(t, tr, pack(
@@ -143,7 +144,8 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(pack(file("package/../x", "1", 0o644)))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		dir := t.TempDir()
-		tr, err := tree.Create(filepath.Join(dir, "tree"))
+		must(t, os.Mkdir(filepath.Join(dir, "tree"), 0o755))
+		tr, err := tree.Open(filepath.Join(dir, "tree"))
 		must(t, err)
 		defer tr.Close()
 		_ = unpackInto(t, tr, archive)

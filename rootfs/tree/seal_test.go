@@ -20,8 +20,8 @@ func must(t *testing.T, err error) {
 // sealed makes a tree, changes it and seals it.
 func sealed(t *testing.T, change func(root string)) (string, error) {
 	t.Helper()
-	root := filepath.Join(t.TempDir(), "tree")
-	tr, err := Create(root)
+	root := t.TempDir()
+	tr, err := Open(root)
 	must(t, err)
 	defer tr.Close()
 	must(t, tr.Mkdir("/tmp"))

@@ -13,14 +13,6 @@ import (
 // Tree is the file tree of an image that is being made.
 type Tree struct{ root *os.Root }
 
-// Create makes the folder dir, which must not exist, and opens it as an empty tree.
-func Create(dir string) (*Tree, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, err
-	}
-	return Open(dir)
-}
-
 // Open opens the tree in the folder dir.
 func Open(dir string) (*Tree, error) {
 	root, err := os.OpenRoot(dir)

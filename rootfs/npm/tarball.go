@@ -38,13 +38,11 @@ func (c *Client) Tarball(ctx context.Context, p Package, keep, temp string, r *d
 	if err = c.download(ctx, p, f, r); err == nil {
 		err = download.Verify(f, sha512.New(), p.Integrity)
 	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", p, err)
-	} else {
+	if err == nil {
 		err = os.Rename(f.Name(), kept)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", p, err), f.Close())
 	}
 	return f, nil
 }

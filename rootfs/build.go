@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"gaol/rootfs/download"
 	"gaol/rootfs/npm"
@@ -90,18 +91,16 @@ func (s *Store) stored(p plan) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.Imported != nil {
-		return nil, ErrNotFound // an import was given this name
+	if i.Imported != nil { // an import was given this name
+		return nil, ErrNotFound
 	}
-	if p.extra != "" {
-		if digits, err := s.named(p.extra); err != nil || idPrefix+digits != i.ID {
-			return nil, errors.Join(err, ErrNotFound)
-		}
+	if p.extra != "" && !slices.Contains(i.Names, p.extra) {
+		return nil, ErrNotFound
 	}
 	return i, nil
 }
 
-// build is a build or an import in progress.
+// build is a build, an import or another addition to the store in progress.
 type build struct {
 	store  *Store
 	plan   plan

@@ -1,13 +1,13 @@
 package rootfs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gaol/rootfs/sharedlib"
@@ -52,10 +52,11 @@ func (in *inputs) checkHost(o BuildOptions) error {
 // jailNeeds returns what the programs that start a jail are made from. Imported images get
 // them, too.
 func (in *inputs) jailNeeds() []need {
+	_, noCompiler := exec.LookPath("cc")
 	return []need{
 		{"catatonit (static)", "catatonit", sharedlib.IsStatic(in.reaper)},
-		{"cc", "gcc", hasCompiler()},
-		{"a static C library", "libc6-dev", hasCompiler() && hasStaticLibc()},
+		{"cc", "gcc", noCompiler == nil},
+		{"a static C library", "libc6-dev", hasStaticLibc()},
 	}
 }
 
@@ -84,11 +85,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func hasCompiler() bool {
-	_, err := exec.LookPath("cc")
-	return err == nil
-}
-
 // hasStaticLibc asks the compiler for libc.a. Without one, it prints the bare name.
 func hasStaticLibc() bool {
 	out, err := exec.Command("cc", "-print-file-name=libc.a").Output()
@@ -102,13 +98,11 @@ func compile(ctx context.Context, source, out string, flags ...string) error {
 	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-x", "c", "-", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "cc", args...)
 	cmd.Stdin = strings.NewReader(source)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
-		return fmt.Errorf("cc: %w: %s", err, firstError(stderr.String()))
+		return fmt.Errorf("cc: %w: %s", err, firstError(string(out)))
 	}
 	return nil
 }
@@ -116,10 +110,6 @@ func compile(ctx context.Context, source, out string, flags ...string) error {
 // firstError returns the first error line of a compiler's output.
 func firstError(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for _, line := range lines {
-		if strings.Contains(line, "error:") {
-			return line
-		}
-	}
-	return lines[0]
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "error:") })
+	return lines[max(at, 0)]
 }

@@ -183,7 +183,7 @@ func (b *build) unpackNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.expectProgram(nodeBinary)
+	return b.tree.CheckProgram(nodeBinary)
 }
 
 const npmFolder = "/usr/local/lib/node_modules/npm"
@@ -195,7 +195,7 @@ func (b *build) unpackNPM(ctx context.Context) error {
 	}
 	for _, name := range []string{"npm", "npx"} {
 		script := "bin/" + name + "-cli.js"
-		if err := b.expectProgram(path.Join(npmFolder, script)); err != nil {
+		if err := b.tree.CheckProgram(path.Join(npmFolder, script)); err != nil {
 			return err
 		}
 		if err := b.tree.Symlink("/usr/local/bin/"+name, "../lib/node_modules/npm/"+script); err != nil {
@@ -217,15 +217,6 @@ func (b *build) unpack(ctx context.Context, p npm.Package, place func(string) st
 		return fmt.Errorf("unpack %s: %w", p, err)
 	}
 	return nil
-}
-
-// expectProgram returns an error if p is not an executable file.
-func (b *build) expectProgram(p string) error {
-	ok, err := b.tree.IsExecutable(p)
-	if err == nil && !ok {
-		err = fmt.Errorf("%s is not an executable file", p)
-	}
-	return err
 }
 
 // copyLibraries copies the libraries that Node needs from the host. With Debian packages, it

@@ -60,16 +60,16 @@ func (l *Lease) Close() error { return l.lock.Close() }
 func (i *Image) Hold() (*Lease, error) {
 	path := filepath.Join(i.dir, imageLock)
 	lock, err := lockNow(path, os.O_RDONLY, unix.LOCK_SH)
+	// A removal may have moved the folder between the open and the lock.
+	if err == nil && !isAt(lock, path) {
+		lock.Close()
+		err = fs.ErrNotExist
+	}
 	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s %s: %w", i.kind.name, i.ID, i.kind.notFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold %s %s: %w", i.kind.name, i.ID, err)
-	}
-	// A removal may have moved the folder between the open and the lock.
-	if !isAt(lock, path) {
-		lock.Close()
-		return nil, fmt.Errorf("%s %s: %w", i.kind.name, i.ID, i.kind.notFound)
 	}
 	return &Lease{lock}, nil
 }
@@ -77,23 +77,20 @@ func (i *Image) Hold() (*Lease, error) {
 // isAt reports whether path still names the open file f.
 func isAt(f *os.File, path string) bool {
 	held, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	found, err := os.Lstat(path)
-	return err == nil && os.SameFile(held, found)
+	found, missing := os.Lstat(path)
+	return err == nil && missing == nil && os.SameFile(held, found)
 }
 
 // load reads the image.json of the image with these hex digits. It does not set Names.
 func (s *Store) load(digits string) (*Image, error) {
-	dir := filepath.Join(s.images(), digits)
-	text, err := os.ReadFile(filepath.Join(dir, imageFile))
+	i := &Image{dir: filepath.Join(s.images(), digits), kind: s.kind}
+	file := filepath.Join(i.dir, imageFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	i := &Image{dir: dir, kind: s.kind}
 	if err := json.Unmarshal(text, i); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, imageFile), err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return i, nil
 }

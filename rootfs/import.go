@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,11 +139,10 @@ func (m *importer) prepare(ctx context.Context) error {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)
 	}
 	m.options.Limits = m.options.Limits.WithDefaults()
-	if m.options.Platform == "" {
-		m.options.Platform = "linux/" + goruntime.GOARCH
-	}
+	const own = "linux/" + goruntime.GOARCH
+	m.options.Platform = cmp.Or(m.options.Platform, own)
 	// Variants, such as arm64/v8, are accepted: the machine may or may not run them.
-	if own := "linux/" + goruntime.GOARCH; m.options.Platform != own && !strings.HasPrefix(m.options.Platform, own+"/") {
+	if !strings.HasPrefix(m.options.Platform+"/", own+"/") {
 		return fmt.Errorf("platform %q: this machine runs %s: %w", m.options.Platform, own, ErrUnsupported)
 	}
 	if err := missing(m.store.in.jailNeeds()); err != nil {

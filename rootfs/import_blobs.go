@@ -32,6 +32,9 @@ func (m *importer) openBlob(ctx context.Context, l *oci.Layer, label string) (io
 		return l.Open(ctx)
 	}
 	name := blobName(l)
+	if !slices.Contains(m.blobs, name) {
+		m.blobs = append(m.blobs, name)
+	}
 	for _, place := range []string{m.temp.path(name), filepath.Join(m.store.blobs(), name)} {
 		f, err := os.Open(place)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +44,6 @@ func (m *importer) openBlob(ctx context.Context, l *oci.Layer, label string) (io
 			err = errors.Join(l.Check(ctx, f), download.Rewind(f))
 		}
 		if err == nil {
-			m.addBlob(name)
 			return f, nil
 		}
 		f.Close()
@@ -50,12 +52,6 @@ func (m *importer) openBlob(ctx context.Context, l *oci.Layer, label string) (io
 		}
 	}
 	return m.downloadBlob(ctx, l, label)
-}
-
-func (m *importer) addBlob(name string) {
-	if !slices.Contains(m.blobs, name) {
-		m.blobs = append(m.blobs, name)
-	}
 }
 
 // downloadBlob downloads a blob into the import's temporary folder.
@@ -70,7 +66,6 @@ func (m *importer) downloadBlob(ctx context.Context, l *oci.Layer, label string)
 	if err = errors.Join(err, download.Rewind(f)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	m.addBlob(blobName(l))
 	return f, nil
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
+	"gaol/rootfs/download"
 	"gaol/rootfs/tree"
 )
 
@@ -28,31 +28,25 @@ func (s *Store) Snapshots() (*Store, error) {
 // Add stores the files, folders and links that fill writes below root, an empty folder. All
 // must belong to root. Their modes and times are kept. A set-user-ID bit or another type of
 // file is an error. Equal trees become one image.
-func (s *Store) Add(ctx context.Context, names []string, fill func(root string) error) (i *Image, err error) {
+func (s *Store) Add(ctx context.Context, names []string, fill func(root string) error) (_ *Image, err error) {
 	for _, name := range names {
 		if err := CheckName(name); err != nil {
 			return nil, err
 		}
 	}
-	temp, err := s.makeTemp(ctx)
+	b := &build{store: s, plan: plan{names: names}, report: download.NewReporter(nil)}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.makeTree(ctx); err != nil {
+		return nil, fmt.Errorf("add: %w", err)
+	}
+	if err := fill(b.root()); err != nil {
+		return nil, err
+	}
+	if b.image.ID, b.image.Size, err = tree.Sum(b.root()); err == nil {
+		err = b.commit(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("add: %w", err)
 	}
-	defer func() { err = errors.Join(err, temp.Close()) }()
-	dir := temp.path("image")
-	root := filepath.Join(dir, imageRoot)
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return nil, fmt.Errorf("add: %w", err)
-	}
-	if err := fill(root); err != nil {
-		return nil, err
-	}
-	i = &Image{}
-	if i.ID, i.Size, err = tree.Sum(root); err != nil {
-		return nil, fmt.Errorf("add: %w", err)
-	}
-	if i, err = s.commit(ctx, dir, i, names, nil); err != nil {
-		return nil, fmt.Errorf("add: %w", err)
-	}
-	return i, nil
+	return &b.image, nil
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -43,11 +44,13 @@ func (t *Tree) Has(p string) bool {
 	return err == nil
 }
 
-// IsExecutable reports whether p is a regular file that everyone may execute. A missing
-// file is an error.
-func (t *Tree) IsExecutable(p string) (bool, error) {
+// CheckProgram returns an error unless p is a regular file that everyone may execute.
+func (t *Tree) CheckProgram(p string) error {
 	info, err := t.root.Lstat(local(p))
-	return err == nil && info.Mode() == 0o755, err
+	if err == nil && info.Mode() != 0o755 {
+		err = fmt.Errorf("%s is not an executable file", p)
+	}
+	return err
 }
 
 // Symlink makes a symbolic link at p, and the missing parents of p.

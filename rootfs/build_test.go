@@ -231,7 +231,7 @@ func BenchmarkEnsure(b *testing.B) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := s.commit(b.Context(), dir, i, p.names, nil); err != nil {
+	if _, err := s.commit(b.Context(), dir, i, p.names, nothing); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -17,12 +17,7 @@ func (s *Store) Snapshots() (*Store, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	snapshots, err := Open(filepath.Join(s.dir, "snapshots"))
-	if err != nil {
-		return nil, err
-	}
-	snapshots.explicit, snapshots.kind = false, snapshotKind
-	return snapshots, nil
+	return &Store{dir: filepath.Join(s.dir, "snapshots"), in: s.in, kind: snapshotKind}, nil
 }
 
 // Add stores the files, folders and links that fill writes below root, an empty folder. All

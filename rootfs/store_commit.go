@@ -15,8 +15,7 @@ import (
 
 // commit moves the finished image in the folder dir into the store, with these names. If
 // the store has an image of the same content, that one stays and gets the names. commit
-// calls more, if it is not nil, with the store's lock held. If that or a name fails, it
-// undoes everything.
+// calls more with the store's lock held. If that or a name fails, it undoes everything.
 func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string, more func() error) (*Image, error) {
 	i.Created = cmp.Or(i.Created, time.Now().UTC().Truncate(time.Second))
 	if err := i.save(dir); err != nil {
@@ -37,16 +36,13 @@ func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string
 	if err != nil {
 		return nil, err
 	}
-	if more != nil {
-		err = more()
-	}
-	if err == nil {
+	if err = more(); err == nil {
 		err = s.setNames(names, digits)
 	}
-	switch {
-	case err != nil && fresh:
-		return nil, errors.Join(err, s.undoInsert(digits, dir))
-	case err != nil:
+	if err != nil && fresh {
+		err = errors.Join(err, s.undoInsert(digits, dir))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.get(digits)

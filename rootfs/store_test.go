@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func nothing() error { return nil }
+
 // put stores an image that has only an id and names.
 func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	t.Helper()
@@ -22,7 +24,7 @@ func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	defer w.Close()
 	must(t, os.MkdirAll(w.path("image/rootfs"), 0o755))
 	created := time.Date(2026, 1, 1, 0, 0, len(digits), 0, time.UTC)
-	i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: created}, names, nil)
+	i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: created}, names, nothing)
 	must(t, err)
 	return i
 }

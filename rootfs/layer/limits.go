@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,7 @@ const (
 
 // WithDefaults replaces zero fields by their defaults.
 func (l Limits) WithDefaults() Limits {
-	if l.Bytes == 0 {
-		l.Bytes = DefaultBytes
-	}
-	if l.Entries == 0 {
-		l.Entries = DefaultEntries
-	}
-	return l
+	return Limits{cmp.Or(l.Bytes, DefaultBytes), cmp.Or(l.Entries, DefaultEntries)}
 }
 
 // budget is the unused rest of Limits.

@@ -51,15 +51,11 @@ type Image struct {
 	Layers []Layer
 	Folder string // host path, where Kind is "folder"
 
-	close func() // nil if nothing is open
+	close func()
 }
 
 // Close closes the connections and files that Open opened.
-func (i *Image) Close() {
-	if i.close != nil {
-		i.close()
-	}
-}
+func (i *Image) Close() { i.close() }
 
 // Config is the image's own description of how to start it. It is not trusted.
 type Config struct {
@@ -125,11 +121,8 @@ func (l *Layer) copy(ctx context.Context, w io.Writer, r io.Reader) error {
 // isNotContent reports whether err comes from the connection or the destination, and not
 // from the content that the server sent.
 func isNotContent(err error) bool {
-	if errors.Is(err, download.ErrStalled) {
-		return true
-	}
 	_, isPath := errors.AsType[*os.PathError](err)
-	return isPath
+	return isPath || errors.Is(err, download.ErrStalled)
 }
 
 // newHash returns the hash function of a digest.

@@ -69,14 +69,12 @@ func openFolder(ctx context.Context, dir string, want v1.Platform) (*Image, erro
 		return nil, err
 	}
 	f := &folder{root: root}
-	if !has(f.open, layoutFile, indexFile) {
-		f.close()
-		return &Image{Kind: "folder", Folder: dir}, nil
-	}
-	i, err := openLayout(ctx, f.open, want)
-	if err != nil {
-		f.close()
-		return nil, err
+	i := &Image{Kind: "folder", Folder: dir}
+	if has(f.open, layoutFile, indexFile) {
+		if i, err = openLayout(ctx, f.open, want); err != nil {
+			f.close()
+			return nil, err
+		}
 	}
 	i.close = f.close
 	return i, nil

@@ -12,6 +12,8 @@ import (
 	goruntime "runtime"
 	"strings"
 	"testing"
+
+	"gaol/rootfs/tartest"
 )
 
 const claimed = 40 << 30 // the size in bytes that a bomb claims
@@ -32,16 +34,9 @@ func transferred(t *testing.T) (total int64) {
 func sparseTar(t *testing.T, entries ...entry) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sparse.tar")
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	for _, e := range entries {
-		e.Size = int64(len(e.content))
-		must(t, w.WriteHeader(&e.Header))
-		_, err := w.Write([]byte(e.content))
-		must(t, err)
-	}
-	must(t, w.Flush())
-	must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "layer.tar", Size: claimed}))
+	out := bytes.NewBuffer(tartest.Pack(entries...))
+	out.Truncate(out.Len() - 1024) // the end of the archive
+	must(t, tar.NewWriter(out).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "layer.tar", Size: claimed}))
 	must(t, os.WriteFile(file, out.Bytes(), 0o644))
 	must(t, os.Truncate(file, int64(out.Len())+claimed+1024))
 	return file

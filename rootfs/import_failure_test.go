@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"gaol/rootfs/layer"
+	"gaol/rootfs/tartest"
 )
 
 // TestImportFailures checks that each failure has the right error, and leaves nothing behind.
@@ -123,7 +123,7 @@ func TestImportFailures(t *testing.T) {
 			return imageOf(t, v1.Config{}, layerOf(t, file("../../../../escaped", "", 0o644)))
 		}},
 		"entry program behind a link": {want: ErrRefused, image: func(t *testing.T) v1.Image {
-			return imageOf(t, v1.Config{}, layerOf(t, entry{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: "usr", Linkname: "/tmp"}}))
+			return imageOf(t, v1.Config{}, layerOf(t, tartest.Link("usr", "/tmp")))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"archive/tar"
 	"bytes"
 	"errors"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/tartest"
 )
 
 // TestImportOwn checks that importing the folder of an image that gaol built gives the same,
@@ -118,9 +118,7 @@ func hostLoader(t *testing.T) string {
 
 // TestImportReplacesJailFiles checks that gaol's programs replace the image's files at their paths.
 func TestImportReplacesJailFiles(t *testing.T) {
-	link := func(name, target string) entry {
-		return entry{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}}
-	}
+	link := tartest.Link
 	for name, entries := range map[string][]entry{
 		"files":       {file("usr/libexec/gaol/enter", "evil", 0o777), file("usr/libexec/gaol/catatonit", "evil", 0o777), file("usr/libexec/gaol/more", "evil", 0o777)},
 		"links":       {link("usr/libexec/gaol/enter", "/bin/evil"), file("bin/evil", "evil", 0o755)},

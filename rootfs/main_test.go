@@ -1,9 +1,6 @@
 package rootfs
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha512"
 	"encoding/base64"
@@ -20,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gaol/rootfs/npm"
+	"gaol/rootfs/tartest"
 )
 
 const childVar = "GAOL_ROOTFS_TEST_STORE"
@@ -51,39 +49,12 @@ func buildInChild(dir string) int {
 	return 0
 }
 
-// entry is one entry of a test's tarball.
-type entry struct {
-	tar.Header
-	content string
-}
+type entry = tartest.Entry
 
-func file(name, content string, mode int64) entry {
-	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}, content}
-}
-
-// pack makes a gzipped tar. The result depends only on the entries.
-func pack(entries ...entry) []byte {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	w := tar.NewWriter(zip)
-	for _, e := range entries {
-		h := e.Header
-		h.Size = int64(len(e.content))
-		if err := w.WriteHeader(&h); err != nil {
-			panic(err)
-		}
-		if _, err := w.Write([]byte(e.content)); err != nil {
-			panic(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	if err := zip.Close(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}
+var (
+	file = tartest.File
+	pack = tartest.PackGzip
+)
 
 func sri(content []byte) string {
 	sum := sha512.Sum512(content)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"gaol/rootfs/tartest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,22 +23,17 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// entry is an entry of a layer: its header and content.
-type entry struct {
-	tar.Header
-	content string
-}
+type entry = tartest.Entry
 
-func file(name, content string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644}, content}
-}
+var (
+	link = tartest.Link
+	pack = tartest.Pack
+)
+
+func file(name, content string) entry { return tartest.File(name, content, 0o644) }
 
 func folder(name string) entry {
 	return entry{Header: tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}}
-}
-
-func link(name, target string) entry {
-	return entry{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}}
 }
 
 func hard(name, target string) entry {
@@ -45,25 +42,6 @@ func hard(name, target string) entry {
 
 func typed(kind byte, name string) entry {
 	return entry{Header: tar.Header{Typeflag: kind, Name: name, Mode: 0o666, Devmajor: 1, Devminor: 3}}
-}
-
-func pack(entries ...entry) []byte {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	for _, e := range entries {
-		h := e.Header
-		h.Size = int64(len(e.content))
-		if err := w.WriteHeader(&h); err != nil {
-			panic(err)
-		}
-		if _, err := w.Write([]byte(e.content)); err != nil {
-			panic(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
 }
 
 // place is a folder with the tree and a file beside it, which must not change.

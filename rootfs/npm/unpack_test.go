@@ -3,7 +3,6 @@ package npm
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,42 +12,16 @@ import (
 	"testing"
 
 	"gaol/rootfs/layer"
+	"gaol/rootfs/tartest"
 	"gaol/rootfs/tree"
 )
 
-// entry is one entry of a test's tarball.
-type entry struct {
-	tar.Header
-	content string
-}
+type entry = tartest.Entry
 
-func file(name, content string, mode int64) entry {
-	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}, content}
-}
-
-// pack makes a gzipped tar. The result depends only on the entries.
-func pack(entries ...entry) []byte {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	w := tar.NewWriter(zip)
-	for _, e := range entries {
-		h := e.Header
-		h.Size = int64(len(e.content))
-		if err := w.WriteHeader(&h); err != nil {
-			panic(err)
-		}
-		if _, err := w.Write([]byte(e.content)); err != nil {
-			panic(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	if err := zip.Close(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}
+var (
+	file = tartest.File
+	pack = tartest.PackGzip
+)
 
 // TestHostileArchive checks that each archive is refused and leaves nothing outside the tree.
 func TestHostileArchive(t *testing.T) {

@@ -1,8 +1,6 @@
 package oci
 
 import (
-	"archive/tar"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +10,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"go.uber.org/goleak"
+
+	"gaol/rootfs/tartest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -78,16 +78,11 @@ func (f files) write(t testing.TB, dir string) string {
 }
 
 func (f files) pack() []byte {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
+	var entries []tartest.Entry
 	for name, text := range f {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "./" + name, Size: int64(len(text))}); err != nil {
-			panic(err)
-		}
-		_, _ = w.Write(text)
+		entries = append(entries, tartest.File("./"+name, string(text), 0))
 	}
-	_ = w.Close()
-	return out.Bytes()
+	return tartest.Pack(entries...)
 }
 
 // options allow archives of at most 1 MiB.

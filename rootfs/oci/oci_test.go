@@ -16,6 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/layer"
+	"gaol/rootfs/tartest"
 )
 
 func on(platform string, d v1.Descriptor) v1.Descriptor {
@@ -164,29 +165,17 @@ func TestLayoutLinks(t *testing.T) {
 
 // TestDockerLinks opens an archive of an old docker save, in which layers are links to others.
 func TestDockerLinks(t *testing.T) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
 	text := emptyTar()
 	id := digest(text)
 	config := asJSON(v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{DiffIDs: []v1.Hash{id, id, id}}})
-	for _, e := range []struct {
-		tar.Header
-		text []byte
-	}{
-		{tar.Header{Typeflag: tar.TypeReg, Name: "a/layer.tar"}, text},
-		{tar.Header{Typeflag: tar.TypeSymlink, Name: "b/layer.tar", Linkname: "../a/layer.tar"}, nil},
-		{tar.Header{Typeflag: tar.TypeLink, Name: "c/layer.tar", Linkname: "a/layer.tar"}, nil},
-		{tar.Header{Typeflag: tar.TypeReg, Name: "c.json"}, config},
-		{tar.Header{Typeflag: tar.TypeReg, Name: "manifest.json"}, []byte(`[{"Config":"c.json","Layers":["a/layer.tar","b/layer.tar","c/layer.tar"]}]`)},
-	} {
-		e.Size = int64(len(e.text))
-		must(t, w.WriteHeader(&e.Header))
-		_, err := w.Write(e.text)
-		must(t, err)
-	}
-	must(t, w.Close())
 	file := filepath.Join(t.TempDir(), "saved")
-	must(t, os.WriteFile(file, out.Bytes(), 0o644))
+	must(t, os.WriteFile(file, tartest.Pack(
+		tartest.File("a/layer.tar", string(text), 0),
+		tartest.Link("b/layer.tar", "../a/layer.tar"),
+		tartest.Entry{Header: tar.Header{Typeflag: tar.TypeLink, Name: "c/layer.tar", Linkname: "a/layer.tar"}},
+		tartest.File("c.json", string(config), 0),
+		tartest.File("manifest.json", `[{"Config":"c.json","Layers":["a/layer.tar","b/layer.tar","c/layer.tar"]}]`, 0),
+	), 0o644))
 	i, err := Open(t.Context(), file, options(t))
 	must(t, err)
 	for _, l := range i.Layers {

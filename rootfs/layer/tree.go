@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/mounts"
 )
 
 // Tree is the folder that layers are unpacked into. It is not safe for concurrent use.
@@ -39,27 +41,14 @@ func (t *Tree) Close() error { return t.root.Close() }
 
 func realPath(fd int) (string, error) { return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)) }
 
-// mostRetries bounds the retries after EAGAIN, which openat2(2) returns while any folder
-// is renamed.
-const mostRetries = 256
-
 // open opens the guest path p. No link leads out of the tree: absolute links start at its
 // root, and ".." stops there.
 func (t *Tree) open(p string, flags uint64) (*os.File, error) {
-	how := unix.OpenHow{
-		Flags:   flags | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	for n := 0; ; n++ {
-		fd, err := unix.Openat2(int(t.root.Fd()), path.Join(".", p), &how)
-		switch {
-		case err == nil:
-			return os.NewFile(uintptr(fd), p), nil
-		case (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && n < mostRetries:
-			continue
-		}
+	f, err := mounts.OpenIn(t.root, path.Join(".", p), flags)
+	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: p, Err: err}
 	}
+	return f, nil
 }
 
 // folder opens the folder p. It makes missing folders.

@@ -22,10 +22,9 @@ var errDowngrade = errors.New("redirect from https to http")
 // Client fetches package descriptions and tarballs from a registry. It does not trust the
 // registry: callers must check what they get.
 type Client struct {
-	pins  Pins
-	http  *http.Client
-	base  *url.URL
-	pause time.Duration
+	o    Options
+	http *http.Client
+	base *url.URL
 }
 
 // Options configure a Client.
@@ -42,7 +41,7 @@ func NewClient(o Options) (*Client, error) {
 		return nil, err
 	}
 	client := &http.Client{Transport: download.NewTransport(o.Stall), CheckRedirect: checkRedirect}
-	return &Client{o.Pins, client, base, o.Pause}, nil
+	return &Client{o, client, base}, nil
 }
 
 // checkRedirect rejects redirects from https to http, because no hash protects descriptions.
@@ -63,7 +62,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // fails, it retries and calls consume again with a new body. The size is -1 if unknown.
 func (c *Client) get(ctx context.Context, path, accept string, consume func(io.Reader, int64) error) error {
 	address := c.base.JoinPath(path)
-	for try, pause := 1, c.pause; ; try, pause = try+1, 2*pause {
+	for try, pause := 1, c.o.Pause; ; try, pause = try+1, 2*pause {
 		transient, err := c.try(ctx, address, accept, consume)
 		if err == nil {
 			return nil

@@ -75,7 +75,7 @@ type release struct {
 // Resolve returns the package for a version, or the newest one for the first numbers of a
 // version. A pinned integrity takes precedence over that of the registry.
 func (c *Client) Resolve(ctx context.Context, name, version string) (Package, error) {
-	p, err := c.pins.Find(name, version)
+	p, err := c.o.Pins.Find(name, version)
 	if !errors.Is(err, ErrNoPin) {
 		return p, err
 	}
@@ -83,7 +83,7 @@ func (c *Client) Resolve(ctx context.Context, name, version string) (Package, er
 	if err != nil {
 		return Package{}, err
 	}
-	if p, err = c.pins.Find(name, r.Version); !errors.Is(err, ErrNoPin) {
+	if p, err = c.o.Pins.Find(name, r.Version); !errors.Is(err, ErrNoPin) {
 		return p, err
 	}
 	return newPackage(name, r.Version, r.Dist.Integrity)

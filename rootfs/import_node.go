@@ -39,12 +39,9 @@ func (m *importer) findNode(t *layer.Tree) error {
 		if err != nil {
 			return err
 		}
-		found, err := m.recordNode(t, f)
-		if found {
-			m.image.Imported.NodePath, err = t.GuestPath(f)
-		}
+		err = m.recordNode(t, f)
 		f.Close()
-		if err != nil || found {
+		if err != nil || m.image.Node != "" {
 			return err
 		}
 	}
@@ -52,21 +49,21 @@ func (m *importer) findNode(t *layer.Tree) error {
 	return nil
 }
 
-// recordNode records the version and the C library of Node, if f is a program that can
-// start.
-func (m *importer) recordNode(t *layer.Tree, f *os.File) (bool, error) {
+// recordNode records the path, the version and the C library of Node, if f is a program that
+// can start.
+func (m *importer) recordNode(t *layer.Tree, f *os.File) error {
 	loader, ok := m.loaderOf(f)
 	if !ok {
-		return false, nil
+		return nil
 	}
 	libc := "static"
 	if loader != "" {
 		l, err := t.OpenFile(loader)
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil // the program's libraries are missing
+			return nil // the program's libraries are missing
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		l.Close()
 		libc = "glibc"
@@ -74,13 +71,17 @@ func (m *importer) recordNode(t *layer.Tree, f *os.File) (bool, error) {
 			libc = "musl"
 		}
 	}
+	at, err := t.GuestPath(f)
+	if err != nil {
+		return err
+	}
 	version, err := nodeVersion(f, m.source.Config.Env)
 	if err != nil {
-		return false, err
+		return err
 	}
-	m.image.Node, m.image.Imported.Libc = version, libc
+	m.image.Node, m.image.Imported.NodePath, m.image.Imported.Libc = version, at, libc
 	m.report.Line("it has Node %s (%s)", version, libc)
-	return true, nil
+	return nil
 }
 
 // loaderOf returns the loader of a program. It reports false if f is not an executable

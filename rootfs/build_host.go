@@ -37,47 +37,42 @@ func CheckHost() error {
 
 // checkHost collects everything that is missing into one error.
 func (in *inputs) checkHost(o BuildOptions) error {
-	needs := append(in.jailNeeds(), need{"busybox (static)", "busybox-static", sharedlib.IsStatic(in.busybox)})
+	e := in.lacks()
+	e.need(sharedlib.IsStatic(in.busybox), "busybox (static)", "busybox-static")
 	switch {
 	case o.Minimal || in.packages == nil:
-		needs = append(needs,
-			need{"time zones", "tzdata", exists(filepath.Join(in.zoneinfo, "Europe/Berlin"))},
-			need{"CA certificates", "ca-certificates", exists(in.certs)})
+		e.need(exists(filepath.Join(in.zoneinfo, "Europe/Berlin")), "time zones", "tzdata")
+		e.need(exists(in.certs), "CA certificates", "ca-certificates")
 	case !exists(in.aptGet) || !exists(in.dpkgDeb):
 		return errNoApt
 	}
-	return missing(needs)
+	return e.orNil()
 }
 
-// jailNeeds returns what the programs that start a jail are made from. Imported images get
-// them, too.
-func (in *inputs) jailNeeds() []need {
-	_, noCompiler := exec.LookPath("cc")
-	return []need{
-		{"catatonit (static)", "catatonit", sharedlib.IsStatic(in.reaper)},
-		{"cc", "gcc", noCompiler == nil},
-		{"a static C library", "libc6-dev", hasStaticLibc()},
-	}
-}
-
-// need is something that the host must have, and the Debian package that provides it.
-type need struct {
-	what, pkg string
-	found     bool
-}
-
-func missing(needs []need) error {
+// lacks reports what is missing of that which the programs that start a jail are made from.
+// Imported images get them, too.
+func (in *inputs) lacks() *MissingError {
 	var e MissingError
-	for _, need := range needs {
-		if !need.found {
-			e.Missing = append(e.Missing, need.what)
-			e.Packages = append(e.Packages, need.pkg)
-		}
+	_, noCompiler := exec.LookPath("cc")
+	e.need(sharedlib.IsStatic(in.reaper), "catatonit (static)", "catatonit")
+	e.need(noCompiler == nil, "cc", "gcc")
+	e.need(hasStaticLibc(), "a static C library", "libc6-dev")
+	return &e
+}
+
+// need adds what the Debian package pkg provides, unless it was found.
+func (e *MissingError) need(found bool, what, pkg string) {
+	if !found {
+		e.Missing = append(e.Missing, what)
+		e.Packages = append(e.Packages, pkg)
 	}
+}
+
+func (e *MissingError) orNil() error {
 	if e.Missing == nil {
 		return nil
 	}
-	return &e
+	return e
 }
 
 func exists(path string) bool {

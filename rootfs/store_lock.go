@@ -24,13 +24,8 @@ func lockNow(path string, flags, how int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err == nil {
+	// With LOCK_NB, flock does not wait, and so no signal interrupts it.
+	if err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err == nil {
 		return f, nil
 	}
 	f.Close()

@@ -31,8 +31,7 @@ var buildSteps = []struct {
 	{"compile the entry program", (*build).compileEnter},
 	{"compile the zygote", (*build).compileZygote},
 	{"copy catatonit", (*build).copyReaper},
-	{"copy time zones", (*build).copyZones},
-	{"copy CA certificates", (*build).copyCertificates},
+	{"copy time zones and CA certificates", (*build).copyHostFiles},
 	{"Debian packages", (*build).installPackages},
 	{"copy busybox", (*build).copyBusybox},
 	{"node", (*build).unpackNode},
@@ -107,18 +106,14 @@ func (b *build) copyReaper(context.Context) error {
 	return b.tree.CopyFile(b.store.in.reaper, enter.Reaper, 0o755)
 }
 
-func (b *build) copyCertificates(context.Context) error {
+// copyHostFiles adds what Debian packages would: CA certificates, and the host's time zones
+// except its own (localtime) and the two rarely used copies of all zones.
+func (b *build) copyHostFiles(context.Context) error {
 	if b.plan.packages != nil {
 		return nil
 	}
-	return b.tree.CopyFile(b.store.in.certs, "/etc/ssl/certs/ca-certificates.crt", 0o644)
-}
-
-// copyZones copies the host's time zones, except its own (localtime) and the two rarely
-// used copies of all zones.
-func (b *build) copyZones(context.Context) error {
-	if b.plan.packages != nil {
-		return nil
+	if err := b.tree.CopyFile(b.store.in.certs, debian.Certificates, 0o644); err != nil {
+		return err
 	}
 	from := b.store.in.zoneinfo
 	return filepath.WalkDir(from, func(file string, e fs.DirEntry, err error) error {

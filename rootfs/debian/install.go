@@ -149,6 +149,9 @@ func finish(t *tree.Tree) error {
 	return nil
 }
 
+// Certificates is the path of the CA certificates in an image.
+const Certificates = "/etc/ssl/certs/ca-certificates.crt"
+
 // bundleCertificates joins the files of ca-certificates into the one that programs read.
 func bundleCertificates(t *tree.Tree) error {
 	var bundle strings.Builder
@@ -164,5 +167,5 @@ func bundleCertificates(t *tree.Tree) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, t.WriteText("/etc/ssl/certs/ca-certificates.crt", bundle.String()))
+	return errors.Join(err, t.WriteText(Certificates, bundle.String()))
 }

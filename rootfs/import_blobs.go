@@ -101,16 +101,14 @@ func (s *Store) discardBlobs(trash *tempDir) error {
 	if err != nil {
 		return err
 	}
-	used := map[string]bool{}
+	var used []string
 	for _, i := range images {
 		if i.Imported != nil {
-			for _, b := range i.Imported.Blobs {
-				used[b] = true
-			}
+			used = append(used, i.Imported.Blobs...)
 		}
 	}
 	for _, b := range blobs {
-		if !used[b.Name()] {
+		if !slices.Contains(used, b.Name()) {
 			if err := os.Rename(filepath.Join(s.blobs(), b.Name()), trash.path(b.Name())); err != nil {
 				return err
 			}

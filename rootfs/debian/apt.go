@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gaol/rootfs/download"
 )
@@ -203,15 +204,14 @@ func (a *apt) download(ctx context.Context, found []Package) error {
 	if err != nil {
 		return err
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var follower sync.WaitGroup
+	follower.Go(func() {
 		defer read.Close()
 		followStatus(read, bar.Add, size)
-	}()
+	})
 	_, err = a.run(ctx, write, a.install(a.packages(), "-o", "APT::Status-Fd=3", "--download-only")...)
 	write.Close()
-	<-done
+	follower.Wait()
 	return err
 }
 

@@ -115,12 +115,11 @@ func (r *Reader) Seek(n int64, whence int) (int64, error) {
 	if n > *r.left {
 		return 0, r.tooLarge()
 	}
-	if _, err := io.CopyN(io.Discard, r, n); err == io.EOF {
-		return 0, io.ErrUnexpectedEOF
-	} else if err != nil {
-		return 0, err
+	_, err := io.CopyN(io.Discard, r, n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
-	return r.most - *r.left, nil
+	return r.most - *r.left, err
 }
 
 func (r *Reader) tooLarge() error { return fmt.Errorf("%w of %d bytes", ErrTooLarge, r.most) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -145,10 +146,8 @@ const maxConfig = 128 << 10
 
 func (c *Config) check() error {
 	total := len(c.WorkingDir) + len(c.User)
-	for _, list := range [][]string{c.Env, c.Entrypoint, c.Cmd} {
-		for _, text := range list {
-			total += len(text) + 1
-		}
+	for _, text := range slices.Concat(c.Env, c.Entrypoint, c.Cmd) {
+		total += len(text) + 1
 	}
 	if total > maxConfig {
 		return fmt.Errorf("%w: a config of %d bytes", ErrMalformed, total)

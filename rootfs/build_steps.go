@@ -274,7 +274,7 @@ func (b *build) seal(context.Context) (err error) {
 
 // commit moves the image into the store.
 func (b *build) commit(ctx context.Context) error {
-	i, err := b.store.commit(ctx, b.temp.path("image"), &b.image, b.plan.names, b.storeBlobs)
+	i, err := b.store.commit(ctx, b.temp, &b.image, b.plan.names, b.storeBlobs)
 	if err != nil {
 		return err
 	}

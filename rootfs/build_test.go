@@ -226,12 +226,12 @@ func BenchmarkEnsure(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	dir := b.TempDir() + "/image"
+	temp := &tempDir{dir: b.TempDir()}
 	i := &Image{ID: idPrefix + strings.Repeat("a", 64)}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(temp.path("image"), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := s.commit(b.Context(), dir, i, p.names, nothing); err != nil {
+	if _, err := s.commit(b.Context(), temp, i, p.names, nothing); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commit moves the finished image in the folder dir into the store, with these names. If
-// the store has an image of the same content, that one stays and gets the names. commit
-// calls more with the store's lock held. If that or a name fails, it undoes everything.
-func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string, more func() error) (*Image, error) {
+// commit moves the finished image in temp into the store, with these names. If the store has
+// an image of the same content, that one stays and gets the names. commit calls more with
+// the store's lock held. If that or a name fails, it undoes everything.
+func (s *Store) commit(ctx context.Context, temp *tempDir, i *Image, names []string, more func() error) (*Image, error) {
+	dir := temp.path("image")
 	i.Created = cmp.Or(i.Created, time.Now().UTC().Truncate(time.Second))
 	if err := i.save(dir); err != nil {
 		return nil, err
@@ -39,13 +40,16 @@ func (s *Store) commit(ctx context.Context, dir string, i *Image, names []string
 	if err = more(); err == nil {
 		err = s.setNames(names, digits)
 	}
-	if err != nil && fresh {
-		err = errors.Join(err, s.undoInsert(digits, dir))
+	if err == nil {
+		return s.get(digits)
 	}
-	if err != nil {
-		return nil, err
+	if fresh {
+		undo := s.moveImage(&Image{dir: filepath.Join(s.images(), digits)}, temp)
+		if !errors.Is(undo, ErrInUse) { // a process has found and leased the image by now: it stays, without a name
+			err = errors.Join(err, undo)
+		}
 	}
-	return s.get(digits)
+	return nil, err
 }
 
 // insert moves an image from the folder dir into the store, or merges it with an existing
@@ -65,25 +69,6 @@ func (s *Store) insert(dir, digits string, i *Image) (fresh bool, err error) {
 		return false, err
 	}
 	return true, os.Rename(dir, place)
-}
-
-// undoInsert moves a new image back to dir, and removes its blobs. If a process has found
-// and leased the image by now, it stays, without a name.
-// Precondition: the store's lock is held.
-func (s *Store) undoInsert(digits, dir string) error {
-	place := filepath.Join(s.images(), digits)
-	lock, err := lockNow(filepath.Join(place, imageLock), os.O_RDONLY, unix.LOCK_EX)
-	if errors.Is(err, errLocked) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := os.Rename(place, dir); err != nil {
-		return err
-	}
-	return s.discardBlobs(&tempDir{dir: filepath.Dir(dir)})
 }
 
 // merge updates a stored image from a new one of the same content and id: that gaol built

@@ -89,7 +89,8 @@ func (i *Image) hasOther(ref string) bool {
 	})
 }
 
-// moveImage moves an image, and the blobs that only it has, to trash.
+// moveImage moves an image, and the blobs that only it has, to trash, and removes its names.
+// Precondition: the store's lock is held.
 func (s *Store) moveImage(i *Image, trash *tempDir) error {
 	lock, err := lockNow(filepath.Join(i.dir, imageLock), os.O_RDONLY, unix.LOCK_EX)
 	if errors.Is(err, errLocked) {

@@ -24,7 +24,7 @@ func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	defer w.Close()
 	must(t, os.MkdirAll(w.path("image/rootfs"), 0o755))
 	created := time.Date(2026, 1, 1, 0, 0, len(digits), 0, time.UTC)
-	i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: created}, names, nothing)
+	i, err := s.commit(t.Context(), w, &Image{ID: idPrefix + digits, Created: created}, names, nothing)
 	must(t, err)
 	return i
 }
@@ -236,7 +236,7 @@ func TestCommitFails(t *testing.T) {
 			must(t, os.MkdirAll(w.path("image/rootfs"), 0o755))
 			must(t, os.Mkdir(s.blobs(), 0o755))
 			digits := strings.Repeat("d", 64)
-			i, err := s.commit(t.Context(), w.path("image"), &Image{ID: idPrefix + digits, Created: time.Now()}, c.names, func() error {
+			i, err := s.commit(t.Context(), w, &Image{ID: idPrefix + digits, Created: time.Now()}, c.names, func() error {
 				if c.held {
 					i, err := s.get(digits)
 					must(t, err)

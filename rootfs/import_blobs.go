@@ -35,6 +35,7 @@ func (m *importer) openBlob(ctx context.Context, l *oci.Layer, label string) (io
 	if !slices.Contains(m.blobs, name) {
 		m.blobs = append(m.blobs, name)
 	}
+	// An image may have the same layer twice. The store's copy may be damaged.
 	for _, place := range []string{m.temp.path(name), filepath.Join(m.store.blobs(), name)} {
 		f, err := os.Open(place)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -91,11 +91,14 @@ type apt struct {
 func newApt(o Options) (*apt, error) {
 	a := &apt{o: o}
 	lists := filepath.Join(o.Keep, "lists")
+	// apt-get fails without a folder "partial" in each folder that it may download to.
 	for _, parent := range []string{lists, a.packages(), o.Temp} {
 		if err := os.MkdirAll(filepath.Join(parent, "partial"), 0o755); err != nil {
 			return nil, err
 		}
 	}
+	// The version is newer than any that a dependency asks for. "Multi-Arch: foreign" lets a
+	// stub satisfy packages of each architecture.
 	var status strings.Builder
 	for _, s := range stubs {
 		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: foreign\nVersion: 9999:0\n\n", s.name)

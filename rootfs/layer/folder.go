@@ -37,6 +37,7 @@ func (t *Tree) EmptyFolder(p string) error {
 		return err
 	}
 	defer d.Close()
+	// Through a link, the emptied folder would be another one of the image's.
 	if real, err := t.GuestPath(d); err != nil || real != path.Dir(p) {
 		return errors.Join(err, fmt.Errorf("%w: a parent of %s is a link", ErrRefused, p))
 	}
@@ -60,6 +61,7 @@ func (t *Tree) IsFolder(p string) bool {
 // OpenFile opens the regular file at the guest path p for reading. It follows links. The
 // error wraps fs.ErrNotExist if p does not exist or is not a regular file.
 func (t *Tree) OpenFile(p string) (*os.File, error) {
+	// O_NONBLOCK: the open must not wait for a writer if p is a pipe.
 	f, err := t.open(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		err = &os.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}

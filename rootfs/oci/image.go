@@ -76,7 +76,8 @@ type Layer struct {
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// inFile returns an Open for a blob in an open file of this host.
+// inFile returns an Open for a blob in an open file of this host. It is read twice: to check
+// its digest before anything is unpacked, and to unpack it.
 func inFile(r *io.SectionReader) func(context.Context) (io.ReadCloser, error) {
 	return func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(r, 0, r.Size())), nil

@@ -99,7 +99,7 @@ func (l *finder) find(name string) (file string, needed []string, err error) {
 			continue // missing, or a linker script
 		}
 		needed, err := f.ImportedLibraries()
-		fits := f.Machine == l.machine
+		fits := f.Machine == l.machine // a folder may have libraries of a foreign architecture
 		f.Close()
 		if fits {
 			return file, needed, err

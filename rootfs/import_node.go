@@ -108,9 +108,6 @@ var releaseForm = regexp.MustCompile(`/download/[a-z]+/v([0-9]{1,4}\.[0-9]{1,4}\
 // nodeVersion finds the version in the program, or else in the image's environment.
 // Both can be forged: a launcher that depends on the version must trust the image.
 func nodeVersion(f *os.File, env []string) (string, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
 	const overlap = 128 // more than releaseForm matches
 	chunk := make([]byte, 1<<20)
 	for kept := 0; ; {

@@ -94,7 +94,17 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 	var all struct {
 		Versions map[string]release `json:"versions"`
 	}
-	if err := c.describe(ctx, name, &all); err != nil {
+	err := c.get(ctx, name, abbreviated+", application/json", func(body io.Reader, _ int64) error {
+		text, err := io.ReadAll(io.LimitReader(body, maxMetadata+1))
+		if err != nil {
+			return err
+		}
+		if len(text) > maxMetadata {
+			return fmt.Errorf("description of more than %d bytes", maxMetadata)
+		}
+		return json.Unmarshal(text, &all)
+	})
+	if err != nil {
 		return release{}, err
 	}
 	var newest release
@@ -108,18 +118,4 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 		return release{}, fmt.Errorf("%s: the registry has no version %s", name, version)
 	}
 	return newest, nil
-}
-
-// describe decodes the description at path into v.
-func (c *Client) describe(ctx context.Context, path string, v any) error {
-	return c.get(ctx, path, abbreviated+", application/json", func(body io.Reader, _ int64) error {
-		text, err := io.ReadAll(io.LimitReader(body, maxMetadata+1))
-		if err != nil {
-			return err
-		}
-		if len(text) > maxMetadata {
-			return fmt.Errorf("description of more than %d bytes", maxMetadata)
-		}
-		return json.Unmarshal(text, v)
-	})
 }

@@ -115,12 +115,8 @@ func (b *build) copyHostFiles(context.Context) error {
 	if err := b.tree.CopyFile(b.store.in.certs, debian.Certificates, 0o644); err != nil {
 		return err
 	}
-	from := b.store.in.zoneinfo
-	return filepath.WalkDir(from, func(file string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, file)
+	zones := os.DirFS(b.store.in.zoneinfo)
+	return fs.WalkDir(zones, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -129,9 +125,9 @@ func (b *build) copyHostFiles(context.Context) error {
 		case name == "posix" || name == "right":
 			return fs.SkipDir
 		case e.Type().IsRegular():
-			return b.tree.CopyFile(file, to, 0o644)
+			return b.tree.CopyFile(filepath.Join(b.store.in.zoneinfo, name), to, 0o644)
 		case e.Type() == fs.ModeSymlink && name != "localtime":
-			target, err := os.Readlink(file)
+			target, err := fs.ReadLink(zones, name)
 			if err != nil || filepath.IsAbs(target) { // an absolute link leads out of the zones
 				return err
 			}

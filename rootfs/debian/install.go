@@ -110,7 +110,7 @@ func addEntry(t *tree.Tree, h *tar.Header, content io.Reader) error {
 
 func addFile(t *tree.Tree, p string, mode int64, content io.Reader) error {
 	r := bufio.NewReader(content)
-	head, _ := r.Peek(32) // WriteFile meets the same error
+	head, _ := r.Peek(32) // longer than all of scriptsLeftOut; WriteFile meets the same error
 	if slices.ContainsFunc(scriptsLeftOut, func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }) {
 		return nil
 	}

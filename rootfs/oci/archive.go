@@ -65,7 +65,7 @@ func openIndexed(ctx context.Context, f *os.File, want v1.Platform) (*Image, err
 	if err != nil {
 		return nil, err
 	}
-	switch {
+	switch { // since Docker 25, docker save also writes a layout, with the same layers
 	case has(a.open, dockerIndex):
 		return openDocker(a.open, want)
 	case has(a.open, layoutFile, indexFile):

@@ -174,7 +174,7 @@ func (b *build) close() error {
 		b.npm.Close()
 	}
 	if b.tree != nil {
-		b.tree.Close()
+		_ = b.tree.Close()
 	}
 	if b.temp != nil {
 		return b.temp.Close()

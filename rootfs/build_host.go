@@ -49,8 +49,8 @@ func (in *inputs) checkHost(o BuildOptions) error {
 	return e.orNil()
 }
 
-// lacks reports what is missing of that which the programs that start a jail are made from.
-// Imported images get them, too.
+// lacks reports the missing sources of the programs that start a jail. Imported images get
+// these programs, too.
 func (in *inputs) lacks() *MissingError {
 	var e MissingError
 	_, noCompiler := exec.LookPath("cc")

@@ -85,7 +85,7 @@ func (t *Tree) GuestPath(f *os.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, isBelow := strings.CutPrefix(real+"/", t.path+"/") // the slashes let the root be below itself
+	p, isBelow := strings.CutPrefix(real+"/", t.path+"/") // with the slashes, the root is below itself
 	if !isBelow {
 		return "", fmt.Errorf("%w: %q is outside", ErrRefused, f.Name())
 	}

@@ -106,7 +106,7 @@ func (d *folder) close() {
 	for _, f := range d.opened {
 		f.Close()
 	}
-	d.root.Close()
+	_ = d.root.Close()
 }
 
 // layout is an OCI layout. Its blobs are files by digest.

@@ -98,8 +98,8 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	$(PROSE) test --coverage .ci/vale
 	$(PROSE) --no-global --output=line --glob='!bin/*' .
 
-bench: image ## measure jails beside bare node, and draw bin/bench.svg
-	$(ROOT) bin/gaol bench --picture bin/bench.svg
+bench: image ## measure jails beside bare node
+	$(ROOT) bin/gaol bench
 
 clean: ## remove what was built; images stay (gaol image rm)
 	rm -rf bin coverage.out

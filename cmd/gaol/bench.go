@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,113 +29,55 @@ and ratio by launcher, against, bar, goal and met. With atLeast, more is better;
 ofValue, the bar is for the zygote's value and not for its ratio; with both, it is for exec
 as well.
 
---picture draws the distributions of the short times, for light and dark pages.
-
 It takes some five minutes and up to 1,000 jails at once. Quote figures from a quiet
 machine only: a ratio cancels what slows down all sides alike, and nothing else.`
 
-// benchFlags are the flags of gaol bench.
-type benchFlags struct {
-	bench.Options
-	json    bool
-	picture string
-}
-
 func (a *app) benchCommand() *cobra.Command {
-	f := &benchFlags{Options: bench.Options{Samples: bench.DefaultSamples}}
+	launchers := map[string][]bench.Side{"exec": {bench.Exec}, "zygote": {bench.Zygote}, "both": {bench.Exec, bench.Zygote}}
+	o := bench.Options{Samples: 200, Jailed: launchers["both"]}
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure what jails cost, beside bare node",
 		Long:  benchLong,
-		Example: `  sudo gaol bench --picture bench.svg
-  sudo gaol bench --launcher zygote --samples 50
+		Example: `  sudo gaol bench --launcher zygote --samples 50
   sudo gaol bench --only call,calls,normalize
   sudo gaol bench --json | jq '.figures[] | select(.met == false) | .name'`,
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := flags.CheckNotEmpty(cmd.Flags(), "picture", "image", "store")
-			if err == nil && f.picture != "" && len(f.Only) > 0 {
-				err = errors.New("--picture draws what a whole benchmark measures: leave out --only")
-			}
-			if err != nil {
+			if err := flags.CheckNotEmpty(cmd.Flags(), "image", "store"); err != nil {
 				return report.UsageError(cmd.CommandPath(), err)
 			}
-			return a.bench(cmd.Context(), f)
+			o.Create.Progress = a.progress()
+			measured, err := a.measure(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return a.printEither(asJSON, measured, measured.Table())
 		},
 	}
-	f.add(cmd)
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.BoolVar(&asJSON, "json", false, "print one JSON object and nothing else")
+	set.Var(flags.List(&o.Only, "ID", parseFigures), "only", "measure only the figures with these ids, which --json prints: call,normalize")
+	set.Var(flags.Choice(&o.Jailed, "NAME", "both", "want exec, zygote or both", launchers), "launcher", "exec, zygote, or both side by side")
+	set.VarP(flags.Count(&o.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
+	set.BoolVar(&o.Quick, "quick", false, "do less work: to see that everything works, not for figures to quote")
+	flags.AddImage(cmd, &o.Create.Image)
+	flags.AddStore(cmd, &o.Create.Store)
+	flags.Complete(cmd, "only", cobra.FixedCompletions(bench.IDs(), cobra.ShellCompDirectiveNoFileComp))
+	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (f *benchFlags) add(cmd *cobra.Command) {
-	set := cmd.Flags()
-	set.SortFlags = false
-	set.BoolVar(&f.json, "json", false, "print one JSON object and nothing else")
-	set.StringVar(&f.picture, "picture", "", "draw the distributions into `FILE`, as SVG")
-	set.Var(flags.List(&f.Only, "ID", parseFigures), "only", "measure only the figures with these ids, which --json prints: call,normalize")
-	set.Var(flags.Launchers(&f.Launchers), "launcher", "exec, zygote, or both side by side")
-	set.VarP(flags.Count(&f.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
-	set.BoolVar(&f.Quick, "quick", false, "do less work: to see that everything works, not for figures to quote")
-	flags.AddImage(cmd, &f.Create.Image)
-	flags.AddStore(cmd, &f.Create.Store)
-	flags.Complete(cmd, "only", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
-	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func parseFigures(s string) (ids []bench.ID, err error) {
-	for name := range strings.SplitSeq(s, ",") {
-		if !slices.Contains(figureNames(), name) {
-			return nil, fmt.Errorf("there is no figure %q, but %s", name, strings.Join(figureNames(), ", "))
+func parseFigures(s string) ([]string, error) {
+	ids := strings.Split(s, ",")
+	for _, id := range ids {
+		if !slices.Contains(bench.IDs(), id) {
+			return nil, fmt.Errorf("there is no figure %q, but %s", id, strings.Join(bench.IDs(), ", "))
 		}
-		ids = append(ids, bench.ID(name))
 	}
 	return ids, nil
-}
-
-func figureNames() (names []string) {
-	for _, id := range bench.IDs() {
-		names = append(names, string(id))
-	}
-	return names
-}
-
-// bench measures, and writes the picture before it prints the table: when the table
-// appears, the picture is complete.
-func (a *app) bench(ctx context.Context, f *benchFlags) error {
-	picture, err := createPicture(f.picture)
-	if err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	if picture != nil {
-		defer func() { _ = os.Remove(picture.Name()) }() // fails if it was renamed
-		defer picture.Close()
-	}
-	f.Progress, f.Create.Progress = a.progress(), a.progress()
-	measured, err := a.measure(ctx, f.Options)
-	if err != nil {
-		return err
-	}
-	if picture != nil {
-		const mode = 0o644 // not CreateTemp's 0o600: a picture is no secret
-		err := errors.Join(measured.WritePicture(picture), picture.Chmod(mode), picture.Close())
-		if err == nil {
-			err = os.Rename(picture.Name(), f.picture)
-		}
-		if err != nil {
-			return fmt.Errorf("bench: %w", err)
-		}
-	}
-	return a.printEither(f.json, measured, measured.Table())
-}
-
-// createPicture creates a temporary file beside the picture called name, or returns nil
-// for "". It fails before minutes are spent on a picture that cannot be written, and an
-// interrupted benchmark leaves an old picture unchanged.
-func createPicture(name string) (*os.File, error) {
-	if name == "" {
-		return nil, nil
-	}
-	return os.CreateTemp(filepath.Dir(name), ".gaol-bench-*.svg")
 }
 
 // measure is the app.measure of the real command.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,7 +25,6 @@ func fakeBench(ctx context.Context, failure error, args ...string) (bench.Option
 		}
 		return &bench.Report{
 			Figures: []bench.Figure{{ID: "run-p50", Name: "run", Unit: "ms", Values: bench.Values{bench.Bare: 2}}},
-			Curves:  []bench.Curve{{Name: "run", Times: bench.Series{1}}},
 		}, nil
 	}}
 	code := a.main(ctx, append([]string{"bench"}, args...))
@@ -35,18 +32,18 @@ func fakeBench(ctx context.Context, failure error, args ...string) (bench.Option
 }
 
 func TestBenchFlags(t *testing.T) {
-	both := []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote}
+	both := []bench.Side{bench.Exec, bench.Zygote}
 	for _, tc := range []struct {
 		args string
 		want bench.Options
 	}{
-		{"", bench.Options{Samples: bench.DefaultSamples}},
-		{"-n 7 --quick", bench.Options{Samples: 7, Quick: true}},
-		{"--launcher both", bench.Options{Samples: bench.DefaultSamples, Launchers: both}},
-		{"--launcher exec", bench.Options{Samples: bench.DefaultSamples, Launchers: both[:1]}},
-		{"--launcher both --launcher zygote --samples 1", bench.Options{Samples: 1, Launchers: both[1:]}},
-		{"--only call,normalize --only run-p50", bench.Options{Samples: bench.DefaultSamples, Only: []bench.ID{"call", "normalize", "run-p50"}}},
-		{"--image i --store s", bench.Options{Samples: bench.DefaultSamples, Create: runtime.Options{Image: "i", Store: "s"}}},
+		{"", bench.Options{Samples: 200, Jailed: both}},
+		{"-n 7 --quick", bench.Options{Samples: 7, Quick: true, Jailed: both}},
+		{"--launcher both", bench.Options{Samples: 200, Jailed: both}},
+		{"--launcher exec", bench.Options{Samples: 200, Jailed: both[:1]}},
+		{"--launcher both --launcher zygote --samples 1", bench.Options{Samples: 1, Jailed: both[1:]}},
+		{"--only call,normalize --only run-p50", bench.Options{Samples: 200, Jailed: both, Only: []string{"call", "normalize", "run-p50"}}},
+		{"--image i --store s", bench.Options{Samples: 200, Jailed: both, Create: runtime.Options{Image: "i", Store: "s"}}},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			asked, got := fakeBench(t.Context(), nil, strings.Fields(tc.args)...)
@@ -62,16 +59,13 @@ func TestBenchFlags(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	for args, text := range map[string]string{
-		"--launcher fork":             "want exec, zygote or both; see gaol bench --help",
-		"-n 0":                        "--samples",
-		"--only call,fast":            `there is no figure "fast", but run-p50, `,
-		"--only=":                     `there is no figure ""`,
-		"--only call --picture x.svg": "leave out --only",
-		"--samples many":              "--samples",
-		"--image=":                    "--image is empty",
-		"--picture=":                  "--picture is empty",
-		"fast":                        `unexpected argument "fast"`,
-		"--picture /nosuch/bench.svg": "no such file",
+		"--launcher fork":  "want exec, zygote or both; see gaol bench --help",
+		"-n 0":             "--samples",
+		"--only call,fast": `there is no figure "fast", but run-p50, `,
+		"--only=":          `there is no figure ""`,
+		"--samples many":   "--samples",
+		"--image=":         "--image is empty",
+		"fast":             `unexpected argument "fast"`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			_, got := fakeBench(t.Context(), nil, strings.Fields(args)...)
@@ -80,30 +74,9 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-func TestBenchPicture(t *testing.T) {
-	dir := t.TempDir()
-	picture := filepath.Join(dir, "bench.svg")
-	check := func(want string) {
-		t.Helper()
-		names, err := os.ReadDir(dir)
-		if err != nil || len(names) != 1 {
-			t.Fatalf("%v, %v: want one file", names, err)
-		}
-		text, err := os.ReadFile(picture)
-		if info, _ := os.Stat(picture); err != nil || !strings.HasPrefix(string(text), want) || info.Mode() != 0o644 {
-			t.Errorf("%v, %v: %.20q, want %q", err, info.Mode(), text, want)
-		}
-	}
-	if err := os.WriteFile(picture, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	_, got := fakeBench(t.Context(), errors.New("bench: no jails"), "--picture", picture)
+func TestBenchFails(t *testing.T) {
+	_, got := fakeBench(t.Context(), errors.New("bench: no jails"))
 	checkFailure(t, got, "gaol: bench: no jails")
-	check("old")
-	if _, got := fakeBench(t.Context(), nil, "--picture", picture, "--json"); got.code != 0 {
-		t.Fatalf("%+v", got)
-	}
-	check("<svg ")
 }
 
 func TestBenchJSON(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"gaol/rootfs"
+	"gaol/rootfs/sharedlib"
 )
 
 // bareNode starts the image's Node on the host, without any jail.
@@ -31,38 +31,19 @@ func newBareNode(dir string, image *rootfs.Image) (*bareNode, error) {
 	}
 	root := image.Root()
 	node := filepath.Join(root, "usr/local/bin/node")
-	loader, err := interpreter(node)
+	program, err := elf.Open(node)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", node, err)
 	}
+	defer program.Close()
 	// Debian's folders, such as /usr/lib/x86_64-linux-gnu.
 	libraries, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*"))
 	if err != nil {
 		return nil, err
 	}
 	return &bareNode{dir, []string{
-		filepath.Join(root, loader), "--library-path", strings.Join(libraries, ":"), node,
+		filepath.Join(root, sharedlib.Loader(program)), "--library-path", strings.Join(libraries, ":"), node,
 	}}, nil
-}
-
-// interpreter returns the dynamic loader that a program names.
-func interpreter(program string) (string, error) {
-	f, err := elf.Open(program)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_INTERP {
-			continue
-		}
-		path := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(path, 0); err != nil {
-			return "", err
-		}
-		return string(bytes.TrimRight(path, "\x00")), nil
-	}
-	return "", errors.New("is linked statically")
 }
 
 func (n *bareNode) command(ctx context.Context, p program) *exec.Cmd {
@@ -82,13 +63,4 @@ func (n *bareNode) output(ctx context.Context, p program) ([]byte, error) {
 		return nil, fmt.Errorf("bare node: %w: %.300s", err, &stderr)
 	}
 	return stdout.Bytes(), nil
-}
-
-// run runs a program and checks what it printed.
-func (n *bareNode) run(ctx context.Context, p program) error {
-	got, err := n.output(ctx, p)
-	if err != nil {
-		return err
-	}
-	return p.checkOutput(got)
 }

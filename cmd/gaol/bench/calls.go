@@ -16,72 +16,57 @@ type callTimes struct {
 	Rate   float64 // calls a second, made all at once
 }
 
-// calls measures calls of a host function, beside what a program without them would
-// use: HTTP to a server in this process, by bare node, over persistent connections.
-func (m *measurer) calls(ctx context.Context) (failed error) {
-	address, stop, err := serveAdd()
-	if err != nil {
-		return err
-	}
-	defer func() { failed = errors.Join(failed, stop()) }()
-	return m.withRuntimes(ctx, func(o *runtime.Options) {
-		raiseLimits(o)
-		o.Bindings = map[string]any{"add": runtime.NewFunction2("adds", add)}
-	}, func(all runtimes) error {
-		w, name := m.scaled(workload{program: calls, what: "call of a host function"})
-		rates := Samples{}
-		times, err := m.values(ctx, m.options.fewer(10), func(side Side) (float64, error) {
-			t, err := m.callsOn(ctx, w.program, all[side], address)
-			*rates.of(side) = append(*rates.of(side), t.Rate)
-			return t.Median, err
-		})
-		if err == nil {
-			m.addCalls(name, times.percentiles(50), rates.percentiles(50))
+// called returns a measurement of calls of a host function, beside what a program without
+// them would use: HTTP to a server in this process, by bare node, over persistent
+// connections.
+func called(value func(callTimes) float64) measurement {
+	return func(m *measurer, ctx context.Context) (s, _ Samples, err error) {
+		server, address, err := serveAdd()
+		if err != nil {
+			return nil, nil, err
 		}
-		return err
-	})
-}
-
-func (m *measurer) addCalls(name string, medians, rates Values) {
-	jailed := Values{}
-	for _, side := range m.jailed() {
-		jailed[side] = medians[side]
+		p := program{name: "calls", rounds: m.options.work(1000)}
+		err = m.withRuntimes(ctx, func(o *runtime.Options) {
+			raiseLimits(o)
+			o.Bindings = map[string]any{"add": runtime.NewFunction2("adds", add)}
+		}, func(all runtimes) error {
+			s, _, err = sample(ctx, m.options.fewer(10), m.sides(), func(side Side) (float64, error) {
+				t, err := m.callsOn(ctx, p, all[side], address)
+				return value(t), err
+			}, nil)
+			return err
+		})
+		return s, nil, errors.Join(err, server.Close())
 	}
-	m.add(alone(callID, name+", one at a time, p50", "µs", jailed),
-		timesAsFast(callHTTPID, name+", against HTTP", "µs", medians, "HTTP over loopback by bare node"),
-		againstBare(callsID, name+", at once", "calls/s", rates))
 }
 
 // callsOn runs the program once: in rt, or on bare node if rt is nil.
 func (m *measurer) callsOn(ctx context.Context, p program, rt *runtime.NodeRuntime, address string) (t callTimes, err error) {
 	var printed []byte
 	if rt == nil {
-		p.more = []string{address}
-		if printed, err = m.bare.output(ctx, p); err != nil {
-			return t, err
-		}
+		p.address = address
+		printed, err = m.bare.output(ctx, p)
 	} else {
-		res, err := rt.Run(ctx, p.code(), p.runOptions())
-		if err == nil {
-			err = succeeded(p, res)
+		var res *runtime.Result
+		if res, err = p.run(ctx, rt, nil); err == nil {
+			printed = res.Stdout
 		}
-		if err != nil {
-			return t, err
-		}
-		printed = res.Stdout
 	}
-	return t, json.Unmarshal(printed, &t)
+	if err == nil {
+		err = json.Unmarshal(printed, &t)
+	}
+	return t, err
 }
 
 func add(_ context.Context, a, b int) (int, error) { return a + b, nil }
 
 // serveAdd serves add on the loopback interface.
-func serveAdd() (address string, stop func() error, err error) {
+func serveAdd() (s *http.Server, address string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, err
+		return nil, "", err
 	}
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var args [2]int
 		if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -91,13 +76,6 @@ func serveAdd() (address string, stop func() error, err error) {
 		sum, _ := add(r.Context(), args[0], args[1])
 		_ = json.NewEncoder(w).Encode(sum) // fails if the client closed the connection
 	})}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	return "http://" + l.Addr().String(), func() error {
-		err := s.Close()
-		if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
-			err = errors.Join(err, ended)
-		}
-		return err
-	}, nil
+	go func() { _ = s.Serve(l) }() // returns when s is closed
+	return s, "http://" + l.Addr().String(), nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestServeAdd(t *testing.T) {
-	address, stop, err := serveAdd()
+	server, address, err := serveAdd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestServeAdd(t *testing.T) {
 		res.Body.Close()
 	}
 	http.DefaultClient.CloseIdleConnections()
-	if err := stop(); err != nil {
+	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
 	if res, err := http.Get(address); err == nil {

@@ -1,8 +1,8 @@
 // Package bench measures what a sandbox costs, beside bare Node with the same program,
 // on the same machine and in the same minutes. gaol bench prints the result.
 //
-//	Measure ── for each figure: bare │ exec │ zygote │ bare │ exec │ zygote │ ... ──> Report
-//	                                                      Table, JSON, WritePicture
+//	Measure ── for each of figures: bare │ exec │ zygote │ bare │ exec │ zygote │ ... ──> Report
+//	                                                                                Table, JSON
 //
 // The machines it runs on are shared, so that a time alone says little. Bare and jailed
 // samples therefore take turns, so that drift affects all of them. A claim about speed
@@ -42,7 +42,7 @@
 // part of their computing: that is what guests do. The file calls alone are the file-heavy
 // program, which only creates, renames and removes small files: its ratio is overlayfs's
 // own cost of a call. It has no bar, because programs that do something with their files
-// do not pay it.
+// do not pay it. The project's bar is also for exec: overlayfs costs both the same.
 //
 // The time of what happens in the host, calls of functions and parsing of snippets,
 // depends on how often Go collects garbage there. This process therefore has a heap of
@@ -52,7 +52,8 @@
 // A call of a host function is measured in the guest, from the call to its result, with
 // Node's and gaol's parts: a thousand calls in a fresh run, one after the other, and then a
 // thousand at once. For comparison, bare Node sends the same arguments to a server in this
-// process by HTTP, over persistent connections.
+// process by HTTP, over persistent connections: a guest that may use the network would call
+// its host like that.
 //
 // # Bare Node
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // evaluations compares Evaluate to Run of the same code.
-func (m *measurer) evaluations(ctx context.Context) error {
+func (m *measurer) evaluations(ctx context.Context) (s, base Samples, err error) {
 	const code = "const list = Array.from({ length: 1000 }, (_, i) => i * i);\nconsole.log(list.length);\n"
 	evaluate := func(side Side) error {
 		e, err := m.lasting[side].Evaluate(ctx, code+"list.at(-1)", runtime.EvaluateOptions{})
@@ -26,32 +26,20 @@ func (m *measurer) evaluations(ctx context.Context) error {
 		}
 		return err
 	}
-	if err := m.turns(ctx, 1, m.jailed(), evaluate); err != nil { // not measured: its limit of the heap takes a Node of its own
-		return err
+	if err := turns(ctx, 1, m.options.Jailed, evaluate); err != nil { // not measured: its limit of the heap takes a Node of its own
+		return nil, nil, err
 	}
-	evaluated, ran, err := m.pairs(ctx, m.options.fewer(1), timed(evaluate), timed(plain))
-	if err == nil {
-		m.add(againstOwn(evaluateID, "Evaluate, p50", "ms", evaluated.percentiles(50), ran.percentiles(50), "Run of the same"))
-	}
-	return err
+	return sample(ctx, m.options.Samples, m.options.Jailed, timed(evaluate), timed(plain))
 }
 
 // normalizations measures how long it takes to turn a snippet of TypeScript into a program.
-// The host does that before it starts a process, so it is the same for all launchers.
-func (m *measurer) normalizations(context.Context) error {
+// The host does that before it starts a process: no launcher takes part.
+func (m *measurer) normalizations(ctx context.Context) (s, base Samples, err error) {
 	code := typedSnippet(20 << 10)
-	var times Series
-	for range m.options.fewer(2) {
-		if err := times.time(func() error { _, err := runtime.Normalize(code); return err }); err != nil {
-			return err
-		}
-	}
-	v := Values{}
-	for _, side := range m.jailed() {
-		v[side] = times.Percentile(50)
-	}
-	m.add(alone(normalizeID, "Normalize of 20 KB of TypeScript, p50", "ms", v))
-	return nil
+	return sample(ctx, m.options.fewer(2), m.options.Jailed, timed(func(Side) error {
+		_, err := runtime.Normalize(code)
+		return err
+	}), nil)
 }
 
 // typedSnippet returns TypeScript as models write it, of at least size bytes, in

@@ -1,41 +1,35 @@
 package bench
 
-// ID names a figure for programs. It stays when Figure.Name changes.
-type ID string
-
-// The figures.
-const (
-	runMedianID     ID = "run-p50"
-	runTailID       ID = "run-p99"
-	clients1ID      ID = "throughput-1"
-	clients2ID      ID = "throughput-2"
-	clients4ID      ID = "throughput-4"
-	lifecycleID     ID = "create-run-close"
-	pooledID        ID = "pool-get-run"
-	idleMemoryID    ID = "idle-memory"
-	programMemoryID ID = "program-memory"
-	computeID       ID = "compute"
-	jsonID          ID = "json"
-	garbageID       ID = "garbage"
-	filesID         ID = "files"
-	callbackID      ID = "stream-callback"
-	strictID        ID = "run-strict"
-	readLargeID     ID = "host-read-100m"
-	writeLargeID    ID = "host-write-100m"
-	snapshotID      ID = "create-snapshot"
-	overlayFilesID  ID = "files-snapshot"
-	projectID       ID = "project-snapshot"
-	callID          ID = "call"
-	callHTTPID      ID = "call-http"
-	callsID         ID = "calls"
-	evaluateID      ID = "evaluate"
-	normalizeID     ID = "normalize"
-	manyLiveID      ID = "live-many"
-	createID        ID = "create"
-	overtimeID      ID = "overtime"
+import (
+	"cmp"
+	"context"
 )
 
-// Bar is the limit for the zygote's side of a figure, or for both launchers.
+// Values are the values of one figure, by side.
+type Values map[Side]float64
+
+// Figure is one thing that is measured. Tools may rely on ID, which stays when Name
+// changes.
+type Figure struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Unit   string `json:"unit"` // of Values
+	Values Values `json:"values"`
+
+	// Ratio is the value of each jailed side divided by what Against names, which
+	// was measured in turns with it. Empty: the figure is compared with nothing.
+	Ratio   Values `json:"ratio,omitempty"`
+	Against string `json:"against,omitempty"`
+
+	*Bar       // nil: the figure is only informative
+	Met  *bool `json:"met,omitempty"` // nil: no bar, or no value of the sides that it limits
+
+	percentile int // of the samples; 0: the median
+	measure    measurement
+}
+
+// Bar is the limit for the zygote's side of a figure, or for both launchers. The bars are
+// gaol's own.
 type Bar struct {
 	Limit float64 `json:"bar"`  // the worst acceptable result
 	Goal  float64 `json:"goal"` // a better result to aim for
@@ -45,100 +39,36 @@ type Bar struct {
 	Both    bool `json:"both,omitempty"`    // also for LauncherExec: the start of Node does not matter
 }
 
-// bars has gaol's own bars. Other figures are informative. overlayFilesID has none because
-// it is overlayfs's own cost of a call: projectID is what work on an overlay costs.
-var bars = map[ID]Bar{
-	runMedianID:     {Limit: 0.22, Goal: 0.12},
-	runTailID:       {Limit: 0.5, Goal: 0.25},
-	clients4ID:      {Limit: 4, Goal: 8, AtLeast: true},
-	lifecycleID:     {Limit: 1, Goal: 0.5},
-	pooledID:        {Limit: 0.3, Goal: 0.15},
-	idleMemoryID:    {Limit: 1, Goal: 0.3, OfValue: true},
-	programMemoryID: {Limit: 10, Goal: 6, OfValue: true},
-	computeID:       {Limit: 1.1, Goal: 1.02},
-	jsonID:          {Limit: 1.1, Goal: 1.02},
-	garbageID:       {Limit: 1.1, Goal: 1.02},
-	filesID:         {Limit: 1.1, Goal: 1.02},
-	callbackID:      {Limit: 0.7, Goal: 1, AtLeast: true},
-	strictID:        {Limit: 1.05, Goal: 1},
-	snapshotID:      {Limit: 1.5, Goal: 1},
-	projectID:       {Limit: 1.15, Goal: 1.02, Both: true},
-	callID:          {Limit: 40, Goal: 20, OfValue: true},
-	callHTTPID:      {Limit: 5, Goal: 10, AtLeast: true},
-	callsID:         {Limit: 50_000, Goal: 100_000, AtLeast: true, OfValue: true},
-	evaluateID:      {Limit: 1.2, Goal: 1.05},
-	normalizeID:     {Limit: 5, Goal: 2, OfValue: true},
-	manyLiveID:      {Limit: 1.3, Goal: 1},
-}
-
-// Values are the values of one figure, by side.
-type Values map[Side]float64
-
-// Figure is one thing that was measured.
-type Figure struct {
-	ID     ID     `json:"id"`
-	Name   string `json:"name"`
-	Unit   string `json:"unit"` // of Values
-	Values Values `json:"values"`
-
-	// Ratio is the value of each jailed side divided by the value that Against
-	// names, of the same benchmark. Nil: the figure is compared with nothing.
-	Ratio   Values `json:"ratio,omitempty"`
-	Against string `json:"against,omitempty"`
-
-	*Bar       // nil: none
-	Met  *bool `json:"met,omitempty"` // nil: no bar, or no value of the sides that it limits
-}
-
-// newFigure returns a figure with a ratio for each jailed side, or without if ratio is nil.
-func newFigure(id ID, name, unit string, v Values, against string, ratio func(Side) float64) Figure {
-	f := Figure{ID: id, Name: name, Unit: unit, Values: v, Against: against}
-	if ratio != nil {
-		f.Ratio = Values{}
-		for side := range v {
-			if side != Bare {
-				f.Ratio[side] = ratio(side)
-			}
+// measured returns f with its results. The ratios are to base, or to bare Node in s if
+// base is empty.
+func (f Figure) measured(s, base Samples) Figure {
+	p := cmp.Or(f.percentile, 50)
+	f.Values, f.Ratio = s.percentiles(p), Values{}
+	compared := base.percentiles(p)
+	if bare, ok := f.Values[Bare]; ok && len(base) == 0 {
+		f.Against = cmp.Or(f.Against, "bare node")
+		compared = Values{Exec: bare, Zygote: bare}
+	}
+	for side, against := range compared {
+		if value, ok := f.Values[side]; ok {
+			f.Ratio[side] = value / against
 		}
 	}
-	return f.withBar()
+	return f.judged()
 }
 
-// againstBare returns a figure with ratios to bare node.
-func againstBare(id ID, name, unit string, v Values) Figure {
-	return newFigure(id, name, unit, v, "bare node", func(s Side) float64 { return v[s] / v[Bare] })
-}
-
-// againstOwn returns a figure with ratios to base, another measurement of the same side.
-func againstOwn(id ID, name, unit string, v, base Values, against string) Figure {
-	return newFigure(id, name, unit, v, against, func(s Side) float64 { return v[s] / base[s] })
-}
-
-// timesAsFast returns a figure whose ratio is bare node's time for something else divided
-// by the side's time.
-func timesAsFast(id ID, name, unit string, v Values, against string) Figure {
-	return newFigure(id, name, unit, v, against, func(s Side) float64 { return v[Bare] / v[s] })
-}
-
-// alone returns a figure without ratios.
-func alone(id ID, name, unit string, v Values) Figure {
-	return newFigure(id, name, unit, v, "", nil)
-}
-
-// withBar adds the figure's bar, and whether it is met.
-func (f Figure) withBar() Figure {
-	bar, ok := bars[f.ID]
-	if !ok {
+// judged returns f with Met.
+func (f Figure) judged() Figure {
+	if f.Bar == nil {
 		return f
 	}
-	f.Bar, f.Met = &bar, nil
-	measured := f.Ratio
-	if bar.OfValue {
-		measured = f.Values
+	limited := f.Ratio
+	if f.OfValue {
+		limited = f.Values
 	}
-	for side, got := range measured {
-		if side == Zygote || bar.Both && side == Exec {
-			met := bar.met(got) && (f.Met == nil || *f.Met)
+	for side, got := range limited {
+		if side == Zygote || f.Both && side == Exec {
+			met := f.Bar.met(got) && (f.Met == nil || *f.Met)
 			f.Met = &met
 		}
 	}
@@ -151,4 +81,66 @@ func (b Bar) met(got float64) bool {
 		return got >= b.Limit
 	}
 	return got <= b.Limit
+}
+
+// A measurement takes the samples of a figure, and of what it is compared with. If base
+// is empty, that is bare Node in s.
+type measurement func(*measurer, context.Context) (s, base Samples, err error)
+
+// figures are what is measured, in the order of the report: those with a bar first.
+// Programs that do something with their files, such as project, do not pay what the
+// file-heavy one pays on a snapshot, overlayfs's own cost of a call. So that has no bar.
+var figures = []Figure{
+	{ID: "run-p50", Name: "warm run, p50", Unit: "ms",
+		Bar: &Bar{Limit: 0.22, Goal: 0.12}, measure: (*measurer).runs},
+	{ID: "run-p99", Name: "warm run, p99 against p99", Unit: "ms", percentile: 99,
+		Bar: &Bar{Limit: 0.5, Goal: 0.25}, measure: (*measurer).runs},
+	{ID: "throughput-4", Name: "throughput, clients: 4", Unit: "runs/s",
+		Bar: &Bar{Limit: 4, Goal: 8, AtLeast: true}, measure: (*measurer).throughput},
+	{ID: "create-run-close", Name: "Create + Run + Close", Unit: "ms",
+		Bar: &Bar{Limit: 1, Goal: 0.5}, measure: (*measurer).lifecycle},
+	{ID: "pool-get-run", Name: "Get + Run of a pool, at 20 a second", Unit: "ms",
+		Bar: &Bar{Limit: 0.3, Goal: 0.15}, measure: (*measurer).pooled},
+	{ID: "idle-memory", Name: "memory of an idle runtime, PSS", Unit: "MB",
+		Bar: &Bar{Limit: 1, Goal: 0.3, OfValue: true}, measure: (*measurer).idleMemory},
+	{ID: "program-memory", Name: "memory of one more running program, private", Unit: "MB",
+		Bar: &Bar{Limit: 10, Goal: 6, OfValue: true}, measure: (*measurer).programMemory},
+	{ID: "compute", Name: "compute-bound program", Unit: "ms",
+		Bar: &Bar{Limit: 1.1, Goal: 1.02}, measure: whole(program{name: "compute", rounds: 2000})},
+	{ID: "json", Name: "JSON program", Unit: "ms",
+		Bar: &Bar{Limit: 1.1, Goal: 1.02}, measure: whole(program{name: "json", rounds: 450})},
+	{ID: "garbage", Name: "GC-heavy program", Unit: "ms",
+		Bar: &Bar{Limit: 1.1, Goal: 1.02}, measure: whole(program{name: "garbage", rounds: 640})},
+	{ID: "files", Name: "file-heavy program", Unit: "ms",
+		Bar: &Bar{Limit: 1.1, Goal: 1.02}, measure: whole(program{name: "files", rounds: 160})},
+	{ID: "stream-callback", Name: "1 GiB of output by OnStdout, against node | cat", Unit: "MB/s",
+		Bar: &Bar{Limit: 0.7, Goal: 1, AtLeast: true}, measure: (*measurer).streamed},
+	{ID: "run-strict", Name: "warm run, all permissions denied, against default ones, p50", Unit: "ms", Against: "permissions by default",
+		Bar: &Bar{Limit: 1.05, Goal: 1}, measure: (*measurer).strictRuns},
+	{ID: "create-snapshot", Name: "Create with a snapshot of 30,000 small files, against none, p50", Unit: "ms", Against: "Create without",
+		Bar: &Bar{Limit: 1.5, Goal: 1}, measure: (*measurer).createOnSnapshot},
+	{ID: "project-snapshot", Name: "a project's file work, on a snapshot", Unit: "ms",
+		Bar: &Bar{Limit: 1.15, Goal: 1.02, Both: true}, measure: whole(program{name: "project", rounds: 60, onSnapshot: true})},
+	{ID: "call", Name: "call of a host function, against HTTP, p50", Unit: "µs", Against: "HTTP over loopback by bare node",
+		Bar: &Bar{Limit: 40, Goal: 20, OfValue: true}, measure: called(func(t callTimes) float64 { return t.Median })},
+	{ID: "calls", Name: "calls of a host function at once, against HTTP", Unit: "calls/s", Against: "HTTP over loopback by bare node",
+		Bar: &Bar{Limit: 50_000, Goal: 100_000, AtLeast: true, OfValue: true}, measure: called(func(t callTimes) float64 { return t.Rate })},
+	{ID: "evaluate", Name: "Evaluate, against Run of the same, p50", Unit: "ms", Against: "Run of the same",
+		Bar: &Bar{Limit: 1.2, Goal: 1.05}, measure: (*measurer).evaluations},
+	{ID: "normalize", Name: "Normalize of 20 KB of TypeScript, p50", Unit: "ms",
+		Bar: &Bar{Limit: 5, Goal: 2, OfValue: true}, measure: (*measurer).normalizations},
+	{ID: "live-many", Name: "warm run beside 1,000 idle runtimes, against none, p50", Unit: "ms", Against: "the same without them",
+		Bar: &Bar{Limit: 1.3, Goal: 1}, measure: (*measurer).besideIdle},
+	{ID: "files-snapshot", Name: "file calls alone, on a snapshot", Unit: "ms",
+		measure: whole(program{name: "files", rounds: 160, onSnapshot: true})},
+	{ID: "overtime", Name: "return after a timeout, p50", Unit: "ms",
+		measure: (*measurer).overtime},
+}
+
+// IDs returns the ids of all figures, in their order.
+func IDs() (ids []string) {
+	for _, f := range figures {
+		ids = append(ids, f.ID)
+	}
+	return ids
 }

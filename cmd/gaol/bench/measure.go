@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	goruntime "runtime"
 	"slices"
@@ -13,62 +12,57 @@ import (
 	"gaol/runtime"
 )
 
-// Options selects the measurements and their number. A zero field means its default.
+// Options selects the measurements and their number.
 type Options struct {
-	// Samples is the number of samples of each short time. The default of 200 is
-	// enough for a 99th percentile that two samples exceed. What takes longer is
-	// measured less often, in proportion.
+	// Samples is the number of samples of each short time. 200 are enough for a 99th
+	// percentile that two samples exceed. What takes longer is measured less often, in
+	// proportion.
 	Samples int
 
-	// Only lists the figures to measure. Default: all.
-	Only []ID
+	// Only lists the ids of the figures to measure. Nil: all.
+	Only []string
 
-	// Launchers are measured side by side. Default: all.
-	Launchers []runtime.Launcher
+	// Jailed are the launchers to measure side by side.
+	Jailed []Side
 
-	// Quick reduces the work, which the figures' names then say: to see that
+	// Quick reduces the work to a small part of what the figures' names say: to see that
 	// everything works, not for figures to quote.
 	Quick bool
 
 	// Create is the options of the measured runtimes, except the launcher, and the
 	// limits of programs that take long. Bare node uses the same image.
+	// Its Progress also receives a line for each figure, unless it is nil.
 	Create runtime.Options
-
-	// Progress receives a line for each step. Nil: nothing is written.
-	Progress io.Writer
-}
-
-// DefaultSamples is the default of Options.Samples.
-const DefaultSamples = 200
-
-func (o Options) withDefaults() Options {
-	if o.Samples <= 0 {
-		o.Samples = DefaultSamples
-	}
-	if len(o.Launchers) == 0 {
-		o.Launchers = []runtime.Launcher{runtime.LauncherExec, runtime.LauncherZygote}
-	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
-	return o
 }
 
 // fewer returns how often to measure something that takes n times as long as a run.
 func (o Options) fewer(n int) int { return max(3, o.Samples/n) }
 
+// quickPart is the part of the work that Options.Quick leaves.
+const quickPart = 32
+
+// work returns how much of the work n to do.
+func (o Options) work(n int) int {
+	if o.Quick {
+		return max(1, n/quickPart)
+	}
+	return n
+}
+
 // Measure measures. By default it takes some five minutes. The zygotes that it starts
 // stay until runtime.CloseIdle; it leaves nothing else behind, even if it fails or
 // ctx is canceled.
 func Measure(ctx context.Context, o Options) (*Report, error) {
-	m := &measurer{options: o.withDefaults(), lasting: runtimes{}}
+	m := &measurer{options: o}
 	heap := make([]byte, hostHeap)
-	err := m.open(ctx)
-	if err == nil {
-		err = m.measureAll(ctx)
-	}
+	// The runtimes are first: their errors explain best why a machine or an image does
+	// not work.
+	err := m.withRuntimes(ctx, func(*runtime.Options) {}, func(all runtimes) error {
+		m.lasting = all
+		return errors.Join(m.measureAll(ctx), m.close())
+	})
 	goruntime.KeepAlive(heap)
-	if err = errors.Join(err, m.close()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	return &m.report, nil
@@ -76,23 +70,17 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 
 // measurer fills in a report.
 type measurer struct {
-	options Options
-	dir     string // of bare node's programs
-	bare    *bareNode
-	lasting runtimes // for runs in an existing runtime
-	report  Report
+	options  Options
+	lasting  runtimes // for runs in an existing runtime
+	dir      string   // of bare node's programs
+	bare     *bareNode
+	warm     Samples           // of runs
+	snapshot *runtime.Snapshot // of many small files; nil until a figure needs it
+	report   Report
 }
 
-// open prepares what all figures need. It creates the runtimes first, because their
-// errors explain best why a machine or an image does not work.
-func (m *measurer) open(ctx context.Context) (err error) {
-	for _, side := range m.jailed() {
-		rt, err := runtime.Create(ctx, m.create(side))
-		if err != nil {
-			return err
-		}
-		m.lasting[side] = rt
-	}
+// open prepares what all figures need.
+func (m *measurer) open(ctx context.Context) error {
 	store, err := rootfs.Open(m.options.Create.Store)
 	if err != nil {
 		return err
@@ -112,40 +100,54 @@ func (m *measurer) open(ctx context.Context) (err error) {
 }
 
 func (m *measurer) close() error {
-	failed := m.closeLasting()
+	err := m.removeSnapshot()
 	if m.dir != "" {
-		failed = errors.Join(failed, os.RemoveAll(m.dir))
+		err = errors.Join(err, os.RemoveAll(m.dir))
 	}
-	return failed
+	return err
 }
 
-func (m *measurer) closeLasting() error {
-	lasting := m.lasting
-	m.lasting = nil
-	return lasting.close()
+func (m *measurer) measureAll(ctx context.Context) error {
+	if err := m.open(ctx); err != nil {
+		return err
+	}
+	const rounds = 3 // fill the page cache and start the zygotes
+	if err := turns(ctx, rounds, m.sides(), func(side Side) error { return m.runOn(ctx, m.lasting, side, hello) }); err != nil {
+		return err
+	}
+	for _, f := range figures {
+		if m.options.Only != nil && !slices.Contains(m.options.Only, f.ID) {
+			continue
+		}
+		if w := m.options.Create.Progress; w != nil {
+			fmt.Fprintf(w, "gaol: bench: %s\n", f.Name)
+		}
+		s, base, err := f.measure(m, ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.ID, err)
+		}
+		m.report.Figures = append(m.report.Figures, f.measured(s, base))
+	}
+	return nil
 }
+
+// sides returns all sides, bare node first.
+func (m *measurer) sides() []Side { return append([]Side{Bare}, m.options.Jailed...) }
 
 // runtimes holds a runtime for each jailed side.
 type runtimes map[Side]*runtime.NodeRuntime
 
-func (r runtimes) close() (failed error) {
-	for _, rt := range r {
-		failed = errors.Join(failed, rt.Close())
-	}
-	return failed
-}
-
 // withRuntimes calls use with a new runtime for each jailed side, and closes them.
 func (m *measurer) withRuntimes(ctx context.Context, change func(*runtime.Options), use func(runtimes) error) (failed error) {
 	all := runtimes{}
-	defer func() { failed = errors.Join(failed, all.close()) }()
-	for _, side := range m.jailed() {
+	for _, side := range m.options.Jailed {
 		o := m.create(side)
 		change(&o)
 		rt, err := runtime.Create(ctx, o)
 		if err != nil {
 			return err
 		}
+		defer func() { failed = errors.Join(failed, rt.Close()) }()
 		all[side] = rt
 	}
 	return use(all)
@@ -161,93 +163,10 @@ func (m *measurer) create(side Side) runtime.Options {
 	return o
 }
 
-// step measures figures that are measured together.
-type step struct {
-	name    string
-	measure func(context.Context) error
-	figures []ID
-}
-
-func (m *measurer) steps() []step {
-	return []step{
-		{"runs", m.runs, []ID{runMedianID, runTailID}},
-		{"throughput", m.throughput, []ID{clients1ID, clients2ID, clients4ID}},
-		{"create, run, close", m.lifecycle, []ID{lifecycleID, createID}},
-		{"pool", m.pooled, []ID{pooledID}},
-		{"memory", m.memory, []ID{idleMemoryID, programMemoryID}},
-		{"programs", m.programs, []ID{computeID, jsonID, garbageID, filesID}},
-		{"streams", m.streams, []ID{callbackID}},
-		{"permissions", m.strictRuns, []ID{strictID}},
-		{"files of the host", m.hostFiles, []ID{readLargeID, writeLargeID}},
-		{"snapshots", m.snapshots, []ID{snapshotID, projectID, overlayFilesID}},
-		{"calls", m.calls, []ID{callID, callHTTPID, callsID}},
-		{"evaluations", m.evaluations, []ID{evaluateID}},
-		{"normalizations", m.normalizations, []ID{normalizeID}},
-		{"timeouts", m.overtime, []ID{overtimeID}},
-		{"live runtimes", m.manyLive, []ID{manyLiveID}}, // last: it closes the lasting runtimes
-	}
-}
-
-// IDs returns the ids of all figures, in the order in which they are measured.
-func IDs() []ID {
-	var all []ID
-	for _, s := range (&measurer{}).steps() {
-		all = append(all, s.figures...)
-	}
-	return all
-}
-
-func (m *measurer) measureAll(ctx context.Context) error {
-	for _, s := range append([]step{{"warm up", m.warmUp, m.options.Only}}, m.steps()...) {
-		if !m.wants(s.figures...) {
-			continue
-		}
-		fmt.Fprintf(m.options.Progress, "gaol: bench: %s\n", s.name)
-		if err := s.measure(ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	m.report.sortBarsFirst()
-	return nil
-}
-
-// wants reports whether one of the figures was requested.
-func (m *measurer) wants(ids ...ID) bool {
-	return len(m.options.Only) == 0 || slices.ContainsFunc(ids, func(id ID) bool { return slices.Contains(m.options.Only, id) })
-}
-
-// add adds the requested ones of the figures to the report.
-func (m *measurer) add(list ...Figure) {
-	for _, f := range list {
-		if m.wants(f.ID) {
-			m.report.Figures = append(m.report.Figures, f)
-		}
-	}
-}
-
-// sides returns all sides, bare node first.
-func (m *measurer) sides() []Side { return append([]Side{Bare}, m.jailed()...) }
-
-func (m *measurer) jailed() []Side {
-	var sides []Side
-	for _, l := range m.options.Launchers {
-		sides = append(sides, Side(l.String()))
-	}
-	return sides
-}
-
-// runOn runs p once: on bare node, or in the side's lasting runtime.
-func (m *measurer) runOn(ctx context.Context, side Side, p program) error {
-	if side == Bare {
-		return m.bare.run(ctx, p)
-	}
-	return run(ctx, m.lasting[side], p)
-}
-
-func run(ctx context.Context, rt *runtime.NodeRuntime, p program) error {
-	res, err := rt.Run(ctx, p.code(), p.runOptions())
-	if err != nil {
-		return err
-	}
-	return p.check(res)
+// raiseLimits raises limits so that they do not affect the measurement: Node's helper
+// threads are as free as bare node's.
+func raiseLimits(o *runtime.Options) {
+	o.Limits.CPUs = float64(max(2, goruntime.NumCPU()))
+	o.Limits.Memory = 1 << 30
+	o.Limits.Disk = 256 << 20
 }

@@ -14,152 +14,110 @@ import (
 	"gaol/runtime"
 )
 
-// memory measures the memory of processes. It does not include the growth of this
-// process, nor kernel memory.
-func (m *measurer) memory(ctx context.Context) error {
-	idle, parked := Values{}, Values{}
-	for _, side := range m.jailed() {
-		size, err := m.idle(ctx, side)
+// idleMemory measures the processes of a new runtime that stay after a program has run.
+func (m *measurer) idleMemory(ctx context.Context) (s, base Samples, err error) {
+	return sample(ctx, 1, m.options.Jailed, func(side Side) (_ float64, failed error) {
+		before := descendants()
+		rt, err := runtime.Create(ctx, m.create(side))
 		if err != nil {
-			return err
+			return 0, err
 		}
-		idle[side] = megabytes(size)
-	}
-	for _, side := range m.sides() {
-		size, err := m.parked(ctx, side)
-		if err != nil {
-			return err
+		defer func() { failed = errors.Join(failed, rt.Close()) }()
+		if err := run(ctx, rt, hello); err != nil {
+			return 0, err
 		}
-		parked[side] = megabytes(size)
-	}
-	m.add(alone(idleMemoryID, "memory of an idle runtime, PSS", "MB", idle),
-		againstBare(programMemoryID, "memory of one more running program, private", "MB", parked))
-	return nil
+		return newMemory(before, "Pss")
+	}, nil)
 }
 
-func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
-
-// idle creates a runtime, runs a program in it, and returns the memory of the processes
-// that stay.
-func (m *measurer) idle(ctx context.Context, side Side) (_ int64, failed error) {
-	var rt *runtime.NodeRuntime
-	defer func() {
-		if rt != nil {
-			failed = errors.Join(failed, rt.Close())
+// programMemory measures the second of two equal programs that run: its private pages,
+// which no other process has. It shares others, such as the text of Node, with the first.
+func (m *measurer) programMemory(ctx context.Context) (s, base Samples, err error) {
+	return sample(ctx, 1, m.sides(), func(side Side) (float64, error) {
+		ctx, stop := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer stop()
+		if err := m.park(ctx, side, &running); err != nil {
+			return 0, err
 		}
-	}()
-	return newMemory(func() (err error) {
-		if rt, err = runtime.Create(ctx, m.create(side)); err == nil {
-			err = run(ctx, rt, hello)
+		before := descendants()
+		if err := m.park(ctx, side, &running); err != nil {
+			return 0, err
 		}
-		return err
-	}, "Pss")
-}
-
-// parked returns the memory of the second of two equal programs that run: its private
-// pages, which no other process has. It shares others, such as the text of Node, with
-// the first.
-func (m *measurer) parked(ctx context.Context, side Side) (size int64, failed error) {
-	ctx, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer stop()
-	if err := m.park(ctx, side, &running); err != nil {
-		return 0, err
-	}
-	return newMemory(func() error { return m.park(ctx, side, &running) }, "Private_Clean", "Private_Dirty")
+		return newMemory(before, "Private_Clean", "Private_Dirty")
+	}, nil)
 }
 
 // park starts the program and returns when it has printed its line. The program is
 // counted in running until ctx is canceled.
 func (m *measurer) park(ctx context.Context, side Side, running *sync.WaitGroup) error {
-	printed, ended := make(chan struct{}), make(chan error, 1)
-	line := sync.OnceFunc(func() { close(printed) })
+	first := make(chan error, 2) // nil for the line
+	line := sync.OnceFunc(func() { first <- nil })
 	running.Go(func() {
+		var err error
 		if side == Bare {
 			c := m.bare.command(ctx, parked)
 			c.Stdout = writerFunc(func([]byte) { line() })
-			ended <- c.Run()
-			return
+			err = c.Run()
+		} else {
+			_, err = parked.run(ctx, m.lasting[side], func([]byte) { line() })
 		}
-		o := parked.runOptions()
-		o.OnStdout = func([]byte) { line() }
-		_, err := m.lasting[side].Run(ctx, parked.code(), o)
-		ended <- err
+		first <- errors.Join(fmt.Errorf("%s ended too early", parked.file()), err, context.Cause(ctx))
 	})
-	select {
-	case <-printed:
-		return nil
-	case err := <-ended:
-		return errors.Join(fmt.Errorf("%s ended too early", parked.file()), err, context.Cause(ctx))
-	}
+	return <-first
 }
 
 type writerFunc func([]byte)
 
 func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
 
-// newMemory adds up fields of smaps_rollup, in bytes, of the descendants that are new
-// when start has returned.
-func newMemory(start func() error, fields ...string) (total int64, err error) {
-	before, err := descendants()
-	if err == nil {
-		err = start()
-	}
-	if err != nil {
-		return 0, err
-	}
-	after, err := descendants()
-	for _, pid := range after {
-		if err == nil && !slices.Contains(before, pid) {
-			var size int64
-			size, err = processMemory(pid, fields...)
-			total += size
+// newMemory adds up fields of smaps_rollup, in megabytes, of this process's descendants
+// that are not among before. The growth of this process is not included, nor is kernel
+// memory.
+func newMemory(before []int, fields ...string) (megabytes float64, err error) {
+	for _, pid := range descendants() {
+		if slices.Contains(before, pid) {
+			continue
 		}
+		kib, err := processMemory(pid, fields...)
+		if err != nil {
+			return 0, err
+		}
+		megabytes += kib * 1024 / 1e6
 	}
-	return total, err
+	if megabytes == 0 { // this kernel lacks /proc/PID/task/TID/children, for example
+		return 0, errors.New("/proc does not show the memory of new processes")
+	}
+	return megabytes, nil
 }
 
 // descendants returns the pids of this process's descendants.
-func descendants() ([]int, error) {
+func descendants() []int {
 	found := []int{os.Getpid()}
 	for i := 0; i < len(found); i++ {
-		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found[i]))
-		if err != nil || i == 0 && len(lists) == 0 {
-			return nil, errors.Join(err, errors.New("/proc has no lists of children"))
-		}
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found[i])) // the pattern is right
 		for _, list := range lists {
 			text, _ := os.ReadFile(list) // fails if the thread has ended
 			for field := range strings.FieldsSeq(string(text)) {
-				pid, err := strconv.Atoi(field)
-				if err != nil {
-					return nil, err
-				}
+				pid, _ := strconv.Atoi(field) // the kernel writes numbers only
 				found = append(found, pid)
 			}
 		}
 	}
-	return found[1:], nil
+	return found[1:]
 }
 
-// processMemory adds up fields of a process's smaps_rollup, in bytes.
-func processMemory(pid int, fields ...string) (int64, error) {
-	path := filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	var total int64
-	for _, field := range fields {
-		_, rest, found := strings.Cut(string(text), "\n"+field+":")
-		if !found {
-			return 0, fmt.Errorf("%s: no %s", path, field)
+// processMemory adds up fields of a process's smaps_rollup, in KiB.
+func processMemory(pid int, fields ...string) (kib float64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if slices.Contains(fields, name) {
+			var n float64
+			_, failed := fmt.Sscanf(rest, "%f kB", &n)
+			kib, err = kib+n, errors.Join(err, failed)
 		}
-		var kib int64
-		if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
-			return 0, fmt.Errorf("%s: %s: %w", path, field, err)
-		}
-		total += kib << 10
 	}
-	return total, nil
+	return kib, err
 }

@@ -13,94 +13,54 @@ import (
 // Callers arrive at a steady rate, whether or not the previous one has finished. Closing
 // the runtime is not part of the time, but competes with the next callers, as does creating
 // the next runtimes. Bare node is started at the same rate.
-func (m *measurer) pooled(ctx context.Context) (failed error) {
+func (m *measurer) pooled(ctx context.Context) (s, _ Samples, failed error) {
+	const callers = 40 // in one turn: more than the pool holds, so that it must refill
 	pools := map[Side]*runtime.Pool{}
-	defer func() {
-		for _, p := range pools {
-			failed = errors.Join(failed, p.Close())
-		}
-	}()
-	for _, side := range m.jailed() {
+	for _, side := range m.options.Jailed {
 		p, err := runtime.NewPool(m.create(side), runtime.PoolOptions{Park: side == Zygote})
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
+		defer func() { failed = errors.Join(failed, p.Close()) }()
 		pools[side] = p
 	}
-	s := Samples{}
-	err := m.turns(ctx, max(1, m.options.Samples/callers), m.sides(), func(side Side) error {
-		if err := pause(ctx); err != nil {
-			return err
+	s = Samples{}
+	return s, nil, turns(ctx, max(1, m.options.Samples/callers), m.sides(), func(side Side) error {
+		select {
+		case <-time.After(time.Second): // the pools refill, which must not slow down the next side
+		case <-ctx.Done():
 		}
-		return arrivals(ctx, min(callers, m.options.Samples), s.of(side), func() (leave func() error, err error) {
+		times, err := arrivals(ctx, min(callers, m.options.Samples), func() (time.Duration, error) {
+			began := time.Now()
 			if side == Bare {
-				return func() error { return nil }, m.bare.run(ctx, hello)
+				err := m.runOn(ctx, nil, side, hello)
+				return time.Since(began), err
 			}
-			return fromPool(ctx, pools[side])
+			rt, err := pools[side].Get(ctx)
+			if err != nil {
+				return 0, err
+			}
+			err = run(ctx, rt, hello)
+			took := time.Since(began)
+			return took, errors.Join(err, rt.Close())
 		})
-	})
-	if err != nil {
+		s[side] = append(s[side], times...)
 		return err
-	}
-	for _, side := range m.jailed() {
-		m.curve("Get + Run of a pool, "+string(side), side, s)
-	}
-	m.add(againstBare(pooledID, "Get + Run of a pool, at 20 a second", "ms", s.percentiles(50)))
-	return nil
+	})
 }
 
-// callers is how many callers arrive in one turn: more than the pool holds, so that it
-// must refill.
-const callers = 40
-
-// pause gives the pools time to refill, which must not slow down the next side.
-func pause(ctx context.Context) error {
-	select {
-	case <-time.After(time.Second):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func fromPool(ctx context.Context, p *runtime.Pool) (leave func() error, err error) {
-	rt, err := p.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := run(ctx, rt, hello); err != nil {
-		return nil, errors.Join(err, rt.Close())
-	}
-	return rt.Close, nil
-}
-
-// arrivals starts n visits at 20 a second and takes a sample of each one, without
-// leave. It returns when all visits have ended.
-func arrivals(ctx context.Context, n int, s *Series, visit func() (leave func() error, err error)) error {
+// arrivals starts n visits at 20 a second. It returns the milliseconds that each one
+// reports when all have ended.
+func arrivals(ctx context.Context, n int, visit func() (time.Duration, error)) ([]float64, error) {
 	const interval = time.Second / 20
-	var mu sync.Mutex // of s and failed
-	var failed error
+	times, errs := make([]float64, n), make([]error, n)
 	var all sync.WaitGroup
 	clock := time.NewTicker(interval)
 	defer clock.Stop()
-	for range n {
-		if ctx.Err() != nil {
-			break
-		}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
 		all.Go(func() {
-			began := time.Now()
-			leave, err := visit()
-			took := time.Since(began)
-			if err == nil {
-				err = leave()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = errors.Join(failed, err)
-				return
-			}
-			s.add(took)
+			took, err := visit()
+			times[i], errs[i] = milliseconds(took), err
 		})
 		select {
 		case <-clock.C:
@@ -108,5 +68,5 @@ func arrivals(ctx context.Context, n int, s *Series, visit func() (leave func() 
 		}
 	}
 	all.Wait()
-	return errors.Join(failed, context.Cause(ctx))
+	return times, errors.Join(errors.Join(errs...), context.Cause(ctx))
 }

@@ -11,9 +11,6 @@ import (
 type Report struct {
 	Environment Environment `json:"environment"`
 	Figures     []Figure    `json:"figures"`
-
-	// Curves are the distributions for the picture.
-	Curves []Curve `json:"-"`
 }
 
 // sides returns the sides that have a value in the report, bare node first.
@@ -23,88 +20,64 @@ func (r *Report) sides() []Side {
 	})
 }
 
-// sortBarsFirst moves the figures with a bar to the top.
-func (r *Report) sortBarsFirst() {
-	slices.SortStableFunc(r.Figures, func(a, b Figure) int {
-		switch {
-		case a.Bar != nil && b.Bar == nil:
-			return -1
-		case a.Bar == nil && b.Bar != nil:
-			return 1
-		}
-		return 0
-	})
-}
-
 const tableNotes = `
 A ratio is to bare node, or to what the figure's name says. A bar is for the zygote's
 ratio, or for its value if the bar has a unit; both: for exec's as well. OVER: the bar
-is not met.
+is not met.%s
 Node %s, kernel %s, %s, processors: %d, heap of the host: %d MiB, samples: %d
 `
 
 // Table returns the report for people.
 func (r *Report) Table() string {
 	sides := r.sides()
-	head := []string{"figure", "unit"}
-	for _, side := range sides {
-		head = append(head, string(side))
-	}
-	for _, side := range sides {
-		if side != Bare {
-			head = append(head, string(side)+" ratio")
+	// row returns a row with a value of each side and a ratio of each jailed side.
+	row := func(name, unit string, value, ratio func(Side) string, bar ...string) []string {
+		cells := []string{name, unit}
+		for _, side := range sides {
+			cells = append(cells, value(side))
 		}
+		for _, side := range sides {
+			if side != Bare {
+				cells = append(cells, ratio(side))
+			}
+		}
+		return append(cells, bar...)
 	}
-	rows := [][]string{append(head, "bar", "goal", "")}
+	side := func(s Side) string { return string(s) }
+	rows := [][]string{row("figure", "unit", side, func(s Side) string { return side(s) + " ratio" }, "bar", "goal", "")}
 	for _, f := range r.Figures {
-		rows = append(rows, f.cells(sides))
+		rows = append(rows, row(f.Name, f.Unit, f.Values.cell, f.Ratio.cell, f.barCells()...))
 	}
-	e := r.Environment
-	return alignColumns(rows) + fmt.Sprintf(tableNotes, e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
+	e, quick := r.Environment, ""
+	if e.Quick {
+		quick = fmt.Sprintf("\nQuick: programs did 1/%d of the work that a figure's name says.", quickPart)
+	}
+	return alignColumns(rows) + fmt.Sprintf(tableNotes, quick, e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
 }
 
-// cells returns f's row of the table.
-func (f Figure) cells(sides []Side) []string {
-	row := []string{f.Name, f.Unit}
-	for _, side := range sides {
-		row = append(row, f.Values.cell(side))
-	}
-	for _, side := range sides {
-		if side != Bare {
-			row = append(row, f.Ratio.cell(side))
-		}
-	}
+// barCells returns the bar, with the unit if it limits the value, and with "both" if it is
+// for both launchers; the goal; and whether the bar is met, as a word.
+func (f Figure) barCells() []string {
 	if f.Bar == nil {
-		return append(row, "", "", "")
+		return []string{"", "", ""}
 	}
-	return append(row, f.barText(), short(f.Goal), f.result())
-}
-
-// result returns whether the bar is met, as a word.
-func (f Figure) result() string {
-	switch {
-	case f.Met == nil:
-		return ""
-	case *f.Met:
-		return "ok"
-	}
-	return "OVER"
-}
-
-// barText returns the bar, with the unit if it limits the value, and with "both" if it is
-// for both launchers.
-func (f Figure) barText() string {
-	text := "<= " + short(f.Limit)
+	bar, result := "<= "+short(f.Limit), ""
 	if f.AtLeast {
-		text = ">= " + short(f.Limit)
+		bar = ">= " + short(f.Limit)
 	}
 	if f.OfValue {
-		text += " " + f.Unit
+		bar += " " + f.Unit
 	}
 	if f.Both {
-		text += " both"
+		bar += " both"
 	}
-	return text
+	if f.Met != nil {
+		result = "OVER"
+		if *f.Met {
+			result = "ok"
+		}
+	}
+	return []string{bar, short(f.Goal), result}
 }
 
 func (v Values) cell(side Side) string {
@@ -117,13 +90,14 @@ func (v Values) cell(side Side) string {
 
 // short formats a number with three significant digits.
 func short(f float64) string {
+	decimals := 2
 	switch {
 	case f >= 100:
-		return strconv.FormatFloat(f, 'f', 0, 64)
+		decimals = 0
 	case f >= 10:
-		return strconv.FormatFloat(f, 'f', 1, 64)
+		decimals = 1
 	}
-	return strconv.FormatFloat(f, 'f', 2, 64)
+	return strconv.FormatFloat(f, 'f', decimals, 64)
 }
 
 // alignColumns aligns the first column on the left and the others, numbers, on the right.

@@ -7,29 +7,28 @@ import (
 	"slices"
 	"testing"
 
-	"gaol/runtime"
+	"github.com/google/go-cmp/cmp"
 )
 
-func TestPercentile(t *testing.T) {
-	hundred := make(Series, 100)
+func TestPercentiles(t *testing.T) {
+	hundred := make([]float64, 100)
 	for i := range hundred {
 		hundred[i] = float64(100 - i)
 	}
 	for _, c := range []struct {
-		times Series
+		times []float64
 		p     int
 		want  float64
 	}{
-		{nil, 50, 0},
-		{Series{7}, 50, 7},
-		{Series{7}, 95, 7},
-		{Series{3, 1, 2}, 50, 2},
-		{Series{4, 3, 1, 2}, 50, 2},
+		{[]float64{7}, 50, 7},
+		{[]float64{7}, 95, 7},
+		{[]float64{3, 1, 2}, 50, 2},
+		{[]float64{4, 3, 1, 2}, 50, 2},
 		{hundred, 50, 50},
 		{hundred, 95, 95},
 		{hundred, 100, 100},
 	} {
-		if got := c.times.Percentile(c.p); got != c.want {
+		if got := (Samples{Exec: c.times}).percentiles(c.p); len(got) != 1 || got[Exec] != c.want {
 			t.Errorf("percentile %d of %d samples is %v, want %v", c.p, len(c.times), got, c.want)
 		}
 	}
@@ -38,25 +37,40 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-func TestFailuresAreNoSamples(t *testing.T) {
-	failure := errors.New("failed")
-	var times Series
-	if err := times.time(func() error { return failure }); err != failure || len(times) != 0 {
-		t.Errorf("got %v and %d samples", err, len(times))
-	}
-	good := runtime.Result{Stdout: []byte(hello.stdout), Value: []byte(hello.value)}
-	for name, change := range map[string]func(*runtime.Result){
-		"output":    func(r *runtime.Result) { r.Stdout = []byte("hello") },
-		"value":     func(r *runtime.Result) { r.Value = nil },
-		"exit code": func(r *runtime.Result) { r.ExitCode = 1 },
-	} {
-		bad := good
-		change(&bad)
-		if err := hello.check(&bad); err == nil {
-			t.Errorf("another %s is accepted", name)
+// Both samplers take turns on each side.
+func TestSample(t *testing.T) {
+	var calls []string
+	sampler := func(name string, value float64) sampler {
+		return func(side Side) (float64, error) {
+			calls = append(calls, name+" "+string(side))
+			return value, nil
 		}
 	}
-	if err := hello.check(&good); err != nil {
+	s, base, err := sample(t.Context(), 2, []Side{Exec, Zygote}, sampler("take", 1), sampler("compare", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := []string{"compare exec", "take exec", "compare zygote", "take zygote"}
+	if diff := cmp.Diff(slices.Concat(once, once), calls); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Samples{{Exec: {1, 1}, Zygote: {1, 1}}, {Exec: {2, 2}, Zygote: {2, 2}}}, []Samples{s, base}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFailuresAreNoSamples(t *testing.T) {
+	failure := errors.New("failed")
+	s, _, err := sample(t.Context(), 3, []Side{Exec}, timed(func(Side) error { return failure }), nil)
+	if !errors.Is(err, failure) || len(s) != 0 {
+		t.Errorf("got %v and %v", err, s)
+	}
+	for _, bad := range [][2]string{{"hello", hello.value}, {hello.stdout, ""}} {
+		if err := hello.check([]byte(bad[0]), []byte(bad[1])); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	if err := hello.check([]byte(hello.stdout), []byte(hello.value)); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,8 +88,8 @@ func TestMemoryOfChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rss, err := newMemory(cat.Start, "Rss")
-	if err != nil {
+	before := descendants()
+	if err := cat.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -84,19 +98,20 @@ func TestMemoryOfChild(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	pids, err := descendants()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pids := descendants()
 	if !slices.Contains(pids, cat.Process.Pid) || slices.Contains(pids, os.Getpid()) {
 		t.Errorf("the descendants of %d are %v, want %d among them", os.Getpid(), pids, cat.Process.Pid)
 	}
-	dirty, err1 := processMemory(cat.Process.Pid, "Private_Dirty")
-	both, err2 := processMemory(cat.Process.Pid, "Private_Dirty", "Rss")
-	if err := errors.Join(err1, err2); err != nil || rss <= 0 || dirty <= 0 || both <= dirty {
-		t.Errorf("a child has %d when it starts, %d of its own, and %d with what it shares, %v", rss, dirty, both, err)
+	rss, err1 := newMemory(before, "Rss")
+	dirty, err2 := newMemory(before, "Private_Dirty")
+	both, err3 := newMemory(before, "Private_Dirty", "Rss")
+	if err := errors.Join(err1, err2, err3); err != nil || dirty <= 0 || rss < dirty || both <= rss {
+		t.Errorf("a child has %v MB, %v of its own, and both are %v, %v", rss, dirty, both, err)
 	}
-	if _, err := processMemory(os.Getpid(), "Nonsense"); err == nil {
+	if _, err := newMemory(before, "Nonsense"); err == nil {
 		t.Error("a missing field has a size")
+	}
+	if _, err := newMemory(descendants(), "Rss"); err == nil {
+		t.Error("no new process has a size")
 	}
 }

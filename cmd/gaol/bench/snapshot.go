@@ -11,48 +11,41 @@ import (
 	"gaol/runtime"
 )
 
-// snapshots compares Create with a snapshot of many small files to Create without, and
-// measures file work on the snapshot beside bare node's in memory.
-func (m *measurer) snapshots(ctx context.Context) (failed error) {
-	files := 30_000
-	if m.options.Quick {
-		files = 1_000
-	}
-	s, store, err := m.snapshotOf(ctx, files)
+// createOnSnapshot compares Create with a snapshot of many small files to Create without.
+func (m *measurer) createOnSnapshot(ctx context.Context) (s, base Samples, err error) {
+	id, err := m.snapshotOfFiles(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer func() { failed = errors.Join(failed, store.Remove(s.ID)) }()
 	create := func(snapshot string) sampler {
-		return func(side Side, t *Series) error {
+		return func(side Side) (float64, error) {
 			o := m.create(side)
 			o.Snapshot = snapshot
 			began := time.Now()
 			rt, err := runtime.Create(ctx, o)
 			if err != nil {
-				return err
+				return 0, err
 			}
-			t.add(time.Since(began))
-			return rt.Close()
+			took := time.Since(began)
+			return milliseconds(took), rt.Close()
 		}
 	}
-	full, empty, err := m.pairs(ctx, m.options.fewer(4), create(s.ID), create(""))
-	if err != nil {
-		return err
-	}
-	m.add(againstOwn(snapshotID, fmt.Sprintf("Create with a snapshot of %d small files, p50", files), "ms", full.percentiles(50), empty.percentiles(50), "Create without"))
-	return m.filesOnSnapshot(ctx, s.ID)
+	return sample(ctx, m.options.fewer(4), m.options.Jailed, create(id), create(""))
 }
 
-// snapshotOf takes a snapshot of a runtime with so many files, in folders of a hundred.
-// A random file makes it different from other benchmarks': a shared snapshot could not be
-// removed.
-func (m *measurer) snapshotOf(ctx context.Context, files int) (_ *runtime.Snapshot, _ *rootfs.Store, failed error) {
-	o := m.create(m.jailed()[0])
+// snapshotOfFiles returns the id of a snapshot of many small files, in folders of a
+// hundred. The first call takes it. A random file makes it different from other
+// benchmarks': a shared snapshot could not be removed.
+func (m *measurer) snapshotOfFiles(ctx context.Context) (id string, failed error) {
+	if m.snapshot != nil {
+		return m.snapshot.ID, nil
+	}
+	files := m.options.work(30_000)
+	o := m.create(m.options.Jailed[0])
 	o.Limits.Disk, o.Limits.Inodes = 1<<30, int64(2*files)
 	rt, err := runtime.Create(ctx, o)
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
 	defer func() { failed = errors.Join(failed, rt.Close()) }()
 	code := fmt.Sprintf(`import fs from 'node:fs';
@@ -60,31 +53,27 @@ func (m *measurer) snapshotOf(ctx context.Context, files int) (_ *runtime.Snapsh
 		fs.writeFileSync('own', %q)`, files, rand.Text())
 	res, err := rt.Run(ctx, code, runtime.RunOptions{})
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
 	if res.ExitCode != 0 {
-		return nil, nil, fmt.Errorf("%d files: %.300s", files, res.Stderr)
+		return "", fmt.Errorf("%d files: %.300s", files, res.Stderr)
 	}
-	s, err := rt.Snapshot(ctx, runtime.SnapshotOptions{})
-	if err != nil {
-		return nil, nil, err
+	if m.snapshot, err = rt.Snapshot(ctx, runtime.SnapshotOptions{}); err != nil {
+		return "", err
+	}
+	return m.snapshot.ID, nil
+}
+
+func (m *measurer) removeSnapshot() error {
+	if m.snapshot == nil {
+		return nil
 	}
 	store, err := rootfs.Open(m.options.Create.Store)
 	if err == nil {
 		store, err = store.Snapshots()
 	}
-	return s, store, err
-}
-
-// filesOnSnapshot measures two programs on an overlay: a project's work, and one that only
-// creates and removes files. The second has no bar: it shows overlayfs's own cost of a call.
-func (m *measurer) filesOnSnapshot(ctx context.Context, id string) error {
-	stress := workloads[len(workloads)-1]
-	stress.id, stress.what = overlayFilesID, "file calls alone"
-	return m.withRuntimes(ctx, func(o *runtime.Options) {
-		raiseLimits(o)
-		o.Snapshot = id
-	}, func(all runtimes) error {
-		return m.runWorkloads(ctx, []workload{project, stress}, all, ", on a snapshot")
-	})
+	if err != nil {
+		return err
+	}
+	return store.Remove(m.snapshot.ID)
 }

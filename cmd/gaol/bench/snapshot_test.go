@@ -24,19 +24,22 @@ func TestSnapshotsDiffer(t *testing.T) {
 			}
 		}
 	})
-	m := &measurer{options: Options{Launchers: []runtime.Launcher{runtime.LauncherExec}, Create: runtime.Options{CgroupParent: parent}}}
 	var ids []string
 	for range 2 {
-		s, store, err := m.snapshotOf(t.Context(), 100)
+		m := &measurer{options: Options{Jailed: []Side{Exec}, Quick: true, Create: runtime.Options{CgroupParent: parent}}}
+		id, err := m.snapshotOfFiles(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, s.ID)
 		defer func() {
-			if err := store.Remove(s.ID); err != nil {
+			if err := m.removeSnapshot(); err != nil {
 				t.Error(err)
 			}
 		}()
+		if again, err := m.snapshotOfFiles(t.Context()); err != nil || again != id {
+			t.Errorf("another snapshot for the same benchmark: %s, %s, %v", id, again, err)
+		}
+		ids = append(ids, id)
 	}
 	if ids[0] == ids[1] {
 		t.Errorf("both snapshots are %s", ids[0])

@@ -8,43 +8,26 @@ import (
 	"time"
 )
 
-const (
-	streamPiece  = 64 << 10 // bytes that the program prints at once
-	streamPieces = 1 << 14  // 1 GiB in all
-)
-
-// streams measures how fast a callback receives output that is not kept. For bare
-// node, cat receives it.
-func (m *measurer) streams(ctx context.Context) error {
-	w, name := m.scaled(workload{program: stream, what: "1 GiB of output by OnStdout, against node | cat"})
-	rates, err := m.values(ctx, m.options.fewer(40), func(side Side) (float64, error) {
+// streamed measures how fast a callback receives a gigabyte of output that is not kept. For
+// bare node, cat receives it.
+func (m *measurer) streamed(ctx context.Context) (s, base Samples, err error) {
+	const piece = 64 << 10 // bytes that the program prints at once
+	p := program{name: "stream", rounds: m.options.work(1 << 30 / piece)}
+	n := p.rounds * piece
+	return sample(ctx, m.options.fewer(40), m.sides(), func(side Side) (float64, error) {
 		began := time.Now()
-		n := int64(w.rounds) * streamPiece
-		err := m.stream(ctx, side, w.program, n)
+		got := 0
+		var err error
+		if side == Bare {
+			got, err = n, m.bare.runIntoCat(ctx, p)
+		} else {
+			_, err = p.run(ctx, m.lasting[side], func(b []byte) { got += len(b) })
+		}
+		if err == nil && got != n {
+			err = fmt.Errorf("received %d bytes of %d", got, n)
+		}
 		return float64(n) / 1e6 / time.Since(began).Seconds(), err
-	})
-	if err == nil {
-		m.add(againstBare(callbackID, name, "MB/s", rates.percentiles(50)))
-	}
-	return err
-}
-
-// stream runs the program once, which must print n bytes.
-func (m *measurer) stream(ctx context.Context, side Side, p program, n int64) error {
-	if side == Bare {
-		return m.bare.runIntoCat(ctx, p)
-	}
-	var got int64
-	o := p.runOptions()
-	o.OnStdout = func(b []byte) { got += int64(len(b)) }
-	res, err := m.lasting[side].Run(ctx, p.code(), o)
-	if err == nil {
-		err = succeeded(p, res)
-	}
-	if err == nil && got != n {
-		err = fmt.Errorf("received %d bytes of %d", got, n)
-	}
-	return err
+	}, nil)
 }
 
 // runIntoCat starts Node with its output piped to the host's cat, and waits for both.

@@ -92,8 +92,8 @@ func duration(target *time.Duration) pflag.Value {
 	}}
 }
 
-// choice returns a flag that takes one of a few names. It starts with the name initial.
-func choice[T any](target *T, kind, initial, wrong string, values map[string]T) pflag.Value {
+// Choice returns a flag that takes one of a few names. It starts with the name initial.
+func Choice[T any](target *T, kind, initial, wrong string, values map[string]T) pflag.Value {
 	name := initial
 	return value[T]{target, kind, func(s string) (T, error) {
 		v, ok := values[s]
@@ -107,22 +107,15 @@ func choice[T any](target *T, kind, initial, wrong string, values map[string]T) 
 
 // Format returns a flag for the format of a module.
 func Format(target *runtime.ModuleFormat) pflag.Value {
-	return choice(target, "FORMAT", "auto", "want auto, esm or cjs", map[string]runtime.ModuleFormat{
+	return Choice(target, "FORMAT", "auto", "want auto, esm or cjs", map[string]runtime.ModuleFormat{
 		"auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS,
 	})
 }
 
 // Launcher returns a flag for one launcher.
 func Launcher(target *runtime.Launcher) pflag.Value {
-	return choice(target, "NAME", target.String(), "want exec or zygote", map[string]runtime.Launcher{
+	return Choice(target, "NAME", target.String(), "want exec or zygote", map[string]runtime.Launcher{
 		"exec": runtime.LauncherExec, "zygote": runtime.LauncherZygote,
-	})
-}
-
-// Launchers returns a flag for one launcher or both. An empty list means both.
-func Launchers(target *[]runtime.Launcher) pflag.Value {
-	return choice(target, "NAME", "both", "want exec, zygote or both", map[string][]runtime.Launcher{
-		"exec": {runtime.LauncherExec}, "zygote": {runtime.LauncherZygote}, "both": {runtime.LauncherExec, runtime.LauncherZygote},
 	})
 }
 

@@ -15,23 +15,12 @@ func TestRejectedValueKeepsTarget(t *testing.T) {
 	}
 }
 
-func TestLaunchers(t *testing.T) {
-	for _, tc := range []struct{ text, one, list string }{
-		{"exec", "exec", "exec"},
-		{"zygote", "zygote", "zygote"},
-		{"both", "", "both"},
-		{"", "", ""},
-		{"Exec", "", ""},
-	} {
-		var one runtime.Launcher
-		flag := Launcher(&one)
-		if err := flag.Set(tc.text); (err == nil) != (tc.one != "") || err == nil && flag.String() != tc.one {
-			t.Errorf("%q: %v, %v; want %q", tc.text, &one, err, tc.one)
-		}
-		var list []runtime.Launcher
-		flag = Launchers(&list)
-		if err := flag.Set(tc.text); (err == nil) != (tc.list != "") || err == nil && flag.String() != tc.list {
-			t.Errorf("%q: %v, %v; want %q", tc.text, list, err, tc.list)
+func TestLauncher(t *testing.T) {
+	for text, want := range map[string]string{"exec": "exec", "zygote": "zygote", "both": "", "": "", "Exec": ""} {
+		var launcher runtime.Launcher
+		flag := Launcher(&launcher)
+		if err := flag.Set(text); (err == nil) != (want != "") || err == nil && (flag.String() != want || launcher.String() != want) {
+			t.Errorf("%q: %v, %v; want %q", text, launcher, err, want)
 		}
 	}
 }

@@ -29,16 +29,19 @@ type Limits struct {
 	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
 }
 
-// defaultLimits are repeated in cmd/gaol/flags, whose help shows them.
-var defaultLimits = Limits{
-	Memory: 256 << 20,
-	CPUs:   1,
-	Pids:   64,
-	Files:  1024,
-	Disk:   64 << 20,
-	Inodes: 16384,
-	Output: 16 << 20,
-	Value:  16 << 20,
+// DefaultLimits returns the limits that zero fields of Limits mean. Files is lower in a
+// process with a lower hard limit.
+func DefaultLimits() Limits {
+	return Limits{
+		Memory: 256 << 20,
+		CPUs:   1,
+		Pids:   64,
+		Files:  1024,
+		Disk:   64 << 20,
+		Inodes: 16384,
+		Output: 16 << 20,
+		Value:  16 << 20,
+	}
 }
 
 // The least values that a run works with.
@@ -95,7 +98,7 @@ func formatBytes(n int64) string {
 }
 
 func (l Limits) withDefaults() Limits {
-	d := defaultLimits
+	d := DefaultLimits()
 	for _, f := range []struct{ value, fallback *int64 }{
 		{&l.Memory, &d.Memory}, {&l.Pids, &d.Pids}, {&l.Files, &d.Files}, {&l.Disk, &d.Disk},
 		{&l.Inodes, &d.Inodes}, {&l.Output, &d.Output}, {&l.Value, &d.Value},

@@ -77,7 +77,7 @@ func (a *app) runCommand() *cobra.Command {
 		Example:               runExample,
 		DisableFlagsInUseLine: true, // runUse shows them
 	}
-	f := &runFlags{Sandbox: flags.NewSandbox(cmd), maxOutput: 16 << 20}
+	f := &runFlags{Sandbox: flags.NewSandbox(cmd), maxOutput: runtime.DefaultLimits().Output}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := f.program(cmd, args, a.stdin)
 		if err != nil {

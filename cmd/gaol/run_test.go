@@ -23,10 +23,9 @@ func TestRunFlags(t *testing.T) {
 		Cwd:      "/workspace",
 		Hostname: "secure-exec",
 		Launcher: runtime.LauncherExec,
-		Limits: runtime.Limits{
-			Memory: 256 << 20, CPUs: 1, Pids: 64, Disk: 64 << 20, Output: 1,
-		},
+		Limits:   runtime.DefaultLimits(),
 	}
+	defaults.Limits.Files, defaults.Limits.Output = 0, 1 // Files: as many as this process may have
 	for _, tc := range []struct {
 		name    string
 		args    []string
@@ -40,7 +39,8 @@ func TestRunFlags(t *testing.T) {
 		{"no timeout", []string{"--timeout", "0"}, func(*runtime.Options) {}, -1},
 		{"limits", []string{"--memory", "1g", "--cpus", "0.5", "--cpu-time", "2m", "--pids", "7", "--open-files", "99", "--disk", "4096"},
 			func(o *runtime.Options) {
-				o.Limits = runtime.Limits{Memory: 1 << 30, CPUs: 0.5, CPUTime: 2 * time.Minute, Pids: 7, Files: 99, Disk: 4096, Output: 1}
+				l := &o.Limits
+				l.Memory, l.CPUs, l.CPUTime, l.Pids, l.Files, l.Disk = 1<<30, 0.5, 2*time.Minute, 7, 99, 4096
 			}, 30 * time.Second},
 		{"env", []string{"--env", "A=1", "--env", "B=x=y", "--env", "A=", "--env", "C= "},
 			func(o *runtime.Options) { o.Env = map[string]string{"A": "", "B": "x=y", "C": " "} }, 30 * time.Second},

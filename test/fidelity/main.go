@@ -131,7 +131,8 @@ var generous = runtime.Limits{Memory: 4 << 30, CPUs: float64(goruntime.NumCPU())
 func (c *comparison) plainWay(node, folder string) way {
 	limits := cgroup.Limits{Memory: generous.Memory, CPUs: generous.CPUs, Pids: generous.Pids}
 	if c.defaults {
-		limits = cgroup.Limits{Memory: 256 << 20, CPUs: 1, Pids: 64}
+		d := runtime.DefaultLimits()
+		limits = cgroup.Limits{Memory: d.Memory, CPUs: d.CPUs, Pids: d.Pids}
 	}
 	p := &plain{node: node, folder: folder, limits: limits}
 	return way{"plain", p.run, true}

@@ -19,28 +19,21 @@ import (
 type Sandbox struct {
 	Set *pflag.FlagSet
 
-	options     runtime.Options // without Permissions and Limits.Files
+	options     runtime.Options // without Permissions
 	timeout     time.Duration
-	openFiles   int64
 	permissions permissions
 }
 
-// defaultOpenFiles is the default of runtime.Limits.Files if the host process may
-// have as many open files.
-const defaultOpenFiles = 1024
-
-// NewSandbox returns the flags of cmd with the defaults that package runtime documents.
-// They are written out so that --help and the notes about a limit can name them.
-// AddLimits and AddEnvironment define the flags.
+// NewSandbox returns the flags of cmd with the defaults of package runtime, so that --help
+// and the notes about a limit can name them. AddLimits and AddEnvironment define the flags.
 func NewSandbox(cmd *cobra.Command) Sandbox {
 	cmd.Flags().SortFlags = false
 	return Sandbox{
-		Set:       cmd.Flags(),
-		timeout:   30 * time.Second,
-		openFiles: defaultOpenFiles,
+		Set:     cmd.Flags(),
+		timeout: 30 * time.Second,
 		options: runtime.Options{
 			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up
-			Limits:   runtime.Limits{Memory: 256 << 20, CPUs: 1, Pids: 64, Disk: 64 << 20},
+			Limits:   runtime.DefaultLimits(),
 		},
 	}
 }
@@ -53,7 +46,7 @@ func (f *Sandbox) AddLimits() {
 	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
 	f.Set.Var(duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
 	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
-	f.Set.Var(Count(&f.openFiles), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
+	f.Set.Var(Count(&o.Limits.Files), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
 	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system")
 }
 
@@ -102,9 +95,10 @@ func CheckNotEmpty(set *pflag.FlagSet, names ...string) error {
 }
 
 // Check rejects values that the parsers of the single flags cannot reject, and reads
-// the permissions.
-func (f *Sandbox) Check(ctx context.Context) error {
-	if err := CheckNotEmpty(f.Set, "cwd", "hostname", "image", "store", "node-modules", "snapshot"); err != nil {
+// the permissions. Flags of the command's own that must not be empty are named as well.
+func (f *Sandbox) Check(ctx context.Context, names ...string) error {
+	names = append(names, "cwd", "hostname", "image", "store", "node-modules", "snapshot")
+	if err := CheckNotEmpty(f.Set, names...); err != nil {
 		return err
 	}
 	if !path.IsAbs(f.options.Cwd) {
@@ -124,8 +118,8 @@ func (f *Sandbox) Check(ctx context.Context) error {
 func (f *Sandbox) Options() runtime.Options {
 	o := f.options
 	o.Permissions = f.allowed()
-	if f.Set.Changed("open-files") { // else the runtime chooses a default that this process may have
-		o.Limits.Files = f.openFiles
+	if !f.Set.Changed("open-files") {
+		o.Limits.Files = 0 // the default, or less if this process may not have as many
 	}
 	return o
 }
@@ -145,8 +139,8 @@ func (f *Sandbox) Notes(missing []string, limits runtime.Limits) (lines []string
 	if len(missing) > 0 {
 		lines = append(lines, "this kernel does not enforce: "+strings.Join(missing, ", "))
 	}
-	if !f.Set.Changed("open-files") && limits.Files < defaultOpenFiles {
-		lines = append(lines, fmt.Sprintf("a process may have %d open files, not %d: gaol's own hard limit is no higher (`ulimit -Hn`)", limits.Files, defaultOpenFiles))
+	if files := f.options.Limits.Files; !f.Set.Changed("open-files") && limits.Files < files {
+		lines = append(lines, fmt.Sprintf("a process may have %d open files, not %d: gaol's own hard limit is no higher (`ulimit -Hn`)", limits.Files, files))
 	}
 	return lines
 }

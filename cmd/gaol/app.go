@@ -31,7 +31,7 @@ type app struct {
 // sandbox is what the commands need of a [runtime.NodeRuntime].
 type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
-	evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, onLog func(runtime.Log)) (*runtime.Evaluation, error)
+	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
 	Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*runtime.Process, error)
@@ -53,17 +53,6 @@ func createRuntime(ctx context.Context, o runtime.Options) (sandbox, error) {
 
 // onlyRuntime is the only runtime of this process, so that Close also ends its zygote.
 type onlyRuntime struct{ *runtime.NodeRuntime }
-
-// evaluate is Evaluate with a callback for log lines.
-func (rt onlyRuntime) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
-	s := rt.FollowEvaluate(ctx, code, o)
-	for e := range s.Events() {
-		if l, ok := e.(runtime.LogEvent); ok {
-			onLog(l.Log)
-		}
-	}
-	return s.Evaluation()
-}
 
 func (rt onlyRuntime) newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error) {
 	return rt.NewContext(ctx, o)
@@ -172,10 +161,7 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 // usageArgs makes the errors of an argument check usage errors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return report.UsageError(cmd.CommandPath(), err)
-		}
-		return nil
+		return report.UsageError(cmd.CommandPath(), check(cmd, args))
 	}
 }
 

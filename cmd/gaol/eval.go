@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -86,28 +87,21 @@ func (f *evalFlags) readCode(cmd *cobra.Command, args []string, stdin io.Reader)
 	if implicit {
 		args = []string{"-"}
 	}
-	usage := func(err error) (string, error) { return "", report.UsageError(cmd.CommandPath(), err) }
-	if err := f.check(cmd.Context(), args); err != nil {
-		return usage(err)
+	err := f.Check(cmd.Context(), "globals")
+	if err == nil {
+		err = f.checkWords(args)
+	}
+	if err != nil {
+		return "", report.UsageError(cmd.CommandPath(), err)
 	}
 	if f.Set.Changed("eval") {
 		return f.code, nil
 	}
 	code, err := source.Code(cmd.Context(), "evaluate", args[0], stdin)
 	if implicit && err == nil && code == "" {
-		return usage(f.checkWords(nil))
+		err = report.UsageError(cmd.CommandPath(), f.checkWords(nil))
 	}
 	return code, err
-}
-
-func (f *evalFlags) check(ctx context.Context, args []string) error {
-	if err := flags.CheckNotEmpty(f.Set, "globals"); err != nil {
-		return err
-	}
-	if err := f.Check(ctx); err != nil {
-		return err
-	}
-	return f.checkWords(args)
 }
 
 // checkWords rejects command lines that name no snippet, or two.
@@ -139,16 +133,13 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 	if err != nil {
 		return err
 	}
-	var printErr error
-	e, err := sb.evaluate(ctx, code, o, func(line runtime.Log) {
-		if !f.json && printErr == nil {
-			if printErr = a.printLog(line); printErr != nil {
-				cancel(printErr)
-			}
-		}
-	})
-	if printErr != nil {
-		err = printErr // which canceled the snippet
+	streams := report.NewStreams(a.stdout, a.stderr, math.MaxInt64, cancel)
+	if !f.json {
+		o.OnLog = streams.Log
+	}
+	e, err := sb.Evaluate(ctx, code, o)
+	if failed := streams.Err(); failed != nil {
+		err = failed // which canceled the snippet
 	}
 	if err := errors.Join(err, sb.Close()); err != nil {
 		return err
@@ -158,19 +149,6 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 		return report.JSON(a.stdout, report.NewEvaluation(e))
 	}
 	return a.printEvaluation(e, f)
-}
-
-// printLog prints a line as it comes, unless it was written to standard error without
-// console: it may be Node's message about an uncaught error, which is recognized only at the
-// end.
-func (a *app) printLog(line runtime.Log) error {
-	switch line.Level {
-	case runtime.LogStderr:
-		return nil
-	case runtime.LogWarn, runtime.LogError:
-		return report.Write(a.stderr, "standard error", []byte(line.Text+"\n"))
-	}
-	return a.print(line.Text + "\n")
 }
 
 // printEvaluation prints an evaluation for people.

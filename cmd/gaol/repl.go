@@ -62,11 +62,7 @@ func (a *app) replCommand() *cobra.Command {
 	}
 	f := &replFlags{Sandbox: flags.NewSandbox(cmd)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		err := flags.CheckNotEmpty(f.Set, "globals")
-		if err == nil {
-			err = f.Check(cmd.Context())
-		}
-		if err != nil {
+		if err := f.Check(cmd.Context(), "globals"); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}
 		return a.repl(cmd.Context(), f)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/source"
 	"gaol/cmd/gaol/terminal"
@@ -31,12 +30,11 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	if implicit {
 		words = []string{"-"}
 	}
-	usage := func(err error) (*program, error) { return nil, report.UsageError(cmd.CommandPath(), err) }
-	if err := f.check(cmd, words, rest, stdin); err != nil {
-		return usage(err)
+	err := f.check(cmd, words, rest, stdin)
+	if err != nil {
+		return nil, report.UsageError(cmd.CommandPath(), err)
 	}
 	p := &program{Program: source.Program{Format: f.format}, args: rest}
-	var err error
 	switch {
 	case f.command:
 		p.command, p.args = rest[0], rest[1:]
@@ -45,28 +43,22 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	case words[0] == "-":
 		p.Code, err = source.Code(cmd.Context(), "run", "-", stdin)
 		if implicit && err == nil && p.Code == "" {
-			return usage(f.checkWords(nil, rest))
+			err = report.UsageError(cmd.CommandPath(), f.checkWords(nil, rest))
 		}
 	default:
-		var file *source.Program
-		if file, err = source.ProgramFile(cmd.Context(), words[0], f.format); err == nil {
-			p.Program = *file
-		}
+		p.Program, err = source.ProgramFile(cmd.Context(), words[0], f.format)
 	}
 	return p, err
 }
 
 func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Reader) error {
-	if err := flags.CheckNotEmpty(f.Set, "save"); err != nil {
+	if err := f.Check(cmd.Context(), "save"); err != nil {
 		return err
 	}
 	if f.save != "" { // after the run it would be too late
 		if err := rootfs.CheckName(f.save); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
-	}
-	if err := f.Check(cmd.Context()); err != nil {
-		return err
 	}
 	if err := f.checkWords(words, rest); err != nil {
 		return err

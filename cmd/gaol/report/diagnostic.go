@@ -24,8 +24,14 @@ func (e *advisedError) Unwrap() error { return e.error }
 // Advise attaches advice to err.
 func Advise(err error, advice string) error { return &advisedError{err, advice} }
 
-// UsageError marks err as a mistake in the command line of command, such as "gaol run".
-func UsageError(command string, err error) error { return Advise(err, "see "+command+" --help") }
+// UsageError marks err as a mistake in the command line of command, such as "gaol run". It
+// returns nil for nil.
+func UsageError(command string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return Advise(err, "see "+command+" --help")
+}
 
 // OutputError is a failure to write to standard output or standard error.
 type OutputError struct {

@@ -37,6 +37,19 @@ func NewStreams(stdout, stderr io.Writer, limit int64, cancel context.CancelCaus
 // Attach makes the run with options o write to s.
 func (s *Streams) Attach(o *runtime.RunOptions) { o.OnStdout, o.OnStderr = s[0].write, s[1].write }
 
+// Log prints a line of an evaluation as it comes, unless it was written to standard error
+// without console: it may be Node's message about an uncaught error, which is recognized
+// only at the end.
+func (s *Streams) Log(line runtime.Log) {
+	switch line.Level {
+	case runtime.LogStderr:
+	case runtime.LogWarn, runtime.LogError:
+		s[1].write([]byte(line.Text + "\n"))
+	default:
+		s[0].write([]byte(line.Text + "\n"))
+	}
+}
+
 func (s *stream) write(b []byte) {
 	if s.err != nil {
 		return

@@ -21,13 +21,13 @@ type Program struct {
 
 // ProgramFile reads a program. If format is FormatAuto, it finds the format as Node
 // does: from the ending, from the nearest package.json, or from the syntax.
-func ProgramFile(ctx context.Context, path string, format runtime.ModuleFormat) (*Program, error) {
+func ProgramFile(ctx context.Context, path string, format runtime.ModuleFormat) (p Program, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, codeError("run", err)
+		return p, codeError("run", err)
 	}
 	defer file.Close()
-	p := &Program{Name: guestName(path), Format: format}
+	p = Program{Name: guestName(path), Format: format}
 	if p.Code, err = readCode(ctx, "run", file, path); err == nil && format == runtime.FormatAuto {
 		p.Format, err = moduleFormat(file)
 	}

@@ -26,14 +26,15 @@ func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runF
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, proc.Kill)()
-	if err := tty.MakeRaw(); err != nil {
+	restore, err := tty.MakeRaw()
+	if err != nil {
 		proc.Kill()
 		return nil, err
 	}
-	defer tty.Restore()
+	defer restore()
 	defer tty.Watch(func(rows, cols uint16) {
 		_ = proc.Resize(rows, cols) // fails if the program has ended
-	})()
+	}, restore)()
 	go func() { // not waited for: the user may press no more keys
 		_, _ = io.Copy(proc.Stdin, tty)
 		_ = proc.Stdin.Close()

@@ -152,17 +152,9 @@ func (f *Sandbox) canEnforce(p policy.Permissions) bool {
 }
 
 func scopeOf(p *policy.Permissions, name string) *policy.Scope {
-	switch name {
-	case policy.FS:
-		return &p.FS
-	case policy.ChildProcess:
-		return &p.ChildProcess
-	case policy.Process:
-		return &p.Process
-	case policy.Env:
-		return &p.Env
-	}
-	return &p.Network
+	return map[string]*policy.Scope{
+		policy.FS: &p.FS, policy.Network: &p.Network, policy.ChildProcess: &p.ChildProcess, policy.Process: &p.Process, policy.Env: &p.Env,
+	}[name]
 }
 
 // rulesFor returns rules that allow a denied operation, the narrowest first. Some of them

@@ -18,14 +18,14 @@ import (
 type permissions struct {
 	text    string             // --permissions as given
 	parsed  policy.Permissions // --permissions
-	preset  string             // --preset
+	preset  policy.Preset      // --preset; zero: none
 	network []string           // --allow-net
 }
 
 func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	set, names := cmd.Flags(), PresetNames()
 	set.StringVar(&p.text, "permissions", "", "what the program may do, as a `JSON` object or @FILE; its scopes replace those of the preset")
-	set.Var(preset(&p.preset), "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
+	set.Var(value[policy.Preset]{&p.preset, "NAME", Preset, nil}, "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
 	set.StringArrayVar(&p.network, "allow-net", nil, "`PATTERN` of what the program may connect to and listen on, such as tcp://localhost:*; repeatable")
 	set.BoolVar(&o.AllowDegraded, "allow-degraded", false, "run even if this kernel cannot enforce all permissions, and print which")
 	set.BoolVar(&o.AuditDenials, "audit-denials", false, "also report denials of files that the kernel's audit records")
@@ -37,8 +37,8 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 // --permissions instead of its own, and the rules of --allow-net after those of the network.
 func (f *Sandbox) allowed() policy.Permissions {
 	p := f.permissions.parsed.Clone()
-	if preset, err := Preset(f.permissions.preset); err == nil {
-		p = p.Over(preset.Make(f.options.Cwd))
+	if f.permissions.preset.Make != nil {
+		p = p.Over(f.permissions.preset.Make(f.options.Cwd))
 	}
 	if len(f.permissions.network) > 0 {
 		p.Network.Rules = append(p.Network.Rules, policy.Rule{Mode: policy.Allow, Patterns: f.permissions.network})

@@ -119,14 +119,6 @@ func Launcher(target *runtime.Launcher) pflag.Value {
 	})
 }
 
-// preset returns a flag for the name of one of policy.Presets.
-func preset(target *string) pflag.Value {
-	return value[string]{target, "NAME", func(s string) (string, error) {
-		_, err := Preset(s)
-		return s, err
-	}, nil}
-}
-
 // Preset returns the preset of that name.
 func Preset(name string) (policy.Preset, error) {
 	for _, p := range policy.Presets() {

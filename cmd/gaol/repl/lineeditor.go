@@ -28,13 +28,14 @@ func (s *session) runOnTerminal(ctx context.Context) error {
 		}
 		defer past.close()
 	}
-	if err := tty.MakeRaw(); err != nil {
+	restore, err := tty.MakeRaw()
+	if err != nil {
 		return err
 	}
-	defer tty.Restore()
+	defer restore()
 	e := newLineEditor(ctx, tty, s.options.Stdout, past)
 	defer e.close()
-	defer tty.Watch(e.resize)()
+	defer tty.Watch(e.resize, restore)()
 	if os.Getenv("NO_COLOR") == "" {
 		s.cell.Form = runtime.ResultColors
 	}

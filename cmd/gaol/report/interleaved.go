@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -13,21 +14,22 @@ import (
 // change places.
 type Interleaved struct {
 	mu      sync.Mutex
-	pieces  []piece
+	pieces  []Piece
 	streams [2]recordedStream
 }
 
 // Piece is a part of one stream. Neighboring pieces are of different streams.
 type Piece struct {
 	Stream string `json:"stream"` // stdout or stderr
-	Text   string `json:"text"`
+	Text   text   `json:"text"`
 }
 
-// piece is a Piece that may grow.
-type piece struct {
-	stream string
-	text   []byte
-}
+// text is bytes that JSON has as a string, not in base64: a string could not grow without
+// a copy. Invalid UTF-8 becomes U+FFFD.
+type text []byte
+
+// MarshalText implements [encoding.TextMarshaler].
+func (t text) MarshalText() ([]byte, error) { return t, nil }
 
 type recordedStream struct {
 	name      string
@@ -53,7 +55,7 @@ func (n *Interleaved) record(s *recordedStream, b []byte) {
 	s.remaining -= int64(len(b))
 	b = append(s.partial, b...)
 	complete := completeCharacters(b)
-	s.partial = append([]byte{}, b[complete:]...)
+	s.partial = slices.Clone(b[complete:])
 	n.add(s.name, b[:complete])
 }
 
@@ -64,10 +66,10 @@ func (n *Interleaved) add(stream string, text []byte) {
 	last := len(n.pieces) - 1
 	switch {
 	case len(text) == 0:
-	case last >= 0 && n.pieces[last].stream == stream:
-		n.pieces[last].text = append(n.pieces[last].text, text...)
+	case last >= 0 && n.pieces[last].Stream == stream:
+		n.pieces[last].Text = append(n.pieces[last].Text, text...)
 	default:
-		n.pieces = append(n.pieces, piece{stream, append([]byte{}, text...)})
+		n.pieces = append(n.pieces, Piece{stream, slices.Clone(text)})
 	}
 }
 
@@ -78,11 +80,7 @@ func (n *Interleaved) Pieces() []Piece {
 	for _, s := range n.streams {
 		n.add(s.name, s.partial)
 	}
-	pieces := []Piece{} // a list even if empty
-	for _, p := range n.pieces {
-		pieces = append(pieces, Piece{p.stream, string(p.text)})
-	}
-	return pieces
+	return append([]Piece{}, n.pieces...) // a list even if empty
 }
 
 // completeCharacters returns how many bytes precede a UTF-8 character that is cut

@@ -10,8 +10,8 @@ import (
 
 func TestInterleaved(t *testing.T) {
 	for limit, want := range map[int64][]Piece{
-		16: {{"stdout", "ab"}, {"stderr", "err"}, {"stdout", "ümore"}, {"stderr", "\xff\xe2\x82"}},
-		3:  {{"stdout", "ab"}, {"stderr", "err"}, {"stdout", "\xc3"}},
+		16: {{"stdout", text("ab")}, {"stderr", text("err")}, {"stdout", text("ümore")}, {"stderr", text("\xff\xe2\x82")}},
+		3:  {{"stdout", text("ab")}, {"stderr", text("err")}, {"stdout", text("\xc3")}},
 		0:  {},
 	} {
 		n := NewInterleaved(limit)
@@ -25,5 +25,12 @@ func TestInterleaved(t *testing.T) {
 		if diff := cmp.Diff(want, n.Pieces()); diff != "" {
 			t.Errorf("limit %d: (-want +got)\n%s", limit, diff)
 		}
+	}
+}
+
+func TestPieceJSON(t *testing.T) {
+	line, err := Line([]Piece{{"stdout", text("<a>\xff")}, {"stderr", text{}}})
+	if want := `[{"stream":"stdout","text":"<a>\ufffd"},{"stream":"stderr","text":""}]` + "\n"; err != nil || line != want {
+		t.Errorf("%s, %v, want %s", line, err, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 
 	"golang.org/x/term"
@@ -19,19 +18,14 @@ func Is(stream any) bool {
 }
 
 // Terminal is the user's terminal.
-type Terminal struct {
-	*os.File
-
-	mu    sync.Mutex
-	saved *term.State // nil unless the terminal is in raw mode
-}
+type Terminal struct{ *os.File }
 
 // Open returns the terminal that stdin is. It does not change it.
 func Open(stdin any) (*Terminal, error) {
 	if !Is(stdin) {
 		return nil, errors.New("standard input is no terminal")
 	}
-	return &Terminal{File: stdin.(*os.File)}, nil
+	return &Terminal{stdin.(*os.File)}, nil
 }
 
 // Size returns the size of the window, or zeros if it is not known.
@@ -43,29 +37,18 @@ func (t *Terminal) Size() (rows, cols uint16) {
 	return uint16(height), uint16(width)
 }
 
-// MakeRaw makes the terminal deliver each key as it is pressed, without echo.
-func (t *Terminal) MakeRaw() (err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.saved, err = term.MakeRaw(int(t.Fd()))
-	return err
-}
-
-// Restore undoes MakeRaw. It is idempotent.
-func (t *Terminal) Restore() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.saved != nil {
-		_ = term.Restore(int(t.Fd()), t.saved) // fails if the terminal is gone
-		t.saved = nil
-	}
+// MakeRaw makes the terminal deliver each key as it is pressed, without echo, until restore
+// is called, which is idempotent.
+func (t *Terminal) MakeRaw() (restore func(), err error) {
+	saved, err := term.MakeRaw(int(t.Fd()))
+	return func() { _ = term.Restore(int(t.Fd()), saved) }, err // fails if the terminal is gone
 }
 
 // Watch calls onResize with the current size of the window and after each change.
-// It also restores the terminal and exits on a second signal: the first one cancels
-// the command's context, the second would kill gaol with the terminal in raw mode.
+// It also calls restore and exits on a second signal: the first one cancels the
+// command's context, the second would kill gaol with the terminal in raw mode.
 // Stop ends both.
-func (t *Terminal) Watch(onResize func(rows, cols uint16)) (stop func()) {
+func (t *Terminal) Watch(onResize func(rows, cols uint16), restore func()) (stop func()) {
 	resizes, signals := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(resizes, syscall.SIGWINCH)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -84,7 +67,7 @@ func (t *Terminal) Watch(onResize func(rows, cols uint16)) (stop func()) {
 				resized()
 			case <-signals:
 				if received++; received == 2 {
-					t.Restore()
+					restore()
 					os.Exit(report.ExitFailure)
 				}
 			}

@@ -2,7 +2,6 @@ package flags
 
 import (
 	"errors"
-	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -144,12 +143,11 @@ func entries[T any](target *map[string]T, kind string, parse func(string) (key s
 		if err != nil {
 			return nil, err
 		}
-		all := maps.Clone(*target)
-		if all == nil {
-			all = map[string]T{}
+		if *target == nil {
+			*target = map[string]T{}
 		}
-		all[key] = v
-		return all, nil
+		(*target)[key] = v
+		return *target, nil
 	}, nil}
 }
 

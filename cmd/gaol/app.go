@@ -18,7 +18,8 @@ import (
 	"gaol/runtime"
 )
 
-// app is one invocation. Tests replace create and measure.
+// app is one invocation. Tests replace create and measure, because most of them check the
+// command line and not the jail.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -62,7 +63,8 @@ func (rt onlyRuntime) Close() error {
 	return errors.Join(rt.NodeRuntime.Close(), runtime.CloseIdle())
 }
 
-// open creates a sandbox. Unless quiet, it prints what this machine cannot enforce.
+// open creates a sandbox. Unless quiet, it prints which limits and rules this machine cannot
+// enforce, because the user relies on them. With --json, standard error stays empty.
 func (a *app) open(ctx context.Context, f *flags.Sandbox, o runtime.Options, quiet bool) (sandbox, error) {
 	o.Progress = a.progress()
 	sb, err := a.create(ctx, o)
@@ -148,7 +150,9 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// group returns a command that only has subcommands.
+// group returns a command that only has subcommands. It can be run so that cobra checks its
+// arguments: for a command without RunE, cobra would print the help of gaol image nosuch, and
+// succeed.
 func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: usageArgs(noArgs),

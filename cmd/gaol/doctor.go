@@ -49,7 +49,7 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 		Store:   store,
 		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
 	})
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil { // the checks that it interrupted are no findings
 		return err
 	}
 	err := a.printEither(asJSON, found, found.Text(terminal.Is(a.stdout) && os.Getenv("NO_COLOR") == ""))
@@ -59,7 +59,9 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 	return err
 }
 
-// tryProgram runs a program in a jail with all defaults and describes the result.
+// tryProgram runs a program in a jail with all defaults and describes the result. Checks of
+// single features cannot show that they work together. What the program reports is the
+// guest's, so that its length is limited.
 func (a *app) tryProgram(ctx context.Context, store string) (detail string, err error) {
 	sb, err := a.create(ctx, runtime.Options{Store: store})
 	if err != nil {

@@ -151,7 +151,9 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 	return a.printEvaluation(e, f)
 }
 
-// printEvaluation prints an evaluation for people.
+// printEvaluation prints the rest of an evaluation for people: the lines that Streams.Log
+// omitted, the value or why there is none, and the error. The value follows all lines of
+// console, so that it is the last line of standard output.
 func (a *app) printEvaluation(e *runtime.Evaluation, f *evalFlags) error {
 	for _, l := range e.Logs {
 		if l.Level == runtime.LogStderr {
@@ -171,6 +173,7 @@ func (a *app) printEvaluation(e *runtime.Evaluation, f *evalFlags) error {
 	}
 	if e.Error != nil {
 		fmt.Fprintln(a.stderr, report.ErrorText(e.Error))
+		// A program that succeeded gets no lines about denials, so this one failed.
 		report.Notes(a.stderr, f.Denials(&runtime.Result{ExitCode: 1, Denials: e.Denials})...)
 	}
 	return nil

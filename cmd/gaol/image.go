@@ -53,6 +53,8 @@ send-email and svn. The other tools of the shell are busybox's.
 For --image, the last two are named python3 and minimal.`
 
 func (a *app) imageBuild() *cobra.Command {
+	// Unlike a.progress, also into files and pipes, such as logs of builds: there is no program
+	// whose output it could disturb.
 	o := rootfs.BuildOptions{Progress: a.stderr}
 	cmd := &cobra.Command{
 		Use:   "build",
@@ -114,7 +116,7 @@ func (a *app) imageImport() *cobra.Command {
 	set.Int64Var(&o.Limits.Entries, "max-entries", layer.DefaultEntries, "largest number `N` of files and folders")
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, args []string) error {
 		image, err := store.Import(cmd.Context(), args[0], o)
-		if errors.Is(err, os.ErrPermission) && os.Geteuid() == 0 {
+		if errors.Is(err, os.ErrPermission) && os.Geteuid() == 0 { // sudo, the usual advice, would not help
 			return report.Advise(err, "import what root can read all of: a file system of the kernel's, such as /proc, is no image")
 		}
 		if err != nil {

@@ -98,6 +98,8 @@ func (f *policyFlags) check() error {
 	return nil
 }
 
+// checkPolicy prints the result of a check, also of permissions that are refused: they are
+// what the user asks about. The error is for the exit status.
 func (a *app) checkPolicy(ctx context.Context, file string, f policyFlags) error {
 	in, name, err := source.File(file, a.stdin)
 	if err != nil {
@@ -184,7 +186,7 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, f policyFl
 		c.addHeld(plan)
 	}
 	switch {
-	case plan != nil && err != nil:
+	case plan != nil && err != nil: // another machine could enforce it
 		c.Refused = append(c.Refused, refusedRule{Why: err.Error()})
 		return c, fmt.Errorf("policy check: %s: this kernel cannot enforce it: %w", name, err)
 	case err != nil:

@@ -88,6 +88,7 @@ func (a *app) repl(ctx context.Context, f *replFlags) error {
 	}
 	o := repl.Options{
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		// A dumb terminal, such as a shell buffer of Emacs, edits lines itself.
 		Terminal:   terminal.Is(a.stdin) && terminal.Is(a.stdout) && os.Getenv("TERM") != "dumb",
 		NoHistory:  f.noHistory,
 		Welcome:    "Welcome to gaol " + version + ", Node.js in a jail. Type .help for more information.",
@@ -100,7 +101,7 @@ func (a *app) repl(ctx context.Context, f *replFlags) error {
 			return f.Denials(res)
 		},
 	}
-	if o.Terminal && !f.Set.Changed("timeout") {
+	if o.Terminal && !f.Set.Changed("timeout") { // the user can press Ctrl-C
 		o.Timeout = -1
 	}
 	a.exit, err = repl.Run(ctx, o)

@@ -101,7 +101,8 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// run runs p in a sandbox of its own, reports the result, and sets a.exit.
+// run runs p in a sandbox of its own, reports the result, and sets a.exit. The snapshot of
+// --save is taken whatever the exit status, which may mean something other than failure.
 func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -140,7 +141,8 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	return report.JSON(a.stdout, object)
 }
 
-// passLimit returns how many bytes of each stream are passed through.
+// passLimit returns how many bytes of each stream are passed through. Only --max-output
+// limits them: without --json, gaol keeps nothing of them in memory.
 func (f *runFlags) passLimit() int64 {
 	if f.Set.Changed("max-output") {
 		return f.maxOutput

@@ -26,6 +26,8 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		words, rest = args[:dash], args[dash:]
 	}
+	// Standard input is read only if nothing else may be meant. If it turns out to be empty,
+	// as in a cron job, the user has more likely forgotten to name a program.
 	implicit := len(words) == 0 && !f.command && !f.Set.Changed("eval") && !f.stdin && !f.tty && source.IsPiped(stdin)
 	if implicit {
 		words = []string{"-"}

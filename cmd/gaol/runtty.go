@@ -17,15 +17,15 @@ func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runF
 		return nil, err
 	}
 	o := runtime.SpawnOptions{Terminal: &runtime.Terminal{Term: os.Getenv("TERM")}}
-	if f.Set.Changed("timeout") {
-		o.Timeout = max(f.Timeout(), 0)
+	if f.Set.Changed("timeout") { // the default would end a session while the user types
+		o.Timeout = max(f.Timeout(), 0) // for Spawn, 0 is no limit
 	}
 	o.Terminal.Rows, o.Terminal.Cols = tty.Size()
 	proc, err := spawn(ctx, sb, p, o)
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, proc.Kill)()
+	defer context.AfterFunc(ctx, proc.Kill)() // for Spawn, ctx bounds the start only
 	restore, err := tty.MakeRaw()
 	if err != nil {
 		proc.Kill()

@@ -39,8 +39,8 @@ type Bar struct {
 	Both    bool `json:"both,omitempty"`    // also for LauncherExec: the start of Node does not matter
 }
 
-// measured returns f with its results. The ratios are to base, or to bare Node in s if
-// base is empty.
+// measured returns f with its results. Values are divided by those of base, or by that of
+// bare Node in s if base is empty.
 func (f Figure) measured(s, base Samples) Figure {
 	p := cmp.Or(f.percentile, 50)
 	f.Values, f.Ratio = s.percentiles(p), Values{}
@@ -87,7 +87,7 @@ func (b Bar) met(got float64) bool {
 // is empty, that is bare Node in s.
 type measurement func(*measurer, context.Context) (s, base Samples, err error)
 
-// figures are what is measured, in the order of the report: those with a bar first.
+// figures are all figures, in the order of the report: those with a bar first.
 // Programs that do something with their files, such as project, do not pay what the
 // file-heavy one pays on a snapshot, overlayfs's own cost of a call. So that has no bar.
 var figures = []Figure{

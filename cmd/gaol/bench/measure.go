@@ -153,7 +153,8 @@ func (m *measurer) withRuntimes(ctx context.Context, change func(*runtime.Option
 	return use(all)
 }
 
-// create returns the options of one side's runtimes.
+// create returns the options of one side's runtimes: all defaults, which are what a user
+// gets, but for what the measurement is about.
 func (m *measurer) create(side Side) runtime.Options {
 	o := m.options.Create
 	o.Launcher = runtime.LauncherExec

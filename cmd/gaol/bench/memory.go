@@ -14,7 +14,8 @@ import (
 	"gaol/runtime"
 )
 
-// idleMemory measures the processes of a new runtime that stay after a program has run.
+// idleMemory measures the processes of a new runtime that stay after a program has run. One
+// sample is enough: memory does not depend on the load of the machine.
 func (m *measurer) idleMemory(ctx context.Context) (s, base Samples, err error) {
 	return sample(ctx, 1, m.options.Jailed, func(side Side) (_ float64, failed error) {
 		before := descendants()

@@ -17,7 +17,7 @@ func (m *measurer) pooled(ctx context.Context) (s, _ Samples, failed error) {
 	const callers = 40 // in one turn: more than the pool holds, so that it must refill
 	pools := map[Side]*runtime.Pool{}
 	for _, side := range m.options.Jailed {
-		p, err := runtime.NewPool(m.create(side), runtime.PoolOptions{Park: side == Zygote})
+		p, err := runtime.NewPool(m.create(side), runtime.PoolOptions{Park: side == Zygote}) // only forked runs can be parked
 		if err != nil {
 			return nil, nil, err
 		}

@@ -46,7 +46,7 @@ func (m *measurer) throughput(ctx context.Context) (s, base Samples, err error) 
 // rate returns how often per second clients complete do. They share one number of
 // calls, so that none of them is idle for long at the end.
 func rate(clients int, do func() error) (perSecond float64, failed error) {
-	calls := int64(8 * clients)
+	calls := int64(8 * clients) // some tenths of a second: short enough for many turns
 	var started atomic.Int64
 	var all sync.WaitGroup
 	errs := make([]error, clients)

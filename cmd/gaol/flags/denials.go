@@ -13,6 +13,7 @@ import (
 )
 
 // MaxDenials is the most lines about denials that a failed run gets. --json has them all.
+// The first ones usually explain the rest, and the program's own message should stay in sight.
 const MaxDenials = 5
 
 // Denials returns lines about what permissions denied to a failed program, each with
@@ -143,7 +144,9 @@ func (f *Sandbox) howToAllowSocket(d runtime.Denial) string {
 	return "a rule for " + pattern + " in network of --permissions"
 }
 
-// canEnforce reports whether gaol run would accept p.
+// canEnforce reports whether gaol run would accept p. Advice that gaol itself refuses would be
+// worse than none, so each is checked before it is given. What only this kernel cannot enforce
+// is accepted here, because --allow-degraded decides about that.
 func (f *Sandbox) canEnforce(p policy.Permissions) bool {
 	o := f.Options()
 	o.Permissions = p

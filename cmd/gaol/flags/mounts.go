@@ -44,7 +44,8 @@ func parseMount(s string) (m runtime.Mount, err error) {
 	return m, err
 }
 
-// maxFile is the longest file of the host that --file reads into memory.
+// maxFile is the longest file of the host that --file reads into memory. Longer ones are
+// better shown by --mount, which copies nothing.
 const maxFile = 256 << 20
 
 // files returns a flag that reads files of the host, by the path that each gets in

@@ -90,7 +90,8 @@ func readPermissions(ctx context.Context, value string) (policy.Permissions, err
 	return source.Policy(ctx, strings.NewReader(value), name)
 }
 
-// checkPattern rejects a pattern of --allow-net that cannot be enforced on its own.
+// checkPattern rejects a pattern of --allow-net that cannot be enforced on its own. In all
+// permissions the error would name a rule, network.rules[0], which the user has not written.
 func checkPattern(pattern string) error {
 	rule := policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}}
 	plan, err := runtime.CheckPermissions(runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Rules: []policy.Rule{rule}}}})

@@ -72,7 +72,7 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// AddCwd defines --cwd.
+// AddCwd defines --cwd. Presets need its default before there is a runtime.
 func AddCwd(cmd *cobra.Command, cwd *string, usage string) {
 	cmd.Flags().StringVar(cwd, "cwd", "/workspace", usage)
 }
@@ -84,7 +84,8 @@ func Complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// CheckNotEmpty rejects flags that were given with an empty value.
+// CheckNotEmpty rejects flags that were given with an empty value. To the runtime that means
+// the default, but --image="$IMAGE" of a script with a mistake means another image.
 func CheckNotEmpty(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {

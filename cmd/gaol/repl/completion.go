@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxShown is the most names that Tab lists.
+// maxShown is the most names that Tab lists: more would scroll the typed line out of sight.
 const maxShown = 200
 
 // completeLine completes the name before the cursor on Tab.
@@ -40,6 +40,7 @@ func (e *lineEditor) width() int {
 	return cmp.Or(e.cols, 80)
 }
 
+// commonPrefix returns what all names begin with. It cuts whole characters, never in one.
 func commonPrefix(names []string) string {
 	prefix := names[0]
 	for _, name := range names[1:] {

@@ -27,6 +27,9 @@ type history struct {
 // lineBreak is visible in the line editor, unlike a line feed.
 const lineBreak = "␤"
 
+// Twice maxEntries may be kept, so that the file is written anew once in a thousand inputs
+// and not with each. A longer entry than maxEntry is a pasted file rather than something to
+// recall line by line.
 const (
 	maxEntries     = 1000
 	maxHistoryFile = 1 << 20 // bytes that are read

@@ -60,6 +60,7 @@ func (k *keyboard) buffer(b []byte) {
 	k.changed.Broadcast()
 }
 
+// close makes Read return err when no keys are left. The first error counts.
 func (k *keyboard) close(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

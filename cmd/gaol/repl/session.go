@@ -37,7 +37,8 @@ type Options struct {
 	Denials    func(*runtime.Result) []string // lines about what a failed cell was denied
 }
 
-// Limits of the lines that a cell may print.
+// Limits of the lines that a cell may print. They are far above those of gaol eval: a user
+// who prints a table wants all of it, while a loop without end must not fill the memory.
 const (
 	maxLogs      = 10_000
 	maxLogLength = 2_000
@@ -47,6 +48,7 @@ const (
 func Run(ctx context.Context, o Options) (exit int, err error) {
 	s := &session{
 		options: o,
+		// IdleTimeout: a user who pauses must not lose the variables.
 		context: runtime.ContextOptions{Globals: o.Globals, IdleTimeout: -1, LastValue: true},
 		cell:    runtime.EvaluateOptions{Timeout: o.Timeout, MaxLogs: maxLogs, MaxLogLength: maxLogLength, Form: runtime.ResultText},
 	}
@@ -232,13 +234,9 @@ func (s *session) replaceEnded(ctx context.Context, e *runtime.Evaluation) error
 	return nil
 }
 
-// complete returns the names that complete line, or none after a second.
+// complete returns the names that complete line. An error means none: if the context has
+// ended, the next cell says so.
 func (s *session) complete(ctx context.Context, line string) (prefix string, names []string) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	prefix, names, err := s.current.Complete(ctx, line)
-	if err != nil {
-		return "", nil
-	}
+	prefix, names, _ = s.current.Complete(ctx, line)
 	return prefix, names
 }

@@ -22,7 +22,8 @@ func Status(res *runtime.Result) int {
 	return res.ExitCode
 }
 
-// EvaluationStatus returns gaol's exit status for an evaluation.
+// EvaluationStatus returns gaol's exit status for an evaluation. A snippet has no exit status
+// of its own: 1 is that of Node for an uncaught error.
 func EvaluationStatus(e *runtime.Evaluation) int {
 	code := 0
 	if e.Error != nil {

@@ -50,6 +50,8 @@ func (s *Streams) Log(line runtime.Log) {
 	}
 }
 
+// write passes on what the limit allows. It drops the rest and lets the program continue, as
+// with --json: output is no reason to kill it.
 func (s *stream) write(b []byte) {
 	if s.err != nil {
 		return

@@ -62,6 +62,7 @@ func moduleFormat(file *os.File) (runtime.ModuleFormat, error) {
 	case ".mjs", ".cjs", ".mts", ".cts":
 		return runtime.FormatAuto, nil
 	}
+	// Node does not look above a node_modules folder either.
 	for dir := filepath.Dir(path); filepath.Base(dir) != "node_modules"; dir = filepath.Dir(dir) {
 		format, found, err := packageFormat(filepath.Join(dir, "package.json"))
 		if found || err != nil {

@@ -14,7 +14,8 @@ import (
 	"gaol/policy"
 )
 
-// MaxCode is the most bytes of code that are read.
+// MaxCode is the most bytes of code that are read. Bundles have some megabytes; a longer file
+// is no program, and would fill gaol's memory.
 const MaxCode = 16 << 20
 
 // stdinName is what errors call standard input.

@@ -52,6 +52,7 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 	if err := context.Cause(ctx); err != nil { // the checks that it interrupted are no findings
 		return err
 	}
+	// https://no-color.org
 	err := a.printEither(asJSON, found, found.Text(terminal.Is(a.stdout) && os.Getenv("NO_COLOR") == ""))
 	if err == nil && !found.OK {
 		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")

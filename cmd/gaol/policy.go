@@ -91,6 +91,7 @@ func (f *policyFlags) addCwd(cmd *cobra.Command) {
 	flags.AddCwd(cmd, &f.cwd, "working `DIR` in the guest, as for gaol run")
 }
 
+// check rejects what Create would reject: paths of rules are relative to cwd.
 func (f *policyFlags) check() error {
 	if !path.IsAbs(f.cwd) || path.Clean(f.cwd) != f.cwd {
 		return fmt.Errorf("--cwd %q: want an absolute, clean path in the guest", f.cwd)
@@ -202,6 +203,7 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, f policyFl
 	return c, nil
 }
 
+// addHeld adds the notes of a plan. Those about a scope's default have no index of a rule.
 func (c *policyCheck) addHeld(plan *policy.Plan) {
 	for _, n := range plan.Notes {
 		rule := n.Scope + ".default"

@@ -99,7 +99,8 @@ func (f *runFlags) checkWords(words, rest []string) error {
 	return nil
 }
 
-// checkTerminal rejects flags that --tty excludes.
+// checkTerminal rejects flags that --tty excludes: a terminal has one stream for input and
+// output, and nothing is kept of it.
 func (f *runFlags) checkTerminal(stdin io.Reader) error {
 	if !f.tty {
 		return nil

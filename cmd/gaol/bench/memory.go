@@ -69,6 +69,7 @@ func (m *measurer) park(ctx context.Context, side Side, running *sync.WaitGroup)
 	return <-first
 }
 
+// writerFunc makes a callback of package exec's output.
 type writerFunc func([]byte)
 
 func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }

@@ -62,6 +62,7 @@ func (f *Sandbox) externalNote() string {
 	return "; the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and " + text
 }
 
+// allows reports whether the flags let the program connect to address.
 func (f *Sandbox) allows(address string) bool {
 	p := f.allowed().Over(policy.Default())
 	return p.Decide(policy.Network, "connect", address).Allowed
@@ -154,6 +155,7 @@ func (f *Sandbox) canEnforce(p policy.Permissions) bool {
 	return plan != nil
 }
 
+// scopeOf returns the scope that a denial names.
 func scopeOf(p *policy.Permissions, name string) *policy.Scope {
 	return map[string]*policy.Scope{
 		policy.FS: &p.FS, policy.Network: &p.Network, policy.ChildProcess: &p.ChildProcess, policy.Process: &p.Process, policy.Env: &p.Env,

@@ -29,7 +29,8 @@ func AddImage(cmd *cobra.Command, image *string) {
 	Complete(cmd, "image", StoreNames(rootfs.Open))
 }
 
-// StoreNames completes the names in a store for a shell, which filters them.
+// StoreNames completes the names in a store for a shell, which filters them. A user without
+// access to the store gets an error and not the files of the working directory.
 func StoreNames(open Opener) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		dir, _ := cmd.Flags().GetString("store")

@@ -18,7 +18,7 @@ func (e *lineEditor) completeLine(line string, pos int, key rune) (string, int, 
 	}
 	before, after := line[:pos], line[pos:]
 	insert := func(text string) (string, int, bool) { return before + text + after, pos + len(text), true }
-	if strings.TrimSpace(before) == "" {
+	if strings.TrimSpace(before) == "" { // Tab indents, as in other editors
 		return insert("  ")
 	}
 	prefix, names := e.complete(e.ctx, before)

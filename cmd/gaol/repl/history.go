@@ -36,6 +36,8 @@ const (
 	maxEntry       = 4096    // bytes
 )
 
+// historyPath returns the path that the XDG Base Directory Specification says for state that
+// lasts, but is neither configuration nor worth a backup.
 func historyPath() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "gaol", "repl_history"), nil
@@ -58,7 +60,8 @@ func openHistory() (*history, error) {
 	if err != nil {
 		return h, err
 	}
-	// O_NOFOLLOW: a symbolic link must not redirect what root writes.
+	// O_NOFOLLOW: a symbolic link must not redirect what root writes. O_NONBLOCK: opening a
+	// FIFO must not block, because load rejects it.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return h, err
@@ -79,7 +82,7 @@ func (h *history) load(file *os.File) error {
 	if !info.Mode().IsRegular() {
 		return &os.PathError{Op: "open", Path: file.Name(), Err: errors.New("it is no file")}
 	}
-	if err := file.Chmod(0o600); err != nil {
+	if err := file.Chmod(0o600); err != nil { // what users type may have secrets
 		return err
 	}
 	from := max(0, info.Size()-maxHistoryFile)
@@ -149,7 +152,7 @@ func (h *history) store() {
 // Len returns the number of entries.
 func (h *history) Len() int { return len(h.entries) }
 
-// At returns an entry, 0 the latest.
+// At returns an entry, 0 the latest. The line editor calls it when the user recalls one.
 func (h *history) At(i int) string {
 	h.recalled = true
 	return h.entries[len(h.entries)-1-i]

@@ -45,11 +45,13 @@ func (k *keyboard) readAll(from io.Reader) {
 	}
 }
 
+// buffer keeps keys for Read. While a cell runs, Ctrl-C interrupts it and discards the
+// keys before it, as a terminal's line discipline does.
 func (k *keyboard) buffer(b []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.onInterrupt != nil {
-		if at := bytes.LastIndexByte(b, ctrlC); at >= 0 { // drops the input before it
+		if at := bytes.LastIndexByte(b, ctrlC); at >= 0 {
 			k.onInterrupt()
 			k.pending, b = nil, b[at+1:]
 		}

@@ -71,7 +71,8 @@ func newLineEditor(ctx context.Context, in io.Reader, out io.Writer, past *histo
 	return e
 }
 
-// clear starts with an empty line.
+// clear starts with an empty line, in a new term.Terminal: an old one cannot discard the
+// typed line.
 func (e *lineEditor) clear() {
 	t := term.NewTerminal(struct {
 		io.Reader
@@ -115,6 +116,7 @@ func (e *lineEditor) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// next returns what the user typed or pasted, with the line feeds of a recalled entry.
 func (e *lineEditor) next(continued bool) (string, error) {
 	t := e.current()
 	t.SetPrompt(promptFirst)
@@ -151,7 +153,9 @@ func (e *lineEditor) value(text string) { e.show(terminal.Sanitize(text, true)) 
 func (e *lineEditor) note(text string) { e.show(text) }
 
 func (e *lineEditor) failure(failed *runtime.GuestError, code string) {
-	if failed.Name == "CanceledError" && failed.Stack == "" { // by Ctrl-C
+	// Ctrl-C is no error of the code. After the first sentence the message says whether the
+	// variables were lost.
+	if failed.Name == "CanceledError" && failed.Stack == "" {
 		_, lost, _ := strings.Cut(failed.Message, ". ")
 		e.show(strings.TrimSpace("Interrupted. " + lost))
 		return

@@ -65,6 +65,7 @@ type plainScreen struct {
 	failed         error
 }
 
+// log writes to the stream that Node's console would use.
 func (p *plainScreen) log(l runtime.Log) {
 	switch l.Level {
 	case runtime.LogWarn, runtime.LogError, runtime.LogStderr:

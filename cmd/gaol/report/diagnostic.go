@@ -116,7 +116,8 @@ func permissionAdvice(uid int) string {
 	return "run gaol as root (sudo gaol ...); `gaol doctor` prints the missing features"
 }
 
-// Print writes err to w as one line, with advice if there is any.
+// Print writes err to w as one line, with advice if there is any. Errors of package runtime
+// begin with "gaol: " themselves.
 func Print(w io.Writer, err error) {
 	text := strings.TrimPrefix(OneLine(withFlagNames(err)), "gaol: ")
 	if a := adviceFor(err); a != "" {

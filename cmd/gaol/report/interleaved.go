@@ -48,6 +48,8 @@ func (n *Interleaved) Attach(o *runtime.RunOptions) {
 	o.OnStderr = func(b []byte) { n.record(&n.streams[1], b) }
 }
 
+// record is called by the readers of both streams at the same time. A character that is cut at
+// the end of b waits for its other bytes: JSON would have two U+FFFD instead of it.
 func (n *Interleaved) record(s *recordedStream, b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

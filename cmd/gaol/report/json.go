@@ -42,6 +42,8 @@ type guestError struct {
 	Cause      *guestError                `json:"cause,omitempty"`
 }
 
+// newGuestError converts e and its causes. With a frame, the object has that key even if no
+// frame is known.
 func newGuestError(e *runtime.GuestError, withFrame bool) *guestError {
 	if e == nil {
 		return nil

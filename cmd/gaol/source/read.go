@@ -22,7 +22,8 @@ const MaxCode = 16 << 20
 const stdinName = "standard input"
 
 // IsPiped reports whether stdin may have text to read: it is a pipe, a socket or a
-// regular file, and neither a terminal nor /dev/null.
+// regular file, and neither a terminal nor /dev/null. Reading a terminal that the user has
+// not mentioned would look as if gaol hung.
 func IsPiped(stdin io.Reader) bool {
 	file, ok := stdin.(*os.File)
 	if !ok {
@@ -98,7 +99,8 @@ func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, e
 // maxGlobals is the most that package runtime accepts.
 const maxGlobals = 16 << 20
 
-// Globals reads the file of --globals, a JSON object. It returns nil for the path "".
+// Globals reads the file of --globals, a JSON object. It returns nil for the path "". The
+// values stay JSON, so that large numbers keep all their digits on the way to the guest.
 func Globals(ctx context.Context, path string) (map[string]any, error) {
 	if path == "" {
 		return nil, nil

@@ -49,6 +49,8 @@ func (t *Terminal) MakeRaw() (restore func(), err error) {
 // command's context, the second would kill gaol with the terminal in raw mode.
 // Stop ends both.
 func (t *Terminal) Watch(onResize func(rows, cols uint16), restore func()) (stop func()) {
+	// Signals that find a channel full are lost: one resize is as good as many, but two
+	// signals must count even if they come at once.
 	resizes, signals := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(resizes, syscall.SIGWINCH)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

@@ -68,7 +68,7 @@ func (f Figure) judged() Figure {
 	}
 	for side, got := range limited {
 		if side == Zygote || f.Both && side == Exec {
-			met := f.Bar.met(got) && (f.Met == nil || *f.Met)
+			met := f.met(got) && (f.Met == nil || *f.Met)
 			f.Met = &met
 		}
 	}

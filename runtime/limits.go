@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -29,8 +30,11 @@ type Limits struct {
 	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
 }
 
-// DefaultLimits returns the limits that zero fields of Limits mean. Files is lower in a
-// process with a lower hard limit.
+// DefaultTimeout is the time limit of a run whose RunOptions.Timeout is zero.
+const DefaultTimeout = 30 * time.Second
+
+// DefaultLimits returns the limits of a runtime whose Options.Limits are zero. CPUTime is
+// zero: no limit.
 func DefaultLimits() Limits {
 	return Limits{
 		Memory: 256 << 20,
@@ -99,17 +103,9 @@ func formatBytes(n int64) string {
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
-	for _, f := range []struct{ value, fallback *int64 }{
-		{&l.Memory, &d.Memory}, {&l.Pids, &d.Pids}, {&l.Files, &d.Files}, {&l.Disk, &d.Disk},
-		{&l.Inodes, &d.Inodes}, {&l.Output, &d.Output}, {&l.Value, &d.Value},
-	} {
-		if *f.value == 0 {
-			*f.value = *f.fallback
-		}
-	}
-	if l.CPUs == 0 {
-		l.CPUs = d.CPUs
-	}
+	l.Memory, l.CPUs, l.Pids = cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPUs, d.CPUs), cmp.Or(l.Pids, d.Pids)
+	l.Files, l.Disk, l.Inodes = cmp.Or(l.Files, d.Files), cmp.Or(l.Disk, d.Disk), cmp.Or(l.Inodes, d.Inodes)
+	l.Output, l.Value = cmp.Or(l.Output, d.Output), cmp.Or(l.Value, d.Value)
 	return l
 }
 

@@ -162,7 +162,7 @@ func (l *logs) failure(res *Result, report guestReport) *GuestError {
 	o := l.options
 	timeout := o.Timeout
 	if timeout == 0 {
-		timeout = defaultTimeout
+		timeout = DefaultTimeout
 	}
 	switch res.Cause {
 	case CauseNone:

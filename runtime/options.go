@@ -76,7 +76,7 @@ type Options struct {
 	// Hostname is the guest's host name. Empty: "secure-exec".
 	Hostname string
 
-	// Limits bound the runs and the tree. A zero field takes its default.
+	// Limits bound the runs and the tree. A zero field takes its default, see [DefaultLimits].
 	Limits Limits
 
 	// CgroupParent is the cgroup in which jails are created, as an absolute path in the
@@ -180,7 +180,7 @@ type RunOptions struct {
 
 	// Timeout is the wall-clock time that the run may take, including its start but not the
 	// wait for its turn (Options.MaxConcurrentRuns); a context with a deadline bounds both.
-	// Zero: 30 seconds. Negative: no limit.
+	// Zero: [DefaultTimeout]. Negative: no limit.
 	Timeout time.Duration
 
 	// OnStdout and OnStderr are called with all output as it arrives, even beyond the capture

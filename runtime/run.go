@@ -130,7 +130,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	case timeout < 0:
 		return context.WithCancel(ctx)
 	case timeout == 0:
-		timeout = defaultTimeout
+		timeout = DefaultTimeout
 	}
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }

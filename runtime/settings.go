@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"time"
 
 	"gaol/jail"
 	"gaol/policy"
@@ -20,7 +19,6 @@ import (
 const (
 	defaultHostname     = "secure-exec"
 	defaultCgroupParent = "/gaol"
-	defaultTimeout      = 30 * time.Second
 	defaultName         = "main.mjs"
 	defaultCommonJS     = "main.cjs"
 )

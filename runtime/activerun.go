@@ -62,7 +62,7 @@ func (r *activeRun) start(limit context.Context) (err error) {
 		}
 	}
 	if t.rules != nil {
-		if err := t.rules.Load(rt.jail, rt.opts.degraded); err != nil {
+		if err := t.rules.Load(rt.jail, rt.opts.AllowDegraded); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (r *activeRun) openControl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.control = &control{in: in, maxValue: t.program.Value, cells: t.cells, onLog: t.onLog, maxLog: t.maxLog}
+	r.control = &control{in: in, main: t.main, cells: t.cells}
 	text, err := t.program.Open()
 	if err != nil {
 		return err
@@ -152,8 +152,7 @@ func (r *activeRun) close() {
 func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}) (*Result, error) {
 	defer r.close()
 	defer r.rt.active.remove(r)
-	s := &supervisor{process: r.process, limits: r.task.limits, outputExceeded: outputExceeded, closing: r.rt.closing, killed: r.killed}
-	cause := s.wait(limit)
+	cause := r.supervise(limit, outputExceeded)
 	exit, err := r.process.Wait()
 	took := time.Since(r.began)
 	r.drain()
@@ -167,7 +166,7 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	res := &Result{Duration: took}
 	r.addReport(res)
 	res.conclude(cause, exit, r.streams.StderrTail())
-	res.Launcher, res.LauncherReason = r.task.launcher(r.rt.opts.launcher)
+	res.Launcher, res.LauncherReason = r.task.launcher, r.task.reason
 	if res.Cause == CauseNone && isClosed(outputExceeded) { // it ended before it could be killed
 		res.Cause = CauseOutput
 	}
@@ -185,11 +184,11 @@ func (r *activeRun) addReport(res *Result) {
 	if c == nil {
 		return
 	}
-	res.Value = c.value
-	if r.task.report != nil {
-		*r.task.report = c.report
-	} else if c.report.failure != nil {
-		res.Error = newGuestError(c.report.failure, nil)
+	if main := c.main; main != nil {
+		res.Value = main.value
+		if main.logs == nil && main.failure != nil { // Evaluate has another form for it
+			res.Error = newGuestError(main.failure, nil)
+		}
 	}
 	r.addCalls(res)
 }
@@ -212,11 +211,14 @@ func (r *activeRun) cancel() { r.kill.Do(func() { close(r.killed) }) }
 
 func (r *activeRun) usage() (Usage, error) {
 	u, err := r.process.Usage()
+	if err != nil {
+		return Usage{}, err
+	}
 	usage := Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}
 	if r.hasEnded() {
 		usage.Memory = 0
 	}
-	return usage, err
+	return usage, nil
 }
 
 func (r *activeRun) hasEnded() bool { return isClosed(r.process.Done()) }
@@ -233,18 +235,76 @@ func isClosed(c <-chan struct{}) bool {
 // notStarted returns the result of a run that was canceled before its program began, or the
 // error why it could not start.
 func (rt *NodeRuntime) notStarted(limit context.Context, t *task, began time.Time, err error) (*Result, error) {
-	res := &Result{ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(began)}
-	res.Launcher, res.LauncherReason = t.launcher(rt.opts.launcher)
+	res := t.killed(CauseCanceled)
+	res.Duration = time.Since(began)
 	switch {
 	case limit.Err() != nil:
 		res.Cause = endCause(limit)
-	case isClosed(rt.closing): // which explains the error
-		res.Cause = CauseCanceled
-	default:
+	case !isClosed(rt.closing): // if it is closed, that explains the error
 		return nil, err
 	}
 	if res.Cause == CauseCanceled {
 		return res, rt.cancellation(limit)
 	}
 	return res, nil
+}
+
+// supervise waits for the end of the run. It kills a run that exceeds a limit which the
+// kernel does not enforce, and returns why it did. limit is withTimeout's; outputExceeded may
+// be nil.
+func (r *activeRun) supervise(limit context.Context, outputExceeded <-chan struct{}) Cause {
+	spent, stop := r.cpuSpent()
+	defer stop()
+	cause := CauseNone
+	select {
+	case <-r.process.Done():
+		// The limit may have killed it during its start.
+		if limit.Err() == nil {
+			return CauseNone
+		}
+		return endCause(limit)
+	case <-spent:
+		cause = CauseCPU
+	case <-outputExceeded:
+		cause = CauseOutput
+	case <-limit.Done():
+		cause = endCause(limit)
+	case <-r.rt.closing:
+		cause = CauseCanceled
+	case <-r.killed:
+		cause = CauseCanceled
+	}
+	r.process.Kill()
+	return cause
+}
+
+// cpuSpent returns a channel that is closed when the run has used up its CPU time, to within
+// a few milliseconds. The kernel limits CPU time only for single processes.
+func (r *activeRun) cpuSpent() (spent <-chan struct{}, stop func()) {
+	limit := r.task.limits.CPUTime
+	if limit == 0 {
+		return nil, func() {}
+	}
+	done, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		for {
+			used, err := r.process.CPU()
+			if err == nil && used >= limit {
+				close(done)
+				return
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(r.earliest(limit - used)):
+			}
+		}
+	}()
+	return done, func() { close(end) }
+}
+
+// earliest returns the time in which the run cannot use up the CPU time that is left.
+func (r *activeRun) earliest(left time.Duration) time.Duration {
+	const least = 2 * time.Millisecond
+	return max(time.Duration(float64(left)/r.task.limits.CPUs), least)
 }

@@ -51,14 +51,57 @@ func (t *lineTarget) add(level LogLevel, text string) {
 	}
 }
 
-// cell is one evaluation in a context, or a request for completions.
+// cell is what a guest reports about one program: that of a run or, in a context, of an
+// evaluation or a request for completions.
 type cell struct {
-	number   uint32
-	maxValue int64 // bytes
-	logs     *logs // nil for a request for completions, which prints nothing
+	number   uint32 // in a context
+	maxValue int64  // bytes
+	logs     *logs  // nil for Run and a request for completions, which have no lines
 	value    json.RawMessage
-	report   guestReport
-	done     chan struct{} // closed when the guest reports the end
+	failure  *wire.Failure // the last error that was not caught
+	noValue  string        // why the value has no JSON
+	done     chan struct{} // in a context: closed when the guest reports the end
+}
+
+// Limits of frames. The guest's half truncates to less.
+const (
+	maxFailure = 256 << 10
+	maxNoValue = 8 << 10
+)
+
+// maxFrame returns the maximum size of a frame about the cell; 0 refuses it.
+func (cl *cell) maxFrame(kind wire.Kind) int64 {
+	switch kind {
+	case wire.KindValue:
+		return cl.maxValue
+	case wire.KindFailure:
+		return maxFailure
+	case wire.KindNoValue:
+		return maxNoValue
+	}
+	return 0
+}
+
+// receive stores what a frame that maxFrame has accepted reports. The last value and the last
+// failure count.
+func (cl *cell) receive(kind wire.Kind, body []byte) error {
+	switch kind {
+	case wire.KindValue:
+		value, err := wire.ParseValue(body)
+		if err == nil {
+			cl.value = value
+		}
+		return err
+	case wire.KindFailure:
+		f, err := wire.ParseFailure(body)
+		if err == nil {
+			cl.failure = &f
+		}
+		return err
+	case wire.KindNoValue:
+		cl.noValue = wire.ParseNoValue(body)
+	}
+	return nil
 }
 
 // idleBounds limits the lines between two cells.
@@ -147,16 +190,10 @@ func (c *cells) maxFrame(kind wire.Kind) int64 {
 		return guest.MaxLogBytes(idleBounds.LogLength) + 1
 	case c.current == nil:
 		return 0
-	case kind == wire.KindValue:
-		return c.current.maxValue
-	case kind == wire.KindFailure:
-		return maxFailure
-	case kind == wire.KindNoValue:
-		return maxNoValue
 	case kind == wire.KindDone:
 		return 4
 	}
-	return 0
+	return c.current.maxFrame(kind)
 }
 
 // receive handles a frame that maxFrame has accepted: unless it is a line, there is a
@@ -171,18 +208,10 @@ func (c *cells) receive(kind wire.Kind, body []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch kind {
-	case wire.KindValue:
-		value, err := wire.ParseValue(body)
-		if err == nil {
-			c.current.value = value
-		}
-		return err
-	case wire.KindDone:
+	if kind == wire.KindDone {
 		return c.finish(body)
-	default:
-		return c.current.report.receive(kind, body)
 	}
+	return c.current.receive(kind, body)
 }
 
 // finish ends the current cell.

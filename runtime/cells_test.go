@@ -88,8 +88,8 @@ func TestCellsReceive(t *testing.T) {
 			t.Errorf("%d %q: %v", f.kind, f.body, err)
 		}
 	}
-	if !c.busy() || string(one.value) != `2` || one.report.failure == nil || one.report.failure.Name != "E" || one.report.noValue != "why\uFFFD" {
-		t.Errorf("%s %+v", one.value, one.report.failure)
+	if !c.busy() || string(one.value) != `2` || one.failure == nil || one.failure.Name != "E" || one.noValue != "why\uFFFD" {
+		t.Errorf("%s %+v", one.value, one.failure)
 	}
 	if err := c.receive(wire.KindDone, []byte{0, 0, 0, 1}); err != nil {
 		t.Fatal(err)

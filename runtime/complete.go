@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,12 +35,13 @@ const (
 // Complete returns no names after a second, and does not interrupt that work. The error wraps
 // [ErrContextEnded] if the context has ended, and is the cause of ctx if ctx ends first.
 func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
+	defer wrap(&err, "complete")
 	asked, ok := parseCompletion(line)
 	if !ok {
 		return "", nil, nil
 	}
 	if names, err = c.complete(ctx, asked); err != nil {
-		return "", nil, fmt.Errorf("gaol: complete: %w", err)
+		return "", nil, err
 	}
 	return asked.Prefix, names, nil
 }
@@ -51,7 +51,7 @@ func (c *Context) complete(ctx context.Context, asked completion) ([]string, err
 		return nil, err
 	}
 	defer c.leaveTurn()
-	cl := &cell{number: c.nextNumber(), maxValue: maxNames, done: make(chan struct{})}
+	cl := c.newCell(maxNames, nil)
 	cause, err := c.exchange(ctx, cl, map[string]completion{"complete": asked}, completeTimeout)
 	switch {
 	case err != nil || cause == CauseTimeout:
@@ -59,9 +59,7 @@ func (c *Context) complete(ctx context.Context, asked completion) ([]string, err
 	case cause != CauseNone:
 		return nil, context.Cause(ctx)
 	}
-	select {
-	case <-cl.done:
-	default: // the process has ended
+	if !isClosed(cl.done) { // the process has ended
 		<-c.done
 		return nil, c.err
 	}

@@ -109,17 +109,9 @@ type Context struct {
 
 // NewContext starts a context and returns when it is ready. ctx bounds the start only. The
 // error wraps [ErrManyContexts] if the runtime has too many.
-func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {
-	c, err := rt.newContext(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("gaol: context: %w", err)
-	}
-	return c, nil
-}
-
-func (rt *NodeRuntime) newContext(ctx context.Context, o ContextOptions) (*Context, error) {
-	o, err := o.resolve(rt.opts.limits)
-	if err != nil {
+func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Context, err error) {
+	defer wrap(&err, "context")
+	if o, err = o.resolve(rt.opts.Limits); err != nil {
 		return nil, err
 	}
 	c := &Context{
@@ -184,11 +176,11 @@ func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
 	s.bindings = s.bindings.Overlay(given)
 	s.heapMiB = o.Heap >> 20
 	s.context = &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
-	t, err := s.nodeTask(contextCode, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
+	t, err := nodeProgram(contextCode, true)(s, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 	if err != nil {
 		return nil, err
 	}
-	t.cells = c
+	t.main, t.cells = nil, c
 	return t, nil
 }
 
@@ -233,12 +225,9 @@ func (c *Context) finish(res *Result, err error) {
 //
 // Preconditions: c.mu is held.
 func (c *Context) endError(res *Result) error {
-	select {
-	case <-c.rt.closing:
-		return ErrClosed
-	default:
-	}
 	switch {
+	case isClosed(c.rt.closing):
+		return ErrClosed
 	case c.reason != nil:
 		return c.reason
 	case res == nil:
@@ -280,16 +269,14 @@ func (c *Context) stopIdle() {
 
 // Close ends the context, and the current cell with CanceledError. It returns when nothing is
 // left of the process.
-func (c *Context) Close() error {
+func (c *Context) Close() (err error) {
+	defer wrap(&err, "context")
 	c.stop(ErrClosed)
 	<-c.done
 	if c.idle != nil {
 		c.idle.Stop()
 	}
-	if c.hostErr != nil {
-		return fmt.Errorf("gaol: context: %w", c.hostErr)
-	}
-	return nil
+	return c.hostErr
 }
 
 // Done returns a channel that is closed when the context has ended.
@@ -299,12 +286,10 @@ func (c *Context) Done() <-chan struct{} { return c.done }
 // [ErrContextEnded], and [ErrClosed] if the context or its runtime was closed, or an
 // [*ExitError] if its process exited.
 func (c *Context) Err() error {
-	select {
-	case <-c.done:
+	if isClosed(c.done) {
 		return c.err
-	default:
-		return nil
 	}
+	return nil
 }
 
 // acquireTurn waits until the context is free. The caller must call leaveTurn.
@@ -330,14 +315,6 @@ func (c *Context) acquireTurn(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// nextNumber returns the number of the next frame.
-//
-// Preconditions: the caller has the turn.
-func (c *Context) nextNumber() uint32 {
-	c.number++
-	return c.number
 }
 
 func (c *Context) leaveTurn() {

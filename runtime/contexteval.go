@@ -39,15 +39,8 @@ import (
 // context had ended before. If ctx ends the cell, the error wraps ctx.Err() and the cause of
 // ctx; if closing the context or its runtime does, it wraps [ErrContextEnded] and
 // [ErrClosed]. In both cases the Evaluation is returned, too.
-func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
-	e, err := c.evaluate(ctx, code, o)
-	if err != nil {
-		err = fmt.Errorf("gaol: evaluate: %w", err)
-	}
-	return e, err
-}
-
-func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
+func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) (_ *Evaluation, err error) {
+	defer wrap(&err, "evaluate")
 	o, globals, err := c.resolve(o)
 	if err != nil {
 		return nil, err
@@ -56,7 +49,7 @@ func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		if errors.Is(err, ErrContextEnded) {
 			return nil, err
 		}
-		return newLogs(nil, o).conclude(&Result{Cause: CauseCanceled}, guestReport{}), err
+		return newLogs(nil, o).conclude(&Result{Cause: CauseCanceled}, &cell{}), err
 	}
 	defer c.leaveTurn()
 	c.count++
@@ -71,7 +64,15 @@ func (c *Context) evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		Code: p.Code, Name: name, Value: o.MaxOutput, Globals: globals,
 		Evaluate: guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit},
 	}
-	return c.perform(ctx, &cell{number: c.nextNumber(), maxValue: o.MaxOutput, logs: l, done: make(chan struct{})}, message)
+	return c.perform(ctx, c.newCell(o.MaxOutput, l), message)
+}
+
+// newCell returns the cell for the next frame.
+//
+// Preconditions: the caller has the turn.
+func (c *Context) newCell(maxValue int64, l *logs) *cell {
+	c.number++
+	return &cell{number: c.number, maxValue: maxValue, logs: l, done: make(chan struct{})}
 }
 
 // resolve checks a cell's options and fills in defaults.
@@ -86,7 +87,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 			return o, "", optionError(f.name, "it is the context's")
 		}
 	}
-	if o, err = o.resolve(c.rt.opts.limits); err != nil {
+	if o, err = o.resolve(c.rt.opts.Limits); err != nil {
 		return o, "", err
 	}
 	o.Heap = c.options.Heap
@@ -251,12 +252,10 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 
 // conclude makes the evaluation of a cell's result. Its error says if the process has ended.
 func (c *Context) conclude(cl *cell, res *Result) *Evaluation {
-	e := cl.logs.conclude(res, cl.report)
-	select {
-	case <-cl.done:
+	e := cl.logs.conclude(res, cl)
+	if isClosed(cl.done) {
 		e.Cause = CauseNone
 		return e
-	default:
 	}
 	if e.Error == nil {
 		e.Error = &GuestError{Name: "ExitError", Message: fmt.Sprintf("the code ended its process with exit code %d", res.ExitCode)}

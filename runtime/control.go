@@ -1,11 +1,11 @@
 package runtime
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 
 	"gaol/internal/wire"
+	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/stdio"
 )
@@ -14,32 +14,15 @@ import (
 // that violates the protocol of package wire ends the channel, and what arrived before it
 // stays valid.
 type control struct {
-	in       *stdio.Reader
-	out      *hostcall.Writer // nil if the host sends nothing
-	calls    *hostcall.Calls  // nil if the program has no functions
-	cells    *cells           // nil except in a context
-	maxValue int64            // bytes
-	maxLog   int64            // bytes of a line; 0: lines are not expected
-	onLog    func(wire.Level, string)
-
-	value  json.RawMessage // the last one
-	report guestReport
+	in    *stdio.Reader
+	out   *hostcall.Writer // nil if the host sends nothing
+	calls *hostcall.Calls  // nil if the program has no functions
+	main  *cell            // what the program reports; nil in a context
+	cells *cells           // nil except in a context
 
 	frames *wire.Reader
 	done   chan struct{} // closed at the channel's end
 }
-
-// guestReport is what a guest reports about the end of its program, in addition to the value.
-type guestReport struct {
-	failure *wire.Failure // the last error that was not caught
-	noValue string        // why the value has no JSON
-}
-
-// Limits of frames. The guest's half truncates to less.
-const (
-	maxFailure = 256 << 10
-	maxNoValue = 8 << 10
-)
 
 // maxFrame returns the maximum size of a frame; 0 refuses it.
 func (c *control) maxFrame(kind wire.Kind) int64 {
@@ -50,16 +33,12 @@ func (c *control) maxFrame(kind wire.Kind) int64 {
 		return 0
 	case c.cells != nil:
 		return c.cells.maxFrame(kind)
-	case kind == wire.KindValue:
-		return c.maxValue
-	case kind == wire.KindLog && c.onLog != nil:
-		return c.maxLog + 1
-	case kind == wire.KindFailure:
-		return maxFailure
-	case kind == wire.KindNoValue && c.onLog != nil:
-		return maxNoValue
+	case c.main.logs == nil && (kind == wire.KindLog || kind == wire.KindNoValue):
+		return 0
+	case kind == wire.KindLog:
+		return guest.MaxLogBytes(c.main.logs.options.MaxLogLength) + 1
 	}
-	return 0
+	return c.main.maxFrame(kind)
 }
 
 // run reads frames until the end of the run.
@@ -114,32 +93,11 @@ func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 	case kind == wire.KindLog:
 		level, text, err := wire.ParseLog(body)
 		if err == nil {
-			c.onLog(level, text)
-		}
-		return err
-	case kind == wire.KindValue:
-		var value json.RawMessage
-		if value, err = wire.ParseValue(body); err == nil {
-			c.value = value
+			c.main.logs.add(logLevels[level], text)
 		}
 		return err
 	}
-	return c.report.receive(kind, body)
-}
-
-// receive stores a failure, or the reason for a missing value.
-func (r *guestReport) receive(kind wire.Kind, body []byte) error {
-	switch kind {
-	case wire.KindFailure:
-		f, err := wire.ParseFailure(body)
-		if err == nil {
-			r.failure = &f
-		}
-		return err
-	case wire.KindNoValue:
-		r.noValue = wire.ParseNoValue(body)
-	}
-	return nil
+	return c.main.receive(kind, body)
 }
 
 func (c *control) receiveCall(kind wire.Kind, body []byte) error {

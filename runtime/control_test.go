@@ -71,7 +71,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 		t.Fatal(err)
 	}
 	g := &fakeGuest{send: send, receive: receive, pumped: make(chan struct{})}
-	g.control = &control{in: stdio.NewReader(from), maxValue: limit}
+	g.control = &control{in: stdio.NewReader(from), main: &cell{maxValue: limit}}
 	if functions == nil {
 		to.Close()
 	} else {

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"gaol/jail"
+	"gaol/jail/enter"
 	"gaol/jail/seccomp"
 	"gaol/jail/zygote"
 	"gaol/rootfs"
 	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/zygotes"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
@@ -44,70 +48,118 @@ type NodeRuntime struct {
 // build` does that in advance.
 //
 // Errors name the missing feature and the cure; `gaol doctor` explains more.
-func Create(ctx context.Context, o Options) (*NodeRuntime, error) {
+func Create(ctx context.Context, o Options) (_ *NodeRuntime, err error) {
+	defer wrap(&err, "create")
 	s, err := o.check()
 	if err != nil {
-		return nil, fmt.Errorf("gaol: create: %w", err)
+		return nil, err
 	}
-	rt, err := create(ctx, o, s)
-	if err != nil {
-		return nil, fmt.Errorf("gaol: create: %w", err)
-	}
-	return rt, nil
+	return create(ctx, s)
 }
 
 // check resolves options and refuses what this process cannot do.
 func (o Options) check() (settings, error) {
 	s, err := o.resolve()
 	if err != nil {
-		return settings{}, err
+		return s, err
 	}
-	err = errors.Join(checkRoot(), s.limits.fitHost(o.Limits))
-	return s, err
+	if os.Geteuid() != 0 {
+		err = fmt.Errorf("needs root to make namespaces and cgroups: run it with sudo: %w", ErrUnsupported)
+	}
+	return s, errors.Join(err, s.Limits.fitHost(o.Limits))
 }
 
-// create makes a sandbox. s is the result of o.check.
-func create(ctx context.Context, o Options, s settings) (*NodeRuntime, error) {
-	image, lease, err := leaseImage(ctx, o)
+// create makes a sandbox. s is the result of Options.check.
+func create(ctx context.Context, s settings) (*NodeRuntime, error) {
+	image, lease, err := leaseImage(ctx, s.Options)
 	if err != nil {
 		return nil, err
 	}
-	s.image = image.Root()
-	if s, err = s.forImage(o, image); err != nil {
+	if s, err = s.forImage(image); err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	rt := &NodeRuntime{opts: s, leases: []*rootfs.Lease{lease}, queue: make(queue, s.concurrentRuns), contexts: make(queue, s.contexts), closing: make(chan struct{})}
+	rt := &NodeRuntime{opts: s, leases: []*rootfs.Lease{lease}, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
 	return rt, nil
 }
 
+// leaseImage finds the image, or builds it if it is the default one and missing. It cannot be
+// removed until the lease is closed.
+func leaseImage(ctx context.Context, o Options) (*rootfs.Image, *rootfs.Lease, error) {
+	store, err := rootfs.Open(o.Store)
+	if err != nil {
+		return nil, nil, err
+	}
+	image, err := store.Ensure(ctx, o.Image, rootfs.BuildOptions{Progress: o.Progress})
+	if errors.Is(err, rootfs.ErrNoStore) {
+		err = &OptionError{"Store", err}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	lease, err := image.Hold()
+	return image, lease, err
+}
+
+// forImage completes the settings by the properties of an image.
+func (s settings) forImage(image *rootfs.Image) (settings, error) {
+	s.image = image.Root()
+	if image.Imported == nil {
+		return s, nil
+	}
+	s.noNode, s.node, s.libraries = image.CanRun(), image.Imported.NodePath, image.Imported.Libraries
+	if _, own := s.Env["PATH"]; !own && image.Path() != "" {
+		s.env = maps.Clone(s.env) // a pool shares the settings among its runtimes
+		s.env["PATH"] = image.Path()
+	}
+	if err := s.setPermissions(s.Permissions); err != nil { // the places that Node needs are others
+		return settings{}, optionError("Permissions", "%w", err)
+	}
+	return s, nil
+}
+
+// build makes the jail and what runs in it need. After an error release undoes what was done.
 func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
 	s := rt.opts
-	if err := errors.Join(s.launcher.supports(image), s.checkPlaces()); err != nil {
+	if err := errors.Join(s.Launcher.supports(image), s.checkPlaces()); err != nil {
 		return err
 	}
-	if s.audit {
+	if s.AuditDenials {
 		if rt.audit, err = enforce.OpenAudit(); err != nil {
 			return optionError("AuditDenials", "%w", err)
 		}
 	}
 	rt.store = image.StoreDir()
-	if s.launcher == LauncherZygote { // it starts while the jail is made
-		kind := zygotes.Kind{Image: image.Root(), Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: s.cgroupParent, Options: zygote.Options(s.zygote)}
+	if s.Launcher == LauncherZygote { // it starts while the jail is made
+		kind := zygotes.Kind{Image: s.image, Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: s.CgroupParent, Options: zygote.Options(s.Zygote)}
 		rt.zygotes = zygotes.Acquire(kind, zygoteSpec)
 	}
-	if rt.jail, err = rt.createJail(ctx, image); err != nil {
+	if rt.jail, err = rt.createJail(ctx); err != nil {
 		return err
 	}
 	if rt.files, err = openFiles(rt.jail); err != nil {
 		return err
 	}
-	if rt.rules, err = enforce.Compile(s.permissions, s.plan, s.unixSockets); err != nil {
+	if rt.rules, err = enforce.Compile(s.Permissions, s.plan, s.UnixSockets); err != nil {
 		return err
 	}
-	return rt.rules.Load(rt.jail, s.degraded)
+	return rt.rules.Load(rt.jail, s.AllowDegraded)
+}
+
+// Close kills all runs, which then end with CauseCanceled and [ErrClosed], and removes the
+// sandbox with its files. It returns when nothing is left of it. Further calls return the
+// error of the first.
+func (rt *NodeRuntime) Close() error {
+	rt.close.Do(func() {
+		rt.active.close()
+		close(rt.closing)
+		if err := rt.release(); err != nil {
+			rt.err = fmt.Errorf("gaol: close: %w", err)
+		}
+	})
+	return rt.err
 }
 
 // release undoes what build has done, in reverse order.
@@ -129,13 +181,13 @@ func (rt *NodeRuntime) release() error {
 	return failed
 }
 
-func (rt *NodeRuntime) createJail(ctx context.Context, image *rootfs.Image) (*jail.Jail, error) {
+func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 	s := rt.opts
 	filter, err := seccomp.Compile(nil, false)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := vfs.NewPlan(image.Root(), s.cwd, s.limits.Disk, s.limits.Inodes)
+	plan, err := vfs.NewPlan(s.image, s.cwd, s.Limits.Disk, s.Limits.Inodes)
 	if err != nil {
 		return nil, err
 	}
@@ -144,5 +196,52 @@ func (rt *NodeRuntime) createJail(ctx context.Context, image *rootfs.Image) (*ja
 	if err != nil {
 		return nil, err
 	}
-	return jail.Create(ctx, jailSpec(s, plan, mounts, filter))
+	spec := jail.Spec{
+		Tree:         jail.Tree{Image: plan.Image, Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs)},
+		Hostname:     s.Hostname,
+		Reaper:       []string{enter.Reaper, "-P"},
+		Filter:       filter,
+		CgroupParent: s.CgroupParent,
+		Limits:       s.command().Limits,
+	}
+	for _, f := range guest.Files() {
+		spec.Layer = append(spec.Layer, jail.File{Path: f.Path, Mode: 0o644, Data: f.Data})
+	}
+	enforce.ConfigureJail(&spec, s.plan, s.Permissions, s.tree().World())
+	s.configureMounts(&spec, mounts)
+	return jail.Create(ctx, spec)
+}
+
+func texts(paths []vfs.Path) []string {
+	var out []string
+	for _, p := range paths {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// FS gives the files of the sandbox to the host, while guests run or not. Operations see
+// what a run sees: links lead where they lead a guest, places that permissions hide,
+// or hold by mounts, are hidden and held for the host too. They have the rights of the
+// guest's user, whom new files belong to, and not those of a run's other permissions.
+// What they write counts against Limits.Disk and Inodes.
+//
+// Once the runtime is closed they fail with [ErrClosed], and files that are open do.
+func (rt *NodeRuntime) FS() *hostfs.FS { return rt.files }
+
+func openFiles(j *jail.Jail) (*hostfs.FS, error) {
+	root, err := j.Root()
+	if err != nil {
+		return nil, err
+	}
+	first, count := j.HostIDs()
+	files, err := hostfs.New(root, hostfs.Options{
+		UID: first + jail.GuestUID, GID: first + jail.GuestGID,
+		IDs:    hostfs.IDs{First: uint32(first), Count: uint32(count)},
+		Closed: ErrClosed,
+	})
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return files, nil
 }

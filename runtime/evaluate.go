@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gaol/internal/snippet"
-	"gaol/internal/wire"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/node"
@@ -151,18 +150,17 @@ func syntaxError(err error, name string) *GuestError {
 //
 // The error is nil whatever the snippet does. If ctx or the runtime's Close ends it, the error
 // is that of [NodeRuntime.Run], beside the Evaluation.
-func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOptions) (*Evaluation, error) {
-	var out *Evaluation
-	_, err := rt.named("evaluate", func() (_ *Result, err error) {
-		out, err = rt.evaluate(ctx, code, o, nil)
-		return nil, err
-	})
-	return out, err
+func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOptions) (_ *Evaluation, err error) {
+	defer wrap(&err, "evaluate")
+	return rt.evaluate(ctx, code, o, nil)
 }
 
 // evaluate sends the events to f, if f is not nil.
 func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOptions, f *feed) (*Evaluation, error) {
-	o, err := o.resolve(rt.opts.limits)
+	if isClosed(rt.closing) {
+		return nil, ErrClosed
+	}
+	o, err := o.resolve(rt.opts.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +176,12 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	sources := stacktrace.New(t.program.Path, guest.Dir)
 	sources.Add(stacktrace.Snippet, p, code)
 	l := newLogs(sources, o)
-	l.feed = f
-	t.feed, t.stdout, t.stderr = f, l.sink(LogStdout), l.sink(LogStderr)
-	t.onLog = func(level wire.Level, text string) { l.add(logLevels[level], text) }
+	l.feed, t.feed, t.main.logs = f, f, l
 	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout})
 	if res == nil {
 		return nil, err
 	}
-	return l.conclude(res, *t.report), err
+	return l.conclude(res, t.main), err
 }
 
 // resolve checks the options and fills in defaults.
@@ -219,15 +215,10 @@ func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions) (*task, er
 	if err != nil {
 		return nil, optionError("Globals", "%w", err)
 	}
-	s.calls.Calls = o.MaxCalls
+	s.Calls.Calls = o.MaxCalls
 	s.bindings = s.bindings.Overlay(given)
-	s.limits.Value = o.MaxOutput
+	s.Limits.Value = o.MaxOutput
 	s.heapMiB = o.Heap >> 20
 	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit}
-	t, err := s.nodeTask(p.Code, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd}, true)
-	if err != nil {
-		return nil, err
-	}
-	t.maxLog, t.report = guest.MaxLogBytes(o.MaxLogLength), &guestReport{}
-	return t, nil
+	return nodeProgram(p.Code, true)(s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -49,14 +50,14 @@ const (
 )
 
 // String returns the launcher's name on the command line.
-func (l Launcher) String() string {
-	switch l {
-	case LauncherExec:
-		return "exec"
-	case LauncherZygote:
-		return "zygote"
+func (l Launcher) String() string { return nameOf(l, "zygote", "exec") }
+
+// nameOf returns the name of a constant whose type has values from 0 on.
+func nameOf[T ~int](value T, names ...string) string {
+	if value < 0 || int(value) >= len(names) {
+		return fmt.Sprintf("%s(%d)", reflect.TypeFor[T]().Name(), int(value))
 	}
-	return fmt.Sprintf("Launcher(%d)", int(l))
+	return names[value]
 }
 
 // ZygoteOptions limits how long one zygote is used. All runs forked from one zygote have
@@ -110,32 +111,15 @@ func (l Launcher) supports(image *rootfs.Image) error {
 	return nil
 }
 
-// launcher returns the launcher that starts the task in a runtime with the given one, and
-// the reason if it is another one.
-func (t *task) launcher(configured Launcher) (l Launcher, reason string) {
-	if t.script == 0 || configured != LauncherZygote {
-		return configured, ""
-	}
-	if t.terminal {
-		return LauncherExec, "the program has a terminal, and the streams of a forked Node are pipes"
-	}
-	if name := node.StartVariable(t.env); name != "" {
-		return LauncherExec, "Node reads the variable " + name + " when it starts"
-	}
-	return LauncherZygote, ""
-}
-
 // Warm waits until the zygote that the runtime's runs are forked from is ready. Create
 // starts it, unless an earlier runtime of this process did. Without Warm the first run
 // waits for it, 0.1 s on an idle machine. With [LauncherExec] Warm returns at once.
-func (rt *NodeRuntime) Warm(ctx context.Context) error {
+func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
+	defer wrap(&err, "warm")
 	if rt.zygotes == nil {
 		return nil
 	}
-	if err := rt.zygotes.Pool(0).Wait(ctx); err != nil {
-		return fmt.Errorf("gaol: warm: %w", err)
-	}
-	return nil
+	return rt.zygotes.Pool(0).Wait(ctx)
 }
 
 // CloseIdle stops the zygotes that no open runtime uses. Without it, one zygote of each

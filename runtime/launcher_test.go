@@ -85,7 +85,7 @@ func TestForImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.forImage(o, tc.image)
+		got, err := s.forImage(tc.image)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,15 +104,15 @@ func TestNeedNode(t *testing.T) {
 	for node, ok := range map[string]bool{"": false, "20.19.0": false, "22.0.0": true, "24.21.0": true, "unknown": true} {
 		s, err := Options{}.resolve()
 		if err == nil {
-			s, err = s.forImage(Options{}, &rootfs.Image{Node: node, Imported: &rootfs.Imported{}})
+			s, err = s.forImage(&rootfs.Image{Node: node, Imported: &rootfs.Imported{}})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.nodeTask("1", RunOptions{}, true); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
+		if _, err := nodeProgram("1", true)(s, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("Node %q: %v", node, err)
 		}
-		if _, err := s.commandTask("sh", nil, RunOptions{}); err != nil {
+		if _, err := imageCommand("sh", nil)(s, RunOptions{}); err != nil {
 			t.Errorf("a command in an image with Node %q: %v", node, err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestImagePlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &rootfs.Imported{NodePath: "/opt/node/bin/node", Libraries: []string{"/lib"}}
-	if s, err = s.forImage(o, &rootfs.Image{Node: "24.21.0", Imported: m}); err != nil {
+	if s, err = s.forImage(&rootfs.Image{Node: "24.21.0", Imported: m}); err != nil {
 		t.Fatal(err)
 	}
 	granted := map[string]bool{}
@@ -136,8 +136,8 @@ func TestImagePlaces(t *testing.T) {
 	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[enforce.NodePath] {
 		t.Errorf("grants %+v", s.plan.Grants)
 	}
-	task, err := s.nodeTask("1", RunOptions{}, true)
-	if err != nil || task.path != m.NodePath {
+	task, err := nodeProgram("1", true)(s, RunOptions{})
+	if err != nil || task.command.Path != m.NodePath {
 		t.Errorf("%v, task %+v", err, task)
 	}
 	if spec := zygoteSpec(zygotes.Kind{Node: s.nodePath()}); spec.Args[0] != m.NodePath {
@@ -146,20 +146,34 @@ func TestImagePlaces(t *testing.T) {
 }
 
 func TestLauncherOfTask(t *testing.T) {
+	program, variable := nodeProgram("1", true), RunOptions{Env: map[string]string{"NODE_OPTIONS": "--no-warnings"}}
 	for name, tc := range map[string]struct {
-		task     task
+		lower    lowering
+		options  RunOptions
+		terminal bool
 		launcher Launcher
 		want     Launcher
 		reason   bool
 	}{
-		"a program":                 {task{script: 2}, LauncherZygote, LauncherZygote, false},
-		"a program with a variable": {task{script: 2, env: []string{"NODE_OPTIONS=--no-warnings"}}, LauncherZygote, LauncherExec, true},
-		"a program on a terminal":   {task{script: 2, terminal: true}, LauncherZygote, LauncherExec, true},
-		"a command":                 {task{terminal: true, env: []string{"NODE_OPTIONS="}}, LauncherZygote, LauncherZygote, false},
-		"exec requested":            {task{script: 2, terminal: true}, LauncherExec, LauncherExec, false},
+		"a program":                 {program, RunOptions{}, false, LauncherZygote, LauncherZygote, false},
+		"a program with a variable": {program, variable, false, LauncherZygote, LauncherExec, true},
+		"a program on a terminal":   {program, RunOptions{}, true, LauncherZygote, LauncherExec, true},
+		"a command":                 {imageCommand("sh", nil), variable, true, LauncherZygote, LauncherZygote, false},
+		"exec requested":            {program, RunOptions{}, true, LauncherExec, LauncherExec, false},
 	} {
-		if l, reason := tc.task.launcher(tc.launcher); l != tc.want || (reason != "") != tc.reason {
-			t.Errorf("%s: %v, %q", name, l, reason)
+		s, err := Options{Launcher: tc.launcher}.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := tc.lower(s, tc.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.terminal {
+			task.useTerminal()
+		}
+		if task.launcher != tc.want || (task.reason != "") != tc.reason {
+			t.Errorf("%s: %v, %q", name, task.launcher, task.reason)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (l Limits) validate() error {
 
 // Limits returns the limits in force: Options.Limits, with the defaults for zero fields.
 // Files is less than its default if the host process itself may have fewer open files.
-func (rt *NodeRuntime) Limits() Limits { return rt.opts.limits }
+func (rt *NodeRuntime) Limits() Limits { return rt.opts.Limits }
 
 // HostLimitError says that a field of Limits exceeds what the host process itself may have.
 type HostLimitError struct {

@@ -114,8 +114,8 @@ func truncate(text string, characters int) string {
 	return text[:at] + "…"
 }
 
-// conclude makes the evaluation of a run's result.
-func (l *logs) conclude(res *Result, report guestReport) *Evaluation {
+// conclude makes the evaluation of a run's result, and of what its guest reported.
+func (l *logs) conclude(res *Result, cl *cell) *Evaluation {
 	list, more := l.close()
 	e := &Evaluation{
 		Result: res.Value, Calls: res.Calls, Duration: res.Duration, Cause: res.Cause, Usage: res.Usage, Denials: res.Denials,
@@ -123,9 +123,9 @@ func (l *logs) conclude(res *Result, report guestReport) *Evaluation {
 	}
 	e.Truncated.Logs, e.Truncated.Calls, e.Truncated.Denials = more, res.Truncated.Calls, res.Truncated.Denials
 	if e.Result == nil {
-		e.NoResult = truncate(report.noValue, maxMessage)
+		e.NoResult = truncate(cl.noValue, maxMessage)
 	}
-	e.Error = l.failure(res, report)
+	e.Error = l.failure(res, cl.failure)
 	return e
 }
 
@@ -158,7 +158,7 @@ const unsettledCode = 13
 
 // failure returns why the snippet failed, or nil. If the kernel or gaol ended the run, the
 // guest's report does not matter.
-func (l *logs) failure(res *Result, report guestReport) *GuestError {
+func (l *logs) failure(res *Result, reported *wire.Failure) *GuestError {
 	o := l.options
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -179,14 +179,14 @@ func (l *logs) failure(res *Result, report guestReport) *GuestError {
 	case CauseSignal:
 		return &GuestError{Name: "SignalError", Message: "the code was ended by " + res.Signal}
 	case CausePids:
-		if report.failure == nil { // otherwise the error that followed says more
+		if reported == nil { // otherwise the error that followed says more
 			return &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}
 		}
 	default:
 		return &GuestError{Name: "LimitError", Message: fmt.Sprintf("the code used up its limit: %s", res.Cause)}
 	}
-	if report.failure != nil {
-		return newGuestError(report.failure, l.sources)
+	if reported != nil {
+		return newGuestError(reported, l.sources)
 	}
 	switch res.ExitCode {
 	case 0:

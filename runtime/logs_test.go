@@ -64,7 +64,7 @@ func TestLogsFailures(t *testing.T) {
 		{"another file with that name", Result{ExitCode: 1}, &wire.Failure{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}, &GuestError{Name: "E", Stack: "at file:///workspace/snippet.mjs:2:7"}},
 		{"far too much", Result{ExitCode: 1}, &wire.Failure{Name: strings.Repeat("n", 300)}, &GuestError{Name: strings.Repeat("n", 256) + "…"}},
 	} {
-		got := newTestLogs(t, code, EvaluateOptions{}).conclude(&tc.res, guestReport{failure: tc.failed}).Error
+		got := newTestLogs(t, code, EvaluateOptions{}).conclude(&tc.res, &cell{failure: tc.failed}).Error
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tc.name, diff)
 		}
@@ -77,7 +77,7 @@ func TestLogsLogs(t *testing.T) {
 	out := n.sink(LogStdout)
 	out.Write([]byte("out\nrest"))
 	out.Flush(true)
-	e := n.conclude(&Result{}, guestReport{})
+	e := n.conclude(&Result{}, &cell{})
 	want := []Log{{LogWarn, "w\uFFFD", 0}, {LogStdout, "out", 0}, {LogStdout, "rest", 0}}
 	if diff := cmp.Diff(want, e.Logs, cmpopts.IgnoreFields(Log{}, "At")); diff != "" || e.Truncated.Logs {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -86,7 +86,7 @@ func TestLogsLogs(t *testing.T) {
 	for range 4 {
 		n.add(LogLog, "more")
 	}
-	if e = n.conclude(&Result{}, guestReport{}); len(e.Logs) != 3 || !e.Truncated.Logs {
+	if e = n.conclude(&Result{}, &cell{}); len(e.Logs) != 3 || !e.Truncated.Logs {
 		t.Errorf("%d of four lines, truncated: %v", len(e.Logs), e.Truncated.Logs)
 	}
 }
@@ -122,7 +122,7 @@ func TestLogsFollowed(t *testing.T) {
 		}
 		l.feed.End()
 		synctest.Wait()
-		l.conclude(&Result{}, guestReport{})
+		l.conclude(&Result{}, &cell{})
 		l.feed.Close(ExitEvent{})
 		var got []Log
 		l.feed.All(func(e Event) bool {

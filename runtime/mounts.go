@@ -141,8 +141,8 @@ func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 		open = append(open, more...)
 		return err
 	}
-	if s.snapshot != "" {
-		root, err := rt.lease(s.snapshot)
+	if s.Snapshot != "" {
+		root, err := rt.lease(s.Snapshot)
 		if err == nil {
 			err = add(s.openSnapshot(root))
 		}
@@ -170,9 +170,9 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is no home folder, and no default store
 		private = append(private, usual)
 	}
-	for i, m := range s.mounts {
+	for i, m := range s.Mounts {
 		overlay := s.throughOverlay(m)
-		packages := s.hostPackages && i == len(s.mounts)-1
+		packages := s.hostPackages && i == len(s.Mounts)-1
 		if s.sealed(m.Target) && len(s.writable(m.Target)) == 0 {
 			m.Access = ReadOnly // otherwise the guest could chmod its own files
 		}
@@ -214,11 +214,11 @@ func (s settings) configureMounts(spec *jail.Spec, mounts []jail.Mount) {
 		spec.Make = append(slices.Clone(spec.Make), jail.Place{Path: cwd, Tree: true})
 	}
 	s.seal(spec, mounts)
-	if !s.readOnlyRoot {
+	if !s.ReadOnlyRoot {
 		return
 	}
 	readOnly := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
-	for _, m := range mounts[len(mounts)-len(s.mounts):] {
+	for _, m := range mounts[len(mounts)-len(s.Mounts):] {
 		if m.Access != ReadOnly {
 			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: isFolder(m.Source)})
 			readOnly = slices.DeleteFunc(readOnly, func(dir string) bool { return isIn(dir, m.Target) })

@@ -62,8 +62,8 @@ func TestOpenSourcesRefusesStores(t *testing.T) {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			continue // no runtime exists yet; its parent folder is refused instead
 		}
-		s := settings{cwd: vfs.Workspace, mounts: []Mount{{Source: path, Target: "/x", Access: ReadWrite}}}
-		if err := s.setPermissions(s.permissions); err != nil {
+		s := settings{Options: Options{Mounts: []Mount{{Source: path, Target: "/x", Access: ReadWrite}}}, cwd: vfs.Workspace}
+		if err := s.setPermissions(s.Permissions); err != nil {
 			t.Fatal(err)
 		}
 		open, err := s.openSources(other)

@@ -12,8 +12,8 @@ import (
 
 // tree describes the file tree of the settings for package enforce.
 func (s *settings) tree() enforce.Tree {
-	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, UnixSockets: s.unixSockets}
-	for _, m := range s.mounts {
+	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, UnixSockets: s.UnixSockets}
+	for _, m := range s.Mounts {
 		if m.Access != ReadOnly {
 			t.Writable = append(t.Writable, m.Target)
 		}
@@ -23,16 +23,16 @@ func (s *settings) tree() enforce.Tree {
 
 // setPermissions completes permissions by the defaults, and refuses what cannot be enforced.
 func (s *settings) setPermissions(p policy.Permissions) (err error) {
-	s.permissions = p.Clone().Over(policy.Default())
-	if s.plan, err = policy.Lower(s.permissions, s.tree().World()); err != nil {
+	s.Permissions = p.Clone().Over(policy.Default())
+	if s.plan, err = policy.Lower(s.Permissions, s.tree().World()); err != nil {
 		return err
 	}
-	return s.checkLauncher(s.permissions, s.plan)
+	return s.checkLauncher(s.Permissions, s.plan)
 }
 
 // checkPlaces refuses rules that name files of the image wrongly.
 func (s *settings) checkPlaces() error {
-	if err := s.tree().CheckPlaces(s.permissions); err != nil {
+	if err := s.tree().CheckPlaces(s.Permissions); err != nil {
 		return optionError("Permissions", "%w", err)
 	}
 	return nil
@@ -41,7 +41,7 @@ func (s *settings) checkPlaces() error {
 // narrowed returns the rules of a run whose permissions are narrower than its runtime's.
 func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
 	tree := s.tree()
-	plan, err := policy.LowerRun(s.permissions, p, tree.World())
+	plan, err := policy.LowerRun(s.Permissions, p, tree.World())
 	if err != nil {
 		return nil, err
 	}
@@ -51,16 +51,16 @@ func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
 	if err := tree.CheckPlaces(p); err != nil {
 		return nil, err
 	}
-	complete := p.Over(s.permissions)
+	complete := p.Over(s.Permissions)
 	if err := s.checkLauncher(complete, plan); err != nil {
 		return nil, err
 	}
-	return enforce.Compile(complete, plan, s.unixSockets)
+	return enforce.Compile(complete, plan, s.UnixSockets)
 }
 
 // checkLauncher refuses permissions under which the launcher cannot start Node.
 func (s *settings) checkLauncher(p policy.Permissions, plan *policy.Plan) error {
-	if s.launcher == LauncherExec && !s.mayStartNode(p, plan) {
+	if s.Launcher == LauncherExec && !s.mayStartNode(p, plan) {
 		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)
 	}
 	return nil
@@ -85,8 +85,8 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing
 // AllowDegraded, Cwd and Launcher. Its errors are those of Create. The plan is returned
 // beside the error if only this machine's kernel is too old for it or lacks Landlock.
 func CheckPermissions(o Options) (*policy.Plan, error) {
-	s := settings{cwd: vfs.Workspace, launcher: o.Launcher}
-	if err := s.launcher.validate(); err != nil {
+	s := settings{Options: Options{Launcher: o.Launcher}, cwd: vfs.Workspace}
+	if err := s.Launcher.validate(); err != nil {
 		return nil, err
 	}
 	if o.Cwd != "" {

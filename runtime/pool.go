@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -109,21 +108,20 @@ type outcome struct {
 // such as a failed build of a missing image, are returned by Get. Each creation looks up the
 // image again, so that the pool uses the new image of a name as soon as there is one.
 // o.Progress is written from the background.
-func NewPool(o Options, p PoolOptions) (*Pool, error) {
+func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
+	defer wrap(&err, "new pool")
 	s, err := o.check()
 	if err != nil {
-		return nil, fmt.Errorf("gaol: new pool: %w", err)
+		return nil, err
 	}
-	p, err = p.resolve()
-	if err != nil {
-		return nil, fmt.Errorf("gaol: new pool: %w", err)
+	if p, err = p.resolve(); err != nil {
+		return nil, err
 	}
-	if p.Park && s.launcher != LauncherZygote {
-		return nil, fmt.Errorf("gaol: new pool: %w", optionError("Park", "the launcher is %v: %w", s.launcher, ErrUnsupported))
+	if p.Park && s.Launcher != LauncherZygote {
+		return nil, optionError("Park", "the launcher is %v: %w", s.Launcher, ErrUnsupported)
 	}
-	o.Env = nil // the caller may change it; s has a copy
 	pool := newPool(p, func(ctx context.Context) (*NodeRuntime, error) {
-		rt, err := create(ctx, o, s)
+		rt, err := create(ctx, s)
 		if err == nil && p.Park {
 			if err = rt.park(ctx); err != nil {
 				return nil, errors.Join(err, rt.Close())
@@ -153,15 +151,8 @@ func (p *Pool) start() { p.work.Go(p.maintain) }
 // creation fails, the first waiting Get returns its error, which is Create's, and the others
 // wait for the next attempt. If ctx ends first, the error is its cause; for a closed pool it
 // is [ErrClosed].
-func (p *Pool) Get(ctx context.Context) (*NodeRuntime, error) {
-	rt, err := p.get(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("gaol: get: %w", err)
-	}
-	return rt, nil
-}
-
-func (p *Pool) get(ctx context.Context) (*NodeRuntime, error) {
+func (p *Pool) Get(ctx context.Context) (_ *NodeRuntime, err error) {
+	defer wrap(&err, "get")
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -237,8 +228,8 @@ func (p *Pool) Close() error {
 
 // park forks the process of the first run in advance.
 func (rt *NodeRuntime) park(ctx context.Context) error {
-	c := rt.opts.command(rt.opts.limits)
-	rt.rules.Apply(&c, rt.opts.audit)
+	c := rt.opts.command()
+	rt.rules.Apply(&c, rt.opts.AuditDenials)
 	c.Zygote = rt.zygotes.Pool(0)
 	parked, err := rt.jail.Park(ctx, c)
 	if err == nil {

@@ -75,13 +75,11 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // times. The Result has no output. If ctx ends first, there is no Result, the error wraps
 // ctx.Err() and the cause of ctx, and the process continues. If the runtime's Close ended
 // the process, the error is [ErrClosed], beside the Result. After Kill there is no error.
-func (p *Process) Wait(ctx context.Context) (*Result, error) {
+func (p *Process) Wait(ctx context.Context) (_ *Result, err error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		select {
-		case <-p.done: // both: the result is worth more
-		default:
+		if !isClosed(p.done) { // if both are, the result is worth more
 			return nil, fmt.Errorf("gaol: wait: %w", contextError(ctx))
 		}
 	}
@@ -92,23 +90,18 @@ func (p *Process) Wait(ctx context.Context) (*Result, error) {
 //
 // Preconditions: p.done is closed.
 func (p *Process) outcome() (res *Result, err error) {
-	if p.err != nil {
-		err = fmt.Errorf("gaol: wait: %w", p.err)
-	}
 	if p.res != nil {
-		res = new(Result)
-		*res = *p.res
+		res = new(*p.res)
 	}
+	err = p.err
+	wrap(&err, "wait")
 	return res, err
 }
 
 // Usage returns what the process and its descendants have used so far.
-func (p *Process) Usage() (Usage, error) {
-	usage, err := p.run.usage()
-	if err != nil {
-		return Usage{}, fmt.Errorf("gaol: usage: %w", err)
-	}
-	return usage, nil
+func (p *Process) Usage() (_ Usage, err error) {
+	defer wrap(&err, "usage")
+	return p.run.usage()
 }
 
 // Kill ends the process and its descendants, with CauseCanceled. It does not wait.
@@ -125,20 +118,19 @@ func (p *Process) SignalGroup(s syscall.Signal) error { return p.signal(s, true)
 
 const lastSignal = 64 // SIGRTMAX
 
-func (p *Process) signal(s syscall.Signal, group bool) error {
+func (p *Process) signal(s syscall.Signal, group bool) (err error) {
 	switch {
 	case s < 1 || s > lastSignal:
 		return fmt.Errorf("gaol: signal %d: %w", int(s), unix.EINVAL)
 	case p.run.hasEnded():
-		return fmt.Errorf("gaol: signal: %w", os.ErrProcessDone)
+		err = os.ErrProcessDone
 	case s == unix.SIGKILL:
 		p.Kill()
-		return nil
+	default:
+		err = p.run.process.Signal(s, group)
 	}
-	if err := p.run.process.Signal(s, group); err != nil {
-		return fmt.Errorf("gaol: signal: %w", err)
-	}
-	return nil
+	wrap(&err, "signal")
+	return err
 }
 
 // ErrNoTerminal is what Resize returns for a process without a terminal.
@@ -146,21 +138,16 @@ var ErrNoTerminal = errors.New("the process has no terminal")
 
 // Resize changes the size of the process's terminal, in characters. Its foreground process
 // group gets SIGWINCH. The error wraps os.ErrProcessDone once the process has ended.
-func (p *Process) Resize(rows, cols uint16) error {
-	if err := p.resize(jail.TerminalSize{Rows: rows, Cols: cols}); err != nil {
-		return fmt.Errorf("gaol: resize: %w", err)
-	}
-	return nil
-}
-
-func (p *Process) resize(size jail.TerminalSize) error {
+func (p *Process) Resize(rows, cols uint16) (err error) {
+	defer wrap(&err, "resize")
 	if p.terminal == nil {
 		return ErrNoTerminal
 	}
+	size := jail.TerminalSize{Rows: rows, Cols: cols}
 	if err := checkSize(size); err != nil {
 		return err
 	}
-	err := p.terminal.Resize(size)
+	err = p.terminal.Resize(size)
 	if errors.Is(err, os.ErrClosed) {
 		err = os.ErrProcessDone
 	}

@@ -27,8 +27,11 @@ func (rt *NodeRuntime) Processes() []ProcessInfo {
 		if err != nil || r.hasEnded() {
 			continue
 		}
-		name, args := r.task.callerArgs()
-		list = append(list, ProcessInfo{r.process.GuestPID(), name, slices.Clone(args), r.began, usage})
+		name := r.task.command.Path
+		if r.task.program != nil {
+			name = path.Base(r.task.program.Path)
+		}
+		list = append(list, ProcessInfo{r.process.GuestPID(), name, slices.Clone(r.task.args), r.began, usage})
 	}
 	return list
 }
@@ -43,14 +46,6 @@ func (rt *NodeRuntime) Kill(pid int) error {
 		}
 	}
 	return fmt.Errorf("gaol: kill %d: %w", pid, os.ErrProcessDone)
-}
-
-// callerArgs returns a task's name and arguments as its caller gave them.
-func (t *task) callerArgs() (name string, args []string) {
-	if t.program == nil {
-		return t.path, t.args
-	}
-	return path.Base(t.program.Path), t.args[t.script:]
 }
 
 // activeRuns is the set of a runtime's active runs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -32,55 +33,56 @@ var ErrClosed = errors.New("it is closed")
 // RunOptions.Timeout. If ctx ends the run, the error wraps ctx.Err() and the cause of ctx. If
 // the runtime is closed, the error wraps [ErrClosed]. In both cases the Result, with
 // CauseCanceled, is returned too, with all that the run has printed and returned so far.
-func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (*Result, error) {
-	return rt.named("run", func() (*Result, error) {
-		t, err := rt.opts.nodeTask(code, o, true)
-		if err != nil {
-			return nil, err
-		}
-		return rt.do(ctx, t, o)
-	})
+func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
+	defer wrap(&err, "run")
+	return rt.run(ctx, nodeProgram(code, true), o, nil)
 }
 
 // Exec is Run for a program without a value: it has no __return.
-func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (*Result, error) {
-	return rt.named("exec", func() (*Result, error) {
-		t, err := rt.opts.nodeTask(code, o, false)
-		if err != nil {
-			return nil, err
-		}
-		return rt.do(ctx, t, o)
-	})
+func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
+	defer wrap(&err, "exec")
+	return rt.run(ctx, nodeProgram(code, false), o, nil)
 }
 
 // Command runs a program of the image with arguments, without a shell. name is a path in the
 // guest's tree, or is looked up in the run's PATH, or in /bin and /usr/bin if permissions
 // hide PATH from the run. The error wraps fs.ErrNotExist if the program does not exist, and
 // fs.ErrPermission if it may not be executed.
-func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (*Result, error) {
-	return rt.named("command", func() (*Result, error) {
-		t, err := rt.opts.commandTask(name, args, o)
-		if err != nil {
-			return nil, err
-		}
-		return rt.do(ctx, t, o)
-	})
+func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (_ *Result, err error) {
+	defer wrap(&err, "command")
+	return rt.run(ctx, imageCommand(name, args), o, nil)
 }
 
-func (rt *NodeRuntime) named(what string, f func() (*Result, error)) (*Result, error) {
+// run runs what lower makes of the options, and sends its events to f, if f is not nil.
+func (rt *NodeRuntime) run(ctx context.Context, lower lowering, o RunOptions, f *feed) (*Result, error) {
 	if isClosed(rt.closing) {
-		return nil, fmt.Errorf("gaol: %s: %w", what, ErrClosed)
+		return nil, ErrClosed
 	}
-	res, err := f()
+	t, err := lower(rt.opts, o)
 	if err != nil {
-		err = fmt.Errorf("gaol: %s: %w", what, err)
+		return nil, err
 	}
-	return res, err
+	t.feed = f
+	return rt.do(ctx, t, o)
 }
 
 // do runs a task when its turn has come.
 func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, error) {
-	return rt.inTurn(ctx, func(started func()) (*Result, error) { return rt.perform(ctx, t, o, started) })
+	requested := time.Now()
+	started, ok := rt.takeTurn(ctx)
+	queued := time.Since(requested)
+	if !ok { // only its context or its runtime can end a run before its turn
+		res := t.killed(CauseCanceled)
+		res.Queued = queued
+		return res, rt.cancellation(ctx)
+	}
+	defer rt.queue.leave()
+	defer started()
+	res, err := rt.perform(ctx, t, o, started)
+	if res != nil {
+		res.Queued = queued
+	}
+	return res, err
 }
 
 // perform runs a task from its start to its end. It calls started after the start.
@@ -111,8 +113,8 @@ func (t *task) sinks(o RunOptions, onExceeded func()) (stdout, stderr stdio.Sink
 		onExceeded = nil
 	}
 	switch {
-	case t.stdout != nil:
-		return t.stdout, t.stderr
+	case t.main != nil && t.main.logs != nil:
+		return t.main.logs.sink(LogStdout), t.main.logs.sink(LogStderr)
 	case t.feed != nil:
 		return followStdout(t.feed, t.limits.Output, onExceeded), followStderr(t.feed, t.limits.Output, onExceeded)
 	}
@@ -143,16 +145,71 @@ func endCause(limit context.Context) Cause {
 	return CauseCanceled
 }
 
-// Close kills all runs, which then end with CauseCanceled and [ErrClosed], and removes the
-// sandbox with its files. It returns when nothing is left of it. Further calls return the
-// error of the first.
-func (rt *NodeRuntime) Close() error {
-	rt.close.Do(func() {
-		rt.active.close()
-		close(rt.closing)
-		if err := rt.release(); err != nil {
-			rt.err = fmt.Errorf("gaol: close: %w", err)
-		}
-	})
-	return rt.err
+// A run waits for its turn twice, so that callers may request any number at once:
+//
+//	requested ── wait ── runtime's queue ───── wait ── process's starts ── end
+//	                     MaxConcurrentRuns,            maxStarts, while
+//	                     until the run's end           the run starts
+//
+// A run needs most of its descriptors and CPU time while it starts, so the process limits
+// starts. It does not limit active runs, because those of one runtime, which may only be
+// waiting, could then block all others.
+//
+// A run that has the first turn waits only for runs that are starting, for startLease at
+// most. So runs of one runtime that fit into its queue together can wait for each other.
+
+const (
+	defaultConcurrentRuns = 64
+	maxConcurrentRuns     = 8192 // each holds some ten descriptors of the host
+
+	// startLease is how long a start can block others. It takes some 10 to 50 ms, but a guest
+	// can delay starts in its own jail.
+	startLease = 100 * time.Millisecond
+)
+
+// maxStarts keeps the processors busy: a start uses about one.
+var maxStarts = max(4, 2*goruntime.GOMAXPROCS(0))
+
+// starts limits the starts of this process.
+var starts = make(queue, maxStarts)
+
+// queue is a semaphore that serves callers in order.
+type queue chan struct{}
+
+// enter waits for a place. It returns false if ctx ends or closing is closed first.
+// Otherwise the caller must call leave.
+func (q queue) enter(ctx context.Context, closing <-chan struct{}) bool {
+	select {
+	case q <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-closing:
+	}
+	return false
+}
+
+func (q queue) leave() { <-q }
+
+// leaveAfter leaves after d, or when the returned function is called.
+func (q queue) leaveAfter(d time.Duration) (leave func()) {
+	once := sync.OnceFunc(q.leave)
+	late := time.AfterFunc(d, once)
+	return func() {
+		late.Stop()
+		once()
+	}
+}
+
+// takeTurn waits for a run's turn. It returns false if the turn did not come. Otherwise the
+// caller must call started when the run has started, and leave the runtime's queue at its
+// end.
+func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
+	if !rt.queue.enter(ctx, rt.closing) {
+		return nil, false
+	}
+	if !starts.enter(ctx, rt.closing) {
+		rt.queue.leave()
+		return nil, false
+	}
+	return starts.leaveAfter(startLease), true
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -28,92 +29,67 @@ const (
 	maxProgram  = 16 << 20
 )
 
-// settings are Options after validation, with defaults filled in.
+// settings are Options after validation. Their fields have the defaults instead of zero
+// values, Permissions is complete, Mounts has the one for NodeModules, and UnixSockets says
+// whether runs may create such sockets. Files, Folders and Bindings have other forms below.
 type settings struct {
-	env          map[string]string
-	cwd          vfs.Path
-	hostname     string
-	limits       Limits
-	cgroupParent string
-	launcher     Launcher
-	zygote       ZygoteOptions
-	noNode       error    // why an imported image can only run commands
-	node         string   // guest path of an imported image's Node; "" for the usual one
-	libraries    []string // folders with libraries of an imported image, in addition to the usual ones
+	Options
 
-	image       string // host folder of its root
-	permissions policy.Permissions
-	plan        *policy.Plan
-	degraded    bool
-	audit       bool
+	env       map[string]string // Env, over the variables that every run has
+	cwd       vfs.Path
+	noNode    error    // why an imported image can only run commands
+	node      string   // guest path of an imported image's Node; "" for the usual one
+	libraries []string // folders with libraries of an imported image, in addition to the usual ones
 
-	mounts       []Mount
-	hostPackages bool // NodeModules is a folder of the host
-	unixSockets  bool
-	snapshot     string
+	image        string // host folder of its root
+	plan         *policy.Plan
+	hostPackages bool   // NodeModules is a folder of the host
 	packages     string // name of a snapshot with packages
 	files        []jail.File
-	readOnlyRoot bool
-
-	concurrentRuns int
-	contexts       int
 
 	bindings *hostcall.Bindings
-	calls    CallLimits
 	heapMiB  int64           // of V8's old space
 	evaluate *guest.Evaluate // nil except for Evaluate
 	context  *guest.Context  // nil except for a context
 }
 
 // resolve validates options and fills in defaults.
-func (o Options) resolve() (settings, error) {
-	s := settings{
-		hostname:     cmp.Or(o.Hostname, defaultHostname),
-		cgroupParent: cmp.Or(o.CgroupParent, defaultCgroupParent),
-		cwd:          vfs.Workspace,
-		limits:       o.Limits.withDefaults(),
-		env:          baseEnv(),
-		launcher:     o.Launcher,
-		zygote:       o.Zygote,
-		degraded:     o.AllowDegraded,
-		audit:        o.AuditDenials,
-		readOnlyRoot: o.ReadOnlyRoot,
-		snapshot:     o.Snapshot,
-		packages:     packagesOf(o.NodeModules),
-
-		concurrentRuns: cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns),
-		contexts:       cmp.Or(o.MaxContexts, defaultContexts),
-	}
+func (o Options) resolve() (s settings, err error) {
+	s = settings{Options: o, env: baseEnv(), cwd: vfs.Workspace, packages: packagesOf(o.NodeModules)}
+	s.Files, s.Folders, s.Bindings = nil, nil, nil
+	s.Env = maps.Clone(o.Env)
+	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
+	s.CgroupParent = cmp.Or(o.CgroupParent, defaultCgroupParent)
+	s.Limits = o.Limits.withDefaults()
+	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns)
+	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
+	s.heapMiB = node.OldSpaceMiB(s.Limits.Memory)
 	if o.Cwd != "" {
-		cwd, err := vfs.ParsePath(o.Cwd)
-		if err != nil {
-			return settings{}, optionError("Cwd", "%w", err)
+		if s.cwd, err = vfs.ParsePath(o.Cwd); err != nil {
+			return s, optionError("Cwd", "%w", err)
 		}
-		s.cwd = cwd
 	}
-	var err error
-	s.heapMiB = node.OldSpaceMiB(s.limits.Memory)
-	if s.mounts, err = o.mounts(s.cwd); err != nil {
-		return settings{}, err
+	if s.Mounts, err = o.mounts(s.cwd); err != nil {
+		return s, err
 	}
 	s.hostPackages = o.NodeModules != "" && s.packages == ""
-	s.unixSockets = o.UnixSockets || !slices.ContainsFunc(s.mounts, func(m Mount) bool { return !s.throughOverlay(m) })
+	s.UnixSockets = o.UnixSockets || !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return !s.throughOverlay(m) })
 	if s.bindings, err = newBindings(o.Bindings); err != nil {
-		return settings{}, optionError("Bindings", "%w", err)
+		return s, optionError("Bindings", "%w", err)
 	}
-	if s.calls, err = o.Calls.resolve(defaultCalls); err != nil {
-		return settings{}, optionError("Calls", "%w", err)
+	if s.Calls, err = o.Calls.resolve(defaultCalls); err != nil {
+		return s, optionError("Calls", "%w", err)
 	}
-	if s.files, err = o.initFiles(s.limits); err != nil {
-		return settings{}, err
+	if s.files, err = o.initFiles(s.Limits); err != nil {
+		return s, err
 	}
 	if err := overlayEnv(s.env, o.Env); err != nil {
-		return settings{}, optionError("Env", "%w", err)
+		return s, optionError("Env", "%w", err)
 	}
 	if err := s.setPermissions(o.Permissions); err != nil {
-		return settings{}, optionError("Permissions", "%w", err)
+		return s, optionError("Permissions", "%w", err)
 	}
-	return s, errors.Join(checkHostname(s.hostname), checkCgroup(s.cgroupParent), s.launcher.validate(), s.zygote.validate(s.launcher), checkCount("MaxConcurrentRuns", s.concurrentRuns), checkCount("MaxContexts", s.contexts), s.limits.validate())
+	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.Limits.validate())
 }
 
 var hostnamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)

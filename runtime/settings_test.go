@@ -27,22 +27,24 @@ func TestDefaults(t *testing.T) {
 	}
 	got.plan = nil // tested in package policy
 	want := settings{
-		permissions: policy.Default(),
+		Options: Options{
+			Permissions:  policy.Default(),
+			Hostname:     "secure-exec",
+			CgroupParent: "/gaol",
+			Limits: Limits{
+				Memory: 256 << 20, CPUs: 1, Pids: 64, Files: 1024, Disk: 64 << 20, Inodes: 16384, Output: 16 << 20, Value: 16 << 20,
+			},
+			MaxConcurrentRuns: 64,
+			MaxContexts:       16,
+			UnixSockets:       true,
+			Calls:             CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
+		},
 		env: map[string]string{
 			"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
 		},
-		cwd:          "/workspace",
-		hostname:     "secure-exec",
-		cgroupParent: "/gaol",
-		limits: Limits{
-			Memory: 256 << 20, CPUs: 1, Pids: 64, Files: 1024, Disk: 64 << 20, Inodes: 16384, Output: 16 << 20, Value: 16 << 20,
-		},
-		concurrentRuns: 64,
-		bindings:       &hostcall.Bindings{},
-		calls:          CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
-		heapMiB:        168,
-		contexts:       16,
-		unixSockets:    true,
+		cwd:      "/workspace",
+		bindings: &hostcall.Bindings{},
+		heapMiB:  168,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, hostcall.Bindings{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -99,10 +101,10 @@ func TestResolveCopies(t *testing.T) {
 	}
 	env["A"] = "2"
 	rules[0].Patterns[0] = "*"
-	if s.env["A"] != "1" || s.permissions.PassesEnv("B") {
+	if s.env["A"] != "1" || s.Permissions.PassesEnv("B") {
 		t.Error("the settings share memory with the caller's options")
 	}
-	if _, err := s.nodeTask("", RunOptions{Env: map[string]string{"A": "3"}}, true); err != nil {
+	if _, err := nodeProgram("", true)(s, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
 		t.Fatal(err)
 	}
 	if s.env["A"] != "1" {
@@ -115,22 +117,22 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := s.nodeTask("1", RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"}, true)
+	task, err := nodeProgram("1", true)(s, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantArgs := []string{"--max-old-space-size=376", "--max-semi-space-size=32", "--require=" + guest.Prelude, "/tmp/job.ts", "--x"}
-	if diff := cmp.Diff(wantArgs, task.args); diff != "" {
+	if diff := cmp.Diff(wantArgs, task.command.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	if task.path != enforce.NodePath || task.dir != vfs.Path("/tmp") {
-		t.Errorf("starts %s in %s", task.path, task.dir)
+	if task.command.Path != enforce.NodePath || task.dir != vfs.Path("/tmp") {
+		t.Errorf("starts %s in %s", task.command.Path, task.dir)
 	}
-	task, err = s.commandTask("npm", []string{"-v"}, RunOptions{})
+	task, err = imageCommand("npm", []string{"-v"})(s, RunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task.path != "npm" || !cmp.Equal(task.args, []string{"-v"}) || task.program != nil {
+	if task.command.Path != "npm" || !cmp.Equal(task.command.Args, []string{"-v"}) || task.program != nil {
 		t.Errorf("command is %+v", task)
 	}
 }
@@ -142,17 +144,17 @@ func TestTasksRefused(t *testing.T) {
 		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
 		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
-		if _, err := s.nodeTask("", o, true); err == nil {
+		if _, err := nodeProgram("", true)(s, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	if _, err := s.nodeTask(strings.Repeat(" ", maxProgram+1), RunOptions{}, true); err == nil {
+	if _, err := nodeProgram(strings.Repeat(" ", maxProgram+1), true)(s, RunOptions{}); err == nil {
 		t.Error("a program over the limit is accepted")
 	}
-	if _, err := s.commandTask("", nil, RunOptions{}); err == nil {
+	if _, err := imageCommand("", nil)(s, RunOptions{}); err == nil {
 		t.Error("a command without a name is accepted")
 	}
-	if _, err := s.commandTask("ls", nil, RunOptions{Args: []string{"-l"}}); err == nil {
+	if _, err := imageCommand("ls", nil)(s, RunOptions{Args: []string{"-l"}}); err == nil {
 		t.Error("a command with arguments in two places is accepted")
 	}
 }

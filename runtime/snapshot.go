@@ -55,25 +55,8 @@ const (
 // if it made them unreadable, for example by chmod 000. Files that it does not own and cannot
 // read, as in a CopyOnWrite mount, are an error that names them. Runs may be active: changes
 // that they make meanwhile may be included or not, also those of half a file.
-func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
-	s, err := rt.snapshot(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("gaol: snapshot: %w", err)
-	}
-	return s, nil
-}
-
-func (o SnapshotOptions) validate() error {
-	switch {
-	case o.Bytes < 0:
-		return optionError("Bytes", "%d is negative", o.Bytes)
-	case o.Entries < 0:
-		return optionError("Entries", "%d is negative", o.Entries)
-	}
-	return nil
-}
-
-func (rt *NodeRuntime) snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
+func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snapshot, err error) {
+	defer wrap(&err, "snapshot")
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -93,6 +76,16 @@ func (rt *NodeRuntime) snapshot(ctx context.Context, o SnapshotOptions) (*Snapsh
 }
 
 func newSnapshot(i *rootfs.Image) *Snapshot { return &Snapshot{i.ID, i.Names, i.Size, i.Created} }
+
+func (o SnapshotOptions) validate() error {
+	switch {
+	case o.Bytes < 0:
+		return optionError("Bytes", "%d is negative", o.Bytes)
+	case o.Entries < 0:
+		return optionError("Entries", "%d is negative", o.Entries)
+	}
+	return nil
+}
 
 // openSnapshots opens the snapshots of a store.
 func openSnapshots(store string) (*rootfs.Store, error) {
@@ -117,7 +110,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	defer func() { _ = to.Close() }()
 	o.Bytes, o.Entries = cmp.Or(o.Bytes, snapshotBytes), cmp.Or(o.Entries, snapshotEntries)
 	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries, Owned: true, Left: rt.opts.maySkip}
-	for _, m := range rt.opts.mounts {
+	for _, m := range rt.opts.Mounts {
 		if m.Access != CopyOnWrite {
 			left.Skip = append(left.Skip, m.Target)
 		}

@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"time"
 
@@ -68,36 +70,30 @@ const (
 //
 // The caller must read the process's output: the process blocks when a pipe is full, see
 // [Process].
-func (rt *NodeRuntime) Spawn(ctx context.Context, name string, args []string, o SpawnOptions) (*Process, error) {
-	return rt.spawn(ctx, o, func(r RunOptions) (*task, error) { return rt.opts.commandTask(name, args, r) })
+func (rt *NodeRuntime) Spawn(ctx context.Context, name string, args []string, o SpawnOptions) (_ *Process, err error) {
+	defer wrap(&err, "spawn")
+	return rt.spawn(ctx, imageCommand(name, args), o)
 }
 
 // SpawnCode is Spawn for a Node program, as in [NodeRuntime.Run]. The value that it passes to
 // __return is in the Result of [Process.Wait].
-func (rt *NodeRuntime) SpawnCode(ctx context.Context, code string, o SpawnOptions) (*Process, error) {
-	return rt.spawn(ctx, o, func(r RunOptions) (*task, error) { return rt.opts.nodeTask(code, r, true) })
+func (rt *NodeRuntime) SpawnCode(ctx context.Context, code string, o SpawnOptions) (_ *Process, err error) {
+	defer wrap(&err, "spawn")
+	return rt.spawn(ctx, nodeProgram(code, true), o)
 }
 
-func (rt *NodeRuntime) spawn(ctx context.Context, o SpawnOptions, lower func(RunOptions) (*task, error)) (*Process, error) {
-	p, err := rt.spawnTask(ctx, o, lower)
-	if err != nil {
-		return nil, fmt.Errorf("gaol: spawn: %w", err)
-	}
-	return p, nil
-}
-
-func (rt *NodeRuntime) spawnTask(ctx context.Context, o SpawnOptions, lower func(RunOptions) (*task, error)) (*Process, error) {
+func (rt *NodeRuntime) spawn(ctx context.Context, lower lowering, o SpawnOptions) (*Process, error) {
 	size, err := o.validate()
 	if err != nil {
 		return nil, err
 	}
-	t, err := lower(o.runOptions())
+	t, err := lower(rt.opts, o.runOptions())
 	if err != nil {
 		return nil, err
 	}
 	streams := &stdio.Interactive{}
 	if o.Terminal != nil {
-		t.terminal = true
+		t.useTerminal()
 		streams.OpenTerminal = func() (*jail.Terminal, error) { return rt.jail.OpenTerminal(size) }
 	}
 	p, err := rt.start(ctx, t, streams, o.Timeout)
@@ -153,14 +149,12 @@ func (rt *NodeRuntime) startInTurn(ctx context.Context, t *task, s stdio.Streams
 
 // startError returns why a process could not be started.
 func (rt *NodeRuntime) startError(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
+	switch {
+	case ctx.Err() != nil:
 		return contextError(ctx)
-	case <-rt.closing:
+	case isClosed(rt.closing):
 		return ErrClosed
-	default:
-	}
-	if errors.Is(err, errTimeout) {
+	case errors.Is(err, errTimeout):
 		return errTimeout
 	}
 	return err
@@ -175,9 +169,7 @@ func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
 		return size, nil
 	}
 	size = jail.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
-	if size == (jail.TerminalSize{}) {
-		size = jail.TerminalSize{Rows: defaultRows, Cols: defaultCols}
-	}
+	size = cmp.Or(size, jail.TerminalSize{Rows: defaultRows, Cols: defaultCols})
 	if term := o.Terminal.Term; term != "" && !termPattern.MatchString(term) {
 		return size, optionError("Terminal", "%q is no kind of terminal", term)
 	}
@@ -199,12 +191,7 @@ func (o SpawnOptions) runOptions() RunOptions {
 	if o.Terminal == nil {
 		return r
 	}
-	r.Env = map[string]string{"TERM": defaultTerm}
-	if o.Terminal.Term != "" {
-		r.Env["TERM"] = o.Terminal.Term
-	}
-	for name, value := range o.Env {
-		r.Env[name] = value
-	}
+	r.Env = map[string]string{"TERM": cmp.Or(o.Terminal.Term, defaultTerm)}
+	maps.Copy(r.Env, o.Env)
 	return r
 }

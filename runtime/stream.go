@@ -2,7 +2,7 @@ package runtime
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 
 	"gaol/runtime/internal/stdio"
@@ -53,65 +53,57 @@ type Stream struct {
 //	}
 //	res, err := s.Result()
 func (rt *NodeRuntime) FollowRun(ctx context.Context, code string, o RunOptions) *Stream {
-	return rt.followTask(ctx, "run", o, func() (*task, error) { return rt.opts.nodeTask(code, o, true) })
+	return rt.followRun(ctx, "run", nodeProgram(code, true), o)
 }
 
 // FollowExec is FollowRun for [NodeRuntime.Exec].
 func (rt *NodeRuntime) FollowExec(ctx context.Context, code string, o RunOptions) *Stream {
-	return rt.followTask(ctx, "exec", o, func() (*task, error) { return rt.opts.nodeTask(code, o, false) })
+	return rt.followRun(ctx, "exec", nodeProgram(code, false), o)
 }
 
 // FollowCommand is FollowRun for [NodeRuntime.Command].
 func (rt *NodeRuntime) FollowCommand(ctx context.Context, name string, args []string, o RunOptions) *Stream {
-	return rt.followTask(ctx, "command", o, func() (*task, error) { return rt.opts.commandTask(name, args, o) })
+	return rt.followRun(ctx, "command", imageCommand(name, args), o)
 }
 
 // FollowEvaluate is FollowRun for [NodeRuntime.Evaluate]. Everything that the snippet prints
 // becomes LogEvents. They may include more of what Node prints before it aborts than
 // Evaluation.Logs has.
 func (rt *NodeRuntime) FollowEvaluate(ctx context.Context, code string, o EvaluateOptions) *Stream {
-	return rt.follow(ctx, "evaluate", func(ctx context.Context, f *feed) (ExitEvent, error) {
-		e, err := rt.evaluate(ctx, code, o, f)
-		return ExitEvent{Evaluation: e}, err
+	return rt.follow(ctx, "evaluate", func(ctx context.Context, f *feed) (exit ExitEvent) {
+		exit.Evaluation, exit.Err = rt.evaluate(ctx, code, o, f)
+		return exit
 	})
 }
 
-func (rt *NodeRuntime) followTask(ctx context.Context, method string, o RunOptions, lower func() (*task, error)) *Stream {
-	return rt.follow(ctx, method, func(ctx context.Context, f *feed) (ExitEvent, error) {
+func (rt *NodeRuntime) followRun(ctx context.Context, method string, lower lowering, o RunOptions) *Stream {
+	return rt.follow(ctx, method, func(ctx context.Context, f *feed) (exit ExitEvent) {
 		if o.OnStdout != nil || o.OnStderr != nil {
-			return ExitEvent{}, fmt.Errorf("options OnStdout and OnStderr: a run that is followed has events")
+			exit.Err = errors.New("options OnStdout and OnStderr: a run that is followed has events")
+			return exit
 		}
-		t, err := lower()
-		if err != nil {
-			return ExitEvent{}, err
-		}
-		t.feed = f
-		res, err := rt.do(ctx, t, o)
-		return ExitEvent{Result: res}, err
+		exit.Result, exit.Err = rt.run(ctx, lower, o, f)
+		return exit
 	})
 }
 
 // follow returns a stream of the run that perform makes, whose events go to f.
-func (rt *NodeRuntime) follow(ctx context.Context, method string, perform func(ctx context.Context, f *feed) (ExitEvent, error)) *Stream {
+func (rt *NodeRuntime) follow(ctx context.Context, method string, perform func(ctx context.Context, f *feed) ExitEvent) *Stream {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Stream{feed: stdio.NewFeed[Event](), cancel: cancel, done: make(chan struct{})}
 	if !rt.active.reserve() {
-		s.finish(ExitEvent{Err: fmt.Errorf("gaol: %s: %w", method, ErrClosed)})
+		s.finish(method, ExitEvent{Err: ErrClosed})
 		return s
 	}
 	go func() {
 		defer rt.active.spawned.Done()
-		var exit ExitEvent
-		_, exit.Err = rt.named(method, func() (_ *Result, err error) {
-			exit, err = perform(ctx, s.feed)
-			return nil, err
-		})
-		s.finish(exit)
+		s.finish(method, perform(ctx, s.feed))
 	}()
 	return s
 }
 
-func (s *Stream) finish(exit ExitEvent) {
+func (s *Stream) finish(method string, exit ExitEvent) {
+	wrap(&exit.Err, method)
 	s.exit = exit
 	s.cancel()
 	s.feed.Close(exit)

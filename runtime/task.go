@@ -2,80 +2,67 @@ package runtime
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"gaol/internal/wire"
 	"gaol/jail"
 	"gaol/jail/cgroup"
-	"gaol/jail/enter"
-	"gaol/jail/seccomp"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/node"
-	"gaol/runtime/internal/stdio"
 	"gaol/vfs"
 )
 
-// jailSpec lowers settings to the jail that a runtime is made of.
-func jailSpec(s settings, plan vfs.Plan, mounts []jail.Mount, filter *seccomp.Filter) jail.Spec {
-	spec := jail.Spec{
-		Tree:         jail.Tree{Image: plan.Image, Disk: plan.Disk, Inodes: plan.Inodes},
-		Hostname:     s.hostname,
-		Reaper:       []string{enter.Reaper, "-P"},
-		Filter:       filter,
-		CgroupParent: s.cgroupParent,
-		Limits:       s.command(s.limits).Limits,
-	}
-	for _, f := range guest.Files() {
-		spec.Layer = append(spec.Layer, jail.File{Path: f.Path, Mode: 0o644, Data: f.Data})
-	}
-	spec.Dirs = texts(plan.Dirs)
-	enforce.ConfigureJail(&spec, s.plan, s.permissions, s.tree().World())
-	s.configureMounts(&spec, mounts)
-	return spec
-}
-
-func texts(paths []vfs.Path) []string {
-	var out []string
-	for _, p := range paths {
-		out = append(out, string(p))
-	}
-	return out
-}
-
 // task is what one run starts, before its pipes exist.
 type task struct {
-	path     string
-	args     []string
-	env      []string
+	command  jail.Command // without what the runtime has, see NodeRuntime.command
 	dir      vfs.Path
 	limits   Limits
 	rules    *enforce.Rules // nil: the runtime's
-	terminal bool           // the standard streams are a terminal
+	launcher Launcher
+	reason   string   // why launcher is not the runtime's
+	args     []string // as the caller gave them
 
-	feed           *feed      // nil unless the run is followed
-	stdout, stderr stdio.Sink // nil except for Evaluate
+	feed *feed // nil unless the run is followed
 
 	// The following are for a Node program.
 	program   *guest.Program // nil for a Command
-	script    int            // index of the program in args, from 1; 0 for a Command
 	functions []hostcall.Function
 	calls     CallLimits
-	heapMiB   int64 // 0 for a Command
-	cells     *cells
-	onLog     func(wire.Level, string) // nil except for Evaluate
-	maxLog    int64                    // bytes of a line
-	report    *guestReport             // where Evaluate wants the guest's report; nil otherwise
+	heapMiB   int64  // 0 for a Command
+	main      *cell  // what the program reports; nil in a context
+	cells     *cells // nil except in a context
 }
 
-// newTask lowers the options of one run.
+// lowering makes the task of a run from its options.
+type lowering func(s settings, o RunOptions) (*task, error)
+
+// imageCommand lowers any program of the image.
+func imageCommand(name string, args []string) lowering {
+	return func(s settings, o RunOptions) (*task, error) {
+		if name == "" || strings.ContainsRune(name, 0) {
+			return nil, fmt.Errorf("command %q: no program's name", name)
+		}
+		if len(o.Args) > 0 {
+			return nil, optionError("Args", "a command's arguments are Command's own")
+		}
+		o.Args = args
+		t, err := s.newTask(o)
+		if err != nil {
+			return nil, err
+		}
+		t.command.Path, t.command.Args = name, args
+		return t, nil
+	}
+}
+
+// newTask lowers the options that all programs have.
 func (s settings) newTask(o RunOptions) (*task, error) {
-	t := &task{dir: s.cwd, limits: s.limits}
+	t := &task{command: s.command(), dir: s.cwd, limits: s.Limits, launcher: s.Launcher, args: o.Args}
 	if o.Cwd != "" {
 		dir, err := vfs.ParsePath(o.Cwd)
 		if err != nil {
@@ -83,6 +70,7 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 		}
 		t.dir = dir
 	}
+	t.command.Dir = string(t.dir)
 	if err := checkArgs(o.Args); err != nil {
 		return nil, err
 	}
@@ -100,92 +88,49 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 		}
 	}
 	maps.DeleteFunc(env, func(name, _ string) bool {
-		return !s.permissions.PassesEnv(name) || t.rules != nil && !t.rules.Permissions.PassesEnv(name)
+		return !s.Permissions.PassesEnv(name) || t.rules != nil && !t.rules.Permissions.PassesEnv(name)
 	})
-	t.env = envList(env)
+	t.command.Env = envList(env)
 	return t, nil
 }
 
-// nodeTask returns the task of a Node program.
-func (s settings) nodeTask(code string, o RunOptions, hasValue bool) (*task, error) {
-	if s.noNode != nil {
-		return nil, fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
+// command returns the part of a command that depends on the limits alone.
+//
+// The tree bounds its own size. The limit of a file's length is for sparse files, which
+// occupy nothing but are read as zeros. A folder of the host that the guest writes to has
+// no such limit, and the kernel has only one for all files of a process.
+func (s settings) command() jail.Command {
+	l := s.Limits
+	c := jail.Command{
+		Limits:    cgroup.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids},
+		OpenFiles: l.Files,
 	}
-	t, err := s.newTask(o)
-	if err != nil {
-		return nil, err
+	if !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == ReadWrite }) {
+		c.FileSize = l.Disk
 	}
-	permissions, plan := s.permissions, s.plan
-	if t.rules != nil {
-		permissions, plan = t.rules.Permissions, t.rules.Plan
-	}
-	if name := node.StartVariable(t.env); name != "" && !s.mayStartNode(permissions, plan) {
-		return nil, optionError("Env", "Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
-	}
-	if err := s.addProgram(t, code, o); err != nil {
-		return nil, err
-	}
-	if hasValue {
-		t.program.Value = s.limits.Value
-	}
-	t.functions, t.calls, t.heapMiB = s.bindings.Functions, s.calls, s.heapMiB
-	t.path = s.nodePath()
-	t.args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, t.program.Path}, o.Args)
-	t.script = len(t.args) - len(o.Args)
-	return t, nil
+	return c
 }
 
-// addProgram adds the code of a Node program to a task.
-func (s settings) addProgram(t *task, code string, o RunOptions) error {
-	if len(code) > maxProgram {
-		return fmt.Errorf("the program has %d bytes, the limit is %d", len(code), maxProgram)
+// startNode makes the task start a new Node although the runtime forks others.
+func (t *task) startNode(reason string) {
+	if t.launcher == LauncherZygote {
+		t.launcher, t.reason = LauncherExec, reason
 	}
-	script, err := newScript(code, o.Name, o.Format, s.bindings.Has)
-	if err != nil {
-		return err
-	}
-	path := string(t.dir.Join(script.name))
-	if !utf8.ValidString(path) {
-		return fmt.Errorf("the program's path %q is not UTF-8", path)
-	}
-	values, err := s.bindings.Values()
-	if err != nil {
-		return err
-	}
-	t.program = &guest.Program{
-		Path: path, Format: script.format, Mapped: script.mapped, Code: script.code,
-		Globals: values, Args: s.calls.Arguments, Evaluate: s.evaluate, Context: s.context,
-	}
-	for _, f := range s.bindings.Functions {
-		t.program.Functions = append(t.program.Functions, f.Path)
-	}
-	return nil
 }
 
-// commandTask returns the task of any program of the image.
-func (s settings) commandTask(name string, args []string, o RunOptions) (*task, error) {
-	if name == "" || strings.ContainsRune(name, 0) {
-		return nil, fmt.Errorf("command %q: no program's name", name)
+// useTerminal makes the task's standard streams a terminal.
+func (t *task) useTerminal() {
+	t.command.Terminal = true
+	if t.program != nil {
+		t.startNode("the program has a terminal, and the streams of a forked Node are pipes")
 	}
-	if len(o.Args) > 0 {
-		return nil, optionError("Args", "a command's arguments are Command's own")
-	}
-	o.Args = args
-	t, err := s.newTask(o)
-	if err != nil {
-		return nil, err
-	}
-	t.path, t.args = name, args
-	return t, nil
 }
 
-// command lowers a task to what the jail starts.
+// command completes a task's command by what the runtime has.
 func (rt *NodeRuntime) command(t *task) jail.Command {
-	c := rt.opts.command(t.limits)
-	c.Path, c.Args, c.Env, c.Dir = t.path, t.args, t.env, string(t.dir)
-	c.Terminal = t.terminal
+	c := t.command
 	rules := cmp.Or(t.rules, rt.rules)
-	rules.Apply(&c, rt.opts.audit)
+	rules.Apply(&c, rt.opts.AuditDenials)
 	if rt.zygotes != nil {
 		usual := t.heapMiB == 0 || t.heapMiB == rt.opts.heapMiB
 		c.Zygote = rt.zygotes.Pool(t.heapMiB)
@@ -195,25 +140,83 @@ func (rt *NodeRuntime) command(t *task) jail.Command {
 		case parked != nil:
 			parked.Kill() // otherwise this run could stop the process of a later run
 		}
-		if l, _ := t.launcher(LauncherZygote); l == LauncherZygote {
-			c.Script = t.script
-		}
+	}
+	if t.launcher != LauncherZygote {
+		c.Script = 0
 	}
 	return c
 }
 
-// command returns the part of a command that depends on the limits alone.
-//
-// The tree bounds its own size. The limit of a file's length is for sparse files, which
-// occupy nothing but are read as zeros. A folder of the host that the guest writes to has
-// no such limit, and the kernel has only one for all files of a process.
-func (s settings) command(l Limits) jail.Command {
-	c := jail.Command{
-		Limits:    cgroup.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids},
-		OpenFiles: l.Files,
+// killed returns the result of a run that ended before its program began.
+func (t *task) killed(cause Cause) *Result {
+	return &Result{ExitCode: killedCode, Signal: killedSignal, Cause: cause, Launcher: t.launcher, LauncherReason: t.reason}
+}
+
+// Sizes of arguments and variables.
+const (
+	maxString  = 128 << 10 // MAX_ARG_STRLEN of execve(2), including the final NUL
+	maxStrings = 768 << 10 // of all arguments, and of all variables: execve(2) allows 2 MiB for both with the usual stack
+)
+
+// baseEnv returns the variables that a run has unless the caller replaces them.
+func baseEnv() map[string]string {
+	return map[string]string{
+		"PATH":   "/usr/local/bin:/usr/bin:/bin",
+		"HOME":   string(vfs.Home),
+		"USER":   "node",
+		"LANG":   node.Lang,
+		"TMPDIR": "/tmp",
 	}
-	if !slices.ContainsFunc(s.mounts, func(m Mount) bool { return m.Access == ReadWrite }) {
-		c.FileSize = l.Disk
+}
+
+var errEnvName = errors.New("a variable's name has at least one character and no '=' or NUL")
+
+// overlayEnv checks extra and adds it to env.
+func overlayEnv(env, extra map[string]string) error {
+	for name, value := range extra {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return fmt.Errorf("%q: %w", name, errEnvName)
+		case strings.ContainsRune(value, 0):
+			return fmt.Errorf("%q: the value has a NUL", name)
+		case len(name)+len(value)+2 > maxString:
+			return fmt.Errorf("%q: longer than %d bytes", name, maxString)
+		}
+		env[name] = value
 	}
-	return c
+	total := 0
+	for name, value := range env {
+		total += len(name) + len(value) + 2
+	}
+	if total > maxStrings {
+		return fmt.Errorf("all variables together have %d bytes, the limit is %d", total, maxStrings)
+	}
+	return nil
+}
+
+// envList returns variables as execve takes them, in a stable order.
+func envList(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func checkArgs(args []string) error {
+	total := 0
+	for _, arg := range args {
+		if strings.ContainsRune(arg, 0) {
+			return optionError("Args", "%q has a NUL", arg)
+		}
+		if len(arg) >= maxString {
+			return optionError("Args", "an argument has %d bytes, the limit is %d", len(arg), maxString-1)
+		}
+		total += len(arg) + 1
+	}
+	if total > maxStrings {
+		return optionError("Args", "all together have %d bytes, the limit is %d", total, maxStrings)
+	}
+	return nil
 }

@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gaol/internal/snippet"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/node"
+)
+
+// ModuleFormat is the module format of a program.
+type ModuleFormat int
+
+const (
+	// FormatAuto is for code that is given as text: an ES module, unless the code uses a
+	// name that only CommonJS has (require, module, exports, __filename or __dirname) and
+	// nothing that only ES modules have: an import or export declaration, import.meta or
+	// top-level await. Such a name counts only as a variable that neither the code nor
+	// Options.Bindings declare, not in strings, comments, properties or parameters.
+	FormatAuto ModuleFormat = iota
+
+	// FormatESM is an ES module.
+	FormatESM
+
+	// FormatCommonJS is CommonJS: not in strict mode, with require, and without top-level
+	// await.
+	FormatCommonJS
+
+	// FormatDetect is for the text of a file: CommonJS, unless the code uses something that
+	// only ES modules have. Node treats a .js file like this if no package.json gives its
+	// type.
+	FormatDetect
+)
+
+// String returns the format's name on the command line.
+func (f ModuleFormat) String() string {
+	return nameOf(f, "auto", "esm", "cjs", "detect")
+}
+
+// formats has Node's names.
+var formats = map[ModuleFormat]string{FormatESM: "module", FormatCommonJS: "commonjs"}
+
+// endings maps the ending of a file name to the format that it implies; FormatAuto: none.
+var endings = map[string]ModuleFormat{
+	".mjs": FormatESM, ".mts": FormatESM,
+	".cjs": FormatCommonJS, ".cts": FormatCommonJS,
+	".js": FormatAuto, ".ts": FormatAuto, ".tsx": FormatAuto, ".jsx": FormatAuto,
+}
+
+// nodeProgram lowers a Node program. With hasValue it can return one.
+func nodeProgram(code string, hasValue bool) lowering {
+	return func(s settings, o RunOptions) (*task, error) {
+		if s.noNode != nil {
+			return nil, fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
+		}
+		t, err := s.newTask(o)
+		if err == nil {
+			err = s.chooseLauncher(t)
+		}
+		if err == nil {
+			err = s.addProgram(t, code, o)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if hasValue {
+			t.program.Value = s.Limits.Value
+		}
+		t.main = &cell{maxValue: t.program.Value}
+		return t, nil
+	}
+}
+
+// chooseLauncher makes the task a new Node process if a forked one would ignore a variable.
+func (s settings) chooseLauncher(t *task) error {
+	name := node.StartVariable(t.command.Env)
+	if name == "" {
+		return nil
+	}
+	permissions, plan := s.Permissions, s.plan
+	if t.rules != nil {
+		permissions, plan = t.rules.Permissions, t.rules.Plan
+	}
+	if !s.mayStartNode(permissions, plan) {
+		return optionError("Env", "Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
+	}
+	t.startNode("Node reads the variable " + name + " when it starts")
+	return nil
+}
+
+// addProgram adds the code of a Node program to a task.
+func (s settings) addProgram(t *task, code string, o RunOptions) error {
+	if len(code) > maxProgram {
+		return fmt.Errorf("the program has %d bytes, the limit is %d", len(code), maxProgram)
+	}
+	p, err := newProgram(code, o.Name, o.Format, s.bindings.Has)
+	if err != nil {
+		return err
+	}
+	p.Path = string(t.dir.Join(p.Path))
+	if !utf8.ValidString(p.Path) {
+		return fmt.Errorf("the program's path %q is not UTF-8", p.Path)
+	}
+	if p.Globals, err = s.bindings.Values(); err != nil {
+		return err
+	}
+	for _, f := range s.bindings.Functions {
+		p.Functions = append(p.Functions, f.Path)
+	}
+	p.Args, p.Evaluate, p.Context = s.Calls.Arguments, s.evaluate, s.context
+	t.program, t.functions, t.calls, t.heapMiB = p, s.bindings.Functions, s.Calls, s.heapMiB
+	c := &t.command
+	c.Path = s.nodePath()
+	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, p.Path}, o.Args)
+	c.Script = len(c.Args) - len(o.Args)
+	return nil
+}
+
+// newProgram translates a program's code to JavaScript and determines its format. isGlobal
+// reports whether the host defines a variable. given is the file name, or empty; Path is then
+// the default name.
+func newProgram(code, given string, asked ModuleFormat, isGlobal func(string) bool) (*guest.Program, error) {
+	name := cmp.Or(given, defaultName)
+	fixed, known := endings[path.Ext(name)]
+	if !known || strings.ContainsAny(name, "/\x00") || len(name) > 255 {
+		return nil, optionError("Name", "%q is no file name that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
+	}
+	if given == "" {
+		fixed = FormatAuto
+	}
+	switch {
+	case asked < FormatAuto || asked > FormatDetect:
+		return nil, optionError("Format", "there is no format %d", asked)
+	case fixed == FormatAuto:
+	case formats[asked] != "" && asked != fixed:
+		return nil, optionError("Format", "%s contradicts the ending of %q", asked, name)
+	default:
+		asked = fixed
+	}
+	p := translate(name, code, asked == FormatCommonJS)
+	format := formats[detect(p.Code, asked, isGlobal)]
+	if given == "" && format == formats[FormatCommonJS] {
+		p.Path = defaultCommonJS
+	}
+	p.Format = format + p.Format
+	return p, nil
+}
+
+// translate turns TypeScript and JSX into JavaScript. Code that esbuild refuses becomes a
+// program that throws the error. Code that is too large for esbuild is left to Node, which
+// can strip types: Format then has the end of Node's name for it.
+func translate(name, code string, commonJS bool) *guest.Program {
+	p := &guest.Program{Path: name, Code: code}
+	if !snippet.Translates(name) {
+		return p
+	}
+	script, err := snippet.Translate(name, code, commonJS)
+	switch {
+	case err == nil:
+		p.Code, p.Mapped = script, true
+	case err.Limit && !strings.HasSuffix(name, "x"):
+		p.Format = "-typescript"
+	default:
+		p.Code, p.Mapped = err.Program(name), true
+	}
+	return p
+}
+
+// detect decides between ES module and CommonJS.
+func detect(code string, asked ModuleFormat, isGlobal func(string) bool) ModuleFormat {
+	switch asked {
+	case FormatAuto:
+		if !snippet.MentionsCommonJS(code) {
+			return FormatESM
+		}
+		if s := snippet.SyntaxOf(code, isGlobal); !s.CommonJS || s.Module {
+			return FormatESM
+		}
+		return FormatCommonJS
+	case FormatDetect:
+		if snippet.SyntaxOf(code, isGlobal).Module {
+			return FormatESM
+		}
+		return FormatCommonJS
+	default:
+		return asked
+	}
+}

@@ -15,10 +15,10 @@ import (
 // stays valid.
 type control struct {
 	in    *stdio.Reader
-	out   *hostcall.Writer // nil if the host sends nothing
-	calls *hostcall.Calls  // nil if the program has no functions
-	main  *cell            // what the program reports; nil in a context
-	cells *cells           // nil except in a context
+	out   *hostcall.Writer     // nil if the host sends nothing
+	calls *hostcall.Dispatcher // nil if the program has no functions
+	main  *cell                // what the program reports; nil in a context
+	cells *cells               // nil except in a context
 
 	frames *wire.Reader
 	done   chan struct{} // closed at the channel's end

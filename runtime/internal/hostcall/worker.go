@@ -1,6 +1,7 @@
 package hostcall
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,93 +12,88 @@ import (
 // work performs calls, one at a time, until the run has ended. It takes the next one when
 // the last answer has been written, which bounds the answers in memory. A late function is
 // answered without waiting for it, but occupies its worker until it returns.
-func (c *Calls) work() {
+func (d *Dispatcher) work() {
 	for {
-		p := c.next()
+		p := d.next()
 		if p == nil {
 			return
 		}
-		c.perform(p, c.work)
+		d.perform(p, d.work)
 	}
 }
 
 // perform calls a function and answers. If the function ends the goroutine, as testing.T's
 // Fatal does, another goroutine continues with next.
-func (c *Calls) perform(p *pendingCall, next func()) {
+func (d *Dispatcher) perform(p *pendingCall, next func()) {
 	returned := false
 	defer func() {
 		p.ctx.stop()
 		if !returned {
-			c.answer(p, nil, errPanic)
+			d.answer(p, nil, errPanic)
 			go next()
 		}
 	}()
-	text, err := c.invoke(p)
+	text, err := d.invoke(p)
 	returned = true
-	if time.Since(p.began) >= c.limits.Timeout { // whatever it returned, and whether or not expire came first
-		text, err = nil, c.late
+	if time.Since(p.began) >= d.limits.Timeout { // whatever it returned, and whether or not expire came first
+		text, err = nil, d.late
 	}
-	c.answer(p, text, err)
+	d.answer(p, text, err)
 }
 
 // next waits for a call. It returns nil once the run has ended.
-func (c *Calls) next() *pendingCall {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for (len(c.queue) == 0 || c.busy() > c.limits.Concurrent) && !c.stopped {
-		c.idle++
-		c.more.Wait()
-		c.idle--
+func (d *Dispatcher) next() *pendingCall {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for (len(d.queue) == 0 || d.busy() > d.limits.Concurrent) && !d.stopped {
+		d.idle++
+		d.more.Wait()
+		d.idle--
 	}
-	if c.stopped || c.ctx.Err() != nil { // Stop has been or will be called
+	if d.stopped || d.ctx.Err() != nil { // Stop has been or will be called
 		return nil
 	}
-	p := c.queue[0]
-	c.queue[0] = nil
-	c.queue = c.queue[1:]
-	c.running++
-	c.newest = time.Now()
+	p := d.queue[0]
+	d.queue[0] = nil
+	d.queue = d.queue[1:]
+	d.running++
+	d.newest = time.Now()
 	return p
 }
 
 // answer records the end of a call whose function has returned, and writes the answer.
-func (c *Calls) answer(p *pendingCall, text json.RawMessage, err error) {
-	c.mu.Lock()
-	first := c.finish(p, len(text), err)
-	if c.running--; c.stopped {
-		c.quiet.Broadcast()
+func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, err error) {
+	d.mu.Lock()
+	first := d.finish(p, len(text), err)
+	if d.running--; d.stopped {
+		d.quiet.Broadcast()
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 	switch {
 	case !first:
 	case err != nil:
-		c.out.Answer(p.ID, true, c.errorText(err))
+		d.out.Answer(p.ID, true, d.errorText(err))
 	default:
-		c.out.Answer(p.ID, false, text)
+		d.out.Answer(p.ID, false, text)
 	}
 }
 
-// resultError says that a result has no JSON. The reason is Go's, and only for the host.
-type resultError struct{ err error }
-
-func (e *resultError) Error() string { return "the result: " + e.err.Error() }
-
 // invoke calls the function and encodes its result.
-func (c *Calls) invoke(p *pendingCall) (text json.RawMessage, err error) {
+func (d *Dispatcher) invoke(p *pendingCall) (text json.RawMessage, err error) {
 	defer func() {
 		if recover() != nil { // a function's bug must not end the host
 			text, err = nil, errPanic
 		}
 	}()
-	v, err := c.functions[p.Function].Call(context.Context(&p.ctx), p.Args)
+	v, err := d.functions[p.Function].Call(context.Context(&p.ctx), p.Args)
 	if err != nil {
-		return nil, c.guestError(err)
+		return nil, d.guestError(err)
 	}
 	if text, err = Encode(v); err != nil {
-		return nil, &resultError{err}
+		return nil, &Error{Message: "the host function's result is nothing that JSON can say", Code: CodeResult, reason: "the result: " + err.Error()}
 	}
-	if int64(len(text)) > c.limits.Result {
-		return nil, &Error{CodeResult, fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), c.limits.Result)}
+	if int64(len(text)) > d.limits.Result {
+		return nil, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), d.limits.Result), Code: CodeResult}
 	}
 	return text, nil
 }
@@ -114,24 +110,27 @@ const (
 )
 
 // Error is an error that a guest sees, with a code.
-type Error struct{ Code, Message string }
+type Error struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+	reason  string // instead of Message, for the host only
+}
 
-// Error returns the message.
-func (e *Error) Error() string { return e.Message }
+// Error returns the text for the host.
+func (e *Error) Error() string { return cmp.Or(e.reason, e.Message) }
 
-var errPanic = &Error{CodePanic, "the host function failed"}
+var errPanic = &Error{Message: "the host function failed", Code: CodePanic}
 
 // maxErrorText bounds the text of an error that a guest gets.
 const maxErrorText = 64 << 10
 
 // guestError returns what a guest sees of an error.
-func (c *Calls) guestError(err error) *Error {
-	if _, ok := errors.AsType[*resultError](err); ok {
-		return &Error{CodeResult, "the host function's result is nothing that JSON can say"}
-	}
-	e := &Error{c.codeOf(err), err.Error()}
+func (d *Dispatcher) guestError(err error) *Error {
+	e := &Error{Message: err.Error(), Code: d.codeOf(err)}
 	if own, ok := errors.AsType[*Error](err); ok {
-		e.Code = own.Code
+		if e.Code = own.Code; own.reason != "" {
+			e.Message = own.Message
+		}
 	}
 	if len(e.Message) > maxErrorText {
 		e.Message = e.Message[:maxErrorText]
@@ -139,14 +138,94 @@ func (c *Calls) guestError(err error) *Error {
 	return e
 }
 
-func (c *Calls) errorText(err error) []byte {
-	e := c.guestError(err)
-	text, failed := json.Marshal(struct {
-		Message string `json:"message"`
-		Code    string `json:"code,omitempty"`
-	}{e.Message, e.Code})
+func (d *Dispatcher) errorText(err error) []byte {
+	text, failed := json.Marshal(d.guestError(err))
 	if failed != nil {
 		panic(failed) // two strings
 	}
 	return text
+}
+
+// ErrHandedOver means that another goroutine now reads the control channel.
+var ErrHandedOver = errors.New("another goroutine reads the control channel")
+
+// inlinePeriod is how long the control channel may go unread because of a call. The guest
+// has said that it waits for the call, so a well-behaved one sends nothing in this time.
+const inlinePeriod = time.Millisecond
+
+// inline performs a call in the goroutine that reads the control channel. If the call takes
+// long, another goroutine reads instead. Without handing the call to a worker, which costs
+// two wake-ups, a round trip takes 30 µs instead of 45 on a virtual machine with two
+// processors.
+//
+// One periodic timer serves all calls: setting one for each would wake the goroutine that
+// waits for timers.
+type inline struct {
+	running          int          // calls that are performed inline
+	call             *pendingCall // the current one; nil: none, or another goroutine reads
+	startedSinceTick bool         // it began after the timer last fired
+	timerSet         bool
+}
+
+// beginInline marks a call as performed by the reading goroutine.
+//
+// Preconditions: d.mu is held.
+func (d *Dispatcher) beginInline(p *pendingCall) {
+	d.inline.running++
+	d.running++
+	d.newest = time.Now()
+	d.inline.call, d.inline.startedSinceTick = p, true
+	if !d.inline.timerSet {
+		d.inline.timerSet = true
+		time.AfterFunc(inlinePeriod, d.handOver)
+	}
+}
+
+// endInline reports whether the goroutine that performed a call is still the reader.
+func (d *Dispatcher) endInline(p *pendingCall) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.inline.running--; len(d.queue) > 0 {
+		d.more.Signal() // there is room for one more
+	}
+	if d.inline.call != p {
+		return false
+	}
+	d.inline.call = nil
+	return true
+}
+
+// performInline performs a call that the guest waits for. It returns ErrHandedOver if
+// another goroutine reads now.
+//
+// Preconditions: beginInline was called.
+func (d *Dispatcher) performInline(p *pendingCall) error {
+	d.perform(p, func() {
+		if d.endInline(p) {
+			d.read()
+		}
+	})
+	if !d.endInline(p) {
+		return ErrHandedOver
+	}
+	return nil
+}
+
+// handOver reads the control channel if the call that it saw the last time is still running.
+func (d *Dispatcher) handOver() {
+	d.mu.Lock()
+	reads := d.inline.call != nil && !d.inline.startedSinceTick
+	switch {
+	case reads:
+		d.inline.call, d.inline.timerSet = nil, false
+	case d.inline.startedSinceTick:
+		d.inline.startedSinceTick = false
+		time.AfterFunc(inlinePeriod, d.handOver)
+	default:
+		d.inline.timerSet = false
+	}
+	d.mu.Unlock()
+	if reads {
+		d.read()
+	}
 }

@@ -120,7 +120,7 @@ func codeOf(err error) string {
 
 // testCalls calls functions in a synctest bubble.
 type testCalls struct {
-	*Calls
+	*Dispatcher
 	guest  guestSide
 	callee callee
 	next   uint32
@@ -130,7 +130,7 @@ func inBubble(t *testing.T, limits Limits, f func(*testing.T, *testCalls)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &testCalls{callee: callee{gate: make(chan struct{})}}
-		c.Calls = New(t.Context(), c.callee.functions(), withDefaults(limits), NewWriter(&c.guest), codeOf)
+		c.Dispatcher = New(t.Context(), c.callee.functions(), withDefaults(limits), NewWriter(&c.guest), codeOf)
 		f(t, c)
 		c.Stop()
 		select {

@@ -49,9 +49,9 @@ const (
 	grace = 200 * time.Millisecond
 )
 
-// Calls performs the calls of one run. Its methods may be called from several goroutines at
+// Dispatcher performs the calls of one run. Its methods may be called from several goroutines at
 // once.
-type Calls struct {
+type Dispatcher struct {
 	ctx       context.Context // the run's
 	cancel    context.CancelFunc
 	functions []Function
@@ -80,7 +80,7 @@ type Calls struct {
 	records    []Record
 	observe    func(Record) // may be nil
 	wait       func()       // blocks while the observer is behind; may be nil
-	unfinished []unfinished // after Stop: calls that had no answer
+	unfinished []Record     // after Stop: calls that had no answer
 }
 
 // pendingCall is a call from its admission to its answer.
@@ -92,145 +92,132 @@ type pendingCall struct {
 	ctx      callContext
 }
 
-// unfinished is a call that the run's end cut off.
-type unfinished struct {
-	Record
-	index int
-}
-
-// New returns the calls of a run whose context is ctx. codeOf returns the code that a guest
+// New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
 // sees for an error of a function, or "".
-func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeOf func(error) string) *Calls {
-	c := &Calls{functions: functions, limits: l, codeOf: codeOf, out: out, pending: map[uint32]*pendingCall{}}
-	c.more.L, c.quiet.L = &c.mu, &c.mu
-	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.late = &Error{CodeTimeout, fmt.Sprintf("the host function took longer than %v", l.Timeout)}
-	return c
+func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeOf func(error) string) *Dispatcher {
+	d := &Dispatcher{functions: functions, limits: l, codeOf: codeOf, out: out, pending: map[uint32]*pendingCall{}}
+	d.more.L, d.quiet.L = &d.mu, &d.mu
+	d.ctx, d.cancel = context.WithCancel(ctx)
+	d.late = &Error{Message: fmt.Sprintf("the host function took longer than %v", l.Timeout), Code: CodeTimeout}
+	return d
 }
 
 // ReadWith sets the function that reads the control channel while the goroutine that called
 // Accept is busy with a call. It must be called before Accept.
-func (c *Calls) ReadWith(read func()) { c.read = read }
+func (d *Dispatcher) ReadWith(read func()) { d.read = read }
 
 // MaxFrame returns the maximum size of a call's frame.
-func (c *Calls) MaxFrame() int64 { return c.limits.Arguments + 8 }
+func (d *Dispatcher) MaxFrame() int64 { return d.limits.Arguments + 8 }
 
 // Observe calls f with each call that has been answered or cut off, including
 // earlier ones that have records. wait is called before a call is accepted, and
 // blocks while f's consumer is behind. f must not block.
-func (c *Calls) Observe(f func(Record), wait func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	open := map[int]bool{}
-	for _, p := range c.pending {
-		open[p.index] = true
-	}
-	for _, u := range c.unfinished {
-		open[u.index] = true
-	}
-	for i, r := range c.records {
-		if !open[c.first+i] {
+func (d *Dispatcher) Observe(f func(Record), wait func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.records {
+		if r.Error != Unanswered {
 			f(r)
 		}
 	}
-	c.observe, c.wait = f, wait
-	for _, u := range c.unfinished {
-		f(u.Record)
+	d.observe, d.wait = f, wait
+	for _, r := range d.unfinished {
+		f(r)
 	}
 }
 
 // Accept starts a call. If refused is not nil, the call is answered with that error. If
 // blocking is true, the guest waits for this call, and Accept may perform it before it
 // returns. The error is ErrHandedOver, or a violation of the protocol.
-func (c *Calls) Accept(call wire.Call, blocking bool, refused error) error {
-	if int64(call.Function) >= int64(len(c.functions)) {
+func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error {
+	if int64(call.Function) >= int64(len(d.functions)) {
 		return fmt.Errorf("%w: a call of function %d", wire.ErrFrame, call.Function)
 	}
-	c.waitForObserver()
+	d.waitForObserver()
 	p := &pendingCall{Call: call, began: time.Now(), index: -1}
-	p.ctx.run, p.ctx.deadline, p.ctx.late = c.ctx, p.began.Add(c.limits.Timeout), c.late
-	if inline, err := c.admit(p, blocking, refused); !inline {
+	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
+	if inline, err := d.admit(p, blocking, refused); !inline {
 		return err
 	}
-	return c.performInline(p)
+	return d.performInline(p)
 }
 
-func (c *Calls) waitForObserver() {
-	c.mu.Lock()
-	wait := c.wait
-	c.mu.Unlock()
+func (d *Dispatcher) waitForObserver() {
+	d.mu.Lock()
+	wait := d.wait
+	d.mu.Unlock()
 	if wait != nil {
 		wait()
 	}
 }
 
 // admit queues a call or reports that the caller should perform it.
-func (c *Calls) admit(p *pendingCall, blocking bool, refused error) (inline bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
-	case c.stopped || c.ctx.Err() != nil: // Stop has been or will be called
+	case d.stopped || d.ctx.Err() != nil: // Stop has been or will be called
 		return false, nil
-	case c.pending[p.ID] != nil:
+	case d.pending[p.ID] != nil:
 		return false, fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.ID)
-	case c.count >= c.limits.Calls:
-		refused = &Error{CodeManyCalls, fmt.Sprintf("more than %d calls of host functions", c.limits.Calls)}
-	case len(c.pending) >= MaxPending || int64(c.bytes+len(p.Args)) > maxPendingBytes+2*c.limits.Arguments:
-		refused = &Error{CodeManyCalls, "too many calls of host functions at once"}
+	case d.count >= d.limits.Calls:
+		refused = &Error{Message: fmt.Sprintf("more than %d calls of host functions", d.limits.Calls), Code: CodeManyCalls}
+	case len(d.pending) >= MaxPending || int64(d.bytes+len(p.Args)) > maxPendingBytes+2*d.limits.Arguments:
+		refused = &Error{Message: "too many calls of host functions at once", Code: CodeManyCalls}
 	}
-	c.add(p)
+	d.add(p)
 	if refused != nil {
-		return false, c.refuse(p, refused)
+		return false, d.refuse(p, refused)
 	}
-	if c.alarm == nil {
-		c.alarm = time.AfterFunc(c.limits.Timeout, c.expire)
+	if d.alarm == nil {
+		d.alarm = time.AfterFunc(d.limits.Timeout, d.expire)
 	}
-	if blocking && len(c.queue) == 0 && c.busy() < c.limits.Concurrent {
-		c.beginInline(p)
+	if blocking && len(d.queue) == 0 && d.busy() < d.limits.Concurrent {
+		d.beginInline(p)
 		return true, nil
 	}
-	c.enqueue(p)
+	d.enqueue(p)
 	return false, nil
 }
 
 // add counts a call and adds it to the pending ones.
 //
-// Preconditions: c.mu is held.
-func (c *Calls) add(p *pendingCall) {
-	c.count++
-	c.pending[p.ID] = p
-	c.bytes += len(p.Args)
-	if len(c.records) < maxRecords {
-		p.index = c.first + len(c.records)
-		c.records = append(c.records, c.unanswered(p))
+// Preconditions: d.mu is held.
+func (d *Dispatcher) add(p *pendingCall) {
+	d.count++
+	d.pending[p.ID] = p
+	d.bytes += len(p.Args)
+	if len(d.records) < maxRecords {
+		p.index = d.first + len(d.records)
+		d.records = append(d.records, d.unanswered(p))
 	}
 }
 
 // busy returns how many goroutines perform a call or wait to write its answer.
 //
-// Preconditions: c.mu is held.
-func (c *Calls) busy() int { return c.inline.running + c.workers - c.idle }
+// Preconditions: d.mu is held.
+func (d *Dispatcher) busy() int { return d.inline.running + d.workers - d.idle }
 
 // enqueue passes a call to a worker.
 //
-// Preconditions: c.mu is held.
-func (c *Calls) enqueue(p *pendingCall) {
-	c.queue = append(c.queue, p)
+// Preconditions: d.mu is held.
+func (d *Dispatcher) enqueue(p *pendingCall) {
+	d.queue = append(d.queue, p)
 	switch {
-	case len(c.queue) <= c.idle:
-		c.more.Signal()
-	case c.workers < c.limits.Concurrent:
-		c.workers++
-		go c.work()
+	case len(d.queue) <= d.idle:
+		d.more.Signal()
+	case d.workers < d.limits.Concurrent:
+		d.workers++
+		go d.work()
 	}
 }
 
 // refuse answers a call without its function. It does not wait for the guest: the error
 // means that the guest does not read its answers.
 //
-// Preconditions: c.mu is held.
-func (c *Calls) refuse(p *pendingCall, err error) error {
-	if c.finish(p, 0, err) && !c.out.TryAnswer(p.ID, true, c.errorText(err)) {
+// Preconditions: d.mu is held.
+func (d *Dispatcher) refuse(p *pendingCall, err error) error {
+	if d.finish(p, 0, err) && !d.out.TryAnswer(p.ID, true, d.errorText(err)) {
 		return fmt.Errorf("%w: so many calls, and no answer is read", wire.ErrFrame)
 	}
 	return nil
@@ -240,111 +227,110 @@ func (c *Calls) refuse(p *pendingCall, err error) error {
 // use the number again and the caller may look for the record. It returns false if the call
 // was answered before or the run has ended.
 //
-// Preconditions: c.mu is held.
-func (c *Calls) finish(p *pendingCall, size int, err error) bool {
-	if p.answered || c.stopped || c.ctx.Err() != nil {
+// Preconditions: d.mu is held.
+func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
+	if p.answered || d.stopped || d.ctx.Err() != nil {
 		return false
 	}
 	p.answered = true
-	delete(c.pending, p.ID)
-	c.bytes -= len(p.Args)
-	r := Record{Name: c.functions[p.Function].Name(), Duration: time.Since(p.began), Arguments: len(p.Args), Result: size}
+	delete(d.pending, p.ID)
+	d.bytes -= len(p.Args)
+	r := Record{Name: d.functions[p.Function].Name(), Duration: time.Since(p.began), Arguments: len(p.Args), Result: size}
 	if err != nil {
 		r.Error = err.Error()
 	}
-	if p.index >= c.first { // otherwise it has no record, or one in the list of an earlier cell
-		c.records[p.index-c.first] = r
+	if p.index >= d.first { // otherwise it has no record, or one in the list of an earlier cell
+		d.records[p.index-d.first] = r
 	}
-	if c.observe != nil {
-		c.observe(r)
+	if d.observe != nil {
+		d.observe(r)
 	}
 	return true
 }
 
 // expire answers late calls and sets the alarm for the next one. One timer serves all calls,
 // because few are ever late.
-func (c *Calls) expire() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.alarm = nil; c.stopped {
+func (d *Dispatcher) expire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.alarm = nil; d.stopped {
 		return
 	}
-	next := c.limits.Timeout
-	for _, p := range c.pending {
+	next := d.limits.Timeout
+	for _, p := range d.pending {
 		if left := time.Until(p.ctx.deadline); left > 0 {
 			next = min(next, left)
-		} else if c.refuse(p, c.late) != nil {
-			c.out.Close()
+		} else if d.refuse(p, d.late) != nil {
+			d.out.Close()
 		}
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(p *pendingCall) bool { return p.answered })
-	if len(c.pending) > 0 {
-		c.alarm = time.AfterFunc(next, c.expire)
+	d.queue = slices.DeleteFunc(d.queue, func(p *pendingCall) bool { return p.answered })
+	if len(d.pending) > 0 {
+		d.alarm = time.AfterFunc(next, d.expire)
 	}
 }
 
 // unanswered returns the record of a call that has no answer.
-func (c *Calls) unanswered(p *pendingCall) Record {
-	return Record{Name: c.functions[p.Function].Name(), Arguments: len(p.Args), Error: Unanswered}
+func (d *Dispatcher) unanswered(p *pendingCall) Record {
+	return Record{Name: d.functions[p.Function].Name(), Arguments: len(p.Args), Error: Unanswered}
 }
 
 // Stop prevents further calls. It does not wait for running functions, unless they were
 // called just before. It is idempotent, and may be called on nil.
-func (c *Calls) Stop() {
-	if c == nil {
+func (d *Dispatcher) Stop() {
+	if d == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.stopped {
-		c.cutOff()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stopped {
+		d.cutOff()
 	}
-	c.stopped, c.queue, c.pending = true, nil, nil // a stopped timer may keep c alive for long
-	c.cancel()
-	c.more.Broadcast()
-	if c.alarm != nil {
-		c.alarm.Stop()
+	d.stopped, d.queue, d.pending = true, nil, nil // a stopped timer may keep d alive for long
+	d.cancel()
+	d.more.Broadcast()
+	if d.alarm != nil {
+		d.alarm.Stop()
 	}
-	if left := grace - time.Since(c.newest); c.running > 0 && left > 0 {
+	if left := grace - time.Since(d.newest); d.running > 0 && left > 0 {
 		over := time.AfterFunc(left, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.quiet.Broadcast()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.quiet.Broadcast()
 		})
 		defer over.Stop()
-		for c.running > 0 && time.Since(c.newest) < grace {
-			c.quiet.Wait()
+		for d.running > 0 && time.Since(d.newest) < grace {
+			d.quiet.Wait()
 		}
 	}
 }
 
 // cutOff records the calls that have no answer.
 //
-// Preconditions: c.mu is held.
-func (c *Calls) cutOff() {
-	for _, id := range slices.Sorted(maps.Keys(c.pending)) {
-		p := c.pending[id]
-		u := unfinished{c.unanswered(p), p.index}
-		c.unfinished = append(c.unfinished, u)
-		if c.observe != nil {
-			c.observe(u.Record)
+// Preconditions: d.mu is held.
+func (d *Dispatcher) cutOff() {
+	for _, id := range slices.Sorted(maps.Keys(d.pending)) {
+		r := d.unanswered(d.pending[id])
+		d.unfinished = append(d.unfinished, r)
+		if d.observe != nil {
+			d.observe(r)
 		}
 	}
 }
 
 // Records returns the calls in the order in which they arrived. truncated reports whether
 // some are missing.
-func (c *Calls) Records() (list []Record, truncated bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.records), c.count > len(c.records)
+func (d *Dispatcher) Records() (list []Record, truncated bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.records), d.count > len(d.records)
 }
 
 // Reset begins a new list of at most so many calls. It does not affect running calls.
-func (c *Calls) Reset(most int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.limits.Calls = most
-	c.first += len(c.records)
-	c.count, c.records = 0, nil
+func (d *Dispatcher) Reset(most int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limits.Calls = most
+	d.first += len(d.records)
+	d.count, d.records = 0, nil
 }

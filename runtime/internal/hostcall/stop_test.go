@@ -184,7 +184,7 @@ func TestCallsListed(t *testing.T) {
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, false, &Error{CodeArguments, ArgumentText(1, wire.ErrDuplicateName)}); err != nil {
+			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, false, &Error{Message: ArgumentText(1, wire.ErrDuplicateName), Code: CodeArguments}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -201,7 +201,7 @@ func TestCallsRefused(t *testing.T) {
 
 // The text of an error has a limit, and is valid whatever the host function returns.
 func TestErrorText(t *testing.T) {
-	c := &Calls{codeOf: codeOf}
+	c := &Dispatcher{codeOf: codeOf}
 	for _, tc := range []struct {
 		err  error
 		want string
@@ -269,7 +269,7 @@ func TestCallContext(t *testing.T) {
 // Each call is observed once, whether it finishes before the observer starts, later, or
 // never.
 func TestObserve(t *testing.T) {
-	begin := func(c *Calls, id uint32) *pendingCall {
+	begin := func(c *Dispatcher, id uint32) *pendingCall {
 		p := &pendingCall{Call: wire.Call{ID: id}, index: -1}
 		c.mu.Lock()
 		defer c.mu.Unlock()

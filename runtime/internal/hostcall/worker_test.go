@@ -14,7 +14,7 @@ import (
 
 // fakeGuest is the other end of a control channel.
 type fakeGuest struct {
-	calls   *Calls
+	calls   *Dispatcher
 	send    *os.File
 	receive *os.File
 	results *wire.Reader // reads receive

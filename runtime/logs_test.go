@@ -76,7 +76,7 @@ func TestLogsLogs(t *testing.T) {
 	n.add(LogWarn, "w\xff")
 	out := n.sink(LogStdout)
 	out.Write([]byte("out\nrest"))
-	out.Flush(true)
+	out.Flush()
 	e := n.conclude(&Result{}, &cell{})
 	want := []Log{{LogWarn, "w\uFFFD", 0}, {LogStdout, "out", 0}, {LogStdout, "rest", 0}}
 	if diff := cmp.Diff(want, e.Logs, cmpopts.IgnoreFields(Log{}, "At")); diff != "" || e.Truncated.Logs {

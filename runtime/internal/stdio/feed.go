@@ -20,12 +20,13 @@ type Feed[E any] struct {
 	arrived sync.Cond // signals the consumer: a new event, or closed
 	freed   sync.Cond // signals producers: a buffer or room is free
 
-	queue    []item[E]
-	lent     *int // counts the used buffers of the sink whose event the consumer holds; or nil
-	weight   int  // of the queued events
-	consumed bool // a consumer is in All
-	ended    bool // the run has ended: producers no longer wait
-	closed   bool // the last event is in the queue
+	queue  []item[E]
+	lent   *int // counts the used buffers of the sink whose event the consumer holds; or nil
+	weight int  // of the queued events
+	ended  bool // the run has ended: producers no longer wait
+	closed bool // the last event is in the queue
+
+	consumer sync.Mutex // held while a consumer is in All
 }
 
 // item is an event in the queue.
@@ -139,10 +140,10 @@ func (f *Feed[E]) next() (event E, ok bool) {
 // All yields the events and reports whether it reached the last one. A second All while one
 // is running yields nothing.
 func (f *Feed[E]) All(yield func(E) bool) (complete bool) {
-	if !f.begin() {
+	if !f.consumer.TryLock() {
 		return true
 	}
-	defer f.release()
+	defer f.consumer.Unlock()
 	for {
 		event, ok := f.next()
 		if !ok {
@@ -154,16 +155,39 @@ func (f *Feed[E]) All(yield func(E) bool) (complete bool) {
 	}
 }
 
-func (f *Feed[E]) begin() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was := f.consumed
-	f.consumed = true
-	return !was
+// EventSink is a sink that passes a stream on as events of a feed. It has two buffers: the
+// consumer uses one while the other is filled.
+type EventSink[E any] struct {
+	Feed    *Feed[E]
+	Event   func([]byte) E
+	Limit   int64  // bytes after which OnLimit is called
+	OnLimit func() // may be nil
+
+	count   int64 // bytes so far
+	buffers [eventBuffers][]byte
+	turn    int // index of the last buffer returned
+	used    int // buffers that are in the feed or with its consumer; guarded by the feed's lock
 }
 
-func (f *Feed[E]) release() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.consumed = false
+const eventBuffers = 2
+
+// Buffer waits until the consumer has returned a buffer, unless the run has ended.
+func (f *EventSink[E]) Buffer(n int) []byte {
+	if !f.Feed.acquire(&f.used) {
+		return make([]byte, n)
+	}
+	f.turn = (f.turn + 1) % eventBuffers // they return in the order in which they were sent
+	b := &f.buffers[f.turn]
+	if len(*b) < n {
+		*b = make([]byte, n)
+	}
+	return *b
+}
+
+// Write puts b into the feed.
+func (f *EventSink[E]) Write(b []byte) {
+	f.Feed.put(item[E]{event: f.Event(b), buffers: &f.used})
+	if f.count += int64(len(b)); f.count > f.Limit && f.OnLimit != nil {
+		f.OnLimit()
+	}
 }

@@ -1,11 +1,13 @@
 package stdio
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -109,14 +111,12 @@ func (i *input) Close() error {
 type keyboard struct {
 	input
 	terminal *jail.Terminal
-
-	mu     sync.Mutex
-	closed bool
+	closed   atomic.Bool
 }
 
 // Write types b.
 func (k *keyboard) Write(b []byte) (int, error) {
-	if k.isClosed() {
+	if k.closed.Load() {
 		return 0, io.ErrClosedPipe
 	}
 	return k.input.Write(b)
@@ -124,7 +124,7 @@ func (k *keyboard) Write(b []byte) (int, error) {
 
 // Close types the key that ends the input.
 func (k *keyboard) Close() error {
-	if !k.markClosed() {
+	if k.closed.Swap(true) {
 		return nil
 	}
 	key, err := k.terminal.EndOfInput()
@@ -139,21 +139,42 @@ func (k *keyboard) Close() error {
 
 // stop makes a Write return that waits for a guest which does not read.
 func (k *keyboard) stop() {
-	k.markClosed()
+	k.closed.Store(true)
 	_ = k.file.SetWriteDeadline(expired)
 }
 
-func (k *keyboard) isClosed() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.closed
+// Output is an output stream of a process whose caller reads it. While the process runs,
+// the caller's Read takes the bytes out of the pipe; without it the pipe fills up and the
+// process waits. When the process ends, Drain moves the contents of the pipe here, so that
+// nothing is lost and no descriptor stays open: 64 KiB at most, or the largest size of an
+// unprivileged pipe (fs.pipe-max-size, 1 MiB).
+type Output struct {
+	mu   sync.Mutex
+	pipe *Reader
+	from io.Reader // the pipe or, after drain, its contents
+	tail []byte
 }
 
-// markClosed reports whether it was open.
-func (k *keyboard) markClosed() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	was := !k.closed
-	k.closed = true
-	return was
+func newOutput(r *Reader) *Output {
+	r.keepTail = true
+	return &Output{pipe: r, from: r}
+}
+
+// Read returns io.EOF when the process has ended or closed the stream, and everything is
+// read.
+func (o *Output) Read(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.from.Read(b)
+}
+
+// drain reads the rest of the pipe.
+//
+// Preconditions: the process and the reader have ended, so that a Read that holds the lock
+// returns soon.
+func (o *Output) drain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rest, _ := io.ReadAll(o.pipe) // any error is the end of the stream
+	o.from, o.tail = bytes.NewReader(rest), o.pipe.Tail()
 }

@@ -2,9 +2,49 @@ package stdio
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"sync/atomic"
 	"unicode/utf8"
 )
+
+// Sink consumes an output stream.
+type Sink interface {
+	// Buffer returns memory for the next read, of at least n bytes. It may block to apply
+	// backpressure.
+	Buffer(n int) []byte
+
+	// Write consumes b, which is a part of the last Buffer.
+	Write(b []byte)
+}
+
+// Pump copies a stream to a sink until the stream's end. It reads larger pieces once a read
+// has filled its buffer.
+func Pump(from io.Reader, to Sink) {
+	flush := func() {}
+	if lines, ok := to.(*Lines); ok {
+		flush = lines.Flush
+	}
+	size := pipeSize
+	for {
+		buf := to.Buffer(size)
+		n, err := from.Read(buf)
+		if n > 0 {
+			to.Write(buf[:n])
+		}
+		switch {
+		case errors.Is(err, errFlushed):
+			flush()
+			from.(*Reader).endFlush()
+		case err != nil:
+			flush()
+			return
+		}
+		if n == len(buf) {
+			size = max(len(buf), largeRead)
+		}
+	}
+}
 
 // buffer is the memory of a sink that consumes each piece immediately.
 type buffer []byte
@@ -44,49 +84,6 @@ func (c *Capture) Write(b []byte) {
 	}
 }
 
-// Flush does nothing.
-func (c *Capture) Flush(bool) {}
-
-// EventSink is a sink that passes a stream on as events of a feed. It has two buffers: the
-// consumer uses one while the other is filled.
-type EventSink[E any] struct {
-	Feed    *Feed[E]
-	Event   func([]byte) E
-	Limit   int64  // bytes after which OnLimit is called
-	OnLimit func() // may be nil
-
-	count   int64 // bytes so far
-	buffers [eventBuffers][]byte
-	turn    int // index of the last buffer returned
-	used    int // buffers that are in the feed or with its consumer; guarded by the feed's lock
-}
-
-const eventBuffers = 2
-
-// Buffer waits until the consumer has returned a buffer, unless the run has ended.
-func (f *EventSink[E]) Buffer(n int) []byte {
-	if !f.Feed.acquire(&f.used) {
-		return make([]byte, n)
-	}
-	f.turn = (f.turn + 1) % eventBuffers // they return in the order in which they were sent
-	b := &f.buffers[f.turn]
-	if len(*b) < n {
-		*b = make([]byte, n)
-	}
-	return *b
-}
-
-// Write puts b into the feed.
-func (f *EventSink[E]) Write(b []byte) {
-	f.Feed.put(item[E]{event: f.Event(b), buffers: &f.used})
-	if f.count += int64(len(b)); f.count > f.Limit && f.OnLimit != nil {
-		f.OnLimit()
-	}
-}
-
-// Flush does nothing.
-func (f *EventSink[E]) Flush(bool) {}
-
 // Lines is a sink that splits a stream into lines. It keeps the beginning of long ones.
 type Lines struct {
 	line    func([]byte)
@@ -125,8 +122,9 @@ func (l *Lines) Write(b []byte) {
 	}
 }
 
-// Flush ends an unfinished line.
-func (l *Lines) Flush(bool) {
+// Flush ends an unfinished line. Pump calls it at the end of the stream, and when
+// Reader.Flush has been served.
+func (l *Lines) Flush() {
 	if l.open {
 		l.endLine()
 	}

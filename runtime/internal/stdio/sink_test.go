@@ -17,8 +17,8 @@ func TestLines(t *testing.T) {
 		for at := 0; at < len(text); at += size {
 			l.Write([]byte(text[at:min(at+size, len(text))]))
 		}
-		l.Flush(true)
-		l.Flush(true)
+		l.Flush()
+		l.Flush()
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("in chunks of %d (-want +got)\n%s", size, diff)
 		}

@@ -86,8 +86,8 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if dir := containing(at, reservedForFiles); dir != "" && containing(at, vfs.Shared()) == "" {
-		return fmt.Errorf("%s: %w", at, &reservedError{dir})
+	if err := checkReserved(at, reservedForFiles); err != nil && checkReserved(at, vfs.Shared()) == nil {
+		return err
 	}
 	g.bytes += int64(len(text))
 	if g.bytes > g.limits.Disk {

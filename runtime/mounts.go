@@ -89,12 +89,13 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 			return nil, optionError("Mounts", "%w", err)
 		case seen[m.Target]:
 			return nil, optionError("Mounts", "%s twice", target)
-		case containing(target, reservedForMounts) != "":
-			return nil, optionError("Mounts", "%s: %w", target, &reservedError{containing(target, reservedForMounts)})
 		case m.Access < ReadOnly || m.Access > ReadWrite:
 			return nil, optionError("Mounts", "%s: there is no access %d", target, m.Access)
 		case !filepath.IsAbs(m.Source):
 			return nil, optionError("Mounts", "source %q: not an absolute path", m.Source)
+		}
+		if err := checkReserved(target, reservedForMounts); err != nil {
+			return nil, optionError("Mounts", "%w", err)
 		}
 		seen[m.Target] = true
 	}
@@ -105,30 +106,22 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 // may provide files in it that programs look for.
 var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir}
 
-// containing returns the folder that contains or is p, or "".
-func containing(p vfs.Path, dirs []vfs.Path) vfs.Path {
-	for _, dir := range dirs {
-		if isIn(string(p), string(dir)) {
-			return dir
+// checkReserved returns an error if p is, or is inside, one of the folders.
+func checkReserved(p vfs.Path, folders []vfs.Path) error {
+	for _, dir := range folders {
+		if isIn(p, dir) {
+			return fmt.Errorf("%s: %s is the jail's own, and holds nothing else: choose another place, such as one in %s", p, dir, vfs.Workspace)
 		}
 	}
-	return ""
-}
-
-// reservedError says that a folder cannot have files or mounts of the caller.
-type reservedError struct{ dir vfs.Path }
-
-func (e *reservedError) Error() string {
-	return fmt.Sprintf("%s is the jail's own, and holds nothing else: choose another place, such as one in %s", e.dir, vfs.Workspace)
+	return nil
 }
 
 // packagesOf returns the name of the snapshot in NodeModules, or "".
 func packagesOf(nodeModules string) string {
-	name, _ := strings.CutPrefix(nodeModules, snapshotPrefix)
-	if name == nodeModules {
-		return ""
+	if name, ok := strings.CutPrefix(nodeModules, snapshotPrefix); ok {
+		return name
 	}
-	return name
+	return ""
 }
 
 const snapshotPrefix = "snapshot:"
@@ -137,64 +130,61 @@ const snapshotPrefix = "snapshot:"
 // them, even if there is an error.
 func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 	s := rt.opts
-	add := func(more []jail.Mount, err error) error {
-		open = append(open, more...)
-		return err
-	}
 	if s.Snapshot != "" {
-		root, err := rt.lease(s.Snapshot)
-		if err == nil {
-			err = add(s.openSnapshot(root))
-		}
-		if err != nil {
+		if open, err = rt.openSnapshot(s.Snapshot); err != nil {
 			return open, optionError("Snapshot", "%w", err)
 		}
 	}
 	if s.packages != "" {
-		root, err := rt.lease(s.packages)
-		if err == nil {
-			err = add(s.openPackages(root))
-		}
+		packages, err := rt.openPackages(s.packages)
 		if err != nil {
 			return open, optionError("NodeModules", "%w", err)
 		}
+		open = append(open, packages...)
 	}
-	return open, add(s.openSources(rt.store))
+	sources, err := s.openSources(rt.store)
+	return append(open, sources...), err
 }
 
 var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: mount it read-only, or give the guest a copy by option Files (--file)")
 
-// openSources opens the mounts of the host's files.
+// openSources opens the mounts of the host's files. The caller must close them, even if there
+// is an error.
 func (s settings) openSources(store string) (open []jail.Mount, err error) {
 	private := []string{store, jail.DefaultStateDir}
 	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is no home folder, and no default store
 		private = append(private, usual)
 	}
 	for i, m := range s.Mounts {
-		overlay := s.throughOverlay(m)
 		packages := s.hostPackages && i == len(s.Mounts)-1
-		if s.sealed(m.Target) && len(s.writable(m.Target)) == 0 {
-			m.Access = ReadOnly // otherwise the guest could chmod its own files
-		}
 		source, err := openSource(m.Source, private)
-		if err == nil && packages && !isFolder(source) {
-			source.Close()
+		if err == nil {
+			open = append(open, jail.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)})
+		}
+		switch {
+		case err == nil && isFolder(source):
+		case err == nil && packages:
 			err = fmt.Errorf("%s: %w", m.Source, unix.ENOTDIR)
+		case err == nil && s.access(m) == CopyOnWrite:
+			err = fmt.Errorf("source %s: %w", m.Source, errCopyOfFile)
+		}
+		if err != nil && packages {
+			return open, &OptionError{"NodeModules", err}
 		}
 		if err != nil {
-			closeMounts(open)
-			if packages {
-				return nil, &OptionError{"NodeModules", err}
-			}
-			return nil, fmt.Errorf("mount %s: %w", m.Target, err)
-		}
-		open = append(open, jail.Mount{Source: source, Target: m.Target, Access: m.Access, Overlay: overlay})
-		if m.Access == CopyOnWrite && !isFolder(source) {
-			closeMounts(open)
-			return nil, fmt.Errorf("mount %s: source %s: %w", m.Target, m.Source, errCopyOfFile)
+			return open, fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
 	return open, nil
+}
+
+// access returns the access that the guest has to a mount. One in which it may change nothing
+// is read-only: otherwise the guest could chmod its own files.
+func (s settings) access(m Mount) Access {
+	if s.sealed(m.Target) && len(s.writable(m.Target)) == 0 {
+		return ReadOnly
+	}
+	return m.Access
 }
 
 // throughOverlay reports whether the guest sees a mount through an overlay, where it cannot

@@ -69,7 +69,7 @@ func checkSource(f *os.File, private []string) error {
 		if dir, err = realPath(dir); err != nil {
 			return err
 		}
-		if overlap(real, dir) {
+		if isIn(real, dir) || isIn(dir, real) {
 			return fmt.Errorf("%w: it has to do with %s, where gaol keeps its images or its state. Name another folder, or one beside that", errSource, dir)
 		}
 	}
@@ -96,9 +96,7 @@ func pathOf(f *os.File) (string, error) {
 	return os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
 }
 
-// overlap reports whether one of the folders is or contains the other.
-func overlap(a, b string) bool { return isIn(a, b) || isIn(b, a) }
-
-func isIn(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+// isIn reports whether a path is a folder or inside it.
+func isIn[P ~string](path, dir P) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(string(path), string(dir)+"/")
 }

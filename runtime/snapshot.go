@@ -57,8 +57,11 @@ const (
 // that they make meanwhile may be included or not, also those of half a file.
 func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snapshot, err error) {
 	defer wrap(&err, "snapshot")
-	if err := o.validate(); err != nil {
-		return nil, err
+	switch {
+	case o.Bytes < 0:
+		return nil, optionError("Bytes", "%d is negative", o.Bytes)
+	case o.Entries < 0:
+		return nil, optionError("Entries", "%d is negative", o.Entries)
 	}
 	store, err := openSnapshots(rt.store)
 	if err != nil {
@@ -68,23 +71,20 @@ func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snap
 	if o.Name != "" {
 		names = []string{o.Name}
 	}
-	image, err := store.Add(ctx, names, func(root string) error { return rt.copyOut(ctx, root, o) })
+	i, err := store.Add(ctx, names, func(root string) error { return rt.copyOut(ctx, root, o) })
 	if err != nil {
 		return nil, err
 	}
-	return newSnapshot(image), nil
+	return &Snapshot{i.ID, i.Names, i.Size, i.Created}, nil
 }
 
-func newSnapshot(i *rootfs.Image) *Snapshot { return &Snapshot{i.ID, i.Names, i.Size, i.Created} }
-
-func (o SnapshotOptions) validate() error {
-	switch {
-	case o.Bytes < 0:
-		return optionError("Bytes", "%d is negative", o.Bytes)
-	case o.Entries < 0:
-		return optionError("Entries", "%d is negative", o.Entries)
-	}
-	return nil
+// snapshotFolders returns the folders that a snapshot contains, and that a runtime made from
+// it mounts: the guest's own, without those that are inside others.
+func snapshotFolders(cwd vfs.Path) []vfs.Path {
+	own := vfs.Own(cwd)
+	return slices.DeleteFunc(slices.Clone(own), func(dir vfs.Path) bool {
+		return slices.ContainsFunc(own, func(other vfs.Path) bool { return other != dir && isIn(dir, other) })
+	})
 }
 
 // openSnapshots opens the snapshots of a store.
@@ -117,27 +117,20 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	}
 	var bytes int64
 	var entries int
-	for _, own := range outermost(vfs.Own(rt.opts.cwd)) {
+	for _, own := range snapshotFolders(rt.opts.cwd) {
 		left.Bytes, left.Entries = max(1, o.Bytes-bytes), max(1, o.Entries-entries) // 0 would be hostfs's default
 		report, err := copyFolder(ctx, rt.FS(), to, string(own), left)
 		bytes, entries = bytes+report.Bytes, entries+report.Entries
-		if err == nil {
-			err = o.exceeded(bytes, entries)
+		switch {
+		case err != nil:
+		case bytes > o.Bytes:
+			err = &hostfs.LimitError{What: "bytes", Limit: o.Bytes}
+		case entries > o.Entries:
+			err = &hostfs.LimitError{What: "entries", Limit: int64(o.Entries)}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", own, err)
 		}
-	}
-	return nil
-}
-
-// exceeded returns an error if the totals exceed the limits.
-func (o SnapshotOptions) exceeded(bytes int64, entries int) error {
-	switch {
-	case bytes > o.Bytes:
-		return &hostfs.LimitError{What: "bytes", Limit: o.Bytes}
-	case entries > o.Entries:
-		return &hostfs.LimitError{What: "entries", Limit: int64(o.Entries)}
 	}
 	return nil
 }
@@ -153,13 +146,6 @@ func (s settings) maySkip(left hostfs.Skip) error {
 		return fmt.Errorf("%s is not the guest's, which can't read it: %w; let all read it on the host, or remove it", left.Path, left.Err)
 	}
 	return fmt.Errorf("%s can't be in it: %w; remove it, or give it another name", left.Path, left.Err)
-}
-
-// outermost removes folders that are inside others.
-func outermost(dirs []vfs.Path) []vfs.Path {
-	return slices.DeleteFunc(slices.Clone(dirs), func(d vfs.Path) bool {
-		return slices.ContainsFunc(dirs, func(other vfs.Path) bool { return other != d && isIn(string(d), string(other)) })
-	})
 }
 
 // copyFolder copies the contents of a folder from one tree to another.
@@ -195,45 +181,70 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 }
 
 // lease returns the root of a snapshot, which cannot be removed while the runtime is open.
-func (rt *NodeRuntime) lease(ref string) (root string, err error) {
+func (rt *NodeRuntime) lease(ref string) (root *os.File, err error) {
 	snapshots, err := openSnapshots(rt.store)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	image, err := snapshots.Lookup(ref)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	lease, err := image.Hold()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	rt.leases = append(rt.leases, lease)
-	return image.Root(), nil
+	return os.OpenFile(image.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
 }
 
 // openPackages opens the node_modules of a snapshot, in the working directory or else in
 // /workspace.
-func (s settings) openPackages(root string) ([]jail.Mount, error) {
-	var err error
-	for _, dir := range []vfs.Path{s.cwd, vfs.Workspace} {
+func (rt *NodeRuntime) openPackages(ref string) ([]jail.Mount, error) {
+	root, err := rt.lease(ref)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	cwd := rt.opts.cwd
+	target := string(cwd.Join(nodeModules))
+	for _, dir := range []vfs.Path{cwd, vfs.Workspace} {
 		var folder *os.File
 		if folder, err = openStored(root, dir.Join(nodeModules)); err == nil {
-			return []jail.Mount{{Source: folder, Target: string(s.cwd.Join(nodeModules))}}, nil
+			return []jail.Mount{{Source: folder, Target: target}}, nil
 		}
 	}
-	return nil, &os.PathError{Op: "open", Path: string(s.cwd.Join(nodeModules)), Err: err}
+	return nil, &os.PathError{Op: "open", Path: target, Err: err}
+}
+
+// openSnapshot opens the folders of a snapshot. The caller must close them, even if there is
+// an error.
+func (rt *NodeRuntime) openSnapshot(ref string) (open []jail.Mount, err error) {
+	root, err := rt.lease(ref)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, own := range snapshotFolders(rt.opts.cwd) {
+		folder, err := openStored(root, own)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+		case err != nil:
+			return open, &os.PathError{Op: "open", Path: string(own), Err: err}
+		case isEmpty(folder): // as without a mount
+			folder.Close()
+		default:
+			m := Mount{Target: string(own), Access: CopyOnWrite}
+			open = append(open, jail.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
+		}
+	}
+	return open, nil
 }
 
 // openStored opens a folder of a snapshot. Links in the path come from a guest, and are
 // resolved inside the snapshot.
-func openStored(root string, path vfs.Path) (*os.File, error) {
-	dir, err := os.OpenFile(root, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return mounts.OpenIn(dir, string(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+func openStored(root *os.File, path vfs.Path) (*os.File, error) {
+	return mounts.OpenIn(root, string(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 }
 
 func isEmpty(dir *os.File) bool {
@@ -244,28 +255,4 @@ func isEmpty(dir *os.File) bool {
 	defer f.Close()
 	_, err = f.Readdirnames(1)
 	return errors.Is(err, io.EOF)
-}
-
-// openSnapshot opens the guest's own folders in a snapshot.
-func (s settings) openSnapshot(root string) (open []jail.Mount, err error) {
-	for _, own := range outermost(vfs.Own(s.cwd)) {
-		folder, err := openStored(root, own)
-		if errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err != nil {
-			closeMounts(open)
-			return nil, &os.PathError{Op: "open", Path: string(own), Err: err}
-		}
-		if isEmpty(folder) { // as without a mount
-			folder.Close()
-			continue
-		}
-		m := jail.Mount{Source: folder, Target: string(own), Access: jail.CopyOnWrite}
-		if s.sealed(m.Target) && len(s.writable(m.Target)) == 0 {
-			m.Access = ReadOnly
-		}
-		open = append(open, m)
-	}
-	return open, nil
 }

@@ -196,14 +196,14 @@ func (r *activeRun) addReport(res *Result) {
 func (r *activeRun) addCalls(res *Result) {
 	if calls := r.control.calls; calls != nil {
 		records, truncated := calls.Records()
-		res.Calls, res.Truncated.Calls = newCalls(records), truncated
+		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
 	}
 }
 
 // addDenials adds the denials that are not in before.
 func (r *activeRun) addDenials(res *Result, before []enforce.Denial) {
 	list, truncated := r.denials.Since(before)
-	res.Denials, res.Truncated.Denials = newDenials(list), truncated
+	res.Denials, res.Truncated.Denials = mapped(list, newDenial), truncated
 }
 
 // cancel ends the run with CauseCanceled. It does not wait.

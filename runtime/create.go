@@ -123,8 +123,11 @@ func (s settings) forImage(image *rootfs.Image) (settings, error) {
 // build makes the jail and what runs in it need. After an error release undoes what was done.
 func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
 	s := rt.opts
-	if err := errors.Join(s.Launcher.supports(image), s.checkPlaces()); err != nil {
+	if err := s.Launcher.supports(image); err != nil {
 		return err
+	}
+	if err := s.tree().CheckPlaces(s.Permissions); err != nil {
+		return optionError("Permissions", "%w", err)
 	}
 	if s.AuditDenials {
 		if rt.audit, err = enforce.OpenAudit(); err != nil {
@@ -197,15 +200,12 @@ func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 		return nil, err
 	}
 	spec := jail.Spec{
-		Tree:         jail.Tree{Image: plan.Image, Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs)},
+		Tree:         jail.Tree{Image: plan.Image, Layer: slices.Clone(guest.Files()), Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs)},
 		Hostname:     s.Hostname,
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,
 		CgroupParent: s.CgroupParent,
 		Limits:       s.command().Limits,
-	}
-	for _, f := range guest.Files() {
-		spec.Layer = append(spec.Layer, jail.File{Path: f.Path, Mode: 0o644, Data: f.Data})
 	}
 	enforce.ConfigureJail(&spec, s.plan, s.Permissions, s.tree().World())
 	s.configureMounts(&spec, mounts)
@@ -213,9 +213,13 @@ func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 }
 
 func texts(paths []vfs.Path) []string {
-	var out []string
-	for _, p := range paths {
-		out = append(out, string(p))
+	return mapped(paths, func(p vfs.Path) string { return string(p) })
+}
+
+// mapped returns f of each element. It keeps nil.
+func mapped[A, B any](list []A, f func(A) B) (out []B) {
+	for _, v := range list {
+		out = append(out, f(v))
 	}
 	return out
 }

@@ -98,14 +98,6 @@ type Call struct {
 	Error     string        `json:"-"`    // the error that the guest got, or why the result has no JSON; empty on success
 }
 
-func newCalls(list []hostcall.Record) []Call {
-	var out []Call
-	for _, r := range list {
-		out = append(out, Call(r))
-	}
-	return out
-}
-
 // codeOf returns the code that a guest sees for an error of a function.
 func codeOf(err error) string {
 	if coded, ok := errors.AsType[*CallError](err); ok {

@@ -30,14 +30,6 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	return s.checkLauncher(s.Permissions, s.plan)
 }
 
-// checkPlaces refuses rules that name files of the image wrongly.
-func (s *settings) checkPlaces() error {
-	if err := s.tree().CheckPlaces(s.Permissions); err != nil {
-		return optionError("Permissions", "%w", err)
-	}
-	return nil
-}
-
 // narrowed returns the rules of a run whose permissions are narrower than its runtime's.
 func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
 	tree := s.tree()

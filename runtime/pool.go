@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -40,15 +41,7 @@ const (
 )
 
 func (o PoolOptions) resolve() (PoolOptions, error) {
-	if o.Size == 0 {
-		o.Size = defaultPoolSize
-	}
-	if o.Parallel == 0 {
-		o.Parallel = defaultPoolParallel
-	}
-	if o.MaxAge == 0 {
-		o.MaxAge = defaultPoolMaxAge
-	}
+	o.Size, o.Parallel, o.MaxAge = cmp.Or(o.Size, defaultPoolSize), cmp.Or(o.Parallel, defaultPoolParallel), cmp.Or(o.MaxAge, defaultPoolMaxAge)
 	switch {
 	case o.Size < 1 || o.Size > maxPoolSize:
 		return o, optionError("Size", "%d is not between 1 and %d", o.Size, maxPoolSize)

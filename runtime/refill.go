@@ -62,10 +62,7 @@ const (
 //
 // Preconditions: p.mu is held.
 func (p *Pool) recordFailure(err error) {
-	delay := lastRetry
-	if doublings := p.failures; doublings < 10 {
-		delay = min(firstRetry<<doublings, lastRetry)
-	}
+	delay := min(firstRetry<<min(p.failures, 10), lastRetry)
 	p.failures++
 	p.retry = time.Now().Add(delay)
 	if len(p.waiting) > 0 {
@@ -100,14 +97,11 @@ func (p *Pool) discard(rt *NodeRuntime) {
 // maintain replaces dead and old runtimes until the pool is closed.
 func (p *Pool) maintain() {
 	for {
-		timer := time.NewTimer(p.replace())
 		select {
 		case <-p.open.Done():
-			timer.Stop()
 			return
 		case <-p.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(p.replace()):
 		}
 	}
 }

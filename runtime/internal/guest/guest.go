@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"sync"
+
+	"gaol/jail"
 )
 
 // Where a guest's file tree has the files.
@@ -14,23 +16,17 @@ const (
 	Zygote  = Dir + "/zygote.cjs"  // preloaded by a zygote
 )
 
-// File is a file in the guest's tree.
-type File struct {
-	Path string
-	Data []byte
-}
-
 //go:embed *.cjs
 var files embed.FS
 
 // Files returns the JavaScript files with their paths in the guest's tree. The caller must
 // not change them.
-var Files = sync.OnceValue(func() (list []File) {
+var Files = sync.OnceValue(func() (list []jail.File) {
 	names, err := fs.Glob(files, "*")
 	for _, name := range names {
 		var text []byte
 		if text, err = files.ReadFile(name); err == nil {
-			list = append(list, File{path.Join(Dir, name), text})
+			list = append(list, jail.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 		}
 	}
 	if err != nil {

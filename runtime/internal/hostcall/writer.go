@@ -38,22 +38,13 @@ func NewWriter(to io.WriteCloser) *Writer {
 	return w
 }
 
-// Answer writes the answer to a call. It returns when the kernel has it, or when it is among
-// at most maxBatch bytes that wait.
+// Answer writes the answer to a call, as Send does.
 func (w *Writer) Answer(call uint32, failed bool, text []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch size := len(text) + wire.AnswerSize; {
-	case !w.wait(size):
-	case size > maxBatch:
-		w.write(wire.AppendAnswer(make([]byte, 0, size), call, failed, text))
-	default:
-		w.waiting = wire.AppendAnswer(w.waiting, call, failed, text)
-		w.write(nil)
-	}
+	w.Send(wire.AppendAnswer(make([]byte, 0, len(text)+wire.AnswerSize), call, failed, text))
 }
 
-// Send is Answer for any frame.
+// Send writes a frame. It returns when the kernel has it, or when it is among at most maxBatch
+// bytes that wait.
 func (w *Writer) Send(frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

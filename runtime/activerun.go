@@ -253,58 +253,45 @@ func (rt *NodeRuntime) notStarted(limit context.Context, t *task, began time.Tim
 // kernel does not enforce, and returns why it did. limit is withTimeout's; outputExceeded may
 // be nil.
 func (r *activeRun) supervise(limit context.Context, outputExceeded <-chan struct{}) Cause {
-	spent, stop := r.cpuSpent()
-	defer stop()
-	cause := CauseNone
-	select {
-	case <-r.process.Done():
-		// The limit may have killed it during its start.
-		if limit.Err() == nil {
-			return CauseNone
-		}
-		return endCause(limit)
-	case <-spent:
-		cause = CauseCPU
-	case <-outputExceeded:
-		cause = CauseOutput
-	case <-limit.Done():
-		cause = endCause(limit)
-	case <-r.rt.closing:
-		cause = CauseCanceled
-	case <-r.killed:
-		cause = CauseCanceled
+	var checkCPU <-chan time.Time // never, without a limit
+	if r.task.limits.CPUTime > 0 {
+		checkCPU = time.After(0)
 	}
-	r.process.Kill()
-	return cause
+	for {
+		cause := CauseCanceled
+		select {
+		case <-r.process.Done():
+			if limit.Err() == nil {
+				return CauseNone
+			}
+			return endCause(limit) // which may have killed it during its start
+		case <-checkCPU:
+			left := r.cpuLeft()
+			if left > 0 {
+				checkCPU = time.After(left)
+				continue
+			}
+			cause = CauseCPU
+		case <-outputExceeded:
+			cause = CauseOutput
+		case <-limit.Done():
+			cause = endCause(limit)
+		case <-r.rt.closing:
+		case <-r.killed:
+		}
+		r.process.Kill()
+		return cause
+	}
 }
 
-// cpuSpent returns a channel that is closed when the run has used up its CPU time, to within
-// a few milliseconds. The kernel limits CPU time only for single processes.
-func (r *activeRun) cpuSpent() (spent <-chan struct{}, stop func()) {
-	limit := r.task.limits.CPUTime
-	if limit == 0 {
-		return nil, func() {}
-	}
-	done, end := make(chan struct{}), make(chan struct{})
-	go func() {
-		for {
-			used, err := r.process.CPU()
-			if err == nil && used >= limit {
-				close(done)
-				return
-			}
-			select {
-			case <-end:
-				return
-			case <-time.After(r.earliest(limit - used)):
-			}
-		}
-	}()
-	return done, func() { close(end) }
-}
-
-// earliest returns the time in which the run cannot use up the CPU time that is left.
-func (r *activeRun) earliest(left time.Duration) time.Duration {
+// cpuLeft returns a time in which the run cannot use up its CPU time, at least 2 ms, or 0 if
+// it has used it up. The kernel limits CPU time only for single processes.
+func (r *activeRun) cpuLeft() time.Duration {
 	const least = 2 * time.Millisecond
-	return max(time.Duration(float64(left)/r.task.limits.CPUs), least)
+	l := r.task.limits
+	used, err := r.process.CPU()
+	if err == nil && used >= l.CPUTime {
+		return 0
+	}
+	return max(time.Duration(float64(l.CPUTime-used)/l.CPUs), least)
 }

@@ -40,30 +40,24 @@ func (c *Context) Complete(ctx context.Context, line string) (prefix string, nam
 	if !ok {
 		return "", nil, nil
 	}
-	if names, err = c.complete(ctx, asked); err != nil {
-		return "", nil, err
-	}
-	return asked.Prefix, names, nil
-}
-
-func (c *Context) complete(ctx context.Context, asked completion) ([]string, error) {
 	if err := c.acquireTurn(ctx); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	defer c.leaveTurn()
 	cl := c.newCell(maxNames, nil)
 	cause, err := c.exchange(ctx, cl, map[string]completion{"complete": asked}, completeTimeout)
 	switch {
-	case err != nil || cause == CauseTimeout:
-		return nil, err
+	case err != nil:
+		return "", nil, err
+	case cause == CauseTimeout:
+		return asked.Prefix, nil, nil
 	case cause != CauseNone:
-		return nil, context.Cause(ctx)
-	}
-	if !isClosed(cl.done) { // the process has ended
+		return "", nil, context.Cause(ctx)
+	case !isClosed(cl.done): // the process has ended
 		<-c.done
-		return nil, c.err
+		return "", nil, c.err
 	}
-	return cl.names(asked.Prefix), nil
+	return asked.Prefix, cl.names(asked.Prefix), nil
 }
 
 // names returns the valid names of an answer.

@@ -107,7 +107,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 // Preconditions: the caller has the turn.
 func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*Evaluation, error) {
 	run := c.process.run
-	denied, _ := run.denials.List()
+	denied, _ := run.denials.Since(nil)
 	used, _ := run.usage() // zero if it has just ended
 	if calls := run.control.calls; calls != nil {
 		calls.Reset(cl.logs.options.MaxCalls)

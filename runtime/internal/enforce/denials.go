@@ -1,12 +1,14 @@
 package enforce
 
 import (
+	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/seccomp/notify"
 	"gaol/policy"
@@ -154,15 +156,8 @@ func (d *Denials) AddCall(c notify.Call) {
 	d.add(n)
 }
 
-// List returns the denials in the order of their first occurrence. more reports whether
-// some were left out.
-func (d *Denials) List() (list []Denial, more bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.list), d.more
-}
-
-// Since returns the denials after List returned before.
+// Since returns the denials that are not in before, an earlier result of Since(nil), in the
+// order of their first occurrence. more reports whether some were left out.
 func (d *Denials) Since(before []Denial) (list []Denial, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,4 +170,24 @@ func (d *Denials) Since(before []Denial) (list []Denial, more bool) {
 		}
 	}
 	return list, d.more
+}
+
+const unixFamily = "AF_UNIX"
+
+// socketName returns the family and type that a guest passed to socket(2) or
+// socketpair(2), as the manual pages write them, such as "AF_INET SOCK_STREAM".
+func socketName(c notify.Call) string {
+	const families = 0xffff_ffff // of an int
+	family, ok := map[uint64]string{
+		unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_UNIX: unixFamily,
+	}[c.Args[0]&families]
+	if c.Nr != unix.SYS_SOCKET && c.Nr != unix.SYS_SOCKETPAIR || !ok {
+		return ""
+	}
+	const types = 0xf // the rest are flags
+	kind, ok := map[uint64]string{unix.SOCK_STREAM: "SOCK_STREAM", unix.SOCK_DGRAM: "SOCK_DGRAM", unix.SOCK_RAW: "SOCK_RAW"}[c.Args[1]&types]
+	if !ok {
+		kind = fmt.Sprint(c.Args[1] & types)
+	}
+	return family + " " + kind
 }

@@ -13,7 +13,7 @@ import (
 // afterHint returns the denials after the hint of a failed run's standard error.
 func afterHint(d *Denials, stderr string) []Denial {
 	d.AddHint(1, []byte(stderr))
-	all, _ := d.List()
+	all, _ := d.Since(nil)
 	return all
 }
 
@@ -113,7 +113,7 @@ func TestHintConditions(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := NewDenials(policy.Strict(), "/workspace")
 			d.AddHint(tc.code, []byte(tc.tail))
-			got, _ := d.List()
+			got, _ := d.Since(nil)
 			if len(got) != tc.want || tc.want == 1 && (got[0].Target != "/etc/passwd" || got[0].Rule != "fs.default") {
 				t.Errorf("got %+v", got)
 			}

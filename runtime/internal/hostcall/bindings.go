@@ -138,14 +138,17 @@ func checkName(path []string) error {
 	return nil
 }
 
-// split moves the functions to b and returns the data. Keys inside data are not checked.
+// split moves the functions to b and returns the data. Names are checked where they lead to a
+// function, not inside data.
 func (b *Bindings) split(above []string, given map[string]any, classify Classifier) (map[string]any, error) {
 	data := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		path := append(slices.Clone(above), name)
+		path, before := append(slices.Clone(above), name), len(b.Functions)
 		call, inside, err := classify(given[name])
-		nested := hasFunction(inside, classify)
-		if err == nil && (call != nil || nested || len(above) == 0) {
+		if err == nil && inside != nil && len(path) <= maxDepth {
+			inside, err = b.split(path, inside, classify)
+		}
+		if err == nil && (call != nil || len(b.Functions) > before || len(above) == 0) {
 			err = checkName(path)
 		}
 		switch {
@@ -153,22 +156,11 @@ func (b *Bindings) split(above []string, given map[string]any, classify Classifi
 			return nil, err
 		case call != nil:
 			b.Functions = append(b.Functions, Function{path, call, strings.Join(path, ".")})
-		case nested:
-			if data[name], err = b.split(path, inside, classify); err != nil {
-				return nil, err
-			}
+		case len(b.Functions) > before:
+			data[name] = inside
 		default:
 			data[name] = given[name]
 		}
 	}
 	return data, nil
-}
-
-func hasFunction(m map[string]any, classify Classifier) bool {
-	for _, v := range m {
-		if call, inside, err := classify(v); call != nil || err != nil || hasFunction(inside, classify) {
-			return true
-		}
-	}
-	return false
 }

@@ -89,7 +89,6 @@ type pendingCall struct {
 	began    time.Time
 	index    int // of its record; -1: it has none
 	answered bool
-	ctx      callContext
 }
 
 // New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
@@ -135,7 +134,6 @@ func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error 
 	}
 	d.waitForObserver()
 	p := &pendingCall{Call: call, began: time.Now(), index: -1}
-	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
 	if inline, err := d.admit(p, blocking, refused); !inline {
 		return err
 	}
@@ -258,7 +256,7 @@ func (d *Dispatcher) expire() {
 	}
 	next := d.limits.Timeout
 	for _, p := range d.pending {
-		if left := time.Until(p.ctx.deadline); left > 0 {
+		if left := d.limits.Timeout - time.Since(p.began); left > 0 {
 			next = min(next, left)
 		} else if d.refuse(p, d.late) != nil {
 			d.out.Close()

@@ -220,49 +220,31 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// A function's context ends with its call, at its deadline and with the run.
 func TestCallContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type key struct{}
-		run, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
-		late := errors.New("late")
-		fresh := func() *callContext {
-			return &callContext{run: run, deadline: time.Now().Add(time.Second), late: late}
+	inBubble(t, Limits{Timeout: time.Second}, func(t *testing.T, c *testCalls) {
+		for _, function := range []uint32{echoFunction, waitFunction, waitFunction} {
+			if err := c.call(function, `[]`); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
 		}
-		c := fresh()
-		at, ok := c.Deadline()
-		if !ok || time.Until(at) != time.Second || c.Value(key{}) != "v" || c.Err() != nil {
-			t.Errorf("%v %v, %v, %v", at, ok, c.Value(key{}), c.Err())
+		ctxs := c.callee.ctxs
+		if at, ok := ctxs[1].Deadline(); !ok || time.Until(at) != time.Second || ctxs[0].Err() != context.Canceled || ctxs[1].Err() != nil {
+			t.Errorf("deadline %v %v; after its call: %v, during it: %v", at, ok, ctxs[0].Err(), ctxs[1].Err())
 		}
-		child, stop := context.WithCancel(c)
-		defer stop()
 		time.Sleep(time.Second)
-		<-child.Done()
-		if !errors.Is(c.Err(), context.DeadlineExceeded) || context.Cause(c) != late || context.Cause(child) != late {
-			t.Errorf("late: %v, %v, %v", c.Err(), context.Cause(c), context.Cause(child))
+		if late := context.Cause(ctxs[1]); ctxs[1].Err() != context.DeadlineExceeded || late == nil || !strings.Contains(late.Error(), "longer than 1s") {
+			t.Errorf("late: %v, %v", ctxs[1].Err(), late)
 		}
-
-		seen, unseen := fresh(), fresh()
-		<-time.After(time.Millisecond)
-		done := seen.Done()
-		seen.stop()
-		unseen.stop()
-		<-done
-		if !errors.Is(seen.Err(), context.Canceled) || !errors.Is(unseen.Err(), context.Canceled) {
-			t.Errorf("after the end: %v, %v", seen.Err(), unseen.Err())
+		if err := c.call(waitFunction, `[]`); err != nil {
+			t.Fatal(err)
 		}
-		never := fresh()
-		never.stop()
-		if never.inner != nil {
-			t.Error("a context is created that no function uses")
+		synctest.Wait()
+		c.Stop()
+		if err := c.callee.ctxs[3].Err(); err != context.Canceled {
+			t.Errorf("after the end of the run: %v", err)
 		}
-
-		last := fresh()
-		cancel()
-		if !errors.Is(last.Err(), context.Canceled) {
-			t.Errorf("after the end of the run: %v", last.Err())
-		}
-		last.stop()
-		c.stop()
 	})
 }
 

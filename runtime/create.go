@@ -79,6 +79,7 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 		return nil, errors.Join(err, lease.Close())
 	}
 	rt := &NodeRuntime{opts: s, leases: []*rootfs.Lease{lease}, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
+	rt.active.runs = map[*activeRun]struct{}{}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}

@@ -47,7 +47,10 @@ type Process struct {
 	queued   time.Duration
 	terminal *jail.Terminal // may be nil
 
-	events processEvents
+	mu    sync.Mutex
+	ended bool  // endEvents was called
+	feed  *feed // nil until Events is called
+	pumps sync.WaitGroup
 
 	done chan struct{}
 	res  *Result
@@ -158,14 +161,6 @@ func (p *Process) Resize(rows, cols uint16) (err error) {
 	return err
 }
 
-// processEvents has the events of a process whose caller has asked for them.
-type processEvents struct {
-	mu    sync.Mutex
-	ended bool  // the process has
-	feed  *feed // nil until Events is called
-	pumps sync.WaitGroup
-}
-
 // Events returns the process's events, up to and including its ExitEvent, as [Stream.Events]
 // does. The caller must not read Stdout and Stderr any more.
 //
@@ -173,39 +168,41 @@ type processEvents struct {
 // that Result would list. Breaking out of the range does not end the process: it continues
 // until a pipe is full, and ranging again continues with the next event.
 func (p *Process) Events() iter.Seq[Event] {
-	e := &p.events
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.feed == nil {
-		e.feed = stdio.NewFeed[Event]()
-		p.run.follow(e.feed)
-		e.pumps.Go(func() { stdio.Pump(p.Stdout, followStdout(e.feed, math.MaxInt64, nil)) })
-		e.pumps.Go(func() { stdio.Pump(p.Stderr, followStderr(e.feed, math.MaxInt64, nil)) })
-		if e.ended {
-			e.finish(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.feed == nil {
+		f := stdio.NewFeed[Event]()
+		p.feed = f
+		p.run.follow(f)
+		p.pumps.Go(func() { stdio.Pump(p.Stdout, followStdout(f, math.MaxInt64, nil)) })
+		p.pumps.Go(func() { stdio.Pump(p.Stderr, followStderr(f, math.MaxInt64, nil)) })
+		if p.ended {
+			p.closeFeed()
 		}
 	}
-	return func(yield func(Event) bool) { e.feed.All(yield) }
+	return func(yield func(Event) bool) { p.feed.All(yield) }
 }
 
 // endEvents adds the remaining output and the ExitEvent. It does not wait for the receiver.
 //
 // Preconditions: p.done is closed.
 func (p *Process) endEvents() {
-	e := &p.events
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.ended = true
-	if e.feed != nil {
-		e.finish(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	if p.feed != nil {
+		p.closeFeed()
 	}
 }
 
-func (e *processEvents) finish(p *Process) {
-	e.feed.End()
-	e.pumps.Wait()
+// closeFeed sends the last events.
+//
+// Preconditions: p.mu is held, p.done is closed.
+func (p *Process) closeFeed() {
+	p.feed.End() // the pumps no longer wait for the receiver
+	p.pumps.Wait()
 	res, err := p.outcome()
-	e.feed.Close(ExitEvent{Result: res, Err: err})
+	p.feed.Close(ExitEvent{Result: res, Err: err})
 }
 
 // ProcessInfo describes an active run: of Spawn and SpawnCode, or of Run, Exec and Command.
@@ -258,9 +255,6 @@ type activeRuns struct {
 func (a *activeRuns) add(r *activeRun) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.runs == nil {
-		a.runs = map[*activeRun]struct{}{}
-	}
 	a.runs[r] = struct{}{}
 }
 

@@ -2,10 +2,17 @@ package guest
 
 import (
 	"embed"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/wire"
 	"gaol/jail"
 )
 
@@ -34,3 +41,88 @@ var Files = sync.OnceValue(func() (list []jail.File) {
 	}
 	return list
 })
+
+// Program is what a Node process of a run reads before it starts the program: a JSON
+// object, and the program's code. program.cjs describes the format.
+type Program struct {
+	Path      string     `json:"path"`   // of the module, in the guest's tree; no such file exists
+	Format    string     `json:"format"` // Node's name of the module format
+	Mapped    bool       `json:"mapped,omitempty"`
+	Value     int64      `json:"value"`               // maximum bytes of a value; 0: no __return
+	Globals   string     `json:"globals,omitempty"`   // JSON of the host's values by name
+	Functions [][]string `json:"functions,omitempty"` // paths of the host's functions
+	Args      int64      `json:"args,omitempty"`      // maximum bytes of a call's arguments
+	Evaluate  *Evaluate  `json:"evaluate,omitempty"`
+	Context   *Context   `json:"context,omitempty"`
+
+	Code string `json:"-"`
+}
+
+// Evaluate configures the evaluation of a snippet.
+type Evaluate struct {
+	LogBounds
+	Form     string `json:"form,omitempty"`     // of the value: "" for JSON, "text" or "colors"
+	Explicit bool   `json:"explicit,omitempty"` // the code says what its value is
+}
+
+// Context configures a context.
+type Context struct {
+	LogBounds
+	Last bool `json:"last,omitempty"` // keep the last value in globalThis._
+}
+
+// LogBounds limits the lines that are sent to the host.
+type LogBounds struct {
+	Logs      int `json:"logs"`      // maximum number of lines
+	LogLength int `json:"logLength"` // maximum characters of a line
+}
+
+// MaxLogBytes returns the maximum size of a line of so many characters on the wire.
+func MaxLogBytes(characters int) int64 { return int64(6*(characters+1)) + 8 }
+
+// Cell is a cell of a context, as context.cjs reads it.
+type Cell struct {
+	Code  string `json:"code"`
+	Name  string `json:"name"`
+	Value int64  `json:"value"` // maximum bytes of the value
+	Evaluate
+	Globals string `json:"globals,omitempty"`
+}
+
+// Text returns the program as the guest reads it.
+func (p *Program) Text() ([]byte, error) {
+	head, err := json.Marshal(struct {
+		Wire int `json:"wire"`
+		*Program
+	}{wire.Version, p})
+	if err != nil {
+		return nil, err
+	}
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...), p.Code...), nil
+}
+
+// Open returns the program in a sealed memory file, which no process can change while it is
+// read.
+func (p *Program) Open() (*os.File, error) {
+	text, err := p.Text()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), "program")
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Chmod(0) // so that other runs of the runtime cannot open it through /proc
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
+	}
+	return f, nil
+}

@@ -234,6 +234,7 @@ func TestCallContext(t *testing.T) {
 			t.Errorf("deadline %v %v; after its call: %v, during it: %v", at, ok, ctxs[0].Err(), ctxs[1].Err())
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if late := context.Cause(ctxs[1]); ctxs[1].Err() != context.DeadlineExceeded || late == nil || !strings.Contains(late.Error(), "longer than 1s") {
 			t.Errorf("late: %v, %v", ctxs[1].Err(), late)
 		}

@@ -25,7 +25,6 @@ type Writer struct {
 	mu      sync.Mutex
 	written sync.Cond
 	waiting []byte // frames to be written next
-	spare   []byte // memory for more
 	writing bool
 	blocked int // callers that wait until something is written
 	closed  bool
@@ -118,11 +117,8 @@ func (w *Writer) flush(own []byte) {
 
 func (w *Writer) flushWaiting() {
 	batch := w.waiting
-	w.waiting, w.spare = w.spare[:0], nil
+	w.waiting = nil
 	w.writeUnlocked(batch)
-	if cap(batch) <= maxUnsent {
-		w.spare = batch
-	}
 }
 
 // writeUnlocked writes without the lock.

@@ -211,14 +211,10 @@ func (r *activeRun) cancel() { r.kill.Do(func() { close(r.killed) }) }
 
 func (r *activeRun) usage() (Usage, error) {
 	u, err := r.process.Usage()
-	if err != nil {
-		return Usage{}, err
-	}
-	usage := Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}
 	if r.hasEnded() {
-		usage.Memory = 0
+		u.Memory = 0
 	}
-	return usage, nil
+	return Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}, err
 }
 
 func (r *activeRun) hasEnded() bool { return isClosed(r.process.Done()) }
@@ -254,7 +250,7 @@ func (rt *NodeRuntime) notStarted(limit context.Context, t *task, began time.Tim
 // be nil.
 func (r *activeRun) supervise(limit context.Context, outputExceeded <-chan struct{}) Cause {
 	var checkCPU <-chan time.Time // never, without a limit
-	if r.task.limits.CPUTime > 0 {
+	if r.rt.opts.Limits.CPUTime > 0 {
 		checkCPU = time.After(0)
 	}
 	for {
@@ -288,7 +284,7 @@ func (r *activeRun) supervise(limit context.Context, outputExceeded <-chan struc
 // it has used it up. The kernel limits CPU time only for single processes.
 func (r *activeRun) cpuLeft() time.Duration {
 	const least = 2 * time.Millisecond
-	l := r.task.limits
+	l := r.rt.opts.Limits
 	used, err := r.process.CPU()
 	if err == nil && used >= l.CPUTime {
 		return 0

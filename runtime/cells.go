@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gaol/internal/wire"
@@ -25,11 +24,10 @@ type cells struct {
 	sources *stacktrace.Sources
 	bounds  guest.LogBounds // of the lines between two cells
 
-	lines [lineSources]lineTarget
-
 	mu      sync.Mutex
-	current *cell // nil: idle
-	idle    *logs // of the time until the next cell
+	current *cell              // nil: idle
+	idle    *logs              // of the time until the next cell
+	lines   [lineSources]*logs // where the lines of each source go: to the logs of a cell, or to idle
 }
 
 // lineSource is where a line comes from.
@@ -41,15 +39,6 @@ const (
 	fromStderr
 	lineSources
 )
-
-// lineTarget is where the lines of one source go: to the logs of a cell, or to those of the
-// time between two cells.
-type lineTarget struct{ logs atomic.Pointer[logs] }
-
-func (t *lineTarget) add(level LogLevel, text string) {
-	for !t.logs.Load().add(level, text) { // those logs have just been closed, and replaced
-	}
-}
 
 // cell is what a guest reports about one program: that of a run or, in a context, of an
 // evaluation or a request for completions.
@@ -112,10 +101,21 @@ var idleBounds = guest.LogBounds{Logs: defaultLogs, LogLength: defaultLogLength}
 func newCells(onLog func(Log), sources *stacktrace.Sources, onClose func(error)) *cells {
 	c := &cells{onClose: onClose, onLog: onLog, sources: sources, bounds: idleBounds}
 	c.idle = c.newIdleLogs()
-	for i := range c.lines {
-		c.lines[i].logs.Store(c.idle)
-	}
+	c.lines = [lineSources]*logs{c.idle, c.idle, c.idle}
 	return c
+}
+
+// add adds a line to the logs of its source.
+func (c *cells) add(source lineSource, level LogLevel, text string) {
+	for {
+		c.mu.Lock()
+		to := c.lines[source]
+		c.mu.Unlock() // adding may block: a slow consumer must not stop the control channel
+		if to.add(level, text) {
+			return
+		}
+		// Those logs have just been closed, and replaced.
+	}
 }
 
 func (c *cells) newIdleLogs() *logs {
@@ -124,7 +124,7 @@ func (c *cells) newIdleLogs() *logs {
 
 // sink returns a sink for one of the output streams.
 func (c *cells) sink(source lineSource, level LogLevel) *stdio.Lines {
-	s := stdio.NewLines(idleBounds.LogLength, func(b []byte) { c.lines[source].add(level, string(b)) })
+	s := stdio.NewLines(idleBounds.LogLength, func(b []byte) { c.add(source, level, string(b)) })
 	s.OnFlush = func() { c.detach(source) }
 	return s
 }
@@ -151,9 +151,9 @@ func (c *cells) redirect(to *logs) {
 	earlier, more := before.close()
 	to.mu.Lock() // newer lines wait
 	defer to.mu.Unlock()
-	for i := range c.lines {
-		c.lines[i].logs.Store(to)
-	}
+	c.mu.Lock()
+	c.lines = [lineSources]*logs{to, to, to}
+	c.mu.Unlock()
 	if c.onLog != nil { // which has them
 		return
 	}
@@ -167,7 +167,7 @@ func (c *cells) redirect(to *logs) {
 func (c *cells) detach(source lineSource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines[source].logs.Store(c.idle)
+	c.lines[source] = c.idle
 }
 
 // busy reports whether code is being evaluated.
@@ -202,7 +202,7 @@ func (c *cells) receive(kind wire.Kind, body []byte) error {
 	if kind == wire.KindLog {
 		level, text, err := wire.ParseLog(body)
 		if err == nil {
-			c.lines[fromConsole].add(logLevels[level], text)
+			c.add(fromConsole, logLevels[level], text)
 		}
 		return err
 	}
@@ -227,7 +227,7 @@ func (c *cells) finish(body []byte) error {
 	}
 	close(c.current.done)
 	c.current = nil
-	c.lines[fromConsole].logs.Store(c.idle)
+	c.lines[fromConsole] = c.idle
 	return nil
 }
 

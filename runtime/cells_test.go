@@ -110,7 +110,7 @@ func TestCellsIdleLines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.lines[fromStdout].add(LogStdout, "raw")
+		c.add(fromStdout, LogStdout, "raw")
 		one := testCell(1, EvaluateOptions{MaxLogs: 2, MaxLogLength: 4})
 		c.begin(one)
 		logs, more := one.logs.close()
@@ -140,14 +140,14 @@ func TestCellsEarlyDone(t *testing.T) {
 func TestCellsSlowOnLog(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	c, _ := testCells(t, nil)
-	c.lines[fromConsole].add(LogLog, "first")
+	c.add(fromConsole, LogLog, "first")
 	var began, ended unix.Rusage
 	var wg sync.WaitGroup
 	one := testCell(1, EvaluateOptions{MaxLogs: 10, MaxLogLength: 10, OnLog: func(l Log) {
 		if l.Text != "first" {
 			return
 		}
-		wg.Go(func() { c.lines[fromStdout].add(LogStdout, "second") })
+		wg.Go(func() { c.add(fromStdout, LogStdout, "second") })
 		err := unix.Getrusage(unix.RUSAGE_SELF, &began)
 		time.Sleep(slow)
 		if err = errors.Join(err, unix.Getrusage(unix.RUSAGE_SELF, &ended)); err != nil {
@@ -174,7 +174,7 @@ func TestCellsLinesAtOnce(t *testing.T) {
 	for _, source := range []lineSource{fromStdout, fromStderr} {
 		wg.Go(func() {
 			for range each {
-				c.lines[source].add(LogStdout, "x")
+				c.add(source, LogStdout, "x")
 			}
 		})
 	}

@@ -169,12 +169,9 @@ func (o ContextOptions) resolve(l Limits) (ContextOptions, error) {
 
 // contextTask lowers a context.
 func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
-	given, err := newBindings(o.Globals)
-	if err != nil {
-		return nil, optionError("Globals", "%w", err)
+	if err := s.overlay(o.Globals, o.Heap); err != nil {
+		return nil, err
 	}
-	s.bindings = s.bindings.Overlay(given)
-	s.heapMiB = o.Heap >> 20
 	s.context = &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
 	t, err := nodeProgram(contextCode, true)(s, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 	if err != nil {

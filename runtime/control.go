@@ -27,10 +27,8 @@ type control struct {
 // maxFrame returns the maximum size of a frame; 0 refuses it.
 func (c *control) maxFrame(kind wire.Kind) int64 {
 	switch {
-	case kind.IsCall() && c.calls != nil:
-		return c.calls.MaxFrame()
 	case kind.IsCall():
-		return 0
+		return c.calls.MaxFrame()
 	case c.cells != nil:
 		return c.cells.maxFrame(kind)
 	case c.main.logs == nil && (kind == wire.KindLog || kind == wire.KindNoValue):
@@ -46,10 +44,8 @@ func (c *control) run() {
 	c.frames, c.done = wire.NewReader(c.in, c.maxFrame), make(chan struct{})
 	if c.calls != nil {
 		c.calls.ReadWith(c.read)
-		go c.read() // because a host function may end the goroutine
-	} else {
-		c.read()
 	}
+	go c.read() // not here, because a host function may end the goroutine
 	<-c.done
 }
 

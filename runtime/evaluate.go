@@ -261,14 +261,10 @@ func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
 
 // evaluateTask lowers an evaluation.
 func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions) (*task, error) {
-	given, err := newBindings(o.Globals)
-	if err != nil {
-		return nil, optionError("Globals", "%w", err)
+	if err := s.overlay(o.Globals, o.Heap); err != nil {
+		return nil, err
 	}
-	s.Calls.Calls = o.MaxCalls
-	s.bindings = s.bindings.Overlay(given)
-	s.Limits.Value = o.MaxOutput
-	s.heapMiB = o.Heap >> 20
+	s.Calls.Calls, s.Limits.Value = o.MaxCalls, o.MaxOutput
 	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit}
 	return nodeProgram(p.Code, true)(s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 }

@@ -173,21 +173,15 @@ func translate(name, code string, commonJS bool) *guest.Program {
 
 // detect decides between ES module and CommonJS.
 func detect(code string, asked ModuleFormat, isGlobal func(string) bool) ModuleFormat {
-	switch asked {
-	case FormatAuto:
-		if !snippet.MentionsCommonJS(code) {
-			return FormatESM
-		}
-		if s := snippet.SyntaxOf(code, isGlobal); !s.CommonJS || s.Module {
-			return FormatESM
-		}
-		return FormatCommonJS
-	case FormatDetect:
-		if snippet.SyntaxOf(code, isGlobal).Module {
-			return FormatESM
-		}
-		return FormatCommonJS
-	default:
+	auto := asked == FormatAuto
+	if !auto && asked != FormatDetect {
 		return asked
 	}
+	if auto && !snippet.MentionsCommonJS(code) { // most programs: they need not be parsed
+		return FormatESM
+	}
+	if s := snippet.SyntaxOf(code, isGlobal); s.Module || auto && !s.CommonJS {
+		return FormatESM
+	}
+	return FormatCommonJS
 }

@@ -91,7 +91,7 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
 	outputExceeded := make(chan struct{})
-	stdout, stderr := t.sinks(o, sync.OnceFunc(func() { close(outputExceeded) }))
+	stdout, stderr := rt.sinks(t, o, sync.OnceFunc(func() { close(outputExceeded) }))
 	r, err := rt.startRun(limit, t, &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr})
 	started()
 	if err != nil {
@@ -108,7 +108,8 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 
 // sinks returns where the output of a task goes: into the lines of an evaluation, a feed, or
 // memory.
-func (t *task) sinks(o RunOptions, onExceeded func()) (stdout, stderr stdio.Sink) {
+func (rt *NodeRuntime) sinks(t *task, o RunOptions, onExceeded func()) (stdout, stderr stdio.Sink) {
+	limit := rt.opts.Limits.Output
 	if o.OnOutputLimit != KillOnOutput {
 		onExceeded = nil
 	}
@@ -116,10 +117,10 @@ func (t *task) sinks(o RunOptions, onExceeded func()) (stdout, stderr stdio.Sink
 	case t.main != nil && t.main.logs != nil:
 		return t.main.logs.sink(LogStdout), t.main.logs.sink(LogStderr)
 	case t.feed != nil:
-		return followStdout(t.feed, t.limits.Output, onExceeded), followStderr(t.feed, t.limits.Output, onExceeded)
+		return followStdout(t.feed, limit, onExceeded), followStderr(t.feed, limit, onExceeded)
 	}
 	capture := func(callback func([]byte)) stdio.Sink {
-		return &stdio.Capture{Limit: t.limits.Output, OnLimit: onExceeded, OnOutput: callback}
+		return &stdio.Capture{Limit: limit, OnLimit: onExceeded, OnOutput: callback}
 	}
 	return capture(o.OnStdout), capture(o.OnStderr)
 }

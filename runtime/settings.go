@@ -92,6 +92,16 @@ func (o Options) resolve() (s settings, err error) {
 	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.Limits.validate())
 }
 
+// overlay adds the variables of one program, and sets the heap of its Node in bytes.
+func (s *settings) overlay(globals map[string]any, heap int64) error {
+	given, err := newBindings(globals)
+	if err != nil {
+		return optionError("Globals", "%w", err)
+	}
+	s.bindings, s.heapMiB = s.bindings.Overlay(given), heap>>20
+	return nil
+}
+
 var hostnamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 func checkHostname(name string) error {

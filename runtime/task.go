@@ -21,7 +21,6 @@ import (
 type task struct {
 	command  jail.Command // without what the runtime has, see NodeRuntime.command
 	dir      vfs.Path
-	limits   Limits
 	rules    *enforce.Rules // nil: the runtime's
 	launcher Launcher
 	reason   string   // why launcher is not the runtime's
@@ -62,7 +61,7 @@ func imageCommand(name string, args []string) lowering {
 
 // newTask lowers the options that all programs have.
 func (s settings) newTask(o RunOptions) (*task, error) {
-	t := &task{command: s.command(), dir: s.cwd, limits: s.Limits, launcher: s.Launcher, args: o.Args}
+	t := &task{command: s.command(), dir: s.cwd, launcher: s.Launcher, args: o.Args}
 	if o.Cwd != "" {
 		dir, err := vfs.ParsePath(o.Cwd)
 		if err != nil {

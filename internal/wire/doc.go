@@ -46,7 +46,7 @@
 // cannot be found, so that reading stops. Nothing here verifies that a guest's claims are
 // true.
 //
-// The head of the program contains the version (runtime/internal/guest/program.go), and
+// The head of the program contains the version (runtime/internal/guest/guest.go), and
 // the guest rejects any other: both halves are from the same gaol, so that this only finds
 // mistakes.
 package wire

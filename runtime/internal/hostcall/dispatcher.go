@@ -105,8 +105,13 @@ func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeO
 // Accept is busy with a call. It must be called before Accept.
 func (d *Dispatcher) ReadWith(read func()) { d.read = read }
 
-// MaxFrame returns the maximum size of a call's frame.
-func (d *Dispatcher) MaxFrame() int64 { return d.limits.Arguments + 8 }
+// MaxFrame returns the maximum size of a call's frame; 0 refuses it. It may be called on nil.
+func (d *Dispatcher) MaxFrame() int64 {
+	if d == nil {
+		return 0
+	}
+	return d.limits.Arguments + 8
+}
 
 // Observe calls f with each call that has been answered or cut off, including
 // earlier ones that have records. wait is called before a call is accepted, and

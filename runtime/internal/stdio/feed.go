@@ -164,7 +164,7 @@ type EventSink[E any] struct {
 	OnLimit func() // may be nil
 
 	count   int64 // bytes so far
-	buffers [eventBuffers][]byte
+	buffers [eventBuffers]buffer
 	turn    int // index of the last buffer returned
 	used    int // buffers that are in the feed or with its consumer; guarded by the feed's lock
 }
@@ -177,11 +177,7 @@ func (f *EventSink[E]) Buffer(n int) []byte {
 		return make([]byte, n)
 	}
 	f.turn = (f.turn + 1) % eventBuffers // they return in the order in which they were sent
-	b := &f.buffers[f.turn]
-	if len(*b) < n {
-		*b = make([]byte, n)
-	}
-	return *b
+	return f.buffers[f.turn].Buffer(n)
 }
 
 // Write puts b into the feed.

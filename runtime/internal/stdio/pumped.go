@@ -33,15 +33,16 @@ type Pumped struct {
 	Stdin          io.Reader // nil: empty
 	Stdout, Stderr Sink
 
-	in             stdin
+	stdin          *os.File
+	failed         chan error // has at most one element: the error of Stdin
 	stdout, stderr *Reader
 	pumps          sync.WaitGroup
 }
 
 // Open implements Streams.
 func (s *Pumped) Open(p *Pipes) (err error) {
-	s.in = stdin{from: s.Stdin, failed: make(chan error, 1)}
-	if s.in.to, err = p.ToGuest(); err != nil {
+	s.failed = make(chan error, 1)
+	if s.stdin, err = p.ToGuest(); err != nil {
 		return err
 	}
 	if s.stdout, err = p.FromGuest(); err != nil {
@@ -58,7 +59,7 @@ func (s *Pumped) Open(p *Pipes) (err error) {
 func (s *Pumped) Start() {
 	s.pump(s.stdout, s.Stdout)
 	s.pump(s.stderr, s.Stderr)
-	s.in.start()
+	s.copyStdin()
 }
 
 func (s *Pumped) pump(from *Reader, to Sink) {
@@ -70,15 +71,23 @@ func (s *Pumped) pump(from *Reader, to Sink) {
 
 // Drain implements Streams.
 func (s *Pumped) Drain() {
-	s.in.to.Close()
+	s.stdin.Close()
 	s.pumps.Wait()
 }
 
 // StderrTail implements Streams.
 func (s *Pumped) StderrTail() []byte { return s.stderr.Tail() }
 
-// Err implements Streams.
-func (s *Pumped) Err() error { return s.in.err() }
+// Err implements Streams. It returns the error of Stdin, if that is why the run did not get
+// all of its input.
+func (s *Pumped) Err() error {
+	select {
+	case err := <-s.failed:
+		return fmt.Errorf("read standard input: %w", err)
+	default:
+		return nil
+	}
+}
 
 // Flush waits until the sinks have received all that the run has written so far, and flushes
 // them.
@@ -87,37 +96,20 @@ func (s *Pumped) Flush() {
 	s.stderr.Flush()
 }
 
-// stdin copies a reader to a run's standard input.
-type stdin struct {
-	from   io.Reader // nil: empty
-	to     *os.File
-	failed chan error // has at most one element: the reader's error
-}
-
-func (in *stdin) start() {
-	if in.from == nil {
-		in.to.Close()
+func (s *Pumped) copyStdin() {
+	if s.Stdin == nil {
+		s.stdin.Close()
 		return
 	}
 	// Nothing waits for this goroutine: the caller's Read may block forever.
 	go func() {
-		from := &errorReader{Reader: in.from}
-		_, _ = io.Copy(in.to, from) // the run need not read everything
+		from := &errorReader{Reader: s.Stdin}
+		_, _ = io.Copy(s.stdin, from) // the run need not read everything
 		if from.err != nil {
-			in.failed <- from.err
+			s.failed <- from.err
 		}
-		in.to.Close()
+		s.stdin.Close()
 	}()
-}
-
-// err returns the reader's error, if that is why the run did not get all of its input.
-func (in *stdin) err() error {
-	select {
-	case err := <-in.failed:
-		return fmt.Errorf("read standard input: %w", err)
-	default:
-		return nil
-	}
 }
 
 // errorReader remembers the reader's error, which io.Copy does not distinguish from the

@@ -46,7 +46,8 @@ func Pump(from io.Reader, to Sink) {
 	}
 }
 
-// buffer is the memory of a sink that consumes each piece immediately.
+// buffer is memory for reads, which grows. A sink that consumes each piece immediately embeds
+// it.
 type buffer []byte
 
 func (b *buffer) Buffer(n int) []byte {

@@ -1,6 +1,7 @@
 package zygotes
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -35,7 +36,7 @@ type Set struct {
 	kind Kind // with the default heap size
 	spec func(Kind) zygote.Spec
 
-	mu       sync.Mutex
+	// Guarded by shared's lock.
 	byHeap   map[int64]*pool // by size in MiB
 	released bool
 }
@@ -51,19 +52,22 @@ func Acquire(kind Kind, spec func(Kind) zygote.Spec) *Set {
 // Pool returns the pool for a heap size, which is started on first use. 0 is the size of
 // the set's kind.
 func (s *Set) Pool(heapMiB int64) *zygote.Pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	shared.Lock()
+	defer shared.Unlock()
 	kind := s.kind
-	if heapMiB != 0 {
-		kind.HeapMiB = heapMiB
+	kind.HeapMiB = cmp.Or(heapMiB, kind.HeapMiB)
+	if p := s.byHeap[kind.HeapMiB]; p != nil {
+		return p.Pool
 	}
-	p := s.byHeap[kind.HeapMiB]
+	p := shared.pools[kind]
 	if p == nil {
-		p = acquire(kind, s.spec)
+		p = &pool{Pool: zygote.NewPool(s.spec(kind), kind.Options)}
+		shared.pools[kind] = p
+	}
+	p.Warm()
+	if !s.released { // by a runtime that was closed while a run started: nobody would release it again
 		s.byHeap[kind.HeapMiB] = p
-		if s.released { // a run that started while its runtime was closed
-			p.release()
-		}
+		p.users++
 	}
 	return p.Pool
 }
@@ -73,31 +77,12 @@ func (s *Set) Release() {
 	if s == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	shared.Lock()
+	defer shared.Unlock()
 	s.released = true
 	for _, p := range s.byHeap {
-		p.release()
+		p.users--
 	}
-}
-
-func acquire(kind Kind, spec func(Kind) zygote.Spec) *pool {
-	shared.Lock()
-	defer shared.Unlock()
-	p := shared.pools[kind]
-	if p == nil {
-		p = &pool{Pool: zygote.NewPool(spec(kind), kind.Options)}
-		shared.pools[kind] = p
-	}
-	p.users++
-	p.Warm()
-	return p
-}
-
-func (p *pool) release() {
-	shared.Lock()
-	defer shared.Unlock()
-	p.users--
 }
 
 // CloseIdle stops the zygotes that no set uses.

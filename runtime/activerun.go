@@ -42,8 +42,8 @@ func (rt *NodeRuntime) startRun(limit context.Context, t *task, s stdio.Streams)
 		r.close()
 		return nil, err
 	}
-	r.stopAudit = rt.audit.Watch(r.process.PID(), r.denials)
-	rt.active.add(r) // before any of its callbacks can call Processes
+	r.stopAudit = rt.audit.Watch(r.process.PID(), r.denials) // the ID is known only now
+	rt.active.add(r)                                         // before any of its callbacks can call Processes
 	if r.control != nil {
 		r.reading.Go(r.control.run)
 	}
@@ -61,6 +61,8 @@ func (r *activeRun) start(limit context.Context) (err error) {
 			return err
 		}
 	}
+	// A ruleset names files of the guest's tree, so it is made in the jail. It must be ready when
+	// the process starts, which restricts itself before it becomes the program.
 	if t.rules != nil {
 		if err := t.rules.Load(rt.jail, rt.opts.AllowDegraded); err != nil {
 			return err
@@ -71,10 +73,11 @@ func (r *activeRun) start(limit context.Context) (err error) {
 	if t.feed != nil {
 		r.follow(t.feed)
 	}
+	// The first call that the filter refuses may come before Start returns.
 	c.Refused = r.denials.AddCall
 	c.Stdin, c.Stdout, c.Stderr, c.Files = r.pipes.Guest[0], r.pipes.Guest[1], r.pipes.Guest[2], r.pipes.Guest[3:]
 	r.process, err = rt.jail.Start(limit, c)
-	r.pipes.CloseGuest()
+	r.pipes.CloseGuest() // otherwise the host's own copies would keep the outputs open
 	return err
 }
 
@@ -122,6 +125,10 @@ func (r *activeRun) follow(f *feed) {
 }
 
 // drain reads all that the run has written. The run has ended.
+//
+// Whatever could wait is released first: functions that still run have nobody to answer, a
+// follower may be slow, and another run may hold a pipe open. Only then are the readers waited
+// for.
 func (r *activeRun) drain() {
 	r.stopCalls()
 	r.mu.Lock()
@@ -146,17 +153,17 @@ func (r *activeRun) close() {
 	r.pipes.Close()
 }
 
-// finish waits for the run's end, or ends it, and returns its result. outputExceeded
-// is closed when the output exceeds a limit that ends the run; it may be nil. With CauseCanceled there may be
-// an error beside the result: see cancellation.
+// finish waits for the run's end, or ends it, and returns its result. outputExceeded is closed
+// when the output exceeds a limit that ends the run; it may be nil. With CauseCanceled there
+// may be an error beside the result: see cancellation.
 func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}) (*Result, error) {
 	defer r.close()
 	defer r.rt.active.remove(r)
 	cause := r.supervise(limit, outputExceeded)
 	exit, err := r.process.Wait()
-	took := time.Since(r.began)
+	took := time.Since(r.began) // without the time that callbacks take for the rest of the output
 	r.drain()
-	r.stopAudit()
+	r.stopAudit() // last, because the kernel delivers its records late
 	if err == nil {
 		err = r.streams.Err()
 	}
@@ -170,6 +177,7 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	if res.Cause == CauseNone && isClosed(outputExceeded) { // it ended before it could be killed
 		res.Cause = CauseOutput
 	}
+	// After the kernel's own reports: a hint that repeats one of them is dropped.
 	r.denials.AddHint(res.ExitCode, r.streams.StderrTail())
 	r.addDenials(res, nil)
 	if res.Cause == CauseCanceled && (limit.Err() != nil || !isClosed(r.killed)) {

@@ -227,6 +227,8 @@ func (c *cells) finish(body []byte) error {
 	}
 	close(c.current.done)
 	c.current = nil
+	// Only the console's lines use this channel, and so precede this frame. Those of the output
+	// streams may still be in their pipes: they belong to the cell until the pipes are flushed.
 	c.lines[fromConsole] = c.idle
 	return nil
 }

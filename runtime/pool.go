@@ -176,7 +176,7 @@ func (p *Pool) takeOrWait() (*NodeRuntime, chan outcome, error) {
 	for len(p.ready) > 0 {
 		rt := p.ready[0].runtime
 		p.ready = slices.Delete(p.ready, 0, 1)
-		if p.alive(rt) {
+		if p.alive(rt) { // its jail may have died since maintain looked
 			return rt, nil, nil
 		}
 		p.discard(rt)

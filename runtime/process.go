@@ -60,7 +60,10 @@ type Process struct {
 // PID returns the process's ID, as the guest sees it.
 func (p *Process) PID() int { return p.run.process.GuestPID() }
 
-// wait waits for the process's end and releases what it holds.
+// wait waits for the process's end and releases what it holds. Its place in the queue is free
+// before Done is closed, so that a caller who waits for Done can start the next run. The
+// ExitEvent has what Wait returns, so it comes after that. The runtime's Close waits for all of
+// it.
 func (p *Process) wait() {
 	rt := p.run.rt
 	defer rt.active.spawned.Done()

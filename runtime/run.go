@@ -77,7 +77,7 @@ func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, 
 		return res, rt.cancellation(ctx)
 	}
 	defer rt.queue.leave()
-	defer started()
+	defer started() // a second call does nothing
 	res, err := rt.perform(ctx, t, o, started)
 	if res != nil {
 		res.Queued = queued
@@ -90,7 +90,7 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	began := time.Now()
 	limit, stop := withTimeout(ctx, o.Timeout)
 	defer stop()
-	outputExceeded := make(chan struct{})
+	outputExceeded := make(chan struct{}) // closed once, by whichever output is first
 	stdout, stderr := rt.sinks(t, o, sync.OnceFunc(func() { close(outputExceeded) }))
 	r, err := rt.startRun(limit, t, &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr})
 	started()
@@ -205,6 +205,8 @@ func (q queue) leaveAfter(d time.Duration) (leave func()) {
 // caller must call started when the run has started, and leave the runtime's queue at its
 // end.
 func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
+	// The runtime's queue comes first: a run that waits for others of its runtime must not hold
+	// one of the process's few starts.
 	if !rt.queue.enter(ctx, rt.closing) {
 		return nil, false
 	}

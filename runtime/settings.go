@@ -86,6 +86,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return s, optionError("Env", "%w", err)
 	}
+	// After the mounts and Cwd, on which the rules about files depend.
 	if err := s.setPermissions(o.Permissions); err != nil {
 		return s, optionError("Permissions", "%w", err)
 	}

@@ -131,6 +131,8 @@ func (rt *NodeRuntime) startInTurn(ctx context.Context, t *task, s stdio.Streams
 	if timeout == 0 {
 		timeout = -1
 	}
+	// ctx bounds the start only. detach reports whether ctx was still active when the start
+	// returned: from then on the process no longer depends on it.
 	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), timeout)
 	detach := context.AfterFunc(ctx, p.stop)
 	var err error

@@ -86,6 +86,7 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 			return nil, optionError("Permissions", "%w", err)
 		}
 	}
+	// After the overlay: a run can't bring back a variable that the runtime's permissions hide.
 	maps.DeleteFunc(env, func(name, _ string) bool {
 		return !s.Permissions.PassesEnv(name) || t.rules != nil && !t.rules.Permissions.PassesEnv(name)
 	})

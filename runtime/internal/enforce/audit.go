@@ -3,7 +3,6 @@ package enforce
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -94,7 +93,7 @@ var operationOf = map[string]struct {
 
 // addRecord adds what a record of the audit log reports.
 func (d *Denials) addRecord(a audit.Denial) {
-	added := map[policy.Operation]bool{}
+	added := map[policy.Operation]bool{} // a record can name several rights of one operation
 	for _, blocker := range a.Blockers {
 		what, known := operationOf[blocker]
 		if !known || added[what.op] {
@@ -104,22 +103,16 @@ func (d *Denials) addRecord(a audit.Denial) {
 		n := Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: Audit}
 		switch {
 		case what.scope == policy.Network:
-			n.Target = fmt.Sprintf("tcp://%s:%d", host(a), a.Address.Port())
+			n.Target = "tcp://" + a.Address.String()
+			if at := a.Address.Addr(); !at.IsValid() || at.IsLoopback() { // as rules name it
+				n.Target = fmt.Sprintf("tcp://localhost:%d", a.Address.Port())
+			}
 		case what.scope == policy.Process:
 			n.Target = "" // the record has the process ID on the host
+		// Both scopes deny it by the same right; the one whose rules allow it is not the cause.
 		case what.op == "execute" && d.permissions.Decide(policy.FS, what.op, absolute(a.Path)).Allowed:
 			n.Scope, n.Operation = policy.ChildProcess, "spawn"
 		}
 		d.add(n)
 	}
-}
-
-func host(a audit.Denial) string {
-	switch {
-	case !a.Address.Addr().IsValid() || a.Address.Addr().IsLoopback():
-		return "localhost"
-	case strings.Contains(a.Address.Addr().String(), ":"):
-		return "[" + a.Address.Addr().String() + "]"
-	}
-	return a.Address.Addr().String()
 }

@@ -69,7 +69,8 @@ func (d *Denials) Observe(f func(Denial)) {
 	d.observe = f
 }
 
-// add counts a denial and fills in its rule.
+// add counts a denial and fills in its rule. A guest can cause any number of them, so that
+// equal ones count as one, and the list is bounded.
 func (d *Denials) add(n Denial) {
 	n.Target = sanitize(n.Target)
 	n.Rule = d.rule(n)

@@ -53,7 +53,8 @@ func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
 	return Denial{}, false
 }
 
-// last returns the last match and its groups, or nil.
+// last returns the last match and its groups, or nil. Earlier errors may have been handled; the
+// last one is what ended the program.
 func last(re *regexp.Regexp, text []byte) []string {
 	all := re.FindAllSubmatch(text, -1)
 	if len(all) == 0 {

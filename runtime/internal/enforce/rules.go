@@ -38,7 +38,8 @@ func Compile(p policy.Permissions, plan *policy.Plan, unixSockets bool) (*Rules,
 	return &Rules{Permissions: p, Plan: plan, filter: filter}, nil
 }
 
-// Load makes the Landlock ruleset inside the jail that it is for.
+// Load makes the Landlock ruleset inside the jail that it is for, where its paths lead to the
+// files that the guest sees. With degraded, it records what is missing instead of failing.
 func (r *Rules) Load(j *jail.Jail, degraded bool) error {
 	rs := ruleset(r.Plan)
 	if rs == nil {
@@ -70,7 +71,8 @@ func (r *Rules) Apply(c *jail.Command, audited bool) {
 	}
 }
 
-// refusedCalls returns the system calls that a plan refuses.
+// refusedCalls returns the system calls that a plan refuses, because Landlock has no right for
+// them. Package seccomp has the reason for each row.
 func refusedCalls(p *policy.Plan) []seccomp.Row {
 	var rows []seccomp.Row
 	for _, r := range []struct {

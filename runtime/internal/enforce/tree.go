@@ -29,7 +29,8 @@ type Tree struct {
 // NodePath returns the guest path of Node.
 func (t Tree) NodePath() string { return cmp.Or(t.Node, NodePath) }
 
-// World returns what package policy must know about the tree.
+// World returns what package policy must know about the tree. A mount that the guest may write
+// to counts as one of its own folders.
 func (t Tree) World() policy.World {
 	w := policy.World{Own: texts(vfs.Own(t.Cwd)), Shared: texts(vfs.Shared()), Cwd: string(t.Cwd), Needed: t.needed()}
 	for _, target := range t.Writable {

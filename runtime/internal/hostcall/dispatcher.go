@@ -113,9 +113,10 @@ func (d *Dispatcher) MaxFrame() int64 {
 	return d.limits.Arguments + 8
 }
 
-// Observe calls f with each call that has been answered or cut off, including
-// earlier ones that have records. wait is called before a call is accepted, and
-// blocks while f's consumer is behind. f must not block.
+// Observe calls f with each call that has been answered or cut off, including earlier ones that
+// have records. wait is called before a call is accepted, and blocks while f's consumer is
+// behind. f must not block, because it is called with the lock held: so calls are reported in
+// order, and each of them once.
 func (d *Dispatcher) Observe(f func(Record), wait func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +138,7 @@ func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error 
 	if int64(call.Function) >= int64(len(d.functions)) {
 		return fmt.Errorf("%w: a call of function %d", wire.ErrFrame, call.Function)
 	}
-	d.waitForObserver()
+	d.waitForObserver() // without the lock, which answers and the end of the run need
 	p := &pendingCall{Call: call, began: time.Now(), index: -1}
 	if inline, err := d.admit(p, blocking, refused); !inline {
 		return err
@@ -168,14 +169,14 @@ func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline
 	case len(d.pending) >= MaxPending || int64(d.bytes+len(p.Args)) > maxPendingBytes+2*d.limits.Arguments:
 		refused = &Error{Message: "too many calls of host functions at once", Code: CodeManyCalls}
 	}
-	d.add(p)
+	d.add(p) // also a refused one, so that a guest can't send them without end
 	if refused != nil {
 		return false, d.refuse(p, refused)
 	}
 	if d.alarm == nil {
 		d.alarm = time.AfterFunc(d.limits.Timeout, d.expire)
 	}
-	if blocking && len(d.queue) == 0 && d.busy() < d.limits.Concurrent {
+	if blocking && len(d.queue) == 0 && d.busy() < d.limits.Concurrent { // it overtakes no other call
 		d.beginInline(p)
 		return true, nil
 	}
@@ -287,7 +288,7 @@ func (d *Dispatcher) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.stopped {
-		d.cutOff()
+		d.cutOff() // once, while the pending calls are known
 	}
 	d.stopped, d.queue, d.pending = true, nil, nil // a stopped timer may keep d alive for long
 	d.cancel()

@@ -55,7 +55,7 @@ func (d *Dispatcher) next() *pendingCall {
 		return nil
 	}
 	p := d.queue[0]
-	d.queue[0] = nil
+	d.queue[0] = nil // the array may live longer than the call's arguments
 	d.queue = d.queue[1:]
 	d.running++
 	d.newest = time.Now()
@@ -65,7 +65,7 @@ func (d *Dispatcher) next() *pendingCall {
 // answer records the end of a call whose function has returned, and writes the answer.
 func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, err error) {
 	d.mu.Lock()
-	first := d.finish(p, len(text), err)
+	first := d.finish(p, len(text), err) // false: expire has answered it, or the run has ended
 	if d.running--; d.stopped {
 		d.quiet.Broadcast()
 	}

@@ -117,7 +117,7 @@ func (f *Feed[E]) Close(last E) {
 func (f *Feed[E]) next() (event E, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lent != nil {
+	if f.lent != nil { // the data of the last event is valid until now
 		*f.lent--
 		f.freed.Broadcast()
 	}

@@ -104,7 +104,7 @@ func (s *Pumped) copyStdin() {
 	// Nothing waits for this goroutine: the caller's Read may block forever.
 	go func() {
 		from := &errorReader{Reader: s.Stdin}
-		_, _ = io.Copy(s.stdin, from) // the run need not read everything
+		_, _ = io.Copy(s.stdin, from) // its error is mostly EPIPE: the run need not read everything
 		if from.err != nil {
 			s.failed <- from.err
 		}

@@ -126,9 +126,9 @@ func (r *activeRun) follow(f *feed) {
 
 // drain reads all that the run has written. The run has ended.
 //
-// Whatever could wait is released first: functions that still run have nobody to answer, a
-// follower may be slow, and another run may hold a pipe open. Only then are the readers waited
-// for.
+// Whatever could wait is released first: no guest reads the results of functions that still
+// run, a follower may be slow, and another run may hold a pipe open. Then nothing delays the
+// readers.
 func (r *activeRun) drain() {
 	r.stopCalls()
 	r.mu.Lock()

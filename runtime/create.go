@@ -121,9 +121,8 @@ func (s settings) forImage(image *rootfs.Image) (settings, error) {
 	return s, nil
 }
 
-// build makes the jail and what its runs need. After an error release undoes what was done.
-//
-// What can fail without a jail is done first, because making one takes a fifth of Node's start.
+// build makes the jail and the parts that its runs need. After an error the caller must call
+// release, which undoes the steps so far.
 func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
 	s := rt.opts
 	if err := s.Launcher.supports(image); err != nil {

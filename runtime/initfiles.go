@@ -35,6 +35,8 @@ func (o Options) initFiles(l Limits) ([]jail.File, error) {
 			return nil, optionError("Folders", "%w", err)
 		}
 	}
+	// Sorted, because the order of maps is random and the jail's files should not be. Two paths
+	// of the two options can be the same.
 	slices.SortFunc(g.files, func(a, b jail.File) int { return strings.Compare(a.Path, b.Path) })
 	for i := 1; i < len(g.files); i++ {
 		if g.files[i].Path == g.files[i-1].Path {

@@ -61,7 +61,7 @@ type Process struct {
 func (p *Process) PID() int { return p.run.process.GuestPID() }
 
 // wait waits for the process's end and releases what it holds. Its place in the queue is free
-// before Done is closed, so that a caller who waits for Done can start the next run. The
+// before Done is closed, so that a caller can start the next run after Done. The
 // ExitEvent has what Wait returns, so it comes after that. The runtime's Close waits for all of
 // it.
 func (p *Process) wait() {

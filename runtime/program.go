@@ -117,7 +117,7 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 	c := &t.command
 	c.Path = s.nodePath()
 	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, p.Path}, o.Args)
-	c.Script = len(c.Args) - len(o.Args)
+	c.Script = len(c.Args) - len(o.Args) // counted from 1: the program's path
 	return nil
 }
 
@@ -142,7 +142,7 @@ func newProgram(code, given string, asked ModuleFormat, isGlobal func(string) bo
 	default:
 		asked = fixed
 	}
-	p := translate(name, code, asked == FormatCommonJS)
+	p := translate(name, code, asked == FormatCommonJS) // first, because import may only name types
 	format := formats[detect(p.Code, asked, isGlobal)]
 	if given == "" && format == formats[FormatCommonJS] {
 		p.Path = defaultCommonJS

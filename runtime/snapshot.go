@@ -118,6 +118,7 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	var bytes int64
 	var entries int
 	for _, own := range snapshotFolders(rt.opts.cwd) {
+		// Several folders share one limit.
 		left.Bytes, left.Entries = max(1, o.Bytes-bytes), max(1, o.Entries-entries) // 0 would be hostfs's default
 		report, err := copyFolder(ctx, rt.FS(), to, string(own), left)
 		bytes, entries = bytes+report.Bytes, entries+report.Entries

@@ -39,7 +39,8 @@ func Compile(p policy.Permissions, plan *policy.Plan, unixSockets bool) (*Rules,
 }
 
 // Load makes the Landlock ruleset inside the jail that it is for, where its paths lead to the
-// files that the guest sees. With degraded, it records what is missing instead of failing.
+// files that the guest sees. With degraded, it records the missing features in Missing instead
+// of failing.
 func (r *Rules) Load(j *jail.Jail, degraded bool) error {
 	rs := ruleset(r.Plan)
 	if rs == nil {

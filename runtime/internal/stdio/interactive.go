@@ -75,7 +75,7 @@ func (s *Interactive) Drain() {
 	} else {
 		_ = s.Stdin.Close()
 	}
-	for _, o := range s.outputs {
+	for _, o := range s.outputs { // the caller can read it after the run has released its pipes
 		o.drain()
 	}
 }

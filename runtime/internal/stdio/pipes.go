@@ -44,7 +44,8 @@ func (p *Pipes) End() {
 	}
 }
 
-// CloseGuest closes the guest's ends, once the run has them.
+// CloseGuest closes the guest's ends, once the run has them. A reader gets the end of the
+// stream only when no process has the other end open, this one included.
 func (p *Pipes) CloseGuest() {
 	for _, f := range p.Guest {
 		f.Close()

@@ -104,6 +104,7 @@ func (r *Reader) read(b []byte) (int, error) {
 			if r.left <= 0 {
 				return 0, r.finish()
 			}
+			// At most what the pipe held: another run may hold the other end and continue to write.
 			b = b[:min(len(b), r.left)]
 			if err := r.file.SetReadDeadline(time.Now().Add(drainWait)); err != nil {
 				return 0, err
@@ -113,12 +114,12 @@ func (r *Reader) read(b []byte) (int, error) {
 		}
 		n, err := r.file.Read(b)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if r.state == reading {
+			if r.state == reading { // End or Flush has woken it
 				r.interrupt()
 				continue
 			}
 			n, err = r.readNow(b)
-			if n == 0 && err == nil {
+			if n == 0 && err == nil { // another process has read the rest
 				r.left = 0
 				continue
 			}

@@ -65,7 +65,7 @@ func (s *Set) Pool(heapMiB int64) *zygote.Pool {
 		shared.pools[kind] = p
 	}
 	p.Warm()
-	if !s.released { // by a runtime that was closed while a run started: nobody would release it again
+	if !s.released { // otherwise the runtime was closed while a run started, and no second Release comes
 		s.byHeap[kind.HeapMiB] = p
 		p.users++
 	}

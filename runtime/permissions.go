@@ -77,15 +77,13 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing
 // AllowDegraded, Cwd and Launcher. Its errors are those of Create. The plan is returned
 // beside the error if only this machine's kernel is too old for it or lacks Landlock.
 func CheckPermissions(o Options) (*policy.Plan, error) {
-	s := settings{Options: Options{Launcher: o.Launcher}, cwd: vfs.Workspace}
+	s := settings{Options: Options{Launcher: o.Launcher}}
 	if err := s.Launcher.validate(); err != nil {
 		return nil, err
 	}
-	if o.Cwd != "" {
-		var err error
-		if s.cwd, err = vfs.ParsePath(o.Cwd); err != nil {
-			return nil, err
-		}
+	var err error
+	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
+		return nil, err
 	}
 	if err := s.setPermissions(o.Permissions); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type settings struct {
 
 // resolve validates options and fills in defaults.
 func (o Options) resolve() (s settings, err error) {
-	s = settings{Options: o, env: baseEnv(), cwd: vfs.Workspace, packages: packagesOf(o.NodeModules)}
+	s = settings{Options: o, env: baseEnv(), packages: packagesOf(o.NodeModules)}
 	s.Files, s.Folders, s.Bindings = nil, nil, nil
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
@@ -64,10 +64,8 @@ func (o Options) resolve() (s settings, err error) {
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns)
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
 	s.heapMiB = node.OldSpaceMiB(s.Limits.Memory)
-	if o.Cwd != "" {
-		if s.cwd, err = vfs.ParsePath(o.Cwd); err != nil {
-			return s, optionError("Cwd", "%w", err)
-		}
+	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
+		return s, optionError("Cwd", "%w", err)
 	}
 	if s.Mounts, err = o.mounts(s.cwd); err != nil {
 		return s, err

@@ -60,14 +60,10 @@ func imageCommand(name string, args []string) lowering {
 }
 
 // newTask lowers the options that all programs have.
-func (s settings) newTask(o RunOptions) (*task, error) {
-	t := &task{command: s.command(), dir: s.cwd, launcher: s.Launcher, args: o.Args}
-	if o.Cwd != "" {
-		dir, err := vfs.ParsePath(o.Cwd)
-		if err != nil {
-			return nil, optionError("Cwd", "%w", err)
-		}
-		t.dir = dir
+func (s settings) newTask(o RunOptions) (t *task, err error) {
+	t = &task{command: s.command(), launcher: s.Launcher, args: o.Args}
+	if t.dir, err = vfs.ParsePath(cmp.Or(o.Cwd, string(s.cwd))); err != nil {
+		return nil, optionError("Cwd", "%w", err)
 	}
 	t.command.Dir = string(t.dir)
 	if err := checkArgs(o.Args); err != nil {
@@ -77,8 +73,7 @@ func (s settings) newTask(o RunOptions) (*task, error) {
 		return nil, optionError("OnOutputLimit", "there is no action %d", o.OnOutputLimit)
 	}
 	env := maps.Clone(s.env)
-	err := overlayEnv(env, o.Env)
-	if err != nil {
+	if err := overlayEnv(env, o.Env); err != nil {
 		return nil, optionError("Env", "%w", err)
 	}
 	if !o.Permissions.IsZero() {

@@ -31,10 +31,9 @@ var files embed.FS
 var Files = sync.OnceValue(func() (list []jail.File) {
 	names, err := fs.Glob(files, "*")
 	for _, name := range names {
-		var text []byte
-		if text, err = files.ReadFile(name); err == nil {
-			list = append(list, jail.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
-		}
+		text, failed := files.ReadFile(name)
+		err = errors.Join(err, failed)
+		list = append(list, jail.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 	}
 	if err != nil {
 		panic(err) // the files are part of this program

@@ -2,6 +2,7 @@ package hostcall
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/base64"
 	"encoding/json"
@@ -76,14 +77,11 @@ func NewParameter[T any]() Parameter[T] {
 // isScalar reports whether encoding/json decodes a type from one kind of JSON value, and
 // from null.
 func isScalar(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		p := reflect.PointerTo(t)
-		return !p.Implements(reflect.TypeFor[json.Unmarshaler]()) && !p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	if k := t.Kind(); k != reflect.String && (k < reflect.Bool || k > reflect.Float64) {
+		return false
 	}
-	return false
+	p := reflect.PointerTo(t)
+	return !p.Implements(reflect.TypeFor[json.Unmarshaler]()) && !p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // Decode decodes an argument. It decodes into the type first and validates the schema
@@ -132,30 +130,27 @@ func mismatch(err error) (path, why string) {
 	return schemaMismatch(strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// jsonNames has JSON's names for the values of a kind; the others are strings.
+var jsonNames = map[reflect.Kind]string{
+	reflect.Bool: "boolean",
+	reflect.Int:  "integer", reflect.Int64: "integer",
+	reflect.Uint: "integer, not negative", reflect.Uint64: "integer, not negative",
+	reflect.Float32: "number", reflect.Float64: "number",
+	reflect.Array: "array", reflect.Slice: "array",
+	reflect.Map: "object", reflect.Struct: "object",
+}
+
 // wanted returns JSON's name for the values of a type.
 func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "boolean"
-	case reflect.Int, reflect.Int64:
-		return "integer"
-	case reflect.Int8, reflect.Int16, reflect.Int32:
+	switch k := t.Kind(); {
+	case k >= reflect.Int8 && k <= reflect.Int32:
 		return fmt.Sprintf("integer from %d to %d", -1<<(t.Bits()-1), 1<<(t.Bits()-1)-1)
-	case reflect.Uint, reflect.Uint64:
-		return "integer, not negative"
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+	case k >= reflect.Uint8 && k <= reflect.Uint32:
 		return fmt.Sprintf("integer from 0 to %d", uint64(1)<<t.Bits()-1)
-	case reflect.Float32, reflect.Float64:
-		return "number"
-	case reflect.Array, reflect.Slice:
-		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
-			return "string of base64"
-		}
-		return "array"
-	case reflect.Map, reflect.Struct:
-		return "object"
+	case k == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "string of base64"
 	}
-	return "string"
+	return cmp.Or(jsonNames[t.Kind()], "string")
 }
 
 // The library's error texts for a value that does not match its schema.

@@ -2,6 +2,8 @@ package enforce
 
 import (
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -175,4 +177,80 @@ func logFlags(audited bool) uint32 {
 		return unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
 	}
 	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
+}
+
+// ConfigureJail sets the places of a jail as a plan requires: those that are hidden,
+// read-only or not executable, and those that must exist in advance.
+func ConfigureJail(spec *jail.Spec, p *policy.Plan, permissions policy.Permissions, w policy.World) {
+	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
+	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)
+	spec.Sealed, spec.Pinned = p.Sealed, p.Pinned
+	spec.Make, spec.Keep = grantedPlaces(p, w)
+	spec.NotOwn = notOwned(p, permissions)
+	spec.Loopback = p.Net.Inet
+	spec.HideProcesses = p.NoInspect
+	if p.Spawn.Only != nil {
+		// A dynamic loader can be asked to load any program that it may map as code, so
+		// nothing but the listed programs and the loaders may be mapped so.
+		spec.NoExec = append(spec.NoExec, jail.Place{Path: "/", Tree: true})
+		spec.Exec = places(p.Spawn.Only)
+		for _, n := range w.Needed {
+			if n.Loader {
+				spec.Exec = append(spec.Exec, jail.Place{Path: n.Path, Tree: n.Tree})
+			}
+		}
+	}
+}
+
+// notOwned returns a function that reports the paths that must not belong to the guest:
+// those where chmod is denied and only the files' owner enforces it.
+func notOwned(p *policy.Plan, permissions policy.Permissions) func(string) bool {
+	if p.NoMetadata {
+		return nil
+	}
+	return func(at string) bool {
+		contains := func(q policy.Place) bool { return at == q.Path || q.Tree && strings.HasPrefix(at, q.Path+"/") }
+		return !permissions.Decide(policy.FS, "chmod", at).Allowed && !slices.ContainsFunc(p.ReadOnly, contains) && !p.Hides(policy.Place{Path: at})
+	}
+}
+
+// grantedPlaces returns the places below the guest's own folders in which a plan grants an
+// operation: own are those where the guest may create files, kept are the others. Both must exist before the ruleset is made, because Landlock grants rights on files that
+// exist, and the guest may be unable to create their parents.
+func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []jail.Place) {
+	isInside := func(at policy.Place) bool {
+		return slices.ContainsFunc(slices.Concat(w.Own, w.Shared), func(dir string) bool { return strings.HasPrefix(at.Path, dir+"/") })
+	}
+	for _, g := range p.Grants {
+		switch {
+		case !isInside(g.Place):
+		case slices.ContainsFunc(g.Operations, creates):
+			own = append(own, jail.Place(g.Place))
+		case g.Place.Tree:
+			kept = append(kept, jail.Place(g.Place))
+		}
+	}
+	for _, at := range p.Show {
+		if !p.Restricts && isInside(at) { // without Landlock everything is allowed in it
+			own = append(own, jail.Place(at))
+		}
+	}
+	return own, kept
+}
+
+func creates(op policy.Operation) bool {
+	return op == "write" || op == "create_dir" || op == "symlink"
+}
+
+// Changes reports whether a read-only mount refuses the operation.
+func Changes(op policy.Operation) bool {
+	return creates(op) || op == "rm" || op == "rename" || op == "truncate"
+}
+
+func places(list []policy.Place) []jail.Place {
+	var out []jail.Place
+	for _, p := range list {
+		out = append(out, jail.Place(p))
+	}
+	return out
 }

@@ -126,6 +126,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	if err != nil {
 		return nil, err
 	}
+	// Unlike runs, contexts do not wait for their turn: those that hold the places may never end.
 	select {
 	case rt.contexts <- struct{}{}:
 	default:
@@ -181,7 +182,9 @@ func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
 	return t, nil
 }
 
-// wait waits for the process's end, and ends it if its channel is closed.
+// wait waits for the process's end, and ends it if its channel is closed: without the channel
+// no cell could be sent or ended any more. A process that exits closes it, too, a moment
+// earlier.
 func (c *Context) wait() {
 	select {
 	case <-c.process.Done():

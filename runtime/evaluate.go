@@ -219,7 +219,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	began := time.Now() // only for code that never runs: otherwise Duration is the run's
 	p, err := snippet.Module(code)
 	if err != nil {
 		return &Evaluation{Error: syntaxError(err, stacktrace.Snippet), Duration: time.Since(began)}, nil

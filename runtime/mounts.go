@@ -126,8 +126,9 @@ func packagesOf(nodeModules string) string {
 
 const snapshotPrefix = "snapshot:"
 
-// openMounts opens all mounts in the order in which they are made. The caller must close
-// them, even if there is an error.
+// openMounts opens all mounts in the order in which they are made: those of the caller are last,
+// because they may be inside the folders of a snapshot. The caller must close them, even if
+// there is an error.
 func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
 	s := rt.opts
 	if s.Snapshot != "" {

@@ -30,7 +30,9 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	return s.checkLauncher(s.Permissions, s.plan)
 }
 
-// narrowed returns the rules of a run whose permissions are narrower than its runtime's.
+// narrowed returns the rules of a run whose permissions are narrower than its runtime's. A run
+// has no mounts of its own, so only rules that need none can be narrower. The launcher and the
+// filter depend on the permissions of both together.
 func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
 	tree := s.tree()
 	plan, err := policy.LowerRun(s.Permissions, p, tree.World())

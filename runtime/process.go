@@ -198,11 +198,12 @@ func (p *Process) endEvents() {
 	}
 }
 
-// closeFeed sends the last events.
+// closeFeed sends the last events. First the pumps must have read the rest of the output, for
+// which they no longer wait for the receiver.
 //
 // Preconditions: p.mu is held, p.done is closed.
 func (p *Process) closeFeed() {
-	p.feed.End() // the pumps no longer wait for the receiver
+	p.feed.End()
 	p.pumps.Wait()
 	res, err := p.outcome()
 	p.feed.Close(ExitEvent{Result: res, Err: err})

@@ -71,7 +71,7 @@ func nodeProgram(code string, hasValue bool) lowering {
 		if hasValue {
 			t.program.Value = s.Limits.Value
 		}
-		t.main = &cell{maxValue: t.program.Value}
+		t.main = &cell{maxValue: t.program.Value} // 0 refuses values
 		return t, nil
 	}
 }

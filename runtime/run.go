@@ -138,7 +138,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
-// endCause returns why the context of withTimeout ended.
+// endCause returns why the context of withTimeout ended. The caller's own deadline is a
+// cancellation: only the run's Timeout is errTimeout.
 func endCause(limit context.Context) Cause {
 	if errors.Is(context.Cause(limit), errTimeout) {
 		return CauseTimeout

@@ -149,7 +149,9 @@ func (s settings) maySkip(left hostfs.Skip) error {
 	return fmt.Errorf("%s can't be in it: %w; remove it, or give it another name", left.Path, left.Err)
 }
 
-// copyFolder copies the contents of a folder from one tree to another.
+// copyFolder copies the contents of a folder from one tree to another, as a tar stream: that
+// keeps modes, times and links, and both sides check each path. The side that fails closes the
+// pipe, so that the other one returns, and its error is the one reported.
 func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.TarOptions) (hostfs.TarReport, error) {
 	info, err := from.Stat(dir)
 	if err != nil {

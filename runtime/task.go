@@ -37,7 +37,8 @@ type task struct {
 	cells     *cells // nil except in a context
 }
 
-// lowering makes the task of a run from its options.
+// lowering makes the task of a run from its options. Whether the caller waits for the run,
+// follows it or spawns it does not matter for that.
 type lowering func(s settings, o RunOptions) (*task, error)
 
 // imageCommand lowers any program of the image.

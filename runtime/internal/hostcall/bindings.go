@@ -56,6 +56,7 @@ func NewBindings(given map[string]any, classify Classifier) (*Bindings, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	// The number of functions and the size of the data bound what each program reads at its start.
 	if len(b.Functions) > maxFunctions {
 		return nil, fmt.Errorf("they have %d functions, the limit is %d", len(b.Functions), maxFunctions)
 	}

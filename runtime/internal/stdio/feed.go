@@ -26,7 +26,7 @@ type Feed[E any] struct {
 	ended  bool // the run has ended: producers no longer wait
 	closed bool // the last event is in the queue
 
-	consumer sync.Mutex // held while a consumer is in All
+	consumer sync.Mutex // held while a consumer is in All; only tried, so that nothing waits for it
 }
 
 // item is an event in the queue.

@@ -129,7 +129,7 @@ func (k *keyboard) Close() error {
 	}
 	key, err := k.terminal.EndOfInput()
 	if err == nil && key != 0 { // 0: the program has disabled the key
-		_, err = k.input.Write([]byte{key})
+		_, err = k.input.Write([]byte{key}) // the file stays open: the output is read from it
 	}
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) { // the process has ended
 		return nil

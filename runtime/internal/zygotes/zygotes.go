@@ -36,7 +36,7 @@ type Set struct {
 	kind Kind // with the default heap size
 	spec func(Kind) zygote.Spec
 
-	// Guarded by shared's lock.
+	// Guarded by shared's lock: a pool's count of users must agree with them.
 	byHeap   map[int64]*pool // by size in MiB
 	released bool
 }

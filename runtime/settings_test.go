@@ -46,6 +46,9 @@ func TestDefaults(t *testing.T) {
 		bindings: &hostcall.Bindings{},
 		heapMiB:  168,
 	}
+	if DefaultLimits() != want.Limits {
+		t.Errorf("DefaultLimits returned %+v", DefaultLimits())
+	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, hostcall.Bindings{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

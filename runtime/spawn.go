@@ -104,23 +104,17 @@ func (rt *NodeRuntime) spawn(ctx context.Context, lower lowering, o SpawnOptions
 	return p, nil
 }
 
-// start starts a process without a waiting caller. A timeout of zero is no limit.
-func (rt *NodeRuntime) start(ctx context.Context, t *task, s stdio.Streams, timeout time.Duration) (*Process, error) {
+// start starts a process without a waiting caller, when its turn has come. Process.wait then
+// leaves the runtime's queue. A timeout of zero is no limit.
+func (rt *NodeRuntime) start(ctx context.Context, t *task, s stdio.Streams, timeout time.Duration) (_ *Process, err error) {
 	if !rt.active.reserve() {
 		return nil, ErrClosed
 	}
-	p, err := rt.startInTurn(ctx, t, s, timeout)
-	if err != nil {
-		rt.active.spawned.Done()
-		return nil, err
-	}
-	go p.wait()
-	return p, nil
-}
-
-// startInTurn starts a process when its turn has come. Process.wait then leaves the runtime's
-// queue.
-func (rt *NodeRuntime) startInTurn(ctx context.Context, t *task, s stdio.Streams, timeout time.Duration) (*Process, error) {
+	defer func() {
+		if err != nil {
+			rt.active.spawned.Done()
+		}
+	}()
 	asked := time.Now()
 	started, ok := rt.takeTurn(ctx)
 	if !ok {
@@ -128,16 +122,13 @@ func (rt *NodeRuntime) startInTurn(ctx context.Context, t *task, s stdio.Streams
 	}
 	defer started()
 	p := &Process{queued: time.Since(asked), done: make(chan struct{})}
-	if timeout == 0 {
-		timeout = -1
-	}
 	// ctx bounds the start only. detach reports whether ctx was still active when the start
 	// returned: from then on the process no longer depends on it.
-	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), timeout)
+	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), cmp.Or(timeout, -1))
 	detach := context.AfterFunc(ctx, p.stop)
-	var err error
 	p.run, err = rt.startRun(p.limit, t, s)
 	if detach() && err == nil {
+		go p.wait()
 		return p, nil
 	}
 	if err == nil { // it began just as ctx ended

@@ -10,8 +10,8 @@ import (
 // noNamespaces: each kind of namespace adds attack surface of the kernel. CLONE_NEWTIME is
 // not listed: for clone, its bit is part of the signal number.
 var noNamespaces = refuse(unix.EPERM, anyBit(0,
-	unix.CLONE_NEWUSER, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
-	unix.CLONE_NEWIPC, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP))
+	unix.CLONE_NEWUSER|unix.CLONE_NEWNS|unix.CLONE_NEWPID|unix.CLONE_NEWNET|
+		unix.CLONE_NEWIPC|unix.CLONE_NEWUTS|unix.CLONE_NEWCGROUP))
 
 // noSiblings: a sibling of a run's first process is a child of the host, which does not know
 // it and never waits for it. It would remain as a zombie after the run, and the kernel would
@@ -44,7 +44,7 @@ var fcntlCommands = refuse(unix.EINVAL, is(1, unix.F_OFD_GETLK, unix.F_OFD_SETLK
 // noSharedFiles: a lock belongs to the process that took it until the last process that
 // shares its descriptor table closes the file. Only threads may share a table, so that the
 // kernel's list of locks names processes that exist.
-var noSharedFiles = refuse(unix.EPERM, Match{0, unix.CLONE_FILES | unix.CLONE_THREAD, OneOf, []uint64{unix.CLONE_FILES}})
+var noSharedFiles = refuse(unix.EPERM, among(0, unix.CLONE_FILES|unix.CLONE_THREAD, unix.CLONE_FILES))
 
 // noDevices: files, pipes and sockets have no driver. A character device 0,0 needs no
 // privilege, and marks a deleted file in an overlay.
@@ -54,8 +54,7 @@ var (
 )
 
 func noDevices(mode uint) []Refusal {
-	types := []uint64{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK}
-	return refuse(unix.EPERM, Match{mode, unix.S_IFMT, NoneOf, types})
+	return refuse(unix.EPERM, notAmong(mode, unix.S_IFMT, 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK))
 }
 
 // noSetID: a file on a writable mount belongs on the host to the mount's owner, often root,
@@ -70,10 +69,10 @@ var (
 	noSetIDOpen2 = refuse(unix.EPERM, creating(2), setID(3)) // openat(dir, path, flags, mode)
 )
 
-func setID(mode uint) Match { return anyBit(mode, unix.S_ISUID, unix.S_ISGID) }
+func setID(mode uint) Match { return anyBit(mode, unix.S_ISUID|unix.S_ISGID) }
 
 // creating matches flags with which open uses the mode. O_TMPFILE includes O_DIRECTORY.
-func creating(flags uint) Match { return anyBit(flags, unix.O_CREAT, unix.O_TMPFILE&^unix.O_DIRECTORY) }
+func creating(flags uint) Match { return anyBit(flags, unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY) }
 
 // noWhiteout: the flag leaves a character device 0,0 under the old name. An overlay does not
 // support it either, and returns the same errno.
@@ -123,9 +122,9 @@ const socketType = 0xf // the other bits of the type argument are SOCK_CLOEXEC a
 var sockets = slices.Concat(
 	refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)),
 	refuse(unix.EPROTONOSUPPORT, is(0, unix.AF_NETLINK), isNot(2, unix.NETLINK_ROUTE)),
-	refuse(unix.ESOCKTNOSUPPORT, is(0, unix.AF_NETLINK), Match{1, socketType, NoneOf, []uint64{unix.SOCK_RAW, unix.SOCK_DGRAM}}),
+	refuse(unix.ESOCKTNOSUPPORT, is(0, unix.AF_NETLINK), notAmong(1, socketType, unix.SOCK_RAW, unix.SOCK_DGRAM)),
 	refuse(unix.ENOBUFS, is(0, unix.AF_NETLINK)),
-	refuse(unix.EPERM, internet, Match{1, socketType, NoneOf, []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM}}),
+	refuse(unix.EPERM, internet, notAmong(1, socketType, unix.SOCK_STREAM, unix.SOCK_DGRAM)),
 	refuse(unix.EPROTONOSUPPORT, internet, isNot(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)),
 )
 

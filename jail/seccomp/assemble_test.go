@@ -12,9 +12,13 @@ import (
 // jumps of comparisons.
 func manyRefusals(n int) []Row {
 	var rows []Row
-	for _, r := range Allowed[:n] {
+	for name, r := range calls(Allowed) {
+		if len(rows) == n {
+			break
+		}
 		values := []uint64{uint64(len(rows)) << 4, uint64(len(rows))<<4 | 2, uint64(len(rows))<<4 | 5, uint64(len(rows)) << 36}
-		r.Refuse = refuse(unix.EPERM, Match{1, 1<<44 - 1, OneOf, values}, Match{2, 0xff, NoneOf, []uint64{1, uint64(len(rows))}})
+		r.Refuse = refuse(unix.EPERM, among(1, 1<<44-1, values...), notAmong(2, 0xff, 1, uint64(len(rows))))
+		r.Calls = name
 		rows = append(rows, r)
 	}
 	return rows

@@ -2,12 +2,10 @@ package seccomp
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
-	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,18 +23,21 @@ type tables struct {
 // so the program must load one only for calls with refusals.
 func compile(m machine, t tables) ([]unix.SockFilter, error) {
 	g := graph{}
-	calls := map[uint32]*node{}
+	nodes := map[uint32]*node{}
 	restrictions := byName(t.restrictions)
 	add := func(rows []Row, otherwise func(Row) *node) error {
-		for _, r := range rows {
-			n, err := g.refusals(slices.Concat(restrictions[r.Name], r.Refuse), t.notify, otherwise(r))
-			if err == nil {
-				err = addCall(calls, m, r.Name, n)
-			}
+		for name, r := range calls(rows) {
+			n, err := g.refusals(slices.Concat(restrictions[name], r.Refuse), t.notify, otherwise(r))
 			if err != nil {
-				return fmt.Errorf("%s: %w", r.Name, err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
-			delete(restrictions, r.Name)
+			if nr, exists := m.number(name); exists { // unknown calls get ENOSYS anyway
+				if nodes[nr] != nil {
+					return fmt.Errorf("%s: call %d is listed twice", name, nr)
+				}
+				nodes[nr] = n
+			}
+			delete(restrictions, name)
 		}
 		return nil
 	}
@@ -50,41 +51,21 @@ func compile(m machine, t tables) ([]unix.SockFilter, error) {
 		return nil, fmt.Errorf("%s: a restriction of a call that is in no table", name)
 	}
 	kill := g.action(unix.SECCOMP_RET_KILL_PROCESS)
-	which := g.search(callNumber, spansOfCalls(calls, m, g.errno(unix.ENOSYS), kill))
+	which := g.search(callNumber, spansOfCalls(nodes, m, g.errno(unix.ENOSYS), kill))
 	return assemble(g.test(callArch, unix.BPF_JEQ, m.audit, which, kill))
 }
 
-// byName joins the refusals of rows with the same name.
+// byName joins the refusals of each call.
 func byName(rows []Row) map[string][]Refusal {
 	all := map[string][]Refusal{}
-	for _, r := range rows {
-		all[r.Name] = append(all[r.Name], r.Refuse...)
+	for name, r := range calls(rows) {
+		all[name] = append(all[name], r.Refuse...)
 	}
 	return all
 }
 
-// addCall adds the node for a call, if this architecture has the call. Unknown calls get
-// ENOSYS anyway.
-func addCall(calls map[uint32]*node, m machine, name string, n *node) error {
-	nr, err := m.number(name)
-	if errors.Is(err, libseccomp.ErrSyscallDoesNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, twice := calls[nr]; twice {
-		return fmt.Errorf("call %d is listed twice", nr)
-	}
-	if nr >= x32Bit {
-		return fmt.Errorf("call %d is an x32 call", nr)
-	}
-	calls[nr] = n
-	return nil
-}
-
-func spansOfCalls(calls map[uint32]*node, m machine, unknown, kill *node) []span {
-	list := spans(calls, unknown)
+func spansOfCalls(nodes map[uint32]*node, m machine, unknown, kill *node) []span {
+	list := spans(nodes, unknown)
 	if m.x32 {
 		// -1 is not an x32 call: tracers set it to skip a call.
 		list = append(list, span{x32Bit, kill}, span{math.MaxUint32, unknown})

@@ -2,12 +2,9 @@ package seccomp
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-
-	libseccomp "github.com/seccomp/libseccomp-golang"
 )
 
 // Filter is the filter for a set of restrictions. Callers share it and must not modify it.
@@ -23,7 +20,8 @@ type Filter struct {
 
 // Compile returns the filter of Allowed and Denied with restrictions, for this machine's
 // architecture. The restrictions' refusals take precedence over the tables. Several
-// restrictions may have the same name, and apply in order; each call must be in a table.
+// restrictions may have the same call, and apply in order; each call must be in a table.
+// Their rows must not be modified later.
 // With notify, labelled refusals go to the filter's listener instead of returning their
 // errno.
 //
@@ -56,11 +54,8 @@ func (c *cache) get(t tables) (*Filter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: %w", err)
 	}
-	for old := range c.filters { // arbitrary ones: which are in use is unknown
-		if len(c.filters) < maxFilters {
-			break
-		}
-		delete(c.filters, old)
+	if len(c.filters) == maxFilters {
+		clear(c.filters) // which are in use is unknown
 	}
 	c.filters[key] = f
 	return f, nil
@@ -75,37 +70,17 @@ func newFilter(t tables) (*Filter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
-	f := &Filter{}
+	f := &Filter{refusals: map[uint32][]Refusal{}}
 	if f.Program, err = binary.Append(nil, binary.NativeEndian, p); err != nil {
 		return nil, err
 	}
-	f.refusals, err = byNumber(m, t.restrictions)
-	for _, list := range f.refusals {
-		f.Notify = f.Notify || t.notify && slices.ContainsFunc(list, func(r Refusal) bool { return r.Label != "" })
+	for name, list := range byName(t.restrictions) {
+		if nr, exists := m.number(name); exists {
+			f.refusals[nr] = list
+			f.Notify = f.Notify || t.notify && slices.ContainsFunc(list, func(r Refusal) bool { return r.Label != "" })
+		}
 	}
-	return f, err
-}
-
-// byNumber copies the refusals, as callers own the rows.
-func byNumber(m machine, rows []Row) (map[uint32][]Refusal, error) {
-	all := map[uint32][]Refusal{}
-	for name, list := range byName(rows) {
-		nr, err := m.number(name)
-		if errors.Is(err, libseccomp.ErrSyscallDoesNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for i := range list {
-			list[i].Match = slices.Clone(list[i].Match)
-			for j, match := range list[i].Match {
-				list[i].Match[j].Values = slices.Clone(match.Values)
-			}
-		}
-		all[nr] = list
-	}
-	return all, nil
+	return f, nil
 }
 
 // Refusal returns the labelled refusal that applies to a call of this architecture. It

@@ -87,7 +87,7 @@ func (g graph) refusal(r Refusal, refused, otherwise *node) *node {
 // match tests the high half of an argument first, if the mask includes any of its bits,
 // and then the low halves that belong to it.
 func (g graph) match(m Match, yes, no *node) *node {
-	if m.Test == NoneOf {
+	if m.None {
 		yes, no = no, yes
 	}
 	lows := map[uint32]map[uint32]*node{}

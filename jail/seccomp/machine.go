@@ -37,20 +37,14 @@ func nativeMachine() (machine, error) {
 	return machine{}, fmt.Errorf("unsupported architecture %s", arch)
 }
 
-// number returns the number of a call. libseccomp returns a negative number for calls that
-// only other architectures have.
-func (m machine) number(name string) (uint32, error) {
-	nr, err := libseccomp.GetSyscallFromNameByArch(name, m.arch)
-	if err == nil && nr >= 0 {
-		return uint32(nr), nil
+// number returns the number of a call, if this architecture has the call. libseccomp
+// returns a negative number for calls that only other architectures have.
+func (m machine) number(name string) (nr uint32, exists bool) {
+	if nr, err := libseccomp.GetSyscallFromNameByArch(name, m.arch); err == nil && nr >= 0 {
+		return uint32(nr), true
 	}
-	if nr, ok := newer[name]; ok {
-		return nr, nil
-	}
-	if err == nil {
-		err = libseccomp.ErrSyscallDoesNotExist
-	}
-	return 0, err
+	nr, exists = newer[name]
+	return nr, exists
 }
 
 // newer are the numbers of calls that are newer than some versions of libseccomp in use.

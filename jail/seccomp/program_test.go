@@ -54,11 +54,11 @@ func newSubject(t testing.TB, m machine, from tables) subject {
 
 func numbered(m machine, rows, restrictions []Row) map[uint32]Row {
 	all := map[uint32]Row{}
-	for _, r := range rows {
-		if nr, err := m.number(r.Name); err == nil {
+	for name, r := range calls(rows) {
+		if nr, exists := m.number(name); exists {
 			var first []Refusal
-			for _, o := range restrictions {
-				if o.Name == r.Name {
+			for other, o := range calls(restrictions) {
+				if other == name {
 					first = append(first, o.Refuse...)
 				}
 			}
@@ -78,7 +78,7 @@ func (s subject) expected(c guestCall) uint32 {
 	row, usual := s.allowed[c.nr], uint32(unix.SECCOMP_RET_ALLOW)
 	if denied, ok := s.denied[c.nr]; ok {
 		row, usual = denied, errno|uint32(cmp.Or(denied.Errno, unix.EPERM))
-	} else if row.Name == "" {
+	} else if row.Calls == "" {
 		return errno | uint32(unix.ENOSYS)
 	}
 	for _, r := range row.Refuse {

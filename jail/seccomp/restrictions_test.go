@@ -39,22 +39,22 @@ func TestLimitedNetlink(t *testing.T) {
 
 func TestRestrictionRows(t *testing.T) {
 	known := map[string]bool{}
-	for _, r := range slices.Concat(Allowed, Denied) {
-		known[r.Name] = true
+	for call := range calls(slices.Concat(Allowed, Denied)) {
+		known[call] = true
 	}
 	for name, rows := range restrictions {
 		seen := map[string]bool{}
-		for _, r := range rows {
+		for call, r := range calls(rows) {
 			if r.Reason == "" || len(r.Refuse) == 0 {
-				t.Errorf("%s: %s lacks a reason or a refusal", name, r.Name)
+				t.Errorf("%s: %s lacks a reason or a refusal", name, call)
 			}
-			if !known[r.Name] || seen[r.Name] {
-				t.Errorf("%s: %s is in no table or a duplicate", name, r.Name)
+			if !known[call] || seen[call] {
+				t.Errorf("%s: %s is in no table or a duplicate", name, call)
 			}
-			seen[r.Name] = true
+			seen[call] = true
 			for _, refusal := range r.Refuse {
 				if refusal.Label == "" {
-					t.Errorf("%s: %s has no label", name, r.Name)
+					t.Errorf("%s: %s has no label", name, call)
 				}
 			}
 		}
@@ -146,7 +146,7 @@ func TestRestrictions(t *testing.T) {
 		var calls []call
 		var made []test
 		for _, test := range list {
-			if nr, err := native(t).number(test.name); err == nil {
+			if nr, exists := native(t).number(test.name); exists {
 				calls, made = append(calls, call{uintptr(nr), test.args}), append(made, test)
 			}
 		}
@@ -175,22 +175,23 @@ func permittedArgs(name string) [6]uintptr {
 func TestRestrictedCalls(t *testing.T) {
 	for set, rows := range restrictions {
 		var on, off []call
-		var made []Row
-		for _, r := range rows {
-			nr, err := native(t).number(r.Name)
-			if err != nil || len(r.Refuse[0].Match) > 0 {
+		var made []string
+		var want []syscall.Errno
+		for name, r := range calls(rows) {
+			nr, exists := native(t).number(name)
+			if !exists || len(r.Refuse[0].Match) > 0 {
 				continue
 			}
-			made, on = append(made, r), append(on, call{uintptr(nr), permittedArgs(r.Name)})
-			if r.Name == "fork" || r.Name == "vfork" {
+			made, want, on = append(made, name), append(want, r.Refuse[0].Errno), append(on, call{uintptr(nr), permittedArgs(name)})
+			if name == "fork" || name == "vfork" {
 				nr = uint32(unix.SYS_GETPPID)
 			}
-			off = append(off, call{uintptr(nr), permittedArgs(r.Name)})
+			off = append(off, call{uintptr(nr), permittedArgs(name)})
 		}
 		with, without := under(t, restricted(t, rows), on...), under(t, filter(t), off...)
-		for i, r := range made {
-			if with[i] != r.Refuse[0].Errno || without[i] == r.Refuse[0].Errno {
-				t.Errorf("%s: %s: %v, without it %v", set, r.Name, with[i], without[i])
+		for i, name := range made {
+			if with[i] != want[i] || without[i] == want[i] {
+				t.Errorf("%s: %s: %v, without it %v", set, name, with[i], without[i])
 			}
 		}
 	}

@@ -3,14 +3,16 @@ package seccomp
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"syscall"
 )
 
-// Row is a table's entry for a system call.
+// Row is a table's entry for one or more system calls.
 type Row struct {
-	Name   string    // as in the kernel's tables
-	Reason string    // what needs the call, or why no guest may make it
+	Calls  string    // their names as in the kernel's tables, separated by blanks
+	Reason string    // what needs the calls, or why no guest may make them
 	Refuse []Refusal // arguments that are refused; none in Denied
 
 	// Errno replaces EPERM in Denied, if programs have a fallback for another errno. It
@@ -35,6 +37,19 @@ type Refusal struct {
 	PathArg int
 }
 
+// calls iterates over the calls of all rows.
+func calls(rows []Row) iter.Seq2[string, Row] {
+	return func(yield func(string, Row) bool) {
+		for _, r := range rows {
+			for name := range strings.FieldsSeq(r.Calls) {
+				if !yield(name, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Match compares the bits of Mask of argument Arg, counted from 0, to Values. Every
 // comparison has a mask because the kernel reads only 32 bits of most arguments: a
 // comparison of all 64 could be bypassed by setting a bit that the kernel ignores. The
@@ -42,19 +57,12 @@ type Refusal struct {
 type Match struct {
 	Arg    uint
 	Mask   uint64
-	Test   Test
 	Values []uint64
+
+	// None makes it match if the argument is none of the values. It is for arguments with
+	// few permitted values: it also matches values that are not known yet.
+	None bool
 }
-
-// Test is the condition of a Match.
-type Test uint8
-
-// OneOf matches if the argument is one of the values, NoneOf if it is not. NoneOf is for
-// arguments with few permitted values: it also matches values that are not known yet.
-const (
-	OneOf Test = iota
-	NoneOf
-)
 
 const (
 	int32Mask   = 0xffff_ffff
@@ -67,71 +75,48 @@ func refuse(errno syscall.Errno, match ...Match) []Refusal {
 	return []Refusal{{Errno: errno, Match: match}}
 }
 
+// among matches an argument whose bits under a mask are one of the values.
+func among(arg uint, mask uint64, values ...uint64) Match {
+	return Match{Arg: arg, Mask: mask, Values: values}
+}
+
+// notAmong is the negation of among.
+func notAmong(arg uint, mask uint64, values ...uint64) Match {
+	return Match{Arg: arg, Mask: mask, Values: values, None: true}
+}
+
 // is matches an argument that the kernel reads as an int.
-func is(arg uint, values ...uint64) Match { return Match{arg, int32Mask, OneOf, values} }
+func is(arg uint, values ...uint64) Match { return among(arg, int32Mask, values...) }
 
 // isNot is the negation of is.
-func isNot(arg uint, values ...uint64) Match { return Match{arg, int32Mask, NoneOf, values} }
+func isNot(arg uint, values ...uint64) Match { return notAmong(arg, int32Mask, values...) }
 
 // anyBit matches an argument with at least one of the flags.
-func anyBit(arg uint, flags ...uint64) Match {
-	m := Match{Arg: arg, Test: NoneOf, Values: []uint64{0}}
-	for _, f := range flags {
-		m.Mask |= f
-	}
-	return m
-}
+func anyBit(arg uint, flags uint64) Match { return notAmong(arg, flags, 0) }
 
 // matches reports whether the refusal applies. The compiled program decides the same.
 func (r Refusal) matches(args [6]uint64) bool {
-	for _, m := range r.Match {
-		if !m.holds(args[m.Arg]) {
-			return false
-		}
-	}
-	return true
-}
-
-func (m Match) holds(arg uint64) bool {
-	return slices.Contains(m.Values, arg&m.Mask) == (m.Test == OneOf)
+	return !slices.ContainsFunc(r.Match, func(m Match) bool {
+		return slices.Contains(m.Values, args[m.Arg]&m.Mask) == m.None
+	})
 }
 
 // check finds mistakes that would make a refusal match always or never.
 func (r Refusal) check() error {
-	if r.NoEffect && (r.Errno != 0 || r.Label != "") {
+	switch {
+	case r.NoEffect && (r.Errno != 0 || r.Label != ""):
 		return errors.New("a call without effect has no errno, and no label")
-	}
-	if !r.NoEffect && r.Errno == 0 || r.Errno > maxErrno {
+	case !r.NoEffect && r.Errno == 0 || r.Errno > maxErrno:
 		return fmt.Errorf("errno %d is not in 1 to %d", int(r.Errno), maxErrno)
-	}
-	if len(r.Match) == 0 && r.Label == "" {
+	case len(r.Match) == 0 && r.Label == "":
 		return fmt.Errorf("errno %d without a match", int(r.Errno))
-	}
-	if r.PathArg < 0 || r.PathArg > maxArgument+1 {
+	case r.PathArg < 0 || r.PathArg > maxArgument+1:
 		return fmt.Errorf("path argument %d is not in 0 to %d", r.PathArg, maxArgument+1)
 	}
 	for _, m := range r.Match {
-		if err := m.check(); err != nil {
-			return fmt.Errorf("%+v: %w", m, err)
-		}
-	}
-	return nil
-}
-
-func (m Match) check() error {
-	switch {
-	case m.Arg > maxArgument:
-		return fmt.Errorf("argument %d is not in 0 to %d", m.Arg, maxArgument)
-	case m.Mask == 0:
-		return errors.New("no bit to compare")
-	case m.Test > NoneOf:
-		return fmt.Errorf("unknown test %d", m.Test)
-	case len(m.Values) == 0:
-		return errors.New("no value")
-	}
-	for _, v := range m.Values {
-		if v&^m.Mask != 0 {
-			return fmt.Errorf("value %#x has bits outside of the mask", v)
+		outside := func(v uint64) bool { return v&^m.Mask != 0 }
+		if m.Arg > maxArgument || m.Mask == 0 || len(m.Values) == 0 || slices.ContainsFunc(m.Values, outside) {
+			return fmt.Errorf("%+v: the argument, bits and values must exist, and the values be within the mask", m)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -30,57 +31,48 @@ type Denial struct {
 
 const maxBlockers = 32
 
-func parseDenial(line string) (Denial, error) {
+func parseDenial(line string) (d Denial, err error) {
 	r, err := parseRecord(line)
 	if err != nil {
 		return Denial{}, err
 	}
-	d := Denial{Path: r["path"]}
-	if name, found := r["name"]; found && d.Path == "" {
-		d.Path = name
+	d.Path = cmp.Or(r["path"], r["name"])
+	if d.Domain, err = r.domainID(); err != nil {
+		return Denial{}, err
 	}
-	for _, part := range []func(*Denial, record) error{
-		(*Denial).readDomain, (*Denial).readBlockers, (*Denial).readAddress,
-	} {
-		if err := part(&d, r); err != nil {
-			return Denial{}, err
-		}
+	if d.Blockers, err = parseBlockers(r["blockers"]); err != nil {
+		return Denial{}, err
 	}
-	return d, nil
+	d.Address, err = r.address()
+	return d, err
 }
 
-func (d *Denial) readDomain(r record) (err error) {
-	d.Domain, err = r.domainID()
-	return err
-}
-
-func (d *Denial) readBlockers(r record) error {
-	d.Blockers = strings.Split(r["blockers"], ",")
-	if len(d.Blockers) > maxBlockers {
-		return fmt.Errorf("%d blockers", len(d.Blockers))
+func parseBlockers(list string) ([]string, error) {
+	blockers := strings.Split(list, ",")
+	if len(blockers) > maxBlockers {
+		return nil, fmt.Errorf("%d blockers", len(blockers))
 	}
-	for _, b := range d.Blockers {
+	for _, b := range blockers {
 		if b == "" || strings.Trim(b, "abcdefghijklmnopqrstuvwxyz_.") != "" {
-			return fmt.Errorf("blocker %q", b)
+			return nil, fmt.Errorf("blocker %q", b)
 		}
 	}
-	return nil
+	return blockers, nil
 }
 
-func (d *Denial) readAddress(r record) error {
+func (r record) address() (netip.AddrPort, error) {
 	var addr netip.Addr
 	var port uint64
 	var err error
 	if value, found := r["daddr"]; found {
 		if addr, err = netip.ParseAddr(value); err != nil {
-			return err
+			return netip.AddrPort{}, err
 		}
 	}
 	if _, found := r["dest"]; found {
 		port, err = r.number("dest", 10, 16)
 	}
-	d.Address = netip.AddrPortFrom(addr, uint16(port))
-	return err
+	return netip.AddrPortFrom(addr, uint16(port)), err
 }
 
 // domain is the record of a domain, which the kernel sends at its first denial and at its
@@ -91,12 +83,11 @@ type domain struct {
 	pid   int // of the process that enforced it; 0 if it ended
 }
 
-func parseDomain(line string) (domain, error) {
+func parseDomain(line string) (d domain, err error) {
 	r, err := parseRecord(line)
 	if err != nil {
 		return domain{}, err
 	}
-	d := domain{}
 	if d.id, err = r.domainID(); err != nil {
 		return domain{}, err
 	}
@@ -105,13 +96,13 @@ func parseDomain(line string) (domain, error) {
 		d.ended = true
 		return d, nil
 	case "allocated":
+		pid, err := r.number("pid", 10, 31)
+		if err != nil || pid == 0 {
+			return domain{}, fmt.Errorf("pid %q", r["pid"])
+		}
+		d.pid = int(pid)
+		return d, nil
 	default:
 		return domain{}, fmt.Errorf("status %q", status)
 	}
-	pid, err := r.number("pid", 10, 31)
-	if err != nil || pid == 0 {
-		return domain{}, fmt.Errorf("pid %q", r["pid"])
-	}
-	d.pid = int(pid)
-	return d, nil
 }

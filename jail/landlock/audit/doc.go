@@ -27,9 +27,9 @@
 //
 //   - Loss. A thread of the kernel sends records some milliseconds after the denial. It
 //     drops them when there are too many: at audit's own backlog (auditctl -b, 64 unless
-//     set), its rate limit, its exclusion rules, or the socket's buffer. Only the last is
-//     counted here. A guest that is denied something in a loop can displace the denials
-//     of others. Denials are information for people, not evidence.
+//     set), its rate limit, its exclusion rules, or the socket's buffer. A guest that is
+//     denied something in a loop can displace the denials of others. Denials are
+//     information for people, not evidence.
 //   - Names. A path is text of the guest's, relative to its root. The path of a removed file
 //     ends with " (deleted)", but so may another file's name.
 //   - Other namespaces. Records reach only the machine's first network namespace, and audit's

@@ -12,7 +12,7 @@ import (
 // delivered denials: "7:1" is a denial of domain 1 to the watcher of 7.
 func play(t *testing.T, script string) (delivered string, r *Reader) {
 	t.Helper()
-	r = &Reader{joiner: newJoiner()}
+	r = newReader()
 	var got []string
 	stops := map[int]func(){}
 	for _, step := range strings.Split(script, "; ") {
@@ -34,7 +34,10 @@ func play(t *testing.T, script string) (delivered string, r *Reader) {
 		case scan(step, "stop %d", &a):
 			stops[a]()
 		case step == "wait":
-			r.joiner.expire(time.Now().Add(2 * retention))
+			for id, from := range r.domains {
+				r.domains[id] = origin{from.pid, from.at.Add(-2 * retention)}
+			}
+			r.expire(time.Now().Add(2 * retention))
 		default:
 			t.Fatal(step)
 		}
@@ -50,41 +53,40 @@ func scan(step, format string, into ...any) bool {
 func TestJoin(t *testing.T) {
 	for _, tc := range []struct {
 		name, script, want string
-		unclaimed          uint64
 	}{
-		{"denial first", "watch 7; deny 1; domain 1 pid 7; deny 1", "7:1 7:1", 0},
-		{"domain first", "watch 7; domain 1 pid 7; deny 1", "7:1", 0},
-		{"two processes", "watch 7; watch 8; deny 1; deny 2; domain 2 pid 8; domain 1 pid 7; deny 2", "8:2 7:1 8:2", 0},
-		{"two domains of one process", "watch 7; deny 1; domain 1 pid 7; deny 2; domain 2 pid 7", "7:1 7:2", 0},
-		{"not watched", "watch 7; deny 1; domain 1 pid 9; deny 1; wait", "", 2},
-		{"domain from before Open", "watch 7; deny 1; wait", "", 1},
-		{"watched in time", "deny 1; domain 1 pid 7; deny 1; watch 7; deny 1", "7:1 7:1 7:1", 0},
-		{"ended before the watch", "deny 1; domain 1 pid 7; end 1; watch 7", "7:1", 0},
-		{"watched too late", "deny 1; domain 1 pid 7; wait; watch 7; deny 1; wait", "", 2},
-		{"after stop", "watch 7; deny 1; domain 1 pid 7; stop 7; deny 1; wait", "7:1", 1},
-		{"pid reused", "watch 7; deny 1; domain 1 pid 7; watch 7; deny 1; deny 2; domain 2 pid 7; wait", "7:1 7:2", 1},
-		{"stop of a replaced watch", "watch 7; stop 7; watch 7; stop 7; stop 7; deny 1; domain 1 pid 7; wait", "", 1},
-		{"ended", "watch 7; deny 1; domain 1 pid 7; end 1; deny 1; wait", "7:1", 1},
-		{"domain recorded twice", "watch 7; domain 1 pid 7; domain 1 pid 7; deny 1", "7:1", 0},
-		{"pid 0", "watch 0; deny 1; wait", "", 1},
+		{"denial first", "watch 7; deny 1; domain 1 pid 7; deny 1", "7:1 7:1"},
+		{"domain first", "watch 7; domain 1 pid 7; deny 1", "7:1"},
+		{"two processes", "watch 7; watch 8; deny 1; deny 2; domain 2 pid 8; domain 1 pid 7; deny 2", "8:2 7:1 8:2"},
+		{"two domains of one process", "watch 7; deny 1; domain 1 pid 7; deny 2; domain 2 pid 7", "7:1 7:2"},
+		{"not watched", "watch 7; deny 1; domain 1 pid 9; deny 1; wait", ""},
+		{"domain from before Open", "watch 7; deny 1; wait", ""},
+		{"watched in time", "deny 1; domain 1 pid 7; deny 1; watch 7; deny 1", "7:1 7:1 7:1"},
+		{"ended before the watch", "deny 1; domain 1 pid 7; end 1; watch 7", "7:1"},
+		{"watched too late", "deny 1; domain 1 pid 7; wait; watch 7; deny 1; wait", ""},
+		{"after stop", "watch 7; deny 1; domain 1 pid 7; stop 7; deny 1; wait", "7:1"},
+		{"pid reused", "watch 7; deny 1; domain 1 pid 7; watch 7; deny 1; deny 2; domain 2 pid 7; wait", "7:1 7:2"},
+		{"stop of a replaced watch", "watch 7; stop 7; watch 7; stop 7; stop 7; deny 1; domain 1 pid 7; wait", ""},
+		{"ended", "watch 7; deny 1; domain 1 pid 7; end 1; deny 1; wait", "7:1"},
+		{"domain recorded twice", "watch 7; domain 1 pid 7; domain 1 pid 7; deny 1", "7:1"},
+		{"pid 0", "watch 0; deny 1; wait", ""},
 	} {
 		got, r := play(t, tc.script)
-		if got != tc.want || r.Stats() != (Stats{Unclaimed: tc.unclaimed}) {
-			t.Errorf("%s: got %q, want %q; %+v", tc.name, got, tc.want, r.Stats())
+		if got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
-		if tc.unclaimed > 0 && len(r.joiner.waiting)+len(r.joiner.recent) != 0 {
-			t.Errorf("%s: left: %+v", tc.name, r.joiner)
+		if strings.HasSuffix(tc.script, "wait") && len(r.waiting) != 0 {
+			t.Errorf("%s: left: %+v", tc.name, r.waiting)
 		}
 	}
 }
 
 // TestJoinIsBounded floods a reader with denials of processes that are not watched.
 func TestJoinIsBounded(t *testing.T) {
-	r := &Reader{joiner: newJoiner()}
+	r := newReader()
 	delivered := 0
 	stop := r.Watch(7, func(Denial) { delivered++ })
 	defer stop()
-	const flood = 3 * maxRecent
+	const flood = 3 * maxDomains
 	for id := 1; id <= flood; id++ {
 		r.dispatch(message{1423, fmt.Sprintf("%sdomain=%x blockers=fs.refer", stamp, id)})
 		pid := 8
@@ -93,18 +95,17 @@ func TestJoinIsBounded(t *testing.T) {
 		}
 		r.dispatch(message{1424, fmt.Sprintf("%sdomain=%x status=allocated mode=enforcing pid=%d", stamp, id, pid)})
 	}
-	j := r.joiner
-	if len(j.waiting) > maxWaiting || len(j.recent) > maxRecent || len(j.domains) > maxRecent+maxDomains || delivered != maxDomains {
-		t.Errorf("%d denials, %d domains, %d recent; %d delivered", len(j.waiting), len(j.domains), len(j.recent), delivered)
+	if len(r.waiting) > maxWaiting || len(r.domains) > maxDomains || delivered != flood/100 {
+		t.Errorf("%d denials, %d domains; %d delivered", len(r.waiting), len(r.domains), delivered)
 	}
 }
 
 func TestMalformed(t *testing.T) {
-	r := &Reader{joiner: newJoiner()}
+	r := newReader()
 	for _, m := range []message{{1423, "x"}, {1424, stamp}, {1300, "x"}} {
 		r.dispatch(m)
 	}
-	if got := r.Stats(); got != (Stats{Malformed: 2}) {
-		t.Errorf("%+v", got)
+	if len(r.waiting)+len(r.domains) != 0 {
+		t.Errorf("%+v", r)
 	}
 }

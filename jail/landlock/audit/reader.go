@@ -1,55 +1,63 @@
 package audit
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Reader reads the kernel's records of Landlock. It is safe for concurrent use.
+// Limits of what a Reader keeps.
+const (
+	maxWaiting = 1024 // denials that are not claimed yet
+	maxDomains = 4096 // those of processes that are not watched make room for others
+
+	// retention is how long the records of a process that is not watched yet count, as its
+	// watcher may learn the pid late. It is far shorter than the time until the kernel reuses
+	// a pid.
+	retention = 2 * time.Second
+)
+
+// Reader reads the kernel's records of Landlock and finds the process of each denial. The
+// record of a denial has only its domain's number. Another record, which is sent once, has
+// the pid of the process that enforced the domain. It follows the first denial, and may have
+// another serial number.
+//
+// It is safe for concurrent use.
 type Reader struct {
 	socket *socket
 	done   chan struct{} // closed when the goroutine ends
 
-	mu        sync.Mutex
-	joiner    *joiner
-	lost      uint64
-	malformed uint64
+	mu      sync.Mutex
+	watches map[int]*watch
+	domains map[uint64]origin
+	waiting []waiting // the oldest first
 }
 
-// Stats counts the records that a Reader could not deliver.
-type Stats struct {
-	Lost      uint64 // overflows of the socket's buffer, each of which lost records
-	Malformed uint64 // records that could not be parsed
-	Unclaimed uint64 // denials of processes that are not watched, or of domains from before Open
+// origin is the process that enforced a domain.
+type origin struct {
+	pid int
+	at  time.Time // of the record
+}
+
+// waiting is a denial whose process is unknown or not watched.
+type waiting struct {
+	Denial
+	at time.Time
 }
 
 // watch is a call of Watch.
 type watch struct {
-	pid     int
-	domains []uint64 // guarded by the reader's mutex
+	pid int
 
 	mu sync.Mutex   // serializes calls of f
 	f  func(Denial) // nil after stop
 }
 
-// add adds a domain of the process. It returns false if the process has too many.
-func (w *watch) add(id uint64) bool {
-	if len(w.domains) >= maxDomains {
-		return false
-	}
-	w.domains = append(w.domains, id)
-	return true
-}
-
-func (w *watch) deliver(list ...Denial) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.deliverLocked(list)
-}
-
-func (w *watch) deliverLocked(list []Denial) {
+// deliver calls f. Precondition: w.mu is locked.
+func (w *watch) deliver(list []Denial) {
 	for _, d := range list {
 		if w.f != nil {
 			w.f(d)
@@ -67,9 +75,14 @@ func Open() (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{socket: s, done: make(chan struct{}), joiner: newJoiner()}
+	r := newReader()
+	r.socket = s
 	go r.run()
 	return r, nil
+}
+
+func newReader() *Reader {
+	return &Reader{done: make(chan struct{}), watches: map[int]*watch{}, domains: map[uint64]origin{}}
 }
 
 // Close stops reading. No watcher is called after it has returned.
@@ -90,72 +103,132 @@ func (r *Reader) Watch(pid int, f func(Denial)) (stop func()) {
 	w := &watch{pid: pid, f: f}
 	w.mu.Lock() // newer denials wait until the early ones are delivered
 	defer w.mu.Unlock()
-	r.mu.Lock()
-	early := r.joiner.watch(w, time.Now())
-	r.mu.Unlock()
-	w.deliverLocked(early)
+	w.deliver(r.watch(w, time.Now()))
 	return func() { r.stop(w) }
+}
+
+// watch adds a watch and returns the waiting denials of its process. If it replaces a watch
+// of the same pid, the kernel has reused the pid.
+func (r *Reader) watch(w *watch, now time.Time) []Denial {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expire(now)
+	if r.watches[w.pid] != nil {
+		r.forget(w.pid, now)
+	} else {
+		r.forget(w.pid, now.Add(-retention))
+	}
+	r.watches[w.pid] = w
+	return r.claim(w)
 }
 
 func (r *Reader) stop(w *watch) {
 	r.mu.Lock()
-	r.joiner.unwatch(w)
+	if r.watches[w.pid] == w {
+		delete(r.watches, w.pid)
+		r.forget(w.pid, time.Now())
+	}
 	r.mu.Unlock()
 	w.mu.Lock()
 	w.f = nil
 	w.mu.Unlock()
 }
 
-// Stats returns the counters since Open.
-func (r *Reader) Stats() Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Stats{r.lost, r.malformed, r.joiner.unclaimed}
+// forget removes the domains of a process that were recorded up to a time.
+func (r *Reader) forget(pid int, until time.Time) {
+	maps.DeleteFunc(r.domains, func(_ uint64, o origin) bool { return o.pid == pid && !o.at.After(until) })
 }
 
 func (r *Reader) run() {
 	defer close(r.done)
 	for {
 		m, err := r.socket.receive()
-		switch {
-		case err == unix.ENOBUFS:
-			r.mu.Lock()
-			r.lost++
-			r.mu.Unlock()
-		case err != nil: // closed
-			return
-		default:
+		if err == nil {
 			r.dispatch(m)
+		} else if err != unix.ENOBUFS { // lost records; any other error: closed
+			return
 		}
 	}
 }
 
 func (r *Reader) dispatch(m message) {
-	if w, list := r.parse(m, time.Now()); w != nil {
-		w.deliver(list...)
+	if w, list := r.join(m, time.Now()); w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.deliver(list)
 	}
 }
 
-// parse returns the denials that a record makes deliverable, and their watch.
-func (r *Reader) parse(m message, now time.Time) (*watch, []Denial) {
+// join returns the denials that a record makes deliverable, and their watch. It ignores
+// records that cannot be parsed.
+func (r *Reader) join(m message, now time.Time) (*watch, []Denial) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var err error
+	r.expire(now)
 	switch m.kind {
 	case unix.AUDIT_LANDLOCK_ACCESS:
-		var d Denial
-		if d, err = parseDenial(m.text); err == nil {
-			w := r.joiner.addDenial(&d, now)
-			return w, []Denial{d}
+		if d, err := parseDenial(m.text); err == nil {
+			return r.addDenial(d, now)
 		}
 	case unix.AUDIT_LANDLOCK_DOMAIN:
-		var d domain
-		if d, err = parseDomain(m.text); err == nil {
-			return r.joiner.addDomain(d, now)
+		if d, err := parseDomain(m.text); err == nil {
+			return r.addDomain(d, now)
 		}
 	}
-	if err != nil {
-		r.malformed++
-	}
 	return nil, nil
+}
+
+func (r *Reader) addDenial(d Denial, now time.Time) (*watch, []Denial) {
+	from, known := r.domains[d.Domain]
+	d.PID = from.pid
+	if w := r.watches[d.PID]; w != nil && known {
+		return w, []Denial{d}
+	}
+	r.waiting = append(r.waiting, waiting{d, now})
+	return nil, nil
+}
+
+// addDomain adds a domain. If its process is watched, it returns the waiting denials of the
+// process.
+func (r *Reader) addDomain(d domain, now time.Time) (*watch, []Denial) {
+	if d.ended {
+		delete(r.domains, d.id)
+		return nil, nil
+	}
+	if len(r.domains) >= maxDomains {
+		maps.DeleteFunc(r.domains, func(_ uint64, o origin) bool { return r.watches[o.pid] == nil })
+	}
+	if len(r.domains) < maxDomains {
+		r.domains[d.id] = origin{d.pid, now}
+	}
+	for i := range r.waiting {
+		if r.waiting[i].Domain == d.id {
+			r.waiting[i].PID = d.pid
+		}
+	}
+	w := r.watches[d.pid]
+	if w == nil {
+		return nil, nil
+	}
+	return w, r.claim(w)
+}
+
+// claim removes the waiting denials of a process and returns them.
+func (r *Reader) claim(w *watch) (mine []Denial) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(d waiting) bool {
+		if d.PID == w.pid {
+			mine = append(mine, d.Denial)
+		}
+		return d.PID == w.pid
+	})
+	return mine
+}
+
+// expire drops old denials and those beyond the limit.
+func (r *Reader) expire(now time.Time) {
+	n := 0
+	for n < len(r.waiting) && (now.Sub(r.waiting[n].at) > retention || len(r.waiting)-n >= maxWaiting) {
+		n++
+	}
+	r.waiting = slices.Delete(r.waiting, 0, n)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,8 +75,8 @@ func secret(t *testing.T, name string) string {
 	return path
 }
 
-// next waits for a denial.
-func next(t *testing.T, denials <-chan Denial) Denial {
+// nextDenial waits for a denial.
+func nextDenial(t *testing.T, denials <-chan Denial) Denial {
 	t.Helper()
 	select {
 	case d := <-denials:
@@ -114,7 +115,7 @@ func TestReader(t *testing.T) {
 	stop := r.Watch(other.Process.Pid, func(d Denial) { otherDenials <- d })
 	mine.run(t)
 	for _, path := range []string{plain, hostile} {
-		d := next(t, denials)
+		d := nextDenial(t, denials)
 		if d.Path != path || d.PID != mine.Process.Pid || !slices.Equal(d.Blockers, []string{"fs.read_file"}) {
 			t.Errorf("%+v, want a denial of %q", d, path)
 		}
@@ -136,7 +137,7 @@ func TestWatchLate(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	denials := make(chan Denial, 16)
 	defer r.Watch(g.Process.Pid, func(d Denial) { denials <- d })()
-	if d := next(t, denials); d.Path != path {
+	if d := nextDenial(t, denials); d.Path != path {
 		t.Errorf("%+v", d)
 	}
 }
@@ -170,7 +171,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestOverflow blocks a reader while more records arrive than the socket can hold.
+// TestOverflow blocks a reader while more records arrive than the socket can hold. Later
+// denials are delivered all the same.
 func TestOverflow(t *testing.T) {
 	r := open(t)
 	var err error
@@ -179,14 +181,22 @@ func TestOverflow(t *testing.T) {
 		t.Fatal(gone, err)
 	}
 	path := secret(t, "file")
-	g := begin(t, readRuleset(t), unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, append([]string{path}, slices.Repeat([]string{path}, 20)...)...)
-	defer r.Watch(g.Process.Pid, func(Denial) { time.Sleep(50 * time.Millisecond) })()
+	const many = 20
+	g := begin(t, readRuleset(t), unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON, slices.Repeat([]string{path}, many)...)
+	var delivered atomic.Int32
+	defer r.Watch(g.Process.Pid, func(Denial) {
+		delivered.Add(1)
+		time.Sleep(50 * time.Millisecond)
+	})()
 	g.run(t)
-	for deadline := time.Now().Add(5 * time.Second); r.Stats().Lost == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("nothing was lost: %+v", r.Stats())
-		}
+	time.Sleep((many + 2) * 50 * time.Millisecond)
+	if n := delivered.Load(); n == 0 || n == many {
+		t.Errorf("%d of %d denials were delivered", n, many)
 	}
+	denials, next := make(chan Denial, 1), begin(t, readRuleset(t), 0, path)
+	defer r.Watch(next.Process.Pid, func(d Denial) { denials <- d })()
+	next.run(t)
+	nextDenial(t, denials)
 }
 
 func TestClose(t *testing.T) {

@@ -2,6 +2,7 @@ package landlock
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -26,7 +27,7 @@ var versions = []Version{
 }
 
 // Versions returns all versions up to the last one that this package uses.
-func Versions() []Version { return append([]Version(nil), versions...) }
+func Versions() []Version { return slices.Clone(versions) }
 
 // linuxOf returns the first release with an ABI.
 func linuxOf(abi int) string { return versions[abi-1].Linux }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Causes in a RuleError that are not errors of the kernel.
+// Causes of a rule's error that are not errors of the kernel.
 var (
 	ErrFolder  = errors.New("is a folder")
 	ErrSymlink = errors.New("a symbolic link is on the way")
@@ -22,10 +22,11 @@ var ErrNothing = errors.New("landlock: the ruleset denies nothing")
 // with O_PATH, and can't lead out of it. Rules are for the files that exist at their paths
 // now, not for files that replace them later.
 //
-// The file is close-on-exec. Any number of processes can enforce it, see Restrict. The
-// caller must close it; existing domains are not affected by that.
+// The file is close-on-exec. Any number of processes can enforce it, by
+// landlock_restrict_self(2). The caller must close it; existing domains are not affected by
+// that.
 //
-// Errors: *ABIError, *RuleError, *UnavailableError, ErrNothing or an *os.SyscallError.
+// Errors: *ABIError, *UnavailableError, ErrNothing, an *os.SyscallError or that of a rule.
 func (r *Ruleset) Make(root *os.File) (*os.File, error) {
 	abi, err := ABI()
 	if err != nil {
@@ -78,7 +79,7 @@ func (r *Ruleset) addRules(fd int, root *os.File) error {
 			continue
 		}
 		if err != nil {
-			return &RuleError{rule.Path, err}
+			return ruleError(rule.Path, err)
 		}
 	}
 	return nil
@@ -135,13 +136,4 @@ func openBelow(root *os.File, path string) (int, error) {
 		return -1, ErrSymlink
 	}
 	return fd, err
-}
-
-// Restrict enforces a ruleset for the calling thread and the threads and processes that it
-// creates from now on. It can't be undone. Flags are LANDLOCK_RESTRICT_SELF_*, from ABI 7
-// on.
-//
-// Preconditions: the thread is locked, and has no_new_privs or CAP_SYS_ADMIN.
-func Restrict(ruleset *os.File, flags int) error {
-	return os.NewSyscallError("landlock_restrict_self", ll.LandlockRestrictSelf(int(ruleset.Fd()), uint32(flags)))
 }

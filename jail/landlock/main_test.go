@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,7 +55,7 @@ func help() {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			panic(err)
 		}
-		if err := Restrict(os.NewFile(3, "ruleset"), 0); err != nil {
+		if err := ll.LandlockRestrictSelf(3, 0); err != nil {
 			panic(err)
 		}
 	}

@@ -3,6 +3,7 @@ package landlock
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // MaxRules is the maximum number of rules in a ruleset, for files and ports together.
@@ -44,41 +45,39 @@ type Ports struct {
 	Allowed []uint16
 }
 
+// The ABIs of the parts of a ruleset that are not rights to files.
+const (
+	portsABI   = 4
+	signalsABI = 6
+)
+
 // need is a part of a ruleset and the ABI that it needs.
 type need struct {
 	what string
 	abi  int
-	drop func(*Ruleset)
 }
 
-// needs returns all parts of r.
-func (r *Ruleset) needs() []need {
+// lacks returns the parts of r that an ABI does not support.
+func (r *Ruleset) lacks(abi int) []need {
 	var list []need
-	add := func(used bool, n need) {
-		if used {
-			list = append(list, n)
+	for _, right := range rights {
+		if r.Handled&right.Bit != 0 && right.ABI > abi {
+			list = append(list, need{right.Name, right.ABI})
 		}
 	}
-	for _, right := range rights {
-		bit := right.Bit
-		add(r.Handled&bit != 0, need{right.Name, right.ABI, func(r *Ruleset) { r.dropAccess(bit) }})
+	if r.ConnectTCP != nil && abi < portsABI {
+		list = append(list, need{"connect_tcp", portsABI})
 	}
-	add(r.ConnectTCP != nil, need{"connect_tcp", 4, func(r *Ruleset) { r.ConnectTCP = nil }})
-	add(r.Signals, need{"signal scope", 6, func(r *Ruleset) { r.Signals = false }})
+	if r.Signals && abi < signalsABI {
+		list = append(list, need{"signal scope", signalsABI})
+	}
 	return list
-}
-
-func (r *Ruleset) dropAccess(a Access) {
-	r.Handled &^= a
-	for i := range r.Rules {
-		r.Rules[i].Access &^= a
-	}
 }
 
 // Needs returns the least ABI that supports all of r, the first release of Linux with that
 // ABI, and the part of r that needs it. ABI 0 means that r is empty.
 func (r *Ruleset) Needs() (abi int, linux, what string) {
-	for _, n := range r.needs() {
+	for _, n := range r.lacks(0) {
 		if n.abi > abi {
 			abi, linux, what = n.abi, linuxOf(n.abi), n.what
 		}
@@ -88,22 +87,15 @@ func (r *Ruleset) Needs() (abi int, linux, what string) {
 
 // Missing returns the names of the parts of r that this kernel does not support, which
 // Make omits if r is Degraded. Its errors are those of ABI.
-func (r *Ruleset) Missing() ([]string, error) {
+func (r *Ruleset) Missing() (names []string, err error) {
 	abi, err := ABI()
 	if err != nil {
 		return nil, err
 	}
-	return r.missing(abi), nil
-}
-
-func (r *Ruleset) missing(abi int) []string {
-	var names []string
-	for _, n := range r.needs() {
-		if n.abi > abi {
-			names = append(names, n.what)
-		}
+	for _, n := range r.lacks(abi) {
+		names = append(names, n.what)
 	}
-	return names
+	return names, nil
 }
 
 // fit returns r if the ABI supports it. If r is Degraded, it returns a copy without the
@@ -117,12 +109,15 @@ func (r *Ruleset) fit(abi int) (*Ruleset, error) {
 		return nil, &ABIError{Have: abi, Need: need, Linux: linux, What: what}
 	}
 	fitted := *r
-	fitted.Rules = append([]Rule(nil), r.Rules...)
-	for _, n := range r.needs() {
-		if n.abi > abi {
-			n.drop(&fitted)
-		}
+	fitted.Handled &= mask(func(right right) bool { return right.ABI <= abi })
+	fitted.Rules = slices.Clone(r.Rules)
+	for i := range fitted.Rules {
+		fitted.Rules[i].Access &= fitted.Handled
 	}
+	if abi < portsABI {
+		fitted.ConnectTCP = nil
+	}
+	fitted.Signals = r.Signals && abi >= signalsABI
 	return &fitted, nil
 }
 
@@ -139,23 +134,16 @@ func (r *Ruleset) check() error {
 	}
 	for _, rule := range r.Rules {
 		if rule.Path == "" || rule.Path[0] != '/' {
-			return &RuleError{rule.Path, errors.New("not absolute")}
+			return ruleError(rule.Path, errors.New("not absolute"))
 		}
 		if more := rule.Access &^ r.Handled; more != 0 {
-			return &RuleError{rule.Path, fmt.Errorf("grants rights that are not handled: %v", more)}
+			return ruleError(rule.Path, fmt.Errorf("grants rights that are not handled: %v", more))
 		}
 	}
 	return nil
 }
 
-// RuleError is the error of a rule. It wraps the cause.
-type RuleError struct {
-	Path string // the rule's
-	Err  error
+// ruleError wraps the error of a rule.
+func ruleError(path string, err error) error {
+	return fmt.Errorf("landlock: rule for %s: %w", path, err)
 }
-
-// Error returns a text such as "landlock: rule for /etc/passwd: is a folder".
-func (e *RuleError) Error() string { return "landlock: rule for " + e.Path + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *RuleError) Unwrap() error { return e.Err }

@@ -85,7 +85,11 @@ func TestOldKernel(t *testing.T) {
 			(got.ConnectTCP != nil) != (tc.abi >= 4) || got.Signals != (tc.abi >= 6) {
 			t.Errorf("ABI %d: %+v, %v", tc.abi, got, err)
 		}
-		if missing := strings.Join(r.missing(tc.abi), " "); missing != tc.missing {
+		var names []string
+		for _, n := range r.lacks(tc.abi) {
+			names = append(names, n.what)
+		}
+		if missing := strings.Join(names, " "); missing != tc.missing {
 			t.Errorf("ABI %d: %s, want %s", tc.abi, missing, tc.missing)
 		}
 		if err := got.check(); err != nil {

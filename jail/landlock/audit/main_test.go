@@ -11,6 +11,7 @@ import (
 
 	"gaol/jail/landlock"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,7 +42,7 @@ func help(text string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if err := landlock.Restrict(os.NewFile(3, "ruleset"), flags); err != nil {
+	if err := ll.LandlockRestrictSelf(3, uint32(flags)); err != nil {
 		return err
 	}
 	for i, arg := range os.Args[1:] {
@@ -77,7 +78,7 @@ func nest() error {
 		return err
 	}
 	defer ruleset.Close()
-	if err := landlock.Restrict(ruleset, unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON); err != nil {
+	if err := ll.LandlockRestrictSelf(int(ruleset.Fd()), unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON); err != nil {
 		return err
 	}
 	if err := unix.Mkdir(os.TempDir()+"/nested", 0); err != unix.EACCES {

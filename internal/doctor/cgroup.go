@@ -17,7 +17,7 @@ var filesV2 = []struct{ name, since, instead string }{
 }
 
 // checkFilesV2 looks for filesV2 in any group: the root group has none of them.
-func checkFilesV2(version cgroup.Version) finding {
+func checkFilesV2(version cgroup.Version) Check {
 	detail := version.String() + ", with the controllers gaol uses"
 	groups, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs") // fails only for an invalid pattern
 	if version != cgroup.V2 || len(groups) == 0 {
@@ -31,7 +31,7 @@ func checkFilesV2(version cgroup.Version) finding {
 	return ok(detail)
 }
 
-func probeCgroup(x *examination) finding {
+func probeCgroup(x *examination) Check {
 	version, err := cgroup.Detect()
 	if err == nil {
 		return checkFilesV2(version)

@@ -16,21 +16,12 @@ import (
 	"gaol/jail/chroot"
 )
 
-// child is a test that runs in its own process and namespaces. Its text is that process's
-// name, so that ps shows its purpose.
-type child string
-
-const (
-	childNothing child = "gaol-doctor: namespace"
-	childTmpfs   child = "gaol-doctor: tmpfs"
-	childOverlay child = "gaol-doctor: overlayfs"
-)
-
-// childFuncs are run by the children in their namespaces.
-var childFuncs = map[child]func() error{
-	childNothing: func() error { return nil },
-	childTmpfs:   tryTmpfs,
-	childOverlay: tryOverlay,
+// children are tests that run in their own processes and namespaces, by the names of these
+// processes, so that ps shows their purpose.
+var children = map[string]func() error{
+	"gaol-doctor: namespace": func() error { return nil },
+	"gaol-doctor: tmpfs":     tryTmpfs,
+	"gaol-doctor: overlayfs": tryOverlay,
 }
 
 // childTimeout is longer than any test takes: a child that hangs is a finding.
@@ -42,7 +33,7 @@ func init() {
 	if len(os.Args) != 1 {
 		return
 	}
-	run, found := childFuncs[child(os.Args[0])]
+	run, found := children[os.Args[0]]
 	if !found {
 		return
 	}
@@ -55,11 +46,11 @@ func init() {
 
 // runChild runs a test in new namespaces. Without root it also creates a user namespace,
 // which grants the right to create the others.
-func (x *examination) runChild(c child, flags uintptr) error {
+func (x *examination) runChild(name string, flags uintptr) error {
 	ctx, cancel := context.WithTimeout(x.ctx, childTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = []string{string(c)}
+	cmd.Args = []string{"gaol-doctor: " + name}
 	cmd.Env = []string{}
 	cmd.WaitDelay = time.Second
 	if !x.root {

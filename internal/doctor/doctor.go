@@ -38,21 +38,16 @@ type Options struct {
 	Program func(context.Context) (detail string, err error)
 }
 
-// finding is a Check without its name.
-type finding struct {
-	status       Status
-	detail, cure string
-}
-
-func ok(detail string) finding             { return finding{OK, detail, ""} }
-func degraded(detail, cure string) finding { return finding{Degraded, detail, cure} }
-func missing(detail, cure string) finding  { return finding{Missing, detail, cure} }
+// Examine sets the names of these.
+func ok(detail string) Check             { return Check{Status: OK, Detail: detail} }
+func degraded(detail, cure string) Check { return Check{Status: Degraded, Detail: detail, Cure: cure} }
+func missing(detail, cure string) Check  { return Check{Status: Missing, Detail: detail, Cure: cure} }
 
 // probe is one check of the examination.
 type probe struct {
 	name string
 	why  string // completes "needed to ..."; empty for settings that only explain others
-	run  func(*examination) finding
+	run  func(*examination) Check
 }
 
 // examination is the state that probes share.
@@ -70,15 +65,16 @@ func Examine(ctx context.Context, o Options) *Report {
 	x := &examination{ctx: ctx, options: o, root: isRoot()}
 	r := &Report{OK: true}
 	for _, p := range probes() {
-		if ctx.Err() != nil || p.run == nil {
-			continue
+		if ctx.Err() != nil {
+			break
 		}
-		f := p.run(x)
-		if f.status != OK && p.why != "" {
-			f.detail += "; needed to " + p.why
+		c := p.run(x)
+		c.Name = p.name
+		if c.Status != OK && p.why != "" {
+			c.Detail += "; needed to " + p.why
 		}
-		r.OK = r.OK && f.status != Missing
-		r.Checks = append(r.Checks, Check{p.name, f.status, f.detail, f.cure})
+		r.OK = r.OK && c.Status != Missing
+		r.Checks = append(r.Checks, c)
 	}
 	return r
 }
@@ -96,20 +92,17 @@ func probes() []probe {
 		{"socket lists", "limit the socket memory of guests with a network", probeSocketLists},
 		{"audit", "", probeAudit},
 		{"user namespaces", "", probeUserNamespaceLimit},
-		{"unprivileged user namespaces", "", func(x *examination) finding {
-			return x.probeRestriction("kernel.unprivileged_userns_clone", 1)
-		}},
-		{"apparmor", "", func(x *examination) finding {
-			return x.probeRestriction("kernel.apparmor_restrict_unprivileged_userns", 0)
-		}},
+		{"unprivileged user namespaces", "", restriction{"kernel.unprivileged_userns_clone", 1}.probe},
+		{"apparmor", "", restriction{"kernel.apparmor_restrict_unprivileged_userns", 0}.probe},
 	}
 	for _, n := range namespaces {
 		list = append(list, probe{n.name + " namespace", n.why, n.probe})
 	}
+	list = append(list, probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup})
+	for _, f := range fileSystems {
+		list = append(list, probe{f.name, f.why, f.probe})
+	}
 	return append(list,
-		probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup},
-		probe{"tmpfs", "store what guests write, within limits", func(x *examination) finding { return x.probeMount(childTmpfs) }},
-		probe{"overlayfs", "layer the guest's files over the image", func(x *examination) finding { return x.probeMount(childOverlay) }},
 		probe{"image store", "keep images", withStore(probeStore)},
 		probe{"file owners", "show the image's files as root's", withStore(probeOwners)},
 		probe{"default image", "show guests Node and its libraries", withStore(probeImage)},

@@ -87,7 +87,7 @@ func TestProbeProgram(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			x := &examination{ctx: t.Context(), hasImage: tc.hasImage, options: Options{Program: tc.program}}
 			got := probeProgram(x)
-			if got.status != tc.want || !strings.Contains(got.detail, tc.detail) || strings.HasPrefix(got.detail, "gaol:") {
+			if got.Status != tc.want || !strings.Contains(got.Detail, tc.detail) || strings.HasPrefix(got.Detail, "gaol:") {
 				t.Errorf("got %+v, want %s with %q", got, tc.want, tc.detail)
 			}
 		})
@@ -95,10 +95,10 @@ func TestProbeProgram(t *testing.T) {
 }
 
 func TestProbeRoot(t *testing.T) {
-	if got := probeRoot(&examination{root: true}); got.status != OK || got.detail != "the mount namespace's own" {
+	if got := probeRoot(&examination{root: true}); got.Status != OK || got.Detail != "the mount namespace's own" {
 		t.Errorf("got %+v", got)
 	}
-	if got := probeRoot(&examination{}); got.status != Degraded {
+	if got := probeRoot(&examination{}); got.Status != Degraded {
 		t.Errorf("without root: %+v", got)
 	}
 }
@@ -128,10 +128,10 @@ func TestNamespaceCure(t *testing.T) {
 // grants no right to mount in the host's mount namespace.
 func TestChildErrorIsReported(t *testing.T) {
 	x := &examination{ctx: t.Context(), root: isRoot()}
-	if err := x.runChild(childNothing, unix.CLONE_NEWUSER); err != nil {
+	if err := x.runChild("namespace", unix.CLONE_NEWUSER); err != nil {
 		t.Skip("no user namespaces here: ", err)
 	}
-	err := x.runChild(childTmpfs, unix.CLONE_NEWUSER)
+	err := x.runChild("tmpfs", unix.CLONE_NEWUSER)
 	if err == nil || err.Error() != "make mounts private: operation not permitted" {
 		t.Errorf("got %v, want the child's own words", err)
 	}

@@ -52,7 +52,7 @@ func tryCloseRange() error {
 	return unix.CloseRange(none, none, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-func probeKernel(*examination) finding {
+func probeKernel(*examination) Check {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
 		return missing("uname: "+err.Error(), "run gaol on Linux itself, not on an emulation of it")
@@ -67,7 +67,7 @@ func probeKernel(*examination) finding {
 	return ok(version)
 }
 
-func probeSocketLists(*examination) finding {
+func probeSocketLists(*examination) Check {
 	if err := jail.CheckSocketLists(); err != nil {
 		return degraded(err.Error()+"; jails can have no network", "load the modules tcp_diag and udp_diag, or boot a kernel with CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG")
 	}
@@ -88,7 +88,7 @@ var seccompActions = []struct {
 
 const seccompCure = "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y"
 
-func probeSeccomp(*examination) finding {
+func probeSeccomp(*examination) Check {
 	if err := unix.Prctl(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err != nil {
 		return missing("none: "+err.Error(), seccompCure)
 	}
@@ -118,7 +118,7 @@ func hasSeccompAction(action uint32) bool {
 	return errno == 0
 }
 
-func probeLibseccomp(*examination) finding {
+func probeLibseccomp(*examination) Check {
 	major, minor, micro := seccomp.GetLibraryVersion()
 	detail := fmt.Sprintf("version %d.%d.%d", major, minor, micro)
 	if major < 2 || major == 2 && minor < 5 {
@@ -141,7 +141,7 @@ func readSetting(name string) (value int, found bool, err error) {
 	return value, true, err
 }
 
-func probeUserNamespaceLimit(*examination) finding {
+func probeUserNamespaceLimit(*examination) Check {
 	const name = "user.max_user_namespaces"
 	n, found, err := readSetting(name)
 	switch {
@@ -155,24 +155,30 @@ func probeUserNamespaceLimit(*examination) finding {
 	return ok(fmt.Sprintf("%s is %d", name, n))
 }
 
-// probeRestriction reads a setting that restricts all users but root. gaol needs root
-// anyway, so such a setting is not a failure but explains others.
-func (x *examination) probeRestriction(name string, free int) finding {
-	n, found, err := readSetting(name)
+// restriction is a setting that restricts all users but root. gaol needs root anyway, so
+// such a setting is not a failure but explains others.
+type restriction struct {
+	name string
+	free int // the value that does not restrict
+}
+
+func (r restriction) probe(x *examination) Check {
+	n, found, err := readSetting(r.name)
+	detail := fmt.Sprintf("%s is %d", r.name, n)
 	switch {
 	case err != nil:
 		return degraded(err.Error(), "mount -t proc proc /proc")
 	case !found:
-		return ok("this kernel has no " + name)
-	case n == free:
-		return ok(fmt.Sprintf("%s is %d", name, n))
+		return ok("this kernel has no " + r.name)
+	case n == r.free:
+		return ok(detail)
 	case x.root:
-		return ok(fmt.Sprintf("%s is %d, which doesn't bind root", name, n))
+		return ok(detail + ", which doesn't bind root")
 	}
-	return degraded(fmt.Sprintf("%s is %d", name, n), fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", name, free))
+	return degraded(detail, fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", r.name, r.free))
 }
 
-func probeLandlock(*examination) finding {
+func probeLandlock(*examination) Check {
 	abi, err := landlock.ABI()
 	if none, ok := errors.AsType[*landlock.UnavailableError](err); ok {
 		return degraded("none: "+none.Err.Error(), none.Cure)
@@ -185,7 +191,7 @@ func probeLandlock(*examination) finding {
 const landlockABI = 6
 
 // landlockFinding lists the ABIs that are missing, and what each would add.
-func landlockFinding(abi int) finding {
+func landlockFinding(abi int) Check {
 	detail := fmt.Sprintf("ABI %d", abi)
 	if abi >= landlockABI {
 		return ok(detail)
@@ -199,10 +205,10 @@ func landlockFinding(abi int) finding {
 		"boot a kernel of version "+versions[landlockABI-1].Linux+" or later")
 }
 
-func probeAudit(*examination) finding { return auditFinding(audit.Available()) }
+func probeAudit(*examination) Check { return auditFinding(audit.Available()) }
 
 // auditFinding is never a failure: logging is optional, and most machines disable it.
-func auditFinding(err error) finding {
+func auditFinding(err error) Check {
 	if err == nil {
 		return ok("on: Landlock denials can be reported")
 	}

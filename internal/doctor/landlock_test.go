@@ -12,7 +12,7 @@ func TestLandlockFinding(t *testing.T) {
 	const cure = "boot a kernel of version 6.12 or later"
 	for _, tc := range []struct {
 		abi  int
-		want finding
+		want Check
 	}{
 		{8, ok("ABI 8")},
 		{7, ok("ABI 7")},
@@ -31,7 +31,7 @@ func TestLandlockFinding(t *testing.T) {
 func TestAuditFinding(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
-		want finding
+		want Check
 	}{
 		{nil, ok("on: Landlock denials can be reported")},
 		{&audit.UnavailableError{Reason: "off", Cure: "switch it on"}, ok("Landlock denials cannot be reported: off; switch it on")},

@@ -11,17 +11,18 @@ import (
 	"gaol/jail/chroot"
 )
 
-// fileSystems are mounted by the children.
-var fileSystems = map[child]struct{ module, cure string }{
-	childTmpfs:   {"tmpfs", "boot a kernel with CONFIG_TMPFS=y"},
-	childOverlay: {"overlay", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS"},
+// fileSystem is one that jails mount.
+type fileSystem struct{ name, module, cure, why string }
+
+var fileSystems = []fileSystem{
+	{"tmpfs", "tmpfs", "boot a kernel with CONFIG_TMPFS=y", "store what guests write, within limits"},
+	{"overlayfs", "overlay", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", "layer the guest's files over the image"},
 }
 
-// probeMount mounts a file system in the child's mount namespace, which the kernel removes
-// when the child exits.
-func (x *examination) probeMount(c child) finding {
-	fs := fileSystems[c]
-	err := x.runChild(c, unix.CLONE_NEWNS)
+// probe mounts the file system in a child's mount namespace, which the kernel removes when
+// the child exits.
+func (f fileSystem) probe(x *examination) Check {
+	err := x.runChild(f.name, unix.CLONE_NEWNS)
 	if err == nil {
 		return ok("mounted one and wrote to it")
 	}
@@ -29,24 +30,16 @@ func (x *examination) probeMount(c child) finding {
 	if !x.root {
 		return degraded(detail, "run gaol doctor as root to try it for real")
 	}
-	if errors.Is(err, unix.EPERM) || knowsFileSystem(fs.module) {
+	if errors.Is(err, unix.EPERM) || f.isKnown() {
 		return missing(detail, "in a container, give it CAP_SYS_ADMIN (docker run --privileged)")
 	}
-	return missing(detail, fs.cure)
+	return missing(detail, f.cure)
 }
 
-// knowsFileSystem reports whether the kernel supports a file system of this name.
-func knowsFileSystem(name string) bool {
-	text, err := os.ReadFile("/proc/filesystems")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
-			return true
-		}
-	}
-	return false
+// isKnown reports whether the kernel supports the file system.
+func (f fileSystem) isKnown() bool {
+	text, _ := os.ReadFile("/proc/filesystems") // its lines are "nodev", a tab and the name
+	return strings.Contains(string(text), "\t"+f.module+"\n")
 }
 
 // scratchMount is where the children mount: a folder that every system has. The mount
@@ -95,7 +88,7 @@ const rootCure = "start gaol outside the chroot, or make its folder the root of 
 
 // probeRoot checks whether the root is that of the mount namespace. If it is not, jails
 // work if a thread can leave the chroot.
-func probeRoot(x *examination) finding {
+func probeRoot(x *examination) Check {
 	if !x.root {
 		return degraded("can't be checked", "run gaol doctor as root")
 	}

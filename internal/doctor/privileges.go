@@ -29,7 +29,7 @@ var capabilities = []struct {
 	{"SETGID", unix.CAP_SETGID, "map group ids"},
 }
 
-func probePrivileges(x *examination) finding {
+func probePrivileges(x *examination) Check {
 	if !x.root {
 		return missing(fmt.Sprintf("user id %d", os.Geteuid()), "run gaol as root: sudo gaol ...")
 	}

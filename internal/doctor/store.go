@@ -17,18 +17,13 @@ import (
 // and a copy of both.
 const buildSpace = 600_000_000
 
-// storeDir returns the folder of the store.
-func (x *examination) storeDir() (string, error) {
-	if x.options.Store != "" {
-		return filepath.Abs(x.options.Store)
-	}
-	return rootfs.DefaultDir()
-}
-
 // withStore makes a probe of a function that checks the folder of the store.
-func withStore(run func(x *examination, dir string) finding) func(*examination) finding {
-	return func(x *examination) finding {
-		dir, err := x.storeDir()
+func withStore(run func(x *examination, dir string) Check) func(*examination) Check {
+	return func(x *examination) Check {
+		dir, err := rootfs.DefaultDir()
+		if x.options.Store != "" {
+			dir, err = filepath.Abs(x.options.Store)
+		}
 		if err != nil {
 			return missing(err.Error(), "choose a folder with --store")
 		}
@@ -36,7 +31,7 @@ func withStore(run func(x *examination, dir string) finding) func(*examination) 
 	}
 }
 
-func probeStore(_ *examination, dir string) finding {
+func probeStore(_ *examination, dir string) Check {
 	place := nearestExisting(dir)
 	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
 		return missing(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
@@ -54,7 +49,7 @@ func probeStore(_ *examination, dir string) finding {
 }
 
 // probeOwners maps the owners of an image's files, as a jail does.
-func probeOwners(x *examination, dir string) finding {
+func probeOwners(x *examination, dir string) Check {
 	if !x.root {
 		return degraded("not tried", "run gaol doctor as root to try it for real")
 	}
@@ -79,7 +74,7 @@ func nearestExisting(dir string) string {
 	}
 }
 
-func probeImage(x *examination, dir string) finding {
+func probeImage(x *examination, dir string) Check {
 	const cure = "gaol image build (gaol run does it too)"
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return degraded("none: the store is empty", cure) // rootfs.Open would create it
@@ -99,7 +94,7 @@ func probeImage(x *examination, dir string) finding {
 	return ok(fmt.Sprintf("Node %s, %d MB", image.Node, image.Size/1e6))
 }
 
-func probeTools(x *examination) finding {
+func probeTools(x *examination) Check {
 	err := rootfs.CheckHost()
 	if err == nil {
 		return ok("all installed")
@@ -114,7 +109,7 @@ func probeTools(x *examination) finding {
 	return missing(err.Error(), cure)
 }
 
-func probeProgram(x *examination) finding {
+func probeProgram(x *examination) Check {
 	switch {
 	case x.options.Program == nil:
 		return degraded("not tried", "run gaol doctor")
@@ -123,14 +118,11 @@ func probeProgram(x *examination) finding {
 	}
 	detail, err := x.options.Program(x.ctx)
 	if err != nil {
-		return missing(strings.TrimPrefix(err.Error(), "gaol: "), x.programCure())
+		cure := "run gaol as root: sudo gaol doctor"
+		if x.root {
+			cure = "fix the missing features above; if there are none, this is a bug of gaol"
+		}
+		return missing(strings.TrimPrefix(err.Error(), "gaol: "), cure)
 	}
 	return ok(detail)
-}
-
-func (x *examination) programCure() string {
-	if !x.root {
-		return "run gaol as root: sudo gaol doctor"
-	}
-	return "fix the missing features above; if there are none, this is a bug of gaol"
 }

@@ -19,42 +19,29 @@ func (r *Report) Text(colour bool) string {
 	}
 	var text strings.Builder
 	for _, c := range r.Checks {
-		fmt.Fprintf(&text, "%s  %-*s  %s\n", status(c.Status, colour), width, c.Name, c.Detail)
+		status := fmt.Sprintf("%-*s", len(Degraded), c.Status) // padded first: escape sequences have no width
+		if colour {
+			status = colours[c.Status] + status + colourEnd
+		}
+		fmt.Fprintf(&text, "%s  %-*s  %s\n", status, width, c.Name, c.Detail)
 		if c.Cure != "" {
-			fmt.Fprintf(&text, "%-*s  cure: %s\n", statusWidth+2+width, "", c.Cure)
+			fmt.Fprintf(&text, "%-*s  cure: %s\n", len(Degraded)+2+width, "", c.Cure)
 		}
 	}
 	fmt.Fprintf(&text, "\n%s\n", r.summary())
 	return text.String()
 }
 
-const statusWidth = len(Degraded)
-
-// status pads before it adds colours: escape sequences have no width.
-func status(s Status, colour bool) string {
-	padded := fmt.Sprintf("%-*s", statusWidth, s)
-	if !colour {
-		return padded
-	}
-	return colours[s] + padded + colourEnd
-}
-
 func (r *Report) summary() string {
-	var missing, degraded int
+	count := map[Status]int{}
 	for _, c := range r.Checks {
-		switch c.Status {
-		case Missing:
-			missing++
-		case Degraded:
-			degraded++
-		case OK:
-		}
+		count[c.Status]++
 	}
 	switch {
-	case missing > 0:
-		return fmt.Sprintf("gaol can't run here: %d missing, %d degraded", missing, degraded)
-	case degraded > 0:
-		return fmt.Sprintf("gaol can run here, with less than it could: %d degraded", degraded)
+	case count[Missing] > 0:
+		return fmt.Sprintf("gaol can't run here: %d missing, %d degraded", count[Missing], count[Degraded])
+	case count[Degraded] > 0:
+		return fmt.Sprintf("gaol can run here, with less than it could: %d degraded", count[Degraded])
 	}
 	return "gaol can run here"
 }

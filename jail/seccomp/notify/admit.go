@@ -34,11 +34,10 @@ func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
 		return err
 	}
 	defer w.stop()
-	var a admission
 	for {
 		n, err := l.receive()
 		if err == nil {
-			err = l.admit(n, &a, w)
+			err = l.admit(n, w)
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded): // by expire
@@ -53,22 +52,19 @@ func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
 
 var errRuns = errors.New("the program runs")
 
-// admission identifies the launcher by its first call, when no guest code runs yet.
-type admission struct{ image []byte }
-
-func (l *Listener) admit(n *notification, a *admission, w *hangupWatch) error {
+func (l *Listener) admit(n *notification, w *hangupWatch) error {
 	image, err := imageOf(n.pid)
 	if !l.isBlocked(n) {
 		return nil
 	}
-	if a.image == nil {
-		a.image = image
+	if w.image == nil {
+		w.image = image
 	}
 	switch {
 	case err != nil:
 		l.pending = n
 		return err
-	case w.hungUp() || !bytes.Equal(image, a.image):
+	case w.hungUp() || !bytes.Equal(image, w.image):
 		l.pending = n
 		return errRuns
 	case n.nr == unix.SYS_EXECVE:
@@ -94,6 +90,8 @@ type hangupWatch struct {
 	listener *Listener
 	stopCtx  func() bool
 	done     chan struct{}
+
+	image []byte // identifies the launcher, by its first call, when no guest code runs yet
 }
 
 func (l *Listener) watchHangup(ctx context.Context, conn syscall.Conn) (*hangupWatch, error) {

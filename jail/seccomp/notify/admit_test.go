@@ -116,7 +116,7 @@ func TestAdmitChecksSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	launcher.Close()
-	if err := g.admit(n, &admission{}, w); err != errRuns || g.pending != n {
+	if err := g.admit(n, w); err != errRuns || g.pending != n {
 		t.Errorf("got %v, pending %v", err, g.pending)
 	}
 }

@@ -48,28 +48,9 @@ func checkSizes() error {
 	return nil
 }
 
-// receiveFrom receives the next call. The kernel requires a zeroed structure.
-func receiveFrom(fd int) (*notification, error) {
-	n := &notification{}
-	return n, ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
-}
-
-func sendTo(fd int, r *response) error {
-	return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(r))
-}
-
-// addTo adds a descriptor to the caller and returns it from the call.
-func addTo(fd int, a *addition) error {
-	a.flags = unix.SECCOMP_ADDFD_FLAG_SEND // Linux 5.14
-	return ioctl(fd, notifAddFD, unsafe.Pointer(a))
-}
-
-func checkID(fd int, id uint64) error {
-	return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id))
-}
-
-func ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument)); errno != 0 {
+// ioctl passes a pointer to a structure to the listener of a filter.
+func ioctl[T any](fd int, request uintptr, argument *T) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(argument))); errno != 0 {
 		return errno
 	}
 	return nil

@@ -113,7 +113,8 @@ func tryReceive(fd int) (*notification, error) {
 		case count == 0:
 			return nil, unix.EAGAIN
 		case fds[0].Revents&unix.POLLIN != 0:
-			n, err := receiveFrom(fd)
+			n := &notification{} // the kernel requires zeros
+			err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n)
 			if err != unix.ENOENT && err != unix.EINTR { // ENOENT: the caller was killed
 				return n, os.NewSyscallError("seccomp receive", err)
 			}
@@ -136,7 +137,7 @@ func (l *Listener) permit(n *notification) error {
 
 // reply ignores ENOENT: the caller was killed or interrupted.
 func (l *Listener) reply(r response) error {
-	err := l.control(func(fd int) error { return sendTo(fd, &r) })
+	err := l.control(func(fd int) error { return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, &r) })
 	if err == unix.ENOENT {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (l *Listener) reply(r response) error {
 // isBlocked reports whether the caller is still blocked. If so, its pid was not reused in
 // the meantime.
 func (l *Listener) isBlocked(n *notification) bool {
-	return l.control(func(fd int) error { return checkID(fd, n.id) }) == nil
+	return l.control(func(fd int) error { return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, &n.id) }) == nil
 }
 
 func (l *Listener) control(do func(fd int) error) error {

@@ -35,12 +35,13 @@ func (l *Listener) replySocket(n *notification, c Call) error {
 }
 
 func (l *Listener) add(n *notification, c Call, file *os.File) error {
-	a := addition{id: n.id, source: uint32(file.Fd())}
+	// The flag, of Linux 5.14, returns the descriptor from the call.
+	a := addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: uint32(file.Fd())}
 	if c.Args[1]&unix.SOCK_CLOEXEC != 0 {
 		a.mode = unix.O_CLOEXEC
 	}
 	return l.control(func(fd int) error {
-		return withoutSignals(func() error { return addTo(fd, &a) })
+		return withoutSignals(func() error { return ioctl(fd, notifAddFD, &a) })
 	})
 }
 

@@ -6,14 +6,12 @@ import "strings"
 // replaced, and the value of a branch is the script's completion value without changes.
 func (p parsed) cell(n Names) draft {
 	f := &emitter{
-		parsed:            p,
-		prefix:            "await (",
-		suffix:            ")",
-		deliverNamed:      func(value string) string { return "await " + value },
-		deliverNothing:    "void 0",
-		hasCompletion:     true,
-		keepsDeclarations: true,
-		checkName:         n.Named,
+		parsed:    p,
+		prefix:    "await (",
+		suffix:    ")",
+		nothing:   "void 0",
+		cell:      true,
+		checkName: n.Named,
 	}
 	for _, at := range p.metas {
 		if n.Meta != "" {

@@ -5,15 +5,12 @@ import "strings"
 // An emitter edits a program so that it delivers its value.
 type emitter struct {
 	parsed
-	// prefix and suffix enclose the expression that is the value; deliverNamed and
-	// deliverNothing are appended for a value that has a name, and for none.
-	prefix, suffix string
-	deliverNamed   func(value string) string
-	deliverNothing string
-	// hasCompletion: the value of a branch is the script's without changes.
-	hasCompletion bool
-	// keepsDeclarations: a function's declaration is not called.
-	keepsDeclarations bool
+	// prefix and suffix enclose the expression that is the value; nothing is appended if
+	// there is no value.
+	prefix, suffix, nothing string
+	// cell: the value of a branch is the script's without changes, and a function's
+	// declaration is not called.
+	cell bool
 	// checkName is the function that checks the imported names, if there is one.
 	checkName string
 
@@ -30,6 +27,9 @@ func (f *emitter) insertBefore(value span, text string) {
 
 func (f *emitter) appendCode(text string) { f.insert(len(f.text), "\n;"+text) }
 
+// appendValue appends an expression that is the value.
+func (f *emitter) appendValue(value string) { f.appendCode(f.prefix + value + f.suffix) }
+
 // module returns the program as an ES module. If the program contains the name Deliver,
 // which it may declare, the guest's function is called through globalThis.
 func (p parsed) module() draft {
@@ -38,11 +38,10 @@ func (p parsed) module() draft {
 		deliver = "globalThis." + Deliver
 	}
 	f := &emitter{
-		parsed:         p,
-		prefix:         deliver + "(await (",
-		suffix:         "))",
-		deliverNamed:   func(value string) string { return deliver + "(await " + value + ")" },
-		deliverNothing: deliver + "()",
+		parsed:  p,
+		prefix:  deliver + "(await (",
+		suffix:  "))",
+		nothing: deliver + "()",
 	}
 	f.emit()
 	return p.edit(f.edits)
@@ -56,7 +55,7 @@ func (f *emitter) emit() {
 	}
 	switch {
 	case s == nil:
-		f.appendCode(f.deliverNothing)
+		f.appendCode(f.nothing)
 	case s.kind == expression && s.callable:
 		if f.wrapped {
 			f.emitBody(s)
@@ -64,14 +63,14 @@ func (f *emitter) emit() {
 		f.deliverCall(s.value)
 	case s.kind == expression:
 		f.deliverOrExport(s.value)
-	case (s.kind == function || s.declares == function && s.kind == exporting) && alone && !f.keepsDeclarations:
-		f.appendCode(f.deliverNamed(s.name + "()"))
+	case (s.kind == function || s.declares == function && s.kind == exporting) && alone && !f.cell:
+		f.appendValue(s.name + "()")
 	case s.kind == defaulting:
 		f.emitDefault(s)
 	case s.kind == block || s.kind == branching:
 		f.emitBranches(s)
 	default:
-		f.appendCode(f.deliverNothing)
+		f.appendCode(f.nothing)
 	}
 }
 
@@ -87,7 +86,7 @@ func (f *emitter) deliver(value span) {
 func (f *emitter) deliverOrExport(value span) {
 	switch f.exports(value) {
 	case exportsProperty:
-		f.appendCode(f.deliverNothing)
+		f.appendCode(f.nothing)
 	case exportsFunction:
 		f.deliverCall(value)
 	default:
@@ -109,7 +108,7 @@ func (f *emitter) emitDefault(s *statement) {
 		call = "()"
 	}
 	if s.name != "" {
-		f.appendCode(f.deliverNamed(s.name + call))
+		f.appendValue(s.name + call)
 		return
 	}
 	words := span{s.start, s.value.start}
@@ -127,15 +126,16 @@ func (f *emitter) emitBranches(s *statement) {
 	ends := s.results()
 	switch {
 	case len(ends) == 0:
-		f.appendCode(f.deliverNothing)
-	case f.hasCompletion:
+		f.appendCode(f.nothing)
+	case f.cell:
 		for _, value := range ends {
 			f.insertBefore(value, "await (")
 			f.insert(value.end, ")")
 		}
 	default:
 		name := f.assign(ends)
-		f.appendCode("var " + name + ";" + f.deliverNamed(name))
+		f.appendCode("var " + name)
+		f.appendValue(name)
 	}
 }
 

@@ -23,23 +23,26 @@ const (
 // A long line is cut to the part around the column. Control characters are replaced by
 // U+FFFD, so that the frame can be printed. If code has no such line, Frame returns "".
 func Frame(code string, line, column int) string {
-	lines := splitLines(code)
-	if line < 1 || line > len(lines) {
+	var all []string
+	for _, text := range lines(code) {
+		all = append(all, text)
+	}
+	if line < 1 || line > len(all) {
 		return ""
 	}
-	first, last := max(1, line-frameBefore), min(len(lines), line+frameAfter)
+	first, last := max(1, line-frameBefore), min(len(all), line+frameAfter)
 	margin := len(fmt.Sprint(last))
-	from := max(0, runesBefore(lines[line-1], column)-frameWidth*3/4)
+	from := max(0, runesBefore(all[line-1], column)-frameWidth*3/4)
 	var b strings.Builder
 	for n := first; n <= last; n++ {
 		sign := " "
 		if n == line {
 			sign = ">"
 		}
-		text := strings.TrimRight(fmt.Sprintf("%s %*d | %s", sign, margin, n, cut(lines[n-1], from)), " ")
+		text := strings.TrimRight(fmt.Sprintf("%s %*d | %s", sign, margin, n, cut(all[n-1], from)), " ")
 		b.WriteString(text + "\n")
 		if n == line {
-			caret := runesBefore(lines[n-1], column) - from
+			caret := runesBefore(all[n-1], column) - from
 			if from > 0 {
 				caret++ // after the ellipsis
 			}
@@ -82,17 +85,4 @@ func cut(line string, from int) string {
 		return "…" + string(runes) + end
 	}
 	return string(runes) + end
-}
-
-// splitLines splits code where ECMAScript ends lines.
-func splitLines(code string) []string {
-	var lines []string
-	for {
-		n := lineLength(code)
-		lines = append(lines, code[:n])
-		if n == len(code) {
-			return lines
-		}
-		code = code[n+endLength(code[n:]):]
-	}
 }

@@ -222,31 +222,14 @@ func (l *lexer) regex(start int) tokenKind {
 	return notAToken
 }
 
-// punctuators are those of several bytes by their first byte, the longest first. ?. is not
-// one before a digit.
-var punctuators = [utf8.RuneSelf][]string{
-	'>': {">>>=", ">>>", ">>=", ">>", ">="},
-	'.': {"..."},
-	'=': {"===", "==", "=>"},
-	'!': {"!==", "!="},
-	'*': {"**=", "**", "*="},
-	'<': {"<<=", "<<", "<="},
-	'&': {"&&=", "&&", "&="},
-	'|': {"||=", "||", "|="},
-	'?': {"??=", "??", "?."},
-	'+': {"++", "+="},
-	'-': {"--", "-="},
-	'/': {"/="},
-	'%': {"%="},
-	'^': {"^="},
-}
+// punctuators are those of several bytes, the longest first. ?. is not one before a digit.
+var punctuators = strings.Fields(">>>= ... === !== **= <<= >>= >>> &&= ||= ??= => == != ** *= << <= >> >= && &= || |= ?? ?. ++ += -- -= /= %= ^=")
 
 func punctuatorLength(code string) int {
-	c := code[0]
-	if strings.IndexByte("{}()[];,<>+-*/%&|^!~?:=.", c) < 0 {
+	if strings.IndexByte("{}()[];,<>+-*/%&|^!~?:=.", code[0]) < 0 {
 		return 0
 	}
-	for _, p := range punctuators[c] {
+	for _, p := range punctuators {
 		if strings.HasPrefix(code, p) && (p != "?." || len(code) == 2 || !isDigit(code[2])) {
 			return len(p)
 		}

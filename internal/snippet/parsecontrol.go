@@ -17,13 +17,13 @@ func (p *parser) condition() {
 	p.expect(")")
 }
 
-func (p *parser) whileStatement(*statement) {
+func (p *parser) whileStatement() {
 	p.next()
 	p.condition()
 	p.statement()
 }
 
-func (p *parser) doStatement(*statement) {
+func (p *parser) doStatement() {
 	p.next()
 	p.statement()
 	p.expect("while")
@@ -31,7 +31,7 @@ func (p *parser) doStatement(*statement) {
 	p.accept(";") // optional after do…while, even on the same line
 }
 
-func (p *parser) forStatement(*statement) {
+func (p *parser) forStatement() {
 	p.next()
 	if p.accept("await") {
 		p.noteAwait()
@@ -117,7 +117,7 @@ func (p *parser) clause() []statement {
 }
 
 // jumpStatement reads return, throw, break, continue or debugger with its operand.
-func (p *parser) jumpStatement(*statement) {
+func (p *parser) jumpStatement() {
 	if p.is("return") && !p.function {
 		p.topReturn = true
 	}

@@ -54,14 +54,8 @@ func (p *parser) assignment(noIn bool) (callable bool) {
 	return false
 }
 
-// isPrefixOperator reports whether text is a prefix operator. To the parser, new is one.
-func isPrefixOperator(text string) bool {
-	switch text {
-	case "!", "~", "+", "-", "++", "--", "typeof", "void", "delete", "new":
-		return true
-	}
-	return false
-}
+// prefixes are the prefix operators, to the parser also new.
+var prefixes = setOf("!", "~", "+", "-", "++", "--", "typeof", "void", "delete", "new")
 
 func (p *parser) prefixOperators() (some bool) {
 	for p.tok.kind == word || p.tok.kind == punctuator {
@@ -71,7 +65,7 @@ func (p *parser) prefixOperators() (some bool) {
 			p.noteAwait()
 		case text == "new" && p.peekIs("."):
 			return some
-		case !isPrefixOperator(text):
+		case !prefixes[text]:
 			return some
 		}
 		if text == "~" {
@@ -107,32 +101,21 @@ func (p *parser) operator(noIn bool) (some, right bool) {
 		return true, true
 	case p.tok.kind == word:
 		return p.accept("instanceof") || !noIn && p.accept("in"), false
-	case p.tok.kind != punctuator || isNotBinary(p.text()):
+	case p.tok.kind != punctuator || notBinary[p.text()]:
 		return false, false
 	case p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--"):
 		p.fail() // a browser's HTML comment in scripts, an error in modules
 	}
 	text := p.text()
 	p.next()
-	return true, text == "**" || strings.HasSuffix(text, "=") && !isComparison(text)
+	return true, text == "**" || strings.HasSuffix(text, "=") && !comparisons[text]
 }
 
-// isNotBinary reports whether a punctuator is not a binary operator.
-func isNotBinary(text string) bool {
-	switch text {
-	case "(", ")", "[", "]", "{", "}", ";", ",", ":", ".", "...", "?.", "=>", "!", "~", "++", "--":
-		return true
-	}
-	return false
-}
-
-func isComparison(text string) bool {
-	switch text {
-	case "==", "===", "!=", "!==", "<=", ">=":
-		return true
-	}
-	return false
-}
+var (
+	// notBinary are the punctuators that are not binary operators.
+	notBinary   = setOf("(", ")", "[", "]", "{", "}", ";", ",", ":", ".", "...", "?.", "=>", "!", "~", "++", "--")
+	comparisons = setOf("==", "===", "!=", "!==", "<=", ">=")
+)
 
 func setOf(texts ...string) map[string]bool {
 	set := make(map[string]bool)

@@ -65,7 +65,7 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 		p.next()
 		p.expect(".")
 	}
-	if isReserved(p.text()) {
+	if reserved[p.text()] {
 		p.fail()
 	}
 	names := p.beginNames()
@@ -74,17 +74,9 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 	return p.arrowOr(aValue, names, false, noIn)
 }
 
-// isReserved reports whether a word cannot be an operand. Words that start one are read
-// before.
-func isReserved(text string) bool {
-	switch text {
-	case "break", "case", "catch", "const", "continue", "debugger", "default", "do", "else", "enum",
-		"export", "extends", "finally", "for", "if", "in", "instanceof", "return", "switch", "throw",
-		"try", "var", "while", "with":
-		return true
-	}
-	return false
-}
+// reserved are the words that cannot be an operand. Words that start one are read before.
+var reserved = setOf("break", "case", "catch", "const", "continue", "debugger", "default", "do", "else", "enum",
+	"export", "extends", "finally", "for", "if", "in", "instanceof", "return", "switch", "throw", "try", "var", "while", "with")
 
 // asyncOperand reads an async function, or async as a name.
 func (p *parser) asyncOperand(noIn bool) operandKind {

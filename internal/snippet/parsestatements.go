@@ -81,42 +81,38 @@ func (p *parser) punctuatorStatement(s *statement) {
 	}
 }
 
-// keywordStatement returns the method that reads the statements of a keyword that nothing
-// else starts with.
-func keywordStatement(text string) func(*parser, *statement) {
-	switch text {
+func (p *parser) wordStatement(s *statement) {
+	switch p.text() {
 	case "var", "const":
-		return (*parser).variables
+		p.variables()
 	case "if":
-		return (*parser).ifStatement
+		p.ifStatement(s)
 	case "for":
-		return (*parser).forStatement
+		p.forStatement()
 	case "while", "with":
-		return (*parser).whileStatement
+		p.whileStatement()
 	case "do":
-		return (*parser).doStatement
+		p.doStatement()
 	case "try":
-		return (*parser).tryStatement
+		p.tryStatement(s)
 	case "switch":
-		return (*parser).switchStatement
+		p.switchStatement(s)
 	case "return", "throw", "break", "continue", "debugger":
-		return (*parser).jumpStatement
+		p.jumpStatement()
 	case "function":
-		return (*parser).functionStatement
+		p.functionStatement(s)
 	case "class":
-		return (*parser).classStatement
+		p.classStatement(s)
 	case "export":
-		return (*parser).exportStatement
+		p.exportStatement(s)
+	default:
+		p.nameStatement(s)
 	}
-	return nil
 }
 
-func (p *parser) wordStatement(s *statement) {
+// nameStatement reads a statement that starts with a word that may be a name.
+func (p *parser) nameStatement(s *statement) {
 	text := p.text()
-	if read := keywordStatement(text); read != nil {
-		read(p, s)
-		return
-	}
 	after, next := p.peek()
 	switch {
 	case after.kind == punctuator && next == ":":
@@ -129,7 +125,7 @@ func (p *parser) wordStatement(s *statement) {
 	case text == "async" && next == "function" && !after.newline:
 		p.functionStatement(s)
 	case p.declares(text, after):
-		p.variables(s)
+		p.variables()
 	default:
 		p.expressionStatement(s)
 	}
@@ -166,7 +162,7 @@ func (p *parser) expressionStatement(s *statement) {
 }
 
 // variables reads a declaration from its keyword on.
-func (p *parser) variables(*statement) {
+func (p *parser) variables() {
 	p.declarations(false)
 	p.semicolon()
 }

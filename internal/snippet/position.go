@@ -1,63 +1,64 @@
 package snippet
 
 import (
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
 
-// offsetOf returns the offset of a 1-based line and column of code, or -1. Columns count
-// UTF-16 units, and lines end where ECMAScript says, as in V8 and esbuild.
-func offsetOf(code string, line, column int) int {
-	if line < 1 || column < 1 {
-		return -1
-	}
-	offset := 0
-	for ; line > 1; line-- {
-		n := lineLength(code[offset:])
-		if offset+n == len(code) {
-			return -1
+// lines iterates over the lines of code, without their ends, and the offset of each. Lines
+// end where ECMAScript says, as in V8 and esbuild.
+func lines(code string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for start := 0; ; {
+			end := start + lineLength(code[start:])
+			if !yield(start, code[start:end]) || end == len(code) {
+				return
+			}
+			_, start = utf8.DecodeRuneInString(code[end:])
+			if strings.HasPrefix(code[end:], "\r\n") {
+				start = 2
+			}
+			start += end
 		}
-		offset += n + endLength(code[offset+n:])
 	}
-	end := offset + lineLength(code[offset:])
-	for column--; column > 0 && offset < end; {
-		r, n := utf8.DecodeRuneInString(code[offset:])
-		offset += n
-		column -= width(r)
+}
+
+// offsetOf returns the offset of a 1-based line and column of code, or -1. Columns count
+// UTF-16 units.
+func offsetOf(code string, line, column int) int {
+	for start, text := range lines(code) {
+		if line--; line != 0 || column < 1 {
+			continue
+		}
+		offset := 0
+		for column--; column > 0 && offset < len(text); {
+			r, n := utf8.DecodeRuneInString(text[offset:])
+			offset += n
+			column -= width(r)
+		}
+		if column <= 0 {
+			return start + offset
+		}
 	}
-	if column > 0 {
-		return -1
-	}
-	return offset
+	return -1
 }
 
 // positionOf returns the 1-based line and column of an offset.
 func positionOf(code string, offset int) (line, column int) {
-	line = 1
-	start := 0
-	for {
-		n := lineLength(code[start:])
-		next := start + n + endLength(code[start+n:])
-		if start+n == len(code) || next > offset {
+	first := 0
+	for start := range lines(code) {
+		if start > offset {
 			break
 		}
-		start = next
+		first = start
 		line++
 	}
 	column = 1
-	for _, r := range code[start:max(start, offset)] {
+	for _, r := range code[first:max(first, offset)] {
 		column += width(r)
 	}
 	return line, column
-}
-
-// endLength returns the length of the line end at the start of s.
-func endLength(s string) int {
-	if strings.HasPrefix(s, "\r\n") {
-		return 2
-	}
-	_, n := utf8.DecodeRuneInString(s)
-	return n
 }
 
 // width returns the number of UTF-16 units of a rune.

@@ -79,7 +79,7 @@ func (s *scanner) endTag(last bool) {
 	}
 	s.pop()
 	s.preceding = operand
-	s.last, s.lastText = token{}, ""
+	s.lastText = ""
 }
 
 // scanChildren scans the text between two tags, up to the next tag or {.

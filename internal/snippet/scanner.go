@@ -12,9 +12,8 @@ type scanner struct {
 
 	open         []bracket
 	preceding    operandState
-	last         token
-	lastText     string // of last
-	previousText string // of the token before last
+	lastText     string // the last token
+	previousText string // the token before it
 	lastCounted  bool   // countDiagnostics counted the last word
 	slashUnclear bool   // the meaning of a slash in this line is unclear
 	uncertain    int    // brackets that may be open, depending on unclear slashes and text
@@ -145,7 +144,7 @@ func (s *scanner) token(t token) {
 		s.slashUnclear, s.preceding = false, unsure
 	}
 	var is traits
-	if t.kind == word && mayBeKeyword(text) {
+	if t.kind == word {
 		is = keywords[text]
 	}
 	if s.startsStatement(t, text, is) {
@@ -169,9 +168,9 @@ func (s *scanner) token(t token) {
 		s.preceding = operand
 	}
 	s.top().begun = true
-	s.previousText, s.last, s.lastText = s.lastText, t, text
+	s.previousText, s.lastText = s.lastText, text
 	if s.pos != t.end { // a regular expression, or the end of a template
-		s.last, s.lastText = token{}, ""
+		s.lastText = ""
 	}
 }
 

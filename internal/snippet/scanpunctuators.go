@@ -2,15 +2,9 @@ package snippet
 
 import "strings"
 
-// bindsRightward reports whether esbuild recurses for the right side of an operator.
-func bindsRightward(text string) bool {
-	switch text {
-	case "!", "~", "+", "-", "++", "--", "?", ":", "=>", "**", "...", "=", "+=", "-=", "*=", "/=", "%=",
-		"&=", "|=", "^=", "&&=", "||=", "??=", "<<=", ">>=", ">>>=", "**=":
-		return true
-	}
-	return false
-}
+// rightward are the operators for whose right side esbuild recurses.
+var rightward = setOf("!", "~", "+", "-", "++", "--", "?", ":", "=>", "**", "...", "=", "+=", "-=", "*=", "/=", "%=",
+	"&=", "|=", "^=", "&&=", "||=", "??=", "<<=", ">>=", ">>>=", "**=")
 
 func (s *scanner) punctuator(t token, text string) {
 	switch text {
@@ -36,7 +30,7 @@ func (s *scanner) punctuator(t token, text string) {
 		s.preceding = operator
 	default:
 		// + and - nest if no operand precedes them
-		if bindsRightward(text) && (s.preceding != operand || len(text) > 1 || text == "?" || text == ":" || text == "=") {
+		if rightward[text] && (s.preceding != operand || len(text) > 1 || text == "?" || text == ":" || text == "=") {
 			s.addNesting(text == "=>")
 		}
 		s.preceding = operator

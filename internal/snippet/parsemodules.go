@@ -14,7 +14,7 @@ func (p *parser) importStatement(s *statement) {
 
 // importClause reads the names that an import binds: a, * as a, {a as b} or two of these.
 func (p *parser) importClause(s *statement) {
-	if p.isAny("defer", "source") && p.isPhase() {
+	if (p.isAny("defer", "source") || p.types && p.is("type")) && p.isPhase() {
 		p.next()
 	}
 	if p.tok.kind == word {
@@ -30,6 +30,9 @@ func (p *parser) importClause(s *statement) {
 	}
 	p.expect("{")
 	p.list("}", func() {
+		if _, next := p.peek(); p.types && p.is("type") && next != "as" && next != "," && next != "}" {
+			p.next()
+		}
 		b := binding{imported: p.text(), local: p.text()}
 		p.next()
 		if p.accept("as") {
@@ -42,13 +45,13 @@ func (p *parser) importClause(s *statement) {
 }
 
 // isPhase reports whether the word after import is a phase and not a binding: import defer
-// * as a, import source a.
+// * as a, import source a, import type {a}.
 func (p *parser) isPhase() bool {
 	l := p.lexer
 	after := l.next()
 	behind := l.next()
-	return p.code[after.start:after.end] == "*" ||
-		after.kind == word && (p.code[after.start:after.end] != "from" || behind.kind == word)
+	next := p.code[after.start:after.end]
+	return next == "*" || next == "{" || after.kind == word && (next != "from" || behind.kind == word)
 }
 
 // moduleName reads the quoted name of a module and its attributes.

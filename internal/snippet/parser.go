@@ -18,6 +18,7 @@ type parser struct {
 
 	context
 	cost    cost
+	types   bool // accept TypeScript's imports of types
 	failed  bool
 	refusal string // why the code is rejected, if it is
 

@@ -134,21 +134,18 @@ func (p *parser) nameStatement(s *statement) {
 // declares reports whether let, using or await using starts a declaration here.
 func (p *parser) declares(text string, after token) bool {
 	next := p.code[after.start:after.end]
-	switch text {
-	case "let":
-		return after.kind == word && next != "in" && next != "instanceof" || next == "[" || next == "{"
-	case "using":
-		return after.kind == word && !after.newline && next != "in" && next != "instanceof"
-	case "await":
-		if next != "using" || after.newline {
-			return false
-		}
+	switch {
+	case text == "let" && (next == "[" || next == "{"):
+		return true
+	case text == "await" && next == "using" && !after.newline:
 		l := p.lexer
 		l.next()
-		name := l.next()
-		return name.kind == word && !name.newline && p.code[name.start:name.end] != "in" && p.code[name.start:name.end] != "instanceof"
+		after = l.next()
+		next = p.code[after.start:after.end]
+	case text != "let" && text != "using":
+		return false
 	}
-	return false
+	return after.kind == word && (text == "let" || !after.newline) && next != "in" && next != "instanceof"
 }
 
 func (p *parser) expressionStatement(s *statement) {

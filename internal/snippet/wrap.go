@@ -44,37 +44,17 @@ func importsOf(list []statement) []span {
 	return imports
 }
 
-// imports returns the import declarations outside all brackets.
+// imports returns the import declarations outside all brackets. Other uses of the word,
+// such as import(…), import.meta and import a = b, cannot be parsed as declarations.
 func (s *scanner) imports() []span {
 	var list []span
 	for _, start := range s.importStarts {
-		if end := importEnd(s.code, start); end > start {
-			list = append(list, span{start, end})
+		p := newParser(s.code, start)
+		p.types = true
+		p.importStatement(&statement{})
+		if !p.failed {
+			list = append(list, span{start, p.last})
 		}
 	}
 	return list
-}
-
-// importEnd returns the end of a declaration: after the module's name, its attributes and
-// a semicolon. It returns 0 for anything else: import(…), import.meta, import a = b.
-func importEnd(code string, start int) int {
-	l := lexer{code: code, pos: start}
-	t := l.next()
-	for t.kind != quoted {
-		t = l.next()
-		if text := code[t.start:t.end]; t.kind == atEnd || t.kind == notAToken || text == "(" || text == "." || text == "=" {
-			return 0
-		}
-	}
-	end, t := t.end, l.next()
-	if text := code[t.start:t.end]; text == "with" || text == "assert" && !t.newline {
-		for t.kind != atEnd && t.kind != notAToken && code[t.start:t.end] != "}" {
-			t = l.next()
-		}
-		end, t = t.end, l.next()
-	}
-	if code[t.start:t.end] == ";" {
-		end = t.end
-	}
-	return end
 }

@@ -112,7 +112,7 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		p.wrapped = true
 		return p, ok
 	}
-	if !js.costly() {
+	if !costly(d.text) {
 		if err := c.check(d); err != nil {
 			return c.recordError(err)
 		}
@@ -120,13 +120,10 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 	return newParsed(d, js, list), true
 }
 
-// costly reports whether esbuild would take too long for the parsed code. Then only V8
-// checks whether it is valid.
-func (p *parser) costly() bool {
-	if p.cost.ns > maxCost {
-		return true
-	}
-	s := scan(p.code, false)
+// costly reports whether esbuild would take too long for JavaScript. Then only V8 checks
+// whether it is valid.
+func costly(code string) bool {
+	s := scan(code, false)
 	return s.refusal != "" || s.cost.ns > maxCost
 }
 
@@ -218,7 +215,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	if js.failed {
 		return c.recordError(out.errorAt(js.tok.start, cmp.Or(js.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
 	}
-	if js.rebinds(list) && !js.topReturn && !js.costly() {
+	if js.rebinds(list) && !js.topReturn && !costly(out.text) {
 		if err := c.check(out); err != nil {
 			return c.recordError(err)
 		}

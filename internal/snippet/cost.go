@@ -38,9 +38,6 @@ type cost struct {
 	scopes int // the levels that may declare names
 }
 
-// addLookup is for a name, which esbuild looks up in all enclosing scopes.
-func (c *cost) addLookup() { c.ns += 250 * c.depth }
-
 // addRename is for a name in TypeScript. To make a name that every scope declares unique,
 // esbuild tries as many numbers as there are scopes, in all of them.
 func (c *cost) addRename(more int) { c.ns += 46 * (c.scopes + more) * (c.scopes + more) }

@@ -62,8 +62,8 @@
 //
 // Parsers recurse, and Go ends a process whose stack is too large, without a way to
 // recover. So the parser limits how deep JavaScript nests before esbuild reads it, and the
-// scanner does so for other code. They also estimate esbuild's time: parts of it are
-// quadratic or cubic in repetitions or nesting, above all its messages about invalid code.
+// scanner does so for other code. For all code, it estimates esbuild's time: parts of that
+// are quadratic or cubic in repetitions or nesting, above all messages about invalid code.
 // Beyond 0.4 s TypeScript is rejected, and JavaScript is not checked: then only V8 reports
 // whether it is valid. cost.go has the numbers.
 //

@@ -52,7 +52,6 @@ func (p *parser) forHead() {
 		p.declarations(true)
 	default:
 		p.sequence(true)
-		p.cost.addSequence(p.commas)
 	}
 	if p.accept("of") || p.accept("in") {
 		p.sequence(false)
@@ -65,7 +64,6 @@ func (p *parser) forHead() {
 	p.expect(";")
 	if !p.is(")") {
 		p.sequence(false)
-		p.cost.addSequence(p.commas)
 	}
 }
 

@@ -6,12 +6,10 @@ import "strings"
 // function.
 func (p *parser) sequence(noIn bool) (callable bool) {
 	callable = p.assignment(noIn)
-	commas := 0
-	for ; p.accept(","); commas++ {
+	for p.accept(",") {
 		p.assignment(noIn)
 		callable = false
 	}
-	p.commas = commas
 	return callable
 }
 
@@ -19,11 +17,11 @@ func (p *parser) sequence(noIn bool) (callable bool) {
 // so operands and operators alternate. Operands nested on the right, for which esbuild
 // recurses, count as nested until the end.
 func (p *parser) assignment(noIn bool) (callable bool) {
-	depth := p.cost.depth
-	defer func() { p.cost.depth = depth }()
+	depth := p.depth
+	defer func() { p.depth = depth }()
 	callable = true
 	for level := depth; !p.failed; {
-		p.cost.depth = level
+		p.depth = level
 		p.enter()
 		if p.prefixOperators() {
 			callable = false

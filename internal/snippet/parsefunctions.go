@@ -113,8 +113,8 @@ func (p *parser) key() {
 
 // class reads a class from its keyword on, and returns its name.
 func (p *parser) class() (name string) {
-	depth := p.cost.depth
-	defer func() { p.cost.depth = depth }()
+	depth := p.depth
+	defer func() { p.depth = depth }()
 	p.enter()
 	p.next()
 	if p.tok.kind == word && !p.is("extends") {

@@ -17,12 +17,11 @@ type parser struct {
 	last int // end of the previous token
 
 	context
-	cost    cost
+	depth   int  // levels of nesting
 	types   bool // accept TypeScript's imports of types
 	failed  bool
 	refusal string // why the code is rejected, if it is
 
-	commas      int         // of the last sequence
 	lastBody    []statement // of the last function body
 	topReturn   bool        // a return outside functions
 	lastBlock   int         // start of the last top-level statement that is a block, or -1
@@ -82,14 +81,12 @@ func (p *parser) next() {
 }
 
 func (p *parser) setToken(t token) {
-	switch p.tok = t; t.kind {
-	case notAToken:
+	p.tok = t
+	switch {
+	case t.kind == notAToken:
 		p.fail()
-	case word:
-		p.cost.addLookup()
-		if p.pattern {
-			p.declared = append(p.declared, p.text())
-		}
+	case t.kind == word && p.pattern:
+		p.declared = append(p.declared, p.text())
 	}
 }
 
@@ -113,13 +110,13 @@ func (p *parser) fail() {
 
 // enter starts a level of nesting, which leave ends.
 func (p *parser) enter() {
-	if p.cost.depth++; p.cost.depth > maxNesting {
+	if p.depth++; p.depth > maxNesting {
 		p.refusal = nestedTooDeeply
 		p.fail()
 	}
 }
 
-func (p *parser) leave() { p.cost.depth-- }
+func (p *parser) leave() { p.depth-- }
 
 func (p *parser) text() string { return p.code[p.tok.start:p.tok.end] }
 

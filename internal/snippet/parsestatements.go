@@ -72,7 +72,7 @@ func (p *parser) punctuatorStatement(s *statement) {
 		p.next()
 	case "{":
 		s.kind = block
-		if p.cost.depth == 1 {
+		if p.depth == 1 {
 			p.lastBlock = p.tok.start
 		}
 		s.parts = [][]statement{p.block()}
@@ -152,7 +152,6 @@ func (p *parser) expressionStatement(s *statement) {
 	s.kind = expression
 	s.value.start = p.tok.start
 	s.callable = p.sequence(false)
-	p.cost.addSequence(p.commas)
 	s.value.end = p.last
 	s.body = p.lastBody
 	p.semicolon()

@@ -41,6 +41,7 @@ type bracket struct {
 	at      int  // its offset
 	control bool // the parentheses of if, for, while or with
 	object  bool // the braces of an object, whose commas separate members
+	list    bool // commas separate arguments or the elements of an array
 	closing bool // a closing tag, </a>
 
 	// About the current statement or list element:
@@ -130,12 +131,12 @@ func (s *scanner) checkDepth() {
 func (s *scanner) endStatement() {
 	b := s.top()
 	s.cost.addComparison(b.less*s.pos - b.lessAt)
-	if !b.object && !b.listed && b.kind == '{' {
+	if !b.object && !b.list && !b.listed {
 		s.cost.addSequence(b.commas)
 	}
 	s.cost.depth -= b.chain
 	s.cost.scopes -= b.scopes
-	*b = bracket{kind: b.kind, at: b.at, control: b.control, object: b.object, closing: b.closing}
+	*b = bracket{kind: b.kind, at: b.at, control: b.control, object: b.object, list: b.list, closing: b.closing}
 }
 
 func (s *scanner) token(t token) {

@@ -74,6 +74,20 @@ func TestScannerRepetition(t *testing.T) {
 	}
 }
 
+// TestScannerSequences checks that the scanner counts the commas of expressions wherever
+// they are, and no others: esbuild's time is quadratic only in those.
+func TestScannerSequences(t *testing.T) {
+	for open, costly := range map[string]bool{
+		"": true, "(": true, "!(": true, "x = (": true, "if (": true, "for (": true, "return ": true, "a => (": true, "`${": true, "x[": true, "({ a: (": true,
+		"f(": false, "new F(": false, "a.of(": false, "x = [": false, "x = {": false, "let ": false, "function f(": false,
+	} {
+		s := scan(open+strings.Repeat("q,", 5000), false)
+		if ns := s.cost.ns - scan(open+strings.Repeat("q;", 5000), false).cost.ns; (ns > maxCost) != costly {
+			t.Errorf("%q: 5000 commas cost %d ms", open, ns/1e6)
+		}
+	}
+}
+
 func TestScannerImports(t *testing.T) {
 	const code = `import a, { type B } from "a"; import 'b' with { type: 'json' }
 import type { C } from 'c'

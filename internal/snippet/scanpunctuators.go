@@ -72,6 +72,9 @@ func (s *scanner) openBracket(text string) {
 	switch text {
 	case "(":
 		b.control = s.lastText == "if" || s.lastText == "for" || s.lastText == "while" || s.lastText == "with"
+		b.list = s.preceding == operand
+	case "[":
+		b.list = s.preceding == operator
 	case "{":
 		b.object = s.lastText == "=" || s.lastText == "(" || s.lastText == "," || s.lastText == "[" || s.lastText == "return" ||
 			s.lastText == ":" && s.top().object

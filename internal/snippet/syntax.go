@@ -84,7 +84,7 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 		}
 	}
 	s.CommonJS = names != 0
-	if p.bound != 0 && !p.failed && !p.costly() { // only esbuild knows in which scope a name is declared
+	if p.bound != 0 && !p.failed && !costly(code) { // only esbuild knows in which scope a name is declared
 		s.CommonJS = s.CommonJS && usesFree(code, open)
 		s.Module = s.Module || slices.ContainsFunc(p.declared, isCommonJS) && redeclares(code)
 	}

@@ -68,7 +68,7 @@ func TestSyntaxOf(t *testing.T) {
 func checkSyntax(t *testing.T, code string) {
 	t.Helper()
 	r, _ := parse(code)
-	if r.failed || r.costly() || len(transformPlain(code, nil).Errors) > 0 {
+	if r.failed || costly(r.code) || len(transformPlain(code, nil).Errors) > 0 {
 		return
 	}
 	got := SyntaxOf(code, func(string) bool { return false })

@@ -2,6 +2,7 @@ package snippet
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -207,13 +208,13 @@ func findFences(text string) []fence {
 }
 
 func parseFence(line string) (fence, bool) {
-	n, item := prefixLength(line)
-	rest := line[n:]
+	prefix := fencePrefix.FindString(line)
+	rest := line[len(prefix):]
 	if !strings.HasPrefix(rest, "```") && !strings.HasPrefix(rest, "~~~") {
 		return fence{}, false
 	}
-	f := fence{prefix: line[:n], item: item, mark: rest[0]}
-	if item {
+	f := fence{prefix: prefix, item: strings.ContainsAny(prefix, "-+.)"), mark: rest[0]}
+	if f.item {
 		f.prefix = strings.Map(func(r rune) rune {
 			if r == '>' || r == '\t' {
 				return r
@@ -230,36 +231,9 @@ func parseFence(line string) (fence, bool) {
 	return f, f.mark == '~' || !strings.Contains(f.info, "`")
 }
 
-// prefixLength returns the length of the text that may precede a fence: spaces and the
-// markers of block quotes and list items. An asterisk is not accepted, because lines of
-// comments start with it.
-func prefixLength(line string) (n int, item bool) {
-	for n < len(line) {
-		if c := line[n]; c == ' ' || c == '\t' || c == '>' {
-			n++
-			continue
-		}
-		mark := itemMark(line[n:])
-		if mark == 0 {
-			return n, item
-		}
-		n, item = n+mark, true
-	}
-	return n, item
-}
-
-// itemMark returns the length of - or 1. with the space after it, or 0.
-func itemMark(text string) int {
-	text = text[:min(len(text), len("123456789. "))]
-	rest, marks := strings.TrimLeft(text, "0123456789"), "-+"
-	if len(rest) < len(text) {
-		marks = ".)"
-	}
-	if len(rest) < 2 || strings.IndexByte(marks, rest[0]) < 0 || rest[1] != ' ' {
-		return 0
-	}
-	return len(text) - len(rest) + 2
-}
+// fencePrefix is the text that may precede a fence: spaces and the markers of block quotes
+// and list items. An asterisk is not accepted, because lines of comments start with it.
+var fencePrefix = regexp.MustCompile(`^(?:[ \t>]|[-+] |[0-9]{1,9}[.)] )*`)
 
 // fenceAt reports whether the mark at an offset is a fence: whether it starts a line.
 func fenceAt(code string, at int, mark string) bool {
@@ -270,8 +244,7 @@ func fenceAt(code string, at int, mark string) bool {
 	if start > 0 && code[start-1] != '\n' {
 		return false
 	}
-	n, _ := prefixLength(code[start:at])
-	return n == at-start
+	return fencePrefix.FindString(code[start:at]) == code[start:at]
 }
 
 // singleLineBlock returns the code of ```js 1 + 1```, if that is the whole text.

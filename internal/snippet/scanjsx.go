@@ -123,10 +123,8 @@ func (s *scanner) countBrackets(text string) {
 
 // countAny returns how many bytes of text are in chars.
 func countAny(text, chars string) (n int) {
-	for i := range len(text) {
-		if strings.IndexByte(chars, text[i]) >= 0 {
-			n++
-		}
+	for _, c := range chars {
+		n += strings.Count(text, string(c))
 	}
 	return n
 }

@@ -46,13 +46,14 @@ func listenAudit() (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, backlog); err != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, backlog) // without CAP_NET_ADMIN: up to the system's limit
 	}
-	if err := filter(fd); err != nil {
-		unix.Close(fd)
-		return -1, os.NewSyscallError("setsockopt", err)
+	err = os.NewSyscallError("setsockopt", filter(fd))
+	if err == nil {
+		group := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.AUDIT_NLGRP_READLOG - 1)}
+		err = os.NewSyscallError("bind", unix.Bind(fd, group))
 	}
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.AUDIT_NLGRP_READLOG - 1)}); err != nil {
+	if err != nil {
 		unix.Close(fd)
-		return -1, os.NewSyscallError("bind", err)
+		return -1, err
 	}
 	return fd, nil
 }

@@ -56,8 +56,7 @@ func checkABI() error {
 }
 
 func checkEnabled() error {
-	on, err := enabled()
-	switch {
+	switch on, err := enabled(); {
 	case errors.Is(err, unix.EPROTONOSUPPORT):
 		return &UnavailableError{"not supported by this kernel", "boot a kernel with CONFIG_AUDIT=y", err}
 	case err != nil:
@@ -105,9 +104,6 @@ func enabled() (uint32, error) {
 	return binary.NativeEndian.Uint32([]byte(reply.text[4:])), nil // the second field of struct audit_status
 }
 
-// replyTimeout is ample: the kernel replies during sendto.
-var replyTimeout = unix.Timeval{Sec: 2}
-
 // request sends a message to the kernel and returns the first reply.
 func request(kind, flags uint16, payload []byte) (message, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
@@ -122,7 +118,8 @@ func request(kind, flags uint16, payload []byte) (message, error) {
 	if err := unix.Sendto(fd, append(header, payload...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return message{}, os.NewSyscallError("sendto", err)
 	}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &replyTimeout); err != nil {
+	timeout := unix.Timeval{Sec: 2} // ample: the kernel replies during sendto
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return message{}, os.NewSyscallError("setsockopt", err)
 	}
 	reply := make([]byte, 1024)
@@ -133,17 +130,11 @@ func request(kind, flags uint16, payload []byte) (message, error) {
 	if n < unix.NLMSG_HDRLEN {
 		return message{}, errors.New("truncated reply of the kernel")
 	}
-	return checkReply(decode(reply[:n]))
-}
-
-// checkReply returns the error of an error message. One with code 0 is an
-// acknowledgement.
-func checkReply(m message) (message, error) {
-	if m.kind != unix.NLMSG_ERROR || len(m.text) < 4 {
-		return m, nil
-	}
-	if code := int32(binary.NativeEndian.Uint32([]byte(m.text))); code != 0 {
-		return message{}, syscall.Errno(-code)
+	m := decode(reply[:n])
+	if m.kind == unix.NLMSG_ERROR && len(m.text) >= 4 {
+		if code := int32(binary.NativeEndian.Uint32([]byte(m.text))); code != 0 { // 0 acknowledges
+			return message{}, syscall.Errno(-code)
+		}
 	}
 	return m, nil
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -90,20 +91,16 @@ func (s *scopeInfo) checkRule(place string, r Rule) error {
 	if err := s.checkOperations(place+".operations", r.Operations); err != nil {
 		return err
 	}
-	lists := []struct {
-		key  string
-		list []string
-	}{{"paths", r.Paths}, {"patterns", r.Patterns}}
-	for _, l := range lists {
-		switch {
-		case l.key != s.key && l.list != nil:
-			return formatError(place+"."+l.key, "a rule of %s has none", s.name)
-		case l.key == s.key && len(l.list) == 0:
-			return formatError(place+"."+l.key, "missing or empty")
-		}
+	switch {
+	case s.key != "paths" && r.Paths != nil:
+		return formatError(place+".paths", "a rule of %s has none", s.name)
+	case s.key != "patterns" && r.Patterns != nil:
+		return formatError(place+".patterns", "a rule of %s has none", s.name)
+	case s.key != "" && len(r.entries()) == 0:
+		return formatError(place+"."+s.key, "missing or empty")
 	}
 	for i, text := range r.entries() {
-		if err := s.checkEntry(text); err != nil {
+		if err := cmp.Or(checkText(text), s.pattern(text)); err != nil {
 			return formatError(fmt.Sprintf("%s.%s[%d]", place, s.key, i), "%q: %v", truncate(text), err)
 		}
 	}
@@ -127,13 +124,6 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 		}
 	}
 	return nil
-}
-
-func (s *scopeInfo) checkEntry(text string) error {
-	if err := checkText(text); err != nil {
-		return err
-	}
-	return s.pattern(text)
 }
 
 // checkProtocols rejects operations that none of the rule's patterns can match, and

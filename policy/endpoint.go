@@ -49,7 +49,7 @@ func parseEndpoint(s string) (endpoint, error) {
 		return endpoint{}, errPort
 	}
 	e.host, e.port = rest[:colon], rest[colon+1:]
-	if !validHost(e.host) {
+	if _, isAddress := parseAddress(e.host); !isAddress && !validName(e.host) {
 		return endpoint{}, errHost
 	}
 	if !validPort(e.port) {
@@ -61,13 +61,6 @@ func parseEndpoint(s string) (endpoint, error) {
 func validPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return s == "*" || err == nil && n > 0 && strconv.FormatUint(n, 10) == s
-}
-
-func validHost(s string) bool {
-	if _, ok := parseAddress(s); ok {
-		return true
-	}
-	return validName(s)
 }
 
 // parseAddress parses an IP address in its canonical form, IPv6 in brackets.

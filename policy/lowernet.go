@@ -44,20 +44,22 @@ func (l *lowering) rejectUnsupported(err *RuleError) {
 // tcp decides every named port, and one unnamed port that represents all others.
 func (l *lowering) tcp() {
 	ports, other := portsOf(l.p)
-	rest := l.decidePort("tcp", other)
-	l.plan.Net.TCP = rest.listen.Allowed
-	l.plan.Net.AnyPort = rest.connect.Allowed
+	listens, connects := l.decidePort("listen", "tcp", other), l.decidePort("connect", "tcp", other)
+	l.plan.Net.TCP = listens.Allowed
+	l.plan.Net.AnyPort = connects.Allowed
 	for _, port := range append(ports, other) {
-		a := l.decidePort("tcp", port)
-		l.checkFetch(a)
+		fetch, connect, listen := l.decidePort("fetch", "tcp", port), l.decidePort("connect", "tcp", port), l.decidePort("listen", "tcp", port)
+		if fetch.Allowed != connect.Allowed { // every fetch begins with a connect
+			l.reject(ruleError(Network, max(fetch.Rule, connect.Rule), "fetch and connect cannot be distinguished", "both in one rule"))
+		}
 		switch {
-		case a.listen.Allowed != rest.listen.Allowed:
-			l.reject(ruleError(Network, max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
-		case a.connect.Allowed && !a.listen.Allowed:
-			l.reject(ruleError(Network, a.connect.Rule, "listen on a port cannot be distinguished from listen on sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
-		case rest.connect.Allowed && !a.connect.Allowed:
-			l.reject(ruleError(Network, a.connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
-		case a.connect.Allowed && !rest.connect.Allowed:
+		case listen.Allowed != listens.Allowed:
+			l.reject(ruleError(Network, max(listen.Rule, listens.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
+		case connect.Allowed && !listen.Allowed:
+			l.reject(ruleError(Network, connect.Rule, "listen on a port cannot be distinguished from listen on sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
+		case connects.Allowed && !connect.Allowed:
+			l.reject(ruleError(Network, connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
+		case connect.Allowed && !connects.Allowed:
 			l.plan.Net.Ports = append(l.plan.Net.Ports, port)
 		}
 	}
@@ -66,33 +68,20 @@ func (l *lowering) tcp() {
 // udp allows everything or nothing: no kernel hook checks where a datagram goes.
 func (l *lowering) udp() {
 	ports, other := portsOf(l.p)
-	rest := l.decidePort("udp", other)
-	l.plan.Net.UDP = rest.connect.Allowed
+	all := l.decidePort("connect", "udp", other)
+	l.plan.Net.UDP = all.Allowed
 	for _, port := range append(ports, other) {
-		a := l.decidePort("udp", port)
-		for _, d := range []Decision{a.fetch, a.connect, a.listen} {
-			if d.Allowed != rest.connect.Allowed {
-				l.reject(ruleError(Network, max(d.Rule, rest.connect.Rule), "UDP can only be allowed or denied as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
+		for _, op := range []Operation{"fetch", "connect", "listen"} {
+			if d := l.decidePort(op, "udp", port); d.Allowed != all.Allowed {
+				l.reject(ruleError(Network, max(d.Rule, all.Rule), "UDP can only be allowed or denied as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
 			}
 		}
 	}
 }
 
-// portDecisions are the decisions about one port of localhost.
-type portDecisions struct{ fetch, connect, listen Decision }
-
-func (l *lowering) decidePort(proto string, port uint16) portDecisions {
-	resource := proto + "://localhost:" + strconv.Itoa(int(port))
-	ask := func(op Operation) Decision { return l.p.Decide(Network, op, resource) }
-	return portDecisions{ask("fetch"), ask("connect"), ask("listen")}
-}
-
-// checkFetch rejects rules that treat fetch and connect differently: every fetch begins
-// with a connect.
-func (l *lowering) checkFetch(a portDecisions) {
-	if a.fetch.Allowed != a.connect.Allowed {
-		l.reject(ruleError(Network, max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be distinguished", "both in one rule"))
-	}
+// decidePort decides an operation on a port of localhost.
+func (l *lowering) decidePort(op Operation, proto string, port uint16) Decision {
+	return l.p.Decide(Network, op, proto+"://localhost:"+strconv.Itoa(int(port)))
 }
 
 // portsOf returns the ports that the permissions name, in order, and one that they do not.

@@ -38,36 +38,27 @@ func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 	return merged, nil
 }
 
-// excess is an operation that a run's rule allows and its runtime denies.
-type excess struct {
-	rule     int
-	op       Operation
-	resource string
-}
-
 // compare compares a scope with outer's at every resource that a rule of either
 // distinguishes.
 func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
-	var worst *excess
+	var worst *RuleError
 	for _, res := range l.resources(info, outer) {
 		for _, o := range info.ops {
 			in := l.p.Decide(info.name, o.name, res)
-			if !in.Allowed || outer.Decide(info.name, o.name, res).Allowed {
+			if !in.Allowed || outer.Decide(info.name, o.name, res).Allowed || worst != nil && in.Rule >= worst.Rule {
 				continue
 			}
-			if worst == nil || in.Rule < worst.rule {
-				worst = &excess{in.Rule, o.name, res}
+			on := ""
+			if info.key != "" {
+				on = " on " + formatSample(res, l.p, outer)
 			}
+			worst = ruleError(info.name, in.Rule, "it allows "+string(o.name)+on+", which the runtime denies", "leave the scope out")
 		}
 	}
 	if worst == nil {
 		return nil
 	}
-	on := ""
-	if info.key != "" {
-		on = " on " + formatSample(worst.resource, l.p, outer)
-	}
-	return ruleError(info.name, worst.rule, "it allows "+string(worst.op)+on+", which the runtime denies", "leave the scope out")
+	return worst
 }
 
 // formatSample formats the place that a sample represents as rules write it.

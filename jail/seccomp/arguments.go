@@ -49,12 +49,12 @@ var noSharedFiles = refuse(unix.EPERM, among(0, unix.CLONE_FILES|unix.CLONE_THRE
 // noDevices: files, pipes and sockets have no driver. A character device 0,0 needs no
 // privilege, and marks a deleted file in an overlay.
 var (
-	noDevices1 = noDevices(1) // mknod(path, mode, dev)
-	noDevices2 = noDevices(2) // mknodat(dir, path, mode, dev)
+	noDevices1 = refuse(unix.EPERM, device(1)) // mknod(path, mode, dev)
+	noDevices2 = refuse(unix.EPERM, device(2)) // mknodat(dir, path, mode, dev)
 )
 
-func noDevices(mode uint) []Refusal {
-	return refuse(unix.EPERM, notAmong(mode, unix.S_IFMT, 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK))
+func device(mode uint) Match {
+	return notAmong(mode, unix.S_IFMT, 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK)
 }
 
 // noSetID: a file on a writable mount belongs on the host to the mount's owner, often root,

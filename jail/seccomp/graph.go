@@ -71,17 +71,12 @@ func (g graph) refusals(list []Refusal, notify bool, otherwise *node) (*node, er
 		if notify && r.Label != "" {
 			refused = g.action(unix.SECCOMP_RET_USER_NOTIF)
 		}
-		n = g.refusal(r, refused, n)
+		for _, m := range slices.Backward(r.Match) {
+			refused = g.match(m, refused, n)
+		}
+		n = refused
 	}
 	return n, nil
-}
-
-func (g graph) refusal(r Refusal, refused, otherwise *node) *node {
-	n := refused
-	for _, m := range slices.Backward(r.Match) {
-		n = g.match(m, n, otherwise)
-	}
-	return n
 }
 
 // match tests the high half of an argument first, if the mask includes any of its bits,

@@ -65,18 +65,11 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 		p.next()
 		p.expect(".")
 	}
-	if reserved[p.text()] {
-		p.fail()
-	}
 	names := p.beginNames()
 	p.useName(p.text())
 	p.next()
 	return p.arrowOr(aValue, names, false, noIn)
 }
-
-// reserved are the words that cannot be an operand. Words that start one are read before.
-var reserved = setOf("break", "case", "catch", "const", "continue", "debugger", "default", "do", "else", "enum",
-	"export", "extends", "finally", "for", "if", "in", "instanceof", "return", "switch", "throw", "try", "var", "while", "with")
 
 // asyncOperand reads an async function, or async as a name.
 func (p *parser) asyncOperand(noIn bool) operandKind {

@@ -10,7 +10,7 @@ import "strings"
 func (s *scanner) countDiagnostics(t token, text string, is traits) {
 	s.lastCounted = s.lastCounted && text == ":"
 	switch t.kind {
-	case word, private:
+	case word:
 		switch {
 		case s.lastText == "." || s.lastText == "?." || is&undiagnosed != 0:
 		case text == "case":

@@ -11,8 +11,7 @@ type tokenKind uint8
 const (
 	atEnd      tokenKind = iota
 	notAToken            // invalid in JavaScript: @, a lone quote, an open comment
-	word                 // an identifier or keyword; the grammar decides which
-	private              // #name
+	word                 // an identifier, #name or a keyword; the grammar decides which
 	number               // with the suffix n
 	quoted               // a string
 	template             // a template up to its end or the next ${
@@ -60,8 +59,7 @@ func (l *lexer) scan(c byte) tokenKind {
 		return l.template(l.pos)
 	case c == '#' && isWordByte(l.at(1)):
 		l.pos++
-		l.word()
-		return private
+		return l.word()
 	}
 	if n := punctuatorLength(l.code[l.pos:]); n > 0 {
 		l.pos += n

@@ -155,7 +155,7 @@ func (p *parser) postfixes() (some bool) {
 // member reads .name, .#name, ?.name and the invalid ?.`…`.
 func (p *parser) member() {
 	p.next()
-	if p.tok.kind != word && p.tok.kind != private {
+	if p.tok.kind != word {
 		p.fail()
 	}
 	p.next()

@@ -86,7 +86,7 @@ func (p *parser) modifiers(words ...string) context {
 	c := context{function: true}
 	for p.isAny(words...) {
 		after, next := p.peek()
-		named := after.kind == word || after.kind == quoted || after.kind == number || after.kind == private ||
+		named := after.kind == word || after.kind == quoted || after.kind == number ||
 			next == "[" || next == "*" || next == "{" && p.is("static")
 		if !named || after.newline && p.isAny("async", "accessor") {
 			break
@@ -104,7 +104,7 @@ func (p *parser) key() {
 	case p.accept("["):
 		p.assignment(false)
 		p.expect("]")
-	case p.tok.kind == word || p.tok.kind == quoted || p.tok.kind == number || p.tok.kind == private:
+	case p.tok.kind == word || p.tok.kind == quoted || p.tok.kind == number:
 		p.next()
 	default:
 		p.fail()

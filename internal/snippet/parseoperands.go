@@ -13,7 +13,7 @@ func (p *parser) operand(noIn bool) operandKind {
 	switch p.tok.kind {
 	case word:
 		return p.wordOperand(noIn)
-	case number, quoted, private, regex:
+	case number, quoted, regex:
 		p.next()
 		return aValue
 	case template:

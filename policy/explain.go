@@ -12,7 +12,7 @@ func (l *lowering) explain() {
 		s := *info.of(&l.p)
 		l.addNote(info.name, -1, l.explainDefault(info.name, s))
 		for i, r := range s.Rules {
-			l.addNote(info.name, i, fmt.Sprintf("%s %s: %s", r.Mode, joinOps(info.operations(r)), l.explainRule(&info, r)))
+			l.addNote(info.name, i, fmt.Sprintf("%s %s: %s", r.Mode, join(info.operations(r)), l.explainRule(&info, r)))
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (l *lowering) enforcedAt(p Place) []string {
 	}
 	for _, g := range l.plan.Grants {
 		if g.Place == p {
-			held = append(held, "Landlock grants "+joinOps(g.Operations))
+			held = append(held, "Landlock grants "+join(g.Operations))
 		}
 	}
 	switch {
@@ -161,9 +161,5 @@ func (s Spawn) String() string {
 	case s.Only == nil:
 		return "any program that fs allows to execute"
 	}
-	names := make([]string, len(s.Only))
-	for i, p := range s.Only {
-		names[i] = p.String()
-	}
-	return "Landlock grants execute on nothing but " + strings.Join(names, ", ")
+	return "Landlock grants execute on nothing but " + join(s.Only)
 }

@@ -11,7 +11,7 @@ type lowering struct {
 	p    Permissions // complete: no scope is omitted
 	w    World
 	plan *Plan
-	errs []*RuleError
+	errs []error // each is a *RuleError
 
 	// outer is the runtime's plan when lowering a run, which can have no other mounts;
 	// else nil. outerPermissions are the runtime's.
@@ -40,8 +40,8 @@ func (l *lowering) lower() (*Plan, error) {
 	}
 	l.network()
 	l.process()
-	if len(l.errs) > 0 {
-		return nil, l.joinErrors()
+	if err := l.joinErrors(); err != nil {
+		return nil, err
 	}
 	l.explain()
 	return l.plan, nil
@@ -51,16 +51,15 @@ func (l *lowering) joinErrors() error {
 	if len(l.errs) == 1 {
 		return l.errs[0]
 	}
-	errs := make([]error, len(l.errs))
-	for i, err := range l.errs {
-		errs[i] = err
-	}
-	return errors.Join(errs...)
+	return errors.Join(l.errs...)
 }
 
 // reject records an error, once per place and reason: one rule can fail at many nodes.
 func (l *lowering) reject(err *RuleError) {
-	same := func(old *RuleError) bool { return old.Place == err.Place && old.Why == err.Why }
+	same := func(old error) bool {
+		e, ok := errors.AsType[*RuleError](old)
+		return ok && e.Place == err.Place && e.Why == err.Why
+	}
 	if !slices.ContainsFunc(l.errs, same) {
 		l.errs = append(l.errs, err)
 	}

@@ -67,7 +67,7 @@ func (l *lowering) rejectUnheld(n *fsNode, revoked opSet) {
 	ops := revoked.list()
 	l.reject(l.errorAt(FS, ops[0], n.place,
 		"Landlock cannot revoke "+revoked.String()+" below a folder that has it",
-		"deny everything there, or execute, or all of "+joinOps(writing)))
+		"deny everything there, or execute, or all of "+join(writing)))
 }
 
 // rejectRegrant rejects places that allow more than the flags of an enclosing mount.
@@ -144,32 +144,28 @@ func (l *lowering) ownerOf(p Place) string {
 // folder where the mount is expected. Folders and files with their own grant are pinned
 // too, because Landlock's grants move with them.
 func (l *lowering) pin(nodes []fsNode) {
-	plain := make([]node, len(nodes))
-	for i, n := range nodes {
-		plain[i] = n.node
-	}
 	held := slices.Concat(l.plan.Hide, l.plan.ReadOnly, l.plan.NoExec)
 	for _, p := range held {
-		l.pinUp(nodes, plain, path.Dir(p.Path), held)
+		l.pinUp(nodes, path.Dir(p.Path), held)
 	}
 	for _, g := range l.plan.Grants {
 		dir := g.Place.Path
 		if !g.Place.Tree {
 			dir = path.Dir(dir)
-			l.pinFile(nodes[enclosing(plain, Place{Path: dir, Tree: true})], g.Place, held)
+			l.pinFile(nodes[enclosing(nodes, Place{Path: dir, Tree: true})], g.Place, held)
 		}
-		l.pinUp(nodes, plain, dir, held)
+		l.pinUp(nodes, dir, held)
 	}
 	slices.Sort(l.plan.Pinned)
 }
 
 // pinUp pins dir and its parents, except those that cannot be renamed and those that are
 // mounts already.
-func (l *lowering) pinUp(nodes []fsNode, plain []node, dir string, held []Place) {
+func (l *lowering) pinUp(nodes []fsNode, dir string, held []Place) {
 	movable := setOf("rm", "create_dir") // the rights that Landlock checks to rename a folder
 	for ; dir != "/"; dir = path.Dir(dir) {
 		over := Place{Path: path.Dir(dir), Tree: true}
-		moves := !l.plan.NoRename && nodes[enclosing(plain, over)].granted&movable == movable && l.writable(over.Path)
+		moves := !l.plan.NoRename && nodes[enclosing(nodes, over)].granted&movable == movable && l.writable(over.Path)
 		if moves && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
 			l.plan.Pinned = append(l.plan.Pinned, dir)
 		}

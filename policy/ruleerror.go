@@ -85,8 +85,5 @@ func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 			}
 		}
 	}
-	if len(l.errs) == 0 {
-		return nil
-	}
 	return l.joinErrors()
 }

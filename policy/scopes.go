@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -153,12 +154,12 @@ func (s opSet) list() []Operation {
 }
 
 // String lists the operations for people.
-func (s opSet) String() string { return joinOps(s.list()) }
+func (s opSet) String() string { return join(s.list()) }
 
-func joinOps(ops []Operation) string {
-	words := make([]string, len(ops))
-	for i, o := range ops {
-		words[i] = string(o)
+func join[T Operation | Place](list []T) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = fmt.Sprint(v)
 	}
 	return strings.Join(words, ", ")
 }

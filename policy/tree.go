@@ -38,10 +38,12 @@ func newTree(places []Place) []node {
 	return nodes
 }
 
+func (n node) at() Place { return n.place }
+
 // enclosing returns the index of the deepest node that contains p, or -1.
-func enclosing(nodes []node, p Place) int {
+func enclosing[N interface{ at() Place }](nodes []N, p Place) int {
 	for i, n := range slices.Backward(nodes) {
-		if n.place.Tree && n.place.contains(p) {
+		if n.at().Tree && n.at().contains(p) {
 			return i
 		}
 	}

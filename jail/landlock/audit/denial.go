@@ -32,14 +32,11 @@ type Denial struct {
 const maxBlockers = 32
 
 func parseDenial(line string) (d Denial, err error) {
-	r, err := parseRecord(line)
+	r, id, err := parseRecord(line)
 	if err != nil {
 		return Denial{}, err
 	}
-	d.Path = cmp.Or(r["path"], r["name"])
-	if d.Domain, err = r.domainID(); err != nil {
-		return Denial{}, err
-	}
+	d.Domain, d.Path = id, cmp.Or(r["path"], r["name"])
 	if d.Blockers, err = parseBlockers(r["blockers"]); err != nil {
 		return Denial{}, err
 	}
@@ -84,13 +81,11 @@ type domain struct {
 }
 
 func parseDomain(line string) (d domain, err error) {
-	r, err := parseRecord(line)
+	r, id, err := parseRecord(line)
 	if err != nil {
 		return domain{}, err
 	}
-	if d.id, err = r.domainID(); err != nil {
-		return domain{}, err
-	}
+	d.id = id
 	switch status := r["status"]; status {
 	case "deallocated":
 		d.ended = true

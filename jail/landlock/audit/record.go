@@ -23,25 +23,27 @@ type record map[string]string
 // So a blank always ends a value, and a guest can't forge a key.
 var text = map[string]bool{"path": true, "name": true, "dev": true, "exe": true, "comm": true, "ocomm": true}
 
-func parseRecord(line string) (record, error) {
+// parseRecord parses a record of Landlock. All have the number of a domain.
+func parseRecord(line string) (r record, domain uint64, err error) {
 	if len(line) > maxRecord {
-		return nil, fmt.Errorf("%d bytes, at most %d are allowed", len(line), maxRecord)
+		return nil, 0, fmt.Errorf("%d bytes, at most %d are allowed", len(line), maxRecord)
 	}
 	stamp, rest, found := strings.Cut(line, ": ")
 	if !found || !strings.HasPrefix(stamp, "audit(") || !strings.HasSuffix(stamp, ")") {
-		return nil, errors.New("no stamp")
+		return nil, 0, errors.New("no stamp")
 	}
 	words := strings.Split(rest, " ")
 	if len(words) > maxFields {
-		return nil, fmt.Errorf("%d fields, at most %d are allowed", len(words), maxFields)
+		return nil, 0, fmt.Errorf("%d fields, at most %d are allowed", len(words), maxFields)
 	}
-	r := make(record, len(words))
+	r = make(record, len(words))
 	for _, word := range words {
 		if err := r.add(word); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return r, nil
+	domain, err = r.number("domain", 16, 64)
+	return r, domain, err
 }
 
 // add adds a field. It rejects duplicates, as one of them might be forged.
@@ -103,6 +105,3 @@ func (r record) number(key string, base, bits int) (uint64, error) {
 	}
 	return n, nil
 }
-
-// domainID parses the field that all records of Landlock have.
-func (r record) domainID() (uint64, error) { return r.number("domain", 16, 64) }

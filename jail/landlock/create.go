@@ -2,6 +2,7 @@ package landlock
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -36,9 +37,6 @@ func (r *Ruleset) Make(root *os.File) (*os.File, error) {
 }
 
 func (r *Ruleset) makeFor(abi int, root *os.File) (*os.File, error) {
-	if err := r.check(); err != nil {
-		return nil, err
-	}
 	fitted, err := r.fit(abi)
 	if err != nil {
 		return nil, err
@@ -79,7 +77,7 @@ func (r *Ruleset) addRules(fd int, root *os.File) error {
 			continue
 		}
 		if err != nil {
-			return ruleError(rule.Path, err)
+			return fmt.Errorf("landlock: rule for %s: %w", rule.Path, err)
 		}
 	}
 	return nil

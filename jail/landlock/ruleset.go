@@ -1,13 +1,6 @@
 package landlock
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-)
-
-// MaxRules is the maximum number of rules in a ruleset, for files and ports together.
-const MaxRules = 4096
+import "slices"
 
 // Ruleset defines what a domain denies and grants. The zero value denies nothing; Make
 // rejects it.
@@ -119,31 +112,4 @@ func (r *Ruleset) fit(abi int) (*Ruleset, error) {
 	}
 	fitted.Signals = r.Signals && abi >= signalsABI
 	return &fitted, nil
-}
-
-func (r *Ruleset) check() error {
-	if unknown := r.Handled &^ All; unknown != 0 {
-		return fmt.Errorf("landlock: unknown rights %#x", uint64(unknown))
-	}
-	count := len(r.Rules)
-	if r.ConnectTCP != nil {
-		count += len(r.ConnectTCP.Allowed)
-	}
-	if count > MaxRules {
-		return fmt.Errorf("landlock: %d rules, at most %d are allowed", count, MaxRules)
-	}
-	for _, rule := range r.Rules {
-		if rule.Path == "" || rule.Path[0] != '/' {
-			return ruleError(rule.Path, errors.New("not absolute"))
-		}
-		if more := rule.Access &^ r.Handled; more != 0 {
-			return ruleError(rule.Path, fmt.Errorf("grants rights that are not handled: %v", more))
-		}
-	}
-	return nil
-}
-
-// ruleError wraps the error of a rule.
-func ruleError(path string, err error) error {
-	return fmt.Errorf("landlock: rule for %s: %w", path, err)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,9 +91,6 @@ func TestOldKernel(t *testing.T) {
 		if missing := strings.Join(names, " "); missing != tc.missing {
 			t.Errorf("ABI %d: %s, want %s", tc.abi, missing, tc.missing)
 		}
-		if err := got.check(); err != nil {
-			t.Error(err)
-		}
 	}
 	if r.Handled != ReadFile|Truncate || r.Rules[0].Access != ReadFile|Truncate || !r.Signals {
 		t.Errorf("fit changed the ruleset: %+v", r)
@@ -127,9 +123,8 @@ func TestMakeErrors(t *testing.T) {
 		text string
 	}{
 		{"nothing", Ruleset{}, ErrNothing, "denies nothing"},
-		{"unknown right", Ruleset{Handled: 1 << 40}, nil, "unknown rights 0x10000000000"},
-		{"relative", read("a/file"), nil, "landlock: rule for a/file: not absolute"},
-		{"no path", read(""), nil, "not absolute"},
+		{"unknown right", Ruleset{Handled: 1 << 40}, unix.EINVAL, "landlock_create_ruleset"},
+		{"no path", read(""), unix.ENOENT, "landlock: rule for : no such file"},
 		{"folder", read("/a"), ErrFolder, "landlock: rule for /a: is a folder"},
 		{"missing", read("/a/none"), unix.ENOENT, "rule for /a/none: no such file"},
 		{"file as a folder", read("/a/file/x"), unix.ENOTDIR, "/a/file/x"},
@@ -139,10 +134,7 @@ func TestMakeErrors(t *testing.T) {
 		{"zero byte", read("/a/fi\x00le"), unix.EINVAL, "/a/fi"},
 		{"outside of the root", read("/../../../etc/passwd"), unix.ENOENT, "passwd"},
 		{"more than is handled", Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/", Tree: true, Access: ReadFile | ReadDir}}},
-			nil, "grants rights that are not handled: read_dir"},
-		{"too many rules", Ruleset{Handled: ReadFile, Rules: make([]Rule, MaxRules+1)}, nil, "4097 rules, at most 4096"},
-		{"too many rules and ports", Ruleset{Handled: ReadFile, Rules: slices.Repeat(read("/a/file").Rules, MaxRules-1),
-			ConnectTCP: &Ports{Allowed: []uint16{1, 2}}}, nil, "4097 rules"},
+			unix.EINVAL, "landlock: rule for /: invalid argument"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file, err := tc.r.Make(openRoot(t, dir))
@@ -177,7 +169,7 @@ func TestOptional(t *testing.T) {
 func TestManyRules(t *testing.T) {
 	needABI(t, 4)
 	r := &Ruleset{Handled: ReadFile, ConnectTCP: &Ports{}}
-	for port := range uint16(MaxRules) {
+	for port := range uint16(4096) {
 		r.ConnectTCP.Allowed = append(r.ConnectTCP.Allowed, port)
 	}
 	makeBelow(t, t.TempDir(), r)

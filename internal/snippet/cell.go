@@ -9,7 +9,7 @@ func (p parsed) cell(n Names) draft {
 		parsed:    p,
 		prefix:    "await (",
 		suffix:    ")",
-		nothing:   "void 0",
+		noValue:   "void 0",
 		cell:      true,
 		checkName: n.Named,
 	}

@@ -5,9 +5,9 @@ import "strings"
 // An emitter edits a program so that it delivers its value.
 type emitter struct {
 	parsed
-	// prefix and suffix enclose the expression that is the value; nothing is appended if
-	// there is no value.
-	prefix, suffix, nothing string
+	// prefix and suffix enclose the expression that is the value. noValue is appended if
+	// there is none.
+	prefix, suffix, noValue string
 	// cell: the value of a branch is the script's without changes, and a function's
 	// declaration is not called.
 	cell bool
@@ -41,7 +41,7 @@ func (p parsed) module() draft {
 		parsed:  p,
 		prefix:  deliver + "(await (",
 		suffix:  "))",
-		nothing: deliver + "()",
+		noValue: deliver + "()",
 	}
 	f.emit()
 	return p.edit(f.edits)
@@ -55,7 +55,7 @@ func (f *emitter) emit() {
 	}
 	switch {
 	case s == nil:
-		f.appendCode(f.nothing)
+		f.appendCode(f.noValue)
 	case s.kind == expression && s.callable:
 		if f.wrapped {
 			f.emitBody(s)
@@ -70,7 +70,7 @@ func (f *emitter) emit() {
 	case s.kind == block || s.kind == branching:
 		f.emitBranches(s)
 	default:
-		f.appendCode(f.nothing)
+		f.appendCode(f.noValue)
 	}
 }
 
@@ -86,7 +86,7 @@ func (f *emitter) deliver(value span) {
 func (f *emitter) deliverOrExport(value span) {
 	switch f.exports(value) {
 	case exportsProperty:
-		f.appendCode(f.nothing)
+		f.appendCode(f.noValue)
 	case exportsFunction:
 		f.deliverCall(value)
 	default:
@@ -126,7 +126,7 @@ func (f *emitter) emitBranches(s *statement) {
 	ends := s.results()
 	switch {
 	case len(ends) == 0:
-		f.appendCode(f.nothing)
+		f.appendCode(f.noValue)
 	case f.cell:
 		for _, value := range ends {
 			f.insertBefore(value, "await (")

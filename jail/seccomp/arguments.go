@@ -53,6 +53,7 @@ var (
 	noDevices2 = refuse(unix.EPERM, device(2)) // mknodat(dir, path, mode, dev)
 )
 
+// device matches a mode that has a driver.
 func device(mode uint) Match {
 	return notAmong(mode, unix.S_IFMT, 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK)
 }

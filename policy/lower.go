@@ -131,10 +131,6 @@ func (l *lowering) checkRunSpawn() {
 	if l.outer == nil || l.plan.Spawn.Denied || slices.Equal(l.plan.Spawn.Only, l.outer.Spawn.Only) {
 		return
 	}
-	l.reject(ruleError(ChildProcess, l.lastRule(ChildProcess), "a run has its runtime's list of programs or starts none"+inRuntime, `"deny"`))
-}
-
-// lastRule returns the index of the scope's last rule, or -1.
-func (l *lowering) lastRule(scope string) int {
-	return len(scopeNamed(scope).of(&l.p).Rules) - 1
+	last := len(l.p.ChildProcess.Rules) - 1
+	l.reject(ruleError(ChildProcess, last, "a run has its runtime's list of programs or starts none"+inRuntime, `"deny"`))
 }

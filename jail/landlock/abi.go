@@ -29,9 +29,6 @@ var versions = []Version{
 // Versions returns all versions up to the last one that this package uses.
 func Versions() []Version { return slices.Clone(versions) }
 
-// linuxOf returns the first release with an ABI.
-func linuxOf(abi int) string { return versions[abi-1].Linux }
-
 // UnavailableError is the error if this kernel has no Landlock.
 type UnavailableError struct {
 	Cure string // advice for the administrator

@@ -72,7 +72,7 @@ func (r *Ruleset) lacks(abi int) []need {
 func (r *Ruleset) Needs() (abi int, linux, what string) {
 	for _, n := range r.lacks(0) {
 		if n.abi > abi {
-			abi, linux, what = n.abi, linuxOf(n.abi), n.what
+			abi, linux, what = n.abi, versions[n.abi-1].Linux, n.what
 		}
 	}
 	return abi, linux, what

@@ -22,7 +22,7 @@ func (p parsed) cell(n Names) draft {
 	for i := range p.list {
 		switch s := &p.list[i]; s.kind {
 		case importing:
-			f.hoist(s, f.dynamicImport(s))
+			f.edits = append(f.edits, f.hoist(s.span, f.dynamicImport(s))...)
 		case exporting:
 			f.unexport(s)
 		case defaulting:
@@ -33,19 +33,14 @@ func (p parsed) cell(n Names) draft {
 	return p.edit(f.edits)
 }
 
-// hoist replaces a statement by text at the start of the program.
-func (f *emitter) hoist(s *statement, text string) {
-	f.edits = append(f.edits, edit{text: text + "; ", moved: true, from: s.start}, replace(s.span, gap(f.text[s.start:s.end])))
-}
-
 func (f *emitter) unexport(s *statement) {
 	switch {
 	case s.from.end > 0:
-		f.hoist(s, f.importCall(s))
+		f.edits = append(f.edits, f.hoist(s.span, f.importCall(s))...)
 	case s.value.end > 0:
 		f.blank(span{s.start, s.value.start})
 	default:
-		f.edits = append(f.edits, replace(s.span, gap(f.text[s.start:s.end])))
+		f.edits = append(f.edits, f.remove(s.span))
 	}
 }
 

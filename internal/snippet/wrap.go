@@ -7,16 +7,20 @@ import "strings"
 func wrap(d draft, imports []span) draft {
 	var edits []edit
 	for _, at := range imports {
-		edits = append(edits, edit{text: oneLine(d.text[at.start:at.end]) + "; ", moved: true, from: at.start})
-		edits = append(edits, replace(at, gap(d.text[at.start:at.end])))
+		edits = append(edits, d.hoist(at, oneLine(d.text[at.start:at.end]))...)
 	}
 	edits = append(edits, insert(0, "(async () => {"), insert(len(d.text), "\n})"))
 	return d.edit(edits)
 }
 
-// gap replaces a statement that was removed. Without the semicolon, the statements around
-// it could become one.
-func gap(text string) string { return ";" + lineEnds(text) }
+// hoist replaces a statement by text at the start of the program.
+func (d draft) hoist(at span, text string) []edit {
+	return []edit{{text: text + "; ", moved: true, from: at.start}, d.remove(at)}
+}
+
+// remove removes a statement, except its line ends. Without the semicolon, the statements
+// around it could become one.
+func (d draft) remove(at span) edit { return replace(at, ";"+lineEnds(d.text[at.start:at.end])) }
 
 // oneLine writes tokens on one line, without comments and final semicolon. They must not
 // contain templates or regular expressions.

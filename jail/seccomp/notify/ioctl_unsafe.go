@@ -10,27 +10,30 @@ import (
 
 // notification is the kernel's struct seccomp_notif.
 type notification struct {
-	id         uint64
-	pid, flags uint32
-	nr         int32
-	arch       uint32
-	ip         uint64
-	args       [6]uint64
+	id   uint64
+	pid  uint32
+	_    uint32 // flags
+	nr   int32
+	_    uint32 // architecture
+	_    uint64 // instruction pointer
+	args [6]uint64
 }
 
 // response is the kernel's struct seccomp_notif_resp.
 type response struct {
 	id    uint64
-	value int64
+	_     int64 // value
 	errno int32 // negative
 	flags uint32
 }
 
 // addition is the kernel's struct seccomp_notif_addfd.
 type addition struct {
-	id               uint64
-	flags            uint32
-	source, fd, mode uint32 // descriptor in this process; descriptor in the caller, if the flags select it; its O_* flags
+	id     uint64
+	flags  uint32
+	source uint32 // descriptor in this process
+	_      uint32 // descriptor in the caller, if the flags select it
+	mode   uint32 // its O_* flags
 }
 
 const notifAddFD = 0x4018_2103 // SECCOMP_IOCTL_NOTIF_ADDFD

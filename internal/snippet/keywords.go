@@ -31,6 +31,12 @@ var keywords = traitsOf(map[traits]string{
 		"throw try catch finally switch break default of instanceof",
 })
 
+// mayBeKeyword excludes most words without a map access, which takes longer than
+// everything else that is done for a word.
+func mayBeKeyword(text string) bool {
+	return len(text) <= len("implements") && text[0] >= 'a' && text[0] <= 'z'
+}
+
 func traitsOf(lists map[traits]string) map[string]traits {
 	all := make(map[string]traits)
 	for is, list := range lists {

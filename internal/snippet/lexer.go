@@ -227,6 +227,9 @@ func punctuatorLength(code string) int {
 	if strings.IndexByte("{}()[];,<>+-*/%&|^!~?:=.", code[0]) < 0 {
 		return 0
 	}
+	if len(code) == 1 || strings.IndexByte(".=><*&|?+-", code[1]) < 0 {
+		return 1 // no other byte can be the second
+	}
 	for _, p := range punctuators {
 		if strings.HasPrefix(code, p) && (p != "?." || len(code) == 2 || !isDigit(code[2])) {
 			return len(p)

@@ -145,7 +145,7 @@ func (s *scanner) token(t token) {
 		s.slashUnclear, s.preceding = false, unsure
 	}
 	var is traits
-	if t.kind == word {
+	if t.kind == word && mayBeKeyword(text) {
 		is = keywords[text]
 	}
 	if s.startsStatement(t, text, is) {

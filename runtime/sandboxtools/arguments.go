@@ -36,7 +36,7 @@ type WriteFileArgs struct {
 	Path             string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>."`
 	Content          string `json:"content" rule:"required max=22369624 nul" about:"The new content of the file, at most 16 MiB."`
 	Encoding         string `json:"encoding" rule:"enum=utf8|base64 default=utf8" about:"The encoding of content: text, or bytes as base64 with padding."`
-	CreateParentDirs bool   `json:"createParentDirs" about:"Create missing parent folders."`
+	CreateParentDirs bool   `json:"createParentDirs" rule:"default=false" about:"Create missing parent folders."`
 }
 
 // ReadFileArgs are the arguments of sandbox_read_file.
@@ -50,22 +50,22 @@ type ReadFileArgs struct {
 type ListDirectoryArgs struct {
 	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
 	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A folder in the guest, absolute or relative to /<rootPath>."`
-	Recursive   bool   `json:"recursive" about:"List subfolders too. Links are not followed."`
+	Recursive   bool   `json:"recursive" rule:"default=false" about:"List subfolders too. Links are not followed."`
 }
 
 // CreateDirectoryArgs are the arguments of sandbox_create_directory.
 type CreateDirectoryArgs struct {
 	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
 	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>."`
-	Recursive   bool   `json:"recursive" about:"Create missing parent folders, and succeed if the folder exists."`
+	Recursive   bool   `json:"recursive" rule:"default=false" about:"Create missing parent folders, and succeed if the folder exists."`
 }
 
 // DeleteArgs are the arguments of sandbox_delete.
 type DeleteArgs struct {
 	ContainerID string `json:"containerId" rule:"required min=1 max=64 pattern=name" about:"The id of the sandbox."`
 	Path        string `json:"path" rule:"required path min=1 max=4095" about:"A path in the guest, absolute or relative to /<rootPath>. A link is removed, not its target."`
-	Recursive   bool   `json:"recursive" about:"Remove a folder with its content. Otherwise a folder must be empty."`
-	Force       bool   `json:"force" about:"Succeed if the path does not exist."`
+	Recursive   bool   `json:"recursive" rule:"default=false" about:"Remove a folder with its content. Otherwise a folder must be empty."`
+	Force       bool   `json:"force" rule:"default=false" about:"Succeed if the path does not exist."`
 }
 
 // ExistsArgs are the arguments of sandbox_exists.

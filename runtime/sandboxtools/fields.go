@@ -1,6 +1,7 @@
 package sandboxtools
 
 import (
+	"encoding/json"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,14 +18,16 @@ var patterns = map[string]*regexp.Regexp{
 	"env":  regexp.MustCompile(`(?s)^[^=]+=`),
 }
 
-// field describes an argument of a tool.
+// field describes an argument of a tool, or a field of a result.
 type field struct {
 	name, about      string
+	format           string       // of a result, as in JSON Schema
 	kind             reflect.Kind // a key of jsonTypes
+	entries          reflect.Type // the structs in a list; nil for a list of texts
 	required         bool         // the key must be present; a text may still be empty
 	path             bool         // a path in the guest, which [sandbox.resolvePaths] makes absolute
 	nul              bool         // NUL bytes are allowed
-	fallback         string
+	fallback         json.RawMessage
 	enum             []string
 	minimum, maximum int64 // bytes of a text, or of each text in a list; or bounds of a number
 	maxItems         int64 // of a list
@@ -32,9 +35,19 @@ type field struct {
 	pattern          *regexp.Regexp
 }
 
+// jsonTypes are the JSON types of arguments and results, each with the kinds of
+// [jsontext.Token] that begin its values. A *bool is a bool whose default is nil.
+var jsonTypes = map[reflect.Kind]struct{ name, kinds string }{
+	reflect.String:  {"string", `"`},
+	reflect.Bool:    {"boolean", "tf"},
+	reflect.Pointer: {"boolean", "tf"},
+	reflect.Int64:   {"integer", "0"},
+	reflect.Slice:   {"array", "["},
+}
+
 var fieldTables sync.Map // reflect.Type to []field
 
-// fieldsOf returns a description of each field of a struct. The rules are:
+// fieldsOf returns a description of each field of a struct. The rules of arguments are:
 //
 //	required   the key must be present
 //	path       a path in the guest
@@ -46,31 +59,42 @@ var fieldTables sync.Map // reflect.Type to []field
 //	items=N    maximum number of texts in a list
 //	total=N    maximum bytes of all texts in a list, with a NUL for each
 //	pattern=X  a name in patterns
+//
+// Fields of results have no rules. They are required unless they have omitempty.
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fieldTables.Load(t); ok {
 		return known.([]field)
 	}
-	var fields []field
-	for i := range t.NumField() {
-		fields = append(fields, newField(t.Field(i)))
+	fields := make([]field, t.NumField())
+	for i := range fields {
+		fields[i] = newField(t.Field(i))
 	}
 	fieldTables.Store(t, fields)
 	return fields
 }
 
 func newField(s reflect.StructField) (f field) {
-	f.name, f.about, f.kind = s.Tag.Get("json"), s.Tag.Get("about"), s.Type.Kind()
+	name, omitempty, _ := strings.Cut(s.Tag.Get("json"), ",")
+	rules, isArgument := s.Tag.Lookup("rule")
+	f.name, f.about, f.format, f.kind = name, s.Tag.Get("about"), s.Tag.Get("format"), s.Type.Kind()
+	f.required = !isArgument && omitempty == ""
+	if f.kind == reflect.Slice && s.Type.Elem().Kind() == reflect.Struct {
+		f.entries = s.Type.Elem()
+	}
 	flags := map[string]*bool{"required": &f.required, "path": &f.path, "nul": &f.nul}
 	numbers := map[string]*int64{"min": &f.minimum, "max": &f.maximum, "items": &f.maxItems, "total": &f.maxTotal}
-	for rule := range strings.FieldsSeq(s.Tag.Get("rule")) {
+	for rule := range strings.FieldsSeq(rules) {
 		key, value, _ := strings.Cut(rule, "=")
 		switch {
 		case flags[key] != nil:
 			*flags[key] = true
 		case numbers[key] != nil:
-			*numbers[key] = mustInteger(value)
+			*numbers[key], _ = strconv.ParseInt(value, 10, 64) // of our own tags
 		case key == "default":
-			f.fallback = value
+			if f.kind == reflect.String {
+				value = strconv.Quote(value)
+			}
+			f.fallback = json.RawMessage(value)
 		case key == "enum":
 			f.enum = strings.Split(value, "|")
 		case key == "pattern":
@@ -82,39 +106,20 @@ func newField(s reflect.StructField) (f field) {
 	return f
 }
 
-func mustInteger(s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		panic(err) // in one of our own tags
-	}
-	return n
-}
-
 // normalize fills in omitted arguments and validates all of them. args points to the
 // struct.
 func normalize(args any) error {
 	v := reflect.ValueOf(args).Elem()
 	for i, f := range fieldsOf(v.Type()) {
-		f.fill(v.Field(i))
-		if err := f.check(v.Field(i)); err != nil {
+		value := v.Field(i)
+		if f.fallback != nil && value.IsZero() {
+			_ = json.Unmarshal(f.fallback, value.Addr().Interface()) // it is from our own tags
+		}
+		if err := f.check(value); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (f *field) fill(v reflect.Value) {
-	if f.fallback == "" || !v.IsZero() {
-		return
-	}
-	switch f.kind {
-	case reflect.String:
-		v.SetString(f.fallback)
-	case reflect.Pointer:
-		v.Set(reflect.ValueOf(new(f.fallback == "true")))
-	case reflect.Int64:
-		v.SetInt(mustInteger(f.fallback))
-	}
 }
 
 // check validates a value. It does not check that a required argument is present.

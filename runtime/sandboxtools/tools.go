@@ -35,7 +35,7 @@ type row struct {
 
 func tool[A, R any](name, about string, do func(*Toolbox, context.Context, A) (R, error)) row {
 	return row{
-		Tool{name, about, inputSchema(reflect.TypeFor[A]()), outputSchema(reflect.TypeFor[R]())},
+		Tool{name, about, schemaText(reflect.TypeFor[A]()), schemaText(reflect.TypeFor[R]())},
 		func(ctx context.Context, t *Toolbox, text json.RawMessage) (any, error) {
 			var a A
 			if err := decode(text, &a); err != nil {

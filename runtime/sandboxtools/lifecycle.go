@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a InitArgs) (*runtime.
 			return nil, result, err
 		}
 		defer folder.Close()
-		result.ProjectOutPath = folder.Name()
+		result.ProjectOutPath = filepath.Join(t.o.ProjectBase, folder.Name())
 		// Mount by descriptor: the path may lead elsewhere by now.
 		source := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
 		o.Mounts = append(slices.Clone(o.Mounts), runtime.Mount{Source: source, Target: o.Cwd, Access: runtime.ReadWrite})

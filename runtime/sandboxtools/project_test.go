@@ -27,7 +27,7 @@ func TestProject(t *testing.T) {
 			continue
 		}
 		real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
-		if want = filepath.Join(base, want); f.Name() != want || real != want || err != nil {
+		if f.Name() != want || real != filepath.Join(base, want) || err != nil {
 			t.Errorf("%s: name %s, link %s, %v", path, f.Name(), real, err)
 		}
 		f.Close()

@@ -38,20 +38,10 @@ func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, er
 
 // outputText converts output to valid UTF-8, without a character that truncation has cut.
 func outputText(out []byte, truncated bool) string {
-	if truncated {
-		out = trimPartialRune(out)
+	for i := max(0, len(out)-utf8.UTFMax+1); truncated && i < len(out); i++ {
+		if !utf8.FullRune(out[i:]) { // invalid bytes count as full runes
+			out = out[:i]
+		}
 	}
 	return strings.ToValidUTF8(string(out), "\uFFFD")
-}
-
-// trimPartialRune removes an incomplete UTF-8 sequence from the end of b.
-func trimPartialRune(b []byte) []byte {
-	i := len(b) - 1
-	for i > 0 && i > len(b)-utf8.UTFMax && !utf8.RuneStart(b[i]) {
-		i--
-	}
-	if i >= 0 && !utf8.FullRune(b[i:]) { // invalid bytes count as full runes
-		return b[:i]
-	}
-	return b
 }

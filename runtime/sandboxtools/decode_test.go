@@ -210,11 +210,11 @@ func errorOf[T any](_ T, err error) error { return err }
 // and accepted arguments conform to the schema.
 func FuzzCall(f *testing.F) {
 	for i, tool := range table {
-		f.Add(uint8(i), []byte(samples[tool.Name]))
+		f.Add(uint8(i), []byte(samples[tool.name]))
 	}
 	for _, tc := range refusals {
 		for i, tool := range table {
-			if tool.Name == tc.tool && len(tc.args) < 1000 {
+			if tool.name == tc.tool && len(tc.args) < 1000 {
 				f.Add(uint8(i), []byte(tc.args))
 			}
 		}
@@ -225,25 +225,25 @@ func FuzzCall(f *testing.F) {
 	schemas := compiled(f, func(tool Tool) json.RawMessage { return tool.InputSchema })
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
 		tool := table[int(which)%len(table)]
-		if tool.Name == "sandbox_init" { // refused for its image
+		if tool.name == "sandbox_init" { // refused for its image
 			if len(text) == 0 {
 				return
 			}
 			text = bytes.Replace(text, []byte("{"), []byte(`{"imageName": "none", `), 1)
 		}
-		_, err := b.Call(t.Context(), tool.Name, text)
+		_, err := b.Call(t.Context(), tool.name, text)
 		e, _ := err.(*Error)
 		if e == nil {
-			t.Fatalf("%s %q: %v", tool.Name, text, err)
+			t.Fatalf("%s %q: %v", tool.name, text, err)
 		}
 		switch e.Code {
 		case InvalidArgument:
 		case NotFound, Permission:
-			if err := validate(schemas[tool.Name], text); err != nil {
-				t.Errorf("%s %q: accepted, but the schema says: %v", tool.Name, text, err)
+			if err := validate(schemas[tool.name], text); err != nil {
+				t.Errorf("%s %q: accepted, but the schema says: %v", tool.name, text, err)
 			}
 		default:
-			t.Errorf("%s %q: %v", tool.Name, text, err)
+			t.Errorf("%s %q: %v", tool.name, text, err)
 		}
 	})
 }

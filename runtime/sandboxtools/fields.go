@@ -89,7 +89,11 @@ func newField(s reflect.StructField) (f field) {
 		case flags[key] != nil:
 			*flags[key] = true
 		case numbers[key] != nil:
-			*numbers[key], _ = strconv.ParseInt(value, 10, 64) // of our own tags
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			*numbers[key] = n
 		case key == "default":
 			if f.kind == reflect.String {
 				value = strconv.Quote(value)

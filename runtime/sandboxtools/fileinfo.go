@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // FileInfo implements sandbox_file_info.
@@ -17,11 +15,15 @@ func (t *Toolbox) FileInfo(ctx context.Context, a FileInfoArgs) (FileInfoResult,
 		if err != nil {
 			return FileInfoResult{}, err
 		}
-		return FileInfoResult{
+		r := FileInfoResult{
 			Path: a.Path, Name: i.Name(), Type: typeName(i.Mode()), Size: i.Size(),
 			Permissions: octalMode(i.Mode()), Owner: int64(i.Owner()), Group: int64(i.Group()),
-			ModifiedAt: timeText(i.ModTime()), AccessedAt: timeText(i.AccessTime()), CreatedAt: createdText(i.CreateTime()),
-		}, nil
+			ModifiedAt: timeText(i.ModTime()), AccessedAt: timeText(i.AccessTime()),
+		}
+		if !i.CreateTime().IsZero() {
+			r.CreatedAt = timeText(i.CreateTime())
+		}
+		return r, nil
 	})
 }
 
@@ -32,13 +34,13 @@ func typeName(m fs.FileMode) string { return cmp.Or(typeNames[m.Type()], "other"
 // octalMode formats the permissions with the setuid, setgid and sticky bits, as chmod(1)
 // does.
 func octalMode(m fs.FileMode) string {
-	bits := uint32(m.Perm())
-	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: unix.S_ISUID, fs.ModeSetgid: unix.S_ISGID, fs.ModeSticky: unix.S_ISVTX} {
+	bits := m.Perm()
+	for i, flag := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
 		if m&flag != 0 {
-			bits |= bit
+			bits |= 0o1000 << i
 		}
 	}
-	return fmt.Sprintf("%04o", bits)
+	return fmt.Sprintf("%04o", uint32(bits))
 }
 
 // The range of RFC 3339. A guest can set times outside it.
@@ -55,11 +57,4 @@ func timeText(at time.Time) string {
 		at = lastTime
 	}
 	return at.UTC().Format(time.RFC3339Nano)
-}
-
-func createdText(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return timeText(at)
 }

@@ -58,27 +58,11 @@ func readBounded(files *hostfs.FS, p string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "read", Path: p, Err: unix.EISDIR}
-	}
-	if err != nil {
-		return nil, err
-	}
-	data, complete, err := readUpTo(f, maxFile)
-	if err == nil && !complete {
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
 		err = &fs.PathError{Op: "read", Path: p, Err: &hostfs.LimitError{What: "bytes", Limit: maxFile}}
 	}
 	return data, err
-}
-
-// readUpTo reads at most limit bytes, and reports whether that was all of r.
-func readUpTo(r io.Reader, limit int64) (data []byte, complete bool, err error) {
-	data, err = io.ReadAll(io.LimitReader(r, limit+1))
-	if int64(len(data)) > limit {
-		return data[:limit], false, err
-	}
-	return data, true, err
 }
 
 // CreateDirectory implements sandbox_create_directory.

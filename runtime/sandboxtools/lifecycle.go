@@ -24,9 +24,7 @@ func (t *Toolbox) Init(ctx context.Context, a InitArgs) (InitResult, error) {
 			a.ContainerID = strings.ToLower(rand.Text())
 		}
 		s := &sandbox{id: a.ContainerID, root: root}
-		s.commands, s.stop = context.WithCancel(context.Background())
 		if err := t.reserve(s); err != nil {
-			s.stop()
 			return InitResult{}, err
 		}
 		ctx, cancel := context.WithCancel(ctx)

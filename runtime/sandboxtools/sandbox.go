@@ -86,7 +86,6 @@ func (t *Toolbox) reserve(s *sandbox) error {
 
 // unreserve releases an id that was reserved.
 func (t *Toolbox) unreserve(s *sandbox) {
-	s.stop()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.sandboxes, s.id)
@@ -99,6 +98,7 @@ func (t *Toolbox) publish(s *sandbox, rt *runtime.NodeRuntime) error {
 	defer t.mu.Unlock()
 	defer t.pending.Done()
 	s.rt, s.state, s.lastUsed = rt, live, time.Now()
+	s.commands, s.stop = context.WithCancel(context.Background())
 	s.idle = time.AfterFunc(t.o.IdleLimit, func() { t.expire(s) })
 	if t.closed { // Close skips sandboxes that are being created
 		t.startClose(s)
@@ -166,17 +166,15 @@ func (t *Toolbox) startClose(s *sandbox) <-chan error {
 	}
 	s.state = closing
 	s.idle.Stop()
-	t.pending.Add(1)
 	done := make(chan error, 1)
-	go func() {
+	t.pending.Go(func() {
 		s.stop()
 		err := s.rt.Close()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.err = cmp.Or(t.err, err)
 		delete(t.sandboxes, s.id)
-		t.pending.Done()
 		done <- err
-	}()
+	})
 	return done
 }

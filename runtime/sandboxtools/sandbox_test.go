@@ -1,7 +1,6 @@
 package sandboxtools
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -19,16 +18,6 @@ func TestExpire(t *testing.T) {
 		before := s.state
 		if b.expire(s); s.state != before {
 			t.Errorf("%s: expired", name)
-		}
-	}
-}
-
-// A file that grows after Stat is not read beyond the limit.
-func TestReadUpTo(t *testing.T) {
-	for in, want := range map[string]bool{"": true, "abc": true, "abcd": true, "abcde": false, strings.Repeat("x", 1000): false} {
-		data, complete, err := readUpTo(strings.NewReader(in), 4)
-		if err != nil || complete != want || string(data) != in[:min(len(in), 4)] {
-			t.Errorf("%.10q: %q, %v, %v", in, data, complete, err)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (t *Toolbox) Close() error {
 // Call calls a tool by its name, with the arguments and the result in JSON as [Tools]
 // describes. All errors are *[Error].
 func (t *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
-	i := slices.IndexFunc(table, func(r row) bool { return r.Name == tool })
+	i := slices.IndexFunc(table, func(r row) bool { return r.name == tool })
 	if i < 0 {
 		return nil, refuse(UnknownTool, "", "unknown tool %.40q", tool)
 	}

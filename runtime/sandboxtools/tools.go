@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 )
 
 // Tool describes a tool, in the terms of the protocols that offer tools to models.
@@ -20,22 +19,21 @@ type Tool struct {
 func Tools() []Tool {
 	list := make([]Tool, 0, len(table))
 	for _, r := range table {
-		tool := r.Tool
-		tool.InputSchema, tool.OutputSchema = slices.Clone(tool.InputSchema), slices.Clone(tool.OutputSchema)
-		list = append(list, tool)
+		list = append(list, Tool{r.name, r.about, schemaText(r.args), schemaText(r.result)})
 	}
 	return list
 }
 
 // row is a tool with its implementation in JSON.
 type row struct {
-	Tool
-	call func(context.Context, *Toolbox, json.RawMessage) (any, error)
+	name, about  string
+	args, result reflect.Type
+	call         func(context.Context, *Toolbox, json.RawMessage) (any, error)
 }
 
 func tool[A, R any](name, about string, do func(*Toolbox, context.Context, A) (R, error)) row {
 	return row{
-		Tool{name, about, schemaText(reflect.TypeFor[A]()), schemaText(reflect.TypeFor[R]())},
+		name, about, reflect.TypeFor[A](), reflect.TypeFor[R](),
 		func(ctx context.Context, t *Toolbox, text json.RawMessage) (any, error) {
 			var a A
 			if err := decode(text, &a); err != nil {

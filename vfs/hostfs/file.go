@@ -32,16 +32,22 @@ func (f *FS) Open(path string) (*File, error) { return f.openAs(path, path) }
 
 // openAs is Open with another name for the errors of the file.
 func (f *FS) openAs(path, name string) (file *File, err error) {
-	err = f.onNode("open", path, 0, func(n *node) error {
-		fd, err := n.reopen(unix.O_RDONLY)
-		if err != nil {
-			return err
-		}
-		file = &File{fs: f, path: name, file: os.NewFile(uintptr(fd), name)}
-		f.register(file)
-		return nil
+	err = f.onNode("open", path, 0, func(n *node) (err error) {
+		file, err = f.openNode(n, name)
+		return err
 	})
 	return file, err
+}
+
+// openNode opens a node for reading. It must be called in a step.
+func (f *FS) openNode(n *node, name string) (*File, error) {
+	fd, err := n.reopen(unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	file := &File{fs: f, path: name, file: os.NewFile(uintptr(fd), name)}
+	f.register(file)
+	return file, nil
 }
 
 // Close closes the file.
@@ -111,33 +117,24 @@ func control(file *os.File, do func(fd int) error) error {
 func (o *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.readOnce(); err != nil {
-		return nil, err
+	if !o.read {
+		if err := o.fs.step("readdir", o.path, func(base) error {
+			return control(o.file, func(fd int) (err error) {
+				o.rest, err = o.fs.entries(fd, o.fs.limits.Entries)
+				o.read = err == nil
+				return err
+			})
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if n > 0 && len(o.rest) == 0 {
+		return nil, io.EOF
 	}
 	if n <= 0 || n > len(o.rest) {
-		if n > 0 && len(o.rest) == 0 {
-			return nil, io.EOF
-		}
 		n = len(o.rest)
 	}
 	next := o.rest[:n:n]
 	o.rest = o.rest[n:]
 	return next, nil
-}
-
-func (o *File) readOnce() error {
-	if o.read {
-		return nil
-	}
-	var list []*Info
-	if err := o.fs.step("readdir", o.path, func(int) error {
-		return control(o.file, func(fd int) (err error) {
-			list, err = o.fs.entries(fd, o.fs.limits.Entries)
-			return err
-		})
-	}); err != nil {
-		return err
-	}
-	o.rest, o.read = dirEntries(list), true
-	return nil
 }

@@ -138,22 +138,22 @@ func (f *FS) unregister(c io.Closer) {
 
 // step calls do with the guest's credentials, and wraps its error. do makes system calls. It
 // must not call code of the caller, and steps must not be nested.
-func (f *FS) step(op, path string, do func(root int) error) error {
+func (f *FS) step(op, path string, do func(root base) error) error {
 	return f.stepAs(f.guest, op, path, do)
 }
 
 // stepAs is step with other credentials.
-func (f *FS) stepAs(creds credentials, op, path string, do func(root int) error) error {
+func (f *FS) stepAs(creds credentials, op, path string, do func(root base) error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.closed {
 		return &fs.PathError{Op: op, Path: path, Err: f.closedErr}
 	}
-	return pathError(op, path, creds.act(func() error { return do(int(f.root.Fd())) }))
+	return pathError(op, path, creds.act(func() error { return do(base{int(f.root.Fd()), inRoot}) }))
 }
 
 // at is step for a path from the caller, which it checks.
-func (f *FS) at(op, path string, do func(root int) error) error {
+func (f *FS) at(op, path string, do func(root base) error) error {
 	if _, err := vfs.ParsePath(path); err != nil {
 		return &fs.PathError{Op: op, Path: path, Err: errPath}
 	}

@@ -23,39 +23,38 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 }
 
 // globIn matches the elements of a pattern below a folder.
-func (f *FS) globIn(dir string, elements []string) ([]string, error) {
+func (f *FS) globIn(dir string, elements []string) (matches []string, err error) {
 	for _, e := range elements {
 		if _, err := path.Match(e, ""); err != nil {
 			return nil, err
 		}
 	}
-	base, elements := splitPattern(dir, elements)
-	if len(elements) == 0 {
-		return f.globOne(base)
+	// Elements before the first with a meta character are a path.
+	i := slices.IndexFunc(elements, func(e string) bool { return strings.ContainsAny(e, `*?[\`) })
+	if i < 0 {
+		i = len(elements)
 	}
-	matches, err := f.globBelow(base, elements)
+	dir = path.Join(dir, path.Join(elements[:i]...))
+	if i < len(elements) {
+		matches, err = f.globBelow(dir, elements[i:])
+	} else if _, err = f.Lstat(dir); err == nil {
+		matches = []string{dir}
+	}
+	if isMissing(unwrapped(err)) {
+		return nil, nil
+	}
 	slices.Sort(matches)
 	return matches, err
 }
 
-func (f *FS) globOne(p string) ([]string, error) {
-	_, err := f.Lstat(p)
-	switch e := unwrapped(err); {
-	case err == nil:
-		return []string{p}, nil
-	case isMissing(e):
-		return nil, nil
-	}
-	return nil, err
-}
-
-func (f *FS) globBelow(base string, elements []string) (matches []string, err error) {
-	reached := map[string]states{base: startStates(elements)} // of the folders above the current file
-	err = f.walk(access{fs: f}, "glob", base, f.limits.Entries, func(v item) error {
+// globBelow matches patterns below a folder.
+func (f *FS) globBelow(dir string, elements []string) (matches []string, err error) {
+	reached := map[string]states{dir: startStates(elements)} // of the folders above the current file
+	err = f.walk(access{fs: f}, "glob", dir, f.limits.Entries, func(v item) error {
 		if v.err != nil {
 			return nil
 		}
-		if v.dir < 0 {
+		if v.isTop() {
 			if !v.info.IsDir() {
 				return fs.SkipAll
 			}
@@ -74,19 +73,7 @@ func (f *FS) globBelow(base string, elements []string) (matches []string, err er
 		reached[v.path] = s
 		return nil
 	})
-	if isMissing(unwrapped(err)) {
-		return nil, nil
-	}
 	return matches, err
-}
-
-// splitPattern adds to dir the elements before the first with a meta character.
-func splitPattern(dir string, elements []string) (base string, rest []string) {
-	i := slices.IndexFunc(elements, func(e string) bool { return strings.ContainsAny(e, `*?[\`) })
-	if i < 0 {
-		i = len(elements)
-	}
-	return path.Join(dir, path.Join(elements[:i]...)), elements[i:]
 }
 
 // states is the state of matching a path: s[i] says that the path can match the first i

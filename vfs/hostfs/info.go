@@ -84,7 +84,6 @@ func timeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.N
 
 // types maps the file types of stat(2) to Go's.
 var types = map[uint16]fs.FileMode{
-	unix.S_IFREG:  0,
 	unix.S_IFDIR:  fs.ModeDir,
 	unix.S_IFLNK:  fs.ModeSymlink,
 	unix.S_IFIFO:  fs.ModeNamedPipe,
@@ -94,24 +93,21 @@ var types = map[uint16]fs.FileMode{
 }
 
 func fileMode(m uint16) fs.FileMode {
-	kind, known := types[m&unix.S_IFMT]
-	if !known {
-		kind = fs.ModeIrregular
-	}
-	mode := kind | fs.FileMode(m&0o777)
-	for bit, flag := range map[uint16]fs.FileMode{
-		unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky,
-	} {
-		if m&bit != 0 {
+	mode := types[m&unix.S_IFMT] | fs.FileMode(m&0o777)
+	for i, flag := range [...]fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
+		if m&(unix.S_ISVTX<<i) != 0 {
 			mode |= flag
 		}
 	}
 	return mode
 }
 
-// permissions returns the kernel's bits of a mode. It refuses set-id bits: a program that
-// runs as its owner would be a risk.
-func permissions(mode fs.FileMode) (uint32, error) {
+// permissions returns the kernel's bits of a mode, or fallback if it is zero. It refuses
+// set-id bits: a program that runs as its owner would be a risk.
+func permissions(mode fs.FileMode, fallback uint32) (uint32, error) {
+	if mode == 0 {
+		return fallback, nil
+	}
 	if mode&^(fs.ModePerm|fs.ModeSticky) != 0 {
 		return 0, errMode
 	}

@@ -121,13 +121,13 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 		switch {
 		case v.err != nil:
 			return nil // the guest cannot read the folder either
-		case report != nil && v.dir >= 0:
+		case report != nil && !v.isTop():
 			report(v.path)
 		}
 		if v.info.IsDir() {
 			return w.addItem(v)
 		}
-		if v.dir < 0 {
+		if v.isTop() {
 			return &fs.PathError{Op: "watch", Path: path, Err: unix.ENOTDIR}
 		}
 		return nil
@@ -137,19 +137,11 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 // addItem watches a folder of a walk. It skips one that the guest has removed or made
 // unreadable meanwhile.
 func (w *Watcher) addItem(v item) error {
-	err := w.fs.step("watch", v.path, func(root int) error {
-		if v.dir < 0 {
-			return onNode(root, v.path, 0, func(n *node) error { return w.add(n, v.path) })
-		}
-		n, err := child(v.dir, v.name)
-		if err != nil {
-			return err
-		}
-		defer n.close()
-		return w.add(n, v.path)
+	err := w.fs.step("watch", v.path, func(base) error {
+		return onChild(v.dir, v.name, func(n *node) error { return w.add(n, v.path) })
 	})
 	switch e := unwrapped(err); {
-	case v.dir >= 0 && (isMissing(e) || e == unix.EACCES || errors.Is(e, errKernel)):
+	case !v.isTop() && (isMissing(e) || e == unix.EACCES || errors.Is(e, errKernel)):
 		return fs.SkipDir
 	case err == nil && !w.opts.Recursive:
 		return fs.SkipAll
@@ -178,10 +170,9 @@ func (w *Watcher) add(n *node, path string) error {
 // was moved to another watched folder, they are watched again.
 func (w *Watcher) unwatchTree(path string) {
 	for wd, p := range w.paths {
-		if p != path && !strings.HasPrefix(p, path+"/") {
-			continue
+		if p == path || strings.HasPrefix(p, path+"/") {
+			w.unwatch(wd)
 		}
-		w.unwatch(wd)
 	}
 }
 

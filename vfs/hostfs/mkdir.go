@@ -11,7 +11,7 @@ import (
 // host's umask is; 0o755 if mode is zero. It fails if path exists, even as a link.
 func (f *FS) Mkdir(path string, mode fs.FileMode) error {
 	return f.onPlace("mkdir", path, locateNew, func(p place) error {
-		bits, err := permissions(mode)
+		bits, err := permissions(mode, folderMode)
 		if err != nil {
 			return err
 		}
@@ -22,8 +22,8 @@ func (f *FS) Mkdir(path string, mode fs.FileMode) error {
 // MkdirAll makes a folder and its missing parents. Their permissions are those of mode,
 // whatever the host's umask is; 0o755 if mode is zero. An existing folder is no error.
 func (f *FS) MkdirAll(path string, mode fs.FileMode) error {
-	return f.at("mkdir", path, func(root int) error {
-		bits, err := permissions(mode)
+	return f.at("mkdir", path, func(root base) error {
+		bits, err := permissions(mode, folderMode)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (f *FS) MkdirAll(path string, mode fs.FileMode) error {
 
 const folderMode = 0o755
 
-func mkdirAll(root int, path string, bits uint32) error {
+func mkdirAll(root base, path string, bits uint32) error {
 	err := checkFolder(root, path)
 	if err != unix.ENOENT {
 		return err
@@ -56,7 +56,7 @@ func mkdirAll(root int, path string, bits uint32) error {
 }
 
 // checkFolder returns ENOTDIR if path does not lead to a folder.
-func checkFolder(root int, path string) error {
+func checkFolder(root base, path string) error {
 	return onNode(root, path, 0, func(n *node) error {
 		if !n.isFolder() {
 			return unix.ENOTDIR
@@ -66,33 +66,27 @@ func checkFolder(root int, path string) error {
 }
 
 // mkdirParent makes the folder that path is in.
-func mkdirParent(root int, path string, bits uint32) error {
+func mkdirParent(root base, path string, bits uint32) error {
 	return mkdirAll(root, path[:max(strings.LastIndexByte(path, '/'), 1)], bits)
 }
 
-// mkdir makes a folder with these permissions. Zero means 0o755.
+// mkdir makes a folder with these permissions.
 func mkdir(p place, bits uint32) error {
-	if bits == 0 {
-		bits = folderMode
-	}
 	if err := unix.Mkdirat(p.dir, p.name, bits); err != nil {
 		return err
 	}
-	n, err := child(p.dir, p.name)
-	if err != nil {
-		return err
-	}
-	defer n.close()
-	if !n.isFolder() || uint32(n.stat.Mode)&0o1777 == bits {
-		return nil // already replaced by the guest, or not affected by the umask
-	}
-	return n.chmod(bits)
+	return onChild(p.dir, p.name, func(n *node) error {
+		if !n.isFolder() || uint32(n.stat.Mode)&0o1777 == bits {
+			return nil // already replaced by the guest, or not affected by the umask
+		}
+		return n.chmod(bits)
+	})
 }
 
 // Chmod sets the permissions and the sticky bit of a file or folder. It follows links.
 func (f *FS) Chmod(path string, mode fs.FileMode) error {
 	return f.onNode("chmod", path, 0, func(n *node) error {
-		bits, err := permissions(mode)
+		bits, err := permissions(mode, 0)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,12 @@ const (
 	noLinks = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS
 )
 
+// base is an open folder, and how paths below it are resolved.
+type base struct {
+	fd      int
+	resolve uint64
+}
+
 // maxRetries bounds the retries of a path with "..", for which the kernel returns EAGAIN if
 // a file was renamed meanwhile. A guest can cause that without end.
 const maxRetries = 100
@@ -54,14 +60,23 @@ func (n *node) link() string { return "/proc/self/fd/" + strconv.Itoa(n.fd) }
 func (n *node) chmod(bits uint32) error { return unix.Chmod(n.link(), bits) }
 
 // reopen opens a node for reading or writing. It opens only regular files and folders: the
-// type of an inode never changes. O_NONBLOCK: otherwise the open would wait for the guest
-// to release a lease (F_SETLEASE).
+// type of an inode never changes.
 func (n *node) reopen(flags int) (int, error) {
-	if k := n.kind(); k != unix.S_IFREG && k != unix.S_IFDIR {
+	switch {
+	case n.isFolder():
+	case flags&unix.O_DIRECTORY != 0:
+		return -1, unix.ENOTDIR
+	case n.kind() != unix.S_IFREG:
 		return -1, ErrSpecial
 	}
+	return openFile(unix.AT_FDCWD, n.link(), flags)
+}
+
+// openFile opens a file for reading or writing. O_NONBLOCK: otherwise the open would wait for
+// the guest to release a lease (F_SETLEASE).
+func openFile(dir int, name string, flags int) (int, error) {
 	for {
-		fd, err := unix.Open(n.link(), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600)
 		if err != unix.EINTR {
 			return fd, err
 		}
@@ -70,11 +85,11 @@ func (n *node) reopen(flags int) (int, error) {
 
 // onNode calls do, in a step, with the node that a guest path leads to.
 func (f *FS) onNode(op, path string, flags uint64, do func(n *node) error) error {
-	return f.at(op, path, func(root int) error { return onNode(root, path, flags, do) })
+	return f.at(op, path, func(root base) error { return onNode(root, path, flags, do) })
 }
 
-func onNode(root int, path string, flags uint64, do func(n *node) error) error {
-	n, err := lookup(root, path, flags)
+func onNode(b base, path string, flags uint64, do func(n *node) error) error {
+	n, err := lookup(b, path, flags)
 	if err != nil {
 		return err
 	}
@@ -82,15 +97,10 @@ func onNode(root int, path string, flags uint64, do func(n *node) error) error {
 	return do(n)
 }
 
-// lookup opens the node that a guest path leads to; with O_NOFOLLOW in flags, a link itself.
-// The path may contain "..".
-func lookup(root int, path string, flags uint64) (*node, error) {
-	return newNode(openPath(root, relative(path), flags, inRoot))
-}
-
-// child opens an entry of a folder. It does not follow a link.
-func child(dir int, name string) (*node, error) {
-	return newNode(openPath(dir, name, unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS))
+// onChild calls do with an entry of a folder, or the folder itself if name is ".". It does
+// not follow a link.
+func onChild(dir int, name string, do func(n *node) error) error {
+	return onNode(base{dir, noLinks}, name, unix.O_NOFOLLOW, do)
 }
 
 // relative turns an absolute path into one that Openat2 resolves below the root.
@@ -101,8 +111,10 @@ func relative(path string) string {
 	return path
 }
 
-// newNode makes a node of the results of openPath.
-func newNode(fd int, err error) (*node, error) {
+// lookup opens the node that a path below b leads to; with O_NOFOLLOW in flags, a link
+// itself. The path may contain "..".
+func lookup(b base, path string, flags uint64) (*node, error) {
+	fd, err := openPath(b.fd, relative(path), flags, b.resolve)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,8 @@ func (p place) checkUnmounted() error {
 }
 
 // onPlace calls do, in a step, with the place that find returns for a guest path.
-func (f *FS) onPlace(op, path string, find func(root int, path string) (place, error), do func(p place) error) error {
-	return f.at(op, path, func(root int) error {
+func (f *FS) onPlace(op, path string, find func(root base, path string) (place, error), do func(p place) error) error {
+	return f.at(op, path, func(root base) error {
 		p, err := find(root, path)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (f *FS) onPlace(op, path string, find func(root int, path string) (place, e
 }
 
 // locate opens the folder of a path's last component.
-func locate(root int, path string) (place, error) {
+func locate(root base, path string) (place, error) {
 	i := strings.LastIndexByte(path, '/')
 	dir, name := path[:i+1], path[i+1:]
 	switch name {
@@ -56,7 +56,7 @@ func locate(root int, path string) (place, error) {
 		}
 		return noPlace, unix.EISDIR
 	}
-	fd, err := openPath(root, relative(dir), unix.O_DIRECTORY, inRoot)
+	fd, err := openPath(root.fd, relative(dir), unix.O_DIRECTORY, root.resolve)
 	if err == nil {
 		err = checkFileSystem(fd)
 	}
@@ -67,7 +67,7 @@ func locate(root int, path string) (place, error) {
 }
 
 // locateNew is locate for a file to be made. The root exists already.
-func locateNew(root int, path string) (place, error) {
+func locateNew(root base, path string) (place, error) {
 	p, err := locate(root, path)
 	if errors.Is(err, errRoot) {
 		return noPlace, unix.EEXIST
@@ -77,7 +77,7 @@ func locateNew(root int, path string) (place, error) {
 
 // locateUnmounted is locate for a file to be removed or replaced, which must not be a mount
 // point.
-func locateUnmounted(root int, path string) (place, error) {
+func locateUnmounted(root base, path string) (place, error) {
 	p, err := locate(root, path)
 	if err != nil {
 		return noPlace, err
@@ -94,13 +94,13 @@ const mostLinks = 40
 
 // locateTarget is locate for the file that a path leads to. It follows links as the kernel
 // would. It also returns the file, or nil if it does not exist.
-func locateTarget(root int, path string) (place, *node, error) {
+func locateTarget(root base, path string) (place, *node, error) {
 	for range mostLinks + 1 {
 		p, err := locate(root, path)
 		if err != nil {
 			return noPlace, nil, err
 		}
-		n, err := child(p.dir, p.name)
+		n, err := lookup(base{p.dir, noLinks}, p.name, unix.O_NOFOLLOW)
 		if err == unix.ENOENT {
 			return p, nil, nil
 		}

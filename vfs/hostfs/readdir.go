@@ -16,30 +16,27 @@ import (
 // and a type.
 func (f *FS) ReadDir(path string) (list []fs.DirEntry, err error) {
 	err = f.onNode("open", path, 0, func(n *node) error {
-		if !n.isFolder() {
-			return unix.ENOTDIR
-		}
 		fd, err := n.reopen(unix.O_RDONLY | unix.O_DIRECTORY)
 		if err != nil {
 			return err
 		}
 		defer closeFD(fd)
-		infos, err := f.entries(fd, f.limits.Entries)
-		list = dirEntries(infos)
+		list, err = f.entries(fd, f.limits.Entries)
 		return err
 	})
 	return list, err
 }
 
 // entries lists an open folder from its start, sorted by name. It leaves out files that are
-// removed meanwhile. If stat is denied, an entry has only its name and type.
-func (f *FS) entries(fd, limit int) ([]*Info, error) {
+// removed meanwhile. If stat is denied, an entry has only its name and type. The type of the
+// entries is *Info.
+func (f *FS) entries(fd, limit int) ([]fs.DirEntry, error) {
 	names, err := namesIn(fd, limit)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(names, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	list := make([]*Info, 0, len(names))
+	list := make([]fs.DirEntry, 0, len(names))
 	for _, e := range names {
 		st, err := statAt(fd, e.Name())
 		switch err {
@@ -53,14 +50,6 @@ func (f *FS) entries(fd, limit int) ([]*Info, error) {
 		}
 	}
 	return list, nil
-}
-
-func dirEntries(list []*Info) []fs.DirEntry {
-	out := make([]fs.DirEntry, len(list))
-	for i, e := range list {
-		out[i] = e
-	}
-	return out
 }
 
 // namesIn returns at most limit entries, unsorted. If there are more, it also returns a

@@ -15,9 +15,6 @@ func (f *FS) ReadFile(path string) (data []byte, err error) {
 			return err
 		}
 		defer closeFD(fd)
-		if n.isFolder() {
-			return unix.EISDIR
-		}
 		if n.stat.Size > uint64(f.limits.File) {
 			return &LimitError{"bytes", f.limits.File}
 		}
@@ -40,7 +37,7 @@ func readAll(fd int, size, limit int64) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// descriptor reads without an os.File, which would register the descriptor with the poller.
+// descriptor reads and writes without an os.File, which would register it with the poller.
 type descriptor int
 
 func (d descriptor) Read(p []byte) (int, error) {
@@ -56,4 +53,16 @@ func (d descriptor) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
+}
+
+// Write writes all of data. A call of write(2) may write only a part.
+func (d descriptor) Write(data []byte) (done int, err error) {
+	for done < len(data) {
+		n, err := unix.Write(int(d), data[done:])
+		if err != nil && err != unix.EINTR {
+			return done, err
+		}
+		done += max(n, 0)
+	}
+	return done, nil
 }

@@ -29,7 +29,7 @@ func removeEntry(dir int, name string) error {
 // RemoveAll removes all others and returns an error. A guest that keeps making new entries
 // makes it fail.
 func (f *FS) RemoveAll(path string) error {
-	return f.at("removeall", path, func(root int) error {
+	return f.at("removeall", path, func(root base) error {
 		p, err := locateUnmounted(root, path)
 		if err == unix.ENOENT {
 			return nil
@@ -89,18 +89,14 @@ func isFolder(p place) bool {
 // empty removes the content of a folder. It lists the folder again until it finds nothing
 // that it can remove, because deep folders may have been moved into it.
 func (r *remover) empty(p place, depth int) error {
-	n, err := child(p.dir, p.name)
+	fd := -1
+	err := onChild(p.dir, p.name, func(n *node) (err error) {
+		fd, err = n.reopen(unix.O_RDONLY | unix.O_DIRECTORY) // it may have been replaced since removeEntry
+		return err
+	})
 	if err == unix.ENOENT {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer n.close()
-	if !n.isFolder() {
-		return unix.ENOTDIR // replaced since removeEntry
-	}
-	fd, err := n.reopen(unix.O_RDONLY | unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func (f *FS) Rename(from, to string) error {
 	if _, err := vfs.ParsePath(to); err != nil {
 		return &fs.PathError{Op: "rename", Path: to, Err: errPath}
 	}
-	return f.at("rename", from, func(root int) error {
+	return f.at("rename", from, func(root base) error {
 		old, err := locateUnmounted(root, from)
 		if err != nil {
 			return err

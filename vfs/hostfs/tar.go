@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -83,9 +82,63 @@ type packer struct {
 	report  TarReport
 }
 
-// skip reports a file that is not packed.
+// add packs a file of the walk.
+func (p *packer) add(v item) error {
+	switch {
+	case slices.Contains(p.options.Skip, v.path):
+		if v.info.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	case v.err != nil && v.isTop():
+		return v.err
+	case v.err != nil:
+		return p.skip(v.path, v.err)
+	case v.isTop() && v.info.IsDir():
+		return nil
+	case v.isTop():
+		return &fs.PathError{Op: "tar", Path: v.path, Err: unix.ENOTDIR}
+	}
+	h := &tar.Header{
+		Name: v.path[len(join(p.base, "")):], Mode: int64(v.info.mode.Perm()), Uid: v.info.owner, Gid: v.info.group,
+		ModTime: v.info.modified.Truncate(time.Second), // fractions would need another header for each entry
+	}
+	var file *File
+	var err error
+	switch v.info.Type() {
+	case fs.ModeDir:
+		h.Typeflag = tar.TypeDir
+		h.Name += "/"
+	case fs.ModeSymlink:
+		h.Typeflag = tar.TypeSymlink
+		err = p.step("tar", v.path, func() (err error) {
+			h.Linkname, err = readLink(v.dir, v.name)
+			return err
+		})
+	case 0:
+		h.Typeflag = tar.TypeReg
+		if file, h.Size, err = p.open(v); err == nil {
+			defer func() { _ = file.Close() }() // it is only read
+		}
+	default:
+		err = ErrSpecial
+	}
+	if err != nil {
+		return p.skip(v.path, err)
+	}
+	return p.write(h, v.path, file)
+}
+
+// skip reports a file that is not packed, or not completely. A file that was removed
+// meanwhile is ignored.
 func (p *packer) skip(path string, err error) error {
-	s, r := Skip{path, err}, &p.report
+	s, r := Skip{path, unwrapped(err)}, &p.report
+	switch {
+	case errors.Is(err, p.fs.closedErr):
+		return err
+	case s.Err == unix.ENOENT:
+		return nil
+	}
 	if r.SkippedAll++; len(r.Skipped) < mostSkips {
 		r.Skipped = append(r.Skipped, s)
 	}
@@ -95,124 +148,43 @@ func (p *packer) skip(path string, err error) error {
 	return p.options.Left(s)
 }
 
-// add packs a file of the walk.
-func (p *packer) add(v item) error {
-	switch {
-	case slices.Contains(p.options.Skip, v.path):
-		if v.info.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
-	case v.err != nil && v.dir < 0:
-		return v.err
-	case v.err != nil:
-		return p.skip(v.path, unwrapped(v.err))
-	case v.dir < 0 && v.info.IsDir():
-		return nil
-	case v.dir < 0:
-		return &fs.PathError{Op: "tar", Path: v.path, Err: unix.ENOTDIR}
+// write writes an entry: its header and, for a regular file, its content.
+func (p *packer) write(h *tar.Header, path string, content *File) error {
+	if h.Size > p.limit-p.report.Bytes {
+		return &fs.PathError{Op: "tar", Path: path, Err: &LimitError{"bytes", p.limit}}
 	}
-	h := &tar.Header{
-		Name: v.path[len(join(p.base, "")):], Mode: int64(v.info.mode.Perm()), Uid: v.info.owner, Gid: v.info.group,
-		ModTime: v.info.modified.Truncate(time.Second), // fractions would need another header for each entry
-	}
-	switch v.info.Type() {
-	case fs.ModeDir:
-		h.Typeflag = tar.TypeDir
-		h.Name += "/"
-	case fs.ModeSymlink:
-		return p.link(h, v)
-	case 0:
-		return p.file(h, v)
-	default:
-		return p.skip(v.path, ErrSpecial)
-	}
-	return p.header(h, v.path)
-}
-
-// header writes the header of an entry. It skips files that an archive cannot represent;
-// nothing is written then.
-func (p *packer) header(h *tar.Header, path string) error {
 	err := p.out.WriteHeader(h)
-	if errors.Is(err, tar.ErrHeader) {
+	if errors.Is(err, tar.ErrHeader) { // an archive cannot represent it, and nothing was written
 		return p.skip(path, err)
 	}
-	if err == nil {
-		p.report.Entries++
-	}
-	return err
-}
-
-func (p *packer) link(h *tar.Header, v item) (err error) {
-	h.Typeflag = tar.TypeSymlink
-	err = p.step("tar", v.path, func() error {
-		h.Linkname, err = readLink(v.dir, v.name)
-		return err
-	})
 	if err != nil {
-		return p.lost(v.path, err)
-	}
-	return p.header(h, v.path)
-}
-
-// lost handles a file that could not be opened. A removed file is ignored; a link that was
-// replaced is skipped.
-func (p *packer) lost(path string, err error) error {
-	if e := unwrapped(err); errors.Is(e, p.fs.closedErr) {
-		return err
-	} else if e != unix.ENOENT {
-		return p.skip(path, e)
-	}
-	return nil
-}
-
-func (p *packer) file(h *tar.Header, v item) error {
-	file, size, err := p.open(v)
-	if err != nil {
-		return p.lost(v.path, err)
-	}
-	defer func() { _ = file.Close() }() // it is only read
-	if size > p.limit-p.report.Bytes {
-		return &fs.PathError{Op: "tar", Path: v.path, Err: &LimitError{"bytes", p.limit}}
-	}
-	h.Typeflag, h.Size = tar.TypeReg, size
-	before := p.report.Entries
-	if err := p.header(h, v.path); err != nil || p.report.Entries == before {
 		return err
 	}
-	p.report.Bytes += size
-	n, err := io.Copy(p.out, io.LimitReader(file, size))
-	if err != nil || n == size {
+	p.report.Entries++
+	p.report.Bytes += h.Size
+	n, err := io.Copy(p.out, io.LimitReader(content, h.Size))
+	if err != nil || n == h.Size {
 		return err
 	}
-	if _, err = io.CopyN(p.out, zeros{}, size-n); err != nil {
+	if _, err = io.CopyN(p.out, zeros{}, h.Size-n); err != nil {
 		return err
 	}
-	return p.skip(v.path, ErrChanged)
+	return p.skip(path, ErrChanged)
 }
 
 // open opens a file of the walk, and returns its current size.
 func (p *packer) open(v item) (file *File, size int64, err error) {
 	err = p.step("tar", v.path, func() error {
-		n, err := child(v.dir, v.name)
-		if err != nil {
-			return err
-		}
-		defer n.close()
-		if n.kind() != unix.S_IFREG {
-			return ErrSpecial
-		}
-		fd := -1
-		if err := p.readAs(n, func() (err error) {
-			fd, err = n.reopen(unix.O_RDONLY)
-			return err
-		}); err != nil {
-			return err
-		}
-		size = int64(n.stat.Size)
-		file = &File{fs: p.fs, path: v.path, file: os.NewFile(uintptr(fd), v.path)}
-		p.fs.register(file)
-		return nil
+		return onChild(v.dir, v.name, func(n *node) error {
+			if n.kind() != unix.S_IFREG {
+				return ErrSpecial
+			}
+			return p.readAs(n, func() (err error) {
+				file, err = p.fs.openNode(n, v.path)
+				size = int64(n.stat.Size)
+				return err
+			})
+		})
 	})
 	return file, size, err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +20,8 @@ type tempFile struct {
 	temp string // its name until then
 	fd   int
 	bits uint32 // its permissions
+
+	modified time.Time // zero: now
 }
 
 // The second half of a temporary name is a MAC, so that a guest cannot invent such names.
@@ -50,7 +53,7 @@ func (f *FS) proof(half []byte) []byte {
 func (f *FS) newTempFile(at place, bits uint32) (*tempFile, error) {
 	d := &tempFile{at: at, temp: f.tempName(), bits: bits}
 	var err error
-	d.fd, err = create(place{at.dir, d.temp})
+	d.fd, err = openFile(at.dir, d.temp, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY)
 	return d, err
 }
 
@@ -59,6 +62,9 @@ func (f *FS) newTempFile(at place, bits uint32) (*tempFile, error) {
 func (d *tempFile) finish(err error) error {
 	if err == nil {
 		err = unix.Fchmod(d.fd, d.bits)
+	}
+	if err == nil && !d.modified.IsZero() {
+		err = setTime(d.fd, "", d.modified, unix.AT_EMPTY_PATH)
 	}
 	if err == nil {
 		err = unix.Renameat(d.at.dir, d.temp, d.at.dir, d.at.name)
@@ -77,7 +83,8 @@ func (f *FS) replace(p place, data []byte, bits uint32) error {
 	if err != nil {
 		return err
 	}
-	return d.finish(writeAt(d.fd, data))
+	_, err = descriptor(d.fd).Write(data)
+	return d.finish(err)
 }
 
 // isShared reports whether the node must not be replaced by a new file: it has other names
@@ -86,19 +93,10 @@ func (f *FS) isShared(n *node) bool {
 	return n.stat.Nlink > 1 || n.isMount() || int(n.stat.Uid) != f.guest.uid || int(n.stat.Gid) != f.guest.gid
 }
 
-// writable returns the permissions of the file, or an error if they deny writing. It does
-// not open the file, because an overlay would then copy the content that is about to be
-// replaced.
-func (n *node) writable() (bits uint32, err error) {
-	switch n.kind() {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
-		return 0, unix.EISDIR
-	default:
-		return 0, ErrSpecial
-	}
-	err = unix.Faccessat(n.fd, "", unix.W_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
-	return uint32(n.stat.Mode) & 0o1777, err
+// checkWritable returns an error if the permissions of a file deny writing. It does not open
+// the file, because an overlay would then copy the content that is about to be replaced.
+func (n *node) checkWritable() error {
+	return unix.Faccessat(n.fd, "", unix.W_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
 }
 
 var errShared = fmt.Errorf("has other names or another owner, and cannot be replaced: %w", fs.ErrInvalid)
@@ -110,11 +108,11 @@ var errShared = fmt.Errorf("has other names or another owner, and cannot be repl
 func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) {
 	var d *tempFile
 	if err := f.write("write", path, o, func(p place, n *node, bits uint32) (err error) {
-		if n != nil && f.isShared(n) {
-			return errShared
-		}
 		if n != nil {
-			if bits, err = n.writable(); err != nil {
+			if f.isShared(n) {
+				return errShared
+			}
+			if err := n.checkWritable(); err != nil {
 				return err
 			}
 		}
@@ -128,30 +126,32 @@ func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) 
 	}); err != nil {
 		return 0, err
 	}
+	n, err := f.fill(d, r)
+	return n, pathError("write", path, err)
+}
+
+// fill writes the content of a new file, moves the file to its place, and closes the place.
+func (f *FS) fill(d *tempFile, r io.Reader) (int64, error) {
 	defer d.at.close()
-	n, err := io.Copy(stepWriter{func(do func() error) error {
-		return f.step("write", path, func(int) error { return do() })
-	}, d.fd}, r)
+	w := stepWriter{f, descriptor(d.fd)}
+	n, err := io.Copy(w, r)
 	if err == nil {
-		err = f.step("write", path, func(int) error { return nil }) // fails if the FS has been closed
+		_, err = w.Write(nil) // fails if the FS has been closed
 	}
 	// Even if the FS has been closed: no temporary file must remain in a folder of the host.
-	return n, pathError("write", path, f.guest.act(func() error { return d.finish(err) }))
+	return n, f.guest.act(func() error { return d.finish(err) })
 }
 
 // stepWriter writes to a file in steps, so that closing the FS stops it.
 type stepWriter struct {
-	step func(do func() error) error
-	fd   int
+	fs   *FS
+	file descriptor
 }
 
 func (w stepWriter) Write(b []byte) (n int, err error) {
-	err = w.step(func() error {
-		return writeAll(b, func(rest []byte, _ int64) (int, error) {
-			m, err := unix.Write(w.fd, rest)
-			n += max(m, 0)
-			return m, err
-		})
+	err = w.fs.step("write", "", func(base) (err error) {
+		n, err = w.file.Write(b)
+		return err
 	})
 	return n, unwrapped(err)
 }

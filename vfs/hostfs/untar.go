@@ -58,7 +58,7 @@ var (
 // removed.
 func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error) {
 	u := &unpacker{
-		fs: f, path: dir, folders: map[string]folderAttrs{},
+		fs: f, path: dir, base: base{-1, noLinks}, folders: map[string]folderAttrs{},
 		bytes: cmp.Or(o.Bytes, defaultTarBytes), entries: cmp.Or(o.Entries, f.limits.Entries),
 	}
 	if u.bytes < 0 || u.entries < 0 {
@@ -68,13 +68,13 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 		if !n.isFolder() {
 			return unix.ENOTDIR
 		}
-		u.base, err = openPath(n.fd, ".", 0, 0)
+		u.base.fd, err = openPath(n.fd, ".", 0, 0)
 		return err
 	})
 	if err != nil {
 		return u.report, err
 	}
-	defer closeFD(u.base)
+	defer closeFD(u.base.fd)
 	u.in = &entryReader{r, maxHeaders}
 	err = u.run(tar.NewReader(u.in))
 	return u.report, pathError("untar", dir, errors.Join(err, u.finish()))
@@ -84,7 +84,7 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 type unpacker struct {
 	fs      *FS
 	path    string
-	base    int // descriptor of the folder
+	base    base
 	in      *entryReader
 	bytes   int64
 	entries int
@@ -135,7 +135,11 @@ func (u *unpacker) run(in *tar.Reader) error {
 			return &LimitError{"entries", int64(u.entries)}
 		}
 		u.report.Entries++
-		if err := u.entry(h, in); err != nil {
+		switch err := u.entry(h, in); err {
+		case nil:
+		case unix.ELOOP, unix.ENOTDIR, unix.EISDIR: // a link or a file instead of a folder, or the reverse
+			return &EntryError{h.Name, ErrEntryKind}
+		default:
 			return &EntryError{h.Name, err}
 		}
 		u.in.left = maxHeaders
@@ -143,29 +147,34 @@ func (u *unpacker) run(in *tar.Reader) error {
 }
 
 func (u *unpacker) entry(h *tar.Header, in *tar.Reader) error {
-	name, err := entryName(h.Name)
-	if err != nil {
+	path, err := entryPath(h.Name)
+	switch {
+	case err != nil:
 		return err
-	}
-	if name == "" {
-		if h.Typeflag != tar.TypeDir {
-			return ErrEntryName
-		}
+	case path == "/" && h.Typeflag == tar.TypeDir:
 		return nil // the target folder itself, which does not change
+	case path == "/":
+		return ErrEntryName
+	case h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse:
+		return u.file(path, h, in)
 	}
-	switch h.Typeflag {
-	case tar.TypeDir:
-		return u.step(func() error { return u.folder(name, folderAttrs{uint32(h.Mode) & 0o777, h.ModTime}) })
-	case tar.TypeReg, tar.TypeGNUSparse:
-		return u.file(name, h, in)
-	case tar.TypeSymlink:
-		return u.step(func() error { return u.symlink(name, h) })
-	case tar.TypeLink:
-		return u.step(func() error { return u.hardLink(name, h.Linkname) })
-	}
-	return ErrEntryType
+	return u.step(func() error {
+		switch h.Typeflag {
+		case tar.TypeDir:
+			if err := mkdirAll(u.base, path, folderMode); err != nil {
+				return err
+			}
+			u.folders[path] = folderAttrs{uint32(h.Mode) & 0o777, h.ModTime}
+			return nil
+		case tar.TypeSymlink:
+			return u.symlink(path, h)
+		case tar.TypeLink:
+			return u.hardLink(path, h.Linkname)
+		}
+		return ErrEntryType
+	})
 }
 
 func (u *unpacker) step(do func() error) error {
-	return unwrapped(u.fs.step("untar", u.path, func(int) error { return do() }))
+	return unwrapped(u.fs.step("untar", u.path, func(base) error { return do() }))
 }

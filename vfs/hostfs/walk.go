@@ -28,12 +28,14 @@ func (f *FS) Walk(path string, visit WalkFunc) error {
 
 // item is a file that a walk visits.
 type item struct {
-	dir  int    // descriptor of its folder; -1 for the start of the walk
-	name string // in dir
+	dir  int    // descriptor of its folder
+	name string // in dir; "." for the start of the walk, whose descriptor dir is
 	path string
 	info *Info
 	err  error
 }
+
+func (v item) isTop() bool { return v.name == "." }
 
 // walker walks one tree. The caller's code runs between its steps.
 type walker struct {
@@ -45,9 +47,8 @@ type walker struct {
 }
 
 func (f *FS) walk(a access, op, path string, limit int, visit func(item) error) error {
-	w := &walker{access: a, op: op, limit: limit, left: limit, visit: visit}
 	var n *node
-	err := f.at(op, path, func(root int) (err error) {
+	err := f.at(op, path, func(root base) (err error) {
 		n, err = lookup(root, path, 0)
 		return err
 	})
@@ -55,16 +56,16 @@ func (f *FS) walk(a access, op, path string, limit int, visit func(item) error) 
 		return err
 	}
 	defer n.close()
-	first := item{dir: -1, path: path, info: f.info(path, &n.stat)}
-	err = w.visitTree(first, func() (*node, error) { return newNode(openPath(n.fd, ".", 0, 0)) }, 0)
+	w := &walker{access: a, op: op, limit: limit, left: limit, visit: visit}
+	err = w.visitTree(item{dir: n.fd, name: ".", path: path, info: f.info(path, &n.stat)}, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {
 		return nil
 	}
 	return err
 }
 
-// visitTree visits a file, and the content of a folder. open opens the file.
-func (w *walker) visitTree(v item, open func() (*node, error), depth int) error {
+// visitTree visits a file, and the content of a folder.
+func (w *walker) visitTree(v item, depth int) error {
 	if err := w.visit(v); err != nil || !v.info.IsDir() {
 		if errors.Is(err, fs.SkipDir) && v.info.IsDir() {
 			return nil
@@ -72,18 +73,12 @@ func (w *walker) visitTree(v item, open func() (*node, error), depth int) error 
 		return err
 	}
 	fd := -1
-	var inside []*Info
+	var inside []fs.DirEntry
 	err := w.step(w.op, v.path, func() error {
-		n, err := open()
-		if err != nil {
+		return onChild(v.dir, v.name, func(n *node) (err error) {
+			fd, inside, err = w.list(n, w.left)
 			return err
-		}
-		defer n.close()
-		if !n.isFolder() {
-			return unix.ENOTDIR
-		}
-		fd, inside, err = w.list(n, w.left)
-		return err
+		})
 	})
 	defer func() { closeFD(fd) }()
 	switch {
@@ -114,10 +109,10 @@ func (w *walker) unread(v item, err error) error {
 	return nil
 }
 
-func (w *walker) each(fd int, path string, inside []*Info, depth int) error {
-	for _, info := range inside {
-		v := item{dir: fd, name: info.name, path: join(path, info.name), info: info}
-		err := w.visitTree(v, func() (*node, error) { return child(fd, info.name) }, depth+1)
+func (w *walker) each(fd int, path string, inside []fs.DirEntry, depth int) error {
+	for _, e := range inside {
+		v := item{dir: fd, name: e.Name(), path: join(path, e.Name()), info: e.(*Info)}
+		err := w.visitTree(v, depth+1)
 		if errors.Is(err, fs.SkipDir) { // for a file, it skips the rest of the folder
 			return nil
 		}

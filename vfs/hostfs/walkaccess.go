@@ -1,6 +1,10 @@
 package hostfs
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
 
 // host are the credentials of this process itself.
 var host = credentials{own: true}
@@ -15,13 +19,13 @@ type access struct {
 }
 
 // step is FS.step, with the host's credentials if owned is set. do must then open entries
-// only by [child], in folders that list has opened, and read only in readAs.
+// only by [onChild], in folders that list has opened, and read only in readAs.
 func (a access) step(op, path string, do func() error) error {
 	creds := a.fs.guest
 	if a.owned {
 		creds = host
 	}
-	return a.fs.stepAs(creds, op, path, func(int) error { return do() })
+	return a.fs.stepAs(creds, op, path, func(base) error { return do() })
 }
 
 // readAs calls do, in a step, with the credentials for reading the node.
@@ -33,7 +37,7 @@ func (a access) readAs(n *node, do func() error) error {
 }
 
 // list opens and lists a folder in a step. The caller closes fd, also after an error.
-func (a access) list(n *node, limit int) (fd int, inside []*Info, err error) {
+func (a access) list(n *node, limit int) (fd int, inside []fs.DirEntry, err error) {
 	fd = -1
 	err = a.readAs(n, func() (err error) {
 		if fd, err = n.reopen(unix.O_RDONLY | unix.O_DIRECTORY); err != nil {

@@ -76,7 +76,7 @@ func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 	o.Folders, o.Pending = cmp.Or(o.Folders, 1024), cmp.Or(o.Pending, 4096)
 	o.Span = cmp.Or(o.Span, 20*time.Millisecond)
 	w := &Watcher{fs: f, dir: dir, opts: o, paths: map[int32]string{}}
-	if err := f.at("watch", dir, func(int) error {
+	if err := f.at("watch", dir, func(base) error {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 		if err != nil {
 			return err

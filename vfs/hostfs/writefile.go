@@ -19,14 +19,6 @@ type WriteOptions struct {
 
 const defaultFileMode = 0o644
 
-// bits returns the permissions of a new file.
-func (o WriteOptions) bits() (uint32, error) {
-	if o.Mode == 0 {
-		return defaultFileMode, nil
-	}
-	return permissions(o.Mode)
-}
-
 // WriteFile replaces the content of a file by data, and makes the file if it does not exist.
 // It follows links to where they lead the guest. An existing file keeps its permissions,
 // owner and names.
@@ -45,11 +37,10 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 		case f.isShared(n):
 			return overwrite(n, data)
 		}
-		bits, err := n.writable()
-		if err != nil {
+		if err := n.checkWritable(); err != nil {
 			return err
 		}
-		err = f.replace(p, data, bits)
+		err := f.replace(p, data, bits)
 		if isDenied(err) || err == unix.EROFS { // from the folder
 			return overwrite(n, data)
 		}
@@ -77,17 +68,19 @@ func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 		if err := reserve(fd, int64(st.Size), len(data)); err != nil && err != unix.EOPNOTSUPP {
 			return err
 		}
-		return writeAll(data, func(rest []byte, _ int64) (int, error) { return unix.Write(fd, rest) })
+		_, err = descriptor(fd).Write(data)
+		return err
 	})
 }
 
-// write calls do with the regular file that a path leads to, nil if it does not exist.
+// write calls do with the regular file that a path leads to, nil if it does not exist, and
+// with the permissions of a file that replaces it.
 func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bits uint32) error) error {
-	bits, err := o.bits()
+	bits, err := permissions(o.Mode, defaultFileMode)
 	if err != nil {
 		return &fs.PathError{Op: op, Path: path, Err: err}
 	}
-	return f.at(op, path, func(root int) error {
+	return f.at(op, path, func(root base) error {
 		p, n, err := locateTarget(root, path)
 		if err == unix.ENOENT && o.Parents {
 			if err := mkdirParent(root, path, folderMode); err != nil {
@@ -112,19 +105,8 @@ func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bi
 		case n.kind() != unix.S_IFREG:
 			return ErrSpecial
 		}
-		return do(p, n, bits)
+		return do(p, n, uint32(n.stat.Mode)&0o1777)
 	})
-}
-
-// create makes a new, empty file and opens it for writing.
-func create(p place) (int, error) {
-	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
-	for {
-		fd, err := unix.Openat(p.dir, p.name, flags, 0o600)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
 }
 
 // overwrite replaces the content of a file in place.
@@ -137,7 +119,7 @@ func overwrite(n *node, data []byte) error {
 	if err := reserve(fd, 0, len(data)); err != nil {
 		return err
 	}
-	if err := writeAt(fd, data); err != nil {
+	if _, err := descriptor(fd).Write(data); err != nil {
 		return err
 	}
 	return unix.Ftruncate(fd, int64(len(data)))
@@ -151,25 +133,6 @@ func reserve(fd int, at int64, size int) error {
 		if err != unix.EINTR {
 			return err
 		}
-	}
-	return nil
-}
-
-func writeAt(fd int, data []byte) error {
-	return writeAll(data, func(rest []byte, at int64) (int, error) { return unix.Pwrite(fd, rest, at) })
-}
-
-// writeAll calls write, which may write only a part, until all of data is written.
-func writeAll(data []byte, write func(rest []byte, at int64) (int, error)) error {
-	for done := 0; done < len(data); {
-		n, err := write(data[done:], int64(done))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		done += n
 	}
 	return nil
 }

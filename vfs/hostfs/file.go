@@ -39,34 +39,28 @@ func (f *FS) openAs(path, name string) (file *File, err error) {
 	return file, err
 }
 
-// openNode opens a node for reading. It must be called in a step.
+// openNode opens a node for reading. It must be called in a step, so that Close closes the file.
 func (f *FS) openNode(n *node, name string) (*File, error) {
 	fd, err := n.reopen(unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	file := &File{fs: f, path: name, file: os.NewFile(uintptr(fd), name)}
-	f.register(file)
+	f.open.Store(file, nil)
 	return file, nil
 }
 
 // Close closes the file.
 func (o *File) Close() error {
-	o.fs.unregister(o)
+	o.fs.open.Delete(o)
 	return o.fail("close", o.file.Close())
 }
 
-// fail wraps err with the guest's path. If the FS has been closed, that is the cause.
 func (o *File) fail(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	o.fs.mu.RLock()
-	defer o.fs.mu.RUnlock()
-	if o.fs.closed {
-		return &fs.PathError{Op: op, Path: o.path, Err: o.fs.closedErr}
-	}
-	return pathError(op, o.path, err)
+	return o.fs.fail(op, o.path, err)
 }
 
 // Read implements io.Reader.

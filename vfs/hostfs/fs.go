@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -30,8 +28,7 @@ type FS struct {
 	root   *os.File     // O_PATH
 	closed bool
 
-	openMu sync.Mutex
-	open   map[io.Closer]struct{} // closed together with the FS
+	open sync.Map // set of io.Closer: closed together with the FS, and stored only in a step
 }
 
 // Options configure an FS.
@@ -99,7 +96,7 @@ func New(root *os.File, o Options) (*FS, error) {
 	_, _ = rand.Read(key) // never fails
 	return &FS{
 		key: key, guest: creds, ids: o.IDs, limits: l.defaults(), closedErr: cmp.Or(o.Closed, fs.ErrClosed),
-		root: root, open: map[io.Closer]struct{}{},
+		root: root,
 	}, nil
 }
 
@@ -113,27 +110,21 @@ func (f *FS) Close() error {
 	}
 	f.closed = true
 	f.mu.Unlock()
-	f.openMu.Lock()
-	open := slices.Collect(maps.Keys(f.open)) // Close calls unregister
-	f.openMu.Unlock()
-	for _, c := range open {
-		_ = c.Close() // nothing is lost, and its owner may have closed it already
+	for c := range f.open.Range {
+		_ = c.(io.Closer).Close() // nothing is lost, and its owner may have closed it already
 	}
 	return f.root.Close()
 }
 
-// register makes Close close c. It must be called in a step, so that it cannot run after
-// Close.
-func (f *FS) register(c io.Closer) {
-	f.openMu.Lock()
-	defer f.openMu.Unlock()
-	f.open[c] = struct{}{}
-}
-
-func (f *FS) unregister(c io.Closer) {
-	f.openMu.Lock()
-	defer f.openMu.Unlock()
-	delete(f.open, c)
+// fail wraps an error of an open file or watcher. If the FS has been closed, that is the
+// cause.
+func (f *FS) fail(op, path string, err error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
+		err = f.closedErr
+	}
+	return &fs.PathError{Op: op, Path: path, Err: unwrapped(err)}
 }
 
 // step calls do with the guest's credentials, and wraps its error. do makes system calls. It

@@ -22,7 +22,8 @@ type base struct {
 // a file was renamed meanwhile. A guest can cause that without end.
 const maxRetries = 100
 
-// openPath opens with O_PATH, which has no effect on the opened file.
+// openPath opens with O_PATH, which has no effect on the opened file. It refuses the kernel's
+// own file systems.
 func openPath(dir int, path string, flags, resolve uint64) (int, error) {
 	if path == "." { // openat2 would need the right to search the folder
 		return unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
@@ -32,6 +33,9 @@ func openPath(dir int, path string, flags, resolve uint64) (int, error) {
 		fd, err := unix.Openat2(dir, path, &how)
 		if err == unix.EINTR || err == unix.EAGAIN && i < maxRetries {
 			continue
+		}
+		if err == nil {
+			err = checkFileSystem(fd)
 		}
 		if err != nil {
 			return -1, err
@@ -116,9 +120,6 @@ func relative(path string) string {
 func lookup(b base, path string, flags uint64) (*node, error) {
 	fd, err := openPath(b.fd, relative(path), flags, b.resolve)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkFileSystem(fd); err != nil {
 		return nil, err
 	}
 	n := &node{fd: fd}

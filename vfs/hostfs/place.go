@@ -57,13 +57,7 @@ func locate(root base, path string) (place, error) {
 		return noPlace, unix.EISDIR
 	}
 	fd, err := openPath(root.fd, relative(dir), unix.O_DIRECTORY, root.resolve)
-	if err == nil {
-		err = checkFileSystem(fd)
-	}
-	if err != nil {
-		return noPlace, err
-	}
-	return place{fd, name}, nil
+	return place{fd, name}, err // fd is -1 after an error
 }
 
 // locateNew is locate for a file to be made. The root exists already.

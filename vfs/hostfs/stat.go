@@ -1,11 +1,6 @@
 package hostfs
 
-import (
-	"errors"
-	"io/fs"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Stat describes the file that a path leads to.
 func (f *FS) Stat(path string) (*Info, error) { return f.stat("stat", path, 0) }
@@ -25,7 +20,7 @@ func (f *FS) stat(op, path string, flags uint64) (info *Info, err error) {
 // that the answer is unknown.
 func (f *FS) Exists(path string) (bool, error) {
 	_, err := f.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	if isMissing(unwrapped(err)) {
 		return false, nil
 	}
 	return err == nil, err

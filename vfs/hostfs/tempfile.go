@@ -93,12 +93,6 @@ func (f *FS) isShared(n *node) bool {
 	return n.stat.Nlink > 1 || n.isMount() || int(n.stat.Uid) != f.guest.uid || int(n.stat.Gid) != f.guest.gid
 }
 
-// checkWritable returns an error if the permissions of a file deny writing. It does not open
-// the file, because an overlay would then copy the content that is about to be replaced.
-func (n *node) checkWritable() error {
-	return unix.Faccessat(n.fd, "", unix.W_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
-}
-
 var errShared = fmt.Errorf("has other names or another owner, and cannot be replaced: %w", fs.ErrInvalid)
 
 // WriteFrom is like WriteFile for the content of r, of any length. The new content appears
@@ -108,13 +102,8 @@ var errShared = fmt.Errorf("has other names or another owner, and cannot be repl
 func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) {
 	var d *tempFile
 	if err := f.write("write", path, o, func(p place, n *node, bits uint32) (err error) {
-		if n != nil {
-			if f.isShared(n) {
-				return errShared
-			}
-			if err := n.checkWritable(); err != nil {
-				return err
-			}
+		if n != nil && f.isShared(n) {
+			return errShared
 		}
 		if p.dir, err = unix.FcntlInt(uintptr(p.dir), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return err

@@ -82,7 +82,7 @@ func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 			return err
 		}
 		w.file = os.NewFile(uintptr(fd), "inotify")
-		f.register(w)
+		f.open.Store(w, nil)
 		return nil
 	}); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 // Close stops the watcher and a running Next. It is no error if the watcher or its FS has
 // been closed already.
 func (w *Watcher) Close() error {
-	w.fs.unregister(w)
+	w.fs.open.Delete(w)
 	if err := w.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
 	}
@@ -136,7 +136,7 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 		case w.batch.lost, expired && ctx.Err() == nil && !w.batch.empty():
 			return w.batch.drain(), nil
 		case err != nil && !expired:
-			return nil, w.fail(err)
+			return nil, w.fs.fail("watch", w.dir, err)
 		}
 	}
 }
@@ -146,17 +146,6 @@ func (w *Watcher) read(buf []byte) error {
 	n, err := w.file.Read(buf)
 	w.parse(buf[:max(n, 0)])
 	return err
-}
-
-func (w *Watcher) fail(err error) error {
-	w.fs.mu.RLock()
-	defer w.fs.mu.RUnlock()
-	if w.fs.closed {
-		err = w.fs.closedErr
-	} else if errors.Is(err, os.ErrClosed) {
-		err = fs.ErrClosed
-	}
-	return &fs.PathError{Op: "watch", Path: w.dir, Err: unwrapped(err)}
 }
 
 // batch collects the events for Next.

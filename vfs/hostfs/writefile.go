@@ -31,17 +31,11 @@ const defaultFileMode = 0o644
 // see a part of the new content.
 func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 	return f.write("write", path, o, func(p place, n *node, bits uint32) error {
-		switch {
-		case n == nil:
-			return f.replace(p, data, bits)
-		case f.isShared(n):
+		if n != nil && f.isShared(n) {
 			return overwrite(n, data)
 		}
-		if err := n.checkWritable(); err != nil {
-			return err
-		}
 		err := f.replace(p, data, bits)
-		if isDenied(err) || err == unix.EROFS { // from the folder
+		if n != nil && (isDenied(err) || err == unix.EROFS) { // from the folder
 			return overwrite(n, data)
 		}
 		return err
@@ -73,7 +67,7 @@ func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	})
 }
 
-// write calls do with the regular file that a path leads to, nil if it does not exist, and
+// write calls do with the writable file that a path leads to, nil if it does not exist, and
 // with the permissions of a file that replaces it.
 func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bits uint32) error) error {
 	bits, err := permissions(o.Mode, defaultFileMode)
@@ -104,6 +98,10 @@ func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bi
 			return unix.EISDIR
 		case n.kind() != unix.S_IFREG:
 			return ErrSpecial
+		}
+		// Not by opening it: an overlay would then copy the content that is about to be replaced.
+		if err := unix.Faccessat(n.fd, "", unix.W_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS); err != nil {
+			return err
 		}
 		return do(p, n, uint32(n.stat.Mode)&0o1777)
 	})

@@ -212,7 +212,7 @@ const (
 // ParseFailure parses the body of a failure.
 func ParseFailure(body []byte) (Failure, error) {
 	var f Failure
-	if !isJSON(body, '{') {
+	if _, err := ParseValue(body); err != nil || body[0] != '{' {
 		return f, fmt.Errorf("%w: a failure that is no JSON object", ErrFrame)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -239,8 +239,4 @@ func ParseDone(body []byte) (cell uint32, err error) {
 		return 0, fmt.Errorf("%w: a done of %d bytes", ErrFrame, len(body))
 	}
 	return binary.BigEndian.Uint32(body), nil
-}
-
-func isJSON(text []byte, first byte) bool {
-	return len(text) > 0 && text[0] == first && utf8.Valid(text) && json.Valid(text)
 }

@@ -73,14 +73,6 @@ type Limits struct {
 	Depth   int   // of folders below the one that is walked, each of which needs a descriptor; default 256
 }
 
-func (l Limits) defaults() Limits {
-	return Limits{
-		File:    cmp.Or(l.File, 64<<20),
-		Entries: cmp.Or(l.Entries, 100_000),
-		Depth:   cmp.Or(l.Depth, 256),
-	}
-}
-
 // New returns an FS of the tree whose root is open as root, preferably with O_PATH. The FS
 // takes ownership of root, unless New fails.
 func New(root *os.File, o Options) (*FS, error) {
@@ -95,8 +87,8 @@ func New(root *os.File, o Options) (*FS, error) {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails
 	return &FS{
-		key: key, guest: creds, ids: o.IDs, limits: l.defaults(), closedErr: cmp.Or(o.Closed, fs.ErrClosed),
-		root: root,
+		key: key, guest: creds, ids: o.IDs, closedErr: cmp.Or(o.Closed, fs.ErrClosed),
+		root: root, limits: Limits{cmp.Or(l.File, 64<<20), cmp.Or(l.Entries, 100_000), cmp.Or(l.Depth, 256)},
 	}, nil
 }
 

@@ -83,9 +83,6 @@ func (w *Watcher) event(wd int32, mask uint32, name string) {
 // scanNew watches a new folder and those below it, and reports their existing content. It
 // returns false if it has missed some.
 func (w *Watcher) scanNew(path string) (all bool) {
-	if !w.opts.Recursive {
-		return false
-	}
 	err := w.addTree(path, func(p string) { w.note(p, Created) })
 	if err != nil && !isMissing(unwrapped(err)) {
 		w.note(path, Lost)
@@ -98,7 +95,7 @@ func (w *Watcher) scanNew(path string) (all bool) {
 func (w *Watcher) rescan() {
 	before := w.paths
 	w.paths = map[int32]string{}
-	all := w.scanNew(w.dir)
+	all := w.opts.Recursive && w.scanNew(w.dir)
 	for wd, path := range before {
 		if _, found := w.paths[wd]; found {
 			continue
@@ -124,11 +121,8 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 		case report != nil && !v.isTop():
 			report(v.path)
 		}
-		if v.info.IsDir() {
+		if v.info.IsDir() || v.isTop() { // what is no folder fails with ENOTDIR
 			return w.addItem(v)
-		}
-		if v.isTop() {
-			return &fs.PathError{Op: "watch", Path: path, Err: unix.ENOTDIR}
 		}
 		return nil
 	})
@@ -151,9 +145,6 @@ func (w *Watcher) addItem(v item) error {
 
 // add watches a folder, or records its new path if it is already watched.
 func (w *Watcher) add(n *node, path string) error {
-	if !n.isFolder() {
-		return unix.ENOTDIR
-	}
 	if len(w.paths) >= w.opts.Folders {
 		return &LimitError{"folders", int64(w.opts.Folders)}
 	}

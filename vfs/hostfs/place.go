@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -51,10 +52,7 @@ func locate(root base, path string) (place, error) {
 	case "":
 		return noPlace, errRoot
 	case ".", "..": // only from a guest's link
-		if err := onNode(root, path, 0, func(*node) error { return nil }); err != nil {
-			return noPlace, err
-		}
-		return noPlace, unix.EISDIR
+		return noPlace, cmp.Or(checkFolder(root, path), error(unix.EISDIR))
 	}
 	fd, err := openPath(root.fd, relative(dir), unix.O_DIRECTORY, root.resolve)
 	return place{fd, name}, err // fd is -1 after an error

@@ -15,26 +15,22 @@ func (f *FS) ReadFile(path string) (data []byte, err error) {
 			return err
 		}
 		defer closeFD(fd)
-		if n.stat.Size > uint64(f.limits.File) {
-			return &LimitError{"bytes", f.limits.File}
+		limit := f.limits.File
+		if n.stat.Size > uint64(limit) {
+			return &LimitError{"bytes", limit}
 		}
-		data, err = readAll(fd, int64(n.stat.Size), f.limits.File)
-		return err
+		var content bytes.Buffer
+		content.Grow(int(n.stat.Size) + bytes.MinRead) // ReadFrom needs that much room to find the end without growing
+		if _, err := content.ReadFrom(io.LimitReader(descriptor(fd), limit+1)); err != nil {
+			return err
+		}
+		if int64(content.Len()) > limit { // it has grown
+			return &LimitError{"bytes", limit}
+		}
+		data = content.Bytes()
+		return nil
 	})
 	return data, err
-}
-
-// readAll reads a file that may grow meanwhile. size is its size so far, within the limit.
-func readAll(fd int, size, limit int64) ([]byte, error) {
-	var data bytes.Buffer
-	data.Grow(int(size) + bytes.MinRead) // ReadFrom needs that much room to find the end without growing
-	if _, err := data.ReadFrom(io.LimitReader(descriptor(fd), limit+1)); err != nil {
-		return nil, err
-	}
-	if int64(data.Len()) > limit {
-		return nil, &LimitError{"bytes", limit}
-	}
-	return data.Bytes(), nil
 }
 
 // descriptor reads and writes without an os.File, which would register it with the poller.

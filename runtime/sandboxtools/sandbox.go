@@ -72,7 +72,7 @@ func (t *Toolbox) reserve(s *sandbox) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.closed:
+	case t.closing.Err() != nil:
 		return errClosed()
 	case t.sandboxes[s.id] != nil:
 		return refuse(Exists, "containerId", "sandbox %q exists", s.id)
@@ -100,7 +100,7 @@ func (t *Toolbox) publish(s *sandbox, rt *runtime.NodeRuntime) error {
 	s.rt, s.state, s.lastUsed = rt, live, time.Now()
 	s.commands, s.stop = context.WithCancel(context.Background())
 	s.idle = time.AfterFunc(t.o.IdleLimit, func() { t.expire(s) })
-	if t.closed { // Close skips sandboxes that are being created
+	if t.closing.Err() != nil { // Close skips sandboxes that are being created
 		t.startClose(s)
 		return errClosed()
 	}
@@ -113,7 +113,7 @@ func (t *Toolbox) publish(s *sandbox, rt *runtime.NodeRuntime) error {
 func (t *Toolbox) find(id string) (*sandbox, error) {
 	s := t.sandboxes[id]
 	switch {
-	case t.closed:
+	case t.closing.Err() != nil:
 		return nil, errClosed()
 	case s == nil || s.state != live && s.state != stopped:
 		return nil, refuse(NotFound, "containerId", "sandbox %q does not exist", id)
@@ -151,7 +151,7 @@ func (t *Toolbox) release(s *sandbox) {
 func (t *Toolbox) expire(s *sandbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed && s.calls == 0 && time.Since(s.lastUsed) >= t.o.IdleLimit {
+	if t.closing.Err() == nil && s.calls == 0 && time.Since(s.lastUsed) >= t.o.IdleLimit {
 		t.startClose(s)
 	}
 }

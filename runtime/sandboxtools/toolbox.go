@@ -16,16 +16,14 @@ type Toolbox struct {
 	o    Options
 	base *os.File // ProjectBase, or nil
 
-	closing context.Context // canceled when Close begins
+	closing context.Context // canceled, with mu held, when Close begins
 	cancel  context.CancelFunc
-	close   sync.Once
 	sources map[string]string // see imageSources
 	imports chan struct{}     // semaphore: one import at a time
-	pending sync.WaitGroup    // calls, and sandboxes being closed; Add needs mu and not closed
+	pending sync.WaitGroup    // calls, and sandboxes being closed; Add needs mu, before closing is canceled
 
 	mu        sync.Mutex
 	sandboxes map[string]*sandbox // includes those being created or closed
-	closed    bool
 	err       error // first error of closing a sandbox
 }
 
@@ -60,19 +58,16 @@ func newToolbox(o Options) (*Toolbox, error) {
 // [Closed]. Close returns the first error of closing a sandbox, now or earlier, and may be
 // called more than once.
 func (t *Toolbox) Close() error {
-	t.close.Do(func() {
-		t.cancel()
-		t.mu.Lock()
-		t.closed = true
-		for _, s := range t.sandboxes {
-			t.startClose(s)
-		}
-		t.mu.Unlock()
-		t.pending.Wait()
-		if t.base != nil {
-			t.base.Close()
-		}
-	})
+	t.mu.Lock()
+	t.cancel()
+	for _, s := range t.sandboxes {
+		t.startClose(s)
+	}
+	t.mu.Unlock()
+	t.pending.Wait()
+	if t.base != nil {
+		t.base.Close() // the second time, it has no effect
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err

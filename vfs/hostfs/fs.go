@@ -96,12 +96,12 @@ func New(root *os.File, o Options) (*FS, error) {
 // Close is idempotent.
 func (f *FS) Close() error {
 	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return nil
-	}
+	before := f.closed
 	f.closed = true
 	f.mu.Unlock()
+	if before {
+		return nil
+	}
 	for c := range f.open.Range {
 		_ = c.(io.Closer).Close() // nothing is lost, and its owner may have closed it already
 	}

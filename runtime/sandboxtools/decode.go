@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -26,8 +25,6 @@ func decode(text json.RawMessage, args any) error {
 	switch {
 	case len(text) > maxCall:
 		return refuse(InvalidArgument, "", "%d bytes of JSON, the limit is %d", len(text), maxCall)
-	case !utf8.Valid(text):
-		return refuse(InvalidArgument, "", "the JSON is not valid UTF-8")
 	case len(text) == 0:
 		text = json.RawMessage("{}")
 	}

@@ -69,7 +69,6 @@ func (o Options) normalize() (Options, error) {
 	o.MaxSandboxes = cmp.Or(o.MaxSandboxes, defaultMaxSandboxes)
 	o.IdleLimit = cmp.Or(o.IdleLimit, defaultIdleLimit)
 	o.Create.Limits.Output = cmp.Or(o.Create.Limits.Output, defaultOutput)
-	o.Images = slices.Clone(o.Images)
 	o.Create.Mounts = slices.Clone(o.Create.Mounts)
 	return o, nil
 }

@@ -24,7 +24,7 @@ type Toolbox struct {
 
 	mu        sync.Mutex
 	sandboxes map[string]*sandbox // includes those being created or closed
-	err       error // first error of closing a sandbox
+	err       error               // first error of closing a sandbox
 }
 
 // New returns a toolbox without sandboxes.

@@ -13,6 +13,10 @@
 // links are refused, and so are the kernel's own file systems, such as /proc. An operation
 // on the last component of a path uses the descriptor of its folder.
 //
+// os.Root (Go 1.26) cannot do this. It refuses absolute links instead of resolving them in
+// the root, and it enters the kernel's file systems and mounts. It opens what it finds, which
+// blocks on a FIFO and has side effects on a device, and its RemoveAll removes mount points.
+//
 // A file is first opened with O_PATH, which neither blocks nor has side effects. It is
 // reopened for reading or writing only if it is a regular file or a folder: no FIFO,
 // device, socket or terminal is ever opened.

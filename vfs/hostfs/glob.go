@@ -49,7 +49,9 @@ func (f *FS) globIn(dir string, elements []string) (matches []string, err error)
 
 // globBelow matches patterns below a folder.
 func (f *FS) globBelow(dir string, elements []string) (matches []string, err error) {
-	reached := map[string]states{dir: startStates(elements)} // of the folders above the current file
+	start := make(states, len(elements)+1)
+	start.set(elements, 0)
+	reached := map[string]states{dir: start} // of the folders above the current file
 	err = f.walk(access{fs: f}, "glob", dir, f.limits.Entries, func(v item) error {
 		if v.err != nil {
 			return nil
@@ -79,12 +81,6 @@ func (f *FS) globBelow(dir string, elements []string) (matches []string, err err
 // states is the state of matching a path: s[i] says that the path can match the first i
 // elements of the pattern.
 type states []bool
-
-func startStates(elements []string) states {
-	s := make(states, len(elements)+1)
-	s.set(elements, 0)
-	return s
-}
 
 // set sets a state, and those that follow because "**" can match nothing.
 func (s states) set(elements []string, i int) {

@@ -21,11 +21,6 @@ type Info struct {
 	created      time.Time
 }
 
-var (
-	_ fs.FileInfo = (*Info)(nil)
-	_ fs.DirEntry = (*Info)(nil)
-)
-
 // Name is the last component of the requested path; "/" for the root.
 func (i *Info) Name() string { return i.name }
 

@@ -45,8 +45,8 @@ var (
 
 // Untar unpacks an archive into an existing folder. Files, links and folders belong to the
 // guest, whatever the archive says. They get the times of the archive; set-id bits are
-// dropped. A file or link replaces an existing one of its name. An existing folder keeps its
-// content.
+// dropped. A file or link replaces an existing one of its name, a file when it is complete. An
+// existing folder keeps its content.
 //
 // The names must be relative and clean, except for a leading "./" and a trailing "/". Untar
 // follows no links: entries below a link are refused. A symbolic link may have any text. A

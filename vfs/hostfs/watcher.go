@@ -75,7 +75,7 @@ func (f *FS) Watch(dir string, o WatchOptions) (*Watcher, error) {
 	}
 	o.Folders, o.Pending = cmp.Or(o.Folders, 1024), cmp.Or(o.Pending, 4096)
 	o.Span = cmp.Or(o.Span, 20*time.Millisecond)
-	w := &Watcher{fs: f, dir: dir, opts: o, paths: map[int32]string{}}
+	w := &Watcher{fs: f, dir: dir, opts: o, paths: map[int32]string{}, batch: batch{index: map[string]int{}}}
 	if err := f.at("watch", dir, func(base) error {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 		if err != nil {
@@ -121,7 +121,7 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	buf := make([]byte, 64<<10)
 	due := time.Time{} // end of the span
 	for {
-		if due.IsZero() && !w.batch.empty() {
+		if due.IsZero() && len(w.batch.events) > 0 {
 			due = time.Now().Add(w.opts.Span)
 		}
 		err := w.file.SetReadDeadline(due)
@@ -133,7 +133,7 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 		}
 		expired := errors.Is(err, os.ErrDeadlineExceeded)
 		switch {
-		case w.batch.lost, expired && ctx.Err() == nil && !w.batch.empty():
+		case w.batch.lost, expired && ctx.Err() == nil && len(w.batch.events) > 0:
 			return w.batch.drain(), nil
 		case err != nil && !expired:
 			return nil, w.fs.fail("watch", w.dir, err)
@@ -150,35 +150,29 @@ func (w *Watcher) read(buf []byte) error {
 
 // batch collects the events for Next.
 type batch struct {
-	order []string
-	ops   map[string]Op
-	lost  bool // some events were dropped
+	events []Event
+	index  map[string]int // in events, by path
+	lost   bool           // some events were dropped
 }
-
-func (b *batch) empty() bool { return len(b.order) == 0 }
 
 // add adds an event. Beyond limit paths, it marks top as Lost instead.
 func (b *batch) add(path string, op Op, limit int, top string) {
-	if b.ops == nil {
-		b.ops = map[string]Op{}
-	}
-	if _, known := b.ops[path]; !known {
-		if len(b.order) >= limit {
-			if b.lost = true; path != top {
-				b.add(top, Lost, limit+1, top)
-			}
-			return
+	i, known := b.index[path]
+	switch {
+	case known:
+		b.events[i].Op |= op
+	case len(b.events) < limit:
+		b.index[path] = len(b.events)
+		b.events = append(b.events, Event{path, op})
+	default:
+		if b.lost = true; path != top {
+			b.add(top, Lost, limit+1, top)
 		}
-		b.order = append(b.order, path)
 	}
-	b.ops[path] |= op
 }
 
 func (b *batch) drain() []Event {
-	events := make([]Event, len(b.order))
-	for i, p := range b.order {
-		events[i] = Event{p, b.ops[p]}
-	}
-	*b = batch{}
+	events := b.events
+	*b = batch{index: map[string]int{}}
 	return events
 }

@@ -39,7 +39,8 @@ func (f *FS) openAs(path, name string) (file *File, err error) {
 	return file, err
 }
 
-// openNode opens a node for reading. It must be called in a step, so that Close closes the file.
+// openNode opens a node for reading. It must be called in a step, so that FS.Close closes the
+// file.
 func (f *FS) openNode(n *node, name string) (*File, error) {
 	fd, err := n.reopen(unix.O_RDONLY)
 	if err != nil {
@@ -56,6 +57,7 @@ func (o *File) Close() error {
 	return o.fail("close", o.file.Close())
 }
 
+// fail is FS.fail, except that io.EOF stays as it is.
 func (o *File) fail(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err

@@ -122,10 +122,9 @@ func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) 
 // fill writes the content of a new file, moves the file to its place, and closes the place.
 func (f *FS) fill(d *tempFile, r io.Reader) (int64, error) {
 	defer d.at.close()
-	w := stepWriter{f, descriptor(d.fd)}
-	n, err := io.Copy(w, r)
-	if err == nil {
-		_, err = w.Write(nil) // fails if the FS has been closed
+	n, err := io.Copy(stepWriter{f, descriptor(d.fd)}, r)
+	if err == nil { // fails if the FS has been closed
+		err = unwrapped(f.stepAs(host, "write", "", func(base) error { return nil }))
 	}
 	// Even if the FS has been closed: no temporary file must remain in a folder of the host.
 	return n, f.guest.act(func() error { return d.finish(err) })

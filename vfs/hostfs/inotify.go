@@ -121,7 +121,7 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 		case report != nil && !v.isTop():
 			report(v.path)
 		}
-		if v.info.IsDir() || v.isTop() { // what is no folder fails with ENOTDIR
+		if v.info.IsDir() || v.isTop() { // at the top, any other file fails with ENOTDIR
 			return w.addItem(v)
 		}
 		return nil

@@ -137,7 +137,8 @@ func (d *decoder) list(f *field, v reflect.Value) error {
 	return err
 }
 
-// token reads the first token of a value of a type.
+// token reads the first token of a value of a type. The rest of a value of another type is
+// not read, so that a large or deeply nested one takes no memory.
 func (d *decoder) token(kind reflect.Kind, place string) (jsontext.Token, error) {
 	t, err := d.ReadToken()
 	if err == nil && !strings.ContainsRune(jsonTypes[kind].kinds, rune(t.Kind())) {

@@ -63,8 +63,9 @@ func (n *node) link() string { return "/proc/self/fd/" + strconv.Itoa(n.fd) }
 // chmod changes the permissions of the node. fchmod(2) fails on a descriptor with O_PATH.
 func (n *node) chmod(bits uint32) error { return unix.Chmod(n.link(), bits) }
 
-// reopen opens a node for reading or writing. It opens only regular files and folders: the
-// type of an inode never changes.
+// reopen opens a node for reading or writing, through its link in /proc: a descriptor with
+// O_PATH cannot be read, and the node's names may be others by now. It opens only regular
+// files and folders: the type of an inode never changes.
 func (n *node) reopen(flags int) (int, error) {
 	switch {
 	case n.isFolder():

@@ -84,8 +84,13 @@ func locateUnmounted(root base, path string) (place, error) {
 // mostLinks is the kernel's limit of links in a path, path_resolution(7).
 const mostLinks = 40
 
-// locateTarget is locate for the file that a path leads to. It follows links as the kernel
-// would. It also returns the file, or nil if it does not exist.
+// locateTarget is locate for the file that a path leads to. It also returns the file, or nil
+// if it does not exist.
+//
+// It follows a link in the last component itself, as the kernel would: a write renames a new
+// file over the old one, which needs the folder and the name, and the kernel does not report
+// to which name a path has led. Each step is resolved by the kernel, so that a wrong step
+// leads to no other place than the guest's own link could.
 func locateTarget(root base, path string) (place, *node, error) {
 	for range mostLinks + 1 {
 		p, err := locate(root, path)

@@ -58,7 +58,8 @@ func (f *FS) newTempFile(at place, bits uint32) (*tempFile, error) {
 }
 
 // finish moves the file to its place if err is nil, and removes it otherwise. It returns the
-// first error.
+// first error. The file has its permissions and its time before it is moved, so that no
+// program sees it without them.
 func (d *tempFile) finish(err error) error {
 	if err == nil {
 		err = unix.Fchmod(d.fd, d.bits)

@@ -29,7 +29,8 @@ func entryPath(name string) (string, error) {
 	return path, nil
 }
 
-// place opens the folder of an entry, and makes missing ones. It follows no links.
+// place opens the folder of an entry, and makes missing ones. It follows no links: one in the
+// archive could lead the entries after it out of the target folder.
 func (u *unpacker) place(path string) (place, error) {
 	p, err := locateUnmounted(u.base, path)
 	if err == unix.ENOENT {

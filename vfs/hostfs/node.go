@@ -22,15 +22,15 @@ type base struct {
 // a file was renamed meanwhile. A guest can cause that without end.
 const maxRetries = 100
 
-// openPath opens with O_PATH, which has no effect on the opened file. It refuses the kernel's
-// own file systems.
-func openPath(dir int, path string, flags, resolve uint64) (int, error) {
-	if path == "." { // openat2 would need the right to search the folder
-		return unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
+// open opens a path with O_PATH, which has no effect on the opened file. A slash at its start
+// means b. It refuses the kernel's own file systems.
+func (b base) open(path string, flags uint64) (int, error) {
+	if path = strings.TrimLeft(path, "/"); path == "" || path == "." { // openat2 would need the right to search the folder
+		return unix.FcntlInt(uintptr(b.fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: resolve}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: b.resolve}
 	for i := 0; ; i++ {
-		fd, err := unix.Openat2(dir, path, &how)
+		fd, err := unix.Openat2(b.fd, path, &how)
 		if err == unix.EINTR || err == unix.EAGAIN && i < maxRetries {
 			continue
 		}
@@ -108,18 +108,10 @@ func onChild(dir int, name string, do func(n *node) error) error {
 	return onNode(base{dir, noLinks}, name, unix.O_NOFOLLOW, do)
 }
 
-// relative turns an absolute path into one that Openat2 resolves below the root.
-func relative(path string) string {
-	if path = strings.TrimLeft(path, "/"); path == "" {
-		return "."
-	}
-	return path
-}
-
 // lookup opens the node that a path below b leads to; with O_NOFOLLOW in flags, a link
 // itself. The path may contain "..".
 func lookup(b base, path string, flags uint64) (*node, error) {
-	fd, err := openPath(b.fd, relative(path), flags, b.resolve)
+	fd, err := b.open(path, flags)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func locate(root base, path string) (place, error) {
 	case ".", "..": // only from a guest's link
 		return noPlace, cmp.Or(checkFolder(root, path), error(unix.EISDIR))
 	}
-	fd, err := openPath(root.fd, relative(dir), unix.O_DIRECTORY, root.resolve)
+	fd, err := root.open(dir, unix.O_DIRECTORY)
 	return place{fd, name}, err // fd is -1 after an error
 }
 

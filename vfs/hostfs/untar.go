@@ -68,7 +68,7 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 		if !n.isFolder() {
 			return unix.ENOTDIR
 		}
-		u.base.fd, err = openPath(n.fd, ".", 0, 0)
+		u.base.fd, err = base{fd: n.fd}.open(".", 0)
 		return err
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,10 +45,11 @@ func (f *FS) isTempName(name string) bool {
 	return found && err == nil && len(b) == 2*tempHalf && hmac.Equal(b[tempHalf:], f.proof(b[:tempHalf]))
 }
 
+// proof returns the MAC. A hash that begins with the key is one, because all messages have
+// the same length. Package hmac would take 1 µs more, 3 % of a write.
 func (f *FS) proof(half []byte) []byte {
-	sum := hmac.New(sha256.New, f.key)
-	sum.Write(half)
-	return sum.Sum(nil)[:tempHalf]
+	sum := sha256.Sum256(slices.Concat(f.key, half))
+	return sum[:tempHalf]
 }
 
 func (f *FS) newTempFile(at place, bits uint32) (*tempFile, error) {

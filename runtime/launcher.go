@@ -145,7 +145,7 @@ func zygoteSpec(kind zygotes.Kind) zygote.Spec {
 		Cgroup: kind.CgroupParent,
 	}
 	for _, f := range guest.Files() {
-		s.Layer = append(s.Layer, zygote.File{Path: f.Path, Data: f.Data})
+		s.Layer = append(s.Layer, zygote.File{Path: f.Path, Mode: 0o644, Data: f.Data})
 	}
 	return s
 }

@@ -117,6 +117,12 @@ func replaceRoot(root *os.File) error {
 	if err := unix.Fchdir(fd); err != nil {
 		return os.NewSyscallError("fchdir", err)
 	}
+	return Pivot()
+}
+
+// Pivot makes the working directory, which must be a mount, the root of the thread's mount
+// namespace, and unmounts everything that is not below it.
+func Pivot() error {
 	if err := unix.PivotRoot(".", "."); err != nil { // stacks the old root on the new one: pivot_root(2)
 		return os.NewSyscallError("pivot_root", err)
 	}

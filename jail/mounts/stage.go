@@ -60,17 +60,7 @@ func (s *Stage) Close() { s.clones.close() }
 // process, and ends with the goroutine or leaves the mount namespace. The mounts belong to
 // this thread: the host does not see them.
 func (s *Stage) Mount(dir string) error {
-	steps := []struct {
-		name, target string
-		do           func() error
-	}{
-		{"unshare", "mount namespace", unshare},
-		{"leave", "chroot", chroot.Leave},
-		// Slave, not private: a disk that the host unmounts must not stay busy here.
-		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
-		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},
-		{"chdir", dir, func() error { return unix.Chdir(dir) }},
-		{"make", "folders", makeStageDirs},
+	return run(openStage(dir), []action{
 		{"mount", s.tree.Image, s.clones.mountImage},
 		{"write", "layer", s.writeLayer},
 		{"make", "guest folders", s.makeGuestDirs},
@@ -83,13 +73,52 @@ func (s *Stage) Mount(dir string) error {
 		{"mount", "folders of the host", s.mountSources},
 		{"restrict", "places", s.restrict},
 		{"limit", "tmpfs", s.limitTmpfs},
-	}
-	for _, st := range steps {
-		if err := st.do(); err != nil {
-			return &step.Error{Step: st.name, Target: st.target, Err: err}
+	})
+}
+
+// EnterImage makes an overlay of files of the host's root over an image the root directory of
+// this thread, read-only, and unmounts the rest of the host's tree. dir is as for
+// [Stage.Mount].
+//
+// Preconditions: those of [Stage.Mount]. The thread must end with its goroutine.
+func EnterImage(dir, image string, files []File) error {
+	s := &Stage{tree: Tree{Layer: files}}
+	return run(openStage(dir), []action{
+		{"mount", image, func() error { return unix.Mount(image, imageDir, "", unix.MS_BIND, "") }},
+		{"write", "layer", s.writeLayer},
+		{"mount", "overlay", func() error { return mountOverlay(Root, unix.MS_RDONLY, "lowerdir="+layerDir+":"+imageDir) }},
+		{"chdir", Root, func() error { return unix.Chdir(Root) }},
+		{"pivot", "root", chroot.Pivot},
+	})
+}
+
+// action is a step of mounting a tree.
+type action struct {
+	name, target string
+	do           func() error
+}
+
+// run does all actions, in this order, until one fails.
+func run(first, then []action) error {
+	for _, a := range slices.Concat(first, then) {
+		if err := a.do(); err != nil {
+			return &step.Error{Step: a.name, Target: a.target, Err: err}
 		}
 	}
 	return nil
+}
+
+// openStage gives the thread mounts of its own, with an empty tmpfs at dir.
+func openStage(dir string) []action {
+	return []action{
+		{"unshare", "mount namespace", unshare},
+		{"leave", "chroot", chroot.Leave},
+		// Slave, not private: a disk that the host unmounts must not stay busy here.
+		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
+		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},
+		{"chdir", dir, func() error { return unix.Chdir(dir) }},
+		{"make", "folders", makeStageDirs},
+	}
 }
 
 // unshare gives the thread its own mounts, and, by CLONE_FS, its own working directory and

@@ -18,6 +18,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/mounts"
 )
 
 // Spec describes a zygote.
@@ -44,11 +45,8 @@ type Spec struct {
 	Cgroup string
 }
 
-// File is a file of Spec.Layer. It belongs to root and is readable by all.
-type File struct {
-	Path string // guest path
-	Data []byte
-}
+// File is a file of Spec.Layer. It belongs to root.
+type File = mounts.File
 
 const (
 	startTimeout   = 20 * time.Second // until the zygote is warm, on a busy machine
@@ -117,14 +115,16 @@ func (z *Zygote) start(ctx context.Context, s *Spec) error {
 	return nil
 }
 
-// startProcess changes the thread's root, see stage, and starts the process.
+// startProcess changes the thread's root and starts the process.
+//
+// Preconditions: those of mounts.EnterImage.
 func startProcess(s *Spec, child, output *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close()
-	if err := stage(s.Dir, s); err != nil {
+	if err := mounts.EnterImage(s.Dir, s.Image, s.Layer); err != nil {
 		return nil, err
 	}
 	p, err := os.StartProcess(s.Args[0], s.Args, &os.ProcAttr{

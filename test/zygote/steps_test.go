@@ -45,8 +45,8 @@ const serve = () => b.serve(...kept), { receive } = b;
 	pool := zygote.NewPool(zygote.Spec{
 		Image: image.Root(),
 		Layer: []zygote.File{
-			{Path: zygote.Path, Data: object},
-			{Path: script, Data: fmt.Appendf(nil, binding, source)},
+			{Path: zygote.Path, Mode: 0o755, Data: object},
+			{Path: script, Mode: 0o644, Data: fmt.Appendf(nil, binding, source)},
 		},
 		Args: append(append([]string{"/usr/local/bin/node", "--disable-sigusr1"}, flags...), script),
 		Dir:  jail.DefaultStateDir, Cgroup: harness.Parent,

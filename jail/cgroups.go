@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/enter"
 	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
@@ -35,6 +36,14 @@ func (c *cgroupFiles) with(other *cgroupFiles) *cgroupFiles {
 		both.startIn = other.startIn
 	}
 	return both
+}
+
+// joinSteps join the v1 cgroups.
+func (c *cgroupFiles) joinSteps() (steps []enter.Step) {
+	for _, f := range c.join {
+		steps = append(steps, enter.JoinCgroup(f))
+	}
+	return steps
 }
 
 // add opens the folder of a cgroup.

@@ -106,16 +106,12 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 		return step.Wrap("make", "cgroup", err)
 	}
 	defer init.Close() // nil in cgroup v1
-	e, err := newEntry([]*os.File{null, null, null}, nil)
-	if err != nil {
-		return err
+	// The cgroup namespace begins in these groups, above the one that pid 1 is moved to.
+	in := top.with(j.shared)
+	list := enter.List{
+		Steps: j.createSteps(in, init), Filter: j.spec.Filter.Program, Files: []*os.File{null, null, null}, StartIn: in.startIn,
 	}
-	// The cgroup namespace begins in this group, above the one that pid 1 is moved to.
-	if e.startIn = top.startIn; e.startIn == nil {
-		e.startIn = j.shared.startIn
-	}
-	list := enter.List{Steps: j.createSteps(e, top, e.addCgroup(init)), Filter: j.spec.Filter.Program}
-	return e.run(j.program, list, func(child *reap.Child) error {
+	return enter.Launch(j.program, list, func(child *reap.Child) error {
 		j.pid1 = child
 		return j.prepareNamespaces(child.PID())
 	})

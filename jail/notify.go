@@ -50,7 +50,7 @@ type notifyHandler struct {
 func (h *notifyHandler) expect(c *Command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refused, h.executes = c.Refused, c.launcher().executes(c)
+	h.refused, h.executes = c.Refused, c.Zygote == nil || c.Script == 0
 	if h.refused == nil {
 		h.refused = func(notify.Call) {}
 	}

@@ -87,10 +87,6 @@ type Command struct {
 	FileSize  int64         // RLIMIT_FSIZE, bytes; 0: that of the host process
 }
 
-// filter is the filter of a command's process.
-func (j *Jail) filter(c *Command) *seccomp.Filter {
-	if c.Filter != nil {
-		return c.Filter
-	}
-	return j.spec.Filter
+func (c *Command) files() []*os.File {
+	return append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...)
 }

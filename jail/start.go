@@ -1,11 +1,14 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"time"
 
+	"gaol/jail/enter"
+	"gaol/jail/reap"
 	"gaol/jail/step"
 	"gaol/jail/zygote"
 )
@@ -33,14 +36,28 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 		if err := j.chownPipes(&c); err != nil {
 			return step.Wrap("own", "pipes", err)
 		}
-		err := c.launcher().launch(ctx, p, &c, in)
-		return p.notify.startError(err)
+		return p.notify.startError(p.launch(ctx, &c, in))
+	})
+}
+
+// launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
+// program. If it fails, it may have set p.first, which must be waited for.
+func (p *Process) launch(ctx context.Context, c *Command, in *cgroupFiles) error {
+	if c.Zygote != nil {
+		_, err := p.fork(ctx, c, in, zygoteProgram(c))
+		return err
+	}
+	list := enter.List{Steps: p.jail.enterSteps(c, in), Filter: c.Filter.Program, Files: c.files(), OnListener: p.onListener(c.Filter)}
+	return enter.Launch(p.jail.program, list, func(child *reap.Child) error {
+		p.first = child
+		return nil
 	})
 }
 
 // begin adds a process to the jail, with a cgroup of its own, and calls launch, which
 // sets p.first.
 func (j *Jail) begin(ctx context.Context, c *Command, launch func(p *Process, in *cgroupFiles) error) (*Process, error) {
+	c.Filter = cmp.Or(c.Filter, j.spec.Filter)
 	p, err := j.add()
 	if err != nil {
 		return nil, err

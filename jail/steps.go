@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,7 @@ import (
 
 // The steps of the entry program. Their order has these reasons:
 //
+//   - files that the host has opened without O_CLOEXEC are closed first;
 //   - cgroups are joined before the cgroup namespace is made, because the cgroup of the
 //     process that makes it becomes its root, and before the process uses much memory;
 //   - a file system of the jail's namespaces can only be mounted where the host's is
@@ -23,10 +25,10 @@ import (
 //     filter last, because it denies most of these steps.
 
 // createSteps create the namespaces of a jail, and its pid 1.
-func (j *Jail) createSteps(e *entry, top *cgroupFiles, init int) []enter.Step {
+func (j *Jail) createSteps(in *cgroupFiles, init *os.File) []enter.Step {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	steps := slices.Concat([]enter.Step{enter.Keyring(), enter.OOMScore()}, e.join(top.join), e.join(j.shared.join), []enter.Step{
+	steps := slices.Concat([]enter.Step{enter.CloseOthers(), enter.Keyring(), enter.OOMScore()}, in.joinSteps(), []enter.Step{
 		// Not made by the clone: it would begin in pid 1's cgroup. It belongs to the host's
 		// user namespace, which does no harm.
 		enter.CgroupNamespace(),
@@ -46,7 +48,7 @@ func (j *Jail) createSteps(e *entry, top *cgroupFiles, init int) []enter.Step {
 	// the same tree over them can.
 	steps = append(steps, enter.Mount(mounts.Root, mounts.Root, "", unix.MS_BIND|unix.MS_REC, ""))
 	return slices.Concat(steps, j.spec.procSteps(), []enter.Step{enter.Root(mounts.Root)},
-		e.commonSteps(rlimits(&Command{OpenFiles: 64})), []enter.Step{
+		commonSteps(&Command{OpenFiles: 64}), []enter.Step{
 			enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost(), enter.Signals(), enter.NoNewPrivs(), enter.Filter(),
 			enter.Execute(j.spec.Reaper, []string{"PATH=/usr/bin"}),
 		})
@@ -82,37 +84,39 @@ func (s *Spec) procSteps() []enter.Step {
 }
 
 // enterSteps make a process of the jail.
-func (j *Jail) enterSteps(e *entry, c *Command, in *cgroupFiles) []enter.Step {
+func (j *Jail) enterSteps(c *Command, in *cgroupFiles) []enter.Step {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	pidfd := e.add(j.pidfd)
 	steps := slices.Concat([]enter.Step{
+		enter.CloseOthers(),
 		enter.Keyring(),
 		enter.OOMScore(),
-		enter.Namespaces(pidfd, unix.CLONE_NEWPID), // for children only
-		enter.Clone(e.addCgroup(in.startIn), 0),
-	}, e.join(in.join), []enter.Step{
+		enter.Namespaces(j.pidfd, unix.CLONE_NEWPID), // for children only
+		enter.Clone(in.startIn, 0),
+	}, in.joinSteps(), []enter.Step{
 		// The run's cgroup is the root of its cgroup namespace: programs look for its
 		// limits in the root of /sys/fs/cgroup, where limitFiles are.
 		enter.CgroupNamespace(),
-		enter.Namespaces(pidfd, namespaces),
-	}, e.commonSteps(rlimits(c)))
+		enter.Namespaces(j.pidfd, namespaces),
+	}, commonSteps(c))
 	if c.Terminal {
-		steps = append(steps, enter.Terminal(0))
-	}
-	filter := enter.Filter()
-	if j.filter(c).Notify {
-		filter = enter.FilterWithListener()
+		steps = append(steps, enter.Terminal())
 	}
 	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
-	steps = append(steps, e.restrict(c.RulesetFlags)...)
+	if c.Ruleset != nil {
+		steps = append(steps, enter.Ruleset(c.Ruleset, c.RulesetFlags), enter.CloseOthers())
+	}
+	filter := enter.Filter()
+	if c.Filter.Notify {
+		filter = enter.FilterWithListener()
+	}
 	return append(steps, filter, enter.Execute(append([]string{c.Path}, c.Args...), c.Env))
 }
 
 // commonSteps need rights that are dropped after them.
-func (e *entry) commonSteps(limits []enter.Limit) []enter.Step {
-	steps := []enter.Step{enter.Session(), e.closeOthers(), enter.Umask(0o022)}
-	for _, l := range limits {
+func commonSteps(c *Command) []enter.Step {
+	steps := []enter.Step{enter.Session(), enter.CloseOthers(), enter.Umask(0o022)}
+	for _, l := range rlimits(c) {
 		steps = append(steps, l.Step())
 	}
 	return append(steps, enter.BoundingSet())

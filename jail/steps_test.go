@@ -45,7 +45,6 @@ func TestFailedSteps(t *testing.T) {
 // gets them.
 func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	t.Helper()
-	first := enter.CloseFrom(0)
 	group, err := cgroup.Open(j.cgroupPath(""))
 	if err != nil {
 		t.Fatal(err)
@@ -55,20 +54,8 @@ func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 		t.Fatal(err)
 	}
 	defer top.close()
-	for range 2 {
-		e, err := newEntry([]*os.File{nil, nil, nil}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.host.Close()
-		defer e.files[e.own].Close()
-		if making == nil {
-			making = append([]enter.Step{first}, j.createSteps(e, top, enter.NoCgroup)...)
-		} else {
-			entering = append([]enter.Step{first}, j.enterSteps(e, &Command{Path: "sh", Dir: "/work", Terminal: true, OpenFiles: 64}, top.with(j.shared))...)
-		}
-	}
-	return making, entering
+	in := top.with(j.shared)
+	return j.createSteps(in, nil), j.enterSteps(&Command{Path: "sh", Dir: "/work", Terminal: true, OpenFiles: 64, Filter: j.spec.Filter}, in)
 }
 
 // createAndStart creates a jail and starts a process in it. Its filter contains a number and
@@ -131,8 +118,8 @@ func TestEntryProgramMustBelongToRoot(t *testing.T) {
 // The error says that the image was made by another version.
 func TestEntryProgramOfOtherVersion(t *testing.T) {
 	patchEntryProgram(t, `#define VERSION "`, `#define VERSION "not `)
-	if err := createAndStart(t, 0); !errors.Is(err, errOtherVersion) {
-		t.Errorf("%v, want %v", err, errOtherVersion)
+	if err := createAndStart(t, 0); !errors.Is(err, enter.ErrOtherVersion) {
+		t.Errorf("%v, want %v", err, enter.ErrOtherVersion)
 	}
 }
 

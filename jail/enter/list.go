@@ -4,22 +4,29 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	"gaol/jail/step"
 )
 
-// List is the program's input.
+// List is what the program does.
 type List struct {
 	Steps []Step
+
+	// Files are the descriptors from 0 on of the program that the list executes.
+	Files []*os.File
+
+	// StartIn is the folder of the v2 cgroup that the program is started in; may be nil.
+	StartIn *os.File
 
 	// Filter is a classic BPF program, an array of struct sock_filter. The step of the
 	// same name loads it.
 	Filter []byte
 
 	// OnListener is called with the listener that FilterWithListener creates, and owns
-	// it. Launch keeps conn. Its other end is closed when the entry program has executed
+	// it, but not conn. Its other end is closed when the entry program has executed
 	// the guest's program or has ended: until then, the calls that the filter sends to
 	// the listener are the entry program's.
 	OnListener func(listener *os.File, conn syscall.Conn)
@@ -39,12 +46,29 @@ type wireStep struct {
 	Text       [maxStrings]uint32
 }
 
+// open returns the files of the program, by descriptor: those of List.Files, its end of the
+// socket, and those of the steps, with those of later steps first. So each CloseOthers can
+// close all above the ones that are still needed.
+func (l *List) open(socket *os.File) []*os.File {
+	files := append(slices.Clip(l.Files), socket)
+	for i := range slices.Backward(l.Steps) {
+		switch s := &l.Steps[i]; {
+		case s.op == opClose:
+			s.number = uint32(len(files))
+		case s.file != nil:
+			at := slices.Index(files, s.file)
+			if at < 0 {
+				at, files = len(files), append(files, s.file)
+			}
+			s.number = uint32(at)
+		}
+	}
+	return files
+}
+
 // encode returns the message that src/protocol.c describes. It rejects lists that the
 // program would reject with a less specific error.
 func (l *List) encode() ([]byte, error) {
-	if len(l.Steps) > maxSteps {
-		return nil, fmt.Errorf("%d steps, the limit is %d", len(l.Steps), maxSteps)
-	}
 	var text []byte
 	var steps []wireStep
 	for _, s := range l.Steps {
@@ -64,11 +88,9 @@ func (l *List) encode() ([]byte, error) {
 		steps = append(steps, w)
 	}
 	header := [...]uint32{uint32(len(steps)), uint32(len(l.Filter) / instructionLen), uint32(len(text))}
-	message, err := binary.Append(nil, binary.NativeEndian, header)
-	if err == nil {
-		message, err = binary.Append(message, binary.NativeEndian, steps)
-	}
-	return append(append(message, l.Filter...), text...), err
+	message, _ := binary.Append(nil, binary.NativeEndian, header) // fails for other types only
+	message, _ = binary.Append(message, binary.NativeEndian, steps)
+	return slices.Concat(message, l.Filter, text), nil
 }
 
 // stepError returns the error for the numbers of a report.

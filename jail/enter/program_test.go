@@ -124,7 +124,7 @@ func TestProgramRejectsMalformedMessages(t *testing.T) {
 func TestProgramSurvivesChangedLists(t *testing.T) {
 	program := build(t)
 	list := List{
-		Steps:  []Step{Session(), CloseFrom(4), Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), HideEntries("/", []string{"x"}, "/y", "/z"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
+		Steps:  []Step{Session(), {Name: "descriptors", op: opClose, number: 4}, Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), HideEntries("/", []string{"x"}, "/y", "/z"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
 		Filter: make([]byte, 2*instructionLen),
 	}
 	message, err := list.encode()

@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Step is one step of the program. The functions below return them. Their file arguments
-// are descriptor numbers in the program.
+// Step is one step of the program. The functions below return them. Launch passes their files
+// to the program.
 type Step struct {
 	Name   string // for errors
 	Target string // what the step acts on; may be empty
 
 	op     uint32 // enum op of src/main.c
 	number uint32
+	file   *os.File // whose descriptor in the program is number; may be nil
 	value  uint64
 	text   []string // at most four, except for Execute
 }
@@ -58,8 +59,8 @@ func OOMScore() Step { return Step{Name: "oom score", op: opOOMScore} }
 func Keyring() Step { return Step{Name: "keyring", op: opKeyring} }
 
 // JoinCgroup moves the process into the cgroup whose tasks file is open.
-func JoinCgroup(file int, path string) Step {
-	return Step{Name: "cgroup", Target: path, op: opJoinCgroup, number: uint32(file)}
+func JoinCgroup(tasks *os.File) Step {
+	return Step{Name: "cgroup", Target: tasks.Name(), op: opJoinCgroup, file: tasks}
 }
 
 // CgroupNamespace creates a cgroup namespace whose roots are the process's cgroups.
@@ -72,19 +73,17 @@ func CgroupNamespace() Step {
 func EffectiveUser(uid int) Step { return Step{Name: "user", op: opEffectiveUser, number: uint32(uid)} }
 
 // Namespaces enters namespaces of the process that the pidfd refers to.
-func Namespaces(pidfd int, flags uint64) Step {
-	return Step{Name: "namespaces", op: opNamespaces, number: uint32(pidfd), value: flags}
+func Namespaces(pidfd *os.File, flags uint64) Step {
+	return Step{Name: "namespaces", op: opNamespaces, file: pidfd, value: flags}
 }
 
 // Clone creates a child, which executes the following steps. See clone(2) for the flags.
-// The child is created in the cgroup whose directory is open, unless that is NoCgroup.
-// Launch reports its pid.
-func Clone(cgroup int, flags uint64) Step {
-	return Step{Name: "clone", op: opClone, number: uint32(cgroup), value: flags}
+// The child is created in the cgroup whose directory is open, or, if that is nil, in its
+// parent's.
+func Clone(cgroup *os.File, flags uint64) Step {
+	const parents = 0xffff_ffff
+	return Step{Name: "clone", op: opClone, number: parents, file: cgroup, value: flags}
 }
-
-// NoCgroup makes Clone create the child in its parent's cgroup.
-const NoCgroup = -1
 
 // AwaitHost waits until the function that was passed to Launch has returned.
 func AwaitHost() Step { return Step{Name: "await", op: opAwaitHost} }
@@ -121,13 +120,13 @@ func HideEntries(dir string, shown []string, file, folder string) Step {
 // Session starts a new session without a terminal.
 func Session() Step { return Step{Name: "session", op: opSession} }
 
-// Terminal makes the open terminal the session's controlling terminal. It must not be that
-// of another session.
-func Terminal(file int) Step { return Step{Name: "terminal", op: opTerminal, number: uint32(file)} }
+// Terminal makes the terminal at descriptor 0 the session's controlling terminal. It must
+// not be that of another session.
+func Terminal() Step { return Step{Name: "terminal", op: opTerminal} }
 
-// CloseFrom closes all descriptors from file on. It must not close the socket, which is
-// closed when the process executes its own program.
-func CloseFrom(file int) Step { return Step{Name: "descriptors", op: opClose, number: uint32(file)} }
+// CloseOthers closes all descriptors but those of List.Files and of later steps, and the
+// socket, which is closed when the process executes its own program.
+func CloseOthers() Step { return Step{Name: "descriptors", op: opClose} }
 
 // Umask sets the file mode creation mask.
 func Umask(mask os.FileMode) Step { return Step{Name: "umask", op: opUmask, number: uint32(mask)} }
@@ -170,8 +169,8 @@ func Signals() Step { return Step{Name: "signals", op: opSignals} }
 func NoNewPrivs() Step { return Step{Name: "no_new_privs", op: opNoNewPrivs} }
 
 // Ruleset enforces the open Landlock ruleset, with flags of landlock_restrict_self(2).
-func Ruleset(file int, flags uint32) Step {
-	return Step{Name: "landlock", op: opRuleset, number: uint32(file), value: uint64(flags)}
+func Ruleset(ruleset *os.File, flags uint32) Step {
+	return Step{Name: "landlock", op: opRuleset, file: ruleset, value: uint64(flags)}
 }
 
 // Filter loads the list's system call filter.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/enter"
+	"gaol/jail/kernfile"
 	"gaol/jail/reap"
 )
 
@@ -80,10 +81,11 @@ func (c *Child) send(data []byte, files []*os.File) error {
 	return err
 }
 
-// setOOMScore sets the child's OOM score on the host: the zygote has no /proc, and the
-// jail's is read-only. The pid is valid until the child is waited for.
-func (c *Child) setOOMScore(score int) error {
-	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.PID()), strconv.AppendInt(nil, int64(score), 10), 0)
+// raiseOOMScore makes the kernel kill guests first when the machine is short of memory, as
+// enter.OOMScore does. The host does it: the zygote has no /proc, and the jail's is read-only.
+// The pid is valid until the child is waited for.
+func (c *Child) raiseOOMScore() error {
+	err := kernfile.WriteFile("/proc/"+strconv.Itoa(c.PID())+"/oom_score_adj", "1000")
 	if errors.Is(err, unix.ESRCH) { // the child has ended, and has reported why
 		return nil
 	}

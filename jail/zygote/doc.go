@@ -5,12 +5,12 @@
 //	   │
 //	   ├─ Fork ── order + descriptors ──> zygote: clone into the jail's pid namespace
 //	   │             ├─ request ────────> child: cgroup, namespaces, descriptors, limits,
-//	   │  Park ─────>│                    user, no capabilities
+//	   │             │                    user, no capabilities
 //	   │             └─ program ────────> arguments, filter ─> JavaScript, or execve
 //	 Close
 //
-// Fork does everything at once. Park stops before the program, and Child.Run continues when
-// there is one. A parked child has already run an empty program, so that it has its own copies
+// Fork does everything at once. Without a program it stops before that, and Child.Run continues
+// when there is one: the child is parked until then. A parked child has already run an empty program, so that it has its own copies
 // of the pages that a run writes to.
 //
 // A child has none of the zygote's helper threads. Each of them sleeps when the zygote

@@ -60,26 +60,13 @@ var ErrClosed = errors.New("the pool of zygotes is closed")
 // Fork calls [Zygote.Fork]. If the zygote is broken, Fork replaces it and retries with the
 // new one: the run has not started in that case.
 func (p *Pool) Fork(ctx context.Context, e *Entry, program *Program) (*Child, error) {
-	return p.retry(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
-		return z.Fork(ctx, e, program, patience)
-	})
-}
-
-// Park calls [Zygote.Park] and retries as Fork does.
-func (p *Pool) Park(ctx context.Context, e *Entry) (*Child, error) {
-	return p.retry(ctx, func(z *Zygote, patience time.Duration) (*Child, error) {
-		return z.Park(ctx, e, patience)
-	})
-}
-
-func (p *Pool) retry(ctx context.Context, fork func(*Zygote, time.Duration) (*Child, error)) (*Child, error) {
 	const attempts = 3
 	var err error
 	for attempt := range attempts {
 		var z *Zygote
 		var child *Child
 		if z, err = p.get(ctx); err == nil {
-			child, err = fork(z, p.options.Patience<<attempt)
+			child, err = z.Fork(ctx, e, program, p.options.Patience<<attempt)
 		}
 		if !errors.Is(err, ErrBroken) {
 			return child, err

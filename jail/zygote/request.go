@@ -24,7 +24,6 @@ type Entry struct {
 	// Jail is a pidfd of the jail's pid 1.
 	Jail *os.File
 
-	OOMScore int // oom_score_adj, see proc_pid_oom_score_adj(5)
 	UID, GID int // in the jail's user namespace
 	Limits   []enter.Limit
 	Filter   []byte // see enter.List

@@ -189,43 +189,38 @@ func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 }
 
 // Fork creates a child that enters a jail as described by e and runs p there. It returns
-// when the child's own program runs or when the child has ended. A failed step is a
+// when the child's own program runs or when the child has ended. If p is nil, it returns when
+// the child has entered its jail and waits for [Child.Run]. A failed step is a
 // [*step.Error]. After [ErrBroken] the zygote can't be used any more; that is also the
 // error if the fork, which takes milliseconds, takes longer than patience.
 //
 // The child is a child of this process, which must wait for it. It is killed if ctx is done
 // while Fork runs.
 func (z *Zygote) Fork(ctx context.Context, e *Entry, p *Program, patience time.Duration) (*Child, error) {
-	text, err := p.encode()
+	var text []byte
+	if p != nil {
+		var err error
+		if text, err = p.encode(); err != nil {
+			return nil, err
+		}
+	}
+	c, err := z.newChild(e, p == nil, patience)
 	if err != nil {
 		return nil, err
 	}
-	c, err := z.newChild(e, false, patience)
-	if err != nil {
-		return nil, err
+	if p == nil {
+		err = c.killOnDone(ctx, c.readReport)
+		c.parked.Store(err == nil)
+	} else if err = c.killOnDone(ctx, func() error { return c.become(p, text, c.onListener != nil) }); errors.Is(err, ErrEnded) {
+		err = nil // Wait returns how it ended
 	}
-	defer c.closeSocket()
-	err = c.killOnDone(ctx, func() error { return c.become(p, text, c.onListener != nil) })
-	if err != nil && !errors.Is(err, ErrEnded) { // Wait returns how it ended
-		c.discard()
-		return nil, err
-	}
-	return c, nil
-}
-
-// Park is Fork without the program: the child has entered its jail and waits for
-// [Child.Run].
-func (z *Zygote) Park(ctx context.Context, e *Entry, patience time.Duration) (*Child, error) {
-	c, err := z.newChild(e, true, patience)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.killOnDone(ctx, c.readReport); err != nil {
+	if !c.parked.Load() {
 		c.closeSocket()
+	}
+	if err != nil {
 		c.discard()
 		return nil, err
 	}
-	c.parked.Store(true)
 	return c, nil
 }
 
@@ -242,7 +237,7 @@ func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child
 	c.host, c.onListener = host, e.OnListener
 	// After the reply: if the zygote dies before it replies, its child must not run the
 	// program, which another zygote is then asked to run.
-	if err = c.setOOMScore(e.OOMScore); err == nil {
+	if err = c.raiseOOMScore(); err == nil {
 		err = c.send(e.encode(parked), e.files())
 	}
 	if err != nil {

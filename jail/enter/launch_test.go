@@ -40,7 +40,7 @@ func connect(t *testing.T, reply string) (host *net.UnixConn, written func() str
 }
 
 func TestLaunch(t *testing.T) {
-	list := List{Steps: []Step{Keyring(), Clone(NoCgroup, 0), Chdir("/x"), Execute([]string{"prog"}, nil)}}
+	list := List{Steps: []Step{Keyring(), Clone(nil, 0), Chdir("/x"), Execute([]string{"prog"}, nil)}}
 	errOwn := errors.New("own")
 	child := words(reportCloned, 42)
 	for _, tc := range []struct {
@@ -63,7 +63,7 @@ func TestLaunch(t *testing.T) {
 	} {
 		c, _ := connect(t, tc.reply)
 		pid := 0
-		err := Launch(c, list, func(p int) error {
+		err := list.execute(c, func(p int) error {
 			pid = p
 			if tc.want == errOwn {
 				return errOwn
@@ -86,7 +86,7 @@ func TestLaunch(t *testing.T) {
 
 // The reports of a program that has ended are read before its end is an error.
 func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
-	list := List{Steps: []Step{Clone(NoCgroup, 0), AwaitHost()}}
+	list := List{Steps: []Step{Clone(nil, 0), AwaitHost()}}
 	host, other, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Launch(host, list, func(int) error { return nil })
+	err = list.execute(host, func(int) error { return nil })
 	if want := (&step.Error{Step: "await", Target: "", Err: syscall.EDOM}); err == nil || err.Error() != want.Error() {
 		t.Errorf("%v, want %v", err, want)
 	}
@@ -107,7 +107,7 @@ func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
 // unread data would look like a failure. A child whose death signal is set gets another
 // reply, whichever of the two reports comes first.
 func TestLaunchReplies(t *testing.T) {
-	plain, waiting := []Step{Clone(NoCgroup, 0)}, []Step{Clone(NoCgroup, 0), AwaitHost()}
+	plain, waiting := []Step{Clone(nil, 0)}, []Step{Clone(nil, 0), AwaitHost()}
 	for _, tc := range []struct {
 		steps          []Step
 		reply, written string
@@ -124,7 +124,7 @@ func TestLaunchReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, written := connect(t, tc.reply)
-		if err := Launch(c, list, func(int) error { return nil }); err != nil {
+		if err := list.execute(c, func(int) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.TrimPrefix(written(), string(message)); got != tc.written {
@@ -155,13 +155,13 @@ func TestLaunchPassesListener(t *testing.T) {
 		}
 	}
 	var got *os.File
-	list := List{Steps: []Step{Clone(NoCgroup, 0)}, OnListener: func(l *os.File, conn syscall.Conn) {
+	list := List{Steps: []Step{Clone(nil, 0)}, OnListener: func(l *os.File, conn syscall.Conn) {
 		if got = l; conn != syscall.Conn(host) {
 			t.Errorf("the socket is %v", conn)
 		}
 		other.Close()
 	}}
-	if err := Launch(host, list, func(int) error { return nil }); err != nil {
+	if err := list.execute(host, func(int) error { return nil }); err != nil {
 		t.Error(err)
 	}
 	if got == nil {
@@ -195,7 +195,8 @@ func TestLaunchWithoutDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := 0
-	err = Launch(host, List{Steps: []Step{Clone(NoCgroup, 0)}}, func(p int) error { pid = p; return nil })
+	list := List{Steps: []Step{Clone(nil, 0)}}
+	err = list.execute(host, func(p int) error { pid = p; return nil })
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,13 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/reap"
+	"gaol/jail/step"
 )
 
 // Errors of Launch when the program violates the protocol.
@@ -16,6 +22,11 @@ var (
 	ErrUnexpected = errors.New("unexpected report of the entry program")
 	ErrEnded      = errors.New("the entry program ended")
 )
+
+// ErrOtherVersion is the error of an entry program with another protocol.
+var ErrOtherVersion = errors.New("the image was made by another version of gaol: build it again")
+
+const otherVersionExit = 125 // the exit status of such a program
 
 // The first number of a report, unless it is a step's.
 const (
@@ -32,7 +43,7 @@ const (
 	replyAlive    = 2
 )
 
-// launch is the state of Launch.
+// launch is the state of execute.
 type launch struct {
 	conn      *net.UnixConn
 	list      *List
@@ -42,11 +53,64 @@ type launch struct {
 	lostFiles error // reports whose descriptor could not be received
 }
 
-// Launch sends the list to the program behind conn. It returns when the program that the
-// list executes runs, or when every process of the launch has ended. It calls cloned with
-// the pid of the child that Clone creates; the AwaitHost step waits until cloned has
-// returned. A failed step is a [*step.Error].
-func Launch(conn *net.UnixConn, l List, cloned func(pid int) error) error {
+// Launch starts the program and makes it execute the list. It returns when the program that
+// the list executes runs, or when every process of the launch has ended. It calls cloned with
+// the child that Clone creates, which must be waited for even if Launch fails; the AwaitHost
+// step waits until cloned has returned. An error is a [*step.Error].
+func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
+	host, socket, err := SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return step.Wrap("make", "socket", err)
+	}
+	defer func() { _ = host.Close() }()
+	first, err := l.start(program, socket)
+	socket.Close()
+	if err != nil {
+		return step.Wrap("start", Path, StartError(err))
+	}
+	err = l.execute(host, func(pid int) error {
+		child, err := reap.Adopt(pid)
+		if err != nil {
+			return err
+		}
+		return cloned(child)
+	})
+	_ = first.Kill() // if it has not ended
+	if state, _ := first.Wait(); errors.Is(err, ErrEnded) && state != nil && state.ExitCode() == otherVersionExit {
+		err = ErrOtherVersion
+	}
+	if _, ok := errors.AsType[*step.Error](err); ok {
+		return err
+	}
+	return step.Wrap("enter", "jail", err)
+}
+
+// start starts the program with its end of the socket.
+func (l *List) start(program, socket *os.File) (*os.Process, error) {
+	files := append(l.open(socket), program)
+	attr := &os.ProcAttr{Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{}}
+	if l.StartIn != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(l.StartIn.Fd())
+	}
+	// Executed by descriptor: the file is in the jail's own read-only mount, which the host
+	// can't remove from a live jail.
+	path := "/proc/self/fd/" + strconv.Itoa(len(files)-1)
+	return os.StartProcess(path, []string{"enter", strconv.Itoa(len(l.Files)), Version}, attr)
+}
+
+// StartError corrects the error of an [os.StartProcess] whose files are open. If the child
+// has no descriptor left for one of them, dup3(2) fails with EBADF; StartError returns
+// EMFILE instead.
+func StartError(err error) error {
+	failed, ok := errors.AsType[*os.PathError](err)
+	if !ok || !errors.Is(failed.Err, unix.EBADF) {
+		return err
+	}
+	return &os.PathError{Op: failed.Op, Path: failed.Path, Err: unix.EMFILE}
+}
+
+// execute sends the list to the program behind conn, and handles its reports until the end.
+func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 	message, err := l.encode()
 	if err != nil {
 		return err
@@ -54,7 +118,7 @@ func Launch(conn *net.UnixConn, l List, cloned func(pid int) error) error {
 	if err := write(conn, message); err != nil {
 		return fmt.Errorf("send the list: %w", err)
 	}
-	s := launch{conn: conn, list: &l, cloned: cloned, outcome: ErrEnded}
+	s := launch{conn: conn, list: l, cloned: cloned, outcome: ErrEnded}
 	for {
 		if done, err := s.receive(); done || err != nil {
 			return err

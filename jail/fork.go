@@ -8,6 +8,54 @@ import (
 	"gaol/jail/zygote"
 )
 
+// fork sets p.first to a child of a zygote, which enters the jail and runs the program. If
+// that is nil, the child waits for it.
+func (p *Process) fork(ctx context.Context, c *Command, in *cgroupFiles, program *zygote.Program) (*zygote.Child, error) {
+	child, err := c.Zygote.Fork(ctx, &zygote.Entry{
+		JoinFiles:  in.join,
+		Cgroup:     in.startIn,
+		Jail:       p.jail.pidfd,
+		UID:        GuestUID,
+		GID:        GuestGID,
+		Limits:     rlimits(c),
+		Filter:     c.Filter.Program,
+		OnListener: p.onListener(c.Filter),
+
+		Ruleset:      c.Ruleset,
+		RulesetFlags: c.RulesetFlags,
+	}, program)
+	if err != nil {
+		return nil, forkError(c, err)
+	}
+	p.first = child
+	return child, nil
+}
+
+func zygoteProgram(c *Command) *zygote.Program {
+	return &zygote.Program{
+		Args:     append([]string{c.Path}, c.Args...),
+		Script:   c.Script,
+		Env:      c.Env,
+		Dir:      c.Dir,
+		Terminal: c.Terminal,
+		Files:    c.files(),
+	}
+}
+
+// forkError adds the target to a failed step of a zygote or its child.
+func forkError(c *Command, err error) error {
+	failed, ok := errors.AsType[*StepError](err)
+	switch {
+	case !ok:
+		return step.Wrap("fork", c.Path, err)
+	case failed.Target != "":
+		return err
+	case failed.Step == "chdir":
+		return step.Wrap(failed.Step, c.Dir, failed.Err)
+	}
+	return step.Wrap(failed.Step, c.Path, failed.Err)
+}
+
 // Parked is a process that a zygote has forked in advance: it is in the jail, in a cgroup
 // of its own, and waits for its program. Closing the jail ends it.
 type Parked struct {
@@ -23,12 +71,8 @@ func (j *Jail) Park(ctx context.Context, c Command) (*Parked, error) {
 	defer cancel()
 	var child *zygote.Child
 	p, err := j.begin(ctx, &c, func(p *Process, in *cgroupFiles) (err error) {
-		child, err = c.Zygote.Park(ctx, p.zygoteEntry(&c, in))
-		if err != nil {
-			return forkError(&c, err)
-		}
-		p.first = child
-		return nil
+		child, err = p.fork(ctx, &c, in, nil)
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Leave replaces the root of the thread's mount namespace by the thread's root, if the two
@@ -15,17 +17,11 @@ import (
 // Preconditions: the thread is locked to its goroutine and does not share its mount
 // namespace and file system attributes (CLONE_NEWNS, CLONE_FS).
 func Leave() error {
-	old, err := openPath("/")
-	if err != nil {
+	old, err := enterRoot()
+	if old == nil {
 		return err
 	}
 	defer old.Close()
-	if err := enterRoot(); err != nil {
-		return err
-	}
-	if same, err := isRoot(old); same || err != nil {
-		return err
-	}
 	if err := replaceRoot(old); err != nil {
 		return fmt.Errorf("cannot leave the chroot that this process runs in: %w; start it outside of the chroot, or make its folder the root by pivot_root(8)", err)
 	}
@@ -46,16 +42,9 @@ func Run(f func() error) error {
 // Leave.
 func Detect() (in bool, err error) {
 	err = onThread(unix.CLONE_FS, func() error {
-		old, err := openPath("/")
-		if err != nil {
-			return err
-		}
-		defer old.Close()
-		if err := enterRoot(); err != nil {
-			return err
-		}
-		same, err := isRoot(old)
-		in = !same && err == nil
+		old, err := enterRoot()
+		in = old != nil
+		old.Close() // may be nil
 		return err
 	})
 	return in, err
@@ -76,14 +65,25 @@ func onThread(flags int, f func() error) error {
 }
 
 // enterRoot changes the thread's root to that of its mount namespace, a side effect of
-// setns(2).
-func enterRoot() error {
-	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+// setns(2). It returns the old root, or nil if that is the same.
+func enterRoot() (old *os.File, err error) {
+	own, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: "/proc/thread-self/ns/mnt", Err: err}
+		return nil, err
 	}
-	defer unix.Close(own)
-	return os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
+	defer own.Close()
+	if old, err = kernfile.Open("/", unix.O_PATH, 0); err != nil {
+		return nil, err
+	}
+	same := false
+	if err = os.NewSyscallError("setns", unix.Setns(int(own.Fd()), unix.CLONE_NEWNS)); err == nil {
+		same, err = isRoot(old)
+	}
+	if err != nil || same {
+		old.Close()
+		return nil, err
+	}
+	return old, nil
 }
 
 // isRoot reports whether f is the thread's root.
@@ -130,12 +130,4 @@ func Pivot() error {
 		return os.NewSyscallError("umount2", err)
 	}
 	return os.NewSyscallError("chdir", unix.Chdir("/"))
-}
-
-func openPath(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(fd), path), nil
 }

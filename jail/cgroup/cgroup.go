@@ -83,9 +83,6 @@ func New(path string, l Limits) (*Group, error) {
 }
 
 func newGroup(on backend, path string, l Limits) (*Group, error) {
-	if err := check(path, l); err != nil {
-		return nil, err
-	}
 	g := &Group{path: path, on: on, limits: l}
 	if err := g.create(); err != nil {
 		return nil, err
@@ -93,8 +90,13 @@ func newGroup(on backend, path string, l Limits) (*Group, error) {
 	return g, nil
 }
 
-// Preconditions: check has accepted the path and the limits.
 func (g *Group) create() error {
+	if err := checkPath(g.path); err != nil {
+		return err
+	}
+	if l := g.limits; l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) rejects NaN too
+		return fmt.Errorf("cgroup: create %s: negative limit in %+v", g.path, l)
+	}
 	if err := g.on.create(g.path, g.limits); err != nil {
 		return errors.Join(fmt.Errorf("cgroup: create %s: %w", g.path, err), g.Delete())
 	}
@@ -112,16 +114,6 @@ func Open(path string) (*Group, error) {
 		return nil, err
 	}
 	return &Group{path: path, on: on}, nil
-}
-
-func check(path string, l Limits) error {
-	if err := checkPath(path); err != nil {
-		return err
-	}
-	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) rejects NaN too
-		return fmt.Errorf("cgroup: create %s: negative limit in %+v", path, l)
-	}
-	return nil
 }
 
 // checkPath rejects the root group and paths that leave the mount: all processes in the

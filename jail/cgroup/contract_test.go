@@ -325,14 +325,16 @@ func testSweep(t *testing.T, s subject) {
 	if err := os.Mkdir(half, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := sweep(t.Context(), s.on, parent.Path(), func(name string) bool { return name == "kept" }); err != nil {
+	if err := parent.Sweep(t.Context(), func(name string) bool { return name == "kept" }); err != nil {
 		t.Error(err)
 	}
-	got, err := children(s.on, parent.Path())
-	if err != nil || len(got) != 1 || !got[filepath.Base(kept.Path())] {
-		t.Errorf("left: %v, %v", got, err)
+	for _, dir := range parent.Dirs() {
+		got, err := filepath.Glob(dir + "/*/cgroup.procs")
+		if err != nil || len(got) != 1 || filepath.Base(filepath.Dir(got[0])) != filepath.Base(kept.Path()) {
+			t.Errorf("left: %v, %v", got, err)
+		}
 	}
-	if err := sweep(t.Context(), s.on, testPath(), nil); err != nil {
+	if err := (&Group{path: testPath(), on: s.on}).Sweep(t.Context(), nil); err != nil {
 		t.Errorf("missing parent: %v", err)
 	}
 }

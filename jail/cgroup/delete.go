@@ -26,6 +26,23 @@ func (g *Group) Delete() error {
 	return err
 }
 
+// Sweep kills and deletes the group's children except those for whose names keep returns
+// true. It continues after an error and returns all errors. A missing group has no children.
+func (g *Group) Sweep(ctx context.Context, keep func(name string) bool) error {
+	var errs []error
+	for _, dir := range g.Dirs() { // a crash may have left a group in only one hierarchy
+		entries, err := os.ReadDir(dir)
+		errs = append(errs, ignoreGone(err))
+		for _, e := range entries {
+			if e.IsDir() && !keep(e.Name()) {
+				child := &Group{path: filepath.Join(g.path, e.Name()), on: g.on}
+				errs = append(errs, child.Kill(ctx), child.Delete())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func removeAll(dirs []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@
 // on v1, their memory groups, because the kernel may keep removed ones.
 //
 // Read Usage after Kill, when no process can run any more, and before Delete, which removes
-// the counters. All three also work on a [Group] from [Open]. That and [Sweep] remove what
+// the counters. All three also work on a [Group] from [Open]. That and [Group.Sweep] remove what
 // a crashed process has left behind.
 //
 // v1 has no file that kills a group, so each process gets a signal. A group that survives

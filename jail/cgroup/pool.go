@@ -50,9 +50,6 @@ func NewPool(parent *Group) *Pool { return &Pool{parent: parent.path, on: parent
 // New creates a group with these limits. If too much memory is charged to every spare, the
 // memory group is new; if there are more than a few such spares, the oldest is removed.
 func (p *Pool) New(l Limits) (*Group, error) {
-	if err := check(p.parent, l); err != nil {
-		return nil, err
-	}
 	g, evicted := p.next(l)
 	if evicted != nil {
 		if err := evicted.Delete(); err != nil {

@@ -268,7 +268,11 @@ func groupName(parent string) string {
 
 // Sweep removes the groups below parent whose hosts are dead. Their zygotes died with them.
 func Sweep(ctx context.Context, parent string) error {
-	return cgroup.Sweep(ctx, parent, func(name string) bool {
+	group, err := cgroup.Open(parent)
+	if err != nil {
+		return err
+	}
+	return group.Sweep(ctx, func(name string) bool {
 		var pid, n int
 		if _, err := fmt.Sscanf(name, groupPattern, &pid, &n); err != nil {
 			return true

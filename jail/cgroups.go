@@ -48,7 +48,7 @@ func (c *cgroupFiles) joinSteps() (steps []enter.Step) {
 
 // add opens the folder of a cgroup.
 func (c *cgroupFiles) add(dir string) error {
-	f, err := kernfile.Open(filepath.Join(dir, "tasks"), unix.O_WRONLY, 0)
+	f, err := kernfile.Open(filepath.Join(dir, "tasks"), unix.O_WRONLY)
 	if err == nil {
 		c.join = append(c.join, f)
 		return nil
@@ -56,7 +56,7 @@ func (c *cgroupFiles) add(dir string) error {
 	if !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	c.startIn, err = kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY, 0) // v2 has no such file
+	c.startIn, err = kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY) // v2 has no such file
 	return err
 }
 
@@ -108,7 +108,7 @@ func (j *Jail) makeInitCgroup(top *cgroupFiles) (*os.File, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY, 0)
+	return kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY)
 }
 
 func (j *Jail) cgroupPath(name string) string {

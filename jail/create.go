@@ -70,7 +70,7 @@ func (j *Jail) startOnThread() error {
 //
 // Preconditions: those of mounts.Stage.Mount.
 func (j *Jail) start() error {
-	host, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY, 0)
+	host, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY)
 	if err != nil {
 		return step.Wrap("open", "mount namespace", err)
 	}
@@ -96,7 +96,7 @@ func (j *Jail) start() error {
 }
 
 func (j *Jail) startPid1(top *cgroupFiles) error {
-	null, err := kernfile.Open(os.DevNull, unix.O_RDWR, 0)
+	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
 		return step.Wrap("open", os.DevNull, err)
 	}

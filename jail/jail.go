@@ -73,7 +73,7 @@ func (j *Jail) Root() (*os.File, error) {
 	if j.closed { // pid 1 may have ended, and another process may have its pid
 		return nil, ErrClosed
 	}
-	root, err := kernfile.Open("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY, 0)
+	root, err := kernfile.Open("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)
 	return root, step.Wrap("open", "root", err)
 }
 

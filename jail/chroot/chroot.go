@@ -67,12 +67,12 @@ func onThread(flags int, f func() error) error {
 // enterRoot changes the thread's root to that of its mount namespace, a side effect of
 // setns(2). It returns the old root, or nil if that is the same.
 func enterRoot() (old *os.File, err error) {
-	own, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY, 0)
+	own, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer own.Close()
-	if old, err = kernfile.Open("/", unix.O_PATH, 0); err != nil {
+	if old, err = kernfile.Open("/", unix.O_PATH); err != nil {
 		return nil, err
 	}
 	same := false

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open is [os.OpenFile] without the poller. The file is closed on exec.
-func Open(path string, flags int, mode uint32) (*os.File, error) {
+// Open is [os.OpenFile] without the poller, for files that exist. The file is closed on exec.
+func Open(path string, flags int) (*os.File, error) {
 	for {
-		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, mode)
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 		switch err {
 		case nil:
 			return os.NewFile(uintptr(fd), path), nil
@@ -24,7 +24,7 @@ func Open(path string, flags int, mode uint32) (*os.File, error) {
 
 // ReadFile reads a whole file.
 func ReadFile(path string) ([]byte, error) {
-	f, err := Open(path, unix.O_RDONLY, 0)
+	f, err := Open(path, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +34,8 @@ func ReadFile(path string) ([]byte, error) {
 
 // WriteFile replaces the content of an existing file. It does not create one: on a cgroup
 // mount that fails with "permission denied" instead of "no such file".
-func WriteFile(path, text string) error { return write(path, text, unix.O_WRONLY|unix.O_TRUNC, 0) }
-
-// CreateFile creates a file, which must not exist, and writes to it.
-func CreateFile(path, text string, mode uint32) error {
-	return write(path, text, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
-}
-
-func write(path, text string, flags int, mode uint32) error {
-	f, err := Open(path, flags, mode)
+func WriteFile(path, text string) error {
+	f, err := Open(path, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func makeUserNamespace(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 	if err := errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups)); err != nil {
 		return nil, fmt.Errorf("make id map: %w", err)
 	}
-	return kernfile.Open(proc+"/ns/user", unix.O_RDONLY, 0)
+	return kernfile.Open(proc+"/ns/user", unix.O_RDONLY)
 }
 
 func writeIDMap(path string, ids []syscall.SysProcIDMap) error {

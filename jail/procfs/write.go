@@ -35,51 +35,44 @@ func Write(dir string, c Config) error {
 	stat, err1 := makeStat(processors)
 	meminfo, err2 := makeMeminfo(c.Memory)
 	cpuinfo, err3 := makeCPUInfo(len(processors))
-	w := writer{dir: dir, err: errors.Join(err1, err2, err3)}
-	w.file("cpuinfo", cpuinfo)
-	w.file("meminfo", meminfo)
-	w.file("stat", stat)
-	w.file(EmptyFile, "")
-	w.folder(EmptyFolder)
-	generated := map[string]string{
-		"kernel/domainname":  "(none)\n",
-		"kernel/hostname":    c.Hostname + "\n",
-		"net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
+	err = errors.Join(err1, err2, err3, os.Mkdir(filepath.Join(dir, EmptyFolder), 0o555))
+	if err != nil {
+		return err
 	}
-	for _, e := range Sysctls {
-		w.sysctl(e, generated[e.Name])
+	files := map[string]string{
+		"cpuinfo": cpuinfo, "meminfo": meminfo, "stat": stat, EmptyFile: "",
+		"sys/kernel/domainname":  "(none)\n",
+		"sys/kernel/hostname":    c.Hostname + "\n",
+		"sys/net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
 	}
-	return w.err
-}
-
-// sysctl makes the file of an entry with the host's value, if it is copied, or text.
-func (w *writer) sysctl(e Entry, text string) {
-	if e.Source == Copied {
-		b, err := kernfile.ReadFile("/proc/sys/" + e.Name)
-		if errors.Is(err, os.ErrNotExist) {
-			return
+	if err := addSysctls(files); err != nil {
+		return err
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o555), os.WriteFile(path, []byte(text), 0o444)); err != nil {
+			return err
 		}
-		w.err = errors.Join(w.err, err)
-		text = string(b)
 	}
-	w.folder(filepath.Dir("sys/" + e.Name))
-	w.file("sys/"+e.Name, text)
+	return nil
 }
 
-// writer makes read-only files until the first error.
-type writer struct {
-	dir string
-	err error
-}
-
-func (w *writer) folder(name string) {
-	if w.err == nil {
-		w.err = os.MkdirAll(filepath.Join(w.dir, name), 0o555)
+// addSysctls adds copies of the host's sysctls, and mount points for those of the kernel's.
+func addSysctls(files map[string]string) error {
+	for _, e := range Sysctls {
+		var text []byte
+		var err error
+		switch e.Source {
+		case Generated:
+			continue
+		case Copied:
+			text, err = kernfile.ReadFile("/proc/sys/" + e.Name)
+		}
+		if err == nil {
+			files["sys/"+e.Name] = string(text)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
-}
-
-func (w *writer) file(name, text string) {
-	if w.err == nil {
-		w.err = kernfile.CreateFile(filepath.Join(w.dir, name), text, 0o444)
-	}
+	return nil
 }

@@ -33,31 +33,23 @@ func (b *builder) create(p Place, own bool) error {
 	return err
 }
 
-// createOwned creates the place if it is missing. The guest owns a new one.
+// createOwned creates the place if it is missing. The guest owns a new one. It follows links
+// to the place as for a guest, except the last.
 func (b *builder) createOwned(p Place) error {
-	exists, err := b.exists(p.Path)
-	if exists || err != nil {
-		return err
-	}
-	return b.create(p, true)
-}
-
-// exists reports whether the path exists. It follows links as for a guest, except the last.
-func (b *builder) exists(path string) (bool, error) {
 	root, err := openRoot()
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer root.Close()
-	f, err := OpenIn(root, path, unix.O_PATH|unix.O_NOFOLLOW)
-	if err != nil {
-		if errors.Is(err, unix.ENOENT) {
-			return false, nil
-		}
-		return false, &os.PathError{Op: "open", Path: path, Err: err}
+	f, err := OpenIn(root, p.Path, unix.O_PATH|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return b.create(p, true)
 	}
-	f.Close()
-	return true, nil
+	f.Close() // nil if it failed
+	if err != nil {
+		return &os.PathError{Op: "open", Path: p.Path, Err: err}
+	}
+	return nil
 }
 
 func openRoot() (*os.File, error) { return os.OpenFile(Root, unix.O_PATH|unix.O_DIRECTORY, 0) }

@@ -12,65 +12,66 @@ import (
 // clones are detached mounts: clones of the image's mount and of those of the host's
 // folders. Goroutines make them while the cgroups are made and the stage is filled, because
 // the id maps take as long as both. They run in the host's mount namespace: a thread can't
-// clone a mount of another namespace, and the stage's is one.
+// clone a mount of another namespace, and the stage's is one. The functions wait for them.
 type clones struct {
-	imageDone sync.WaitGroup
-	image     *os.File
-	imageRoot int // host id of the image's root files: the guest's root, or 0 without an id map
-	imageErr  error
-
-	sourcesDone sync.WaitGroup
-	sources     []*os.File // in the order of Tree.Mounts
-	sourcesErr  error
+	image   func() (imageClone, error)
+	sources func() ([]*os.File, error) // in the order of Tree.Mounts; on error, those made before
 }
 
 func beginClones(t Tree, firstID int) *clones {
-	c := &clones{}
-	c.imageDone.Go(func() { c.image, c.imageRoot, c.imageErr = cloneImage(t.Image, firstID) })
-	c.sourcesDone.Go(func() { c.sourcesErr = c.cloneSources(t.Protected, t.Mounts, firstID) })
-	return c
+	return &clones{
+		image:   begin(func() (imageClone, error) { return cloneImage(t.Image, firstID) }),
+		sources: begin(func() ([]*os.File, error) { return cloneSources(t.Protected, t.Mounts, firstID) }),
+	}
+}
+
+// begin calls f on a goroutine of its own, and returns a function that waits for its result.
+func begin[T any](f func() (T, error)) func() (T, error) {
+	var done sync.WaitGroup
+	var value T
+	var err error
+	done.Go(func() { value, err = f() })
+	return func() (T, error) {
+		done.Wait()
+		return value, err
+	}
 }
 
 // mountImage attaches the image in the stage.
 func (c *clones) mountImage() error {
-	c.imageDone.Wait()
-	if c.imageErr != nil {
-		return c.imageErr
+	image, err := c.image()
+	if err != nil {
+		return err
 	}
-	return attach(c.image, unix.AT_FDCWD, imageDir)
-}
-
-func (c *clones) wait() error {
-	c.sourcesDone.Wait()
-	return c.sourcesErr
+	return attach(image.File, unix.AT_FDCWD, imageDir)
 }
 
 func (c *clones) close() {
-	c.imageDone.Wait()
-	c.sourcesDone.Wait()
-	c.image.Close() // nil if it failed
-	for _, f := range c.sources {
+	image, _ := c.image()
+	image.Close() // nil if it failed
+	sources, _ := c.sources()
+	for _, f := range sources {
 		f.Close()
 	}
 }
 
-func (c *clones) cloneSources(protected []string, list []Mount, firstID int) error {
+func cloneSources(protected []string, list []Mount, firstID int) (sources []*os.File, err error) {
 	maps := idMaps{}
 	defer maps.close()
 	for _, m := range list {
 		if err := checkTarget(m.Target, protected); err != nil {
-			return err
+			return sources, err
 		}
 		f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)
 		if err == nil {
-			c.sources = append(c.sources, f)
+			sources = append(sources, f)
 			err = mapOwner(f, firstID, maps)
 		}
 		if err != nil && !(errors.Is(err, ErrNoIDMap) && m.Access == ReadOnly) {
-			return &os.PathError{Op: "mount", Path: m.Target, Err: err}
+			return sources, &os.PathError{Op: "mount", Path: m.Target, Err: err}
 		}
 	}
-	return nil
+	return sources, nil
 }
 
 // cloneMount makes a detached mount of the file or folder at path, without mounts below it.
@@ -95,7 +96,7 @@ func checkTarget(target string, protected []string) error {
 		return err
 	}
 	for _, p := range mountPoints {
-		if target == p || isBelow(target, p) {
+		if isIn(target, p) {
 			return &os.PathError{Op: "mount", Path: target, Err: syscall.EBUSY}
 		}
 	}

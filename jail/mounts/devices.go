@@ -58,24 +58,24 @@ func (s *Stage) makeMountPoints() error {
 // the machine, whose memory is removed from two lists for each.
 func (s *Stage) mountDev() error {
 	const dev, pts, shm = Root + "/dev", Root + "/dev/pts", Root + "/dev/shm"
-	if err := makeDevices(dev, s.rootID); err != nil {
-		return err
-	}
-	err := errors.Join(mkdirAs(pts, 0o755, s.rootID, s.rootID), mkdirAs(shm, 0o777|os.ModeSticky, s.rootID, s.rootID))
+	err := errors.Join(
+		makeDevices(dev, s.rootID),
+		mkdirAs(pts, 0o755, s.rootID, s.rootID),
+		mkdirAs(shm, 0o777|os.ModeSticky, s.rootID, s.rootID),
+		bindWithFlags(dev, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC, Attr_clr: unix.MOUNT_ATTR_NODEV}),
+	)
 	if err != nil {
-		return err
-	}
-	if err := bindWithFlags(dev, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC, Attr_clr: unix.MOUNT_ATTR_NODEV}); err != nil {
 		return err
 	}
 	data := fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,gid=%d,max=%d", s.rootID+terminalGroup, maxTerminals)
 	if err := unix.Mount("pts", pts, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, data); err != nil {
 		return &os.PathError{Op: "mount", Path: pts, Err: err}
 	}
-	if err := errors.Join(os.Lchown(pts, s.rootID, s.rootID), os.Lchown(pts+"/ptmx", s.rootID, s.rootID)); err != nil {
-		return err
-	}
-	return bindWithFlags(shm, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV})
+	return errors.Join(
+		os.Lchown(pts, s.rootID, s.rootID),
+		os.Lchown(pts+"/ptmx", s.rootID, s.rootID),
+		bindWithFlags(shm, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV}),
+	)
 }
 
 // makeDevices makes nodes for this jail alone. The host's nodes would be shared: locks on
@@ -83,10 +83,8 @@ func (s *Stage) mountDev() error {
 func makeDevices(dir string, rootID int) error {
 	for _, d := range Devices {
 		path := filepath.Join(dir, d.Name)
-		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(d.Major, d.Minor))); err != nil {
-			return &os.PathError{Op: "mknod", Path: path, Err: err}
-		}
-		if err := os.Lchown(path, rootID, rootID); err != nil {
+		err := os.NewSyscallError("mknod", unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(d.Major, d.Minor))))
+		if err := errors.Join(err, os.Lchown(path, rootID, rootID)); err != nil {
 			return err
 		}
 	}

@@ -13,11 +13,15 @@ import (
 
 // mountSources mounts the host's folders and files in the root, outer ones first.
 func (s *Stage) mountSources() error {
+	sources, err := s.clones.sources()
+	if err != nil {
+		return err
+	}
 	b := newBuilder(s)
 	asked := s.tree.ReadOnly
 	for i := range s.tree.Mounts {
 		m := &s.tree.Mounts[i]
-		if err := b.mountSource(m, s.clones.sources[i], i, asked); err != nil {
+		if err := b.mountSource(m, sources[i], i, asked); err != nil {
 			return &os.PathError{Op: "mount", Path: m.Target, Err: err}
 		}
 	}

@@ -10,24 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cloneImage makes a detached, read-only mount of the image, in which root's files belong
-// to the guest's root. rootID is the host id that these files then have. It is 0 where the
-// kernel or the file system can't map ids: the guest sees the files as those of uid 65534.
-// So it does hidden places, and /proc apart from the folders of processes.
-func cloneImage(image string, firstID int) (f *os.File, rootID int, err error) {
-	f, err = cloneMount(unix.AT_FDCWD, image, 0, true)
-	if err != nil {
-		return nil, 0, err
+// imageClone is a detached, read-only mount of an image.
+type imageClone struct {
+	*os.File
+	rootID int // host id of root's files: the guest's root, or 0 without an id map
+}
+
+// cloneImage clones the mount of the image. In the clone, root's files belong to the guest's
+// root, except where the kernel or the file system can't map ids: there the guest sees them as
+// those of uid 65534. So it does hidden places, and /proc apart from the folders of processes.
+func cloneImage(image string, firstID int) (c imageClone, err error) {
+	if c.File, err = cloneMount(unix.AT_FDCWD, image, 0, true); err != nil {
+		return c, err
 	}
-	switch err := mapAll(f, firstID); {
+	switch err = mapAll(c.File, firstID); {
 	case err == nil:
-		return f, firstID, nil
-	case errors.Is(err, ErrNoIDMap):
-		return f, 0, nil
-	default:
-		f.Close()
-		return nil, 0, err
+		c.rootID = firstID
+	case !errors.Is(err, ErrNoIDMap):
+		c.Close()
+		return imageClone{}, err
 	}
+	return c, nil
 }
 
 // mapAll maps the ids of a detached mount to the ids of a jail.
@@ -61,13 +64,10 @@ func isSince(release string, major, minor int) bool {
 // CheckOwners returns an error that wraps ErrNoIDMap if guests would see the files of an
 // image in the folder dir as those of uid 65534. firstID is the first host id of any jail.
 func CheckOwners(dir string, firstID int) error {
-	f, rootID, err := cloneImage(dir, firstID)
-	if err != nil {
-		return err
+	image, err := cloneImage(dir, firstID)
+	image.Close() // nil if it failed
+	if err == nil && image.rootID == 0 {
+		err = ErrNoIDMap
 	}
-	f.Close()
-	if rootID == 0 {
-		return ErrNoIDMap
-	}
-	return nil
+	return err
 }

@@ -2,6 +2,7 @@ package mounts
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,9 @@ type Place struct {
 func (p Place) contains(path string) bool {
 	return path == p.Path || p.Tree && isBelow(path, p.Path)
 }
+
+// isIn reports whether path is dir or inside it.
+func isIn(path, dir string) bool { return path == dir || isBelow(path, dir) }
 
 // isBelow reports whether path is inside dir.
 func isBelow(path, dir string) bool {
@@ -45,17 +49,8 @@ func (t *Tree) noExec(path string) bool { return isAmong(path, t.NoExec, t.Exec)
 // leadsToShown reports whether a hidden folder contains a shown place, or is or contains
 // a guest folder.
 func (t *Tree) leadsToShown(dir string) bool {
-	for _, p := range t.Show {
-		if isBelow(p.Path, dir) {
-			return true
-		}
-	}
-	for _, d := range t.Dirs {
-		if d == dir || isBelow(d, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Show, func(p Place) bool { return isBelow(p.Path, dir) }) ||
+		slices.ContainsFunc(t.Dirs, func(d string) bool { return isIn(d, dir) })
 }
 
 // setFlags sets the flags that the tree asks for on the mount at a guest path, and on
@@ -83,12 +78,11 @@ func (t *Tree) setFlags(path string) error {
 }
 
 // mountAt returns the innermost mount of a host folder that contains path, or nil.
-func (t *Tree) mountAt(path string) (found *Mount) {
-	for i := range t.Mounts {
-		m := &t.Mounts[i]
-		if (path == m.Target || isBelow(path, m.Target)) && (found == nil || len(m.Target) >= len(found.Target)) {
-			found = m
+func (t *Tree) mountAt(path string) *Mount {
+	for i := range slices.Backward(t.Mounts) { // outer ones come first, see Prepare
+		if m := &t.Mounts[i]; isIn(path, m.Target) {
+			return m
 		}
 	}
-	return found
+	return nil
 }

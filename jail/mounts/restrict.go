@@ -131,7 +131,7 @@ func (r *restricter) findExposed() {
 
 func (r *restricter) outermost(path string, tops []string) string {
 	for _, dir := range tops {
-		if (path == dir || isBelow(path, dir)) && r.tree.hides(dir) {
+		if isIn(path, dir) && r.tree.hides(dir) {
 			return dir
 		}
 	}

@@ -69,7 +69,6 @@ func (s *Stage) Mount(dir string) error {
 		{"fill", "root", s.fillRoot},
 		{"mount", "/dev", s.mountDev},
 		{"write", "/proc", s.writeProc},
-		{"open", "mounts", s.clones.wait},
 		{"mount", "folders of the host", s.mountSources},
 		{"restrict", "places", s.restrict},
 		{"limit", "tmpfs", s.limitTmpfs},
@@ -213,18 +212,17 @@ var errWritable = errors.New("not a file that only root can write to")
 //
 // Preconditions: Mount has succeeded on this thread.
 func (s *Stage) OpenProgram(path string) (*os.File, error) {
-	image, err := os.OpenFile(imageDir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	image, err := s.clones.image()
 	if err != nil {
 		return nil, err
 	}
-	defer image.Close()
-	f, err := OpenBeneath(image, path[1:], unix.O_PATH)
+	f, err := OpenBeneath(image.File, path[1:], unix.O_PATH)
 	if err != nil {
 		return nil, err
 	}
 	var info unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &info)
-	if err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || int(info.Uid) != s.clones.imageRoot || info.Mode&0o022 != 0) {
+	if err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || int(info.Uid) != image.rootID || info.Mode&0o022 != 0) {
 		err = errWritable
 	}
 	if err != nil {

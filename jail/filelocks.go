@@ -2,9 +2,9 @@ package jail
 
 import (
 	"bufio"
-	"bytes"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // checkFileLocks kills a run that holds too many file locks.
@@ -19,7 +19,7 @@ func (w *memoryWatch) checkFileLocks() {
 	// For each page that is read, the kernel walks all locks from the first. So the file is
 	// read only until one run is found.
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		p := runs[lockOwner(lines.Bytes())]
+		p := runs[lockOwner(lines.Text())]
 		if p == nil {
 			continue
 		}
@@ -34,18 +34,12 @@ func (w *memoryWatch) checkFileLocks() {
 //
 //	1: POSIX  ADVISORY  WRITE 1234 00:1a:5 0 EOF
 //
-// or 0 if the line has none. "->" after the number marks a lock that is waited for.
-func lockOwner(line []byte) int {
-	fields := bytes.Fields(line)
-	if len(fields) > 1 && string(fields[1]) == "->" {
-		fields = fields[1:]
-	}
+// or a number that no process has. "->" after the number marks a lock that is waited for.
+func lockOwner(line string) int {
+	fields := strings.Fields(strings.Replace(line, " -> ", " ", 1))
 	if len(fields) < 5 {
 		return 0
 	}
-	pid, err := strconv.Atoi(string(fields[4]))
-	if err != nil {
-		return 0
-	}
-	return max(0, pid)
+	pid, _ := strconv.Atoi(fields[4])
+	return pid
 }

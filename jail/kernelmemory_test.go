@@ -13,14 +13,14 @@ func TestLockOwner(t *testing.T) {
 		"1: POSIX  ADVISORY  WRITE 1234 00:1a:5 0 EOF": 1234,
 		"17: -> POSIX  ADVISORY  READ 77 fe:00:12 0 1": 77,
 		"2: FLOCK  ADVISORY  WRITE 9 00:1a:5 0 EOF":    9,
-		"3: OFDLCK ADVISORY  WRITE -1 00:1a:5 0 EOF":   0,
+		"3: OFDLCK ADVISORY  WRITE -1 00:1a:5 0 EOF":   -1,
 		"4: LEASE  ACTIVE    READ 12 00:1a:5 0 EOF":    12,
 		"5: POSIX  ADVISORY  WRITE x 00:1a:5 0 EOF":    0,
 		"6: POSIX":    0,
 		"6: -> POSIX": 0,
 		"":            0,
 	} {
-		if got := lockOwner([]byte(line)); got != want {
+		if got := lockOwner(line); got != want {
 			t.Errorf("%q: %d, want %d", line, got, want)
 		}
 	}

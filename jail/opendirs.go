@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,19 +31,14 @@ func mostOfOneDir(pids []int) (most int) {
 	type folder struct{ device, inode uint64 }
 	count := map[folder]int{}
 	for _, pid := range pids {
-		dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
+		files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+		for _, file := range files {
 			var info unix.Stat_t
-			if unix.Stat(filepath.Join(dir, e.Name()), &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFDIR {
-				continue
+			if unix.Stat(file, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR {
+				f := folder{info.Dev, info.Ino}
+				count[f]++
+				most = max(most, count[f])
 			}
-			f := folder{info.Dev, info.Ino}
-			count[f]++
-			most = max(most, count[f])
 		}
 	}
 	return most

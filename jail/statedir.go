@@ -24,20 +24,24 @@ var errNotOurs = errors.New("not a folder that only this user can write to")
 // makeStateDirs makes the folders that all jails share, independently of the umask.
 func makeStateDirs(stateDir string) error {
 	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir)} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
-			return step.Wrap("make", dir, err)
-		}
-		// Other users who could write there could make root follow their links.
-		info, err := os.Lstat(dir)
-		if err != nil {
-			return step.Wrap("make", dir, err)
-		}
-		if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || int(owner) != os.Geteuid() || info.Mode()&0o022 != 0 {
-			return step.Wrap("use", dir, errNotOurs)
-		}
-		if err := os.Chmod(dir, 0o711); err != nil {
+		if err := makeStateDir(dir); err != nil {
 			return step.Wrap("make", dir, err)
 		}
 	}
 	return nil
+}
+
+func makeStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	// Other users who could write there could make root follow their links.
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || int(owner) != os.Geteuid() || info.Mode()&0o022 != 0 {
+		return errNotOurs
+	}
+	return os.Chmod(dir, 0o711)
 }

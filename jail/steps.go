@@ -95,7 +95,7 @@ func (j *Jail) enterSteps(c *Command, in *cgroupFiles) []enter.Step {
 		enter.Clone(in.startIn, 0),
 	}, in.joinSteps(), []enter.Step{
 		// The run's cgroup is the root of its cgroup namespace: programs look for its
-		// limits in the root of /sys/fs/cgroup, where limitFiles are.
+		// limits in the root of /sys/fs/cgroup, where fullTree has files with them.
 		enter.CgroupNamespace(),
 		enter.Namespaces(j.pidfd, namespaces),
 	}, commonSteps(c))

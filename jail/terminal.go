@@ -33,40 +33,23 @@ var errNotTerminal = errors.New("not the jail's own devpts")
 // OpenTerminal opens a terminal. The guest can use up the 64 of its devpts: the error then
 // wraps ENOSPC.
 func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
-	host, err := j.openPTMX()
+	root, err := j.Root()
 	if err != nil {
 		return nil, step.Wrap("open", "terminal", err)
 	}
-	t := &Terminal{Host: host}
-	if err := t.control(func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+GuestUID, size) }); err != nil {
+	defer root.Close()
+	t := &Terminal{}
+	// The multiplexer of the jail's devpts, so that the terminal has a name there. The host's
+	// end does not block a thread.
+	t.Host, err = mounts.OpenBeneath(root, "dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK)
+	if err == nil {
+		err = t.control(func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+GuestUID, size) })
+	}
+	if err != nil {
 		t.Close()
 		return nil, step.Wrap("open", "terminal", err)
 	}
 	return t, nil
-}
-
-// openPTMX opens the multiplexer of the jail's devpts, so that the terminal has a name
-// there. The host's end does not block a thread.
-func (j *Jail) openPTMX() (*os.File, error) {
-	root, err := j.Root()
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	f, err := mounts.OpenBeneath(root, "dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK)
-	if err != nil {
-		return nil, os.NewSyscallError("openat2", err)
-	}
-	t := Terminal{Host: f}
-	var fs unix.Statfs_t
-	err = t.control(func(fd int) error { return unix.Fstatfs(fd, &fs) })
-	if err == nil && fs.Type != unix.DEVPTS_SUPER_MAGIC {
-		err = errNotTerminal
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // control calls f with the descriptor of the host's end.
@@ -79,7 +62,15 @@ func (t *Terminal) control(f func(fd int) error) (err error) {
 }
 
 // openGuest opens the guest's end by the host's, as its name may be hidden in the tree.
-func (t *Terminal) openGuest(host, uid int, size TerminalSize) (err error) {
+func (t *Terminal) openGuest(host, uid int, size TerminalSize) error {
+	var fs unix.Statfs_t
+	err := unix.Fstatfs(host, &fs)
+	if err == nil && fs.Type != unix.DEVPTS_SUPER_MAGIC {
+		err = errNotTerminal
+	}
+	if err != nil {
+		return err
+	}
 	if err = unix.IoctlSetPointerInt(host, unix.TIOCSPTLCK, 0); err != nil {
 		return os.NewSyscallError("ioctl", err)
 	}

@@ -3,7 +3,6 @@ package jail
 import (
 	"slices"
 
-	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
@@ -54,18 +53,13 @@ func (s *Spec) fullTree() Tree {
 		reaper := []Place{{Path: s.Reaper[0]}}
 		t.Show, t.Exec = slices.Concat(t.Show, reaper), slices.Concat(t.Exec, reaper)
 	}
-	t.Layer = slices.Concat(t.Layer, limitFiles(s.Limits))
+	// No cgroup file system is mounted in a jail: libuv needs only these files of it to size
+	// Node for the limits.
+	t.Layer = slices.Clip(t.Layer)
+	for path, text := range s.Limits.Files() {
+		t.Layer = append(t.Layer, File{Path: path, Mode: 0o444, Data: []byte(text)})
+	}
 	t.Protected = []string{enter.Path, enter.Reaper}
 	t.Proc = procfs.Config{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}
 	return t
-}
-
-// limitFiles returns the files of /sys/fs/cgroup. No cgroup file system is mounted in a
-// jail: libuv needs only these files to size Node for the limits.
-func limitFiles(l cgroup.Limits) []File {
-	var list []File
-	for path, text := range l.Files() {
-		list = append(list, File{Path: path, Mode: 0o444, Data: []byte(text)})
-	}
-	return list
 }

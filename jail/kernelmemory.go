@@ -1,12 +1,18 @@
 package jail
 
 import (
+	"bufio"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
 )
@@ -202,4 +208,77 @@ func parseKernelMemory(text string) (m kernelMemory, err error) {
 		values["AnonPages"] - values["SReclaimable"]
 	m.pages = m.all - m.slab - values["KernelStack"] - values["PageTables"] - values["SecPageTables"] - values["VmallocUsed"] - values["Percpu"]
 	return m, nil
+}
+
+// checkFileLocks kills a run that holds too many file locks.
+func (w *memoryWatch) checkFileLocks() {
+	runs := w.byPID()
+	held := map[*Process]int{}
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	// For each page that is read, the kernel walks all locks from the first. So the file is
+	// read only until one run is found.
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		p := runs[lockOwner(lines.Text())]
+		if p == nil {
+			continue
+		}
+		if held[p]++; held[p] == maxLocks {
+			p.killForMemory()
+			return // other runs are found when the memory grows again
+		}
+	}
+}
+
+// lockOwner returns the pid in a line of /proc/locks such as
+//
+//	1: POSIX  ADVISORY  WRITE 1234 00:1a:5 0 EOF
+//
+// or a number that no process has. "->" after the number marks a lock that is waited for.
+func lockOwner(line string) int {
+	fields := strings.Fields(strings.Replace(line, " -> ", " ", 1))
+	if len(fields) < 5 {
+		return 0
+	}
+	pid, _ := strconv.Atoi(fields[4])
+	return pid
+}
+
+// checkOpenDirs kills runs that have too many descriptors of one folder in a CopyOnWrite
+// mount. For each descriptor that was read after the folder changed, the kernel keeps all
+// names of the folder: some 300 bytes for each of the inodes that the jail may have.
+func (w *memoryWatch) checkOpenDirs() {
+	hasCopies := func(s *Spec) bool {
+		return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == CopyOnWrite })
+	}
+	for _, runs := range w.byJail(hasCopies) {
+		for _, p := range runs {
+			pids, _ := p.group.PIDs() // fails for a run that has ended
+			if mostOfOneDir(pids) > maxSameDir {
+				p.killForMemory()
+			}
+		}
+	}
+}
+
+// mostOfOneDir returns the number of descriptors of the folder that the processes have open
+// most often. It skips processes that end meanwhile.
+func mostOfOneDir(pids []int) (most int) {
+	type folder struct{ device, inode uint64 }
+	count := map[folder]int{}
+	for _, pid := range pids {
+		files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+		for _, file := range files {
+			var info unix.Stat_t
+			if unix.Stat(file, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR {
+				f := folder{info.Dev, info.Ino}
+				count[f]++
+				most = max(most, count[f])
+			}
+		}
+	}
+	return most
 }

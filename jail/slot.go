@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,10 +11,16 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/cgroup"
 	"gaol/jail/mounts"
+	"gaol/jail/step"
 )
 
 // The host ids that jails use. systemd's UIDS-GIDS.md assigns 1879048192 to 2147483647 to
@@ -129,4 +136,116 @@ func (s *slot) write(c claim) error {
 // release frees the slot. Nothing of its jail may be left.
 func (s *slot) release() error {
 	return errors.Join(os.Remove(s.file.Name()), s.file.Close())
+}
+
+const (
+	slotSuffix  = ".slot"
+	killTimeout = 10 * time.Second // for the processes of one jail to be gone
+)
+
+// swept has the state folders that this process has swept. A folder is removed from it when
+// the process fails to remove a jail: the next Create then sweeps again.
+var swept sync.Map
+
+// sweepOnce sweeps a folder unless this process has done so. A jail that can't be removed
+// occupies a slot and does no other harm.
+func sweepOnce(stateDir string) {
+	if _, done := swept.LoadOrStore(stateDir, true); done {
+		return
+	}
+	// Try again after a shortage that may be temporary, but not for a process that can't be
+	// killed: each try waits for the timeout.
+	if err := sweep(stateDir); errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
+		swept.Delete(stateDir)
+	}
+}
+
+// sweep removes what dead host processes left in the state folder and in the cgroups.
+func sweep(stateDir string) error {
+	dir := jailsDir(stateDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return step.Wrap("sweep", dir, err)
+	}
+	var failed error
+	for _, e := range entries {
+		number, isSlot := strings.CutSuffix(e.Name(), slotSuffix)
+		n, err := strconv.Atoi(number)
+		if !isSlot || err != nil {
+			continue
+		}
+		failed = errors.Join(failed, step.Wrap("sweep", e.Name(), sweepSlot(dir, n)))
+	}
+	return failed
+}
+
+func sweepSlot(dir string, n int) error {
+	s, err := lockSlot(dir, n, 0)
+	if err != nil || s == nil {
+		return err
+	}
+	if err := s.removeJail(); err != nil {
+		return errors.Join(err, s.file.Close())
+	}
+	return s.release()
+}
+
+// removeJail removes the rest of a jail after its host process died.
+func (s *slot) removeJail() error {
+	c, err := s.read()
+	if err != nil || c == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	return removeCgroup(ctx, path.Join(c.CgroupParent, s.name()))
+}
+
+// removeCgroup kills all processes in a jail's cgroup, and removes it and those of its runs.
+func removeCgroup(ctx context.Context, path string) error {
+	group, err := cgroup.Open(path)
+	if err != nil {
+		return err
+	}
+	if err := group.Kill(ctx); err != nil {
+		return err
+	}
+	return group.Delete()
+}
+
+// DefaultStateDir is where live jails are registered.
+const DefaultStateDir = "/run/gaol"
+
+// The state folder:
+//
+//	jails/N.slot    the claim of the process that holds slot N, locked by it
+//	stage           where the thread of each jail mounts its tree; appears empty to others
+func jailsDir(stateDir string) string { return filepath.Join(stateDir, "jails") }
+func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") }
+
+var errNotOurs = errors.New("not a folder that only this user can write to")
+
+// makeStateDirs makes the folders that all jails share, independently of the umask.
+func makeStateDirs(stateDir string) error {
+	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir)} {
+		if err := makeStateDir(dir); err != nil {
+			return step.Wrap("make", dir, err)
+		}
+	}
+	return nil
+}
+
+func makeStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	// Other users who could write there could make root follow their links.
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || int(owner) != os.Geteuid() || info.Mode()&0o022 != 0 {
+		return errNotOurs
+	}
+	return os.Chmod(dir, 0o711)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/containerd/cgroups/v3/cgroup1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
 )
@@ -202,4 +203,34 @@ func (v *v1) unlimit(memory string) error {
 func (v *v1) socketMemory(path string) (n int64, err error) {
 	err = ignoreGone(readInt(&n, v.dir("memory", path)+"/memory.kmem.tcp.usage_in_bytes"))
 	return n, err
+}
+
+// otherHierarchies returns the names of the hierarchies at root that are not in controllersV1:
+// other v1 controllers, systemd's hierarchy and, often, a v2 hierarchy.
+func otherHierarchies(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	var own []os.FileInfo // compared by inode: cpu may be a link to cpu,cpuacct
+	for _, c := range controllersV1 {
+		if info, err := os.Stat(filepath.Join(root, c)); err == nil {
+			own = append(own, info)
+		}
+	}
+	var others []string
+	for _, e := range entries {
+		info, err := e.Info()
+		isOwn := func(o os.FileInfo) bool { return os.SameFile(o, info) }
+		if err == nil && e.IsDir() && isCgroup(filepath.Join(root, e.Name())) && !slices.ContainsFunc(own, isOwn) {
+			others = append(others, e.Name())
+		}
+	}
+	return others, nil
+}
+
+func isCgroup(dir string) bool {
+	var fs unix.Statfs_t
+	err := unix.Statfs(dir, &fs)
+	return err == nil && (fs.Type == unix.CGROUP_SUPER_MAGIC || fs.Type == unix.CGROUP2_SUPER_MAGIC)
 }

@@ -1,10 +1,12 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -31,11 +33,7 @@ func (c *cgroupFiles) close() {
 
 // with returns the files of both. They remain those of c and other to close.
 func (c *cgroupFiles) with(other *cgroupFiles) *cgroupFiles {
-	both := &cgroupFiles{startIn: c.startIn, join: append(c.join[:len(c.join):len(c.join)], other.join...)}
-	if both.startIn == nil {
-		both.startIn = other.startIn
-	}
-	return both
+	return &cgroupFiles{startIn: cmp.Or(c.startIn, other.startIn), join: slices.Concat(c.join, other.join)}
 }
 
 // joinSteps join the v1 cgroups.
@@ -46,24 +44,16 @@ func (c *cgroupFiles) joinSteps() (steps []enter.Step) {
 	return steps
 }
 
-// add opens the folder of a cgroup.
-func (c *cgroupFiles) add(dir string) error {
-	f, err := kernfile.Open(filepath.Join(dir, "tasks"), unix.O_WRONLY)
-	if err == nil {
-		c.join = append(c.join, f)
-		return nil
-	}
-	if !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	c.startIn, err = kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY) // v2 has no such file
-	return err
-}
-
 func openCgroups(dirs []string) (*cgroupFiles, error) {
 	c := &cgroupFiles{}
 	for _, dir := range dirs {
-		if err := c.add(dir); err != nil {
+		f, err := kernfile.Open(filepath.Join(dir, "tasks"), unix.O_WRONLY)
+		if err == nil {
+			c.join = append(c.join, f)
+		} else if errors.Is(err, unix.ENOENT) { // v2 has no such file
+			c.startIn, err = kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY)
+		}
+		if err != nil {
 			c.close()
 			return nil, err
 		}
@@ -80,7 +70,7 @@ func (j *Jail) makeCgroups() (*cgroupFiles, error) {
 		devices = append(devices, cgroup.Device{Major: int64(d.Major), Minor: int64(d.Minor)})
 	}
 	devices = append(devices, cgroup.Device{Major: 5, Minor: 2}, cgroup.Device{Major: 136, Minor: cgroup.AnyMinor}) // of devpts
-	group, err := cgroup.NewNamespaceRoot(j.cgroupPath(""), devices)
+	group, err := cgroup.NewNamespaceRoot(j.cgroupPath(), devices)
 	if err != nil {
 		return nil, step.Wrap("make", "cgroup", err)
 	}
@@ -94,23 +84,17 @@ func (j *Jail) makeCgroups() (*cgroupFiles, error) {
 
 // makeInitCgroup makes a cgroup for pid 1 in cgroup v2, where a cgroup that holds processes
 // can't have children with limits. In v1 it returns nil.
-func (j *Jail) makeInitCgroup(top *cgroupFiles) (*os.File, error) {
+func makeInitCgroup(top *cgroupFiles) (*os.File, error) {
 	if top.startIn == nil {
 		return nil, nil
 	}
-	// Not made by New, which enables controllers for it: the jail's own cgroup can't do that
+	// Not made by package cgroup, which enables controllers for it: the jail's own cgroup can't do that
 	// before the entry program has left it.
-	group, err := cgroup.Open(j.cgroupPath("init"))
-	if err != nil {
-		return nil, err
-	}
-	dir := group.Dirs()[0]
+	dir := filepath.Join(top.startIn.Name(), "init")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
 	return kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY)
 }
 
-func (j *Jail) cgroupPath(name string) string {
-	return path.Join(j.spec.CgroupParent, j.slot.name(), name)
-}
+func (j *Jail) cgroupPath() string { return path.Join(j.spec.CgroupParent, j.slot.name()) }

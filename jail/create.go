@@ -102,7 +102,7 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 		return step.Wrap("open", os.DevNull, err)
 	}
 	defer null.Close()
-	init, err := j.makeInitCgroup(top)
+	init, err := makeInitCgroup(top)
 	if err != nil {
 		return step.Wrap("make", "cgroup", err)
 	}
@@ -168,7 +168,7 @@ func (j *Jail) remove() error {
 	close(j.release)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), removeCgroup(ctx, j.cgroupPath(""))))
+	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), cgroup.Remove(ctx, j.cgroupPath())))
 	if failed != nil {
 		swept.Delete(j.spec.StateDir) // the claim stays, unlocked, for a sweep
 		return errors.Join(failed, j.slot.file.Close())

@@ -198,19 +198,7 @@ func (s *slot) removeJail() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return removeCgroup(ctx, path.Join(c.CgroupParent, s.name()))
-}
-
-// removeCgroup kills all processes in a jail's cgroup, and removes it and those of its runs.
-func removeCgroup(ctx context.Context, path string) error {
-	group, err := cgroup.Open(path)
-	if err != nil {
-		return err
-	}
-	if err := group.Kill(ctx); err != nil {
-		return err
-	}
-	return group.Delete()
+	return cgroup.Remove(ctx, path.Join(c.CgroupParent, s.name()))
 }
 
 // DefaultStateDir is where live jails are registered.

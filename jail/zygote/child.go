@@ -21,9 +21,9 @@ import (
 
 // Child is a process that a zygote has forked. Its parent is this process.
 type Child struct {
-	process *reap.Child
-	zygote  *Zygote
-	host    *net.UnixConn // open until the program runs
+	*reap.Child
+	zygote *Zygote
+	host   *net.UnixConn // open until the program runs
 
 	parked atomic.Bool // Run has not been called, and closes host
 
@@ -32,9 +32,6 @@ type Child struct {
 
 // ErrEnded is the error of a parked child that has ended before it got its program.
 var ErrEnded = errors.New("the parked process has ended")
-
-// PID returns the child's pid in the host's pid namespace.
-func (c *Child) PID() int { return c.process.PID() }
 
 // Run makes a parked child run p. It returns when [Zygote.Fork] does. If it fails, it kills
 // the child. It must be called only once.
@@ -48,7 +45,7 @@ func (c *Child) Run(ctx context.Context, p *Program) error {
 		err = c.killOnDone(ctx, func() error { return c.become(p, text, true) })
 	}
 	if err != nil {
-		_ = c.process.Kill()
+		_ = c.Kill()
 	}
 	return err
 }
@@ -59,7 +56,7 @@ func (c *Child) closeSocket() { _ = c.host.Close() }
 
 // killOnDone calls f, and kills the child if ctx is done before f returns.
 func (c *Child) killOnDone(ctx context.Context, f func() error) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
+	stop := context.AfterFunc(ctx, func() { _ = c.Kill() })
 	defer stop()
 	return f()
 }
@@ -116,8 +113,8 @@ func (c *Child) readReport() error {
 	step, errno, file, err := enter.ReadReport(c.host)
 	if file != nil && c.onListener != nil {
 		c.onListener(file, c.host)
-	} else if file != nil {
-		file.Close()
+	} else {
+		file.Close() // may be nil
 	}
 	switch {
 	case err == io.EOF || errors.Is(err, unix.ECONNRESET):
@@ -130,25 +127,21 @@ func (c *Child) readReport() error {
 	return nil
 }
 
-// Signal sends a signal to the child or to the process group that it leads, see
-// [reap.Child.Signal].
-func (c *Child) Signal(s syscall.Signal, group bool) error { return c.process.Signal(s, group) }
-
 // Wait waits until the child ends and returns how it ended. It must be called exactly once
 // for each child.
 func (c *Child) Wait() (reap.Exit, error) {
-	defer c.zygote.children.Delete(c.process.PID())
+	defer c.zygote.children.Delete(c.PID())
 	defer func() {
 		if c.parked.Swap(false) {
 			c.closeSocket()
 		}
 	}()
-	return c.process.Wait()
+	return c.Child.Wait()
 }
 
 // discard kills a child that is not used and waits for it.
 func (c *Child) discard() {
-	_ = c.process.Kill()
+	_ = c.Kill()
 	_, _ = c.Wait()
 }
 
@@ -159,7 +152,7 @@ func (z *Zygote) adopt(pid int) (*Child, error) {
 		return nil, err
 	}
 	z.children.Store(pid, nil)
-	return &Child{process: p, zygote: z}, nil
+	return &Child{Child: p, zygote: z}, nil
 }
 
 // lostTimeout bounds the wait for a lost child, which exits within a millisecond.
@@ -183,20 +176,16 @@ func (z *Zygote) reapLost() error {
 	}
 	for deadline := time.Now().Add(lostTimeout); time.Now().Before(deadline); time.Sleep(again) {
 		pid, err := reap.EndedInGroup(z.process.Pid)
+		_, isKnown := z.children.Load(pid)
 		switch {
 		case err == unix.ECHILD: // the group has no children left
 			return nil
 		case err != nil && err != unix.EINTR:
 			return os.NewSyscallError("waitid", err)
-		case pid != 0 && !z.isKnown(pid):
+		case pid != 0 && !isKnown:
 			_, err = unix.Wait4(pid, nil, 0, nil) // does not block: it has ended
 			return os.NewSyscallError("wait4", err)
 		}
 	}
 	return errLost
-}
-
-func (z *Zygote) isKnown(pid int) bool {
-	_, ok := z.children.Load(pid)
-	return ok
 }

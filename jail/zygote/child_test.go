@@ -55,7 +55,7 @@ func TestReapLost(t *testing.T) {
 		t.Errorf("without a lost child: %v", err)
 	}
 	<-waited
-	if z.isKnown(first.Process.Pid) {
+	if _, isKnown := z.children.Load(first.Process.Pid); isKnown {
 		t.Error("a child that was waited for is still known")
 	}
 }

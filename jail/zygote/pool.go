@@ -140,9 +140,8 @@ func (p *Pool) startNext() {
 	s := p.spec
 	s.Cgroup = p.nextGroup()
 	p.background.Go(func() {
-		ctx := context.Background()
-		p.sweep.Do(func() { _ = Sweep(ctx, p.parent) }) // leftover groups are harmless
-		z, err := Start(ctx, s)
+		p.sweep.Do(func() { _ = sweep(p.parent) }) // leftover groups are harmless
+		z, err := Start(s)
 		p.mu.Lock()
 		old := p.now
 		if err == nil {
@@ -204,7 +203,7 @@ func (p *Pool) retire(z *Zygote) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		err = errors.Join(err, removeGroup(z.cgroup))
+		err = errors.Join(err, cgroup.Remove(context.Background(), z.cgroup))
 	} else {
 		p.groups = append(p.groups, z.cgroup)
 	}
@@ -228,7 +227,7 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, path := range p.groups {
-		p.closeErr = errors.Join(p.closeErr, removeGroup(path))
+		p.closeErr = errors.Join(p.closeErr, cgroup.Remove(context.Background(), path))
 	}
 	p.groups = nil
 	return p.closeErr
@@ -249,30 +248,22 @@ func (p *Pool) nextGroup() string {
 	return groupName(p.parent)
 }
 
-func removeGroup(path string) error {
-	group, err := cgroup.Open(path)
-	if err != nil {
-		return err
-	}
-	return group.Delete()
-}
-
 var groups atomic.Int64
 
-// groupPattern contains the pid of the host, for Sweep.
+// groupPattern contains the pid of the host, for sweep.
 const groupPattern = "zygote-%d-%d"
 
 func groupName(parent string) string {
 	return parent + "/" + fmt.Sprintf(groupPattern, os.Getpid(), groups.Add(1))
 }
 
-// Sweep removes the groups below parent whose hosts are dead. Their zygotes died with them.
-func Sweep(ctx context.Context, parent string) error {
+// sweep removes the groups below parent whose hosts are dead. Their zygotes died with them.
+func sweep(parent string) error {
 	group, err := cgroup.Open(parent)
 	if err != nil {
 		return err
 	}
-	return group.Sweep(ctx, func(name string) bool {
+	return group.Sweep(context.Background(), func(name string) bool {
 		var pid, n int
 		if _, err := fmt.Sscanf(name, groupPattern, &pid, &n); err != nil {
 			return true

@@ -79,15 +79,15 @@ type Zygote struct {
 }
 
 // Start starts a zygote and returns when it is warm.
-func Start(ctx context.Context, s Spec) (*Zygote, error) {
+func Start(s Spec) (*Zygote, error) {
 	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), stop: make(chan struct{}), died: make(chan struct{}), ended: make(chan struct{})}
-	if err := z.start(ctx, &s); err != nil {
+	if err := z.start(&s); err != nil {
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}
 	return z, nil
 }
 
-func (z *Zygote) start(ctx context.Context, s *Spec) error {
+func (z *Zygote) start(s *Spec) error {
 	host, child, err := enter.SocketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (z *Zygote) start(ctx context.Context, s *Spec) error {
 	if err != nil {
 		return errors.Join(err, host.Close())
 	}
-	if err := z.waitWarm(ctx, s); err != nil {
+	if err := z.waitWarm(s); err != nil {
 		_ = z.process.Kill()
 		_ = output.SetReadDeadline(time.Now().Add(time.Second))
 		text, _ := io.ReadAll(io.LimitReader(output, 4<<10))
@@ -168,7 +168,7 @@ func (z *Zygote) supervise(s *Spec, child, output *os.File, launched chan<- erro
 
 // waitWarm moves the zygote to its cgroup, which its memory is charged to, and waits until
 // it is warm.
-func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
+func (z *Zygote) waitWarm(s *Spec) error {
 	group, err := cgroup.New(s.Cgroup, cgroup.Limits{})
 	if err != nil {
 		return err
@@ -176,15 +176,7 @@ func (z *Zygote) waitWarm(ctx context.Context, s *Spec) error {
 	if err := group.AddPID(z.process.Pid); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(startTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	defer context.AfterFunc(ctx, func() { _ = z.conn.SetReadDeadline(time.Now()) })()
-	_, err = z.readReply(deadline)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+	_, err = z.readReply(time.Now().Add(startTimeout))
 	return err
 }
 

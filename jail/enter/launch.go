@@ -130,8 +130,10 @@ func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 // receive reads one report. It returns true at the end of the reports.
 func (s *launch) receive() (done bool, err error) {
 	number, value, file, err := ReadReport(s.conn)
-	if file != nil {
-		s.passListener(file)
+	if file != nil && s.list.OnListener != nil {
+		s.list.OnListener(file, s.conn)
+	} else {
+		file.Close() // may be nil
 	}
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // reset: it left data unread
@@ -155,7 +157,8 @@ func (s *launch) handle(number, value uint32) error {
 	case reportListener:
 	case reportCloned:
 		s.sawClone = true
-		if err := s.cloned(int(value)); err != nil || !s.list.awaitsHost() {
+		waits := slices.ContainsFunc(s.list.Steps, func(s Step) bool { return s.op == opAwaitHost })
+		if err := s.cloned(int(value)); err != nil || !waits {
 			return err
 		}
 		return write(s.conn, []byte{replyContinue})
@@ -167,10 +170,6 @@ func (s *launch) handle(number, value uint32) error {
 	return nil
 }
 
-func (l *List) awaitsHost() bool {
-	return slices.ContainsFunc(l.Steps, func(s Step) bool { return s.op == opAwaitHost })
-}
-
 // write ignores EPIPE: the reports of a program that ended early contain the reason.
 func write(conn io.Writer, b []byte) error {
 	_, err := conn.Write(b)
@@ -178,14 +177,6 @@ func write(conn io.Writer, b []byte) error {
 		return nil
 	}
 	return err
-}
-
-func (s *launch) passListener(listener *os.File) {
-	if s.list.OnListener == nil {
-		listener.Close()
-		return
-	}
-	s.list.OnListener(listener, s.conn)
 }
 
 // ReadReport reads the two numbers of a report and the file that may come with it, which
@@ -213,11 +204,8 @@ func ReadReport(conn *net.UnixConn) (number, value uint32, file *os.File, err er
 
 // fileOf returns the file of a control message, or nil.
 func fileOf(control []byte) (*os.File, error) {
-	if len(control) == 0 {
-		return nil, nil
-	}
 	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
+	if err != nil || len(messages) == 0 {
 		return nil, os.NewSyscallError("recvmsg", err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])

@@ -125,7 +125,7 @@ func TestProgramSurvivesChangedLists(t *testing.T) {
 	program := build(t)
 	list := List{
 		Steps:  []Step{Session(), {Name: "descriptors", op: opClose, number: 4}, Umask(0o22), Limit{7, 64}.Step(), Chdir("/"), HideEntries("/", []string{"x"}, "/y", "/z"), NoNewPrivs(), Execute([]string{"/nosuch", "b"}, []string{"C=d"})},
-		Filter: make([]byte, 2*instructionLen),
+		Filter: make([]byte, 2*InstructionLen),
 	}
 	message, err := list.encode()
 	if err != nil {

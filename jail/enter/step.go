@@ -218,11 +218,13 @@ type List struct {
 	OnListener func(listener *os.File, conn syscall.Conn)
 }
 
+// InstructionLen is sizeof(struct sock_filter).
+const InstructionLen = 8
+
 const (
-	instructionLen = 8 // sizeof(struct sock_filter)
-	maxSteps       = 256
-	maxText        = 8 << 20
-	maxStrings     = 4 // of a step
+	maxSteps   = 256
+	maxText    = 8 << 20
+	maxStrings = 4 // of a step
 )
 
 // wireStep is struct step of src/protocol.c.
@@ -260,23 +262,35 @@ func (l *List) encode() ([]byte, error) {
 	for _, s := range l.Steps {
 		w := wireStep{Op: s.op, Number: s.number, Value: s.value}
 		for i, t := range s.text {
-			if strings.ContainsRune(t, 0) {
-				return nil, fmt.Errorf("%s: %q contains a NUL byte", s.Name, t)
-			}
 			if i < maxStrings {
 				w.Text[i] = uint32(len(text))
 			}
-			text = append(append(text, t...), 0)
-			if len(text) > maxText {
-				return nil, &step.Error{Step: s.Name, Target: s.Target, Err: syscall.E2BIG}
+			var err error
+			if text, err = AppendText(text, t); err != nil {
+				return nil, step.Wrap(s.Name, s.Target, err)
 			}
 		}
 		steps = append(steps, w)
 	}
-	header := [...]uint32{uint32(len(steps)), uint32(len(l.Filter) / instructionLen), uint32(len(text))}
+	header := [...]uint32{uint32(len(steps)), uint32(len(l.Filter) / InstructionLen), uint32(len(text))}
 	message, _ := binary.Append(nil, binary.NativeEndian, header) // fails for other types only
 	message, _ = binary.Append(message, binary.NativeEndian, steps)
 	return slices.Concat(message, l.Filter, text), nil
+}
+
+// AppendText appends strings, with a NUL byte after each, to the text of a message. It rejects
+// strings that contain one, and more text than a message may have.
+func AppendText(text []byte, list ...string) ([]byte, error) {
+	for _, s := range list {
+		if strings.ContainsRune(s, 0) {
+			return nil, fmt.Errorf("%q contains a NUL byte", s)
+		}
+		text = append(append(text, s...), 0)
+	}
+	if len(text) > maxText {
+		return nil, fmt.Errorf("%d bytes of text: %w", len(text), syscall.E2BIG)
+	}
+	return text, nil
 }
 
 // stepError returns the error for the numbers of a report.

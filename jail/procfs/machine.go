@@ -88,12 +88,6 @@ var readCPUInfo = sync.OnceValues(func() (string, error) {
 	return string(text), err
 })
 
-// makeCPUInfo makes a /proc/cpuinfo with the first n processors.
-func makeCPUInfo(n int) (string, error) {
-	text, err := readCPUInfo()
-	return cutCPUInfo(text, n), err
-}
-
 // cutCPUInfo removes the processors after the first n.
 func cutCPUInfo(text string, n int) string {
 	var b strings.Builder

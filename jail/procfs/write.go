@@ -34,13 +34,13 @@ func Write(dir string, c Config) error {
 	}
 	stat, err1 := makeStat(processors)
 	meminfo, err2 := makeMeminfo(c.Memory)
-	cpuinfo, err3 := makeCPUInfo(len(processors))
+	cpuinfo, err3 := readCPUInfo()
 	err = errors.Join(err1, err2, err3, os.Mkdir(filepath.Join(dir, EmptyFolder), 0o555))
 	if err != nil {
 		return err
 	}
 	files := map[string]string{
-		"cpuinfo": cpuinfo, "meminfo": meminfo, "stat": stat, EmptyFile: "",
+		"cpuinfo": cutCPUInfo(cpuinfo, len(processors)), "meminfo": meminfo, "stat": stat, EmptyFile: "",
 		"sys/kernel/domainname":  "(none)\n",
 		"sys/kernel/hostname":    c.Hostname + "\n",
 		"sys/net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 
 	"gaol/jail/enter"
@@ -77,11 +76,7 @@ func stepError(number, errno uint32) error {
 	return &step.Error{Step: steps[number], Err: syscall.Errno(errno)}
 }
 
-const (
-	minFiles, maxFiles = 3, 6
-	instructionLen     = 8 // sizeof(struct sock_filter)
-	maxText            = 8 << 20
-)
+const minFiles, maxFiles = 3, 6
 
 // Bits of request.flags.
 const (
@@ -94,7 +89,7 @@ func (e *Entry) files() []*os.File {
 	if e.Ruleset == nil {
 		return e.JoinFiles
 	}
-	return append(e.JoinFiles[:len(e.JoinFiles):len(e.JoinFiles)], e.Ruleset)
+	return append(slices.Clip(e.JoinFiles), e.Ruleset)
 }
 
 // encode returns struct request and the data that follows it.
@@ -106,7 +101,7 @@ func (e *Entry) encode(parked bool) []byte {
 	if e.OnListener != nil {
 		flags |= hasListener
 	}
-	b := words(toInt(parked), len(e.JoinFiles), len(e.Limits), len(e.Filter)/instructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
+	b := words(toInt(parked), len(e.JoinFiles), len(e.Limits), len(e.Filter)/enter.InstructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
 	for _, l := range e.Limits {
 		b = append(b, words(int(l.Resource), 0)...)
 		b = binary.NativeEndian.AppendUint64(b, l.Most)
@@ -123,15 +118,9 @@ func (p *Program) encode() ([]byte, error) {
 	case len(p.Args) == 0 || p.Script < 0 || p.Script >= len(p.Args):
 		return nil, fmt.Errorf("script %d of %d arguments", p.Script, len(p.Args))
 	}
-	var text []byte
-	for _, s := range slices.Concat(p.Args, p.Env, []string{p.Dir}) {
-		if strings.ContainsRune(s, 0) {
-			return nil, fmt.Errorf("%q contains a NUL byte", s)
-		}
-		text = append(append(text, s...), 0)
-	}
-	if len(text) > maxText {
-		return nil, fmt.Errorf("arguments and environment have %d bytes: %w", len(text), syscall.E2BIG)
+	text, err := enter.AppendText(nil, slices.Concat(p.Args, p.Env, []string{p.Dir})...)
+	if err != nil {
+		return nil, fmt.Errorf("arguments and environment: %w", err)
 	}
 	return append(words(p.Script, toInt(p.Terminal), len(p.Files), len(p.Args), len(p.Env), len(text)), text...), nil
 }

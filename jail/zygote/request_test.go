@@ -15,7 +15,7 @@ import (
 func TestEncode(t *testing.T) {
 	e := Entry{
 		JoinFiles: make([]*os.File, 1), UID: 1000, GID: 1001,
-		Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*instructionLen),
+		Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*enter.InstructionLen),
 	}
 	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1001, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
 		t.Errorf("request % x, want % x", got, want)
@@ -47,7 +47,7 @@ func TestEncodeErrors(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	good.Env = []string{strings.Repeat("x", maxText)}
+	good.Env = []string{strings.Repeat("x", 8<<20)}
 	if _, err := good.encode(); !errors.Is(err, syscall.E2BIG) {
 		t.Errorf("too much text: %v", err)
 	}

@@ -56,7 +56,6 @@ type backend interface {
 	dirs(path string) []string      // the group's directories in the file system
 	otherDirs(path string) []string // further directories of a namespace root
 	initRoot(path string, rules []specs.LinuxDeviceCgroup) error
-	joinFile() string // name of the file in each of dirs
 	create(path string, l Limits) error
 
 	// kill makes the nth attempt, counting from 0. It does not wait for killed processes.
@@ -131,26 +130,19 @@ func checkPath(path string) error {
 // Path returns the group's path, as given to [New].
 func (g *Group) Path() string { return g.path }
 
-// Dirs returns the group's directories in the host's file system, one for each
-// hierarchy. On v2 a process can be created in the open directory by clone3 with
-// CLONE_INTO_CGROUP, the fastest way into the group.
+// Dirs returns the group's directories in the host's file system, one for each hierarchy, in
+// the order in which a process joins them: the freezer's is the first, because Kill finds
+// processes by the freezer.
+//
+// On v2 a process can be created in the open directory by clone3 with CLONE_INTO_CGROUP, the
+// fastest way into the group. On v1 a process with a single thread writes "0" to the file
+// "tasks" in each. That takes 0.15 ms for all five, where [Group.AddPID] takes 10 ms: a thread
+// that moves only itself need not wait, once for each hierarchy, for every processor to pass
+// through a quiescent state.
 func (g *Group) Dirs() []string { return g.on.dirs(g.path) }
 
-// JoinFiles returns the files to which a process with a single thread writes "0", in
-// this order, to move itself into the group. On v1 that takes 0.15 ms for all five, where
-// [Group.AddPID] takes 10 ms: a thread that moves only itself need not wait, once for each
-// hierarchy, for every processor to pass through a quiescent state. The freezer's file is
-// the first, because Kill finds processes by the freezer.
-func (g *Group) JoinFiles() []string {
-	files := g.Dirs()
-	for i, d := range files {
-		files[i] = filepath.Join(d, g.on.joinFile())
-	}
-	return files
-}
-
 // AddPID moves a process with all its threads into the group. It takes some 10 ms unless
-// another process was moved just before. [Group.JoinFiles] is faster.
+// another process was moved just before. [Group.Dirs] lists faster ways.
 func (g *Group) AddPID(pid int) error {
 	if pid <= 0 { // for the kernel, 0 is the caller itself
 		return fmt.Errorf("cgroup: add to %s: bad pid %d", g.path, pid)
@@ -191,16 +183,15 @@ func (g *Group) Usage() (Usage, error) {
 // SocketMemory returns how many bytes the group is charged for the queues of its sockets.
 func (g *Group) SocketMemory() (int64, error) { return read(g, "socket memory", g.on.socketMemory) }
 
-func read[T any](g *Group, what string, f func(path string) (T, error)) (T, error) {
-	var value, zero T
-	err := g.use(func() (err error) {
+func read[T any](g *Group, what string, f func(path string) (T, error)) (value T, err error) {
+	err = g.use(func() error {
 		value, err = f(g.path)
 		return err
 	})
 	if err != nil {
-		return zero, fmt.Errorf("cgroup: %s of %s: %w", what, g.path, err)
+		err = fmt.Errorf("cgroup: %s of %s: %w", what, g.path, err)
 	}
-	return value, nil
+	return value, err
 }
 
 var errDeleted = fmt.Errorf("%w: its pool has deleted it", fs.ErrNotExist)

@@ -370,10 +370,22 @@ func startShell(t *testing.T, script string, args []string) (*exec.Cmd, io.Reade
 	return cmd, out
 }
 
+// joinFiles returns the files by which a process with a single thread moves itself into g.
+func joinFiles(g *Group) (files []string) {
+	for _, d := range g.Dirs() {
+		file := d + "/tasks"
+		if _, err := os.Stat(file); err != nil { // v2 has no such file
+			file = d + "/" + procsFile
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
 func testJoin(t *testing.T, s subject) {
 	g := s.group(t, Limits{})
 	script := `for f; do echo 0 >"$f" || exit 1; done; echo; exec sleep 60`
-	cmd, out := startShell(t, script, g.JoinFiles())
+	cmd, out := startShell(t, script, joinFiles(g))
 	out.Read(make([]byte, 1)) // the script has joined or failed
 	for _, d := range g.Dirs() {
 		if pids, err := listProcs([]string{d}); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
@@ -401,7 +413,7 @@ func testNamespaceRoot(t *testing.T, s subject) {
 			}
 		}
 	}()
-	files := g.JoinFiles()
+	files := joinFiles(g)
 	for _, d := range g.OtherDirs() {
 		if _, err := os.Stat(d + "/tasks"); err == nil { // v2 has no such file; processes are created in the group
 			files = append(files, d+"/tasks")

@@ -4,7 +4,7 @@
 //
 // # Life cycle
 //
-//	New ──> AddPID, or the process writes to JoinFiles, or CLONE_INTO_CGROUP
+//	New ──> AddPID, or the process joins Dirs itself, or CLONE_INTO_CGROUP
 //	  └──> Kill ──> Usage ──> Delete
 //
 // [NewNamespaceRoot] creates the root of a cgroup namespace, with rules for devices. A

@@ -27,8 +27,6 @@ func newV1(root string) *v1 {
 	return &v1{root, sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) })}
 }
 
-func (v *v1) joinFile() string { return "tasks" }
-
 func (v *v1) dir(controller, path string) string {
 	return filepath.Join(v.root, controller, path)
 }
@@ -162,7 +160,7 @@ func (v *v1) usage(path string) (Usage, error) {
 func maxLeft(limit int64) int64 { return max(2<<20, limit/128) }
 
 // release keeps the memory group. No process is left in it once the hierarchies that
-// processes join before it are removed: see JoinFiles.
+// processes join before it are removed: see Dirs.
 func (v *v1) release(path string) error {
 	memory := v.dir("memory", path)
 	return removeAll(slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == memory }))

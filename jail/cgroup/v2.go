@@ -27,7 +27,6 @@ type v2 struct {
 
 func newV2(root string, need []string) *v2 { return &v2{root: root, need: need} }
 
-func (v *v2) joinFile() string          { return procsFile }
 func (v *v2) dir(path string) string    { return filepath.Join(v.root, path) }
 func (v *v2) dirs(path string) []string { return []string{v.dir(path)} }
 

@@ -40,7 +40,7 @@ func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err
 	defer cancel()
 
 	file := filepath.Join(p.folder, "test", t.name)
-	join := "for f in " + strings.Join(group.JoinFiles(), " ") + `; do echo 0 > "$f" || exit 125; done; exec setpriv --reuid=$0 --regid=$0 --clear-groups "$@"`
+	join := "for d in " + strings.Join(group.Dirs(), " ") + `; do f=$d/tasks; [ -e "$f" ] || f=$d/cgroup.procs; echo 0 > "$f" || exit 125; done; exec setpriv --reuid=$0 --regid=$0 --clear-groups "$@"`
 	args := append([]string{"-c", join, fmt.Sprint(plainUser), p.node}, t.flags...)
 	cmd := exec.CommandContext(ctx, "/bin/sh", append(args, file)...)
 	cmd.Dir = filepath.Dir(file)

@@ -126,11 +126,8 @@ func (s *slot) write(c claim) error {
 	if err != nil {
 		return err
 	}
-	if err := s.file.Truncate(0); err != nil {
-		return err
-	}
-	_, err = s.file.WriteAt(text, 0)
-	return err
+	_, written := s.file.WriteAt(text, 0)
+	return errors.Join(written, s.file.Truncate(int64(len(text))))
 }
 
 // release frees the slot. Nothing of its jail may be left.

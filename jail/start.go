@@ -32,12 +32,17 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 		}
 	}
 	return j.begin(ctx, &c, func(p *Process, in *cgroupFiles) error {
-		p.notify.expect(&c)
-		if err := j.chownPipes(&c); err != nil {
-			return step.Wrap("own", "pipes", err)
-		}
-		return p.notify.startError(p.launch(ctx, &c, in))
+		return p.become(&c, func() error { return p.launch(ctx, &c, in) })
 	})
+}
+
+// become calls launch, which makes the process run c's program.
+func (p *Process) become(c *Command, launch func() error) error {
+	p.notify.expect(c)
+	if err := p.jail.chownPipes(c); err != nil {
+		return step.Wrap("own", "pipes", err)
+	}
+	return p.notify.startError(launch())
 }
 
 // launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
@@ -248,12 +253,7 @@ func (k *Parked) run(ctx context.Context, c *Command) (*Process, error) {
 		return p, zygote.ErrEnded // its cgroup has been removed
 	}
 	p.parkedCPU.Store(int64(usage.CPU))
-	if err := p.jail.chownPipes(c); err != nil {
-		p.Kill()
-		return p, step.Wrap("own", "pipes", err)
-	}
-	p.notify.expect(c)
-	err = p.notify.startError(k.child.Run(ctx, zygoteProgram(c)))
+	err = p.become(c, func() error { return k.child.Run(ctx, zygoteProgram(c)) })
 	if err != nil && !errors.Is(err, zygote.ErrEnded) {
 		p.Kill()
 		return p, forkError(c, err)

@@ -245,17 +245,13 @@ func (p *Pool) nextGroup() string {
 		p.groups = p.groups[:n-1]
 		return path
 	}
-	return groupName(p.parent)
+	return fmt.Sprintf("%s/"+groupPattern, p.parent, os.Getpid(), groups.Add(1))
 }
 
 var groups atomic.Int64
 
 // groupPattern contains the pid of the host, for sweep.
 const groupPattern = "zygote-%d-%d"
-
-func groupName(parent string) string {
-	return parent + "/" + fmt.Sprintf(groupPattern, os.Getpid(), groups.Add(1))
-}
 
 // sweep removes the groups below parent whose hosts are dead. Their zygotes died with them.
 func sweep(parent string) error {

@@ -94,13 +94,7 @@ func (e *Entry) files() []*os.File {
 
 // encode returns struct request and the data that follows it.
 func (e *Entry) encode(parked bool) []byte {
-	flags := 0
-	if e.Ruleset != nil {
-		flags |= hasRuleset
-	}
-	if e.OnListener != nil {
-		flags |= hasListener
-	}
+	flags := toInt(e.Ruleset != nil)*hasRuleset + toInt(e.OnListener != nil)*hasListener
 	b := words(toInt(parked), len(e.JoinFiles), len(e.Limits), len(e.Filter)/enter.InstructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
 	for _, l := range e.Limits {
 		b = append(b, words(int(l.Resource), 0)...)

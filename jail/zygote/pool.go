@@ -166,9 +166,7 @@ func (p *Pool) startNext() {
 // can stop one. A run that finds one hung loses Options.Patience.
 func (p *Pool) watch(z *Zygote) {
 	select {
-	case <-z.died:
 	case <-z.ended:
-		return
 	case <-p.closing:
 		return
 	}

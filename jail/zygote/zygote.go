@@ -71,8 +71,6 @@ type Zygote struct {
 
 	children sync.Map // pids of children that were reported and not yet waited for
 
-	stop   chan struct{} // closed to kill the process and end its parent thread
-	died   chan struct{} // closed when the process has ended before stop
 	ended  chan struct{} // closed when the process has ended and its parent thread ends
 	err    error         // of waiting and closing
 	closed sync.Once
@@ -80,7 +78,7 @@ type Zygote struct {
 
 // Start starts a zygote and returns when it is warm.
 func Start(s Spec) (*Zygote, error) {
-	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), stop: make(chan struct{}), died: make(chan struct{}), ended: make(chan struct{})}
+	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), ended: make(chan struct{})}
 	if err := z.start(&s); err != nil {
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}
@@ -148,21 +146,8 @@ func (z *Zygote) supervise(s *Spec, child, output *os.File, launched chan<- erro
 	var err error
 	z.process, err = startProcess(s, child, output)
 	launched <- err
-	if err != nil {
-		return
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := z.process.Wait()
-		ended <- err
-	}()
-	select {
-	case z.err = <-ended:
-		close(z.died)
-		<-z.stop
-	case <-z.stop:
-		_ = z.process.Kill()
-		z.err = <-ended
+	if err == nil {
+		_, z.err = z.process.Wait()
 	}
 }
 
@@ -300,7 +285,7 @@ func (z *Zygote) fail(err error) error {
 // Close kills the zygote. Its children continue to run.
 func (z *Zygote) Close() error {
 	z.closed.Do(func() {
-		close(z.stop)
+		_ = z.process.Kill() // if it has not ended
 		<-z.ended
 		z.err = errors.Join(z.err, z.conn.Close(), z.reapLost())
 	})

@@ -18,10 +18,10 @@ import (
 	"gaol/jail/step"
 )
 
-// Errors of Launch when the program violates the protocol.
+// Errors of a program that violates the protocol.
 var (
-	ErrUnexpected = errors.New("unexpected report of the entry program")
-	ErrEnded      = errors.New("the entry program ended")
+	errUnexpected = errors.New("unexpected report of the entry program")
+	errEnded      = errors.New("the entry program ended")
 )
 
 // ErrOtherVersion is the error of an entry program with another protocol.
@@ -77,7 +77,7 @@ func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
 		return cloned(child)
 	})
 	_ = first.Kill() // if it has not ended
-	if state, _ := first.Wait(); errors.Is(err, ErrEnded) && state != nil && state.ExitCode() == otherVersionExit {
+	if state, _ := first.Wait(); errors.Is(err, errEnded) && state != nil && state.ExitCode() == otherVersionExit {
 		err = ErrOtherVersion
 	}
 	if _, ok := errors.AsType[*step.Error](err); ok {
@@ -119,7 +119,7 @@ func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 	if err := write(conn, message); err != nil {
 		return fmt.Errorf("send the list: %w", err)
 	}
-	s := launch{conn: conn, list: l, cloned: cloned, outcome: ErrEnded}
+	s := launch{conn: conn, list: l, cloned: cloned, outcome: errEnded}
 	for {
 		if done, err := s.receive(); done || err != nil {
 			return err
@@ -138,7 +138,7 @@ func (s *launch) receive() (done bool, err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // reset: it left data unread
 		if s.outcome == nil && !s.sawClone { // the parent was killed before its report
-			s.outcome = ErrEnded
+			s.outcome = errEnded
 		}
 		return true, cmp.Or(s.lostFiles, s.outcome)
 	case errors.Is(err, syscall.EMFILE): // continue: a later report may have the pid of the child

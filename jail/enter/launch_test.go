@@ -50,14 +50,14 @@ func TestLaunch(t *testing.T) {
 	}{
 		{"runs", child + words(0, 0), nil, 42},
 		{"the child reports first", words(0, 0) + child, nil, 42},
-		{"ended at once", "", ErrEnded, 0},
-		{"child ended", child, ErrEnded, 42},
+		{"ended at once", "", errEnded, 0},
+		{"child ended", child, errEnded, 42},
 		{"fails before the clone", words(1, uint32(syscall.EDQUOT)), &step.Error{Step: "keyring", Target: "", Err: syscall.EDQUOT}, 0},
 		{"step fails in the child", child + words(3, uint32(syscall.ENOENT)), &step.Error{Step: "chdir", Target: "/x", Err: syscall.ENOENT}, 42},
 		{"program missing", child + words(0, 0, 4, uint32(syscall.ENOENT)), &step.Error{Step: "exec", Target: "prog", Err: syscall.ENOENT}, 42},
 		{"list not read", words(maxSteps+1, uint32(syscall.EINVAL)), &step.Error{Step: "list", Target: "", Err: syscall.EINVAL}, 0},
-		{"unknown step", words(5, 1), ErrUnexpected, 0},
-		{"clone not reported", words(0, 0), ErrEnded, 0},
+		{"unknown step", words(5, 1), errUnexpected, 0},
+		{"clone not reported", words(0, 0), errEnded, 0},
 		{"truncated", "abc", io.ErrUnexpectedEOF, 0},
 		{"cloned fails", child, errOwn, 42},
 	} {

@@ -299,7 +299,7 @@ func (l *List) stepError(number uint32, errno syscall.Errno) error {
 	case number == maxSteps+1:
 		return &step.Error{Step: "list", Err: errno}
 	case int(number) > len(l.Steps):
-		return ErrUnexpected
+		return errUnexpected
 	}
 	s := l.Steps[number-1]
 	return &step.Error{Step: s.Name, Target: s.Target, Err: errno}

@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -166,12 +165,10 @@ func sweep(stateDir string) error {
 	}
 	var failed error
 	for _, e := range entries {
-		number, isSlot := strings.CutSuffix(e.Name(), slotSuffix)
-		n, err := strconv.Atoi(number)
-		if !isSlot || err != nil {
-			continue
+		var n int
+		if _, err := fmt.Sscanf(e.Name(), "%d"+slotSuffix, &n); err == nil {
+			failed = errors.Join(failed, step.Wrap("sweep", e.Name(), sweepSlot(dir, n)))
 		}
-		failed = errors.Join(failed, step.Wrap("sweep", e.Name(), sweepSlot(dir, n)))
 	}
 	return failed
 }

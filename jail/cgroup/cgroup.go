@@ -276,17 +276,13 @@ func (l Limits) Files() map[string]string {
 	if l.CPUs > 0 {
 		cpu = strconv.FormatInt(l.quota(), 10)
 	}
-	files := map[string]string{
-		"cgroup.controllers":                "cpu memory", // without this file libuv does not read cpu.max
-		"cpu.max":                           cpu + " " + strconv.Itoa(cpuPeriod),
-		"memory.high":                       "max",
-		"memory.max":                        memoryMax,
-		"memory/memory.limit_in_bytes":      strconv.FormatInt(memory, 10),
-		"memory/memory.soft_limit_in_bytes": strconv.FormatInt(memory, 10), // libuv takes the lower of both
+	const dir = mountpoint + "/"
+	return map[string]string{
+		dir + "cgroup.controllers":                "cpu memory\n", // without this file libuv does not read cpu.max
+		dir + "cpu.max":                           fmt.Sprintln(cpu, cpuPeriod),
+		dir + "memory.high":                       "max\n",
+		dir + "memory.max":                        memoryMax + "\n",
+		dir + "memory/memory.limit_in_bytes":      fmt.Sprintln(memory),
+		dir + "memory/memory.soft_limit_in_bytes": fmt.Sprintln(memory), // libuv takes the lower of both
 	}
-	texts := map[string]string{}
-	for name, text := range files {
-		texts[mountpoint+"/"+name] = text + "\n"
-	}
-	return texts
 }

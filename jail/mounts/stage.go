@@ -30,6 +30,8 @@ const (
 	hiddenDir  = "blank"  // empty files and folders that hide places
 	shownDir   = "kept"   // mounts of shown places, which are then mounted in hidden ones
 	sourcesDir = "copies" // the layers of overlays over host folders
+
+	layers = "lowerdir=" + layerDir + ":" + imageDir // of an overlay
 )
 
 // Stage is a tree that is being mounted.
@@ -65,7 +67,7 @@ func (s *Stage) Mount(dir string) error {
 		{"write", "layer", s.writeLayer},
 		{"make", "guest folders", s.makeGuestDirs},
 		{"make", "mount points", s.makeMountPoints},
-		{"mount", "overlay", mountTreeOverlay},
+		{"mount", "overlay", func() error { return mountOverlay(overlayDir, 0, layers+",upperdir="+upperDir+",workdir="+workDir) }},
 		{"fill", "root", s.fillRoot},
 		{"mount", "/dev", s.mountDev},
 		{"write", "/proc", s.writeProc},
@@ -85,7 +87,7 @@ func EnterImage(dir, image string, files []File) error {
 	return run(openStage(dir), []action{
 		{"mount", image, func() error { return unix.Mount(image, imageDir, "", unix.MS_BIND, "") }},
 		{"write", "layer", s.writeLayer},
-		{"mount", "overlay", func() error { return mountOverlay(Root, unix.MS_RDONLY, "lowerdir="+layerDir+":"+imageDir) }},
+		{"mount", "overlay", func() error { return mountOverlay(Root, unix.MS_RDONLY, layers) }},
 		{"chdir", Root, func() error { return unix.Chdir(Root) }},
 		{"pivot", "root", chroot.Pivot},
 	})
@@ -166,10 +168,6 @@ func (s *Stage) writeLayer() error {
 		}
 	}
 	return nil
-}
-
-func mountTreeOverlay() error {
-	return mountOverlay(overlayDir, 0, fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", layerDir, imageDir, upperDir, workDir))
 }
 
 func mountOverlay(target string, flags uintptr, options string) error {

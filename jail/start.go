@@ -165,8 +165,6 @@ func (p *Process) fork(ctx context.Context, c *Command, in *cgroupFiles, program
 		JoinFiles:  in.join,
 		Cgroup:     in.startIn,
 		Jail:       p.jail.pidfd,
-		UID:        GuestUID,
-		GID:        GuestGID,
 		Limits:     rlimits(c),
 		Filter:     c.Filter.Program,
 		OnListener: p.onListener(c.Filter),

@@ -29,8 +29,7 @@ type Options struct {
 
 // Pool keeps a zygote warm and replaces it. It is safe for concurrent use.
 type Pool struct {
-	spec    Spec
-	parent  string // parent of the zygotes' cgroups
+	spec    Spec // its Cgroup is the parent of the zygotes'
 	options Options
 	sweep   sync.Once
 
@@ -51,7 +50,7 @@ func NewPool(s Spec, o Options) *Pool {
 	o.Forks = cmp.Or(o.Forks, 5000)
 	o.Age = cmp.Or(o.Age, 10*time.Minute)
 	o.Patience = cmp.Or(o.Patience, 2*time.Second)
-	return &Pool{spec: s, parent: s.Cgroup, options: o, closing: make(chan struct{})}
+	return &Pool{spec: s, options: o, closing: make(chan struct{})}
 }
 
 // ErrClosed is the error of a closed pool.
@@ -140,7 +139,7 @@ func (p *Pool) startNext() {
 	s := p.spec
 	s.Cgroup = p.nextGroup()
 	p.background.Go(func() {
-		p.sweep.Do(func() { _ = sweep(p.parent) }) // leftover groups are harmless
+		p.sweep.Do(func() { _ = sweep(p.spec.Cgroup) }) // leftover groups are harmless
 		z, err := Start(s)
 		p.mu.Lock()
 		old := p.now
@@ -243,7 +242,7 @@ func (p *Pool) nextGroup() string {
 		p.groups = p.groups[:n-1]
 		return path
 	}
-	return fmt.Sprintf("%s/"+groupPattern, p.parent, os.Getpid(), groups.Add(1))
+	return fmt.Sprintf("%s/"+groupPattern, p.spec.Cgroup, os.Getpid(), groups.Add(1))
 }
 
 var groups atomic.Int64

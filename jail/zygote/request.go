@@ -9,10 +9,11 @@ import (
 	"syscall"
 
 	"gaol/jail/enter"
+	"gaol/jail/mounts"
 	"gaol/jail/step"
 )
 
-// Entry describes how a child enters a jail.
+// Entry describes how a child enters a jail, as the guest's user.
 type Entry struct {
 	// JoinFiles are written to first, to join cgroups.
 	JoinFiles []*os.File
@@ -23,9 +24,8 @@ type Entry struct {
 	// Jail is a pidfd of the jail's pid 1.
 	Jail *os.File
 
-	UID, GID int // in the jail's user namespace
-	Limits   []enter.Limit
-	Filter   []byte // see enter.List
+	Limits []enter.Limit
+	Filter []byte // see enter.List
 
 	// Ruleset, if not nil, is a Landlock ruleset to enforce before the filter is loaded,
 	// with RulesetFlags of landlock_restrict_self(2).
@@ -95,7 +95,7 @@ func (e *Entry) files() []*os.File {
 // encode returns struct request and the data that follows it.
 func (e *Entry) encode(parked bool) []byte {
 	flags := toInt(e.Ruleset != nil)*hasRuleset + toInt(e.OnListener != nil)*hasListener
-	b := words(toInt(parked), len(e.JoinFiles), len(e.Limits), len(e.Filter)/enter.InstructionLen, e.UID, e.GID, flags, int(e.RulesetFlags))
+	b := words(toInt(parked), len(e.JoinFiles), len(e.Limits), len(e.Filter)/enter.InstructionLen, mounts.GuestUID, mounts.GuestGID, flags, int(e.RulesetFlags))
 	for _, l := range e.Limits {
 		b = append(b, words(int(l.Resource), 0)...)
 		b = binary.NativeEndian.AppendUint64(b, l.Most)

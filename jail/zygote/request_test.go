@@ -14,14 +14,13 @@ import (
 
 func TestEncode(t *testing.T) {
 	e := Entry{
-		JoinFiles: make([]*os.File, 1), UID: 1000, GID: 1001,
-		Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*enter.InstructionLen),
+		JoinFiles: make([]*os.File, 1), Limits: []enter.Limit{{Resource: 7, Most: 1 << 33}}, Filter: make([]byte, 2*enter.InstructionLen),
 	}
-	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1001, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
+	if got, want := e.encode(true), words(1, 1, 1, 2, 1000, 1000, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0); !bytes.Equal(got, want) {
 		t.Errorf("request % x, want % x", got, want)
 	}
 	e = Entry{Ruleset: os.Stdin, RulesetFlags: 3, OnListener: func(*os.File, syscall.Conn) {}}
-	if got, want := e.encode(false), words(0, 0, 0, 0, 0, 0, hasRuleset|hasListener, 3); !bytes.Equal(got, want) || len(e.files()) != 1 {
+	if got, want := e.encode(false), words(0, 0, 0, 0, 1000, 1000, hasRuleset|hasListener, 3); !bytes.Equal(got, want) || len(e.files()) != 1 {
 		t.Errorf("the entry is % x, want % x, with %v", got, want, e.files())
 	}
 	p := Program{Args: []string{"node", "-x", "main"}, Script: 2, Env: []string{"A=1"}, Dir: "/work", Terminal: true, Files: make([]*os.File, 3)}

@@ -12,13 +12,10 @@ var protocolSource string
 //go:embed src/steps.c
 var stepsSource string
 
-//go:embed src/main.c
-var mainSource string
-
 // Source is the C source of the program, as one translation unit: src/protocol.c reads the
-// list, confine.Source and src/steps.c implement the steps, and src/main.c executes the
-// list. It needs only a C library and should be linked statically.
-var Source = protocolSource + confine.Source + stepsSource + mainSource
+// list, and src/steps.c executes it, with the functions of confine.Source. It needs only a C
+// library and should be linked statically.
+var Source = protocolSource + confine.Source + stepsSource
 
 // Version is the second argument of the program, and VERSION in src/protocol.c. A program
 // of another version, from an image that another gaol built, exits with status 125. It must

@@ -19,7 +19,7 @@ type Step struct {
 	Name   string // for errors
 	Target string // what the step acts on; may be empty
 
-	op     uint32 // enum op of src/main.c
+	op     uint32 // enum op of src/steps.c
 	number uint32
 	file   *os.File // whose descriptor in the program is number; may be nil
 	value  uint64

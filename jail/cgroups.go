@@ -44,6 +44,8 @@ func (c *cgroupFiles) joinSteps() (steps []enter.Step) {
 	return steps
 }
 
+// openCgroups opens the files of cgroups. The directories may be of both versions: on some
+// machines with v1, systemd's own hierarchy is a v2 one.
 func openCgroups(dirs []string) (*cgroupFiles, error) {
 	c := &cgroupFiles{}
 	for _, dir := range dirs {

@@ -96,6 +96,8 @@ func (j *Jail) start() error {
 	return step.Wrap("leave", "mount namespace", unix.Setns(int(host.Fd()), unix.CLONE_NEWNS))
 }
 
+// startPid1 starts pid 1 by the entry program. Pid 1 reads and prints nothing, so its
+// descriptors 0 to 2 are /dev/null.
 func (j *Jail) startPid1(top *cgroupFiles) error {
 	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {

@@ -120,6 +120,7 @@ func (s *slot) read() (*claim, error) {
 	return &c, nil
 }
 
+// write replaces the content. A file that is written in part has no valid claim.
 func (s *slot) write(c claim) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -173,6 +174,7 @@ func sweep(stateDir string) error {
 	return failed
 }
 
+// sweepSlot does nothing to a slot that a live process has locked.
 func sweepSlot(dir string, n int) error {
 	s, err := lockSlot(dir, n, 0)
 	if err != nil || s == nil {

@@ -179,6 +179,7 @@ func (p *Process) fork(ctx context.Context, c *Command, in *cgroupFiles, program
 	return child, nil
 }
 
+// zygoteProgram returns what a parked child gets later than the rest of its command.
 func zygoteProgram(c *Command) *zygote.Program {
 	return &zygote.Program{
 		Args:     append([]string{c.Path}, c.Args...),

@@ -120,6 +120,8 @@ func checkV2(root string, have []string) error {
 	return checkWritable(root)
 }
 
+// checkV1 expects each hierarchy in a folder, or a link to one, with its controller's name. If
+// there is none at all, the error advises v2, which needs a single mount.
 func checkV1(root string) error {
 	missing := slices.DeleteFunc(slices.Clone(controllersV1), func(c string) bool {
 		_, err := os.Stat(filepath.Join(root, c, procsFile))

@@ -71,6 +71,7 @@ func (v *v1) initRoot(path string, rules []specs.LinuxDeviceCgroup) error {
 	return cgroup1.NewDevices(v.root).Create(path, &specs.LinuxResources{Devices: rules})
 }
 
+// create may find directories of an earlier group: a pool keeps memory groups.
 func (v *v1) create(path string, l Limits) error {
 	for _, d := range v.dirs(path) {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -80,6 +81,8 @@ func (v *v1) create(path string, l Limits) error {
 	return v.setLimits(path, l)
 }
 
+// setLimits lowers limits. That on memory comes first: that on memory and swap together can't
+// be lower than it.
 func (v *v1) setLimits(path string, l Limits) error {
 	var errs []error
 	set := func(controller, file, text string) error {

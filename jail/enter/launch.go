@@ -150,6 +150,8 @@ func (s *launch) receive() (done bool, err error) {
 	return false, s.handle(number, value)
 }
 
+// handle acts on a report. The one with the listener needs nothing more: receive has passed
+// the file on.
 func (s *launch) handle(number, value uint32) error {
 	switch number {
 	case reportReady:

@@ -56,6 +56,8 @@ func (c *clones) close() {
 	}
 }
 
+// cloneSources clones the mounts of the host's folders. Without an id map a guest could not
+// write to its files, so only a ReadOnly mount does without.
 func cloneSources(protected []string, list []Mount, firstID int) (sources []*os.File, err error) {
 	maps := idMaps{}
 	defer maps.close()

@@ -57,6 +57,7 @@ type restricter struct {
 	exposed []Place           // see findExposed
 }
 
+// createPlaces creates places before anything is hidden or read-only: afterwards it could not.
 func (r *restricter) createPlaces() error {
 	for _, p := range r.tree.Make {
 		if err := r.createOwned(p); err != nil {
@@ -129,6 +130,8 @@ func (r *restricter) findExposed() {
 	t.Hide = slices.Concat(t.Hide, r.exposed)
 }
 
+// outermost returns the hidden folder or mount that contains path and is not in another one:
+// hiding it hides the whole, with one mount.
 func (r *restricter) outermost(path string, tops []string) string {
 	for _, dir := range tops {
 		if isIn(path, dir) && r.tree.hides(dir) {

@@ -62,6 +62,8 @@ func (f filler) fill(dir string, entries []fs.DirEntry) error {
 	return nil
 }
 
+// add makes what the root has at path. The entries of a hidden folder that leads to a shown
+// place are added one by one, so that the others stay hidden.
 func (f filler) add(path string, info fs.FileInfo) error {
 	from, to := filepath.Join(overlayDir, path), filepath.Join(Root, path)
 	if isHidden := f.tree.hides(path) && !slices.Contains(mountPoints, path); isHidden && !(info.IsDir() && f.tree.leadsToShown(path)) {
@@ -82,6 +84,8 @@ func (f filler) add(path string, info fs.FileInfo) error {
 	return f.mount(path)
 }
 
+// addFolder makes a folder with the overlay's owner and mode, and adds its entries or mounts
+// the overlay's folder on it. An empty one, such as a guest folder, needs neither.
 func (f filler) addFolder(path string, info fs.FileInfo) error {
 	owner := info.Sys().(*syscall.Stat_t)
 	uid, gid := int(owner.Uid), int(owner.Gid)

@@ -189,6 +189,7 @@ func (p *Pool) drop(z *Zygote) {
 	p.retire(z)
 }
 
+// retire closes a zygote, which may be nil. Its cgroup is for a successor, see nextGroup.
 func (p *Pool) retire(z *Zygote) {
 	if z == nil {
 		return

@@ -29,7 +29,7 @@ func TestHostIsKilledBeforeTheDeathSignal(t *testing.T) {
 	if _, err := socket.Write([]byte{0}); err != nil {
 		t.Fatal(err)
 	}
-	if step, _, _, err := enter.ReadReport(socket); err != nil || step == 0 {
+	if step, _, err := enter.ReadReport(socket, nil); err != nil || step == 0 {
 		t.Errorf("pid 1 reports %#x, %v; zero means that it executes its program", step, err)
 	}
 	socket.Close()

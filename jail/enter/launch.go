@@ -129,14 +129,9 @@ func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 
 // receive reads one report. It returns true at the end of the reports.
 func (s *launch) receive() (done bool, err error) {
-	number, value, file, err := ReadReport(s.conn)
-	if file != nil && s.list.OnListener != nil {
-		s.list.OnListener(file, s.conn)
-	} else {
-		file.Close() // may be nil
-	}
+	number, value, err := ReadReport(s.conn, s.list.OnListener)
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // reset: it left data unread
+	case err == io.EOF:
 		if s.outcome == nil && !s.sawClone { // the parent was killed before its report
 			s.outcome = errEnded
 		}
@@ -150,8 +145,8 @@ func (s *launch) receive() (done bool, err error) {
 	return false, s.handle(number, value)
 }
 
-// handle acts on a report. The one with the listener needs nothing more: receive has passed
-// the file on.
+// handle acts on a report. The one with the listener needs nothing more: ReadReport has passed
+// it on.
 func (s *launch) handle(number, value uint32) error {
 	switch number {
 	case reportReady:
@@ -181,17 +176,23 @@ func write(conn io.Writer, b []byte) error {
 	return err
 }
 
-// ReadReport reads the two numbers of a report and the file that may come with it, which
-// the caller must close. At the end of the reports it returns io.EOF.
-func ReadReport(conn *net.UnixConn) (number, value uint32, file *os.File, err error) {
+// ReadReport reads the two numbers of a report. A filter's listener that comes with it is
+// passed to onListener, which may be nil. At the end of the reports it returns io.EOF.
+func ReadReport(conn *net.UnixConn, onListener func(*os.File, syscall.Conn)) (number, value uint32, err error) {
 	var b [8]byte
 	oob := make([]byte, unix.CmsgSpace(4))
 	n, oobn, flags, _, err := conn.ReadMsgUnix(b[:], oob)
-	if err == nil && n == 0 || errors.Is(err, io.EOF) {
-		return 0, 0, nil, io.EOF // unwrapped: net adds an OpError
+	if err == nil && n == 0 || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) { // reset: it left data unread
+		return 0, 0, io.EOF // unwrapped: net adds an OpError
 	}
+	var file *os.File
 	if err == nil {
 		file, err = fileOf(oob[:oobn])
+	}
+	if file != nil && onListener != nil {
+		onListener(file, conn)
+	} else {
+		file.Close() // may be nil
 	}
 	if err == nil && flags&unix.MSG_CTRUNC != 0 { // a file was sent, but no descriptor was free
 		err = os.NewSyscallError("recvmsg", unix.EMFILE)
@@ -201,7 +202,7 @@ func ReadReport(conn *net.UnixConn) (number, value uint32, file *os.File, err er
 			err = io.ErrUnexpectedEOF
 		}
 	}
-	return binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]), file, err
+	return binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]), err
 }
 
 // fileOf returns the file of a control message, or nil.

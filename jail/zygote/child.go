@@ -110,15 +110,10 @@ func (c *Child) become(p *Program, text []byte, reportFirst bool) error {
 // readReport reads a report. It returns ErrEnded if the child has ended or its program runs.
 func (c *Child) readReport() error {
 	_ = c.host.SetReadDeadline(time.Time{})
-	step, errno, file, err := enter.ReadReport(c.host)
-	if file != nil && c.onListener != nil {
-		c.onListener(file, c.host)
-	} else {
-		file.Close() // may be nil
-	}
+	step, errno, err := enter.ReadReport(c.host, c.onListener)
 	switch {
-	case err == io.EOF || errors.Is(err, unix.ECONNRESET):
-		return ErrEnded // reset: it ended before it read its request
+	case err == io.EOF:
+		return ErrEnded
 	case err != nil:
 		return fmt.Errorf("read the child's report: %w", err)
 	case step != 0:

@@ -140,11 +140,11 @@ func (j *Jail) prepareNamespaces(pid int) error {
 // left. Later calls return nil.
 func (j *Jail) Close() error {
 	j.mu.Lock()
-	if j.closed {
+	if j.closed.Load() {
 		j.mu.Unlock()
 		return nil
 	}
-	j.closed = true
+	j.closed.Store(true)
 	for p := range j.live {
 		p.Kill()
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -34,7 +35,7 @@ type Jail struct {
 	release chan struct{} // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
-	closed bool
+	closed atomic.Bool // changed with mu held
 	runs   sync.WaitGroup
 	live   map[*Process]struct{}
 }
@@ -70,7 +71,7 @@ func (j *Jail) HostIDs() (first, count int) { return j.slot.firstHostID(), mount
 func (j *Jail) Root() (*os.File, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed { // pid 1 may have ended, and another process may have its pid
+	if j.closed.Load() { // pid 1 may have ended, and another process may have its pid
 		return nil, ErrClosed
 	}
 	root, err := kernfile.Open("/proc/"+strconv.Itoa(j.pid1.PID())+"/root", unix.O_PATH|unix.O_DIRECTORY)

@@ -89,7 +89,7 @@ func (p *Process) startError(ctx context.Context, c *Command, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return step.Wrap("start", c.Path, ctx.Err())
-	case p.jail.isClosed():
+	case p.jail.closed.Load():
 		return ErrClosed
 	}
 	return err
@@ -99,19 +99,13 @@ func (p *Process) startError(ctx context.Context, c *Command, err error) error {
 func (j *Jail) add() (*Process, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
+	if j.closed.Load() {
 		return nil, ErrClosed
 	}
 	p := &Process{jail: j, killed: make(chan struct{}), done: make(chan struct{})}
 	j.live[p] = struct{}{}
 	j.runs.Add(1)
 	return p, nil
-}
-
-func (j *Jail) isClosed() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.closed
 }
 
 // leave removes the process from the jail.

@@ -31,19 +31,16 @@ func (v *v1) dir(controller, path string) string {
 	return filepath.Join(v.root, controller, path)
 }
 
-func (v *v1) dirs(path string) []string {
-	dirs := make([]string, len(controllersV1))
-	for i, c := range controllersV1 {
-		dirs[i] = v.dir(c, path)
-	}
-	return dirs
-}
+func (v *v1) dirs(path string) []string { return v.dirsIn(controllersV1, path) }
 
 func (v *v1) otherDirs(path string) []string {
 	others, _ := v.others() // on error initRoot has failed
-	dirs := make([]string, len(others))
-	for i, name := range others {
-		dirs[i] = v.dir(name, path)
+	return v.dirsIn(others, path)
+}
+
+func (v *v1) dirsIn(hierarchies []string, path string) (dirs []string) {
+	for _, name := range hierarchies {
+		dirs = append(dirs, v.dir(name, path))
 	}
 	return dirs
 }

@@ -15,25 +15,20 @@ import (
 //
 // Preconditions: the process is in the jail's own network namespace.
 func HideNet(pid int) error {
-	path := "/proc/" + strconv.Itoa(pid) + "/net"
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	path := "/proc/" + strconv.Itoa(pid) + "/net/"
+	entries, err := os.ReadDir(path)
 	if errors.Is(err, unix.EINVAL) { // the process has ended and left its namespace
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if slices.ContainsFunc(NetEntries, func(e Entry) bool { return e.Name == name }) {
+	for _, f := range entries {
+		if slices.ContainsFunc(NetEntries, func(e Entry) bool { return e.Name == f.Name() }) {
 			continue
 		}
-		if err := unix.Fchmodat(int(dir.Fd()), name, 0, 0); err != nil && !errors.Is(err, unix.ENOENT) { // its module was unloaded
-			return &os.PathError{Op: "chmod", Path: path + "/" + name, Err: err}
+		if err := os.Chmod(path+f.Name(), 0); err != nil && !errors.Is(err, unix.ENOENT) { // its module was unloaded
+			return err
 		}
 	}
 	return nil

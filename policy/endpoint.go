@@ -11,16 +11,25 @@ const localhost = "localhost"
 
 var (
 	errNet  = errors.New("not tcp://HOST:PORT, udp://HOST:PORT or dns://NAME")
-	errHost = errors.New("not a host: a lower-case name, an address ([::1] in brackets), * or *.NAME")
-	errPort = errors.New("not a port: a number from 1 to 65535, or *")
+	errHost = errors.New("not a host: a lower-case name, an address or its CIDR prefix ([::1] and [fd00::/8] in brackets), * or *.NAME")
+	errPort = errors.New("not a port: *, or a list such as 80,443,8000-8099 of numbers from 1 to 65535")
 )
 
 // endpoint is a parsed pattern or resource of the network scope.
 type endpoint struct {
-	proto string // tcp, udp or dns
-	host  string
-	port  string // "" for dns
+	proto string       // tcp, udp or dns
+	host  string       // a name, "*", "*.NAME", or the text of net
+	net   netip.Prefix // the addresses; invalid for names
+	ports []PortRange  // nil for dns
 }
+
+// PortRange is the ports from First to Last.
+type PortRange struct{ First, Last uint16 }
+
+var allPorts = PortRange{1, 65535}
+
+// maxPortRanges bounds the list of ports in one pattern.
+const maxPortRanges = 64
 
 // checkNet validates a pattern of the network scope.
 func checkNet(s string) error {
@@ -48,30 +57,63 @@ func parseEndpoint(s string) (endpoint, error) {
 	if colon < 0 {
 		return endpoint{}, errPort
 	}
-	e.host, e.port = rest[:colon], rest[colon+1:]
-	if _, isAddress := parseAddress(e.host); !isAddress && !validName(e.host) {
+	e.host = rest[:colon]
+	if e.net, ok = parsePrefix(e.host); !ok && !validName(e.host) {
 		return endpoint{}, errHost
 	}
-	if !validPort(e.port) {
+	if e.ports, ok = parsePorts(rest[colon+1:]); !ok {
 		return endpoint{}, errPort
 	}
 	return e, nil
 }
 
-func validPort(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return s == "*" || err == nil && n > 0 && strconv.FormatUint(n, 10) == s
+// parsePorts parses "*" or a list of ports and ranges, in any order.
+func parsePorts(s string) ([]PortRange, bool) {
+	if s == "*" {
+		return []PortRange{allPorts}, true
+	}
+	if strings.Count(s, ",") >= maxPortRanges {
+		return nil, false
+	}
+	var list []PortRange
+	for item := range strings.SplitSeq(s, ",") {
+		from, to, isRange := strings.Cut(item, "-")
+		first, ok := parsePort(from)
+		last := first
+		if isRange && ok {
+			last, ok = parsePort(to)
+		}
+		if !ok || last < first {
+			return nil, false
+		}
+		list = append(list, PortRange{first, last})
+	}
+	return list, true
 }
 
-// parseAddress parses an IP address in its canonical form, IPv6 in brackets.
-func parseAddress(host string) (netip.Addr, bool) {
+func parsePort(s string) (uint16, bool) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return uint16(n), err == nil && n > 0 && strconv.FormatUint(n, 10) == s
+}
+
+// parsePrefix parses an IP address or a CIDR prefix in its canonical form, IPv6 in
+// brackets. An IPv4 address in an IPv6 one is the same as the IPv4 address.
+func parsePrefix(host string) (netip.Prefix, bool) {
 	text := host
 	v6 := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
 	if v6 {
 		text = host[1 : len(host)-1]
 	}
+	if strings.Contains(text, "/") {
+		p, err := netip.ParsePrefix(text)
+		return p, err == nil && p.String() == text && p == p.Masked() && p.Addr().Is4() == !v6 && !p.Addr().Is4In6()
+	}
 	a, err := netip.ParseAddr(text)
-	return a, err == nil && a.Is4() == !v6 && a.Zone() == "" && a.String() == text
+	if err != nil || a.String() != text || a.Zone() != "" || a.Is4() == v6 {
+		return netip.Prefix{}, false
+	}
+	a = a.Unmap()
+	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
 // validName accepts a host name, "*", and "*." followed by a host name. It rejects names
@@ -94,41 +136,66 @@ func validName(s string) bool {
 	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
 }
 
-// isLocal reports whether host is a name or an address of the loopback device. Connecting
-// to the unspecified address also reaches it.
-func isLocal(host string) bool {
-	if host == localhost {
+// ValidName reports whether s is a host name in lower case, without a dot at its end, that
+// a rule could name. Underscores are allowed, as in _sip._tcp.example.com.
+func ValidName(s string) bool { return !strings.Contains(s, "*") && validName(s) }
+
+// isLocal reports whether all that e's host stands for is the loopback device: its name or
+// an address. Connecting to the unspecified address also reaches it.
+func (e endpoint) isLocal() bool {
+	if e.host == localhost {
 		return true
 	}
-	a, ok := parseAddress(host)
-	a = a.Unmap()
-	return ok && (a.IsLoopback() || a.IsUnspecified())
+	a := e.net.Addr()
+	return e.net.IsValid() && (a.IsLoopback() && (a.Is6() || e.net.Bits() >= 8) || a.IsUnspecified() && e.net.IsSingleIP())
 }
 
 // matches reports whether the pattern p matches the resource r.
 func (p endpoint) matches(r endpoint) bool {
-	if p.proto != r.proto || p.port != "*" && p.port != r.port {
-		return false
-	}
-	suffix, sub := strings.CutPrefix(p.host, "*")
+	return p.proto == r.proto && p.matchesPort(r) && p.matchesHost(r)
+}
+
+func (p endpoint) matchesHost(r endpoint) bool {
 	switch {
-	case sub:
-		return strings.HasSuffix(r.host, suffix)
-	case isLocal(p.host):
-		return isLocal(r.host)
+	case p.host == "*":
+		return true
+	case p.isLocal():
+		return r.isLocal()
+	case p.net.IsValid():
+		return r.net.IsValid() && containsPrefix(p.net, r.net)
 	}
-	return p.host == r.host
+	return p.matchesName(r.host)
+}
+
+// matchesName reports whether the pattern p, which has a name and no address, matches name.
+func (p endpoint) matchesName(name string) bool {
+	suffix, wildcard := strings.CutPrefix(p.host, "*")
+	return wildcard && strings.HasSuffix(name, suffix) || p.host == name
+}
+
+// matchesPort reports whether p's ports contain all of r's. A dns endpoint has none.
+func (p endpoint) matchesPort(r endpoint) bool {
+	for _, q := range r.ports {
+		if !p.containsPorts(q) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p endpoint) containsPorts(q PortRange) bool {
+	for _, r := range p.ports {
+		if r.First <= q.First && q.Last <= r.Last {
+			return true
+		}
+	}
+	return false
 }
 
 // supports reports whether op is an operation of the endpoint's protocol.
 func (p endpoint) supports(op Operation) bool { return (p.proto == "dns") == (op == "dns") }
 
 func matchNet(pattern string, op Operation, resource string) bool {
-	// Fast path: most rules name another port, which shows without parsing.
-	port := pattern[strings.LastIndexByte(pattern, ':')+1:]
-	if port != "*" && op != "dns" && !strings.HasSuffix(resource, ":"+port) {
-		return false
-	}
 	p, err := parseEndpoint(pattern)
 	if err != nil || !p.supports(op) {
 		return false

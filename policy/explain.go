@@ -135,6 +135,9 @@ func (n Net) String() string {
 	if !n.Inet {
 		return "no sockets but those within the jail"
 	}
+	if n.Egress != nil {
+		return n.describeEgress()
+	}
 	var on []string
 	if n.TCP {
 		on = append(on, "TCP listens on any port")
@@ -151,6 +154,29 @@ func (n Net) String() string {
 		on = append(on, "UDP on any port")
 	}
 	return "the loopback device only: " + strings.Join(on, ", ")
+}
+
+func (n Net) describeEgress() string {
+	tcp, udp := "no port", "no UDP"
+	if n.Local != nil {
+		list := make([]string, len(n.Local))
+		for i, r := range n.Local {
+			list[i] = r.String()
+		}
+		tcp = "TCP on port " + strings.Join(list, ", ")
+	}
+	if n.UDP {
+		udp = "UDP on any port"
+	}
+	return fmt.Sprintf("egress checks hosts outside; BPF allows on localhost %s, %s", tcp, udp)
+}
+
+// String formats a range as rules do.
+func (r PortRange) String() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
 // String describes which programs may start and how that is enforced.

@@ -1,102 +1,206 @@
 package policy
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// network lowers network: no internet sockets, or some on the loopback device.
+// network lowers network: no internet sockets, some on the loopback device, or also the
+// way out.
 func (l *lowering) network() {
 	before := len(l.errs)
-	if l.p.Network.Default == Allow {
-		l.rejectUnsupported(ruleError(Network, -1, "", `default "deny" with rules for localhost`))
-	}
 	for _, e := range l.p.entries(Network) {
-		l.checkHost(e, l.p.Network.Rules[e.rule].Mode)
+		l.checkHost(e, l.p.Network.Rules[e.rule])
 	}
-	if len(l.errs) == before {
-		l.tcp()
-		l.udp()
-		l.plan.Net.Inet = l.plan.Net.TCP || l.plan.Net.UDP
+	if len(l.errs) > before {
+		return
 	}
+	if l.leavesJail() {
+		l.plan.Net.Egress = NewEgress(l.p.Network)
+	}
+	l.tcp()
+	l.udp()
+	l.plan.Net.Inet = l.plan.Net.TCP || l.plan.Net.UDP || l.plan.Net.Egress != nil
+	l.compareLocalhost()
 }
 
-// checkHost rejects hosts outside the jail, and addresses of the loopback device: the
-// kernel checks only ports, so that a rule for one address would apply to all.
-func (l *lowering) checkHost(e entry, mode Mode) {
+// checkHost rejects what neither the kernel nor egress can enforce. The kernel checks only
+// ports of localhost, so that a rule for one of its addresses would apply to all.
+func (l *lowering) checkHost(e entry, r Rule) {
 	end, _ := parseEndpoint(e.text)
+	port := e.text[strings.LastIndexByte(e.text, ':')+1:]
+	has := func(op Operation) bool { return slices.Contains(scopeNamed(Network).operations(r), op) }
 	switch {
-	case end.proto != "dns" && end.host != localhost && isLocal(end.host):
-		l.reject(entryError(e, "the kernel checks ports, not addresses of the loopback device", end.proto+"://localhost:"+end.port))
-	case mode == Allow && end.proto == "dns":
-		l.rejectUnsupported(entryError(e, "", "leave it out: localhost needs no look-up"))
-	case mode == Allow && end.host != localhost:
-		l.rejectUnsupported(entryError(e, "", end.proto+"://localhost:*"))
+	case end.proto == "dns" || end.host == localhost || end.host == "*":
+	case end.isLocal():
+		l.reject(entryError(e, "the kernel checks ports, not addresses of the loopback device", end.proto+"://localhost:"+port))
+	case r.Mode == Deny:
+	case end.proto == "udp":
+		l.reject(entryError(e, "UDP does not leave the sandbox", "tcp://"+end.host+":"+port))
+	case end.net.IsValid() && containedInAny(never, end.net):
+		l.reject(entryError(e, "the host's own addresses and those of groups are never reached", "leave it out"))
+	case has("fetch") != has("connect"):
+		l.reject(entryError(e, "fetch and connect cannot be distinguished", "both in one rule"))
+	case !has("connect"):
+		l.reject(entryError(e, "guests listen on localhost only", "tcp://localhost:"+port))
 	}
 }
 
-func (l *lowering) rejectUnsupported(err *RuleError) {
-	err.Why, err.Err = "there is no way out of the sandbox yet", errors.ErrUnsupported
-	l.reject(err)
+// leavesJail reports whether a rule may allow anything outside of the jail.
+func (l *lowering) leavesJail() bool {
+	if l.p.Network.Default == Allow {
+		return true
+	}
+	return slices.ContainsFunc(l.p.entries(Network), func(e entry) bool {
+		end, _ := parseEndpoint(e.text)
+		r := l.p.Network.Rules[e.rule]
+		op := Operation("connect")
+		if end.proto == "dns" {
+			op = "dns"
+		}
+		return r.Mode == Allow && end.proto != "udp" && !end.isLocal() && slices.Contains(scopeNamed(Network).operations(r), op)
+	})
 }
 
-// tcp decides every named port, and one unnamed port that represents all others.
+// tcp decides every named port of localhost, and one unnamed port that represents all
+// others.
 func (l *lowering) tcp() {
 	ports, other := portsOf(l.p)
-	listens, connects := l.decidePort("listen", "tcp", other), l.decidePort("connect", "tcp", other)
-	l.plan.Net.TCP = listens.Allowed
-	l.plan.Net.AnyPort = connects.Allowed
-	for _, port := range append(ports, other) {
-		fetch, connect, listen := l.decidePort("fetch", "tcp", port), l.decidePort("connect", "tcp", port), l.decidePort("listen", "tcp", port)
-		if fetch.Allowed != connect.Allowed { // every fetch begins with a connect
-			l.reject(ruleError(Network, max(fetch.Rule, connect.Rule), "fetch and connect cannot be distinguished", "both in one rule"))
-		}
+	rest := l.decidePort("tcp", other)
+	l.plan.Net.TCP = rest.listen.Allowed
+	l.plan.Net.AnyPort = rest.connect.Allowed
+	if l.plan.Net.Egress != nil {
+		l.localPorts(ports, other)
+		return
+	}
+	for _, r := range append(ports, PortRange{other, other}) {
+		a := l.decidePort("tcp", r.First)
+		l.checkFetch(a)
 		switch {
-		case listen.Allowed != listens.Allowed:
-			l.reject(ruleError(Network, max(listen.Rule, listens.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
-		case connect.Allowed && !listen.Allowed:
-			l.reject(ruleError(Network, connect.Rule, "listen on a port cannot be distinguished from listen on sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
-		case connects.Allowed && !connect.Allowed:
-			l.reject(ruleError(Network, connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
-		case connect.Allowed && !connects.Allowed:
-			l.plan.Net.Ports = append(l.plan.Net.Ports, port)
+		case a.listen.Allowed != rest.listen.Allowed:
+			l.reject(ruleError(Network, max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
+		case a.connect.Allowed && !a.listen.Allowed:
+			l.reject(ruleError(Network, a.connect.Rule, "listen on a port cannot be distinguished from listen on sockets within the jail", `operations "connect" and "fetch", and a rule for "listen" on tcp://localhost:*`))
+		case rest.connect.Allowed && !a.connect.Allowed:
+			l.reject(ruleError(Network, a.connect.Rule, "Landlock cannot deny a port and allow the others", "rules that allow the ports wanted"))
+		case a.connect.Allowed && !rest.connect.Allowed:
+			l.allowPorts(r, a.connect.Rule)
 		}
 	}
 }
 
-// udp allows everything or nothing: no kernel hook checks where a datagram goes.
+// maxPorts bounds the ports that Landlock gets, each with a rule of its own.
+const maxPorts = 4096
+
+func (l *lowering) allowPorts(r PortRange, rule int) {
+	if len(l.plan.Net.Ports)+int(r.Last-r.First) >= maxPorts {
+		l.reject(ruleError(Network, rule, fmt.Sprintf("Landlock has a rule for each port, and at most %d are made", maxPorts), "tcp://localhost:*"))
+		return
+	}
+	for port := int(r.First); port <= int(r.Last); port++ {
+		l.plan.Net.Ports = append(l.plan.Net.Ports, uint16(port))
+	}
+}
+
+// localPorts decides which ports of localhost a jail with a way out reaches. A port on
+// which nothing may listen refuses connections: that is how listen is denied.
+func (l *lowering) localPorts(named []PortRange, other uint16) {
+	allowed := func(port uint16) bool {
+		a := l.decidePort("tcp", port)
+		l.checkFetch(a)
+		return a.connect.Allowed && a.listen.Allowed
+	}
+	next := 1
+	add := func(first, last int, ok bool) {
+		list := l.plan.Net.Local
+		switch n := len(list); {
+		case !ok || first > last:
+		case n > 0 && int(list[n-1].Last) == first-1:
+			list[n-1].Last = uint16(last)
+		default:
+			l.plan.Net.Local = append(list, PortRange{uint16(first), uint16(last)})
+		}
+	}
+	rest := allowed(other)
+	for _, r := range named {
+		add(next, int(r.First)-1, rest)
+		add(int(r.First), int(r.Last), allowed(r.First))
+		next = int(r.Last) + 1
+	}
+	add(next, 65535, rest)
+}
+
+// compareLocalhost rejects a run with a way out whose ports of localhost are not those of
+// its runtime: the jail's network has one list of them.
+func (l *lowering) compareLocalhost() {
+	if l.outer == nil || l.plan.Net.Egress == nil {
+		return
+	}
+	if !slices.Equal(l.plan.Net.Local, l.outer.Net.Local) || l.plan.Net.UDP != l.outer.Net.UDP {
+		l.reject(ruleError(Network, -1, "a run that may leave the sandbox reaches the same ports of localhost as its runtime", "the runtime's rules for localhost"))
+	}
+}
+
+// udp allows everything or nothing on localhost: no kernel hook checks where a datagram
+// goes.
 func (l *lowering) udp() {
 	ports, other := portsOf(l.p)
-	all := l.decidePort("connect", "udp", other)
-	l.plan.Net.UDP = all.Allowed
-	for _, port := range append(ports, other) {
-		for _, op := range []Operation{"fetch", "connect", "listen"} {
-			if d := l.decidePort(op, "udp", port); d.Allowed != all.Allowed {
-				l.reject(ruleError(Network, max(d.Rule, all.Rule), "UDP can only be allowed or denied as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
+	rest := l.decidePort("udp", other)
+	l.plan.Net.UDP = rest.connect.Allowed
+	for _, r := range append(ports, PortRange{other, other}) {
+		a := l.decidePort("udp", r.First)
+		for _, d := range []Decision{a.fetch, a.connect, a.listen} {
+			if d.Allowed != rest.connect.Allowed {
+				l.reject(ruleError(Network, max(d.Rule, rest.connect.Rule), "UDP can only be allowed or denied as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
 			}
 		}
 	}
 }
 
-// decidePort decides an operation on a port of localhost.
-func (l *lowering) decidePort(op Operation, proto string, port uint16) Decision {
-	return l.p.Decide(Network, op, proto+"://localhost:"+strconv.Itoa(int(port)))
+// portDecisions are the decisions about one port of localhost.
+type portDecisions struct{ fetch, connect, listen Decision }
+
+func (l *lowering) decidePort(proto string, port uint16) portDecisions {
+	resource := proto + "://localhost:" + strconv.Itoa(int(port))
+	ask := func(op Operation) Decision { return l.p.Decide(Network, op, resource) }
+	return portDecisions{ask("fetch"), ask("connect"), ask("listen")}
 }
 
-// portsOf returns the ports that the permissions name, in order, and one that they do not.
-func portsOf(permissions ...Permissions) (named []uint16, other uint16) {
+// checkFetch rejects rules that treat fetch and connect differently: every fetch begins
+// with a connect.
+func (l *lowering) checkFetch(a portDecisions) {
+	if a.fetch.Allowed != a.connect.Allowed {
+		l.reject(ruleError(Network, max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be distinguished", "both in one rule"))
+	}
+}
+
+// portsOf returns the ports that the permissions name, in order and as ranges that no
+// pattern divides, and one that they do not name. If they name all, it is one of them.
+func portsOf(permissions ...Permissions) (named []PortRange, other uint16) {
+	var all []PortRange
+	var starts []int
 	for _, p := range permissions {
 		for _, e := range p.entries(Network) {
 			end, _ := parseEndpoint(e.text)
-			if n, err := strconv.ParseUint(end.port, 10, 16); err == nil {
-				named = append(named, uint16(n))
+			for _, r := range end.ports {
+				if r != allPorts {
+					all = append(all, r)
+					starts = append(starts, int(r.First), int(r.Last)+1)
+				}
 			}
 		}
 	}
-	slices.Sort(named)
-	named = slices.Compact(named)
-	for other = 65535; slices.Contains(named, other); {
+	slices.Sort(starts)
+	starts = slices.Compact(append(starts, 65536))
+	isNamed := func(r PortRange) bool { return (endpoint{ports: all}).containsPorts(r) }
+	for i, start := range starts[:len(starts)-1] {
+		if r := (PortRange{uint16(start), uint16(starts[i+1] - 1)}); isNamed(r) {
+			named = append(named, r)
+		}
+	}
+	for other = 65535; other > 1 && isNamed(PortRange{other, other}); {
 		other--
 	}
 	return named, other

@@ -90,27 +90,27 @@ func (l *lowering) resources(info *scopeInfo, outer Permissions) []string {
 // otherHost is a host name that no rule uses.
 const otherHost = "a--no-rule-has-this"
 
-// networkSamples returns localhost with every named port, and the host and port of each
-// pattern, with otherHost for a wildcard.
+// networkSamples returns localhost, otherHost and the host of each pattern, with otherHost
+// for a wildcard, with every named port.
 func networkSamples(permissions ...Permissions) []string {
 	ports, other := portsOf(permissions...)
 	samples := []string{"dns://" + otherHost}
-	for _, port := range append(ports, other) {
-		end := ":" + strconv.Itoa(int(port))
+	for _, r := range append(ports, PortRange{other, other}) {
+		end := ":" + strconv.Itoa(int(r.First))
 		samples = append(samples, "tcp://localhost"+end, "udp://localhost"+end, "tcp://"+otherHost+end, "udp://"+otherHost+end)
 	}
 	for _, p := range permissions {
 		for _, e := range p.entries(Network) {
 			end, _ := parseEndpoint(e.text)
-			text := end.proto + "://" + strings.Replace(end.host, "*", otherHost, 1)
-			switch end.port {
-			case "":
-			case "*":
-				text += ":" + strconv.Itoa(int(other))
-			default:
-				text += ":" + end.port
+			host := strings.Replace(end.host, "*", otherHost, 1)
+			if end.proto == "dns" {
+				samples = append(samples, "dns://"+host)
 			}
-			samples = append(samples, text)
+			for _, r := range append(ports, PortRange{other, other}) {
+				if end.proto != "dns" {
+					samples = append(samples, end.proto+"://"+host+":"+strconv.Itoa(int(r.First)))
+				}
+			}
 		}
 	}
 	return samples

@@ -3,6 +3,7 @@ package policy
 import (
 	"path"
 	"slices"
+	"strings"
 )
 
 // Mode is [Allow] or [Deny].
@@ -120,6 +121,15 @@ func (p Permissions) Decide(scope string, op Operation, resource string) Decisio
 		if !path.IsAbs(resource) || path.Clean(resource) != resource {
 			return Decision{Rule: -1}
 		}
+	}
+	if r, err := parseEndpoint(strings.ToLower(resource)); scope == Network && err == nil && r.proto != "udp" && !r.isLocal() && op != "listen" {
+		if !r.supports(op) {
+			return Decision{Rule: -1}
+		}
+		if op == "dns" {
+			op = "connect"
+		}
+		return newEgress(s, op).decide(r)
 	}
 	d := info.decide(s, op, resource)
 	if d.Allowed || scope != FS || !slices.Contains(statOps, op) {

@@ -87,11 +87,18 @@ type Spawn struct {
 	Only   []Place // nil: any program; otherwise execute is granted only there
 }
 
-// Net describes which internet sockets exist. They reach nothing but the loopback device.
+// Net describes which internet sockets exist, and what they reach: the loopback device,
+// and with Egress hosts outside.
 type Net struct {
 	Inet    bool     // TCP or UDP
 	TCP     bool     // bind and listen on any port
-	UDP     bool     // any port, both directions
-	Ports   []uint16 // the only ports that TCP connects to, in order
+	UDP     bool     // any port of localhost, both directions
+	Ports   []uint16 // without Egress, the only ports that TCP connects to, in order
 	AnyPort bool     // TCP connects to any port; Ports is nil
+
+	// Egress decides about hosts outside; nil: none is reached. With it, the jail's network
+	// refuses connections to ports of localhost that are not in Local, and datagrams to
+	// localhost without UDP. Those to a resolver always pass.
+	Egress *Egress
+	Local  []PortRange // in order, not adjacent
 }

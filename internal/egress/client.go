@@ -1,0 +1,144 @@
+package egress
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"gaol/policy"
+)
+
+// Limits bound what one client uses. A zero field sets no limit.
+type Limits struct {
+	Connections       int   // at once
+	ConnectionsPerSec int   // new ones, TCP
+	LookupsPerSec     int   // questions to the resolver
+	BytesIn, BytesOut int64 // in all connections so far; when exceeded, new connections are refused
+}
+
+// Usage is what a client has used so far.
+type Usage struct {
+	Connections int64 // that were allowed
+	Denied      int64 // connections and look-ups that were refused
+	Lookups     int64
+	BytesIn     int64 // from servers to the guest
+	BytesOut    int64
+}
+
+// A Client is a part of the guest with rules of its own, such as one run. Its methods are
+// safe for concurrent use.
+type Client struct {
+	rules   *policy.Egress
+	limits  Limits
+	observe func(Event)
+
+	connects, lookups *rate.Limiter
+
+	mu    sync.Mutex
+	open  int // connections now
+	usage Usage
+
+	in, out atomic.Int64
+}
+
+// NewClient returns a client. Observe, if it is not nil, gets an event for each connection
+// that ends or is refused, and for each refused look-up. It must not block.
+func NewClient(rules *policy.Egress, l Limits, observe func(Event)) *Client {
+	if observe == nil {
+		observe = func(Event) {}
+	}
+	return &Client{rules: rules, limits: l, observe: observe, connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec)}
+}
+
+// limiter allows n events a second, and as many at once.
+func limiter(n int) *rate.Limiter {
+	if n <= 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(n), n)
+}
+
+// Usage returns what the client has used so far.
+func (c *Client) Usage() Usage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.usage
+	u.BytesIn, u.BytesOut = c.in.Load(), c.out.Load()
+	return u
+}
+
+// connect counts a new connection. It returns the name of the limit that the connection
+// would exceed, or "".
+func (c *Client) connect() (limit string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch l := c.limits; {
+	case l.Connections > 0 && c.open >= l.Connections:
+		return "connections"
+	case l.BytesIn > 0 && c.in.Load() >= l.BytesIn:
+		return "bytesIn"
+	case l.BytesOut > 0 && c.out.Load() >= l.BytesOut:
+		return "bytesOut"
+	case !c.connects.Allow():
+		return "connectionsPerSec"
+	}
+	c.open++
+	c.usage.Connections++
+	return ""
+}
+
+func (c *Client) disconnect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+}
+
+// lookUp counts a look-up. It returns the name of the limit that it exceeds, or "".
+func (c *Client) lookUp() (limit string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.usage.Lookups++
+	if !c.lookups.Allow() {
+		return "lookupsPerSec"
+	}
+	return ""
+}
+
+// deny counts and reports something that was refused.
+func (c *Client) deny(e Event) {
+	c.mu.Lock()
+	c.usage.Denied++
+	c.mu.Unlock()
+	c.observe(e)
+}
+
+// Outcome says how a connection or a look-up ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Closed      Outcome = "closed"      // both sides ended it
+	Denied      Outcome = "denied"      // by a rule, or a limit
+	Refused     Outcome = "refused"     // by the server
+	Unreachable Outcome = "unreachable" // no route to the server, or its name does not resolve
+	TimedOut    Outcome = "timeout"     // the server did not accept it in time
+	Failed      Outcome = "failed"      // anything else, such as a reset
+)
+
+// An Event describes a connection that has ended, or something that was refused.
+type Event struct {
+	Operation policy.Operation // connect or dns
+	Host      string           // the name that was looked up; "" for an address that was not
+	Address   netip.AddrPort   // the server's, or the guest's destination if it was not dialed; zero for dns
+	Port      uint16           // zero for dns
+	Rule      int              // of the network scope; -1 for its default
+	Limit     string           // the limit that refused it; "" for a rule
+	Why       string           // what else was wrong, such as another server name; or ""
+
+	BytesIn, BytesOut int64
+	Duration          time.Duration
+	Outcome           Outcome
+}

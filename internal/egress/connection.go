@@ -1,0 +1,156 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// connection is one that the rules allow, with an open connection to the server.
+type connection struct {
+	server *Server
+	client *Client
+	guest  *net.TCPConn
+	target target
+
+	in, out atomic.Int64
+	failed  atomic.Bool // it was reset
+	why     string      // what the guest sent that the rules deny
+}
+
+// run passes on bytes until both sides have ended. It closes both connections.
+func (c *connection) run(ctx context.Context, upstream net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	closeBoth := context.AfterFunc(ctx, func() {
+		reset(c.guest)
+		reset(upstream)
+	})
+	defer closeBoth()
+	defer upstream.Close()
+	defer c.guest.Close()
+	if !c.client.rules.DistinguishesNames(c.target.port) || c.target.name == "" {
+		c.splice(upstream)
+		return
+	}
+	c.check(ctx, upstream)
+}
+
+// splice copies in both directions.
+func (c *connection) splice(upstream net.Conn) {
+	var out sync.WaitGroup
+	out.Go(func() { c.copy(upstream, c.guest, c.countOut) })
+	c.copy(c.guest, upstream, c.countIn)
+	out.Wait()
+}
+
+// copy copies in one direction. If it fails, both connections are reset.
+func (c *connection) copy(to, from net.Conn, count func(int64)) {
+	err := pump(to, from, count)
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) { // serveHTTP takes over
+		return
+	}
+	if !errors.Is(err, net.ErrClosed) {
+		c.failed.Store(true)
+	}
+	reset(to)
+	reset(from)
+}
+
+func (c *connection) countIn(n int64) {
+	c.in.Add(n)
+	c.client.in.Add(n)
+}
+
+func (c *connection) countOut(n int64) {
+	c.out.Add(n)
+	c.client.out.Add(n)
+}
+
+// check copies only if what the guest says first agrees with the target's name. The
+// server's bytes pass meanwhile.
+func (c *connection) check(ctx context.Context, upstream net.Conn) {
+	var back sync.WaitGroup
+	back.Go(func() { c.copy(c.guest, upstream, c.countIn) })
+	defer back.Wait()
+	head, p, err := sniff(c.guest)
+	if err != nil {
+		c.refuse(upstream, "")
+		return
+	}
+	switch p {
+	case http1:
+		// Nothing has been read from a server that waits for a request.
+		_ = upstream.SetReadDeadline(time.Unix(1, 0)) // it fails only if upstream is closed
+		back.Wait()
+		if c.in.Load() > 0 {
+			c.refuse(upstream, "a request to a server that speaks first")
+			return
+		}
+		_ = upstream.SetReadDeadline(time.Time{})
+		c.serveHTTP(ctx, &prefixConn{c.guest, head}, upstream)
+		return
+	case tlsHello:
+		rest := &prefixConn{c.guest, head}
+		var serverName string
+		serverName, head, err = readHello(rest)
+		head = append(head, rest.head...)
+		if err != nil {
+			c.refuse(upstream, "a TLS handshake without a ClientHello")
+			return
+		}
+		if !sameName(serverName, c.target.name) {
+			c.refuse(upstream, "server name "+strconv.Quote(serverName))
+			return
+		}
+	}
+	n, err := upstream.Write(head)
+	c.countOut(int64(n))
+	if err != nil {
+		c.refuse(upstream, "")
+		return
+	}
+	c.copy(upstream, c.guest, c.countOut)
+}
+
+// refuse resets both connections. If why is not empty, the rules are the reason.
+func (c *connection) refuse(upstream net.Conn, why string) {
+	if c.why = why; why == "" {
+		c.failed.Store(true)
+	}
+	reset(c.guest)
+	reset(upstream)
+}
+
+func (c *connection) serveHTTP(ctx context.Context, guest, upstream net.Conn) {
+	c.why = serveHTTP(ctx, guest, &countedConn{upstream, c}, c.target, func(ctx context.Context) (net.Conn, error) {
+		again, err := c.server.dial(ctx, c.client.rules, c.target)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{again, c}, nil
+	})
+}
+
+// countedConn counts what is read from and written to a server.
+type countedConn struct {
+	net.Conn
+	c *connection
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.c.countIn(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.c.countOut(int64(n))
+	return n, err
+}

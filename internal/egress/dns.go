@@ -1,0 +1,266 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"gaol/policy"
+)
+
+const (
+	// lookupTimeout bounds one question to the host's resolver. Resolvers in guests give up
+	// after five seconds.
+	lookupTimeout = 4 * time.Second
+
+	// maxLookups bounds the questions that are answered at the same time.
+	maxLookups = 256
+
+	// maxUDP is the maximum size of an answer by UDP to a client that accepts that much.
+	maxUDP = 1232
+)
+
+// ServeDNS answers the guest's questions until both sockets are closed. Either may be nil.
+func (s *Server) ServeDNS(udp net.PacketConn, tcp net.Listener) error {
+	slots := make(chan struct{}, maxLookups)
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			s.answer(w, q)
+		default:
+			_ = w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)) // the guest asks again
+		}
+	})
+	errs := make(chan error, 2)
+	serve := func(server *dns.Server) { errs <- ignoreClosed(server.ActivateAndServe()) }
+	n := 0
+	if udp != nil {
+		n++
+		go serve(&dns.Server{PacketConn: udp, Handler: handler})
+	}
+	if tcp != nil {
+		n++
+		go serve(&dns.Server{Listener: tcp, Handler: handler, ReadTimeout: 10 * time.Second, MaxTCPQueries: 128})
+	}
+	var all error
+	for range n {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// answer answers one message.
+func (s *Server) answer(w dns.ResponseWriter, q *dns.Msg) {
+	reply := new(dns.Msg).SetReply(q)
+	reply.RecursionAvailable = true
+	size := dns.MinMsgSize
+	if opt := q.IsEdns0(); opt != nil {
+		size = max(size, min(int(opt.UDPSize()), maxUDP))
+		reply.SetEdns0(maxUDP, false)
+	}
+	network := "udp"
+	if _, ok := w.RemoteAddr().(*net.TCPAddr); ok {
+		network, size = "tcp", dns.MaxMsgSize
+	}
+	client := s.config.Identify(network, addrPort(w.RemoteAddr()), addrPort(w.LocalAddr()))
+	switch {
+	case q.Opcode != dns.OpcodeQuery:
+		reply.Rcode = dns.RcodeNotImplemented
+	case len(q.Question) != 1:
+		reply.Rcode = dns.RcodeFormatError
+	case q.Question[0].Qclass != dns.ClassINET:
+		reply.Rcode = dns.RcodeRefused
+	default:
+		reply.Rcode = s.answerQuestion(client, q.Question[0], reply)
+	}
+	reply.Truncate(size)
+	_ = w.WriteMsg(reply) // the guest asks again
+}
+
+// answerQuestion adds the answer to a reply and returns its code.
+func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcode int) {
+	host, ok := hostName(q.Name)
+	if !ok {
+		return dns.RcodeNameError
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		s.addAddresses(q, reply, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
+		return dns.RcodeSuccess
+	}
+	event := Event{Operation: "dns", Host: host, Rule: -1, Outcome: Denied}
+	if event.Limit = c.lookUp(); event.Limit != "" {
+		c.deny(event)
+		return dns.RcodeRefused
+	}
+	if a, ok := addressOf(host); ok {
+		return s.answerPointer(a, q, reply)
+	}
+	if d := c.rules.LookUp(host); !d.Allowed {
+		event.Rule = d.Rule
+		c.deny(event)
+		return dns.RcodeRefused
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, lookupTimeout)
+	defer cancel()
+	return s.resolve(ctx, host, q, reply)
+}
+
+// hostName returns the name of a question in lower case and without the dot at its end.
+// It returns false for names that are no host's: no rule could name them.
+func hostName(s string) (string, bool) {
+	s = strings.ToLower(strings.TrimSuffix(s, "."))
+	return s, policy.ValidName(s)
+}
+
+// resolve asks the host's resolver.
+func (s *Server) resolve(ctx context.Context, host string, q dns.Question, reply *dns.Msg) (rcode int) {
+	r, name := s.config.Resolver, host+"."
+	var err error
+	switch q.Qtype {
+	case dns.TypeA, dns.TypeAAAA:
+		return s.resolveAddress(ctx, host, q, reply)
+	case dns.TypeTXT:
+		var list []string
+		list, err = r.LookupTXT(ctx, name)
+		for _, text := range list {
+			reply.Answer = append(reply.Answer, &dns.TXT{Hdr: header(q), Txt: split255(text)})
+		}
+	case dns.TypeMX:
+		var list []*net.MX
+		list, err = r.LookupMX(ctx, name)
+		for _, mx := range list {
+			reply.Answer = append(reply.Answer, &dns.MX{Hdr: header(q), Preference: mx.Pref, Mx: dns.Fqdn(mx.Host)})
+		}
+	case dns.TypeSRV:
+		var list []*net.SRV
+		_, list, err = r.LookupSRV(ctx, "", "", name)
+		for _, srv := range list {
+			reply.Answer = append(reply.Answer, &dns.SRV{Hdr: header(q), Priority: srv.Priority, Weight: srv.Weight, Port: srv.Port, Target: dns.Fqdn(srv.Target)})
+		}
+	case dns.TypeNS:
+		var list []*net.NS
+		list, err = r.LookupNS(ctx, name)
+		for _, ns := range list {
+			reply.Answer = append(reply.Answer, &dns.NS{Hdr: header(q), Ns: dns.Fqdn(ns.Host)})
+		}
+	default:
+		// Among them HTTPS and SVCB: a hint of an address, or a key that encrypts the server
+		// name, could not be used.
+		return dns.RcodeSuccess
+	}
+	return rcodeOf(err)
+}
+
+// resolveAddress answers with the name's synthetic addresses, of the families that it has.
+func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question, reply *dns.Msg) (rcode int) {
+	found, err := s.config.Resolver.LookupNetIP(ctx, "ip", host+".")
+	if err != nil {
+		return rcodeOf(err)
+	}
+	v4, v6, err := s.names.assign(host)
+	if err != nil {
+		return dns.RcodeServerFailure
+	}
+	var has4, has6 bool
+	for _, a := range found {
+		if a.Unmap().Is4() {
+			has4 = true
+		} else {
+			has6 = true
+		}
+	}
+	if !has4 {
+		v4 = netip.Addr{}
+	}
+	if !has6 {
+		v6 = netip.Addr{}
+	}
+	s.addAddresses(q, reply, v4, v6)
+	return dns.RcodeSuccess
+}
+
+// addAddresses adds the address of the question's family, if it is valid.
+func (s *Server) addAddresses(q dns.Question, reply *dns.Msg, v4, v6 netip.Addr) {
+	switch {
+	case q.Qtype == dns.TypeA && v4.IsValid():
+		reply.Answer = append(reply.Answer, &dns.A{Hdr: header(q), A: v4.AsSlice()})
+	case q.Qtype == dns.TypeAAAA && v6.IsValid():
+		reply.Answer = append(reply.Answer, &dns.AAAA{Hdr: header(q), AAAA: v6.AsSlice()})
+	}
+}
+
+// answerPointer answers a reverse look-up. Only synthetic addresses have names.
+func (s *Server) answerPointer(a netip.Addr, q dns.Question, reply *dns.Msg) (rcode int) {
+	host, release, ok := s.names.use(a)
+	if !ok {
+		return dns.RcodeNameError
+	}
+	release()
+	if q.Qtype == dns.TypePTR {
+		reply.Answer = append(reply.Answer, &dns.PTR{Hdr: header(q), Ptr: dns.Fqdn(host)})
+	}
+	return dns.RcodeSuccess
+}
+
+// addressOf returns the address of a name for reverse look-ups.
+func addressOf(host string) (netip.Addr, bool) {
+	labels := strings.Split(host, ".")
+	n := len(labels)
+	if n < 3 || labels[n-1] != "arpa" {
+		return netip.Addr{}, false
+	}
+	text := &strings.Builder{}
+	for i := n - 3; i >= 0; i-- {
+		text.WriteString(labels[i])
+		switch {
+		case i > 0 && labels[n-2] == "in-addr":
+			text.WriteByte('.')
+		case i > 0 && labels[n-2] == "ip6" && (n-2-i)%4 == 0:
+			text.WriteByte(':')
+		}
+	}
+	a, err := netip.ParseAddr(text.String())
+	switch {
+	case labels[n-2] == "in-addr" && n == 6, labels[n-2] == "ip6" && n == 34:
+		return a, err == nil
+	}
+	return netip.Addr{}, false
+}
+
+func header(q dns.Question) dns.RR_Header {
+	return dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET, Ttl: uint32(TTL / time.Second)}
+}
+
+// split255 splits a text into the strings of a TXT record.
+func split255(s string) []string {
+	parts := []string{}
+	for len(s) > 255 {
+		parts, s = append(parts, s[:255]), s[255:]
+	}
+	return append(parts, s)
+}
+
+// rcodeOf returns the code for an error of the host's resolver.
+func rcodeOf(err error) int {
+	var e *net.DNSError
+	switch {
+	case err == nil:
+		return dns.RcodeSuccess
+	case errors.As(err, &e) && e.IsNotFound:
+		return dns.RcodeNameError
+	}
+	return dns.RcodeServerFailure
+}

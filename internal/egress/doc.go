@@ -1,0 +1,43 @@
+// Package egress is the way out of a sandbox: it accepts the guest's connections and
+// look-ups, decides each by the rules of the network scope, and passes on what they allow.
+// It knows nothing of jails. It takes sockets, whose local addresses are the destinations
+// that the guest asked for.
+//
+//	guest ── DNS ──> Server ── LookUp? ──> host's resolver
+//	  ▲                │
+//	  └── address ─────┘  one synthetic address for each name
+//
+//	guest ── TCP ──> Server ── Connect? ──> dial by name ── Resolved? ──> upstream
+//	                   │
+//	                   └─ the guest's first bytes: TLS, HTTP/1, or something else
+//
+// # Names
+//
+// The guest never learns the real address of a host. Each name that may be resolved has
+// one synthetic IPv4 and IPv6 address, so that the destination of a connection is a name,
+// and a rule about a name needs no list of addresses. The host's resolver is asked at each
+// look-up, to say whether the name exists, and again when a connection is dialed. The
+// addresses that it returns are checked right before the connect, so that a name that
+// resolves to a private address, now or later, is refused.
+//
+// A synthetic address belongs to its name while it is in use or the answer's TTL has not
+// expired. A connection to one that was not handed out is refused.
+//
+// # What the guest says
+//
+// If the rules distinguish names on the port, the first bytes that the guest sends must
+// agree with the name it connected to: the server name of a TLS ClientHello, or the host
+// of every HTTP/1 request. A connection without a server name, HTTP/2 without TLS, and the
+// method CONNECT are refused. Other protocols pass: they are pinned by name and port. What
+// the server sends is passed on at once, because in many protocols it speaks first.
+//
+// HTTP/1 is parsed and written anew by net/http, so that the server sees the requests that
+// were checked. Names of header fields become canonical.
+//
+// # What it does not protect against
+//
+// A server that serves several names can be asked for another one inside TLS, and what a
+// protocol says after its first bytes is not read: names that share a server can be
+// reached through each other (domain fronting). A name that may be resolved can carry
+// data out in its labels if a rule allows *.NAME.
+package egress

@@ -1,0 +1,404 @@
+package egress
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"gaol/policy"
+)
+
+// inside says that the process has a network namespace of its own.
+const inside = "GAOL_TEST_EGRESS_INSIDE"
+
+// The tests run in a network namespace that has an internet of its own: all addresses are
+// those of lo. The guest is in another one, in which all addresses lead to the server.
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+		cmd.Env = append(os.Environ(), inside+"=1")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+		var exit *exec.ExitError
+		if err := cmd.Run(); errors.As(err, &exit) {
+			os.Exit(exit.ExitCode())
+		} else if err != nil {
+			exitWith(err)
+		}
+		return
+	}
+	var err error
+	if guestSpace, err = openSpace(); err == nil {
+		err = errors.Join(configure("10.0.0.10"), inGuest(func() error { return configure("192.0.2.10") }))
+	}
+	if err != nil {
+		exitWith(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func exitWith(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// guestSpace is the guest's network namespace.
+var guestSpace *os.File
+
+// openSpace makes a network namespace.
+func openSpace() (f *os.File, err error) {
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		f, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+		return err
+	})
+	return f, err
+}
+
+// onThread calls f on a thread that ends afterwards.
+func onThread(f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		result <- f()
+	}()
+	return <-result
+}
+
+// inGuest calls f in the guest's network namespace.
+func inGuest(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(int(guestSpace.Fd()), unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// configure makes all addresses those of lo, in the thread's network namespace.
+func configure(own string) error {
+	for _, line := range []string{
+		"link set lo up",
+		"addr add " + own + "/32 dev lo",
+		"route add local 0.0.0.0/0 dev lo src " + own,
+		"-6 route add local ::/0 dev lo",
+	} {
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", line, err, out)
+		}
+	}
+	return nil
+}
+
+// The internet of the tests.
+var (
+	publicV4 = netip.MustParseAddr("93.184.215.14")
+	publicV6 = netip.MustParseAddr("2606:2800:220:1::14")
+	otherV4  = netip.MustParseAddr("151.101.1.6")
+	private  = netip.MustParseAddr("10.1.2.3")
+	metadata = netip.MustParseAddr("169.254.169.254")
+)
+
+// world is a server with one client, and the servers around it.
+type world struct {
+	*testing.T
+	server *Server
+	client *Client
+	ports  []int // where the guest's connections are accepted
+	udp    net.PacketConn
+	hosts  *hosts
+
+	mu     sync.Mutex
+	events []Event
+}
+
+// newWorld serves a guest that may do what the rules say. Ports are those that a guest in
+// the test connects to.
+func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
+	t.Helper()
+	p, err := policy.Parse([]byte(`{"network":` + rules + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, hosts: newHosts(t)}
+	w.client = NewClient(policy.NewEgress(p.Network), l, func(e Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+	})
+	w.server = NewServer(Config{
+		Identify: func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client },
+		Resolver: w.hosts.resolver(),
+	})
+	t.Cleanup(w.server.Close)
+	for _, port := range ports {
+		listener := listenInGuest(t, port)
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			if err := w.server.ServeTCP(listener); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(func() { listener.Close(); serving.Wait() })
+	}
+	w.serveDNS()
+	return w
+}
+
+func listenInGuest(t *testing.T, port int) (l *net.TCPListener) {
+	t.Helper()
+	err := inGuest(func() error {
+		var lc net.ListenConfig
+		lc.SetMultipathTCP(false)
+		listener, err := lc.Listen(t.Context(), "tcp", fmt.Sprintf("[::]:%d", port))
+		if err == nil {
+			l = listener.(*net.TCPListener)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (w *world) serveDNS() {
+	udp, err := net.ListenPacket("udp", "127.0.0.53:53")
+	if err != nil {
+		w.Fatal(err)
+	}
+	tcp, err := net.Listen("tcp", "127.0.0.53:53")
+	if err != nil {
+		w.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := w.server.ServeDNS(udp, tcp); err != nil {
+			w.Error(err)
+		}
+	})
+	w.Cleanup(func() { udp.Close(); tcp.Close(); serving.Wait() })
+}
+
+// ask sends the guest's question.
+func (w *world) ask(name string, qtype uint16) *dns.Msg {
+	w.Helper()
+	reply, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype), "127.0.0.53:53")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return reply
+}
+
+// address returns the synthetic IPv4 address of a name.
+func (w *world) address(name string) string {
+	w.Helper()
+	reply := w.ask(name, dns.TypeA)
+	if len(reply.Answer) != 1 {
+		w.Fatalf("%s: %v", name, reply)
+	}
+	return reply.Answer[0].(*dns.A).A.String()
+}
+
+// dial connects as the guest to a name or an address.
+func (w *world) dial(host string, port int) net.Conn {
+	w.Helper()
+	c, err := w.tryDial(host, port)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (w *world) tryDial(host string, port int) (c net.Conn, err error) {
+	w.Helper()
+	if _, err := netip.ParseAddr(host); err != nil {
+		host = w.address(host)
+	}
+	err = inGuest(func() error {
+		c, err = net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(host), uint16(port))))
+		return err
+	})
+	if err == nil {
+		err = c.SetDeadline(time.Now().Add(time.Minute))
+	}
+	return c, err
+}
+
+// tryExchange connects as the guest, sends text and returns all that comes back.
+func (w *world) tryExchange(address string, port int, text string) (string, error) {
+	w.Helper()
+	c, err := w.tryDial(address, port)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return exchange(c, text)
+}
+
+// exchange sends text and returns all that comes back.
+func exchange(c net.Conn, text string) (string, error) {
+	if _, err := io.WriteString(c, text); err != nil {
+		return "", err
+	}
+	if err := c.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(c)
+	return string(b), err
+}
+
+// waitEvent returns the first event for which match returns true.
+func (w *world) waitEvent(match func(Event) bool) Event {
+	w.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		for _, e := range w.events {
+			if match(e) {
+				w.mu.Unlock()
+				return e
+			}
+		}
+		w.mu.Unlock()
+	}
+	w.Fatalf("no such event: %+v", w.events)
+	return Event{}
+}
+
+// hosts is the name server of the tests.
+type hosts struct {
+	addr string
+
+	mu    sync.Mutex
+	names map[string][]netip.Addr
+	asked map[string]int
+}
+
+func newHosts(t *testing.T) *hosts {
+	t.Helper()
+	udp, err := net.ListenPacket("udp", "127.0.0.54:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hosts{addr: udp.LocalAddr().String(), asked: map[string]int{}, names: map[string][]netip.Addr{
+		"api.example.com": {publicV4, publicV6},
+		"v4.example.com":  {publicV4},
+		"other.test":      {otherV4},
+		"private.test":    {private},
+		"metadata.test":   {metadata},
+		"mixed.test":      {private, publicV4},
+		"loopback.test":   {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
+	}}
+	server := &dns.Server{PacketConn: udp, Handler: h}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.ActivateAndServe() })
+	t.Cleanup(func() { udp.Close(); serving.Wait() })
+	return h
+}
+
+func (h *hosts) set(name string, list ...netip.Addr) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.names[name] = list
+}
+
+func (h *hosts) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	question := q.Question[0]
+	name := strings.ToLower(strings.TrimSuffix(question.Name, "."))
+	h.asked[name]++
+	reply := new(dns.Msg).SetReply(q)
+	list, ok := h.names[name]
+	if !ok {
+		reply.Rcode = dns.RcodeNameError
+	}
+	for _, a := range list {
+		hdr := dns.RR_Header{Name: question.Name, Rrtype: question.Qtype, Class: dns.ClassINET, Ttl: 1}
+		switch {
+		case question.Qtype == dns.TypeA && a.Is4():
+			reply.Answer = append(reply.Answer, &dns.A{Hdr: hdr, A: a.AsSlice()})
+		case question.Qtype == dns.TypeAAAA && a.Is6():
+			reply.Answer = append(reply.Answer, &dns.AAAA{Hdr: hdr, AAAA: a.AsSlice()})
+		}
+	}
+	if question.Qtype == dns.TypeTXT && ok {
+		reply.Answer = append(reply.Answer, &dns.TXT{Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 1}, Txt: []string{"text"}})
+	}
+	_ = w.WriteMsg(reply)
+}
+
+func (h *hosts) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", h.addr)
+	}}
+}
+
+// listen serves connections to an address of the tests' internet.
+func (w *world) listen(a netip.Addr, port int, serve func(net.Conn)) {
+	w.Helper()
+	l, err := net.Listen("tcp", netip.AddrPortFrom(a, uint16(port)).String())
+	if err != nil {
+		w.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { defer c.Close(); serve(c) })
+		}
+	})
+	w.Cleanup(func() { l.Close(); serving.Wait() })
+}
+
+// echo sends a greeting, and back what it gets.
+func echo(greeting string) func(net.Conn) {
+	return func(c net.Conn) {
+		if _, err := io.WriteString(c, greeting); err == nil {
+			_, _ = io.Copy(c, c)
+		}
+	}
+}
+
+// certificate returns a self-signed one for some names.
+func certificate(t *testing.T, names ...string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

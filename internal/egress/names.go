@@ -1,0 +1,146 @@
+package egress
+
+import (
+	"container/list"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// The ranges of synthetic addresses: those for benchmarks of networks, which no host on the
+// internet has.
+var (
+	syntheticV4 = netip.MustParsePrefix("198.18.0.0/15")
+	syntheticV6 = netip.MustParsePrefix("2001:2::/48")
+)
+
+// TTL is the time to live of the addresses in the answers.
+const TTL = time.Minute
+
+// maxNames bounds the names that have an address at the same time.
+const maxNames = 16 << 10
+
+var errNoAddress = errors.New("all synthetic addresses are in use")
+
+// names maps names to synthetic addresses, and back. A name keeps its address for as long
+// as possible: programs may use one long after its TTL.
+type names struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	byName map[string]*list.Element // of *name
+	byAddr map[uint32]*list.Element
+	recent *list.List // the one looked up last is the first
+	last   uint32     // the host part that was assigned last
+}
+
+type name struct {
+	text    string
+	host    uint32 // of both of its addresses
+	expires time.Time
+	uses    int // connections
+}
+
+func newNames(now func() time.Time) *names {
+	return &names{now: now, byName: map[string]*list.Element{}, byAddr: map[uint32]*list.Element{}, recent: list.New()}
+}
+
+// assign returns the addresses of a name, and renews them for TTL.
+func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.byName[text]
+	if e == nil {
+		if len(n.byName) >= maxNames && !n.evict() {
+			return v4, v6, errNoAddress
+		}
+		e = n.recent.PushFront(&name{text: text, host: n.free()})
+		n.byName[text] = e
+		n.byAddr[e.Value.(*name).host] = e
+	}
+	n.recent.MoveToFront(e)
+	found := e.Value.(*name)
+	found.expires = n.now().Add(TTL)
+	v4, v6 = addresses(found.host)
+	return v4, v6, nil
+}
+
+// evict removes the name that was looked up longest ago, of those that are not in use. It
+// reports whether there was one.
+func (n *names) evict() bool {
+	for e := n.recent.Back(); e != nil; e = e.Prev() {
+		old := e.Value.(*name)
+		if old.expires.After(n.now()) {
+			return false // and so are all that were looked up later
+		}
+		if old.uses == 0 {
+			n.recent.Remove(e)
+			delete(n.byName, old.text)
+			delete(n.byAddr, old.host)
+			return true
+		}
+	}
+	return false
+}
+
+// free returns an unused host part. There are eight times as many as names, so that one is
+// reused late.
+func (n *names) free() uint32 {
+	const most = 1<<(32-15) - 2 // not the first and the last of the IPv4 range
+	for {
+		n.last = n.last%most + 1
+		if n.byAddr[n.last] == nil {
+			return n.last
+		}
+	}
+}
+
+// use returns the name that has a synthetic address, and a function to call when the
+// connection is over. It returns false if the address is not assigned.
+func (n *names) use(a netip.Addr) (text string, release func(), ok bool) {
+	host, ok := hostPart(a)
+	if !ok {
+		return "", nil, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.byAddr[host]
+	if e == nil {
+		return "", nil, false
+	}
+	used := e.Value.(*name)
+	used.uses++
+	return used.text, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		used.uses--
+	}, true
+}
+
+// addresses returns the two synthetic addresses with a host part.
+func addresses(host uint32) (v4, v6 netip.Addr) {
+	a4, a6 := syntheticV4.Addr().As4(), syntheticV6.Addr().As16()
+	binary.BigEndian.PutUint32(a4[:], binary.BigEndian.Uint32(a4[:])|host)
+	binary.BigEndian.PutUint32(a6[12:], host)
+	return netip.AddrFrom4(a4), netip.AddrFrom16(a6)
+}
+
+// hostPart is the inverse of addresses.
+func hostPart(a netip.Addr) (uint32, bool) {
+	switch {
+	case syntheticV4.Contains(a):
+		a4 := a.As4()
+		return binary.BigEndian.Uint32(a4[:]) &^ binary.BigEndian.Uint32(syntheticV4.Addr().AsSlice()), true
+	case syntheticV6.Contains(a):
+		a16 := a.As16()
+		host := binary.BigEndian.Uint32(a16[12:])
+		_, v6 := addresses(host)
+		return host, v6 == a
+	}
+	return 0, false
+}
+
+// isSynthetic reports whether an address belongs to the ranges of synthetic addresses.
+func isSynthetic(a netip.Addr) bool { return syntheticV4.Contains(a) || syntheticV6.Contains(a) }

@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	goruntime "runtime"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Addresses in the namespace. 10.0.2.0/24 is what user-mode networks usually have.
+var (
+	Resolver = netip.AddrFrom4([4]byte{10, 0, 2, 3})
+
+	guestV4 = netip.AddrFrom4([4]byte{10, 0, 2, 15})
+	guestV6 = netip.MustParseAddr("fd00::2:15") // resolvers ask for IPv6 only with such an address
+)
+
+// PortRange is the ports from First to Last.
+type PortRange struct{ First, Last uint16 }
+
+// Config says what reaches localhost.
+type Config struct {
+	TCP []PortRange // TCP to these ports
+	UDP bool        // datagrams to any port
+}
+
+// Gateway has the host's sockets in the namespace.
+type Gateway struct {
+	TCP    *net.TCPListener // every connection that leaves the guest
+	DNS    *net.UDPConn     // questions to Resolver
+	DNSTCP *net.TCPListener
+
+	space   *os.File // the network namespace
+	objects []interface{ Close() error }
+	dialed  *ebpf.Map // source ports of the host's own connections to localhost
+}
+
+// Open opens a gateway in the namespace that a process is in.
+func Open(pidfd *os.File, c Config) (*Gateway, error) {
+	g := &Gateway{}
+	if err := g.open(pidfd, c); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+func (g *Gateway) open(pidfd *os.File, c Config) error {
+	err := onThread(func() (err error) {
+		if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		if g.space, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
+			return err
+		}
+		if err := addRoutes(); err != nil {
+			return fmt.Errorf("routes: %w", err)
+		}
+		return g.listen()
+	})
+	if err != nil {
+		return err
+	}
+	return g.attach(c)
+}
+
+// listen opens the sockets, in the thread's namespace.
+func (g *Gateway) listen() (err error) {
+	resolver := netip.AddrPortFrom(Resolver, 53)
+	if g.TCP, err = listenTCP("[::]:0"); err != nil {
+		return err
+	}
+	if g.DNSTCP, err = listenTCP(resolver.String()); err != nil {
+		return err
+	}
+	g.DNS, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(resolver))
+	return err
+}
+
+// listenTCP listens without MPTCP, whose sockets neither BPF nor splice(2) accepts.
+func listenTCP(address string) (*net.TCPListener, error) {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
+}
+
+// attach loads the program and attaches it to the namespace.
+func (g *Gateway) attach(c Config) error {
+	listener, err := ebpf.NewMap(&ebpf.MapSpec{Name: "gaol_listener", Type: ebpf.SockMap, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+	if err != nil {
+		return fmt.Errorf("BPF map: %w", err)
+	}
+	g.objects = append(g.objects, listener)
+	g.dialed, err = ebpf.NewMap(&ebpf.MapSpec{Name: "gaol_dialed", Type: ebpf.Hash, KeySize: 4, ValueSize: 1, MaxEntries: maxDials})
+	if err != nil {
+		return fmt.Errorf("BPF map: %w", err)
+	}
+	g.objects = append(g.objects, g.dialed)
+	if err := putSocket(listener, g.TCP); err != nil {
+		return fmt.Errorf("BPF map: %w", err)
+	}
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "gaol_gateway", Type: ebpf.SkLookup, AttachType: ebpf.AttachSkLookup, License: "MIT",
+		Instructions: lookup(c, listener.FD(), g.dialed.FD()),
+	})
+	if err != nil {
+		return fmt.Errorf("BPF program: %w", err)
+	}
+	g.objects = append(g.objects, program)
+	attached, err := link.AttachNetNs(int(g.space.Fd()), program)
+	if err != nil {
+		return fmt.Errorf("BPF link: %w", err)
+	}
+	g.objects = append(g.objects, attached)
+	return nil
+}
+
+func putSocket(m *ebpf.Map, l *net.TCPListener) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var putErr error
+	err = raw.Control(func(fd uintptr) { putErr = m.Put(uint32(0), uint64(fd)) })
+	return errors.Join(err, putErr)
+}
+
+// Close closes the sockets, and what the namespace needs for them. Accepted connections
+// stay open.
+func (g *Gateway) Close() error {
+	var failed error
+	if g.TCP != nil {
+		failed = errors.Join(failed, g.TCP.Close())
+	}
+	if g.DNSTCP != nil {
+		failed = errors.Join(failed, g.DNSTCP.Close())
+	}
+	if g.DNS != nil {
+		failed = errors.Join(failed, g.DNS.Close())
+	}
+	for i := len(g.objects) - 1; i >= 0; i-- {
+		failed = errors.Join(failed, g.objects[i].Close())
+	}
+	g.space.Close() // may be nil
+	return failed
+}
+
+// onThread calls f on a thread that ends afterwards, because it may be in another
+// namespace then.
+func onThread(f func() error) error {
+	result := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		result <- f()
+	}()
+	return <-result
+}

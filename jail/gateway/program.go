@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"encoding/binary"
+
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct bpf_sk_lookup, see linux/bpf.h.
+const (
+	offFamily     = 8
+	offProtocol   = 12
+	offRemoteIP4  = 16
+	offRemotePort = 36 // in network byte order
+	offLocalIP4   = 40
+	offLocalIP6   = 44
+	offLocalPort  = 60 // in host byte order
+)
+
+// lookup returns the program. The kernel calls it for a packet that belongs to no
+// connection, before it looks for a listening or unconnected socket.
+func lookup(c Config, listener, dialed int) asm.Instructions {
+	const ctx, port, protocol = asm.R6, asm.R7, asm.R8
+	code := asm.Instructions{
+		asm.Mov.Reg(ctx, asm.R1),
+		asm.LoadMem(port, ctx, offLocalPort, asm.Word),
+		asm.LoadMem(protocol, ctx, offProtocol, asm.Word),
+		asm.LoadMem(asm.R2, ctx, offFamily, asm.Word),
+		asm.JEq.Imm(asm.R2, unix.AF_INET6, "v6"),
+		// The resolver's replies, to whichever address the guest sent from.
+		asm.LoadMem(asm.R2, ctx, offRemoteIP4, asm.Word),
+		asm.HostTo(asm.BE, asm.R2, asm.Word),
+		asm.JNE.Imm(asm.R2, resolverInt(), "destination"),
+		asm.LoadMem(asm.R2, ctx, offRemotePort, asm.Half),
+		asm.HostTo(asm.BE, asm.R2, asm.Half),
+		asm.JEq.Imm(asm.R2, 53, "pass"),
+
+		asm.LoadMem(asm.R2, ctx, offLocalIP4, asm.Word).WithSymbol("destination"),
+		asm.HostTo(asm.BE, asm.R2, asm.Word),
+		asm.JEq.Imm(asm.R2, resolverInt(), "resolver"),
+		asm.RSh.Imm(asm.R2, 24),
+		asm.JEq.Imm(asm.R2, 127, "localhost"),
+		asm.Ja.Label("outside"),
+
+		asm.JEq.Imm(port, 53, "pass").WithSymbol("resolver"),
+		asm.Ja.Label("drop"),
+
+		asm.LoadMem(asm.R2, ctx, offLocalIP6, asm.Word).WithSymbol("v6"),
+		asm.LoadMem(asm.R3, ctx, offLocalIP6+4, asm.Word),
+		asm.Or.Reg(asm.R2, asm.R3),
+		asm.LoadMem(asm.R3, ctx, offLocalIP6+8, asm.Word),
+		asm.Or.Reg(asm.R2, asm.R3),
+		asm.JNE.Imm(asm.R2, 0, "outside"),
+		asm.LoadMem(asm.R2, ctx, offLocalIP6+12, asm.Word),
+		asm.HostTo(asm.BE, asm.R2, asm.Word),
+		asm.JNE.Imm(asm.R2, 1, "outside"),
+	}
+	code = append(code, localhost(c, dialed)...)
+	return append(code,
+		asm.JNE.Imm(protocol, unix.IPPROTO_TCP, "drop").WithSymbol("outside"),
+		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
+		asm.LoadMapPtr(asm.R1, listener),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -4),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "drop"),
+		asm.Mov.Reg(asm.R9, asm.R0),
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.Mov.Reg(asm.R2, asm.R9),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.FnSkAssign.Call(),
+		asm.Mov.Reg(ctx, asm.R0), // 0 or a negative errno
+		asm.Mov.Reg(asm.R1, asm.R9),
+		asm.FnSkRelease.Call(),
+		asm.JNE.Imm(ctx, 0, "drop"),
+
+		asm.Mov.Imm(asm.R0, skPass).WithSymbol("pass"),
+		asm.Return(),
+		asm.Mov.Imm(asm.R0, skDrop).WithSymbol("drop"),
+		asm.Return(),
+	)
+}
+
+// The program's results: enum sk_action in linux/bpf.h.
+const (
+	skDrop = 0
+	skPass = 1
+)
+
+// localhost returns the part for the loopback addresses. It jumps to pass or drop.
+func localhost(c Config, dialed int) asm.Instructions {
+	const ctx, port, protocol = asm.R6, asm.R7, asm.R8
+	datagram := "drop"
+	if c.UDP {
+		datagram = "pass"
+	}
+	code := asm.Instructions{asm.JNE.Imm(protocol, unix.IPPROTO_TCP, datagram).WithSymbol("localhost")}
+	for _, r := range c.TCP {
+		code = append(code,
+			asm.JLT.Imm(port, int32(r.First), "host"), // the ranges are in order
+			asm.JLE.Imm(port, int32(r.Last), "pass"),
+		)
+	}
+	// The host's own connections are allowed by their source port, which no other socket
+	// can have at the same time.
+	return append(code,
+		asm.LoadMem(asm.R2, ctx, offRemotePort, asm.Half).WithSymbol("host"),
+		asm.HostTo(asm.BE, asm.R2, asm.Half),
+		asm.StoreMem(asm.RFP, -4, asm.R2, asm.Word),
+		asm.LoadMapPtr(asm.R1, dialed),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -4),
+		asm.FnMapLookupElem.Call(),
+		asm.JNE.Imm(asm.R0, 0, "pass"),
+		asm.Ja.Label("drop"),
+	)
+}
+
+// resolverInt returns the resolver's address as an operand.
+func resolverInt() int32 { return int32(binary.BigEndian.Uint32(Resolver.AsSlice())) }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func (l *lowering) network() {
 	l.tcp()
 	l.udp()
 	l.plan.Net.Inet = l.plan.Net.TCP || l.plan.Net.UDP || l.plan.Net.Egress != nil
-	l.compareLocalhost()
+	l.compareRuntime()
 }
 
 // checkHost rejects what neither the kernel nor egress can enforce. The kernel checks only
@@ -132,14 +133,15 @@ func (l *lowering) localPorts(named []PortRange, other uint16) {
 	add(next, 65535, rest)
 }
 
-// compareLocalhost rejects a run with a way out whose ports of localhost are not those of
-// its runtime: the jail's network has one list of them.
-func (l *lowering) compareLocalhost() {
-	if l.outer == nil || l.plan.Net.Egress == nil {
+// compareRuntime rejects a run whose network differs from that of its runtime, if that has
+// a way out: connections in the jail's network do not say which run they belong to. A run
+// without IP sockets needs no distinction.
+func (l *lowering) compareRuntime() {
+	if l.outer == nil || l.outer.Net.Egress == nil || !l.plan.Net.Inet {
 		return
 	}
-	if !slices.Equal(l.plan.Net.Local, l.outer.Net.Local) || l.plan.Net.UDP != l.outer.Net.UDP {
-		l.reject(ruleError(Network, -1, "a run that may leave the sandbox reaches the same ports of localhost as its runtime", "the runtime's rules for localhost"))
+	if !reflect.DeepEqual(l.p.Network, l.outerPermissions.Network) {
+		l.reject(ruleError(Network, -1, "the runs of a runtime with a way out of the sandbox are not distinguished", `leave the scope out, or "deny"`))
 	}
 }
 

@@ -31,6 +31,7 @@ type NodeRuntime struct {
 	store    string            // host folder
 	leases   []*rootfs.Lease   // of the image, and of snapshots that are mounted
 	zygotes  *zygotes.Set      // nil without LauncherZygote
+	network  *network          // nil if no host outside may be reached
 	files    *hostfs.FS
 	queue    queue // limits concurrent runs
 	contexts queue // limits contexts
@@ -144,6 +145,11 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.jail, err = rt.createJail(ctx); err != nil {
 		return err
 	}
+	if s.plan.Net.Egress != nil {
+		if rt.network, err = rt.openNetwork(); err != nil {
+			return err
+		}
+	}
 	if rt.files, err = openFiles(rt.jail); err != nil {
 		return err
 	}
@@ -173,6 +179,7 @@ func (rt *NodeRuntime) release() error {
 	if rt.files != nil {
 		failed = rt.files.Close()
 	}
+	failed = errors.Join(failed, rt.network.close())
 	if rt.jail != nil {
 		failed = errors.Join(failed, rt.jail.Close())
 	}
@@ -208,6 +215,9 @@ func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 		Filter:       filter,
 		CgroupParent: s.CgroupParent,
 		Limits:       s.command().Limits,
+	}
+	if s.plan.Net.Egress != nil {
+		spec.Layer = append(spec.Layer, jail.File{Path: "/etc/resolv.conf", Mode: 0o644, Data: resolvConf})
 	}
 	enforce.ConfigureJail(&spec, s.plan, s.Permissions, s.tree().World())
 	s.configureMounts(&spec, mounts)

@@ -149,7 +149,8 @@ type Denial struct {
 	Target string `json:"target"`
 
 	// Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands
-	// for a missing Options.UnixSockets in a runtime with mounts.
+	// for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and
+	// similar for limits of the network.
 	Rule string `json:"rule"`
 
 	Count  int64        `json:"count"` // how often
@@ -163,6 +164,10 @@ const (
 	// SourceSeccomp is the system call filter, which asks this process. It reports every
 	// call that it refuses because of permissions.
 	SourceSeccomp DenialSource = "seccomp"
+
+	// SourceEgress is the way out of the sandbox. It reports every connection and look-up
+	// that it refuses, if a single run is active: others of the runtime could have made it.
+	SourceEgress DenialSource = "egress"
 
 	// SourceAudit is the kernel's audit log, with Options.AuditDenials. The kernel may drop
 	// records when it has many.

@@ -31,6 +31,7 @@ type Source string
 // The sources.
 const (
 	Seccomp Source = "seccomp" // the filter asked this process
+	Egress  Source = "egress"  // the way out refused a connection or a look-up
 	Audit   Source = "audit"   // the kernel's audit log
 	Stderr  Source = "stderr"  // a hint: the error that Node printed last
 )
@@ -69,11 +70,23 @@ func (d *Denials) Observe(f func(Denial)) {
 	d.observe = f
 }
 
+// AddEgress adds something that the way out refused, by a rule of the network scope, or by
+// a limit if its name is not empty.
+func (d *Denials) AddEgress(op policy.Operation, target string, rule int, limit string) {
+	n := Denial{Scope: policy.Network, Operation: op, Target: target, Rule: ruleName(policy.Network, rule), Source: Egress}
+	if limit != "" {
+		n.Rule = "limits." + limit
+	}
+	d.add(n)
+}
+
 // add counts a denial and fills in its rule. A guest can cause any number of them, so that
 // equal ones count as one, and the list is bounded.
 func (d *Denials) add(n Denial) {
 	n.Target = sanitize(n.Target)
-	n.Rule = d.rule(n)
+	if n.Rule == "" {
+		n.Rule = d.rule(n)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range d.list {
@@ -108,10 +121,15 @@ func (d *Denials) rule(n Denial) string {
 	case n.Scope == policy.FS || n.Scope == policy.ChildProcess:
 		target = absolute(target)
 	}
-	if rule := d.permissions.Decide(n.Scope, op, target).Rule; rule >= 0 {
-		return n.Scope + ".rules[" + strconv.Itoa(rule) + "]"
+	return ruleName(n.Scope, d.permissions.Decide(n.Scope, op, target).Rule)
+}
+
+// ruleName returns the name of a scope's rule, or of its default if rule is -1.
+func ruleName(scope string, rule int) string {
+	if rule >= 0 {
+		return scope + ".rules[" + strconv.Itoa(rule) + "]"
 	}
-	return n.Scope + ".default"
+	return scope + ".default"
 }
 
 // absolute returns a path that permissions can decide on for one that a guest named.

@@ -86,9 +86,9 @@ func refusedCalls(p *policy.Plan) []seccomp.Row {
 		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
 		{!p.Net.Inet, seccomp.NoInternet},
 		{true, seccomp.LimitedNetlink},
-		{p.Net.Inet && !p.Net.UDP, seccomp.NoDatagrams},
-		{p.Net.Inet && !p.Net.TCP, seccomp.NoStreams},
-		{p.Net.Inet && p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.Net.Inet && !p.Net.UDP && p.Net.Egress == nil, seccomp.NoDatagrams},
+		{p.Net.Inet && !p.Net.TCP && p.Net.Egress == nil, seccomp.NoStreams},
+		{p.Net.Egress != nil || p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
 		{p.NoSignals, seccomp.NoForeignLimits},
 		{p.NoMetadata, seccomp.NoMetadata},
 		{p.NoRename, seccomp.NoRename},
@@ -116,7 +116,7 @@ var rights = map[policy.Operation]landlock.Access{
 
 // ruleset returns the Landlock ruleset of a plan, or nil if it needs none.
 func ruleset(p *policy.Plan) *landlock.Ruleset {
-	ports := p.Net.Inet && p.Net.TCP && !p.Net.AnyPort
+	ports := p.Net.Inet && p.Net.TCP && !p.Net.AnyPort && p.Net.Egress == nil // otherwise the gateway allows ports
 	if !p.Restricts && !p.NoSignals && !p.NoInspect && !ports {
 		return nil
 	}

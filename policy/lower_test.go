@@ -237,25 +237,9 @@ func TestLowerRefuses(t *testing.T) {
 	}
 }
 
-func TestHostsOutsideAreUnsupported(t *testing.T) {
-	tests := []struct{ network, place string }{
-		{`"allow"`, "network"},
-		{`{"rules":[{"mode":"allow","patterns":["tcp://example.com:443"]}]}`, "network.rules[0].patterns[0]"},
-		{`{"rules":[{"mode":"allow","patterns":["tcp://*:*"]}]}`, "network.rules[0].patterns[0]"},
-		{`{"rules":[{"mode":"allow","patterns":["dns://localhost"]}]}`, "network.rules[0].patterns[0]"},
-	}
-	for _, tt := range tests {
-		_, err := Lower(parse(t, `{"network":`+tt.network+`}`), world)
-		bad, ok := errors.AsType[*RuleError](err)
-		if !ok || bad.Place != tt.place || !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("%s: %v", tt.network, err)
-		}
-	}
-}
-
 func TestLowerNamesEveryWrongRule(t *testing.T) {
-	_, err := Lower(parse(t, `{"fs":{"rules":[{"mode":"allow","paths":["/*"]},{"mode":"allow","paths":["/?"]}]},"network":"allow"}`), world)
-	for _, place := range []string{"fs.rules[0].paths[0]", "fs.rules[1].paths[0]", "network: "} {
+	_, err := Lower(parse(t, `{"fs":{"rules":[{"mode":"allow","paths":["/*"]},{"mode":"allow","paths":["/?"]}]},"network":{"rules":[{"mode":"allow","patterns":["udp://a.test:1"]}]}}`), world)
+	for _, place := range []string{"fs.rules[0].paths[0]", "fs.rules[1].paths[0]", "network.rules[0].patterns[0]"} {
 		if err == nil || !strings.Contains(err.Error(), place) {
 			t.Errorf("%s is not in %v", place, err)
 		}

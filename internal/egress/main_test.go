@@ -1,14 +1,12 @@
 package egress
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -19,7 +17,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,40 +25,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/policy"
+	"gaol/test/internet"
 )
 
-// inside says that the process has a network namespace of its own.
-const inside = "GAOL_TEST_EGRESS_INSIDE"
-
-// The tests run in a network namespace that has an internet of its own: all addresses are
-// those of lo. The guest is in another one, in which all addresses lead to the server.
+// The tests run on an internet of their own. The guest is in another network namespace, in
+// which all addresses lead to the server.
 func TestMain(m *testing.M) {
-	if os.Getenv(inside) == "" {
-		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-		cmd.Env = append(os.Environ(), inside+"=1")
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-		var exit *exec.ExitError
-		if err := cmd.Run(); errors.As(err, &exit) {
-			os.Exit(exit.ExitCode())
-		} else if err != nil {
-			exitWith(err)
+	os.Exit(internet.Main(func() int {
+		var err error
+		if guestSpace, err = openSpace(); err == nil {
+			err = inGuest(configure)
 		}
-		return
-	}
-	var err error
-	if guestSpace, err = openSpace(); err == nil {
-		err = errors.Join(configure("10.0.0.10"), inGuest(func() error { return configure("192.0.2.10") }))
-	}
-	if err != nil {
-		exitWith(err)
-	}
-	goleak.VerifyTestMain(m)
-}
-
-func exitWith(err error) {
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if err := goleak.Find(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		return code
+	}))
 }
 
 // guestSpace is the guest's network namespace.
@@ -100,11 +85,11 @@ func inGuest(f func() error) error {
 }
 
 // configure makes all addresses those of lo, in the thread's network namespace.
-func configure(own string) error {
+func configure() error {
 	for _, line := range []string{
 		"link set lo up",
-		"addr add " + own + "/32 dev lo",
-		"route add local 0.0.0.0/0 dev lo src " + own,
+		"addr add 192.0.2.10/32 dev lo",
+		"route add local 0.0.0.0/0 dev lo src 192.0.2.10",
 		"-6 route add local ::/0 dev lo",
 	} {
 		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
@@ -130,7 +115,7 @@ type world struct {
 	client *Client
 	ports  []int // where the guest's connections are accepted
 	udp    net.PacketConn
-	hosts  *hosts
+	names  *internet.Names
 
 	mu     sync.Mutex
 	events []Event
@@ -144,7 +129,15 @@ func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, hosts: newHosts(t)}
+	w := &world{T: t, names: internet.ServeNames(t, map[string][]netip.Addr{
+		"api.example.com": {publicV4, publicV6},
+		"v4.example.com":  {publicV4},
+		"other.test":      {otherV4},
+		"private.test":    {private},
+		"metadata.test":   {metadata},
+		"mixed.test":      {private, publicV4},
+		"loopback.test":   {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
+	})}
 	w.client = NewClient(policy.NewEgress(p.Network), l, func(e Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -152,7 +145,6 @@ func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 	})
 	w.server = NewServer(Config{
 		Identify: func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client },
-		Resolver: w.hosts.resolver(),
 	})
 	t.Cleanup(w.server.Close)
 	for _, port := range ports {
@@ -290,93 +282,9 @@ func (w *world) waitEvent(match func(Event) bool) Event {
 	return Event{}
 }
 
-// hosts is the name server of the tests.
-type hosts struct {
-	addr string
-
-	mu    sync.Mutex
-	names map[string][]netip.Addr
-	asked map[string]int
-}
-
-func newHosts(t *testing.T) *hosts {
-	t.Helper()
-	udp, err := net.ListenPacket("udp", "127.0.0.54:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hosts{addr: udp.LocalAddr().String(), asked: map[string]int{}, names: map[string][]netip.Addr{
-		"api.example.com": {publicV4, publicV6},
-		"v4.example.com":  {publicV4},
-		"other.test":      {otherV4},
-		"private.test":    {private},
-		"metadata.test":   {metadata},
-		"mixed.test":      {private, publicV4},
-		"loopback.test":   {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
-	}}
-	server := &dns.Server{PacketConn: udp, Handler: h}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.ActivateAndServe() })
-	t.Cleanup(func() { udp.Close(); serving.Wait() })
-	return h
-}
-
-func (h *hosts) set(name string, list ...netip.Addr) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.names[name] = list
-}
-
-func (h *hosts) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	question := q.Question[0]
-	name := strings.ToLower(strings.TrimSuffix(question.Name, "."))
-	h.asked[name]++
-	reply := new(dns.Msg).SetReply(q)
-	list, ok := h.names[name]
-	if !ok {
-		reply.Rcode = dns.RcodeNameError
-	}
-	for _, a := range list {
-		hdr := dns.RR_Header{Name: question.Name, Rrtype: question.Qtype, Class: dns.ClassINET, Ttl: 1}
-		switch {
-		case question.Qtype == dns.TypeA && a.Is4():
-			reply.Answer = append(reply.Answer, &dns.A{Hdr: hdr, A: a.AsSlice()})
-		case question.Qtype == dns.TypeAAAA && a.Is6():
-			reply.Answer = append(reply.Answer, &dns.AAAA{Hdr: hdr, AAAA: a.AsSlice()})
-		}
-	}
-	if question.Qtype == dns.TypeTXT && ok {
-		reply.Answer = append(reply.Answer, &dns.TXT{Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 1}, Txt: []string{"text"}})
-	}
-	_ = w.WriteMsg(reply)
-}
-
-func (h *hosts) resolver() *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", h.addr)
-	}}
-}
-
-// listen serves connections to an address of the tests' internet.
-func (w *world) listen(a netip.Addr, port int, serve func(net.Conn)) {
+func (w *world) listen(a netip.Addr, port uint16, serve func(net.Conn)) {
 	w.Helper()
-	l, err := net.Listen("tcp", netip.AddrPortFrom(a, uint16(port)).String())
-	if err != nil {
-		w.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { defer c.Close(); serve(c) })
-		}
-	})
-	w.Cleanup(func() { l.Close(); serving.Wait() })
+	internet.Listen(w, a, port, serve)
 }
 
 // echo sends a greeting, and back what it gets.

@@ -42,7 +42,7 @@ func TestLookUps(t *testing.T) {
 			t.Errorf("%s %s: %v", tc.name, dns.TypeToString[tc.qtype], reply)
 		}
 	}
-	if n := w.hosts.asked["other.test"] + w.hosts.asked["data.other.test"]; n != 0 {
+	if n := w.names.Asked("other.test") + w.names.Asked("data.other.test"); n != 0 {
 		t.Errorf("%d questions about denied names left the sandbox", n)
 	}
 	if e := w.waitEvent(func(e Event) bool { return e.Host == "other.test" }); e.Operation != "dns" || e.Outcome != Denied || e.Rule != -1 {
@@ -116,10 +116,10 @@ func TestNameWithPrivateAndPublicAddress(t *testing.T) {
 // A name that resolves to something else when it is dialed is checked again.
 func TestRebinding(t *testing.T) {
 	w := newWorld(t, `"allow"`, Limits{}, 80)
-	w.hosts.set("rebind.test", publicV4)
+	w.names.Set("rebind.test", publicV4)
 	w.listen(metadata, 80, echo("secret"))
 	address := w.address("rebind.test")
-	w.hosts.set("rebind.test", metadata)
+	w.names.Set("rebind.test", metadata)
 	if got, err := w.tryExchange(address, 80, "x"); err == nil {
 		t.Errorf("got %q", got)
 	}

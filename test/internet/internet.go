@@ -1,0 +1,161 @@
+// Package internet makes an internet for tests: a network namespace in which every address
+// is a local one, with a name server and servers of the tests. Nothing leaves it.
+package internet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+)
+
+// inside says that the process is in the tests' namespaces.
+const inside = "GAOL_TEST_INTERNET"
+
+// NameServer answers questions about the names of the tests.
+var NameServer = netip.MustParseAddr("192.0.2.53")
+
+// Main runs the tests in network and mount namespaces of their own, in which
+// /etc/resolv.conf names the tests' name server. It returns the exit status.
+func Main(run func() int) int {
+	if os.Getenv(inside) != "" {
+		return run()
+	}
+	dir, err := os.MkdirTemp("", "gaol-internet-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(dir)
+	conf := filepath.Join(dir, "resolv.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "nameserver %s\n", NameServer), 0o644); err != nil {
+		return fail(err)
+	}
+	const setUp = `ip link set lo up && ip addr add 192.0.2.1/32 dev lo && ip route add local 0.0.0.0/0 dev lo src 192.0.2.1 && ip -6 route add local ::/0 dev lo &&
+		mount --bind "$0" /etc/resolv.conf && exec "$@"`
+	cmd := exec.Command("/bin/sh", append([]string{"-c", setUp, conf, "/proc/self/exe"}, os.Args[1:]...)...)
+	self, err := os.Executable()
+	if err != nil {
+		return fail(err)
+	}
+	cmd.Args[4] = self
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+	var exit *exec.ExitError
+	if err := cmd.Run(); errors.As(err, &exit) {
+		return exit.ExitCode()
+	} else if err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// Names is the name server of one test.
+type Names struct {
+	mu    sync.Mutex
+	names map[string][]netip.Addr
+	asked map[string]int
+}
+
+// ServeNames starts the name server, with names and their addresses.
+func ServeNames(t testing.TB, names map[string][]netip.Addr) *Names {
+	t.Helper()
+	n := &Names{names: names, asked: map[string]int{}}
+	address := netip.AddrPortFrom(NameServer, 53).String()
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = (&dns.Server{PacketConn: udp, Handler: n}).ActivateAndServe() })
+	serving.Go(func() { _ = (&dns.Server{Listener: tcp, Handler: n}).ActivateAndServe() })
+	t.Cleanup(func() { udp.Close(); tcp.Close(); serving.Wait() })
+	return n
+}
+
+// Set changes the addresses of a name.
+func (n *Names) Set(name string, list ...netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.names[name] = list
+}
+
+// Asked returns how many questions about a name have arrived.
+func (n *Names) Asked(name string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked[name]
+}
+
+// ServeDNS answers a question.
+func (n *Names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	question := q.Question[0]
+	name := strings.ToLower(strings.TrimSuffix(question.Name, "."))
+	n.asked[name]++
+	reply := new(dns.Msg).SetReply(q)
+	list, ok := n.names[name]
+	if !ok {
+		reply.Rcode = dns.RcodeNameError
+	}
+	header := dns.RR_Header{Name: question.Name, Rrtype: question.Qtype, Class: dns.ClassINET, Ttl: 1}
+	for _, a := range list {
+		switch {
+		case question.Qtype == dns.TypeA && a.Is4():
+			reply.Answer = append(reply.Answer, &dns.A{Hdr: header, A: a.AsSlice()})
+		case question.Qtype == dns.TypeAAAA && a.Is6():
+			reply.Answer = append(reply.Answer, &dns.AAAA{Hdr: header, AAAA: a.AsSlice()})
+		}
+	}
+	if question.Qtype == dns.TypeTXT && ok {
+		reply.Answer = append(reply.Answer, &dns.TXT{Hdr: header, Txt: []string{"text"}})
+	}
+	_ = w.WriteMsg(reply)
+}
+
+// Listen serves connections to an address, until the test ends.
+func Listen(t testing.TB, a netip.Addr, port uint16, serve func(net.Conn)) {
+	t.Helper()
+	l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				stop := context.AfterFunc(ctx, func() { c.Close() })
+				defer stop()
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); cancel(); serving.Wait() })
+}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/test/internet"
+
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 )
@@ -130,7 +132,7 @@ func TestRebinding(t *testing.T) {
 
 func TestServerNameOfTLS(t *testing.T) {
 	w := newWorld(t, byName, Limits{}, 443)
-	cert := certificate(t, "api.example.com", "evil.test")
+	cert := internet.Certificate(t, "api.example.com", "evil.test")
 	w.listen(publicV4, 443, func(c net.Conn) {
 		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
 		if s.Handshake() == nil {

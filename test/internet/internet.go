@@ -42,6 +42,7 @@ func Main(run func() int) int {
 		return fail(err)
 	}
 	const setUp = `ip link set lo up && ip addr add 192.0.2.1/32 dev lo && ip route add local 0.0.0.0/0 dev lo src 192.0.2.1 && ip -6 route add local ::/0 dev lo &&
+		echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind &&
 		mount --bind "$0" /etc/resolv.conf && exec "$@"`
 	cmd := exec.Command("/bin/sh", append([]string{"-c", setUp, conf, "/proc/self/exe"}, os.Args[1:]...)...)
 	self, err := os.Executable()

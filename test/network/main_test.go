@@ -1,0 +1,132 @@
+package network
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/test/harness"
+	"gaol/test/internet"
+)
+
+func TestMain(m *testing.M) { os.Exit(internet.Main(func() int { return harness.RunTests(m) })) }
+
+// Addresses of the tests' internet.
+var (
+	publicV4 = netip.MustParseAddr("93.184.215.14")
+	publicV6 = netip.MustParseAddr("2606:2800:220:1::14")
+	otherV4  = netip.MustParseAddr("151.101.1.6")
+	private  = netip.MustParseAddr("10.1.2.3")
+	metadata = netip.MustParseAddr("169.254.169.254")
+)
+
+// serveInternet starts servers for HTTP and HTTPS on all addresses of the tests.
+func serveInternet(t *testing.T) *internet.Names {
+	t.Helper()
+	names := internet.ServeNames(t, map[string][]netip.Addr{
+		"api.example.com":    {publicV4, publicV6},
+		"www.example.com":    {publicV4},
+		"other.test":         {otherV4},
+		"private.test":       {private},
+		"metadata.test":      {metadata},
+		"loopback.test":      {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
+		"mapped.test":        {netip.MustParseAddr("::ffff:10.1.2.3")},
+		"nat64.test":         {netip.MustParseAddr("64:ff9b::a01:203")},
+		"redirect.test":      {otherV4},
+		"xn--bcher-kva.test": {publicV4},
+	})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		local := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		fmt.Fprintf(w, "served %s by %s", r.Host, local)
+	})
+	cert := internet.Certificate(t, "api.example.com", "www.example.com", "other.test")
+	for _, a := range []netip.Addr{publicV4, publicV6, otherV4, private, metadata, netip.MustParseAddr("64:ff9b::a01:203"), netip.MustParseAddr("127.0.0.1")} {
+		serveHTTP(t, a, 80, handler, nil)
+		serveHTTP(t, a, 443, handler, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})
+	}
+	return names
+}
+
+func serveHTTP(t *testing.T, a netip.Addr, port uint16, h http.Handler, config *tls.Config) {
+	t.Helper()
+	l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: h, TLSConfig: config}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if config != nil {
+			_ = server.ServeTLS(l, "", "")
+		} else {
+			_ = server.Serve(l)
+		}
+	})
+	t.Cleanup(func() { server.Close(); serving.Wait() })
+}
+
+// permissions returns those with a network scope.
+func permissions(t *testing.T, network string) policy.Permissions {
+	t.Helper()
+	p, err := policy.Parse([]byte(`{"network":` + network + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// eachLauncher runs a test with a runtime of each launcher.
+func eachLauncher(t *testing.T, network string, f func(*testing.T, *runtime.NodeRuntime)) {
+	p := permissions(t, network)
+	t.Run("exec", func(t *testing.T) {
+		f(t, harness.CreateExact(t, runtime.Options{Permissions: p, Launcher: runtime.LauncherExec}))
+	})
+	t.Run("zygote", func(t *testing.T) {
+		f(t, harness.CreateForking(t, runtime.Options{Permissions: p}))
+	})
+}
+
+// attempts runs a program that prints one JSON object with a text for each attempt.
+func attempts(t *testing.T, rt *runtime.NodeRuntime, code string, args ...string) (map[string]string, *runtime.Result) {
+	t.Helper()
+	res := harness.Run(t, rt, code, runtime.RunOptions{Args: args})
+	var got map[string]string
+	if err := json.Unmarshal(res.Value, &got); err != nil {
+		t.Fatalf("value %s, exit code %d, stderr %s", res.Value, res.ExitCode, res.Stderr)
+	}
+	return got, res
+}
+
+// fetching fetches each of its arguments, one after the other.
+const fetching = `
+process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+process.removeAllListeners('warning');
+const got = {};
+for (const url of process.argv.slice(2)) {
+	try {
+		got[url] = await (await fetch(url)).text();
+	} catch (err) {
+		got[url] = err.cause?.code ?? err.cause?.errors?.[0]?.code ?? err.message;
+	}
+}
+__return(got);`
+
+func isServed(text string) bool { return strings.HasPrefix(text, "served ") }
+
+func sendLine(text string) func(net.Conn) {
+	return func(c net.Conn) { _, _ = io.WriteString(c, text) }
+}

@@ -11,8 +11,9 @@ import (
 	"gaol/jail/gateway"
 )
 
-// egressLimits bound what the runs of a runtime use together.
-var egressLimits = egress.Limits{Connections: 4096, ConnectionsPerSec: 2000, LookupsPerSec: 500}
+// egressLimits bound what the runs of a runtime use together. A connection takes up to 0.8 MB
+// of the host's memory while what is sent is not read.
+var egressLimits = egress.Limits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
 
 // resolvConf is the guest's /etc/resolv.conf.
 var resolvConf = []byte("nameserver " + gateway.Resolver.String() + "\n")

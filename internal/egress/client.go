@@ -90,6 +90,22 @@ func (c *Client) connect() (limit string) {
 	return ""
 }
 
+// Buffers of sockets are charged to the host, and a guest and a server can fill them
+// together. A single connection needs large ones for speed over long distances; many share
+// about the same memory.
+const (
+	minBuffer    = 64 << 10
+	maxBuffer    = 4 << 20
+	totalBuffers = 64 << 20
+)
+
+// buffer returns the size of the buffers of the next connection to a server.
+func (c *Client) buffer() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return min(max(totalBuffers/max(c.open, 1), minBuffer), maxBuffer)
+}
+
 func (c *Client) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -129,7 +129,7 @@ func (c *connection) refuse(upstream net.Conn, why string) {
 
 func (c *connection) serveHTTP(ctx context.Context, guest, upstream net.Conn) {
 	c.why = serveHTTP(ctx, guest, &countedConn{upstream, c}, c.target, func(ctx context.Context) (net.Conn, error) {
-		again, err := c.server.dial(ctx, c.client.rules, c.target)
+		again, err := c.server.dial(ctx, c.client, c.target)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,8 @@ type deniedError struct {
 func (e *deniedError) Error() string { return fmt.Sprintf("%s is denied", e.addr) }
 
 // dial connects to a target that the rules allow, if they allow its address, too.
-func (s *Server) dial(ctx context.Context, rules *policy.Egress, t target) (net.Conn, error) {
+func (s *Server) dial(ctx context.Context, client *Client, t target) (net.Conn, error) {
+	rules := client.rules
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if s.config.Proxy != nil {
@@ -49,18 +50,28 @@ func (s *Server) dial(ctx context.Context, rules *policy.Egress, t target) (net.
 			return nil, err
 		}
 		if proxy != nil {
-			return s.dialProxy(ctx, proxy, rules, t)
+			return s.dialProxy(ctx, proxy, client, t)
 		}
 	}
-	d := net.Dialer{Resolver: s.config.Resolver, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+	d := net.Dialer{Resolver: s.config.Resolver, ControlContext: func(_ context.Context, _, address string, raw syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return err
 		}
-		return checkAddress(rules, to)
+		return errors.Join(checkAddress(rules, to), limitBuffers(raw, client.buffer()))
 	}}
 	d.SetMultipathTCP(false) // whose sockets cannot be spliced
 	return d.DialContext(ctx, "tcp", net.JoinHostPort(t.absolute(), fmt.Sprint(t.port)))
+}
+
+// limitBuffers sets the size of a socket's buffers, in bytes; the kernel doubles it.
+func limitBuffers(raw syscall.RawConn, size int) error {
+	var set error
+	err := raw.Control(func(fd uintptr) {
+		set = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size),
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, size))
+	})
+	return errors.Join(err, set)
 }
 
 // absolute returns the name with a dot at its end, so that the host's search domains do

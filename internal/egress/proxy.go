@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"syscall"
 
 	"golang.org/x/net/http/httpproxy"
 
@@ -32,10 +33,10 @@ func ProxyFromEnvironment() func(host string, port uint16) (*url.URL, error) {
 
 // dialProxy connects through an HTTP proxy. Unless ProxyNames is set, the proxy gets an
 // address that has passed the rules, and not the name, which it could resolve to another.
-func (s *Server) dialProxy(ctx context.Context, proxy *url.URL, rules *policy.Egress, t target) (net.Conn, error) {
+func (s *Server) dialProxy(ctx context.Context, proxy *url.URL, client *Client, t target) (net.Conn, error) {
 	to := net.JoinHostPort(t.host(), fmt.Sprint(t.port))
 	if t.name == "" || !s.config.ProxyNames {
-		a, err := s.resolveOne(ctx, rules, t)
+		a, err := s.resolveOne(ctx, client.rules, t)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +49,7 @@ func (s *Server) dialProxy(ctx context.Context, proxy *url.URL, rules *policy.Eg
 	if proxy.Port() == "" {
 		address = net.JoinHostPort(proxy.Hostname(), "80")
 	}
-	var d net.Dialer
+	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error { return limitBuffers(raw, client.buffer()) }}
 	d.SetMultipathTCP(false)
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {

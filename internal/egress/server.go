@@ -104,7 +104,7 @@ func (s *Server) serve(guest *net.TCPConn) {
 		refuse(guest, client, event)
 		return
 	}
-	upstream, err := s.dial(s.ctx, client.rules, t)
+	upstream, err := s.dial(s.ctx, client, t)
 	if err != nil {
 		event.Outcome, event.Duration = outcomeOf(err), time.Since(start)
 		var denied *deniedError
@@ -171,8 +171,9 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
 }
 
-// copyChunk is how much is copied before it is counted.
-const copyChunk = 256 << 10
+// copyChunk is how much is copied before it is counted, and the most that a pipe of
+// splice(2) holds if the other side does not read.
+const copyChunk = 128 << 10
 
 // pump copies from one connection to another until the end, and then shuts down the other
 // one's sending side. It splices in the kernel if both are TCP.

@@ -28,16 +28,16 @@
 //
 //	fs             paths     absolute and clean: /workspace/**, /etc/hosts
 //	childProcess   patterns  the same, for programs
-//	network        patterns  tcp://HOST:PORT, udp://HOST:PORT, dns://NAME
+//	network        patterns  tcp://HOST:PORTS, udp://HOST:PORTS, dns://NAME
 //	env            patterns  names of variables
 //	process        none
 //
 // In a path, * and ? match within one element, and ** as a whole element matches any
 // number of elements: P/** is P and everything below it, /** is everything. There is no
 // escape character: a * in a file's name is matched by a pattern's *. In a variable's
-// name, * matches any characters and ? one. HOST is a lower-case name, an address, * or
-// *.NAME, which is every name below NAME; PORT is a number or *. The addresses of the
-// loopback device are equivalent to localhost.
+// name, * matches any characters and ? one. HOST is a lower-case name, an address, a CIDR
+// prefix, * or *.NAME, which is every name below NAME; PORTS is * or a list such as
+// 80,443,8000-8099. The addresses of the loopback device are equivalent to localhost.
 //
 // Text is at most 1 MiB, a scope has at most 256 rules and 256 patterns, and a pattern is
 // at most 4096 bytes. [Schema] returns a JSON Schema of the language for editors.
@@ -65,7 +65,8 @@
 //	fs            stat readlink                      hidden, with all other operations only             EACCES                  any          where another one is allowed
 //	network       fetch connect listen               no TCP sockets, UDP sockets, or both: seccomp      EACCES                  any          sockets within the jail, abstract and in files
 //	network       fetch connect to ports             Landlock; no MPTCP: seccomp                        EACCES                  ABI 4, 6.7   which loopback address
-//	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any          cannot be allowed yet
+//	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any
+//	network       dns, hosts outside, by rule        egress and BPF in that namespace                   EAI_AGAIN, ECONNRESET   5.9          names within TLS; see [Egress]
 //	childProcess  spawn                              seccomp                                            EPERM                   any          threads
 //	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   what a listed program interprets
 //	process       signal                             Landlock's scope; prlimit of others: seccomp       EPERM                   ABI 6, 6.12  the run's own processes
@@ -111,7 +112,11 @@
 //   - fetch is the same as connect. TCP that connects may also listen: listen(2) is the
 //     same call for the sockets of Node's own children, and gives an unbound socket any
 //     port.
-//   - UDP is allowed on all ports in both directions, or not at all.
+//   - UDP is allowed on all ports of localhost in both directions, or not at all. It does not
+//     leave the sandbox.
+//   - If hosts outside are allowed, rules for localhost may be about any port. A port on which
+//     listen is denied refuses connections, although listen itself succeeds.
+//   - A run of a runtime with rules for hosts outside has all of its network, or none.
 //   - inspect, where allowed, covers the entries of /proc that any user may read. Those that
 //     require a tracer's rights, such as other runs' variables, memory and open files, need
 //     a jail without Landlock: no fs rules, no ports, and signal allowed.

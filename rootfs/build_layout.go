@@ -45,7 +45,7 @@ ID=gaol
 VERSION_ID=` + builder + `
 `},
 	{"/etc/timezone", "Etc/UTC\n"},
-	// No permission reaches hosts outside. A check for a newer npm would only delay
-	// commands, and two more attempts to reach a registry would take 70 seconds.
+	// Without a rule for the registry, a check for a newer npm would only delay commands,
+	// and two more attempts to reach it would take 70 seconds.
 	{"/usr/local/etc/npmrc", "update-notifier=false\nfetch-retries=0\n"},
 }

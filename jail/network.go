@@ -9,5 +9,5 @@ import (
 // been created with Spec.Loopback. The caller closes the gateway before the jail.
 func (j *Jail) OpenGateway(c gateway.Config) (*gateway.Gateway, error) {
 	g, err := gateway.Open(j.pidfd, c)
-	return g, step.Wrap("open", "gateway", err)
+	return g, step.Wrap("open", "gateway to hosts outside", err)
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestCheckPermissions(t *testing.T) {
 		{"strict", Options{Permissions: policy.Strict()}, ""},
 		{"workspace", Options{Permissions: policy.Workspace("/srv"), Cwd: "/srv"}, ""},
 		{"a hidden folder", Options{Permissions: secret, Cwd: "/srv"}, ""},
-		{"a way out", Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}, "no way out"},
+		{"a way out", Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}, ""},
 		{"Node is started", Options{Permissions: list, Launcher: LauncherExec}, "is not among the programs"},
 		{"Node is started, and no file may be", Options{Permissions: listed, Launcher: LauncherExec}, "is not among the programs"},
 		{"Node is forked", Options{Permissions: list}, ""},
@@ -48,7 +49,7 @@ func TestCheckPermissions(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(s.plan, plan); diff != "" {
+			if diff := cmp.Diff(s.plan, plan, cmp.Comparer(func(a, b *policy.Egress) bool { return reflect.DeepEqual(a, b) })); diff != "" {
 				t.Errorf("the plan (-Create's +got):\n%s", diff)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,14 +17,14 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/internettest"
 	"gaol/policy"
-	"gaol/test/internet"
 )
 
 // The tests run on an internet of their own. The guest is in another network namespace, in
 // which all addresses lead to the server.
 func TestMain(m *testing.M) {
-	os.Exit(internet.Main(func() int {
+	os.Exit(internettest.Main(func() int {
 		var err error
 		if guestSpace, err = openSpace(); err == nil {
 			err = inGuest(configure)
@@ -61,7 +61,7 @@ func openSpace() (f *os.File, err error) {
 func onThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread()
+		goruntime.LockOSThread()
 		result <- f()
 	}()
 	return <-result
@@ -108,7 +108,7 @@ type world struct {
 	client *Client
 	ports  []int // where the guest's connections are accepted
 	udp    net.PacketConn
-	names  *internet.Names
+	names  *internettest.Names
 
 	mu     sync.Mutex
 	events []Event
@@ -122,7 +122,7 @@ func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, names: internet.ServeNames(t, map[string][]netip.Addr{
+	w := &world{T: t, names: internettest.ServeNames(t, map[string][]netip.Addr{
 		"api.example.com": {publicV4, publicV6},
 		"v4.example.com":  {publicV4},
 		"other.test":      {otherV4},
@@ -277,7 +277,7 @@ func (w *world) waitEvent(match func(Event) bool) Event {
 
 func (w *world) listen(a netip.Addr, port uint16, serve func(net.Conn)) {
 	w.Helper()
-	internet.Listen(w, a, port, serve)
+	internettest.Listen(w, a, port, serve)
 }
 
 // echo sends a greeting, and back what it gets.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/test/internet"
+	"gaol/internal/internettest"
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
@@ -132,7 +132,7 @@ func TestRebinding(t *testing.T) {
 
 func TestServerNameOfTLS(t *testing.T) {
 	w := newWorld(t, byName, Limits{}, 443)
-	cert := internet.Certificate(t, "api.example.com", "evil.test")
+	cert := internettest.Certificate(t, "api.example.com", "evil.test")
 	w.listen(publicV4, 443, func(c net.Conn) {
 		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
 		if s.Handshake() == nil {

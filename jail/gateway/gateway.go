@@ -111,31 +111,36 @@ func listenTCP(address string) (*net.TCPListener, error) {
 func (g *Gateway) attach(c Config) error {
 	listener, err := ebpf.NewMap(&ebpf.MapSpec{Name: "gaol_listener", Type: ebpf.SockMap, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
-		return fmt.Errorf("BPF map: %w", err)
+		return bpfError("map", err)
 	}
 	g.objects = append(g.objects, listener)
 	g.dialed, err = ebpf.NewMap(&ebpf.MapSpec{Name: "gaol_dialed", Type: ebpf.Hash, KeySize: 4, ValueSize: 1, MaxEntries: maxDials})
 	if err != nil {
-		return fmt.Errorf("BPF map: %w", err)
+		return bpfError("map", err)
 	}
 	g.objects = append(g.objects, g.dialed)
 	if err := putSocket(listener, g.TCP); err != nil {
-		return fmt.Errorf("BPF map: %w", err)
+		return bpfError("map", err)
 	}
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "gaol_gateway", Type: ebpf.SkLookup, AttachType: ebpf.AttachSkLookup, License: "MIT",
 		Instructions: lookup(c, listener.FD(), g.dialed.FD()),
 	})
 	if err != nil {
-		return fmt.Errorf("BPF program: %w", err)
+		return bpfError("program", err)
 	}
 	g.objects = append(g.objects, program)
 	attached, err := link.AttachNetNs(int(g.space.Fd()), program)
 	if err != nil {
-		return fmt.Errorf("BPF link: %w", err)
+		return bpfError("link", err)
 	}
 	g.objects = append(g.objects, attached)
 	return nil
+}
+
+// bpfError names the cure.
+func bpfError(object string, err error) error {
+	return fmt.Errorf("BPF %s: %w (it needs Linux 5.9 with CONFIG_BPF_SYSCALL, and CAP_BPF or root)", object, err)
 }
 
 func putSocket(m *ebpf.Map, l *net.TCPListener) error {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/internal/internettest"
 	"gaol/runtime"
 	"gaol/test/harness"
-	"gaol/test/internet"
 )
 
 // What a guest says to a server must agree with the name that it looked up.
@@ -72,7 +72,7 @@ __return(got);`
 // Protocols in which the server speaks first pass by name and port.
 func TestServerThatSpeaksFirst(t *testing.T) {
 	serveInternet(t)
-	internet.Listen(t, publicV4, 25, func(c net.Conn) {
+	internettest.Listen(t, publicV4, 25, func(c net.Conn) {
 		_, _ = io.WriteString(c, "220 ready\r\n")
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		_, _ = io.WriteString(c, "250 "+line)
@@ -93,8 +93,8 @@ s.on('close', () => __return({ text }));`
 // The rules hold for every program.
 func TestStaticProgram(t *testing.T) {
 	serveInternet(t)
-	internet.Listen(t, publicV4, 7, sendLine("hello"))
-	internet.Listen(t, private, 7, sendLine("secret"))
+	internettest.Listen(t, publicV4, 7, sendLine("hello"))
+	internettest.Listen(t, private, 7, sendLine("secret"))
 	eachLauncher(t, `{"rules":[{"mode":"allow","patterns":["tcp://93.184.0.0/16:7"]}]}`, func(t *testing.T, rt *runtime.NodeRuntime) {
 		program := harness.Install(t, rt, "connect")
 		got := strings.Fields(strings.ReplaceAll(harness.Output(t, rt, runtime.RunOptions{}, program, "93.184.215.14", "7", "10.1.2.3", "7", "93.184.215.14", "80", "127.0.0.1", "7"), "got ", "got-"))

@@ -13,13 +13,13 @@ import (
 	"sync"
 	"testing"
 
+	"gaol/internal/internettest"
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
-	"gaol/test/internet"
 )
 
-func TestMain(m *testing.M) { os.Exit(internet.Main(func() int { return harness.RunTests(m) })) }
+func TestMain(m *testing.M) { os.Exit(internettest.Main(func() int { return harness.RunTests(m) })) }
 
 // Addresses of the tests' internet.
 var (
@@ -31,9 +31,9 @@ var (
 )
 
 // serveInternet starts servers for HTTP and HTTPS on all addresses of the tests.
-func serveInternet(t *testing.T) *internet.Names {
+func serveInternet(t *testing.T) *internettest.Names {
 	t.Helper()
-	names := internet.ServeNames(t, map[string][]netip.Addr{
+	names := internettest.ServeNames(t, map[string][]netip.Addr{
 		"api.example.com":    {publicV4, publicV6},
 		"www.example.com":    {publicV4},
 		"other.test":         {otherV4},
@@ -53,7 +53,7 @@ func serveInternet(t *testing.T) *internet.Names {
 		local := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		fmt.Fprintf(w, "served %s by %s", r.Host, local)
 	})
-	cert := internet.Certificate(t, "api.example.com", "www.example.com", "other.test")
+	cert := internettest.Certificate(t, "api.example.com", "www.example.com", "other.test")
 	for _, a := range []netip.Addr{publicV4, publicV6, otherV4, private, metadata, netip.MustParseAddr("64:ff9b::a01:203"), netip.MustParseAddr("127.0.0.1")} {
 		serveHTTP(t, a, 80, handler, nil)
 		serveHTTP(t, a, 443, handler, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})

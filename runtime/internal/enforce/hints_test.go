@@ -64,7 +64,8 @@ func TestHints(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			all := policy.Open()
-			all.Network = policy.Scope{Default: policy.Allow} // including hosts outside
+			all.Network = policy.Scope{Default: policy.Allow, Rules: []policy.Rule{ // including hosts outside
+				{Mode: policy.Allow, Patterns: []string{"tcp://192.0.2.0/24:*"}}}}
 			open := NewDenials(all, "/workspace")
 			if got := afterHint(open, tc.text+"\nNode.js v24.21.0\n"); len(got) > 0 {
 				t.Errorf("with nothing denied: %+v", got)

@@ -1,6 +1,4 @@
-// Package internet makes an internet for tests: a network namespace in which every address
-// is a local one, with a name server and servers of the tests. Nothing leaves it.
-package internet
+package internettest
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package internet
+package internettest
 
 import (
 	"crypto/ecdsa"

@@ -33,18 +33,7 @@ var (
 // serveInternet starts servers for HTTP and HTTPS on all addresses of the tests.
 func serveInternet(t *testing.T) *internettest.Names {
 	t.Helper()
-	names := internettest.ServeNames(t, map[string][]netip.Addr{
-		"api.example.com":    {publicV4, publicV6},
-		"www.example.com":    {publicV4},
-		"other.test":         {otherV4},
-		"private.test":       {private},
-		"metadata.test":      {metadata},
-		"loopback.test":      {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
-		"mapped.test":        {netip.MustParseAddr("::ffff:10.1.2.3")},
-		"nat64.test":         {netip.MustParseAddr("64:ff9b::a01:203")},
-		"redirect.test":      {otherV4},
-		"xn--bcher-kva.test": {publicV4},
-	})
+	names := serveNames(t)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if to := r.URL.Query().Get("to"); to != "" {
 			http.Redirect(w, r, to, http.StatusFound)
@@ -61,12 +50,17 @@ func serveInternet(t *testing.T) *internettest.Names {
 	return names
 }
 
-func serveHTTP(t *testing.T, a netip.Addr, port uint16, h http.Handler, config *tls.Config) {
+func serveHTTP(t testing.TB, a netip.Addr, port uint16, h http.Handler, config *tls.Config) {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, l, h, config)
+}
+
+// serveOn serves HTTP, or HTTPS, until the test ends.
+func serveOn(t testing.TB, l net.Listener, h http.Handler, config *tls.Config) {
 	server := &http.Server{Handler: h, TLSConfig: config}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -80,7 +74,7 @@ func serveHTTP(t *testing.T, a netip.Addr, port uint16, h http.Handler, config *
 }
 
 // permissions returns those with a network scope.
-func permissions(t *testing.T, network string) policy.Permissions {
+func permissions(t testing.TB, network string) policy.Permissions {
 	t.Helper()
 	p, err := policy.Parse([]byte(`{"network":` + network + `}`))
 	if err != nil {
@@ -92,12 +86,13 @@ func permissions(t *testing.T, network string) policy.Permissions {
 // eachLauncher runs a test with a runtime of each launcher.
 func eachLauncher(t *testing.T, network string, f func(*testing.T, *runtime.NodeRuntime)) {
 	p := permissions(t, network)
-	t.Run("exec", func(t *testing.T) {
-		f(t, harness.CreateExact(t, runtime.Options{Permissions: p, Launcher: runtime.LauncherExec}))
-	})
-	t.Run("zygote", func(t *testing.T) {
-		f(t, harness.CreateForking(t, runtime.Options{Permissions: p}))
-	})
+	for _, l := range harness.Launchers {
+		t.Run(l.String(), func(t *testing.T) {
+			o := harness.Options(runtime.Options{Permissions: p})
+			o.Launcher = l
+			f(t, harness.CreateExact(t, o))
+		})
+	}
 }
 
 // attempts runs a program that prints one JSON object with a text for each attempt.
@@ -129,4 +124,20 @@ func isServed(text string) bool { return strings.HasPrefix(text, "served ") }
 
 func sendLine(text string) func(net.Conn) {
 	return func(c net.Conn) { _, _ = io.WriteString(c, text) }
+}
+
+func serveNames(t testing.TB) *internettest.Names {
+	t.Helper()
+	return internettest.ServeNames(t, map[string][]netip.Addr{
+		"api.example.com":    {publicV4, publicV6},
+		"www.example.com":    {publicV4},
+		"other.test":         {otherV4},
+		"private.test":       {private},
+		"metadata.test":      {metadata},
+		"loopback.test":      {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
+		"mapped.test":        {netip.MustParseAddr("::ffff:10.1.2.3")},
+		"nat64.test":         {netip.MustParseAddr("64:ff9b::a01:203")},
+		"redirect.test":      {otherV4},
+		"xn--bcher-kva.test": {publicV4},
+	})
 }

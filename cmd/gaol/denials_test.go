@@ -38,10 +38,19 @@ func TestDenied(t *testing.T) {
 			", as the program says: network connect tcp://[::1]:80 (network.default); allow with a rule for tcp://localhost:* in network of --permissions"},
 		{"a host outside", []string{"--allow-net", "udp://localhost:*"},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://1.1.1.1:80", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network connect tcp://1.1.1.1:80 (network.default); the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and hosts outside can't be reached by any permission yet"},
+			", as the program says: network connect tcp://1.1.1.1:80 (network.default); allow with --allow-net 1.1.1.1:80"},
+		{"a private address", nil,
+			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[fd00::1]:80", Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
+			": network connect tcp://[fd00::1]:80 (network.default); allow with --allow-net [fd00::1]:80"},
+		{"another server name", nil,
+			runtime.Denial{Scope: "network", Operation: "connect", Target: `tcp://a.test:443: server name "b.test"`, Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
+			`: network connect "tcp://a.test:443: server name \"b.test\"" (network.default)`},
+		{"a limit", nil,
+			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://a.test:443", Rule: "limits.connections", Count: 1, Source: runtime.SourceEgress},
+			": network connect tcp://a.test:443 (limits.connections)"},
 		{"a name", []string{"--allow-net", "tcp://localhost:*"},
 			runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network dns dns://registry.npmjs.org (network.default); hosts outside can't be reached by any permission yet"},
+			", as the program says: network dns dns://registry.npmjs.org (network.default); allow with --allow-net registry.npmjs.org"},
 		{"a kind that nothing allows", nil, socket("AF_INET SOCK_RAW", 1), ": network socket AF_INET SOCK_RAW (network.default)"},
 		{"allowed already", []string{"--preset", "open"}, socket(tcp, 1), ": network socket AF_INET6 SOCK_STREAM (network.default)"},
 		{"spawn", []string{"--preset", "strict"}, spawn, `: childProcess spawn (childProcess.default); allow with "childProcess": "allow" in --permissions`},
@@ -82,7 +91,7 @@ func TestDeniedExternal(t *testing.T) {
 	name := runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}
 	f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 2), name}})}
 	want := "gaol: denied: network socket AF_INET SOCK_DGRAM (network.default), 2 times\n" +
-		"gaol: denied, as the program says: network dns dns://example.com (network.default); the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and hosts outside can't be reached by any permission yet\n"
+		"gaol: denied, as the program says: network dns dns://example.com (network.default); allow with --allow-net example.com\n"
 	if got := f.call(t, "", "run", "-e", "1"); got.stderr != want {
 		t.Errorf("standard error has %q, want %q", got.stderr, want)
 	}

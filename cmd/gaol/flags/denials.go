@@ -29,10 +29,8 @@ func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	external := slices.ContainsFunc(res.Denials, isExternal)
 	for _, d := range shown {
 		line := denialText(d)
-		switch how := f.howToAllow(d); {
-		case isExternal(d):
-			line += f.externalNote()
-		case how != "" && !(external && d.Scope == policy.Network): // a rule for localhost would not help
+		// Beside a denial of a host outside, a rule for localhost would not help.
+		if how := f.howToAllow(d); how != "" && (isExternal(d) || !external || d.Scope != policy.Network) {
 			line += "; allow with " + how
 		}
 		lines = append(lines, line)
@@ -46,20 +44,10 @@ func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	return lines[:min(len(lines), MaxDenials)]
 }
 
-// isExternal reports whether a denial is about another host, which no permission
-// allows yet.
+// isExternal reports whether a denial is about another host.
 func isExternal(d runtime.Denial) bool {
 	localhost := policy.Permissions{Network: policy.Loopback()}
 	return d.Scope == policy.Network && d.Operation != "socket" && !localhost.Decide(d.Scope, d.Operation, d.Target).Allowed
-}
-
-// externalNote ends the line about another host.
-func (f *Sandbox) externalNote() string {
-	const text = "hosts outside can't be reached by any permission yet"
-	if f.allows("tcp://localhost:1") {
-		return "; " + text
-	}
-	return "; the network is denied: --allow-net 'tcp://localhost:*' allows localhost, and " + text
 }
 
 // allows reports whether the flags let the program connect to address.
@@ -127,22 +115,45 @@ func (f *Sandbox) howToAllow(d runtime.Denial) string {
 	return strconv.Quote(d.Scope) + `: "allow" in --permissions`
 }
 
-// howToAllowSocket is howToAllow for the network. Only localhost can be allowed.
+// howToAllowSocket is howToAllow for the network.
 func (f *Sandbox) howToAllowSocket(d runtime.Denial) string {
-	pattern := map[string]string{
-		"AF_INET SOCK_STREAM": "tcp://localhost:*", "AF_INET6 SOCK_STREAM": "tcp://localhost:*",
-		"AF_INET SOCK_DGRAM": "udp://localhost:*", "AF_INET6 SOCK_DGRAM": "udp://localhost:*",
-	}[d.Target]
-	if d.Operation == "connect" && !isExternal(d) {
-		pattern = "tcp://localhost:*"
-	}
+	pattern := networkPattern(d)
 	if pattern == "" || f.allows(strings.Replace(pattern, "*", "1", 1)) {
 		return ""
 	}
-	if f.permissions.parsed.Network.IsZero() {
-		return "--allow-net '" + pattern + "'"
+	then := f.allowed().Over(policy.Default())
+	then.Network.Rules = append(then.Network.Rules, policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}})
+	if !f.canEnforce(then) {
+		return ""
 	}
-	return "a rule for " + pattern + " in network of --permissions"
+	if !f.permissions.parsed.Network.IsZero() {
+		return "a rule for " + pattern + " in network of --permissions"
+	}
+	if isExternal(d) {
+		return "--allow-net " + strings.TrimSuffix(strings.TrimPrefix(pattern, "tcp://"), ":*")
+	}
+	return "--allow-net '" + pattern + "'"
+}
+
+// networkPattern returns the pattern of a rule that allows a denied use of the network, or
+// "" if there is none: what was said in a connection, or a limit, may be the reason.
+func networkPattern(d runtime.Denial) string {
+	name, isName := strings.CutPrefix(d.Target, "dns://")
+	switch {
+	case strings.HasPrefix(d.Rule, "limits."):
+		return ""
+	case d.Operation == "socket" && strings.HasSuffix(d.Target, "SOCK_STREAM"):
+		return "tcp://localhost:*"
+	case d.Operation == "socket" && strings.HasSuffix(d.Target, "SOCK_DGRAM"):
+		return "udp://localhost:*"
+	case d.Operation == "dns" && isName && policy.ValidName(name):
+		return "tcp://" + name + ":*"
+	case d.Operation != "connect":
+		return ""
+	case isExternal(d):
+		return d.Target
+	}
+	return "tcp://localhost:*"
 }
 
 // canEnforce reports whether gaol run would accept p. Advice that gaol itself refuses would be

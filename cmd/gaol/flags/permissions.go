@@ -26,11 +26,11 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	set, names := cmd.Flags(), PresetNames()
 	set.StringVar(&p.text, "permissions", "", "what the program may do, as a `JSON` object or @FILE; its scopes replace those of the preset")
 	set.Var(value[policy.Preset]{&p.preset, "NAME", Preset, nil}, "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
-	set.StringArrayVar(&p.network, "allow-net", nil, "`PATTERN` of what the program may connect to and listen on, such as tcp://localhost:*; repeatable")
+	set.StringArrayVar(&p.network, "allow-net", nil, "what the program may connect to, and on localhost listen on: `HOST[:PORT]`, a pattern such as tcp://localhost:*, or all; repeatable")
 	set.BoolVar(&o.AllowDegraded, "allow-degraded", false, "run even if this kernel cannot enforce all permissions, and print which")
 	set.BoolVar(&o.AuditDenials, "audit-denials", false, "also report denials of files that the kernel's audit records")
 	Complete(cmd, "preset", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	Complete(cmd, "allow-net", cobra.FixedCompletions([]string{"tcp://localhost:*", "udp://localhost:*"}, cobra.ShellCompDirectiveNoFileComp))
+	Complete(cmd, "allow-net", cobra.FixedCompletions([]string{"all", "tcp://localhost:*", "udp://localhost:*"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // allowed returns what all flags together allow: the preset, with the scopes of
@@ -41,7 +41,11 @@ func (f *Sandbox) allowed() policy.Permissions {
 		p = p.Over(f.permissions.preset.Make(f.options.Cwd))
 	}
 	if len(f.permissions.network) > 0 {
-		p.Network.Rules = append(p.Network.Rules, policy.Rule{Mode: policy.Allow, Patterns: f.permissions.network})
+		rule := policy.Rule{Mode: policy.Allow}
+		for _, value := range f.permissions.network {
+			rule.Patterns = append(rule.Patterns, networkPatterns(value)...)
+		}
+		p.Network.Rules = append(p.Network.Rules, rule)
 	}
 	return p
 }
@@ -58,9 +62,11 @@ func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
 	if len(p.network) > 0 && !p.parsed.Network.IsZero() {
 		return errors.New("--allow-net beside a network scope of --permissions: use one of them")
 	}
-	for _, pattern := range p.network {
-		if err := checkPattern(pattern); err != nil {
-			return err
+	for _, value := range p.network {
+		for _, pattern := range networkPatterns(value) {
+			if err := checkPattern(pattern); err != nil {
+				return err
+			}
 		}
 	}
 	plan, err := runtime.CheckPermissions(f.Options())
@@ -71,6 +77,20 @@ func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
 		return fmt.Errorf("%w; and %d more, which gaol policy check lists", all[0], len(all)-1)
 	}
 	return err
+}
+
+// networkPatterns returns the patterns that a value of --allow-net stands for.
+func networkPatterns(value string) []string {
+	switch {
+	case value == "all":
+		return []string{"tcp://*:*", "udp://*:*", "dns://*"}
+	case strings.Contains(value, "://"):
+		return []string{value}
+	}
+	if i := strings.LastIndexByte(value, ':'); i < 0 || strings.HasSuffix(value, "]") {
+		value += ":*"
+	}
+	return []string{"tcp://" + value}
 }
 
 // readPermissions reads a value of --permissions.
@@ -103,7 +123,7 @@ func checkPattern(pattern string) error {
 	}
 	if refused, ok := errors.AsType[*policy.RuleError](err); ok {
 		nearest := refused.Nearest
-		if proto, _, _ := strings.Cut(pattern, ":"); proto != "dns" {
+		if proto, rest, _ := strings.Cut(pattern, "://"); strings.HasPrefix(rest, "localhost:") || strings.HasPrefix(nearest, proto+"://localhost:") {
 			nearest = proto + "://localhost:*" // a port alone takes more than one rule
 		}
 		return fmt.Errorf("--allow-net %q: %s; nearest: %s", pattern, refused.Why, nearest)

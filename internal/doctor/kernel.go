@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
+	"gaol/jail/gateway"
 	"gaol/jail/landlock"
 	"gaol/jail/landlock/audit"
 )
@@ -72,6 +73,16 @@ func probeSocketLists(*examination) Check {
 		return degraded(err.Error()+"; jails can have no network", "load the modules tcp_diag and udp_diag, or boot a kernel with CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG")
 	}
 	return ok("TCP and UDP")
+}
+
+func probeGateway(*examination) Check {
+	if err := gateway.Probe(); err != nil {
+		return degraded(err.Error()+"; no rule for hosts outside can be used", "boot a kernel of version 5.9 or later with CONFIG_BPF_SYSCALL, and give gaol CAP_BPF")
+	}
+	if text, err := os.ReadFile("/proc/sys/net/core/bpf_jit_enable"); err == nil && strings.TrimSpace(string(text)) == "0" {
+		return ok("BPF sk_lookup, interpreted: sysctl net.core.bpf_jit_enable=1 makes connects faster")
+	}
+	return ok("BPF sk_lookup, compiled")
 }
 
 // seccompActions are the actions that the filter uses.

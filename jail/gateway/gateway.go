@@ -43,18 +43,19 @@ type Gateway struct {
 	dialed  *ebpf.Map // source ports of the host's own connections to localhost
 }
 
-// Open opens a gateway in the namespace that a process is in.
-func Open(pidfd *os.File, c Config) (*Gateway, error) {
+// Open opens a gateway in the network namespace that a pidfd's process is in, or that a file
+// of /proc/PID/ns names.
+func Open(of *os.File, c Config) (*Gateway, error) {
 	g := &Gateway{}
-	if err := g.open(pidfd, c); err != nil {
+	if err := g.open(of, c); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
-func (g *Gateway) open(pidfd *os.File, c Config) error {
+func (g *Gateway) open(of *os.File, c Config) error {
 	err := onThread(func() (err error) {
-		if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
+		if err := unix.Setns(int(of.Fd()), unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("setns", err)
 		}
 		if g.space, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
@@ -182,4 +183,25 @@ func onThread(f func() error) error {
 		result <- f()
 	}()
 	return <-result
+}
+
+// Probe opens and closes a gateway in a new network namespace.
+func Probe() error {
+	var space *os.File
+	err := onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		space, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer space.Close()
+	g, err := Open(space, Config{})
+	if err != nil {
+		return err
+	}
+	return g.Close()
 }

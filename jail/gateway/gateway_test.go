@@ -210,3 +210,22 @@ func TestDatagrams(t *testing.T) {
 		}
 	}
 }
+
+func TestProbe(t *testing.T) {
+	before := openFiles(t)
+	if err := Probe(); err != nil {
+		t.Error(err)
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d open files, %d before", after, before)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}

@@ -62,6 +62,8 @@ func (s *Server) Close() {
 // ServeTCP accepts the guest's connections until the listener is closed. The local address
 // of each is where the guest wants to connect to.
 func (s *Server) ServeTCP(l *net.TCPListener) error {
+	s.tasks.Add(1) // Close waits for this loop, too: it starts tasks
+	defer s.tasks.Done()
 	for {
 		c, err := l.AcceptTCP()
 		if err != nil {

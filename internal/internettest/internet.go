@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +49,7 @@ func Main(run func() int) int {
 		return fail(err)
 	}
 	cmd.Args[4] = self
-	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), isProxy), inside+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	var exit *exec.ExitError
@@ -58,6 +59,12 @@ func Main(run func() int) int {
 		return fail(err)
 	}
 	return 0
+}
+
+// isProxy reports whether a variable sets a proxy, which the tests would use.
+func isProxy(variable string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(variable), "=")
+	return strings.HasSuffix(name, "_proxy")
 }
 
 func fail(err error) int {

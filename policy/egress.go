@@ -153,10 +153,10 @@ func (e *Egress) deniedName(after int, port uint16) int {
 	return -1
 }
 
-// allowsPort reports whether e is a TCP pattern of a rule about connections that contains
+// allowsPort reports whether p is a TCP pattern of a rule about connections that contains
 // the port.
-func (e endpoint) allowsPort(r *egressRule, port uint16) bool {
-	return r.connect && e.proto == "tcp" && e.containsPorts(PortRange{port, port})
+func (p endpoint) allowsPort(r *egressRule, port uint16) bool {
+	return r.connect && p.proto == "tcp" && p.containsPorts(PortRange{port, port})
 }
 
 // decide decides about a resource outside of the jail.

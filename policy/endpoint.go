@@ -140,14 +140,14 @@ func validName(s string) bool {
 // a rule could name. Underscores are allowed, as in _sip._tcp.example.com.
 func ValidName(s string) bool { return !strings.Contains(s, "*") && validName(s) }
 
-// isLocal reports whether all that e's host stands for is the loopback device: its name or
+// isLocal reports whether all that p's host stands for is the loopback device: its name or
 // an address. Connecting to the unspecified address also reaches it.
-func (e endpoint) isLocal() bool {
-	if e.host == localhost {
+func (p endpoint) isLocal() bool {
+	if p.host == localhost {
 		return true
 	}
-	a := e.net.Addr()
-	return e.net.IsValid() && (a.IsLoopback() && (a.Is6() || e.net.Bits() >= 8) || a.IsUnspecified() && e.net.IsSingleIP())
+	a := p.net.Addr()
+	return p.net.IsValid() && (a.IsLoopback() && (a.Is6() || p.net.Bits() >= 8) || a.IsUnspecified() && p.net.IsSingleIP())
 }
 
 // matches reports whether the pattern p matches the resource r.

@@ -115,13 +115,13 @@ func (l *lowering) localPorts(named []PortRange, other uint16) {
 	}
 	next := 1
 	add := func(first, last int, ok bool) {
-		list := l.plan.Net.Local
-		switch n := len(list); {
+		list := &l.plan.Net.Local
+		switch n := len(*list); {
 		case !ok || first > last:
-		case n > 0 && int(list[n-1].Last) == first-1:
-			list[n-1].Last = uint16(last)
+		case n > 0 && int((*list)[n-1].Last) == first-1:
+			(*list)[n-1].Last = uint16(last)
 		default:
-			l.plan.Net.Local = append(list, PortRange{uint16(first), uint16(last)})
+			*list = append(*list, PortRange{uint16(first), uint16(last)})
 		}
 	}
 	rest := allowed(other)

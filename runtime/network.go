@@ -11,8 +11,8 @@ import (
 	"gaol/jail/gateway"
 )
 
-// egressLimits bound what the runs of a runtime use together. A connection takes up to 0.8 MB
-// of the host's memory while what is sent is not read.
+// egressLimits bound what the runs of a runtime use together. A connection uses up to 0.8 MB
+// of the host's memory while nobody reads its data.
 var egressLimits = egress.Limits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
 
 // resolvConf is the guest's /etc/resolv.conf.

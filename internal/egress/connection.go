@@ -32,8 +32,7 @@ func (c *connection) run(ctx context.Context, upstream net.Conn) {
 		reset(upstream)
 	})
 	defer closeBoth()
-	defer upstream.Close()
-	defer c.guest.Close()
+	defer func() { _, _ = upstream.Close(), c.guest.Close() }() // after the end of both, or a reset
 	if !c.client.rules.DistinguishesNames(c.target.port) || c.target.name == "" {
 		c.splice(upstream)
 		return
@@ -137,7 +136,7 @@ func (c *connection) serveHTTP(ctx context.Context, guest, upstream net.Conn) {
 	})
 }
 
-// countedConn counts what is read from and written to a server.
+// countedConn counts the bytes read from and written to a server.
 type countedConn struct {
 	net.Conn
 	c *connection

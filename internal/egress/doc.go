@@ -21,7 +21,7 @@
 // resolves to a private address, now or later, is refused.
 //
 // A synthetic address belongs to its name while it is in use or the answer's TTL has not
-// expired. A connection to one that was not handed out is refused.
+// expired. A connection to one that has no name is refused.
 //
 // # What the guest says
 //

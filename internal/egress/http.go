@@ -21,7 +21,7 @@ import (
 
 // serveHTTP passes on the HTTP/1 requests of one connection whose host is the target's
 // name. Upstream is the connection that is open already; if the server closes it between
-// two requests, redial opens another. It returns what was wrong with a refused request.
+// two requests, redial opens another. It returns the reason if it refused a request.
 func serveHTTP(ctx context.Context, guest net.Conn, upstream net.Conn, t target, redial func(context.Context) (net.Conn, error)) (why string) {
 	first := make(chan net.Conn, 1)
 	first <- upstream
@@ -74,13 +74,13 @@ func serveHTTP(ctx context.Context, guest net.Conn, upstream net.Conn, t target,
 	case <-served.closed:
 	case <-ctx.Done():
 	}
-	server.Close()
+	_ = server.Close() // the connection is closed
 	mu.Lock()
 	defer mu.Unlock()
 	return why
 }
 
-// wrongRequest returns what is wrong with a request to t, or "".
+// wrongRequest returns why a request to t is refused, or "".
 func wrongRequest(r *http.Request, t target) string {
 	switch {
 	case r.Method == http.MethodConnect:

@@ -106,8 +106,6 @@ type world struct {
 	*testing.T
 	server *Server
 	client *Client
-	ports  []int // where the guest's connections are accepted
-	udp    net.PacketConn
 	names  *internettest.Names
 
 	mu     sync.Mutex

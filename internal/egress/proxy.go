@@ -55,10 +55,10 @@ func (s *Server) dialProxy(ctx context.Context, proxy *url.URL, client *Client, 
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { c.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	if err := requestTunnel(c, proxy, to); err != nil {
-		c.Close()
+		_ = c.Close()
 		return nil, fmt.Errorf("egress: proxy %s: %w", proxy.Redacted(), errors.Join(err, context.Cause(ctx)))
 	}
 	return c, nil
@@ -76,6 +76,9 @@ func requestTunnel(c net.Conn, proxy *url.URL, to string) error {
 	// The server may speak first, so that nothing may be read beyond the response.
 	resp, err := http.ReadResponse(bufio.NewReader(&oneByteReader{io.LimitReader(c, maxHead)}), req)
 	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil {
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {

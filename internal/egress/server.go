@@ -161,7 +161,7 @@ func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0) // the connection is closed in any case
 	}
-	c.Close()
+	_ = c.Close()
 }
 
 func addrPort(a net.Addr) netip.AddrPort {

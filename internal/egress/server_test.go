@@ -90,7 +90,7 @@ func TestDeniedConnections(t *testing.T) {
 	}
 	for _, tc := range []struct{ host, why string }{
 		{"93.184.215.14", ""},   // an address that was not looked up
-		{"198.18.77.77", ""},    // a synthetic address that was not handed out
+		{"198.18.77.77", ""},    // a synthetic address without a name
 		{"2001:2::77", ""},      //
 		{"169.254.169.254", ""}, //
 		{"private.test", ""},    // a name that the rules allow, with an address that they don't
@@ -246,6 +246,7 @@ func TestUpgrade(t *testing.T) {
 	if err != nil || resp.StatusCode != 101 {
 		t.Fatal(resp, err)
 	}
+	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.WriteString(c, "\x81\x05hello")
 	b := make([]byte, 7)
 	if _, err := io.ReadFull(r, b); err != nil || string(b) != "\x81\x05hello" {

@@ -20,7 +20,7 @@ const (
 	http1
 )
 
-// maxHead bounds what is read of a ClientHello, and of the line that begins HTTP/1. Hellos
+// maxHead bounds a ClientHello, and the line that begins HTTP/1. Hellos
 // with post-quantum keys have 2 KB.
 const maxHead = 64 << 10
 
@@ -28,7 +28,7 @@ const maxHead = 64 << 10
 const maxMethod = 64
 
 // recognize returns the protocol of a connection that starts with b. Servers accept more
-// than the standards allow, such as empty lines before a request or a tab in place of a
+// than the standards allow, such as empty lines before a request or a tab instead of a
 // space. So everything that a lenient server could read as a request is http1.
 func recognize(b []byte) protocol {
 	b = bytes.TrimLeft(b, " \t\v\f\r\n")
@@ -127,7 +127,7 @@ func readHello(c net.Conn) (serverName string, head []byte, err error) {
 	return serverName, recorded.read.Bytes(), nil
 }
 
-// recordingConn records what is read, and writes nothing.
+// recordingConn records all that is read, and writes nothing.
 type recordingConn struct {
 	net.Conn
 	read bytes.Buffer

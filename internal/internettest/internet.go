@@ -35,7 +35,7 @@ func Main(run func() int) int {
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	conf := filepath.Join(dir, "resolv.conf")
 	if err := os.WriteFile(conf, fmt.Appendf(nil, "nameserver %s\n", NameServer), 0o644); err != nil {
 		return fail(err)
@@ -95,7 +95,7 @@ func ServeNames(t testing.TB, names map[string][]netip.Addr) *Names {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = (&dns.Server{PacketConn: udp, Handler: n}).ActivateAndServe() })
 	serving.Go(func() { _ = (&dns.Server{Listener: tcp, Handler: n}).ActivateAndServe() })
-	t.Cleanup(func() { udp.Close(); tcp.Close(); serving.Wait() })
+	t.Cleanup(func() { _, _ = udp.Close(), tcp.Close(); serving.Wait() })
 	return n
 }
 
@@ -156,12 +156,12 @@ func Listen(t testing.TB, a netip.Addr, port uint16, serve func(net.Conn)) {
 				return
 			}
 			serving.Go(func() {
-				stop := context.AfterFunc(ctx, func() { c.Close() })
+				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 				defer stop()
-				defer c.Close()
+				defer func() { _ = c.Close() }()
 				serve(c)
 			})
 		}
 	})
-	t.Cleanup(func() { l.Close(); cancel(); serving.Wait() })
+	t.Cleanup(func() { _ = l.Close(); cancel(); serving.Wait() })
 }

@@ -51,7 +51,7 @@ func (g *Gateway) dial(ctx context.Context, to netip.AddrPort) (c net.Conn, err 
 	}
 	if err != nil {
 		if c != nil {
-			c.Close()
+			_ = c.Close()
 		}
 		return nil, err
 	}

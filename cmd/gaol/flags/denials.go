@@ -136,7 +136,7 @@ func (f *Sandbox) howToAllowSocket(d runtime.Denial) string {
 }
 
 // networkPattern returns the pattern of a rule that allows a denied use of the network, or
-// "" if there is none: what was said in a connection, or a limit, may be the reason.
+// "" if there is none: the reason may be a limit, or a name that the guest sent.
 func networkPattern(d runtime.Denial) string {
 	name, isName := strings.CutPrefix(d.Target, "dns://")
 	switch {

@@ -1,5 +1,5 @@
 // Connects to each "host port" of its arguments, and prints
-// what came of it: the first bytes that it got, or the errno.
+// the first bytes that it got, or the errno.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

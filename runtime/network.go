@@ -12,7 +12,7 @@ import (
 )
 
 // egressLimits bound what the runs of a runtime use together. A connection uses up to 0.8 MB
-// of the host's memory while nobody reads its data.
+// of the host's memory while the other side does not read.
 var egressLimits = egress.Limits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
 
 // resolvConf is the guest's /etc/resolv.conf.

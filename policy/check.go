@@ -114,12 +114,18 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 	if ops != nil && len(ops) == 0 {
 		return formatError(place, "empty list")
 	}
+	if (Rule{Operations: ops}).decidesAll() {
+		return nil
+	}
 	for i, op := range ops {
 		at := fmt.Sprintf("%s[%d]", place, i)
-		if !s.has(op) {
+		if op == everyOperation {
+			return formatError(at, `"*" stands alone`)
+		}
+		if !s.has(op.name()) {
 			return formatError(at, "%q is no operation of %s", truncate(string(op)), s.name)
 		}
-		if slices.Contains(ops[:i], op) {
+		if slices.ContainsFunc(ops[:i], func(o Operation) bool { return o.name() == op.name() }) {
 			return formatError(at, "%q is repeated", op)
 		}
 	}
@@ -129,10 +135,13 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 // checkProtocols rejects operations that none of the rule's patterns can match, and
 // patterns that none of its operations can match: they would have no effect.
 func checkProtocols(place string, r Rule) error {
+	if r.decidesAll() {
+		return nil
+	}
 	used := make([]bool, len(r.Operations))
 	for n, text := range r.Patterns {
 		e, _ := parseEndpoint(text)
-		any := r.Operations == nil
+		any := false
 		for i, op := range r.Operations {
 			if e.supports(op) {
 				any, used[i] = true, true

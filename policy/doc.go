@@ -23,8 +23,8 @@
 //	}
 //
 // A scope is "allow", "deny" or a list of rules. The last matching rule decides; if none
-// matches, the scope's default, which is deny if omitted. A rule without operations
-// decides all operations of its scope. Patterns are
+// matches, the scope's default, which is deny if omitted. A rule without operations,
+// or with "*", decides all operations of its scope; http is the same as fetch. Patterns are
 //
 //	fs             paths     absolute and clean: /workspace/**, /etc/hosts
 //	childProcess   patterns  the same, for programs

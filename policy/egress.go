@@ -37,10 +37,8 @@ func NewEgress(s Scope) *Egress { return newEgress(s, "connect") }
 // which is connect or fetch.
 func newEgress(s Scope, op Operation) *Egress {
 	e := &Egress{allow: s.Default == Allow}
-	ops := scopeNamed(Network)
 	for i, r := range s.Rules {
-		has := func(op Operation) bool { return slices.Contains(ops.operations(r), op) }
-		rule := egressRule{index: i, allow: r.Mode == Allow, connect: has(op), dns: has("dns")}
+		rule := egressRule{index: i, allow: r.Mode == Allow, connect: r.decides(op), dns: r.decides("dns")}
 		for _, text := range r.Patterns {
 			if end, err := parseEndpoint(text); err == nil && end.proto != "udp" && !end.isLocal() {
 				rule.ends = append(rule.ends, end)

@@ -32,7 +32,6 @@ func (l *lowering) network() {
 func (l *lowering) checkHost(e entry, r Rule) {
 	end, _ := parseEndpoint(e.text)
 	port := e.text[strings.LastIndexByte(e.text, ':')+1:]
-	has := func(op Operation) bool { return slices.Contains(scopeNamed(Network).operations(r), op) }
 	switch {
 	case end.proto == "dns" || end.host == localhost || end.host == "*":
 	case end.isLocal():
@@ -42,9 +41,9 @@ func (l *lowering) checkHost(e entry, r Rule) {
 		l.reject(entryError(e, "UDP does not leave the sandbox", "tcp://"+end.host+":"+port))
 	case end.net.IsValid() && containedInAny(never, end.net):
 		l.reject(entryError(e, "the host's own addresses and those of groups are never reached", "leave it out"))
-	case has("fetch") != has("connect"):
+	case r.decides("fetch") != r.decides("connect"):
 		l.reject(entryError(e, "fetch and connect cannot be distinguished", "both in one rule"))
-	case !has("connect"):
+	case !r.decides("connect"):
 		l.reject(entryError(e, "guests listen on localhost only", "tcp://localhost:"+port))
 	}
 }
@@ -61,7 +60,7 @@ func (l *lowering) leavesJail() bool {
 		if end.proto == "dns" {
 			op = "dns"
 		}
-		return r.Mode == Allow && end.proto != "udp" && !end.isLocal() && slices.Contains(scopeNamed(Network).operations(r), op)
+		return r.Mode == Allow && end.proto != "udp" && !end.isLocal() && r.decides(op)
 	})
 }
 

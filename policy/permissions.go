@@ -41,7 +41,8 @@ type Scope struct {
 type Rule struct {
 	Mode Mode `json:"mode"`
 
-	// Operations are the operations that the rule decides; nil means all of the scope.
+	// Operations are the operations that the rule decides; nil and "*" alone mean all of
+	// the scope.
 	Operations []Operation `json:"operations,omitempty"`
 
 	// Paths are the patterns of an fs rule; Patterns are those of a network, childProcess
@@ -113,6 +114,7 @@ type Decision struct {
 // [Permissions.Check].
 func (p Permissions) Decide(scope string, op Operation, resource string) Decision {
 	info := scopeNamed(scope)
+	op = op.name()
 	if info == nil || !info.has(op) {
 		return Decision{Rule: -1}
 	}
@@ -162,7 +164,7 @@ func (s *scopeInfo) implied(sc Scope, denied Decision, op Operation, resource st
 
 func (s *scopeInfo) decide(sc Scope, op Operation, resource string) Decision {
 	for i, r := range slices.Backward(sc.Rules) {
-		if r.Operations != nil && !slices.Contains(r.Operations, op) {
+		if !r.decides(op) {
 			continue
 		}
 		matches := func(pattern string) bool { return s.match(pattern, op, resource) }

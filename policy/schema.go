@@ -60,6 +60,10 @@ func (s *scopeInfo) schemaRule() object {
 	for _, o := range s.ops {
 		ops = append(ops, object{"const": o.name, "description": o.about})
 	}
+	ops = append(ops, object{"const": everyOperation, "description": "all of the scope; stands alone"})
+	if s.name == Network {
+		ops = append(ops, object{"const": "http", "description": "the same as fetch"})
+	}
 	required := []string{"mode"}
 	properties := object{
 		"mode": modeSchema("Allow or deny the operations."),

@@ -103,16 +103,36 @@ func (s *scopeInfo) has(op Operation) bool {
 	return slices.ContainsFunc(s.ops, func(o opInfo) bool { return o.name == op })
 }
 
+// decidesAll reports whether a rule decides all operations of its scope.
+func (r Rule) decidesAll() bool {
+	return r.Operations == nil || slices.Equal(r.Operations, []Operation{everyOperation})
+}
+
+// decides reports whether a rule decides op.
+func (r Rule) decides(op Operation) bool {
+	return r.decidesAll() || slices.ContainsFunc(r.Operations, func(o Operation) bool { return o.name() == op })
+}
+
 // operations returns the operations that a rule decides.
 func (s *scopeInfo) operations(r Rule) []Operation {
-	if r.Operations != nil {
-		return r.Operations
-	}
-	var all []Operation
+	var list []Operation
 	for _, o := range s.ops {
-		all = append(all, o.name)
+		if r.decides(o.name) {
+			list = append(list, o.name)
+		}
 	}
-	return all
+	return list
+}
+
+// everyOperation is the operation of a rule that decides all of its scope.
+const everyOperation Operation = "*"
+
+// name returns the name in the scope's table, for an operation that has two.
+func (op Operation) name() Operation {
+	if op == "http" {
+		return "fetch"
+	}
+	return op
 }
 
 // opSet is a set of fs operations: one bit for each row of the table.

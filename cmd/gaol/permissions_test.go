@@ -111,7 +111,7 @@ func TestPermissionFlagsRefused(t *testing.T) {
 
 // gaol accepts the pattern that a refusal of --allow-net suggests.
 func TestNearestPatternHolds(t *testing.T) {
-	for _, pattern := range []string{"tcp://example.com:443", "tcp://localhost:80", "udp://127.0.0.1:*", "udp://*:53"} {
+	for _, pattern := range []string{"udp://example.com:443", "tcp://localhost:80", "udp://127.0.0.1:*", "udp://*:53"} {
 		_, nearest, ok := strings.Cut(new(fake).call(t, "", "run", "--allow-net", pattern, "-e", "1").stderr, "nearest: ")
 		nearest, _, _ = strings.Cut(nearest, ";")
 		if got := new(fake).call(t, "", "run", "--allow-net", nearest, "-e", "1"); !ok || got.code != 0 {

@@ -123,7 +123,8 @@ func checkPattern(pattern string) error {
 	}
 	if refused, ok := errors.AsType[*policy.RuleError](err); ok {
 		nearest := refused.Nearest
-		if proto, rest, _ := strings.Cut(pattern, "://"); strings.HasPrefix(rest, "localhost:") || strings.HasPrefix(nearest, proto+"://localhost:") {
+		if _, isPattern := strings.CutPrefix(nearest, "tcp://"); !isPattern || strings.Contains(nearest, "localhost") {
+			proto, _, _ := strings.Cut(pattern, ":")
 			nearest = proto + "://localhost:*" // a port alone takes more than one rule
 		}
 		return fmt.Errorf("--allow-net %q: %s; nearest: %s", pattern, refused.Why, nearest)

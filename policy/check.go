@@ -120,7 +120,7 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 	for i, op := range ops {
 		at := fmt.Sprintf("%s[%d]", place, i)
 		if op == everyOperation {
-			return formatError(at, `"*" stands alone`)
+			return formatError(at, `"*" is not the only one`)
 		}
 		if !s.has(op.name()) {
 			return formatError(at, "%q is no operation of %s", truncate(string(op)), s.name)

@@ -60,7 +60,7 @@ func (s *scopeInfo) schemaRule() object {
 	for _, o := range s.ops {
 		ops = append(ops, object{"const": o.name, "description": o.about})
 	}
-	ops = append(ops, object{"const": everyOperation, "description": "all of the scope; stands alone"})
+	ops = append(ops, object{"const": everyOperation, "description": "all of the scope; the only entry"})
 	if s.name == Network {
 		ops = append(ops, object{"const": "http", "description": "the same as fetch"})
 	}

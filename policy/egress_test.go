@@ -240,3 +240,38 @@ func TestNarrowHostsOutside(t *testing.T) {
 		}
 	}
 }
+
+// "*" means all operations of any scope, and http the same as fetch.
+func TestOperationNames(t *testing.T) {
+	p := parse(t, `{"fs":{"rules":[{"mode":"allow","operations":["*"],"paths":["/a/**"]}]},
+		"network":{"rules":[{"mode":"allow","operations":["http","connect"],"patterns":["tcp://a.test:80"]}]},"process":{"rules":[{"mode":"allow","operations":["*"]}]}}`)
+	for _, tc := range []struct {
+		scope    string
+		op       Operation
+		resource string
+		want     bool
+	}{
+		{FS, "read", "/a", true},
+		{FS, "chmod", "/a", true},
+		{FS, "read", "/b", false},
+		{Network, "fetch", "tcp://a.test:80", true},
+		{Network, "http", "tcp://a.test:80", true},
+		{Network, "listen", "tcp://localhost:80", false},
+		{Process, "signal", "", true},
+	} {
+		if got := p.Decide(tc.scope, tc.op, tc.resource).Allowed; got != tc.want {
+			t.Errorf("%s %s %s: %t", tc.scope, tc.op, tc.resource, got)
+		}
+	}
+	for _, bad := range []string{`["*","read"]`, `["read","*"]`, `["http"]`} {
+		if _, err := Parse([]byte(`{"fs":{"rules":[{"mode":"allow","operations":` + bad + `,"paths":["/a"]}]}}`)); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+	if _, err := Parse([]byte(`{"network":{"rules":[{"mode":"allow","operations":["http","fetch"],"patterns":["tcp://a:1"]}]}}`)); err == nil {
+		t.Error("a repeated operation is accepted")
+	}
+	if _, err := Lower(p, World{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	goruntime "runtime"
 	"strconv"
@@ -152,7 +153,7 @@ func (w *memoryWatch) checkSockets(pagesGrew bool) {
 // socketUse is what the sockets of a network namespace hold, in bytes.
 type socketUse struct {
 	held    int64 // of the kernel's memory, as it counts
-	waiting int64 // in TCP connections, to be read or acknowledged
+	waiting int64 // in TCP connections, to be read or acknowledged, of what the guest has sent
 }
 
 // socketUse adds up all TCP and UDP sockets in the jail's network namespace, including those
@@ -173,7 +174,9 @@ const (
 	diagMessageLen = 72 // struct inet_diag_msg
 	diagMemory     = 7  // INET_DIAG_SKMEMINFO: 32-bit numbers
 	diagState      = 1  // offset of the state in a message
+	diagPeer       = 24 // of the peer's address, 16 bytes
 	diagQueues     = 56 // of the bytes to be read, and of those to be acknowledged
+	diagUID        = 64 // of the owner's user id
 	diagInode      = 68 // of the inode: 0 for a socket that no process has
 
 	socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
@@ -256,15 +259,44 @@ func (u *socketUse) addPart(part []byte, protocol byte) (done bool, err error) {
 	return false, nil
 }
 
-// add adds one socket.
+// add adds one socket. The buffers of the host's own are bounded, see package gateway, and no
+// run can free them.
 func (u *socketUse) add(message, attributes []byte, protocol byte) {
-	u.held += socketMemory(attributes, protocol)
+	if !isHosts(message) {
+		u.held += socketMemory(attributes, protocol)
+	}
 	if isUnowned(message) {
 		u.held += socketSize
 	}
 	if protocol == unix.IPPROTO_TCP && message[diagState] != unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
-		u.waiting += int64(binary.NativeEndian.Uint32(message[diagQueues:])) + int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
+		received := int64(binary.NativeEndian.Uint32(message[diagQueues:]))
+		sent := int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
+		switch {
+		case isHosts(message):
+			sent = 0 // by the host, for a server
+		case !isLocalPeer(message):
+			received = 0 // from the host
+		}
+		u.waiting += received + sent
 	}
+}
+
+// isLocalPeer reports whether a socket's peer may be one of the guest's own: it is not if it
+// has an address outside, because a gateway leads those connections to the host.
+func isLocalPeer(message []byte) bool {
+	var peer netip.Addr
+	if message[0] == unix.AF_INET {
+		peer = netip.AddrFrom4([4]byte(message[diagPeer:]))
+	} else {
+		peer = netip.AddrFrom16([16]byte(message[diagPeer:])).Unmap()
+	}
+	return peer.IsLoopback() || peer.IsUnspecified()
+}
+
+// isHosts reports whether a socket is one of a gateway's: all users of a jail have other ids
+// on the host than root.
+func isHosts(message []byte) bool {
+	return binary.NativeEndian.Uint32(message[diagUID:]) == 0 && binary.NativeEndian.Uint32(message[diagInode:]) != 0
 }
 
 // isUnowned reports whether a socket is connected and no process has it, as before it is

@@ -13,6 +13,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Addresses in the namespace. 10.0.2.0/24 is what user-mode networks usually have.
@@ -61,8 +63,8 @@ func (g *Gateway) open(of *os.File, c Config) error {
 		if g.space, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
 			return err
 		}
-		if err := addRoutes(); err != nil {
-			return fmt.Errorf("routes: %w", err)
+		if err := errors.Join(addRoutes(), limitBuffers()); err != nil {
+			return err
 		}
 		return g.listen()
 	})
@@ -70,6 +72,19 @@ func (g *Gateway) open(of *os.File, c Config) error {
 		return err
 	}
 	return g.attach(c)
+}
+
+// limitBuffers bounds the buffers of the guest's own sockets, which are charged to it: the
+// kernel's maximum is 6 MB for each connection that the guest does not read, and a run has
+// 256 MiB by default.
+func limitBuffers() error {
+	for _, file := range []string{"tcp_rmem", "tcp_wmem"} {
+		// The minimum, the default, and the maximum, in bytes.
+		if err := kernfile.WriteFile("/proc/sys/net/ipv4/"+file, "4096 131072 524288"); err != nil {
+			return fmt.Errorf("limit the buffers of sockets: %w", err)
+		}
+	}
+	return nil
 }
 
 // listen opens the sockets, in the thread's namespace.

@@ -134,3 +134,31 @@ __return(got);`
 		}
 	})
 }
+
+// A guest that does not read what many servers send is not killed: the host's buffers are
+// bounded, and not the guest's fault.
+func TestUnreadConnections(t *testing.T) {
+	serveInternet(t)
+	part := make([]byte, 64<<10)
+	internettest.Listen(t, publicV4, 19, func(c net.Conn) {
+		for {
+			if _, err := c.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	const code = `
+import net from 'node:net';
+const sockets = await Promise.all(Array.from({ length: 80 }, () => new Promise((done, fail) => {
+	const s = net.connect(19, '93.184.215.14', () => { s.pause(); done(s); }).on('error', fail);
+})));
+await new Promise(done => setTimeout(done, 1000)); // the buffers fill
+let n = 0;
+await new Promise(done => sockets.forEach(s => { s.once('data', () => { s.destroy(); if (++n === sockets.length) done(); }); s.resume(); }));
+__return({ n: String(n) });`
+	eachLauncher(t, `"allow"`, func(t *testing.T, rt *runtime.NodeRuntime) {
+		if got, _ := attempts(t, rt, code); got["n"] != "80" {
+			t.Errorf("got %v", got)
+		}
+	})
+}

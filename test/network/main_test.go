@@ -101,7 +101,7 @@ func attempts(t *testing.T, rt *runtime.NodeRuntime, code string, args ...string
 	res := harness.Run(t, rt, code, runtime.RunOptions{Args: args})
 	var got map[string]string
 	if err := json.Unmarshal(res.Value, &got); err != nil {
-		t.Fatalf("value %s, exit code %d, stderr %s", res.Value, res.ExitCode, res.Stderr)
+		t.Fatalf("value %s, exit code %d, cause %q, usage %+v, stderr %s", res.Value, res.ExitCode, res.Cause, res.Usage, res.Stderr)
 	}
 	return got, res
 }

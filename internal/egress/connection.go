@@ -95,16 +95,9 @@ func (c *connection) check(ctx context.Context, upstream net.Conn) {
 		c.serveHTTP(ctx, &prefixConn{c.guest, head}, upstream)
 		return
 	case tlsHello:
-		rest := &prefixConn{c.guest, head}
-		var serverName string
-		serverName, head, err = readHello(rest)
-		head = append(head, rest.head...)
-		if err != nil {
-			c.refuse(upstream, "a TLS handshake without a ClientHello")
-			return
-		}
-		if !sameName(serverName, c.target.name) {
-			c.refuse(upstream, "server name "+strconv.Quote(serverName))
+		var why string
+		if head, why = c.checkHello(head); why != "" {
+			c.refuse(upstream, why)
 			return
 		}
 	}
@@ -115,6 +108,21 @@ func (c *connection) check(ctx context.Context, upstream net.Conn) {
 		return
 	}
 	c.copy(upstream, c.guest, c.countOut)
+}
+
+// checkHello reads the rest of a ClientHello that begins with head. It returns all that it
+// has read, and why the rules deny it, or "".
+func (c *connection) checkHello(head []byte) (read []byte, why string) {
+	rest := &prefixConn{c.guest, head}
+	serverName, read, err := readHello(rest)
+	read = append(read, rest.head...)
+	switch {
+	case err != nil:
+		return read, "a TLS handshake without a ClientHello"
+	case !sameName(serverName, c.target.name):
+		return read, "server name " + strconv.Quote(serverName)
+	}
+	return read, ""
 }
 
 // refuse resets both connections. If why is not empty, the rules are the reason.

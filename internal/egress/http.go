@@ -19,16 +19,56 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// serveHTTP passes on the HTTP/1 requests of one connection whose host is the target's
-// name. Upstream is the connection that is open already; if the server closes it between
-// two requests, redial opens another. It returns the reason if it refused a request.
-func serveHTTP(ctx context.Context, guest net.Conn, upstream net.Conn, t target, redial func(context.Context) (net.Conn, error)) (why string) {
-	first := make(chan net.Conn, 1)
-	first <- upstream
-	transport := &http.Transport{
+// httpProxy passes on the HTTP/1 requests of one connection whose host is the target's name.
+type httpProxy struct {
+	target target
+	proxy  *httputil.ReverseProxy
+
+	mu      sync.Mutex
+	refused string // why the last refused request was
+}
+
+// serveHTTP serves a connection. Upstream is the connection that is open already; if the
+// server closes it between two requests, redial opens another. It returns the reason if it
+// refused a request.
+func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial func(context.Context) (net.Conn, error)) (refused string) {
+	transport := newTransport(upstream, redial)
+	defer transport.CloseIdleConnections()
+	quiet := log.New(io.Discard, "", 0)
+	h := &httpProxy{target: t, proxy: &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1,
+		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, t) },
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:      quiet,
+	}}
+	served := newGuestConn(guest)
+	server := &http.Server{
+		Handler:        h,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ConnState:      served.setState,
+		MaxHeaderBytes: maxHead,
+		ErrorLog:       quiet,
+	}
+	_ = server.Serve(&oneConnListener{conn: served})
+	select {
+	case <-served.closed:
+	case <-ctx.Done():
+	}
+	_ = server.Close() // the connection is closed
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.refused
+}
+
+// newTransport returns one that uses the connection first, and then dials.
+func newTransport(first net.Conn, redial func(context.Context) (net.Conn, error)) *http.Transport {
+	conns := make(chan net.Conn, 1)
+	conns <- first
+	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			select {
-			case c := <-first:
+			case c := <-conns:
 				return c, nil
 			default:
 				return redial(ctx)
@@ -38,46 +78,20 @@ func serveHTTP(ctx context.Context, guest net.Conn, upstream net.Conn, t target,
 		MaxConnsPerHost:    1,
 		IdleConnTimeout:    time.Minute,
 	}
-	defer transport.CloseIdleConnections()
-	var mu sync.Mutex
-	refuse := func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		why = text
+}
+
+// ServeHTTP passes a request on, or refuses it and closes the connection.
+func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := wrongRequest(r, h.target); why != "" {
+		h.mu.Lock()
+		h.refused = why
+		h.mu.Unlock()
+		w.Header().Set("Connection", "close")
+		http.Error(w, "the sandbox's network rules deny this request: "+why, http.StatusForbidden)
+		return
 	}
-	proxy := &httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1,
-		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, t) },
-		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:      log.New(io.Discard, "", 0),
-	}
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if text := wrongRequest(r, t); text != "" {
-				refuse(text)
-				w.Header().Set("Connection", "close")
-				http.Error(w, "the sandbox's network rules deny this request: "+text, http.StatusForbidden)
-				return
-			}
-			_ = http.NewResponseController(w).EnableFullDuplex() // always possible with HTTP/1
-			proxy.ServeHTTP(w, r)
-		}),
-		BaseContext:    func(net.Listener) context.Context { return ctx },
-		MaxHeaderBytes: maxHead,
-		ErrorLog:       log.New(io.Discard, "", 0),
-	}
-	served := newGuestConn(guest)
-	server.ConnState = served.setState
-	_ = server.Serve(&oneConnListener{conn: served})
-	select {
-	case <-served.closed:
-	case <-ctx.Done():
-	}
-	_ = server.Close() // the connection is closed
-	mu.Lock()
-	defer mu.Unlock()
-	return why
+	_ = http.NewResponseController(w).EnableFullDuplex() // always possible with HTTP/1
+	h.proxy.ServeHTTP(w, r)
 }
 
 // wrongRequest returns why a request to t is refused, or "".

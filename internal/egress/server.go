@@ -108,15 +108,8 @@ func (s *Server) serve(guest *net.TCPConn) {
 	}
 	upstream, err := s.dial(s.ctx, client, t)
 	if err != nil {
-		event.Outcome, event.Duration = outcomeOf(err), time.Since(start)
-		var denied *deniedError
-		if errors.As(err, &denied) {
-			event.Address, event.Rule = denied.addr, denied.rule
-			refuse(guest, client, event)
-			return
-		}
-		reset(guest)
-		client.observe(event)
+		event.Duration = time.Since(start)
+		notDialed(guest, client, event, err)
 		return
 	}
 	event.Address = addrPort(upstream.RemoteAddr())
@@ -132,6 +125,19 @@ func (s *Server) serve(guest *net.TCPConn) {
 		event.Outcome = Failed
 	}
 	client.observe(event)
+}
+
+// notDialed resets a connection whose server could not be reached, or may not.
+func notDialed(guest *net.TCPConn, c *Client, e Event, err error) {
+	var denied *deniedError
+	if errors.As(err, &denied) {
+		e.Address, e.Rule = denied.addr, denied.rule
+		refuse(guest, c, e)
+		return
+	}
+	reset(guest)
+	e.Outcome = outcomeOf(err)
+	c.observe(e)
 }
 
 // decide finds the target of a connection and decides whether it is allowed. The caller

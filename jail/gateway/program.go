@@ -18,25 +18,42 @@ const (
 	offLocalPort  = 60 // in host byte order
 )
 
+// The registers that the program keeps its arguments in.
+const (
+	ctx      = asm.R6
+	port     = asm.R7
+	protocol = asm.R8
+	listener = asm.R9
+)
+
 // lookup returns the program. The kernel calls it for a packet that belongs to no
-// connection, before it looks for a listening or unconnected socket.
-func lookup(c Config, listener, dialed int) asm.Instructions {
-	const ctx, port, protocol = asm.R6, asm.R7, asm.R8
+// connection, before it looks for a listening or unconnected socket. Listeners is the map
+// with the host's listener, dialed that of the host's source ports.
+func lookup(c Config, listeners, dialed int) asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Reg(ctx, asm.R1),
 		asm.LoadMem(port, ctx, offLocalPort, asm.Word),
 		asm.LoadMem(protocol, ctx, offProtocol, asm.Word),
 		asm.LoadMem(asm.R2, ctx, offFamily, asm.Word),
 		asm.JEq.Imm(asm.R2, unix.AF_INET6, "v6"),
+	}
+	code = append(code, destination()...)
+	code = append(code, localhost(c, dialed)...)
+	return append(code, outside(listeners)...)
+}
+
+// destination returns the part that jumps to localhost, outside, pass or drop.
+func destination() asm.Instructions {
+	return asm.Instructions{
 		// The resolver's replies, to whichever address the guest sent from.
 		asm.LoadMem(asm.R2, ctx, offRemoteIP4, asm.Word),
 		asm.HostTo(asm.BE, asm.R2, asm.Word),
-		asm.JNE.Imm(asm.R2, resolverInt(), "destination"),
+		asm.JNE.Imm(asm.R2, resolverInt(), "v4"),
 		asm.LoadMem(asm.R2, ctx, offRemotePort, asm.Half),
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
 		asm.JEq.Imm(asm.R2, 53, "pass"),
 
-		asm.LoadMem(asm.R2, ctx, offLocalIP4, asm.Word).WithSymbol("destination"),
+		asm.LoadMem(asm.R2, ctx, offLocalIP4, asm.Word).WithSymbol("v4"),
 		asm.HostTo(asm.BE, asm.R2, asm.Word),
 		asm.JEq.Imm(asm.R2, resolverInt(), "resolver"),
 		asm.RSh.Imm(asm.R2, 24),
@@ -56,22 +73,25 @@ func lookup(c Config, listener, dialed int) asm.Instructions {
 		asm.HostTo(asm.BE, asm.R2, asm.Word),
 		asm.JNE.Imm(asm.R2, 1, "outside"),
 	}
-	code = append(code, localhost(c, dialed)...)
-	return append(code,
+}
+
+// outside returns the part that assigns TCP to the host's listener, and the end.
+func outside(listeners int) asm.Instructions {
+	return asm.Instructions{
 		asm.JNE.Imm(protocol, unix.IPPROTO_TCP, "drop").WithSymbol("outside"),
 		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
-		asm.LoadMapPtr(asm.R1, listener),
+		asm.LoadMapPtr(asm.R1, listeners),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, -4),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "drop"),
-		asm.Mov.Reg(asm.R9, asm.R0),
+		asm.Mov.Reg(listener, asm.R0),
 		asm.Mov.Reg(asm.R1, ctx),
-		asm.Mov.Reg(asm.R2, asm.R9),
+		asm.Mov.Reg(asm.R2, listener),
 		asm.Mov.Imm(asm.R3, 0),
 		asm.FnSkAssign.Call(),
 		asm.Mov.Reg(ctx, asm.R0), // 0 or a negative errno
-		asm.Mov.Reg(asm.R1, asm.R9),
+		asm.Mov.Reg(asm.R1, listener),
 		asm.FnSkRelease.Call(),
 		asm.JNE.Imm(ctx, 0, "drop"),
 
@@ -79,7 +99,7 @@ func lookup(c Config, listener, dialed int) asm.Instructions {
 		asm.Return(),
 		asm.Mov.Imm(asm.R0, skDrop).WithSymbol("drop"),
 		asm.Return(),
-	)
+	}
 }
 
 // The program's results: enum sk_action in linux/bpf.h.
@@ -90,7 +110,6 @@ const (
 
 // localhost returns the part for the loopback addresses. It jumps to pass or drop.
 func localhost(c Config, dialed int) asm.Instructions {
-	const ctx, port, protocol = asm.R6, asm.R7, asm.R8
 	datagram := "drop"
 	if c.UDP {
 		datagram = "pass"

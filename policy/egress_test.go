@@ -275,3 +275,23 @@ func TestOperationNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Each pattern is explained by what enforces it.
+func TestExplainEgress(t *testing.T) {
+	plan, err := Lower(parse(t, `{"network":{"rules":[{"mode":"allow","patterns":["tcp://a.test:443","tcp://10.0.0.0/8:1","tcp://*:80","tcp://localhost:3000","udp://localhost:*","dns://b.test"]}]}}`), World{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range plan.Notes {
+		if n.Scope != Network || n.Rule != 0 {
+			continue
+		}
+		for _, want := range []string{"tcp://a.test:443: egress, by the look-up", "10.0.0.0/8:1: egress, by the address", "tcp://*:80: egress, by port", "localhost:3000: BPF, by port", "udp://localhost:*: BPF", "dns://b.test: the jail's resolver"} {
+			if !strings.Contains(n.Text, want) {
+				t.Errorf("%q lacks %q", n.Text, want)
+			}
+		}
+		return
+	}
+	t.Error("the rule is not explained")
+}

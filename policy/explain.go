@@ -71,8 +71,34 @@ func (l *lowering) explainRule(info *scopeInfo, r Rule) string {
 			return strings.Join(r.Patterns, ", ") + ": passed"
 		}
 		return strings.Join(r.Patterns, ", ") + ": never passed"
+	case Network:
+		if l.plan.Net.Egress != nil {
+			var held []string
+			for _, text := range r.Patterns {
+				end, _ := parseEndpoint(text)
+				held = append(held, text+": "+end.enforcement())
+			}
+			return strings.Join(held, "; ")
+		}
 	}
 	return strings.Join(slices.Concat(r.Patterns, []string{"enforced with the scope as a whole"}), ", ")
+}
+
+// enforcement describes how a network pattern is enforced in a jail with a way out.
+func (p endpoint) enforcement() string {
+	switch {
+	case p.proto == "dns":
+		return "the jail's resolver"
+	case p.proto == "udp":
+		return "BPF, on localhost only"
+	case p.isLocal():
+		return "BPF, by port"
+	case p.net.IsValid():
+		return "egress, by the address and port of each connection"
+	case p.host == "*":
+		return "egress, by port; addresses that are not public need a rule that names them; on localhost BPF"
+	}
+	return "egress, by the look-up, the port, and the name in TLS or HTTP"
 }
 
 // enforcedAt lists the mechanisms that enforce the policy at a place.

@@ -7,13 +7,22 @@ import (
 	"strconv"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/internal/egress"
 	"gaol/jail/gateway"
 )
 
-// egressLimits bound what the runs of a runtime use together. A connection uses up to 0.8 MB
-// of the host's memory while the other side does not read.
-var egressLimits = egress.Limits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
+// egressLimits returns what the runs of a runtime may use together. A connection takes two
+// descriptors of this process, and up to 0.8 MB of memory while the other side does not read.
+func egressLimits() egress.Limits {
+	l := egress.Limits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		l.Connections = int(min(uint64(l.Connections), files.Cur/8)) // leaves most descriptors to the rest
+	}
+	return l
+}
 
 // resolvConf is the guest's /etc/resolv.conf.
 var resolvConf = []byte("nameserver " + gateway.Resolver.String() + "\n")
@@ -38,7 +47,7 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := egress.NewClient(plan.Egress, egressLimits, rt.observeEgress)
+	client := egress.NewClient(plan.Egress, egressLimits(), rt.observeEgress)
 	n := &network{gateway: g, server: egress.NewServer(egress.Config{
 		Identify: func(string, netip.AddrPort, netip.AddrPort) *egress.Client { return client },
 		Proxy:    egress.ProxyFromEnvironment(),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/netutil"
 
 	"gaol/policy"
 )
@@ -20,6 +21,9 @@ const (
 
 	// maxLookups bounds the questions that are answered at the same time.
 	maxLookups = 256
+
+	// maxResolverConns bounds the connections to the resolver. More wait in the kernel.
+	maxResolverConns = 64
 
 	// maxUDP is the maximum size of an answer by UDP to a client that accepts that much.
 	maxUDP = 1232
@@ -46,7 +50,7 @@ func (s *Server) ServeDNS(udp net.PacketConn, tcp net.Listener) error {
 	}
 	if tcp != nil {
 		n++
-		go serve(&dns.Server{Listener: tcp, Handler: handler, ReadTimeout: 10 * time.Second, MaxTCPQueries: 128})
+		go serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), Handler: handler, ReadTimeout: 10 * time.Second, MaxTCPQueries: 128})
 	}
 	var all error
 	for range n {

@@ -36,7 +36,8 @@ func (j *jailed) run(ctx context.Context, t nodeTest, worker int) (o outcome, er
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	file := path.Join(inside, "test", t.name)
-	r := runtime.RunOptions{Cwd: path.Dir(file), Timeout: patience, Env: map[string]string{"TEST_THREAD_ID": fmt.Sprint(worker)}}
+	thread := fmt.Sprint(100 + worker) // another than plain Node's, which may leave folders that only it can remove
+	r := runtime.RunOptions{Cwd: path.Dir(file), Timeout: patience, Env: map[string]string{"TEST_THREAD_ID": thread}}
 	var res *runtime.Result
 	if len(t.flags) > 0 {
 		res, err = rt.Command(ctx, "node", append(append([]string{}, t.flags...), file), r)

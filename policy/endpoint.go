@@ -140,7 +140,7 @@ func validName(s string) bool {
 // a rule could name. Underscores are allowed, as in _sip._tcp.example.com.
 func ValidName(s string) bool { return !strings.Contains(s, "*") && validName(s) }
 
-// isLocal reports whether all that p's host stands for is the loopback device: its name or
+// isLocal reports whether p's host is only the loopback device: its name or
 // an address. Connecting to the unspecified address also reaches it.
 func (p endpoint) isLocal() bool {
 	if p.host == localhost {

@@ -79,7 +79,7 @@ func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
 	return err
 }
 
-// networkPatterns returns the patterns that a value of --allow-net stands for.
+// networkPatterns returns the patterns of a value of --allow-net.
 func networkPatterns(value string) []string {
 	switch {
 	case value == "all":

@@ -281,8 +281,8 @@ func (u *socketUse) add(message, attributes []byte, protocol byte) {
 	}
 }
 
-// isLocalPeer reports whether a socket's peer may be one of the guest's own: it is not if it
-// has an address outside, because a gateway leads those connections to the host.
+// isLocalPeer reports whether a socket's peer may be one of the guest's own. A peer with
+// another address is the host: a gateway accepts those connections.
 func isLocalPeer(message []byte) bool {
 	var peer netip.Addr
 	if message[0] == unix.AF_INET {

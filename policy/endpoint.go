@@ -167,7 +167,7 @@ func (p endpoint) matchesHost(r endpoint) bool {
 	return p.matchesName(r.host)
 }
 
-// matchesName reports whether the pattern p, which has a name and no address, matches name.
+// matchesName reports whether p matches name. p must be a pattern of names, not addresses.
 func (p endpoint) matchesName(name string) bool {
 	suffix, wildcard := strings.CutPrefix(p.host, "*")
 	return wildcard && strings.HasSuffix(name, suffix) || p.host == name

@@ -96,7 +96,7 @@ const maxPorts = 4096
 
 func (l *lowering) allowPorts(r PortRange, rule int) {
 	if len(l.plan.Net.Ports)+int(r.Last-r.First) >= maxPorts {
-		l.reject(ruleError(Network, rule, fmt.Sprintf("Landlock has a rule for each port, and at most %d are made", maxPorts), "tcp://localhost:*"))
+		l.reject(ruleError(Network, rule, fmt.Sprintf("Landlock needs a rule for each port, and gaol makes at most %d", maxPorts), "tcp://localhost:*"))
 		return
 	}
 	for port := int(r.First); port <= int(r.Last); port++ {

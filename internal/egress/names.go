@@ -97,8 +97,8 @@ func (n *names) free() uint32 {
 	}
 }
 
-// use returns the name that has a synthetic address, and a function to call when the
-// connection is over. It returns false if the address is not assigned.
+// use returns the name of a synthetic address, and a function to call when the connection
+// is over. It returns false if the address is not assigned.
 func (n *names) use(a netip.Addr) (text string, release func(), ok bool) {
 	host, ok := hostPart(a)
 	if !ok {

@@ -89,6 +89,7 @@ type pendingCall struct {
 	began    time.Time
 	index    int // of its record; -1: it has none
 	answered bool
+	ctx      callContext
 }
 
 // New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
@@ -140,6 +141,7 @@ func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error 
 	}
 	d.waitForObserver() // without the lock, which answers and the end of the run need
 	p := &pendingCall{Call: call, began: time.Now(), index: -1}
+	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
 	if inline, err := d.admit(p, blocking, refused); !inline {
 		return err
 	}
@@ -262,7 +264,7 @@ func (d *Dispatcher) expire() {
 	}
 	next := d.limits.Timeout
 	for _, p := range d.pending {
-		if left := d.limits.Timeout - time.Since(p.began); left > 0 {
+		if left := time.Until(p.ctx.deadline); left > 0 {
 			next = min(next, left)
 		} else if d.refuse(p, d.late) != nil {
 			d.out.Close()

@@ -25,16 +25,15 @@ func (d *Dispatcher) work() {
 // perform calls a function and answers. If the function ends the goroutine, as testing.T's
 // Fatal does, another goroutine continues with next.
 func (d *Dispatcher) perform(p *pendingCall, next func()) {
-	ctx, cancel := context.WithDeadlineCause(d.ctx, p.began.Add(d.limits.Timeout), d.late)
 	returned := false
 	defer func() {
-		cancel()
+		p.ctx.stop()
 		if !returned {
 			d.answer(p, nil, errPanic)
 			go next()
 		}
 	}()
-	text, err := d.invoke(ctx, p)
+	text, err := d.invoke(p)
 	returned = true
 	if time.Since(p.began) >= d.limits.Timeout { // whatever it returned, and whether or not expire came first
 		text, err = nil, d.late
@@ -80,13 +79,13 @@ func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, err error) {
 }
 
 // invoke calls the function and encodes its result.
-func (d *Dispatcher) invoke(ctx context.Context, p *pendingCall) (text json.RawMessage, err error) {
+func (d *Dispatcher) invoke(p *pendingCall) (text json.RawMessage, err error) {
 	defer func() {
 		if recover() != nil { // a function's bug must not end the host
 			text, err = nil, errPanic
 		}
 	}()
-	v, err := d.functions[p.Function].Call(ctx, p.Args)
+	v, err := d.functions[p.Function].Call(context.Context(&p.ctx), p.Args)
 	if err != nil {
 		return nil, d.guestError(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
 )
@@ -63,6 +64,10 @@ type backend interface {
 
 	usage(path string) (Usage, error)
 	socketMemory(path string) (int64, error)
+
+	// identified returns the backend whose groups have an id.
+	identified() (backend, error)
+	id(path string) (uint64, error)
 
 	// release deletes an empty group except for the parts that a [Pool] reuses.
 	release(path string) error
@@ -182,6 +187,19 @@ func (g *Group) Usage() (Usage, error) {
 
 // SocketMemory returns how many bytes the group is charged for the queues of its sockets.
 func (g *Group) SocketMemory() (int64, error) { return read(g, "socket memory", g.on.socketMemory) }
+
+// ID returns the number by which the kernel knows the group in the v2 hierarchy. No later
+// group has the same. On v1 only the groups of an identified [Pool] have one.
+func (g *Group) ID() (uint64, error) { return read(g, "id", g.on.id) }
+
+// inode returns a directory's inode, which for a cgroup is its id: see cgroup_id in the kernel.
+func inode(dir string) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	return st.Ino, nil
+}
 
 func read[T any](g *Group, what string, f func(path string) (T, error)) (value T, err error) {
 	err = g.use(func() error {

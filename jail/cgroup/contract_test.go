@@ -111,6 +111,7 @@ func TestContract(t *testing.T) {
 		{"a removed spare of a pool", testPoolRemoved, false},
 		{"a busy group of a pool", testPoolBusy, false},
 		{"concurrent groups of a pool", testPoolMany, false},
+		{"identified groups of a pool", testPoolIdentified, false},
 	}
 	for _, s := range subjects(t) {
 		for _, test := range tests {

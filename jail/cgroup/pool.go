@@ -47,6 +47,22 @@ const maxCharged = 4
 // with names of "r" and a number.
 func NewPool(parent *Group) *Pool { return &Pool{parent: parent.path, on: parent.on} }
 
+// NewIdentifiedPool returns a pool whose groups have an ID. The error is a [*MissingError] if
+// the machine has only v1 hierarchies.
+func NewIdentifiedPool(parent *Group) (*Pool, error) {
+	on, err := parent.on.identified()
+	return &Pool{parent: parent.path, on: on}, err
+}
+
+// CheckIdentified reports whether this machine can have pools whose groups have an ID.
+func CheckIdentified() error {
+	on, err := machineBackend()
+	if err == nil {
+		_, err = on.identified()
+	}
+	return err
+}
+
 // New creates a group with these limits. If too much memory is charged to every spare, the
 // memory group is new; if there are more than a few such spares, the oldest is removed.
 func (p *Pool) New(l Limits) (*Group, error) {

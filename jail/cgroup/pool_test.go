@@ -306,3 +306,31 @@ func testPoolMany(t *testing.T, s subject) {
 	}
 	wg.Wait()
 }
+
+// Each group of an identified pool has an ID of its own, a reused name, too, and its processes
+// are in the v2 cgroup that has it.
+func testPoolIdentified(t *testing.T, s subject) {
+	p, err := NewIdentifiedPool(s.group(t, Limits{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[uint64]bool{}
+	for range 3 {
+		g := p.make(t, Limits{})
+		guest(t, g, "sleep")
+		id, err := g.ID()
+		if err != nil || id == 0 || ids[id] {
+			t.Errorf("ID %d, %v, after %v", id, err, ids)
+		}
+		ids[id] = true
+		p.killAndDelete(t, g)
+		if _, err := g.ID(); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("ID of a deleted group: %v", err)
+		}
+	}
+	if g := s.group(t, Limits{}); s.name == "v1" {
+		if _, err := g.ID(); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("ID of a group of v1: %v", err)
+		}
+	}
+}

@@ -21,17 +21,46 @@ import (
 type v1 struct {
 	root   string
 	others func() ([]string, error)
+
+	unified string // the v2 hierarchy in which each group has a directory, too; "" for none
 }
 
 func newV1(root string) *v1 {
-	return &v1{root, sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) })}
+	return &v1{root: root, others: sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) })}
+}
+
+// identified returns a backend whose groups have a directory in a v2 hierarchy.
+func (v *v1) identified() (backend, error) {
+	others, err := v.others()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range others {
+		if isCgroup2(filepath.Join(v.root, name)) {
+			return &v1{v.root, v.others, name}, nil
+		}
+	}
+	return nil, &MissingError{V2, v.root, []string{"a hierarchy beside v1"}, "mkdir " + v.root + "/unified && mount -t cgroup2 none " + v.root + "/unified"}
+}
+
+func (v *v1) id(path string) (uint64, error) {
+	if v.unified == "" {
+		return 0, fs.ErrNotExist
+	}
+	return inode(v.dir(v.unified, path))
 }
 
 func (v *v1) dir(controller, path string) string {
 	return filepath.Join(v.root, controller, path)
 }
 
-func (v *v1) dirs(path string) []string { return v.dirsIn(controllersV1, path) }
+func (v *v1) dirs(path string) []string {
+	dirs := v.dirsIn(controllersV1, path)
+	if v.unified != "" {
+		dirs = append(dirs, v.dir(v.unified, path))
+	}
+	return dirs
+}
 
 func (v *v1) otherDirs(path string) []string {
 	others, _ := v.others() // on error initRoot has failed
@@ -231,4 +260,9 @@ func isCgroup(dir string) bool {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
 	return err == nil && (fs.Type == unix.CGROUP_SUPER_MAGIC || fs.Type == unix.CGROUP2_SUPER_MAGIC)
+}
+
+func isCgroup2(dir string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }

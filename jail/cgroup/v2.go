@@ -32,6 +32,9 @@ func (v *v2) dirs(path string) []string { return []string{v.dir(path)} }
 
 func (v *v2) otherDirs(string) []string { return nil }
 
+func (v *v2) identified() (backend, error)   { return v, nil }
+func (v *v2) id(path string) (uint64, error) { return inode(v.dir(path)) }
+
 // initRoot attaches a BPF program to the group that decides about devices. The library
 // generates the program but does not attach it: its Update leaves a descriptor for each
 // group open until the garbage collector runs.

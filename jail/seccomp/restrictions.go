@@ -110,6 +110,15 @@ var OnlyTCP = []Row{
 	{Calls: "sendmsg", Reason: "as sendto", Refuse: noFastOpen.when(anyBit(2, unix.MSG_FASTOPEN))},
 }
 
+// Connect is the label of AskConnect.
+const Connect = "connect"
+
+// AskConnect sends connects to the listener, which can refuse one before it is made, see
+// notify.Listener.HandleConnects.
+var AskConnect = []Row{
+	{Calls: "connect", Reason: "addresses that the network's rules deny", Refuse: cause{Connect, unix.EACCES}.when()},
+}
+
 // NoMetadata refuses changes of modes, owners, times and attributes, for which Landlock has
 // no right.
 var NoMetadata = []Row{

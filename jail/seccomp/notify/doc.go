@@ -12,7 +12,7 @@
 // A guest's call blocks until it gets a reply. Its errno is that of the filter's refusal,
 // the same as without a listener. Waiting for calls takes a goroutine but no thread.
 //
-// Calls are handled one after the other. After [Burst] calls each one waits for a
+// Calls are handled one after the other. After [Burst] calls there is one each
 // millisecond, so that a guest that makes refused calls in a loop neither keeps the host
 // busy nor fills its reports at full speed.
 //
@@ -29,7 +29,8 @@
 // launcher's socket is open, and the caller still runs the program that made the first call.
 // The second covers copies of the launcher's end of the socket in processes that the host
 // starts at the same time and that inherit it. If the filter does not restrict execve, Admit
-// returns at once, and all calls are the program's.
+// returns at once, and all calls are the program's. The other exception are connects, see
+// [Listener.HandleConnects].
 //
 // If the listener is closed or the host dies, refused calls get ENOSYS. While the host
 // hangs, they block.

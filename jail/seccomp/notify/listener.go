@@ -4,14 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"gaol/jail/seccomp"
-
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+
+	"gaol/jail/seccomp"
 )
 
 // Listener replies to the calls of all processes with a loaded filter. Call Admit first,
@@ -23,10 +25,13 @@ type Listener struct {
 	closed atomic.Bool
 
 	pending *notification // received by Admit, for Serve
-	served  int
+	calls   *rate.Limiter
 
 	socketLabel string // see HandleSockets; empty: none
 	openSocket  func(Call) (*os.File, error)
+
+	connectLabel string // see HandleConnects; empty: none
+	connect      func(netip.AddrPort) bool
 }
 
 // New returns a listener for the descriptor from loading f with
@@ -44,7 +49,7 @@ func New(fd *os.File, f *seccomp.Filter) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seccomp listener: %w", err)
 	}
-	l := &Listener{file: file, filter: f}
+	l := &Listener{file: file, filter: f, calls: rate.NewLimiter(rate.Every(pause), Burst)}
 	l.conn, err = file.SyscallConn()
 	return l, err
 }

@@ -21,7 +21,8 @@ type Call struct {
 }
 
 const (
-	// Burst is how many calls are handled without delay. Later ones wait for pause.
+	// Burst is how many calls are handled without delay, after a second without calls. Others
+	// wait until each has had its pause.
 	Burst = 1000
 	pause = time.Millisecond
 )
@@ -58,15 +59,17 @@ func (l *Listener) next() (*notification, error) {
 }
 
 func (l *Listener) serve(n *notification, handle func(Call)) error {
-	if l.served++; l.served > Burst {
-		time.Sleep(pause)
-	}
+	time.Sleep(l.calls.Reserve().Delay())
 	c := l.describe(n)
 	if !l.isBlocked(n) {
 		return nil // describe may have read another process's memory
 	}
-	if c.Label == l.socketLabel && c.Label != "" {
+	switch c.Label {
+	case "":
+	case l.socketLabel:
 		return l.replySocket(n, c)
+	case l.connectLabel:
+		return l.replyConnect(n, c)
 	}
 	if handle != nil {
 		handle(c)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail"
+	"gaol/jail/cgroup"
 	"gaol/jail/gateway"
 	"gaol/jail/landlock"
 	"gaol/jail/landlock/audit"
@@ -76,8 +77,8 @@ func probeSocketLists(*examination) Check {
 }
 
 func probeGateway(*examination) Check {
-	if err := gateway.Probe(); err != nil {
-		return degraded(err.Error()+"; no rule for hosts outside can be used", "boot a kernel of version 5.9 or later with CONFIG_BPF_SYSCALL, and give gaol CAP_BPF")
+	if err := errors.Join(gateway.Probe(), cgroup.CheckIdentified()); err != nil {
+		return degraded(err.Error()+"; no rule for hosts outside can be used", "boot a kernel of version 5.9 or later with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF, mount cgroup v2, and give gaol CAP_BPF")
 	}
 	if text, err := os.ReadFile("/proc/sys/net/core/bpf_jit_enable"); err == nil && strings.TrimSpace(string(text)) == "0" {
 		return ok("BPF sk_lookup, interpreted: sysctl net.core.bpf_jit_enable=1 makes connects faster")

@@ -15,5 +15,8 @@
 // decides only between the guest's servers and the host's listener. It belongs to the
 // namespace as long as the Gateway is open, and ends with the host's process.
 //
-// It needs Linux 5.9, with CONFIG_BPF_SYSCALL.
+// The runs of a jail share its namespace. [Gateway.Owner] says by which cgroup a socket was
+// made, and [DenyLocalhost] keeps a cgroup from the servers of the others.
+//
+// It needs Linux 5.9, with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF.
 package gateway

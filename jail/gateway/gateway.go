@@ -9,8 +9,10 @@ import (
 	"os"
 	goruntime "runtime"
 	"syscall"
+	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
@@ -43,6 +45,7 @@ type Gateway struct {
 	space   *os.File // the network namespace
 	objects []interface{ Close() error }
 	dialed  *ebpf.Map // source ports of the host's own connections to localhost
+	diag    *diag
 }
 
 // Open opens a gateway in the network namespace that a pidfd's process is in, or that a file
@@ -64,6 +67,9 @@ func (g *Gateway) open(of *os.File, c Config) error {
 			return err
 		}
 		if err := errors.Join(addRoutes(), limitBuffers()); err != nil {
+			return err
+		}
+		if g.diag, err = openDiag(); err != nil {
 			return err
 		}
 		return g.listen()
@@ -186,7 +192,7 @@ func (g *Gateway) Close() error {
 		failed = errors.Join(failed, g.objects[i].Close())
 	}
 	g.space.Close() // may be nil
-	return failed
+	return errors.Join(failed, g.diag.close())
 }
 
 // onThread calls f on a thread that ends afterwards, because it may be in another
@@ -218,5 +224,24 @@ func Probe() error {
 	if err != nil {
 		return err
 	}
-	return g.Close()
+	return errors.Join(g.probeOwner(), features.HaveProgramType(ebpf.CGroupSKB), g.Close())
+}
+
+// probeOwner connects to the listener as a guest would, and asks for the cgroup.
+func (g *Gateway) probeOwner() error {
+	to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{93, 184, 215, 14}), 443) // any address leads to the listener
+	return onThread(func() error {
+		if err := unix.Setns(int(g.space.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		c, err := net.DialTimeout("tcp", to.String(), time.Second)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		if _, err = g.Owner("tcp", c.LocalAddr().(*net.TCPAddr).AddrPort(), to); err != nil {
+			return fmt.Errorf("the kernel does not say the cgroup of a socket: %w", err)
+		}
+		return nil
+	})
 }

@@ -77,6 +77,11 @@ func (j *Jail) makeCgroups() (*cgroupFiles, error) {
 		return nil, step.Wrap("make", "cgroup", err)
 	}
 	j.pool = cgroup.NewPool(group)
+	if j.spec.Identified {
+		if j.pool, err = cgroup.NewIdentifiedPool(group); err != nil {
+			return nil, step.Wrap("identify", "cgroups", err)
+		}
+	}
 	if j.shared, err = openCgroups(group.OtherDirs()); err != nil {
 		return nil, step.Wrap("open", "cgroup", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ func (p *Process) onListener(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 		}
 		p.routes.jail = p.jail
 		l.HandleSockets(seccomp.Netlink, p.routes.open)
+		l.HandleConnects(seccomp.Connect, p.notify.connect)
 		p.notify.serve(l, conn)
 	}
 }
@@ -43,14 +45,18 @@ type notifyHandler struct {
 	failed   atomic.Pointer[error]
 
 	refused  func(notify.Call)
-	executes bool // the process gets the program by an execve
+	decide   func(netip.AddrPort) bool // nil allows all connects
+	executes bool                      // the process gets the program by an execve
 }
+
+// connect decides about a connect. It is called after expect.
+func (h *notifyHandler) connect(to netip.AddrPort) bool { return h.decide == nil || h.decide(to) }
 
 // expect sets the command that the process is about to run.
 func (h *notifyHandler) expect(c *Command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refused, h.executes = c.Refused, c.Zygote == nil || c.Script == 0
+	h.refused, h.decide, h.executes = c.Refused, c.Connect, c.Zygote == nil || c.Script == 0
 	if h.refused == nil {
 		h.refused = func(notify.Call) {}
 	}

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"net/netip"
 	"os"
 	"slices"
 
@@ -29,6 +30,10 @@ type Spec struct {
 
 	// Loopback brings up the loopback interface, the only one of the jail.
 	Loopback bool
+
+	// Identified gives each process's cgroup an id, see Command.OnCgroup. On machines with
+	// cgroup v1 it needs a v2 hierarchy beside that.
+	Identified bool
 
 	Hostname string
 
@@ -80,6 +85,19 @@ type Command struct {
 	// returns, and from one goroutine at a time.
 	Filter  *seccomp.Filter
 	Refused func(notify.Call)
+
+	// Connect decides about the connects of IP sockets, TCP and UDP, if Filter has
+	// seccomp.AskConnect. A connect to an address for which it returns false gets EACCES. It
+	// restricts nothing: see [notify.Listener.HandleConnects].
+	Connect func(to netip.AddrPort) bool
+
+	// NoLocalhost keeps the process from localhost, which others of the jail may use. Spec needs
+	// Identified.
+	NoLocalhost bool
+
+	// OnCgroup, if not nil, is called before the program runs, with the id of its cgroup, that
+	// all of its sockets have. The jail must have been created with Spec.Identified.
+	OnCgroup func(id uint64)
 
 	// Ruleset, if not nil, restricts the process, see [Jail.Ruleset], with RulesetFlags
 	// of landlock_restrict_self(2). The caller closes it.

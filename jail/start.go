@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gaol/jail/enter"
+	"gaol/jail/gateway"
 	"gaol/jail/reap"
 	"gaol/jail/step"
 	"gaol/jail/zygote"
@@ -39,6 +40,13 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 // become calls launch, which makes the process run c's program.
 func (p *Process) become(c *Command, launch func() error) error {
 	p.notify.expect(c)
+	if c.OnCgroup != nil {
+		id, err := p.group.ID()
+		if err != nil {
+			return step.Wrap("identify", "cgroup", err)
+		}
+		c.OnCgroup(id)
+	}
 	if err := p.jail.chownPipes(c); err != nil {
 		return step.Wrap("own", "pipes", err)
 	}
@@ -130,6 +138,11 @@ func (p *Process) launchInCgroup(c *Command, launch func(p *Process, in *cgroupF
 		return step.Wrap("open", "cgroup", err)
 	}
 	defer own.close()
+	if c.NoLocalhost {
+		if err := gateway.DenyLocalhost(own.startIn); err != nil {
+			return step.Wrap("deny", "localhost", err)
+		}
+	}
 	return launch(p, own.with(p.jail.shared))
 }
 

@@ -66,7 +66,7 @@
 //	network       fetch connect listen               no TCP sockets, UDP sockets, or both: seccomp      EACCES                  any          sockets within the jail, abstract and in files
 //	network       fetch connect to ports             Landlock; no MPTCP: seccomp                        EACCES                  ABI 4, 6.7   which loopback address
 //	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any
-//	network       dns, hosts outside, by rule        egress and BPF in that namespace                   EAI_AGAIN, ECONNRESET   5.9          names within TLS; see [Egress]
+//	network       dns, hosts outside, by rule        egress and BPF in that namespace                   EAI_AGAIN, EACCES, ECONNRESET  5.9         names within TLS; see [Egress]
 //	childProcess  spawn                              seccomp                                            EPERM                   any          threads
 //	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   what a listed program interprets
 //	process       signal                             Landlock's scope; prlimit of others: seccomp       EPERM                   ABI 6, 6.12  the run's own processes

@@ -201,22 +201,6 @@ func TestLowerHostsOutside(t *testing.T) {
 	}
 }
 
-// The runs of a runtime with a way out have all of its network, or none.
-func TestLowerRunWithEgress(t *testing.T) {
-	outer := parse(t, `{"network":{"rules":[{"mode":"allow","patterns":["tcp://a.test:1","tcp://b.test:1","tcp://localhost:*"]}]}}`)
-	for inner, ok := range map[string]bool{
-		`{}`:                 true,
-		`{"network":"deny"}`: true,
-		`{"network":{"rules":[{"mode":"allow","patterns":["tcp://a.test:1","tcp://b.test:1","tcp://localhost:*"]}]}}`: true,
-		`{"network":{"rules":[{"mode":"allow","patterns":["tcp://a.test:1"]}]}}`:                                      false,
-		`{"network":{"rules":[{"mode":"allow","patterns":["tcp://localhost:*"]}]}}`:                                   false,
-	} {
-		if _, err := LowerRun(outer, parse(t, inner), World{}); (err == nil) != ok {
-			t.Errorf("%s: %v", inner, err)
-		}
-	}
-}
-
 // A run's rules may not reach more than its runtime's, in any spelling.
 func TestNarrowHostsOutside(t *testing.T) {
 	for _, tc := range []struct {

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ func (l *lowering) network() {
 	if len(l.errs) > before {
 		return
 	}
-	if l.leavesJail() {
+	if l.leavesJail() || l.inGateway() && l.allowsSome() {
 		l.plan.Net.Egress = NewEgress(l.p.Network)
 	}
 	l.tcp()
@@ -132,15 +131,28 @@ func (l *lowering) localPorts(named []PortRange, other uint16) {
 	add(next, 65535, rest)
 }
 
-// compareRuntime rejects a run whose network differs from that of its runtime, if that has
-// a way out: connections in the jail's network do not say which run they belong to. A run
-// without IP sockets needs no distinction.
+// inGateway reports whether this is a run in a jail with a way out. A gateway then decides about
+// its connections, even if it may not use that way.
+func (l *lowering) inGateway() bool { return l.outer != nil && l.outer.Net.Egress != nil }
+
+// allowsSome reports whether a rule of the network scope, or its default, allows something.
+func (l *lowering) allowsSome() bool {
+	s := l.p.Network
+	return s.Default == Allow || slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Mode == Allow })
+}
+
+// compareRuntime compares a run's localhost with its runtime's, if that has a way out: one
+// program decides about ports for the whole jail. A run without IP sockets has no localhost.
 func (l *lowering) compareRuntime() {
-	if l.outer == nil || l.outer.Net.Egress == nil || !l.plan.Net.Inet {
+	if !l.inGateway() || !l.plan.Net.Inet {
 		return
 	}
-	if !reflect.DeepEqual(l.p.Network, l.outerPermissions.Network) {
-		l.reject(ruleError(Network, -1, "the runs of a runtime with a way out of the sandbox are not distinguished", `leave the scope out, or "deny"`))
+	switch own, jail := &l.plan.Net, l.outer.Net; {
+	case own.UDP == jail.UDP && slices.Equal(own.Local, jail.Local):
+	case !own.UDP && len(own.Local) == 0:
+		own.NoLocalhost = true
+	default:
+		l.reject(ruleError(Network, -1, "all runs of a runtime with a way out have the same ports of localhost, or none", "the runtime's rules for localhost, or none"))
 	}
 }
 

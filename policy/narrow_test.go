@@ -137,3 +137,41 @@ func TestNarrowNamesNoProbes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A run in a jail with a way out has its runtime's localhost, or none.
+func TestLowerRunBesideEgress(t *testing.T) {
+	network := func(rules string) Permissions { return parse(t, `{"network":`+rules+`}`) }
+	allow := func(patterns string) string {
+		return `{"rules":[{"mode":"allow","patterns":[` + patterns + `]}]}`
+	}
+	for _, tt := range []struct {
+		outer, inner string
+		noLocalhost  bool
+		inet         bool
+		why          string // of an error
+	}{
+		{outer: `"allow"`, inner: `"allow"`, inet: true},
+		{outer: `"allow"`, inner: `"deny"`},
+		{outer: `"allow"`, inner: allow(`"tcp://a.test:80"`), noLocalhost: true, inet: true},
+		{outer: `"allow"`, inner: allow(`"tcp://localhost:*","udp://localhost:*"`), inet: true},
+		{outer: `"allow"`, inner: allow(`"tcp://localhost:*"`), why: "the same ports of localhost, or none"},
+		{outer: allow(`"tcp://a.test:80","tcp://localhost:80"`), inner: allow(`"tcp://localhost:80"`), inet: true},
+		{outer: allow(`"tcp://a.test:80","tcp://localhost:80"`), inner: allow(`"tcp://a.test:80"`), noLocalhost: true, inet: true},
+		{outer: allow(`"tcp://a.test:80","tcp://localhost:80-90"`), inner: allow(`"tcp://localhost:80"`), why: "the same ports of localhost, or none"},
+		{outer: allow(`"tcp://*.a.test:80"`), inner: allow(`"tcp://b.a.test:80"`), inet: true},
+		{outer: allow(`"tcp://a.test:80"`), inner: allow(`"tcp://a.test:81"`), why: "which the runtime denies"},
+		{outer: allow(`"tcp://*.a.test:80"`), inner: allow(`"tcp://*.test:80"`), why: "which the runtime denies"},
+	} {
+		plan, err := LowerRun(network(tt.outer), network(tt.inner), World{})
+		switch {
+		case tt.why != "":
+			if err == nil || !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("%s in %s: %v", tt.inner, tt.outer, err)
+			}
+		case err != nil:
+			t.Errorf("%s in %s: %v", tt.inner, tt.outer, err)
+		case plan.Net.NoLocalhost != tt.noLocalhost || plan.Net.Inet != tt.inet || (plan.Net.Egress != nil) != tt.inet:
+			t.Errorf("%s in %s: %+v", tt.inner, tt.outer, plan.Net)
+		}
+	}
+}

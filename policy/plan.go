@@ -101,4 +101,7 @@ type Net struct {
 	// localhost without UDP. Those to a resolver always pass.
 	Egress *Egress
 	Local  []PortRange // in order, not adjacent
+
+	// NoLocalhost says that a run may not use localhost, although its runtime may.
+	NoLocalhost bool
 }

@@ -21,36 +21,57 @@ type Limits struct {
 
 // Usage is what a client has used so far.
 type Usage struct {
-	Connections int64 // that were allowed
-	Denied      int64 // connections and look-ups that were refused
+	Connections int64 // that the rules allow
 	Lookups     int64
+	Denied      int64 // connections and look-ups that were refused
 	BytesIn     int64 // from servers to the guest
 	BytesOut    int64
+}
+
+// An Observer gets the events of a client. Its fields may be nil.
+type Observer struct {
+	// Event gets an event for each connection that ends or is refused, and for each refused
+	// look-up. It must not block.
+	Event func(Event)
+
+	// Wait is called before a connection is served, and may block until there is room for
+	// its event. The client's limits bound how many connections wait.
+	Wait func()
 }
 
 // A Client is a part of the guest with rules of its own, such as one run. Its methods are
 // safe for concurrent use.
 type Client struct {
+	parent  *Client // may be nil
 	rules   *policy.Egress
 	limits  Limits
-	observe func(Event)
+	observe Observer
 
 	connects, lookups *rate.Limiter
 
 	mu    sync.Mutex
-	open  int // connections now
+	open  map[*connection]struct{}
+	ended bool
 	usage Usage
 
 	in, out atomic.Int64
 }
 
-// NewClient returns a client. Observe, if it is not nil, gets an event for each connection
-// that ends or is refused, and for each refused look-up. It must not block.
-func NewClient(rules *policy.Egress, l Limits, observe func(Event)) *Client {
-	if observe == nil {
-		observe = func(Event) {}
+// NewClient returns a client.
+func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
+	return &Client{
+		rules: rules, limits: l, observe: o,
+		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
+		open: map[*connection]struct{}{},
 	}
-	return &Client{rules: rules, limits: l, observe: observe, connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec)}
+}
+
+// Part returns a client for a part of c. What it uses counts for both, and the limits of both
+// hold. Both observers get its events.
+func (c *Client) Part(rules *policy.Egress, l Limits, o Observer) *Client {
+	part := NewClient(rules, l, o)
+	part.parent = c
+	return part
 }
 
 // limiter allows n events a second, and as many at once.
@@ -70,13 +91,33 @@ func (c *Client) Usage() Usage {
 	return u
 }
 
+// End reports the open connections as closed, and nothing afterwards. They continue until both
+// sides have ended them, so that what the guest has sent last arrives.
+func (c *Client) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		if conn.allowed {
+			c.tell(conn.event(Closed))
+		}
+	}
+	c.ended = true
+}
+
+// tell reports an event. The caller holds the lock.
+func (c *Client) tell(e Event) {
+	if !c.ended && c.observe.Event != nil {
+		c.observe.Event(e)
+	}
+}
+
 // connect counts a new connection. It returns the name of the limit that the connection
 // would exceed, or "".
-func (c *Client) connect() (limit string) {
+func (c *Client) connect(conn *connection) (limit string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch l := c.limits; {
-	case l.Connections > 0 && c.open >= l.Connections:
+	case l.Connections > 0 && len(c.open) >= l.Connections:
 		return "connections"
 	case l.BytesIn > 0 && c.in.Load() >= l.BytesIn:
 		return "bytesIn"
@@ -85,9 +126,23 @@ func (c *Client) connect() (limit string) {
 	case !c.connects.Allow():
 		return "connectionsPerSec"
 	}
-	c.open++
-	c.usage.Connections++
+	if c.parent != nil {
+		if limit := c.parent.connect(conn); limit != "" {
+			return limit
+		}
+	}
+	c.open[conn] = struct{}{}
+	if conn.allowed {
+		c.usage.Connections++
+	}
 	return ""
+}
+
+// wait waits until there is room for a connection's event.
+func (c *Client) wait() {
+	if c.observe.Wait != nil {
+		c.observe.Wait()
+	}
 }
 
 // Buffers of sockets are charged to the host, and a guest and a server can fill them
@@ -101,15 +156,26 @@ const (
 
 // buffer returns the size of the buffers of the next connection to a server.
 func (c *Client) buffer() int {
+	if c.parent != nil {
+		return c.parent.buffer()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return min(max(totalBuffers/max(c.open, 1), minBuffer), maxBuffer)
+	return min(max(totalBuffers/max(len(c.open), 1), minBuffer), maxBuffer)
 }
 
-func (c *Client) disconnect() {
+// disconnect ends a connection, and reports it.
+func (c *Client) disconnect(conn *connection, e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open--
+	delete(c.open, conn)
+	if c.parent != nil {
+		c.parent.disconnect(conn, e)
+	}
+	if e.Outcome == Denied {
+		c.usage.Denied++
+	}
+	c.tell(e)
 }
 
 // lookUp counts a look-up. It returns the name of the limit that it exceeds, or "".
@@ -120,15 +186,33 @@ func (c *Client) lookUp() (limit string) {
 	if !c.lookups.Allow() {
 		return "lookupsPerSec"
 	}
+	if c.parent != nil {
+		return c.parent.lookUp()
+	}
 	return ""
 }
 
-// deny counts and reports something that was refused.
+// deny counts and reports something that was refused before it began.
 func (c *Client) deny(e Event) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.usage.Denied++
-	c.mu.Unlock()
-	c.observe(e)
+	if c.parent != nil {
+		c.parent.deny(e)
+	}
+	c.tell(e)
+}
+
+func (c *Client) countIn(n int64) {
+	for ; c != nil; c = c.parent {
+		c.in.Add(n)
+	}
+}
+
+func (c *Client) countOut(n int64) {
+	for ; c != nil; c = c.parent {
+		c.out.Add(n)
+	}
 }
 
 // Outcome says how a connection or a look-up ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -11,16 +12,66 @@ import (
 	"time"
 )
 
-// connection is one that the rules allow, with an open connection to the server.
+// connection is one of the guest's.
 type connection struct {
 	server *Server
 	client *Client
 	guest  *net.TCPConn
 	target target
+	began  time.Time
 
+	allowed bool // by the rules about its name and port
+	rule    int
+
+	address atomic.Pointer[netip.AddrPort] // the guest's destination, then the server's
 	in, out atomic.Int64
 	failed  atomic.Bool // it was reset
 	why     string      // what the guest sent that the rules deny
+}
+
+// event describes the connection so far.
+func (c *connection) event(o Outcome) Event {
+	return Event{
+		Operation: "connect", Host: c.target.name, Address: *c.address.Load(), Port: c.target.port, Rule: c.rule,
+		BytesIn: c.in.Load(), BytesOut: c.out.Load(), Duration: time.Since(c.began), Outcome: o,
+	}
+}
+
+// serve connects to the server and passes on bytes until both sides have ended. It returns how
+// that went.
+func (c *connection) serve(ctx context.Context) Event {
+	if !c.allowed {
+		reset(c.guest)
+		return c.event(Denied)
+	}
+	upstream, err := c.server.dial(ctx, c.client, c.target)
+	if err != nil {
+		return c.notDialed(err)
+	}
+	address := addrPort(upstream.RemoteAddr())
+	c.address.Store(&address)
+	c.run(ctx, upstream)
+	switch {
+	case c.why != "":
+		e := c.event(Denied)
+		e.Why = c.why
+		return e
+	case c.failed.Load():
+		return c.event(Failed)
+	}
+	return c.event(Closed)
+}
+
+// notDialed resets a connection whose server could not be reached, or may not.
+func (c *connection) notDialed(err error) Event {
+	reset(c.guest)
+	var denied *deniedError
+	if errors.As(err, &denied) {
+		e := c.event(Denied)
+		e.Address, e.Rule = denied.addr, denied.rule
+		return e
+	}
+	return c.event(outcomeOf(err))
 }
 
 // run passes on bytes until both sides have ended. It closes both connections.
@@ -63,12 +114,12 @@ func (c *connection) copy(to, from net.Conn, count func(int64)) {
 
 func (c *connection) countIn(n int64) {
 	c.in.Add(n)
-	c.client.in.Add(n)
+	c.client.countIn(n)
 }
 
 func (c *connection) countOut(n int64) {
 	c.out.Add(n)
-	c.client.out.Add(n)
+	c.client.countOut(n)
 }
 
 // check copies only if what the guest says first agrees with the target's name. The

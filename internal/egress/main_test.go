@@ -129,11 +129,11 @@ func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 		"mixed.test":      {private, publicV4},
 		"loopback.test":   {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
 	})}
-	w.client = NewClient(policy.NewEgress(p.Network), l, func(e Event) {
+	w.client = NewClient(policy.NewEgress(p.Network), l, Observer{Event: func(e Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, e)
-	})
+	}})
 	w.server = NewServer(Config{
 		Identify: func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client },
 	})

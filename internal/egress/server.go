@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/policy"
 )
 
@@ -19,6 +21,9 @@ type Config struct {
 	// addresses of its two ends. Network is tcp or udp. If nothing says whose it is, the
 	// client must be one with the fewest rights of all.
 	Identify func(network string, guest, to netip.AddrPort) *Client
+
+	// Own is the address of the server's resolver. [Server.Allows] allows connections to it.
+	Own netip.Addr
 
 	// Resolver looks up names; nil is the host's.
 	Resolver *net.Resolver
@@ -89,55 +94,43 @@ func isTemporary(err error) bool {
 
 // serve serves one connection.
 func (s *Server) serve(guest *net.TCPConn) {
-	start := time.Now()
 	from, to := addrPort(guest.RemoteAddr()), addrPort(guest.LocalAddr())
 	client := s.config.Identify("tcp", from, to)
-	event := Event{Operation: "connect", Address: to, Port: to.Port()}
-	if limit := client.connect(); limit != "" {
-		event.Limit, event.Rule = limit, -1
-		refuse(guest, client, event)
-		return
-	}
-	defer client.disconnect()
 	t, release, d := s.decide(client.rules, to)
 	defer release()
-	event.Host, event.Rule = t.name, d.Rule
-	if !d.Allowed {
-		refuse(guest, client, event)
+	c := &connection{server: s, client: client, guest: guest, target: t, began: time.Now(), allowed: d.Allowed, rule: d.Rule}
+	c.address.Store(&to)
+	if limit := client.connect(c); limit != "" {
+		reset(guest)
+		e := c.event(Denied)
+		e.Limit, e.Rule = limit, -1
+		client.deny(e)
 		return
 	}
-	upstream, err := s.dial(s.ctx, client, t)
-	if err != nil {
-		event.Duration = time.Since(start)
-		notDialed(guest, client, event, err)
-		return
-	}
-	event.Address = addrPort(upstream.RemoteAddr())
-	c := &connection{server: s, client: client, guest: guest, target: t}
-	c.run(s.ctx, upstream)
-	event.BytesIn, event.BytesOut, event.Duration, event.Outcome = c.in.Load(), c.out.Load(), time.Since(start), Closed
-	switch {
-	case c.why != "":
-		event.Why, event.Outcome = c.why, Denied
-		client.deny(event)
-		return
-	case c.failed.Load():
-		event.Outcome = Failed
-	}
-	client.observe(event)
+	client.wait()
+	client.disconnect(c, c.serve(s.ctx))
 }
 
-// notDialed resets a connection whose server could not be reached, or may not.
-func notDialed(guest *net.TCPConn, c *Client, e Event, err error) {
-	var denied *deniedError
-	if errors.As(err, &denied) {
-		e.Address, e.Rule = denied.addr, denied.rule
-		refuse(guest, c, e)
-		return
+// Allows decides about a connection that the client is about to make, and reports it if it is
+// denied. It allows what serve would refuse later, because that depends on the host's addresses.
+// The rules about ports of localhost are not known here: noLocalhost denies all.
+func (s *Server) Allows(c *Client, to netip.AddrPort, noLocalhost bool) bool {
+	a := to.Addr()
+	if a.IsLoopback() || a.IsUnspecified() {
+		if noLocalhost {
+			c.deny(Event{Operation: "connect", Host: "localhost", Address: to, Port: to.Port(), Rule: -1, Outcome: Denied})
+		}
+		return !noLocalhost
 	}
-	reset(guest)
-	e.Outcome = outcomeOf(err)
-	c.observe(e)
+	if to.Port() == 0 || a == s.config.Own { // programs connect UDP to port 0 to learn their own address
+		return true
+	}
+	t, release, d := s.decide(c.rules, to)
+	defer release()
+	if !d.Allowed {
+		c.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
+	}
+	return d.Allowed
 }
 
 // decide finds the target of a connection and decides whether it is allowed. The caller
@@ -153,13 +146,6 @@ func (s *Server) decide(rules *policy.Egress, to netip.AddrPort) (t target, rele
 		return t, release, policy.Decision{Rule: -1}
 	}
 	return t, release, rules.ConnectAddr(to.Addr(), to.Port())
-}
-
-// refuse resets a connection that a rule or a limit denies.
-func refuse(guest *net.TCPConn, c *Client, e Event) {
-	reset(guest)
-	e.Outcome = Denied
-	c.deny(e)
 }
 
 // reset closes a connection so that the other side gets ECONNRESET.
@@ -179,15 +165,37 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
 }
 
+// waitForData waits until a TCP connection has data to read, has ended or has failed. It returns
+// how many bytes to copy next: what a read gets without waiting, at least 1. For other connections
+// it returns copyChunk.
+func waitForData(c net.Conn) int64 {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return copyChunk
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return copyChunk
+	}
+	n := 0
+	_ = raw.Read(func(fd uintptr) bool { // the copy that follows returns errors and the end
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+		return err != unix.EAGAIN
+	})
+	return min(max(int64(n), 1), copyChunk)
+}
+
 // copyChunk is how much is copied before it is counted, and the most that a pipe of
 // splice(2) holds if the other side does not read.
 const copyChunk = 128 << 10
 
 // pump copies from one connection to another until the end, and then shuts down the other
-// one's sending side. It splices in the kernel if both are TCP.
+// one's sending side. It splices in the kernel if both are TCP. Whatever it has copied is counted
+// at once, not when a chunk is full.
 func pump(to, from net.Conn, count func(int64)) error {
 	for {
-		n, err := io.CopyN(to, from, copyChunk)
+		n, err := io.CopyN(to, from, waitForData(from))
 		count(n)
 		if err == io.EOF {
 			if t, ok := to.(interface{ CloseWrite() error }); ok {

@@ -25,6 +25,7 @@ type activeRun struct {
 	reading sync.WaitGroup
 
 	process   *jail.Process
+	network   *runNetwork // nil: the run has no way out
 	denials   *enforce.Denials
 	stopAudit func()
 
@@ -75,6 +76,7 @@ func (r *activeRun) start(limit context.Context) (err error) {
 	}
 	// The first call that the filter refuses may come before Start returns.
 	c.Refused = r.denials.AddCall
+	r.joinNetwork(&c)
 	c.Stdin, c.Stdout, c.Stderr, c.Files = r.pipes.Guest[0], r.pipes.Guest[1], r.pipes.Guest[2], r.pipes.Guest[3:]
 	r.process, err = rt.jail.Start(limit, c)
 	r.pipes.CloseGuest() // otherwise the host's own copies would keep the outputs open
@@ -124,6 +126,13 @@ func (r *activeRun) follow(f *feed) {
 	}
 }
 
+// followed returns the run's feed, or nil.
+func (r *activeRun) followed() *feed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.feed
+}
+
 // drain reads all that the run has written. The run has ended.
 //
 // Whatever could wait is released first: no guest reads the results of functions that still
@@ -131,10 +140,7 @@ func (r *activeRun) follow(f *feed) {
 // readers.
 func (r *activeRun) drain() {
 	r.stopCalls()
-	r.mu.Lock()
-	f := r.feed
-	r.mu.Unlock()
-	f.End()
+	r.followed().End()
 	r.pipes.End()
 	r.streams.Drain()
 	r.reading.Wait()
@@ -148,6 +154,7 @@ func (r *activeRun) stopCalls() {
 
 // close releases what a run holds.
 func (r *activeRun) close() {
+	r.network.end()
 	r.task.rules.Close()
 	r.stopCalls()
 	r.pipes.Close()
@@ -162,6 +169,7 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	cause := r.supervise(limit, outputExceeded)
 	exit, err := r.process.Wait()
 	took := time.Since(r.began) // without the time that callbacks take for the rest of the output
+	r.network.end()
 	r.drain()
 	r.stopAudit() // last, because the kernel delivers its records late
 	if err == nil {
@@ -173,6 +181,7 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	res := &Result{Duration: took}
 	r.addReport(res)
 	res.conclude(cause, exit, r.streams.StderrTail())
+	res.Usage.Network = r.network.usage()
 	res.Launcher, res.LauncherReason = r.task.launcher, r.task.reason
 	if res.Cause == CauseNone && isClosed(outputExceeded) { // it ended before it could be killed
 		res.Cause = CauseOutput
@@ -222,7 +231,7 @@ func (r *activeRun) usage() (Usage, error) {
 	if r.hasEnded() {
 		u.Memory = 0
 	}
-	return Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}, err
+	return Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids, Network: r.network.usage()}, err
 }
 
 func (r *activeRun) hasEnded() bool { return isClosed(r.process.Done()) }

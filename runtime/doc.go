@@ -66,7 +66,7 @@
 //	              rm rename symlink chmod truncate   mounts; Landlock; file owners; EXDEV, EPERM            operation is allowed
 //	              execute stat readlink              seccomp
 //	network       fetch connect listen dns           no sockets: seccomp; ports:    EACCES,         6.7 *   UDP by port; what
-//	                                                 Landlock; hosts: BPF, egress   ECONNRESET              TLS hides
+//	                                                 Landlock; hosts: BPF, egress   EAI_AGAIN               TLS hides
 //	childProcess  spawn                              seccomp; a list of programs:   EPERM, EACCES   6.2 **  what a listed program
 //	                                                 Landlock and noexec mounts                             executes itself
 //	process       signal inspect                     Landlock's scopes; /proc       EPERM, ENOENT   6.12    the run's own

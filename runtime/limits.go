@@ -65,7 +65,7 @@ type LimitError struct {
 }
 
 // byteLimits are the fields that count bytes.
-var byteLimits = []string{"Memory", "Disk", "Output", "Value", "Heap", "MaxOutput"}
+var byteLimits = []string{"Memory", "Disk", "Output", "Value", "Heap", "MaxOutput", "BytesIn", "BytesOut"}
 
 // Error names the field and its bounds, bytes in binary units.
 func (e *LimitError) Error() string {

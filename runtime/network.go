@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -10,18 +11,47 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress"
+	"gaol/jail"
 	"gaol/jail/gateway"
+	"gaol/policy"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/stdio"
 )
 
-// egressLimits returns what the runs of a runtime may use together. A connection takes two
-// descriptors of this process, and up to 0.8 MB of memory while the other side does not read.
-func egressLimits() egress.Limits {
-	l := egress.Limits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
+// NetworkLimits bound what guests use of hosts outside. When a limit is reached, new connections
+// or look-ups are refused, and listed as denials with the limit's name, such as
+// "limits.connections". A negative field is an error. The defaults are those of Options.Network.
+// In RunOptions.Network zero means that only those of the runtime hold.
+type NetworkLimits struct {
+	Connections       int   // at once; default 1,024, or an eighth of the files that this process may have open
+	ConnectionsPerSec int   // new ones; default 1,000
+	LookupsPerSec     int   // questions to the resolver; default 500
+	BytesIn           int64 // from servers, in all; default: no limit
+	BytesOut          int64 // to servers, in all; default: no limit
+}
+
+// withDefaults fills in defaults. A connection takes two descriptors of this process, and up to
+// 0.8 MB of memory while the other side does not read.
+func (l NetworkLimits) withDefaults() NetworkLimits {
+	connections := 1024
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
-		l.Connections = int(min(uint64(l.Connections), files.Cur/8)) // leaves most descriptors to the rest
+		connections = int(min(uint64(connections), files.Cur/8)) // leaves most descriptors to the rest
 	}
+	l.Connections = cmp.Or(l.Connections, connections)
+	l.ConnectionsPerSec, l.LookupsPerSec = cmp.Or(l.ConnectionsPerSec, 1000), cmp.Or(l.LookupsPerSec, 500)
 	return l
+}
+
+func (l NetworkLimits) validate() error {
+	const huge = 1 << 50
+	return errors.Join(
+		checkLimit("Connections", l.Connections, 0, 1<<20),
+		checkLimit("ConnectionsPerSec", l.ConnectionsPerSec, 0, 1<<20),
+		checkLimit("LookupsPerSec", l.LookupsPerSec, 0, 1<<20),
+		checkLimit("BytesIn", l.BytesIn, 0, huge),
+		checkLimit("BytesOut", l.BytesOut, 0, huge),
+	)
 }
 
 // resolvConf is the guest's /etc/resolv.conf.
@@ -31,11 +61,18 @@ var resolvConf = []byte("nameserver " + gateway.Resolver.String() + "\n")
 type network struct {
 	gateway *gateway.Gateway
 	server  *egress.Server
+	all     *egress.Client // what the runs are parts of
 	serving sync.WaitGroup
 
-	mu  sync.Mutex
-	err error // why serving ended
+	mu      sync.Mutex
+	err     error                     // why serving ended
+	runs    map[uint64]*egress.Client // by cgroup
+	ended   []uint64                  // cgroups in runs whose run has ended, the oldest first
+	unknown *egress.Client            // for sockets that are gone when they are asked about
 }
+
+// maxEnded is how many runs that have ended are kept, for what they have sent last.
+const maxEnded = 64
 
 func (rt *NodeRuntime) openNetwork() (*network, error) {
 	plan := rt.opts.plan.Net
@@ -47,11 +84,9 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := egress.NewClient(plan.Egress, egressLimits(), rt.observeEgress)
-	n := &network{gateway: g, server: egress.NewServer(egress.Config{
-		Identify: func(string, netip.AddrPort, netip.AddrPort) *egress.Client { return client },
-		Proxy:    egress.ProxyFromEnvironment(),
-	})}
+	all := egress.NewClient(plan.Egress, egress.Limits(rt.opts.Network), egress.Observer{})
+	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
+	n.server = egress.NewServer(egress.Config{Identify: n.identify, Own: gateway.Resolver, Proxy: egress.ProxyFromEnvironment()})
 	n.serve(func() error { return n.server.ServeTCP(g.TCP) })
 	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
 	return n, nil
@@ -78,23 +113,108 @@ func (n *network) close() error {
 	return errors.Join(err, n.err)
 }
 
-// observeEgress reports what the way out refused to the run that is active. Connections do
-// not say which run they belong to, so that nothing is reported while there are several.
-func (rt *NodeRuntime) observeEgress(e egress.Event) {
-	r := rt.active.only()
-	if e.Outcome != egress.Denied || r == nil {
+// identify returns the run that has made a socket.
+func (n *network) identify(network string, guest, to netip.AddrPort) *egress.Client {
+	id, err := n.gateway.Owner(network, guest, to)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.runs[id]; err == nil && c != nil {
+		return c
+	}
+	return n.unknown
+}
+
+// add adds a run that is about to start in a cgroup.
+func (n *network) add(cgroup uint64, c *egress.Client, narrower bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.runs[cgroup] = c
+	if narrower { // its sockets must not pass for another run's
+		n.unknown = n.all.Part(&policy.Egress{}, egress.Limits{}, egress.Observer{})
+	}
+}
+
+// remove removes a run that has ended, but only when many others have ended after it.
+func (n *network) remove(cgroup uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = append(n.ended, cgroup)
+	if len(n.ended) > maxEnded {
+		delete(n.runs, n.ended[0])
+		n.ended = n.ended[1:]
+	}
+}
+
+// runNetwork is a run's part of the network. A nil one is that of a run without a way out.
+type runNetwork struct {
+	network *network
+	client  *egress.Client
+	cgroup  uint64 // 0 before the start
+}
+
+// joinNetwork makes a command's process a part of the runtime's network, if its rules allow one.
+func (r *activeRun) joinNetwork(c *jail.Command) {
+	n, rules := r.rt.network, cmp.Or(r.task.rules, r.rt.rules)
+	out := rules.Plan.Net.Egress
+	if n == nil || out == nil {
+		return
+	}
+	client := n.all.Part(out, egress.Limits(r.task.network), egress.Observer{Event: r.observeEgress, Wait: r.waitForFeed})
+	r.network = &runNetwork{network: n, client: client}
+	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, rules.Plan.Net.NoLocalhost) }
+	c.OnCgroup = func(id uint64) {
+		r.network.cgroup = id
+		n.add(id, client, rules != r.rt.rules)
+	}
+}
+
+// end ends the reports of a run that has ended. A second call does nothing.
+func (n *runNetwork) end() {
+	if n == nil {
+		return
+	}
+	n.client.End()
+	if n.cgroup != 0 {
+		n.network.remove(n.cgroup)
+		n.cgroup = 0
+	}
+}
+
+func (n *runNetwork) usage() NetworkUsage {
+	if n == nil {
+		return NetworkUsage{}
+	}
+	return NetworkUsage(n.client.Usage())
+}
+
+func (u NetworkUsage) minus(v NetworkUsage) NetworkUsage {
+	return NetworkUsage{u.Connections - v.Connections, u.Lookups - v.Lookups, u.Denied - v.Denied, u.BytesIn - v.BytesIn, u.BytesOut - v.BytesOut}
+}
+
+func (r *activeRun) waitForFeed() { r.followed().WaitForRoom() }
+
+// observeEgress reports what the run did on the way out.
+func (r *activeRun) observeEgress(e egress.Event) {
+	if e.Outcome != egress.Denied {
+		if f := r.followed(); f != nil {
+			f.Put(ConnectEvent{newConnection(e)}, stdio.EventWeight)
+		}
 		return
 	}
 	target := "dns://" + e.Host
 	if e.Operation == "connect" {
-		host := e.Host
-		if host == "" {
-			host = e.Address.Addr().String()
-		}
+		host := cmp.Or(e.Host, e.Address.Addr().String())
 		target = "tcp://" + net.JoinHostPort(host, strconv.Itoa(int(e.Port)))
 		if e.Why != "" {
 			target += ": " + e.Why
 		}
 	}
 	r.denials.AddEgress(e.Operation, target, e.Rule, e.Limit)
+}
+
+func newConnection(e egress.Event) Connection {
+	return Connection{
+		Host: e.Host, Address: e.Address, Port: e.Port, Rule: enforce.RuleName(policy.Network, e.Rule),
+		BytesIn: e.BytesIn, BytesOut: e.BytesOut, Duration: e.Duration, Outcome: string(e.Outcome),
+	}
 }

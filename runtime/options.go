@@ -79,6 +79,9 @@ type Options struct {
 	// Limits bound the runs and the tree. A zero field takes its default, see [DefaultLimits].
 	Limits Limits
 
+	// Network bounds what all runs together use of hosts outside.
+	Network NetworkLimits
+
 	// CgroupParent is the cgroup in which jails are created, as an absolute path in the
 	// hierarchy. Empty: "/gaol".
 	CgroupParent string
@@ -182,6 +185,9 @@ type RunOptions struct {
 	// wait for its turn (Options.MaxConcurrentRuns); a context with a deadline bounds both.
 	// Zero: [DefaultTimeout]. Negative: no limit.
 	Timeout time.Duration
+
+	// Network bounds what this run uses of hosts outside.
+	Network NetworkLimits
 
 	// OnStdout and OnStderr are called with all output as it arrives, even beyond the capture
 	// limit. Each is called by one goroutine at a time; the slice is valid during the call. A

@@ -277,14 +277,6 @@ func (a *activeRuns) list() []*activeRun {
 	})
 }
 
-// only returns the run, or nil if there are none or several.
-func (a *activeRuns) only() *activeRun {
-	if list := a.list(); len(list) == 1 {
-		return list[0]
-	}
-	return nil
-}
-
 // reserve reports whether another run without a waiting caller may start. The caller must
 // then call spawned.Done.
 func (a *activeRuns) reserve() bool {

@@ -63,12 +63,24 @@ type Result struct {
 	Truncated struct{ Stdout, Stderr, Denials, Calls bool }
 }
 
-// Usage is what all processes of a run together use, as the run's cgroup counts it.
+// Usage is what all processes of a run together use. The run's cgroup counts all but Network.
 type Usage struct {
 	CPU        time.Duration // user and system time
 	Memory     int64         // bytes now; 0 after the end
 	PeakMemory int64         // bytes
 	PeakPids   int64         // tasks at once; 0 where the kernel does not report it (before Linux 6.1)
+
+	Network NetworkUsage // of hosts outside
+}
+
+// NetworkUsage is what a run uses of hosts outside. What it sends to and receives from localhost
+// does not count.
+type NetworkUsage struct {
+	Connections int64 // that the rules allow
+	Lookups     int64 // questions to the resolver
+	Denied      int64 // connections and look-ups that were refused
+	BytesIn     int64 // from servers
+	BytesOut    int64 // to servers
 }
 
 // ErrNoValue is Decode's error for a run that returned nothing.
@@ -166,7 +178,7 @@ const (
 	SourceSeccomp DenialSource = "seccomp"
 
 	// SourceEgress is the way out of the sandbox. It reports every connection and look-up
-	// that it refuses, if a single run is active: others of the runtime could have made it.
+	// that it refuses.
 	SourceEgress DenialSource = "egress"
 
 	// SourceAudit is the kernel's audit log, with Options.AuditDenials. The kernel may drop

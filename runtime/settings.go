@@ -64,7 +64,7 @@ func (o Options) resolve() (s settings, err error) {
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
 	s.CgroupParent = cmp.Or(o.CgroupParent, defaultCgroupParent)
-	s.Limits = o.Limits.withDefaults()
+	s.Limits, s.Network = o.Limits.withDefaults(), o.Network.withDefaults()
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns)
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
 	s.heapMiB = node.OldSpaceMiB(s.Limits.Memory)
@@ -92,7 +92,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := s.setPermissions(o.Permissions); err != nil {
 		return s, optionError("Permissions", "%w", err)
 	}
-	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.Limits.validate())
+	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.Limits.validate(), s.Network.validate())
 }
 
 // overlay adds the variables of one program, and sets the heap of its Node in bytes.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/netip"
+	"time"
 
 	"gaol/runtime/internal/stdio"
 )
 
 // Event is something that a run did, as [Stream] and [Process.Events] report it: a
-// StdoutEvent, StderrEvent, LogEvent, CallEvent, DenialEvent or, as the last one, an
-// ExitEvent.
+// StdoutEvent, StderrEvent, LogEvent, CallEvent, ConnectEvent, DenialEvent or, as the last
+// one, an ExitEvent.
 type Event interface{ event() }
 
 // StdoutEvent is a piece of the run's standard output. Pieces end at arbitrary bytes. On a
@@ -31,6 +33,26 @@ type LogEvent struct{ Log Log }
 // off.
 type CallEvent struct{ Call Call }
 
+// ConnectEvent is a connection to a host outside that has ended, that the run's end has closed,
+// or whose server could not be reached. One that the rules deny is a DenialEvent.
+type ConnectEvent struct{ Connection Connection }
+
+// Connection is a TCP connection to a host outside.
+type Connection struct {
+	Host     string         // the name that the guest has looked up; "" if it used an address
+	Address  netip.AddrPort // the server's; one of the guest's resolver if the server was not reached
+	Port     uint16
+	Rule     string // the rule that allowed it, such as "network.rules[2]" or "network.default"
+	BytesIn  int64  // from the server
+	BytesOut int64  // to the server
+	Duration time.Duration
+
+	// Outcome is "closed", or why the connection failed: "refused" by the server,
+	// "unreachable" (no route, or the name does not resolve), "timeout" (the server did not
+	// accept it in time), or "failed" (reset).
+	Outcome string
+}
+
 // DenialEvent is an operation that the run's permissions denied, when it occurs for the first
 // time: its Count is 1. It is not sent for denials that Result.Denials has no room for. Those
 // from the kernel's audit log or from standard error arrive as late as they become known,
@@ -48,12 +70,13 @@ type ExitEvent struct {
 	Err error
 }
 
-func (StdoutEvent) event() {}
-func (StderrEvent) event() {}
-func (LogEvent) event()    {}
-func (CallEvent) event()   {}
-func (DenialEvent) event() {}
-func (ExitEvent) event()   {}
+func (StdoutEvent) event()  {}
+func (StderrEvent) event()  {}
+func (LogEvent) event()     {}
+func (CallEvent) event()    {}
+func (ConnectEvent) event() {}
+func (DenialEvent) event()  {}
+func (ExitEvent) event()    {}
 
 // feed passes the events of a run to its follower.
 type feed = stdio.Feed[Event]

@@ -22,6 +22,7 @@ type task struct {
 	command  jail.Command // without what the runtime has, see NodeRuntime.command
 	dir      vfs.Path
 	rules    *enforce.Rules // nil: the runtime's
+	network  NetworkLimits
 	launcher Launcher
 	reason   string   // why launcher is not the runtime's
 	args     []string // as the caller gave them
@@ -62,7 +63,10 @@ func imageCommand(name string, args []string) lowering {
 
 // newTask lowers the options that all programs have.
 func (s settings) newTask(o RunOptions) (t *task, err error) {
-	t = &task{command: s.command(), launcher: s.Launcher, args: o.Args}
+	t = &task{command: s.command(), launcher: s.Launcher, args: o.Args, network: o.Network}
+	if err := o.Network.validate(); err != nil {
+		return nil, optionError("Network", "%w", err)
+	}
 	if t.dir, err = vfs.ParsePath(cmp.Or(o.Cwd, string(s.cwd))); err != nil {
 		return nil, optionError("Cwd", "%w", err)
 	}

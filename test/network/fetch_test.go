@@ -123,7 +123,7 @@ __return(got);`
 	})
 }
 
-// Runs of a runtime with a way out may give up the network, and nothing less.
+// A run may give up the network.
 func TestRunWithoutNetwork(t *testing.T) {
 	serveInternet(t)
 	eachLauncher(t, apiOnly, func(t *testing.T, rt *runtime.NodeRuntime) {
@@ -131,10 +131,6 @@ func TestRunWithoutNetwork(t *testing.T) {
 		res := harness.Run(t, rt, fetching, runtime.RunOptions{Args: []string{"http://api.example.com/"}, Permissions: none})
 		if !strings.Contains(string(res.Value), "EAI_AGAIN") && !strings.Contains(string(res.Value), "ECONNREFUSED") {
 			t.Errorf("value %s, stderr %s", res.Value, res.Stderr)
-		}
-		one := permissions(t, `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:80"]}]}`)
-		if _, err := rt.Run(t.Context(), ``, runtime.RunOptions{Permissions: one}); err == nil || !strings.Contains(err.Error(), "not distinguished") {
-			t.Errorf("err %v", err)
 		}
 	})
 }

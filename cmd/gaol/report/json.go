@@ -59,10 +59,25 @@ type usage struct {
 	CPUMs           float64 `json:"cpuMs"`
 	PeakMemoryBytes int64   `json:"peakMemoryBytes"`
 	Pids            int64   `json:"pids"`
+
+	Network *network `json:"network,omitempty"` // absent if the run has not used any
+}
+
+type network struct {
+	Connections int64 `json:"connections"`
+	Lookups     int64 `json:"lookups"`
+	Denied      int64 `json:"denied"`
+	BytesIn     int64 `json:"bytesIn"`
+	BytesOut    int64 `json:"bytesOut"`
 }
 
 func newUsage(u runtime.Usage) usage {
-	return usage{CPUMs: Milliseconds(u.CPU), PeakMemoryBytes: u.PeakMemory, Pids: u.PeakPids}
+	converted := usage{CPUMs: Milliseconds(u.CPU), PeakMemoryBytes: u.PeakMemory, Pids: u.PeakPids}
+	if u.Network != (runtime.NetworkUsage{}) {
+		n := network(u.Network)
+		converted.Network = &n
+	}
+	return converted
 }
 
 type truncated struct {

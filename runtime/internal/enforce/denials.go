@@ -73,7 +73,7 @@ func (d *Denials) Observe(f func(Denial)) {
 // AddEgress adds something that the way out refused, by a rule of the network scope, or by
 // a limit if its name is not empty.
 func (d *Denials) AddEgress(op policy.Operation, target string, rule int, limit string) {
-	n := Denial{Scope: policy.Network, Operation: op, Target: target, Rule: ruleName(policy.Network, rule), Source: Egress}
+	n := Denial{Scope: policy.Network, Operation: op, Target: target, Rule: RuleName(policy.Network, rule), Source: Egress}
 	if limit != "" {
 		n.Rule = "limits." + limit
 	}
@@ -121,11 +121,11 @@ func (d *Denials) rule(n Denial) string {
 	case n.Scope == policy.FS || n.Scope == policy.ChildProcess:
 		target = absolute(target)
 	}
-	return ruleName(n.Scope, d.permissions.Decide(n.Scope, op, target).Rule)
+	return RuleName(n.Scope, d.permissions.Decide(n.Scope, op, target).Rule)
 }
 
-// ruleName returns the name of a scope's rule, or of its default if rule is -1.
-func ruleName(scope string, rule int) string {
+// RuleName returns the name of a scope's rule, or of its default if rule is -1.
+func RuleName(scope string, rule int) string {
 	if rule >= 0 {
 		return scope + ".rules[" + strconv.Itoa(rule) + "]"
 	}

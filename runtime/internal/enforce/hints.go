@@ -113,17 +113,16 @@ func bracketed(s string) string {
 	return "[" + s[:i] + "]" + s[i:]
 }
 
-// isKnown reports whether the kernel has already reported the cause of a hint: a refused
-// socket explains a missing connection. The kernel does not report hosts outside the
-// sandbox.
+// isKnown reports whether the cause of a hint has already been reported: by the kernel, where
+// a refused socket explains a missing connection, or by the way out, which alone reports hosts
+// outside the sandbox.
 func (d *Denials) isKnown(n Denial) bool {
 	localhost := policy.Permissions{Network: policy.Loopback()}
-	if n.Scope == policy.Network && !localhost.Decide(n.Scope, n.Operation, n.Target).Allowed {
-		return false
-	}
+	outside := n.Scope == policy.Network && !localhost.Decide(n.Scope, n.Operation, n.Target).Allowed
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.ContainsFunc(d.list, func(old Denial) bool {
-		return old.Scope == n.Scope && (old.Operation == n.Operation || n.Scope == policy.Network)
+		same := old.Scope == n.Scope && (old.Operation == n.Operation || n.Scope == policy.Network)
+		return same && (!outside || old.Source == Egress)
 	})
 }

@@ -81,6 +81,11 @@ func TestHintOnce(t *testing.T) {
 	if got := afterHint(outside, "npm error getaddrinfo EAI_AGAIN example.com"); len(got) != 2 {
 		t.Errorf("a host outside: got %+v", got)
 	}
+	reported := NewDenials(policy.Strict(), "/workspace")
+	reported.AddEgress("connect", "tcp://example.com:443", -1, "")
+	if got := afterHint(reported, "Error: connect EACCES 198.18.0.1:443\nNode.js v24.21.0\n"); len(got) != 1 {
+		t.Errorf("a host outside that the way out has refused: got %+v", got)
+	}
 	for _, text := range []string{
 		"Error: EPERM: operation not permitted, chmod '/tmp'",
 		"Error: connect EACCES 127.0.0.1:80 - Local (undefined:undefined)",

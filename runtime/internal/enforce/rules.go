@@ -68,7 +68,7 @@ func (r *Rules) Close() {
 // Apply puts a command's process under the rules. audited says whether the kernel should
 // log what Landlock denies.
 func (r *Rules) Apply(c *jail.Command, audited bool) {
-	c.Filter, c.Ruleset = r.filter, r.ruleset
+	c.Filter, c.Ruleset, c.NoLocalhost = r.filter, r.ruleset, r.Plan.Net.NoLocalhost
 	if r.ruleset != nil {
 		c.RulesetFlags = logFlags(audited)
 	}
@@ -89,6 +89,7 @@ func refusedCalls(p *policy.Plan) []seccomp.Row {
 		{p.Net.Inet && !p.Net.UDP && p.Net.Egress == nil, seccomp.NoDatagrams},
 		{p.Net.Inet && !p.Net.TCP && p.Net.Egress == nil, seccomp.NoStreams},
 		{p.Net.Egress != nil || p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.Net.Egress != nil, seccomp.AskConnect},
 		{p.NoSignals, seccomp.NoForeignLimits},
 		{p.NoMetadata, seccomp.NoMetadata},
 		{p.NoRename, seccomp.NoRename},
@@ -188,6 +189,7 @@ func ConfigureJail(spec *jail.Spec, p *policy.Plan, permissions policy.Permissio
 	spec.Make, spec.Keep = grantedPlaces(p, w)
 	spec.NotOwn = notOwned(p, permissions)
 	spec.Loopback = p.Net.Inet
+	spec.Identified = p.Net.Egress != nil
 	spec.HideProcesses = p.NoInspect
 	if p.Spawn.Only != nil {
 		// A dynamic loader can be asked to load any program that it may map as code, so

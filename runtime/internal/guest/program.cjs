@@ -70,8 +70,12 @@ function redirect({ path, format }, main) {
     Module._findPath = find;
     if (request !== main) return find(request, ...rest); // a worker that runs another file
     if (format === 'commonjs') return false;
-    fs.realpathSync = (found) => found; // called next, unless Node runs with --preserve-symlinks-main
-    Promise.resolve().then(() => (fs.realpathSync = realpathSync)); // before Node loads the program
+    const restore = () => (fs.realpathSync = realpathSync);
+    fs.realpathSync = (found) => { // called next, unless Node runs with --preserve-symlinks-main
+      restore(); // before anything imports it by name
+      return found;
+    };
+    Promise.resolve().then(restore);
     return module;
   };
   return [main, pathToFileURL(module).href];

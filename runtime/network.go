@@ -86,7 +86,10 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	}
 	all := egress.NewClient(plan.Egress, egress.Limits(rt.opts.Network), egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
-	n.server = egress.NewServer(egress.Config{Identify: n.identify, Own: gateway.Resolver, Proxy: egress.ProxyFromEnvironment()})
+	n.server = egress.NewServer(egress.Config{
+		Identify: n.identify, Own: gateway.Resolver,
+		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
+	})
 	n.serve(func() error { return n.server.ServeTCP(g.TCP) })
 	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
 	return n, nil

@@ -82,6 +82,16 @@ type Options struct {
 	// Network bounds what all runs together use of hosts outside.
 	Network NetworkLimits
 
+	// Proxy is the HTTP proxy through which hosts outside are reached, by CONNECT, such as
+	// "http://user:password@proxy.example:3128". Empty: those of HTTPS_PROXY and HTTP_PROXY of
+	// this process. "none": no proxy. Hosts in this process's NO_PROXY are reached directly. The
+	// guest does not see it.
+	Proxy string
+
+	// ProxyNames lets the proxy look up names, where this process cannot. Addresses are then not
+	// checked: the proxy must refuse those that guests may not reach, such as private ones.
+	ProxyNames bool
+
 	// CgroupParent is the cgroup in which jails are created, as an absolute path in the
 	// hierarchy. Empty: "/gaol".
 	CgroupParent string

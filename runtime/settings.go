@@ -7,11 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"gaol/internal/egress"
 	"gaol/jail"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
@@ -47,6 +49,7 @@ type settings struct {
 
 	image        string // host folder of its root
 	plan         *policy.Plan
+	proxy        func(host string, port uint16) (*url.URL, error)
 	hostPackages bool   // NodeModules is a folder of the host
 	packages     string // name of a snapshot with packages
 	files        []jail.File
@@ -84,6 +87,9 @@ func (o Options) resolve() (s settings, err error) {
 	}
 	if s.files, err = o.initFiles(s.Limits); err != nil {
 		return s, err
+	}
+	if s.proxy, err = egress.NewProxy(o.Proxy); err != nil {
+		return s, optionError("Proxy", "%w", err)
 	}
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return s, optionError("Env", "%w", err)

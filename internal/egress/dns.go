@@ -170,21 +170,13 @@ func (s *Server) resolve(ctx context.Context, host string, q dns.Question, reply
 
 // resolveAddress answers with the name's synthetic addresses, of the families that it has.
 func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question, reply *dns.Msg) (rcode int) {
-	found, err := s.config.Resolver.LookupNetIP(ctx, "ip", host+".")
+	has4, has6, err := s.families(ctx, host)
 	if err != nil {
 		return rcodeOf(err)
 	}
 	v4, v6, err := s.names.assign(host)
 	if err != nil {
 		return dns.RcodeServerFailure
-	}
-	var has4, has6 bool
-	for _, a := range found {
-		if a.Unmap().Is4() {
-			has4 = true
-		} else {
-			has6 = true
-		}
 	}
 	if !has4 {
 		v4 = netip.Addr{}
@@ -194,6 +186,26 @@ func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question
 	}
 	s.addAddresses(q, reply, v4, v6)
 	return dns.RcodeSuccess
+}
+
+// families reports whether a host has IPv4 and IPv6 addresses. If a proxy looks up its name, that
+// is unknown, and so is whether it exists.
+func (s *Server) families(ctx context.Context, host string) (has4, has6 bool, err error) {
+	if s.config.ProxyNames && s.config.Proxy != nil {
+		proxy, err := s.config.Proxy(host, 443)
+		if proxy != nil || err != nil {
+			return true, false, err
+		}
+	}
+	found, err := s.config.Resolver.LookupNetIP(ctx, "ip", host+".")
+	for _, a := range found {
+		if a.Unmap().Is4() {
+			has4 = true
+		} else {
+			has6 = true
+		}
+	}
+	return has4, has6, err
 }
 
 // addAddresses adds the address of the question's family, if it is valid.

@@ -116,6 +116,11 @@ type world struct {
 // the test connects to.
 func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 	t.Helper()
+	return newWorldWith(t, Config{}, rules, l, ports...)
+}
+
+func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) *world {
+	t.Helper()
 	p, err := policy.Parse([]byte(`{"network":` + rules + `}`))
 	if err != nil {
 		t.Fatal(err)
@@ -134,9 +139,8 @@ func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 		defer w.mu.Unlock()
 		w.events = append(w.events, e)
 	}})
-	w.server = NewServer(Config{
-		Identify: func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client },
-	})
+	c.Identify = func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client }
+	w.server = NewServer(c)
 	t.Cleanup(w.server.Close)
 	for _, port := range ports {
 		listener := listenInGuest(t, port)

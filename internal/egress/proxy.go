@@ -18,17 +18,30 @@ import (
 	"gaol/policy"
 )
 
-// ProxyFromEnvironment returns a [Config] Proxy with the proxies of the variables
-// HTTPS_PROXY, HTTP_PROXY and NO_PROXY of this process. All of them get CONNECT requests.
-func ProxyFromEnvironment() func(host string, port uint16) (*url.URL, error) {
-	proxy := httpproxy.FromEnvironment().ProxyFunc()
+// NewProxy returns a [Config] Proxy. Setting is the URL of an HTTP proxy; "" for the proxies of
+// the variables HTTPS_PROXY and HTTP_PROXY of this process; or "none". Hosts in NO_PROXY are
+// reached directly. All proxies get CONNECT requests.
+func NewProxy(setting string) (func(host string, port uint16) (*url.URL, error), error) {
+	c := httpproxy.FromEnvironment()
+	switch setting {
+	case "none":
+		return nil, nil
+	case "":
+	default:
+		u, err := url.Parse(setting)
+		if err != nil || u.Scheme != "http" || u.Hostname() == "" {
+			return nil, errors.New("want a URL of the form http://HOST:PORT, or none") // without the URL, which can have a password
+		}
+		c.HTTPProxy, c.HTTPSProxy = setting, setting
+	}
+	proxy := c.ProxyFunc()
 	return func(host string, port uint16) (*url.URL, error) {
 		u := &url.URL{Scheme: "https", Host: net.JoinHostPort(host, fmt.Sprint(port))}
 		if port == 80 {
 			u.Scheme = "http"
 		}
 		return proxy(u)
-	}
+	}, nil
 }
 
 // dialProxy connects through an HTTP proxy. Unless ProxyNames is set, the proxy gets an

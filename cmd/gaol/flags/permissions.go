@@ -27,6 +27,8 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	set.StringVar(&p.text, "permissions", "", "what the program may do, as a `JSON` object or @FILE; its scopes replace those of the preset")
 	set.Var(value[policy.Preset]{&p.preset, "NAME", Preset, nil}, "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
 	set.StringArrayVar(&p.network, "allow-net", nil, "what the program may connect to, and on localhost listen on: `HOST[:PORT]`, a pattern such as tcp://localhost:*, or all; repeatable")
+	set.StringVar(&o.Proxy, "proxy", "", "`URL` of the HTTP proxy through which hosts outside are reached, or none (default: HTTPS_PROXY and HTTP_PROXY)")
+	set.BoolVar(&o.ProxyNames, "proxy-names", false, "let the proxy look up names; it must then refuse private addresses itself")
 	set.BoolVar(&o.AllowDegraded, "allow-degraded", false, "run even if this kernel cannot enforce all permissions, and print which")
 	set.BoolVar(&o.AuditDenials, "audit-denials", false, "also report denials of files that the kernel's audit records")
 	Complete(cmd, "preset", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))

@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 	if got.plan == nil || got.plan.Net.Inet {
 		t.Errorf("the plan is %+v", got.plan)
 	}
-	got.plan = nil // tested in package policy
+	got.plan, got.proxy = nil, nil // tested in packages policy and egress
 	want := settings{
 		Options: Options{
 			Permissions:  policy.Default(),

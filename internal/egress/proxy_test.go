@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// connectProxy is an HTTP proxy that answers CONNECT requests itself, in place of the server.
+// connectProxy is an HTTP proxy that answers CONNECT requests itself, instead of the server.
 type connectProxy struct {
 	mu       sync.Mutex
 	requests []*http.Request

@@ -71,6 +71,13 @@ func TestParseSockets(t *testing.T) {
 	outside[16], outside[16+diagPeer] = unix.AF_INET, 93
 	hosts := slices.Clone(owned)
 	hosts[16+diagUID] = 0
+	server, client := slices.Clone(owned), slices.Clone(hosts) // a connection of the host's
+	server[16], client[16] = unix.AF_INET, unix.AF_INET
+	copy(server[16+diagPort:], "ab"+"cd")
+	copy(client[16+diagPort:], "cd"+"ab")
+	for _, at := range []int{diagAddress, diagPeer} {
+		server[16+at], client[16+at] = 127, 127
+	}
 	const (
 		tcp = 1 + 16 + 32 + 64 + 128
 		udp = tcp + 4
@@ -90,13 +97,16 @@ func TestParseSockets(t *testing.T) {
 		{"accepted", owned, unix.IPPROTO_TCP, tcp, 5, false, false},
 		{"to a host outside", outside, unix.IPPROTO_TCP, tcp, 2, false, false},
 		{"of the gateway", hosts, unix.IPPROTO_TCP, 0, 3, false, false},
+		{"of the host to a server", slices.Concat(server, client), unix.IPPROTO_TCP, tcp, 5, false, false},
+		{"of the host to another server", slices.Concat(owned, client), unix.IPPROTO_TCP, tcp, 8, false, false},
 		{"the end", slices.Concat(socket, message(unix.NLMSG_DONE, 0, 0, 0, 0), socket), unix.IPPROTO_TCP, tcp, 0, true, false},
 		{"an error", message(unix.NLMSG_ERROR, 0xfe, 0xff, 0xff, 0xff), unix.IPPROTO_TCP, 0, 0, true, true},
 		{"cut short", socket[:100], unix.IPPROTO_TCP, 0, 0, true, true},
 		{"no attributes", message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, 0, false, false},
 	} {
 		var u socketUse
-		done, err := u.addPart(test.part, test.protocol)
+		done, err := eachSocket(test.part, func(message, attributes []byte) { u.add(message, attributes, test.protocol) })
+		u.subtractHosts()
 		if u.held != test.held || u.waiting != test.waiting || done != test.done || (err != nil) != test.fails {
 			t.Errorf("%s: %+v, %t, %v", test.name, u, done, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -84,8 +83,16 @@ func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
 //
 // Preconditions: the thread is locked, and is not used again.
 func openNetlink(pidfd *os.File, kind, protocol int) (*os.File, error) {
-	if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, os.NewSyscallError("setns", err)
+	raw, err := pidfd.SyscallConn() // Close may close it meanwhile
+	if err != nil {
+		return nil, err
+	}
+	var entered error
+	err = raw.Control(func(fd uintptr) {
+		entered = os.NewSyscallError("setns", unix.Setns(int(fd), unix.CLONE_NEWNET))
+	})
+	if err := errors.Join(err, entered); err != nil {
+		return nil, err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
@@ -154,7 +161,16 @@ func (w *memoryWatch) checkSockets(pagesGrew bool) {
 type socketUse struct {
 	held    int64 // of the kernel's memory, as it counts
 	waiting int64 // in TCP connections, to be read or acknowledged, of what the guest has sent
+
+	// To find out what the host has sent to the guest's servers.
+	local map[connection]int64 // bytes to be read from a peer on localhost
+	hosts []connection         // as their peers list them
 }
+
+// connection is a TCP connection as one side sees it.
+type connection struct{ own, peer netip.AddrPort }
+
+const socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 
 // socketUse adds up all TCP and UDP sockets in the jail's network namespace, including those
 // that no process has.
@@ -167,20 +183,6 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 	err = use.addAll(f)
 	return use, err
 }
-
-// See sock_diag(7) and linux/inet_diag.h.
-const (
-	diagRequestLen = 56 // struct inet_diag_req_v2
-	diagMessageLen = 72 // struct inet_diag_msg
-	diagMemory     = 7  // INET_DIAG_SKMEMINFO: 32-bit numbers
-	diagState      = 1  // offset of the state in a message
-	diagPeer       = 24 // of the peer's address, 16 bytes
-	diagQueues     = 56 // of the bytes to be read, and of those to be acknowledged
-	diagUID        = 64 // of the owner's user id
-	diagInode      = 68 // of the inode: 0 for a socket that no process has
-
-	socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
-)
 
 // CheckSocketLists returns an error if the kernel does not list sockets. Without the lists a
 // jail with a network could take memory without limit.
@@ -203,60 +205,21 @@ var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CO
 func (u *socketUse) addAll(f *os.File) error {
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			if err := u.addKind(f, family, protocol); err != nil {
+			list := socketList{family: family, protocol: protocol, states: allStates, extensions: 1 << (diagMemory - 1)}
+			if err := list.read(f, func(message, attributes []byte) { u.add(message, attributes, protocol) }); err != nil {
 				return err
 			}
 		}
 	}
+	u.subtractHosts()
 	return nil
 }
 
-// addKind requests the list of one kind of sockets, and adds them.
-func (u *socketUse) addKind(f *os.File, family, protocol byte) error {
-	request := make([]byte, unix.SizeofNlMsghdr+diagRequestLen)
-	binary.NativeEndian.PutUint32(request, uint32(len(request)))
-	binary.NativeEndian.PutUint16(request[4:], unix.SOCK_DIAG_BY_FAMILY)
-	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	body := request[unix.SizeofNlMsghdr:]
-	body[0], body[1], body[2] = family, protocol, 1<<(diagMemory-1)
-	binary.NativeEndian.PutUint32(body[4:], 0xffff_ffff) // in all states
-	fd := int(f.Fd())
-	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return os.NewSyscallError("sendto", err)
+// subtractHosts subtracts what the host has sent to servers of the guest.
+func (u *socketUse) subtractHosts() {
+	for _, c := range u.hosts {
+		u.waiting -= u.local[c]
 	}
-	answer := make([]byte, 64<<10)
-	for {
-		n, _, err := unix.Recvfrom(fd, answer, 0)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return os.NewSyscallError("recvfrom", err)
-		}
-		if done, err := u.addPart(answer[:n], protocol); done || err != nil {
-			return err
-		}
-	}
-}
-
-// addPart adds the sockets of a part of the kernel's answer. It reports whether that was
-// the last part.
-func (u *socketUse) addPart(part []byte, protocol byte) (done bool, err error) {
-	messages, err := syscall.ParseNetlinkMessage(part)
-	if err != nil {
-		return true, unix.EBADMSG
-	}
-	for _, m := range messages {
-		switch {
-		case m.Header.Type == unix.NLMSG_DONE:
-			return true, nil
-		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
-			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
-		case m.Header.Type == unix.SOCK_DIAG_BY_FAMILY && len(m.Data) >= diagMessageLen:
-			u.add(m.Data[:diagMessageLen], m.Data[diagMessageLen:], protocol)
-		}
-	}
-	return false, nil
 }
 
 // add adds one socket. The buffers of the host's own are bounded, see package gateway, and no
@@ -271,30 +234,24 @@ func (u *socketUse) add(message, attributes []byte, protocol byte) {
 	if protocol == unix.IPPROTO_TCP && message[diagState] != unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
 		received := int64(binary.NativeEndian.Uint32(message[diagQueues:]))
 		sent := int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
-		switch {
+		switch c := endpoints(message); {
 		case isHosts(message):
-			sent = 0 // by the host, for a server
-		case !isLocalPeer(message):
-			received = 0 // from the host
+			sent = 0 // by the host
+			u.hosts = append(u.hosts, connection{own: c.peer, peer: c.own})
+		case !c.peer.Addr().IsLoopback() && !c.peer.Addr().IsUnspecified():
+			received = 0 // from the host: a gateway accepts connections to other addresses
+		case received > 0:
+			if u.local == nil {
+				u.local = map[connection]int64{}
+			}
+			u.local[c] = received
 		}
 		u.waiting += received + sent
 	}
 }
 
-// isLocalPeer reports whether a socket's peer may be one of the guest's own. A peer with
-// another address is the host: a gateway accepts those connections.
-func isLocalPeer(message []byte) bool {
-	var peer netip.Addr
-	if message[0] == unix.AF_INET {
-		peer = netip.AddrFrom4([4]byte(message[diagPeer:]))
-	} else {
-		peer = netip.AddrFrom16([16]byte(message[diagPeer:])).Unmap()
-	}
-	return peer.IsLoopback() || peer.IsUnspecified()
-}
-
-// isHosts reports whether a socket is one of a gateway's: all users of a jail have other ids
-// on the host than root.
+// isHosts reports whether a socket is one of the host's, which a gateway or Dial has opened:
+// all users of a jail have other ids on the host than root.
 func isHosts(message []byte) bool {
 	return binary.NativeEndian.Uint32(message[diagUID:]) == 0 && binary.NativeEndian.Uint32(message[diagInode:]) != 0
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/gateway"
 	"gaol/jail/kernfile"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
@@ -27,12 +28,13 @@ type StepError = step.Error
 type Jail struct {
 	spec    Spec
 	slot    *slot
-	program *os.File      // the entry program
-	shared  *cgroupFiles  // cgroups that all processes of the jail are in
-	pool    *cgroup.Pool  // of the runs' cgroups
-	pid1    *reap.Child   // nil before it is started
-	pidfd   *os.File      // of pid 1
-	release chan struct{} // closed to end the thread that started pid 1
+	program *os.File         // the entry program
+	shared  *cgroupFiles     // cgroups that all processes of the jail are in
+	pool    *cgroup.Pool     // of the runs' cgroups
+	pid1    *reap.Child      // nil before it is started
+	pidfd   *os.File         // of pid 1
+	gateway *gateway.Gateway // nil before OpenGateway
+	release chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
 	closed atomic.Bool // changed with mu held

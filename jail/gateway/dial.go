@@ -3,10 +3,11 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,66 +16,146 @@ import (
 // the same time.
 const maxDials = 1024
 
-// Dial connects to a server of the guest on localhost, IPv4 or IPv6.
-func (g *Gateway) Dial(ctx context.Context, port uint16) (net.Conn, error) {
-	var failed error
-	for _, host := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		c, err := g.dial(ctx, netip.AddrPortFrom(host, port))
-		if err == nil {
-			return c, nil
-		}
-		failed = errors.Join(failed, err)
-	}
-	return nil, failed
-}
+// dialed6 is set in the key of a port of ::1 in Gateway.dialed, and not in that of 127.0.0.1.
+const dialed6 = 1 << 16
 
-func (g *Gateway) dial(ctx context.Context, to netip.AddrPort) (c net.Conn, err error) {
-	var from uint32 // the source port
-	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
-		var bindErr error
-		err := raw.Control(func(fd uintptr) { from, bindErr = bind(int(fd), to.Addr()) })
-		if err := errors.Join(err, bindErr); err != nil {
-			return err
-		}
-		return g.dialed.Put(from, uint8(1))
-	}}
-	d.SetMultipathTCP(false)
-	err = onThread(func() error {
-		if err := unix.Setns(int(g.space.Fd()), unix.CLONE_NEWNET); err != nil {
-			return os.NewSyscallError("setns", err)
-		}
-		c, err = d.DialContext(ctx, "tcp", to.String())
-		return err
-	})
-	if from != 0 {
-		err = errors.Join(err, g.dialed.Delete(from)) // the connection is open, or will never be
-	}
+// Dial connects to 127.0.0.1 or ::1 in the network namespace that a pidfd's process is in, or
+// that a file of /proc/PID/ns names. If that has a gateway, use [Gateway.Dial].
+func Dial(ctx context.Context, of *os.File, to netip.AddrPort) (*net.TCPConn, error) {
+	s, err := openSocket(of, to)
 	if err != nil {
-		if c != nil {
-			_ = c.Close()
-		}
 		return nil, err
 	}
-	return c, nil
+	defer s.Close() // the connection has a descriptor of its own
+	return connect(ctx, s, to)
 }
 
-// bind gives a socket a source port of its own.
-func bind(fd int, a netip.Addr) (port uint32, err error) {
-	var own unix.Sockaddr = &unix.SockaddrInet6{Addr: a.As16()}
-	if a.Is4() {
-		own = &unix.SockaddrInet4{Addr: a.As4()}
+// Dial connects to 127.0.0.1 or ::1, whichever ports the guest itself may connect to. At most
+// 1,024 dials can wait at once.
+func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+	s, err := openSocket(g.space, to)
+	if err != nil {
+		return nil, err
 	}
-	if err := unix.Bind(fd, own); err != nil {
-		return 0, os.NewSyscallError("bind", err)
+	defer s.Close()
+	key, err := bind(s, to.Addr())
+	if err != nil {
+		return nil, err
 	}
-	if own, err = unix.Getsockname(fd); err != nil {
-		return 0, os.NewSyscallError("getsockname", err)
+	if err := g.dialed.Put(key, uint8(1)); err != nil {
+		return nil, fmt.Errorf("BPF map for %d dials: %w", maxDials, err)
 	}
-	switch own := own.(type) {
-	case *unix.SockaddrInet4:
-		return uint32(own.Port), nil
-	case *unix.SockaddrInet6:
-		return uint32(own.Port), nil
+	c, err := connect(ctx, s, to)
+	// The connection is open, or will never be. The socket still has the port.
+	if failed := g.dialed.Delete(key); failed != nil && err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("BPF map of dials: %w", failed)
 	}
-	return 0, unix.EAFNOSUPPORT
+	return c, err
+}
+
+// openSocket opens a TCP socket in a network namespace. It belongs to it for good, so that
+// connecting needs no thread there.
+func openSocket(of *os.File, to netip.AddrPort) (*os.File, error) {
+	family := unix.AF_INET6
+	if to.Addr().Is4() {
+		family = unix.AF_INET
+	}
+	var fd int
+	err := onThread(func() (err error) {
+		if err := unix.Setns(int(of.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		return os.NewSyscallError("socket", err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := os.NewFile(uintptr(fd), "connection to a server of the guest")
+	if err := setBuffers(fd); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// bind gives a socket an address with a port of its own, and returns the key of Gateway.dialed
+// for it.
+func bind(s *os.File, a netip.Addr) (key uint32, err error) {
+	err = control(s, func(fd int) error {
+		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(a, 0))); err != nil {
+			return os.NewSyscallError("bind", err)
+		}
+		own, err := unix.Getsockname(fd)
+		switch own := own.(type) {
+		case *unix.SockaddrInet4:
+			key = uint32(own.Port)
+		case *unix.SockaddrInet6:
+			key = uint32(own.Port) | dialed6
+		}
+		return os.NewSyscallError("getsockname", err)
+	})
+	return key, err
+}
+
+func control(s *os.File, f func(fd int) error) error {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = f(int(fd)) })
+	return errors.Join(err, failed)
+}
+
+// connect connects a socket. A guest that accepts no connections lets it wait until ctx ends.
+func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, error) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = s.SetWriteDeadline(time.Unix(1, 0)) })() // fails if s is closed
+	var failed error
+	step := func(fd int) error { return unix.Connect(fd, sockaddr(to)) }
+	waited := raw.Write(func(fd uintptr) bool {
+		failed = step(int(fd))
+		step = connected
+		return failed != unix.EINPROGRESS
+	})
+	switch {
+	case waited != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case waited != nil:
+		return nil, waited
+	case failed != nil:
+		return nil, os.NewSyscallError("connect", failed)
+	}
+	c, err := net.FileConn(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+// connected returns the result of a connect, or EINPROGRESS.
+func connected(fd int) error {
+	failed, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return err
+	}
+	if failed != 0 {
+		return unix.Errno(failed)
+	}
+	if _, err = unix.Getpeername(fd); err == unix.ENOTCONN {
+		return unix.EINPROGRESS
+	}
+	return err
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+	}
+	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }

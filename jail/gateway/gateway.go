@@ -44,7 +44,7 @@ type Gateway struct {
 
 	space   *os.File // the network namespace
 	objects []interface{ Close() error }
-	dialed  *ebpf.Map // source ports of the host's own connections to localhost
+	dialed  *ebpf.Map // keys for the source ports of the host's own connections
 	diag    *diag
 }
 
@@ -106,19 +106,21 @@ func (g *Gateway) listen() (err error) {
 	return err
 }
 
-// socketBuffer is the size of the buffers of accepted connections, in bytes; the kernel
+// socketBuffer is the size of the buffers of the host's connections, in bytes; the kernel
 // doubles it. They are charged to the host, and a guest can fill them. On loopback larger
 // ones are not faster.
 const socketBuffer = 128 << 10
+
+func setBuffers(fd int) error {
+	return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer))
+}
 
 // listenTCP listens without MPTCP, whose sockets neither BPF nor splice(2) accepts.
 func listenTCP(address string) (*net.TCPListener, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var set error
-		err := raw.Control(func(fd uintptr) {
-			set = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer),
-				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer))
-		})
+		err := raw.Control(func(fd uintptr) { set = setBuffers(int(fd)) })
 		return errors.Join(err, set)
 	}}
 	lc.SetMultipathTCP(false)

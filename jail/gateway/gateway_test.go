@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// openInJail opens a gateway in the namespace of a process that sleeps.
-func openInJail(t *testing.T, c Config) (g *Gateway, inside func(func() error) error) {
+// startJail starts a process that sleeps in a network namespace of its own.
+func startJail(t *testing.T) (pidfd *os.File, inside func(func() error) error) {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET} // no Pdeathsig: this thread may end
@@ -41,17 +41,9 @@ func openInJail(t *testing.T, c Config) (g *Gateway, inside func(func() error) e
 	if err != nil {
 		t.Fatal(err)
 	}
-	pidfd := os.NewFile(uintptr(fd), "pidfd")
+	pidfd = os.NewFile(uintptr(fd), "pidfd")
 	t.Cleanup(func() { pidfd.Close() })
-	if g, err = Open(pidfd, c); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return g, func(f func() error) error {
+	return pidfd, func(f func() error) error {
 		return onThread(func() error {
 			if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
 				return err
@@ -59,6 +51,22 @@ func openInJail(t *testing.T, c Config) (g *Gateway, inside func(func() error) e
 			return f()
 		})
 	}
+}
+
+// openInJail opens a gateway in the namespace of such a process.
+func openInJail(t *testing.T, c Config) (g *Gateway, inside func(func() error) error) {
+	t.Helper()
+	pidfd, inside := startJail(t)
+	g, err := Open(pidfd, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g, inside
 }
 
 // dialFrom connects in the namespace.
@@ -130,19 +138,21 @@ func TestPortsOfLocalhost(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	for _, port := range []uint16{80, 81, 4000} { // the host reaches all
-		c, err := g.Dial(t.Context(), port)
+	for _, address := range []string{"127.0.0.1:80", "127.0.0.1:81", "[::1]:4000"} { // the host reaches all
+		c, err := g.Dial(t.Context(), netip.MustParseAddrPort(address))
 		if err != nil {
-			t.Errorf("dial %d: %v", port, err)
+			t.Errorf("dial %s: %v", address, err)
 			continue
 		}
-		if b, err := io.ReadAll(c); err != nil || len(b) == 0 {
-			t.Errorf("dial %d: %q, %v", port, b, err)
+		if b, err := io.ReadAll(c); err != nil || string(b) != address {
+			t.Errorf("dial %s: %q, %v", address, b, err)
 		}
 		c.Close()
 	}
-	if _, err := g.Dial(t.Context(), 5); !errors.Is(err, unix.ECONNREFUSED) {
-		t.Errorf("nothing listens: %v", err)
+	for _, address := range []string{"127.0.0.1:5", "[::1]:80"} {
+		if _, err := g.Dial(t.Context(), netip.MustParseAddrPort(address)); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("nothing listens on %s: %v", address, err)
+		}
 	}
 	var key uint32
 	if err := g.dialed.NextKey(nil, &key); err == nil {

@@ -12,6 +12,7 @@ const (
 	offFamily     = 8
 	offProtocol   = 12
 	offRemoteIP4  = 16
+	offRemoteIP6  = 20
 	offRemotePort = 36 // in network byte order
 	offLocalIP4   = 40
 	offLocalIP6   = 44
@@ -121,19 +122,41 @@ func localhost(c Config, dialed int) asm.Instructions {
 			asm.JLE.Imm(port, int32(r.Last), "pass"),
 		)
 	}
-	// The host's own connections are allowed by their source port, which no other socket
-	// can have at the same time.
-	return append(code,
+	return append(code, fromHost(dialed)...)
+}
+
+// fromHost returns the part that lets the host's own connections pass: those from a port of
+// 127.0.0.1 or ::1 that is in dialed. No other socket can have that address and port.
+func fromHost(dialed int) asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMem(asm.R2, ctx, offRemotePort, asm.Half).WithSymbol("host"),
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
-		asm.StoreMem(asm.RFP, -4, asm.R2, asm.Word),
+		asm.LoadMem(asm.R3, ctx, offFamily, asm.Word),
+		asm.JEq.Imm(asm.R3, unix.AF_INET6, "host6"),
+		asm.LoadMem(asm.R3, ctx, offRemoteIP4, asm.Word),
+		asm.HostTo(asm.BE, asm.R3, asm.Word),
+		asm.JNE.Imm(asm.R3, 127<<24|1, "drop"),
+		asm.Ja.Label("find"),
+
+		asm.LoadMem(asm.R3, ctx, offRemoteIP6, asm.Word).WithSymbol("host6"),
+		asm.LoadMem(asm.R4, ctx, offRemoteIP6+4, asm.Word),
+		asm.Or.Reg(asm.R3, asm.R4),
+		asm.LoadMem(asm.R4, ctx, offRemoteIP6+8, asm.Word),
+		asm.Or.Reg(asm.R3, asm.R4),
+		asm.JNE.Imm(asm.R3, 0, "drop"),
+		asm.LoadMem(asm.R3, ctx, offRemoteIP6+12, asm.Word),
+		asm.HostTo(asm.BE, asm.R3, asm.Word),
+		asm.JNE.Imm(asm.R3, 1, "drop"),
+		asm.Or.Imm(asm.R2, dialed6),
+
+		asm.StoreMem(asm.RFP, -4, asm.R2, asm.Word).WithSymbol("find"),
 		asm.LoadMapPtr(asm.R1, dialed),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, -4),
 		asm.FnMapLookupElem.Call(),
 		asm.JNE.Imm(asm.R0, 0, "pass"),
 		asm.Ja.Label("drop"),
-	)
+	}
 }
 
 // resolverInt returns the resolver's address as an operand.

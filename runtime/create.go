@@ -32,6 +32,7 @@ type NodeRuntime struct {
 	leases   []*rootfs.Lease   // of the image, and of snapshots that are mounted
 	zygotes  *zygotes.Set      // nil without LauncherZygote
 	network  *network          // nil if no host outside may be reached
+	dialed   dialed            // connections to the guest's servers
 	files    *hostfs.FS
 	queue    queue // limits concurrent runs
 	contexts queue // limits contexts
@@ -179,6 +180,7 @@ func (rt *NodeRuntime) release() error {
 	if rt.files != nil {
 		failed = rt.files.Close()
 	}
+	rt.dialed.close()
 	failed = errors.Join(failed, rt.network.close())
 	if rt.jail != nil {
 		failed = errors.Join(failed, rt.jail.Close())

@@ -33,7 +33,8 @@
 //
 // Use a [Pool] when Create is too slow for a request.
 //
-// [NodeRuntime.FS] gives the host access to the tree, also during runs.
+// [NodeRuntime.FS] gives the host access to the tree, also during runs. [NodeRuntime.Dial] and
+// [NodeRuntime.NewTransport] connect the host to the guest's servers.
 //
 // Any number of runs can be requested at once. 64 of them, or Options.MaxConcurrentRuns, are
 // active in a runtime, and the others wait for their turn.

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"log"
+	"net/http"
 	"time"
 
+	"gaol/policy"
 	"gaol/runtime"
 	"gaol/vfs/hostfs"
 )
@@ -127,6 +130,40 @@ func ExampleNodeRuntime_Spawn() {
 	}
 	// Output: hello
 	// 0
+}
+
+// A guest serves HTTP to its host.
+func ExampleNodeRuntime_NewTransport() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	mayListen := policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}}
+	rt, err := runtime.Create(ctx, runtime.Options{
+		Permissions: policy.Permissions{Network: policy.Scope{Rules: []policy.Rule{mayListen}}},
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer rt.Close()
+	server := `require('node:http').createServer((req, res) => res.end('hello ' + req.url)).listen(3000)`
+	if _, err := rt.SpawnCode(ctx, server, runtime.SpawnOptions{}); err != nil {
+		log.Print(err)
+		return
+	}
+	if err := rt.WaitForListener(ctx, 3000); err != nil {
+		log.Print(err)
+		return
+	}
+	client := http.Client{Transport: rt.NewTransport()}
+	resp, err := client.Get("http://localhost:3000/world")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	fmt.Printf("%s %v\n", text, err)
+	// Output: hello /world <nil>
 }
 
 func ExampleNodeRuntime_FS() {

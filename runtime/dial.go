@@ -1,0 +1,231 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"gaol/jail"
+	"gaol/policy"
+)
+
+var (
+	loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	loopback6 = netip.IPv6Loopback()
+)
+
+// localhost has the addresses that Dial tries, by network.
+var localhost = map[string][]netip.Addr{"tcp": {loopback4, loopback6}, "tcp4": {loopback4}, "tcp6": {loopback6}}
+
+var errDied = errors.New("the sandbox has died: its first process was killed")
+
+// Dial connects to a TCP server of the guest that listens on localhost or on all addresses.
+// network is tcp4 for 127.0.0.1, tcp6 for [::1], or tcp, which tries both in this order. To
+// the server the client's address is on localhost, too. Nothing else can be dialed: not the
+// host, and no other runtime.
+//
+// The runtime's Permissions must allow the guest to listen on the port, or the error wraps
+// fs.ErrPermission. The host needs no other permission. If nothing listens, the error wraps
+// ECONNREFUSED: see [NodeRuntime.WaitForListener]. Dial waits for the end of ctx if the guest
+// listens and accepts nothing, or if its run has no localhost by its own permissions.
+//
+// The connection has the method CloseWrite of *net.TCPConn. The kernel holds at most 256 KiB
+// that the guest sends and the caller does not read. The caller closes the connection; Close of
+// the runtime resets those that are open.
+func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_ net.Conn, err error) {
+	defer wrap(&err, "dial")
+	addresses, ok := localhost[network]
+	if !ok {
+		return nil, net.UnknownNetworkError(network)
+	}
+	ctx, done, err := rt.reachServer(ctx, port)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	for _, a := range addresses {
+		var c *net.TCPConn
+		if c, err = rt.jail.Dial(ctx, netip.AddrPortFrom(a, port)); err == nil {
+			return rt.dialed.add(c)
+		}
+		if ctx.Err() != nil || !isAbsent(err) {
+			break
+		}
+	}
+	return nil, rt.orDied(fmt.Errorf("localhost:%d: %w", port, err))
+}
+
+// orDied returns err, or errDied if the sandbox has died.
+func (rt *NodeRuntime) orDied(err error) error {
+	if errors.Is(err, syscall.ESRCH) || !rt.jail.Alive() { // its first process ends, or has ended
+		return errDied
+	}
+	return err
+}
+
+// isAbsent reports whether another address may have the server.
+func isAbsent(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+}
+
+// Listeners returns the TCP addresses in the sandbox on which guests listen, in order. At
+// most 1,024 are returned. Dial reaches those on localhost and on all addresses.
+func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err error) {
+	defer wrap(&err, "listeners")
+	if !rt.opts.plan.Net.Inet {
+		return nil, nil
+	}
+	_, done, err := rt.dialed.begin(ctx, rt.closing)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	sockets, err := rt.openListeners()
+	if err != nil {
+		return nil, err
+	}
+	defer sockets.Close()
+	return sockets.List(0)
+}
+
+func (rt *NodeRuntime) openListeners() (*jail.Listeners, error) {
+	sockets, err := rt.jail.OpenListeners()
+	if err != nil {
+		return nil, rt.orDied(err)
+	}
+	return sockets, nil
+}
+
+// The pauses of WaitForListener.
+const (
+	firstLook = time.Millisecond
+	lastLook  = 32 * time.Millisecond
+)
+
+// WaitForListener waits until a guest listens on a port so that Dial can connect. It makes no
+// connection: it looks at the list of sockets, after a millisecond first, and then up to
+// every 32 ms. The error is that of ctx, ErrClosed, or says that the sandbox has died or that
+// no guest may listen on the port, see [NodeRuntime.Dial].
+func (rt *NodeRuntime) WaitForListener(ctx context.Context, port uint16) (err error) {
+	defer wrap(&err, "wait for listener")
+	ctx, done, err := rt.reachServer(ctx, port)
+	if err != nil {
+		return err
+	}
+	defer done()
+	sockets, err := rt.openListeners()
+	if err != nil {
+		return err
+	}
+	defer sockets.Close()
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		list, err := sockets.List(port)
+		if err != nil || slices.ContainsFunc(list, canDial) {
+			return err
+		}
+		if !rt.jail.Alive() {
+			return errDied
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// canDial reports whether Dial reaches a socket that listens on an address.
+func canDial(a netip.AddrPort) bool {
+	return a.Addr().IsUnspecified() || a.Addr() == loopback4 || a.Addr() == loopback6
+}
+
+// reachServer begins a call that is about the guest's server on a port. The caller must call
+// done. The context ends when Close begins.
+func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.Context, done func(), err error) {
+	if !rt.opts.Permissions.Decide(policy.Network, "listen", fmt.Sprintf("tcp://localhost:%d", port)).Allowed {
+		return nil, nil, fmt.Errorf("guests may not listen on localhost:%d by the network scope of Permissions: %w", port, fs.ErrPermission)
+	}
+	return rt.dialed.begin(ctx, rt.closing)
+}
+
+// dialed has the connections of the host to a runtime's guests, and the calls that need the
+// jail's network. The zero value is ready.
+type dialed struct {
+	calls sync.WaitGroup
+
+	mu          sync.Mutex
+	closed      bool
+	connections map[*guestConn]struct{} // nil before the first
+}
+
+// begin begins a call. The caller must call done. The context ends when closing is closed.
+func (d *dialed) begin(ctx context.Context, closing <-chan struct{}) (_ context.Context, done func(), err error) {
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, nil, ErrClosed
+	}
+	d.calls.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-closing:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); d.calls.Done() }, nil
+}
+
+// add adds a connection, or closes it if the runtime is closed.
+func (d *dialed) add(c *net.TCPConn) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		_ = c.Close()
+		return nil, ErrClosed
+	}
+	if d.connections == nil {
+		d.connections = map[*guestConn]struct{}{}
+	}
+	guest := &guestConn{c, d}
+	d.connections[guest] = struct{}{}
+	return guest, nil
+}
+
+// close resets all connections and waits for the calls, which closing has canceled.
+func (d *dialed) close() {
+	d.mu.Lock()
+	d.closed = true
+	for c := range d.connections {
+		_ = c.SetLinger(0) // data that no guest reads would keep the network namespace
+		_ = c.TCPConn.Close()
+	}
+	d.connections = nil
+	d.mu.Unlock()
+	d.calls.Wait()
+}
+
+// guestConn is a connection to a guest's server.
+type guestConn struct {
+	*net.TCPConn
+	of *dialed
+}
+
+// Close closes the connection.
+func (c *guestConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.connections, c)
+	c.of.mu.Unlock()
+	return c.TCPConn.Close()
+}

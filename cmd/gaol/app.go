@@ -12,6 +12,7 @@ import (
 
 	"gaol/cmd/gaol/bench"
 	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/repl"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/terminal"
@@ -38,6 +39,7 @@ type sandbox interface {
 	Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*runtime.Process, error)
 	SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*runtime.Process, error)
 	newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error)
+	publish.Guest
 	Missing() []string
 	Limits() runtime.Limits
 	Close() error

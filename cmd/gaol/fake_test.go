@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -91,6 +92,10 @@ func (f *fake) Spawn(context.Context, string, []string, runtime.SpawnOptions) (*
 func (f *fake) SpawnCode(context.Context, string, runtime.SpawnOptions) (*runtime.Process, error) {
 	return nil, errNoProcess
 }
+
+func (f *fake) Dial(context.Context, string, uint16) (net.Conn, error) { return nil, errNoProcess }
+
+func (f *fake) WaitForListener(context.Context, uint16) error { return errNoProcess }
 
 func (f *fake) Missing() []string { return f.missing }
 

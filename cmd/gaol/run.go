@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
@@ -39,13 +41,18 @@ was denied something, up to five lines on standard error say what, and what woul
 Output is passed through as the program prints it. Only --json shows the value that the
 program passes to globalThis.__return.
 
+--publish 8080:3000 passes connections to port 8080 of this machine, on 127.0.0.1, on to a
+server on port 3000 of the program while it runs; --publish 0.0.0.0:8080:3000 those on all
+of its addresses. The program may then listen on localhost. A connection that comes before
+it listens waits for 10 seconds at most. A port has 256 connections at once.
+
 With --tty the program has a terminal of its own, connected to this one: it gets all
 keys, and everything it prints, escape sequences included, appears here.
 
 Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
 memory, each with a line on standard error; 125 if gaol itself failed. With --json, the
-object's "cause" says why a run ended and standard error stays empty, unless gaol itself
-failed: then there is no object.
+object's "cause" says why a run ended and standard error stays empty, unless --publish chose
+a port, or gaol itself failed: then there is no object.
 
 Sizes are bytes, or end in k, m or g (powers of 1024).`
 
@@ -57,6 +64,7 @@ const runExample = `  gaol run prog.mjs
   gaol run --timeout 5s --memory 512m --cpus 2 --env LANG=de_DE.UTF-8 prog.mjs
   gaol run --preset strict prog.mjs
   gaol run --preset workspace --allow-net 'tcp://localhost:*' server.mjs
+  gaol run --publish 8080:3000 --timeout 0 server.mjs
   gaol run --command -- npm --version
   gaol run --tty --command -- sh`
 
@@ -98,6 +106,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Complete(cmd, "format", cobra.FixedCompletions([]string{"auto", "esm", "cjs"}, cobra.ShellCompDirectiveNoFileComp))
 	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
 	f.AddEnvironment(cmd)
+	f.AddPublish()
 	return cmd
 }
 
@@ -152,6 +161,11 @@ func (f *runFlags) passLimit() int64 {
 
 // runIn runs p in sb, on a terminal or with the output passed on as the flags say.
 func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
+	published, err := a.publish(ctx, sb, f.Published())
+	if err != nil {
+		return nil, err
+	}
+	defer published.Close()
 	if f.tty {
 		return a.runOnTerminal(ctx, sb, p, f)
 	}
@@ -180,4 +194,20 @@ func adviseCommand(err error) error {
 		return report.Advise(err, "give a program of the image, or the path of one in the guest")
 	}
 	return err
+}
+
+// publish begins to pass connections on to the servers of sb, and prints the ports that were
+// chosen for port 0.
+func (a *app) publish(ctx context.Context, sb sandbox, ports []publish.Port) (*publish.Server, error) {
+	s, err := publish.Listen(ctx, ports)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range s.Addresses() {
+		if ports[i].Host.Port() == 0 {
+			report.Notes(a.stderr, fmt.Sprintf("%v leads to port %d of the program", at, ports[i].Guest))
+		}
+	}
+	s.Serve(sb)
+	return s, nil
 }

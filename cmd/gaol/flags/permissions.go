@@ -36,7 +36,8 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 }
 
 // allowed returns what all flags together allow: the preset, with the scopes of
-// --permissions instead of its own, and the rules of --allow-net after those of the network.
+// --permissions instead of its own, and the rules of --allow-net and --publish after those of
+// the network.
 func (f *Sandbox) allowed() policy.Permissions {
 	p := f.permissions.parsed.Clone()
 	if f.permissions.preset.Make != nil {
@@ -48,6 +49,9 @@ func (f *Sandbox) allowed() policy.Permissions {
 			rule.Patterns = append(rule.Patterns, networkPatterns(value)...)
 		}
 		p.Network.Rules = append(p.Network.Rules, rule)
+	}
+	if len(f.published) > 0 { // on any port, because the kernel cannot distinguish them
+		p.Network.Rules = append(p.Network.Rules, policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}})
 	}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gaol/cmd/gaol/publish"
 	"gaol/runtime"
 )
 
@@ -22,6 +23,7 @@ type Sandbox struct {
 	options     runtime.Options // without Permissions
 	timeout     time.Duration
 	permissions permissions
+	published   []publish.Port
 }
 
 // NewSandbox returns the flags of cmd with the defaults of package runtime, so that --help
@@ -71,6 +73,17 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
 	Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
 }
+
+// AddPublish defines --publish.
+func (f *Sandbox) AddPublish() {
+	f.Set.Var(List(&f.published, "[ADDRESS:]PORT:PORT", func(s string) ([]publish.Port, error) {
+		p, err := publish.ParsePort(s)
+		return []publish.Port{p}, err
+	}), "publish", "port of the host, on 127.0.0.1 or ADDRESS, that leads to a port of the program while it runs, and allows it to listen; port 0 of the host for any, which is printed; repeatable")
+}
+
+// Published returns the values of --publish.
+func (f *Sandbox) Published() []publish.Port { return f.published }
 
 // AddCwd defines --cwd. Presets need its default before there is a runtime.
 func AddCwd(cmd *cobra.Command, cwd *string, usage string) {

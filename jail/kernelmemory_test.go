@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/sockdiag"
 )
 
 func TestLockOwner(t *testing.T) {
@@ -55,7 +57,11 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestParseSockets(t *testing.T) {
-	attribute := append([]byte{4 + 36, 0, diagMemory, 0}, make([]byte, 36)...)
+	const ( // struct inet_diag_msg
+		diagMessageLen, diagState, diagPort, diagAddress, diagPeer = 72, 1, 4, 8, 24
+		diagQueues, diagUID, diagInode                             = 56, 64, 68
+	)
+	attribute := append([]byte{4 + 36, 0, sockdiag.Memory, 0}, make([]byte, 36)...)
 	for i := range 9 { // 1, 2, 4, ...
 		attribute[4+4*i] = 1 << min(i, 7)
 	}
@@ -105,7 +111,7 @@ func TestParseSockets(t *testing.T) {
 		{"no attributes", message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, 0, false, false},
 	} {
 		var u socketUse
-		done, err := eachSocket(test.part, func(message, attributes []byte) { u.add(message, attributes, test.protocol) })
+		done, err := sockdiag.Parse(test.part, func(s sockdiag.Socket) { u.add(s, test.protocol) })
 		u.subtractHosts()
 		if u.held != test.held || u.waiting != test.waiting || done != test.done || (err != nil) != test.fails {
 			t.Errorf("%s: %+v, %t, %v", test.name, u, done, err)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/sockdiag"
 	"gaol/jail/step"
 )
 
@@ -32,10 +33,10 @@ func (j *Jail) OpenListeners() (*Listeners, error) {
 func (l *Listeners) List(port uint16) ([]netip.AddrPort, error) {
 	found := map[netip.AddrPort]struct{}{} // several sockets can share an address
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		sockets := socketList{family: family, protocol: unix.IPPROTO_TCP, states: 1 << unix.BPF_TCP_LISTEN, port: port}
-		err := sockets.read(l.socket, func(message, _ []byte) {
-			if !isHosts(message) && len(found) < maxListeners {
-				found[endpoints(message).own] = struct{}{}
+		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}
+		err := q.Each(l.socket, func(s sockdiag.Socket) {
+			if !isHosts(s) && len(found) < maxListeners {
+				found[s.Own()] = struct{}{}
 			}
 		})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/seccomp/notify"
+	"gaol/jail/sockdiag"
 )
 
 // routeSockets opens netlink sockets of the route family for one run, and limits their
@@ -205,8 +206,8 @@ var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CO
 func (u *socketUse) addAll(f *os.File) error {
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			list := socketList{family: family, protocol: protocol, states: allStates, extensions: 1 << (diagMemory - 1)}
-			if err := list.read(f, func(message, attributes []byte) { u.add(message, attributes, protocol) }); err != nil {
+			q := sockdiag.Query{Family: family, Protocol: protocol, Memory: true}
+			if err := q.Each(f, func(s sockdiag.Socket) { u.add(s, protocol) }); err != nil {
 				return err
 			}
 		}
@@ -224,27 +225,26 @@ func (u *socketUse) subtractHosts() {
 
 // add adds one socket. The buffers of the host's own are bounded, see package gateway, and no
 // run can free them.
-func (u *socketUse) add(message, attributes []byte, protocol byte) {
-	if !isHosts(message) {
-		u.held += socketMemory(attributes, protocol)
+func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
+	if !isHosts(s) {
+		u.held += socketMemory(s, protocol)
 	}
-	if isUnowned(message) {
+	if isUnowned(s) {
 		u.held += socketSize
 	}
-	if protocol == unix.IPPROTO_TCP && message[diagState] != unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
-		received := int64(binary.NativeEndian.Uint32(message[diagQueues:]))
-		sent := int64(binary.NativeEndian.Uint32(message[diagQueues+4:]))
-		switch c := endpoints(message); {
-		case isHosts(message):
+	if protocol == unix.IPPROTO_TCP && s.State() != unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
+		received, sent := s.Received(), s.Sent()
+		switch peer := s.Peer(); {
+		case isHosts(s):
 			sent = 0 // by the host
-			u.hosts = append(u.hosts, connection{own: c.peer, peer: c.own})
-		case !c.peer.Addr().IsLoopback() && !c.peer.Addr().IsUnspecified():
+			u.hosts = append(u.hosts, connection{own: peer, peer: s.Own()})
+		case !peer.Addr().IsLoopback() && !peer.Addr().IsUnspecified():
 			received = 0 // from the host: a gateway accepts connections to other addresses
 		case received > 0:
 			if u.local == nil {
 				u.local = map[connection]int64{}
 			}
-			u.local[c] = received
+			u.local[connection{s.Own(), peer}] = received
 		}
 		u.waiting += received + sent
 	}
@@ -252,44 +252,34 @@ func (u *socketUse) add(message, attributes []byte, protocol byte) {
 
 // isHosts reports whether a socket is one of the host's, which a gateway or Dial has opened:
 // all users of a jail have other ids on the host than root.
-func isHosts(message []byte) bool {
-	return binary.NativeEndian.Uint32(message[diagUID:]) == 0 && binary.NativeEndian.Uint32(message[diagInode:]) != 0
+func isHosts(s sockdiag.Socket) bool {
+	uid, owned := s.UID()
+	return uid == 0 && owned
 }
 
 // isUnowned reports whether a socket is connected and no process has it, as before it is
 // accepted. In all other states but these two the kernel keeps less than a socket, or
 // nothing.
-func isUnowned(message []byte) bool {
-	state := message[diagState]
-	return (state == unix.BPF_TCP_ESTABLISHED || state == unix.BPF_TCP_CLOSE_WAIT) && binary.NativeEndian.Uint32(message[diagInode:]) == 0
+func isUnowned(s sockdiag.Socket) bool {
+	_, owned := s.UID()
+	return !owned && (s.State() == unix.BPF_TCP_ESTABLISHED || s.State() == unix.BPF_TCP_CLOSE_WAIT)
 }
 
-// socketMemory returns the memory of one socket, from its attributes.
-func socketMemory(attributes []byte, protocol byte) int64 {
-	for len(attributes) >= unix.SizeofRtAttr {
-		size := int(binary.NativeEndian.Uint16(attributes))
-		kind := binary.NativeEndian.Uint16(attributes[2:])
-		if size < unix.SizeofRtAttr || size > len(attributes) {
-			return 0
-		}
-		value := attributes[unix.SizeofRtAttr:size]
-		aligned := (size + unix.RTA_ALIGNTO - 1) &^ (unix.RTA_ALIGNTO - 1)
-		attributes = attributes[min(len(attributes), aligned):]
-		if kind != diagMemory || len(value) < 4*(unix.SK_MEMINFO_BACKLOG+1) {
-			continue
-		}
-		parts := []int{
-			unix.SK_MEMINFO_RMEM_ALLOC, unix.SK_MEMINFO_FWD_ALLOC, unix.SK_MEMINFO_WMEM_QUEUED,
-			unix.SK_MEMINFO_OPTMEM, unix.SK_MEMINFO_BACKLOG,
-		}
-		if protocol == unix.IPPROTO_UDP { // TCP counts what it sends in WMEM_QUEUED, too
-			parts = append(parts, unix.SK_MEMINFO_WMEM_ALLOC)
-		}
-		var held int64
-		for _, i := range parts {
-			held += int64(binary.NativeEndian.Uint32(value[4*i:]))
-		}
-		return held
+// socketMemory returns the memory of one socket.
+func socketMemory(s sockdiag.Socket, protocol byte) (held int64) {
+	value := s.Attribute(sockdiag.Memory, 4*(unix.SK_MEMINFO_BACKLOG+1))
+	if value == nil {
+		return 0
 	}
-	return 0
+	parts := []int{
+		unix.SK_MEMINFO_RMEM_ALLOC, unix.SK_MEMINFO_FWD_ALLOC, unix.SK_MEMINFO_WMEM_QUEUED,
+		unix.SK_MEMINFO_OPTMEM, unix.SK_MEMINFO_BACKLOG,
+	}
+	if protocol == unix.IPPROTO_UDP { // TCP counts what it sends in WMEM_QUEUED, too
+		parts = append(parts, unix.SK_MEMINFO_WMEM_ALLOC)
+	}
+	for _, i := range parts {
+		held += int64(binary.NativeEndian.Uint32(value[4*i:]))
+	}
+	return held
 }

@@ -47,8 +47,8 @@ func (g *Gateway) Owner(network string, guest, to netip.AddrPort) (cgroup uint64
 	defer g.diag.mu.Unlock()
 	owners := map[uint64]struct{}{}
 	add := func(s sockdiag.Socket) {
-		if id := s.Attribute(sockdiag.Cgroup, 8); id != nil {
-			cgroup = binary.NativeEndian.Uint64(id)
+		if cgroup = 0; len(s.Attribute(sockdiag.Cgroup, 8)) > 0 {
+			cgroup = binary.NativeEndian.Uint64(s.Attribute(sockdiag.Cgroup, 8))
 		}
 		owners[cgroup] = struct{}{}
 	}

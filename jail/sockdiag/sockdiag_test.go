@@ -1,0 +1,115 @@
+package sockdiag
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func netlink(t *testing.T) *os.File {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "netlink")
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	p := a.(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+}
+
+func TestSockets(t *testing.T) {
+	f := netlink(t)
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		own := addrPort(l.Addr())
+		q := Query{Family: unix.AF_INET, Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: own.Port(), Memory: true}
+		if own.Addr().Is6() {
+			q.Family = unix.AF_INET6
+		}
+		var found []Socket
+		if err := q.Each(f, func(s Socket) { found = append(found, s) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 || found[0].Own() != own || found[0].State() != unix.BPF_TCP_LISTEN || found[0].Attribute(Memory, 36) == nil {
+			t.Errorf("%s: found %+v", own, found)
+		}
+		if uid, owned := found[0].UID(); int(uid) != os.Geteuid() || !owned {
+			t.Errorf("%s: user %d, %t", own, uid, owned)
+		}
+		c, err := net.Dial("tcp", own.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		s, err := Connection(f, addrPort(c.LocalAddr()), own)
+		if err != nil || s.Own() != addrPort(c.LocalAddr()) || s.Peer() != own || binary.NativeEndian.Uint64(append(s.Attribute(Cgroup, 8), make([]byte, 8)...)) == 0 {
+			t.Errorf("%s: connection %+v, %v", own, s, err)
+		}
+		// The listening socket is not a connection.
+		if _, err := Connection(f, own, netip.AddrPortFrom(own.Addr(), 1)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: no connection: %v", own, err)
+		}
+	}
+}
+
+func TestAttribute(t *testing.T) {
+	attribute := func(kind byte, value ...byte) []byte { return append([]byte{byte(4 + len(value)), 0, kind, 0}, value...) }
+	for _, tc := range []struct {
+		text []byte
+		want string
+	}{
+		{nil, ""},
+		{attribute(Cgroup, 1, 2, 3, 4), "\x01\x02\x03\x04"},
+		{slices.Concat(attribute(3, 9), []byte{0, 0, 0}, attribute(Cgroup, 1, 2, 3, 4)), "\x01\x02\x03\x04"},
+		{attribute(Cgroup, 1, 2, 3), ""},
+		{attribute(Cgroup, 1, 2, 3, 4)[:7], ""},
+		{[]byte{0, 0, Cgroup, 0}, ""},
+		{[]byte{3, 0, Cgroup, 0}, ""},
+		{[]byte{255, 255, Cgroup, 0, 1, 2, 3, 4}, ""},
+	} {
+		if got := (Socket{attributes: tc.text}).Attribute(Cgroup, 4); string(got) != tc.want {
+			t.Errorf("%v: got %v", tc.text, got)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	message := func(kind byte, body ...byte) []byte {
+		return append([]byte{byte(16 + len(body)), 0, 0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, body...)
+	}
+	socket := message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, messageLen)...)
+	for _, tc := range []struct {
+		name string
+		part []byte
+		n    int
+		done bool
+		err  error
+	}{
+		{"two", slices.Concat(socket, socket), 2, false, nil},
+		{"the end", slices.Concat(socket, message(unix.NLMSG_DONE, 0, 0, 0, 0), socket), 1, true, nil},
+		{"an error", message(unix.NLMSG_ERROR, 0xfe, 0xff, 0xff, 0xff), 0, true, unix.ENOENT},
+		{"too short", message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, messageLen-4)...), 0, false, nil},
+		{"cut off", socket[:40], 0, true, errMessage},
+	} {
+		n := 0
+		done, err := Parse(tc.part, func(Socket) { n++ })
+		if n != tc.n || done != tc.done || !errors.Is(err, tc.err) {
+			t.Errorf("%s: %d, %t, %v", tc.name, n, done, err)
+		}
+	}
+}

@@ -40,7 +40,7 @@ type Query struct {
 	Memory bool   // the sockets have the attribute Memory
 }
 
-// Each calls f for each socket of the list.
+// Each calls f for each socket of the list. A Socket is valid until f returns.
 func (q Query) Each(netlink *os.File, f func(Socket)) error {
 	var id [4]byte
 	binary.BigEndian.PutUint16(id[:], q.Port)

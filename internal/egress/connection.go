@@ -212,3 +212,5 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	c.c.countOut(int64(n))
 	return n, err
 }
+
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }

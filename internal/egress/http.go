@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -22,6 +23,7 @@ import (
 // httpProxy passes on the HTTP/1 requests of one connection whose host is the target's name.
 type httpProxy struct {
 	target target
+	guest  *guestConn
 	proxy  *httputil.ReverseProxy
 
 	mu      sync.Mutex
@@ -32,21 +34,26 @@ type httpProxy struct {
 // server closes it between two requests, redial opens another. It returns the reason if it
 // refused a request.
 func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial func(context.Context) (net.Conn, error)) (refused string) {
-	transport := newTransport(upstream, redial)
+	served := newGuestConn(guest)
+	transport := newTransport(&upstreamConn{upstream, served}, func(ctx context.Context) (net.Conn, error) {
+		again, err := redial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &upstreamConn{again, served}, nil
+	})
 	defer transport.CloseIdleConnections()
 	quiet := log.New(io.Discard, "", 0)
-	h := &httpProxy{target: t, proxy: &httputil.ReverseProxy{
+	h := &httpProxy{target: t, guest: served, proxy: &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, t) },
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:      quiet,
 	}}
-	served := newGuestConn(guest)
 	server := &http.Server{
 		Handler:        h,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
-		ConnState:      served.setState,
 		MaxHeaderBytes: maxHead,
 		ErrorLog:       quiet,
 	}
@@ -74,9 +81,11 @@ func newTransport(first net.Conn, redial func(context.Context) (net.Conn, error)
 				return redial(ctx)
 			}
 		},
-		DisableCompression: true,
-		MaxConnsPerHost:    1,
-		IdleConnTimeout:    time.Minute,
+		DisableCompression:     true,
+		MaxConnsPerHost:        1,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: maxHead,
+		ExpectContinueTimeout:  time.Second, // as in curl, for servers that do not know Expect
 	}
 }
 
@@ -91,7 +100,30 @@ func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).EnableFullDuplex() // always possible with HTTP/1
-	h.proxy.ServeHTTP(w, r)
+	progress := func(written, sent bool) {
+		h.guest.update(func() { h.guest.written, h.guest.sent = written, sent })
+	}
+	trace := &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { progress(false, false) }, // once more if a request is repeated
+		// The end of a request is still in a buffer, unless it is a body of known length.
+		WroteRequest: func(httptrace.WroteRequestInfo) { progress(true, r.ContentLength > 0) },
+	}
+	defer progress(false, false)
+	h.proxy.ServeHTTP(&unchangedWriter{w}, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+}
+
+// unchangedWriter adds no header fields that the server has not sent.
+type unchangedWriter struct{ http.ResponseWriter }
+
+func (w *unchangedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *unchangedWriter) WriteHeader(code int) {
+	for _, key := range []string{"Date", "Content-Type"} {
+		if header := w.Header(); code >= http.StatusOK && header[key] == nil {
+			header[key] = nil // net/http adds a field that is missing, but not one that is nil
+		}
+	}
+	w.ResponseWriter.WriteHeader(code)
 }
 
 // wrongRequest returns why a request to t is refused, or "".
@@ -164,8 +196,11 @@ type guestConn struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	state   http.ConnState
 	aborted bool // by a read deadline in the past
+	ended   bool // the guest has shut down its side
+
+	upstream      net.Conn // that was last written to
+	written, sent bool     // all of the current request: to a buffer, and to upstream
 }
 
 func newGuestConn(c net.Conn) *guestConn {
@@ -174,23 +209,22 @@ func newGuestConn(c net.Conn) *guestConn {
 	return g
 }
 
-// Read does not return io.EOF while a request is served. A guest may shut down its side
-// after a request and wait for the response, but http.Server takes the end for a close,
-// and cancels the request.
+// Read does not return io.EOF while a request is served, when http.Server reads a single
+// byte. A guest may shut down its side after a request and wait for the response, but
+// http.Server takes the end for a close, and cancels the request. The server gets the end
+// instead, and decides.
 func (g *guestConn) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
-	if err != io.EOF {
+	if err != io.EOF || len(p) != 1 {
 		return n, err
 	}
+	g.update(func() { g.ended = true })
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.state == http.StateActive && !g.aborted {
+	for !g.aborted && !isClosed(g.closed) {
 		g.changed.Wait()
 	}
-	if g.aborted {
-		return n, os.ErrDeadlineExceeded
-	}
-	return n, err
+	return n, os.ErrDeadlineExceeded
 }
 
 // SetReadDeadline also ends a Read that waits for the end of a request: http.Server sets
@@ -200,12 +234,13 @@ func (g *guestConn) SetReadDeadline(t time.Time) error {
 	return g.Conn.SetReadDeadline(t)
 }
 
-func (g *guestConn) setState(_ net.Conn, s http.ConnState) { g.update(func() { g.state = s }) }
+// CloseWrite is for upgraded connections.
+func (g *guestConn) CloseWrite() error { return closeWrite(g.Conn) }
 
 // Close also closes the channel: an upgraded connection no longer belongs to the server.
 func (g *guestConn) Close() error {
 	g.update(func() {
-		if g.state = http.StateClosed; !isClosed(g.closed) {
+		if !isClosed(g.closed) {
 			close(g.closed)
 		}
 	})
@@ -216,8 +251,27 @@ func (g *guestConn) update(change func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change()
+	if g.ended && g.sent {
+		_ = closeWrite(g.upstream) // it fails if the connection has ended
+	}
 	g.changed.Broadcast()
 }
+
+// upstreamConn is a connection to the server. It reports to the guest's side when a request has
+// been sent.
+type upstreamConn struct {
+	net.Conn
+	guest *guestConn
+}
+
+func (c *upstreamConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.guest.update(func() { c.guest.upstream, c.guest.sent = c.Conn, c.guest.written })
+	return n, err
+}
+
+// CloseWrite is for upgraded connections.
+func (c *upstreamConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -198,13 +198,18 @@ func pump(to, from net.Conn, count func(int64)) error {
 		n, err := io.CopyN(to, from, waitForData(from))
 		count(n)
 		if err == io.EOF {
-			if t, ok := to.(interface{ CloseWrite() error }); ok {
-				return t.CloseWrite()
-			}
-			return nil
+			return closeWrite(to)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// closeWrite shuts down the sending side of a connection, if that is possible.
+func closeWrite(c net.Conn) error {
+	if t, ok := c.(interface{ CloseWrite() error }); ok {
+		return t.CloseWrite()
+	}
+	return nil
 }

@@ -107,6 +107,8 @@ func (c *prefixConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
+func (c *prefixConn) CloseWrite() error { return closeWrite(c.Conn) }
+
 var (
 	errHelloSeen = errors.New("seen")
 	errNoHello   = errors.New("egress: no TLS ClientHello")

@@ -1,0 +1,148 @@
+package egress
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// version and host follow the path of a request.
+const versionHost = " HTTP/1.1\r\nHost: api.example.com\r\n"
+
+// serveRaw answers the first request of each connection of publicV4.
+func (w *world) serveRaw(serve func(c net.Conn, r *bufio.Reader, req *http.Request)) {
+	w.listen(publicV4, 80, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		if req, err := http.ReadRequest(r); err == nil {
+			serve(c, r, req)
+		}
+	})
+}
+
+func TestHeaderOfResponse(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	const early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+	const text = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-A: 1\r\nX-A: 2\r\n\r\n<html>"
+	w.serveRaw(func(c net.Conn, _ *bufio.Reader, req *http.Request) {
+		if req.URL.Path == "/early" {
+			_, _ = io.WriteString(c, early)
+		}
+		_, _ = io.WriteString(c, text)
+	})
+	for path, want := range map[string]string{"/": text, "/early": early + text} {
+		got, err := exchange(w.dial("api.example.com", 80), "GET "+path+versionHost+"\r\n")
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", path, got, err, want)
+		}
+	}
+}
+
+// The server decides whether it wants a body.
+func TestExpectContinue(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	w.serveRaw(func(c net.Conn, r *bufio.Reader, req *http.Request) {
+		if req.URL.Path == "/refused" {
+			_, _ = io.WriteString(c, "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			return
+		}
+		if n := r.Buffered(); n > 0 {
+			t.Errorf("%d bytes came before they were asked for", n)
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n")
+		body, _ := io.ReadAll(req.Body)
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	})
+	for path, want := range map[string]string{"/refused": "HTTP/1.1 417", "/": "HTTP/1.1 100"} {
+		c := w.dial("api.example.com", 80)
+		_, _ = io.WriteString(c, "POST "+path+versionHost+"Content-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+		r := bufio.NewReader(c)
+		if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
+			t.Errorf("%s: got %q, %v", path, line, err)
+		}
+		if path == "/refused" {
+			continue
+		}
+		_, _ = io.WriteString(c, "body")
+		_ = c.(*net.TCPConn).CloseWrite()
+		if rest, err := io.ReadAll(r); err != nil || !strings.HasSuffix(string(rest), "\r\n\r\nbody") {
+			t.Errorf("got %q, %v", rest, err)
+		}
+	}
+}
+
+// The server learns that the guest sends no more, and may still respond.
+func TestHalfCloseAfterRequest(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	w.serveRaw(func(c net.Conn, r *bufio.Reader, req *http.Request) {
+		if _, err := io.ReadAll(req.Body); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.ReadByte(); err != io.EOF {
+			t.Errorf("after the request: %v", err)
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+	})
+	for _, text := range []string{"GET /" + versionHost + "\r\n", "POST /" + versionHost + "Content-Length: 1\r\n\r\nx", "POST /" + versionHost + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"} {
+		if got, err := exchange(w.dial("api.example.com", 80), text); err != nil || !strings.HasSuffix(got, "\r\n\r\nhi") {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+}
+
+// A guest that goes away in the middle of a body ends the request.
+func TestCloseWithinBody(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	ended := make(chan error, 1)
+	w.serveRaw(func(_ net.Conn, _ *bufio.Reader, req *http.Request) {
+		_, err := io.ReadAll(req.Body)
+		ended <- err
+	})
+	got, err := exchange(w.dial("api.example.com", 80), "POST /"+versionHost+"Content-Length: 10\r\n\r\nx")
+	if strings.Contains(got, "200") || <-ended == nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// The two directions of an upgraded connection end one by one.
+func TestHalfCloseAfterUpgrade(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	w.serveRaw(func(c net.Conn, r *bufio.Reader, _ *http.Request) {
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		all, err := io.ReadAll(r)
+		fmt.Fprintf(c, "got %s, %v", all, err)
+	})
+	c := w.dial("api.example.com", 80)
+	_, _ = io.WriteString(c, "GET /"+versionHost+"Upgrade: x\r\nConnection: Upgrade\r\n\r\n")
+	r := bufio.NewReader(c)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if rest, err := exchange(c, "hello"); err != nil || rest != "got hello, <nil>" {
+		t.Errorf("got %q, %v", rest, err)
+	}
+}
+
+// A server cannot fill the host's memory with a header.
+func TestEndlessHeader(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	line := "X-A: " + strings.Repeat("a", 1<<10) + "\r\n"
+	w.serveRaw(func(c net.Conn, _ *bufio.Reader, _ *http.Request) {
+		_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+		sent := 0
+		for ; err == nil; sent += len(line) {
+			_, err = io.WriteString(c, line)
+		}
+		if sent > 4<<20 { // most of it in buffers of the kernel
+			t.Errorf("%d bytes were read", sent)
+		}
+	})
+	if got, err := exchange(w.dial("api.example.com", 80), "GET /"+versionHost+"\r\n"); strings.Contains(got, "200") {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -90,7 +90,7 @@ func TestPermissionFlagsRefused(t *testing.T) {
 		{[]string{"--permissions", `{"fs":{"rules":[{"mode":"allow","paths":["/a*/b"]}]}}`}, `fs.rules[0].paths[0]: "/a*/b": the kernel knows folders and files, not patterns of names; nearest: /**`},
 		{[]string{"--permissions", `{"fs":{"rules":[{"mode":"allow","paths":["/a*", "/b*", "/c*"]}]}}`}, "and 2 more, which gaol policy check lists"},
 		{[]string{"--permissions", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`}, "/usr/local/bin/node is not among the programs"},
-		{[]string{"--preset", "lax"}, "want one of strict, workspace, default, open"},
+		{[]string{"--preset", "lax"}, "want one of strict, workspace, default, open, npm"},
 		{[]string{"--allow-net", "a b"}, `--allow-net "tcp://a b:*": not a host`},
 		{[]string{"--allow-net", "http://a"}, `--allow-net "http://a": not tcp://HOST:PORT`},
 		{[]string{"--allow-net", ""}, `--allow-net `},

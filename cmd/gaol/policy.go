@@ -51,7 +51,7 @@ needed.
 
 Exit status: 0 if gaol run would take the permissions here, 125 if not.`
 
-// policyFlags are the flags of gaol policy check and presets.
+// policyFlags are the flags of gaol policy check.
 type policyFlags struct {
 	cwd      string
 	launcher runtime.Launcher
@@ -71,7 +71,7 @@ func (a *app) policyCheck() *cobra.Command {
 			if len(args) == 0 && source.IsPiped(a.stdin) {
 				args = []string{"-"}
 			}
-			err := f.check()
+			err := checkCwd(f.cwd)
 			if err == nil && len(args) == 0 {
 				err = errors.New("nothing to check: give a FILE or -")
 			}
@@ -81,20 +81,20 @@ func (a *app) policyCheck() *cobra.Command {
 			return a.checkPolicy(cmd.Context(), args[0], f)
 		},
 	}
-	f.addCwd(cmd)
+	addCwd(cmd, &f.cwd)
 	cmd.Flags().Var(flags.Launcher(&f.launcher), "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object: ok, held with rule and text, refused with place, value, why and nearest")
 	return cmd
 }
 
-func (f *policyFlags) addCwd(cmd *cobra.Command) {
-	flags.AddCwd(cmd, &f.cwd, "working `DIR` in the guest, as for gaol run")
+func addCwd(cmd *cobra.Command, cwd *string) {
+	flags.AddCwd(cmd, cwd, "working `DIR` in the guest, as for gaol run")
 }
 
-// check rejects what Create would reject: paths of rules are relative to cwd.
-func (f *policyFlags) check() error {
-	if !path.IsAbs(f.cwd) || path.Clean(f.cwd) != f.cwd {
-		return fmt.Errorf("--cwd %q: want an absolute, clean path in the guest", f.cwd)
+// checkCwd rejects what Create would reject: paths of rules are relative to cwd.
+func checkCwd(cwd string) error {
+	if !path.IsAbs(cwd) || path.Clean(cwd) != cwd {
+		return fmt.Errorf("--cwd %q: want an absolute, clean path in the guest", cwd)
 	}
 	return nil
 }
@@ -114,38 +114,57 @@ func (a *app) checkPolicy(ctx context.Context, file string, f policyFlags) error
 	return cmp.Or(a.printEither(f.json, checked, checked.text()), err)
 }
 
+const policyPresetsLong = `List the presets, or print one as the JSON that --permissions @FILE takes.
+
+The preset npm has the registries that npm install uses on the host: those of ~/.npmrc, of
+the .npmrc of all users and of variables such as npm_config_registry. The .npmrc of a
+project counts only with --project: a guest may have written it. Tokens and passwords are
+not printed. The guest needs its own .npmrc, or --env npm_config_registry=URL, to use
+another registry than npm's.`
+
 func (a *app) policyPresets() *cobra.Command {
-	var f policyFlags
+	var cwd, project string
 	cmd := &cobra.Command{
-		Use:       "presets [NAME]",
-		Short:     "List the presets, or print one as JSON",
-		Long:      "List the presets, or print one as the JSON that --permissions @FILE takes.",
+		Use:   "presets [NAME]",
+		Short: "List the presets, or print one as JSON",
+		Long:  policyPresetsLong,
+		Example: `  gaol policy presets
+  gaol policy presets npm --project . > npm.json`,
 		Args:      usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgs: flags.PresetNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
+			err := checkCwd(cwd)
+			if err == nil && len(args) == 0 && project != "" {
+				err = errors.New("--project is for the preset npm")
+			}
+			if err != nil {
 				return report.UsageError(cmd.CommandPath(), err)
 			}
 			if len(args) == 0 {
-				var lines []string
-				for _, p := range policy.Presets() {
-					lines = append(lines, p.Name+"\t"+p.About)
-				}
-				return a.print(table(lines))
+				return a.listPresets()
 			}
-			preset, err := flags.Preset(args[0])
+			preset, err := flags.Preset(args[0], project)
 			if err != nil {
 				return report.UsageError(cmd.CommandPath(), fmt.Errorf("%q: %w", args[0], err))
 			}
-			text, err := json.MarshalIndent(preset.Make(f.cwd), "", "  ")
+			text, err := json.MarshalIndent(preset.Make(cwd), "", "  ")
 			if err != nil {
 				return err
 			}
 			return a.print(string(text) + "\n")
 		},
 	}
-	f.addCwd(cmd)
+	addCwd(cmd, &cwd)
+	cmd.Flags().StringVar(&project, "project", "", "`DIR` of the host whose .npmrc counts, too, for the preset npm")
 	return cmd
+}
+
+func (a *app) listPresets() error {
+	var lines []string
+	for _, p := range flags.Presets() {
+		lines = append(lines, p.Name+"\t"+p.About)
+	}
+	return a.print(table(lines))
 }
 
 // policyCheck is the result of gaol policy check. Programs rely on its shape.

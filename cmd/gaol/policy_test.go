@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/policy"
 )
@@ -71,7 +72,10 @@ func TestPolicyRefuses(t *testing.T) {
 		{"policy check " + big, "more than 1m"},
 		{"policy check --cwd a -", "--cwd"},
 		{"policy check --cwd /a/../b -", "--cwd"},
-		{"policy presets lax", "want one of strict, workspace, default, open"},
+		{"policy presets lax", "want one of strict, workspace, default, open, npm"},
+		{"policy presets strict --project .", "--project is for the preset npm"},
+		{"policy presets --project .", "--project is for the preset npm"},
+		{"policy presets npm --cwd a", "--cwd"},
 		{"policy schema x", `unexpected argument "x"`},
 		{"policy bogus", `unknown command "bogus"`},
 	} {
@@ -83,24 +87,73 @@ func TestPolicyRefuses(t *testing.T) {
 
 // A printed preset parses to the same permissions, which can be enforced.
 func TestPresetsRoundTrip(t *testing.T) {
-	for _, p := range policy.Presets() {
-		got := new(fake).call(t, "", "policy", "presets", p.Name, "--cwd", "/srv/a")
+	useNPM(t, "")
+	for _, name := range flags.PresetNames() {
+		preset, err := flags.Preset(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := new(fake).call(t, "", "policy", "presets", name, "--cwd", "/srv/a")
 		if got.code != 0 || got.stderr != "" {
-			t.Fatalf("%s: %+v", p.Name, got)
+			t.Fatalf("%s: %+v", name, got)
 		}
 		read, err := policy.Parse([]byte(got.stdout))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(p.Make("/srv/a"), read); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", p.Name, diff)
+		if diff := cmp.Diff(preset.Make("/srv/a"), read); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if checked := new(fake).call(t, got.stdout, "policy", "check", "-", "--cwd", "/srv/a"); checked.code != 0 {
-			t.Errorf("%s: %+v", p.Name, checked)
+			t.Errorf("%s: %+v", name, checked)
 		}
 	}
-	if got := new(fake).call(t, "", "policy", "presets"); strings.Count(got.stdout, "\n") != len(policy.Presets()) {
+	if got := new(fake).call(t, "", "policy", "presets"); strings.Count(got.stdout, "\n") != len(flags.PresetNames()) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// useNPM sets npm's configuration to a home with the text of .npmrc, and nothing else.
+func useNPM(t *testing.T, text string) {
+	t.Helper()
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, name := range []string{"npm_config_registry", "NPM_CONFIG_REGISTRY", "npm_config_userconfig"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("npm_config_globalconfig", filepath.Join(home, "npmrc"))
+	if err := os.WriteFile(filepath.Join(home, ".npmrc"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The preset npm allows the registries of npm's configuration, and prints no secrets.
+func TestPresetNPM(t *testing.T) {
+	useNPM(t, "registry=https://user:sesame@npm.example.com:4873/\n@acme:registry=https://acme.example/\n//npm.example.com:4873/:_authToken=sesame\n")
+	want := policy.Default()
+	want.Network.Rules = localhost("tcp://acme.example:443", "tcp://npm.example.com:4873")
+	var f fake
+	if got := f.call(t, "", "run", "--preset", "npm", "--command", "--", "npm", "install"); got.code != 0 || got.stderr != "" {
+		t.Fatalf("got %+v", got)
+	}
+	if diff := cmp.Diff(want, f.options.Permissions); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	project := t.TempDir()
+	if err := os.WriteFile(filepath.Join(project, ".npmrc"), []byte("registry=https://project.example/"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := new(fake).call(t, "", "policy", "presets", "npm", "--project", project)
+	if !strings.Contains(got.stdout, `"tcp://project.example:443"`) || strings.Contains(got.stdout, "npm.example.com") || strings.Contains(got.stdout, "sesame") {
+		t.Errorf("got %+v", got)
+	}
+	useNPM(t, "registry=https://user:sesame@localhost:4873/\n")
+	for _, args := range [][]string{{"run", "--preset", "npm", "-e", "1"}, {"policy", "presets", "npm"}} {
+		got := new(fake).call(t, "", args...)
+		checkFailure(t, got, "npm's configuration: registry of /")
+		if strings.Contains(got.stderr, "sesame") {
+			t.Errorf("%q: %s", args, got.stderr)
+		}
 	}
 }
 

@@ -25,7 +25,8 @@ type permissions struct {
 func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	set, names := cmd.Flags(), PresetNames()
 	set.StringVar(&p.text, "permissions", "", "what the program may do, as a `JSON` object or @FILE; its scopes replace those of the preset")
-	set.Var(value[policy.Preset]{&p.preset, "NAME", Preset, nil}, "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
+	byName := func(name string) (policy.Preset, error) { return Preset(name, "") }
+	set.Var(value[policy.Preset]{&p.preset, "NAME", byName, nil}, "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
 	set.StringArrayVar(&p.network, "allow-net", nil, "what the program may connect to, and on localhost listen on: `HOST[:PORT]`, a pattern such as tcp://localhost:*, or all; repeatable")
 	set.StringVar(&o.Proxy, "proxy", "", "`URL` of the HTTP proxy through which hosts outside are reached, or none (default: HTTPS_PROXY and HTTP_PROXY)")
 	set.BoolVar(&o.ProxyNames, "proxy-names", false, "let the proxy look up names; it must then refuse private addresses itself")

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"gaol/cmd/gaol/size"
-	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -116,24 +115,6 @@ func Launcher(target *runtime.Launcher) pflag.Value {
 	return Choice(target, "NAME", target.String(), "want exec or zygote", map[string]runtime.Launcher{
 		"exec": runtime.LauncherExec, "zygote": runtime.LauncherZygote,
 	})
-}
-
-// Preset returns the preset of that name.
-func Preset(name string) (policy.Preset, error) {
-	for _, p := range policy.Presets() {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return policy.Preset{}, errors.New("want one of " + strings.Join(PresetNames(), ", "))
-}
-
-// PresetNames returns the names of policy.Presets.
-func PresetNames() (names []string) {
-	for _, p := range policy.Presets() {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 // entries returns a flag that adds one entry to a map with each use.

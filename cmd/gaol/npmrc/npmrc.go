@@ -1,0 +1,160 @@
+package npmrc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gaol/cmd/gaol/source"
+)
+
+// maxFile is the most bytes of a file that are read.
+const maxFile = 1 << 20
+
+// registry is npm's own.
+const registry = "https://registry.npmjs.org/"
+
+// setting is a value, and what set it.
+type setting struct{ value, from string }
+
+// Addresses returns the registries of npm's configuration and of single scopes, each as
+// HOST:PORT, sorted. The configuration is that of the user who runs gaol, and of the folder
+// project unless that is "".
+func Addresses(project string) ([]string, error) {
+	settings := map[string]setting{"registry": {registry, "npm"}}
+	for _, file := range files(project) {
+		if err := readFile(settings, file); err != nil {
+			return nil, err
+		}
+	}
+	for _, variable := range os.Environ() {
+		name, text, _ := strings.Cut(variable, "=")
+		if key, ok := cutPrefixFold(name, "npm_config_"); ok && text != "" {
+			set(settings, strings.ToLower(key), text, name)
+		}
+	}
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		a, err := address(settings[key].value)
+		if err != nil { // the value may contain a password
+			return nil, fmt.Errorf("%s of %s: %w", key, settings[key].from, err)
+		}
+		list = append(list, a)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// files returns the paths of the files that npm reads, the most important last. They need
+// not exist.
+func files(project string) (list []string) {
+	global := os.Getenv("npm_config_globalconfig")
+	if node, err := exec.LookPath("node"); err == nil && global == "" {
+		global = filepath.Join(filepath.Dir(filepath.Dir(node)), "etc", "npmrc")
+	}
+	user := os.Getenv("npm_config_userconfig")
+	if home, err := os.UserHomeDir(); err == nil && user == "" {
+		user = filepath.Join(home, ".npmrc")
+	}
+	if project != "" {
+		project = filepath.Join(project, ".npmrc")
+	}
+	return slices.DeleteFunc([]string{global, user, project}, func(file string) bool { return file == "" })
+}
+
+func readFile(settings map[string]setting, file string) error {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := source.Read(context.Background(), f, file, maxFile)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			break // keys of a section are not npm's
+		}
+		key, value, _ := strings.Cut(line, "=")
+		set(settings, expand(strings.TrimSpace(key)), expand(unquote(strings.TrimSpace(value))), file)
+	}
+	return nil
+}
+
+// set stores a value if key names a registry. Nothing else of a file is kept.
+func set(settings map[string]setting, key, value, from string) {
+	if key == "registry" || strings.HasPrefix(key, "@") && strings.HasSuffix(key, ":registry") {
+		settings[key] = setting{value, from}
+	}
+}
+
+// unquote removes the quotes or the comment of a value.
+func unquote(value string) string {
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		return value[1 : n-1]
+	}
+	if i := strings.IndexAny(value, ";#"); i >= 0 {
+		value = strings.TrimSpace(value[:i])
+	}
+	return value
+}
+
+var reference = regexp.MustCompile(`\$\{[^${}]+\}`)
+
+// expand replaces ${NAME} by a variable of the environment, if that is set.
+func expand(text string) string {
+	return reference.ReplaceAllStringFunc(text, func(ref string) string {
+		value, ok := os.LookupEnv(ref[2 : len(ref)-1])
+		if !ok {
+			return ref
+		}
+		return value
+	})
+}
+
+func cutPrefixFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+var (
+	errNotURL = errors.New("not an http or https URL")
+	errLocal  = errors.New("on the host's localhost, which no guest reaches")
+)
+
+// address returns the host and port of a registry's URL. Its errors don't contain the URL.
+func address(registry string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(registry))
+	if err != nil {
+		return "", errNotURL
+	}
+	host := strings.ToLower(u.Hostname())
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	if host == "" || port == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", errNotURL
+	}
+	if a, err := netip.ParseAddr(host); host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified()) {
+		return "", errLocal
+	}
+	return net.JoinHostPort(host, port), nil
+}

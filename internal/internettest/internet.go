@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
@@ -22,13 +21,24 @@ import (
 // inside says that the process is in the tests' namespaces.
 const inside = "GAOL_TEST_INTERNET"
 
+// T is what this package needs of testing.TB. It lets commands use the package, too.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(func())
+	TempDir() string
+}
+
+// Inside reports whether the process is in the tests' namespaces: Main has started it.
+func Inside() bool { return os.Getenv(inside) != "" }
+
 // NameServer answers questions about the names of the tests.
 var NameServer = netip.MustParseAddr("192.0.2.53")
 
 // Main runs the tests in network and mount namespaces of their own, in which
 // /etc/resolv.conf names the tests' name server. It returns the exit status.
 func Main(run func() int) int {
-	if os.Getenv(inside) != "" {
+	if Inside() {
 		return run()
 	}
 	dir, err := os.MkdirTemp("", "gaol-internet-")
@@ -80,7 +90,7 @@ type Names struct {
 }
 
 // ServeNames starts the name server, with names and their addresses.
-func ServeNames(t testing.TB, names map[string][]netip.Addr) *Names {
+func ServeNames(t T, names map[string][]netip.Addr) *Names {
 	t.Helper()
 	n := &Names{names: names, asked: map[string]int{}}
 	address := netip.AddrPortFrom(NameServer, 53).String()
@@ -141,7 +151,7 @@ func (n *Names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 }
 
 // Listen serves connections to an address, until the test ends.
-func Listen(t testing.TB, a netip.Addr, port uint16, serve func(net.Conn)) {
+func Listen(t T, a netip.Addr, port uint16, serve func(net.Conn)) {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
 	if err != nil {

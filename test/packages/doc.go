@@ -12,5 +12,9 @@
 //
 //	// gaol: --allow-net tcp://localhost:*
 //
+// The programs of the folder internet use servers, real ones of PostgreSQL and Redis among
+// them, on an internet of the tests' own: see package internettest. The variable CA names
+// the file of the authority that signed the servers' certificates.
+//
 // The exit status is 0 if there is no difference beside those in known.go.
 package main

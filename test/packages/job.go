@@ -18,6 +18,7 @@ import (
 type job struct {
 	name, node, gaol, dir string
 	memory                string // gaol's limit
+	ca                    string // file of an authority; "": none
 	code                  []byte
 }
 
@@ -114,7 +115,7 @@ func (j *job) bare() (o outcome, err error) {
 	err = j.inFolder(func(folder string) error {
 		cmd := exec.Command(j.node, j.name)
 		cmd.Dir = folder
-		cmd.Env = []string{"PATH=" + filepath.Dir(j.node) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + folder, "USER=node", "LANG=C.UTF-8", "TMPDIR=/tmp"}
+		cmd.Env = []string{"PATH=" + filepath.Dir(j.node) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + folder, "USER=node", "LANG=C.UTF-8", "TMPDIR=/tmp", "CA=" + j.ca}
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		began := time.Now()
@@ -132,6 +133,9 @@ func (j *job) bare() (o outcome, err error) {
 func (j *job) jailed(args []string) (o outcome, err error) {
 	err = j.inFolder(func(folder string) error {
 		args := append(append([]string{}, args...), "--json", "--memory", j.memory, "--node-modules", filepath.Join(j.dir, "node_modules"))
+		if j.ca != "" {
+			args = append(args, "--file", "/tmp/ca.pem="+j.ca, "--env", "CA=/tmp/ca.pem")
+		}
 		args = append(append(args, j.flags()...), filepath.Join(folder, j.name))
 		cmd := exec.Command(j.gaol, args...)
 		var stdout, stderr bytes.Buffer

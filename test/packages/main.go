@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -8,68 +9,98 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"gaol/internal/internettest"
 	"gaol/rootfs"
 )
 
-func main() {
-	gaol := flag.String("gaol", "bin/gaol", "the `program` under test")
-	dir := flag.String("dir", "bin/packages", "`folder` that the packages are installed in")
-	memory := flag.String("memory", "256m", "`limit` of memory in gaol")
-	flag.Parse()
-	failed, err := check(*gaol, *dir, *memory, flag.Args())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "packages:", err)
-		os.Exit(2)
-	}
-	if failed > 0 {
-		os.Exit(1)
-	}
+// settings are the flags and arguments.
+type settings struct {
+	gaol, dir, memory string
+	names             []string
 }
 
-// check runs the programs that are named, or all, and returns how many differ.
-func check(gaol, dir, memory string, names []string) (failed int, err error) {
-	gaol, err = filepath.Abs(gaol)
-	if err != nil {
-		return 0, err
+func main() {
+	var s settings
+	flag.StringVar(&s.gaol, "gaol", "bin/gaol", "the `program` under test")
+	flag.StringVar(&s.dir, "dir", "bin/packages", "`folder` that the packages are installed in")
+	flag.StringVar(&s.memory, "memory", "256m", "`limit` of memory in gaol")
+	flag.Parse()
+	s.names = flag.Args()
+	code := 0
+	if !internettest.Inside() {
+		code = report(s.check())
 	}
-	dir, err = filepath.Abs(dir)
+	// This starts the command once more, on the tests' internet.
+	os.Exit(max(code, internettest.Main(func() int { return report(s.checkOnInternet()) })))
+}
+
+// report returns the exit status.
+func report(failed int, err error) int {
 	if err != nil {
-		return 0, err
+		fmt.Fprintln(os.Stderr, "packages:", err)
+		return 2
 	}
+	return min(failed, 1)
+}
+
+// check installs the packages and runs the programs that need no server. It returns how
+// many outcomes differ.
+func (s settings) check() (failed int, err error) {
 	node, err := imageNode()
 	if err != nil {
 		return 0, err
 	}
-	if err := node.install(dir, filepath.Join("test", "packages", "package.json")); err != nil {
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return 0, err
 	}
-	files, err := filepath.Glob("test/packages/programs/*")
+	if err := node.install(s.dir, filepath.Join("test", "packages", "package.json")); err != nil {
+		return 0, err
+	}
+	return s.compareAll("test/packages/programs", "")
+}
+
+// compareAll compares the programs of a folder that are named, or all. The programs trust
+// the authority of the file ca unless it is "".
+func (s settings) compareAll(folder, ca string) (failed int, err error) {
+	node, err := imageNode()
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range []*string{&s.gaol, &s.dir} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return 0, err
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil || len(files) == 0 {
-		return 0, fmt.Errorf("no programs in test/packages: run this in the module's root (%w)", err)
+		return 0, fmt.Errorf("no programs in %s: run this in the module's root (%w)", folder, err)
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	total := 0
 	for _, file := range files {
 		name := filepath.Base(file)
-		if len(names) > 0 && !slices.Contains(names, name) {
+		if len(s.names) > 0 && !slices.Contains(s.names, name) {
 			continue
 		}
-		j := job{name: name, node: node.program(), gaol: gaol, dir: dir, memory: memory}
-		if j.code, err = os.ReadFile(file); err != nil {
-			return 0, err
-		}
-		n, err := j.compare(table)
+		j := job{name: name, node: node.program(), gaol: s.gaol, dir: s.dir, memory: s.memory, ca: ca}
+		n, err := j.compareFile(file, table)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", name, err)
 		}
 		total++
 		failed += n
-		if err := table.Flush(); err != nil {
-			return 0, err
-		}
 	}
-	fmt.Printf("%d programs, %d ways each, %d differences beside %d known ones\n", total, len(ways), failed, len(known))
+	fmt.Printf("%s: %d programs, %d ways each, %d differences; %d known ones in all\n", folder, total, len(ways), failed, len(known))
 	return failed, nil
+}
+
+// compareFile compares the program in a file, and writes its line.
+func (j *job) compareFile(file string, table *tabwriter.Writer) (failed int, err error) {
+	if j.code, err = os.ReadFile(file); err != nil {
+		return 0, err
+	}
+	failed, err = j.compare(table)
+	return failed, errors.Join(err, table.Flush())
 }
 
 // imageNode is the Node of the default image.

@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +114,7 @@ func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.proxy.ServeHTTP(&unchangedWriter{w}, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 }
 
-// unchangedWriter adds no header fields that the server has not sent.
+// unchangedWriter passes on responses as the server sends them.
 type unchangedWriter struct{ http.ResponseWriter }
 
 func (w *unchangedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -124,6 +126,17 @@ func (w *unchangedWriter) WriteHeader(code int) {
 		}
 	}
 	w.ResponseWriter.WriteHeader(code)
+}
+
+// Hijack returns a connection that begins with what has been read. ReverseProxy reads the
+// connection alone, and a guest may send more before the server agrees to an upgrade.
+func (w *unchangedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err := rw.Peek(rw.Reader.Buffered())
+	return &prefixConn{c, bytes.Clone(head)}, rw, err
 }
 
 // wrongRequest returns why a request to t is refused, or "".

@@ -107,7 +107,8 @@ func TestCloseWithinBody(t *testing.T) {
 	}
 }
 
-// The two directions of an upgraded connection end one by one.
+// The two directions of an upgraded connection end one by one. The guest may send before
+// the server responds.
 func TestHalfCloseAfterUpgrade(t *testing.T) {
 	w := newWorld(t, byName, Limits{}, 80)
 	w.serveRaw(func(c net.Conn, r *bufio.Reader, _ *http.Request) {
@@ -115,16 +116,18 @@ func TestHalfCloseAfterUpgrade(t *testing.T) {
 		all, err := io.ReadAll(r)
 		fmt.Fprintf(c, "got %s, %v", all, err)
 	})
-	c := w.dial("api.example.com", 80)
-	_, _ = io.WriteString(c, "GET /"+versionHost+"Upgrade: x\r\nConnection: Upgrade\r\n\r\n")
-	r := bufio.NewReader(c)
-	resp, err := http.ReadResponse(r, nil)
-	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(resp, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if rest, err := exchange(c, "hello"); err != nil || rest != "got hello, <nil>" {
-		t.Errorf("got %q, %v", rest, err)
+	for _, early := range []string{"", "hello ", strings.Repeat("hello ", 2000)} {
+		c := w.dial("api.example.com", 80)
+		_, _ = io.WriteString(c, "GET /"+versionHost+"Upgrade: x\r\nConnection: Upgrade\r\n\r\n"+early)
+		r := bufio.NewReader(c)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatal(resp, err)
+		}
+		if rest, err := exchange(c, "world"); err != nil || rest != "got "+early+"world, <nil>" {
+			t.Errorf("got %q, %v", rest, err)
+		}
+		_ = resp.Body.Close()
 	}
 }
 

@@ -160,7 +160,7 @@ func TestExtraAuthorities(t *testing.T) {
 	})
 }
 
-// uploading sends bodies as curl does by itself, and prints the responses.
+// uploading sends bodies as curl does on its own, and prints the responses.
 const uploading = `
 set -e
 head -c 3000000 /dev/zero > "$2/big"

@@ -21,14 +21,19 @@ func FuzzRecognize(f *testing.F) {
 		f.Add([]byte(r.text))
 	}
 	f.Add([]byte("\x16\x03\x01\x00\x05hello"))
+	f.Add([]byte("\x80\x2e\x01\x03\x03"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
 		if p := recognize(b); err == nil && p != http1 {
 			t.Errorf("%q: protocol %d", b, p)
 		}
-		for n := range b { // more bytes never change a clear result
-			if p := recognize(b[:n]); p != unclear && p != recognize(b) {
+		for n, r := 0, newRecognizer(); n < len(b); n++ { // more bytes never change a clear result
+			p := r.next(b[:n])
+			if p != recognize(b[:n]) || p != unclear && p != recognize(b) {
 				t.Errorf("%q: protocol %d after %d bytes, %d at the end", b, p, n, recognize(b))
+			}
+			if p != unclear {
+				break
 			}
 		}
 	})

@@ -154,6 +154,11 @@ func TestServerNameOfTLS(t *testing.T) {
 			t.Errorf("%q: got %q, %v", tc.sni, b, err)
 		}
 	}
+	for _, text := range []string{"\x80\x2e\x01\x03\x03\x00\x15\x00\x00\x00\x10", "\x15\x03\x01\x00\x02\x02\x50"} { // without a server name
+		if got, err := exchange(w.dial("api.example.com", 443), text); err == nil {
+			t.Errorf("%q: got %q", text, got)
+		}
+	}
 	if e := w.waitEvent(func(e Event) bool { return e.Why == `server name "evil.test"` }); e.Outcome != Denied {
 		t.Errorf("event %+v", e)
 	}
@@ -185,6 +190,9 @@ var requests = []struct {
 	{"0.9", "GET /\r\n", false},
 	{"0.9 absolute", "GET http://evil.test/\r\n", false},
 	{"lower case", "get / http/1.1\r\nHost: evil.test\r\n\r\n", false},
+	{"long method", strings.Repeat("M", 65) + " / HTTP/1.1\r\nHost: evil.test\r\n\r\n", false},
+	{"control character", "GET /\x01 HTTP/1.1\r\nHost: evil.test\r\n\r\n", false},
+	{"control character after the version", "GET / HTTP/1.1\x01\r\nHost: evil.test\r\n\r\n", false},
 	{"obsolete folding", "GET / HTTP/1.1\r\nHost:\r\n evil.test\r\n\r\n", false},
 	{"blank in name", "GET / HTTP/1.1\r\nHost : evil.test\r\nHost: api.example.com\r\n\r\n", false},
 	{"user", "GET http://api.example.com@evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n", false},

@@ -20,46 +20,109 @@ const (
 	http1
 )
 
-// maxHead bounds a ClientHello, and the line that begins HTTP/1. Hellos
-// with post-quantum keys have 2 KB.
+// maxHead bounds a ClientHello, and what is read before the protocol is clear. Hellos with
+// post-quantum keys have 2 KB.
 const maxHead = 64 << 10
 
-// maxMethod bounds the first word of a request.
-const maxMethod = 64
+// recognizer recognizes the protocol of a connection by its first bytes. Servers accept
+// more than the standards allow, such as empty lines before a request or a tab instead of
+// a space. So everything that a lenient server could read as a request is http1. It looks
+// at each byte once: a guest may send them one by one.
+type recognizer struct {
+	state  func(r *recognizer, c byte) protocol
+	seen   []byte // all bytes so far
+	method int    // where the first word of the line ends
+}
 
-// recognize returns the protocol of a connection that starts with b. Servers accept more
-// than the standards allow, such as empty lines before a request or a tab instead of a
-// space. So everything that a lenient server could read as a request is http1.
-func recognize(b []byte) protocol {
-	b = bytes.TrimLeft(b, " \t\v\f\r\n")
-	if len(b) == 0 {
-		return unclear
+func newRecognizer() *recognizer { return &recognizer{state: (*recognizer).start} }
+
+// next returns the protocol of b, which begins with the bytes of the previous call.
+func (r *recognizer) next(b []byte) protocol {
+	for i := len(r.seen); i < len(b); i++ {
+		r.seen = b[:i]
+		if p := r.state(r, b[i]); p != unclear {
+			return p
+		}
 	}
-	if b[0] == 0x16 { // a handshake record: no text, no request
+	if r.seen = b; len(b) >= maxHead {
+		return http1
+	}
+	return unclear
+}
+
+// start skips blanks and empty lines.
+func (r *recognizer) start(c byte) protocol {
+	switch {
+	case isBlank(c), c == '\n':
+		return unclear
+	case c == 0x15, c == 0x16: // a record of TLS: a handshake, or a warning before it
+		return tlsHello
+	case c == 0x14, c == 0x17: // another record, unless no version follows
+		r.state = (*recognizer).version
+	case c >= 0x80:
+		first := len(r.seen)
+		r.state = func(r *recognizer, c byte) protocol { return ssl2(len(r.seen)-first, c) }
+	case isTokenRune(rune(c)):
+		r.state = (*recognizer).word
+	default:
+		return opaque
+	}
+	return unclear
+}
+
+// version reads the byte after the type of a TLS record.
+func (*recognizer) version(c byte) protocol {
+	if c == 3 {
 		return tlsHello
 	}
-	line, _, complete := bytes.Cut(b, []byte("\n"))
-	method := bytes.IndexFunc(line, func(r rune) bool { return !isTokenRune(r) })
+	return opaque
+}
+
+// ssl2 recognizes byte i of a ClientHello in the format of SSL 2. OpenSSL accepts one for
+// TLS. It has no server name.
+func ssl2(i int, c byte) protocol {
 	switch {
-	case method < 0 && len(line) > maxMethod, method == 0, method > maxMethod:
+	case i == 2 && c != 1, i == 3 && c != 3: // a ClientHello, of version 3.x
 		return opaque
-	case method < 0 && !complete:
-		return unclear
-	case method < 0, !isBlank(line[method]):
-		return opaque
-	case bytes.IndexFunc(line, func(r rune) bool { return r < ' ' && !isBlank(byte(r)) }) >= 0:
-		return opaque
-	case !complete && len(line) < maxHead:
-		return unclear
+	case i == 3:
+		return tlsHello
 	}
-	rest := bytes.TrimSpace(line[method:])
-	isRequest := !complete || bytes.Contains(bytes.ToUpper(rest), []byte("HTTP/")) ||
-		bytes.HasPrefix(rest, []byte("/")) || bytes.Contains(rest, []byte("://"))
-	if isRequest {
+	return unclear
+}
+
+// word reads a method.
+func (r *recognizer) word(c byte) protocol {
+	switch {
+	case isBlank(c):
+		r.method, r.state = len(r.seen), (*recognizer).target
+	case !isTokenRune(rune(c)):
+		return opaque
+	}
+	return unclear
+}
+
+// target reads what follows a method.
+func (r *recognizer) target(c byte) protocol {
+	switch {
+	case c == 0: // not in HTTP; the git protocol has one after a path
+		return opaque
+	case c >= ' ' || isBlank(c):
+		return unclear
+	case isRequestLine(r.seen[r.method:]):
 		return http1
 	}
 	return opaque
 }
+
+// isRequestLine reports whether a server could read a line as that of a request. It gets
+// what follows the method.
+func isRequestLine(rest []byte) bool {
+	rest = bytes.TrimSpace(rest)
+	return bytes.HasPrefix(rest, []byte("/")) || bytes.Contains(rest, []byte("://")) || bytes.Contains(bytes.ToUpper(rest), []byte("HTTP/"))
+}
+
+// recognizeLine recognizes the protocol of a last line, which may have no end.
+func recognizeLine(b []byte) protocol { return newRecognizer().next(append(b, '\n')) }
 
 func isBlank(c byte) bool { return strings.IndexByte(" \t\v\f\r", c) >= 0 }
 
@@ -72,19 +135,21 @@ func isTokenRune(r rune) bool {
 // an error.
 func sniff(c net.Conn) (head []byte, p protocol, err error) {
 	buf := make([]byte, 0, 2<<10)
-	for p == unclear {
+	for r := newRecognizer(); p == unclear; {
 		if len(buf) == cap(buf) {
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}
 		var n int
 		n, err = c.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if p = recognize(buf); err != nil {
+		if p = r.next(buf); err != nil {
 			break
 		}
 	}
-	if errors.Is(err, io.EOF) && p == unclear {
-		return buf, opaque, nil // the guest has sent all that it will
+	if errors.Is(err, io.EOF) && p == unclear { // the guest has sent all that it will
+		if p = recognizeLine(buf); p == unclear {
+			p = opaque
+		}
 	}
 	if p != unclear {
 		err = nil

@@ -18,8 +18,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // httpProxy passes on the HTTP/1 requests of one connection whose host is the target's name.
@@ -164,7 +162,7 @@ func wrongRequest(r *http.Request, t target) string {
 }
 
 // rewrite addresses a request to t. It keeps the header fields that ReverseProxy removes,
-// as a guest's own, except an upgrade to HTTP/2.
+// as a guest's own, except an upgrade to a protocol that could name another host.
 func rewrite(r *httputil.ProxyRequest, t target) {
 	r.Out.URL = &url.URL{Scheme: "http", Host: net.JoinHostPort(t.name, fmt.Sprint(t.port)), Path: r.In.URL.Path, RawPath: r.In.URL.RawPath, RawQuery: r.In.URL.RawQuery, ForceQuery: r.In.URL.ForceQuery}
 	if r.Out.Host = r.In.Host; r.Out.Host == "" {
@@ -178,11 +176,17 @@ func rewrite(r *httputil.ProxyRequest, t target) {
 	if _, ok := r.In.Header["User-Agent"]; !ok {
 		r.Out.Header["User-Agent"] = nil // the transport would add its own
 	}
-	if httpguts.HeaderValuesContainsToken(r.In.Header["Upgrade"], "h2c") {
+	if namesHosts(r.In.Header["Upgrade"]) {
 		for _, key := range []string{"Connection", "Upgrade", "Http2-Settings"} {
 			r.Out.Header.Del(key)
 		}
 	}
+}
+
+// namesHosts reports whether an upgrade offers HTTP or TLS (RFC 2817).
+func namesHosts(upgrade []string) bool {
+	offers := strings.ToLower(strings.Join(upgrade, ","))
+	return strings.Contains(offers, "h2c") || strings.Contains(offers, "http/") || strings.Contains(offers, "tls/")
 }
 
 // oneConnListener accepts one connection.

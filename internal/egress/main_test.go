@@ -112,6 +112,8 @@ type world struct {
 	events []Event
 }
 
+const messagesPerSec = 2000
+
 // newWorld serves a guest that may do what the rules say. Ports are those that a guest in
 // the test connects to.
 func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
@@ -140,6 +142,7 @@ func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) 
 		w.events = append(w.events, e)
 	}})
 	c.Identify = func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client }
+	c.MessagesPerSec = messagesPerSec
 	w.server = NewServer(c)
 	t.Cleanup(w.server.Close)
 	for _, port := range ports {

@@ -25,6 +25,10 @@ type Config struct {
 	// Own is the address of the server's resolver. [Server.Allows] allows connections to it.
 	Own netip.Addr
 
+	// MessagesPerSec bounds the messages to the resolver that are read, also those that no
+	// limit of a client counts. More wait in the kernel. Zero: there is no limit.
+	MessagesPerSec int
+
 	// Resolver looks up names; nil is the host's.
 	Resolver *net.Resolver
 

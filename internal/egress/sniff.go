@@ -20,7 +20,7 @@ const (
 	http1
 )
 
-// maxHead bounds a ClientHello, and what is read before the protocol is clear. Hellos with
+// maxHead bounds a ClientHello, and the bytes that are read before the protocol is clear. Hellos with
 // post-quantum keys have 2 KB.
 const maxHead = 64 << 10
 

@@ -57,8 +57,7 @@ func TestSniffAtTheEnd(t *testing.T) {
 	}
 }
 
-// A guest that sends what is never clear gets the host to read a bounded amount, and to look at
-// each byte once.
+// The host reads a bounded amount of a guest's bytes that never get clear.
 func TestSniffIsBounded(t *testing.T) {
 	for _, text := range []string{"\n", "M", "GET /", "GET  "} {
 		c := &endlessConn{text: text}

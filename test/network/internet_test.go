@@ -17,8 +17,8 @@ import (
 	"gaol/test/harness"
 )
 
-// internet has servers for HTTP and HTTPS on every address, which record who is reached and
-// with what.
+// internet has servers for HTTP and HTTPS on every address, which record the addresses that are
+// reached and the bytes that arrive.
 type internet struct {
 	*internettest.Names
 

@@ -204,7 +204,7 @@ for (const { name, text, silent } of JSON.parse(fs.readFileSync(0))) {
 }
 __return(got);`
 
-// The resolver answers by the rules, and asks nobody about what they deny.
+// The resolver answers by the rules. The host's resolver gets no question that they deny.
 func TestQuestions(t *testing.T) {
 	in := serveInternet(t)
 	var list []map[string]any

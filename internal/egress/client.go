@@ -91,15 +91,19 @@ func (c *Client) Usage() Usage {
 	return u
 }
 
-// End reports the open connections as closed, and nothing afterwards. They continue until both
-// sides have ended them, so that what the guest has sent last arrives.
+// End reports the open connections as closed, and nothing afterwards. The guest must have ended.
+// Its connections continue for lingerTimeout, so that what it has sent last arrives.
 func (c *Client) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
 	for conn := range c.open {
 		if conn.allowed {
 			c.tell(conn.event(Closed))
 		}
+		conn.linger()
 	}
 	c.ended = true
 }
@@ -132,6 +136,9 @@ func (c *Client) connect(conn *connection) (limit string) {
 		}
 	}
 	c.open[conn] = struct{}{}
+	if c.ended {
+		conn.linger()
+	}
 	if conn.allowed {
 		c.usage.Connections++
 	}

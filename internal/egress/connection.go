@@ -27,6 +27,8 @@ type connection struct {
 	in, out atomic.Int64
 	failed  atomic.Bool // it was reset
 	why     string      // what the guest sent that the rules deny
+
+	cancel context.CancelFunc // resets it
 }
 
 // event describes the connection so far.
@@ -60,6 +62,25 @@ func (c *connection) serve(ctx context.Context) Event {
 		return c.event(Failed)
 	}
 	return c.event(Closed)
+}
+
+// Bytes that a guest has sent before it ended, and that do not fit in the buffer of c.guest, are
+// memory of the kernel that no run is charged for. If the server reads none for stallTimeout, the
+// connection is reset. The server has lingerTimeout for the rest.
+const (
+	lingerTimeout = 10 * time.Second
+	stallTimeout  = 100 * time.Millisecond
+)
+
+// linger ends a connection whose guest has ended.
+func (c *connection) linger() {
+	time.AfterFunc(lingerTimeout, c.cancel)
+	sent := c.out.Load()
+	time.AfterFunc(stallTimeout, func() {
+		if c.out.Load() == sent && !hasEnded(c.guest) {
+			c.cancel()
+		}
+	})
 }
 
 // notDialed resets a connection whose server could not be reached, or may not.

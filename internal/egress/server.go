@@ -102,7 +102,9 @@ func (s *Server) serve(guest *net.TCPConn) {
 	client := s.config.Identify("tcp", from, to)
 	t, release, d := s.decide(client.rules, to)
 	defer release()
-	c := &connection{server: s, client: client, guest: guest, target: t, began: time.Now(), allowed: d.Allowed, rule: d.Rule}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	c := &connection{server: s, client: client, guest: guest, target: t, began: time.Now(), allowed: d.Allowed, rule: d.Rule, cancel: cancel}
 	c.address.Store(&to)
 	if limit := client.connect(c); limit != "" {
 		reset(guest)
@@ -112,7 +114,7 @@ func (s *Server) serve(guest *net.TCPConn) {
 		return
 	}
 	client.wait()
-	client.disconnect(c, c.serve(s.ctx))
+	client.disconnect(c, c.serve(ctx))
 }
 
 // Allows decides about a connection that the client is about to make, and reports it if it is
@@ -188,6 +190,17 @@ func waitForData(c net.Conn) int64 {
 		return err != unix.EAGAIN
 	})
 	return min(max(int64(n), 1), copyChunk)
+}
+
+// hasEnded reports whether all that the other side has sent has arrived, and its end.
+func hasEnded(c *net.TCPConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	var info *unix.TCPInfo
+	_ = raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO) }) // it fails if c is closed
+	return err != nil || info == nil || info.State != unix.BPF_TCP_ESTABLISHED
 }
 
 // copyChunk is how much is copied before it is counted, and the most that a pipe of

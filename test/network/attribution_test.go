@@ -92,7 +92,7 @@ func TestDeniedConnect(t *testing.T) {
 import net from 'node:net';
 import dgram from 'node:dgram';
 const got = {};
-const dial = (host, port) => new Promise(done => net.connect(port, host, () => done(got[host + ' ' + port] = 'connected')).on('error', err => done(got[host + ' ' + port] = err.code + ' ' + err.syscall)));
+const dial = (host, port) => new Promise(done => net.connect(port, host, function () { this.destroy(); done(got[host + ' ' + port] = 'connected'); }).on('error', err => done(got[host + ' ' + port] = err.code + ' ' + err.syscall)));
 await dial('93.184.215.14', 81);
 await dial('2606:2800:220:1::14', 81);
 await dial('::ffff:10.1.2.3', 80);

@@ -28,7 +28,7 @@ const (
 	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond what its runs are charged
 	maxSameDir      = 12       // descriptors of one folder of an overlay, of a run
 
-	// Bytes that may wait in the TCP sockets of a jail when the kernel's pages have grown:
+	// Bytes that may stall in the TCP sockets of a jail when the kernel's pages have grown:
 	// each can keep a fragment of 32 KiB in memory, though it is charged as one byte.
 	maxWaiting = 4 << 10
 
@@ -54,12 +54,14 @@ type memoryWatch struct {
 
 	locks, sockets, dirs, pages growth
 
+	suspects map[*Jail]*suspect // used by check only
+
 	pagesSince time.Time
 	last       int64 // kernelMemory.all of the last check
 	isGrowing  bool  // since the check before
 }
 
-var uncharged = memoryWatch{live: map[*Process]struct{}{}}
+var uncharged = memoryWatch{live: map[*Process]struct{}{}, suspects: map[*Jail]*suspect{}}
 
 func (w *memoryWatch) add(p *Process) {
 	w.mu.Lock()
@@ -75,8 +77,9 @@ func (w *memoryWatch) remove(p *Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.live, p)
-	if len(w.live) == 0 && w.timer != nil && w.timer.Stop() {
+	if len(w.live) == 0 && w.timer != nil && w.timer.Stop() { // no check is running
 		w.timer = nil
+		clear(w.suspects)
 	}
 }
 
@@ -112,6 +115,7 @@ func (w *memoryWatch) check() {
 		if sockets || pages {
 			w.checkSockets(pages)
 		}
+		w.checkStalled()
 		if dirs {
 			w.checkOpenDirs()
 		}
@@ -120,6 +124,7 @@ func (w *memoryWatch) check() {
 	defer w.mu.Unlock()
 	if len(w.live) == 0 {
 		w.timer = nil
+		clear(w.suspects)
 		return
 	}
 	w.timer.Reset(w.period())

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestParseSockets(t *testing.T) {
 	outside := slices.Clone(owned)
 	outside[16], outside[16+diagPeer] = unix.AF_INET, 93
 	hosts := slices.Clone(owned)
-	hosts[16+diagUID] = 0
+	hosts[16+diagUID], hosts[16+diagPort] = 0, 1
 	server, client := slices.Clone(owned), slices.Clone(hosts) // a connection of the host's
 	server[16], client[16] = unix.AF_INET, unix.AF_INET
 	copy(server[16+diagPort:], "ab"+"cd")
@@ -113,8 +114,35 @@ func TestParseSockets(t *testing.T) {
 		var u socketUse
 		done, err := sockdiag.Parse(test.part, func(s sockdiag.Socket) { u.add(s, test.protocol) })
 		u.subtractHosts()
-		if u.held != test.held || u.waiting != test.waiting || done != test.done || (err != nil) != test.fails {
+		if u.held != test.held || u.waiting() != test.waiting || done != test.done || (err != nil) != test.fails {
 			t.Errorf("%s: %+v, %t, %v", test.name, u, done, err)
+		}
+	}
+}
+
+// Data that waits is stalled unless as much has been read since.
+func TestStalled(t *testing.T) {
+	at := func(port uint16) connection {
+		return connection{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), netip.AddrPort{}}
+	}
+	before := socketUse{queues: map[connection]queue{at(1): {received: 100, read: 1000}, at(2): {sent: 100, acked: 1000}, at(3): {received: 50}}}
+	for _, tc := range []struct {
+		name   string
+		queues map[connection]queue
+		want   int64
+	}{
+		{"unchanged", before.queues, 250},
+		{"more", map[connection]queue{at(1): {received: 5000, read: 1000}}, 100},
+		{"read in part", map[connection]queue{at(1): {received: 60, read: 1040}, at(2): {sent: 70, acked: 1030}}, 130},
+		{"one byte read, others sent", map[connection]queue{at(1): {received: 100, read: 1001}}, 100},
+		{"all read", map[connection]queue{at(1): {read: 1100}, at(2): {acked: 1100}}, 0},
+		{"all read, others sent", map[connection]queue{at(1): {received: 100, read: 1100}, at(2): {sent: 100, acked: 1100}}, 0},
+		{"new connections", map[connection]queue{at(4): {received: 100, sent: 100}}, 0},
+		{"none", nil, 0},
+	} {
+		use := socketUse{queues: tc.queues}
+		if got := use.stalledSince(before); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -129,14 +130,16 @@ var maxRouteSockets = sync.OnceValue(func() int {
 // data that waits for one run can come from another, and sockets that are not accepted
 // belong to none.
 //
-// If the kernel's pages have grown, it kills the runs of each jail whose sockets could be the
-// reason: a sender can leave a byte waiting in one socket and send the rest of its page by
-// another. The kernel does not report how many pages a socket keeps in memory.
+// If the kernel's pages have grown, it remembers what waits in the sockets of each jail, for
+// checkStalled.
 func (w *memoryWatch) checkSockets(pagesGrew bool) {
 	for j, runs := range w.byJail(func(s *Spec) bool { return s.Loopback }) {
 		use, err := j.socketUse()
 		if err != nil {
 			continue // the jail is being closed, or the kernel has no such list
+		}
+		if pagesGrew && w.suspects[j] == nil && use.waiting() >= maxWaiting {
+			w.suspects[j] = &suspect{use, time.Now()}
 		}
 		held := use.held
 		for _, p := range runs {
@@ -149,7 +152,7 @@ func (w *memoryWatch) checkSockets(pagesGrew bool) {
 			}
 			held -= charged
 		}
-		if held < maxSocketMemory && !(pagesGrew && use.waiting >= maxWaiting) {
+		if held < maxSocketMemory {
 			continue
 		}
 		for _, p := range runs {
@@ -158,18 +161,74 @@ func (w *memoryWatch) checkSockets(pagesGrew bool) {
 	}
 }
 
-// socketUse is what the sockets of a network namespace hold, in bytes.
-type socketUse struct {
-	held    int64 // of the kernel's memory, as it counts
-	waiting int64 // in TCP connections, to be read or acknowledged, of what the guest has sent
+// suspect is a jail whose sockets could be the reason why the kernel's pages have grown.
+type suspect struct {
+	use   socketUse
+	since time.Time
+}
 
-	// To find out what the host has sent to the guest's servers.
-	local map[connection]int64 // bytes to be read from a peer on localhost
-	hosts []connection         // as their peers list them
+// stallTime is how long data must wait to count as stalled.
+const stallTime = 100 * time.Millisecond
+
+// checkStalled kills the runs of each suspect whose data still waits: a sender can leave a byte
+// waiting in one socket and send the rest of its page by another. The kernel does not report how
+// many pages a socket keeps in memory. Data that moves on is no danger, as in any upload.
+func (w *memoryWatch) checkStalled() {
+	jails := w.byJail(func(*Spec) bool { return true })
+	for j, before := range w.suspects {
+		runs := jails[j]
+		if len(runs) > 0 && time.Since(before.since) < stallTime {
+			continue
+		}
+		delete(w.suspects, j)
+		use, err := j.socketUse()
+		if err != nil || use.stalledSince(before.use) < maxWaiting {
+			continue
+		}
+		for _, p := range runs {
+			p.killForMemory()
+		}
+	}
+}
+
+// socketUse is what the sockets of a network namespace hold.
+type socketUse struct {
+	held   int64                // bytes of the kernel's memory, as it counts
+	queues map[connection]queue // of TCP
+	hosts  []connection         // those of the host with the guest's servers, as the servers list them
 }
 
 // connection is a TCP connection as one side sees it.
 type connection struct{ own, peer netip.AddrPort }
+
+// queue has what the guest has sent and the other side has not read, in bytes.
+type queue struct {
+	received, sent int64 // to be read, and to be acknowledged
+	read, acked    int64 // so far
+}
+
+// waiting returns how many bytes wait.
+func (u *socketUse) waiting() (n int64) {
+	for _, q := range u.queues {
+		n += q.received + q.sent
+	}
+	return n
+}
+
+// stalledSince returns how many bytes may have waited ever since an earlier look: less than what
+// waited then has been read.
+func (u *socketUse) stalledSince(before socketUse) (n int64) {
+	for c, q := range u.queues {
+		old := before.queues[c] // zero for a new connection
+		if q.read-old.read < old.received {
+			n += min(q.received, old.received)
+		}
+		if q.acked-old.acked < old.sent {
+			n += min(q.sent, old.sent)
+		}
+	}
+	return n
+}
 
 const socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 
@@ -216,10 +275,13 @@ func (u *socketUse) addAll(f *os.File) error {
 	return nil
 }
 
-// subtractHosts subtracts what the host has sent to servers of the guest.
+// subtractHosts leaves out what the host has sent to servers of the guest.
 func (u *socketUse) subtractHosts() {
 	for _, c := range u.hosts {
-		u.waiting -= u.local[c]
+		if q, ok := u.queues[c]; ok {
+			q.received = 0
+			u.queues[c] = q
+		}
 	}
 }
 
@@ -232,22 +294,21 @@ func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
 	if isUnowned(s) {
 		u.held += socketSize
 	}
-	if protocol == unix.IPPROTO_TCP && s.State() != unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
-		received, sent := s.Received(), s.Sent()
-		switch peer := s.Peer(); {
-		case isHosts(s):
-			sent = 0 // by the host
-			u.hosts = append(u.hosts, connection{own: peer, peer: s.Own()})
-		case !peer.Addr().IsLoopback() && !peer.Addr().IsUnspecified():
-			received = 0 // from the host: a gateway accepts connections to other addresses
-		case received > 0:
-			if u.local == nil {
-				u.local = map[connection]int64{}
-			}
-			u.local[connection{s.Own(), peer}] = received
-		}
-		u.waiting += received + sent
+	if protocol != unix.IPPROTO_TCP || s.State() == unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
+		return
 	}
+	q := queue{s.Received(), s.Sent(), s.Arrived() - s.Received(), s.Acknowledged()}
+	switch peer := s.Peer(); {
+	case isHosts(s):
+		q.sent = 0 // by the host
+		u.hosts = append(u.hosts, connection{own: peer, peer: s.Own()})
+	case !peer.Addr().IsLoopback() && !peer.Addr().IsUnspecified():
+		q.received = 0 // from the host: a gateway accepts connections to other addresses
+	}
+	if u.queues == nil {
+		u.queues = map[connection]queue{}
+	}
+	u.queues[connection{s.Own(), s.Peer()}] = q
 }
 
 // isHosts reports whether a socket is one of the host's, which a gateway or Dial has opened:

@@ -26,6 +26,7 @@ const (
 
 // Attributes of a socket.
 const (
+	Info   = 2  // INET_DIAG_INFO: struct tcp_info, for TCP
 	Memory = 7  // INET_DIAG_SKMEMINFO: 32-bit numbers, see unix.SK_MEMINFO_RMEM_ALLOC
 	Cgroup = 21 // INET_DIAG_CGROUP_ID: a 64-bit number, since Linux 5.9
 )
@@ -37,7 +38,7 @@ type Query struct {
 
 	States uint32 // a bit for each; 0: all
 	Port   uint16 // the sockets' own; 0: any
-	Memory bool   // the sockets have the attribute Memory
+	Memory bool   // the sockets have the attributes Info and Memory
 }
 
 // Each calls f for each socket of the list. A Socket is valid until f returns.
@@ -76,7 +77,7 @@ func (q Query) ask(netlink *os.File, flags uint16, id []byte, f func(Socket)) er
 	body := request[unix.SizeofNlMsghdr:]
 	body[0], body[1] = q.Family, q.Protocol
 	if q.Memory {
-		body[2] = 1 << (Memory - 1)
+		body[2] = 1<<(Info-1) | 1<<(Memory-1)
 	}
 	if q.States == 0 {
 		q.States = 0xffff_ffff
@@ -157,6 +158,23 @@ func (s Socket) Received() int64 {
 
 // Sent returns how many bytes the other side has not acknowledged.
 func (s Socket) Sent() int64 { return int64(binary.NativeEndian.Uint32(s.message[offQueues+4:])) }
+
+// Acknowledged returns how many bytes the other side has acknowledged so far, if the socket has
+// Info.
+func (s Socket) Acknowledged() int64 { return s.info(120) }
+
+// Arrived returns how many bytes have arrived so far, if the socket has Info. Some may not have
+// been read.
+func (s Socket) Arrived() int64 { return s.info(128) }
+
+// info returns a 64-bit number of struct tcp_info.
+func (s Socket) info(offset int) int64 {
+	info := s.Attribute(Info, offset+8)
+	if info == nil {
+		return 0
+	}
+	return int64(binary.NativeEndian.Uint64(info[offset:]))
+}
 
 // UID returns the owner's user id, and false if no process has the socket.
 func (s Socket) UID() (uid uint32, owned bool) {

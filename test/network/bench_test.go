@@ -38,13 +38,13 @@ func BenchmarkEgress(b *testing.B) {
 			_, _ = io.WriteString(w, "ok")
 		}
 	})
+	serveHTTP(b, publicV4, port, handler, nil)
 	for _, rules := range []struct{ name, network string }{
 		{"by name", `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:9000","tcp://localhost:9000"]}]}`},
 		{"wide", `"allow"`},
 	} {
 		p := permissions(b, rules.network)
 		rt := harness.Create(b, runtime.Options{Permissions: p, Limits: runtime.Limits{CPUs: 2, Memory: 1 << 30}})
-		serveHTTP(b, publicV4, port, handler, nil)
 		serveInJail(b, harness.StartNode(b, rt), port, handler)
 		samples := map[string][]float64{}
 		for range max(b.N, 5) {

@@ -201,7 +201,7 @@ type socketUse struct {
 // connection is a TCP connection as one side sees it.
 type connection struct{ own, peer netip.AddrPort }
 
-// queue has what the guest has sent and the other side has not read, in bytes.
+// queue counts the bytes that the guest has sent and the other side has not read.
 type queue struct {
 	received, sent int64 // to be read, and to be acknowledged
 	read, acked    int64 // so far

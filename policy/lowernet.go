@@ -141,8 +141,8 @@ func (l *lowering) allowsSome() bool {
 	return s.Default == Allow || slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Mode == Allow })
 }
 
-// compareRuntime compares a run's localhost with its runtime's, if that has a way out: one
-// program decides about ports for the whole jail. A run without IP sockets has no localhost.
+// compareRuntime rejects a run whose ports of localhost differ from its runtime's, unless it has
+// none. In a jail with a way out one BPF program decides about these ports for all runs. A run without IP sockets has no localhost.
 func (l *lowering) compareRuntime() {
 	if !l.inGateway() || !l.plan.Net.Inet {
 		return

@@ -21,7 +21,7 @@ var (
 	loopback6 = netip.IPv6Loopback()
 )
 
-// localhost has the addresses that Dial tries, by network.
+// localhost lists the addresses that Dial tries, by network.
 var localhost = map[string][]netip.Addr{"tcp": {loopback4, loopback6}, "tcp4": {loopback4}, "tcp6": {loopback6}}
 
 var errDied = errors.New("the sandbox has died: its first process was killed")
@@ -36,7 +36,7 @@ var errDied = errors.New("the sandbox has died: its first process was killed")
 // ECONNREFUSED: see [NodeRuntime.WaitForListener]. Dial waits for the end of ctx if the guest
 // listens and accepts nothing, or if its run has no localhost by its own permissions.
 //
-// The connection has the method CloseWrite of *net.TCPConn. The kernel holds at most 256 KiB
+// The connection also implements CloseWrite, as *net.TCPConn does. The kernel holds at most 256 KiB
 // that the guest sends and the caller does not read. The caller closes the connection; Close of
 // the runtime resets those that are open.
 func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_ net.Conn, err error) {
@@ -155,7 +155,7 @@ func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.
 	return rt.dialed.begin(ctx, rt.closing)
 }
 
-// dialed has the connections of the host to a runtime's guests, and the calls that need the
+// dialed tracks the host's connections to a runtime's guests, and the calls that use the
 // jail's network. The zero value is ready.
 type dialed struct {
 	calls sync.WaitGroup

@@ -31,8 +31,8 @@ const (
 //
 // A server is hostile. It has 10 seconds to accept a connection. The header of a response may
 // have 64 KiB, those of informational responses included. Bodies are not decompressed. Each
-// request has a connection of its own, which takes some 0.3 ms: http.Transport prints what a
-// server sends on an idle one to the host's log. The context of a request bounds everything
+// request opens a new connection, which takes some 0.3 ms: http.Transport logs what a server
+// sends on an idle one. The context of a request bounds everything
 // else, such as a server that never answers, and the caller bounds what it reads of a body.
 //
 // Each call returns a new transport. The caller may change its fields before using it, for

@@ -307,8 +307,7 @@ func testPoolMany(t *testing.T, s subject) {
 	wg.Wait()
 }
 
-// Each group of an identified pool has an ID of its own, a reused name, too, and its processes
-// are in the v2 cgroup that has it.
+// The IDs of an identified pool's groups are unique, even if a name is reused.
 func testPoolIdentified(t *testing.T, s subject) {
 	p, err := NewIdentifiedPool(s.group(t, Limits{}))
 	if err != nil {

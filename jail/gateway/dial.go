@@ -26,7 +26,7 @@ func Dial(ctx context.Context, of *os.File, to netip.AddrPort) (*net.TCPConn, er
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close() // the connection has a descriptor of its own
+	defer s.Close() // net.FileConn duplicates the descriptor
 	return connect(ctx, s, to)
 }
 

@@ -16,7 +16,7 @@ import (
 	"gaol/test/harness"
 )
 
-// A runtime has a thousand connections at once, and all of them work.
+// A runtime can use a thousand connections at once.
 func TestThousandConnections(t *testing.T) {
 	serveInternet(t)
 	const n = 1000
@@ -105,8 +105,8 @@ var floods = []flood{
 
 const floodRules = `{"rules":[{"mode":"allow","patterns":["tcp://93.184.215.14:7","tcp://api.example.com:80"]}]}`
 
-// serveFloods starts the server that floods use. It sends a byte, and then data to those who ask
-// for it. It reads nothing else.
+// serveFloods starts the server that floods use. It sends a byte, and then data to clients
+// that request it. It reads nothing else.
 func serveFloods(t testing.TB) {
 	t.Helper()
 	stop := make(chan struct{})

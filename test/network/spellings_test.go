@@ -211,7 +211,7 @@ var specialV6 = []string{
 	"4000::1", "5f00::1", "8000::1", "fc00::1", "fd00:ec2::254", "fd00::2:15", "fe80::1%lo", "febf::1%lo", "fec0::1",
 }
 
-// embeddings are IPv6 addresses that stand for an IPv4 address.
+// embeddings are IPv6 addresses that contain an IPv4 address.
 var embeddings = []func(a [4]byte) string{
 	func(a [4]byte) string { return fmt.Sprintf("::ffff:%d.%d.%d.%d", a[0], a[1], a[2], a[3]) },        // v4-mapped
 	func(a [4]byte) string { return fmt.Sprintf("::%x:%x", pair(a, 0), pair(a, 2)) },                   // v4-compatible

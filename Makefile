@@ -32,7 +32,7 @@ KILLS ?= 400
 RUNS  ?= 20000
 
 # Tests that make no runs, or that choose the launcher.
-ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust)
+ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestManyRuns|TestExhaust)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
@@ -55,7 +55,7 @@ run: image ## set everything up and run two programs in a jail
 	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
 
 test: image vet ## run all tests
-	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m ./...
+	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off ./...
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm

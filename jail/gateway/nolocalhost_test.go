@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,14 +21,18 @@ func TestDenyLocalhost(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:80", "[::1]:80"} {
 		listenInside(t, inside, address)
 	}
+	var all sync.WaitGroup
 	for to, reached := range map[string]bool{
 		"tcp 127.0.0.1:80": false, "tcp [::1]:80": false, "tcp 0.0.0.0:80": false, "tcp [::ffff:127.0.0.1]:80": false,
 		"tcp 93.184.215.14:443": true, "tcp [2606:2800::1]:443": true, "udp 10.0.2.3:53": true,
 	} {
-		if got := dialsFromCgroup(t, inside, dir, to); got != reached {
-			t.Errorf("%s: reached %t", to, got)
-		}
+		all.Go(func() {
+			if got := dialsFromCgroup(t, inside, dir, to); got != reached {
+				t.Errorf("%s: reached %t", to, got)
+			}
+		})
 	}
+	all.Wait()
 }
 
 // Other processes do not reach a server in the cgroup.

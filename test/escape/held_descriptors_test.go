@@ -51,8 +51,12 @@ func TestFloodedControlPipe(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20}})
 	pass := harness.Install(t, rt, "pass")
 	flooder := harness.StartCommand(t, rt, pass, "flood", "/tmp/flood")
+	const untilFull = passOn + `
+		while (!fs.existsSync('/tmp/flood.full')) await new Promise(r => setTimeout(r, 5));
+		fs.rmSync('/tmp/flood.full');
+	`
 	for range 3 {
-		res := harness.Run(t, rt, passOn+`await new Promise(r => setTimeout(r, 100))`, runtime.RunOptions{Args: []string{"give", "/tmp/flood"}, Timeout: 20 * time.Second})
+		res := harness.Run(t, rt, untilFull, runtime.RunOptions{Args: []string{"give", "/tmp/flood"}, Timeout: 20 * time.Second})
 		if string(res.Value) != `"mine"` || !strings.HasPrefix(string(res.Stdout), "out") || res.ExitCode != 0 {
 			t.Errorf("value %.100s, stdout %.100q, exit code %d, %s", res.Value, res.Stdout, res.ExitCode, res.Stderr)
 		}

@@ -88,12 +88,12 @@ func TestContextCorrupted(t *testing.T) {
 		"the names":            `Object.defineProperty(Object.prototype, 'complete', { value: 1 }); Object.prototype.form = 'x'; 1`,
 	} {
 		c := newContext(t, rt, runtime.ContextOptions{})
-		if _, err := c.Evaluate(t.Context(), code, runtime.EvaluateOptions{Timeout: 2 * time.Second}); err != nil {
+		if _, err := c.Evaluate(t.Context(), code, runtime.EvaluateOptions{Timeout: time.Second}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		began := time.Now()
 		for range 3 { // each ends in time, in some way
-			e, err := c.Evaluate(t.Context(), `echo(5)`, runtime.EvaluateOptions{Timeout: time.Second})
+			e, err := c.Evaluate(t.Context(), `echo(5)`, runtime.EvaluateOptions{Timeout: 300 * time.Millisecond})
 			if err == nil && e.Result != nil && !json.Valid(e.Result) {
 				t.Errorf("%s: %s", name, e.Result)
 			}

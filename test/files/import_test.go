@@ -43,13 +43,14 @@ func TestImportedWithoutNode(t *testing.T) {
 // An imported file system with Node runs programs, and has a zygote if it is trusted.
 func TestImportedNode(t *testing.T) {
 	source := harness.DefaultImage(t).Root()
-	for _, l := range harness.Launchers {
-		for _, trust := range []bool{false, true} {
+	for _, trust := range []bool{false, true} {
+		store := harness.ImportImage(t, source, rootfs.ImportOptions{TrustNode: trust})
+		for _, l := range harness.Launchers {
 			if l == runtime.LauncherExec && trust {
 				continue
 			}
 			t.Run(l.String()+map[bool]string{true: ", trusted"}[trust], func(t *testing.T) {
-				o := harness.Options(runtime.Options{Store: harness.ImportImage(t, source, rootfs.ImportOptions{TrustNode: trust})})
+				o := harness.Options(runtime.Options{Store: store})
 				o.Image, o.Launcher = "app", l
 				if l == runtime.LauncherZygote && !trust {
 					if _, err := runtime.Create(t.Context(), o); !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), "not trusted") {
@@ -101,9 +102,9 @@ func unmerged(t *testing.T) string {
 
 // An image with another layout runs programs under all permissions.
 func TestImportedUnmerged(t *testing.T) {
-	source := unmerged(t)
+	store := harness.ImportImage(t, unmerged(t), rootfs.ImportOptions{TrustNode: true})
 	for _, l := range harness.Launchers {
-		o := harness.Options(runtime.Options{Store: harness.ImportImage(t, source, rootfs.ImportOptions{TrustNode: true})})
+		o := harness.Options(runtime.Options{Store: store})
 		o.Image, o.Launcher = "app", l
 		for name, p := range map[string]policy.Permissions{"default": policy.Default(), "strict": policy.Strict()} {
 			if name == "strict" { // the exec launcher needs permission to start Node

@@ -48,9 +48,21 @@ func Count(t testing.TB, variable string, fallback int) int {
 	return n
 }
 
+// Fewer is how often a test repeats what it does: all, or few with -short, which make test
+// passes and make soak does not.
+func Fewer(all, few int) int {
+	if testing.Short() {
+		return few
+	}
+	return all
+}
+
 // Launchers lists all launchers, the default first. `make soak` runs the tests with the
 // other one.
 var Launchers = []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec}
+
+// SomeLaunchers lists the launchers of tests that take long: all, or the default with -short.
+func SomeLaunchers() []runtime.Launcher { return Launchers[:Fewer(len(Launchers), 1)] }
 
 // Options completes the options of a test's runtime: its cgroup, and what the variables
 // choose. Without permissions it allows localhost, because that leaves a guest more to

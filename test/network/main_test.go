@@ -65,7 +65,7 @@ func permissions(t testing.TB, network string) policy.Permissions {
 // eachLauncher runs a test with a runtime of each launcher.
 func eachLauncher(t *testing.T, network string, f func(*testing.T, *runtime.NodeRuntime)) {
 	p := permissions(t, network)
-	for _, l := range harness.Launchers {
+	for _, l := range harness.SomeLaunchers() {
 		t.Run(l.String(), func(t *testing.T) {
 			o := harness.Options(runtime.Options{Permissions: p})
 			o.Launcher = l

@@ -34,7 +34,7 @@ func TestControlEnds(t *testing.T) {
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	checkHonestRun(t, rt)
 	check := unleaked(t)
-	const limit = 1500 * time.Millisecond
+	const limit = time.Second
 	for _, tc := range []struct {
 		name, code string
 		cause      runtime.Cause

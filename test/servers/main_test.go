@@ -43,7 +43,7 @@ func eachNetwork(t *testing.T, f func(*testing.T, *runtime.NodeRuntime)) {
 // eachLauncher runs a test with each of networks and launchers.
 func eachLauncher(t *testing.T, f func(*testing.T, *runtime.NodeRuntime)) {
 	for name, network := range networks {
-		for _, l := range harness.Launchers {
+		for _, l := range harness.SomeLaunchers() {
 			t.Run(name+"/"+l.String(), func(t *testing.T) {
 				o := options(t, network)
 				o.Launcher = l

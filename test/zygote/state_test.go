@@ -59,7 +59,7 @@ func TestForkedRandomness(t *testing.T) {
 	o := harness.Forking(runtime.Options{})
 	rt := harness.CreateExact(t, o)
 	seen := map[string]bool{}
-	for range 50 {
+	for range harness.Fewer(50, 15) {
 		res := harness.Run(t, rt, `
 			import { randomUUID } from 'node:crypto'; import { Worker } from 'node:worker_threads';
 			const worker = new Worker('require("worker_threads").parentPort.postMessage([Math.random(), require("crypto").randomUUID()])', { eval: true });

@@ -155,12 +155,12 @@ test('SIGINT terminates running code only', (t) =>
 
 test('an interruption ends a waiting cell', (t) =>
   withHost(t, async (host) => {
-    const number = host.begin('let state = 2; console.log("waits"); await new Promise(r => setTimeout(r, 20000)); state = 3');
+    const number = host.begin('let state = 2; console.log("waits"); let timer; await new Promise(r => { timer = setTimeout(r, 20000) }); state = 3');
     await host.printed('waits');
     host.interrupt(number + 1); // an unknown cell
     host.interrupt(number);
     assert.deepEqual(await host.until(number), [['log', 'waits'], ['done', number]]);
-    assert.deepEqual(await host.cell('state'), [['value', 2]]);
+    assert.deepEqual(await host.cell('clearTimeout(timer); state'), [['value', 2]]);
     assert.deepEqual(await host.cell('await new Promise(() => {})'), [['failure', 'UnsettledError', 'the code awaits a promise that nothing settles']]);
   }));
 

@@ -3,7 +3,7 @@
  *
  *     pass give PATH       sends its descriptors 1 to 3 to the process that listens at PATH
  *     pass take PATH       listens, prints "up", and holds what it receives
- *     pass flood PATH      does so, and writes to them without end
+ *     pass flood PATH      does so, writes to them without end, and makes PATH.full after 2 MiB
  *     pass call PATH       does so, and writes calls of function 2 to the third of them
  *     pass bury            sends them, and the socket, into a socket that no process reads
  *     pass daemon          holds them in an orphaned process
@@ -51,6 +51,22 @@ static void calls(int fd)
 	}
 }
 
+static void flood(const int *fds, const char *path)
+{
+	char block[4096], full[128];
+
+	memset(block, 0xff, sizeof(block));
+	snprintf(full, sizeof(full), "%s.full", path);
+	for (int n = 1, alive = 1; alive; n++) {
+		alive = 0;
+		for (int i = 0; i < MANY; i++)
+			alive |= write(fds[i], block, sizeof(block)) > 0;
+		if (n == (2 << 20) / (int)sizeof(block))
+			close(open(full, O_CREAT | O_WRONLY, 0600));
+	}
+	_exit(0);
+}
+
 static int take(struct sockaddr_un *at, char how)
 {
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -76,13 +92,7 @@ static int take(struct sockaddr_un *at, char how)
 			_exit(0);
 		}
 		if (how == 'f' && fork() == 0)
-			for (int alive = 1; alive;) {
-				char block[4096];
-				memset(block, 0xff, sizeof(block));
-				alive = 0;
-				for (int i = 0; i < MANY; i++)
-					alive |= write(fds[i], block, sizeof(block)) > 0;
-			}
+			flood(fds, at->sun_path);
 		if (write(from, "k", 1) != 1)
 			return 1;
 		close(from);

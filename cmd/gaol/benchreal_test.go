@@ -91,7 +91,7 @@ func TestBenchForReal(t *testing.T) {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 	if testing.Short() {
-		long := strings.Fields("throughput-4 compute json garbage files create-snapshot project-snapshot files-snapshot")
+		long := strings.Fields("throughput-4 create-run-close pool-get-run compute json garbage files stream-callback create-snapshot project-snapshot evaluate files-snapshot")
 		isLong := func(id string) bool { return slices.Contains(long, id) }
 		barred, want = slices.DeleteFunc(barred, isLong), slices.DeleteFunc(want, isLong)
 	}

@@ -107,10 +107,10 @@ func (s *Server) serve(guest *net.TCPConn) {
 	c := &connection{server: s, client: client, guest: guest, target: t, began: time.Now(), allowed: d.Allowed, rule: d.Rule, cancel: cancel}
 	c.address.Store(&to)
 	if limit := client.connect(c); limit != "" {
-		reset(guest)
 		e := c.event(Denied)
 		e.Limit, e.Rule = limit, -1
-		client.deny(e)
+		client.deny(e) // before the guest sees it, because its run may end then
+		reset(guest)
 		return
 	}
 	client.wait()

@@ -40,7 +40,7 @@ func TestLeaveNothingBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limit := 30 * time.Second
 			if tc.cause == runtime.CauseTimeout {
-				limit = 4 * time.Second
+				limit = 3 * time.Second
 			}
 			res := harness.Run(t, rt, start+tc.end, runtime.RunOptions{Timeout: limit})
 			harness.CheckNoRuns(t)

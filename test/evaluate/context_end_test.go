@@ -41,7 +41,7 @@ func TestContextTimeout(t *testing.T) {
 	}})
 	c := newContext(t, rt, runtime.ContextOptions{})
 	want(t, c, `let state = 1, ran = 0`, ``)
-	for _, code := range []string{
+	for _, code := range harness.Some([]string{
 		`state++; await new Promise(r => setTimeout(r, 60000)); ran++`,
 		`state++; for (;;);`,
 		`state++; for (;;) try { for (;;); } catch {}`,
@@ -59,7 +59,7 @@ func TestContextTimeout(t *testing.T) {
 		`state++; await slow.async(); ran++`,
 		`state++; ({ toJSON() { for (;;); } })`,
 		`state++; throw { get [Symbol.toStringTag]() { for (;;); } }`,
-	} {
+	}) {
 		began := time.Now()
 		e := cell(t, c, code, runtime.EvaluateOptions{Timeout: 300 * time.Millisecond})
 		if e.Error == nil || e.Error.Error() != "TimeoutError: the code took longer than 300ms" || e.Cause != "" {
@@ -69,17 +69,17 @@ func TestContextTimeout(t *testing.T) {
 			t.Errorf("%s: it took %v", code, took)
 		}
 	}
-	want(t, c, `[state > 10, ran]`, `[true,0]`) // on a busy machine not all of them run in time
+	want(t, c, `[state > 3, ran]`, `[true,0]`) // on a busy machine not all of them run in time
 
 	began := time.Now()
 	e := cell(t, c, `state = 20; setTimeout(() => { for (;;); }, 5); await new Promise(r => setTimeout(r, 60000))`, runtime.EvaluateOptions{Timeout: 100 * time.Millisecond})
-	if e.Cause != runtime.CauseTimeout || e.Error == nil || !strings.HasPrefix(e.Error.Error(), "TimeoutError: the code took longer than 100ms. The context has ended (cell 20 could not be interrupted), and what its variables held is lost") {
+	if e.Cause != runtime.CauseTimeout || e.Error == nil || !strings.HasPrefix(e.Error.Error(), "TimeoutError: the code took longer than 100ms. The context has ended (cell ") || !strings.HasSuffix(e.Error.Error(), " could not be interrupted), and what its variables held is lost") {
 		t.Errorf("busy in a callback: %v %q", e.Error, e.Cause)
 	}
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	ended(t, c, "cell 20 could not be interrupted")
+	ended(t, c, "could not be interrupted")
 }
 
 // An earlier cell's callback may block the process when the next cell should begin. That

@@ -57,6 +57,18 @@ func Fewer(all, few int) int {
 	return all
 }
 
+// Some is a test's table, or every third row of it with -short.
+func Some[T any](all []T) []T {
+	if !testing.Short() {
+		return all
+	}
+	var some []T
+	for i := 0; i < len(all); i += 3 {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 // Launchers lists all launchers, the default first. `make soak` runs the tests with the
 // other one.
 var Launchers = []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec}

@@ -30,7 +30,7 @@ func TestNPMInstall(t *testing.T) {
 	plain(t, outside, []string{"npm_config_cafile=" + ca.File}, "npm", args...)
 	want := readTree(t, outside)
 	downloads := r.tarballs.Swap(0)
-	if downloads < treeSize {
+	if downloads < int64(treeSize()) {
 		t.Fatalf("%d packages were downloaded", downloads)
 	}
 	eachLauncher(t, func(t *testing.T, l runtime.Launcher) {
@@ -48,7 +48,7 @@ func TestNPMInstall(t *testing.T) {
 		for _, p := range printed {
 			all[p[:strings.LastIndexByte(p, '@')]] = true
 		}
-		if len(all) != treeSize {
+		if len(all) != treeSize() {
 			t.Errorf("a program of the tree found %d packages: %q", len(all), printed)
 		}
 	})
@@ -90,7 +90,7 @@ func TestNPMInstallRefused(t *testing.T) {
 func newProject(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	text := fmt.Sprintf(`{"name":"project","version":"1.0.0","dependencies":{"%s":"^1.0.0","%s":"^2.0.0"}}`, packageName(0), packageName(treeSize-1))
+	text := fmt.Sprintf(`{"name":"project","version":"1.0.0","dependencies":{"%s":"^1.0.0","%s":"^2.0.0"}}`, packageName(0), packageName(treeSize()-1))
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestPresetNPM(t *testing.T) {
 	if stderr, err := install(); err != nil {
 		t.Errorf("%v, stderr %s", err, stderr)
 	}
-	if n := len(readTree(t, filepath.Join(dir, "node_modules"))); n < 5*treeSize {
+	if n := len(readTree(t, filepath.Join(dir, "node_modules"))); n < 5*treeSize() {
 		t.Errorf("%d files were installed", n)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"gaol/test/harness"
 )
 
 // registry is a static npm registry: documents and tarballs by path.
@@ -59,7 +61,7 @@ type dist struct {
 }
 
 // treeSize is the number of packages of the tree.
-const treeSize = 60
+func treeSize() int { return harness.Fewer(60, 20) }
 
 // packageName returns the name of the package i of the tree. A third has a scope.
 func packageName(i int) string {
@@ -80,7 +82,7 @@ var ranges = []string{"^1.0.0", "~1.2.0", ">=1.0.0 <2", "1.x", "^2.0.0", "1.0.0"
 func newManifest(i int, version string) manifest {
 	m := manifest{Name: packageName(i), Version: version, Main: "index.js", Dependencies: map[string]string{}}
 	for n, d := range []int{2*i + 1, 2*i + 2, i + 17} {
-		if d < treeSize {
+		if d < treeSize() {
 			m.Dependencies[packageName(d)] = ranges[(i+n)%len(ranges)]
 		}
 	}
@@ -108,7 +110,7 @@ func contents(i int, m manifest) map[string]string {
 	if m.HasInstallScript {
 		files["made.js"] = "require('fs').writeFileSync('made.txt', 'made\\n');\n"
 	}
-	if i == treeSize-1 { // one that takes many packets, and cannot be compressed
+	if i == treeSize()-1 { // one that takes many packets, and cannot be compressed
 		r := rand.NewChaCha8([32]byte{})
 		big := make([]byte, 3<<20)
 		_, _ = r.Read(big)
@@ -121,7 +123,7 @@ func contents(i int, m manifest) map[string]string {
 func newRegistry(t *testing.T, url string) *registry {
 	t.Helper()
 	r := &registry{files: map[string][]byte{}}
-	for i := range treeSize {
+	for i := range treeSize() {
 		name := packageName(i)
 		list := map[string]manifest{}
 		for _, version := range versions {

@@ -39,7 +39,7 @@ func TestPermissionFSEveryPlace(t *testing.T) {
 	operations := map[string]string{"all": "", "write": `"operations":` + changes + `,`, "execute": `"operations":["execute"],`}
 	free := harness.Create(t, runtime.Options{})
 	taken := 0
-	for _, dir := range strings.Fields("/ /etc /etc/ssl /usr /usr/bin /usr/lib /usr/local /usr/local/bin /usr/local/lib /usr/libexec /var /var/tmp /opt /root /run /home /home/node /tmp /dev /dev/shm /dev/pts /proc /sys /mnt /srv/x /workspace /workspace/x/y /bin /lib") {
+	for _, dir := range harness.Some(strings.Fields("/ /etc /etc/ssl /usr /usr/bin /usr/lib /usr/local /usr/local/bin /usr/local/lib /usr/libexec /var /var/tmp /opt /root /run /home /home/node /tmp /dev /dev/shm /dev/pts /proc /sys /mnt /srv/x /workspace /workspace/x/y /bin /lib")) {
 		for name, text := range operations {
 			rule := `{"mode":"deny",` + text + `"paths":["` + strings.TrimSuffix(dir, "/") + `/**"]}`
 			rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{Permissions: fsRules(t, "allow", rule)}))
@@ -63,7 +63,7 @@ func TestPermissionFSEveryPlace(t *testing.T) {
 			}
 		}
 	}
-	if taken < 25 {
+	if taken < harness.Fewer(25, 8) {
 		t.Errorf("only %d rules take anything away: the others prove nothing", taken)
 	}
 }

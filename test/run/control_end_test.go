@@ -35,7 +35,7 @@ func TestControlEnds(t *testing.T) {
 	checkHonestRun(t, rt)
 	check := unleaked(t)
 	const limit = time.Second
-	for _, tc := range []struct {
+	for _, tc := range harness.Some([]struct {
 		name, code string
 		cause      runtime.Cause
 		exitCode   int
@@ -56,7 +56,7 @@ func TestControlEnds(t *testing.T) {
 		{"an error with calls under way", `hang.async().catch(() => {}); setTimeout(() => { throw new Error('x') }, 50)`, "", 1, 1},
 		{"a normal end", `await note.async(1)`, "", 0, 1},
 		{"a call at the exit", `process.on('exit', () => note(1))`, "", 0, 1},
-	} {
+	}) {
 		res := harness.Run(t, rt, raw+tc.code, runtime.RunOptions{Timeout: limit})
 		if res.Cause != tc.cause || res.ExitCode != tc.exitCode || len(res.Calls) < tc.calls {
 			t.Errorf("%s: cause %q, exit code %d, %d calls, %s", tc.name, res.Cause, res.ExitCode, len(res.Calls), res.Stderr)
@@ -78,7 +78,7 @@ func TestControlMemory(t *testing.T) {
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2, Memory: 512 << 20}})
 	checkHonestRun(t, rt)
 	check := unleaked(t)
-	for _, tc := range []struct {
+	for _, tc := range harness.Some([]struct {
 		name, code string
 		most       int64
 	}{
@@ -90,7 +90,7 @@ func TestControlMemory(t *testing.T) {
 		{"values", `const v = value(JSON.stringify('x'.repeat((16 << 20) - 2))); for (let i = 0; i < 40; i++) send(v)`, 3 * 16 * mib},
 		{"a value without an end", `const v = value(JSON.stringify('x'.repeat((16 << 20) - 2))); send(v.subarray(0, -1))`, 2 * 16 * mib},
 		{"only the head of a frame", `send(u32(16 << 20), Buffer.from([1]))`, 4 * mib},
-	} {
+	}) {
 		before := harness.RetainedHeap()
 		var up bool
 		var during int64

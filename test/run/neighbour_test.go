@@ -134,7 +134,7 @@ func TestTimeoutAfterChildDied(t *testing.T) {
 	res := harness.Run(t, rt, `
 		import { spawnSync } from 'node:child_process';
 		console.log(spawnSync(process.execPath, ['-e', 'const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))']).signal);
-		for (;;);`, runtime.RunOptions{Timeout: 4 * time.Second})
+		setInterval(() => {}, 1000);`, runtime.RunOptions{Timeout: 4 * time.Second})
 	if res.Cause != runtime.CauseTimeout || string(res.Stdout) != "SIGKILL\n" {
 		t.Errorf("cause %q, stdout %s", res.Cause, res.Stdout)
 	}

@@ -39,7 +39,7 @@ func peak(number func() int) (most func() int) {
 func TestManyRunsAtOnce(t *testing.T) {
 	for _, runtimes := range []int{1, 20} {
 		t.Run(fmt.Sprint(runtimes, " runtimes"), func(t *testing.T) {
-			total, atOnce := harness.Fewer(1000, 300), harness.Fewer(16, 8)
+			total, atOnce := harness.Fewer(1000, 150), harness.Fewer(16, 8)
 			var rts []*runtime.NodeRuntime
 			for range runtimes {
 				rts = append(rts, harness.CreateForking(t, runtime.Options{MaxConcurrentRuns: atOnce}))

@@ -32,7 +32,8 @@ func forking(t *testing.T, z runtime.ZygoteOptions) runtime.Options {
 // Zygotes are replaced while runs are forked from them, without an effect on the runs. They
 // reuse few cgroups, because a removed one may stay in the kernel.
 func TestZygotesRetire(t *testing.T) {
-	const users, runs, forks = 4, 200, 20
+	const users, forks = 4, 20
+	runs := harness.Fewer(200, 100)
 	o := forking(t, runtime.ZygoteOptions{Forks: forks})
 	pool := harness.NewPool(t, o, runtime.PoolOptions{Parallel: 2})
 	var mu sync.Mutex

@@ -158,10 +158,7 @@ func TestHostIsKilledWhileCreating(t *testing.T) {
 	const name = "gaol-test-way" // of the entry programs of this test
 	const piece = "if (do_step("
 	patchEntryProgram(t, piece, `if (usleep(2000) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)
-	rounds := 40
-	if testing.Short() {
-		rounds = 12
-	}
+	const rounds = 40
 	early, late := 0, 0
 	whole := time.Duration(0) // the time that creating and starting take on this machine
 	for i := range rounds {
@@ -172,7 +169,7 @@ func TestHostIsKilledWhileCreating(t *testing.T) {
 			}
 			whole, late = time.Since(began), late+1
 		}
-		time.Sleep(time.Duration(i) * whole * 5 / 4 / time.Duration(rounds))
+		time.Sleep(time.Duration(i) * whole * 5 / 4 / rounds)
 		early += len(processesNamed(t, name))
 		if err := host.Process.Signal(unix.SIGKILL); err != nil {
 			t.Fatal(err)

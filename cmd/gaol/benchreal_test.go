@@ -81,21 +81,9 @@ func glob(pattern string) []string {
 	return found
 }
 
-// TestBenchForReal runs the whole benchmark with few samples, or with -short those figures
-// that take a second or two. It does not check speeds.
+// TestBenchForReal runs the whole benchmark with few samples. It does not check speeds.
 func TestBenchForReal(t *testing.T) {
-	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
-		compute json garbage files stream-callback run-strict create-snapshot project-snapshot call calls evaluate normalize live-many`)
-	want := append(slices.Clone(barred), "files-snapshot", "overtime")
-	if diff := cmp.Diff(want, bench.IDs()); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
-	if testing.Short() {
-		long := strings.Fields("throughput-4 create-run-close pool-get-run compute json garbage files stream-callback create-snapshot project-snapshot evaluate files-snapshot")
-		isLong := func(id string) bool { return slices.Contains(long, id) }
-		barred, want = slices.DeleteFunc(barred, isLong), slices.DeleteFunc(want, isLong)
-	}
-	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json", "--only", strings.Join(want, ","))
+	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json")
 	if got.code != 0 || got.stderr != "" {
 		t.Fatalf("exit status %d: %s", got.code, got.stderr)
 	}
@@ -118,6 +106,12 @@ func TestBenchForReal(t *testing.T) {
 	}
 	if e := object.Environment; e.Node == "" || e.Kernel == "" || e.Samples != 3 || !e.Quick {
 		t.Errorf("environment: %+v", e)
+	}
+	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
+		compute json garbage files stream-callback run-strict create-snapshot project-snapshot call calls evaluate normalize live-many`)
+	want := append(slices.Clone(barred), "files-snapshot", "overtime")
+	if diff := cmp.Diff(want, bench.IDs()); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 	if len(object.Figures) != len(want) {
 		t.Errorf("%d figures, want %d", len(object.Figures), len(want))

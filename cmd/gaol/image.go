@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,7 +38,8 @@ const buildLong = `Build an image and print its id on standard output.
 
 Node and npm come from the npm registry that npm_config_registry names, through the proxy
 that the environment names, and are checked against known hashes. An image whose content is
-in the store already is not stored twice.
+in the store already is not stored twice. Without --if-missing, the Debian packages are
+brought up to date.
 
 bash, git, curl, jq, tar, unzip, fontconfig with the DejaVu fonts, time zones and CA
 certificates are Debian packages. apt-get downloads them from the sources that this
@@ -69,8 +71,15 @@ func (a *app) imageBuild() *cobra.Command {
 	cmd.Flags().BoolVar(&o.Minimal, "minimal", false, "leave out all Debian packages")
 	cmd.Flags().StringSliceVar(&o.With, "with", nil, "`PROGRAM` to add: python3")
 	cmd.Flags().StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
+	ifMissing := cmd.Flags().Bool("if-missing", false, "build only if the store lacks such an image")
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, _ []string) error {
-		image, err := store.Build(cmd.Context(), o)
+		build := store.Build
+		if *ifMissing {
+			build = func(ctx context.Context, o rootfs.BuildOptions) (*rootfs.Image, error) {
+				return store.Ensure(ctx, "", o)
+			}
+		}
+		image, err := build(cmd.Context(), o)
 		if err != nil {
 			return err
 		}

@@ -7,11 +7,9 @@ import (
 	"time"
 )
 
-// A nest is the start, the innermost code and the end of nested code.
-type nest struct{ open, within, shut string }
-
-// hostile are parts that can be nested to any depth.
-var hostile = []nest{
+// hostile are parts that can be nested to any depth: the start, the innermost code and the
+// end.
+var hostile = []struct{ open, within, shut string }{
 	{"(", "1", ")"}, {"(", "", ""}, {"[", "1", "]"}, {"[", "", ""}, {"{", "", "}"}, {"{", "", ""}, {")", "", ""}, {"}", "", ""},
 	{"!", "1", ""}, {"- ", "1", ""}, {"typeof ", "1", ""}, {"new ", "x", ""}, {"await ", "x", ""}, {"...", "x", ""},
 	{"a=>", "1", ""}, {"()=>", "1", ""}, {"()=>{", "1", "}"}, {"async()=>", "1", ""}, {"(a=", "1", ")=>1"}, {"async(a=", "1", ")=>1"},
@@ -50,18 +48,6 @@ var hostile = []nest{
 	{"``` ", "", ""}, {"1. ", "```", ""}, {"> ", "```", ""}, {"> ```js\n> 1\n> ```\n", "", ""}, {" ```js\n- ```js\n", "", ""}, {"<a>\n```\n", "", "</a>"}, {"<a>```", "", "</a>"},
 }
 
-// someHostile is hostile, or a fifth of it with -short.
-func someHostile() []nest {
-	if !testing.Short() {
-		return hostile
-	}
-	var some []nest
-	for i := 0; i < len(hostile); i += 5 {
-		some = append(some, hostile[i])
-	}
-	return some
-}
-
 // hostileCode nests a part to a depth, and repeats that up to size bytes.
 func hostileCode(open, within, shut string, depth, size int) string {
 	depth = min(depth, (size-len(within))/max(1, len(open)+len(shut)))
@@ -69,14 +55,14 @@ func hostileCode(open, within, shut string, depth, size int) string {
 	return strings.Repeat(one+";\n", max(1, size/(len(one)+2)))
 }
 
-// TestHostile checks that no code takes long, for any nesting and depth, as JavaScript and
+// TestHostileCode checks that no code takes long, for any nesting and depth, as JavaScript and
 // as TypeScript after a return. The bound is far above the actual 0.3 s, for busy
 // machines; a time that is quadratic in the size would be minutes.
-func TestHostile(t *testing.T) {
+func TestHostileCode(t *testing.T) {
 	const bound = 4 * time.Second
 	var worst time.Duration
 	var slowest string
-	for _, h := range someHostile() {
+	for _, h := range hostile {
 		for _, depth := range []int{40, 1 << 30} {
 			for _, form := range []struct {
 				prefix string
@@ -99,11 +85,11 @@ func TestHostile(t *testing.T) {
 	t.Logf("the slowest: %s", slowest)
 }
 
-// TestHostileFiles is TestHostile for files, and for the module format of programs that
+// TestHostileFiles is TestHostileCode for files, and for the module format of programs that
 // declare names, so that esbuild must decide.
 func TestHostileFiles(t *testing.T) {
 	const bound = 12 * time.Second // esbuild may run three times
-	for _, h := range someHostile() {
+	for _, h := range hostile {
 		for _, depth := range []int{40, 1 << 30} {
 			start := time.Now()
 			SyntaxOf("var module;require;"+hostileCode(h.open, h.within, h.shut, depth, maxTyped), func(string) bool { return false })

@@ -32,7 +32,7 @@ var starvers = map[string]string{
 // latency is how long consecutive runs of rt take: the median and the maximum.
 func latency(t *testing.T, rt *runtime.NodeRuntime) (middle, most time.Duration) {
 	t.Helper()
-	runs := harness.Fewer(20, 7)
+	const runs = 20
 	var times []time.Duration
 	for range runs {
 		began := time.Now()

@@ -26,7 +26,7 @@ PROSE := $(GO) tool -modfile=.ci/prose.mod vale
 # Packages of tests at once: more than processors, because tests wait most of their time.
 AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 
-# How long make soak takes: some ten minutes. For a day's worth of runs:
+# How long make soak takes: some twenty minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
 KILLS ?= 400
 RUNS  ?= 20000

@@ -194,7 +194,7 @@ func (s *Server) resolve(ctx context.Context, host string, q dns.Question, reply
 
 // resolveAddress answers with the name's synthetic addresses, of the families that it has.
 func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question, reply *dns.Msg) (rcode int) {
-	has4, has6, err := s.families(ctx, host)
+	has, err := s.families(ctx, host)
 	if err != nil {
 		return rcodeOf(err)
 	}
@@ -202,10 +202,10 @@ func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question
 	if err != nil {
 		return dns.RcodeServerFailure
 	}
-	if !has4 {
+	if !has.v4 {
 		v4 = netip.Addr{}
 	}
-	if !has6 {
+	if !has.v6 {
 		v6 = netip.Addr{}
 	}
 	s.addAddresses(q, reply, v4, v6)
@@ -214,22 +214,29 @@ func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question
 
 // families reports whether a host has IPv4 and IPv6 addresses. If a proxy looks up its name, that
 // is unknown, and so is whether it exists.
-func (s *Server) families(ctx context.Context, host string) (has4, has6 bool, err error) {
+func (s *Server) families(ctx context.Context, host string) (families, error) {
 	if s.config.ProxyNames && s.config.Proxy != nil {
 		proxy, err := s.config.Proxy(host, 443)
 		if proxy != nil || err != nil {
-			return true, false, err
+			return families{v4: true}, err
 		}
+	}
+	if a, ok := s.recent.get(host); ok {
+		return a.families, a.err
 	}
 	found, err := s.config.Resolver.LookupNetIP(ctx, "ip", host+".")
+	var f families
 	for _, a := range found {
 		if a.Unmap().Is4() {
-			has4 = true
+			f.v4 = true
 		} else {
-			has6 = true
+			f.v6 = true
 		}
 	}
-	return has4, has6, err
+	if err == nil || rcodeOf(err) == dns.RcodeNameError {
+		s.recent.put(host, f, err)
+	}
+	return f, err
 }
 
 // addAddresses adds the address of the question's family, if it is valid.

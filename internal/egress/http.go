@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -72,6 +73,11 @@ func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial f
 // before it. With a smaller one, writing each piece takes three system calls.
 const requestBuffer = 36 << 10
 
+// idleTimeout is how long the connection to a server is kept after a response, which is Node's own
+// default for servers. It takes most of the memory of an idle connection of the guest, who sees
+// nothing of it: the next request dials again.
+const idleTimeout = 5 * time.Second
+
 // newTransport returns one that uses the connection first, and then dials.
 func newTransport(first net.Conn, redial func(context.Context) (net.Conn, error)) *http.Transport {
 	conns := make(chan net.Conn, 1)
@@ -87,7 +93,7 @@ func newTransport(first net.Conn, redial func(context.Context) (net.Conn, error)
 		},
 		DisableCompression:     true,
 		MaxConnsPerHost:        1,
-		IdleConnTimeout:        time.Minute,
+		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHead,
 		WriteBufferSize:        requestBuffer,
 		ExpectContinueTimeout:  time.Second, // as in curl, for servers that do not know Expect
@@ -105,6 +111,8 @@ func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).EnableFullDuplex() // always possible with HTTP/1
+	h.guest.serving.Store(true)
+	defer h.guest.serving.Store(false)
 	progress := func(written, sent bool) {
 		h.guest.update(func() { h.guest.written, h.guest.sent = written, sent })
 	}
@@ -178,6 +186,7 @@ func rewrite(r *httputil.ProxyRequest, t target) {
 			r.Out.Header[key] = v
 		}
 	}
+	r.Out.Trailer = r.In.Trailer // ReverseProxy's copy stays empty
 	if _, ok := r.In.Header["User-Agent"]; !ok {
 		r.Out.Header["User-Agent"] = nil // the transport would add its own
 	}
@@ -206,7 +215,10 @@ func (l *oneConnListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-var errNoMore = errors.New("egress: one connection only")
+var (
+	errNoMore      = errors.New("egress: one connection only")
+	errUnsolicited = errors.New("egress: a response without a request")
+)
 
 func (l *oneConnListener) Close() error   { return nil }
 func (l *oneConnListener) Addr() net.Addr { return &net.TCPAddr{} }
@@ -215,6 +227,8 @@ func (l *oneConnListener) Addr() net.Addr { return &net.TCPAddr{} }
 type guestConn struct {
 	net.Conn
 	closed chan struct{}
+
+	serving atomic.Bool // a request
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -284,6 +298,15 @@ func (g *guestConn) update(change func()) {
 type upstreamConn struct {
 	net.Conn
 	guest *guestConn
+}
+
+// Read fails if the server sends something between two requests: net/http would log it.
+func (c *upstreamConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.guest.serving.Load() {
+		return 0, errUnsolicited
+	}
+	return n, err
 }
 
 func (c *upstreamConn) Write(p []byte) (int, error) {

@@ -2,12 +2,16 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // version and host follow the path of a request.
@@ -147,5 +151,60 @@ func TestEndlessHeader(t *testing.T) {
 	})
 	if got, err := exchange(w.dial("api.example.com", 80), "GET /"+versionHost+"\r\n"); strings.Contains(got, "200") {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestTrailerOfRequest(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	w.serveRaw(func(c net.Conn, _ *bufio.Reader, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		text := fmt.Sprintf("%s %s", body, req.Trailer.Get("X-Sum"))
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+	})
+	got, err := exchange(w.dial("api.example.com", 80), "POST /"+versionHost+"Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Sum: 1234\r\n\r\n")
+	if err != nil || !strings.HasSuffix(got, "\r\n\r\nx 1234") {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// What a server sends after a response is dropped, and not logged. The next request uses
+// another connection.
+func TestUnsolicitedResponse(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	defer log.SetOutput(os.Stderr)
+	closed := make(chan struct{}, 2)
+	w.listen(publicV4, 80, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		if _, err := http.ReadRequest(r); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+		time.Sleep(10 * time.Millisecond) // both orders are right
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+		_, _ = r.ReadByte()
+		closed <- struct{}{}
+	})
+	c := w.dial("api.example.com", 80)
+	r := bufio.NewReader(c)
+	for range 2 {
+		if _, err := io.WriteString(c, "GET /"+versionHost+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(res.Body); err != nil || string(body) != "hi" {
+			t.Errorf("got %q, %v", body, err)
+		}
+		<-closed
+	}
+	if logged.Len() > 0 {
+		t.Errorf("logged: %s", &logged)
 	}
 }

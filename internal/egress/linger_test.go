@@ -39,7 +39,9 @@ func TestEndOfGuest(t *testing.T) {
 		t.Errorf("%d bytes of %d arrived", n, sent)
 	}
 	read = make(chan struct{})
+	w.mu.Lock()
 	w.client = NewClient(w.client.rules, Limits{}, Observer{})
+	w.mu.Unlock()
 	sent = send(1 << 30)
 	w.client.End()
 	for w.client.isOpen() {

@@ -105,10 +105,10 @@ var (
 type world struct {
 	*testing.T
 	server *Server
-	client *Client
 	names  *internettest.Names
 
 	mu     sync.Mutex
+	client *Client
 	events []Event
 }
 
@@ -141,7 +141,11 @@ func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) 
 		defer w.mu.Unlock()
 		w.events = append(w.events, e)
 	}})
-	c.Identify = func(string, netip.AddrPort, netip.AddrPort) *Client { return w.client }
+	c.Identify = func(string, netip.AddrPort, netip.AddrPort) *Client {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.client
+	}
 	c.MessagesPerSec = messagesPerSec
 	w.server = NewServer(c)
 	t.Cleanup(w.server.Close)

@@ -45,6 +45,7 @@ type Config struct {
 type Server struct {
 	config Config
 	names  *names
+	recent cache
 
 	ctx    context.Context // of all connections
 	cancel context.CancelFunc
@@ -56,7 +57,7 @@ func NewServer(c Config) *Server {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
 	}
-	s := &Server{config: c, names: newNames(time.Now)}
+	s := &Server{config: c, names: newNames(time.Now), recent: cache{now: time.Now}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

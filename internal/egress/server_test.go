@@ -65,6 +65,43 @@ func TestNameThatDoesNotExist(t *testing.T) {
 	}
 }
 
+// The host's resolver is asked once for both families, and for all look-ups shortly after.
+func TestAnswersAreKept(t *testing.T) {
+	w := newWorld(t, `"allow"`, Limits{})
+	for _, name := range []string{"v4.example.com", "missing.test"} {
+		w.ask(name, dns.TypeA)
+		asked := w.names.Asked(name)
+		start := time.Now()
+		w.ask(name, dns.TypeAAAA)
+		again := w.ask(name, dns.TypeA)
+		if n := w.names.Asked(name); n != asked && time.Since(start) < cacheTime/2 {
+			t.Errorf("%s: %d questions, then %d", name, asked, n)
+		}
+		if want := map[string]int{"v4.example.com": 1}[name]; len(again.Answer) != want {
+			t.Error(again)
+		}
+	}
+}
+
+func TestCache(t *testing.T) {
+	now := time.Now()
+	c := cache{now: func() time.Time { return now }}
+	c.put("a", families{v4: true}, nil)
+	if a, ok := c.get("a"); !ok || !a.families.v4 {
+		t.Error(a, ok)
+	}
+	now = now.Add(cacheTime)
+	if _, ok := c.get("a"); ok {
+		t.Error("used after it expired")
+	}
+	for i := range 3 * maxCached {
+		c.put(fmt.Sprint(i), families{}, nil)
+	}
+	if len(c.answers) > maxCached {
+		t.Errorf("%d answers", len(c.answers))
+	}
+}
+
 // Protocols of which the server speaks first, and others that are neither TLS nor HTTP,
 // pass by name and port.
 func TestOpaqueProtocol(t *testing.T) {

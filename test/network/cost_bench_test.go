@@ -2,11 +2,12 @@ package network
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"gaol/runtime"
 	"gaol/test/harness"
@@ -55,32 +56,51 @@ __return(all.slice(100).sort((a, b) => a - b)[250] * 1000);`
 }
 
 // BenchmarkIdleConnections measures the memory of this process for each connection of a
-// guest. The server, which is in this process, too, never accepts them.
+// guest. The server, which is in this process, too, has one goroutine for all of them.
 func BenchmarkIdleConnections(b *testing.B) {
 	serveInternet(b)
-	const n = 800
-	for _, network := range []struct{ name, rules string }{
-		{"wide", `"allow"`},
-		{"by name", `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:9"]}]}`},
+	const (
+		connect = `const use = (host, done) => net.connect(9, host, done)`
+		request = `const agent = new http.Agent({ keepAlive: true, maxFreeSockets: 1000 });
+			const use = (_, done) => http.get({ host: 'api.example.com', port: 9, agent }, (res) => res.resume().on('end', done))`
+	)
+	for _, tc := range []struct{ name, rules, code string }{
+		{"wide", `"allow"`, connect},
+		{"by name", onlyPort9, connect},
+		{"by name, HTTP", onlyPort9, request},
 	} {
-		b.Run(network.name, func(b *testing.B) {
-			listenOnly(b, 9)
-			rt := harness.Create(b, runtime.Options{Permissions: permissions(b, network.rules), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}})
+		b.Run(tc.name, func(b *testing.B) {
+			serveOnce(b, 9, tc.code == request)
+			rt := harness.Create(b, runtime.Options{Permissions: permissions(b, tc.rules), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}})
 			before := resident(b)
-			code := fmt.Sprintf(`
-				import net from 'node:net';
-				import dns from 'node:dns/promises';
-				const { address } = await dns.lookup('api.example.com', { family: 4 });
-				await Promise.all(Array.from({ length: %d }, () => new Promise((done, fail) => net.connect(9, address, done).on('error', fail))));
-				console.log('up');
-				setInterval(() => {}, 1000);`, n)
-			stop := harness.StartProgram(b, rt, code)
-			harness.WaitFor(b, "all servers are dialed", func() bool { return established(9) >= n })
+			stop := harness.StartProgram(b, rt, idle(tc.code))
+			harness.WaitFor(b, "all servers are dialed", func() bool { return established(9) >= idleConnections })
+			if tc.code == request { // after some seconds
+				harness.WaitFor(b, "the server's side is closed", func() bool { return established(9) == 0 })
+			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/connection")
+			b.ReportMetric(float64(resident(b)-before)/idleConnections/1024, "KiB/connection")
 			stop()
 		})
 	}
+}
+
+const (
+	idleConnections = 800
+	onlyPort9       = `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:9"]}]}`
+)
+
+// idle is a program that uses each of its connections once, as code says, and keeps it.
+func idle(code string) string {
+	return fmt.Sprintf(`
+		import http from 'node:http';
+		import net from 'node:net';
+		import dns from 'node:dns/promises';
+		%s;
+		const { address } = await dns.lookup('api.example.com', { family: 4 });
+		await Promise.all(Array.from({ length: %d }, () => new Promise((done, fail) => use(address, done).on('error', fail))));
+		console.log('up');
+		setInterval(() => {}, 1000);`, code, idleConnections)
 }
 
 // established counts this process's connections to a port.
@@ -93,26 +113,42 @@ func established(port int) (n int) {
 	return n
 }
 
-// listenOnly listens on a port of every address, and accepts nothing.
-func listenOnly(b *testing.B, port int) {
+// serveOnce keeps each connection to a port, and answers the first request of each if answer is
+// true. One goroutine serves all, so that a connection needs little memory.
+func serveOnce(b *testing.B, port uint16, answer bool) {
 	b.Helper()
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		b.Cleanup(func() { unix.Close(fd) })
-		err = unix.Bind(fd, &unix.SockaddrInet6{Port: port})
-	}
-	if err == nil {
-		err = unix.Listen(fd, 4096)
-	}
+	l, err := net.Listen("tcp", fmt.Sprintf("[::]:%d", port))
 	if err != nil {
 		b.Fatal(err)
 	}
+	var conns []net.Conn
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		defer func() {
+			for _, c := range conns {
+				c.Close()
+			}
+		}()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+			if !answer {
+				continue
+			}
+			_, _ = c.Read(make([]byte, 4096)) // the guest fails without an answer
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	}()
 }
 
-// resident is the memory of this process, in bytes, after a garbage collection.
+// resident is the memory of this process, in bytes, that a garbage collection leaves.
 func resident(b *testing.B) int64 {
 	b.Helper()
 	harness.RetainedHeap()
+	debug.FreeOSMemory()
 	return harness.ProcNumber(b, "/proc/self/status", "VmRSS:") << 10
 }
 

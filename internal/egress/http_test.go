@@ -199,7 +199,9 @@ func TestUnsolicitedResponse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, err := io.ReadAll(res.Body); err != nil || string(body) != "hi" {
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || string(body) != "hi" {
 			t.Errorf("got %q, %v", body, err)
 		}
 		<-closed

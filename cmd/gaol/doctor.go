@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/terminal"
 	"gaol/internal/doctor"
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 const doctorLong = `Check whether this machine can run gaol: print what it offers for jails and what is
@@ -80,5 +81,5 @@ func (a *app) tryProgram(ctx context.Context, store string) (detail string, err 
 	if err := res.Decode(&got); err != nil || got.Answer != 42 {
 		return "", fmt.Errorf("the program ended with exit code %d, cause %q: %.300s", res.ExitCode, res.Cause, report.OneLine(string(res.Stderr)))
 	}
-	return fmt.Sprintf("Node %.20s answered 42 in %.0f ms", got.Node, report.Milliseconds(res.Duration)), nil
+	return fmt.Sprintf("Node %.20s answered 42 in %.0f ms", got.Node, resultjson.Milliseconds(res.Duration)), nil
 }

@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/source"
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 const evalUse = `eval [flags] FILE
@@ -146,7 +147,7 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 	}
 	a.exit = report.EvaluationStatus(e)
 	if f.json {
-		return report.JSON(a.stdout, report.NewEvaluation(e))
+		return report.JSON(a.stdout, resultjson.NewEvaluation(e))
 	}
 	return a.printEvaluation(e, f)
 }

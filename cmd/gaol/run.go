@@ -14,6 +14,7 @@ import (
 	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 const runUse = `run [flags] FILE [-- ARG...]
@@ -143,7 +144,7 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res))...)
 		return nil
 	}
-	object := report.NewRun(res)
+	object := resultjson.NewRun(res)
 	if f.interleave {
 		object.Output = interleaved.Pieces()
 	}

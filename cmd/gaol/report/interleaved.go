@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 // Interleaved records both streams of a run in the order in which they were read.
@@ -14,22 +15,9 @@ import (
 // change places.
 type Interleaved struct {
 	mu      sync.Mutex
-	pieces  []Piece
+	pieces  []resultjson.Piece
 	streams [2]recordedStream
 }
-
-// Piece is a part of one stream. Neighboring pieces are of different streams.
-type Piece struct {
-	Stream string `json:"stream"` // stdout or stderr
-	Text   text   `json:"text"`
-}
-
-// text is bytes that JSON has as a string, not in base64: a string could not grow without
-// a copy. Invalid UTF-8 becomes U+FFFD.
-type text []byte
-
-// MarshalText implements [encoding.TextMarshaler].
-func (t text) MarshalText() ([]byte, error) { return t, nil }
 
 type recordedStream struct {
 	name      string
@@ -71,18 +59,18 @@ func (n *Interleaved) add(stream string, text []byte) {
 	case last >= 0 && n.pieces[last].Stream == stream:
 		n.pieces[last].Text = append(n.pieces[last].Text, text...)
 	default:
-		n.pieces = append(n.pieces, Piece{stream, slices.Clone(text)})
+		n.pieces = append(n.pieces, resultjson.Piece{Stream: stream, Text: slices.Clone(text)})
 	}
 }
 
 // Pieces returns the recorded pieces. Call it once, after the run.
-func (n *Interleaved) Pieces() []Piece {
+func (n *Interleaved) Pieces() []resultjson.Piece {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, s := range n.streams {
 		n.add(s.name, s.partial)
 	}
-	return append([]Piece{}, n.pieces...) // a list even if empty
+	return append([]resultjson.Piece{}, n.pieces...) // a list even if empty
 }
 
 // completeCharacters returns how many bytes precede a UTF-8 character that is cut

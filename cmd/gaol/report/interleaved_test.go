@@ -6,12 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 func TestInterleaved(t *testing.T) {
-	for limit, want := range map[int64][]Piece{
-		16: {{"stdout", text("ab")}, {"stderr", text("err")}, {"stdout", text("ümore")}, {"stderr", text("\xff\xe2\x82")}},
-		3:  {{"stdout", text("ab")}, {"stderr", text("err")}, {"stdout", text("\xc3")}},
+	for limit, want := range map[int64][]resultjson.Piece{
+		16: pieces("stdout", "ab", "stderr", "err", "stdout", "ümore", "stderr", "\xff\xe2\x82"),
+		3:  pieces("stdout", "ab", "stderr", "err", "stdout", "\xc3"),
 		0:  {},
 	} {
 		n := NewInterleaved(limit)
@@ -28,8 +29,16 @@ func TestInterleaved(t *testing.T) {
 	}
 }
 
+// pieces makes a list of pairs of a stream and a text.
+func pieces(pairs ...string) (list []resultjson.Piece) {
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, resultjson.Piece{Stream: pairs[i], Text: resultjson.Text(pairs[i+1])})
+	}
+	return list
+}
+
 func TestPieceJSON(t *testing.T) {
-	line, err := Line([]Piece{{"stdout", text("<a>\xff")}, {"stderr", text{}}})
+	line, err := Line(pieces("stdout", "<a>\xff", "stderr", ""))
 	if want := `[{"stream":"stdout","text":"<a>\ufffd"},{"stream":"stderr","text":""}]` + "\n"; err != nil || line != want {
 		t.Errorf("%s, %v, want %s", line, err, want)
 	}

@@ -74,8 +74,8 @@ func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial f
 const requestBuffer = 36 << 10
 
 // idleTimeout is how long the connection to a server is kept after a response, which is Node's own
-// default for servers. It takes most of the memory of an idle connection of the guest, who sees
-// nothing of it: the next request dials again.
+// default for servers. It takes most of the memory of an idle connection of the guest. The
+// guest's side stays open: the next request dials again.
 const idleTimeout = 5 * time.Second
 
 // newTransport returns one that uses the connection first, and then dials.

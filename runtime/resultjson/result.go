@@ -85,7 +85,7 @@ func newUsage(u runtime.Usage) Usage {
 	return converted
 }
 
-// Truncated says what is incomplete.
+// Truncated says which fields are incomplete.
 type Truncated struct {
 	Stdout  bool `json:"stdout"`
 	Stderr  bool `json:"stderr"`

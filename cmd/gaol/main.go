@@ -52,6 +52,9 @@ func withSignals(parent context.Context) (context.Context, func()) {
 // because of a signal, with the status that a shell gives to a program that the
 // signal killed, or because the reader of its output closed the pipe.
 func silentStatus(ctx context.Context, err error) (int, bool) {
+	if errors.Is(err, errStopped) {
+		return 0, true
+	}
 	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
 		return report.ExitSignal + int(sig.sig), true
 	}

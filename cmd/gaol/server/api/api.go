@@ -1,0 +1,53 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"gaol/cmd/gaol/server/service"
+)
+
+// API serves requests whose context has a tenant.
+type API struct {
+	service *service.Service
+	huma    huma.API
+}
+
+// maxBody bounds the body of a request in bytes, unless the operation has its own bound.
+const maxBody = 32 << 20
+
+// Register adds the operations to mux.
+func Register(mux *http.ServeMux, s *service.Service, version string) *API {
+	huma.NewError = newProblem
+	config := huma.DefaultConfig("gaol", version)
+	config.DocsPath = ""     // the page loads scripts from elsewhere
+	config.SchemasPath = ""  // the document has them
+	config.CreateHooks = nil // they add $schema to each response
+	config.RejectUnknownQueryParameters = true
+	config.Info.Description = "Runs untrusted Node.js programs in sandboxes that the kernel enforces."
+	a := &API{s, humago.New(mux, config)}
+	a.addRuns()
+	a.addSandboxes()
+	return a
+}
+
+// operation describes an operation. Errors are the statuses that it has beside those that all have.
+func operation(id, method, path, summary string, errors ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody,
+		Errors: append([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, errors...),
+	}
+}
+
+// result is a response with a body of JSON.
+type result[T any] struct{ Body T }
+
+// InSandbox is a request about a sandbox. It is exported because huma reads exported fields only.
+type InSandbox struct {
+	ID string `path:"id" maxLength:"64" doc:"The sandbox."`
+}
+
+// empty is a response without a body.
+type empty struct{}

@@ -1,0 +1,9 @@
+// Package server is gaol's server: an HTTP API for programs in any language, on a unix socket and
+// optionally on TCP.
+//
+//	unix socket ── peer credentials ──┐
+//	                                  ├──> guard ──> quota ──> mux ─┬─ /v1      package api ──> package service ──> runtime
+//	TCP, TLS ───── bearer token ──────┘                             └─ /healthz, /readyz
+//
+// Being allowed to connect must not amount to root: see docs/server.md.
+package server

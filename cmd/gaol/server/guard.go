@@ -1,0 +1,149 @@
+package server
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// public are the paths that need no tenant.
+var public = []string{"/healthz", "/readyz", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml"}
+
+// guard checks what all requests have in common, and finds their tenant.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+		if status, why := s.refuse(r); status != 0 {
+			api.WriteProblem(w, status, why)
+			return
+		}
+		if slices.Contains(public, r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		t, why := s.identify(r)
+		if t == nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			api.WriteProblem(w, http.StatusUnauthorized, why)
+			return
+		}
+		if err := s.service.Count(t); err != nil {
+			api.ProblemOf(err).Write(w)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
+	})
+}
+
+// refuse returns the status for a request that no tenant may make, and why; 0 if it may pass.
+func (s *Server) refuse(r *http.Request) (status int, why string) {
+	switch {
+	case !s.isOwnHost(r):
+		// A page of another host that resolves to this machine (DNS rebinding) sends its own name.
+		return http.StatusMisdirectedRequest, "the header Host does not name this server; its operator can add names"
+	case !s.isAllowedOrigin(r):
+		return http.StatusForbidden, "web pages of this origin may not use the server"
+	case !isJSON(r):
+		// A web page can send other types to any server, without asking it first.
+		return http.StatusUnsupportedMediaType, "want Content-Type: application/json"
+	}
+	return 0, ""
+}
+
+// isOwnHost reports whether the request was meant for this server. On a unix socket any host is
+// right: browsers cannot connect to it.
+func (s *Server) isOwnHost(r *http.Request) bool {
+	c := connOf(r)
+	if c.isUnix() {
+		return true
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if host == "localhost" || slices.Contains(s.service.Settings().Hosts, host) {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	local, ok := c.LocalAddr().(*net.TCPAddr)
+	return err == nil && ok && (a.IsLoopback() || a.Unmap() == local.AddrPort().Addr().Unmap())
+}
+
+// isAllowedOrigin reports whether the request comes from no web page, from one of the server itself,
+// or from one that the operator allows.
+func (s *Server) isAllowedOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		site := r.Header.Get("Sec-Fetch-Site") // browsers omit Origin for GET
+		return site == "" || site == "same-origin" || site == "none"
+	}
+	if slices.Contains(s.service.Settings().Origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host == r.Host && u.Host != ""
+}
+
+// isJSON reports whether a request has no body, or one of JSON. Other bodies are for paths that say
+// so.
+func isJSON(r *http.Request) bool {
+	if r.ContentLength == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPut {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// identify returns the tenant of a request, or why there is none.
+func (s *Server) identify(r *http.Request) (t *tenant.Tenant, why string) {
+	secret, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if c := connOf(r); c.isUnix() {
+		if c.err != nil {
+			s.log.Warn("a connection without a tenant", "err", c.err)
+			return nil, "the caller's user is unknown"
+		}
+		return c.tenant, ""
+	}
+	tokens := s.tokens.Load()
+	if !hasToken || tokens == nil {
+		return nil, "want Authorization: Bearer and a token"
+	}
+	if t = tokens.Find(secret); t == nil {
+		return nil, "the token is unknown"
+	}
+	return t, ""
+}
+
+// withProblems serves mux, with problem objects for paths and methods that it does not have.
+func withProblems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		missing := &statusOnly{w.Header(), http.StatusNotFound}
+		h.ServeHTTP(missing, r)
+		api.WriteProblem(w, missing.status, "")
+	})
+}
+
+// statusOnly drops a response's body.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header            { return s.header }
+func (s *statusOnly) WriteHeader(status int)         { s.status = status }
+func (s *statusOnly) Write(text []byte) (int, error) { return len(text), nil }

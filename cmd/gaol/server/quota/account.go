@@ -1,0 +1,216 @@
+package quota
+
+import (
+	"context"
+	"maps"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// startSlots and tenantSlots are how many runs for each processor start at the same time:
+	// of all tenants, and of one. A tenant cannot take all slots, so that another one's run
+	// starts at once.
+	startSlots  = 3
+	tenantSlots = 2
+
+	// startTime is how long a run occupies its slot at most. A run that takes longer competes
+	// for processors by its tenant's cgroup.
+	startTime = 250 * time.Millisecond
+
+	// maxWait is how long a run waits for its slot.
+	maxWait = 10 * time.Second
+
+	retryAfter = time.Second
+)
+
+// Server has the accounts of all tenants.
+type Server struct {
+	mu       sync.Mutex
+	limits   Limits // of all together
+	tenant   Limits // of one, unless special has others
+	special  map[string]Limits
+	total    use
+	requests *rate.Limiter
+	accounts map[string]*Account
+	slots    slots
+}
+
+// Account is what one tenant uses.
+type Account struct {
+	server   *Server
+	name     string
+	limits   Limits
+	use      use
+	requests *rate.Limiter
+	slots    tenantQueue
+}
+
+// use is the sum of all reservations.
+type use struct {
+	sandboxes, runs int
+	memory, disk    int64
+	cpus            float64
+}
+
+// NewServer returns a server without tenants. Special has the limits of tenants that have their
+// own. Zero fields of tenant and special are those of server.
+func NewServer(server, tenant Limits, special map[string]Limits) *Server {
+	s := &Server{accounts: map[string]*Account{}}
+	processors := goruntime.NumCPU()
+	s.slots = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
+	s.Set(server, tenant, special)
+	return s
+}
+
+// Set replaces the limits. Reservations that exceed the new ones stay.
+func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
+	s.requests = limiter(server.Requests)
+	for _, a := range s.accounts {
+		a.limits = s.limitsOf(a.name)
+		a.requests = limiter(a.limits.Requests)
+	}
+}
+
+func (s *Server) limitsOf(name string) Limits { return s.special[name].Or(s.tenant) }
+
+func limiter(perSec float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))
+}
+
+// Account returns the account of a tenant.
+func (s *Server) Account(name string) *Account {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accounts[name]
+	if a == nil {
+		l := s.limitsOf(name)
+		a = &Account{server: s, name: name, limits: l, requests: limiter(l.Requests)}
+		s.accounts[name] = a
+	}
+	return a
+}
+
+// Usage is what one tenant uses now.
+type Usage struct {
+	Tenant          string
+	Sandboxes, Runs int
+	Memory, Disk    int64
+	CPUs            float64
+}
+
+// Usage returns what each tenant uses now, sorted by name.
+func (s *Server) Usage() (list []Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.accounts)) {
+		u := s.accounts[name].use
+		list = append(list, Usage{name, u.sandboxes, u.runs, u.memory, u.disk, u.cpus})
+	}
+	return list
+}
+
+// Limits returns the tenant's limits.
+func (a *Account) Limits() Limits {
+	a.server.mu.Lock()
+	defer a.server.mu.Unlock()
+	return a.limits
+}
+
+// Request counts a request, or returns an [*Exceeded].
+func (a *Account) Request() error {
+	a.server.mu.Lock()
+	own, all := a.requests, a.server.requests
+	a.server.mu.Unlock()
+	if !own.Allow() {
+		return &Exceeded{Limit: "requestsPerSec", RetryAfter: retryAfter}
+	}
+	if !all.Allow() {
+		return &Exceeded{Limit: "requestsPerSec", Server: true, RetryAfter: retryAfter}
+	}
+	return nil
+}
+
+// Reserve reserves a sandbox with a disk limit until release is called, or returns an
+// [*Exceeded].
+func (a *Account) Reserve(disk int64) (release func(), err error) {
+	return a.add(use{sandboxes: 1, disk: disk})
+}
+
+// Admit waits for the turn of a run with limits of memory and processors, until release is called
+// or ctx ends. If the run needs more than the tenant or the server has left, or if its turn does
+// not come within 10 seconds, it returns an [*Exceeded].
+//
+// Starts take turns: as many as the processors can take, a few of each tenant, one tenant after
+// another. Keeping a process or context running does not prevent others from starting.
+func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (release func(), err error) {
+	unreserve, err := a.add(use{runs: 1, memory: memory, cpus: cpus})
+	if err != nil {
+		return nil, err
+	}
+	free, err := a.server.wait(ctx, a)
+	if err != nil {
+		unreserve()
+		return nil, err
+	}
+	return func() { free(); unreserve() }, nil
+}
+
+// add makes a reservation if the limits allow it. The returned function releases it.
+func (a *Account) add(u use) (release func(), err error) {
+	s := a.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := u.check(a.use, a.limits, false); err != nil {
+		return nil, err
+	}
+	if err := u.check(s.total, s.limits, true); err != nil {
+		return nil, err
+	}
+	a.use.change(u, 1)
+	s.total.change(u, 1)
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a.use.change(u, -1)
+		s.total.change(u, -1)
+	}), nil
+}
+
+func (u *use) change(by use, sign int) {
+	u.sandboxes += sign * by.sandboxes
+	u.runs += sign * by.runs
+	u.memory += int64(sign) * by.memory
+	u.disk += int64(sign) * by.disk
+	u.cpus += float64(sign) * by.cpus
+}
+
+// check returns an error if used and u together exceed limits.
+func (u use) check(used use, l Limits, server bool) error {
+	for _, c := range []struct {
+		name             string
+		more, used, most float64
+	}{
+		{"sandboxes", float64(u.sandboxes), float64(used.sandboxes), float64(l.Sandboxes)},
+		{"runs", float64(u.runs), float64(used.runs), float64(l.Runs)},
+		{"memoryBytes", float64(u.memory), float64(used.memory), float64(l.Memory)},
+		{"diskBytes", float64(u.disk), float64(used.disk), float64(l.Disk)},
+		{"cpus", u.cpus, used.cpus, l.CPUs},
+	} {
+		switch {
+		case c.more == 0:
+		case c.more > c.most:
+			return &Exceeded{Limit: c.name, Server: server}
+		case c.used+c.more > c.most+1e-9: // sums of fractions
+			return &Exceeded{Limit: c.name, Server: server, RetryAfter: retryAfter}
+		}
+	}
+	return nil
+}

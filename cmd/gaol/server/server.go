@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// Options are the options of a [Server].
+type Options struct {
+	Settings *settings.Settings
+	Tokens   *tenant.Tokens // of TCP; nil: there is no TCP
+	Store    string
+	Version  string
+	Log      *slog.Logger
+}
+
+// Server serves tenants on any number of listeners.
+type Server struct {
+	service *service.Service
+	tokens  atomic.Pointer[tenant.Tokens]
+	http    *http.Server
+	log     *slog.Logger
+}
+
+// Bounds of each connection.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 32 << 10
+)
+
+// New returns a server that does not serve yet.
+func New(o Options) *Server {
+	s := &Server{
+		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log}),
+		log:     o.Log,
+	}
+	s.tokens.Store(o.Tokens)
+	mux := http.NewServeMux()
+	api.Register(mux, s.service, o.Version)
+	s.addHealth(mux)
+	s.http = &http.Server{
+		Handler:           s.guard(withProblems(mux)),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
+		ConnContext:       connContext,
+	}
+	return s
+}
+
+// httpLog logs what [http.Server] reports: mostly what clients did wrong.
+type httpLog struct{ *slog.Logger }
+
+func (l httpLog) Write(text []byte) (int, error) {
+	l.Debug("http", "err", string(text))
+	return len(text), nil
+}
+
+// addHealth adds the paths by which an operator's tools see whether the server lives.
+func (s *Server) addHealth(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if s.service.Draining() {
+			api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// Serve serves a listener until Close: one of unix sockets, whose callers are local users, or
+// another one, whose callers need tokens. With a configuration it serves TLS.
+func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
+	l = newListener(l)
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	err := s.http.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Reload replaces the settings and tokens. The sandboxes and what runs in them stay.
+func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
+	s.service.Set(o)
+	s.tokens.Store(tokens)
+}
+
+// Close stops accepting requests, waits for runs for as long as the settings say, ends the rest, and
+// closes all sandboxes.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.service.Settings().DrainMs)*time.Millisecond)
+	defer cancel()
+	err := s.service.Close(ctx)
+	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
+	defer stop()
+	if s.http.Shutdown(late) != nil {
+		_ = s.http.Close() // of connections that do not end
+	}
+	return err
+}

@@ -1,0 +1,305 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+)
+
+// Sandbox is a sandbox of a tenant. It lives until it is deleted, not used for its idle timeout, or
+// older than its lifetime.
+type Sandbox struct {
+	*runtime.NodeRuntime
+
+	ID      string
+	Created time.Time
+
+	owner       string
+	account     *quota.Account
+	service     *Service
+	release     func() // its quota
+	idleTimeout time.Duration
+	expires     time.Time // at the latest
+
+	mu     sync.Mutex
+	uses   int
+	idle   *time.Timer
+	since  time.Time // it is not in use
+	closed bool
+
+	close func() error // once
+}
+
+// SandboxInfo describes a sandbox.
+type SandboxInfo struct {
+	ID          string    `json:"id" doc:"Its name in other requests."`
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires" doc:"When it is deleted, unless it is used before."`
+	LifetimeEnd time.Time `json:"lifetimeEnd" doc:"When it is deleted at the latest."`
+	Processes   int       `json:"processes" doc:"Active runs, processes and contexts."`
+	Missing     []string  `json:"missing,omitempty" doc:"Rules that the server's kernel does not enforce."`
+}
+
+// CreateSandbox creates a sandbox.
+func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest) (*SandboxInfo, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	o, err := s.options(t, r.Tree, r.Permissions, r.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	o.Env = r.Env
+	set := s.settings.Load()
+	idle, err := bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs)
+	if err != nil {
+		return nil, err
+	}
+	lifetime, err := bounded("lifetimeMs", r.LifetimeMs, set.LifetimeMs)
+	if err != nil {
+		return nil, err
+	}
+	sb, err := s.open(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	sb.idleTimeout, sb.expires = idle, sb.Created.Add(lifetime)
+	if err := s.add(sb); err != nil {
+		return nil, errors.Join(err, sb.close())
+	}
+	return sb.Info(), nil
+}
+
+// bounded returns a time that a request asks for, which must not exceed the server's; zero is the
+// server's.
+func bounded(name string, asked, most int64) (time.Duration, error) {
+	if asked > most {
+		return 0, refuse(Invalid, "%s: %d is more than the server's %d", name, asked, most)
+	}
+	return milliseconds(cmp.Or(asked, most)), nil
+}
+
+// open creates a sandbox that is not in the list yet.
+func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options) (*Sandbox, error) {
+	account := s.Account(t)
+	disk := cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk)
+	release, err := account.Reserve(disk)
+	if err != nil {
+		return nil, convert(err)
+	}
+	rt, err := s.create(ctx, o)
+	if err != nil {
+		release()
+		return nil, s.internal("create a sandbox", t, err)
+	}
+	sb := &Sandbox{
+		NodeRuntime: rt, ID: "sb-" + strings.ToLower(rand.Text()), Created: time.Now(),
+		owner: t.Name, account: account, service: s, release: release,
+	}
+	sb.close = sync.OnceValue(func() error {
+		defer release()
+		return rt.Close()
+	})
+	return sb, nil
+}
+
+// internal converts an error, and logs it if it is not the tenant's fault.
+func (s *Service) internal(doing string, t *tenant.Tenant, err error) error {
+	err = convert(err)
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == Internal {
+		s.log.Error(doing, "tenant", t.Name, "err", e.Err)
+		return refuse(Internal, "the server failed to %s; its log says why", doing)
+	}
+	return err
+}
+
+// add adds a sandbox to the list, and starts its timers.
+func (s *Service) add(sb *Sandbox) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return &Error{Code: Draining, Err: errDraining}
+	}
+	s.sandboxes[sb.ID] = sb
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	sb.since = time.Now()
+	sb.idle = time.AfterFunc(sb.remaining(), sb.expire)
+	return nil
+}
+
+// remaining is how long an unused sandbox lives.
+//
+// Preconditions: sb.mu is held.
+func (sb *Sandbox) remaining() time.Duration {
+	return min(sb.idleTimeout, time.Until(sb.expires))
+}
+
+// expire deletes the sandbox if it is not in use, or its lifetime is over.
+func (sb *Sandbox) expire() {
+	if sb.service.Draining() { // Close closes all
+		return
+	}
+	sb.mu.Lock()
+	over := !time.Now().Before(sb.expires)
+	if sb.closed || sb.uses > 0 && !over {
+		sb.mu.Unlock()
+		return
+	}
+	sb.mu.Unlock()
+	sb.remove()
+}
+
+// remove removes the sandbox from the list and closes it in the background.
+func (sb *Sandbox) remove() {
+	s := sb.service
+	s.mu.Lock()
+	_, listed := s.sandboxes[sb.ID]
+	delete(s.sandboxes, sb.ID)
+	if listed {
+		s.work.Add(1)
+	}
+	s.mu.Unlock()
+	if !listed {
+		return
+	}
+	sb.mu.Lock()
+	sb.closed = true
+	sb.idle.Stop()
+	sb.mu.Unlock()
+	go func() {
+		defer s.work.Done()
+		if err := sb.close(); err != nil {
+			s.log.Error("close a sandbox", "sandbox", sb.ID, "tenant", sb.owner, "err", err)
+		}
+	}()
+}
+
+// Acquire returns a sandbox of the tenant. It is not deleted for being idle before Release, which
+// the caller calls once.
+func (s *Service) Acquire(t *tenant.Tenant, id string) (*Sandbox, error) {
+	s.mu.Lock()
+	sb := s.sandboxes[id]
+	draining := s.draining
+	s.mu.Unlock()
+	if draining {
+		return nil, &Error{Code: Draining, Err: errDraining}
+	}
+	if sb == nil || sb.owner != t.Name {
+		return nil, refuse(NotFound, "no sandbox %q", id)
+	}
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	if sb.closed {
+		return nil, refuse(NotFound, "no sandbox %q", id)
+	}
+	sb.uses++
+	sb.idle.Reset(time.Until(sb.expires))
+	return sb, nil
+}
+
+// Release ends a use of the sandbox, and restarts its idle timeout.
+func (sb *Sandbox) Release() {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	sb.uses--
+	sb.since = time.Now()
+	if sb.uses == 0 && !sb.closed {
+		sb.idle.Reset(sb.remaining())
+	}
+}
+
+// Info describes the sandbox.
+func (sb *Sandbox) Info() *SandboxInfo {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	expires := sb.since.Add(sb.idleTimeout)
+	if sb.uses > 0 || expires.After(sb.expires) {
+		expires = sb.expires
+	}
+	return &SandboxInfo{sb.ID, sb.Created, expires, sb.expires, len(sb.Processes()), sb.Missing()}
+}
+
+// Renew restarts the idle timeout of a sandbox, and describes it.
+func (s *Service) Renew(t *tenant.Tenant, id string) (*SandboxInfo, error) {
+	sb, err := s.Acquire(t, id)
+	if err != nil {
+		return nil, err
+	}
+	sb.Release()
+	return sb.Info(), nil
+}
+
+// Sandbox describes a sandbox without renewing it.
+func (s *Service) Sandbox(t *tenant.Tenant, id string) (*SandboxInfo, error) {
+	for _, sb := range s.ofTenant(t) {
+		if sb.ID == id {
+			return sb.Info(), nil
+		}
+	}
+	return nil, refuse(NotFound, "no sandbox %q", id)
+}
+
+// Sandboxes describes the tenant's sandboxes, the oldest first.
+func (s *Service) Sandboxes(t *tenant.Tenant) []*SandboxInfo {
+	list := []*SandboxInfo{}
+	for _, sb := range s.ofTenant(t) {
+		list = append(list, sb.Info())
+	}
+	return list
+}
+
+func (s *Service) ofTenant(t *tenant.Tenant) (list []*Sandbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sb := range s.sandboxes {
+		if sb.owner == t.Name {
+			list = append(list, sb)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Sandbox) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// Delete closes a sandbox of the tenant, with all that runs in it.
+func (s *Service) Delete(t *tenant.Tenant, id string) error {
+	sb, err := s.Acquire(t, id)
+	if err != nil {
+		return err
+	}
+	sb.remove()
+	sb.Release()
+	return s.internal("close a sandbox", t, sb.close())
+}
+
+// closeSandboxes closes all sandboxes of a service that accepts no more.
+func (s *Service) closeSandboxes() error {
+	s.mu.Lock()
+	list := make([]*Sandbox, 0, len(s.sandboxes))
+	for _, sb := range s.sandboxes {
+		list = append(list, sb)
+	}
+	s.mu.Unlock()
+	for _, sb := range list {
+		sb.remove()
+	}
+	s.work.Wait()
+	var errs []error
+	for _, sb := range list {
+		errs = append(errs, sb.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,134 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+)
+
+// Options are the options of a [Service].
+type Options struct {
+	Settings *settings.Settings
+	Store    string // of images; empty: the SDK's default
+	Log      *slog.Logger
+
+	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
+	CgroupParent string
+
+	// Create replaces [runtime.Create] in tests.
+	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
+}
+
+// Service runs programs and keeps sandboxes for tenants. Its methods may be called from several
+// goroutines at once.
+type Service struct {
+	settings     atomic.Pointer[settings.Settings]
+	store        string
+	cgroupParent string
+	log          *slog.Logger
+	create       func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
+	quotas       *quota.Server
+	pools        *pools
+
+	ctx    context.Context // of all runs
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // requests, and the closing of sandboxes
+
+	mu        sync.Mutex
+	draining  bool
+	sandboxes map[string]*Sandbox
+}
+
+// New returns a service. The caller closes it.
+func New(o Options) *Service {
+	s := &Service{store: o.Store, cgroupParent: o.CgroupParent, log: o.Log, create: o.Create, sandboxes: map[string]*Sandbox{}}
+	if s.cgroupParent == "" {
+		s.cgroupParent = "/gaol/tenants"
+	}
+	if s.create == nil {
+		s.create = runtime.Create
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Tenants)
+	s.pools = newPools(s.log)
+	s.settings.Store(o.Settings)
+	return s
+}
+
+// Set replaces the settings. Sandboxes keep the permissions that they were created with.
+func (s *Service) Set(o *settings.Settings) {
+	s.settings.Store(o)
+	s.quotas.Set(o.Server, o.Tenant, o.Tenants)
+	s.pools.clear()
+}
+
+// Settings returns the settings.
+func (s *Service) Settings() *settings.Settings { return s.settings.Load() }
+
+// Account returns the quotas of a tenant.
+func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Account(t.Name) }
+
+// Count counts a request of a tenant, or returns an error if there are too many.
+func (s *Service) Count(t *tenant.Tenant) error { return convert(s.Account(t).Request()) }
+
+// Usage returns what each tenant uses now.
+func (s *Service) Usage() []quota.Usage { return s.quotas.Usage() }
+
+var errDraining = errors.New("the server is being stopped")
+
+// begin counts a piece of work. It returns a context that also ends with the service.
+func (s *Service) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return nil, nil, &Error{Code: Draining, Err: errDraining}
+	}
+	s.work.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		s.work.Done()
+	}, nil
+}
+
+// Draining reports whether the service accepts nothing new.
+func (s *Service) Draining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// Close refuses new work, waits for the current requests until ctx ends, cancels the rest, and closes
+// all sandboxes.
+func (s *Service) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	finished := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		s.cancel(&Error{Code: Draining, Err: errDraining})
+		<-finished
+	}
+	s.cancel(nil)
+	err := s.closeSandboxes()
+	s.pools.clear()
+	return errors.Join(err, runtime.CloseIdle())
+}

@@ -1,0 +1,2 @@
+// Package settings reads the configuration file of gaol serve.
+package settings

@@ -1,0 +1,185 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/cmd/gaol/server/quota"
+	"gaol/policy"
+)
+
+// Settings are the settings of a server. The zero value is not useful: see [Default] and [Read].
+type Settings struct {
+	// Images are the names of the images that tenants may use; empty: all in the store.
+	Images []string `json:"images,omitzero"`
+
+	// Permissions are the most that a sandbox may be allowed. Default: everything inside the
+	// sandbox, and the public internet; private addresses of the network stay denied.
+	Permissions policy.Permissions `json:"permissions,omitzero"`
+
+	// Mounts, if not nil, lets tenants with a user of this machine mount folders.
+	Mounts *Mounts `json:"mounts,omitzero"`
+
+	// IdleTimeoutMs is how long a sandbox lives without use, unless its creator asked for less.
+	// Default: 15 minutes.
+	IdleTimeoutMs int64 `json:"idleTimeoutMs,omitzero"`
+
+	// LifetimeMs is how long a sandbox lives at most. Default: a day.
+	LifetimeMs int64 `json:"lifetimeMs,omitzero"`
+
+	// RunTimeoutMs is the most that one run may ask for. Default: an hour.
+	RunTimeoutMs int64 `json:"runTimeoutMs,omitzero"`
+
+	// DrainMs is how long runs may continue after SIGTERM. Default: 10 seconds.
+	DrainMs int64 `json:"drainMs,omitzero"`
+
+	// Server bounds all tenants together, Tenant each of them, and Tenants single ones by name,
+	// such as "uid:1000" or "token:ci".
+	Server  quota.Limits            `json:"server,omitzero"`
+	Tenant  quota.Limits            `json:"tenant,omitzero"`
+	Tenants map[string]quota.Limits `json:"tenants,omitzero"`
+
+	// Hosts are names by which browsers and programs reach the TCP listener, beside localhost and
+	// the address that it listens on.
+	Hosts []string `json:"hosts,omitzero"`
+
+	// Origins are those of web pages that may use the server, such as https://tools.example.com.
+	Origins []string `json:"origins,omitzero"`
+
+	// AuditLog is the file to which one line of JSON is appended for each action of a tenant.
+	AuditLog string `json:"auditLog,omitzero"`
+}
+
+// Mounts say what tenants may mount.
+type Mounts struct {
+	// Base is the folder below which they are.
+	Base string `json:"base"`
+
+	// NodeModules allows nodeModules below Base, too.
+	NodeModules bool `json:"nodeModules,omitzero"`
+}
+
+// maxFile bounds the configuration file, in bytes.
+const maxFile = 1 << 20
+
+// Read reads a file of JSON. Fields that it omits have their defaults; unknown ones are an error.
+// An empty path means the defaults.
+func Read(path string) (*Settings, error) {
+	s := &Settings{}
+	if path != "" {
+		if err := readFile(path, s); err != nil {
+			return nil, fmt.Errorf("config: %s: %w", path, err)
+		}
+	}
+	if err := s.complete(); err != nil {
+		return nil, fmt.Errorf("config: %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func readFile(path string, s *Settings) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return errors.Unwrap(err) // without the path, which the caller adds
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxFile {
+		return errors.New("more than 1 MiB")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("text after the object")
+	}
+	return nil
+}
+
+// complete sets the defaults and checks all values.
+func (s *Settings) complete() error {
+	for field, def := range map[*int64]time.Duration{
+		&s.IdleTimeoutMs: 15 * time.Minute, &s.LifetimeMs: 24 * time.Hour, &s.RunTimeoutMs: time.Hour, &s.DrainMs: 10 * time.Second,
+	} {
+		if *field < 0 || *field > int64(365*24*time.Hour/time.Millisecond) {
+			return fmt.Errorf("%d ms: want at least 0 and at most a year", *field)
+		}
+		if *field == 0 {
+			*field = def.Milliseconds()
+		}
+	}
+	if s.Permissions.Network.IsZero() {
+		s.Permissions = s.Permissions.Over(publicNetwork())
+	}
+	if err := s.Permissions.Check(); err != nil {
+		return err
+	}
+	return errors.Join(s.completeQuotas(), s.checkMounts(), s.checkOrigins())
+}
+
+// publicNetwork allows the public internet and the guest's own localhost.
+func publicNetwork() policy.Permissions {
+	p, err := policy.Parse([]byte(`{"network":"allow"}`))
+	if err != nil {
+		panic(err) // the text is constant
+	}
+	return p
+}
+
+func (s *Settings) completeQuotas() error {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return fmt.Errorf("sysinfo: %w", err)
+	}
+	server, tenant := quota.DefaultLimits(int64(info.Totalram) * int64(info.Unit))
+	for name, l := range s.Tenants {
+		if err := l.Check(); err != nil {
+			return fmt.Errorf("tenants: %s: %w", name, err)
+		}
+		if kind, rest, ok := strings.Cut(name, ":"); !ok || rest == "" || kind != "uid" && kind != "token" {
+			return fmt.Errorf("tenants: %q: want uid:NUMBER or token:NAME", name)
+		}
+	}
+	if err := errors.Join(s.Server.Check(), s.Tenant.Check()); err != nil {
+		return err
+	}
+	s.Server = s.Server.Or(server)
+	s.Tenant = s.Tenant.Or(tenant)
+	return nil
+}
+
+func (s *Settings) checkMounts() error {
+	if s.Mounts != nil && (!filepath.IsAbs(s.Mounts.Base) || filepath.Clean(s.Mounts.Base) != s.Mounts.Base) {
+		return fmt.Errorf("mounts.base %q: want an absolute, clean path", s.Mounts.Base)
+	}
+	return nil
+}
+
+func (s *Settings) checkOrigins() error {
+	for _, origin := range s.Origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || origin != u.Scheme+"://"+u.Host {
+			return fmt.Errorf("origins: %q: want http:// or https:// and a host", origin)
+		}
+	}
+	if slices.Contains(s.Hosts, "") {
+		return errors.New("hosts: a name is empty")
+	}
+	return nil
+}

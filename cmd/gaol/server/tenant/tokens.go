@@ -1,0 +1,120 @@
+package tenant
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tokens are the bearer tokens that a server accepts.
+type Tokens struct{ list []token }
+
+type token struct {
+	name  string
+	hash  [sha256.Size]byte
+	admin bool
+}
+
+const (
+	maxTokenFile = 1 << 20
+	minToken     = 32  // characters
+	maxToken     = 256 // characters
+)
+
+var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// ReadTokens reads a file with one token on each line: its name, the SHA-256 of the token in
+// hexadecimal, and "admin" for one that may read metrics. Empty lines and lines that begin with #
+// are ignored. Only the owner may be able to write to the file; other users may not read it.
+func ReadTokens(path string) (*Tokens, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o027 != 0 {
+		return nil, fmt.Errorf("tokens: %s: want a file with mode 0640 or less, not %v", path, info.Mode())
+	}
+	t, err := parseTokens(io.LimitReader(f, maxTokenFile))
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %s: %w", path, err)
+	}
+	return t, nil
+}
+
+func parseTokens(r io.Reader) (*Tokens, error) {
+	t := &Tokens{}
+	names := map[string]bool{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		parsed, err := parseToken(line)
+		if err == nil && names[parsed.name] {
+			err = fmt.Errorf("%s is listed twice", parsed.name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		names[parsed.name] = true
+		t.list = append(t.list, parsed)
+	}
+	if lines.Err() == nil && len(t.list) == 0 {
+		return nil, errors.New("no tokens")
+	}
+	return t, lines.Err()
+}
+
+func parseToken(line string) (t token, err error) {
+	fields := strings.Fields(line)
+	if len(fields) == 3 && fields[2] == "admin" {
+		t.admin, fields = true, fields[:2]
+	}
+	if len(fields) != 2 {
+		return t, errors.New("want NAME SHA256 [admin]")
+	}
+	t.name = fields[0]
+	if !tokenName.MatchString(t.name) {
+		return t, fmt.Errorf("name %q: want lower-case letters, digits and ._-", t.name)
+	}
+	hash, err := hex.DecodeString(fields[1])
+	if err != nil || len(hash) != sha256.Size {
+		return t, fmt.Errorf("%s: want the SHA-256 of the token, 64 hexadecimal digits", t.name)
+	}
+	t.hash = [sha256.Size]byte(hash)
+	return t, nil
+}
+
+// Find returns the tenant of a token, nil if there is none. It takes the same time for all
+// tokens of one length.
+func (t *Tokens) Find(secret string) *Tenant {
+	if len(secret) < minToken || len(secret) > maxToken {
+		return nil
+	}
+	hash := sha256.Sum256([]byte(secret))
+	var found *token
+	for i := range t.list {
+		if subtle.ConstantTimeCompare(hash[:], t.list[i].hash[:]) == 1 {
+			found = &t.list[i]
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return &Tenant{Name: "token:" + found.name, Admin: found.admin}
+}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/lazy"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/sockdiag"
 )
@@ -246,7 +247,12 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 
 // CheckSocketLists returns an error if the kernel does not list sockets. Without the lists a
 // jail with a network could take memory without limit.
-var CheckSocketLists = sync.OnceValue(func() error {
+func CheckSocketLists() error {
+	_, err := socketLists()
+	return err
+}
+
+var socketLists = lazy.Value(func() (struct{}, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err == nil {
 		f := os.NewFile(uintptr(fd), "netlink socket")
@@ -254,9 +260,9 @@ var CheckSocketLists = sync.OnceValue(func() error {
 		err = new(socketUse).addAll(f)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoSocketLists, err)
+		return struct{}{}, fmt.Errorf("%w: %w", errNoSocketLists, err)
 	}
-	return nil
+	return struct{}{}, nil
 })
 
 var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag")

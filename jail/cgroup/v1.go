@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
+	"gaol/jail/lazy"
 )
 
 // v1 implements a group as one directory per controller.
@@ -26,7 +26,7 @@ type v1 struct {
 }
 
 func newV1(root string) *v1 {
-	return &v1{root: root, others: sync.OnceValues(func() ([]string, error) { return otherHierarchies(root) })}
+	return &v1{root: root, others: lazy.Value(func() ([]string, error) { return otherHierarchies(root) })}
 }
 
 // identified returns a backend whose groups have a directory in a v2 hierarchy.

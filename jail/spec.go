@@ -125,6 +125,9 @@ type File = mounts.File
 // Mount shows a folder or a file of the host in the tree.
 type Mount = mounts.Mount
 
+// Owner is a user and a group of the host.
+type Owner = mounts.Owner
+
 // Access is what a guest may do with a folder of the host.
 type Access = mounts.Access
 

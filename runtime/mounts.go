@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,47 @@ type Mount struct {
 	Target string
 
 	Access Access
+}
+
+// MountUser is a user of the host, with groups.
+type MountUser struct {
+	UID, GID int
+
+	// Groups are further groups of the user. In a mount whose source has one of them, the guest
+	// is a member of this group instead of GID. A guest is never a member of two groups: what
+	// only another group may access is denied, and a file that denies access to one of the
+	// user's groups, but allows it to all others, is accessible.
+	Groups []int
+}
+
+// owner returns the ids that appear as the guest's in the mount of a source: nil for those of
+// its owner.
+func (u *MountUser) owner(source *os.File) (*jail.Owner, error) {
+	if u == nil {
+		return nil, nil
+	}
+	var info unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
+		return nil, err
+	}
+	owner := &jail.Owner{UID: u.UID, GID: u.GID}
+	if slices.Contains(u.Groups, int(info.Gid)) {
+		owner.GID = int(info.Gid)
+	}
+	return owner, nil
+}
+
+// validate rejects ids that the kernel does not have.
+func (u *MountUser) validate() error {
+	if u == nil {
+		return nil
+	}
+	for _, id := range append([]int{u.UID, u.GID}, u.Groups...) {
+		if id < 0 || id >= math.MaxUint32 {
+			return optionError("MountUser", "%d is not a user or group", id)
+		}
+	}
+	return nil
 }
 
 // nodeModules is the name under which NodeModules is mounted: programs in the working
@@ -160,7 +202,9 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 		packages := s.hostPackages && i == len(s.Mounts)-1
 		source, err := openSource(m.Source, private)
 		if err == nil {
-			open = append(open, jail.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)})
+			opened := jail.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
+			opened.Owner, err = s.MountUser.owner(source)
+			open = append(open, opened)
 		}
 		switch {
 		case err == nil && isFolder(source):

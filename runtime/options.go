@@ -34,6 +34,12 @@ type Options struct {
 	// their paths on the host, see [Mount].
 	Mounts []Mount
 
+	// MountUser is the user of the host whose files in Mounts and NodeModules appear as the
+	// guest's. The guest can then access files there as that user could, as a member of one
+	// group. Nil: the owner of each source; the guest then has the owner's access to all that
+	// is below it.
+	MountUser *MountUser
+
 	// UnixSockets allows runs to create unix sockets although Mounts has one that is ReadOnly
 	// or ReadWrite. Such a socket can connect to any process that listens on a socket file in
 	// a mounted folder, including processes of the host, whatever Permissions say about the

@@ -98,7 +98,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := s.setPermissions(o.Permissions); err != nil {
 		return s, optionError("Permissions", "%w", err)
 	}
-	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.Limits.validate(), s.Network.validate())
+	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), s.Network.validate())
 }
 
 // overlay adds the variables of one program, and sets the heap of its Node in bytes.

@@ -68,7 +68,7 @@ func cloneSources(protected []string, list []Mount, firstID int) (sources []*os.
 		f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)
 		if err == nil {
 			sources = append(sources, f)
-			err = mapOwner(f, firstID, maps)
+			err = mapOwner(f, m.Owner, firstID, maps)
 		}
 		if err != nil && !(errors.Is(err, ErrNoIDMap) && m.Access == ReadOnly) {
 			return sources, &os.PathError{Op: "mount", Path: m.Target, Err: err}
@@ -106,13 +106,16 @@ func checkTarget(target string, protected []string) error {
 	return nil
 }
 
-// mapOwner gives the files of the source's owner to the guest.
-func mapOwner(source *os.File, firstID int, maps idMaps) error {
-	var info unix.Stat_t
-	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
-		return err
+// mapOwner gives the files of an owner to the guest: by default those of the source's.
+func mapOwner(source *os.File, owner *Owner, firstID int, maps idMaps) error {
+	if owner == nil {
+		var info unix.Stat_t
+		if err := unix.Fstat(int(source.Fd()), &info); err != nil {
+			return err
+		}
+		owner = &Owner{int(info.Uid), int(info.Gid)}
 	}
-	users, err := maps.get(int(info.Uid), int(info.Gid), firstID)
+	users, err := maps.get(owner.UID, owner.GID, firstID)
 	if err != nil {
 		return err
 	}

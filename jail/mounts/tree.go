@@ -104,8 +104,11 @@ const (
 	ReadWrite
 )
 
-// Mount shows a folder or a file of the host in the tree. Files of the source's owner
-// appear as the guest's, and new files of the guest belong to that owner, if the kernel
+// Owner is a user and a group of the host.
+type Owner struct{ UID, GID int }
+
+// Mount shows a folder or a file of the host in the tree. Files of the source's owner, or of
+// Owner, appear as the guest's, and new files of the guest belong to that owner, if the kernel
 // supports that for the file system ([ErrNoIDMap] otherwise). Mounts of the host below the
 // source are not shown.
 //
@@ -117,6 +120,10 @@ type Mount struct {
 	Source *os.File // opened with O_PATH. The caller closes it
 	Target string   // guest path; created if missing
 	Access Access
+
+	// Owner has the ids of the host that appear as the guest's, and that new files of the guest
+	// get. Nil: the source's owner and group.
+	Owner *Owner
 
 	// Overlay shows a ReadOnly folder through an overlay, as CopyOnWrite does. Sockets then
 	// are inodes of the overlay: the guest can't connect to a socket that a process of the

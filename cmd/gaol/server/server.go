@@ -25,6 +25,9 @@ type Options struct {
 	Store    string
 	Version  string
 	Log      *slog.Logger
+
+	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
+	CgroupParent string
 }
 
 // Server serves tenants on any number of listeners.
@@ -45,7 +48,7 @@ const (
 // New returns a server that does not serve yet.
 func New(o Options) *Server {
 	s := &Server{
-		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log}),
+		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent}),
 		log:     o.Log,
 	}
 	s.tokens.Store(o.Tokens)

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/quota"
+	"gaol/jail"
+	"gaol/jail/mounts"
 	"gaol/policy"
+	"gaol/rootfs"
 	"gaol/runtime"
 )
 
@@ -84,5 +87,13 @@ func isInvalid(err error) bool {
 	_, limit := errors.AsType[*runtime.LimitError](err)
 	_, rule := errors.AsType[*policy.RuleError](err)
 	_, format := errors.AsType[*policy.FormatError](err)
-	return option || limit || rule || format
+	if option || limit || rule || format {
+		return true
+	}
+	for _, asked := range []error{rootfs.ErrNotFound, jail.ErrNoIDMap, jail.ErrNotInMount, mounts.ErrProtected} {
+		if errors.Is(err, asked) {
+			return true
+		}
+	}
+	return false
 }

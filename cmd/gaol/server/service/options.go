@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -13,12 +15,26 @@ import (
 
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
+	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/vfs"
 )
 
-// options returns the runtime's options for a tree with permissions.
-func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
+// options returns the runtime's options for a tree with permissions. The caller calls done after it
+// has created the sandbox, unless there is an error.
+func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, done func(), err error) {
+	if o, err = s.optionsWithoutMounts(t, tree, permissions, cwd); err != nil {
+		return o, nil, err
+	}
+	opened, err := s.addMounts(t, tree, &o)
+	if err != nil {
+		opened.close()
+		return o, nil, err
+	}
+	return o, opened.close, nil
+}
+
+func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
 	o = runtime.Options{
 		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname,
 		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t),
@@ -26,7 +42,7 @@ func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessa
 	if o.Limits, err = tree.Limits.options(); err != nil {
 		return o, err
 	}
-	if o.Permissions, err = s.permissions(permissions, cwd); err != nil {
+	if o.Permissions, err = s.permissions(permissions, cwd, tree.Mounts); err != nil {
 		return o, err
 	}
 	if o.Files, err = tree.files(); err != nil {
@@ -35,15 +51,42 @@ func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessa
 	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, orDefault(tree.Image)) {
 		return o, refuse(Forbidden, "image %q: the server allows %s", tree.Image, strings.Join(images, ", "))
 	}
-	if strings.HasPrefix(tree.Image, "sha256:") {
-		return o, refuse(Invalid, "image %q: want a name", tree.Image)
+	if err := s.checkImage(tree.Image); err != nil {
+		return o, err
 	}
 	if tree.Snapshot != "" {
 		if o.Snapshot, err = snapshotName(t, tree.Snapshot); err != nil {
 			return o, err
 		}
 	}
-	return o, s.addMounts(t, tree, &o)
+	if name, ok := strings.CutPrefix(tree.NodeModules, snapshotScheme); ok {
+		name, err = snapshotName(t, name)
+		o.NodeModules = snapshotScheme + name
+	}
+	return o, err
+}
+
+// snapshotScheme begins a nodeModules that names a snapshot.
+const snapshotScheme = "snapshot:"
+
+// checkImage rejects references to images that are no names, which the SDK also accepts: a tenant could
+// use images that the operator has replaced.
+func (s *Service) checkImage(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := rootfs.CheckName(name); err != nil {
+		return refuse(Invalid, "image: %w", err)
+	}
+	store, err := rootfs.Open(s.store)
+	if err != nil {
+		return err
+	}
+	image, err := store.Lookup(name)
+	if errors.Is(err, rootfs.ErrNotFound) || errors.Is(err, rootfs.ErrAmbiguous) || err == nil && !slices.Contains(image.Names, name) {
+		return refuse(Invalid, "image %q: the server has none of this name", name)
+	}
+	return err
 }
 
 // defaultImage is the name of the image of sandboxes without one.
@@ -89,16 +132,20 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 // permissions parses a request's permissions, and checks them against the server's. Scopes that
 // are omitted have the SDK's default, or the server's if that allows less.
-func (s *Service) permissions(text json.RawMessage, cwd string) (policy.Permissions, error) {
+func (s *Service) permissions(text json.RawMessage, cwd string, mounts []Mount) (policy.Permissions, error) {
 	asked, err := parsePermissions(text)
 	if err != nil {
 		return asked, err
 	}
 	most := s.settings.Load().Permissions
-	if cwd == "" {
-		cwd = string(vfs.Workspace)
+	if !most.Env.IsZero() && !asked.Env.IsZero() {
+		// policy.Narrow does not compare this scope: see there.
+		return asked, refuse(Forbidden, "more than the server allows: its settings have the rules of scope env")
 	}
-	w := policy.World{Own: []string{path.Clean(cwd)}, Shared: []string{"/tmp"}, Cwd: path.Clean(cwd)}
+	w, err := world(cwd, mounts)
+	if err != nil {
+		return asked, err
+	}
 	base := most
 	if merged, err := policy.Narrow(most, policy.Default(), w); err == nil {
 		base = merged
@@ -107,6 +154,27 @@ func (s *Service) permissions(text json.RawMessage, cwd string) (policy.Permissi
 		return asked, &Error{Code: Forbidden, Err: fmt.Errorf("more than the server allows: %w", err)}
 	}
 	return asked.Over(base), nil
+}
+
+// world describes the tree of a sandbox for package policy, as the SDK does.
+func world(cwd string, mounts []Mount) (w policy.World, err error) {
+	dir, err := vfs.ParsePath(cmp.Or(cwd, string(vfs.Workspace)))
+	if err != nil {
+		return w, refuse(Invalid, "cwd: %w", err)
+	}
+	w.Cwd = string(dir)
+	for _, own := range vfs.Own(dir) {
+		w.Own = append(w.Own, string(own))
+	}
+	for _, m := range mounts {
+		if accesses[m.Access] != runtime.ReadOnly {
+			w.Own = append(w.Own, m.Target)
+		}
+	}
+	for _, shared := range vfs.Shared() {
+		w.Shared = append(w.Shared, string(shared))
+	}
+	return w, nil
 }
 
 func parsePermissions(text json.RawMessage) (policy.Permissions, error) {
@@ -152,12 +220,4 @@ func snapshotPrefix(t *tenant.Tenant) string {
 // cgroup is the parent of a tenant's jails, so that tenants share the processors equally.
 func (s *Service) cgroup(t *tenant.Tenant) string {
 	return path.Join(s.cgroupParent, strings.ReplaceAll(t.Name, ":", "-"))
-}
-
-// addMounts adds the mounts of the server's machine.
-func (s *Service) addMounts(_ *tenant.Tenant, tree Tree, _ *runtime.Options) error {
-	if len(tree.Mounts) > 0 || tree.NodeModules != "" {
-		return refuse(Forbidden, "the server does not allow mounts")
-	}
-	return nil
 }

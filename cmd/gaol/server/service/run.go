@@ -37,11 +37,12 @@ func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree Tree, p
 		return nil, err
 	}
 	defer end()
-	o, err := s.options(t, tree, permissions, cwd)
+	o, done, err := s.options(t, tree, permissions, cwd)
 	if err != nil {
 		return nil, err
 	}
 	sb, err := s.openOnce(ctx, t, o, tree.isDefault() && len(permissions) == 0 && cwd == "")
+	done()
 	if err != nil {
 		return nil, err
 	}

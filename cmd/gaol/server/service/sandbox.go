@@ -56,10 +56,11 @@ func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 		return nil, err
 	}
 	defer end()
-	o, err := s.options(t, r.Tree, r.Permissions, r.Cwd)
+	o, done, err := s.options(t, r.Tree, r.Permissions, r.Cwd)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	o.Env = r.Env
 	set := s.settings.Load()
 	idle, err := bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs)

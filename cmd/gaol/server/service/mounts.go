@@ -1,0 +1,96 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/cmd/gaol/server/hostfolder"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+)
+
+// accesses are the accesses of requests.
+var accesses = map[string]runtime.Access{"": runtime.ReadOnly, "ro": runtime.ReadOnly, "rw": runtime.ReadWrite, "cow": runtime.CopyOnWrite}
+
+// folders are open folders of the server's machine.
+type folders []*os.File
+
+func (f folders) close() {
+	for _, folder := range f {
+		folder.Close()
+	}
+}
+
+// addMounts adds the mounts of the server's machine to the options. The options name them by their
+// descriptors: a path may lead elsewhere by the time that it is mounted. The caller closes the folders
+// after the sandbox is created, even if there is an error.
+func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (opened folders, err error) {
+	ofHost := tree.NodeModules != "" && !strings.HasPrefix(tree.NodeModules, snapshotScheme)
+	if len(tree.Mounts) == 0 && !ofHost {
+		return nil, nil
+	}
+	set := s.settings.Load().Mounts
+	switch {
+	case set == nil:
+		return nil, refuse(Forbidden, "the server does not allow mounts")
+	case t.Peer == nil:
+		return nil, refuse(Forbidden, "a token is not a user of the server's machine, and may not mount its folders")
+	case ofHost && !set.NodeModules:
+		return nil, refuse(Forbidden, "the server does not allow nodeModules of its machine")
+	}
+	open := func(path string, write bool) (source string, err error) {
+		folder, err := hostfolder.Open(set.Base, path, t.Peer, write)
+		if err != nil {
+			return "", s.mountError(path, err)
+		}
+		opened = append(opened, folder)
+		return "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())), nil
+	}
+	o.MountUser = mountUser(t.Peer)
+	for _, m := range tree.Mounts {
+		access := accesses[m.Access]
+		source, err := open(m.Source, access == runtime.ReadWrite)
+		if err != nil {
+			return opened, err
+		}
+		o.Mounts = append(o.Mounts, runtime.Mount{Source: source, Target: m.Target, Access: access})
+	}
+	if ofHost {
+		o.NodeModules, err = open(tree.NodeModules, false)
+	}
+	return opened, err
+}
+
+func mountUser(p *tenant.Peer) *runtime.MountUser {
+	u := &runtime.MountUser{UID: int(p.UID), GID: int(p.GID)}
+	for _, g := range p.Groups {
+		u.Groups = append(u.Groups, int(g))
+	}
+	return u
+}
+
+// mountError returns the error for a folder that could not be opened. Only errors that the user would
+// also get say what is wrong.
+func (s *Service) mountError(path string, err error) error {
+	switch {
+	case errors.Is(err, hostfolder.ErrOutside):
+		return refuse(Forbidden, "mount %q: %w", path, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+		return refuse(Forbidden, "mount %q: you may not access it like this: %w", path, err)
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
+		return refuse(Forbidden, "mount %q: its path has a link", path)
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); !ok { // an error of the base has its path
+		if errno, ok := errors.AsType[unix.Errno](err); ok {
+			return refuse(Invalid, "mount %q: %w", path, errno)
+		}
+	}
+	s.log.Error("mount", "path", path, "err", err)
+	return &Error{Code: Internal, Err: fmt.Errorf("mount %q: the server failed to open it; its log says why", path)}
+}

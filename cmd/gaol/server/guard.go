@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+		s.limitBody(w, r)
 		if status, why := s.refuse(r); status != 0 {
 			api.WriteProblem(w, status, why)
 			return
@@ -40,13 +42,33 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			api.ProblemOf(err).Write(w)
 			return
 		}
+		leave, err := s.service.Enter(t, bodyBytes(r))
+		if err != nil {
+			api.ProblemOf(err).Write(w)
+			return
+		}
+		defer leave()
 		next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
 	})
+}
+
+// bodyBytes returns how much memory a request's body may need. Only JSON is kept in memory.
+func bodyBytes(r *http.Request) int64 {
+	switch kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
+	case kind != "application/json":
+		return 0
+	case r.ContentLength < 0 || r.ContentLength > api.MaxBody:
+		return api.MaxBody
+	default:
+		return r.ContentLength
+	}
 }
 
 // refuse returns the status for a request that no tenant may make, and why; 0 if it may pass.
 func (s *Server) refuse(r *http.Request) (status int, why string) {
 	switch {
+	case path.Clean(r.URL.Path) != r.URL.Path && path.Clean(r.URL.Path)+"/" != r.URL.Path:
+		return http.StatusBadRequest, "the path has empty, . or .. components"
 	case !s.isOwnHost(r):
 		// A page of another host that resolves to this machine (DNS rebinding) sends its own name.
 		return http.StatusMisdirectedRequest, "the header Host does not name this server; its operator can add names"

@@ -36,20 +36,24 @@ type Server struct {
 	tokens  atomic.Pointer[tenant.Tokens]
 	http    *http.Server
 	log     *slog.Logger
+
+	connections *connections
+	times       times
 }
 
-// Bounds of each connection.
-const (
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 32 << 10
-)
+// maxHeader bounds the headers of a request in bytes.
+const maxHeader = 32 << 10
 
 // New returns a server that does not serve yet.
-func New(o Options) *Server {
+func New(o Options) *Server { return newServer(o, defaultTimes) }
+
+func newServer(o Options, times times) *Server {
 	s := &Server{
+		times:   times,
 		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent}),
 		log:     o.Log,
+
+		connections: newConnections(),
 	}
 	s.tokens.Store(o.Tokens)
 	mux := http.NewServeMux()
@@ -57,11 +61,12 @@ func New(o Options) *Server {
 	s.addHealth(mux)
 	s.http = &http.Server{
 		Handler:           s.guard(withProblems(mux)),
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
+		ReadHeaderTimeout: times.header,
+		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
 		ConnContext:       connContext,
+		ConnState:         s.connections.follow,
 	}
 	return s
 }
@@ -91,11 +96,11 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 // Serve serves a listener until Close: one of unix sockets, whose callers are local users, or
 // another one, whose callers need tokens. With a configuration it serves TLS.
 func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
-	l = newListener(l)
+	l = &listener{l, s.connections, s.times.write}
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	err := s.http.Serve(l)
+	err := s.http.Serve(problemListener{l})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -15,13 +15,15 @@ type API struct {
 	huma    huma.API
 }
 
-// maxBody bounds the body of a request in bytes, unless the operation has its own bound.
-const maxBody = 32 << 20
+// MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
+const MaxBody = 32 << 20
 
 // Register adds the operations to mux.
 func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	huma.NewError = newProblem
+	huma.ValidateStrictCasing = true
 	config := huma.DefaultConfig("gaol", version)
+	config.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
 	config.DocsPath = ""     // the page loads scripts from elsewhere
 	config.SchemasPath = ""  // the document has them
 	config.CreateHooks = nil // they add $schema to each response
@@ -36,8 +38,9 @@ func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 // operation describes an operation. Errors are the statuses that it has beside those that all have.
 func operation(id, method, path, summary string, errors ...int) huma.Operation {
 	return huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody,
-		Errors: append([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, errors...),
+		OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: MaxBody,
+		BodyReadTimeout: -1, // package server bounds the time
+		Errors:          append([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, errors...),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -54,15 +55,48 @@ func problem(status int, detail string) *Problem {
 
 // newProblem is [huma.NewError] for this API.
 func newProblem(status int, detail string, errs ...error) huma.StatusError {
+	if status == http.StatusInternalServerError && detail == unreadable {
+		status = http.StatusBadRequest
+	}
 	p := problem(status, detail)
-	for _, err := range errs {
+	for _, err := range errs[:min(len(errs), maxDetails)] {
 		if d, ok := err.(huma.ErrorDetailer); ok {
-			p.Errors = append(p.Errors, d.ErrorDetail())
+			p.Errors = append(p.Errors, bounded(d.ErrorDetail()))
 		} else if err != nil {
-			p.Errors = append(p.Errors, &huma.ErrorDetail{Message: err.Error()})
+			p.Errors = append(p.Errors, bounded(&huma.ErrorDetail{Message: err.Error()}))
 		}
 	}
 	return p
+}
+
+// unreadable is huma's detail for a body that ends early or is not framed correctly.
+const unreadable = "cannot read request body"
+
+const (
+	maxDetails    = 20
+	maxDetailText = 300 // bytes
+)
+
+// bounded returns a detail without the value that was sent, which can be the whole body, unless that
+// is short.
+func bounded(d *huma.ErrorDetail) *huma.ErrorDetail {
+	short := &huma.ErrorDetail{Message: cut(d.Message), Location: cut(d.Location)}
+	switch v := d.Value.(type) {
+	case string:
+		if len(v) <= maxDetailText {
+			short.Value = v
+		}
+	case bool, float64, json.Number:
+		short.Value = v
+	}
+	return short
+}
+
+func cut(text string) string {
+	if len(text) <= maxDetailText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxDetailText], "") + "..."
 }
 
 // ProblemOf returns the problem for an error of package service.

@@ -37,6 +37,7 @@ type Server struct {
 	total    use
 	requests *rate.Limiter
 	accounts map[string]*Account
+	sweepAt  int // accounts at which unused ones are forgotten
 	slots    slots
 }
 
@@ -55,12 +56,15 @@ type use struct {
 	sandboxes, runs int
 	memory, disk    int64
 	cpus            float64
+
+	requests int
+	bodies   int64
 }
 
 // NewServer returns a server without tenants. Special has the limits of tenants that have their
 // own. Zero fields of tenant and special are those of server.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
-	s := &Server{accounts: map[string]*Account{}}
+	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep}
 	processors := goruntime.NumCPU()
 	s.slots = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
 	s.Set(server, tenant, special)
@@ -89,14 +93,41 @@ func limiter(perSec float64) *rate.Limiter {
 func (s *Server) Account(name string) *Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.accounts[name]
-	if a == nil {
-		l := s.limitsOf(name)
-		a = &Account{server: s, name: name, limits: l, requests: limiter(l.Requests)}
-		s.accounts[name] = a
+	return s.account(name)
+}
+
+// account returns the account of a tenant. It forgets those that are not in use when there are twice
+// as many as the last time: there can be a tenant for each user id.
+//
+// Preconditions: s.mu is held.
+func (s *Server) account(name string) *Account {
+	if a := s.accounts[name]; a != nil {
+		return a
 	}
+	if len(s.accounts) >= s.sweepAt {
+		maps.DeleteFunc(s.accounts, func(_ string, a *Account) bool { return a.isUnused() })
+		s.sweepAt = max(minSweep, 2*len(s.accounts))
+	}
+	l := s.limitsOf(name)
+	a := &Account{server: s, name: name, limits: l, requests: limiter(l.Requests)}
+	s.accounts[name] = a
 	return a
 }
+
+// minSweep is how many accounts there are at least before unused ones are forgotten.
+const minSweep = 128
+
+// isUnused reports whether a new account would be the same.
+//
+// Preconditions: the server's lock is held.
+func (a *Account) isUnused() bool {
+	return a.use == use{} && a.slots.used == 0 && len(a.slots.queue) == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
+}
+
+// current returns the account of the same tenant that the server has now: a may be forgotten.
+//
+// Preconditions: the server's lock is held.
+func (a *Account) current() *Account { return a.server.account(a.name) }
 
 // Usage is what one tenant uses now.
 type Usage struct {
@@ -121,13 +152,13 @@ func (s *Server) Usage() (list []Usage) {
 func (a *Account) Limits() Limits {
 	a.server.mu.Lock()
 	defer a.server.mu.Unlock()
-	return a.limits
+	return a.current().limits
 }
 
 // Request counts a request, or returns an [*Exceeded].
 func (a *Account) Request() error {
 	a.server.mu.Lock()
-	own, all := a.requests, a.server.requests
+	own, all := a.current().requests, a.server.requests
 	a.server.mu.Unlock()
 	if !own.Allow() {
 		return &Exceeded{Limit: "requestsPerSec", RetryAfter: retryAfter}
@@ -136,6 +167,11 @@ func (a *Account) Request() error {
 		return &Exceeded{Limit: "requestsPerSec", Server: true, RetryAfter: retryAfter}
 	}
 	return nil
+}
+
+// Enter counts a request with a body of JSON until leave is called, or returns an [*Exceeded].
+func (a *Account) Enter(body int64) (leave func(), err error) {
+	return a.add(use{requests: 1, bodies: body})
 }
 
 // Reserve reserves a sandbox with a disk limit until release is called, or returns an
@@ -168,6 +204,7 @@ func (a *Account) add(u use) (release func(), err error) {
 	s := a.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	a = a.current()
 	if err := u.check(a.use, a.limits, false); err != nil {
 		return nil, err
 	}
@@ -190,6 +227,8 @@ func (u *use) change(by use, sign int) {
 	u.memory += int64(sign) * by.memory
 	u.disk += int64(sign) * by.disk
 	u.cpus += float64(sign) * by.cpus
+	u.requests += sign * by.requests
+	u.bodies += int64(sign) * by.bodies
 }
 
 // check returns an error if used and u together exceed limits.
@@ -203,6 +242,8 @@ func (u use) check(used use, l Limits, server bool) error {
 		{"memoryBytes", float64(u.memory), float64(used.memory), float64(l.Memory)},
 		{"diskBytes", float64(u.disk), float64(used.disk), float64(l.Disk)},
 		{"cpus", u.cpus, used.cpus, l.CPUs},
+		{"concurrentRequests", float64(u.requests), float64(used.requests), float64(l.Concurrent)},
+		{"bodyBytes", float64(u.bodies), float64(used.bodies), float64(l.Bodies)},
 	} {
 		switch {
 		case c.more == 0:

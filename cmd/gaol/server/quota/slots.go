@@ -23,6 +23,7 @@ type tenantQueue struct {
 func (s *Server) wait(ctx context.Context, a *Account) (free func(), err error) {
 	turn := make(chan struct{})
 	s.mu.Lock()
+	a = a.current()
 	a.slots.queue = append(a.slots.queue, turn)
 	s.enqueue(a)
 	s.dispatch()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -215,9 +214,4 @@ func snapshotName(t *tenant.Tenant, name string) (string, error) {
 func snapshotPrefix(t *tenant.Tenant) string {
 	sum := sha256.Sum256([]byte(t.Name))
 	return "tenant-" + hex.EncodeToString(sum[:16]) + "."
-}
-
-// cgroup is the parent of a tenant's jails, so that tenants share the processors equally.
-func (s *Service) cgroup(t *tenant.Tenant) string {
-	return path.Join(s.cgroupParent, strings.ReplaceAll(t.Name, ":", "-"))
 }

@@ -12,7 +12,8 @@ import (
 // pools keep unused sandboxes with default options, for requests that need one of their own. Each
 // tenant has a pool, because a sandbox is created in its tenant's cgroup.
 type pools struct {
-	log *slog.Logger
+	log     *slog.Logger
+	tenants *tenants
 
 	mu     sync.Mutex
 	byName map[string]*tenantPool
@@ -23,7 +24,8 @@ type tenantPool struct {
 	*runtime.Pool
 	idle *time.Timer // closes it
 	uses int
-	gone bool // no longer in byName
+	gone bool   // no longer in byName
+	done func() // its use of the tenant's cgroup
 }
 
 const (
@@ -37,8 +39,8 @@ const (
 	maxPools = 64
 )
 
-func newPools(log *slog.Logger) *pools {
-	return &pools{log: log, byName: map[string]*tenantPool{}}
+func newPools(log *slog.Logger, ts *tenants) *pools {
+	return &pools{log: log, tenants: ts, byName: map[string]*tenantPool{}}
 }
 
 // get returns a sandbox from the pool of a tenant, which the caller closes. It returns nil if there
@@ -60,11 +62,13 @@ func (p *pools) acquire(name string, o runtime.Options) (*tenantPool, error) {
 		if len(p.byName) >= maxPools {
 			return nil, nil
 		}
+		done := p.tenants.use(name)
 		created, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: true})
 		if err != nil {
+			done()
 			return nil, err
 		}
-		pool = &tenantPool{Pool: created}
+		pool = &tenantPool{Pool: created, done: done}
 		pool.idle = time.AfterFunc(poolIdle, func() { p.expire(name, pool) })
 		p.byName[name] = pool
 	}
@@ -99,6 +103,7 @@ func (p *pools) remove(name string, pool *tenantPool) {
 	pool.idle.Stop()
 	delete(p.byName, name)
 	p.work.Go(func() {
+		defer pool.done()
 		if err := pool.Close(); err != nil {
 			p.log.Error("close a pool", "tenant", name, "err", err)
 		}

@@ -68,8 +68,10 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 		}
 		return s.open(ctx, t, o)
 	}
+	unuse := s.tenants.use(t.Name) // the pool may be closed before it
 	return &Sandbox{NodeRuntime: rt, owner: t.Name, account: account, service: s, close: func() error {
 		defer release()
+		defer unuse()
 		return rt.Close()
 	}}, nil
 }

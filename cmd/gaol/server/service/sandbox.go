@@ -99,8 +99,10 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 	if err != nil {
 		return nil, convert(err)
 	}
+	unuse := s.tenants.use(t.Name)
 	rt, err := s.create(ctx, o)
 	if err != nil {
+		unuse()
 		release()
 		return nil, s.internal("create a sandbox", t, err)
 	}
@@ -110,6 +112,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 	}
 	sb.close = sync.OnceValue(func() error {
 		defer release()
+		defer unuse()
 		return rt.Close()
 	})
 	return sb, nil

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -29,13 +30,13 @@ type Options struct {
 // Service runs programs and keeps sandboxes for tenants. Its methods may be called from several
 // goroutines at once.
 type Service struct {
-	settings     atomic.Pointer[settings.Settings]
-	store        string
-	cgroupParent string
-	log          *slog.Logger
-	create       func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
-	quotas       *quota.Server
-	pools        *pools
+	settings atomic.Pointer[settings.Settings]
+	store    string
+	log      *slog.Logger
+	create   func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
+	quotas   *quota.Server
+	pools    *pools
+	tenants  *tenants
 
 	ctx    context.Context // of all runs
 	cancel context.CancelCauseFunc
@@ -48,10 +49,7 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cgroupParent: o.CgroupParent, log: o.Log, create: o.Create, sandboxes: map[string]*Sandbox{}}
-	if s.cgroupParent == "" {
-		s.cgroupParent = "/gaol/tenants"
-	}
+	s := &Service{store: o.Store, log: o.Log, create: o.Create, sandboxes: map[string]*Sandbox{}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}
@@ -60,7 +58,9 @@ func New(o Options) *Service {
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Tenants)
-	s.pools = newPools(s.log)
+	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
+	s.tenants.removeEmpty()
+	s.pools = newPools(s.log, s.tenants)
 	s.settings.Store(o.Settings)
 	return s
 }
@@ -80,6 +80,13 @@ func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Acc
 
 // Count counts a request of a tenant, or returns an error if there are too many.
 func (s *Service) Count(t *tenant.Tenant) error { return convert(s.Account(t).Request()) }
+
+// Enter counts a request of a tenant with a body of JSON of some bytes until leave is called, or returns
+// an error if there are too many at once.
+func (s *Service) Enter(t *tenant.Tenant, body int64) (leave func(), err error) {
+	leave, err = s.Account(t).Enter(body)
+	return leave, convert(err)
+}
 
 // Usage returns what each tenant uses now.
 func (s *Service) Usage() []quota.Usage { return s.quotas.Usage() }
@@ -130,5 +137,7 @@ func (s *Service) Close(ctx context.Context) error {
 	s.cancel(nil)
 	err := s.closeSandboxes()
 	s.pools.clear()
-	return errors.Join(err, runtime.CloseIdle())
+	err = errors.Join(err, runtime.CloseIdle())
+	s.tenants.close()
+	return err
 }

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheckJSON(t *testing.T) {
+	list := func(n int) string { return strings.TrimSuffix(strings.Repeat("1,", n), ",") }
+	for _, c := range []struct{ text, want string }{
+		{`{"a":[1,2,{"b":null}]}`, ""},
+		{`"x"`, ""},
+		{` {} ` + "\n", ""},
+		{`{"a":{"b":[` + list(maxMembers*3) + `]}}`, ""},
+		{``, "EOF"},
+		{`{`, "EOF"},
+		{`{"a":1,"a":2}`, "duplicate"},
+		{`{"a":1,"\u0061":2}`, "duplicate"},
+		{`{"a":{"b":{"c":1,"c":2}}}`, "duplicate"},
+		{"{\"a\":\"\xff\"}", "UTF-8"},
+		{`{"a":"\ud800"}`, "surrogate"},
+		{`{} {}`, "after"},
+		{`{} x`, "after"},
+		{`{"a":01}`, "byte 6"},
+		{`{'a':1}`, "byte 1"},
+		{`{"a":NaN}`, "byte 5"},
+		{`{"a":1,}`, "byte 6"},
+		{`{"args":[` + list(2*maxMembers+2) + `]}`, "members"},
+		{`{"a":{"b":[` + list(maxValues+1) + `]}}`, "values"},
+		{strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1), "levels"},
+		{strings.Repeat("[", 1<<20), "levels"},
+	} {
+		err := checkJSON([]byte(c.text))
+		short := c.text[:min(len(c.text), 60)]
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", short, err, c.want)
+		}
+	}
+}
+
+// What passes, encoding/json parses, too, and huma's copy is not larger than the bounds allow.
+func FuzzUnmarshal(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,2]}`, `{"a":1,"A":2}`, `[]`, `"\u0000"`, `{"a":1e999}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var v any
+		if checkJSON(text) != nil {
+			return
+		}
+		if err := unmarshal(text, &v); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}

@@ -1,0 +1,379 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// large are limits that no test reaches.
+var large = Limits{Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 50, CPUs: 1 << 20, Disk: 1 << 50, Requests: 1e9, Upload: 1 << 50, Concurrent: 1 << 20, Bodies: 1 << 50}
+
+// newSlots returns a server with start slots.
+func newSlots(free, perTenant int) *Server {
+	s := NewServer(large, large, nil)
+	s.slots.free, s.slots.perTenant = free, perTenant
+	return s
+}
+
+func TestEachLimit(t *testing.T) {
+	admit := func(memory int64, cpus float64) func(*Account) (func(), error) {
+		return func(a *Account) (func(), error) { return a.Admit(context.Background(), memory, cpus) }
+	}
+	for _, c := range []struct {
+		limit string
+		set   func(l *Limits)
+		do    func(a *Account) (func(), error) // may be done twice
+		never func(a *Account) (func(), error) // exceeds the limit alone
+	}{
+		{"sandboxes", func(l *Limits) { l.Sandboxes = 2 }, func(a *Account) (func(), error) { return a.Reserve(0) }, nil},
+		{"diskBytes", func(l *Limits) { l.Disk = 20 }, func(a *Account) (func(), error) { return a.Reserve(10) }, func(a *Account) (func(), error) { return a.Reserve(21) }},
+		{"runs", func(l *Limits) { l.Runs = 2 }, admit(0, 0), nil},
+		{"memoryBytes", func(l *Limits) { l.Memory = 20 }, admit(10, 0), admit(21, 0)},
+		{"cpus", func(l *Limits) { l.CPUs = 0.2 }, admit(0, 0.1), admit(0, 0.3)},
+		{"concurrentRequests", func(l *Limits) { l.Concurrent = 2 }, func(a *Account) (func(), error) { return a.Enter(0) }, nil},
+		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, func(a *Account) (func(), error) { return a.Enter(10) }, func(a *Account) (func(), error) { return a.Enter(21) }},
+	} {
+		for _, ofServer := range []bool{false, true} {
+			server, tenant := large, large
+			if c.set(&tenant); ofServer {
+				server, tenant = tenant, large
+			}
+			s := NewServer(server, tenant, nil)
+			a, b := s.Account("a"), s.Account("b")
+			first, err1 := c.do(a)
+			second, err2 := c.do(a)
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatalf("%s: %v", c.limit, err)
+			}
+			for _, other := range []*Account{a, b} {
+				release, err := c.do(other)
+				refused := wantExceeded(t, err, c.limit, ofServer, retryAfter)
+				if want := other == a || ofServer; refused != want {
+					t.Errorf("%s, server %v: refused %v, want %v", c.limit, ofServer, refused, want)
+				}
+				if !refused {
+					release()
+				}
+			}
+			if c.never != nil {
+				if _, err := c.never(b); !wantExceeded(t, err, c.limit, ofServer, 0) {
+					t.Errorf("%s: more than the limit is admitted", c.limit)
+				}
+			}
+			first()
+			first() // does nothing
+			if third, err := c.do(a); err != nil {
+				t.Errorf("%s: after a release: %v", c.limit, err)
+			} else {
+				third()
+			}
+			second()
+			wantUnused(t, s)
+		}
+	}
+}
+
+// wantExceeded reports whether err is not nil; then it must be an Exceeded like this.
+func wantExceeded(t *testing.T, err error, limit string, ofServer bool, retry time.Duration) bool {
+	t.Helper()
+	if err == nil {
+		return false
+	}
+	e, ok := errors.AsType[*Exceeded](err)
+	if !ok || e.Limit != limit || e.Server != ofServer || e.RetryAfter != retry {
+		t.Errorf("%+v, want %s, server %v, retry %v", err, limit, ofServer, retry)
+	}
+	return true
+}
+
+// wantUnused fails the test if anything is still reserved.
+func wantUnused(t *testing.T, s *Server) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Sums of fractions may leave a remainder.
+	rest := s.total
+	if rest.cpus > -1e-6 && rest.cpus < 1e-6 {
+		rest.cpus = 0
+	}
+	if rest != (use{}) {
+		t.Errorf("left: %+v", s.total)
+	}
+	for _, a := range s.accounts {
+		if a.slots.used != 0 || len(a.slots.queue) != 0 || a.use.runs != 0 || a.use.sandboxes != 0 {
+			t.Errorf("left of %s: %+v %+v", a.name, a.use, a.slots)
+		}
+	}
+}
+
+func TestRequestRate(t *testing.T) {
+	l := large
+	l.Requests = 0.001
+	s := NewServer(large, l, map[string]Limits{"b": {Requests: 1000}})
+	a, b := s.Account("a"), s.Account("b")
+	if err := a.Request(); err != nil {
+		t.Error(err)
+	}
+	wantExceeded(t, a.Request(), "requestsPerSec", false, retryAfter)
+	for range 100 {
+		if err := b.Request(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.Set(l, large, nil)
+	if err := a.Request(); err != nil {
+		t.Error(err)
+	}
+	wantExceeded(t, b.Request(), "requestsPerSec", true, retryAfter)
+}
+
+// With new limits, what is reserved stays, and counts.
+func TestSetWhileInUse(t *testing.T) {
+	s := NewServer(large, large, nil)
+	a := s.Account("a")
+	first, err1 := a.Reserve(10)
+	second, err2 := a.Reserve(10)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	small := large
+	small.Sandboxes = 2
+	s.Set(large, small, nil)
+	_, err := a.Reserve(0)
+	if !wantExceeded(t, err, "sandboxes", false, retryAfter) {
+		t.Error("the new limit is not enforced")
+	}
+	first()
+	second()
+	wantUnused(t, s)
+}
+
+// start calls Admit on a goroutine of its own. The run waits or has its slot when it returns. It ends at
+// once, or with ctx.
+func start(ctx context.Context, s *Server, a *Account, started chan<- string, atOnce bool) {
+	waiting := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(a.slots.queue) + a.slots.used
+	}
+	before := waiting()
+	go func() {
+		if release, err := a.Admit(ctx, 0, 0); err == nil {
+			started <- a.name
+			if !atOnce {
+				<-ctx.Done()
+			}
+			release()
+		}
+	}()
+	for waiting() == before {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Tenants take turns, whatever the order and the number of their runs.
+func TestTurns(t *testing.T) {
+	s := newSlots(1, 1)
+	ctx := t.Context()
+	a, b, c := s.Account("a"), s.Account("b"), s.Account("c")
+	hold, err := a.Admit(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan string, 100)
+	for _, next := range []*Account{a, a, a, a, b, b, c} {
+		start(ctx, s, next, started, true)
+	}
+	hold()
+	got := ""
+	for range 7 {
+		got += <-started
+	}
+	// a had its turn before the others came.
+	if got != "bcabaaa" && got != "abcabaa" {
+		t.Errorf("order %s", got)
+	}
+}
+
+// A tenant never has all slots.
+func TestSlotsOfOneTenant(t *testing.T) {
+	s := newSlots(3, 2)
+	started := make(chan string, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 10 {
+		start(ctx, s, s.Account("a"), started, false)
+	}
+	s.mu.Lock()
+	used, free := s.accounts["a"].slots.used, s.slots.free
+	s.mu.Unlock()
+	if used > 2 || free < 1 {
+		t.Errorf("used %d, free %d", used, free)
+	}
+	if release, err := s.Account("b").Admit(t.Context(), 0, 0); err != nil {
+		t.Error(err)
+	} else {
+		release()
+	}
+}
+
+func TestCanceledWait(t *testing.T) {
+	s := newSlots(1, 1)
+	hold, err := s.Account("a").Admit(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("gone")
+	cancel(why)
+	if _, err := s.Account("a").Admit(ctx, 1, 1); !errors.Is(err, why) && err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever happens at the same time, all slots and reservations are free at the end, and no limit is
+// ever exceeded.
+func TestNothingIsLost(t *testing.T) {
+	s := newSlots(3, 2)
+	l := large
+	l.Runs, l.Memory = 20, 1000
+	s.Set(large, l, nil)
+	var all sync.WaitGroup
+	for n := range 40 {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			for range 50 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(3000))*time.Microsecond)
+				a := s.Account(fmt.Sprint(r.IntN(4)))
+				release, err := a.Admit(ctx, int64(r.IntN(200)), r.Float64())
+				if err == nil {
+					check(t, s)
+					time.Sleep(time.Duration(r.IntN(500)) * time.Microsecond)
+					release()
+				}
+				cancel()
+				if r.IntN(50) == 0 {
+					s.Set(large, l, nil)
+				}
+			}
+		})
+	}
+	all.Wait()
+	wantUnused(t, s)
+	if s.slots.free != 3 {
+		t.Errorf("%d free slots", s.slots.free)
+	}
+}
+
+func check(t *testing.T, s *Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := 0
+	for _, a := range s.accounts {
+		used += a.slots.used
+		if a.slots.used > s.slots.perTenant || a.use.runs > 20 || a.use.memory > 1000 {
+			t.Errorf("%s has %+v %+v", a.name, a.slots, a.use)
+		}
+	}
+	if used+s.slots.free != 3 || s.slots.free < 0 {
+		t.Errorf("%d slots used, %d free", used, s.slots.free)
+	}
+}
+
+// Accounts that nothing distinguishes from new ones are forgotten; those in use are not.
+func TestAccountsAreForgotten(t *testing.T) {
+	s := NewServer(large, large, nil)
+	busy := s.Account("busy")
+	release, err := busy.Reserve(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := s.Account("stale")
+	for n := range 100_000 {
+		s.Account(fmt.Sprint(n))
+	}
+	s.mu.Lock()
+	count := len(s.accounts)
+	s.mu.Unlock()
+	if count > 2*minSweep {
+		t.Errorf("%d accounts", count)
+	}
+	if s.Account("busy") != busy {
+		t.Error("an account in use is forgotten")
+	}
+	undo, err := stale.Reserve(5) // it counts in the account that the tenant has now
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range s.Usage() {
+		if want := map[string]int64{"busy": 7, "stale": 5}[u.Tenant]; u.Disk != want {
+			t.Errorf("%s: %d", u.Tenant, u.Disk)
+		}
+	}
+	undo()
+	release()
+	wantUnused(t, s)
+}
+
+// A tenant cannot get a new burst of requests by being forgotten.
+func TestRateIsNotForgotten(t *testing.T) {
+	l := large
+	l.Requests = 0.001
+	s := NewServer(large, l, nil)
+	if err := s.Account("a").Request(); err != nil {
+		t.Error(err)
+	}
+	for n := range 1000 {
+		s.Account(fmt.Sprint(n))
+	}
+	wantExceeded(t, s.Account("a").Request(), "requestsPerSec", false, retryAfter)
+	if s.Account("a").Request() == nil {
+		t.Error("a new burst")
+	}
+}
+
+func TestCheckLimits(t *testing.T) {
+	nan := 0.0
+	nan /= nan
+	for _, l := range []Limits{{Sandboxes: -1}, {Runs: -1}, {Memory: -1}, {CPUs: -1}, {CPUs: nan}, {CPUs: 1 / (nan * 0)}, {Disk: -1}, {Requests: -1}, {Upload: -1}, {Concurrent: -1}, {Bodies: -1}} {
+		if l.Check() == nil {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// FuzzQuota makes reservations in any order, and checks the sums.
+func FuzzQuota(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 200, 100, 50})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		l := Limits{Sandboxes: 3, Disk: 50, Concurrent: 3, Bodies: 50}.Or(large)
+		s := NewServer(l, l, nil)
+		var undo []func()
+		for _, step := range steps {
+			a := s.Account(string('a' + rune(step&1)))
+			do := a.Reserve
+			if step&2 != 0 {
+				do = a.Enter
+			}
+			if step&4 != 0 && len(undo) > 0 {
+				undo[0]()
+				undo = undo[1:]
+			} else if release, err := do(int64(step >> 3)); err == nil {
+				undo = append(undo, release)
+			}
+			if u := s.total; u.sandboxes > 3 || u.disk > 50 || u.requests > 3 || u.bodies > 50 || u.sandboxes+u.requests != len(undo) {
+				t.Fatalf("%+v, %d reservations", u, len(undo))
+			}
+		}
+		for _, release := range undo {
+			release()
+		}
+		wantUnused(t, s)
+	})
+}

@@ -83,15 +83,20 @@ func (s *Store) List() ([]*Image, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list %ss: %w", s.kind.name, err)
 	}
+	names, err := s.allNames()
+	if err != nil {
+		return nil, fmt.Errorf("list %ss: %w", s.kind.name, err)
+	}
 	images := make([]*Image, 0, len(entries))
 	for _, e := range entries {
-		i, err := s.get(e.Name())
-		if errors.Is(err, ErrNotFound) {
+		i, err := s.load(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed since the folder was read
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %ss: %w", s.kind.name, err)
 		}
+		i.Names = names[e.Name()]
 		images = append(images, i)
 	}
 	slices.SortFunc(images, func(a, b *Image) int { return a.Created.Compare(b.Created) })

@@ -57,8 +57,9 @@ type use struct {
 	memory, disk    int64
 	cpus            float64
 
-	requests int
-	bodies   int64
+	requests    int
+	bodies      int64
+	connections int
 }
 
 // NewServer returns a server without tenants. Special has the limits of tenants that have their
@@ -148,6 +149,13 @@ func (s *Server) Usage() (list []Usage) {
 	return list
 }
 
+// ServerLimits returns the limits of all tenants together.
+func (a *Account) ServerLimits() Limits {
+	a.server.mu.Lock()
+	defer a.server.mu.Unlock()
+	return a.server.limits
+}
+
 // Limits returns the tenant's limits.
 func (a *Account) Limits() Limits {
 	a.server.mu.Lock()
@@ -179,6 +187,10 @@ func (a *Account) Enter(body int64) (leave func(), err error) {
 func (a *Account) Reserve(disk int64) (release func(), err error) {
 	return a.add(use{sandboxes: 1, disk: disk})
 }
+
+// Connect reserves a connection to a guest's port until release is called, or returns an
+// [*Exceeded].
+func (a *Account) Connect() (release func(), err error) { return a.add(use{connections: 1}) }
 
 // Admit waits for the turn of a run with limits of memory and processors, until release is called
 // or ctx ends. If the run needs more than the tenant or the server has left, or if its turn does
@@ -229,6 +241,7 @@ func (u *use) change(by use, sign int) {
 	u.cpus += float64(sign) * by.cpus
 	u.requests += sign * by.requests
 	u.bodies += int64(sign) * by.bodies
+	u.connections += sign * by.connections
 }
 
 // check returns an error if used and u together exceed limits.
@@ -244,6 +257,7 @@ func (u use) check(used use, l Limits, server bool) error {
 		{"cpus", u.cpus, used.cpus, l.CPUs},
 		{"concurrentRequests", float64(u.requests), float64(used.requests), float64(l.Concurrent)},
 		{"bodyBytes", float64(u.bodies), float64(used.bodies), float64(l.Bodies)},
+		{"connections", float64(u.connections), float64(used.connections), float64(l.Connections)},
 	} {
 		switch {
 		case c.more == 0:

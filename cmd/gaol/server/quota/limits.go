@@ -18,8 +18,11 @@ type Limits struct {
 	Requests  float64 `json:"requestsPerSec,omitzero"` // on average; twice as many in a burst
 	Upload    int64   `json:"uploadBytes,omitzero"`    // of one request
 
-	Concurrent int   `json:"concurrentRequests,omitzero"` // requests without a complete response, at once
-	Bodies     int64 `json:"bodyBytes,omitzero"`          // the JSON bodies of these requests together
+	Concurrent    int   `json:"concurrentRequests,omitzero"` // requests without a complete response, at once
+	Bodies        int64 `json:"bodyBytes,omitzero"`          // the JSON bodies of these requests together
+	Snapshots     int   `json:"snapshots,omitzero"`          // kept
+	SnapshotBytes int64 `json:"snapshotBytes,omitzero"`      // of the files of all snapshots
+	Connections   int   `json:"connections,omitzero"`        // at once to ports of guests, with requests that wait for one
 }
 
 // DefaultLimits returns the limits of all tenants together on a machine with some bytes of
@@ -30,11 +33,13 @@ func DefaultLimits(memory int64) (server, tenant Limits) {
 		Sandboxes: 1000, Runs: 500,
 		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30,
 		Requests: 5000, Upload: 1 << 30, Concurrent: 4096, Bodies: 256 << 20,
+		Snapshots: 1000, SnapshotBytes: 64 << 30, Connections: 4096,
 	}
 	tenant = Limits{
 		Sandboxes: 100, Runs: 100,
 		Memory: server.Memory / 2, CPUs: server.CPUs / 2, Disk: server.Disk / 2,
 		Requests: 500, Upload: 256 << 20, Concurrent: 1024, Bodies: 128 << 20,
+		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Connections: 1024,
 	}
 	return server, tenant
 }
@@ -45,6 +50,7 @@ func (l Limits) Or(other Limits) Limits {
 		cmp.Or(l.Sandboxes, other.Sandboxes), cmp.Or(l.Runs, other.Runs), cmp.Or(l.Memory, other.Memory), cmp.Or(l.CPUs, other.CPUs),
 		cmp.Or(l.Disk, other.Disk), cmp.Or(l.Requests, other.Requests), cmp.Or(l.Upload, other.Upload),
 		cmp.Or(l.Concurrent, other.Concurrent), cmp.Or(l.Bodies, other.Bodies),
+		cmp.Or(l.Snapshots, other.Snapshots), cmp.Or(l.SnapshotBytes, other.SnapshotBytes), cmp.Or(l.Connections, other.Connections),
 	}
 }
 
@@ -54,6 +60,7 @@ func (l Limits) Check() error {
 		"sandboxes": float64(l.Sandboxes), "runs": float64(l.Runs), "memoryBytes": float64(l.Memory), "cpus": l.CPUs,
 		"diskBytes": float64(l.Disk), "requestsPerSec": l.Requests, "uploadBytes": float64(l.Upload),
 		"concurrentRequests": float64(l.Concurrent), "bodyBytes": float64(l.Bodies),
+		"snapshots": float64(l.Snapshots), "snapshotBytes": float64(l.SnapshotBytes), "connections": float64(l.Connections),
 	} {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return fmt.Errorf("%s: %v is not a limit", name, v)

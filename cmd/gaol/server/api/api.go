@@ -32,6 +32,7 @@ func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	a := &API{s, humago.New(mux, config)}
 	a.addRuns()
 	a.addSandboxes()
+	a.addContent()
 	return a
 }
 

@@ -29,6 +29,10 @@ const (
 	Closed    Code = "closed"   // the sandbox, context or process has ended
 	Draining  Code = "draining" // the server is being stopped
 	Internal  Code = "internal"
+
+	NoSpace      Code = "no_space"      // the sandbox's disk is full
+	NotListening Code = "not_listening" // nothing listens on the guest's port
+	BadGateway   Code = "bad_gateway"   // the guest's server did not reply, or not with HTTP
 )
 
 // statuses are the HTTP statuses of the codes.
@@ -36,6 +40,7 @@ var statuses = map[Code]int{
 	Invalid: http.StatusUnprocessableEntity, Forbidden: http.StatusForbidden, NotFound: http.StatusNotFound, Conflict: http.StatusConflict,
 	Exceeded: http.StatusTooManyRequests, TooLarge: http.StatusRequestEntityTooLarge, Closed: http.StatusGone,
 	Draining: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
 }
 
 // Error is an error of a request. Its text is for the tenant.

@@ -45,6 +45,10 @@ type Service struct {
 	mu        sync.Mutex
 	draining  bool
 	sandboxes map[string]*Sandbox
+
+	listings  turns // of large folders
+	snapshots turns
+	pending   pendingSnapshots
 }
 
 // New returns a service. The caller closes it.

@@ -1,0 +1,72 @@
+package service
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// FileInfo describes a file.
+type FileInfo struct {
+	Path        string    `json:"path" doc:"Its path in the sandbox. Bytes that are not UTF-8 are replaced."`
+	PathBytes   []byte    `json:"pathBytes,omitempty" doc:"The path in base64, if it is not UTF-8."`
+	Type        string    `json:"type" enum:"file,folder,link,fifo,socket,device"`
+	Size        int64     `json:"size" doc:"In bytes."`
+	Mode        string    `json:"mode" doc:"Its permissions, in octal."`
+	Modified    time.Time `json:"modified" doc:"When its content was changed, as the guest says."`
+	Target      string    `json:"target,omitempty" doc:"The text of a link. Listings omit it."`
+	TargetBytes []byte    `json:"targetBytes,omitempty" doc:"The text in base64, if it is not UTF-8."`
+}
+
+func newFileInfo(path string, info fs.FileInfo) *FileInfo {
+	i := &FileInfo{
+		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: ClampTime(info.ModTime()),
+	}
+	i.Path, i.PathBytes = text8(path)
+	return i
+}
+
+// text8 returns a text that is UTF-8, and its bytes if that is not the same.
+func text8(s string) (text string, bytes []byte) {
+	if utf8.ValidString(s) {
+		return s, nil
+	}
+	return strings.ToValidUTF8(s, string(utf8.RuneError)), []byte(s)
+}
+
+func fileType(m fs.FileMode) string {
+	switch m.Type() {
+	case 0:
+		return "file"
+	case fs.ModeDir:
+		return "folder"
+	case fs.ModeSymlink:
+		return "link"
+	case fs.ModeNamedPipe:
+		return "fifo"
+	case fs.ModeSocket:
+		return "socket"
+	}
+	return "device"
+}
+
+// Bounds of a time that has a text in JSON (RFC 3339).
+var (
+	firstTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// ClampTime returns the time in UTC that JSON can have: a guest can set the time of a file to any
+// 64-bit number of seconds.
+func ClampTime(t time.Time) time.Time {
+	// Not by Before: it overflows.
+	switch s := t.Unix(); {
+	case s < firstTime.Unix():
+		return firstTime
+	case s > lastTime.Unix():
+		return lastTime
+	}
+	return t.UTC()
+}

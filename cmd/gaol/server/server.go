@@ -60,7 +60,7 @@ func newServer(o Options, times times) *Server {
 	api.Register(mux, s.service, o.Version)
 	s.addHealth(mux)
 	s.http = &http.Server{
-		Handler:           s.guard(withProblems(mux)),
+		Handler:           s.guard(api.WithPorts(s.service, withProblems(mux))),
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,11 @@ type Settings struct {
 
 	// Origins are those of web pages that may use the server, such as https://tools.example.com.
 	Origins []string `json:"origins,omitzero"`
+
+	// PreviewHost, if not empty, is a domain whose names PORT-SANDBOX.DOMAIN lead to ports of
+	// sandboxes, for browsers. It needs a wildcard entry in DNS, and should be used for nothing
+	// else.
+	PreviewHost string `json:"previewHost,omitzero"`
 
 	// AuditLog is the file to which one line of JSON is appended for each action of a tenant.
 	AuditLog string `json:"auditLog,omitzero"`
@@ -130,7 +136,7 @@ func (s *Settings) complete() error {
 	if err := s.Permissions.Check(); err != nil {
 		return err
 	}
-	return errors.Join(s.completeQuotas(), s.checkMounts(), s.checkOrigins())
+	return errors.Join(s.completeQuotas(), s.checkMounts(), s.checkOrigins(), s.checkPreviewHost())
 }
 
 // publicNetwork allows the public internet and the guest's own localhost.
@@ -180,6 +186,19 @@ func (s *Settings) checkOrigins() error {
 	}
 	if slices.Contains(s.Hosts, "") {
 		return errors.New("hosts: a name is empty")
+	}
+	return nil
+}
+
+// domain is the form of a host name in lower case that is no IP address.
+var domain = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// maxDomain leaves room for the label of a port, in the 253 characters of a name.
+const maxDomain = 180
+
+func (s *Settings) checkPreviewHost() error {
+	if s.PreviewHost != "" && (len(s.PreviewHost) > maxDomain || !domain.MatchString(s.PreviewHost)) {
+		return fmt.Errorf("previewHost %q: want the name of a host in lower case, without a port", s.PreviewHost)
 	}
 	return nil
 }

@@ -1,0 +1,276 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"gaol/cmd/gaol/server/service"
+)
+
+// portTarget is what a request to a guest's port is about.
+type portTarget struct {
+	sandbox, port string
+	prefix        string // of the path
+	rest          string // of the path, escaped; it begins with a slash
+}
+
+// parsePortTarget parses the path of a request, which is about a guest's port if it has the form
+// /v1/sandboxes/ID/ports/PORT or continues with a slash.
+func parsePortTarget(r *http.Request) (t portTarget, ok bool) {
+	p := strings.SplitN(r.URL.EscapedPath(), "/", 7)
+	if len(p) < 6 || p[0] != "" || p[1] != "v1" || p[2] != "sandboxes" || p[4] != "ports" {
+		return t, false
+	}
+	t = portTarget{p[3], p[5], strings.Join(p[:6], "/"), "/"}
+	if len(p) == 7 {
+		t.rest += p[6]
+	}
+	return t, true
+}
+
+// IsPort reports whether a request is about a guest's port: its body may have any type.
+func IsPort(r *http.Request) bool {
+	_, ok := parsePortTarget(r)
+	return ok
+}
+
+// WithPorts serves the requests to guests' ports of a tenant, and others with next.
+func WithPorts(s *service.Service, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t, ok := parsePortTarget(r)
+		if !ok {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
+			WriteProblem(w, http.StatusMethodNotAllowed, "")
+			return
+		}
+		port, ok := parsePort(t.port)
+		if !ok {
+			WriteProblem(w, http.StatusUnprocessableEntity, "port: want a number of 1 to 65535")
+			return
+		}
+		ctx, sb, release, err := s.Use(r.Context(), tenantOf(r.Context()), t.sandbox)
+		if err != nil {
+			ProblemOf(err).Write(w)
+			return
+		}
+		defer release()
+		serveGuest(ctx, w, r, sb, &apiOrigin{port, t})
+	})
+}
+
+// parsePort parses a TCP port in its only form.
+func parsePort(s string) (uint16, bool) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return uint16(n), err == nil && n > 0 && strconv.FormatUint(n, 10) == s
+}
+
+// guestOrigin is the origin on which a guest's responses appear.
+type guestOrigin interface {
+	// rewrite completes a request to the guest.
+	rewrite(r *httputil.ProxyRequest)
+
+	// restrict changes the header of a response of the guest.
+	restrict(h http.Header, request *http.Request)
+}
+
+// serveGuest passes a request to a guest's server.
+func serveGuest(ctx context.Context, w http.ResponseWriter, r *http.Request, sb *service.Sandbox, origin guestOrigin) {
+	release, err := sb.Connect()
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	defer release()
+	most := sb.MaxUpload()
+	if r.ContentLength > most {
+		ProblemOf(service.GatewayError(&http.MaxBytesError{Limit: most})).Write(w)
+		return
+	}
+	clear(w.Header()) // the response's are added
+	r = r.WithContext(ctx)
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	transport := sb.NewTransport()
+	defer transport.CloseIdleConnections()
+	proxy := &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // event streams
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			cleanRequest(p)
+			origin.rewrite(p)
+		},
+		ModifyResponse: func(res *http.Response) error { return cleanResponse(res, origin) },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			origin.restrict(w.Header(), r)
+			ProblemOf(service.GatewayError(err)).Write(w)
+		},
+	}
+	proxy.ServeHTTP(&finalOnly{w}, r)
+}
+
+// finalOnly drops informational responses: they could have any header, and httputil.ReverseProxy
+// clears the header of the response with them.
+type finalOnly struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *finalOnly) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// cleanRequest removes what a guest must not see, or could misunderstand.
+func cleanRequest(p *httputil.ProxyRequest) {
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what Go cannot parse
+	for _, name := range []string{"Proxy-Authorization", "Proxy-Connection", "Forwarded", "X-Real-Ip", "Via", "Expect"} {
+		p.Out.Header.Del(name)
+	}
+	for name := range p.Out.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") {
+			p.Out.Header.Del(name)
+		}
+	}
+	if !strings.EqualFold(p.Out.Header.Get("Upgrade"), "websocket") {
+		p.Out.Header.Del("Upgrade")
+		p.Out.Header.Del("Connection")
+	}
+}
+
+// pointTo sets the address of a request to the guest.
+func pointTo(p *httputil.ProxyRequest, port uint16, escapedPath string) {
+	host := "localhost:" + strconv.Itoa(int(port))
+	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", host, host
+	p.Out.URL.Path, p.Out.URL.RawPath = escapedPath, ""
+	if plain, err := url.PathUnescape(escapedPath); err == nil {
+		p.Out.URL.Path, p.Out.URL.RawPath = plain, escapedPath
+	}
+}
+
+// cleanResponse removes what a guest must not send to any client.
+func cleanResponse(res *http.Response, origin guestOrigin) error {
+	switched := res.StatusCode == http.StatusSwitchingProtocols && res.Request.Header.Get("Upgrade") != ""
+	if !switched && (res.StatusCode < 200 || res.StatusCode > 599) {
+		return errStatus
+	}
+	for _, name := range []string{"Strict-Transport-Security", "Alt-Svc", "Clear-Site-Data", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Nel", "Report-To", "Reporting-Endpoints"} {
+		res.Header.Del(name)
+	}
+	origin.restrict(res.Header, res.Request)
+	res.Trailer = nil
+	if !switched {
+		res.Body = &withoutTrailer{res.Body, res}
+	}
+	return nil
+}
+
+// withoutTrailer removes the trailer, which can have any header.
+type withoutTrailer struct {
+	io.ReadCloser
+	res *http.Response
+}
+
+// Read implements [io.Reader].
+func (b *withoutTrailer) Read(p []byte) (n int, err error) {
+	n, err = b.ReadCloser.Read(p)
+	if err != nil {
+		b.res.Trailer = nil
+	}
+	return n, err
+}
+
+// Close closes the body, which may also read the trailer.
+func (b *withoutTrailer) Close() error {
+	defer func() { b.res.Trailer = nil }()
+	return b.ReadCloser.Close()
+}
+
+var errStatus = errors.New("the status is not one of a response")
+
+// apiOrigin is the API's own origin: a guest's response must have no influence on it, and its
+// server must not see the credentials of the API's clients.
+type apiOrigin struct {
+	port   uint16
+	target portTarget
+}
+
+func (o *apiOrigin) rewrite(p *httputil.ProxyRequest) {
+	for _, name := range []string{"Authorization", "Cookie", "Cookie2", "Origin", "Referer"} {
+		p.Out.Header.Del(name)
+	}
+	pointTo(p, o.port, o.target.rest)
+}
+
+// foreign are the headers that would have an effect on the API's origin, or on programs that keep
+// credentials for it.
+var foreign = []string{
+	"Content-Security-Policy", "Content-Security-Policy-Report-Only", "X-Content-Type-Options", "X-Frame-Options",
+	"Set-Cookie", "Set-Cookie2", "Authorization", "Proxy-Authorization", "Www-Authenticate", "Authentication-Info",
+	"Service-Worker-Allowed", "Set-Login", "Refresh", "Link", "Origin-Agent-Cluster", "Origin-Trial", "Accept-Ch", "Critical-Ch",
+	"Permissions-Policy", "Document-Policy", "Referrer-Policy", "Content-Location", "Speculation-Rules", "Sourcemap", "X-Sourcemap",
+	"Cross-Origin-Opener-Policy", "Cross-Origin-Embedder-Policy", "Cross-Origin-Resource-Policy", "No-Vary-Search", "Activate-Storage-Access",
+	"Cache-Control", "Expires", "Pragma", locationHeader,
+}
+
+// locationHeader has the target of a redirect to another host.
+const locationHeader = "Gaol-Location"
+
+func (o *apiOrigin) restrict(h http.Header, request *http.Request) {
+	for _, name := range foreign {
+		h.Del(name)
+	}
+	for name := range h {
+		if strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "Sec-") && !strings.HasPrefix(name, "Sec-Websocket-") {
+			h.Del(name)
+		}
+	}
+	h.Set("Content-Security-Policy", "sandbox; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	o.redirect(h, request)
+}
+
+// redirect keeps redirects on the guest's server below the path of its port. A redirect to any
+// other place gets another header: a client would follow it with its credentials if it led to this
+// server, whose names a guest may know.
+func (o *apiOrigin) redirect(h http.Header, request *http.Request) {
+	text := h.Get("Location")
+	h.Del("Location")
+	if text == "" || request == nil {
+		return
+	}
+	to, err := request.URL.Parse(text)
+	if err != nil {
+		return
+	}
+	if to.Host != request.URL.Host || to.Scheme != "http" || to.User != nil || to.Opaque != "" {
+		h.Set(locationHeader, text)
+		return
+	}
+	h.Set("Location", o.target.prefix+withoutDots(to).RequestURI())
+}
+
+// withoutDots returns the path and query of a URL. Clients resolve the elements "..", also escaped
+// ones, which must not lead out of the path of the port.
+func withoutDots(u *url.URL) *url.URL {
+	local := &url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
+	if !strings.HasPrefix(u.Path, "/") || strings.Contains(u.Path, "/.") || strings.Contains(u.Path, `\`) {
+		local.Path, local.RawPath = path.Clean("/"+strings.ReplaceAll(u.Path, `\`, "/")), ""
+	}
+	return local
+}

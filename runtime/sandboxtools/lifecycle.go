@@ -73,11 +73,33 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a InitArgs) (*runtime.
 		source := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
 		o.Mounts = append(slices.Clone(o.Mounts), runtime.Mount{Source: source, Target: o.Cwd, Access: runtime.ReadWrite})
 	}
+	if err := t.prepare(s, &o); err != nil {
+		return nil, result, err
+	}
 	rt, err := runtime.Create(ctx, o)
+	if err != nil {
+		s.release()
+	}
 	if err != nil && !slices.Contains([]Code{Canceled, Timeout}, codeFor(err)) {
 		err = &Error{Code: Internal, Err: err} // a missing file, for example, is the host's
 	}
 	return rt, result, err
+}
+
+// prepare calls Options.Prepare for a new sandbox.
+func (t *Toolbox) prepare(s *sandbox, o *runtime.Options) error {
+	s.release = func() {}
+	if t.o.Prepare == nil {
+		return nil
+	}
+	release, err := t.o.Prepare(o)
+	if err != nil {
+		return &Error{Code: Limit, Err: err}
+	}
+	if release != nil {
+		s.release = release
+	}
+	return nil
 }
 
 // systemFolders are top-level folders that can't be the working directory.

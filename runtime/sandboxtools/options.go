@@ -43,6 +43,11 @@ type Options struct {
 	// much as Create.Limits allow.
 	MaxSandboxes int
 
+	// Prepare, if not nil, is called with the options of each sandbox before it is created, and
+	// may change them. Its error refuses the sandbox with the code limit. release, if not nil,
+	// is called when the sandbox is closed, or could not be created.
+	Prepare func(*runtime.Options) (release func(), err error)
+
 	// IdleLimit is how long a sandbox lives without a call. The time starts again when a
 	// call ends. Zero: 10 minutes.
 	IdleLimit time.Duration

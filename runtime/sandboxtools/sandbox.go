@@ -31,6 +31,8 @@ type sandbox struct {
 	root vfs.Path
 	rt   *runtime.NodeRuntime
 
+	release func() // of Options.Prepare
+
 	state    state
 	calls    int         // in progress
 	lastUsed time.Time   // end of the last call
@@ -170,6 +172,7 @@ func (t *Toolbox) startClose(s *sandbox) <-chan error {
 	t.pending.Go(func() {
 		s.stop()
 		err := s.rt.Close()
+		s.release()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.err = cmp.Or(t.err, err)

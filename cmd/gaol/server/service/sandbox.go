@@ -12,6 +12,7 @@ import (
 
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -37,6 +38,8 @@ type Sandbox struct {
 	closed bool
 
 	close func() error // once
+
+	permissions policy.Permissions // of all its runs
 }
 
 // SandboxInfo describes a sandbox.
@@ -110,6 +113,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 		NodeRuntime: rt, ID: "sb-" + strings.ToLower(rand.Text()), Created: time.Now(),
 		owner: t.Name, account: account, service: s, release: release,
 	}
+	sb.permissions = o.Permissions
 	sb.close = sync.OnceValue(func() error {
 		defer release()
 		defer unuse()

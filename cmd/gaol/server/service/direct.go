@@ -1,0 +1,132 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/runtime/sandboxtools"
+	"gaol/vfs"
+)
+
+// UseNew calls do with a new sandbox that has the default options. The sandbox is closed
+// afterwards. If do keeps it, it joins the tenant's other sandboxes instead.
+func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.Context, *Sandbox) (keep bool, err error)) error {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	o, err := s.options(t, Tree{}, nil, "")
+	if err != nil {
+		return err
+	}
+	sb, err := s.openOnce(ctx, t, o, true)
+	if err != nil {
+		return err
+	}
+	set := s.settings.Load()
+	sb.permissions, sb.close = o.Permissions, sync.OnceValue(sb.close)
+	sb.ID, sb.Created = "sb-"+strings.ToLower(rand.Text()), time.Now()
+	sb.idleTimeout, sb.expires = milliseconds(set.IdleTimeoutMs), time.Now().Add(milliseconds(set.LifetimeMs))
+	keep, err := do(ctx, sb)
+	if keep && s.add(sb) == nil {
+		return err
+	}
+	s.closeOnce(t, sb)
+	return err
+}
+
+// Admitted calls do when it is the tenant's turn to start a run in the sandbox.
+func (sb *Sandbox) Admitted(ctx context.Context, doing string, do func(context.Context) error) error {
+	return sb.admitted(ctx, doing, do)
+}
+
+// RunTimeout returns the time limit of a run that asks for some milliseconds; zero asks for the
+// default.
+func (sb *Sandbox) RunTimeout(asked int64) (time.Duration, error) { return sb.timeout(asked) }
+
+// Permissions are those of the sandbox.
+func (sb *Sandbox) Permissions() policy.Permissions { return sb.permissions.Clone() }
+
+// OpenContext creates a context. It counts as a run until it ends.
+func (sb *Sandbox) OpenContext(ctx context.Context, o runtime.ContextOptions) (*runtime.Context, error) {
+	l := sb.Limits()
+	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
+	if err != nil {
+		return nil, convert(err)
+	}
+	c, err := sb.NewContext(ctx, o)
+	if err != nil {
+		release()
+		if errors.Is(err, runtime.ErrManyContexts) {
+			return nil, &Error{Code: Exceeded, Err: err}
+		}
+		return nil, sb.service.internal("create a context", &tenant.Tenant{Name: sb.owner}, err)
+	}
+	go func() {
+		<-c.Done()
+		release()
+	}()
+	return c, nil
+}
+
+// Convert returns an error of the SDK as an [*Error]. It logs what is not the tenant's fault.
+func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
+	return s.internal(doing, t, err)
+}
+
+// Allows reports whether a tenant may create sandboxes with some permissions.
+func (s *Service) Allows(p policy.Permissions) bool {
+	w := policy.World{Own: []string{string(vfs.Workspace)}, Shared: []string{"/tmp"}, Cwd: string(vfs.Workspace)}
+	if _, err := policy.Narrow(s.settings.Load().Permissions, p, w); err != nil {
+		return false
+	}
+	plan, _ := runtime.CheckPermissions(runtime.Options{Permissions: p})
+	return plan != nil
+}
+
+// ToolboxOptions are the options of a tenant's sandboxtools: its sandboxes have the permissions
+// of the current settings, and count towards the tenant's quotas.
+func (s *Service) ToolboxOptions(t *tenant.Tenant) sandboxtools.Options {
+	account, set := s.Account(t), s.settings.Load()
+	return sandboxtools.Options{
+		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t)},
+		MaxSandboxes: account.Limits().Sandboxes,
+		IdleLimit:    milliseconds(set.IdleTimeoutMs),
+		Prepare: func(o *runtime.Options) (release func(), err error) {
+			if s.Draining() {
+				return nil, &Error{Code: Draining, Err: errDraining}
+			}
+			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd)); err != nil {
+				return nil, err
+			}
+			release, err = account.Reserve(runtime.DefaultLimits().Disk)
+			return release, convert(err)
+		},
+	}
+}
+
+// CheckImage returns an error if the settings do not allow an image. An empty name is the default
+// image.
+func (s *Service) CheckImage(name string) error {
+	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, orDefault(name)) {
+		return refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
+	}
+	return nil
+}
+
+// AdmitCommand waits for the turn of a tenant's run with default limits, until release is called.
+func (s *Service) AdmitCommand(ctx context.Context, t *tenant.Tenant) (release func(), err error) {
+	l := runtime.DefaultLimits()
+	release, err = s.Account(t).Admit(ctx, l.Memory, l.CPUs)
+	return release, convert(err)
+}

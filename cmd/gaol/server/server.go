@@ -12,7 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -28,6 +31,10 @@ type Options struct {
 
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
+	// SandboxTools adds the tools of package sandboxtools to MCP, and MCP replaces the tools of
+	// all tenants in tests.
+	SandboxTools bool
+	MCP          func() *mcp.Server
 }
 
 // Server serves tenants on any number of listeners.
@@ -35,6 +42,7 @@ type Server struct {
 	service *service.Service
 	tokens  atomic.Pointer[tenant.Tokens]
 	http    *http.Server
+	mcp     *mcpserver.Server
 	log     *slog.Logger
 
 	connections *connections
@@ -59,6 +67,8 @@ func newServer(o Options, times times) *Server {
 	mux := http.NewServeMux()
 	api.Register(mux, s.service, o.Version)
 	s.addHealth(mux)
+	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
+	mux.Handle("/mcp", s.mcp)
 	s.http = &http.Server{
 		Handler:           s.guard(api.WithPorts(s.service, withProblems(mux))),
 		ReadHeaderTimeout: times.header,
@@ -118,7 +128,7 @@ func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.service.Settings().DrainMs)*time.Millisecond)
 	defer cancel()
-	err := s.service.Close(ctx)
+	err := errors.Join(s.service.Close(ctx), s.mcp.Close())
 	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
 	defer stop()
 	if s.http.Shutdown(late) != nil {

@@ -45,6 +45,12 @@ func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.
 	return err
 }
 
+// Begin counts a piece of work, which Close waits for until end is called. The returned context also
+// ends with the service.
+func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	return s.begin(ctx)
+}
+
 // Admitted calls do when it is the tenant's turn to start a run in the sandbox.
 func (sb *Sandbox) Admitted(ctx context.Context, doing string, do func(context.Context) error) error {
 	return sb.admitted(ctx, doing, do)

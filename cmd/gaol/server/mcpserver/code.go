@@ -1,0 +1,229 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gaol/cmd/gaol/server/service"
+	"gaol/runtime"
+	"gaol/runtime/resultjson"
+)
+
+// CodeArgs are the arguments of run_code.
+type CodeArgs struct {
+	Code      string `json:"code" jsonschema:"The code. The value of its last expression is the result; what it prints is the output. It may use import, require and await."`
+	Language  string `json:"language,omitempty" jsonschema:"js (the default) or ts. TypeScript and JSX are translated in both; types are not checked."`
+	SandboxID string `json:"sandboxId,omitempty" jsonschema:"The sandbox to run in. Omit it for a fresh one that is deleted afterwards."`
+	ContextID string `json:"contextId,omitempty" jsonschema:"Keeps variables between calls, as in a notebook: \"new\" creates a context, and a contextId of an earlier result continues it."`
+	TimeoutMs int64  `json:"timeoutMs,omitempty" jsonschema:"Time limit in milliseconds; 30,000 by default."`
+}
+
+// CodeResult is the result of run_code.
+type CodeResult struct {
+	Output    string     `json:"output" jsonschema:"What the code printed, at most some 40,000 characters."`
+	Value     any        `json:"value,omitempty" jsonschema:"The value of the last expression. Absent if it is undefined, has no JSON, or is too long."`
+	NoValue   string     `json:"noValue,omitempty" jsonschema:"Why the value has no JSON."`
+	Error     *CodeError `json:"error,omitempty" jsonschema:"Why the code failed. Absent if it did not."`
+	Truncated bool       `json:"truncated" jsonschema:"Whether output or value are incomplete."`
+	SandboxID string     `json:"sandboxId,omitempty" jsonschema:"The sandbox, if it still exists."`
+	ContextID string     `json:"contextId,omitempty" jsonschema:"The context, for further calls."`
+	runSummary
+}
+
+// runSummary is what all runs report.
+type runSummary struct {
+	Cause           string   `json:"cause,omitempty" jsonschema:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
+	DurationMs      float64  `json:"durationMs"`
+	CPUMs           float64  `json:"cpuMs"`
+	PeakMemoryBytes int64    `json:"peakMemoryBytes"`
+	Denials         []Denial `json:"denials" jsonschema:"What permissions denied, and what would allow it."`
+}
+
+func (e *endpoint) summary(sb *service.Sandbox, cause runtime.Cause, durationMs float64, u runtime.Usage, denials []runtime.Denial) runSummary {
+	return runSummary{string(cause), durationMs, resultjson.Milliseconds(u.CPU), u.PeakMemory, e.denials(sb.Permissions(), denials)}
+}
+
+// CodeError is an error of the code.
+type CodeError struct {
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	Stack   string `json:"stack,omitempty"`
+	Frame   string `json:"frame,omitempty" jsonschema:"The lines of the code around the position."`
+}
+
+const maxErrorText = 4000 // characters of each field
+
+func newCodeError(e *runtime.GuestError) *CodeError {
+	if e == nil {
+		return nil
+	}
+	c := &CodeError{e.Name, e.Message, e.Stack, e.Frame}
+	for _, field := range []*string{&c.Name, &c.Message, &c.Stack, &c.Frame} {
+		*field, _ = cut(strings.ToValidUTF8(*field, "\uFFFD"), maxErrorText)
+	}
+	return c
+}
+
+func (c *CodeError) text() string {
+	if c == nil {
+		return ""
+	}
+	head := strings.TrimPrefix(c.Name+": "+c.Message, ": ")
+	if strings.HasPrefix(c.Stack, head) {
+		head = ""
+	}
+	return paragraphs(head, c.Stack, c.Frame)
+}
+
+func (e *endpoint) runCode(ctx context.Context, r *mcp.CallToolRequest, a CodeArgs) (res *mcp.CallToolResult, out *CodeResult, err error) {
+	p := newProgress(ctx, r)
+	defer p.stop()
+	if a.ContextID != "" {
+		return e.runCell(ctx, p, a)
+	}
+	err = e.useSandbox(ctx, a.SandboxID, func(ctx context.Context, sb *service.Sandbox) (keep bool, err error) {
+		o := &overflow{sb: sb}
+		res, out, err = e.evaluate(ctx, o, p, a, func(ctx context.Context, options runtime.EvaluateOptions) (n *runtime.Evaluation, err error) {
+			err = sb.Admitted(ctx, "run code", func(ctx context.Context) (err error) {
+				n, err = sb.NodeRuntime.Evaluate(ctx, a.Code, options)
+				return err
+			})
+			return n, err
+		})
+		if out != nil && (o.kept() || a.SandboxID != "") {
+			out.SandboxID = sb.ID
+		}
+		return o.kept(), err
+	})
+	return res, out, e.explain(err)
+}
+
+// useSandbox calls do with a sandbox: a new one without an id.
+func (e *endpoint) useSandbox(ctx context.Context, id string, do func(context.Context, *service.Sandbox) (keep bool, err error)) error {
+	if id == "" {
+		return e.service.UseNew(ctx, e.tenant, do)
+	}
+	sb, err := e.acquire(id)
+	if err != nil {
+		return err
+	}
+	defer sb.Release()
+	_, err = do(ctx, sb)
+	return err
+}
+
+// runCell runs code in a context.
+func (e *endpoint) runCell(ctx context.Context, p *progress, a CodeArgs) (*mcp.CallToolResult, *CodeResult, error) {
+	var live *liveContext
+	var err error
+	if a.ContextID == newContext {
+		live, err = e.open(ctx, a.SandboxID)
+	} else {
+		live, err = e.contexts.find(a.ContextID, a.SandboxID)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &overflow{sb: live.sb}
+	res, out, err := e.evaluate(ctx, o, p, a, func(ctx context.Context, options runtime.EvaluateOptions) (*runtime.Evaluation, error) {
+		return live.Evaluate(ctx, a.Code, options)
+	})
+	if errors.Is(err, runtime.ErrContextEnded) {
+		return nil, nil, fmt.Errorf("context %q has ended: its variables are lost. Pass contextId %q for a new one", live.id, newContext)
+	}
+	if err != nil {
+		return nil, nil, e.explain(e.service.Convert("run code", e.tenant, err))
+	}
+	out.SandboxID = live.sb.ID
+	select {
+	case <-live.Done():
+		o.notes = append(o.notes, fmt.Sprintf("[context %s has ended: its variables are lost]", live.id))
+	default:
+		out.ContextID = live.id
+		o.notes = append(o.notes, fmt.Sprintf("[contextId %s, sandboxId %s]", live.id, live.sb.ID))
+	}
+	res.Content = o.content(out.text())
+	return res, out, nil
+}
+
+// errOutput is why code is canceled that prints more than a run may.
+var errOutput = errors.New("the code printed more than 16 MiB")
+
+const (
+	maxOutput     = 16 << 20  // bytes of all lines
+	maxLines      = 100_000   // of output
+	maxLineLength = 1_000_000 // characters
+)
+
+// evaluate runs code by do, and describes how it ended.
+func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, runtime.EvaluateOptions) (*runtime.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
+	timeout, err := o.sb.RunTimeout(a.TimeoutMs)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var printed atomic.Int64
+	n, err := do(ctx, runtime.EvaluateOptions{
+		Timeout: timeout, MaxLogs: maxLines, MaxLogLength: maxLineLength,
+		OnLog: func(l runtime.Log) {
+			p.note(l.Text)
+			if printed.Add(int64(len(l.Text))) > maxOutput {
+				cancel(errOutput)
+			}
+		},
+	})
+	flooded := n != nil && errors.Is(context.Cause(ctx), errOutput)
+	if err != nil && !flooded {
+		return nil, nil, err
+	}
+	out := e.newCodeResult(o, n)
+	if flooded {
+		out.Cause, out.Truncated = string(runtime.CauseOutput), true
+		out.Error = &CodeError{Name: "LimitError", Message: errOutput.Error()}
+	}
+	return &mcp.CallToolResult{Content: o.content(out.text()), IsError: out.Error != nil || out.Cause != ""}, out, nil
+}
+
+func (e *endpoint) newCodeResult(o *overflow, n *runtime.Evaluation) *CodeResult {
+	var lines strings.Builder
+	for _, l := range n.Logs {
+		lines.WriteString(l.Text + "\n")
+	}
+	output, value := lines.String(), string(n.Result)
+	forOutput, forValue := shares(output, value)
+	out := &CodeResult{
+		NoValue: n.NoResult, Error: newCodeError(n.Error), Truncated: n.Truncated.Logs,
+		runSummary: e.summary(o.sb, n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, n.Denials),
+	}
+	if n.Truncated.Logs {
+		o.notes = append(o.notes, fmt.Sprintf("[output: only the first %d lines were kept]", maxLines))
+	}
+	out.Output = o.fit("output.txt", "text/plain", output, forOutput)
+	if shown := o.fit("value.json", "application/json", value, forValue); shown != value {
+		out.NoValue = "it is too long: " + shown[:min(len(shown), 200)] + "…"
+		out.NoValue = strings.ToValidUTF8(out.NoValue, "")
+	} else if value != "" {
+		out.Value = json.RawMessage(value)
+	}
+	out.Truncated = out.Truncated || o.kept() || len(o.notes) > 0
+	return out
+}
+
+// text describes a result.
+func (r *CodeResult) text() string {
+	value := ""
+	switch {
+	case r.Value != nil:
+		value = fmt.Sprintf("=> %s", r.Value)
+	case r.NoValue != "":
+		value = "[no value: " + r.NoValue + "]"
+	}
+	return paragraphs(append([]string{r.Output, value, r.Error.text()}, denialLines(r.Denials)...)...)
+}

@@ -1,0 +1,14 @@
+// Package mcpserver offers sandboxes to agents by the Model Context Protocol: tools that run code,
+// and the files of sandboxes as resources.
+//
+//	POST, GET, DELETE /mcp ──> Server.ServeHTTP ─┬─ protocol 2026-07-28 and later: without sessions
+//	                                             └─ earlier ones: sessions, bounded for each tenant
+//	gaol mcp ── stdio ───────> Server.MCP ──> tools ──> package service ──> runtime
+//
+// Each tenant has an MCP server of its own, so that nothing of one is visible to another. A guest
+// that fails is a result with isError; so is a call with wrong arguments, because the model can
+// correct it.
+//
+// It does not limit what a model may be talked into: the output of guests, and names of their
+// files, are untrusted text.
+package mcpserver

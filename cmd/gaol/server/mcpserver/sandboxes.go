@@ -1,0 +1,85 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gaol/cmd/gaol/server/service"
+)
+
+// CreateArgs are the arguments of create_sandbox.
+type CreateArgs struct {
+	Image         string            `json:"image,omitempty" jsonschema:"The name of an image of the server; by default the one called default."`
+	Files         map[string]string `json:"files,omitempty" jsonschema:"Text files, by their absolute paths, or relative to /workspace."`
+	Env           map[string]string `json:"env,omitempty" jsonschema:"Environment variables of all runs."`
+	Permissions   map[string]any    `json:"permissions,omitempty" jsonschema:"What runs may do, by scope: fs, network, childProcess, process, env. Each is \"allow\", \"deny\", or an object with a default and rules, such as {\"network\": {\"default\": \"deny\", \"rules\": [{\"mode\": \"allow\", \"patterns\": [\"tcp://registry.npmjs.org:443\"]}]}}. By default no network, and everything else inside the sandbox."`
+	MemoryBytes   int64             `json:"memoryBytes,omitempty" jsonschema:"Memory of a run; 256 MiB by default."`
+	CPUs          float64           `json:"cpus,omitempty" jsonschema:"Processors that a run keeps busy; 1 by default."`
+	DiskBytes     int64             `json:"diskBytes,omitempty" jsonschema:"Bytes of files; 64 MiB by default."`
+	IdleTimeoutMs int64             `json:"idleTimeoutMs,omitempty" jsonschema:"How long the sandbox lives without use; by default, and at most, what the server allows."`
+}
+
+// SandboxResult is the result of create_sandbox.
+type SandboxResult struct {
+	SandboxID string   `json:"sandboxId" jsonschema:"The id for the other tools."`
+	Expires   string   `json:"expires" jsonschema:"When the sandbox is deleted unless it is used before, as RFC 3339."`
+	Missing   []string `json:"missing,omitempty" jsonschema:"Rules that the server's kernel does not enforce."`
+}
+
+func (e *endpoint) createSandbox(ctx context.Context, _ *mcp.CallToolRequest, a CreateArgs) (*mcp.CallToolResult, *SandboxResult, error) {
+	r := service.SandboxRequest{Env: a.Env, IdleTimeoutMs: a.IdleTimeoutMs, Tree: service.Tree{Image: a.Image, Files: map[string]string{}}}
+	if a.MemoryBytes != 0 || a.CPUs != 0 || a.DiskBytes != 0 {
+		r.Limits = &service.Limits{Memory: a.MemoryBytes, CPUs: a.CPUs, Disk: a.DiskBytes}
+	}
+	for name, text := range a.Files {
+		path, err := guestPath(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Files[path] = text
+	}
+	if a.Permissions != nil {
+		text, err := json.Marshal(a.Permissions)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Permissions = text
+	}
+	info, err := e.service.CreateSandbox(ctx, e.tenant, r)
+	if err != nil {
+		return nil, nil, e.explain(err)
+	}
+	out := &SandboxResult{info.ID, info.Expires.UTC().Format(time.RFC3339), info.Missing}
+	text := fmt.Sprintf("created sandbox %s, which expires at %s unless it is used", out.SandboxID, out.Expires)
+	if len(out.Missing) > 0 {
+		text += "\n[the server's kernel does not enforce: " + strings.Join(out.Missing, ", ") + "]"
+	}
+	return textResult(text), out, nil
+}
+
+// CloseArgs are the arguments of close_sandbox.
+type CloseArgs struct {
+	SandboxID string `json:"sandboxId" jsonschema:"The sandbox."`
+}
+
+// CloseResult is the result of close_sandbox.
+type CloseResult struct {
+	SandboxID string `json:"sandboxId"`
+	Closed    bool   `json:"closed"`
+}
+
+func (e *endpoint) closeSandbox(_ context.Context, _ *mcp.CallToolRequest, a CloseArgs) (*mcp.CallToolResult, *CloseResult, error) {
+	if err := e.service.Delete(e.tenant, a.SandboxID); err != nil {
+		return nil, nil, e.explain(err)
+	}
+	return textResult("closed sandbox " + a.SandboxID), &CloseResult{a.SandboxID, true}, nil
+}
+
+func textResult(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}

@@ -1,0 +1,92 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// effect is what a tool does to its sandbox.
+type effect int
+
+const (
+	reads   effect = iota // it changes nothing
+	adds                  // it only adds
+	changes               // it may destroy what is there
+)
+
+// describe returns a tool without schemas. Repeated says that calling it twice has the effect of
+// calling it once; open, that it may reach hosts outside.
+func describe(name, title, description string, does effect, repeated, open bool) *mcp.Tool {
+	destroys := does == changes
+	return &mcp.Tool{Name: name, Title: title, Description: description, Annotations: &mcp.ToolAnnotations{
+		Title: title, ReadOnlyHint: does == reads, DestructiveHint: &destroys, IdempotentHint: repeated, OpenWorldHint: &open,
+	}}
+}
+
+const codeAbout = `Runs JavaScript or TypeScript with Node.js in a sandbox, and returns what it prints and the value of its last expression. Without sandboxId it uses a fresh sandbox. With contextId, variables are kept between calls. A failure of the code is reported with its position.`
+
+const commandAbout = `Runs a command in a sandbox, such as node, npm or a shell line, and returns its output and exit code. Without sandboxId it uses a fresh sandbox.`
+
+const createAbout = `Creates a sandbox whose files are kept between calls, until it is closed, or unused for some time. Permissions say what its code may do, for example which hosts it may reach.`
+
+// addTools adds the tools.
+func (e *endpoint) addTools() {
+	timeout := atLeastZero("timeoutMs")
+	add(e, describe("run_code", "Run code", codeAbout, changes, false, true), e.runCode,
+		timeout, longest("code", 4<<20), oneOf("language", "js", "ts"), longest("sandboxId", 64), longest("contextId", 64))
+	add(e, describe("run_command", "Run a command", commandAbout, changes, false, true), e.runCommand,
+		timeout, shortest("command", 1), longest("command", 128<<10), longest("sandboxId", 64))
+	add(e, describe("create_sandbox", "Create a sandbox", createAbout, adds, false, false), e.createSandbox,
+		atLeastZero("memoryBytes"), atLeastZero("cpus"), atLeastZero("diskBytes"), atLeastZero("idleTimeoutMs"))
+	add(e, describe("close_sandbox", "Close a sandbox", "Deletes a sandbox with its files, and ends all that runs in it.", changes, false, false), e.closeSandbox)
+	add(e, describe("write_file", "Write a file", "Writes a file in a sandbox. An existing one is replaced.", changes, true, false), e.writeFile,
+		shortest("path", 1), longest("path", 4095), oneOf("encoding", "utf8", "base64"))
+	add(e, describe("read_file", "Read a file", "Reads a file in a sandbox: at most some 40,000 characters, from an offset.", reads, true, false), e.readFile,
+		shortest("path", 1), longest("path", 4095), atLeastZero("offset"))
+	add(e, describe("list_files", "List files", "Lists a folder in a sandbox.", reads, true, false), e.listFiles, longest("path", 4095))
+}
+
+// bound adds a bound to the schema of an argument.
+type bound struct {
+	name  string
+	apply func(*jsonschema.Schema)
+}
+
+func longest(name string, n int) bound {
+	return bound{name, func(s *jsonschema.Schema) { s.MaxLength = &n }}
+}
+
+func shortest(name string, n int) bound {
+	return bound{name, func(s *jsonschema.Schema) { s.MinLength = &n }}
+}
+
+func atLeastZero(name string) bound {
+	return bound{name, func(s *jsonschema.Schema) { s.Minimum = jsonschema.Ptr(0.0) }}
+}
+
+func oneOf(name string, values ...any) bound {
+	return bound{name, func(s *jsonschema.Schema) { s.Enum = values }}
+}
+
+// add adds a tool with the schemas of its types.
+func add[In, Out any](e *endpoint, t *mcp.Tool, h mcp.ToolHandlerFor[In, *Out], bounds ...bound) {
+	in, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(err) // our own types have schemas
+	}
+	for _, b := range bounds {
+		b.apply(in.Properties[b.name])
+	}
+	t.InputSchema = in
+	mcp.AddTool(e.mcp, t, func(ctx context.Context, r *mcp.CallToolRequest, a In) (*mcp.CallToolResult, *Out, error) {
+		ctx, end, err := e.service.Begin(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer end()
+		res, out, err := h(ctx, r, a)
+		return res, out, e.explain(err)
+	})
+}

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,9 +25,21 @@ type Advice struct {
 	Accept func(policy.Permissions) bool
 }
 
-// For returns the flag or rule that allows a denied operation, or "" if there is none or it cannot
-// be found.
-func (a Advice) For(d runtime.Denial) string {
+// For returns, for each denied operation of a run, the flag or rule that allows it, or "" if there is
+// none or it cannot be found.
+func (a Advice) For(list []runtime.Denial) []string {
+	advice := make([]string, len(list))
+	external := slices.ContainsFunc(list, isExternal)
+	for i, d := range list {
+		// Beside a denial of a host outside, a rule for localhost would not help.
+		if isExternal(d) || !external || d.Scope != policy.Network {
+			advice[i] = a.forOne(d)
+		}
+	}
+	return advice
+}
+
+func (a Advice) forOne(d runtime.Denial) string {
 	if d.Scope == policy.Network {
 		return a.forSocket(d)
 	}

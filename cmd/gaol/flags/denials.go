@@ -2,7 +2,6 @@ package flags
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,12 +23,10 @@ func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	if len(shown) > MaxDenials {
 		shown = shown[:MaxDenials-1]
 	}
-	advice := f.advice()
-	external := slices.ContainsFunc(res.Denials, isExternal)
-	for _, d := range shown {
+	advice := f.advice().For(res.Denials)
+	for i, d := range shown {
 		line := DenialText(d)
-		// Beside a denial of a host outside, a rule for localhost would not help.
-		if how := advice.For(d); how != "" && (isExternal(d) || !external || d.Scope != policy.Network) {
+		if how := advice[i]; how != "" {
 			line += "; allow with " + how
 		}
 		lines = append(lines, line)

@@ -31,6 +31,7 @@ type Options struct {
 
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
+
 	// SandboxTools adds the tools of package sandboxtools to MCP, and MCP replaces the tools of
 	// all tenants in tests.
 	SandboxTools bool

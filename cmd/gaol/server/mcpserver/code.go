@@ -45,8 +45,8 @@ type runSummary struct {
 	Denials         []Denial `json:"denials" jsonschema:"What permissions denied, and what would allow it."`
 }
 
-func (e *endpoint) summary(sb *service.Sandbox, cause runtime.Cause, durationMs float64, u runtime.Usage, denials []runtime.Denial) runSummary {
-	return runSummary{string(cause), durationMs, resultjson.Milliseconds(u.CPU), u.PeakMemory, e.denials(sb.Permissions(), denials)}
+func summary(cause runtime.Cause, durationMs float64, u runtime.Usage, denials []Denial) runSummary {
+	return runSummary{string(cause), durationMs, resultjson.Milliseconds(u.CPU), u.PeakMemory, denials}
 }
 
 // CodeError is an error of the code.
@@ -200,7 +200,7 @@ func (e *endpoint) newCodeResult(o *overflow, n *runtime.Evaluation) *CodeResult
 	forOutput, forValue := shares(output, value)
 	out := &CodeResult{
 		NoValue: n.NoResult, Error: newCodeError(n.Error), Truncated: n.Truncated.Logs,
-		runSummary: e.summary(o.sb, n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, n.Denials),
+		runSummary: summary(n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, e.denials(o.sb.Permissions(), n.Denials, n.Error)),
 	}
 	if n.Truncated.Logs {
 		o.notes = append(o.notes, fmt.Sprintf("[output: only the first %d lines were kept]", maxLines))

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/jail"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
@@ -71,9 +73,17 @@ func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress
 	}
 	err = sb.Admitted(ctx, "run a command", func(ctx context.Context) (err error) {
 		res, err = sb.NodeRuntime.Command(ctx, name, args, o)
-		return err
+		return startError(err)
 	})
 	return res, err
+}
+
+// startError marks the error of a program or a working directory that does not exist as the caller's.
+func startError(err error) error {
+	if step, ok := errors.AsType[*jail.StepError](err); ok && (step.Step == "exec" || step.Step == "chdir") {
+		return &service.Error{Code: service.Invalid, Err: err}
+	}
+	return err
 }
 
 func (e *endpoint) newCommandResult(o *overflow, res *runtime.Result) *CommandResult {
@@ -82,7 +92,7 @@ func (e *endpoint) newCommandResult(o *overflow, res *runtime.Result) *CommandRe
 	out := &CommandResult{
 		Stdout: o.fit("stdout.txt", "text/plain", stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", stderr, forStderr),
 		ExitCode: res.ExitCode, Signal: res.Signal,
-		runSummary: e.summary(o.sb, res.Cause, resultjson.Milliseconds(res.Duration), res.Usage, res.Denials),
+		runSummary: summary(res.Cause, resultjson.Milliseconds(res.Duration), res.Usage, e.denials(o.sb.Permissions(), res.Denials, nil)),
 	}
 	if res.Truncated.Stdout || res.Truncated.Stderr {
 		o.notes = append(o.notes, "[the command printed more than its sandbox keeps]")

@@ -49,6 +49,7 @@ const serveExample = `  gaol serve
 type serveFlags struct {
 	socket, group, listen, tokens, cert, key, config, store string
 	insecure                                                bool
+	tools                                                   []string
 }
 
 // defaultSocket is where clients look for a server.
@@ -73,12 +74,16 @@ func (a *app) serveCommand() *cobra.Command {
 	set.StringVar(&f.key, "tls-key", "", "`FILE` with its key")
 	set.BoolVar(&f.insecure, "insecure", false, "serve TCP without TLS although others could read the tokens")
 	set.StringVar(&f.config, "config", "", "`FILE` of JSON with the server's settings")
+	addTools(cmd, &f.tools)
 	flags.AddStore(cmd, &f.store)
 	return cmd
 }
 
 // check rejects flags that contradict each other.
 func (f *serveFlags) check() error {
+	if _, err := sandboxTools(f.tools); err != nil {
+		return err
+	}
 	switch {
 	case f.socket == "" && f.listen == "":
 		return errors.New("nothing to listen on: give --socket or --listen")
@@ -108,7 +113,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	s := server.New(server.Options{Settings: o, Tokens: tokens, Store: f.store, Version: versionText(), Log: log})
+	s := server.New(server.Options{Settings: o, Tokens: tokens, Store: f.store, Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
 	listeners, err := f.open()
 	if err != nil {
 		return errors.Join(err, s.Close())

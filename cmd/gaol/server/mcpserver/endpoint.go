@@ -1,7 +1,9 @@
 package mcpserver
 
 import (
+	"context"
 	"errors"
+	"runtime/debug"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,6 +38,7 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 	} else {
 		e.mcp = mcp.NewServer(&mcp.Implementation{Name: "gaol", Title: "gaol sandboxes", Version: s.Version}, &mcp.ServerOptions{
 			Instructions: instructions,
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
 		e.addTools()
@@ -46,8 +49,23 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 			return nil, err
 		}
 	}
+	e.mcp.AddReceivingMiddleware(e.recover)
 	e.addHandlers()
 	return e, nil
+}
+
+// recover turns a panic into an error of the request. The SDK calls handlers in goroutines of its own,
+// where package http does not do that: one request would end the server.
+func (e *endpoint) recover(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				e.server.Log.Error("panic", "method", method, "tenant", e.tenant.Name, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, errors.New("the server failed; its log says why")
+			}
+		}()
+		return next(ctx, method, r)
+	}
 }
 
 // close ends the sessions, and closes the sandboxes of the toolbox. No call is in progress.

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/mcpstdio"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/server/mcpserver"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+const mcpLong = `Speak MCP, the Model Context Protocol, on standard input and output, as agents start
+their servers. The tools run code and commands in sandboxes, and read and write files there.
+
+gaol mcp is a proxy to gaol serve and needs no privileges. It connects to the socket of
+--socket or GAOL_SOCKET, by default /run/gaol/gaol.sock. GAOL_SOCKET may also be a URL such as
+https://host:8640; GAOL_TOKEN is its token. Run by root without a server at the default
+socket, it serves by itself: its sandboxes end with it.
+
+It ends when standard input ends. Logs go to standard error.`
+
+const mcpExample = `  gaol mcp --config claude-code       print how to add it to a client
+  gaol mcp                            what clients start
+  gaol mcp --tools sandbox            require the tools sandbox_init, sandbox_command, ...`
+
+// mcpFlags are the flags of gaol mcp.
+type mcpFlags struct {
+	socket, config, store string
+	tools                 []string
+}
+
+func (a *app) mcpCommand() *cobra.Command {
+	f := &mcpFlags{}
+	cmd := &cobra.Command{Use: "mcp", Short: "Speak MCP on standard input and output", Long: mcpLong, Example: mcpExample, Args: usageArgs(noArgs)}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if _, err := sandboxTools(f.tools); err != nil {
+			return report.UsageError(cmd.CommandPath(), err)
+		}
+		if f.config != "" {
+			return a.mcpConfig(cmd, f)
+		}
+		return a.mcp(cmd.Context(), f)
+	}
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.StringVar(&f.socket, "socket", "", "`PATH` of the server's socket, or its URL (default: GAOL_SOCKET, then "+defaultSocket+")")
+	addTools(cmd, &f.tools)
+	set.StringVar(&f.config, "config", "", "print what to paste into the configuration of `CLIENT`: "+strings.Join(mcpstdio.Clients, ", "))
+	flags.Complete(cmd, "config", cobra.FixedCompletions(mcpstdio.Clients, cobra.ShellCompDirectiveNoFileComp))
+	flags.AddStore(cmd, &f.store)
+	return cmd
+}
+
+// addTools defines --tools of gaol serve and gaol mcp.
+func addTools(cmd *cobra.Command, tools *[]string) {
+	cmd.Flags().StringSliceVar(tools, "tools", nil, "additional MCP tools: `sandbox` for sandbox_init and nine others of package sandboxtools")
+	flags.Complete(cmd, "tools", cobra.FixedCompletions([]string{"sandbox"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// sandboxTools reports whether --tools names the sandbox tools.
+func sandboxTools(tools []string) (bool, error) {
+	for _, name := range tools {
+		if name != "sandbox" {
+			return false, fmt.Errorf("--tools %q: want sandbox", name)
+		}
+	}
+	return len(tools) > 0, nil
+}
+
+// mcpConfig prints the configuration of a client.
+func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := mcpstdio.Command{Path: path, Args: []string{"mcp"}, Env: map[string]string{}}
+	if len(f.tools) > 0 {
+		c.Args = append(c.Args, "--tools", strings.Join(slices.Compact(f.tools), ","))
+	}
+	if f.store != "" {
+		c.Args = append(c.Args, "--store", f.store)
+	}
+	if address := cmp.Or(f.socket, os.Getenv("GAOL_SOCKET")); address != "" {
+		c.Env["GAOL_SOCKET"] = address
+		if strings.Contains(address, "://") {
+			c.Env["GAOL_TOKEN"] = "YOUR TOKEN" // never the real one: it would be in the terminal's history
+		}
+	}
+	text, err := mcpstdio.Config(f.config, c)
+	if err != nil {
+		return report.UsageError(cmd.CommandPath(), err)
+	}
+	return a.print(text)
+}
+
+// mcp serves one client.
+func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
+	address := cmp.Or(f.socket, os.Getenv("GAOL_SOCKET"))
+	if address == "" && os.Geteuid() == 0 && mcpstdio.IsAbsent(defaultSocket) {
+		return a.mcpPrivate(ctx, f)
+	}
+	upstream, err := mcpstdio.NewUpstream(cmp.Or(address, defaultSocket), os.Getenv("GAOL_TOKEN"))
+	if err != nil {
+		return err
+	}
+	p, err := mcpstdio.NewProxy(ctx, upstream, versionText())
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if len(f.tools) > 0 {
+		has, err := p.HasTools(ctx, "sandbox_")
+		if err == nil && !has {
+			err = errors.New("the server has no sandbox tools: start it with gaol serve --tools sandbox")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return mcpstdio.Serve(ctx, p.Server, a.stdin, a.stdout, p.Abandon)
+}
+
+// mcpPrivate serves one client by a service of this process.
+func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
+	set, err := settings.Read("")
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
+	m := mcpserver.New(mcpserver.Options{Service: s, Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	abandon := func() { _ = s.Close(now) } // again below, for the error
+	defer func() { err = errors.Join(err, s.Close(now), m.Close()) }()
+	server, err := m.MCP(&tenant.Tenant{Name: "uid:0", Admin: true})
+	if err != nil {
+		return err
+	}
+	return mcpstdio.Serve(ctx, server, a.stdin, a.stdout, abandon)
+}

@@ -1,0 +1,219 @@
+package mcpstdio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Proxy forwards the requests of one client to a server.
+type Proxy struct {
+	*mcp.Server // to be served to the client
+
+	client   *mcp.Client
+	upstream Upstream
+	ctx      context.Context // of all calls
+	cancel   context.CancelFunc
+
+	mu       sync.Mutex
+	session  *mcp.ClientSession         // nil if the connection has failed
+	progress map[any]*mcp.ServerSession // calls in progress that report it, by token
+}
+
+// NewProxy connects to a server. The caller closes the proxy.
+func NewProxy(ctx context.Context, u Upstream, version string) (*Proxy, error) {
+	p := &Proxy{upstream: u, progress: map[any]*mcp.ServerSession{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	name := &mcp.Implementation{Name: "gaol", Title: "gaol sandboxes", Version: version}
+	p.client = mcp.NewClient(name, &mcp.ClientOptions{
+		Capabilities:                &mcp.ClientCapabilities{},
+		ProgressNotificationHandler: p.passProgress,
+	})
+	session, err := p.connect(ctx)
+	if err != nil {
+		p.cancel()
+		return nil, u.explain(err)
+	}
+	first := session.InitializeResult()
+	p.Server = mcp.NewServer(name, &mcp.ServerOptions{
+		Instructions: first.Instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+	})
+	p.AddReceivingMiddleware(p.forward)
+	return p, nil
+}
+
+// HasTools reports whether the server has tools whose names have a prefix.
+func (p *Proxy) HasTools(ctx context.Context, prefix string) (bool, error) {
+	s, err := p.connect(ctx)
+	if err != nil {
+		return false, err
+	}
+	for t, err := range s.Tools(ctx, nil) {
+		if err != nil || strings.HasPrefix(t.Name, prefix) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// Abandon ends all calls that are in progress, on the server, too.
+func (p *Proxy) Abandon() { p.cancel() }
+
+// Close ends all calls and the connection.
+func (p *Proxy) Close() {
+	p.cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		_ = p.session.Close() // the server may have gone
+	}
+	p.upstream.client.CloseIdleConnections()
+}
+
+// connect returns the session with the server. After a failure it is a new one.
+func (p *Proxy) connect(ctx context.Context) (*mcp.ClientSession, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		return p.session, nil
+	}
+	s, err := p.client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: p.upstream.url, HTTPClient: p.upstream.client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1,
+	}, nil)
+	if err == nil {
+		p.session = s
+	}
+	return s, err
+}
+
+// forward sends requests about tools and resources to the server. The SDK replies to all others.
+func (p *Proxy) forward(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		send := p.sender(req)
+		if send == nil {
+			return next(ctx, method, req)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(p.ctx, cancel)()
+		s, err := p.connect(ctx)
+		if err != nil {
+			return nil, p.upstream.explain(err)
+		}
+		res, err := send(ctx, s)
+		if err == nil {
+			return res, nil
+		}
+		if _, isReply := errors.AsType[*jsonrpc.Error](err); isReply || ctx.Err() != nil {
+			return nil, err
+		}
+		p.drop(s)
+		return nil, p.upstream.explain(err)
+	}
+}
+
+// sender returns what sends a request to the server, or nil for one that is not forwarded.
+func (p *Proxy) sender(req mcp.Request) func(context.Context, *mcp.ClientSession) (mcp.Result, error) {
+	switch r := req.(type) {
+	case *mcp.ListToolsRequest:
+		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+			return result(s.ListTools(ctx, &mcp.ListToolsParams{Cursor: orZero(r.Params).Cursor}))
+		}
+	case *mcp.CallToolRequest:
+		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) { return p.call(ctx, s, r) }
+	case *mcp.ListResourcesRequest:
+		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+			return result(s.ListResources(ctx, &mcp.ListResourcesParams{Cursor: orZero(r.Params).Cursor}))
+		}
+	case *mcp.ListResourceTemplatesRequest:
+		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+			return result(s.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: orZero(r.Params).Cursor}))
+		}
+	case *mcp.ReadResourceRequest:
+		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+			return result(s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI}))
+		}
+	}
+	return nil
+}
+
+// orZero returns the parameters of a list, which may be absent.
+func orZero[P any](p *P) *P {
+	if p == nil {
+		return new(P)
+	}
+	return p
+}
+
+// result avoids an interface with a nil pointer.
+func result[R mcp.Result](r R, err error) (mcp.Result, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// call calls a tool, and passes its progress on.
+func (p *Proxy) call(ctx context.Context, s *mcp.ClientSession, r *mcp.CallToolRequest) (mcp.Result, error) {
+	params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
+	if token := r.Params.GetProgressToken(); token != nil {
+		params.SetProgressToken(token)
+		p.mu.Lock()
+		p.progress[token] = r.Session
+		p.mu.Unlock()
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.progress, token)
+		}()
+	}
+	return result(s.CallTool(ctx, params))
+}
+
+func (p *Proxy) passProgress(ctx context.Context, r *mcp.ProgressNotificationClientRequest) {
+	p.mu.Lock()
+	s := p.progress[r.Params.ProgressToken]
+	p.mu.Unlock()
+	if s != nil {
+		_ = s.NotifyProgress(ctx, r.Params) // the client may have gone
+	}
+}
+
+// drop gives up a session that has failed.
+func (p *Proxy) drop(s *mcp.ClientSession) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == s {
+		p.session = nil
+	}
+	go func() { _ = s.Close() }() // it waits for other calls
+}
+
+// withToken sends a bearer token with each request.
+type withToken struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	return w.RoundTripper.RoundTrip(r)
+}
+
+// CloseIdleConnections closes those of the transport.
+func (w withToken) CloseIdleConnections() {
+	if c, ok := w.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func redirects(*http.Request, []*http.Request) error { return fmt.Errorf("the server redirects") }

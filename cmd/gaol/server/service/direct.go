@@ -25,10 +25,11 @@ func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.
 		return err
 	}
 	defer end()
-	o, err := s.options(t, Tree{}, nil, "")
+	o, done, err := s.options(t, Tree{}, nil, "")
 	if err != nil {
 		return err
 	}
+	done() // there are no mounts
 	sb, err := s.openOnce(ctx, t, o, true)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (s *Service) ToolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 			if s.Draining() {
 				return nil, &Error{Code: Draining, Err: errDraining}
 			}
-			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd)); err != nil {
+			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
 				return nil, err
 			}
 			release, err = account.Reserve(runtime.DefaultLimits().Disk)

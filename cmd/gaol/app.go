@@ -27,6 +27,8 @@ type app struct {
 	create         func(context.Context, runtime.Options) (sandbox, error)
 	measure        func(context.Context, bench.Options) (*bench.Report, error)
 
+	takeSignals func() // lets a command handle signals itself
+
 	exit int // status of a command that succeeded: usually 0, or the guest's
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 func main() {
-	ctx, stop := withSignals(context.Background())
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure}
+	ctx, stop, release := withSignals(context.Background())
+	a := &app{takeSignals: release, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure}
 	code := a.main(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -24,8 +24,9 @@ type signalError struct{ sig syscall.Signal }
 func (e signalError) Error() string { return e.sig.String() }
 
 // withSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. A second
-// signal kills gaol at once: the next start removes what that leaves behind.
-func withSignals(parent context.Context) (context.Context, func()) {
+// signal kills gaol at once: the next start removes what that leaves behind. After release,
+// signals do not cancel the context.
+func withSignals(parent context.Context) (_ context.Context, stop, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 
 	// Without a handler, Go lets a write to a closed standard output kill the process
@@ -45,7 +46,8 @@ func withSignals(parent context.Context) (context.Context, func()) {
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { signal.Stop(ch); cancel(nil) }
+	release = func() { signal.Stop(ch) }
+	return ctx, func() { release(); cancel(nil) }, release
 }
 
 // silentStatus returns the exit status of a command that ended without a message:

@@ -2,29 +2,24 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
-	"os/signal"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"sync"
-	"syscall"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/server"
-	"gaol/cmd/gaol/server/settings"
-	"gaol/cmd/gaol/server/tenant"
+	"gaol/cmd/gaol/server/daemon"
+	"gaol/cmd/gaol/units"
+	"gaol/internal/doctor"
 )
 
 const serveLong = `Serve an HTTP API for programs in any language, on a unix socket.
@@ -38,18 +33,23 @@ line, a name and the SHA-256 of its token. Unless the address is a loopback one,
 --tls-cert and --tls-key, or --insecure.
 
 SIGTERM and SIGINT stop the server: it accepts nothing new, and ends what still runs after
-the time that the file says. SIGHUP reads the files again.`
+the time that the file says, or with a second signal. SIGHUP reads the files again, and opens
+the audit log again; if one of them is invalid, nothing changes.
+
+Under systemd, which --print-unit prints units for, the server uses the sockets that systemd
+passes instead of --socket.`
 
 const serveExample = `  gaol serve
   gaol serve --group developers --config /etc/gaol/server.json
   gaol serve --listen 127.0.0.1:8640 --tokens /etc/gaol/tokens
+  gaol serve --config /etc/gaol/server.json --print-unit=service
   curl --unix-socket /run/gaol/gaol.sock http://gaol/v1/run --json '{"code": "console.log(1)"}'`
 
 // serveFlags are the flags of gaol serve.
 type serveFlags struct {
-	socket, group, listen, tokens, cert, key, config, store string
-	insecure                                                bool
-	tools                                                   []string
+	daemon.Options
+	logFormat, logLevel, printUnit string
+	tools                          []string
 }
 
 // defaultSocket is where clients look for a server.
@@ -59,23 +59,32 @@ func (a *app) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample, Args: usageArgs(noArgs)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.check(); err != nil {
+		log, err := f.logger(a.stderr)
+		if err = errors.Join(err, f.check()); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}
+		if f.printUnit != "" {
+			return a.printUnit(cmd, f)
+		}
+		f.Log = log
 		return a.serve(cmd.Context(), f)
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVar(&f.socket, "socket", defaultSocket, "`PATH` of the unix socket; empty for none")
-	set.StringVar(&f.group, "group", "gaol", "`GROUP` of users that may connect to it; without such a group only root may")
-	set.StringVar(&f.listen, "listen", "", "also serve TCP on `ADDR`, such as 127.0.0.1:8640")
-	set.StringVar(&f.tokens, "tokens", "", "`FILE` with the tokens that TCP needs")
-	set.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for TCP")
-	set.StringVar(&f.key, "tls-key", "", "`FILE` with its key")
-	set.BoolVar(&f.insecure, "insecure", false, "serve TCP without TLS although others could read the tokens")
-	set.StringVar(&f.config, "config", "", "`FILE` of JSON with the server's settings")
+	set.StringVar(&f.Socket, "socket", defaultSocket, "`PATH` of the unix socket; empty for none")
+	set.StringVar(&f.Group, "group", "gaol", "`GROUP` of users that may connect to it; without such a group only root may")
+	set.StringVar(&f.Listen, "listen", "", "also serve TCP on `ADDR`, such as 127.0.0.1:8640")
+	set.StringVar(&f.Tokens, "tokens", "", "`FILE` with the tokens that TCP needs")
+	set.StringVar(&f.Cert, "tls-cert", "", "`FILE` with the certificate for TCP")
+	set.StringVar(&f.Key, "tls-key", "", "`FILE` with its key")
+	set.BoolVar(&f.Insecure, "insecure", false, "serve TCP without TLS although others could read the tokens")
+	set.StringVar(&f.Config, "config", "", "`FILE` of JSON with the server's settings")
+	set.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the server's log on standard error: text or json")
+	set.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, with each request; info, warn or error")
+	set.StringVar(&f.printUnit, "print-unit", "", "print systemd units that start the server with the other flags, and exit: `UNIT` is service, socket or all")
+	set.Lookup("print-unit").NoOptDefVal = "all"
 	addTools(cmd, &f.tools)
-	flags.AddStore(cmd, &f.store)
+	flags.AddStore(cmd, &f.Store)
 	return cmd
 }
 
@@ -85,171 +94,103 @@ func (f *serveFlags) check() error {
 		return err
 	}
 	switch {
-	case f.socket == "" && f.listen == "":
+	case !slices.Contains([]string{"", "all", "service", "socket"}, f.printUnit):
+		return fmt.Errorf("--print-unit %q: want service, socket or all", f.printUnit)
+	case f.printUnit != "" && !filepath.IsAbs(f.Socket):
+		return fmt.Errorf("--print-unit: --socket %q: want an absolute path", f.Socket)
+	case f.Socket == "" && f.Listen == "":
 		return errors.New("nothing to listen on: give --socket or --listen")
-	case f.listen == "" && (f.tokens != "" || f.cert != "" || f.key != "" || f.insecure):
+	case f.Listen == "" && (f.Tokens != "" || f.Cert != "" || f.Key != "" || f.Insecure):
 		return errors.New("--tokens, --tls-cert, --tls-key and --insecure need --listen")
-	case f.listen == "":
+	case f.Listen == "":
 		return nil
-	case f.tokens == "":
+	case f.Tokens == "":
 		return errors.New("--listen needs --tokens")
-	case (f.cert == "") != (f.key == ""):
+	case (f.Cert == "") != (f.Key == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
 	}
-	address, err := netip.ParseAddrPort(f.listen)
+	address, err := netip.ParseAddrPort(f.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen %q: want an address and a port", f.listen)
+		return fmt.Errorf("--listen %q: want an address and a port", f.Listen)
 	}
-	if f.cert == "" && !address.Addr().IsLoopback() && !f.insecure {
-		return fmt.Errorf("--listen %s: others could read the tokens: give --tls-cert and --tls-key, or --insecure", f.listen)
+	if f.Cert == "" && !address.Addr().IsLoopback() && !f.Insecure {
+		return fmt.Errorf("--listen %s: others could read the tokens: give --tls-cert and --tls-key, or --insecure", f.Listen)
 	}
 	return nil
 }
 
-// serve serves until ctx ends.
-func (a *app) serve(ctx context.Context, f *serveFlags) error {
-	o, tokens, err := f.read()
-	if err != nil {
-		return err
+// logger returns the server's log.
+func (f *serveFlags) logger(to io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	s := server.New(server.Options{Settings: o, Tokens: tokens, Store: f.store, Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
-	listeners, err := f.open()
-	if err != nil {
-		return errors.Join(err, s.Close())
+	o := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(to, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(to, o)), nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var serving sync.WaitGroup
-	for _, l := range listeners {
-		log.Info("serve", "address", l.Addr().String())
-		serving.Go(func() { cancel(s.Serve(l.Listener, l.tls)) })
-	}
-	stop := f.reload(s, log)
-	defer stop()
-	<-ctx.Done()
-	log.Info("stop")
-	err = s.Close()
-	serving.Wait()
-	if !errors.As(context.Cause(ctx), new(signalError)) {
-		return errors.Join(context.Cause(ctx), err)
-	}
-	if err == nil {
-		err = errStopped
-	}
-	return err
+	return nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
 }
 
 // errStopped ends a server that a signal has stopped. That is a success.
 var errStopped = errors.New("stopped")
 
-// read reads the files.
-func (f *serveFlags) read() (o *settings.Settings, tokens *tenant.Tokens, err error) {
-	if o, err = settings.Read(f.config); err != nil {
-		return nil, nil, err
+// serve serves until a signal ends it.
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	o := f.Options
+	o.SandboxTools = len(f.tools) > 0
+	o.Version, o.TakeSignals = versionText(), a.takeSignals
+	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Store, images) }
+	if err := daemon.Run(ctx, o); err != nil {
+		return fmt.Errorf("serve: %w", err)
 	}
-	if f.tokens != "" {
-		tokens, err = tenant.ReadTokens(f.tokens)
-	}
-	return o, tokens, err
+	return errStopped
 }
 
-// reload reads the files again with each SIGHUP, until stop is called.
-func (f *serveFlags) reload(s *server.Server, log *slog.Logger) (stop func()) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-hangups:
-			}
-			o, tokens, err := f.read()
-			if err != nil {
-				log.Error("reload: the old settings stay", "err", err)
-				continue
-			}
-			s.Reload(o, tokens)
-			log.Info("reload")
+// checkMachine returns what keeps this machine from running programs, with the cures. If the settings
+// name images, the default one may be missing.
+func (a *app) checkMachine(ctx context.Context, store string, images []string) error {
+	found := doctor.Examine(ctx, doctor.Options{
+		Store:   store,
+		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
+	})
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	var cures []string
+	for _, c := range found.Checks {
+		isImage := c.Name == "default image" && (len(images) == 0 || slices.Contains(images, "default"))
+		if c.Status == doctor.Missing || c.Status == doctor.Degraded && isImage {
+			cures = append(cures, fmt.Sprintf("%s: %s: %s", c.Name, c.Detail, c.Cure))
 		}
-	}()
-	return func() { signal.Stop(hangups); close(done) }
+	}
+	if len(cures) == 0 {
+		return nil
+	}
+	return report.Advise(errors.New("this machine cannot run programs: "+strings.Join(cures, "; ")), "gaol doctor shows all checks")
 }
 
-// listener is what a server serves, with TLS if tls is not nil.
-type listener struct {
-	net.Listener
-	tls *tls.Config
-}
-
-// open opens the listeners.
-func (f *serveFlags) open() (list []listener, err error) {
-	defer func() {
-		if err != nil {
-			for _, l := range list {
-				_ = l.Close()
-			}
-		}
-	}()
-	if f.socket != "" {
-		l, err := listenUnix(f.socket, f.group)
-		if err != nil {
-			return list, err
-		}
-		list = append(list, listener{l, nil})
-	}
-	if f.listen == "" {
-		return list, nil
-	}
-	var config net.ListenConfig
-	l, err := config.Listen(context.Background(), "tcp", f.listen)
+// printUnit prints systemd units. The service is started with the flags that were given.
+func (a *app) printUnit(cmd *cobra.Command, f *serveFlags) error {
+	program, err := os.Executable()
 	if err != nil {
-		return list, err
+		return err
 	}
-	list = append(list, listener{l, nil})
-	if f.cert == "" {
-		return list, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-	list[len(list)-1].tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	return list, err
-}
-
-// listenUnix listens on a socket that root and a group may connect to. A socket of a server that has
-// been killed is replaced.
-func listenUnix(path, group string) (net.Listener, error) {
-	gid := 0
-	g, err := user.LookupGroup(group)
-	if err == nil {
-		gid, err = strconv.Atoi(g.Gid)
-	}
-	if errors.As(err, new(user.UnknownGroupError)) && group == "gaol" {
-		err = nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("%s: another server listens there", path)
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+	command := []string{program, "serve"}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"print-unit", "socket", "group"}, f.Name) { // those are in the unit of the socket
+			command = append(command, "--"+f.Name+"="+f.Value.String())
 		}
+	})
+	service, socket := units.Service(command...), units.Socket(f.Socket, f.Group)
+	switch f.printUnit {
+	case "service":
+		return a.print(service)
+	case "socket":
+		return a.print(socket)
 	}
-	old := syscall.Umask(0o777) // no client can connect before the group is set
-	l, err := net.Listen("unix", path)
-	syscall.Umask(old)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660)); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
+	return a.print("# /etc/systemd/system/gaol.service\n" + service + "\n# /etc/systemd/system/gaol.socket\n" + socket)
 }

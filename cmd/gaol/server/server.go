@@ -4,18 +4,18 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/mcpserver"
+	"gaol/cmd/gaol/server/metrics"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -36,6 +36,9 @@ type Options struct {
 	// all tenants in tests.
 	SandboxTools bool
 	MCP          func() *mcp.Server
+
+	// Wrap wraps the handler of requests that have a tenant, or need none. It may be nil.
+	Wrap func(http.Handler) http.Handler
 }
 
 // Server serves tenants on any number of listeners.
@@ -48,6 +51,8 @@ type Server struct {
 
 	connections *connections
 	times       times
+
+	observer *observer
 }
 
 // maxHeader bounds the headers of a request in bytes.
@@ -57,10 +62,12 @@ const maxHeader = 32 << 10
 func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
+	counted := metrics.New()
 	s := &Server{
-		times:   times,
-		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent}),
-		log:     o.Log,
+		times:    times,
+		service:  service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent, Metrics: counted}),
+		log:      o.Log,
+		observer: &observer{metrics: counted, audit: &audit.Log{}, log: o.Log},
 
 		connections: newConnections(),
 	}
@@ -70,8 +77,13 @@ func newServer(o Options, times times) *Server {
 	s.addHealth(mux)
 	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
+	s.addMetrics(mux)
+	serve := s.observer.attribute(api.WithPorts(s.service, withProblems(mux)))
+	if o.Wrap != nil {
+		serve = o.Wrap(serve)
+	}
 	s.http = &http.Server{
-		Handler:           s.guard(api.WithPorts(s.service, withProblems(mux))),
+		Handler:           s.observer.observe(s.guard(serve)),
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,
@@ -88,20 +100,6 @@ type httpLog struct{ *slog.Logger }
 func (l httpLog) Write(text []byte) (int, error) {
 	l.Debug("http", "err", string(text))
 	return len(text), nil
-}
-
-// addHealth adds the paths by which an operator's tools see whether the server lives.
-func (s *Server) addHealth(mux *http.ServeMux) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "ok")
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if s.service.Draining() {
-			api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
 }
 
 // Serve serves a listener until Close: one of unix sockets, whose callers are local users, or
@@ -124,16 +122,5 @@ func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
 	s.tokens.Store(tokens)
 }
 
-// Close stops accepting requests, waits for runs for as long as the settings say, ends the rest, and
-// closes all sandboxes.
-func (s *Server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.service.Settings().DrainMs)*time.Millisecond)
-	defer cancel()
-	err := errors.Join(s.service.Close(ctx), s.mcp.Close())
-	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
-	defer stop()
-	if s.http.Shutdown(late) != nil {
-		_ = s.http.Close() // of connections that do not end
-	}
-	return err
-}
+// Close is Drain without a way to end it early.
+func (s *Server) Close() error { return s.Drain(context.Background()) }

@@ -39,6 +39,7 @@ type Server struct {
 	accounts map[string]*Account
 	sweepAt  int // accounts at which unused ones are forgotten
 	slots    slots
+	observer Observer
 }
 
 // Account is what one tenant uses.
@@ -164,7 +165,8 @@ func (a *Account) Limits() Limits {
 }
 
 // Request counts a request, or returns an [*Exceeded].
-func (a *Account) Request() error {
+func (a *Account) Request() (err error) {
+	defer func() { a.server.observe(err) }()
 	a.server.mu.Lock()
 	own, all := a.current().requests, a.server.requests
 	a.server.mu.Unlock()
@@ -203,9 +205,12 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	free, err := a.server.wait(ctx, a)
+	a.server.observer.queued(time.Since(start))
 	if err != nil {
 		unreserve()
+		a.server.observe(err)
 		return nil, err
 	}
 	return func() { free(); unreserve() }, nil
@@ -214,6 +219,7 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 // add makes a reservation if the limits allow it. The returned function releases it.
 func (a *Account) add(u use) (release func(), err error) {
 	s := a.server
+	defer func() { s.observe(err) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a = a.current()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -37,6 +38,7 @@ func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree Tree, p
 		return nil, err
 	}
 	defer end()
+	audit.Of(ctx).SetPermissions(permissions)
 	o, done, err := s.options(t, tree, permissions, cwd)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,9 @@ func (sb *Sandbox) Run(ctx context.Context, p Program) (*resultjson.Run, error) 
 		return nil, err
 	}
 	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
-	return sb.run(ctx, "run a program", func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Run(ctx, p.Code, o) })
+	audit.Of(ctx).SetCode(p.Code)
+	audit.Of(ctx).SetPermissions(p.Permissions)
+	return sb.run(ctx, kindRun, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Run(ctx, p.Code, o) })
 }
 
 // Exec is Run without a value.
@@ -112,7 +116,9 @@ func (sb *Sandbox) Exec(ctx context.Context, p Program) (*resultjson.Run, error)
 		return nil, err
 	}
 	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
-	return sb.run(ctx, "run a program", func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Exec(ctx, p.Code, o) })
+	audit.Of(ctx).SetCode(p.Code)
+	audit.Of(ctx).SetPermissions(p.Permissions)
+	return sb.run(ctx, kindExec, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Exec(ctx, p.Code, o) })
 }
 
 // Command runs a program of the image.
@@ -121,25 +127,33 @@ func (sb *Sandbox) Command(ctx context.Context, c Command) (*resultjson.Run, err
 	if err != nil {
 		return nil, err
 	}
-	return sb.run(ctx, "run a command", func(ctx context.Context) (*runtime.Result, error) {
+	audit.Of(ctx).SetCommand(c.Command, c.Args)
+	audit.Of(ctx).SetPermissions(c.Permissions)
+	return sb.run(ctx, kindCommand, func(ctx context.Context) (*runtime.Result, error) {
 		return sb.NodeRuntime.Command(ctx, c.Command, c.Args, o)
 	})
 }
 
-func (sb *Sandbox) run(ctx context.Context, doing string, run func(context.Context) (*runtime.Result, error)) (*resultjson.Run, error) {
+func (sb *Sandbox) run(ctx context.Context, kind string, run func(context.Context) (*runtime.Result, error)) (*resultjson.Run, error) {
 	var res *runtime.Result
-	err := sb.admitted(ctx, doing, func(ctx context.Context) (err error) {
+	err := sb.admitted(ctx, doing[kind], func(ctx context.Context) (err error) {
 		res, err = run(ctx)
 		return err
 	})
+	sb.service.recordRun(ctx, kind, res, err)
 	if err != nil {
 		return nil, err
 	}
 	return resultjson.NewRun(res), nil
 }
 
-// admitted calls do when it is the tenant's turn.
+// admitted calls do when it is the tenant's turn, with a context that ends with the service.
 func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.Context) error) error {
+	ctx, end, err := sb.service.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	l := sb.Limits()
 	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
 	if err != nil {
@@ -155,11 +169,14 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet) (*resultjson.Evaluat
 	if err != nil {
 		return nil, err
 	}
+	audit.Of(ctx).SetCode(n.Code)
+	audit.Of(ctx).SetPermissions(n.Permissions)
 	var e *runtime.Evaluation
-	err = sb.admitted(ctx, "evaluate a snippet", func(ctx context.Context) (err error) {
+	err = sb.admitted(ctx, doing[kindEvaluate], func(ctx context.Context) (err error) {
 		e, err = sb.NodeRuntime.Evaluate(ctx, n.Code, o)
 		return err
 	})
+	sb.service.recordEvaluation(ctx, e, err)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
@@ -59,6 +60,7 @@ func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 		return nil, err
 	}
 	defer end()
+	audit.Of(ctx).SetPermissions(r.Permissions)
 	o, done, err := s.options(t, r.Tree, r.Permissions, r.Cwd)
 	if err != nil {
 		return nil, err
@@ -82,6 +84,7 @@ func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 	if err := s.add(sb); err != nil {
 		return nil, errors.Join(err, sb.close())
 	}
+	audit.Of(ctx).SetSandbox(sb.ID)
 	return sb.Info(), nil
 }
 

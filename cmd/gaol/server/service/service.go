@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gaol/cmd/gaol/server/metrics"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -23,6 +24,9 @@ type Options struct {
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
 
+	// Metrics count runs and refusals. Nil: none are kept.
+	Metrics *metrics.Metrics
+
 	// Create replaces [runtime.Create] in tests.
 	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
 }
@@ -37,6 +41,7 @@ type Service struct {
 	quotas   *quota.Server
 	pools    *pools
 	tenants  *tenants
+	metrics  *metrics.Metrics
 
 	ctx    context.Context // of all runs
 	cancel context.CancelCauseFunc
@@ -65,6 +70,7 @@ func New(o Options) *Service {
 	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
 	s.tenants.removeEmpty()
 	s.pools = newPools(s.log, s.tenants)
+	s.addMetrics(o.Metrics)
 	s.settings.Store(o.Settings)
 	return s
 }

@@ -39,3 +39,9 @@ func NewContext(ctx context.Context, t *Tenant) context.Context {
 
 // FromContext returns the tenant of a request. It panics without one: every request has one.
 func FromContext(ctx context.Context) *Tenant { return ctx.Value(contextKey{}).(*Tenant) }
+
+// Lookup returns the tenant of a request, nil for one that needs none.
+func Lookup(ctx context.Context) *Tenant {
+	t, _ := ctx.Value(contextKey{}).(*Tenant)
+	return t
+}

@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+)
+
+// Entry is a line of the log. Durations are in milliseconds.
+type Entry struct {
+	Time   time.Time `json:"time"` // of the request's end
+	Tenant string    `json:"tenant"`
+	PID    int32     `json:"pid,omitempty"` // of the process that has connected, unless by TCP
+	UID    *uint32   `json:"uid,omitempty"`
+
+	Action  string `json:"action"` // the method and the pattern of the path, or the name of a tool
+	Sandbox string `json:"sandbox,omitempty"`
+
+	// Code is the SHA-256 of the program or snippet. For a command it is that of its name
+	// and arguments, each followed by a zero byte.
+	Code        string          `json:"codeSha256,omitempty"`
+	Permissions json.RawMessage `json:"permissions,omitempty"` // as requested
+
+	Cause    *runtime.Cause   `json:"cause,omitempty"` // of a run; "" if its program exited
+	ExitCode *int             `json:"exitCode,omitempty"`
+	Denials  []runtime.Denial `json:"denials,omitempty"`
+	Network  *Network         `json:"network,omitempty"` // of a run that used hosts outside
+
+	BytesIn    int64   `json:"bytesIn"`  // of the request's body
+	BytesOut   int64   `json:"bytesOut"` // of the response's body
+	DurationMs float64 `json:"durationMs"`
+	Status     int     `json:"status"` // of HTTP
+}
+
+// Network is what a run has exchanged with hosts outside.
+type Network struct {
+	Connections int64 `json:"connections"`
+	Denied      int64 `json:"denied"`
+	BytesIn     int64 `json:"bytesIn"`
+	BytesOut    int64 `json:"bytesOut"`
+}
+
+// maxPermissions bounds the permissions of one line, in bytes. For longer ones the line has their
+// hash.
+const maxPermissions = 16 << 10
+
+// Record collects what is known about one action. A nil *Record ignores everything, so that callers
+// need not know if there is a log.
+type Record struct {
+	write func(Entry)
+	start time.Time
+
+	mu    sync.Mutex
+	entry Entry
+}
+
+type contextKey struct{}
+
+// NewContext returns a context with a new record, which is written with write.
+func NewContext(ctx context.Context, write func(Entry)) (context.Context, *Record) {
+	r := &Record{write: write, start: time.Now()}
+	return context.WithValue(ctx, contextKey{}, r), r
+}
+
+// Of returns the record of a context, nil if there is none.
+func Of(ctx context.Context) *Record {
+	r, _ := ctx.Value(contextKey{}).(*Record)
+	return r
+}
+
+// Begin returns a context with a record of its own for one of several actions of a request, such as
+// a message on a WebSocket. It has the tenant of the request's record. End writes it.
+func Begin(ctx context.Context, action string) (_ context.Context, end func(status int)) {
+	parent := Of(ctx)
+	if parent == nil {
+		return ctx, func(int) {}
+	}
+	ctx, r := NewContext(ctx, parent.write)
+	from := parent.Entry()
+	r.entry = Entry{Tenant: from.Tenant, PID: from.PID, UID: from.UID, Sandbox: from.Sandbox, Action: action}
+	return ctx, r.End
+}
+
+// SetTenant sets who acts.
+func (r *Record) SetTenant(t *tenant.Tenant) {
+	r.Update(func(e *Entry) {
+		e.Tenant = t.Name
+		if p := t.Peer; p != nil {
+			uid := p.UID
+			e.PID, e.UID = p.PID, &uid
+		}
+	})
+}
+
+// End writes the line.
+func (r *Record) End(status int) {
+	if r == nil {
+		return
+	}
+	now := time.Now()
+	r.Update(func(e *Entry) {
+		e.Time, e.Status, e.DurationMs = now, status, float64(now.Sub(r.start).Microseconds())/1000
+	})
+	r.write(r.Entry())
+}
+
+// Update calls change with the entry, and then is its only user.
+func (r *Record) Update(change func(*Entry)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.entry)
+}
+
+// Entry returns a copy of the entry.
+func (r *Record) Entry() Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entry
+}
+
+// SetSandbox sets the sandbox of the action.
+func (r *Record) SetSandbox(id string) { r.Update(func(e *Entry) { e.Sandbox = id }) }
+
+// SetCode sets the hash of a program or snippet.
+func (r *Record) SetCode(code string) {
+	r.Update(func(e *Entry) { e.Code = hash(code) })
+}
+
+// SetCommand sets the hash of a command.
+func (r *Record) SetCommand(name string, args []string) {
+	r.Update(func(e *Entry) {
+		h := sha256.New()
+		for _, text := range append([]string{name}, args...) {
+			_, _ = io.WriteString(h, text)
+			_, _ = h.Write([]byte{0})
+		}
+		e.Code = hex.EncodeToString(h.Sum(nil))
+	})
+}
+
+func hash[T string | []byte](text T) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// SetPermissions sets the permissions that the request asked for. The text must be JSON, or empty.
+func (r *Record) SetPermissions(text json.RawMessage) {
+	if len(text) == 0 {
+		return
+	}
+	r.Update(func(e *Entry) {
+		if len(text) > maxPermissions {
+			text, _ = json.Marshal(map[string]string{"sha256": hash([]byte(text))})
+		}
+		e.Permissions = text
+	})
+}
+
+// SetResult sets how a run ended.
+func (r *Record) SetResult(res *runtime.Result) {
+	if res == nil {
+		return
+	}
+	r.Update(func(e *Entry) {
+		code := res.ExitCode
+		e.ExitCode = &code
+		e.setEnd(res.Cause, res.Denials, res.Usage)
+	})
+}
+
+// SetEvaluation sets how a snippet ended.
+func (r *Record) SetEvaluation(v *runtime.Evaluation) {
+	if v == nil {
+		return
+	}
+	r.Update(func(e *Entry) { e.setEnd(v.Cause, v.Denials, v.Usage) })
+}
+
+func (e *Entry) setEnd(cause runtime.Cause, denials []runtime.Denial, u runtime.Usage) {
+	e.Cause, e.Denials = &cause, denials
+	if n := u.Network; n != (runtime.NetworkUsage{}) {
+		e.Network = &Network{n.Connections, n.Denied, n.BytesIn, n.BytesOut}
+	}
+}

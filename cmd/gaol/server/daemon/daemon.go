@@ -1,0 +1,159 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"gaol/cmd/gaol/server"
+	"gaol/runtime"
+)
+
+// Options are the options of [Run].
+type Options struct {
+	Files
+
+	Socket string // path of the unix socket; empty: none
+	Group  string // of users that may connect to it
+	Listen string // address for TCP; empty: none
+
+	// Insecure allows TCP without TLS on addresses that other machines reach.
+	Insecure bool
+
+	Store   string // of images; empty: the SDK's default
+	Version string
+	Log     *slog.Logger
+
+	// Check returns why this machine cannot run programs of the images, nil if it can. Images are
+	// those of the settings.
+	Check func(ctx context.Context, images []string) error
+
+	// TakeSignals is called when Run handles SIGHUP, SIGINT and SIGTERM itself. It may be nil.
+	TakeSignals func()
+
+	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
+	CgroupParent string
+
+	// SandboxTools adds the tools of package sandboxtools to MCP.
+	SandboxTools bool
+
+	// IdleEvery is how often zygotes that no sandbox uses are stopped. Zero: every 5 minutes.
+	IdleEvery time.Duration
+}
+
+// defaultIdleEvery is a compromise: a zygote takes 80 MB, and starting one some 100 ms.
+const defaultIdleEvery = 5 * time.Minute
+
+// process is a running server.
+type process struct {
+	Options
+	signals *signals
+	server  *server.Server
+	cert    *certificate
+}
+
+// Run serves until a signal or ctx ends it. It returns nil if the server was stopped and has closed
+// everything.
+func Run(ctx context.Context, o Options) (err error) {
+	p := &process{Options: o, cert: &certificate{}}
+	p.signals = newSignals(ctx)
+	defer p.signals.stop()
+	if o.TakeSignals != nil {
+		o.TakeSignals()
+	}
+	now, err := p.Files.read()
+	if err != nil {
+		return err
+	}
+	defer now.close()
+	if err := p.Check(p.signals.term, now.settings.Images); err != nil {
+		return err
+	}
+	endTraces, err := startTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer endTraces(p.Log)
+	listeners, err := p.open(now)
+	if err != nil {
+		return err
+	}
+	p.server = server.New(server.Options{
+		Settings: now.settings, Tokens: now.tokens, Store: p.Store, Version: p.Version, Log: p.Log,
+		CgroupParent: p.CgroupParent, Wrap: traced(), SandboxTools: p.SandboxTools,
+	})
+	p.use(now)
+	return p.serve(listeners)
+}
+
+// serve serves the listeners until a signal ends it, or one of them fails.
+func (p *process) serve(listeners []listener) error {
+	failed, cancel := context.WithCancelCause(p.signals.term)
+	defer cancel(nil)
+	var serving, helping sync.WaitGroup
+	for _, l := range listeners {
+		p.Log.Info("serve", "address", l.Addr().String(), "tls", l.tls != nil)
+		serving.Go(func() {
+			if err := p.server.Serve(l.Listener, l.tls); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	done, stopHelping := context.WithCancel(context.Background())
+	helping.Go(func() { p.watch(done) })
+	helping.Go(func() { p.closeIdle(done) })
+	p.notify(daemon.SdNotifyReady)
+	p.reloads(failed)
+	err := p.drain()
+	serving.Wait()
+	stopHelping()
+	helping.Wait()
+	if p.signals.term.Err() == nil {
+		err = errors.Join(context.Cause(failed), err)
+	}
+	return err
+}
+
+// drain stops the server. Until it ends, systemd waits.
+func (p *process) drain() error {
+	limit := time.Duration(p.server.Settings().DrainMs) * time.Millisecond
+	p.Log.Info("stop", "drain", limit)
+	p.notify(daemon.SdNotifyStopping + "\n" + extendTimeout(limit+closeTime))
+	err := p.server.Drain(p.signals.now)
+	p.Log.Info("stopped", "err", err)
+	return err
+}
+
+// closeTime is how long closing all sandboxes may take.
+const closeTime = 30 * time.Second
+
+// closeIdle stops zygotes that no sandbox uses, again and again.
+func (p *process) closeIdle(ctx context.Context) {
+	every := p.IdleEvery
+	if every == 0 {
+		every = defaultIdleEvery
+	}
+	repeat(ctx, every, func() {
+		if err := runtime.CloseIdle(); err != nil {
+			p.Log.Error("stop idle zygotes", "err", err)
+		}
+	})
+}
+
+// repeat calls do at intervals until ctx ends.
+func repeat(ctx context.Context, every time.Duration, do func()) {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			do()
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// Files are the files that a server reads when it starts, and again with each reload. Empty paths
+// mean that there is none.
+type Files struct {
+	Config    string // the settings
+	Tokens    string // the tokens of TCP
+	Cert, Key string // of TLS
+}
+
+// current is what the files have.
+type current struct {
+	settings *settings.Settings
+	tokens   *tenant.Tokens
+	cert     *tls.Certificate
+	audit    *audit.File
+}
+
+// read reads all files, and opens the audit log.
+func (f *Files) read() (c *current, err error) {
+	c = &current{}
+	if c.settings, err = settings.Read(f.Config); err != nil {
+		return nil, err
+	}
+	if f.Tokens != "" {
+		if c.tokens, err = tenant.ReadTokens(f.Tokens); err != nil {
+			return nil, err
+		}
+	}
+	if f.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		c.cert = &pair
+	}
+	if path := c.settings.AuditLog; path != "" {
+		if !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("config: auditLog %q: want an absolute path", path)
+		}
+		c.audit, err = audit.Open(path)
+	}
+	return c, err
+}
+
+// close closes the audit log if no server has it.
+func (c *current) close() {
+	if c.audit != nil {
+		_ = c.audit.Close() // nothing was written
+	}
+}
+
+// use gives the server what the files have. The server then owns the audit log.
+func (p *process) use(c *current) {
+	p.cert.Store(c.cert)
+	p.server.Reload(c.settings, c.tokens)
+	err := p.server.SetAudit(c.audit)
+	c.audit = nil
+	if err != nil {
+		p.Log.Error("close the previous audit log", "err", err)
+	}
+}
+
+// reloads reads the files again with each SIGHUP, until ctx ends.
+func (p *process) reloads(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.signals.hangups:
+		}
+		p.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
+		if next, err := p.Files.read(); err != nil {
+			p.Log.Error("reload: the old settings, tokens and certificates stay", "err", err)
+		} else {
+			p.use(next)
+			p.Log.Info("reload")
+		}
+		p.notify(daemon.SdNotifyReady)
+	}
+}
+
+// certificate is the certificate of TLS, which reloads replace.
+type certificate struct {
+	atomic.Pointer[tls.Certificate]
+}
+
+// config is the configuration of TLS.
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if pair := c.Load(); pair != nil {
+			return pair, nil
+		}
+		return nil, errors.New("no certificate")
+	}}
+}

@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+)
+
+// listener is what a server serves, with TLS if tls is not nil.
+type listener struct {
+	net.Listener
+	tls *tls.Config
+}
+
+// open opens the listeners. If systemd has passed sockets, they replace Socket.
+func (p *process) open(c *current) (list []listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range list {
+				_ = l.Close()
+			}
+		}
+	}()
+	for _, f := range activation.Files(true) {
+		l, err := net.FileListener(f)
+		_ = f.Close() // FileListener has duplicated it
+		if err != nil {
+			return list, fmt.Errorf("a socket of systemd is none that accepts connections: %w", err)
+		}
+		list = append(list, listener{l, nil})
+	}
+	if len(list) == 0 && p.Socket != "" {
+		l, err := listenUnix(p.Socket, p.Group)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, listener{l, nil})
+	}
+	if p.Listen != "" {
+		var config net.ListenConfig
+		l, err := config.Listen(context.Background(), "tcp", p.Listen)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, listener{l, nil})
+	}
+	for i := range list {
+		if list[i].tls, err = p.secure(list[i].Listener, c); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// secure returns the TLS configuration of a listener, nil for one without TLS. It returns an error if
+// others could read the tokens, or if there are none.
+func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
+	switch address := l.Addr().(type) {
+	case *net.UnixAddr:
+		return nil, nil
+	case *net.TCPAddr:
+		if c.tokens == nil {
+			return nil, fmt.Errorf("%s: TCP needs --tokens", address)
+		}
+		if c.cert != nil {
+			return p.cert.config(), nil
+		}
+		if !address.IP.IsLoopback() && !p.Insecure {
+			return nil, fmt.Errorf("%s: others could read the tokens: give --tls-cert and --tls-key, or --insecure", address)
+		}
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("%s: want a unix socket or TCP, not %s", address, address.Network())
+	}
+}
+
+// listenUnix listens on a socket that root and a group may connect to. A socket of a server that has
+// been killed is replaced.
+func listenUnix(path, group string) (net.Listener, error) {
+	gid := 0
+	g, err := user.LookupGroup(group)
+	if err == nil {
+		gid, err = strconv.Atoi(g.Gid)
+	}
+	if errors.As(err, new(user.UnknownGroupError)) && group == "gaol" {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("%s: another server listens there", path)
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	old := syscall.Umask(0o777) // no client can connect before the group is set
+	l, err := net.Listen("unix", path)
+	syscall.Umask(old)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660)); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}

@@ -68,7 +68,9 @@ func (p *process) open(c *current) (list []listener, err error) {
 func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 	switch address := l.Addr().(type) {
 	case *net.UnixAddr:
-		return nil, nil
+		if address.Net == "unix" {
+			return nil, nil
+		}
 	case *net.TCPAddr:
 		if c.tokens == nil {
 			return nil, fmt.Errorf("%s: TCP needs --tokens", address)
@@ -80,9 +82,8 @@ func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 			return nil, fmt.Errorf("%s: others could read the tokens: give --tls-cert and --tls-key, or --insecure", address)
 		}
 		return nil, nil
-	default:
-		return nil, fmt.Errorf("%s: want a unix socket or TCP, not %s", address, address.Network())
 	}
+	return nil, fmt.Errorf("%s: want a stream socket, unix or TCP, not %s", l.Addr(), l.Addr().Network())
 }
 
 // listenUnix listens on a socket that root and a group may connect to. A socket of a server that has

@@ -1,0 +1,59 @@
+package operations
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"gaol/cmd/gaol/server/daemon"
+	"gaol/test/harness"
+)
+
+// modeVar makes this binary a server or a client; optionsVar has the server's options.
+const (
+	modeVar    = "GAOL_TEST_SERVER_MODE"
+	optionsVar = "GAOL_TEST_SERVER_OPTIONS"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(modeVar) {
+	case "serve":
+		serve()
+	case "get":
+		os.Exit(getAsUser())
+	}
+	base := harness.Parent
+	harness.Parent = tenantCgroup(base) // where the harness looks for what servers leave
+	code := harness.RunTests(m)
+	harness.Parent = base
+	harness.RemoveParent()
+	os.Exit(code)
+}
+
+// tenantCgroup is where a server with the parent cgroup base has the sandboxes of root.
+func tenantCgroup(base string) string { return base + "/uid-0" }
+
+// serve runs a server until a signal ends it.
+func serve() {
+	var o daemon.Options
+	if err := json.Unmarshal([]byte(os.Getenv(optionsVar)), &o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if os.Getenv("LISTEN_FDS") != "" { // systemd knows the number before it executes the server
+		_ = os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
+	}
+	o.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.CgroupParent = filepath.Dir(harness.Parent)
+	o.Check = func(context.Context, []string) error { return nil }
+	if err := daemon.Run(context.Background(), o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}

@@ -11,6 +11,13 @@ ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$$PATH")
 
 BIN ?= bin/gaol
 
+# Where make install puts things. DESTDIR is a folder for packages.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+# Flags of make serve.
+FLAGS ?=
+
 # The binary is linked statically: it needs neither the C library nor libseccomp of
 # the machine that it runs on. The tags replace glibc's resolver, which would need
 # shared libraries, by Go's. Where the static libraries are missing: make build STATIC=
@@ -41,7 +48,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run test test-vm race fuzz attack soak packages fidelity check fmt vet lint bench clean
+.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity check fmt vet lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +65,16 @@ image: build ## build the default image if this version's is missing
 run: image ## set everything up and run two programs in a jail
 	$(ROOT) bin/gaol run --json cmd/gaol/testdata/fibonacci.mjs
 	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
+
+serve: image ## serve the HTTP API on /run/gaol/gaol.sock; with other flags: make serve FLAGS='--socket /tmp/s'
+	$(ROOT) bin/gaol serve $(FLAGS)
+
+# It does not build, because that needs no root: make build && sudo make install.
+install: ## install bin/gaol below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
+	.ci/install $(BIN) '$(DESTDIR)' $(PREFIX)
+
+deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb
 
 test: image vet ## run the tests, with fewer repetitions than make soak
 	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off -ldflags=-s ./...

@@ -150,7 +150,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return report.UsageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	return root
 }
 

@@ -66,7 +66,7 @@ func (a *app) serveCommand() *cobra.Command {
 		if f.printUnit != "" {
 			return a.printUnit(cmd, f)
 		}
-		f.Log = log
+		f.Server.Log = log
 		return a.serve(cmd.Context(), f)
 	}
 	set := cmd.Flags()
@@ -84,7 +84,7 @@ func (a *app) serveCommand() *cobra.Command {
 	set.StringVar(&f.printUnit, "print-unit", "", "print systemd units that start the server with the other flags, and exit: `UNIT` is service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
 	addTools(cmd, &f.tools)
-	flags.AddStore(cmd, &f.Store)
+	flags.AddStore(cmd, &f.Server.Store)
 	return cmd
 }
 
@@ -141,9 +141,9 @@ var errStopped = errors.New("stopped")
 // serve serves until a signal ends it.
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	o := f.Options
-	o.SandboxTools = len(f.tools) > 0
-	o.Version, o.TakeSignals = versionText(), a.takeSignals
-	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Store, images) }
+	o.Server.SandboxTools = len(f.tools) > 0
+	o.Server.Version, o.TakeSignals = versionText(), a.takeSignals
+	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
 	if err := daemon.Run(ctx, o); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

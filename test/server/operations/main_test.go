@@ -14,10 +14,12 @@ import (
 	"gaol/test/harness"
 )
 
-// modeVar makes this binary a server or a client; optionsVar has the server's options.
+// modeVar makes this binary a server or a client; optionsVar has the server's options, and storeVar
+// its store.
 const (
 	modeVar    = "GAOL_TEST_SERVER_MODE"
 	optionsVar = "GAOL_TEST_SERVER_OPTIONS"
+	storeVar   = "GAOL_TEST_SERVER_STORE"
 )
 
 func TestMain(m *testing.M) {
@@ -48,8 +50,9 @@ func serve() {
 	if os.Getenv("LISTEN_FDS") != "" { // systemd knows the number before it executes the server
 		_ = os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 	}
-	o.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	o.CgroupParent = filepath.Dir(harness.Parent)
+	o.Server.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Server.Store = os.Getenv(storeVar)
+	o.Server.CgroupParent = filepath.Dir(harness.Parent)
 	o.Check = func(context.Context, []string) error { return nil }
 	if err := daemon.Run(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, err)

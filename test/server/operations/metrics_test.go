@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/daemon"
 )
 
@@ -93,7 +94,7 @@ func series(text string) int {
 
 // A server that cannot run programs lives, but is not ready.
 func TestReady(t *testing.T) {
-	p := start(t, daemon.Options{Store: t.TempDir()})
+	p := start(t, daemon.Options{Server: server.Options{Store: t.TempDir()}})
 	p.expect(http.StatusOK, "GET", "/healthz", nil)
 	p.expect(http.StatusServiceUnavailable, "GET", "/readyz", nil)
 	if line := p.waitLog("msg", "the server is not ready"); !strings.Contains(fmt.Sprint(line["err"]), "no such image") {

@@ -3,6 +3,7 @@ package operations
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,15 +59,12 @@ func startOnly(t testing.TB, o daemon.Options, prepare ...func(*exec.Cmd)) *proc
 		o.Socket = filepath.Join(t.TempDir(), "s")
 	}
 	o.Group = "gaol"
-	if o.Store == "" {
-		o.Store = os.Getenv(harness.StoreVar)
-	}
 	text, err := json.Marshal(withoutFunctions(o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), modeVar+"=serve", optionsVar+"="+string(text), harness.ParentVar+"="+harness.Parent)
+	cmd.Env = append(os.Environ(), modeVar+"=serve", optionsVar+"="+string(text), storeVar+"="+cmp.Or(o.Server.Store, os.Getenv(harness.StoreVar)), harness.ParentVar+"="+harness.Parent)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	for _, change := range prepare {
 		change(cmd)
@@ -98,7 +96,7 @@ func startOnly(t testing.TB, o daemon.Options, prepare ...func(*exec.Cmd)) *proc
 func withoutFunctions(o daemon.Options) map[string]any {
 	return map[string]any{
 		"Config": o.Config, "Tokens": o.Tokens, "Cert": o.Cert, "Key": o.Key, "Socket": o.Socket, "Group": o.Group,
-		"Listen": o.Listen, "Insecure": o.Insecure, "Store": o.Store, "IdleEvery": o.IdleEvery,
+		"Listen": o.Listen, "Insecure": o.Insecure, "IdleEvery": o.IdleEvery,
 	}
 }
 

@@ -24,9 +24,8 @@ type Options struct {
 	// Insecure allows TCP without TLS on addresses that other machines reach.
 	Insecure bool
 
-	Store   string // of images; empty: the SDK's default
-	Version string
-	Log     *slog.Logger
+	// Server has the options of the server itself. Run sets those that come from files.
+	Server server.Options
 
 	// Check returns why this machine cannot run programs of the images, nil if it can. Images are
 	// those of the settings.
@@ -34,12 +33,6 @@ type Options struct {
 
 	// TakeSignals is called when Run handles SIGHUP, SIGINT and SIGTERM itself. It may be nil.
 	TakeSignals func()
-
-	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
-	CgroupParent string
-
-	// SandboxTools adds the tools of package sandboxtools to MCP.
-	SandboxTools bool
 
 	// IdleEvery is how often zygotes that no sandbox uses are stopped. Zero: every 5 minutes.
 	IdleEvery time.Duration
@@ -51,6 +44,7 @@ const defaultIdleEvery = 5 * time.Minute
 // process is a running server.
 type process struct {
 	Options
+	log     *slog.Logger
 	signals *signals
 	server  *server.Server
 	cert    *certificate
@@ -59,7 +53,7 @@ type process struct {
 // Run serves until a signal or ctx ends it. It returns nil if the server was stopped and has closed
 // everything.
 func Run(ctx context.Context, o Options) (err error) {
-	p := &process{Options: o, cert: &certificate{}}
+	p := &process{Options: o, log: o.Server.Log, cert: &certificate{}}
 	p.signals = newSignals(ctx)
 	defer p.signals.stop()
 	if o.TakeSignals != nil {
@@ -77,15 +71,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer endTraces(p.Log)
+	defer endTraces(p.log)
 	listeners, err := p.open(now)
 	if err != nil {
 		return err
 	}
-	p.server = server.New(server.Options{
-		Settings: now.settings, Tokens: now.tokens, Store: p.Store, Version: p.Version, Log: p.Log,
-		CgroupParent: p.CgroupParent, Wrap: traced(), SandboxTools: p.SandboxTools,
-	})
+	p.Server.Settings, p.Server.Tokens, p.Server.Wrap = now.settings, now.tokens, traced()
+	p.server = server.New(p.Server)
 	p.use(now)
 	return p.serve(listeners)
 }
@@ -96,7 +88,7 @@ func (p *process) serve(listeners []listener) error {
 	defer cancel(nil)
 	var serving, helping sync.WaitGroup
 	for _, l := range listeners {
-		p.Log.Info("serve", "address", l.Addr().String(), "tls", l.tls != nil)
+		p.log.Info("serve", "address", l.Addr().String(), "tls", l.tls != nil)
 		serving.Go(func() {
 			if err := p.server.Serve(l.Listener, l.tls); err != nil {
 				cancel(err)
@@ -121,10 +113,10 @@ func (p *process) serve(listeners []listener) error {
 // drain stops the server. Until it ends, systemd waits.
 func (p *process) drain() error {
 	limit := time.Duration(p.server.Settings().DrainMs) * time.Millisecond
-	p.Log.Info("stop", "drain", limit)
+	p.log.Info("stop", "drain", limit)
 	p.notify(daemon.SdNotifyStopping + "\n" + extendTimeout(limit+closeTime))
 	err := p.server.Drain(p.signals.now)
-	p.Log.Info("stopped", "err", err)
+	p.log.Info("stopped", "err", err)
 	return err
 }
 
@@ -139,7 +131,7 @@ func (p *process) closeIdle(ctx context.Context) {
 	}
 	repeat(ctx, every, func() {
 		if err := runtime.CloseIdle(); err != nil {
-			p.Log.Error("stop idle zygotes", "err", err)
+			p.log.Error("stop idle zygotes", "err", err)
 		}
 	})
 }

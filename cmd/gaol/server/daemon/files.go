@@ -72,7 +72,7 @@ func (p *process) use(c *current) {
 	err := p.server.SetAudit(c.audit)
 	c.audit = nil
 	if err != nil {
-		p.Log.Error("close the previous audit log", "err", err)
+		p.log.Error("close the previous audit log", "err", err)
 	}
 }
 
@@ -86,10 +86,10 @@ func (p *process) reloads(ctx context.Context) {
 		}
 		p.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 		if next, err := p.Files.read(); err != nil {
-			p.Log.Error("reload: the old settings, tokens and certificates stay", "err", err)
+			p.log.Error("reload: the old settings, tokens and certificates stay", "err", err)
 		} else {
 			p.use(next)
-			p.Log.Info("reload")
+			p.log.Info("reload")
 		}
 		p.notify(daemon.SdNotifyReady)
 	}

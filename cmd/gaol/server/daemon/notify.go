@@ -11,7 +11,7 @@ import (
 // notify sends a state to systemd, if it has started the server.
 func (p *process) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		p.Log.Warn("notify systemd", "err", err)
+		p.log.Warn("notify systemd", "err", err)
 	}
 }
 
@@ -24,7 +24,7 @@ func extendTimeout(d time.Duration) string {
 func (p *process) watch(ctx context.Context) {
 	limit, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		p.Log.Warn("watchdog", "err", err)
+		p.log.Warn("watchdog", "err", err)
 	}
 	if limit <= 0 {
 		return

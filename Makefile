@@ -40,7 +40,7 @@ RUNS  ?= 20000
 
 # Tests that repeat something for long: make soak runs them instead of make test. LEAKS
 # count what is left after many kills and runs.
-SOAK  := TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestMillionFiles|TestNetworkInterfacesDespiteSignals|TestRace|TestThousandRuns.*|TestZygoteHostIsKilled|TestZygoteIsNotStarved
+SOAK  := TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestThousandRuns.*|TestZygoteHostIsKilled|TestZygoteIsNotStarved
 LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
 
 # Tests that make no runs, or that choose the launcher.
@@ -95,7 +95,7 @@ attack: image ## exhaust each kind of kernel object from inside a jail, and prin
 soak: image ## run all repetitions of the tests with the other launcher, kill hosts, and look for leaks after many runs
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)' ./test/...
 	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
-		./cmd/gaol ./internal/snippet ./jail ./rootfs/layer ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/network ./test/packaging ./test/run ./test/zygote ./vfs/hostfs
+		./cmd/gaol ./internal/snippet ./jail ./rootfs/layer ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/zygote ./vfs/hostfs
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 

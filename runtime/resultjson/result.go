@@ -159,10 +159,10 @@ func NewEvaluation(e *runtime.Evaluation) *Evaluation {
 		DurationMs: Milliseconds(e.Duration), Cause: e.Cause, Usage: newUsage(e.Usage),
 	}
 	for _, l := range e.Logs {
-		o.Logs = append(o.Logs, Log{l.Level, l.Text, Milliseconds(l.At.Round(time.Microsecond))})
+		o.Logs = append(o.Logs, NewLog(l))
 	}
 	for _, c := range e.Calls {
-		o.Calls = append(o.Calls, Call{c.Name, Milliseconds(c.Duration), c.Arguments, c.Result, c.Error})
+		o.Calls = append(o.Calls, NewCall(c))
 	}
 	return o
 }

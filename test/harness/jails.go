@@ -10,15 +10,21 @@ import (
 	"testing"
 )
 
+// parents lists the folders of Parent, and of the cgroups that servers make in it for tenants.
+func parents() []string {
+	tenants := Glob("/sys/fs/cgroup/*"+Parent+"/tenants/*", "/sys/fs/cgroup"+Parent+"/tenants/*")
+	return append(tenants, Glob("/sys/fs/cgroup/*"+Parent, "/sys/fs/cgroup"+Parent)...)
+}
+
 // JailCgroups lists the cgroups of jails and runs below Parent, and those of zygotes that
 // belong to other processes. With cgroup v1 it lists them in every hierarchy.
 func JailCgroups() []string {
 	var groups []string
-	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
-		for _, procs := range Glob(root+Parent+"/j*/cgroup.procs", root+Parent+"/j*/*/cgroup.procs") {
+	for _, parent := range parents() {
+		for _, procs := range Glob(parent+"/j*/cgroup.procs", parent+"/j*/*/cgroup.procs") {
 			groups = append(groups, filepath.Dir(procs))
 		}
-		for _, zygote := range Glob(root + Parent + "/zygote-*") {
+		for _, zygote := range Glob(parent + "/zygote-*") {
 			if !strings.HasPrefix(filepath.Base(zygote), fmt.Sprintf("zygote-%d-", os.Getpid())) {
 				groups = append(groups, zygote)
 			}
@@ -44,7 +50,7 @@ func ProcessesIn(groups []string) []string {
 func JailState() []string {
 	var found []string
 	for _, slot := range Glob("/run/gaol/jails/*.slot") {
-		if strings.Contains(strings.Join(Lines(slot), ""), `"`+Parent+`"`) {
+		if claim := strings.Join(Lines(slot), ""); strings.Contains(claim, `"`+Parent+`"`) || strings.Contains(claim, `"`+Parent+`/tenants/`) {
 			number := strings.TrimSuffix(filepath.Base(slot), ".slot")
 			found = append(append(found, slot), Glob("/run/gaol/jails/j"+number)...)
 		}
@@ -55,7 +61,9 @@ func JailState() []string {
 // RemoveParent removes the cgroup Parent. gaol leaves it, because several processes may
 // use the same one.
 func RemoveParent() {
-	for _, dir := range Glob("/sys/fs/cgroup/*"+Parent, "/sys/fs/cgroup"+Parent) {
+	tenants := Glob("/sys/fs/cgroup/*"+Parent+"/tenants", "/sys/fs/cgroup"+Parent+"/tenants")
+	all := parents() // those of tenants are first
+	for _, dir := range slices.Concat(all, tenants, all) {
 		_ = os.Remove(dir) // it fails if cgroups are left in it, which the leak check reports
 	}
 }

@@ -33,6 +33,8 @@ func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	a.addRuns()
 	a.addSandboxes()
 	a.addContent()
+	a.addProcesses()
+	a.addContexts()
 	return a
 }
 

@@ -13,13 +13,13 @@ import (
 // addRuns adds the operations that start code.
 func (a *API) addRuns() {
 	unprocessable := http.StatusUnprocessableEntity
-	add(a, operation("run", http.MethodPost, "/v1/run", "Run a program in a sandbox of its own", unprocessable), a.service.Run)
-	add(a, operation("evaluate", http.MethodPost, "/v1/evaluate", "Evaluate a snippet in a sandbox of its own", unprocessable), a.service.Evaluate)
+	addFollowed(a, operation("run", http.MethodPost, "/v1/run", "Run a program in a sandbox of its own", unprocessable), runEvents, a.service.Run, a.service.FollowRun)
+	addFollowed(a, operation("evaluate", http.MethodPost, "/v1/evaluate", "Evaluate a snippet in a sandbox of its own", unprocessable), evaluateEvents, a.service.Evaluate, a.service.FollowEvaluate)
 	missing := []int{http.StatusNotFound, http.StatusGone, unprocessable}
-	addIn(a, operation("runIn", http.MethodPost, "/v1/sandboxes/{id}/run", "Run a program and return its value", missing...), (*service.Sandbox).Run)
-	addIn(a, operation("execIn", http.MethodPost, "/v1/sandboxes/{id}/exec", "Run a program without a value", missing...), (*service.Sandbox).Exec)
-	addIn(a, operation("commandIn", http.MethodPost, "/v1/sandboxes/{id}/command", "Run a program of the image", missing...), (*service.Sandbox).Command)
-	addIn(a, operation("evaluateIn", http.MethodPost, "/v1/sandboxes/{id}/evaluate", "Evaluate a snippet", missing...), (*service.Sandbox).Evaluate)
+	addFollowedIn(a, operation("runIn", http.MethodPost, "/v1/sandboxes/{id}/run", "Run a program and return its value", missing...), runEvents, (*service.Sandbox).Run, (*service.Sandbox).FollowRun)
+	addFollowedIn(a, operation("execIn", http.MethodPost, "/v1/sandboxes/{id}/exec", "Run a program without a value", missing...), runEvents, (*service.Sandbox).Exec, (*service.Sandbox).FollowExec)
+	addFollowedIn(a, operation("commandIn", http.MethodPost, "/v1/sandboxes/{id}/command", "Run a program of the image", missing...), runEvents, (*service.Sandbox).Command, (*service.Sandbox).FollowCommand)
+	addFollowedIn(a, operation("evaluateIn", http.MethodPost, "/v1/sandboxes/{id}/evaluate", "Evaluate a snippet", missing...), evaluateEvents, (*service.Sandbox).Evaluate, (*service.Sandbox).FollowEvaluate)
 }
 
 // request is a request with a body of JSON.

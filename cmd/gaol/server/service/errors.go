@@ -92,7 +92,7 @@ func isInvalid(err error) bool {
 	_, limit := errors.AsType[*runtime.LimitError](err)
 	_, rule := errors.AsType[*policy.RuleError](err)
 	_, format := errors.AsType[*policy.FormatError](err)
-	if option || limit || rule || format {
+	if option || limit || rule || format || isStart(err) {
 		return true
 	}
 	for _, asked := range []error{rootfs.ErrNotFound, jail.ErrNoIDMap, jail.ErrNotInMount, mounts.ErrProtected} {

@@ -194,6 +194,9 @@ func (sb *Sandbox) evaluateOptions(n Snippet) (o runtime.EvaluateOptions, err er
 	if o.Permissions, err = parsePermissions(n.Permissions); err != nil {
 		return o, err
 	}
+	if err = checkLogs(o.MaxLogs, o.MaxLogLength); err != nil {
+		return o, err
+	}
 	o.Timeout, err = sb.timeout(n.TimeoutMs)
 	return o, err
 }

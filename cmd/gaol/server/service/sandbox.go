@@ -41,6 +41,7 @@ type Sandbox struct {
 	close func() error // once
 
 	permissions policy.Permissions // of all its runs
+	longLived   longLived          // processes and contexts
 }
 
 // SandboxInfo describes a sandbox.
@@ -120,7 +121,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 	sb.close = sync.OnceValue(func() error {
 		defer release()
 		defer unuse()
-		return rt.Close()
+		return sb.closeLongLived(rt.Close)
 	})
 	return sb, nil
 }

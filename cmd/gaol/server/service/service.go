@@ -42,6 +42,7 @@ type Service struct {
 	pools    *pools
 	tenants  *tenants
 	metrics  *metrics.Metrics
+	retained retained // processes and contexts that have ended
 
 	ctx    context.Context // of all runs
 	cancel context.CancelCauseFunc

@@ -1,0 +1,328 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
+	"gaol/runtime/resultjson"
+)
+
+// ProcessRequest is a process to start: a program, or a command.
+type ProcessRequest struct {
+	Code        string            `json:"code,omitempty" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX. Either this or command."`
+	Name        string            `json:"name,omitempty" maxLength:"255" doc:"The program's file name, as for a run."`
+	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs" doc:"The module format, as for a run."`
+	Command     string            `json:"command,omitempty" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
+	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
+	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
+	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
+	TimeoutMs   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default the process lives as long as its sandbox."`
+	Terminal    *Terminal         `json:"terminal,omitempty" doc:"Gives the process a terminal instead of pipes. All output is then stdout."`
+	WhenFull    string            `json:"whenFull,omitempty" enum:"drop,wait" doc:"What happens while readers are slow or absent: the oldest events are dropped once there is more than 1 MiB of them (the default), or the process waits while no reader has got the last 512 KiB."`
+}
+
+// Terminal is the terminal of a process.
+type Terminal struct {
+	Rows uint16 `json:"rows,omitempty" minimum:"0" maximum:"65535" doc:"Its height in characters. By default 24."`
+	Cols uint16 `json:"cols,omitempty" minimum:"0" maximum:"65535" doc:"Its width in characters. By default 80."`
+	Term string `json:"term,omitempty" maxLength:"64" doc:"The variable TERM. By default xterm-256color."`
+}
+
+// ProcessState says whether a process is active.
+type ProcessState string
+
+// The states of processes and contexts.
+const (
+	Running ProcessState = "running"
+	Ended   ProcessState = "ended"
+)
+
+// ProcessInfo describes a process.
+type ProcessInfo struct {
+	ID          string          `json:"id" doc:"Its name in other requests. It is not used again."`
+	PID         int             `json:"pid" doc:"Its process ID inside the sandbox, which may be used again."`
+	State       ProcessState    `json:"state" enum:"running,ended"`
+	Program     string          `json:"program" doc:"The command, or the name of the program."`
+	Args        []string        `json:"args" doc:"Its arguments, unless they have more than 4 KiB."`
+	Started     time.Time       `json:"started"`
+	Terminal    bool            `json:"terminal" doc:"Whether it has a terminal."`
+	Usage       ProcessUsage    `json:"usage"`
+	LastEventID uint64          `json:"lastEventId" doc:"The number of its newest event; 0 if there is none."`
+	Ended       *time.Time      `json:"ended,omitempty" doc:"When it ended."`
+	Result      *resultjson.Run `json:"result,omitempty" doc:"How it ended, without its output, which the events have."`
+	Failure     string          `json:"failure,omitempty" doc:"Why there is no result although it has ended."`
+}
+
+// ProcessUsage is what a process has used.
+type ProcessUsage struct {
+	resultjson.Usage
+	Memory int64 `json:"memoryBytes" doc:"Memory in use now; 0 after the end."`
+}
+
+// Process is a process that a sandbox has, with all its descendants.
+type Process struct {
+	ID string
+
+	sandbox *Sandbox
+	process *runtime.Process
+	info    ProcessInfo // what does not change
+	ring    *ring
+	stdin   *stdin
+
+	ended   chan struct{} // closed when the following are set
+	at      time.Time
+	usage   runtime.Usage
+	result  *resultjson.Run
+	failure string
+}
+
+// Spawn starts a process. It lives until it ends by itself, is killed or exceeds a limit, or its
+// sandbox ends.
+func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, error) {
+	o, err := sb.spawnOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	var started *runtime.Process
+	release, err := sb.start(ctx, "start a process", func() (err error) {
+		if r.Command != "" {
+			started, err = sb.NodeRuntime.Spawn(ctx, r.Command, r.Args, o)
+			return err
+		}
+		o.Args = r.Args
+		started, err = sb.NodeRuntime.SpawnCode(ctx, r.Code, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := newProcess(sb, started, r)
+	insert(&sb.longLived, &sb.longLived.processes, p.ID, p)
+	go p.follow(release)
+	return p.Info(), nil
+}
+
+// spawnOptions checks a request and returns the SDK's options, except for arguments.
+func (sb *Sandbox) spawnOptions(r ProcessRequest) (o runtime.SpawnOptions, err error) {
+	switch {
+	case (r.Code == "") == (r.Command == ""):
+		return o, refuse(Invalid, "want either code or command")
+	case r.Command != "" && (r.Name != "" || r.Format != ""):
+		return o, refuse(Invalid, "name and format are for code")
+	}
+	o = runtime.SpawnOptions{Env: r.Env, Cwd: r.Cwd, Name: r.Name, Format: formats[r.Format]}
+	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
+		return o, err
+	}
+	if t := r.Terminal; t != nil {
+		if (t.Rows == 0) != (t.Cols == 0) {
+			return o, refuse(Invalid, "terminal: rows and cols need each other")
+		}
+		o.Terminal = &runtime.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
+	}
+	if r.TimeoutMs > 0 { // otherwise the lifetime of the sandbox bounds it
+		o.Timeout, err = bounded("timeoutMs", r.TimeoutMs, sb.service.settings.Load().LifetimeMs)
+	}
+	return o, err
+}
+
+// maxArgs bounds the arguments that are kept for descriptions of a process, in bytes.
+const maxArgs = 4 << 10
+
+func newProcess(sb *Sandbox, started *runtime.Process, r ProcessRequest) *Process {
+	p := &Process{ID: newID("p-"), sandbox: sb, process: started, ring: newRing(r.WhenFull == "wait"), ended: make(chan struct{})}
+	p.stdin = newStdin(started)
+	p.info = ProcessInfo{
+		ID: p.ID, PID: started.PID(), Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
+		Started: time.Now(), Terminal: r.Terminal != nil,
+	}
+	size := 0
+	for _, arg := range r.Args {
+		size += len(arg)
+	}
+	if size <= maxArgs && len(r.Args) > 0 {
+		p.info.Args = r.Args
+	}
+	return p
+}
+
+// follow moves the process's events to the ring until it has ended.
+func (p *Process) follow(release func()) {
+	defer release()
+	go func() {
+		<-p.process.Done()
+		p.ring.release()
+	}()
+	var t translator
+	for e := range p.process.Events() {
+		for _, event := range t.events(e) {
+			p.ring.add(event, false)
+		}
+		if exit, ok := e.(runtime.ExitEvent); ok {
+			p.finish(exit)
+		}
+	}
+}
+
+// finish records how the process has ended.
+func (p *Process) finish(exit runtime.ExitEvent) {
+	p.at = time.Now()
+	size := p.ring.bytes() + eventSize
+	last := Event{Name: EventError}
+	if exit.Result != nil {
+		p.usage = exit.Result.Usage
+		p.result = resultjson.NewRun(exit.Result)
+		size += len(p.result.Value)
+		last = Event{Name: EventResult, Data: p.result}
+	} else {
+		err := p.sandbox.fail("end a process", exit.Err)
+		p.failure, last.Data = err.Error(), err
+	}
+	p.ring.add(last, true)
+	p.sandbox.retain(p.ID, size)
+	close(p.ended)
+}
+
+// Process returns a process of the sandbox.
+func (sb *Sandbox) Process(id string) (*Process, error) {
+	return find(&sb.longLived, &sb.longLived.processes, "process", id)
+}
+
+// SpawnedProcesses describes the processes that the sandbox has, the oldest first. They include
+// those that have ended and are retained, but not other runs.
+func (sb *Sandbox) SpawnedProcesses() []*ProcessInfo {
+	list := []*ProcessInfo{}
+	for _, p := range byAge(&sb.longLived, &sb.longLived.processes, func(p *Process) time.Time { return p.info.Started }) {
+		list = append(list, p.Info())
+	}
+	return list
+}
+
+// Info describes the process.
+func (p *Process) Info() *ProcessInfo {
+	info := p.info
+	info.LastEventID, _ = p.ring.lastID()
+	if !p.hasEnded() {
+		info.State = Running
+		usage, _ := p.process.Usage() // zero if it has just ended
+		info.Usage = processUsage(usage)
+		return &info
+	}
+	info.State, info.Usage = Ended, processUsage(p.usage)
+	info.Ended, info.Result, info.Failure = &p.at, p.result, p.failure
+	return &info
+}
+
+func processUsage(u runtime.Usage) ProcessUsage {
+	return ProcessUsage{resultjson.NewUsage(u), u.Memory}
+}
+
+func (p *Process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal, such as SIGTERM, to the process, or to the process group that it leads.
+// SIGKILL ends it with all its descendants.
+func (p *Process) Signal(name string, group bool) error {
+	s := unix.SignalNum(name)
+	if s == 0 {
+		return refuse(Invalid, "signal %q: want a name such as SIGTERM", name)
+	}
+	send := p.process.Signal
+	if group {
+		send = p.process.SignalGroup
+	}
+	return p.done("send a signal", send(syscall.Signal(s)))
+}
+
+// Resize changes the size of the process's terminal.
+func (p *Process) Resize(rows, cols uint16) error {
+	err := p.process.Resize(rows, cols)
+	if errors.Is(err, runtime.ErrNoTerminal) {
+		return &Error{Code: Conflict, Err: runtime.ErrNoTerminal}
+	}
+	return p.done("resize a terminal", err)
+}
+
+// errEnded says that a process is not active.
+var errEnded = &Error{Code: Closed, Err: errors.New("the process has ended")}
+
+// done converts an error of an operation on the process.
+func (p *Process) done(doing string, err error) error {
+	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, unix.ESRCH) {
+		return errEnded
+	}
+	return p.sandbox.fail(doing, err)
+}
+
+// Wait waits until the process has ended or ctx ends, and describes it.
+func (p *Process) Wait(ctx context.Context) *ProcessInfo {
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+	}
+	return p.Info()
+}
+
+// Delete kills the process if it is active, waits for its end, and forgets it.
+func (p *Process) Delete(ctx context.Context) error {
+	p.process.Kill()
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	p.sandbox.service.retained.remove(p.sandbox, p.ID)
+	return nil
+}
+
+// HasMore reports whether the process has events after a number, or may have some later. A number
+// of an event that does not exist yet is an error.
+func (p *Process) HasMore(after uint64) (bool, error) {
+	last, ended := p.ring.lastID()
+	if after > last {
+		return false, refuse(Invalid, "event %d: the last one is %d", after, last)
+	}
+	return after < last || !ended, nil
+}
+
+// Follow passes the process's events after a number to a sink, until the last event, the sink's
+// error or the end of ctx. It does not slow down the process unless that waits for readers.
+func (p *Process) Follow(ctx context.Context, after uint64, to Sink) error {
+	p.ring.confirm(after)
+	for {
+		events, changed := p.ring.read(after)
+		for _, e := range events {
+			if err := to(e); err != nil {
+				return err
+			}
+			after = e.ID
+			p.ring.confirm(after)
+		}
+		switch {
+		case len(events) > 0:
+			continue
+		case changed == nil:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

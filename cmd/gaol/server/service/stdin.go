@@ -1,0 +1,113 @@
+package service
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"gaol/runtime"
+)
+
+const (
+	// maxWrite bounds the bytes of one write to a process's standard input.
+	maxWrite = 1 << 20
+
+	// maxWriters bounds the writes that wait for one process.
+	maxWriters = 8
+)
+
+// stdin is the standard input of a process. One request writes at a time.
+type stdin struct {
+	pipe    io.WriteCloser
+	ended   <-chan struct{} // closed when the process has ended
+	turn    chan struct{}   // a lock: holds an element while a request writes
+	closed  bool            // guarded by turn
+	writers atomic.Int32
+}
+
+func newStdin(p *runtime.Process) *stdin {
+	return &stdin{pipe: p.Stdin, ended: p.Done(), turn: make(chan struct{}, 1)}
+}
+
+// Input is what to write to a process's standard input: text or bytes.
+type Input struct {
+	Text  string `json:"text,omitempty" maxLength:"1048576" doc:"Text to write, of at most 1 MiB."`
+	Bytes []byte `json:"bytes,omitempty" maxLength:"1398104" doc:"Bytes to write, in base64, instead of text: at most 1 MiB."`
+	Close bool   `json:"close,omitempty" doc:"Close the input afterwards. On a terminal this types Ctrl-D."`
+}
+
+// data returns the bytes to write.
+func (i Input) data() ([]byte, error) {
+	data := i.Bytes
+	if i.Text != "" {
+		if len(data) > 0 {
+			return nil, refuse(Invalid, "want either text or bytes")
+		}
+		data = []byte(i.Text)
+	}
+	if len(data) > maxWrite {
+		return nil, refuse(TooLarge, "more than %d bytes at once", maxWrite)
+	}
+	return data, nil
+}
+
+// WriteStdin writes to the process's standard input. It waits until the process has read enough that
+// the rest fits in a pipe. If ctx ends before, the rest of the data is still written.
+func (p *Process) WriteStdin(ctx context.Context, in Input) error {
+	data, err := in.data()
+	if err != nil {
+		return err
+	}
+	s := p.stdin
+	defer s.writers.Add(-1)
+	if s.writers.Add(1) > maxWriters {
+		return exceeded("%d requests already wait for the process to read", maxWriters)
+	}
+	select {
+	case <-s.ended:
+		return errEnded
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.ended:
+		return errEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	written := make(chan error, 1)
+	go func() {
+		defer func() { <-s.turn }()
+		written <- s.write(data, in.Close)
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errInputClosed is the error of a write after the end of the input.
+var errInputClosed = refuse(Conflict, "the process's standard input is closed")
+
+// write writes to the pipe. It returns when the process has read, or ended.
+//
+// Preconditions: the caller has the turn.
+func (s *stdin) write(data []byte, end bool) error {
+	if s.closed {
+		return errInputClosed
+	}
+	if len(data) > 0 {
+		if _, err := s.pipe.Write(data); err != nil { // the process has closed the input, or ended
+			s.closed = true
+			_ = s.pipe.Close()
+			return errInputClosed
+		}
+	}
+	if end {
+		s.closed = true
+		_ = s.pipe.Close()
+	}
+	return nil
+}

@@ -163,20 +163,24 @@ func (c *Context) Evaluate(ctx context.Context, r Cell, to Sink) (*resultjson.Ev
 	if err != nil {
 		return nil, err
 	}
-	ctx, end, err := c.begin(ctx)
+	ctx, end, err := c.sandbox.service.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	ctx, leave, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	if to != nil {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
 		o.OnLog = func(l runtime.Log) {
 			if err := to(Event{Name: EventLog, Data: resultjson.NewLog(l)}); err != nil {
 				cancel(err)
 			}
 		}
-		return c.evaluate(ctx, r.Code, o)
 	}
 	return c.evaluate(ctx, r.Code, o)
 }

@@ -54,7 +54,7 @@ func (s *Splitter) Split(b []byte) (pieces []Output) {
 	return pieces
 }
 
-// End returns what is left at the end of the stream: half a character, or nothing.
+// End returns the rest at the end of the stream: half a character, or nothing.
 func (s *Splitter) End() (pieces []Output) {
 	if len(s.rest) > 0 {
 		pieces = []Output{newOutput(s.rest)}

@@ -84,7 +84,7 @@ func testCells(t *testing.T, c client, sandbox string) {
 	c.send(t, "POST", ctx+"/cells", object{"code": "1"}, http.StatusNotFound, nil)
 }
 
-// busy starts a cell that does not end by itself, and returns when it runs.
+// busy starts a cell that does not end, and returns when it runs.
 func (c client) busy(t *testing.T, context, code string) *events {
 	t.Helper()
 	e := c.follow(t, "POST", context+"/cells", object{"code": "console.log('up'); " + code}, "")

@@ -38,7 +38,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A process reads what is written, and the end of its input.
+// A process reads its input, and the end of its input.
 func testInput(t *testing.T, c client, sandbox string) {
 	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", `read a; echo "got $a $V in $PWD"; cat; echo end >&2; exit 3`}, "env": object{"V": "v"}, "cwd": "/tmp"})
 	e := c.follow(t, "GET", p+"/events", nil, "")
@@ -169,7 +169,7 @@ func testResume(t *testing.T, c client, sandbox string) {
 	}
 }
 
-// A process that floods its output is not slowed down by absent readers. They learn what is gone.
+// A process that floods its output is not slowed down by absent readers. They learn which events are gone.
 func testFlood(t *testing.T, c client, sandbox string) {
 	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "head -c 5000000 /dev/zero | tr '\\0' x; printf end"}})
 	info := c.wait(t, p)
@@ -284,7 +284,7 @@ func testFullPipe(t *testing.T, c client, sandbox string) {
 	c.write(t, p, object{"text": "y", "close": true})
 	c.follow(t, "GET", p+"/events", nil, "").until(t, "1048577\n")
 	c.wait(t, p)
-	// One that nobody reads ends with the process.
+	// A write that is not read ends with the process.
 	p = c.spawn(t, sandbox, object{"command": "sleep", "args": []string{"1000"}})
 	go func() {
 		blocked <- servertest.Send(t, c.Client, "POST", p+"/stdin", object{"text": strings.Repeat("x", 1<<20)})

@@ -33,7 +33,7 @@ type longLived struct {
 	work      sync.WaitGroup // of active ones
 }
 
-// newID returns an ID that is not used again and that nobody guesses.
+// newID returns an ID that is not used again and that cannot be guessed.
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // start calls do, which starts a process or context, when it is the tenant's turn. The returned
@@ -126,7 +126,7 @@ const (
 	// retainTime is how long a process or context is kept after its end.
 	retainTime = 10 * time.Minute
 
-	// retainCount and retainBytes bound what is kept for one tenant. The oldest are dropped
+	// retainCount and retainBytes bound the retained entries of one tenant. The oldest are dropped
 	// first, but never the newest.
 	retainCount = 256
 	retainBytes = 32 << 20

@@ -85,7 +85,7 @@ type Process struct {
 	failure string
 }
 
-// Spawn starts a process. It lives until it ends by itself, is killed or exceeds a limit, or its
+// Spawn starts a process. It lives until it exits, is killed or exceeds a limit, or its
 // sandbox ends.
 func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, error) {
 	o, err := sb.spawnOptions(r)

@@ -20,7 +20,7 @@ func (sb *Sandbox) end(id string, bytes int) {
 
 func (sb *Sandbox) kept() int { return len(sb.longLived.processes) }
 
-// What is kept for a tenant is bounded by number and size, and does not depend on other tenants.
+// The entries of a tenant are bounded by number and size, and does not depend on other tenants.
 func TestRetainBounds(t *testing.T) {
 	s := &Service{}
 	a, b, other := newRetaining(s, "a"), newRetaining(s, "a"), newRetaining(s, "b")

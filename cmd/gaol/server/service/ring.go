@@ -44,7 +44,7 @@ type ring struct {
 	pending   int    // if lossless: the size of the events after that
 	released  bool
 	ended     bool          // the last event is in the ring
-	changed   chan struct{} // closed by the next event; nil: nobody waits
+	changed   chan struct{} // closed by the next event; nil: no reader waits
 }
 
 func newRing(lossless bool) *ring {

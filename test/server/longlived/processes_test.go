@@ -30,6 +30,8 @@ func TestProcesses(t *testing.T) {
 		"bytes":     testBytes,
 		"full pipe": testFullPipe,
 		"refused":   testRefused,
+		"fork bomb": testForkBomb,
+		"vanished":  testVanishedClients,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c, sandbox) })
 	}

@@ -56,21 +56,22 @@ type InContext struct {
 	Context string `path:"context" maxLength:"64" doc:"The context."`
 }
 
-func (r *InContext) context() string { return r.Context }
+func (in InContext) context() string { return in.Context }
+
+// inContext is a request about a context.
+type inContext[T any] interface {
+	inSandbox[T]
+	context() string
+}
 
 // withContext adds an operation on a context.
-func withContext[In, Out any, P interface {
-	*In
-	about
-	context() string
-}](a *API, op huma.Operation, do func(context.Context, *service.Context, *In) (*Out, error),
-) {
-	withSandbox[In, Out, P](a, op, func(ctx context.Context, sb *service.Sandbox, r *In) (*Out, error) {
-		c, err := sb.Context(P(r).context())
+func withContext[T any, In inContext[T], Out any](a *API, op huma.Operation, do func(context.Context, *service.Context, In) (*Out, error)) {
+	withSandbox(a, op, func(ctx context.Context, sb *service.Sandbox, in In) (*Out, error) {
+		c, err := sb.Context(in.context())
 		if err != nil {
 			return nil, err
 		}
-		return do(ctx, c, r)
+		return do(ctx, c, in)
 	})
 }
 

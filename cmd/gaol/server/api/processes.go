@@ -53,24 +53,16 @@ type processList struct {
 	Processes []*service.ProcessInfo `json:"processes"`
 }
 
-// about is a request about a sandbox.
-type about interface{ sandbox() string }
-
-func (r *InSandbox) sandbox() string { return r.ID }
-
-// withSandbox adds an operation in a sandbox that reads more than a body.
-func withSandbox[In, Out any, P interface {
-	*In
-	about
-}](a *API, op huma.Operation, do func(context.Context, *service.Sandbox, *In) (*Out, error),
-) {
-	huma.Register(a.huma, op, func(ctx context.Context, r *In) (*Out, error) {
-		sb, err := a.service.Acquire(tenant.FromContext(ctx), P(r).sandbox())
+// withSandbox adds an operation on a process or context of a sandbox. Unlike those of addUse it does
+// not delay the end of the server: it may wait for a process that ends with the server only.
+func withSandbox[T any, In inSandbox[T], Out any](a *API, op huma.Operation, do func(context.Context, *service.Sandbox, In) (*Out, error)) {
+	huma.Register(a.huma, op, func(ctx context.Context, in *T) (*Out, error) {
+		sb, err := a.service.Acquire(tenant.FromContext(ctx), In(in).sandbox().ID)
 		if err != nil {
 			return nil, fail(err)
 		}
 		defer sb.Release()
-		out, err := do(ctx, sb, r)
+		out, err := do(ctx, sb, in)
 		if err != nil {
 			return nil, fail(err)
 		}
@@ -84,21 +76,22 @@ type InProcess struct {
 	Process string `path:"process" maxLength:"64" doc:"The process."`
 }
 
-func (r *InProcess) process() string { return r.Process }
+func (in InProcess) process() string { return in.Process }
+
+// inProcess is a request about a process.
+type inProcess[T any] interface {
+	inSandbox[T]
+	process() string
+}
 
 // withProcess adds an operation on a process.
-func withProcess[In, Out any, P interface {
-	*In
-	about
-	process() string
-}](a *API, op huma.Operation, do func(context.Context, *service.Process, *In) (*Out, error),
-) {
-	withSandbox[In, Out, P](a, op, func(ctx context.Context, sb *service.Sandbox, r *In) (*Out, error) {
-		p, err := sb.Process(P(r).process())
+func withProcess[T any, In inProcess[T], Out any](a *API, op huma.Operation, do func(context.Context, *service.Process, In) (*Out, error)) {
+	withSandbox(a, op, func(ctx context.Context, sb *service.Sandbox, in In) (*Out, error) {
+		p, err := sb.Process(in.process())
 		if err != nil {
 			return nil, err
 		}
-		return do(ctx, p, r)
+		return do(ctx, p, in)
 	})
 }
 

@@ -71,7 +71,7 @@ func (sb *Sandbox) OpenContext(ctx context.Context, o runtime.ContextOptions) (*
 	if err != nil {
 		return nil, convert(err)
 	}
-	c, err := sb.NewContext(ctx, o)
+	c, err := sb.NodeRuntime.NewContext(ctx, o)
 	if err != nil {
 		release()
 		if errors.Is(err, runtime.ErrManyContexts) {

@@ -10,12 +10,10 @@ import (
 	"slices"
 	"testing"
 
-	"gaol/cmd/gaol/server/settings"
 	"gaol/test/server/servertest"
 )
 
-func TestArchives(t *testing.T) {
-	s := newServer(t, nil)
+func testArchives(t *testing.T, s *servertest.Server) {
 	from, to := newBox(t, s, alice, nil), newBox(t, s, bob, nil)
 	from.run(t, `import fs from 'node:fs';
 		fs.mkdirSync('d/e', { recursive: true }); fs.writeFileSync('d/run', Buffer.from([0, 255]), { mode: 0o751 });
@@ -70,10 +68,10 @@ func tarOf(t testing.TB, entries ...*tar.Header) []byte {
 	return text.Bytes()
 }
 
-func TestHostileArchives(t *testing.T) {
-	b := newBox(t, newServer(t, func(o *settings.Settings) { o.Tenant.Upload = 64 << 10 }), alice, nil)
+func testHostileArchives(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, uploader, nil)
 	file := &tar.Header{Typeflag: tar.TypeReg, Name: "dir/x", Mode: 0o644}
-	many := make([]*tar.Header, 100)
+	many := make([]*tar.Header, maxUpload/1024)
 	for i := range many {
 		many[i] = &tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("dir/%d", i), Mode: 0o644}
 	}
@@ -123,8 +121,8 @@ func sparse(t testing.TB, size int64) []byte {
 }
 
 // An archive that cannot be completed does not look complete.
-func TestArchiveOfClosedSandbox(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, map[string]any{"limits": map[string]any{"diskBytes": 256 << 20}})
+func testArchiveOfClosedSandbox(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, map[string]any{"limits": map[string]any{"diskBytes": 256 << 20}})
 	b.run(t, `import fs from 'node:fs'; fs.writeFileSync('big', ''); fs.truncateSync('big', 200 << 20)`)
 	res, err := b.Do(b.request(t, "GET", nil, "files/tar", "path", "/workspace"))
 	if err != nil {

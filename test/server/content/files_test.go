@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/settings"
 	"gaol/test/server/servertest"
 )
 
@@ -44,8 +43,8 @@ func paths(l *service.FileList) (list []string) {
 	return list
 }
 
-func TestFileContent(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testFileContent(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	data := make([]byte, 3<<20)
 	_, _ = rand.Read(data)
 	copy(data, "\x00\xff\r\n\xc3\x28")
@@ -72,8 +71,8 @@ func TestFileContent(t *testing.T) {
 	}
 }
 
-func TestFileOperations(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testFileOperations(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.send(t, "POST", "files/folder", "path", "/workspace/one/two", "createParents", "true", "mode", "700").Want(t, http.StatusNoContent)
 	b.send(t, "POST", "files/folder", "path", "/workspace/empty").Want(t, http.StatusNoContent)
 	b.write(t, "/workspace/one/two/x", "text")
@@ -108,8 +107,8 @@ func TestFileOperations(t *testing.T) {
 	}
 }
 
-func TestFileErrors(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testFileErrors(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.write(t, "/workspace/file", "text")
 	b.send(t, "POST", "files/folder", "path", "/workspace/full/x", "createParents", "true").Want(t, http.StatusNoContent)
 	b.run(t, `import { execFileSync } from 'node:child_process'; import fs from 'node:fs';
@@ -172,8 +171,7 @@ func TestFileErrors(t *testing.T) {
 }
 
 // Nothing of a sandbox can be reached by another tenant who knows its ID.
-func TestFilesOfOtherTenant(t *testing.T) {
-	s := newServer(t, nil)
+func testFilesOfOtherTenant(t *testing.T, s *servertest.Server) {
 	own := newBox(t, s, alice, nil)
 	own.write(t, "/workspace/secret", "text")
 	thief := &box{Client: s.Client(t, bob), server: s, id: own.id}
@@ -202,8 +200,8 @@ func TestFilesOfOtherTenant(t *testing.T) {
 }
 
 // Names that are not UTF-8 are bytes in queries, and have pathBytes in responses.
-func TestNamesThatAreNotText(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testNamesThatAreNotText(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.run(t, `import fs from 'node:fs';
 		fs.writeFileSync(Buffer.from('/workspace/\xff\xc3(', 'latin1'), 'one');
 		fs.symlinkSync(Buffer.from('\xfe', 'latin1'), 'link')`)
@@ -226,10 +224,9 @@ func TestNamesThatAreNotText(t *testing.T) {
 	b.send(t, "DELETE", "files", "path", "/workspace/\x80").Want(t, http.StatusNoContent)
 }
 
-func TestUploadLimits(t *testing.T) {
-	const most = 1 << 20
-	s := newServer(t, func(o *settings.Settings) { o.Tenant.Upload = most })
-	b := newBox(t, s, alice, map[string]any{"limits": map[string]any{"diskBytes": most / 2}})
+func testUploadLimits(t *testing.T, s *servertest.Server) {
+	const most = maxUpload
+	b := newBox(t, s, uploader, map[string]any{"limits": map[string]any{"diskBytes": most / 2}})
 	b.write(t, "/workspace/x", "old")
 	zeros := func(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 	check := func(what string, res *servertest.Response, status int, code string) {
@@ -250,7 +247,7 @@ func TestUploadLimits(t *testing.T) {
 	r := b.request(t, "PUT", strings.NewReader("x"), "files", "path", "/workspace/x")
 	r.Header.Set("Content-Encoding", "gzip")
 	check("compressed", servertest.Do(t, b.Client, r), 415, "unsupported_media_type")
-	big := newBox(t, s, alice, nil)
+	big := newBox(t, s, uploader, nil)
 	if p := big.put(t, zeros(most+1), "files", "path", "/workspace/x").Want(t, 413); p.Code != "too_large" {
 		t.Errorf("more than the limit in chunks: %+v", p)
 	}
@@ -265,8 +262,8 @@ type zeroReader struct{}
 func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // A client that goes in the middle of an upload leaves nothing.
-func TestUploadThatEndsEarly(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testUploadThatEndsEarly(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	u := url.URL{Scheme: "http", Host: "gaol", Path: "/v1/sandboxes/" + b.id + "/files", RawQuery: "path=/workspace/x"}
 	reader, writer := io.Pipe()
 	done := make(chan error, 1)

@@ -13,8 +13,8 @@ import (
 )
 
 // A guest can set any time, which JSON and HTTP do not have.
-func TestTimesBeyondText(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testTimesBeyondText(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.run(t, `import fs from 'node:fs';
 		fs.writeFileSync('late', ''); fs.utimesSync('late', 2 ** 53, 2 ** 53);
 		fs.writeFileSync('early', ''); fs.utimesSync('early', new Date(-8.64e15), new Date(-8.64e15))`)
@@ -30,8 +30,8 @@ func TestTimesBeyondText(t *testing.T) {
 }
 
 // A listing is bounded whatever a guest makes.
-func TestListingOfManyFiles(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testListingOfManyFiles(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.run(t, `import fs from 'node:fs';
 		const name = 'x'.repeat(200);
 		for (let i = 0; i < 11000; i++) fs.writeFileSync('/tmp/' + i + name, '');
@@ -56,8 +56,8 @@ func hostFile(t testing.TB, text string) (path string) {
 }
 
 // Links lead where they lead the guest.
-func TestLinksStayInside(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testLinksStayInside(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	host := hostFile(t, "of the host")
 	want := b.run(t, fmt.Sprintf(`import fs from 'node:fs';
 		fs.symlinkSync('/etc/passwd', 'file'); fs.symlinkSync('../../../../../../../etc', 'folder');
@@ -84,8 +84,8 @@ func TestLinksStayInside(t *testing.T) {
 
 // A guest replaces a file by a link, a FIFO and a folder, and changes its length, while the API
 // reads and writes it. No request hangs or fails in another way than with a problem.
-func TestFilesWhileGuestRacesServer(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testFilesWhileGuestRacesServer(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	host := hostFile(t, "of the host")
 	b.run(t, `import { execFileSync } from 'node:child_process'; execFileSync('mkfifo', ['fifo'])`)
 	b.start(t, 3000, fmt.Sprintf(`import fs from 'node:fs'; import net from 'node:net';
@@ -127,8 +127,8 @@ func TestFilesWhileGuestRacesServer(t *testing.T) {
 }
 
 // A file that grows without end has the length that it had when it was opened.
-func TestEndlessFile(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testEndlessFile(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, `import fs from 'node:fs'; import net from 'node:net';
 		fs.writeFileSync('log', 'start');
 		net.createServer().listen(3000, '127.0.0.1');

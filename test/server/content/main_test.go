@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -18,23 +19,75 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// The tenants.
+// The tenants. Some have quotas of their own.
 var (
-	alice = servertest.User{UID: 61701, GID: 61701}
-	bob   = servertest.User{UID: 61702, GID: 61702}
+	alice          = servertest.User{UID: 61701, GID: 61701}
+	bob            = servertest.User{UID: 61702, GID: 61702}
+	uploader       = servertest.User{UID: 61703, GID: 61703}
+	single         = servertest.User{UID: 61704, GID: 61704}
+	oneSnapshot    = servertest.User{UID: 61705, GID: 61705}
+	twoSnapshots   = servertest.User{UID: 61706, GID: 61706}
+	smallSnapshots = servertest.User{UID: 61707, GID: 61707}
+
+	quotas = map[string]quota.Limits{
+		"uid:61703": {Upload: maxUpload}, "uid:61704": {Connections: 1},
+		"uid:61705": {Snapshots: 1}, "uid:61706": {Snapshots: 2}, "uid:61707": {SnapshotBytes: 100_000},
+	}
 )
+
+const maxUpload = 1 << 20
+
+// TestContent tests one server, whose zygotes stay warm.
+func TestContent(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{Tokens: newTokens(t), Settings: func(o *settings.Settings) {
+		o.Tenants, o.PreviewHost = quotas, "preview.example"
+	}})
+	for _, user := range []servertest.User{alice, bob, oneSnapshot, twoSnapshots, smallSnapshots} {
+		deleteSnapshots(t, s.Client(t, user)) // of a test that was killed
+	}
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *servertest.Server)
+	}{
+		{"FileContent", testFileContent},
+		{"FileOperations", testFileOperations},
+		{"FileErrors", testFileErrors},
+		{"FilesOfOtherTenant", testFilesOfOtherTenant},
+		{"NamesThatAreNotText", testNamesThatAreNotText},
+		{"UploadLimits", testUploadLimits},
+		{"UploadThatEndsEarly", testUploadThatEndsEarly},
+		{"Archives", testArchives},
+		{"HostileArchives", testHostileArchives},
+		{"ArchiveOfClosedSandbox", testArchiveOfClosedSandbox},
+		{"TimesBeyondText", testTimesBeyondText},
+		{"ListingOfManyFiles", testListingOfManyFiles},
+		{"LinksStayInside", testLinksStayInside},
+		{"FilesWhileGuestRacesServer", testFilesWhileGuestRacesServer},
+		{"EndlessFile", testEndlessFile},
+		{"Snapshots", testSnapshots},
+		{"SnapshotsOfOtherTenant", testSnapshotsOfOtherTenant},
+		{"SnapshotQuotas", testSnapshotQuotas},
+		{"SnapshotsAtOnce", testSnapshotsAtOnce},
+		{"Listeners", testListeners},
+		{"PortRequests", testPortRequests},
+		{"HostileReplies", testHostileReplies},
+		{"Redirects", testRedirects},
+		{"WebSocket", testWebSocket},
+		{"EventStream", testEventStream},
+		{"SilentServer", testSilentServer},
+		{"PagesOfOthers", testPagesOfOthers},
+		{"Preview", testPreview},
+		{"PreviewReplies", testPreviewReplies},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
+	}
+}
 
 // box is a sandbox of a tenant on a server.
 type box struct {
 	*http.Client
 	server *servertest.Server
 	id     string
-}
-
-// newServer starts a server. change, which may be nil, changes its settings.
-func newServer(t testing.TB, change func(*settings.Settings)) *servertest.Server {
-	t.Helper()
-	return servertest.Start(t, servertest.Options{Settings: change})
 }
 
 // newBox creates a sandbox of a user, whose guests may listen on localhost.
@@ -55,7 +108,19 @@ func newBoxOf(t testing.TB, s *servertest.Server, client *http.Client, fields ma
 	var created struct{ ID string }
 	res.Into(t, &created)
 	b.id = created.ID
+	t.Cleanup(b.delete)
 	return b
+}
+
+// delete deletes the sandbox, unless it has been deleted or the server has been stopped.
+func (b *box) delete() {
+	r, err := http.NewRequestWithContext(context.Background(), "DELETE", "http://gaol/v1/sandboxes/"+b.id, nil)
+	if err != nil {
+		panic(err) // the method and URL are valid
+	}
+	if res, err := b.Do(r); err == nil {
+		_ = res.Body.Close()
+	}
 }
 
 // path returns the path of an operation in the sandbox.
@@ -147,9 +212,7 @@ func (b *box) start(t testing.TB, port int, code string) {
 		}
 	})
 	t.Cleanup(func() {
-		r := b.request(t, "DELETE", nil, "")
-		r.URL.Path = "/v1/sandboxes/" + b.id
-		servertest.Do(t, b.Client, r.WithContext(context.WithoutCancel(r.Context()))) // the test's has ended
+		b.delete()
 		running.Wait()
 	})
 	res := servertest.Send(t, b.Client, "POST", b.path(fmt.Sprintf("listeners/%d/wait", port)), map[string]any{"timeoutMs": 300_000})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"gaol/cmd/gaol/server/settings"
 	"gaol/test/server/servertest"
 )
 
@@ -33,8 +32,8 @@ type echoed struct {
 	Headers           map[string]string
 }
 
-func TestListeners(t *testing.T) {
-	b := newBox(t, newServer(t, func(o *settings.Settings) { o.RunTimeoutMs = 600_000 }), alice, nil)
+func testListeners(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	res := servertest.Send(t, b.Client, "POST", b.path("listeners/3000/wait"), map[string]any{"timeoutMs": 20})
 	res.Want(t, http.StatusOK)
 	if got := string(res.Body); got != `{"listening":false}`+"\n" {
@@ -50,7 +49,7 @@ func TestListeners(t *testing.T) {
 	for _, port := range []string{"0", "65536", "x", "-1"} {
 		b.send(t, "POST", "listeners/"+port+"/wait").Want(t, http.StatusUnprocessableEntity)
 	}
-	servertest.Send(t, b.Client, "POST", b.path("listeners/3000/wait"), map[string]any{"timeoutMs": 600_001}).Want(t, http.StatusUnprocessableEntity)
+	servertest.Send(t, b.Client, "POST", b.path("listeners/3000/wait"), map[string]any{"timeoutMs": 3_600_001}).Want(t, http.StatusUnprocessableEntity)
 	deaf := newBoxOf(t, b.server, b.Client, map[string]any{"permissions": map[string]any{}})
 	if p := deaf.send(t, "POST", "listeners/3000/wait").Want(t, http.StatusForbidden); p.Code != "forbidden" {
 		t.Errorf("in a sandbox without a network: %+v", p)
@@ -60,8 +59,8 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-func TestPortRequests(t *testing.T) {
-	b := newBox(t, newServer(t, func(o *settings.Settings) { o.Tenant.Upload = 1 << 20 }), alice, nil)
+func testPortRequests(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, uploader, nil)
 	b.start(t, 3000, httpServer)
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} {
 		r := b.request(t, method, strings.NewReader("\x00body\xff"), "ports/3000/a//b/%2e%2e/c%2Fd;x", "q", "1")
@@ -89,7 +88,7 @@ func TestPortRequests(t *testing.T) {
 	if res := b.send(t, "GET", "ports/3000/teapot"); res.Status != 418 {
 		t.Errorf("a status of the guest: %d %s", res.Status, res.Body)
 	}
-	for _, body := range []io.Reader{strings.NewReader(strings.Repeat("x", 1<<20+1)), io.LimitReader(zeroReader{}, 1<<20+1)} {
+	for _, body := range []io.Reader{strings.NewReader(strings.Repeat("x", maxUpload+1)), io.LimitReader(zeroReader{}, maxUpload+1)} {
 		res := servertest.Do(t, b.Client, b.request(t, "POST", body, "ports/3000/"))
 		if p := res.Want(t, http.StatusRequestEntityTooLarge); p.Code != "too_large" {
 			t.Errorf("a large body: %+v", p)
@@ -118,13 +117,13 @@ func checkSandboxed(t testing.TB, h http.Header) {
 }
 
 // What a hostile server replies has no effect beyond its sandbox.
-func TestHostileReplies(t *testing.T) {
+func testHostileReplies(t *testing.T, s *servertest.Server) {
 	const hostile = "Set-Cookie: a=evil\r\nSet-Cookie: b=evil; Domain=localhost\r\nContent-Security-Policy: default-src evil:\r\n" +
 		"X-Content-Type-Options: evil\r\nService-Worker-Allowed: /evil\r\nClear-Site-Data: \"evil\"\r\nStrict-Transport-Security: max-age=1; evil\r\n" +
 		"Alt-Svc: h2=\"evil:443\"\r\nWWW-Authenticate: Basic realm=evil\r\nRefresh: 0; url=evil\r\nLink: <evil>; rel=preload\r\nAccess-Control-Allow-Origin: http://evil\r\n" +
 		"Access-Control-Allow-Credentials: evil\r\nReport-To: evil\r\nNEL: evil\r\nOrigin-Trial: evil\r\nCache-Control: max-age=1, evil\r\nAuthorization: evil\r\n" +
 		"Proxy-Authenticate: Basic realm=evil\r\nSpeculation-Rules: \"evil\"\r\nSec-Session-Registration: evil\r\nKeep-Alive: evil\r\nTrailer: X-Evil\r\nContent-Location: evil\r\n"
-	b := newBox(t, newServer(t, nil), alice, nil)
+	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, rawServer)
 	for _, c := range []struct {
 		name, reply string
@@ -172,8 +171,8 @@ func TestHostileReplies(t *testing.T) {
 }
 
 // A redirect of a guest leads a client that has credentials nowhere but to the guest's server.
-func TestRedirects(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testRedirects(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, rawServer)
 	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	base := "/v1/sandboxes/" + b.id + "/ports/3000"
@@ -214,8 +213,8 @@ http.createServer().on('upgrade', (q, s) => {
 	});
 }).listen(3000, '127.0.0.1');`
 
-func TestWebSocket(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testWebSocket(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, webSocketServer)
 	c, res, err := websocket.Dial(t.Context(), "ws://gaol"+b.path("ports/3000/socket"), &websocket.DialOptions{
 		HTTPClient: b.Client, HTTPHeader: http.Header{"Cookie": {"secret"}, "Authorization": {"secret"}},
@@ -246,8 +245,8 @@ func TestWebSocket(t *testing.T) {
 }
 
 // Events arrive when the guest sends them.
-func TestEventStream(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testEventStream(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, `import http from 'node:http';
 		let first;
 		http.createServer((q, s) => {
@@ -273,8 +272,8 @@ func TestEventStream(t *testing.T) {
 }
 
 // A guest that never answers occupies one connection, until its client goes.
-func TestSilentServer(t *testing.T) {
-	b := newBox(t, newServer(t, func(o *settings.Settings) { o.Tenant.Connections = 1 }), alice, nil)
+func testSilentServer(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, single, nil)
 	b.start(t, 3000, `import net from 'node:net'; net.createServer(s => s.on('error', () => {}).on('close', () => console.log('closed')).resume()).listen(3000, '127.0.0.1');`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -313,8 +312,8 @@ func TestSilentServer(t *testing.T) {
 }
 
 // What web pages can send without asking first does not reach the API or a guest.
-func TestPagesOfOthers(t *testing.T) {
-	b := newBox(t, newServer(t, nil), alice, nil)
+func testPagesOfOthers(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, httpServer)
 	for _, c := range []struct {
 		path, header, value string

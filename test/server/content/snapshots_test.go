@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/quota"
-	"gaol/cmd/gaol/server/settings"
 	"gaol/rootfs"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -54,8 +52,14 @@ func snapshots(t testing.TB, c *http.Client) (names []string) {
 	return names
 }
 
-func TestSnapshots(t *testing.T) {
-	s := newServer(t, nil)
+func deleteSnapshots(t testing.TB, c *http.Client) {
+	t.Helper()
+	for _, name := range snapshots(t, c) {
+		servertest.Send(t, c, "DELETE", "/v1/snapshots/"+name, nil).Want(t, http.StatusNoContent)
+	}
+}
+
+func testSnapshots(t *testing.T, s *servertest.Server) {
 	b := newBox(t, s, alice, nil)
 	b.write(t, "/workspace/x", t.Name())
 	taken := b.take(t, "first")
@@ -91,8 +95,7 @@ func TestSnapshots(t *testing.T) {
 }
 
 // Another tenant cannot list, use or delete a snapshot, by any name or id, and has its own names.
-func TestSnapshotsOfOtherTenant(t *testing.T) {
-	s := newServer(t, nil)
+func testSnapshotsOfOtherTenant(t *testing.T, s *servertest.Server) {
 	b := newBox(t, s, alice, nil)
 	b.write(t, "/workspace/x", t.Name())
 	b.take(t, "mine").Want(t, http.StatusCreated)
@@ -121,18 +124,6 @@ func TestSnapshotsOfOtherTenant(t *testing.T) {
 			t.Errorf("name %q: %+v", name, p)
 		}
 	}
-	closeAll(t, b.Client)
-}
-
-// closeAll deletes all sandboxes of a tenant.
-func closeAll(t testing.TB, c *http.Client) {
-	t.Helper()
-	res := servertest.Send(t, c, "GET", "/v1/sandboxes", nil)
-	var list struct{ Sandboxes []struct{ ID string } }
-	res.Into(t, &list)
-	for _, sb := range list.Sandboxes {
-		servertest.Send(t, c, "DELETE", "/v1/sandboxes/"+sb.ID, nil).Want(t, http.StatusNoContent)
-	}
 }
 
 // storedSnapshot returns the snapshot in the store whose name ends with suffix.
@@ -158,14 +149,8 @@ func storedSnapshot(t testing.TB, suffix string) *rootfs.Image {
 	return nil
 }
 
-func TestSnapshotQuotas(t *testing.T) {
-	s := newServer(t, func(o *settings.Settings) {
-		o.Tenants = map[string]quota.Limits{
-			"uid:61701": {Snapshots: 1},
-			"uid:61702": {SnapshotBytes: 100_000},
-		}
-	})
-	few, small := newBox(t, s, alice, nil), newBox(t, s, bob, nil)
+func testSnapshotQuotas(t *testing.T, s *servertest.Server) {
+	few, small := newBox(t, s, oneSnapshot, nil), newBox(t, s, smallSnapshots, nil)
 	few.take(t, "one").Want(t, http.StatusCreated)
 	second := few.take(t, "two")
 	if p := second.Want(t, http.StatusTooManyRequests); p.Code != "quota" || !strings.Contains(p.Detail, "snapshots") || second.Header.Get("Retry-After") == "" {
@@ -191,9 +176,8 @@ func TestSnapshotQuotas(t *testing.T) {
 }
 
 // Requests at the same time do not exceed the quota together.
-func TestSnapshotsAtOnce(t *testing.T) {
-	s := newServer(t, func(o *settings.Settings) { o.Tenant.Snapshots = 2 })
-	b := newBox(t, s, alice, nil)
+func testSnapshotsAtOnce(t *testing.T, s *servertest.Server) {
+	b := newBox(t, s, twoSnapshots, nil)
 	b.write(t, "/workspace/x", t.Name())
 	results := make(chan *servertest.Response)
 	names := []string{"a", "a", "b", "b", "c", "c", "d", "d"}

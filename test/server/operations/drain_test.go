@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// After SIGTERM, runs end by themselves and new ones are refused.
+// After SIGTERM, running programs may end, and new ones are refused.
 func TestDrainWaitsForRuns(t *testing.T) {
 	p := start(t, daemon.Options{})
 	sandbox := p.createSandbox()
@@ -38,7 +38,7 @@ func TestDrainWaitsForRuns(t *testing.T) {
 	}
 }
 
-// Runs that do not end by themselves are ended after drainMs, or by a second signal.
+// Runs that do not end are ended after drainMs, or by a second signal.
 func TestDrainEndsRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config string

@@ -17,9 +17,10 @@ import (
 
 // systemd is the part of systemd that a server sees: the socket for notifications.
 type systemd struct {
-	t    testing.TB
-	conn *net.UnixConn
-	path string
+	t        testing.TB
+	path     string
+	states   chan string   // messages that are not about the watchdog
+	watchdog chan struct{} // has an element if there was one about the watchdog
 }
 
 func newSystemd(t testing.TB) *systemd {
@@ -29,29 +30,53 @@ func newSystemd(t testing.TB) *systemd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &systemd{t, conn, path}
+	s := &systemd{t, path, make(chan string, 100), make(chan struct{}, 1)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		s.read(conn)
+	}()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-read
+	})
+	return s
+}
+
+// read receives messages until conn is closed.
+func (s *systemd) read(conn *net.UnixConn) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return
+		}
+		if text := string(buf[:n]); text != "WATCHDOG=1" {
+			s.states <- text
+			continue
+		}
+		select {
+		case s.watchdog <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// receive returns the next element of a channel.
+func receive[T any](t testing.TB, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(hangTime):
+		t.Fatal("no message of the server")
+	}
+	return v
 }
 
 // next returns the next message that is not about the watchdog.
 func (s *systemd) next() string {
 	s.t.Helper()
-	for {
-		if text := s.any(); text != "WATCHDOG=1" {
-			return text
-		}
-	}
-}
-
-func (s *systemd) any() string {
-	s.t.Helper()
-	buf := make([]byte, 4096)
-	_ = s.conn.SetReadDeadline(time.Now().Add(hangTime))
-	n, err := s.conn.Read(buf)
-	if err != nil {
-		s.t.Fatalf("no message of the server: %v", err)
-	}
-	return string(buf[:n])
+	return receive(s.t, s.states)
 }
 
 // pass makes systemd pass sockets to a server, and notifications back.
@@ -96,8 +121,7 @@ func TestSystemd(t *testing.T) {
 	if text := asUser(t, socket, "/v1/sandboxes"); !strings.HasPrefix(text, `200 {"sandboxes":[]}`) {
 		t.Errorf("the sandboxes of another user: %s", text)
 	}
-	for s.any() != "WATCHDOG=1" {
-	}
+	receive(t, s.watchdog)
 
 	p.signal(syscall.SIGHUP)
 	if text := s.next(); !strings.HasPrefix(text, "RELOADING=1\nMONOTONIC_USEC=") {

@@ -51,7 +51,7 @@ type Network struct {
 // hash.
 const maxPermissions = 16 << 10
 
-// Record collects what is known about one action. A nil *Record ignores everything, so that callers
+// Record collects the fields of one action. A nil *Record ignores everything, so that callers
 // need not know if there is a log.
 type Record struct {
 	write func(Entry)
@@ -88,7 +88,7 @@ func Begin(ctx context.Context, action string) (_ context.Context, end func(stat
 	return ctx, r.End
 }
 
-// SetTenant sets who acts.
+// SetTenant sets the tenant that acts.
 func (r *Record) SetTenant(t *tenant.Tenant) {
 	r.Update(func(e *Entry) {
 		e.Tenant = t.Name

@@ -96,7 +96,7 @@ func (p *process) serve(listeners []listener) error {
 		})
 	}
 	done, stopHelping := context.WithCancel(context.Background())
-	helping.Go(func() { p.watch(done) })
+	go p.watch(done) // not waited for: it blocks while systemd does not read
 	helping.Go(func() { p.closeIdle(done) })
 	p.notify(daemon.SdNotifyReady)
 	p.reloads(failed)

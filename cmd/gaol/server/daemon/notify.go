@@ -15,7 +15,7 @@ func (p *process) notify(state string) {
 	}
 }
 
-// extendTimeout tells systemd that the current state may take as long as d from now on.
+// extendTimeout is the message that the current state may take as long as d from now on.
 func extendTimeout(d time.Duration) string {
 	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", d.Microseconds())
 }

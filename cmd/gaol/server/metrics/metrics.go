@@ -58,7 +58,7 @@ func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds}, labels)
 }
 
-// Register adds a collector of what is current at the time of a scrape.
+// Register adds a collector of values that are read with each scrape.
 func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
 
 // Handler serves the metrics in the text format of Prometheus.

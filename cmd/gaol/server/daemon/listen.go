@@ -3,16 +3,8 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
-	"syscall"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 )
@@ -84,41 +76,4 @@ func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%s: want a stream socket, unix or TCP, not %s", l.Addr(), l.Addr().Network())
-}
-
-// listenUnix listens on a socket that root and a group may connect to. A socket of a server that has
-// been killed is replaced.
-func listenUnix(path, group string) (net.Listener, error) {
-	gid := 0
-	g, err := user.LookupGroup(group)
-	if err == nil {
-		gid, err = strconv.Atoi(g.Gid)
-	}
-	if errors.As(err, new(user.UnknownGroupError)) && group == "gaol" {
-		err = nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("%s: another server listens there", path)
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
-	old := syscall.Umask(0o777) // no client can connect before the group is set
-	l, err := net.Listen("unix", path)
-	syscall.Umask(old)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660)); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }

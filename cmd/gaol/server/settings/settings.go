@@ -100,6 +100,9 @@ func readFile(path string, s *Settings) error {
 		return errors.Unwrap(err) // without the path, which the caller adds
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o022 != 0 {
+		return errors.Join(err, errors.New("other users may be able to write to it: want mode 0644 or less"))
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,7 +35,8 @@ var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // ReadTokens reads a file with one token on each line: its name, the SHA-256 of the token in
 // hexadecimal, and "admin" for one that may read metrics. Empty lines and lines that begin with #
-// are ignored. Only the owner may be able to write to the file; other users may not read it.
+// are ignored. The file must belong to root or the server's user, the only one that may be able to write
+// to it. Users outside its group may not read it.
 func ReadTokens(path string) (*Tokens, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -47,6 +49,12 @@ func ReadTokens(path string) (*Tokens, error) {
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o027 != 0 {
 		return nil, fmt.Errorf("tokens: %s: want a file with mode 0640 or less, not %v", path, info.Mode())
+	}
+	if uid := int(info.Sys().(*syscall.Stat_t).Uid); uid != 0 && uid != os.Geteuid() {
+		return nil, fmt.Errorf("tokens: %s: it belongs to user %d", path, uid)
+	}
+	if info.Size() > maxTokenFile {
+		return nil, fmt.Errorf("tokens: %s: more than 1 MiB", path)
 	}
 	t, err := parseTokens(io.LimitReader(f, maxTokenFile))
 	if err != nil {

@@ -203,7 +203,7 @@ func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 	}
 	plan, err := vfs.NewPlan(s.image, s.cwd, s.Limits.Disk, s.Limits.Inodes)
 	if err != nil {
-		return nil, err
+		return nil, optionError("Cwd", "%w", err)
 	}
 	mounts, err := rt.openMounts()
 	defer closeMounts(mounts) // the jail has its own references then

@@ -167,7 +167,7 @@ func (o Options) initFiles(l Limits) ([]jail.File, error) {
 			return nil, fmt.Errorf("options Files and Folders: %s twice", g.files[i].Path)
 		}
 	}
-	return g.files, nil
+	return g.files, g.checkNesting()
 }
 
 func (g *initFiles) folder(dir string, from fs.FS) error {
@@ -205,6 +205,25 @@ func (g *initFiles) read(from fs.FS, name string) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, g.limits.Disk-g.bytes+1))
+}
+
+// checkNesting rejects files that would have to be folders, too.
+func (g *initFiles) checkNesting() error {
+	isFile := map[vfs.Path]bool{}
+	for _, f := range g.files {
+		isFile[vfs.Path(f.Path)] = true
+	}
+	for _, f := range g.files {
+		for dir := path.Dir(f.Path); dir != "/"; dir = path.Dir(dir) {
+			if isFile[vfs.Path(dir)] {
+				return optionError("Files", "%s is a file, and has %s in it", dir, f.Path)
+			}
+		}
+		if f.Path == "/" {
+			return optionError("Files", "/ is a folder")
+		}
+	}
+	return nil
 }
 
 func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {

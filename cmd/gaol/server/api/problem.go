@@ -42,6 +42,7 @@ var codes = map[int]service.Code{
 	http.StatusNotFound: service.NotFound, http.StatusMethodNotAllowed: "method_not_allowed", http.StatusNotAcceptable: "not_acceptable",
 	http.StatusRequestTimeout: "request_timeout", http.StatusRequestEntityTooLarge: service.TooLarge,
 	http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusMisdirectedRequest: "wrong_host", http.StatusUnprocessableEntity: service.Invalid,
+	http.StatusRequestHeaderFieldsTooLarge: service.TooLarge, http.StatusNotImplemented: "not_implemented", http.StatusHTTPVersionNotSupported: "http_version",
 	http.StatusTooManyRequests: service.Exceeded, http.StatusServiceUnavailable: service.Draining,
 }
 

@@ -1,0 +1,91 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Buffer is the receiving end of a stream: Add stores what arrives, and Read returns it. Add and
+// Read may be called at the same time.
+type Buffer struct {
+	// Return returns credit to the sender. It is called by Read.
+	Return func(bytes uint32)
+
+	mu     sync.Mutex
+	filled sync.Cond
+	data   []byte
+	err    error // after the data
+	used   int64 // bytes for which no credit was returned
+	debt   Debt
+}
+
+// NewBuffer returns an empty buffer.
+func NewBuffer(giveBack func(bytes uint32)) *Buffer {
+	b := &Buffer{Return: giveBack}
+	b.filled.L = &b.mu
+	return b
+}
+
+// Add stores a piece, which it copies. The error wraps [ErrFrame] if the sender had no credit. Pieces
+// that arrive after Close are dropped.
+func (b *Buffer) Add(piece []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return nil
+	}
+	if b.used >= Window {
+		return fmt.Errorf("%w: bytes without credit", ErrFrame)
+	}
+	b.used += int64(len(piece))
+	b.data = append(b.data, piece...)
+	b.filled.Broadcast()
+	return nil
+}
+
+// Close makes Read return an error after the data; nil means [io.EOF]. Later calls have no effect.
+func (b *Buffer) Close(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		if err == nil {
+			err = io.EOF
+		}
+		b.err = err
+		b.filled.Broadcast()
+	}
+}
+
+// Read waits for data, or for Close.
+func (b *Buffer) Read(p []byte) (n int, err error) {
+	n, due, err := b.read(p)
+	if due > 0 {
+		b.Return(due)
+	}
+	return n, err
+}
+
+func (b *Buffer) read(p []byte) (n int, due uint32, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(p) == 0 {
+		return 0, 0, nil
+	}
+	for len(b.data) == 0 && b.err == nil {
+		b.filled.Wait()
+	}
+	if len(b.data) == 0 {
+		return 0, 0, b.err
+	}
+	n = copy(p, b.data)
+	b.data = b.data[n:]
+	if len(b.data) == 0 {
+		b.data = nil // the array is not reused: an idle stream costs nothing
+	}
+	if due = b.debt.Processed(n); b.err != nil {
+		due = 0 // nothing more arrives
+	}
+	b.used -= int64(due)
+	return n, due, nil
+}

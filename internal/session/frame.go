@@ -1,0 +1,169 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Protocol is the WebSocket subprotocol: the name and version of the frames.
+const Protocol = "gaol.v1"
+
+// Bounds of a session.
+const (
+	// MaxFrame bounds a frame, in bytes.
+	MaxFrame = 32 << 20
+
+	// MaxRequests bounds the requests that have no result yet.
+	MaxRequests = 256
+
+	// MaxCalls bounds the calls of host functions that the client has not answered.
+	MaxCalls = 1024
+
+	// Window is how many bytes a sender may send on a stream before the receiver returns credit.
+	Window = 256 << 10
+
+	// MaxChunk bounds a frame of standard input, and is how long frames of output are.
+	MaxChunk = 64 << 10
+
+	headSize   = 5
+	creditSize = 5
+)
+
+// Kind is the kind of a frame.
+type Kind byte
+
+// The kinds.
+const (
+	KindRequest Kind = 1
+	KindCancel  Kind = 2
+	KindStdin   Kind = 3
+	KindCredit  Kind = 4
+	KindAnswer  Kind = 5
+	KindFailure Kind = 6
+
+	KindResult  Kind = 16
+	KindError   Kind = 17
+	KindStdout  Kind = 18
+	KindStderr  Kind = 19
+	KindEvent   Kind = 20
+	KindCall    Kind = 21
+	KindAbandon Kind = 22
+)
+
+// Stream is a stream of a request.
+type Stream byte
+
+// The streams.
+const (
+	Stdin Stream = iota
+	Stdout
+	Stderr
+	Events
+	Streams // their number
+)
+
+// Side is a side of a session.
+type Side int
+
+// The sides.
+const (
+	Client Side = iota
+	Server
+)
+
+// ErrFrame is wrapped by errors about frames that the protocol does not have.
+var ErrFrame = errors.New("not a frame of " + Protocol)
+
+// Frame is a frame.
+type Frame struct {
+	Kind Kind
+	ID   uint32
+	Body []byte
+}
+
+// Append appends a frame whose body is the concatenation of the parts.
+func Append(to []byte, kind Kind, id uint32, parts ...[]byte) []byte {
+	to = append(to, byte(kind))
+	to = binary.BigEndian.AppendUint32(to, id)
+	for _, p := range parts {
+		to = append(to, p...)
+	}
+	return to
+}
+
+// AppendCredit appends a frame that returns credit for bytes of a stream.
+func AppendCredit(to []byte, id uint32, s Stream, bytes uint32) []byte {
+	return Append(to, KindCredit, id, []byte{byte(s)}, binary.BigEndian.AppendUint32(nil, bytes))
+}
+
+// bodies are the lengths that bodies may have, by sender and kind.
+var bodies = [2]map[Kind]struct{ least, most int }{
+	Client: {
+		KindRequest: {2, MaxFrame},
+		KindCancel:  {0, 0},
+		KindStdin:   {0, MaxChunk},
+		KindCredit:  {creditSize, creditSize},
+		KindAnswer:  {1, MaxFrame},
+		KindFailure: {2, MaxFrame},
+	},
+	Server: {
+		KindResult:  {1, MaxFrame},
+		KindError:   {2, MaxFrame},
+		KindStdout:  {1, MaxFrame},
+		KindStderr:  {1, MaxFrame},
+		KindEvent:   {2, MaxFrame},
+		KindCall:    {4 + 2, MaxFrame},
+		KindAbandon: {0, 0},
+		KindCredit:  {creditSize, creditSize},
+	},
+}
+
+// Parse parses a message that a side has sent. The body is part of the message.
+func Parse(from Side, message []byte) (Frame, error) {
+	if len(message) < headSize {
+		return Frame{}, fmt.Errorf("%w: %d bytes", ErrFrame, len(message))
+	}
+	f := Frame{Kind(message[0]), binary.BigEndian.Uint32(message[1:]), message[headSize:]}
+	size, known := bodies[from][f.Kind]
+	switch {
+	case !known:
+		return Frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.Kind)
+	case f.ID == 0:
+		return Frame{}, fmt.Errorf("%w: kind %d with id 0", ErrFrame, f.Kind)
+	case len(f.Body) < size.least || len(f.Body) > size.most:
+		return Frame{}, fmt.Errorf("%w: kind %d with a body of %d bytes, want %d to %d", ErrFrame, f.Kind, len(f.Body), size.least, size.most)
+	}
+	if f.Kind == KindCredit {
+		if s := Stream(f.Body[0]); s >= Streams || (s == Stdin) != (from == Server) {
+			return Frame{}, fmt.Errorf("%w: credit for stream %d", ErrFrame, s)
+		}
+	}
+	return f, nil
+}
+
+// Credit parses the body of a credit frame, which [Parse] has checked.
+func (f Frame) Credit() (s Stream, bytes uint32) {
+	return Stream(f.Body[0]), binary.BigEndian.Uint32(f.Body[1:])
+}
+
+// Call parses the body of a call, which [Parse] has checked: the function's number and the
+// arguments.
+func (f Frame) Call() (function uint32, arguments []byte) {
+	return binary.BigEndian.Uint32(f.Body), f.Body[4:]
+}
+
+// Stream returns the stream that a frame belongs to, and whether it belongs to one.
+func (k Kind) Stream() (s Stream, ok bool) {
+	switch k {
+	case KindStdin:
+		return Stdin, true
+	case KindStdout:
+		return Stdout, true
+	case KindStderr:
+		return Stderr, true
+	case KindEvent:
+		return Events, true
+	}
+	return 0, false
+}

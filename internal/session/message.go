@@ -1,0 +1,47 @@
+package session
+
+import "encoding/json"
+
+// Request is the body of a request.
+type Request struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"` // an object
+}
+
+// Problem is the body of an error. It has the fields of the HTTP API's problems (RFC 9457).
+type Problem struct {
+	Status       int             `json:"status"`
+	Code         string          `json:"code"`
+	Detail       string          `json:"detail,omitempty"`
+	RetryAfterMs int64           `json:"retryAfterMs,omitempty"` // when the request may succeed
+	Errors       json.RawMessage `json:"errors,omitempty"`       // which fields are invalid
+}
+
+// Failure is the body of a failure: the error of a host function, as the guest sees it.
+type Failure struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+}
+
+// Function declares a host function of the client.
+type Function struct {
+	ID     uint32          `json:"id" minimum:"1" doc:"The number of the function in calls. The client chooses it."`
+	Path   []string        `json:"path" minItems:"1" maxItems:"16" doc:"Where programs find the function: the name of a global, and names inside it."`
+	Schema json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the arguments, as an array. The server rejects calls that do not match."`
+}
+
+// CallLimits bound the calls of host functions that a run can make. Zero means the default.
+type CallLimits struct {
+	Calls      int   `json:"calls,omitempty" minimum:"0" maximum:"1000000" doc:"Calls of one run. By default 100,000, for snippets 50."`
+	Concurrent int   `json:"concurrent,omitempty" minimum:"0" maximum:"1024" doc:"Calls of one run at once. By default 16."`
+	Arguments  int64 `json:"argumentsBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the JSON of a call's arguments. By default 1 MiB."`
+	Result     int64 `json:"resultBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the JSON of a result. By default 4 MiB."`
+	TimeoutMs  int64 `json:"timeoutMs,omitempty" minimum:"0" maximum:"3600000" doc:"Wall-clock time of a call. By default 30,000."`
+}
+
+// Terminal is the terminal of a process.
+type Terminal struct {
+	Rows uint16 `json:"rows,omitempty"`
+	Cols uint16 `json:"cols,omitempty"`
+	Term string `json:"term,omitempty" maxLength:"64"`
+}

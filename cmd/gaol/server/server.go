@@ -17,6 +17,7 @@ import (
 	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/metrics"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 )
@@ -44,6 +45,7 @@ type Options struct {
 // Server serves tenants on any number of listeners.
 type Server struct {
 	service *service.Service
+	session *session.Handler
 	tokens  atomic.Pointer[tenant.Tokens]
 	http    *http.Server
 	mcp     *mcpserver.Server
@@ -74,6 +76,8 @@ func newServer(o Options, times times) *Server {
 	s.tokens.Store(o.Tokens)
 	mux := http.NewServeMux()
 	api.Register(mux, s.service, o.Version)
+	s.session = session.New(s.service, s.log)
+	mux.Handle("GET /v1/session", s.session)
 	s.addHealth(mux)
 	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)

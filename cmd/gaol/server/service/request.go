@@ -8,7 +8,7 @@ import (
 type Program struct {
 	Code        string            `json:"code" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX."`
 	Name        string            `json:"name,omitempty" maxLength:"255" doc:"The program's file name, without a slash. Its ending says the language: .mjs, .cjs, .ts, .tsx, ..."`
-	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs" doc:"The module format; by default the name and the syntax say it."`
+	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format; by default, auto, the name and the syntax say it. detect is auto for the text of a file: CommonJS unless the syntax says otherwise."`
 	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"What the run may do, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
 	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"process.argv from its third element on."`
 	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`

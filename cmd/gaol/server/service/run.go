@@ -95,7 +95,7 @@ func (t Tree) isDefault() bool {
 }
 
 // formats are the module formats of requests.
-var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS}
+var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS, "detect": runtime.FormatDetect}
 
 // Run runs a program in the sandbox.
 func (sb *Sandbox) Run(ctx context.Context, p Program) (*resultjson.Run, error) {

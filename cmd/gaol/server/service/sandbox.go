@@ -56,6 +56,11 @@ type SandboxInfo struct {
 
 // CreateSandbox creates a sandbox.
 func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest) (*SandboxInfo, error) {
+	return s.createSandbox(ctx, t, r, func(*runtime.Options) {})
+}
+
+// createSandbox creates a sandbox whose options add completes.
+func (s *Service) createSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest, add func(*runtime.Options)) (*SandboxInfo, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -68,6 +73,7 @@ func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 	}
 	defer done()
 	o.Env = r.Env
+	add(&o)
 	set := s.settings.Load()
 	idle, err := bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs)
 	if err != nil {

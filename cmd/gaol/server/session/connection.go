@@ -1,0 +1,236 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+	protocol "gaol/internal/session"
+)
+
+const (
+	// pingEvery is how often the server checks that an idle client is there, and pongTimeout is
+	// how long it waits for the reply.
+	pingEvery   = 30 * time.Second
+	pongTimeout = 30 * time.Second
+
+	// writeTimeout is how long the client may not read while the server has something for it.
+	// Credit makes that rare: a client can always read.
+	writeTimeout = 30 * time.Second
+
+	// maxBodies bounds the requests that have no result yet, in bytes.
+	maxBodies = 64 << 20
+)
+
+// connection is a session.
+type connection struct {
+	service *service.Service
+	tenant  *tenant.Tenant
+	log     *slog.Logger
+	socket  *websocket.Conn
+	calls   *calls
+
+	ctx     context.Context // of everything in the session
+	cancel  context.CancelCauseFunc
+	writing chan struct{} // holds a value while a frame is written
+	work    sync.WaitGroup
+
+	mu        sync.Mutex
+	tasks     map[uint32]*task
+	bodies    int64           // of tasks
+	sandboxes map[string]bool // that end with the session
+}
+
+// serve serves a connection until it ends.
+func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant) {
+	socket.SetReadLimit(protocol.MaxFrame)
+	c := &connection{
+		service: h.service, tenant: t, log: h.log, socket: socket, writing: make(chan struct{}, 1),
+		tasks: map[uint32]*task{}, sandboxes: map[string]bool{},
+	}
+	c.ctx, c.cancel = context.WithCancelCause(h.ctx)
+	c.calls = newCalls(c)
+	c.work.Go(c.ping)
+	err := c.read()
+	if cause := context.Cause(c.ctx); cause != nil {
+		err = cause // which ended the reading
+	}
+	c.cancel(errEnded)
+	c.close(err)
+	c.work.Wait()
+	c.deleteSandboxes()
+}
+
+// errEnded is the cause of what ends because its session has.
+var errEnded = fmt.Errorf("the session has ended: %w", context.Canceled)
+
+// close closes the socket with a code that says why.
+func (c *connection) close(err error) {
+	code, reason := websocket.StatusNormalClosure, ""
+	switch {
+	case errors.Is(err, protocol.ErrFrame):
+		code, reason = websocket.StatusProtocolError, err.Error()
+	case errors.Is(err, errManyRequests):
+		code, reason = websocket.StatusPolicyViolation, err.Error()
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		code, reason = websocket.StatusMessageTooBig, fmt.Sprintf("more than %d bytes", protocol.MaxFrame)
+	case errors.Is(err, errShutdown):
+		code, reason = websocket.StatusGoingAway, err.Error()
+	}
+	_ = c.socket.Close(code, reason[:min(len(reason), maxReason)]) // the client may have gone
+}
+
+// maxReason is how long the reason of a close frame may be.
+const maxReason = 123
+
+// read handles frames until the first error.
+func (c *connection) read() error {
+	for {
+		kind, message, err := c.socket.Read(c.ctx)
+		if err != nil {
+			return err
+		}
+		if kind != websocket.MessageBinary {
+			return fmt.Errorf("%w: a text message", protocol.ErrFrame)
+		}
+		f, err := protocol.Parse(protocol.Client, message)
+		if err != nil {
+			return err
+		}
+		if err := c.handle(f); err != nil {
+			return err
+		}
+	}
+}
+
+// handle handles a frame without waiting. Frames for requests and calls that have ended are dropped:
+// they may have been on their way.
+func (c *connection) handle(f protocol.Frame) error {
+	switch f.Kind {
+	case protocol.KindRequest:
+		return c.begin(f)
+	case protocol.KindAnswer, protocol.KindFailure:
+		return c.calls.handle(f)
+	}
+	t := c.task(f.ID)
+	switch {
+	case t == nil:
+	case f.Kind == protocol.KindCancel:
+		t.cancel(errCanceled)
+	case f.Kind == protocol.KindStdin && len(f.Body) == 0:
+		t.stdin.Close(nil)
+	case f.Kind == protocol.KindStdin:
+		return t.stdin.Add(f.Body)
+	case f.Kind == protocol.KindCredit:
+		s, n := f.Credit()
+		return t.credit[s].Add(n)
+	}
+	return nil
+}
+
+func (c *connection) task(id uint32) *task {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tasks[id]
+}
+
+var errManyRequests = errors.New("too many requests at once")
+
+// begin starts the task of a request.
+func (c *connection) begin(f protocol.Frame) error {
+	t := newTask(c, f.ID)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tasks[f.ID] != nil {
+		return fmt.Errorf("%w: request %d is in use", protocol.ErrFrame, f.ID)
+	}
+	if len(c.tasks) >= protocol.MaxRequests || c.bodies+int64(len(f.Body)) > maxBodies {
+		return fmt.Errorf("%w: at most %d, with %d bytes", errManyRequests, protocol.MaxRequests, maxBodies)
+	}
+	c.tasks[f.ID] = t
+	c.bodies += int64(len(f.Body))
+	c.work.Go(func() { t.run(f.Body) })
+	return nil
+}
+
+// end forgets a task, so that its id can be used again.
+func (c *connection) end(t *task, body int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tasks, t.id)
+	c.bodies -= int64(body)
+}
+
+// send writes a frame when it is its turn. An error means that the session has ended, or ctx.
+func (c *connection) send(ctx context.Context, frame []byte) error {
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+	defer func() { <-c.writing }()
+	limit, cancel := context.WithTimeout(c.ctx, writeTimeout) // not ctx: half a frame would end the session
+	defer cancel()
+	err := c.socket.Write(limit, websocket.MessageBinary, frame)
+	if err != nil {
+		c.cancel(fmt.Errorf("write: %w", err))
+	}
+	return err
+}
+
+// ping ends the session when the client does not reply.
+func (c *connection) ping() {
+	ticks := time.NewTicker(pingEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, pongTimeout)
+		err := c.socket.Ping(ctx)
+		cancel()
+		if err != nil {
+			c.cancel(fmt.Errorf("ping: %w", err))
+			return
+		}
+	}
+}
+
+// own remembers a sandbox that ends with the session.
+func (c *connection) own(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sandboxes[id] = true
+}
+
+func (c *connection) disown(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sandboxes, id)
+}
+
+// deleteSandboxes deletes the sandboxes of a session that has ended.
+func (c *connection) deleteSandboxes() {
+	var deleting sync.WaitGroup
+	for id := range maps.Keys(c.sandboxes) {
+		deleting.Go(func() {
+			err := c.service.Delete(c.tenant, id)
+			if e, ok := errors.AsType[*service.Error](err); err != nil && (!ok || e.Code == service.Internal) {
+				c.log.Error("delete a sandbox of a session", "tenant", c.tenant.Name, "err", err)
+			}
+		})
+	}
+	deleting.Wait()
+}

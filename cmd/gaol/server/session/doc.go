@@ -1,0 +1,13 @@
+// Package session is the server's half of the protocol in package gaol/internal/session: it serves
+// calls in both directions on one WebSocket.
+//
+//	Handler ── a connection ──> session ─┬─ read ── requests ──> task ── package service
+//	                                     │                         └── output, events, result ──┐
+//	                                     ├─ calls of host functions ────────────────────────────┤
+//	                                     └─ <───────────────────────────────────────── send ────┘
+//
+// One goroutine reads, and never waits for the client. Each request has a goroutine: its task. Frames
+// are written as they arise, one at a time, so that a slow client slows down the tasks.
+//
+// What a session has made ends with it, except for detached sandboxes.
+package session

@@ -1,0 +1,186 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
+
+	"gaol/cmd/gaol/server/service"
+	protocol "gaol/internal/session"
+	"gaol/runtime"
+)
+
+// maxArguments bounds the arguments of all calls that the client has not answered, in bytes.
+const maxArguments = 64 << 20
+
+// calls are the calls of host functions that the client has not answered.
+type calls struct {
+	connection *connection
+	slots      *semaphore.Weighted // of calls
+	bytes      *semaphore.Weighted // of their arguments
+
+	mu      sync.Mutex
+	last    uint32
+	waiting map[uint32]chan answer
+}
+
+// answer is a client's answer to a call.
+type answer struct {
+	value json.RawMessage
+	err   error
+}
+
+func newCalls(c *connection) *calls {
+	return &calls{
+		connection: c, waiting: map[uint32]chan answer{},
+		slots: semaphore.NewWeighted(protocol.MaxCalls), bytes: semaphore.NewWeighted(maxArguments),
+	}
+}
+
+// call calls a function of the client. Its context ends with the run, or at the call's time limit.
+func (c *calls) call(ctx context.Context, function uint32, args json.RawMessage) (any, error) {
+	size := min(int64(len(args)), maxArguments)
+	if err := c.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer c.slots.Release(1)
+	if err := c.bytes.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	defer c.bytes.Release(size)
+	id, answered := c.register()
+	defer c.forget(id)
+	frame := protocol.Append(make([]byte, 0, 16+len(args)), protocol.KindCall, id, binary.BigEndian.AppendUint32(nil, function), args)
+	if err := c.connection.send(ctx, frame); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answered:
+		return a.value, a.err
+	case <-c.connection.ctx.Done():
+		return nil, &runtime.CallError{Code: CodeGone, Message: "the client of the function has gone"}
+	case <-ctx.Done():
+		_ = c.connection.send(c.connection.ctx, protocol.Append(nil, protocol.KindAbandon, id)) // fails if the session has ended
+		return nil, context.Cause(ctx)
+	}
+}
+
+// CodeGone is the code of the error that programs get for a call whose client has gone.
+const CodeGone = "ERR_CLIENT_GONE"
+
+// register returns the id of a new call.
+func (c *calls) register() (uint32, <-chan answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.last++; c.last == 0 || c.waiting[c.last] != nil; c.last++ {
+	}
+	answered := make(chan answer, 1)
+	c.waiting[c.last] = answered
+	return c.last, answered
+}
+
+func (c *calls) forget(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+}
+
+// handle passes an answer to its call. One for a call that has ended is dropped.
+func (c *calls) handle(f protocol.Frame) error {
+	a, err := parseAnswer(f)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answered := c.waiting[f.ID]; answered != nil {
+		delete(c.waiting, f.ID)
+		answered <- a
+	}
+	return nil
+}
+
+func parseAnswer(f protocol.Frame) (answer, error) {
+	if f.Kind == protocol.KindAnswer {
+		if !jsontext.Value(f.Body).IsValid() {
+			return answer{}, fmt.Errorf("%w: an answer that is no JSON", protocol.ErrFrame)
+		}
+		return answer{value: f.Body}, nil
+	}
+	var failure protocol.Failure
+	if err := json.Unmarshal(f.Body, &failure); err != nil {
+		return answer{}, fmt.Errorf("%w: a failure: %w", protocol.ErrFrame, err)
+	}
+	if failure.Code == "" {
+		return answer{err: errors.New(failure.Message)}, nil
+	}
+	return answer{err: &runtime.CallError{Code: failure.Code, Message: failure.Message}}, nil
+}
+
+// bind returns variables and functions as [runtime.Options] has them.
+func (c *calls) bind(values map[string]json.RawMessage, functions []protocol.Function) (map[string]any, error) {
+	bindings := make(map[string]any, len(values)+len(functions))
+	for name, v := range values {
+		bindings[name] = v
+	}
+	for i, f := range functions {
+		check, err := newArgumentCheck(f.Schema)
+		if err == nil {
+			err = insert(bindings, f.Path, runtime.Function{Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+				if err := check.validate(args); err != nil {
+					return nil, err
+				}
+				return c.call(ctx, f.ID, args)
+			}})
+		}
+		if err != nil {
+			return nil, service.Invalidf("functions[%d]: %s: %w", i, strings.Join(f.Path, "."), err)
+		}
+	}
+	return bindings, nil
+}
+
+// insert sets the value at a path inside nested objects.
+func insert(in map[string]any, path []string, v any) error {
+	name := path[0]
+	if len(path) == 1 {
+		if _, exists := in[name]; exists {
+			return errors.New("it is declared twice")
+		}
+		in[name] = v
+		return nil
+	}
+	inner, err := object(in[name])
+	if err != nil {
+		return err
+	}
+	in[name] = inner
+	return insert(inner, path[1:], v)
+}
+
+// object returns a value as an object to insert into.
+func object(v any) (map[string]any, error) {
+	switch v := v.(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return v, nil
+	case json.RawMessage:
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(v, &members); err == nil && members != nil {
+			inner := make(map[string]any, len(members))
+			for name, m := range members {
+				inner[name] = m
+			}
+			return inner, nil
+		}
+	}
+	return nil, errors.New("it is inside something that is no object")
+}

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/session"
+)
+
+// maxSessions bounds the sessions of one tenant.
+const maxSessions = 64
+
+// Handler serves sessions. Its requests must have a tenant.
+type Handler struct {
+	service *service.Service
+	log     *slog.Logger
+
+	ctx    context.Context // of all sessions
+	cancel context.CancelCauseFunc
+	open   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	count  map[string]int // of sessions, by the tenant's name
+}
+
+// New returns a handler. The caller closes it.
+func New(s *service.Service, log *slog.Logger) *Handler {
+	h := &Handler{service: s, log: log, count: map[string]int{}}
+	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	return h
+}
+
+var errShutdown = errors.New("the server is being stopped")
+
+// Close ends all sessions and waits for their end.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.cancel(errShutdown)
+	h.open.Wait()
+}
+
+// begin counts a session, or returns why there can be no more.
+func (h *Handler) begin(t *tenant.Tenant) (end func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.service.Draining() {
+		return nil, &service.Error{Code: service.Draining, Err: errShutdown}
+	}
+	if h.count[t.Name] >= maxSessions {
+		return nil, service.Exceededf("you have %d sessions, which is the limit", maxSessions)
+	}
+	h.count[t.Name]++
+	h.open.Add(1)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.count[t.Name]--; h.count[t.Name] == 0 {
+			delete(h.count, t.Name)
+		}
+		h.open.Done()
+	}, nil
+}
+
+// ServeHTTP serves a session until it ends.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t := tenant.FromContext(r.Context())
+	if !isUpgrade(r) {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		api.WriteProblem(w, http.StatusUpgradeRequired, "want a WebSocket with the subprotocol "+session.Protocol)
+		return
+	}
+	end, err := h.begin(t)
+	if err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	defer end()
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols:       []string{session.Protocol},
+		InsecureSkipVerify: true, // the server has checked Origin, with the operator's list
+	})
+	if err != nil {
+		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client has the reason
+		return
+	}
+	h.serve(conn, t)
+}
+
+// isUpgrade reports whether a request asks for this protocol.
+func isUpgrade(r *http.Request) bool {
+	return websocketHeader(r.Header, "Upgrade", "websocket") && websocketHeader(r.Header, "Sec-Websocket-Protocol", session.Protocol)
+}

@@ -1,0 +1,155 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"gaol/cmd/gaol/server/service"
+	protocol "gaol/internal/session"
+	"gaol/runtime"
+)
+
+// task is a request that has no result yet.
+type task struct {
+	*connection
+	id     uint32
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stdin  *protocol.Buffer
+	credit [protocol.Streams]*protocol.Credit // of the streams to the client
+
+	started sync.Mutex // guards what other requests use
+	process *runtime.Process
+	context *runtime.Context
+}
+
+// errCanceled is the cause of a task that the client has canceled.
+var errCanceled = fmt.Errorf("the client has canceled the request: %w", context.Canceled)
+
+func newTask(c *connection, id uint32) *task {
+	t := &task{connection: c, id: id}
+	t.ctx, t.cancel = context.WithCancelCause(c.ctx)
+	t.stdin = protocol.NewBuffer(func(n uint32) {
+		_ = c.send(t.ctx, protocol.AppendCredit(nil, id, protocol.Stdin, n)) // fails if the session has ended
+	})
+	for s := range t.credit {
+		t.credit[s] = protocol.NewCredit()
+	}
+	return t
+}
+
+// run executes the request and sends its result.
+func (t *task) run(body []byte) {
+	result, err := t.execute(body)
+	t.cancel(nil)
+	t.stdin.Close(nil)
+	var frame []byte
+	if err == nil {
+		frame, err = resultFrame(t.id, result)
+	}
+	if err != nil {
+		frame = errorFrame(t.id, err)
+	}
+	t.end(t, len(body))
+	_ = t.send(t.connection.ctx, frame) // fails if the session has ended
+}
+
+func (t *task) execute(body []byte) (any, error) {
+	if err := t.service.Count(t.tenant); err != nil {
+		return nil, err
+	}
+	var r protocol.Request
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return nil, service.Invalidf("the request: %w", err)
+	}
+	do := methods[r.Method]
+	if do == nil {
+		return nil, service.NotFoundf("no method %q", r.Method)
+	}
+	if len(r.Params) == 0 {
+		r.Params = json.RawMessage("{}")
+	}
+	return do(t, r.Params)
+}
+
+func resultFrame(id uint32, result any) ([]byte, error) {
+	var text bytes.Buffer
+	text.Write(protocol.Append(nil, protocol.KindResult, id))
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // values keep the text that the program gave them
+	if err := e.Encode(result); err != nil {
+		return nil, err
+	}
+	if text.Len() > protocol.MaxFrame {
+		return nil, &service.Error{Code: service.TooLarge, Err: fmt.Errorf("the result has %d bytes, the limit is %d", text.Len(), protocol.MaxFrame)}
+	}
+	return text.Bytes(), nil
+}
+
+func errorFrame(id uint32, err error) []byte {
+	text, failed := json.Marshal(problemOf(err))
+	if failed != nil {
+		panic(failed) // it has strings and numbers only
+	}
+	return protocol.Append(nil, protocol.KindError, id, text)
+}
+
+// statusCanceled is what nginx logs for a request whose client has gone: HTTP has no status for it.
+const statusCanceled = 499
+
+func problemOf(err error) protocol.Problem {
+	if e, ok := errors.AsType[*service.Error](err); ok {
+		p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
+		if invalid, ok := errors.AsType[*invalidError](err); ok {
+			p.Errors, _ = json.Marshal(invalid.details) // strings, and values that were JSON
+		}
+		return p
+	}
+	if errors.Is(err, context.Canceled) {
+		return protocol.Problem{Status: statusCanceled, Code: "canceled", Detail: "the request was canceled"}
+	}
+	return protocol.Problem{Status: http.StatusInternalServerError, Code: string(service.Internal)}
+}
+
+// invalidError says which fields of a request are invalid.
+type invalidError struct{ details []*huma.ErrorDetail }
+
+// Error returns the first reason.
+func (e *invalidError) Error() string { return "the request: " + e.details[0].Error() }
+
+// output sends output when the client has room for it.
+func (t *task) output(kind protocol.Kind, data []byte) error {
+	s, _ := kind.Stream()
+	for len(data) > 0 {
+		chunk := data[:min(len(data), protocol.MaxChunk)]
+		if err := t.credit[s].Take(t.ctx, len(chunk)); err != nil {
+			return err
+		}
+		if err := t.send(t.connection.ctx, protocol.Append(nil, kind, t.id, chunk)); err != nil {
+			return err
+		}
+		data = data[len(chunk):]
+	}
+	return nil
+}
+
+// event sends an event when the client has room for it.
+func (t *task) event(e any) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := t.credit[protocol.Events].Take(t.ctx, len(text)); err != nil {
+		return err
+	}
+	return t.send(t.connection.ctx, protocol.Append(nil, protocol.KindEvent, t.id, text))
+}

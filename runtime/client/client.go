@@ -1,0 +1,207 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/sync/semaphore"
+
+	"gaol/internal/session"
+)
+
+// Options say which server to use. The zero value is the socket that [Socket] returns.
+type Options struct {
+	// Socket is the path of a server's unix socket. The server knows the caller by its user.
+	Socket string
+
+	// Address is the URL of a server on TCP, such as https://gaol.example.com:8640. It excludes
+	// Socket.
+	Address string
+
+	// Token is the bearer token for Address. Empty: $GAOL_TOKEN.
+	Token string
+
+	// TLS configures https. It may be nil.
+	TLS *tls.Config
+}
+
+// ErrDisconnected is wrapped by errors of a client whose connection has ended.
+var ErrDisconnected = errors.New("the connection to the server has ended")
+
+const (
+	// writeTimeout is how long the server may not read.
+	writeTimeout = time.Minute
+
+	// maxBodies bounds the requests without a result, in bytes: the server closes the
+	// connection of a client that sends more.
+	maxBodies = 64 << 20
+)
+
+// Client is a connection to a server. Its methods may be called from several goroutines at once.
+type Client struct {
+	socket  *websocket.Conn
+	ctx     context.Context // of everything on the connection
+	cancel  context.CancelCauseFunc
+	writing chan struct{}       // holds a value while a frame is written
+	slots   *semaphore.Weighted // of requests
+	bytes   *semaphore.Weighted // of their bodies
+	work    sync.WaitGroup
+
+	mu        sync.Mutex
+	requests  map[uint32]*request
+	last      uint32 // id
+	functions map[uint32]function
+	nextFunc  uint32
+	running   map[uint32]context.CancelFunc // calls
+}
+
+// Dial connects to a server. ctx bounds the handshake only.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	t, err := newTarget(o)
+	if err != nil {
+		return nil, err
+	}
+	socket, response, err := websocket.Dial(ctx, t.url, &websocket.DialOptions{
+		HTTPClient: t.client, HTTPHeader: t.header, Subprotocols: []string{session.Protocol},
+	})
+	if err != nil {
+		if refused := refusal(response); refused != nil {
+			return nil, fmt.Errorf("gaol: dial: %w", refused)
+		}
+		return nil, t.explain(err)
+	}
+	if socket.Subprotocol() != session.Protocol {
+		_ = socket.CloseNow()
+		return nil, fmt.Errorf("gaol: dial: the server does not have the protocol %s", session.Protocol)
+	}
+	socket.SetReadLimit(session.MaxFrame + 1024)
+	c := &Client{
+		socket: socket, writing: make(chan struct{}, 1),
+		slots: semaphore.NewWeighted(session.MaxRequests), bytes: semaphore.NewWeighted(maxBodies),
+		requests: map[uint32]*request{}, functions: map[uint32]function{}, running: map[uint32]context.CancelFunc{},
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.work.Go(c.read)
+	return c, nil
+}
+
+// maxProblem bounds the body of a refusal.
+const maxProblem = 64 << 10
+
+// refusal returns why the server has refused the connection.
+func refusal(r *http.Response) error {
+	if r == nil || r.StatusCode == http.StatusSwitchingProtocols {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem)) // of an error there may be a part
+	if e := parseError(text); e != nil {
+		return e
+	}
+	return fmt.Errorf("the server replied %s", r.Status)
+}
+
+// Close closes the connection. The server ends what the client has created, and still runs.
+func (c *Client) Close() error {
+	c.disconnect(errClosed)
+	_ = c.socket.Close(websocket.StatusNormalClosure, "") // fails if the connection has ended before
+	c.work.Wait()
+	return nil
+}
+
+var errClosed = fmt.Errorf("%w: Close was called", ErrDisconnected)
+
+// Done returns a channel that is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Err returns nil until Done is closed, and then why the connection has ended. It wraps
+// [ErrDisconnected].
+func (c *Client) Err() error { return context.Cause(c.ctx) }
+
+// disconnect ends everything on the connection.
+func (c *Client) disconnect(err error) {
+	c.cancel(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.requests {
+		r.wake()
+	}
+}
+
+// read receives frames until the connection ends.
+func (c *Client) read() {
+	err := c.readFrames()
+	if !errors.Is(err, ErrDisconnected) {
+		err = fmt.Errorf("%w: %w", ErrDisconnected, err)
+	}
+	c.disconnect(err)
+	if errors.Is(err, session.ErrFrame) {
+		_ = c.socket.Close(websocket.StatusProtocolError, "")
+	}
+}
+
+func (c *Client) readFrames() error {
+	for {
+		kind, message, err := c.socket.Read(c.ctx)
+		if err != nil {
+			return err
+		}
+		if kind != websocket.MessageBinary {
+			return fmt.Errorf("%w: a text message", session.ErrFrame)
+		}
+		f, err := session.Parse(session.Server, message)
+		if err != nil {
+			return err
+		}
+		if err := c.handle(f); err != nil {
+			return err
+		}
+	}
+}
+
+// handle handles a frame without waiting.
+func (c *Client) handle(f session.Frame) error {
+	switch f.Kind {
+	case session.KindCall:
+		return c.call(f)
+	case session.KindAbandon:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if cancel := c.running[f.ID]; cancel != nil {
+			cancel()
+		}
+		return nil
+	}
+	c.mu.Lock()
+	r := c.requests[f.ID]
+	c.mu.Unlock()
+	if r == nil {
+		return nil // credit that was on its way when the request ended
+	}
+	return r.receive(f)
+}
+
+// send writes a frame when it is its turn.
+func (c *Client) send(ctx context.Context, frame []byte) error {
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+	defer func() { <-c.writing }()
+	limit, cancel := context.WithTimeout(c.ctx, writeTimeout) // not ctx: half a frame would end the connection
+	defer cancel()
+	if err := c.socket.Write(limit, websocket.MessageBinary, frame); err != nil {
+		c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
+		return context.Cause(c.ctx)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"gaol/runtime"
+)
+
+// Context keeps the declarations of its cells, as [runtime.Context] does. It ends with its sandbox
+// and with the connection.
+type Context struct {
+	sandbox *Sandbox
+	request *request
+	done    chan struct{}
+	err     error
+}
+
+// NewContext starts a context, as [runtime.NodeRuntime.NewContext] does. Of the options, OnLog and
+// Heap are not supported. ctx bounds the start only.
+func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*Context, error) {
+	if o.OnLog != nil {
+		return nil, wrap("context", unsupported("OnLog"))
+	}
+	if o.IdleTimeout < 0 {
+		return nil, wrap("context", unsupported("IdleTimeout"))
+	}
+	p, release, err := sb.c.snippet(sb.id, "", runtime.EvaluateOptions{Globals: o.Globals, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Heap: o.Heap})
+	if err != nil {
+		return nil, wrap("context", err)
+	}
+	p.LastValue, p.IdleTimeoutMs = o.LastValue, milliseconds(o.IdleTimeout)
+	r, end, err := sb.c.start(ctx, "context", p)
+	if err != nil {
+		release()
+		return nil, wrap("context", err)
+	}
+	if _, err := r.started(ctx); err != nil {
+		release()
+		end()
+		return nil, wrap("context", err)
+	}
+	c := &Context{sandbox: sb, request: r, done: make(chan struct{})}
+	sb.c.work.Go(func() {
+		defer release()
+		defer end()
+		c.attend()
+	})
+	return c, nil
+}
+
+// contextEnd is why a context has ended.
+type contextEnd struct {
+	Reason   string `json:"reason"`
+	ExitCode *int   `json:"exitCode"`
+}
+
+// attend waits for the end of the context.
+func (c *Context) attend() {
+	defer close(c.done)
+	text, err := c.request.collect(nil, nil)
+	var reason contextEnd
+	if err == nil {
+		err = json.Unmarshal(text, &reason)
+	}
+	switch {
+	case err != nil:
+		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, err)
+	case reason.ExitCode != nil:
+		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, &runtime.ExitError{Code: *reason.ExitCode})
+	default:
+		c.err = fmt.Errorf("%w: %s", runtime.ErrContextEnded, reason.Reason)
+	}
+}
+
+// Evaluate evaluates a cell, as [runtime.Context.Evaluate] does.
+func (c *Context) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
+	p, release, err := c.sandbox.c.snippet(c.sandbox.id, code, o)
+	if err != nil {
+		return nil, wrap("evaluate", err)
+	}
+	defer release()
+	p.Context = c.request.id
+	e, err := c.sandbox.c.evaluate(ctx, "cell", p, o.OnLog)
+	return e, c.ended(err)
+}
+
+// ended adds to an error that the context has ended.
+func (c *Context) ended(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != "closed" && e.Code != "not_found" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrContextEnded, err)
+}
+
+// completeParams are the parameters of complete.
+type completeParams struct {
+	Sandbox string `json:"sandbox"`
+	Context uint32 `json:"context"`
+	Line    string `json:"line"`
+}
+
+// Complete returns the names that can complete the last name of a line of code, as
+// [runtime.Context.Complete] does.
+func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
+	var found struct {
+		Prefix string
+		Names  []string
+	}
+	err = c.sandbox.c.do(ctx, "complete", completeParams{c.sandbox.id, c.request.id, line}, &found)
+	return found.Prefix, found.Names, c.ended(wrap("complete", err))
+}
+
+// Close ends the context, and the current cell. It returns when nothing is left of the process.
+func (c *Context) Close() error {
+	select {
+	case <-c.done:
+		return nil
+	default:
+	}
+	c.request.cancel()
+	<-c.done
+	return nil
+}
+
+// Done returns a channel that is closed when the context has ended.
+func (c *Context) Done() <-chan struct{} { return c.done }
+
+// Err returns nil until Done is closed, and then why the context has ended. It wraps
+// [runtime.ErrContextEnded].
+func (c *Context) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}

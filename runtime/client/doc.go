@@ -1,0 +1,25 @@
+// Package client is gaol's SDK for programs that are not root: it uses a gaol server, with the methods
+// and types of package runtime.
+//
+//	Dial ──> Client ── Create ──> Sandbox ─┬─ Run, Exec, Command, Evaluate ──> runtime.Result, runtime.Evaluation
+//	            │                     │    ├─ FollowRun, ... ──> Stream
+//	            │                     │    ├─ Spawn, SpawnCode ──> Process
+//	          Close                 Close  └─ NewContext ──> Context
+//
+//	c, err := client.Dial(ctx, client.Options{})
+//	if err != nil { ... }
+//	defer c.Close()
+//	sb, err := c.Create(ctx, client.CreateOptions{})
+//	if err != nil { ... }
+//	res, err := sb.Run(ctx, `__return({ sum: 1 + 2 })`, runtime.RunOptions{})
+//
+// A client is one WebSocket connection. It ends with the server, or when the network fails; then all
+// methods return an error that wraps [ErrDisconnected]. It does not connect again: what a client has
+// created ends with its connection, except for detached sandboxes.
+//
+// The server belongs to somebody else: it decides which images, permissions and limits its callers may
+// use. Its refusals are an [*Error].
+//
+// Functions of [CreateOptions.Bindings] run in this process, when a program in the sandbox calls them.
+// The server and the network see their arguments and results.
+package client

@@ -1,0 +1,141 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"gaol/internal/session"
+	"gaol/runtime"
+	"gaol/runtime/internal/hostcall"
+)
+
+// function is a host function.
+type function = hostcall.Func
+
+// bindings are variables of programs, as requests have them.
+type bindings struct {
+	Globals   map[string]json.RawMessage `json:"globals,omitempty"`
+	Functions []session.Function         `json:"functions,omitempty"`
+}
+
+// bind makes functions callable by the server. The caller releases them.
+func (c *Client) bind(given map[string]any) (b bindings, release func(), err error) {
+	all, err := hostcall.NewBindings(given, classify)
+	if err != nil {
+		return b, nil, &runtime.OptionError{Option: "Bindings", Err: err}
+	}
+	text, err := all.Values()
+	if err != nil {
+		return b, nil, &runtime.OptionError{Option: "Bindings", Err: err}
+	}
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &b.Globals); err != nil {
+			return b, nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range all.Functions {
+		c.nextFunc++
+		c.functions[c.nextFunc] = f.Call
+		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path})
+	}
+	return b, func() { c.release(b.Functions) }, nil
+}
+
+func (c *Client) release(functions []session.Function) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range functions {
+		delete(c.functions, f.ID)
+	}
+}
+
+// classify is the hostcall.Classifier for the types of [runtime.Options.Bindings].
+func classify(v any) (call hostcall.Func, inside map[string]any, err error) {
+	switch v := v.(type) {
+	case runtime.Function:
+		call = v.Call
+	case *runtime.Function:
+		if v != nil {
+			call = v.Call
+		}
+	case func(context.Context, json.RawMessage) (any, error):
+		call = v
+	case map[string]any:
+		return nil, v, nil
+	default:
+		if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
+			return nil, nil, fmt.Errorf("a %T is no host function: make one with runtime.NewFunction", v)
+		}
+		return nil, nil, nil
+	}
+	if call == nil {
+		return nil, nil, errors.New("a function without Call")
+	}
+	return call, nil, nil
+}
+
+// call starts a call that the server has sent.
+func (c *Client) call(f session.Frame) error {
+	number, args := f.Call()
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[f.ID] != nil || len(c.running) >= session.MaxCalls+session.MaxRequests {
+		cancel()
+		return fmt.Errorf("%w: call %d is in use, or there are too many", session.ErrFrame, f.ID)
+	}
+	c.running[f.ID] = cancel
+	do := c.functions[number]
+	go func() { // not waited for: a function may ignore its context
+		defer cancel()
+		frame := answer(ctx, f.ID, do, args)
+		c.mu.Lock()
+		delete(c.running, f.ID)
+		c.mu.Unlock()
+		_ = c.send(c.ctx, frame) // fails if the connection has ended
+	}()
+	return nil
+}
+
+// answer calls a function and returns the frame with its result.
+func answer(ctx context.Context, id uint32, do function, args json.RawMessage) []byte {
+	v, err := invoke(ctx, do, args)
+	if err == nil {
+		text, failed := hostcall.Encode(v)
+		if failed == nil && len(text) <= session.MaxFrame {
+			return session.Append(make([]byte, 0, 8+len(text)), session.KindAnswer, id, text)
+		}
+		err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result is too large"}
+		if failed != nil {
+			err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result has no JSON"}
+		}
+	}
+	failure := session.Failure{Message: err.Error()}
+	if coded, ok := errors.AsType[*runtime.CallError](err); ok {
+		failure.Code = coded.Code
+	}
+	text, err := json.Marshal(failure)
+	if err != nil {
+		panic(err) // it has two strings
+	}
+	return session.Append(nil, session.KindFailure, id, text)
+}
+
+// invoke calls a function. A panic becomes an error without further information, because the
+// program gets it.
+func invoke(ctx context.Context, do function, args json.RawMessage) (v any, err error) {
+	defer func() {
+		if recover() != nil {
+			err = &runtime.CallError{Code: runtime.CodePanic, Message: "the host function failed"}
+		}
+	}()
+	if do == nil {
+		return nil, errors.New("the sandbox of the function is closed")
+	}
+	return do(ctx, args)
+}

@@ -1,0 +1,273 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/session"
+	"gaol/runtime"
+	"gaol/runtime/resultjson"
+)
+
+// Process is a spawned process with all its descendants, as [runtime.Process] is. It ends with
+// its sandbox and with the connection.
+type Process struct {
+	// Stdin is the process's standard input. A Write blocks while the process does not read.
+	Stdin io.WriteCloser
+
+	// Stdout and Stderr are the process's output. If the caller does not read, the process
+	// blocks.
+	Stdout, Stderr io.Reader
+
+	sandbox *Sandbox
+	request *request
+	pid     int
+	done    chan struct{}
+	result  *runtime.Result
+	err     error
+}
+
+// Spawn starts a program of the image, as [runtime.NodeRuntime.Spawn] does. Without a Timeout the
+// process has the longest that the server allows.
+func (sb *Sandbox) Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*Process, error) {
+	if len(o.Args) > 0 {
+		return nil, wrap("spawn", &runtime.OptionError{Option: "Args", Err: errors.New("Spawn has them as a parameter")})
+	}
+	o.Name, o.Format, o.Args = "", runtime.FormatAuto, args
+	return sb.spawn(ctx, runParams{Command: name}, o)
+}
+
+// SpawnCode starts a Node program, as [runtime.NodeRuntime.SpawnCode] does.
+func (sb *Sandbox) SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*Process, error) {
+	return sb.spawn(ctx, runParams{Code: code}, o)
+}
+
+func (sb *Sandbox) spawn(ctx context.Context, p runParams, o runtime.SpawnOptions) (*Process, error) {
+	p.Sandbox, p.Permissions, p.Env, p.Cwd = sb.id, o.Permissions, o.Env, o.Cwd
+	p.Name, p.Format, p.Args, p.TimeoutMs = o.Name, formats[o.Format], o.Args, milliseconds(o.Timeout)
+	if t := o.Terminal; t != nil {
+		p.Terminal = &session.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
+	}
+	r, end, err := sb.c.start(ctx, "spawn", p)
+	if err != nil {
+		return nil, wrap("spawn", err)
+	}
+	proc := &Process{sandbox: sb, request: r, done: make(chan struct{})}
+	stdout, stderr := r.buffer(session.Stdout), r.buffer(session.Stderr)
+	proc.Stdin, proc.Stdout, proc.Stderr = &input{r, proc.done}, stdout, stderr
+	started, err := r.started(ctx)
+	if err != nil {
+		end()
+		return nil, wrap("spawn", err)
+	}
+	proc.pid = started.PID
+	sb.c.work.Go(func() {
+		defer end()
+		proc.attend(stdout, stderr)
+	})
+	return proc, nil
+}
+
+// buffer returns a buffer for a stream of the process.
+func (r *request) buffer(s session.Stream) *session.Buffer {
+	return session.NewBuffer(func(n uint32) {
+		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, n)) // fails if the connection has ended
+	})
+}
+
+// startedEvent says that a process or a context has started.
+type startedEvent struct {
+	Type string `json:"type"`
+	PID  int    `json:"pid"`
+}
+
+// started waits for the start. If ctx ends first, it cancels the request and waits for its end.
+func (r *request) started(ctx context.Context) (e startedEvent, err error) {
+	waiting := ctx
+	for {
+		f, err := r.next(waiting)
+		switch {
+		case err != nil && (r.c.ctx.Err() != nil || waiting != ctx):
+			return e, r.c.Err()
+		case err != nil:
+			r.cancel()
+			waiting = r.c.ctx
+		case f.Kind == session.KindError && waiting != ctx, f.Kind == session.KindResult:
+			return e, context.Cause(ctx)
+		case f.Kind == session.KindError:
+			return e, errors.Join(asError(parseError(f.Body)))
+		case f.Kind == session.KindEvent && waiting == ctx:
+			return e, json.Unmarshal(f.Body, &e)
+		}
+	}
+}
+
+func asError(e *Error) error {
+	if e == nil {
+		return fmt.Errorf("%w: an error without a code", session.ErrFrame)
+	}
+	return e
+}
+
+// attend stores the output of the process until it has ended.
+func (p *Process) attend(stdout, stderr *session.Buffer) {
+	text, err := p.request.collect(map[session.Kind]*session.Buffer{session.KindStdout: stdout, session.KindStderr: stderr}, nil)
+	stdout.Close(nil)
+	stderr.Close(nil)
+	var run resultjson.SessionRun
+	if err == nil {
+		err = json.Unmarshal(text, &run)
+	}
+	if err == nil && run.Run != nil {
+		p.result = run.Result()
+	}
+	p.err = wrap("wait", err)
+	close(p.done)
+}
+
+// collect stores what arrives on streams until the result. Buffers return credit when they are read.
+func (r *request) collect(buffers map[session.Kind]*session.Buffer, handle func(session.Frame)) (json.RawMessage, error) {
+	for {
+		f, err := r.next(r.c.ctx)
+		switch {
+		case err != nil:
+			return nil, r.c.Err()
+		case f.Kind == session.KindResult:
+			return f.Body, nil
+		case f.Kind == session.KindError:
+			return nil, asError(parseError(f.Body))
+		}
+		s, _ := f.Kind.Stream()
+		r.passOn(s, len(f.Body))
+		if b := buffers[f.Kind]; b != nil {
+			if err := b.Add(f.Body); err != nil {
+				r.c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
+				return nil, r.c.Err()
+			}
+			continue
+		}
+		if handle != nil {
+			handle(f)
+		}
+		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, uint32(len(f.Body)))) // fails if the connection has ended
+	}
+}
+
+// passOn forgets bytes that a buffer counts from now on.
+func (r *request) passOn(s session.Stream, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used[s] -= int64(n)
+}
+
+// PID returns the process's ID, as the guest sees it.
+func (p *Process) PID() int { return p.pid }
+
+// Done returns a channel that is closed when nothing is left of the process.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for Done and returns how the process ended. If ctx ends first, the process continues.
+// The Result has no output.
+func (p *Process) Wait(ctx context.Context) (*runtime.Result, error) {
+	select {
+	case <-p.done:
+		return p.result, p.err
+	case <-ctx.Done():
+		return nil, canceled(ctx, "wait")
+	}
+}
+
+// Kill ends the process and its descendants. It does not wait.
+func (p *Process) Kill() {
+	select {
+	case <-p.done:
+	default:
+		p.request.cancel()
+	}
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(s syscall.Signal) error { return p.signal(s, false) }
+
+// SignalGroup sends a signal to the process group that the process leads.
+func (p *Process) SignalGroup(s syscall.Signal) error { return p.signal(s, true) }
+
+// signalParams are the parameters of signal.
+type signalParams struct {
+	Process uint32 `json:"process"`
+	Signal  string `json:"signal"`
+	Group   bool   `json:"group,omitempty"`
+}
+
+func (p *Process) signal(s syscall.Signal, group bool) error {
+	return p.control("signal", signalParams{p.request.id, unix.SignalName(s), group})
+}
+
+// resizeParams are the parameters of resize.
+type resizeParams struct {
+	Process uint32 `json:"process"`
+	Rows    uint16 `json:"rows"`
+	Cols    uint16 `json:"cols"`
+}
+
+// Resize changes the size of the process's terminal, in characters.
+func (p *Process) Resize(rows, cols uint16) error {
+	return p.control("resize", resizeParams{p.request.id, rows, cols})
+}
+
+// control sends a request about the process. The error wraps [os.ErrProcessDone] once it has ended.
+func (p *Process) control(method string, params any) error {
+	err := p.sandbox.c.do(context.Background(), method, params, nil)
+	if e, ok := errors.AsType[*Error](err); ok && (e.Code == "closed" || e.Code == "not_found") {
+		err = os.ErrProcessDone
+	}
+	return wrap(method, err)
+}
+
+// input is the standard input of a process.
+type input struct {
+	r    *request
+	done <-chan struct{}
+}
+
+// Write waits until the server has room. After the process's end the error is io.ErrClosedPipe.
+func (w *input) Write(data []byte) (n int, err error) {
+	ctx, stop := w.context()
+	defer stop()
+	for n < len(data) {
+		piece := data[n:min(len(data), n+session.MaxChunk)]
+		if w.r.write(ctx, piece) != nil {
+			return n, io.ErrClosedPipe
+		}
+		n += len(piece)
+	}
+	return n, nil
+}
+
+// Close ends the input.
+func (w *input) Close() error {
+	ctx, stop := w.context()
+	defer stop()
+	_ = w.r.endInput(ctx) // fails if the process has ended
+	return nil
+}
+
+// context ends with the process.
+func (w *input) context() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(w.r.c.ctx)
+	go func() {
+		select {
+		case <-w.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

@@ -1,0 +1,228 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"gaol/internal/session"
+)
+
+// request is a request that has no result yet.
+type request struct {
+	c     *Client
+	id    uint32
+	stdin *session.Credit
+
+	mu    sync.Mutex
+	queue []session.Frame
+	used  [session.Streams]int64 // bytes for which no credit was returned
+	debt  [session.Streams]session.Debt
+	ready chan struct{} // has a value if the queue may have frames
+}
+
+// start sends a request.
+func (c *Client) start(ctx context.Context, method string, params any) (*request, func(), error) {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := json.Marshal(session.Request{Method: method, Params: text})
+	if err != nil {
+		return nil, nil, err
+	}
+	size := min(int64(len(body)), maxBodies)
+	if len(body) > session.MaxFrame {
+		return nil, nil, &Error{Code: "too_large", Status: 413, Detail: fmt.Sprintf("a request of %d bytes, the limit is %d", len(body), session.MaxFrame)}
+	}
+	if err := c.acquire(ctx, size); err != nil {
+		return nil, nil, err
+	}
+	r := c.register()
+	end := func() {
+		c.mu.Lock()
+		delete(c.requests, r.id)
+		c.mu.Unlock()
+		c.slots.Release(1)
+		c.bytes.Release(size)
+	}
+	if err := c.send(ctx, session.Append(make([]byte, 0, 8+len(body)), session.KindRequest, r.id, body)); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return r, end, nil
+}
+
+// acquire waits until the server accepts another request.
+func (c *Client) acquire(ctx context.Context, size int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(c.Err()) })()
+	if err := c.slots.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
+	}
+	if err := c.bytes.Acquire(ctx, size); err != nil {
+		c.slots.Release(1)
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (c *Client) register() *request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.last++; c.last == 0 || c.requests[c.last] != nil; c.last++ {
+	}
+	r := &request{c: c, id: c.last, stdin: session.NewCredit(), ready: make(chan struct{}, 1)}
+	c.requests[r.id] = r
+	return r
+}
+
+// receive stores a frame for next.
+func (r *request) receive(f session.Frame) error {
+	if f.Kind == session.KindCredit {
+		_, n := f.Credit()
+		return r.stdin.Add(n)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := f.Kind.Stream(); ok {
+		if r.used[s] >= session.Window {
+			return fmt.Errorf("%w: bytes without credit", session.ErrFrame)
+		}
+		r.used[s] += int64(len(f.Body))
+	}
+	r.queue = append(r.queue, f)
+	r.wake()
+	return nil
+}
+
+// wake makes next look at the queue.
+func (r *request) wake() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the next frame. It waits for the end of ctx, too.
+func (r *request) next(ctx context.Context) (session.Frame, error) {
+	for {
+		r.mu.Lock()
+		if len(r.queue) > 0 {
+			f := r.queue[0]
+			r.queue = r.queue[1:]
+			r.mu.Unlock()
+			return f, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-r.ready:
+			continue
+		default:
+		}
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return session.Frame{}, context.Cause(ctx)
+		case <-r.c.ctx.Done():
+			return session.Frame{}, r.c.Err()
+		}
+	}
+}
+
+// processed returns credit for a frame of a stream.
+func (r *request) processed(s session.Stream, n int) {
+	r.mu.Lock()
+	due := r.debt[s].Processed(n)
+	r.used[s] -= int64(due)
+	r.mu.Unlock()
+	if due > 0 {
+		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, due)) // fails if the connection has ended
+	}
+}
+
+// cancel asks the server to end the request, which then has a result or an error.
+func (r *request) cancel() {
+	_ = r.c.send(r.c.ctx, session.Append(nil, session.KindCancel, r.id)) // fails if the connection has ended
+}
+
+// wait passes the frames of all streams to handle, and returns the result. When ctx ends, it cancels
+// the request, and waits for the result of that.
+func (r *request) wait(ctx context.Context, handle func(session.Frame)) (json.RawMessage, error) {
+	waiting := ctx
+	for {
+		f, err := r.next(waiting)
+		switch {
+		case err != nil && r.c.ctx.Err() != nil:
+			return nil, r.c.Err()
+		case err != nil:
+			r.cancel()
+			waiting = r.c.ctx
+			continue
+		case f.Kind == session.KindResult:
+			return f.Body, nil
+		case f.Kind == session.KindError:
+			if e := parseError(f.Body); e != nil {
+				return nil, e
+			}
+			return nil, fmt.Errorf("%w: an error without a code", session.ErrFrame)
+		}
+		if s, ok := f.Kind.Stream(); ok {
+			if handle != nil {
+				handle(f)
+			}
+			r.processed(s, len(f.Body))
+		}
+	}
+}
+
+// do sends a request without streams, and decodes its result.
+func (c *Client) do(ctx context.Context, method string, params, result any) error {
+	r, end, err := c.start(ctx, method, params)
+	if err != nil {
+		return err
+	}
+	defer end()
+	text, err := r.wait(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(text, result)
+}
+
+// feed sends standard input until its end, or until ctx ends. The error is that of a Read.
+func (r *request) feed(ctx context.Context, stdin io.Reader) error {
+	buffer := make([]byte, session.MaxChunk/2)
+	for {
+		n, err := stdin.Read(buffer)
+		if n > 0 && r.write(ctx, buffer[:n]) != nil {
+			return nil // the request has ended
+		}
+		if err != nil {
+			_ = r.endInput(ctx) // fails if the request has ended
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		}
+	}
+}
+
+// write sends a piece of standard input.
+func (r *request) write(ctx context.Context, piece []byte) error {
+	if err := r.stdin.Take(ctx, len(piece)); err != nil {
+		return err
+	}
+	return r.c.send(ctx, session.Append(nil, session.KindStdin, r.id, piece))
+}
+
+// endInput sends the end of standard input.
+func (r *request) endInput(ctx context.Context) error {
+	return r.c.send(ctx, session.Append(nil, session.KindStdin, r.id))
+}

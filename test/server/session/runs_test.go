@@ -1,0 +1,192 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/runtime/client"
+	"gaol/test/server/servertest"
+)
+
+func TestRun(t *testing.T) {
+	sb := create(t, client.CreateOptions{Env: map[string]string{"A": "1"}, Files: map[string][]byte{"/workspace/f": {0xff, 0}}})
+	res, err := sb.Run(soon(t), `
+		import fs from 'node:fs';
+		process.stdout.write(fs.readFileSync('f'));
+		console.error(process.env.A + process.argv[2] + fs.readFileSync(0));
+		__return({ html: '<&>' });
+		process.exitCode = 3;`, runtime.RunOptions{Args: []string{"b"}, Stdin: strings.NewReader("in")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(res.Stdout) != "\xff\x00" || string(res.Stderr) != "1bin\n" || res.ExitCode != 3 || string(res.Value) != `{"html":"<&>"}` {
+		t.Errorf("%q %q %d %s", res.Stdout, res.Stderr, res.ExitCode, res.Value)
+	}
+	if res.Duration <= 0 || res.Usage.PeakMemory == 0 || res.Cause != runtime.CauseNone {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestRunKinds(t *testing.T) {
+	sb := create(t, client.CreateOptions{})
+	ctx := soon(t)
+	res, err := sb.Exec(ctx, `console.log(typeof __return)`, runtime.RunOptions{})
+	if err != nil || string(res.Stdout) != "undefined\n" {
+		t.Errorf("exec: %v %+v", err, res)
+	}
+	res, err = sb.Command(ctx, "sh", []string{"-c", "echo $0; exit 4", "x"}, runtime.RunOptions{})
+	if err != nil || string(res.Stdout) != "x\n" || res.ExitCode != 4 {
+		t.Errorf("command: %v %+v", err, res)
+	}
+	if _, err = sb.Command(ctx, "nosuch", nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a command that does not exist: %v", err)
+	}
+	res, err = sb.Run(ctx, `throw new RangeError('x')`, runtime.RunOptions{})
+	if err != nil || res.Error == nil || res.Error.Name != "RangeError" || res.ExitCode != 1 {
+		t.Errorf("throw: %v %+v", err, res)
+	}
+	res, err = sb.Run(ctx, `setInterval(() => {}, 1000)`, runtime.RunOptions{Timeout: time.Millisecond * 300})
+	if err != nil || res.Cause != runtime.CauseTimeout {
+		t.Errorf("timeout: %v %+v", err, res)
+	}
+	if _, err = sb.Run(ctx, `1`, runtime.RunOptions{Timeout: 1000 * time.Hour}); !isCode(err, "invalid") {
+		t.Errorf("a timeout above the server's: %v", err)
+	}
+}
+
+// isCode reports whether an error is a refusal with a code.
+func isCode(err error, code string) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && e.Code == code
+}
+
+func TestRunsOfTheirOwn(t *testing.T) {
+	c := dial(t, servertest.Start(t, servertest.Options{}))
+	res, err := c.Run(soon(t), `console.log('a\xff'); __return(process.argv[2])`, runtime.RunOptions{Args: []string{"z"}})
+	if err != nil || string(res.Stdout) != "a\u00ff\n" || string(res.Value) != `"z"` {
+		t.Errorf("%v %+v", err, res)
+	}
+	e, err := c.Evaluate(soon(t), `console.log(n); n * 2`, runtime.EvaluateOptions{Globals: map[string]any{"n": 4}})
+	if err != nil || string(e.Result) != "8" || len(e.Logs) != 1 {
+		t.Errorf("%v %+v", err, e)
+	}
+}
+
+// TestLargeOutput: output beyond all windows arrives whole, in callbacks and in the result.
+func TestLargeOutput(t *testing.T) {
+	sb := create(t, client.CreateOptions{})
+	const code = `for (let i = 0; i < 80; i++) { await new Promise(r => process.stdout.write('x'.repeat(32768), r)); await new Promise(r => process.stderr.write('y'.repeat(16384), r)); }`
+	const stdout, stderr = 80 * 32768, 80 * 16384
+	res, err := sb.Run(soon(t), code, runtime.RunOptions{})
+	if err != nil || len(res.Stdout) != stdout || len(res.Stderr) != stderr {
+		t.Fatalf("%v %d %d", err, len(res.Stdout), len(res.Stderr))
+	}
+	seen := 0
+	res, err = sb.Run(soon(t), code, runtime.RunOptions{OnStdout: func(b []byte) { seen += len(b) }})
+	if err != nil || seen != stdout || len(res.Stdout) != stdout || len(res.Stderr) != stderr || res.Truncated.Stdout {
+		t.Fatalf("%v %d %d %d", err, seen, len(res.Stdout), len(res.Stderr))
+	}
+}
+
+// TestLargeInput: standard input beyond all windows arrives whole.
+func TestLargeInput(t *testing.T) {
+	sb := create(t, client.CreateOptions{})
+	in := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
+	res, err := sb.Command(soon(t), "wc", []string{"-c"}, runtime.RunOptions{Stdin: bytes.NewReader(in)})
+	if err != nil || strings.TrimSpace(string(res.Stdout)) != "1600000" {
+		t.Fatalf("%v %s", err, res.Stdout)
+	}
+}
+
+var errRead = errors.New("this input cannot be read")
+
+type badReader struct{}
+
+func (badReader) Read([]byte) (int, error) { return 0, errRead }
+
+func TestInputFails(t *testing.T) {
+	sb := create(t, client.CreateOptions{})
+	if _, err := sb.Command(soon(t), "cat", nil, runtime.RunOptions{Stdin: badReader{}}); !errors.Is(err, errRead) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCancel: a canceled run has a result, and is gone from the server.
+func TestCancel(t *testing.T) {
+	sb := create(t, client.CreateOptions{})
+	ctx, cancel := context.WithCancelCause(soon(t))
+	errWhy := errors.New("the user has left")
+	res, err := sb.Run(ctx, `console.log('ready'); setInterval(() => {}, 1000)`, runtime.RunOptions{OnStdout: func([]byte) { cancel(errWhy) }})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, errWhy) || res == nil || res.Cause != runtime.CauseCanceled || string(res.Stdout) != "ready\n" {
+		t.Errorf("%v %+v", err, res)
+	}
+	if info, err := sb.Info(soon(t)); err != nil || info.Processes != 0 {
+		t.Errorf("%v %+v", err, info)
+	}
+}
+
+func TestDenials(t *testing.T) {
+	p, err := policy.Parse([]byte(`{"childProcess":"deny"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb := create(t, client.CreateOptions{Permissions: p})
+	denied := 0
+	s := sb.FollowRun(soon(t), `import { spawnSync } from 'node:child_process'; console.log(spawnSync('true').error.code)`, runtime.RunOptions{})
+	for e := range s.Events() {
+		if d, ok := e.(runtime.DenialEvent); ok && d.Denial.Scope == "childProcess" {
+			denied++
+		}
+	}
+	if res, err := s.Result(); err != nil || denied == 0 || len(res.Denials) == 0 {
+		t.Errorf("%v, %d events, %+v", err, denied, res)
+	}
+}
+
+// TestBreak: breaking out of a stream ends its run, although it prints without end.
+func TestBreak(t *testing.T) {
+	sb := create(t, client.CreateOptions{})
+	s := sb.FollowCommand(soon(t), "sh", []string{"-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"}, runtime.RunOptions{})
+	for range s.Events() {
+		break
+	}
+	res, err := s.Result()
+	if !errors.Is(err, context.Canceled) || res == nil || res.Cause != runtime.CauseCanceled {
+		t.Errorf("%v %+v", err, res)
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	sb := create(t, client.CreateOptions{Bindings: map[string]any{"shared": 3}})
+	var lines []string
+	e, err := sb.Evaluate(soon(t), "```js\nconsole.log('a'); console.warn('b'); shared + own\n```", runtime.EvaluateOptions{
+		Globals: map[string]any{"own": 4}, OnLog: func(l runtime.Log) { lines = append(lines, string(l.Level)+l.Text) },
+	})
+	if err != nil || string(e.Result) != "7" || strings.Join(lines, " ") != "loga warnb" || len(e.Logs) != 2 {
+		t.Errorf("%v %+v %q", err, e, lines)
+	}
+	e, err = sb.Evaluate(soon(t), `null.x`, runtime.EvaluateOptions{})
+	if err != nil || e.Error == nil || e.Error.Name != "TypeError" || e.Error.Frame == "" {
+		t.Errorf("%v %+v", err, e)
+	}
+	if _, err = sb.Evaluate(soon(t), `1`, runtime.EvaluateOptions{Heap: 1 << 26}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("%v", err)
+	}
+	var logs int
+	s := sb.FollowEvaluate(soon(t), `console.log(1); console.log(2)`, runtime.EvaluateOptions{})
+	for e := range s.Events() {
+		if _, ok := e.(runtime.LogEvent); ok {
+			logs++
+		}
+	}
+	if _, err := s.Evaluation(); err != nil || logs != 2 {
+		t.Errorf("%v, %d logs", err, logs)
+	}
+}

@@ -20,7 +20,7 @@ type snippetParams struct {
 	Logs       bool   `json:"logs,omitempty"`
 	MaxTimeout bool   `json:"maxTimeout,omitempty"`
 
-	Code          string             `json:"code,omitempty"`
+	Code          string             `json:"code"`
 	Permissions   policy.Permissions `json:"permissions,omitzero"`
 	Env           map[string]string  `json:"env,omitempty"`
 	Cwd           string             `json:"cwd,omitempty"`

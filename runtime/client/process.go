@@ -46,7 +46,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, name string, args []string, o runt
 
 // SpawnCode starts a Node program, as [runtime.NodeRuntime.SpawnCode] does.
 func (sb *Sandbox) SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*Process, error) {
-	return sb.spawn(ctx, runParams{Code: code}, o)
+	return sb.spawn(ctx, runParams{Code: &code}, o)
 }
 
 func (sb *Sandbox) spawn(ctx context.Context, p runParams, o runtime.SpawnOptions) (*Process, error) {
@@ -239,6 +239,11 @@ type input struct {
 
 // Write waits until the server has room. After the process's end the error is io.ErrClosedPipe.
 func (w *input) Write(data []byte) (n int, err error) {
+	select {
+	case <-w.done:
+		return 0, io.ErrClosedPipe
+	default:
+	}
 	ctx, stop := w.context()
 	defer stop()
 	for n < len(data) {

@@ -21,7 +21,7 @@ type runParams struct {
 	Events      bool   `json:"events,omitempty"`
 	MaxTimeout  bool   `json:"maxTimeout,omitempty"`
 
-	Code        string             `json:"code,omitempty"`
+	Code        *string            `json:"code,omitempty"`
 	Command     string             `json:"command,omitempty"`
 	Name        string             `json:"name,omitempty"`
 	Format      string             `json:"format,omitempty"`
@@ -39,7 +39,7 @@ var formats = map[runtime.ModuleFormat]string{runtime.FormatAuto: "", runtime.Fo
 // program returns the parameters of a program in the sandbox.
 func (sb *Sandbox) program(code string, o runtime.RunOptions) runParams {
 	p := runParams{
-		Sandbox: sb.id, Code: code, Name: o.Name, Format: formats[o.Format], Permissions: o.Permissions, Args: o.Args,
+		Sandbox: sb.id, Code: &code, Name: o.Name, Format: formats[o.Format], Permissions: o.Permissions, Args: o.Args,
 		Env: o.Env, Cwd: o.Cwd, StdinStream: o.Stdin != nil, Events: o.OnStdout != nil || o.OnStderr != nil,
 	}
 	p.TimeoutMs, p.MaxTimeout = timeout(o.Timeout)
@@ -50,7 +50,7 @@ func (sb *Sandbox) program(code string, o runtime.RunOptions) runParams {
 func (sb *Sandbox) command(name string, args []string, o runtime.RunOptions) runParams {
 	o.Name, o.Format, o.Args = "", runtime.FormatAuto, args
 	p := sb.program("", o)
-	p.Command = name
+	p.Code, p.Command = nil, name
 	return p
 }
 

@@ -143,12 +143,14 @@ func (c *Client) read() {
 	c.disconnect(err)
 	if errors.Is(err, session.ErrFrame) {
 		_ = c.socket.Close(websocket.StatusProtocolError, "")
+		return
 	}
+	_ = c.socket.CloseNow()
 }
 
 func (c *Client) readFrames() error {
 	for {
-		kind, message, err := c.socket.Read(c.ctx)
+		kind, message, err := c.socket.Read(context.Background()) // until the socket is closed
 		if err != nil {
 			return err
 		}
@@ -197,10 +199,11 @@ func (c *Client) send(ctx context.Context, frame []byte) error {
 		return context.Cause(c.ctx)
 	}
 	defer func() { <-c.writing }()
-	limit, cancel := context.WithTimeout(c.ctx, writeTimeout) // not ctx: half a frame would end the connection
+	limit, cancel := context.WithTimeout(context.Background(), writeTimeout) // not ctx: half a frame would end the connection
 	defer cancel()
 	if err := c.socket.Write(limit, websocket.MessageBinary, frame); err != nil {
 		c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
+		_ = c.socket.CloseNow() // which ends read
 		return context.Cause(c.ctx)
 	}
 	return nil

@@ -149,6 +149,7 @@ func (r *request) collect(buffers map[session.Kind]*session.Buffer, handle func(
 		if b := buffers[f.Kind]; b != nil {
 			if err := b.Add(f.Body); err != nil {
 				r.c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
+				_ = r.c.socket.CloseNow()
 				return nil, r.c.Err()
 			}
 			continue

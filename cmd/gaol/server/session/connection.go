@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,17 +60,19 @@ func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant) {
 	c.ctx, c.cancel = context.WithCancelCause(h.ctx)
 	c.calls = newCalls(c)
 	c.work.Go(c.ping)
+	closed := make(chan struct{})
+	context.AfterFunc(c.ctx, func() {
+		defer close(closed)
+		c.close(context.Cause(c.ctx))
+	})
 	err := c.read()
-	if cause := context.Cause(c.ctx); cause != nil {
-		err = cause // which ended the reading
-	}
-	c.cancel(errEnded)
-	c.close(err)
+	c.cancel(fmt.Errorf("%w: %w", errEnded, err))
+	<-closed
 	c.work.Wait()
 	c.deleteSandboxes()
 }
 
-// errEnded is the cause of what ends because its session has.
+// errEnded is wrapped by the cause of what ends because its session has.
 var errEnded = fmt.Errorf("the session has ended: %w", context.Canceled)
 
 // close closes the socket with a code that says why.
@@ -77,24 +80,33 @@ func (c *connection) close(err error) {
 	code, reason := websocket.StatusNormalClosure, ""
 	switch {
 	case errors.Is(err, protocol.ErrFrame):
-		code, reason = websocket.StatusProtocolError, err.Error()
+		code, reason = websocket.StatusProtocolError, frameReason(err)
 	case errors.Is(err, errManyRequests):
-		code, reason = websocket.StatusPolicyViolation, err.Error()
+		code, reason = websocket.StatusPolicyViolation, errManyRequests.Error()
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		code, reason = websocket.StatusMessageTooBig, fmt.Sprintf("more than %d bytes", protocol.MaxFrame)
 	case errors.Is(err, errShutdown):
-		code, reason = websocket.StatusGoingAway, err.Error()
+		code, reason = websocket.StatusGoingAway, "the server is being stopped"
 	}
-	_ = c.socket.Close(code, reason[:min(len(reason), maxReason)]) // the client may have gone
+	_ = c.socket.Close(code, reason) // the client may have gone
 }
 
-// maxReason is how long the reason of a close frame may be.
+// maxReason is how long the reason of a close frame may be, in bytes.
 const maxReason = 123
+
+// frameReason returns what is wrong with a frame.
+func frameReason(err error) string {
+	text := protocol.ErrFrame.Error()
+	if _, why, ok := strings.Cut(err.Error(), text); ok {
+		text += why
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+}
 
 // read handles frames until the first error.
 func (c *connection) read() error {
 	for {
-		kind, message, err := c.socket.Read(c.ctx)
+		kind, message, err := c.socket.Read(context.Background()) // until close
 		if err != nil {
 			return err
 		}
@@ -179,11 +191,11 @@ func (c *connection) send(ctx context.Context, frame []byte) error {
 		return context.Cause(c.ctx)
 	}
 	defer func() { <-c.writing }()
-	limit, cancel := context.WithTimeout(c.ctx, writeTimeout) // not ctx: half a frame would end the session
+	limit, cancel := context.WithTimeout(context.Background(), writeTimeout) // not ctx: half a frame would end the session
 	defer cancel()
 	err := c.socket.Write(limit, websocket.MessageBinary, frame)
 	if err != nil {
-		c.cancel(fmt.Errorf("write: %w", err))
+		c.cancel(fmt.Errorf("%w: write: %w", errEnded, err))
 	}
 	return err
 }
@@ -202,7 +214,7 @@ func (c *connection) ping() {
 		err := c.socket.Ping(ctx)
 		cancel()
 		if err != nil {
-			c.cancel(fmt.Errorf("ping: %w", err))
+			c.cancel(fmt.Errorf("%w: ping: %w", errEnded, err))
 			return
 		}
 	}

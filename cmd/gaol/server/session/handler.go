@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -32,14 +33,20 @@ type Handler struct {
 	count  map[string]int // of sessions, by the tenant's name
 }
 
-// New returns a handler. The caller closes it.
+// New returns a handler. The caller closes it. The log may be nil.
 func New(s *service.Service, log *slog.Logger) *Handler {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	h := &Handler{service: s, log: log, count: map[string]int{}}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
 
-var errShutdown = errors.New("the server is being stopped")
+var (
+	errStopped  = errors.New("the server is being stopped")
+	errShutdown = fmt.Errorf("%w: %w", errStopped, context.Canceled) // the cause of what that ends
+)
 
 // Close ends all sessions and waits for their end.
 func (h *Handler) Close() {
@@ -55,7 +62,7 @@ func (h *Handler) begin(t *tenant.Tenant) (end func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || h.service.Draining() {
-		return nil, &service.Error{Code: service.Draining, Err: errShutdown}
+		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
 	if h.count[t.Name] >= maxSessions {
 		return nil, service.Exceededf("you have %d sessions, which is the limit", maxSessions)

@@ -1,0 +1,141 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	protocol "gaol/internal/session"
+)
+
+// TestBadFrames: a frame that the protocol does not have closes the session with a code.
+func TestBadFrames(t *testing.T) {
+	url := newServer(t)
+	for name, tc := range map[string]struct {
+		kind   websocket.MessageType
+		frames [][]byte
+		want   websocket.StatusCode
+	}{
+		"text":           {websocket.MessageText, [][]byte{[]byte("hello")}, websocket.StatusProtocolError},
+		"empty":          {websocket.MessageBinary, [][]byte{{}}, websocket.StatusProtocolError},
+		"unknown kind":   {websocket.MessageBinary, [][]byte{protocol.Append(nil, 9, 1)}, websocket.StatusProtocolError},
+		"id 0":           {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindCancel, 0)}, websocket.StatusProtocolError},
+		"bad answer":     {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte("{"))}, websocket.StatusProtocolError},
+		"doubled answer": {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte(`{"a":1,"a":2}`))}, websocket.StatusProtocolError},
+		"bad failure":    {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte("[]"))}, websocket.StatusProtocolError},
+		"too long":       {websocket.MessageBinary, [][]byte{make([]byte, protocol.MaxFrame+1)}, websocket.StatusMessageTooBig},
+	} {
+		c := dial(t, url)
+		for _, f := range tc.frames {
+			_ = c.Write(soon(t), tc.kind, f) // fails if the server has closed the connection already
+		}
+		if _, _, err := c.Read(soon(t)); websocket.CloseStatus(err) != tc.want {
+			t.Errorf("%s: %v, want %d", name, err, tc.want)
+		}
+	}
+}
+
+// TestRequests: bad requests have problems, and the session continues.
+func TestRequests(t *testing.T) {
+	c := dial(t, newServer(t))
+	for i, tc := range []struct{ text, code, detail string }{
+		{`{"method":"list"}`, "", `{"sandboxes":[]}`},
+		{`{"method":"list","params":{}}`, "", `{"sandboxes":[]}`},
+		{`no JSON`, "invalid", "the request"},
+		{`{"method":"nosuch"}`, "not_found", `no method \"nosuch\"`},
+		{`{"method":"list","extra":1}`, "invalid", "extra"},
+		{`{"method":"list","params":[]}`, "invalid", "expected object"},
+		{`{"method":"list","params":{"x":1}}`, "invalid", "unexpected property"},
+		{`{"method":"run","params":{"sandbox":"x","code":"1"}}`, "not_found", "no sandbox"},
+		{`{"method":"run","params":{"sandbox":"x"}}`, "invalid", "expected required property code"},
+		{`{"method":"run","params":{"sandbox":"x","code":"1","timeoutMs":-1}}`, "invalid", "expected number \\u003e= 0"},
+		{`{"method":"run","params":{"sandbox":"x","code":"1","timeoutMs":1,"maxTimeout":true}}`, "invalid", "exclude"},
+		{`{"method":"spawn","params":{"sandbox":"x"}}`, "invalid", "either code or command"},
+		{`{"method":"signal","params":{"process":1,"signal":"SIGTERM"}}`, "not_found", "no process"},
+		{`{"method":"signal","params":{"process":1,"signal":"TERM"}}`, "invalid", "SIGTERM"},
+		{`{"method":"resize","params":{"process":9,"rows":0,"cols":1}}`, "invalid", "rows"},
+		{`{"method":"create","params":{"image":"../x"}}`, "invalid", ""},
+		{`{"method":"create","params":{"detached":true,"functions":[{"id":1,"path":["f"]}]}}`, "invalid", "detached"},
+		{`{"method":"create","params":{"functions":[{"id":1,"path":["f"]},{"id":2,"path":["f"]}]}}`, "invalid", "twice"},
+		{`{"method":"create","params":{"globals":{"f":1},"functions":[{"id":1,"path":["f","g"]}]}}`, "invalid", "no object"},
+		{`{"method":"create","params":{"functions":[{"id":1,"path":["f"],"schema":{"$ref":"#"}}]}}`, "invalid", "$ref"},
+		{`{"method":"create","params":{"functions":[{"id":1,"path":["f"],"schema":7}]}}`, "invalid", "f: "},
+		{`{"method":"create","params":{"store":"/"}}`, "invalid", "unexpected property"},
+		{`{"method":"create","params":{"launcher":"exec"}}`, "invalid", "unexpected property"},
+	} {
+		id := uint32(i + 1)
+		request(t, c, id, tc.text)
+		f := receive(t, c)
+		if f.ID != id || (f.Kind == protocol.KindResult) != (tc.code == "") || !strings.Contains(string(f.Body), tc.detail) {
+			t.Errorf("%s: kind %d, id %d: %s", tc.text, f.Kind, f.ID, f.Body)
+			continue
+		}
+		var p protocol.Problem
+		if err := json.Unmarshal(f.Body, &p); tc.code != "" && (err != nil || p.Code != tc.code || p.Status < 400) {
+			t.Errorf("%s: %v, %+v", tc.text, err, p)
+		}
+	}
+}
+
+// TestManyRequests: too many requests at once, too many bytes of them, and an id in use end the session.
+func TestManyRequests(t *testing.T) {
+	frame := protocol.Frame{Kind: protocol.KindRequest, ID: 1, Body: []byte("{}")}
+	for name, tc := range map[string]struct {
+		c    *connection
+		want error
+	}{
+		"an id in use":  {&connection{tasks: map[uint32]*task{1: {}}}, protocol.ErrFrame},
+		"many requests": {&connection{tasks: map[uint32]*task{}}, errManyRequests},
+		"many bytes":    {&connection{tasks: map[uint32]*task{}, bodies: maxBodies - 1}, errManyRequests},
+	} {
+		tc.c.ctx = t.Context()
+		for id := uint32(10); name == "many requests" && len(tc.c.tasks) < protocol.MaxRequests; id++ {
+			tc.c.tasks[id] = &task{}
+		}
+		if err := tc.c.begin(frame); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestLateFrames: frames for requests and calls that have ended are dropped.
+func TestLateFrames(t *testing.T) {
+	c := dial(t, newServer(t))
+	send(t, c, protocol.Append(nil, protocol.KindCancel, 5))
+	send(t, c, protocol.Append(nil, protocol.KindStdin, 5, []byte("x")))
+	send(t, c, protocol.Append(nil, protocol.KindStdin, 5))
+	send(t, c, protocol.AppendCredit(nil, 5, protocol.Stdout, 10))
+	send(t, c, protocol.Append(nil, protocol.KindAnswer, 5, []byte("1")))
+	send(t, c, protocol.Append(nil, protocol.KindFailure, 5, []byte(`{"message":"x"}`)))
+	request(t, c, 1, `{"method":"list"}`)
+	if f := receive(t, c); f.Kind != protocol.KindResult {
+		t.Errorf("kind %d: %s", f.Kind, f.Body)
+	}
+}
+
+// TestSchema: schemas bound what they accept and what checking costs.
+func TestSchema(t *testing.T) {
+	c, err := newArgumentCheck(json.RawMessage(`{"type":"array","prefixItems":[{"type":"integer"}],"minItems":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, ok := range map[string]bool{`[1]`: true, `["a"]`: false, `[]`: false, `[1,2]`: true} {
+		if err := c.validate(json.RawMessage(args)); (err == nil) != ok {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if err := c.validate(json.RawMessage("[" + strings.Repeat("1,", 1<<20) + "1]")); err == nil {
+		t.Error("arguments that are too large to check are accepted")
+	}
+	for _, schema := range []string{
+		`{"properties":{"a":{"pattern":"(a+)+$"}}}`, `{"$dynamicRef":"#a"}`, `[]`, `{"type":3}`,
+		`{"description":"` + strings.Repeat("x", maxSchema) + `"}`,
+	} {
+		if _, err := newArgumentCheck(json.RawMessage(schema)); err == nil {
+			t.Errorf("%.40s is accepted", schema)
+		}
+	}
+}

@@ -109,7 +109,7 @@ func testContext(t *testing.T, s *session) {
 	}
 	s.fails("run_code", args{"code": "1", "contextId": first.ContextID, "sandboxId": "sb-other"}, "omit sandboxId")
 	s.fails("run_code", args{"code": "process.exit(3)", "contextId": first.ContextID}, "has ended")
-	s.fails("run_code", args{"code": "a", "contextId": first.ContextID}, "no context", `contextId "new"`)
+	s.fails("run_code", args{"code": "a", "contextId": first.ContextID}, "ariables are lost", `contextId "new"`)
 	s.ok("close_sandbox", args{"sandboxId": first.SandboxID}, nil)
 }
 

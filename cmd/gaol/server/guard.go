@@ -26,6 +26,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+		if len(r.TransferEncoding) > 0 {
+			// A request with chunks may also have had a Content-Length, which http.Server hides. What a proxy
+			// took for its body must not be the next request (RFC 9112, 6.1).
+			w.Header().Set("Connection", "close")
+		}
 		s.limitBody(w, r)
 		if status, why := s.refuse(r); status != 0 {
 			api.WriteProblem(w, status, why)

@@ -38,7 +38,7 @@ type Server struct {
 	requests *rate.Limiter
 	accounts map[string]*Account
 	sweepAt  int // accounts at which unused ones are forgotten
-	slots    slots
+	slots    [kinds]slots
 	observer Observer
 }
 
@@ -49,7 +49,7 @@ type Account struct {
 	limits   Limits
 	use      use
 	requests *rate.Limiter
-	slots    tenantQueue
+	slots    [kinds]tenantQueue
 }
 
 // use is the sum of all reservations.
@@ -68,7 +68,8 @@ type use struct {
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep}
 	processors := goruntime.NumCPU()
-	s.slots = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
+	s.slots[starts] = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
+	s.slots[creates] = slots{free: processors, perTenant: max(1, processors/2)}
 	s.Set(server, tenant, special)
 	return s
 }
@@ -123,7 +124,14 @@ const minSweep = 128
 //
 // Preconditions: the server's lock is held.
 func (a *Account) isUnused() bool {
-	return a.use == use{} && a.slots.used == 0 && len(a.slots.queue) == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
+	return a.use == use{} && !a.isWaiting() && a.requests.Tokens() >= float64(a.requests.Burst())
+}
+
+// isWaiting reports whether the tenant has slots, or waits for some.
+//
+// Preconditions: the server's lock is held.
+func (a *Account) isWaiting() bool {
+	return slices.ContainsFunc(a.slots[:], func(q tenantQueue) bool { return q.used > 0 || len(q.queue) > 0 })
 }
 
 // current returns the account of the same tenant that the server has now: a may be forgotten.
@@ -206,7 +214,7 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 		return nil, err
 	}
 	start := time.Now()
-	free, err := a.server.wait(ctx, a)
+	free, err := a.server.wait(ctx, a, starts, startTime)
 	a.server.observer.queued(time.Since(start))
 	if err != nil {
 		unreserve()
@@ -214,6 +222,12 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 		return nil, err
 	}
 	return func() { free(); unreserve() }, nil
+}
+
+// Create waits for the turn of a sandbox that is about to be created, until done is called or ctx ends.
+// If its turn does not come within 10 seconds, it returns an [*Exceeded].
+func (a *Account) Create(ctx context.Context) (done func(), err error) {
+	return a.server.wait(ctx, a, creates, 0)
 }
 
 // add makes a reservation if the limits allow it. The returned function releases it.

@@ -16,7 +16,7 @@ var large = Limits{Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 50, CPUs: 1 <
 // newSlots returns a server with start slots.
 func newSlots(free, perTenant int) *Server {
 	s := NewServer(large, large, nil)
-	s.slots.free, s.slots.perTenant = free, perTenant
+	s.slots[starts].free, s.slots[starts].perTenant = free, perTenant
 	return s
 }
 
@@ -105,7 +105,7 @@ func wantUnused(t *testing.T, s *Server) {
 		t.Errorf("left: %+v", s.total)
 	}
 	for _, a := range s.accounts {
-		if a.slots.used != 0 || len(a.slots.queue) != 0 || a.use.runs != 0 || a.use.sandboxes != 0 {
+		if a.isWaiting() || a.use.runs != 0 || a.use.sandboxes != 0 {
 			t.Errorf("left of %s: %+v %+v", a.name, a.use, a.slots)
 		}
 	}
@@ -159,7 +159,7 @@ func start(ctx context.Context, s *Server, a *Account, started chan<- string, at
 	waiting := func() int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(a.slots.queue) + a.slots.used
+		return len(a.slots[starts].queue) + a.slots[starts].used
 	}
 	before := waiting()
 	go func() {
@@ -210,7 +210,7 @@ func TestSlotsOfOneTenant(t *testing.T) {
 		start(ctx, s, s.Account("a"), started, false)
 	}
 	s.mu.Lock()
-	used, free := s.accounts["a"].slots.used, s.slots.free
+	used, free := s.accounts["a"].slots[starts].used, s.slots[starts].free
 	s.mu.Unlock()
 	if used > 2 || free < 1 {
 		t.Errorf("used %d, free %d", used, free)
@@ -266,8 +266,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	all.Wait()
 	wantUnused(t, s)
-	if s.slots.free != 3 {
-		t.Errorf("%d free slots", s.slots.free)
+	if s.slots[starts].free != 3 {
+		t.Errorf("%d free slots", s.slots[starts].free)
 	}
 }
 
@@ -276,13 +276,13 @@ func check(t *testing.T, s *Server) {
 	defer s.mu.Unlock()
 	used := 0
 	for _, a := range s.accounts {
-		used += a.slots.used
-		if a.slots.used > s.slots.perTenant || a.use.runs > 20 || a.use.memory > 1000 {
+		used += a.slots[starts].used
+		if a.slots[starts].used > s.slots[starts].perTenant || a.use.runs > 20 || a.use.memory > 1000 {
 			t.Errorf("%s has %+v %+v", a.name, a.slots, a.use)
 		}
 	}
-	if used+s.slots.free != 3 || s.slots.free < 0 {
-		t.Errorf("%d slots used, %d free", used, s.slots.free)
+	if used+s.slots[starts].free != 3 || s.slots[starts].free < 0 {
+		t.Errorf("%d slots used, %d free", used, s.slots[starts].free)
 	}
 }
 

@@ -7,10 +7,19 @@ import (
 	"time"
 )
 
-// slots are the starts that may be in progress. Waiting tenants take turns.
+// kind is what a slot is for.
+type kind int
+
+const (
+	starts  kind = iota // of runs
+	creates             // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
+	kinds
+)
+
+// slots are what may be in progress of one kind. Waiting tenants take turns.
 type slots struct {
 	free, perTenant int
-	waiting         []*Account // with a run that may start, the next one first
+	waiting         []*Account // with something that may start, the next one first
 }
 
 // tenantQueue is a tenant's part of the slots.
@@ -19,81 +28,84 @@ type tenantQueue struct {
 	queue []chan struct{} // closed when the run has its slot
 }
 
-// wait waits for a slot. The returned function frees it; it is freed earlier after startTime.
-func (s *Server) wait(ctx context.Context, a *Account) (free func(), err error) {
+// wait waits for a slot. The returned function frees it; it is freed earlier after the time most, unless
+// that is zero.
+func (s *Server) wait(ctx context.Context, a *Account, k kind, most time.Duration) (free func(), err error) {
 	turn := make(chan struct{})
 	s.mu.Lock()
 	a = a.current()
-	a.slots.queue = append(a.slots.queue, turn)
-	s.enqueue(a)
-	s.dispatch()
+	a.slots[k].queue = append(a.slots[k].queue, turn)
+	s.enqueue(a, k)
+	s.dispatch(k)
 	s.mu.Unlock()
 	late := time.NewTimer(maxWait)
 	defer late.Stop()
 	select {
 	case <-turn:
-		free = sync.OnceFunc(func() { s.free(a) })
-		time.AfterFunc(startTime, free)
+		free = sync.OnceFunc(func() { s.free(a, k) })
+		if most > 0 {
+			time.AfterFunc(most, free)
+		}
 		return free, nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-late.C:
 		err = &Exceeded{Limit: "queue", Server: true, RetryAfter: retryAfter}
 	}
-	s.leave(a, turn)
+	s.leave(a, k, turn)
 	return nil, err
 }
 
 // leave gives up a place in the queue, or the slot that it has led to meanwhile.
-func (s *Server) leave(a *Account, turn chan struct{}) {
+func (s *Server) leave(a *Account, k kind, turn chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(a.slots.queue, turn); i >= 0 {
-		a.slots.queue = slices.Delete(a.slots.queue, i, i+1)
+	if i := slices.Index(a.slots[k].queue, turn); i >= 0 {
+		a.slots[k].queue = slices.Delete(a.slots[k].queue, i, i+1)
 		return
 	}
-	s.release(a)
+	s.release(a, k)
 }
 
-func (s *Server) free(a *Account) {
+func (s *Server) free(a *Account, k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.release(a)
+	s.release(a, k)
 }
 
 // release frees a slot of a tenant.
 //
 // Preconditions: s.mu is held.
-func (s *Server) release(a *Account) {
-	a.slots.used--
-	s.slots.free++
-	s.enqueue(a)
-	s.dispatch()
+func (s *Server) release(a *Account, k kind) {
+	a.slots[k].used--
+	s.slots[k].free++
+	s.enqueue(a, k)
+	s.dispatch(k)
 }
 
 // enqueue adds a tenant to those that wait, unless it has nothing to start or all of its slots.
 //
 // Preconditions: s.mu is held.
-func (s *Server) enqueue(a *Account) {
-	if len(a.slots.queue) > 0 && a.slots.used < s.slots.perTenant && !slices.Contains(s.slots.waiting, a) {
-		s.slots.waiting = append(s.slots.waiting, a)
+func (s *Server) enqueue(a *Account, k kind) {
+	if len(a.slots[k].queue) > 0 && a.slots[k].used < s.slots[k].perTenant && !slices.Contains(s.slots[k].waiting, a) {
+		s.slots[k].waiting = append(s.slots[k].waiting, a)
 	}
 }
 
 // dispatch gives free slots to those that wait.
 //
 // Preconditions: s.mu is held.
-func (s *Server) dispatch() {
-	for s.slots.free > 0 && len(s.slots.waiting) > 0 {
-		a := s.slots.waiting[0]
-		s.slots.waiting = s.slots.waiting[1:]
-		if len(a.slots.queue) == 0 { // its runs have been canceled
+func (s *Server) dispatch(k kind) {
+	for s.slots[k].free > 0 && len(s.slots[k].waiting) > 0 {
+		a := s.slots[k].waiting[0]
+		s.slots[k].waiting = s.slots[k].waiting[1:]
+		if len(a.slots[k].queue) == 0 { // its runs have been canceled
 			continue
 		}
-		close(a.slots.queue[0])
-		a.slots.queue = a.slots.queue[1:]
-		a.slots.used++
-		s.slots.free--
-		s.enqueue(a)
+		close(a.slots[k].queue[0])
+		a.slots[k].queue = a.slots[k].queue[1:]
+		a.slots[k].used++
+		s.slots[k].free--
+		s.enqueue(a, k)
 	}
 }

@@ -113,7 +113,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 		return nil, convert(err)
 	}
 	unuse := s.tenants.use(t.Name)
-	rt, err := s.create(ctx, o)
+	rt, err := s.createInTurn(ctx, account, o)
 	if err != nil {
 		unuse()
 		release()
@@ -130,6 +130,16 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 		return sb.closeLongLived(rt.Close)
 	})
 	return sb, nil
+}
+
+// createInTurn creates a sandbox when it is the tenant's turn.
+func (s *Service) createInTurn(ctx context.Context, account *quota.Account, o runtime.Options) (*runtime.NodeRuntime, error) {
+	done, err := account.Create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.create(ctx, o)
 }
 
 // internal converts an error, and logs it if it is not the tenant's fault.

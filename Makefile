@@ -38,9 +38,12 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 KILLS ?= 400
 RUNS  ?= 20000
 
+# How long a thousand sandboxes of fifty tenants are used.
+SANDBOXES ?= 1m
+
 # Tests that repeat something for long: make soak runs them instead of make test. LEAKS
 # count what is left after many kills and runs.
-SOAK  := TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestThousandRuns.*|TestZygoteHostIsKilled|TestZygoteIsNotStarved
+SOAK  := TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestThousandRuns.*|TestThousandSandboxes|TestZygoteHostIsKilled|TestZygoteIsNotStarved
 LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
 
 # Tests that make no runs, or that choose the launcher.
@@ -96,6 +99,7 @@ soak: image ## run all repetitions of the tests with the other launcher, kill ho
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)' ./test/...
 	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
 		./cmd/gaol ./internal/snippet ./jail ./rootfs/layer ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/zygote ./vfs/hostfs
+	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 

@@ -129,7 +129,7 @@ func (cs *connections) setIdle(o *owner, c *conn, idle bool) {
 	}
 }
 
-// ownerOf names who has opened a connection.
+// ownerOf names the user or address that has opened a connection.
 func ownerOf(c *conn) string {
 	if c.tenant != nil {
 		return c.tenant.Name

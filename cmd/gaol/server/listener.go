@@ -81,7 +81,7 @@ func (l problemListener) Accept() (net.Conn, error) {
 
 type problemConn struct{ net.Conn }
 
-// Read also tells clients that speak plain HTTP to a TLS port what is wrong, as [http.Server] does.
+// Read also reports the mistake to clients that speak plain HTTP to a TLS port, as [http.Server] does.
 func (c problemConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {

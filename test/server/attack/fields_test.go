@@ -115,7 +115,7 @@ func TestEnvironmentStaysInGuest(t *testing.T) {
 	}
 }
 
-// Another tenant's sandbox cannot be told from one that does not exist.
+// Another tenant's sandbox looks like one that does not exist.
 func TestOtherTenantsSandbox(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "ci")})
 	a, m := s.Client(t, alice), s.Client(t, mallory)
@@ -151,7 +151,7 @@ func TestOtherTenantsSandbox(t *testing.T) {
 	servertest.Send(t, a, "GET", "/v1/sandboxes/"+box.ID, nil).Want(t, http.StatusOK)
 }
 
-// Only the kernel says who has connected: neither headers nor tokens do on a unix socket.
+// Only the kernel says which user has connected: neither headers nor tokens do on a unix socket.
 func TestIdentity(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "ci")})
 	a := s.Client(t, alice)

@@ -98,7 +98,7 @@ func fairness(t testing.TB, f flood, runs int) (quiet, flooded time.Duration) {
 }
 
 // sendUntil sends the flood's request again and again. A client that is refused tries again a little
-// later, much earlier than it is told.
+// later, much earlier than the response says.
 func sendUntil(stop <-chan struct{}, c *http.Client, f flood) {
 	for {
 		select {
@@ -167,7 +167,7 @@ func heap() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// TCP with TLS serves the API, and says what is wrong to clients that speak plain HTTP or an old TLS.
+// TCP with TLS serves the API, and refuses plain HTTP and old versions of TLS.
 func TestTLS(t *testing.T) {
 	pair, pool := servertest.Certificate(t)
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "ci"), TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}})

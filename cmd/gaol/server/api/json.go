@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of a body of JSON. A parsed value takes up to twenty times as much memory as its text, and
+// Bounds of a body of JSON. A parsed value can need twenty times as much memory as its text, and
 // huma reports each invalid element, so that both must be bounded before it parses.
 const (
 	maxValues  = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a body

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What is at the socket's path is removed only if it is a socket that a server has left.
+// A file at the socket's path is removed only if it is a socket that a server has left.
 func TestListenUnixKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

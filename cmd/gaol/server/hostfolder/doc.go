@@ -3,6 +3,6 @@
 //
 //	Open ── a thread of its own: groups, fsgid, fsuid, no capabilities ── openat2 below the base ──> folder
 //
-// The package checks the way to the folder, and the folder. It does not check what is inside: there,
-// the kernel checks the user again, because the folder is mounted with [runtime.MountUser].
+// The package checks the way to the folder, and the folder. It does not check the folder's content:
+// there, the kernel checks the user again, because the folder is mounted with [runtime.MountUser].
 package hostfolder

@@ -132,7 +132,7 @@ func TestRequestRate(t *testing.T) {
 	wantExceeded(t, b.Request(), "requestsPerSec", true, retryAfter)
 }
 
-// With new limits, what is reserved stays, and counts.
+// With new limits, reservations stay, and count.
 func TestSetWhileInUse(t *testing.T) {
 	s := NewServer(large, large, nil)
 	a := s.Account("a")

@@ -76,7 +76,7 @@ func mountUser(p *tenant.Peer) *runtime.MountUser {
 }
 
 // mountError returns the error for a folder that could not be opened. Only errors that the user would
-// also get say what is wrong.
+// also get have details.
 func (s *Service) mountError(path string, err error) error {
 	switch {
 	case errors.Is(err, hostfolder.ErrOutside):

@@ -148,7 +148,7 @@ func TestCeilingOfEachScope(t *testing.T) {
 	}
 }
 
-// What is not JSON permissions is refused.
+// Text that is no valid JSON of permissions is refused.
 func TestBadPermissions(t *testing.T) {
 	s, created := newService(t, nil)
 	for _, text := range []string{

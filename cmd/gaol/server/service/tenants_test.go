@@ -1,0 +1,155 @@
+package service
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gaol/jail/cgroup"
+)
+
+// newTestTenants returns tenants that expire at once. Each expiry is sent to expired.
+func newTestTenants(t *testing.T) (ts *tenants, expired chan struct{}) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes cgroups: needs root")
+	}
+	expired = make(chan struct{}, 100)
+	ts = newTenants("/gaol-test-tenants", slog.New(slog.DiscardHandler))
+	ts.idle = time.Millisecond
+	ts.closeIdle = func() error { expired <- struct{}{}; return nil }
+	t.Cleanup(ts.close)
+	return ts, expired
+}
+
+// dirsOf returns a cgroup's folders in all hierarchies.
+func dirsOf(t *testing.T, path string) []string {
+	t.Helper()
+	g, err := cgroup.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(g.Dirs(), g.OtherDirs()...)
+}
+
+func makeCgroup(t *testing.T, path string) {
+	t.Helper()
+	for _, dir := range dirsOf(t, path) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// exists reports in how many hierarchies a cgroup is.
+func exists(t *testing.T, path string) (n int) {
+	t.Helper()
+	for _, dir := range dirsOf(t, path) {
+		if _, err := os.Stat(dir); err == nil {
+			n++
+		} else if !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	}
+	return n
+}
+
+// wait waits until ok, which an expiry makes true.
+func wait(t *testing.T, ts *tenants, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		ts.mu.Lock()
+		done := ok()
+		ts.mu.Unlock()
+		if done {
+			return
+		}
+	}
+	t.Fatal("timeout")
+}
+
+// The cgroup of a tenant is removed when its last sandbox has been closed for some time.
+func TestTenantExpires(t *testing.T) {
+	ts, expired := newTestTenants(t)
+	first, second := ts.use("uid:1"), ts.use("uid:1")
+	makeCgroup(t, ts.cgroup("uid:1"))
+	first()
+	first() // does nothing
+	select {
+	case <-expired:
+		t.Error("expires in use")
+	case <-time.After(20 * time.Millisecond):
+	}
+	second()
+	wait(t, ts, func() bool { return len(ts.byName) == 0 })
+	if n := exists(t, ts.cgroup("uid:1")); n != 0 {
+		t.Errorf("it exists in %d hierarchies", n)
+	}
+}
+
+// A cgroup in use by another server stays, and is tried again.
+func TestTenantStaysInUse(t *testing.T) {
+	ts, expired := newTestTenants(t)
+	done := ts.use("uid:2")
+	child := ts.cgroup("uid:2") + "/j0"
+	makeCgroup(t, child)
+	done()
+	<-expired
+	<-expired
+	if exists(t, child) == 0 {
+		t.Error("a child was removed")
+	}
+	for _, dir := range dirsOf(t, child) {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	wait(t, ts, func() bool { return len(ts.byName) == 0 })
+}
+
+// Close removes the cgroups of all tenants at once, and their parent.
+func TestTenantsClose(t *testing.T) {
+	ts, _ := newTestTenants(t)
+	ts.idle = time.Hour
+	for _, name := range []string{"uid:1", "token:a", "uid:3"} {
+		done := ts.use(name)
+		makeCgroup(t, ts.cgroup(name))
+		done()
+	}
+	ts.close()
+	if n := exists(t, ts.parent); n != 0 {
+		t.Errorf("it exists in %d hierarchies", n)
+	}
+}
+
+// A server removes the empty cgroups of a killed one.
+func TestRemoveEmpty(t *testing.T) {
+	ts, _ := newTestTenants(t)
+	makeCgroup(t, filepath.Join(ts.parent, "uid-9"))
+	makeCgroup(t, filepath.Join(ts.parent, "uid-8", "j1"))
+	ts.removeEmpty()
+	if exists(t, ts.parent+"/uid-9") != 0 || exists(t, ts.parent+"/uid-8/j1") == 0 {
+		t.Error("wrong cgroups were removed")
+	}
+	for _, path := range []string{"/uid-8/j1", "/uid-8"} {
+		if !removeCgroup(ts.parent + path) {
+			t.Error(path)
+		}
+	}
+}
+
+// Names of tenants cannot lead out of the parent, or collide.
+func TestCgroupNames(t *testing.T) {
+	ts := newTenants("/p", slog.New(slog.DiscardHandler))
+	seen := map[string]bool{}
+	for _, name := range []string{"uid:0", "uid:4294967294", "token:a", "token:a.b", "token:uid-0", "token:0"} {
+		path := ts.cgroup(name)
+		if seen[path] || filepath.Dir(path) != "/p" {
+			t.Errorf("%s: %s", name, path)
+		}
+		seen[path] = true
+	}
+}

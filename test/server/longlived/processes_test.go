@@ -26,6 +26,7 @@ func TestProcesses(t *testing.T) {
 		"timeout":   testTimeout,
 		"resume":    testResume,
 		"flood":     testFlood,
+		"stalled":   testStalled,
 		"lossless":  testLossless,
 		"bytes":     testBytes,
 		"full pipe": testFullPipe,
@@ -190,6 +191,24 @@ func testFlood(t *testing.T, c client, sandbox string) {
 	}
 	if first := all[1].id; all[0].id == first || info.LastEventID-gap.Last != uint64(len(all)-1) {
 		t.Errorf("the gap %+v, %s, then %d events from %s to %d", gap, all[0].id, len(all)-1, first, info.LastEventID)
+	}
+}
+
+// Readers that stall do not stop a process.
+func testStalled(t *testing.T, c client, sandbox string) {
+	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "read a; head -c 5000000 /dev/zero | tr '\\0' x; printf end"}})
+	stalled := c.follow(t, "GET", p+"/events", nil, "")
+	other := c.follow(t, "GET", p+"/events", nil, "")
+	c.write(t, p, object{"close": true})
+	for name, e := range map[string]*events{"first": stalled, "second": other} {
+		c.wait(t, p)
+		all := e.rest(t)
+		if last := all[len(all)-1]; last.name != "result" {
+			t.Errorf("%s: %+v", name, last)
+		}
+		if !slices.ContainsFunc(all, func(e event) bool { return e.name == "gap" }) {
+			t.Errorf("%d events without a gap", len(all))
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package longlived
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -24,13 +23,6 @@ func runsOf(user servertest.User) int {
 		}
 	}
 	return len(seen)
-}
-
-// contextOf returns a context that the caller cancels, at the latest with the test.
-func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	return ctx, cancel
 }
 
 // A tenant finds no process or context of another one, not even with its ID.

@@ -116,16 +116,25 @@ func (s *eventStream) write(text []byte) error {
 
 // frame encodes an event.
 func frame(e service.Event) []byte {
+	data, err := encode(e.Data)
+	if err != nil {
+		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: problem(http.StatusInternalServerError, "the event has no JSON")})
+	}
 	var b bytes.Buffer
 	if e.ID > 0 {
 		b.WriteString("id: " + strconv.FormatUint(e.ID, 10) + "\n")
 	}
 	b.WriteString("event: " + string(e.Name) + "\ndata: ")
+	b.Write(data)
+	b.WriteByte('\n') // data ends in the first one
+	return b.Bytes()
+}
+
+// encode encodes a value as one line of JSON.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e.Data); err != nil {
-		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: problem(http.StatusInternalServerError, "the event has no JSON")})
-	}
-	b.WriteByte('\n') // the encoder has written the first one
-	return b.Bytes()
+	err := encoder.Encode(v)
+	return b.Bytes(), err
 }

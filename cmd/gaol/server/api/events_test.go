@@ -21,9 +21,11 @@ func TestStreamKeepsAlive(t *testing.T) {
 		stream(t.Context(), w, firstSign, func(_ context.Context, s *eventStream) error {
 			time.Sleep(firstSign - time.Millisecond)
 			synctest.Wait()
-			if w.Flushed {
+			s.mu.Lock()
+			if s.begun {
 				t.Error("it has begun at once")
 			}
+			s.mu.Unlock()
 			time.Sleep(2*keepAlive + firstSign)
 			return s.send(service.Event{ID: 3, Name: service.EventStdout, Data: resultjson.Output{Text: "<\n"}})
 		})

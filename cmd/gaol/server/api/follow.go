@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
 
@@ -44,14 +43,14 @@ func respond[Out any](ctx context.Context, n Negotiated, do sinkTo[Out]) (*huma.
 	if err != nil {
 		return nil, fail(err)
 	}
-	text, err := json.Marshal(out)
+	text, err := encode(out)
 	if err != nil {
 		return nil, fail(err)
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		hc.SetHeader("Content-Type", typeJSON)
 		hc.SetStatus(http.StatusOK)
-		_, _ = hc.BodyWriter().Write(append(text, '\n')) // the client may have gone
+		_, _ = hc.BodyWriter().Write(text) // the client may have gone
 	}}, nil
 }
 

@@ -18,7 +18,11 @@ func (sb *Sandbox) end(id string, bytes int) {
 	sb.retain(id, bytes)
 }
 
-func (sb *Sandbox) kept() int { return len(sb.longLived.processes) }
+func (sb *Sandbox) kept() int {
+	sb.longLived.mu.Lock()
+	defer sb.longLived.mu.Unlock()
+	return len(sb.longLived.processes)
+}
 
 // The entries of a tenant are bounded by number and size, and does not depend on other tenants.
 func TestRetainBounds(t *testing.T) {

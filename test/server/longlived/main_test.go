@@ -188,7 +188,7 @@ func (e event) output(t *testing.T) string {
 	return o.Text
 }
 
-// until reads until an output ends with a text, and returns the last event.
+// until reads until the output contains a text, and returns the last event.
 func (e *events) until(t *testing.T, text string) event {
 	t.Helper()
 	all := ""
@@ -197,7 +197,7 @@ func (e *events) until(t *testing.T, text string) event {
 		if !ok {
 			t.Fatalf("no %q in the output: %q", text, all)
 		}
-		if all += next.output(t); strings.HasSuffix(all, text) {
+		if all += next.output(t); strings.Contains(all, text) {
 			return next
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +148,11 @@ func testHostileReplies(t *testing.T, s *servertest.Server) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.write(t, "/workspace/reply", c.reply)
-			res, err := b.Do(b.request(t, "GET", nil, "ports/3000/"))
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+				t.Errorf("an informational response: %d %v", code, h)
+				return nil
+			}})
+			res, err := b.Do(b.request(t, "GET", nil, "ports/3000/").WithContext(ctx))
 			if err != nil {
 				t.Fatal(err)
 			}

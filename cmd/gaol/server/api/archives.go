@@ -56,7 +56,7 @@ type inUnpack struct {
 	Stream
 }
 
-// unpacked says what was unpacked.
+// unpacked counts the unpacked files.
 type unpacked struct {
 	Entries int   `json:"entries" doc:"Files, folders and links."`
 	Bytes   int64 `json:"bytes" doc:"Of the content of files."`

@@ -20,9 +20,6 @@ var public = []string{"/healthz", "/readyz", "/openapi.json", "/openapi.yaml", "
 // guard checks what all requests have in common, and finds their tenant.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.preview(w, r) {
-			return
-		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
@@ -32,6 +29,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		s.limitBody(w, r)
+		if s.preview(w, r) {
+			return
+		}
 		if status, why := s.refuse(r); status != 0 {
 			api.WriteProblem(w, status, why)
 			return
@@ -75,7 +75,7 @@ func bodyBytes(r *http.Request) int64 {
 // refuse returns the status for a request that no tenant may make, and why; 0 if it may pass.
 func (s *Server) refuse(r *http.Request) (status int, why string) {
 	switch {
-	case path.Clean(r.URL.Path) != r.URL.Path && path.Clean(r.URL.Path)+"/" != r.URL.Path:
+	case !api.IsPort(r) && path.Clean(r.URL.Path) != r.URL.Path && path.Clean(r.URL.Path)+"/" != r.URL.Path:
 		return http.StatusBadRequest, "the path has empty, . or .. components"
 	case !s.isOwnHost(r):
 		// A page of another host that resolves to this machine (DNS rebinding) sends its own name.

@@ -38,7 +38,6 @@ func (a *API) packFolder(ctx context.Context, in *inRead) (*huma.StreamResponse,
 	return &huma.StreamResponse{Body: func(huma.Context) {
 		defer release()
 		d := newDownload(ctx, in.w)
-		defer d.close()
 		d.Header().Set("Content-Type", tarArchive)
 		d.Header().Set("Trailer", skippedTrailer)
 		report, err := sb.Tar(d, in.Path)
@@ -67,7 +66,6 @@ func unpackFolder(ctx context.Context, sb *service.Sandbox, in *inUnpack) (*resu
 	if err != nil {
 		return nil, err
 	}
-	defer body.close()
 	report, err := sb.Untar(body, in.Path, in.Parents)
 	if err != nil {
 		return nil, body.fail(err)

@@ -85,7 +85,6 @@ func (a *API) readFile(ctx context.Context, in *inRead) (*huma.StreamResponse, e
 		defer release()
 		defer file.Close()
 		d := newDownload(ctx, in.w)
-		defer d.close()
 		in.w.Header().Set("Content-Type", octets)
 		http.ServeContent(d, in.r, "", service.ClampTime(info.ModTime()), file)
 	}}, nil
@@ -113,7 +112,6 @@ func writeFile(ctx context.Context, sb *service.Sandbox, in *inWrite) (*result[w
 	if err != nil {
 		return nil, err
 	}
-	defer body.close()
 	n, err := sb.WriteFile(in.Path, body, hostfs.WriteOptions{Mode: mode, Parents: in.Parents})
 	if err != nil {
 		return nil, body.fail(err)

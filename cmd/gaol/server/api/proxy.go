@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,6 +55,10 @@ func WithPorts(s *service.Service, next http.Handler) http.Handler {
 			WriteProblem(w, http.StatusMethodNotAllowed, "")
 			return
 		}
+		if hasDots(r.URL.Path) { // a proxy in front of the server could understand them as another path
+			WriteProblem(w, http.StatusBadRequest, "the path has . or .. components")
+			return
+		}
 		port, ok := parsePort(t.port)
 		if !ok {
 			WriteProblem(w, http.StatusUnprocessableEntity, "port: want a number of 1 to 65535")
@@ -67,6 +72,10 @@ func WithPorts(s *service.Service, next http.Handler) http.Handler {
 		defer release()
 		serveGuest(ctx, w, r, sb, &apiOrigin{port, t})
 	})
+}
+
+func hasDots(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(e string) bool { return e == "." || e == ".." })
 }
 
 // parsePort parses a TCP port in its only form.

@@ -14,10 +14,6 @@ import (
 	"gaol/cmd/gaol/server/service"
 )
 
-// maxStall is how long a client may take to send or receive a piece of a streamed body. There is
-// no limit for the whole body.
-const maxStall = time.Minute
-
 // Stream gives an operation the request and the response of HTTP, for a body that is not held in
 // memory. It is exported because huma reads exported fields only.
 type Stream struct {
@@ -31,8 +27,8 @@ func (s *Stream) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// upload is the body of a request, at most max bytes. A client that sends nothing for some time
-// makes it fail, and so does the end of its context.
+// upload is the body of a request, at most max bytes. The server's deadlines make it fail if it is too
+// slow, and so does the end of its context.
 type upload struct {
 	ctx     context.Context
 	body    io.Reader
@@ -40,7 +36,7 @@ type upload struct {
 	err     error // of the body
 }
 
-// newUpload returns the body of the request. The caller calls close.
+// newUpload returns the body of the request.
 func (s *Stream) newUpload(ctx context.Context, maxBytes int64) (u *upload, err error) {
 	if encoding := s.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, problem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
@@ -57,10 +53,7 @@ func tooLarge(maxBytes int64) error {
 
 // Read implements [io.Reader].
 func (u *upload) Read(p []byte) (n int, err error) {
-	// An error means that the connection has no deadlines or has gone; reading reports the latter.
-	_ = u.control.SetReadDeadline(time.Now().Add(maxStall))
-	stop := context.AfterFunc(u.ctx, func() { _ = u.control.SetReadDeadline(past) })
-	defer stop()
+	defer interrupt(u.ctx, u.control.SetReadDeadline)()
 	n, err = u.body.Read(p)
 	if err != nil && err != io.EOF {
 		u.err = err
@@ -68,12 +61,23 @@ func (u *upload) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// past is a deadline that makes an operation fail at once.
-var past = time.Unix(1, 0)
+// interrupt sets a deadline of a connection to the past when ctx ends, until stop is called.
+func interrupt(ctx context.Context, set func(time.Time) error) (stop func()) {
+	done := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		for { // the connection may just set its own deadline
+			_ = set(time.Unix(1, 0)) // fails if the connection is closed
+			select {
+			case <-done:
+				return
+			case <-time.After(interruptAgain):
+			}
+		}
+	})
+	return func() { cancel(); close(done) }
+}
 
-// close ends the use of the body. The connection has no deadline then: net/http reads from it to
-// see that the client has gone.
-func (u *upload) close() { _ = u.control.SetReadDeadline(time.Time{}) }
+const interruptAgain = 10 * time.Millisecond
 
 // fail returns the error of an operation that has read the body: the body's, if it has one.
 func (u *upload) fail(err error) error {
@@ -86,13 +90,13 @@ func (u *upload) fail(err error) error {
 	case u.ctx.Err() != nil:
 		return fail(context.Cause(u.ctx))
 	case errors.Is(u.err, os.ErrDeadlineExceeded):
-		return problem(http.StatusRequestTimeout, "the body stalled")
+		return problem(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
 	return problem(http.StatusBadRequest, "the body ended early")
 }
 
-// download writes the body of a response. A client that receives nothing for some time makes it
-// fail, and so does the end of its context.
+// download writes the body of a response. The server's deadlines make it fail if the client is too
+// slow, and so does the end of its context.
 type download struct {
 	http.ResponseWriter
 	ctx     context.Context
@@ -105,17 +109,15 @@ func newDownload(ctx context.Context, w http.ResponseWriter) *download {
 
 // Write implements [io.Writer].
 func (d *download) Write(p []byte) (int, error) {
-	_ = d.control.SetWriteDeadline(time.Now().Add(maxStall))
-	stop := context.AfterFunc(d.ctx, func() { _ = d.control.SetWriteDeadline(past) })
-	defer stop()
+	if d.ctx.Err() != nil {
+		return 0, context.Cause(d.ctx)
+	}
+	defer interrupt(d.ctx, d.control.SetWriteDeadline)()
 	return d.ResponseWriter.Write(p)
 }
 
 // Unwrap is for [http.ResponseController].
 func (d *download) Unwrap() http.ResponseWriter { return d.ResponseWriter }
-
-// close ends the body.
-func (d *download) close() { _ = d.control.SetWriteDeadline(time.Time{}) }
 
 // use returns a sandbox of the request's tenant. The caller calls release.
 func (a *API) use(ctx context.Context, in InSandbox) (_ context.Context, _ *service.Sandbox, release func(), err error) {

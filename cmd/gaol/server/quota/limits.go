@@ -33,13 +33,13 @@ func DefaultLimits(memory int64) (server, tenant Limits) {
 		Sandboxes: 1000, Runs: 500,
 		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30,
 		Requests: 5000, Upload: 1 << 30, Concurrent: 4096, Bodies: 256 << 20,
-		Snapshots: 1000, SnapshotBytes: 64 << 30, Connections: 4096,
+		Snapshots: 1000, SnapshotBytes: 64 << 30, Connections: 2048,
 	}
 	tenant = Limits{
 		Sandboxes: 100, Runs: 100,
 		Memory: server.Memory / 2, CPUs: server.CPUs / 2, Disk: server.Disk / 2,
 		Requests: 500, Upload: 256 << 20, Concurrent: 1024, Bodies: 128 << 20,
-		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Connections: 1024,
+		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Connections: 512,
 	}
 	return server, tenant
 }

@@ -41,6 +41,7 @@ const maxUpload = 1 << 20
 func TestContent(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Tokens: newTokens(t), Settings: func(o *settings.Settings) {
 		o.Tenants, o.PreviewHost = quotas, "preview.example"
+		o.Server.Requests, o.Tenant.Requests = 1e6, 1e6
 	}})
 	for _, user := range []servertest.User{alice, bob, oneSnapshot, twoSnapshots, smallSnapshots} {
 		deleteSnapshots(t, s.Client(t, user)) // of a test that was killed

@@ -77,7 +77,7 @@ install: ## install bin/gaol below DESTDIR and PREFIX, with systemd units, group
 	.ci/install $(BIN) '$(DESTDIR)' $(PREFIX)
 
 deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb -Zzstd -z9
 
 test: image vet ## run the tests, with fewer repetitions than make soak
 	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off -ldflags=-s ./...

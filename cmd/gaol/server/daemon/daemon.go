@@ -64,7 +64,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer now.close()
-	if err := p.Check(p.signals.term, now.settings.Images); err != nil {
+	if err := p.Check(p.signals.term, now.settings.Images); p.signals.term.Err() != nil {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	endTraces, err := startTraces(ctx)

@@ -24,13 +24,8 @@ func (p *process) open(c *current) (list []listener, err error) {
 			}
 		}
 	}()
-	for _, f := range activation.Files(true) {
-		l, err := net.FileListener(f)
-		_ = f.Close() // FileListener has duplicated it
-		if err != nil {
-			return list, fmt.Errorf("a socket of systemd is none that accepts connections: %w", err)
-		}
-		list = append(list, listener{l, nil})
+	if list, err = activated(); err != nil {
+		return list, err
 	}
 	if len(list) == 0 && p.Socket != "" {
 		l, err := listenUnix(p.Socket, p.Group)
@@ -51,6 +46,19 @@ func (p *process) open(c *current) (list []listener, err error) {
 		if list[i].tls, err = p.secure(list[i].Listener, c); err != nil {
 			return list, err
 		}
+	}
+	return list, nil
+}
+
+// activated returns the sockets that systemd has passed.
+func activated() (list []listener, err error) {
+	for _, f := range activation.Files(true) {
+		l, err := net.FileListener(f)
+		_ = f.Close() // FileListener has duplicated it
+		if err != nil {
+			return list, fmt.Errorf("a socket of systemd is none that accepts connections: %w", err)
+		}
+		list = append(list, listener{l, nil})
 	}
 	return list, nil
 }

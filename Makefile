@@ -51,7 +51,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity check fmt vet lint bench clean
+.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp check fmt vet lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 	@.ci/deps fidelity
 	$(ROOT) $(GO) run ./test/fidelity
 	$(ROOT) $(GO) run ./test/fidelity -defaults
+
+mcp: image ## judge the MCP server by the MCP project's conformance suite and inspector, from npm
+	$(ROOT) test/conformance/run
 
 check: deps fmt lint test ## check the format, vet, lint and test
 

@@ -72,14 +72,11 @@ func oneOf(name string, values ...any) bound {
 
 // add adds a tool with the schemas of its types.
 func add[In, Out any](e *endpoint, t *mcp.Tool, h mcp.ToolHandlerFor[In, *Out], bounds ...bound) {
-	in, err := jsonschema.For[In](nil)
-	if err != nil {
-		panic(err) // our own types have schemas
-	}
+	in, out := schemaOf[In](), schemaOf[Out]()
 	for _, b := range bounds {
 		b.apply(in.Properties[b.name])
 	}
-	t.InputSchema = in
+	t.InputSchema, t.OutputSchema = in, out
 	mcp.AddTool(e.mcp, t, func(ctx context.Context, r *mcp.CallToolRequest, a In) (*mcp.CallToolResult, *Out, error) {
 		ctx, end, err := e.service.Begin(ctx)
 		if err != nil {
@@ -89,4 +86,28 @@ func add[In, Out any](e *endpoint, t *mcp.Tool, h mcp.ToolHandlerFor[In, *Out], 
 		res, out, err := h(ctx, r, a)
 		return res, out, e.explain(err)
 	})
+}
+
+// schemaOf returns the schema of one of our own types, which all have one.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err)
+	}
+	refuseNull(s)
+	return s
+}
+
+// refuseNull gives each value one type. The package allows null for lists and pointers, too, which some
+// clients cannot translate for their models.
+func refuseNull(s *jsonschema.Schema) {
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for _, p := range s.Properties {
+		refuseNull(p)
+	}
+	if s.Items != nil {
+		refuseNull(s.Items)
+	}
 }

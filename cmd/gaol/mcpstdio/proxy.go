@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,13 +24,20 @@ type Proxy struct {
 	cancel   context.CancelFunc
 
 	mu       sync.Mutex
-	session  *mcp.ClientSession         // nil if the connection has failed
-	progress map[any]*mcp.ServerSession // calls in progress that report it, by token
+	session  *mcp.ClientSession // nil if the connection has failed
+	calls    int
+	progress map[string]reporting // calls that report progress, by the token that the server has got
+}
+
+// reporting is a call whose client has asked for progress.
+type reporting struct {
+	client *mcp.ServerSession
+	token  any // any JSON
 }
 
 // NewProxy connects to a server. The caller closes the proxy.
 func NewProxy(ctx context.Context, u Upstream, version string) (*Proxy, error) {
-	p := &Proxy{upstream: u, progress: map[any]*mcp.ServerSession{}}
+	p := &Proxy{upstream: u, progress: map[string]reporting{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	name := &mcp.Implementation{Name: "gaol", Title: "gaol sandboxes", Version: version}
 	p.client = mcp.NewClient(name, &mcp.ClientOptions{
@@ -111,7 +120,9 @@ func (p *Proxy) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		if err == nil {
 			return res, nil
 		}
-		if _, isReply := errors.AsType[*jsonrpc.Error](err); isReply || ctx.Err() != nil {
+		_, isReply := errors.AsType[*jsonrpc.Error](err)
+		_, unsent := errors.AsType[*url.Error](err) // which the SDK calls a reply, too
+		if isReply && !unsent || ctx.Err() != nil {
 			return nil, err
 		}
 		p.drop(s)
@@ -164,26 +175,38 @@ func result[R mcp.Result](r R, err error) (mcp.Result, error) {
 func (p *Proxy) call(ctx context.Context, s *mcp.ClientSession, r *mcp.CallToolRequest) (mcp.Result, error) {
 	params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
 	if token := r.Params.GetProgressToken(); token != nil {
-		params.SetProgressToken(token)
-		p.mu.Lock()
-		p.progress[token] = r.Session
-		p.mu.Unlock()
-		defer func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			delete(p.progress, token)
-		}()
+		own, forget := p.report(reporting{r.Session, token})
+		defer forget()
+		params.SetProgressToken(own)
 	}
 	return result(s.CallTool(ctx, params))
 }
 
-func (p *Proxy) passProgress(ctx context.Context, r *mcp.ProgressNotificationClientRequest) {
+// report passes progress on, until forget is called.
+func (p *Proxy) report(r reporting) (token string, forget func()) {
 	p.mu.Lock()
-	s := p.progress[r.Params.ProgressToken]
-	p.mu.Unlock()
-	if s != nil {
-		_ = s.NotifyProgress(ctx, r.Params) // the client may have gone
+	defer p.mu.Unlock()
+	p.calls++
+	token = strconv.Itoa(p.calls)
+	p.progress[token] = r
+	return token, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.progress, token)
 	}
+}
+
+func (p *Proxy) passProgress(ctx context.Context, r *mcp.ProgressNotificationClientRequest) {
+	token, ok := r.Params.ProgressToken.(string)
+	p.mu.Lock()
+	call := p.progress[token]
+	p.mu.Unlock()
+	if !ok || call.client == nil {
+		return
+	}
+	params := *r.Params
+	params.ProgressToken, params.Meta = call.token, nil
+	_ = call.client.NotifyProgress(ctx, &params) // the client may have gone
 }
 
 // drop gives up a session that has failed.

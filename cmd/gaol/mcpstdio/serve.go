@@ -2,6 +2,7 @@ package mcpstdio
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -51,24 +52,28 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Connection: c, abandon: t.abandon, idle: make(chan struct{}, 1)}, nil
+	return &connection{Connection: c, abandon: t.abandon, idle: make(chan struct{}, 1), pending: map[jsonrpc.ID]bool{}}, nil
 }
 
-// connection counts calls without a response.
+// connection knows the calls without a response.
 type connection struct {
 	mcp.Connection
 	abandon func()
 	idle    chan struct{} // has an element when the last call has got its response
 
 	mu      sync.Mutex
-	pending int
+	pending map[jsonrpc.ID]bool
 }
 
 // Read implements [mcp.Connection].
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		c.add(1)
+		c.mu.Lock()
+		c.pending[r.ID] = true
+		c.mu.Unlock()
+	} else if ok && r.Method == "notifications/cancelled" {
+		c.done(canceled(r)) // there may be no response
 	}
 	if err != nil && ctx.Err() == nil {
 		c.finish()
@@ -76,20 +81,29 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, err
 }
 
+// canceled returns the call that a notification cancels.
+func canceled(r *jsonrpc.Request) (id jsonrpc.ID) {
+	var p mcp.CancelledParams
+	if json.Unmarshal(r.Params, &p) == nil { // the SDK reports what is wrong
+		id, _ = jsonrpc.MakeID(p.RequestID)
+	}
+	return id
+}
+
 // Write implements [mcp.Connection].
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, m)
-	if _, ok := m.(*jsonrpc.Response); ok {
-		c.add(-1)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.done(r.ID)
 	}
 	return err
 }
 
-func (c *connection) add(n int) {
+func (c *connection) done(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending += n
-	if c.pending == 0 {
+	delete(c.pending, id)
+	if len(c.pending) == 0 {
 		select {
 		case c.idle <- struct{}{}:
 		default:
@@ -100,7 +114,7 @@ func (c *connection) add(n int) {
 func (c *connection) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pending <= 0
+	return len(c.pending) == 0
 }
 
 // finish waits for the calls in progress, and ends those that take too long.
@@ -115,4 +129,5 @@ func (c *connection) finish() {
 			return
 		}
 	}
+	c.abandon() // for what has been canceled, but has not ended yet
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,9 +59,11 @@ func TestStdio(t *testing.T) {
 		}
 		cancelCall(t, s, "run_command", args{"command": "echo begun; sleep 600", "sandboxId": id, "timeoutMs": 600_000})
 		harness.WaitFor(t, "the command has ended", func() bool { return processes(t, client(t, socket, alice), id) == 0 })
+		t0 := time.Now()
 		if err := s.Close(); err != nil {
 			t.Errorf("%q: exit status: %v", version, err)
 		}
+		t.Log(time.Since(t0))
 	}
 }
 
@@ -72,8 +75,7 @@ func TestStdioIsKilled(t *testing.T) {
 	id := s.create(nil)
 	params := &mcp.CallToolParams{Name: "run_command", Arguments: args{"command": "echo begun; sleep 600", "sandboxId": id, "timeoutMs": 600_000}}
 	params.SetProgressToken(1)
-	go func() { _, _ = s.CallTool(context.Background(), params) }()
-	<-s.progress
+	s.callUntilProgress(params)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +178,7 @@ func TestStdioPrivate(t *testing.T) {
 	marker := "marker=" + rand.Text()
 	params := &mcp.CallToolParams{Name: "run_command", Arguments: args{"command": "echo begun; sleep 600; : " + marker, "timeoutMs": 600_000}}
 	params.SetProgressToken(1)
-	go func() { _, _ = s.CallTool(context.Background(), params) }()
-	<-s.progress
+	s.callUntilProgress(params)
 	if !running(marker) {
 		t.Error("the guest does not run")
 	}
@@ -185,6 +186,21 @@ func TestStdioPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.WaitFor(t, "the guest has ended", func() bool { return !running(marker) })
+}
+
+// callUntilProgress calls a tool that does not end, and waits for its progress.
+func (s *session) callUntilProgress(params *mcp.CallToolParams) {
+	s.t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(context.Background(), params)
+		ended <- err
+	}()
+	select {
+	case <-s.progress:
+	case err := <-ended:
+		s.t.Fatalf("ended without progress: %v", err)
+	}
 }
 
 // running reports whether a process has a text among its arguments.

@@ -19,6 +19,8 @@
 //	terminal  raw mode, resizes, sanitizing of untrusted text
 //	size      256m and the like
 //	bench     measurements beside bare Node
+//	server    the HTTP API and MCP of gaol serve
+//	mcpstdio  MCP on standard input and output, as a proxy to a server
 //
 // Permissions are checked before anything is created. What they denied to a program
 // that fails is listed in at most five lines, and in full by --json.

@@ -27,7 +27,7 @@ their servers. The tools run code and commands in sandboxes, and read and write 
 gaol mcp is a proxy to gaol serve and needs no privileges. It connects to the socket of
 --socket or GAOL_SOCKET, by default /run/gaol/gaol.sock. GAOL_SOCKET may also be a URL such as
 https://host:8640; GAOL_TOKEN is its token. Run by root without a server at the default
-socket, it serves by itself: its sandboxes end with it.
+socket, it serves on its own: its sandboxes end with it.
 
 It ends when standard input ends. Logs go to standard error.`
 

@@ -84,7 +84,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // canceled returns the call that a notification cancels.
 func canceled(r *jsonrpc.Request) (id jsonrpc.ID) {
 	var p mcp.CancelledParams
-	if json.Unmarshal(r.Params, &p) == nil { // the SDK reports what is wrong
+	if json.Unmarshal(r.Params, &p) == nil { // the SDK reports invalid ones
 		id, _ = jsonrpc.MakeID(p.RequestID)
 	}
 	return id

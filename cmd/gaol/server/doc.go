@@ -3,7 +3,8 @@
 //
 //	unix socket ── peer credentials ──┐
 //	                                  ├──> guard ──> quota ──> mux ─┬─ /v1      package api ──> package service ──> runtime
-//	TCP, TLS ───── bearer token ──────┘                             └─ /healthz, /readyz
+//	TCP, TLS ───── bearer token ──────┘                             ├─ /mcp     package mcpserver ─┘
+//	                                                                └─ /healthz, /readyz
 //
 // Being allowed to connect must not amount to root: see docs/server.md.
 package server

@@ -17,12 +17,12 @@ import (
 )
 
 // versions are the protocol versions of the tests, with sessions and without.
-var versions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", ""}
+var versions = []string{"", "2025-03-26", "2025-06-18", "2025-11-25", "2024-11-05"}
 
 // TestCancel cancels calls whose code never ends, once they have reported progress.
 func TestCancel(t *testing.T) {
 	socket := start(t, nil)
-	for _, version := range versions {
+	for _, version := range harness.Some(versions) {
 		s := connect(t, socket, alice, version)
 		id := s.create(nil)
 		for tool, a := range map[string]args{
@@ -169,6 +169,22 @@ func TestBadRequests(t *testing.T) {
 	}
 	r.Header.Set("Content-Type", "text/plain")
 	servertest.Do(t, c, r).Want(t, http.StatusUnsupportedMediaType)
+}
+
+// TestDeepJSON sends JSON that is nested more deeply than a recursive parser can bear.
+func TestDeepJSON(t *testing.T) {
+	c := client(t, start(t, nil), alice)
+	deep := strings.Repeat("[", 7<<20) + strings.Repeat("]", 7<<20)
+	for _, body := range []string{
+		deep,
+		`{"jsonrpc":"2.0","id":` + deep + `}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"code":` + deep + `}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":` + strings.Repeat(`{"a":`, 2<<20) + "1" + strings.Repeat("}", 2<<20) + `}}`,
+	} {
+		r := post(t, c, http.MethodPost, body, "")
+		r.Want(t, http.StatusBadRequest)
+	}
+	post(t, c, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "").Want(t, http.StatusOK)
 }
 
 // TestToolList checks what clients show of each tool.

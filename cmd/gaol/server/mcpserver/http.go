@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -79,6 +80,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 		return http.StatusRequestEntityTooLarge, "a request has at most 16 MiB; upload larger files by PUT on /v1"
 	case err != nil:
 		return http.StatusRequestTimeout, "the body did not arrive"
+	case !json.Valid(body): // it also refuses JSON that is nested more deeply than a parser can bear
+		return http.StatusBadRequest, "the body is not JSON, or nested too deeply"
 	}
 	_ = c.SetReadDeadline(time.Time{}) // it has worked above
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -78,7 +78,7 @@ func (e *endpoint) callToolbox(ctx context.Context, name string, args json.RawMe
 		var a struct {
 			ImageName string `json:"imageName"`
 		}
-		if json.Unmarshal(args, &a) == nil { // Call reports what is wrong with the arguments
+		if json.Unmarshal(args, &a) == nil { // Call reports invalid arguments
 			if err := e.service.CheckImage(a.ImageName); err != nil {
 				return nil, err
 			}

@@ -13,7 +13,7 @@ type effect int
 const (
 	reads   effect = iota // it changes nothing
 	adds                  // it only adds
-	changes               // it may destroy what is there
+	changes               // it may destroy files and processes
 )
 
 // describe returns a tool without schemas. Repeated says that calling it twice has the effect of

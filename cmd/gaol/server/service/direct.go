@@ -86,7 +86,7 @@ func (sb *Sandbox) OpenContext(ctx context.Context, o runtime.ContextOptions) (*
 	return c, nil
 }
 
-// Convert returns an error of the SDK as an [*Error]. It logs what is not the tenant's fault.
+// Convert returns an error of the SDK as an [*Error]. It logs errors that are not the tenant's fault.
 func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
 	return s.internal(doing, t, err)
 }

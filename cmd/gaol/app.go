@@ -29,6 +29,9 @@ type app struct {
 
 	takeSignals func() // lets a command handle signals itself
 
+	// server finds the socket of a server for a user who is not root. It may be nil.
+	server func() (socket string, ok bool)
+
 	exit int // status of a command that succeeded: usually 0, or the guest's
 }
 
@@ -150,7 +153,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return report.UsageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.serveCommand(), a.mcpCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	return root
 }
 

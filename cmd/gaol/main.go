@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx, stop, release := withSignals(context.Background())
-	a := &app{takeSignals: release, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure}
+	a := &app{takeSignals: release, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure, server: findServer}
 	code := a.main(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

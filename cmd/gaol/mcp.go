@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime/client"
 )
 
 const mcpLong = `Speak MCP, the Model Context Protocol, on standard input and output, as agents start
@@ -55,7 +56,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVar(&f.socket, "socket", "", "`PATH` of the server's socket, or its URL (default: GAOL_SOCKET, then "+defaultSocket+")")
+	set.StringVar(&f.socket, "socket", "", "`PATH` of the server's socket, or its URL (default: GAOL_SOCKET, then "+client.DefaultSocket+")")
 	addTools(cmd, &f.tools)
 	set.StringVar(&f.config, "config", "", "print what to paste into the configuration of `CLIENT`: "+strings.Join(mcpstdio.Clients, ", "))
 	flags.Complete(cmd, "config", cobra.FixedCompletions(mcpstdio.Clients, cobra.ShellCompDirectiveNoFileComp))
@@ -108,10 +109,10 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 // mcp serves one client.
 func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	address := cmp.Or(f.socket, os.Getenv("GAOL_SOCKET"))
-	if address == "" && os.Geteuid() == 0 && mcpstdio.IsAbsent(defaultSocket) {
+	if address == "" && os.Geteuid() == 0 && mcpstdio.IsAbsent(client.DefaultSocket) {
 		return a.mcpPrivate(ctx, f)
 	}
-	upstream, err := mcpstdio.NewUpstream(cmp.Or(address, defaultSocket), os.Getenv("GAOL_TOKEN"))
+	upstream, err := mcpstdio.NewUpstream(cmp.Or(address, client.DefaultSocket), os.Getenv("GAOL_TOKEN"))
 	if err != nil {
 		return err
 	}

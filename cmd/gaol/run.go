@@ -47,6 +47,13 @@ server on port 3000 of the program while it runs; --publish 0.0.0.0:8080:3000 th
 of its addresses. The program may then listen on localhost. A connection that comes before
 it listens waits for 10 seconds at most. A port has 256 connections at once.
 
+--server uses a server that root has started with gaol serve: its socket is that of the flag,
+$GAOL_SOCKET, or /run/gaol/gaol.sock. Without root, gaol uses a server if there is its socket.
+The server's operator decides which images and permissions are allowed. What needs
+files of the host, or its ports, is not available on a server: --mount, --node-modules,
+--publish, --save, --store, --launcher, --unix-sockets, --proxy, --proxy-names, --audit-denials
+and --allow-degraded. --timeout 0 is then the longest time that the server allows.
+
 With --tty the program has a terminal of its own, connected to this one: it gets all
 keys, and everything it prints, escape sequences included, appears here.
 
@@ -67,13 +74,14 @@ const runExample = `  gaol run prog.mjs
   gaol run --preset workspace --allow-net 'tcp://localhost:*' server.mjs
   gaol run --publish 8080:3000 --timeout 0 server.mjs
   gaol run --command -- npm --version
-  gaol run --tty --command -- sh`
+  gaol run --tty --command -- sh
+  gaol run --server -e 'console.log(1 + 1)'`
 
 // runFlags are the flags of gaol run.
 type runFlags struct {
 	flags.Sandbox
 	json, stdin, command, tty, interleave bool
-	code, save                            string
+	code, save, server                    string
 	format                                runtime.ModuleFormat
 	maxOutput                             int64
 }
@@ -92,6 +100,9 @@ func (a *app) runCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if socket, ok := a.useServer(f); ok {
+			return a.runOnServer(cmd.Context(), socket, p, f)
+		}
 		return a.run(cmd.Context(), p, f)
 	}
 	set := f.Set
@@ -108,6 +119,7 @@ func (a *app) runCommand() *cobra.Command {
 	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
 	f.AddEnvironment(cmd)
 	f.AddPublish()
+	addServer(set, &f.server, "run on the gaol server of `SOCKET`, which needs no root; default without root, if a server's socket exists")
 	return cmd
 }
 
@@ -139,6 +151,11 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}
+	return a.reportRun(res, f, streams, interleaved)
+}
+
+// reportRun prints what has not been printed during a run, and sets a.exit.
+func (a *app) reportRun(res *runtime.Result, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) error {
 	a.exit = report.Status(res)
 	if !f.json {
 		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res))...)
@@ -168,8 +185,19 @@ func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, st
 	}
 	defer published.Close()
 	if f.tty {
-		return a.runOnTerminal(ctx, sb, p, f)
+		return a.runOnTerminal(ctx, localTerminal(sb), p, f)
 	}
+	return a.runProgram(ctx, sb, p, f, streams, interleaved)
+}
+
+// runner is what runs a program: a sandbox of this process or of a server.
+type runner interface {
+	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
+	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
+}
+
+// runProgram runs p, and passes its output on as the flags say.
+func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
 	o := runtime.RunOptions{Timeout: f.Timeout()}
 	if f.stdin {
 		o.Stdin = a.stdin

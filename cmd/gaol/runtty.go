@@ -10,8 +10,33 @@ import (
 	"gaol/runtime"
 )
 
+// terminalProcess is a process with a terminal, of this process or of a server.
+type terminalProcess struct {
+	control interface {
+		Kill()
+		Resize(rows, cols uint16) error
+		Wait(ctx context.Context) (*runtime.Result, error)
+	}
+	stdin  io.WriteCloser
+	stdout io.Reader
+}
+
+// spawner starts a program on a terminal.
+type spawner func(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error)
+
+// localTerminal starts programs in a sandbox of this process.
+func localTerminal(sb sandbox) spawner {
+	return func(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error) {
+		proc, err := spawn(ctx, sb, p, o)
+		if err != nil {
+			return nil, err
+		}
+		return &terminalProcess{proc, proc.Stdin, proc.Stdout}, nil
+	}
+}
+
 // runOnTerminal runs p on a terminal of its own, connected to the user's.
-func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runFlags) (*runtime.Result, error) {
+func (a *app) runOnTerminal(ctx context.Context, start spawner, p *program, f *runFlags) (*runtime.Result, error) {
 	tty, err := terminal.Open(a.stdin)
 	if err != nil {
 		return nil, err
@@ -21,29 +46,29 @@ func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runF
 		o.Timeout = max(f.Timeout(), 0) // for Spawn, 0 is no limit
 	}
 	o.Terminal.Rows, o.Terminal.Cols = tty.Size()
-	proc, err := spawn(ctx, sb, p, o)
+	proc, err := start(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, proc.Kill)() // for Spawn, ctx bounds the start only
+	defer context.AfterFunc(ctx, proc.control.Kill)() // for Spawn, ctx bounds the start only
 	restore, err := tty.MakeRaw()
 	if err != nil {
-		proc.Kill()
+		proc.control.Kill()
 		return nil, err
 	}
 	defer restore()
 	defer tty.Watch(func(rows, cols uint16) {
-		_ = proc.Resize(rows, cols) // fails if the program has ended
+		_ = proc.control.Resize(rows, cols) // fails if the program has ended
 	}, restore)()
 	go func() { // not waited for: the user may press no more keys
-		_, _ = io.Copy(proc.Stdin, tty)
-		_ = proc.Stdin.Close()
+		_, _ = io.Copy(proc.stdin, tty)
+		_ = proc.stdin.Close()
 	}()
-	if _, err := io.Copy(a.stdout, proc.Stdout); err != nil {
-		proc.Kill()
+	if _, err := io.Copy(a.stdout, proc.stdout); err != nil {
+		proc.control.Kill()
 		return nil, report.NewOutputError("standard output", err)
 	}
-	return proc.Wait(context.WithoutCancel(ctx)) // the program has ended, or closed its terminal
+	return proc.control.Wait(context.WithoutCancel(ctx)) // the program has ended, or closed its terminal
 }
 
 func spawn(ctx context.Context, sb sandbox, p *program, o runtime.SpawnOptions) (*runtime.Process, error) {

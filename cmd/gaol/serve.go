@@ -20,6 +20,7 @@ import (
 	"gaol/cmd/gaol/server/daemon"
 	"gaol/cmd/gaol/units"
 	"gaol/internal/doctor"
+	"gaol/runtime/client"
 )
 
 const serveLong = `Serve an HTTP API for programs in any language, on a unix socket.
@@ -52,9 +53,6 @@ type serveFlags struct {
 	tools                          []string
 }
 
-// defaultSocket is where clients look for a server.
-const defaultSocket = "/run/gaol/gaol.sock"
-
 func (a *app) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample, Args: usageArgs(noArgs)}
@@ -71,7 +69,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVar(&f.Socket, "socket", defaultSocket, "`PATH` of the unix socket; empty for none")
+	set.StringVar(&f.Socket, "socket", client.DefaultSocket, "`PATH` of the unix socket; empty for none")
 	set.StringVar(&f.Group, "group", "gaol", "`GROUP` of users that may connect to it; without such a group only root may")
 	set.StringVar(&f.Listen, "listen", "", "also serve TCP on `ADDR`, such as 127.0.0.1:8640")
 	set.StringVar(&f.Tokens, "tokens", "", "`FILE` with the tokens that TCP needs")

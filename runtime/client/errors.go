@@ -24,8 +24,14 @@ type Error struct {
 	RetryAfter time.Duration // when the request may succeed; zero if that is unknown
 }
 
+// sdkPrefix begins the errors of package runtime, which name what failed.
+const sdkPrefix = "gaol: "
+
 // Error returns the detail.
 func (e *Error) Error() string {
+	if strings.HasPrefix(e.Detail, sdkPrefix) {
+		return e.Detail
+	}
 	text := e.Detail
 	if text == "" {
 		text = strings.ToLower(http.StatusText(e.Status))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,7 +109,7 @@ var accesses = map[runtime.Access]string{runtime.ReadOnly: "ro", runtime.ReadWri
 func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) {
 	b, release, err := c.bind(o.Bindings)
 	if err != nil {
-		return nil, fmt.Errorf("gaol: create: %w", err)
+		return nil, wrap("create", err)
 	}
 	p := createParams{
 		Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname,
@@ -121,7 +122,7 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	var info Info
 	if err := c.do(ctx, "create", p, &info); err != nil {
 		release()
-		return nil, fmt.Errorf("gaol: create: %w", err)
+		return nil, wrap("create", err)
 	}
 	sb := c.Sandbox(info.ID)
 	sb.missing, sb.release = info.Missing, release
@@ -177,7 +178,7 @@ type sandboxParams struct {
 func (c *Client) Sandboxes(ctx context.Context) ([]Info, error) {
 	var list struct{ Sandboxes []Info }
 	if err := c.do(ctx, "list", struct{}{}, &list); err != nil {
-		return nil, fmt.Errorf("gaol: list: %w", err)
+		return nil, wrap("list", err)
 	}
 	return list.Sandboxes, nil
 }
@@ -211,6 +212,9 @@ func (sb *Sandbox) Close() error { return wrap("close", sb.close()) }
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if e, ok := err.(*Error); ok && strings.HasPrefix(e.Detail, sdkPrefix) {
+		return err
 	}
 	return fmt.Errorf("gaol: %s: %w", doing, err)
 }

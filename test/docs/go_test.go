@@ -18,7 +18,7 @@ import (
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "fs": "io/fs", "io": "io", "json": "encoding/json", "log": "log",
 	"http": "net/http", "os": "os", "strings": "strings", "syscall": "syscall", "time": "time",
-	"hostfs": "gaol/vfs/hostfs", "policy": "gaol/policy", "rootfs": "gaol/rootfs", "runtime": "gaol/runtime",
+	"client": "gaol/runtime/client", "hostfs": "gaol/vfs/hostfs", "policy": "gaol/policy", "rootfs": "gaol/rootfs", "runtime": "gaol/runtime",
 	"sandboxtools": "gaol/runtime/sandboxtools",
 }
 

@@ -43,10 +43,10 @@ func NewSandbox(cmd *cobra.Command) Sandbox {
 // AddLimits defines the flags that limit what code may use.
 func (f *Sandbox) AddLimits() {
 	o := &f.options
-	f.Set.Var(duration(&f.timeout), "timeout", "time limit of the run; 0 for none")
+	f.Set.Var(Duration(&f.timeout), "timeout", "time limit of the run; 0 for none")
 	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit; there is no swap")
 	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
-	f.Set.Var(duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
+	f.Set.Var(Duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
 	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
 	f.Set.Var(Count(&o.Limits.Files), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
 	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system")

@@ -74,8 +74,8 @@ func number(target *float64) pflag.Value {
 	}, func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }}
 }
 
-// duration returns a flag for a time limit. Zero disables the limit, as in timeout(1).
-func duration(target *time.Duration) pflag.Value {
+// Duration returns a flag for a time limit. Zero disables the limit, as in timeout(1).
+func Duration(target *time.Duration) pflag.Value {
 	return value[time.Duration]{target, "TIME", func(s string) (time.Duration, error) {
 		d, err := time.ParseDuration(s)
 		if err != nil || d < 0 {

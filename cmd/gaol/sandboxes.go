@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
+	"gaol/runtime"
+	"gaol/runtime/client"
+	"gaol/runtime/resultjson"
+)
+
+const serverUsage = "`SOCKET` of the server; otherwise $GAOL_SOCKET, or /run/gaol/gaol.sock"
+
+// onServer calls do with a connection to a server.
+func onServer(ctx context.Context, socket string, do func(*client.Client) error) (err error) {
+	c, err := dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return do(c)
+}
+
+// psCommand lists sandboxes.
+func (a *app) psCommand() *cobra.Command {
+	var socket string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "ps", Short: "List your sandboxes on a gaol server", Args: usageArgs(noArgs),
+		Long: `List your sandboxes on a gaol server: those that programs have created with its API. Other
+users' sandboxes are not shown, not even to root.
+
+The time is when a sandbox is deleted unless it is used before.`,
+		Example: "  gaol ps\n  gaol ps --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return onServer(cmd.Context(), socket, func(c *client.Client) error {
+				list, err := c.Sandboxes(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printEither(asJSON, list, sandboxTable(list))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().StringVar(&socket, "server", "", serverUsage)
+	return cmd
+}
+
+func sandboxTable(list []client.Info) string {
+	lines := []string{"SANDBOX\tCREATED\tEXPIRES\tPROCESSES"}
+	for _, sb := range list {
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%d", sb.ID, sb.Created.Local().Format(time.DateTime), sb.Expires.Local().Format(time.DateTime), sb.Processes))
+	}
+	return table(lines)
+}
+
+// stopCommand deletes sandboxes.
+func (a *app) stopCommand() *cobra.Command {
+	var socket string
+	cmd := &cobra.Command{
+		Use: "stop SANDBOX...", Short: "Delete sandboxes on a gaol server", Args: usageArgs(cobra.MinimumNArgs(1)),
+		Long:    "Kill all that runs in sandboxes on a gaol server, and delete them with their files.",
+		Example: "  gaol stop sb-4pj7gsn2vyd3qzlkbcyx5mtdea",
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			return onServer(cmd.Context(), socket, func(c *client.Client) (err error) {
+				for _, id := range ids {
+					sb := c.Sandbox(id)
+					_, failed := sb.Info(cmd.Context()) // to Close, a sandbox that does not exist is closed
+					if failed == nil {
+						failed = sb.Close()
+					}
+					err = errors.Join(err, failed)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&socket, "server", "", serverUsage)
+	return cmd
+}
+
+const execLong = `Run a program of the image in a sandbox on a gaol server. Its output is passed through as it
+prints it.
+
+Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
+memory; 125 if gaol itself failed.`
+
+// execFlags are the flags of gaol exec.
+type execFlags struct {
+	socket, cwd string
+	stdin, json bool
+	timeout     time.Duration
+}
+
+// execCommand runs a command in a sandbox.
+func (a *app) execCommand() *cobra.Command {
+	f := &execFlags{timeout: runtime.DefaultTimeout}
+	cmd := &cobra.Command{
+		Use: "exec [flags] SANDBOX -- PROG [ARG...]", Short: "Run a command in a sandbox on a gaol server", Long: execLong, DisableFlagsInUseLine: true,
+		Example: "  gaol exec sb-4pj7gsn2vyd3qzlkbcyx5mtdea -- ls -l\n  echo 'console.log(1)' | gaol exec --stdin sb-4pj7gsn2vyd3qzlkbcyx5mtdea -- node",
+	}
+	cmd.Args = usageArgs(func(cmd *cobra.Command, args []string) error {
+		if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
+			return errors.New("want SANDBOX -- PROG [ARG...]")
+		}
+		return nil
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return onServer(cmd.Context(), f.socket, func(c *client.Client) error {
+			return a.exec(cmd.Context(), c.Sandbox(args[0]), args[1:], f)
+		})
+	}
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
+	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
+	set.Var(flags.Duration(&f.timeout), "timeout", "time limit of the run; 0 for the longest that the server allows")
+	set.StringVar(&f.cwd, "cwd", "", "working `DIR` in the sandbox (default: that of the sandbox)")
+	set.StringVar(&f.socket, "server", "", serverUsage)
+	return cmd
+}
+
+// exec runs a command in a sandbox, and sets a.exit.
+func (a *app) exec(ctx context.Context, sb *client.Sandbox, command []string, f *execFlags) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	o := runtime.RunOptions{Cwd: f.cwd, Timeout: f.timeout}
+	if f.timeout == 0 {
+		o.Timeout = -1
+	}
+	if f.stdin {
+		o.Stdin = a.stdin
+	}
+	streams := report.NewStreams(a.stdout, a.stderr, math.MaxInt64, cancel)
+	if !f.json {
+		streams.Attach(&o)
+	}
+	res, err := sb.Command(ctx, command[0], command[1:], o)
+	if failed := streams.Err(); failed != nil {
+		err = failed // which canceled the run
+	}
+	if err != nil {
+		return adviseExec(ctx, sb, err)
+	}
+	a.exit = report.Status(res)
+	if f.json {
+		return report.JSON(a.stdout, resultjson.NewRun(res))
+	}
+	switch res.Cause {
+	case runtime.CauseTimeout:
+		report.Notes(a.stderr, fmt.Sprintf("the program was stopped: it ran longer than %v", f.timeout))
+	case runtime.CauseMemory:
+		report.Notes(a.stderr, "the program was killed for memory")
+	}
+	return nil
+}
+
+// adviseExec adds advice for a command that is not in the sandbox, unless the sandbox is missing.
+func adviseExec(ctx context.Context, sb *client.Sandbox, err error) error {
+	if _, missing := sb.Info(ctx); missing != nil {
+		return err
+	}
+	return adviseCommand(err)
+}

@@ -1,0 +1,174 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	protocol "gaol/internal/session"
+	"gaol/test/harness"
+	"gaol/test/server/servertest"
+)
+
+// raw is a session of a client that sends any frames.
+type raw struct {
+	*websocket.Conn
+	t       testing.TB
+	sandbox string
+}
+
+// newRaw opens a session with a sandbox.
+func newRaw(t testing.TB, s *servertest.Server, params string) *raw {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", s.Socket) }}
+	c, _, err := websocket.Dial(soon(t), "ws://gaol/v1/session", &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: transport}, Subprotocols: []string{protocol.Protocol},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.CloseNow() })
+	c.SetReadLimit(protocol.MaxFrame)
+	r := &raw{Conn: c, t: t}
+	r.request(1, "create", params)
+	var info struct{ ID string }
+	if err := json.Unmarshal(r.until(1, protocol.KindResult), &info); err != nil {
+		t.Fatal(err)
+	}
+	r.sandbox = info.ID
+	return r
+}
+
+func (r *raw) send(frame []byte) {
+	r.t.Helper()
+	if err := r.Write(soon(r.t), websocket.MessageBinary, frame); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *raw) request(id uint32, method, params string) {
+	r.t.Helper()
+	params = strings.ReplaceAll(params, "SB", r.sandbox)
+	r.send(protocol.Append(nil, protocol.KindRequest, id, []byte(`{"method":"`+method+`","params":`+params+`}`)))
+}
+
+// next returns the next frame.
+func (r *raw) next() (protocol.Frame, error) {
+	_, message, err := r.Read(soon(r.t))
+	if err != nil {
+		return protocol.Frame{}, err
+	}
+	return protocol.Parse(protocol.Server, message)
+}
+
+// until returns the body of the next frame of a kind, and drops those before.
+func (r *raw) until(id uint32, kind protocol.Kind) []byte {
+	r.t.Helper()
+	for {
+		f, err := r.next()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if f.ID == id && f.Kind == kind {
+			return f.Body
+		}
+		if f.ID == id && (f.Kind == protocol.KindError || f.Kind == protocol.KindResult) {
+			r.t.Fatalf("request %d ended: %s", id, f.Body)
+		}
+	}
+}
+
+// TestSchemaIsEnforced: the server rejects calls whose arguments do not match.
+func TestSchemaIsEnforced(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}),
+		`{"functions":[{"id":9,"path":["f"],"schema":{"type":"array","prefixItems":[{"type":"integer"}],"minItems":1}}]}`)
+	r.request(2, "run", `{"sandbox":"SB","code":"const t = (...a) => { try { return f(...a) } catch (e) { return e.code } }; __return([t('x'), t(), t(5)])"}`)
+	call := r.until(1, protocol.KindCall)
+	if number, args := (protocol.Frame{Body: call}).Call(); number != 9 || string(args) != "[5]" {
+		t.Errorf("function %d, %s", number, args)
+	}
+	r.send(protocol.Append(nil, protocol.KindAnswer, 1, []byte(`{"x":[6]}`)))
+	var res struct{ Value json.RawMessage }
+	if err := json.Unmarshal(r.until(2, protocol.KindResult), &res); err != nil || string(res.Value) != `["ERR_ARGUMENTS","ERR_ARGUMENTS",{"x":[6]}]` {
+		t.Errorf("%v %s", err, res.Value)
+	}
+}
+
+// TestNoCredit: without credit, a run that floods its output sends one window, and can be canceled.
+func TestNoCredit(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
+	r.request(2, "command", `{"sandbox":"SB","command":"sh","args":["-c","while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"],"events":true}`)
+	bytes := 0
+	for bytes < protocol.Window {
+		bytes += len(r.until(2, protocol.KindStdout))
+	}
+	if bytes > protocol.Window+protocol.MaxChunk {
+		t.Errorf("%d bytes without credit", bytes)
+	}
+	r.request(3, "list", `{}`) // the session goes on
+	for {
+		f, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Kind == protocol.KindStdout {
+			t.Fatalf("%d bytes beyond the window", len(f.Body))
+		}
+		if f.ID == 3 {
+			break
+		}
+	}
+	r.send(protocol.Append(nil, protocol.KindCancel, 2))
+	if text := r.until(2, protocol.KindResult); !strings.Contains(string(text), `"cause":"canceled"`) {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestTooMuchInput: a client that sends more input than it has credit for is disconnected, and
+// what it has made ends.
+func TestTooMuchInput(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{})
+	r := newRaw(t, s, `{}`)
+	r.request(2, "spawn", `{"sandbox":"SB","command":"sleep","args":["1000"]}`)
+	r.until(2, protocol.KindEvent)
+	for range 64 {
+		if r.Write(soon(t), websocket.MessageBinary, protocol.Append(nil, protocol.KindStdin, 2, make([]byte, protocol.MaxChunk))) != nil {
+			break
+		}
+	}
+	for {
+		if _, err := r.next(); err != nil {
+			if websocket.CloseStatus(err) != websocket.StatusProtocolError {
+				t.Errorf("%v", err)
+			}
+			break
+		}
+	}
+	c := dial(t, s)
+	harness.WaitFor(t, "the sandbox is gone", func() bool {
+		list, err := c.Sandboxes(soon(t))
+		return err == nil && len(list) == 0
+	})
+}
+
+// TestClientVanishes: what a client has made ends when its connection breaks, also in the middle of a
+// call.
+func TestClientVanishes(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{})
+	r := newRaw(t, s, `{"functions":[{"id":1,"path":["f"]}]}`)
+	r.request(2, "run", `{"sandbox":"SB","code":"f()"}`)
+	r.until(1, protocol.KindCall)
+	if err := r.CloseNow(); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, s)
+	harness.WaitFor(t, "the sandbox is gone", func() bool {
+		list, err := c.Sandboxes(soon(t))
+		return err == nil && len(list) == 0
+	})
+}

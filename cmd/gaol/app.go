@@ -121,6 +121,7 @@ const rootExample = `  gaol doctor                                    check whet
   gaol run -e 'console.log(process.version)'     run a line of code
   gaol run --json --timeout 5s prog.mjs          run a file, print one JSON object
   gaol eval -e '[1, 2].map(n => n * n)'          print the value of a snippet
+  gaol run --server prog.mjs                     run a file on a gaol server, without root
   gaol repl                                      evaluate code line by line
   gaol policy presets                            list named permissions
   gaol image build                               build the default image

@@ -119,7 +119,7 @@ func (a *app) runCommand() *cobra.Command {
 	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
 	f.AddEnvironment(cmd)
 	f.AddPublish()
-	addServer(set, &f.server, "run on the gaol server of `SOCKET`, which needs no root; default without root, if a server's socket exists")
+	addServer(set, &f.server, "run on the gaol server of `SOCKET`, or of a URL with the token $GAOL_TOKEN; default without root, if a server's socket exists")
 	return cmd
 }
 

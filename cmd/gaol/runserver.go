@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -41,9 +42,13 @@ func (a *app) useServer(f *runFlags) (socket string, ok bool) {
 	return a.server()
 }
 
-// dial connects to a server.
-func dial(ctx context.Context, socket string) (*client.Client, error) {
-	c, err := client.Dial(ctx, client.Options{Socket: socket})
+// dial connects to a server, by the path of its socket or a URL.
+func dial(ctx context.Context, server string) (*client.Client, error) {
+	o := client.Options{Socket: server}
+	if strings.HasPrefix(server, "http://") || strings.HasPrefix(server, "https://") {
+		o = client.Options{Address: server}
+	}
+	c, err := client.Dial(ctx, o)
 	if err != nil {
 		return nil, adviseServer(err)
 	}

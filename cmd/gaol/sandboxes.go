@@ -16,7 +16,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-const serverUsage = "`SOCKET` of the server; otherwise $GAOL_SOCKET, or /run/gaol/gaol.sock"
+const serverUsage = "`SOCKET` of the server, or a URL, for which $GAOL_TOKEN is the token; otherwise $GAOL_SOCKET, or /run/gaol/gaol.sock"
 
 // onServer calls do with a connection to a server.
 func onServer(ctx context.Context, socket string, do func(*client.Client) error) (err error) {

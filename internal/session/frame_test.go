@@ -97,7 +97,7 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// TestBuffer: bytes arrive in order, credit is returned for what was read, and the window holds.
+// TestBuffer: bytes arrive in order, credit is returned for the bytes that were read, and the window holds.
 func TestBuffer(t *testing.T) {
 	returned := 0
 	b := NewBuffer(func(n uint32) { returned += int(n) })

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNoServer: the errors of Dial say what is missing.
+// TestNoServer: the errors of Dial name the problem and its cure.
 func TestNoServer(t *testing.T) {
 	dir := t.TempDir()
 	stale := filepath.Join(dir, "stale.sock")

@@ -17,7 +17,7 @@
 // methods return an error that wraps [ErrDisconnected]. It does not connect again: what a client has
 // created ends with its connection, except for detached sandboxes.
 //
-// The server belongs to somebody else: it decides which images, permissions and limits its callers may
+// The operator of the server decides which images, permissions and limits callers may
 // use. Its refusals are an [*Error].
 //
 // Functions of [CreateOptions.Bindings] run in this process, when a program in the sandbox calls them.

@@ -110,7 +110,7 @@ func TestNoCredit(t *testing.T) {
 	if bytes > protocol.Window+protocol.MaxChunk {
 		t.Errorf("%d bytes without credit", bytes)
 	}
-	r.request(3, "list", `{}`) // the session goes on
+	r.request(3, "list", `{}`) // the session continues
 	for {
 		f, err := r.next()
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"gaol/runtime"
 	"gaol/runtime/client"
-	"gaol/test/server/servertest"
 )
 
 type point struct {
@@ -19,9 +18,9 @@ type point struct {
 	Y int `json:"y"`
 }
 
-func TestFunctions(t *testing.T) {
+func testFunctions(t *testing.T, c *client.Client) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	sb := create(t, client.CreateOptions{Bindings: map[string]any{
+	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{
 		"version": "v1",
 		"api": map[string]any{
 			"name": "geo",
@@ -52,9 +51,9 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestFunctionsOfSnippets: a snippet and a context have functions of their own.
-func TestFunctionsOfSnippets(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+// testFunctionsOfSnippets: a snippet and a context have functions of their own.
+func testFunctionsOfSnippets(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	double := map[string]any{"double": runtime.NewFunction("doubles", func(_ context.Context, n int) (int, error) { return 2 * n, nil })}
 	e, err := sb.Evaluate(soon(t), `double(double(1))`, runtime.EvaluateOptions{Globals: double})
 	if err != nil || string(e.Result) != "4" || len(e.Calls) != 2 {
@@ -64,20 +63,20 @@ func TestFunctionsOfSnippets(t *testing.T) {
 	if err != nil || e.Error == nil || e.Error.Code != runtime.CodeManyCalls {
 		t.Errorf("%v %+v", err, e)
 	}
-	c, err := sb.NewContext(soon(t), runtime.ContextOptions{Globals: double})
+	k, err := sb.NewContext(soon(t), runtime.ContextOptions{Globals: double})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err = c.Evaluate(soon(t), `double(5)`, runtime.EvaluateOptions{})
+	e, err = k.Evaluate(soon(t), `double(5)`, runtime.EvaluateOptions{})
 	if err != nil || string(e.Result) != "10" {
 		t.Errorf("%v %+v", err, e)
 	}
 }
 
-// TestManyCalls: calls from several runs at once all get their own answers.
-func TestManyCalls(t *testing.T) {
+// testManyCalls: calls from several runs at once all get their own answers.
+func testManyCalls(t *testing.T, c *client.Client) {
 	var calls atomic.Int64
-	sb := create(t, client.CreateOptions{Bindings: map[string]any{
+	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{
 		"echo": func(_ context.Context, args json.RawMessage) (any, error) { calls.Add(1); return args, nil },
 	}})
 	failed := make(chan error, 4)
@@ -102,10 +101,10 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// TestCallIsCanceled: the context of a function ends with the call's time limit, and with the run.
-func TestCallIsCanceled(t *testing.T) {
+// testCallIsCanceled: the context of a function ends with the call's time limit, and with the run.
+func testCallIsCanceled(t *testing.T, c *client.Client) {
 	started, ended := make(chan struct{}, 2), make(chan struct{}, 2)
-	sb := create(t, client.CreateOptions{
+	sb := createIn(t, c, client.CreateOptions{
 		Calls: runtime.CallLimits{Timeout: 300 * time.Millisecond},
 		Bindings: map[string]any{"wait": runtime.NewFunction0("waits", func(ctx context.Context) (int, error) {
 			started <- struct{}{}
@@ -128,10 +127,10 @@ func TestCallIsCanceled(t *testing.T) {
 	<-ended
 }
 
-// TestReentrantFunction: a function may use the session that calls it.
-func TestReentrantFunction(t *testing.T) {
+// testReentrantFunction: a function may use the session that calls it.
+func testReentrantFunction(t *testing.T, c *client.Client) {
 	var inner *client.Sandbox
-	sb := create(t, client.CreateOptions{Bindings: map[string]any{
+	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{
 		"run": runtime.NewFunction("runs code", func(ctx context.Context, code string) (json.RawMessage, error) {
 			res, err := inner.Run(ctx, code, runtime.RunOptions{})
 			if err != nil {
@@ -147,8 +146,8 @@ func TestReentrantFunction(t *testing.T) {
 	}
 }
 
-func TestFunctionLimits(t *testing.T) {
-	sb := create(t, client.CreateOptions{
+func testFunctionLimits(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{
 		Calls: runtime.CallLimits{Arguments: 100, Result: 100},
 		Bindings: map[string]any{"big": runtime.NewFunction("returns text", func(_ context.Context, n int) (string, error) {
 			return strings.Repeat("x", n), nil
@@ -158,7 +157,7 @@ func TestFunctionLimits(t *testing.T) {
 	if err != nil || string(res.Value) != `"`+runtime.CodeResult+`"` {
 		t.Errorf("%v %s %s", err, res.Value, res.Stderr)
 	}
-	if _, err := dial(t, servertest.Start(t, servertest.Options{})).Create(soon(t), client.CreateOptions{Detached: true, Bindings: map[string]any{"f": runtime.NewFunction0("", func(context.Context) (int, error) { return 0, nil })}}); !isCode(err, "invalid") {
+	if _, err := c.Create(soon(t), client.CreateOptions{Detached: true, Bindings: map[string]any{"f": runtime.NewFunction0("", func(context.Context) (int, error) { return 0, nil })}}); !isCode(err, "invalid") {
 		t.Errorf("a detached sandbox with functions: %v", err)
 	}
 }

@@ -103,15 +103,16 @@ func TestHandshakes(t *testing.T) {
 		want   int
 	}{
 		"no protocol":   {http.Header{"Authorization": {authorized}}, http.StatusUpgradeRequired},
-		"another one":   {http.Header{"Authorization": {authorized}, "Sec-Websocket-Protocol": {"gaol.v0"}}, http.StatusUpgradeRequired},
-		"foreign page":  {http.Header{"Authorization": {authorized}, "Sec-Websocket-Protocol": {"gaol.v1"}, "Origin": {"http://evil.example"}}, http.StatusForbidden},
-		"own page":      {http.Header{"Authorization": {authorized}, "Sec-Websocket-Protocol": {"gaol.v1"}, "Origin": {"http://" + s.Address}}, http.StatusSwitchingProtocols},
-		"no token":      {http.Header{"Sec-Websocket-Protocol": {"gaol.v1"}}, http.StatusUnauthorized},
-		"foreign names": {http.Header{"Authorization": {authorized}, "Sec-Websocket-Protocol": {"gaol.v1"}, "Host": {"evil.example"}}, http.StatusMisdirectedRequest},
+		"another one":   {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v0"}}, http.StatusUpgradeRequired},
+		"foreign page":  {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v1"}, "Origin": {"http://evil.example"}}, http.StatusForbidden},
+		"own page":      {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v1"}, "Origin": {"http://" + s.Address}}, http.StatusSwitchingProtocols},
+		"no token":      {http.Header{"Protocol": {"gaol.v1"}}, http.StatusUnauthorized},
+		"foreign names": {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v1"}, "Host": {"evil.example"}}, http.StatusMisdirectedRequest},
 	} {
-		host := tc.header.Get("Host")
+		host, protocols := tc.header.Get("Host"), tc.header["Protocol"]
 		tc.header.Del("Host")
-		c, response, err := websocket.Dial(soon(t), "ws://"+s.Address+"/v1/session", &websocket.DialOptions{HTTPHeader: tc.header, Host: host})
+		tc.header.Del("Protocol")
+		c, response, err := websocket.Dial(soon(t), "ws://"+s.Address+"/v1/session", &websocket.DialOptions{HTTPHeader: tc.header, Host: host, Subprotocols: protocols})
 		if err == nil {
 			_ = c.CloseNow()
 		}

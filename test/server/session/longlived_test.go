@@ -25,8 +25,8 @@ func spawn(t *testing.T, sb *client.Sandbox, o runtime.SpawnOptions, name string
 	return p
 }
 
-func TestProcess(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+func testProcess(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	p := spawn(t, sb, runtime.SpawnOptions{}, "cat")
 	out := bufio.NewReader(p.Stdout)
 	for _, line := range []string{"a\n", "\xff\x00\n"} {
@@ -58,8 +58,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestProcessSignals(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+func testProcessSignals(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	p, err := sb.SpawnCode(soon(t), `
 		process.on('SIGUSR2', () => console.log('usr2'));
 		setInterval(() => {}, 1000); console.log('ready');`, runtime.SpawnOptions{})
@@ -88,8 +88,8 @@ func TestProcessSignals(t *testing.T) {
 	}
 }
 
-func TestTerminal(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+func testTerminal(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	p := spawn(t, sb, runtime.SpawnOptions{Terminal: &runtime.Terminal{Rows: 10, Cols: 20}}, "sh")
 	out := bufio.NewReader(p.Stdout)
 	type_ := func(text string) {
@@ -110,10 +110,10 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestNobodyReads: a process whose output nobody reads blocks neither other requests nor memory.
-func TestNobodyReads(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
-	p := spawn(t, sb, runtime.SpawnOptions{}, "sh", "-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done")
+// testUnreadOutput: a process whose output the client does not read blocks neither other requests nor memory.
+func testUnreadOutput(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
+	p := spawn(t, sb, runtime.SpawnOptions{}, "sh", "-c", "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
 	for i := range 3 {
 		res, err := sb.Run(soon(t), fmt.Sprintf(`console.log('z'.repeat(400000)); __return(%d)`, i), runtime.RunOptions{})
 		if err != nil || string(res.Value) != fmt.Sprint(i) || len(res.Stdout) != 400_001 {
@@ -129,8 +129,8 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-func TestSpawnFails(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+func testSpawnFails(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	if _, err := sb.Spawn(soon(t), "nosuch", nil, runtime.SpawnOptions{}); !isCode(err, "not_found") {
 		t.Errorf("%v", err)
 	}
@@ -141,51 +141,51 @@ func TestSpawnFails(t *testing.T) {
 	}
 }
 
-func TestContext(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
-	c, err := sb.NewContext(soon(t), runtime.ContextOptions{Globals: map[string]any{"n": 1}, Env: map[string]string{"A": "b"}})
+func testContext(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
+	k, err := sb.NewContext(soon(t), runtime.ContextOptions{Globals: map[string]any{"n": 1}, Env: map[string]string{"A": "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for code, want := range map[string]string{`const x = n + 1; x`: "2"} {
-		if e, err := c.Evaluate(soon(t), code, runtime.EvaluateOptions{}); err != nil || string(e.Result) != want {
+		if e, err := k.Evaluate(soon(t), code, runtime.EvaluateOptions{}); err != nil || string(e.Result) != want {
 			t.Errorf("%v %+v", err, e)
 		}
 	}
 	var lines []string
-	e, err := c.Evaluate(soon(t), `console.log(process.env.A); x + 1`, runtime.EvaluateOptions{OnLog: func(l runtime.Log) { lines = append(lines, l.Text) }})
+	e, err := k.Evaluate(soon(t), `console.log(process.env.A); x + 1`, runtime.EvaluateOptions{OnLog: func(l runtime.Log) { lines = append(lines, l.Text) }})
 	if err != nil || string(e.Result) != "3" || strings.Join(lines, "") != "b" {
 		t.Errorf("%v %+v %q", err, e, lines)
 	}
-	if prefix, names, err := c.Complete(soon(t), "process.en"); err != nil || prefix != "en" || len(names) != 1 || names[0] != "env" {
+	if prefix, names, err := k.Complete(soon(t), "process.en"); err != nil || prefix != "en" || len(names) != 1 || names[0] != "env" {
 		t.Errorf("%q %q %v", prefix, names, err)
 	}
 	ctx, cancel := context.WithCancel(soon(t))
-	if e, err = c.Evaluate(ctx, `console.log(1); await new Promise(() => {})`, runtime.EvaluateOptions{OnLog: func(runtime.Log) { cancel() }}); !errors.Is(err, context.Canceled) || e == nil {
+	if e, err = k.Evaluate(ctx, `console.log(1); await new Promise(() => {})`, runtime.EvaluateOptions{OnLog: func(runtime.Log) { cancel() }}); !errors.Is(err, context.Canceled) || e == nil {
 		t.Errorf("%v %+v", err, e)
 	}
-	if e, err = c.Evaluate(soon(t), `x`, runtime.EvaluateOptions{}); err != nil || string(e.Result) != "2" {
+	if e, err = k.Evaluate(soon(t), `x`, runtime.EvaluateOptions{}); err != nil || string(e.Result) != "2" {
 		t.Errorf("after a canceled cell: %v %+v", err, e)
 	}
-	if err := c.Close(); err != nil || !errors.Is(c.Err(), runtime.ErrContextEnded) {
-		t.Errorf("%v %v", err, c.Err())
+	if err := k.Close(); err != nil || !errors.Is(k.Err(), runtime.ErrContextEnded) {
+		t.Errorf("%v %v", err, k.Err())
 	}
-	if _, err = c.Evaluate(soon(t), `x`, runtime.EvaluateOptions{}); !errors.Is(err, runtime.ErrContextEnded) {
+	if _, err = k.Evaluate(soon(t), `x`, runtime.EvaluateOptions{}); !errors.Is(err, runtime.ErrContextEnded) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestContextExits(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
-	c, err := sb.NewContext(soon(t), runtime.ContextOptions{})
+func testContextExits(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
+	k, err := sb.NewContext(soon(t), runtime.ContextOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := c.Evaluate(soon(t), `process.exit(7)`, runtime.EvaluateOptions{}); err != nil || e.Error == nil {
+	if e, err := k.Evaluate(soon(t), `process.exit(7)`, runtime.EvaluateOptions{}); err != nil || e.Error == nil {
 		t.Errorf("%v %+v", err, e)
 	}
-	<-c.Done()
-	if exit, ok := errors.AsType[*runtime.ExitError](c.Err()); !ok || exit.Code != 7 {
-		t.Errorf("%v", c.Err())
+	<-k.Done()
+	if exit, ok := errors.AsType[*runtime.ExitError](k.Err()); !ok || exit.Code != 7 {
+		t.Errorf("%v", k.Err())
 	}
 }

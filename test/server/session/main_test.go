@@ -23,12 +23,39 @@ func dial(t testing.TB, s *servertest.Server) *client.Client {
 	return c
 }
 
-// create creates a sandbox of a new client of a new server.
-func create(t testing.TB, o client.CreateOptions) *client.Sandbox {
-	t.Helper()
-	return createIn(t, dial(t, servertest.Start(t, servertest.Options{})), o)
+// TestClient runs tests of the client on one server.
+func TestClient(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{})
+	for name, test := range map[string]func(*testing.T, *client.Client){
+		"functions":             testFunctions,
+		"functions of snippets": testFunctionsOfSnippets,
+		"many calls":            testManyCalls,
+		"call is canceled":      testCallIsCanceled,
+		"reentrant function":    testReentrantFunction,
+		"function limits":       testFunctionLimits,
+		"process":               testProcess,
+		"process signals":       testProcessSignals,
+		"terminal":              testTerminal,
+		"unread output":         testUnreadOutput,
+		"spawn fails":           testSpawnFails,
+		"context":               testContext,
+		"context exits":         testContextExits,
+		"run":                   testRun,
+		"run kinds":             testRunKinds,
+		"runs of their own":     testRunsOfTheirOwn,
+		"large output":          testLargeOutput,
+		"large input":           testLargeInput,
+		"input fails":           testInputFails,
+		"cancel":                testCancel,
+		"denials":               testDenials,
+		"break":                 testBreak,
+		"evaluate":              testEvaluate,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, dial(t, s)) })
+	}
 }
 
+// createIn creates a sandbox that ends with its client.
 func createIn(t testing.TB, c *client.Client, o client.CreateOptions) *client.Sandbox {
 	t.Helper()
 	sb, err := c.Create(t.Context(), o)

@@ -12,11 +12,10 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/client"
-	"gaol/test/server/servertest"
 )
 
-func TestRun(t *testing.T) {
-	sb := create(t, client.CreateOptions{Env: map[string]string{"A": "1"}, Files: map[string][]byte{"/workspace/f": {0xff, 0}}})
+func testRun(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{Env: map[string]string{"A": "1"}, Files: map[string][]byte{"/workspace/f": {0xff, 0}}})
 	res, err := sb.Run(soon(t), `
 		import fs from 'node:fs';
 		process.stdout.write(fs.readFileSync('f'));
@@ -34,8 +33,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunKinds(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+func testRunKinds(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	ctx := soon(t)
 	res, err := sb.Exec(ctx, `console.log(typeof __return)`, runtime.RunOptions{})
 	if err != nil || string(res.Stdout) != "undefined\n" {
@@ -67,8 +66,7 @@ func isCode(err error, code string) bool {
 	return ok && e.Code == code
 }
 
-func TestRunsOfTheirOwn(t *testing.T) {
-	c := dial(t, servertest.Start(t, servertest.Options{}))
+func testRunsOfTheirOwn(t *testing.T, c *client.Client) {
 	res, err := c.Run(soon(t), `console.log('a\xff'); __return(process.argv[2])`, runtime.RunOptions{Args: []string{"z"}})
 	if err != nil || string(res.Stdout) != "a\u00ff\n" || string(res.Value) != `"z"` {
 		t.Errorf("%v %+v", err, res)
@@ -79,9 +77,9 @@ func TestRunsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestLargeOutput: output beyond all windows arrives whole, in callbacks and in the result.
-func TestLargeOutput(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+// testLargeOutput: output beyond all windows arrives whole, in callbacks and in the result.
+func testLargeOutput(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	const code = `for (let i = 0; i < 80; i++) { await new Promise(r => process.stdout.write('x'.repeat(32768), r)); await new Promise(r => process.stderr.write('y'.repeat(16384), r)); }`
 	const stdout, stderr = 80 * 32768, 80 * 16384
 	res, err := sb.Run(soon(t), code, runtime.RunOptions{})
@@ -95,9 +93,9 @@ func TestLargeOutput(t *testing.T) {
 	}
 }
 
-// TestLargeInput: standard input beyond all windows arrives whole.
-func TestLargeInput(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+// testLargeInput: standard input beyond all windows arrives whole.
+func testLargeInput(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	in := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
 	res, err := sb.Command(soon(t), "wc", []string{"-c"}, runtime.RunOptions{Stdin: bytes.NewReader(in)})
 	if err != nil || strings.TrimSpace(string(res.Stdout)) != "1600000" {
@@ -111,16 +109,16 @@ type badReader struct{}
 
 func (badReader) Read([]byte) (int, error) { return 0, errRead }
 
-func TestInputFails(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+func testInputFails(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	if _, err := sb.Command(soon(t), "cat", nil, runtime.RunOptions{Stdin: badReader{}}); !errors.Is(err, errRead) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestCancel: a canceled run has a result, and is gone from the server.
-func TestCancel(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+// testCancel: a canceled run has a result, and is gone from the server.
+func testCancel(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	ctx, cancel := context.WithCancelCause(soon(t))
 	errWhy := errors.New("the user has left")
 	res, err := sb.Run(ctx, `console.log('ready'); setInterval(() => {}, 1000)`, runtime.RunOptions{OnStdout: func([]byte) { cancel(errWhy) }})
@@ -132,12 +130,12 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestDenials(t *testing.T) {
+func testDenials(t *testing.T, c *client.Client) {
 	p, err := policy.Parse([]byte(`{"childProcess":"deny"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sb := create(t, client.CreateOptions{Permissions: p})
+	sb := createIn(t, c, client.CreateOptions{Permissions: p})
 	denied := 0
 	s := sb.FollowRun(soon(t), `import { spawnSync } from 'node:child_process'; console.log(spawnSync('true').error.code)`, runtime.RunOptions{})
 	for e := range s.Events() {
@@ -150,9 +148,9 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// TestBreak: breaking out of a stream ends its run, although it prints without end.
-func TestBreak(t *testing.T) {
-	sb := create(t, client.CreateOptions{})
+// testBreak: breaking out of a stream ends its run, although it prints without end.
+func testBreak(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
 	s := sb.FollowCommand(soon(t), "sh", []string{"-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"}, runtime.RunOptions{})
 	for range s.Events() {
 		break
@@ -163,8 +161,8 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-func TestEvaluate(t *testing.T) {
-	sb := create(t, client.CreateOptions{Bindings: map[string]any{"shared": 3}})
+func testEvaluate(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{"shared": 3}})
 	var lines []string
 	e, err := sb.Evaluate(soon(t), "```js\nconsole.log('a'); console.warn('b'); shared + own\n```", runtime.EvaluateOptions{
 		Globals: map[string]any{"own": 4}, OnLog: func(l runtime.Log) { lines = append(lines, string(l.Level)+l.Text) },

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// pingEvery is how often the server checks that an idle client is there, and pongTimeout is
+	// pingEvery is how often the server checks that an idle client is alive, and pongTimeout is
 	// how long it waits for the reply.
 	pingEvery   = 30 * time.Second
 	pongTimeout = 30 * time.Second
@@ -94,7 +94,7 @@ func (c *connection) close(err error) {
 // maxReason is how long the reason of a close frame may be, in bytes.
 const maxReason = 123
 
-// frameReason returns what is wrong with a frame.
+// frameReason returns the reason for closing after a bad frame.
 func frameReason(err error) string {
 	text := protocol.ErrFrame.Error()
 	if _, why, ok := strings.Cut(err.Error(), text); ok {

@@ -101,6 +101,21 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
+// TestPanic: a panic is an error of its request, and the session continues.
+func TestPanic(t *testing.T) {
+	methods["panic"] = func(*task, json.RawMessage) (any, error) { panic("a bug") }
+	defer delete(methods, "panic")
+	c := dial(t, newServer(t))
+	request(t, c, 1, `{"method":"panic"}`)
+	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {
+		t.Errorf("kind %d: %s", f.Kind, f.Body)
+	}
+	request(t, c, 2, `{"method":"list"}`)
+	if f := receive(t, c); f.Kind != protocol.KindResult {
+		t.Errorf("kind %d: %s", f.Kind, f.Body)
+	}
+}
+
 // TestLateFrames: frames for requests and calls that have ended are dropped.
 func TestLateFrames(t *testing.T) {
 	c := dial(t, newServer(t))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,7 +48,7 @@ func newTask(c *connection, id uint32) *task {
 
 // run executes the request and sends its result.
 func (t *task) run(body []byte) {
-	result, err := t.execute(body)
+	result, err := t.executeSafely(body)
 	t.cancel(nil)
 	t.stdin.Close(nil)
 	var frame []byte
@@ -59,6 +60,18 @@ func (t *task) run(body []byte) {
 	}
 	t.end(t, len(body))
 	_ = t.send(t.connection.ctx, frame) // fails if the session has ended
+}
+
+// executeSafely is execute for which a panic is an error of this request: as in package net/http, it
+// must not end the sessions of other tenants.
+func (t *task) executeSafely(body []byte) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.log.Error("a request panicked", "tenant", t.tenant.Name, "panic", p, "stack", string(debug.Stack()))
+			err = &service.Error{Code: service.Internal, Err: errors.New("the server failed; its log says why")}
+		}
+	}()
+	return t.execute(body)
 }
 
 func (t *task) execute(body []byte) (any, error) {

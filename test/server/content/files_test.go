@@ -65,7 +65,21 @@ func testFileContent(t *testing.T, s *servertest.Server) {
 	if got := servertest.Do(t, b.Client, r); got.Status != http.StatusPartialContent || !bytes.Equal(got.Body, data[1<<20:1<<20+8]) {
 		t.Errorf("a range is %d %q", got.Status, got.Body)
 	}
-	if got := b.run(t, `import fs from 'node:fs'; import c from 'node:crypto';
+	for name, c := range map[string]struct {
+		value  string
+		status int
+		code   string
+	}{
+		"Range":               {"bytes=99999999-", http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable"},
+		"If-Unmodified-Since": {"Mon, 01 Jan 2001 00:00:00 GMT", http.StatusPreconditionFailed, "precondition_failed"},
+	} {
+		r := b.request(t, "GET", nil, "files", "path", "/workspace/a/b/data")
+		r.Header.Set(name, c.value)
+		if p := servertest.Do(t, b.Client, r).Want(t, c.status); p.Code != c.code {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if got := b.run(t, `import fs from 'node:fs';
 		const s = fs.statSync('a/b/data'); console.log((s.mode & 0o777).toString(8), s.size, fs.readFileSync('small').toString('hex'))`); got != fmt.Sprintf("640 %d 00ff0d\n", len(data)) {
 		t.Errorf("the guest sees %q", got)
 	}

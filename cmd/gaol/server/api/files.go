@@ -48,7 +48,7 @@ type InParents struct {
 
 // addFiles adds the operations on files.
 func (a *API) addFiles() {
-	read := operation("readFile", http.MethodGet, filesPath, "Read a file, or a range of it", append(fileStatuses, http.StatusRequestedRangeNotSatisfiable)...)
+	read := operation("readFile", http.MethodGet, filesPath, "Read a file, or a range of it", append(fileStatuses, http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed)...)
 	read.Responses = map[string]*huma.Response{
 		"200": {Description: "The content of the file.", Content: binary(octets)},
 		"206": {Description: "The range that the header Range asks for.", Content: binary(octets, "multipart/byteranges")},

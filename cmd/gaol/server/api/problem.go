@@ -43,6 +43,7 @@ var codes = map[int]service.Code{
 	http.StatusRequestTimeout: "request_timeout", http.StatusRequestEntityTooLarge: service.TooLarge,
 	http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusMisdirectedRequest: "wrong_host", http.StatusUnprocessableEntity: service.Invalid,
 	http.StatusRequestHeaderFieldsTooLarge: service.TooLarge, http.StatusNotImplemented: "not_implemented", http.StatusHTTPVersionNotSupported: "http_version",
+	http.StatusRequestedRangeNotSatisfiable: "range_not_satisfiable", http.StatusPreconditionFailed: "precondition_failed",
 	http.StatusTooManyRequests: service.Exceeded, http.StatusServiceUnavailable: service.Draining,
 }
 

@@ -101,16 +101,29 @@ type download struct {
 	http.ResponseWriter
 	ctx     context.Context
 	control *http.ResponseController
+	refused bool // the response is a problem
 }
 
 func newDownload(ctx context.Context, w http.ResponseWriter) *download {
-	return &download{w, ctx, http.NewResponseController(w)}
+	return &download{ResponseWriter: w, ctx: ctx, control: http.NewResponseController(w)}
+}
+
+// WriteHeader implements [http.ResponseWriter]. Errors of package http become problems.
+func (d *download) WriteHeader(status int) {
+	if d.refused = status >= 400; d.refused {
+		WriteProblem(d.ResponseWriter, status, "")
+		return
+	}
+	d.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements [io.Writer].
 func (d *download) Write(p []byte) (int, error) {
 	if d.ctx.Err() != nil {
 		return 0, context.Cause(d.ctx)
+	}
+	if d.refused {
+		return len(p), nil
 	}
 	defer interrupt(d.ctx, d.control.SetWriteDeadline)()
 	return d.ResponseWriter.Write(p)

@@ -19,7 +19,7 @@ type Program struct {
 
 // Command is a program of the image and how to start it.
 type Command struct {
-	Command     string            `json:"command" minLength:"1" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
+	Command     string            `json:"command" pattern:"^[^\\x00]+$" minLength:"1" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
 	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
 	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`
 	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`

@@ -35,6 +35,7 @@ func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	a.addContent()
 	a.addProcesses()
 	a.addContexts()
+	a.completeDocument()
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type Problem struct {
 
 	retryAfter time.Duration
 }
+
+var problemType = reflect.TypeFor[Problem]()
 
 // Error returns the detail.
 func (p *Problem) Error() string { return cmp.Or(p.Detail, p.Title) }

@@ -1,0 +1,102 @@
+package openapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+	validation "github.com/pb33f/libopenapi-validator/errors"
+
+	"gaol/cmd/gaol/server/settings"
+	"gaol/test/server/servertest"
+)
+
+// document returns the server's OpenAPI document and a validator for it.
+func document(t testing.TB, c *http.Client) ([]byte, validator.Validator) {
+	t.Helper()
+	res := servertest.Send(t, c, http.MethodGet, "/openapi.json", nil)
+	doc, err := libopenapi.NewDocument(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, errs := validator.NewValidator(doc)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	t.Cleanup(v.Release)
+	return res.Body, v
+}
+
+// validated is a transport that validates responses, and the requests that are answered with success.
+type validated struct {
+	t         testing.TB
+	next      http.RoundTripper
+	validator validator.Validator
+}
+
+func (v *validated) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.ContentLength > 0 {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	res, err := v.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = res.Body.Close()
+	asked := r.Clone(r.Context())
+	asked.Body = io.NopCloser(bytes.NewReader(body))
+	res.Body = io.NopCloser(bytes.NewReader(text))
+	if ok, errs := v.validator.ValidateHttpResponse(asked, res); !ok {
+		v.t.Errorf("%s %s: the response %d is not as documented:\n%s\n%.1000s", r.Method, r.URL, res.StatusCode, describe(errs), text)
+	}
+	asked.Body = io.NopCloser(bytes.NewReader(body))
+	if res.StatusCode < 300 && !bytes.Contains(body, []byte("null")) { // huma takes null for an omitted field
+		if ok, errs := v.validator.ValidateHttpRequest(asked); !ok {
+			v.t.Errorf("%s %s: the server accepted a request that is not as documented:\n%s\n%.1000s", r.Method, r.URL, describe(errs), body)
+		}
+	}
+	res.Body = io.NopCloser(bytes.NewReader(text))
+	return res, nil
+}
+
+func describe(errs []*validation.ValidationError) string {
+	var lines []string
+	for _, e := range errs {
+		lines = append(lines, e.Error())
+		for _, s := range e.SchemaValidationErrors {
+			lines = append(lines, "  "+s.FieldPath+": "+s.Reason)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// client starts a server and returns a client of it that validates all that it does, and the
+// server's document and log.
+func client(t testing.TB) (c *http.Client, text []byte, log *servertest.Log) {
+	t.Helper()
+	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.Tenant.Requests, o.Server.Requests = 1e6, 1e6 }})
+	c = s.Client(t, servertest.User{})
+	text, v := document(t, c)
+	return &http.Client{Transport: &validated{t, c.Transport, v}}, text, s.Log
+}
+
+func TestDocument(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{})
+	_, v := document(t, s.Client(t, servertest.User{}))
+	if ok, errs := v.ValidateDocument(); !ok {
+		t.Error(describe(errs))
+	}
+}

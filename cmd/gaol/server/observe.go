@@ -48,8 +48,23 @@ func (o *observer) observe(next http.Handler) http.Handler {
 			r.Body = &seen.body
 		}
 		defer o.finish(r, seen) // also if a handler panics to abort the response
-		seen.response.CaptureMetrics(w, func(w http.ResponseWriter) { next.ServeHTTP(w, r) })
+		seen.response.CaptureMetrics(w, func(w http.ResponseWriter) { next.ServeHTTP(seen.withUpgrade(w, r), r) })
 	})
+}
+
+// withUpgrade records the status of a WebSocket's handshake, which httpsnoop omits.
+func (e *exchange) withUpgrade(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+	if r.Header.Get("Upgrade") == "" {
+		return w
+	}
+	return httpsnoop.Wrap(w, httpsnoop.Hooks{WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+		return func(code int) {
+			if code == http.StatusSwitchingProtocols {
+				e.response.Code = code
+			}
+			next(code)
+		}
+	}})
 }
 
 // attribute records the tenant of a request that the guard has let pass, and its operation.

@@ -61,7 +61,8 @@ func (sb *Sandbox) FollowRun(ctx context.Context, p Program, to Sink) (*resultjs
 	if err != nil {
 		return nil, err
 	}
-	return sb.followRun(ctx, "run a program", to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowRun(ctx, p.Code, o) })
+	recordCode(ctx, p.Code, p.Permissions)
+	return sb.followRun(ctx, kindRun, to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowRun(ctx, p.Code, o) })
 }
 
 // FollowExec is Exec with events.
@@ -70,7 +71,8 @@ func (sb *Sandbox) FollowExec(ctx context.Context, p Program, to Sink) (*resultj
 	if err != nil {
 		return nil, err
 	}
-	return sb.followRun(ctx, "run a program", to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowExec(ctx, p.Code, o) })
+	recordCode(ctx, p.Code, p.Permissions)
+	return sb.followRun(ctx, kindExec, to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowExec(ctx, p.Code, o) })
 }
 
 // FollowCommand is Command with events.
@@ -79,7 +81,8 @@ func (sb *Sandbox) FollowCommand(ctx context.Context, c Command, to Sink) (*resu
 	if err != nil {
 		return nil, err
 	}
-	return sb.followRun(ctx, "run a command", to, func(ctx context.Context) *runtime.Stream {
+	recordCommand(ctx, c.Command, c.Args, c.Permissions)
+	return sb.followRun(ctx, kindCommand, to, func(ctx context.Context) *runtime.Stream {
 		return sb.NodeRuntime.FollowCommand(ctx, c.Command, c.Args, o)
 	})
 }
@@ -90,7 +93,9 @@ func (sb *Sandbox) FollowEvaluate(ctx context.Context, n Snippet, to Sink) (*res
 	if err != nil {
 		return nil, err
 	}
-	exit, err := sb.follow(ctx, "evaluate a snippet", to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowEvaluate(ctx, n.Code, o) })
+	recordCode(ctx, n.Code, n.Permissions)
+	exit, err := sb.follow(ctx, doing[kindEvaluate], to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowEvaluate(ctx, n.Code, o) })
+	sb.service.recordEvaluation(ctx, kindEvaluate, exit.Evaluation, err)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +109,9 @@ func (sb *Sandbox) programOptions(p Program) (runtime.RunOptions, error) {
 	return o, err
 }
 
-func (sb *Sandbox) followRun(ctx context.Context, doing string, to Sink, start func(context.Context) *runtime.Stream) (*resultjson.Run, error) {
-	exit, err := sb.follow(ctx, doing, to, start)
+func (sb *Sandbox) followRun(ctx context.Context, kind string, to Sink, start func(context.Context) *runtime.Stream) (*resultjson.Run, error) {
+	exit, err := sb.follow(ctx, doing[kind], to, start)
+	sb.service.recordRun(ctx, kind, exit.Result, err)
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,11 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, e
 	if err != nil {
 		return nil, err
 	}
+	if r.Command != "" {
+		recordCommand(ctx, r.Command, r.Args, r.Permissions)
+	} else {
+		recordCode(ctx, r.Code, r.Permissions)
+	}
 	var started *runtime.Process
 	release, err := sb.start(ctx, "start a process", func() (err error) {
 		if r.Command != "" {
@@ -180,6 +185,7 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 	last := Event{Name: EventError}
 	if exit.Result != nil {
 		p.usage = exit.Result.Usage
+		p.sandbox.service.metrics.Run(kindProcess, exit.Result.Cause, exit.Result.Duration)
 		p.result = resultjson.NewRun(exit.Result)
 		size += len(p.result.Value)
 		last = Event{Name: EventResult, Data: p.result}

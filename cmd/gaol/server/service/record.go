@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/metrics"
@@ -15,6 +16,8 @@ const (
 	kindExec     = "exec"
 	kindCommand  = "command"
 	kindEvaluate = "evaluate"
+	kindProcess  = "process" // of Spawn
+	kindCell     = "cell"    // of a context
 )
 
 // doing is what the service does for a kind of run, for errors.
@@ -47,12 +50,24 @@ func (s *Service) recordRun(ctx context.Context, kind string, res *runtime.Resul
 	}
 }
 
-// recordEvaluation is recordRun for snippets.
-func (s *Service) recordEvaluation(ctx context.Context, e *runtime.Evaluation, err error) {
+// recordCode adds a program or snippet, and its permissions, to the audit log.
+func recordCode(ctx context.Context, code string, permissions json.RawMessage) {
+	audit.Of(ctx).SetCode(code)
+	audit.Of(ctx).SetPermissions(permissions)
+}
+
+// recordCommand adds a command, and its permissions, to the audit log.
+func recordCommand(ctx context.Context, name string, args []string, permissions json.RawMessage) {
+	audit.Of(ctx).SetCommand(name, args)
+	audit.Of(ctx).SetPermissions(permissions)
+}
+
+// recordEvaluation is recordRun for snippets and cells.
+func (s *Service) recordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
 	audit.Of(ctx).SetEvaluation(e)
 	if e != nil {
-		s.metrics.Run(kindEvaluate, e.Cause, e.Duration)
+		s.metrics.Run(kind, e.Cause, e.Duration)
 	} else if err != nil {
-		s.metrics.RunError(kindEvaluate)
+		s.metrics.RunError(kind)
 	}
 }

@@ -176,7 +176,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet) (*resultjson.Evaluat
 		e, err = sb.NodeRuntime.Evaluate(ctx, n.Code, o)
 		return err
 	})
-	sb.service.recordEvaluation(ctx, e, err)
+	sb.service.recordEvaluation(ctx, kindEvaluate, e, err)
 	if err != nil {
 		return nil, err
 	}

@@ -12,15 +12,15 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// The scripts in testdata/server use a server, as root and as a user who may not.
-func TestServerScripts(t *testing.T) {
+// The scripts in testdata/client use a server, as root and as a user who may not.
+func TestClientScripts(t *testing.T) {
 	bin := filepath.Dir(gaol(t))
 	s := servertest.Start(t, servertest.Options{})
 	if err := os.Chmod(s.Socket, 0o660); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/server",
+		Dir: "testdata/client",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("SERVER", s.Socket)

@@ -73,3 +73,32 @@ func TestOpenSourcesRefusesStores(t *testing.T) {
 		}
 	}
 }
+
+func TestMountUser(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := dir.Chown(0, 61010); err != nil {
+		t.Skip("needs root: ", err)
+	}
+	for _, c := range []struct {
+		user *MountUser
+		want *jail.Owner
+	}{
+		{nil, nil},
+		{&MountUser{UID: 7, GID: 8}, &jail.Owner{UID: 7, GID: 8}},
+		{&MountUser{UID: 7, GID: 8, Groups: []int{9, 61010}}, &jail.Owner{UID: 7, GID: 61010}},
+	} {
+		got, err := c.user.owner(dir)
+		if err != nil || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%+v: %+v, %v", c.user, got, err)
+		}
+	}
+	for _, u := range []MountUser{{UID: -1}, {GID: -1}, {Groups: []int{1 << 33}}, {UID: 1<<32 - 1}} {
+		if _, err := (Options{MountUser: &u}).resolve(); err == nil {
+			t.Errorf("%+v is valid", u)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 type pools struct {
 	log     *slog.Logger
 	tenants *tenants
+	closing closing
 
 	mu     sync.Mutex
 	byName map[string]*tenantPool
@@ -39,8 +40,8 @@ const (
 	maxPools = 64
 )
 
-func newPools(log *slog.Logger, ts *tenants) *pools {
-	return &pools{log: log, tenants: ts, byName: map[string]*tenantPool{}}
+func newPools(log *slog.Logger, ts *tenants, c closing) *pools {
+	return &pools{log: log, tenants: ts, closing: c, byName: map[string]*tenantPool{}}
 }
 
 // get returns a sandbox from the pool of a tenant, which the caller closes. It returns nil if there
@@ -104,7 +105,7 @@ func (p *pools) remove(name string, pool *tenantPool) {
 	delete(p.byName, name)
 	p.work.Go(func() {
 		defer pool.done()
-		if err := pool.Close(); err != nil {
+		if err := p.closing.do(pool.Close); err != nil {
 			p.log.Error("close a pool", "tenant", name, "err", err)
 		}
 	})

@@ -74,7 +74,7 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 	return &Sandbox{NodeRuntime: rt, owner: t.Name, account: account, service: s, close: func() error {
 		defer release()
 		defer unuse()
-		return rt.Close()
+		return s.closing.do(rt.Close)
 	}}, nil
 }
 

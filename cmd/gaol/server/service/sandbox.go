@@ -127,7 +127,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 	sb.close = sync.OnceValue(func() error {
 		defer release()
 		defer unuse()
-		return sb.closeLongLived(rt.Close)
+		return sb.closeLongLived(func() error { return s.closing.do(rt.Close) })
 	})
 	return sb, nil
 }

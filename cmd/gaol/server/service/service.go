@@ -43,6 +43,7 @@ type Service struct {
 	tenants  *tenants
 	metrics  *metrics.Metrics
 	retained retained // processes and contexts that have ended
+	closing  closing
 
 	ctx    context.Context // of all runs
 	cancel context.CancelCauseFunc
@@ -70,7 +71,8 @@ func New(o Options) *Service {
 	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Tenants)
 	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
 	s.tenants.removeEmpty()
-	s.pools = newPools(s.log, s.tenants)
+	s.closing = newClosing()
+	s.pools = newPools(s.log, s.tenants, s.closing)
 	s.addMetrics(o.Metrics)
 	s.settings.Store(o.Settings)
 	return s

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server"
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -59,6 +60,15 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 		Settings: set, Store: os.Getenv(harness.StoreVar), Version: "test", Log: slog.New(slog.NewTextHandler(log, nil)),
 		CgroupParent: harness.Parent + "/tenants", SandboxTools: true,
 	})
+	if set.AuditLog != "" {
+		f, err := audit.Open(set.AuditLog)
+		if err == nil {
+			err = s.SetAudit(f)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -163,6 +164,8 @@ const (
 
 // evaluate runs code by do, and describes how it ended.
 func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, runtime.EvaluateOptions) (*runtime.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
+	audit.Of(ctx).SetCode(a.Code)
+	audit.Of(ctx).SetSandbox(o.sb.ID)
 	timeout, err := o.sb.RunTimeout(a.TimeoutMs)
 	if err != nil {
 		return nil, nil, err
@@ -179,6 +182,7 @@ func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a Cod
 			}
 		},
 	})
+	o.sb.RecordCode(ctx, n, err)
 	flooded := n != nil && errors.Is(context.Cause(ctx), errOutput)
 	if err != nil && !flooded {
 		return nil, nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/jail"
 	"gaol/runtime"
@@ -63,6 +64,8 @@ func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress
 	if a.Args != nil {
 		name, args = a.Command, a.Args
 	}
+	audit.Of(ctx).SetCommand(name, args)
+	audit.Of(ctx).SetSandbox(sb.ID)
 	timeout, err := sb.RunTimeout(a.TimeoutMs)
 	if err != nil {
 		return nil, err
@@ -75,6 +78,7 @@ func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress
 		res, err = sb.NodeRuntime.Command(ctx, name, args, o)
 		return startError(err)
 	})
+	sb.RecordCommand(ctx, res, err)
 	return res, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/runtime/sandboxtools"
 )
 
@@ -56,7 +57,9 @@ func (e *endpoint) callSandboxTool(ctx context.Context, r *mcp.CallToolRequest) 
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
+	ctx, record := audit.Begin(ctx, r.Params.Name)
 	out, err := e.callToolbox(ctx, r.Params.Name, args)
+	record(statusOf(err))
 	if err != nil {
 		res := &mcp.CallToolResult{}
 		res.SetError(e.toolError(err))

@@ -2,9 +2,14 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
+	"net/http"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/service"
 )
 
 // effect is what a tool does to its sandbox.
@@ -83,7 +88,9 @@ func add[In, Out any](e *endpoint, t *mcp.Tool, h mcp.ToolHandlerFor[In, *Out], 
 			return nil, nil, err
 		}
 		defer end()
+		ctx, record := audit.Begin(ctx, t.Name)
 		res, out, err := h(ctx, r, a)
+		record(statusOf(err))
 		return res, out, e.explain(err)
 	})
 }
@@ -110,4 +117,16 @@ func refuseNull(s *jsonschema.Schema) {
 	if s.Items != nil {
 		refuseNull(s.Items)
 	}
+}
+
+// statusOf returns the HTTP status that a call would have had, for the audit log.
+func statusOf(err error) int {
+	failed, ok := errors.AsType[*service.Error](err)
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case ok:
+		return failed.Status()
+	}
+	return http.StatusUnprocessableEntity
 }

@@ -57,6 +57,16 @@ func (sb *Sandbox) Admitted(ctx context.Context, doing string, do func(context.C
 	return sb.admitted(ctx, doing, do)
 }
 
+// RecordCommand adds the end of a command to the audit log and the metrics, and RecordCode that of code.
+func (sb *Sandbox) RecordCommand(ctx context.Context, res *runtime.Result, err error) {
+	sb.service.recordRun(ctx, kindCommand, res, err)
+}
+
+// RecordCode is RecordCommand for code.
+func (sb *Sandbox) RecordCode(ctx context.Context, e *runtime.Evaluation, err error) {
+	sb.service.recordEvaluation(ctx, e, err)
+}
+
 // RunTimeout returns the time limit of a run that asks for some milliseconds; zero asks for the
 // default.
 func (sb *Sandbox) RunTimeout(asked int64) (time.Duration, error) { return sb.timeout(asked) }

@@ -64,7 +64,7 @@ func (sb *Sandbox) RecordCommand(ctx context.Context, res *runtime.Result, err e
 
 // RecordCode is RecordCommand for code.
 func (sb *Sandbox) RecordCode(ctx context.Context, e *runtime.Evaluation, err error) {
-	sb.service.recordEvaluation(ctx, e, err)
+	sb.service.recordEvaluation(ctx, kindEvaluate, e, err)
 }
 
 // RunTimeout returns the time limit of a run that asks for some milliseconds; zero asks for the

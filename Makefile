@@ -51,7 +51,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp check fmt vet lint bench clean
+.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,10 @@ fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 
 mcp: image ## judge the MCP server by the MCP project's conformance suite and inspector, from npm
 	$(ROOT) test/conformance/run
+
+openapi: image ## lint the server's OpenAPI document with spectral, from npm
+	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi
+	npx --yes @stoplight/spectral-cli@6.16.3 lint --fail-severity=warn --ruleset test/server/openapi/spectral.yaml bin/openapi.json
 
 check: deps fmt lint test ## check the format, vet, lint and test
 

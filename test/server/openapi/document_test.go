@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -95,7 +96,12 @@ func client(t testing.TB) (c *http.Client, text []byte, log *servertest.Log) {
 
 func TestDocument(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
-	_, v := document(t, s.Client(t, servertest.User{}))
+	text, v := document(t, s.Client(t, servertest.User{}))
+	if path := os.Getenv("GAOL_TEST_OPENAPI"); path != "" { // for make openapi
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if ok, errs := v.ValidateDocument(); !ok {
 		t.Error(describe(errs))
 	}

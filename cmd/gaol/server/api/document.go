@@ -9,6 +9,8 @@ import (
 // completeDocument adds to the OpenAPI document what all operations have in common.
 func (a *API) completeDocument() {
 	doc := a.huma.OpenAPI()
+	doc.Info.Contact = &huma.Contact{Name: "The operator of this server"}
+	doc.Tags = tags
 	doc.Servers = []*huma.Server{{URL: "/", Description: "The server's unix socket, or its TCP address."}}
 	problem := doc.Components.Schemas.Schema(problemType, true, "")
 	unexpected := &huma.Response{
@@ -25,6 +27,9 @@ func (a *API) completeDocument() {
 			}
 			op.Tags = []string{tagOf(path)}
 			op.Responses["default"] = unexpected
+			if text, ok := descriptions[op.OperationID]; ok {
+				op.Description = text
+			}
 		}
 	}
 }

@@ -33,6 +33,14 @@ func TestAudit(t *testing.T) {
 			fmt.Sprintf("run_command 200 uid:4001 %x %s 4", sha256.Sum256([]byte("/bin/sh\x00-c\x00exit 4\x00")), id),
 			"run_code 404 uid:4001", "sandbox_init 200 uid:4001")
 	}
+	if diff := cmp.Diff(want, readAudit(t, path)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// readAudit describes the lines of an audit log about tools.
+func readAudit(t *testing.T, path string) (got []string) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +48,6 @@ func TestAudit(t *testing.T) {
 	if bytes.Contains(text, []byte("secret")) {
 		t.Errorf("the log has the code: %s", text)
 	}
-	var got []string
 	for line := range bytes.Lines(text) {
 		var e audit.Entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -58,7 +65,5 @@ func TestAudit(t *testing.T) {
 		}
 		got = append(got, described)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	return got
 }

@@ -60,15 +60,7 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 		Settings: set, Store: os.Getenv(harness.StoreVar), Version: "test", Log: slog.New(slog.NewTextHandler(log, nil)),
 		CgroupParent: harness.Parent + "/tenants", SandboxTools: true,
 	})
-	if set.AuditLog != "" {
-		f, err := audit.Open(set.AuditLog)
-		if err == nil {
-			err = s.SetAudit(f)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	setAudit(t, s, set.AuditLog)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +82,21 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 		}
 	})
 	return socket
+}
+
+// setAudit opens the audit log, if there is one.
+func setAudit(t *testing.T, s *server.Server, path string) {
+	t.Helper()
+	if path == "" {
+		return
+	}
+	f, err := audit.Open(path)
+	if err == nil {
+		err = s.SetAudit(f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // client is an HTTP client that connects as a user.

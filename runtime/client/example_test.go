@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"gaol/runtime"
 	"gaol/runtime/client"
@@ -13,17 +12,17 @@ func Example() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, client.Options{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer c.Close()
 	sb, err := c.Create(ctx, client.CreateOptions{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer sb.Close()
 	res, err := sb.Run(ctx, `console.log('hello'); __return({ sum: 1 + 2 })`, runtime.RunOptions{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Printf("%s%s\n", res.Stdout, res.Value)
 }
@@ -33,7 +32,7 @@ func ExampleClient_Create() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, client.Options{Address: "https://gaol.example.com:8640"}) // with $GAOL_TOKEN
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer c.Close()
 	prices := map[string]int{"apple": 3}
@@ -43,11 +42,11 @@ func ExampleClient_Create() {
 		}),
 	}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	e, err := sb.Evaluate(ctx, `price('apple') * 2`, runtime.EvaluateOptions{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Printf("%s\n", e.Result)
 }
@@ -57,12 +56,12 @@ func ExampleSandbox_FollowRun() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, client.Options{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer c.Close()
 	sb, err := c.Create(ctx, client.CreateOptions{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	s := sb.FollowRun(ctx, `for (const n of [1, 2, 3]) console.log(n)`, runtime.RunOptions{})
 	for e := range s.Events() {
@@ -70,10 +69,10 @@ func ExampleSandbox_FollowRun() {
 		case runtime.StdoutEvent:
 			fmt.Printf("%s", e.Data)
 		case runtime.DenialEvent:
-			log.Println("denied:", e.Denial.Rule, e.Denial.Target)
+			fmt.Println("denied:", e.Denial.Rule, e.Denial.Target)
 		}
 	}
 	if _, err := s.Result(); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 }

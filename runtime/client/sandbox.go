@@ -213,7 +213,7 @@ func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*Error); ok && strings.HasPrefix(e.Detail, sdkPrefix) {
+	if e, ok := errors.AsType[*Error](err); ok && strings.HasPrefix(e.Detail, sdkPrefix) {
 		return err
 	}
 	return fmt.Errorf("gaol: %s: %w", doing, err)

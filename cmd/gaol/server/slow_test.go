@@ -169,7 +169,9 @@ func TestIdleConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := io.ReadAll(res.Body); string(text) != "ok\n" {
+		text, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if string(text) != "ok\n" {
 			t.Errorf("%q, %v", text, err)
 		}
 		all, readers = append(all, c), append(readers, r)

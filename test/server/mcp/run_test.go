@@ -163,7 +163,7 @@ func testLongOutput(t *testing.T, s *session) {
 		t.Error(diff)
 	}
 	var command commandResult
-	r = s.ok("run_command", args{"command": "seq 20000; seq 20000 >&2", "sandboxId": out.SandboxID}, &command)
+	s.ok("run_command", args{"command": "seq 20000; seq 20000 >&2", "sandboxId": out.SandboxID}, &command)
 	if !command.Truncated || len(command.Stdout)+len(command.Stderr) > 40_000 || len(command.Stderr) < 10_000 {
 		t.Errorf("%d and %d bytes", len(command.Stdout), len(command.Stderr))
 	}

@@ -21,7 +21,7 @@ import (
 // have arrived.
 func Raw(t testing.TB, c net.Conn, text string, want int) (list []*Response) {
 	t.Helper()
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}

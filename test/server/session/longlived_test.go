@@ -92,19 +92,19 @@ func testTerminal(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})
 	p := spawn(t, sb, runtime.SpawnOptions{Terminal: &runtime.Terminal{Rows: 10, Cols: 20}}, "sh")
 	out := bufio.NewReader(p.Stdout)
-	type_ := func(text string) {
+	typeText := func(text string) {
 		if _, err := io.WriteString(p.Stdin, text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	type_("stty size\n")
+	typeText("stty size\n")
 	harness.Expect(t, out, "10 20")
 	if err := p.Resize(30, 40); err != nil {
 		t.Error(err)
 	}
-	type_("stty size\n")
+	typeText("stty size\n")
 	harness.Expect(t, out, "30 40")
-	type_("exit 5\n")
+	typeText("exit 5\n")
 	if res, err := p.Wait(soon(t)); err != nil || res.ExitCode != 5 {
 		t.Errorf("%v %+v", err, res)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -46,7 +47,7 @@ func addUse[T any, In inSandbox[T], Out any](a *API, op huma.Operation, do func(
 
 // asProblem returns an error that is a problem already as it is.
 func asProblem(err error) error {
-	if _, ok := err.(huma.StatusError); ok {
+	if _, ok := errors.AsType[huma.StatusError](err); ok {
 		return err
 	}
 	return fail(err)

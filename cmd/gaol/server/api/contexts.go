@@ -99,7 +99,7 @@ func (a *API) addCells(op huma.Operation) {
 				return nil, err
 			}
 			defer sb.Release()
-			c, err := sb.Context(r.InContext.Context)
+			c, err := sb.Context(r.Context)
 			if err != nil {
 				return nil, err
 			}

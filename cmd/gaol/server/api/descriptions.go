@@ -37,7 +37,7 @@ var descriptions = map[string]string{
 	"deleteSandbox": "Kills all that runs in the sandbox and removes its files. Snapshots of it stay.",
 
 	"listContexts":      "Lists contexts, also those that have ended a short time ago.",
-	"createContext":     "Starts a Node process that keeps the declarations of its cells until it is deleted, idle for some time, or ends by itself.",
+	"createContext":     "Starts a Node process that keeps the declarations of its cells until it is deleted, idle for some time, or exits.",
 	"getContext":        "Says whether the context is active, or why it has ended.",
 	"deleteContext":     "Ends the context and cancels its current cell.",
 	"evaluateCell":      "Evaluates code that sees the top-level declarations of earlier cells. Cells are evaluated one after another." + cancelText,

@@ -83,7 +83,7 @@ func (a *API) readFile(ctx context.Context, in *inRead) (*huma.StreamResponse, e
 	}
 	return &huma.StreamResponse{Body: func(huma.Context) {
 		defer release()
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		d := newDownload(ctx, in.w)
 		in.w.Header().Set("Content-Type", octets)
 		http.ServeContent(d, in.r, "", service.ClampTime(info.ModTime()), file)

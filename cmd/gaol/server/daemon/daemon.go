@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.TakeSignals != nil {
 		o.TakeSignals()
 	}
-	now, err := p.Files.read()
+	now, err := p.read()
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (p *process) reloads(ctx context.Context) {
 		case <-p.signals.hangups:
 		}
 		p.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
-		if next, err := p.Files.read(); err != nil {
+		if next, err := p.read(); err != nil {
 			p.log.Error("reload: the old settings, tokens and certificates stay", "err", err)
 		} else {
 			p.use(next)

@@ -115,7 +115,7 @@ func (r *ReadResult) read(files *hostfs.FS, offset int64) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func readAll(sb *service.Sandbox, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(io.LimitReader(f, maxResource+1))
 	if err != nil {
 		return nil, err

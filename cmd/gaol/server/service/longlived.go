@@ -156,7 +156,7 @@ func (sb *Sandbox) retain(id string, bytes int) {
 	}
 	e := &retainee{sandbox: sb, id: id, bytes: bytes}
 	e.expiry = time.AfterFunc(retainTime, func() { r.remove(sb, id) })
-	all := append(r.byName[sb.owner], e)
+	all := slices.Concat(r.byName[sb.owner], []*retainee{e})
 	total := 0
 	for i := len(all) - 1; i >= 0; i-- {
 		total += all[i].bytes

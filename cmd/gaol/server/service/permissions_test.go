@@ -152,7 +152,7 @@ func TestCeilingOfEachScope(t *testing.T) {
 func TestBadPermissions(t *testing.T) {
 	s, created := newService(t, nil)
 	for _, text := range []string{
-		`{"network":"allow","network":"deny"}`, `{"Network":"allow"}`, `{"netwrok":"allow"}`, `"allow"`, `[]`, `null x`, `{"network":1}`, `{"network":{"default":"allow","rules":[{"mode":"maybe"}]}}`,
+		`{"network":"allow","network":"deny"}`, `{"Network":"allow"}`, `{"networks":"allow"}`, `"allow"`, `[]`, `null x`, `{"network":1}`, `{"network":{"default":"allow","rules":[{"mode":"maybe"}]}}`,
 		`{"fs":{"rules":[{"mode":"allow","paths":["../etc"]}]}}`, `{"fs":{"rules":[{"mode":"allow","paths":["/a\u0000b"]}]}}`, strings.Repeat(`{"fs":`, 10000), "{\"network\":\"\xff\"}",
 	} {
 		if ask(t, s, created, text) {

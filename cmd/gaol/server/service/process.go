@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,7 +103,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, e
 			return err
 		}
 		o.Args = r.Args
-		started, err = sb.NodeRuntime.SpawnCode(ctx, r.Code, o)
+		started, err = sb.SpawnCode(ctx, r.Code, o)
 		return err
 	})
 	if err != nil {
@@ -252,7 +251,7 @@ func (p *Process) Signal(name string, group bool) error {
 	if group {
 		send = p.process.SignalGroup
 	}
-	return p.done("send a signal", send(syscall.Signal(s)))
+	return p.done("send a signal", send(s))
 }
 
 // Resize changes the size of the process's terminal.

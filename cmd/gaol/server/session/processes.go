@@ -64,7 +64,7 @@ func spawn(t *task, p spawnParams) (any, error) {
 
 func start(ctx context.Context, sb *service.Sandbox, p spawnParams, o runtime.SpawnOptions) (*runtime.Process, error) {
 	if p.Command == "" {
-		return sb.NodeRuntime.SpawnCode(ctx, p.Code, o)
+		return sb.SpawnCode(ctx, p.Code, o)
 	}
 	args := o.Args
 	o.Args = nil
@@ -139,7 +139,7 @@ func signal(t *task, p signalParams) (any, error) {
 	if p.Group {
 		send = proc.SignalGroup
 	}
-	return nil, processError(send(syscall.Signal(number)))
+	return nil, processError(send(number))
 }
 
 // resizeParams are those of resize.

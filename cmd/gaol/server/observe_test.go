@@ -70,8 +70,7 @@ func TestObservedHandlers(t *testing.T) {
 	mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	url, end := observed(t, mux)
 
-	c, _, err := websocket.Dial( //nolint:bodyclose // it closes the body
-		t.Context(), strings.Replace(url, "http", "ws", 1)+"/socket", nil)
+	c, _, err := websocket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/socket", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

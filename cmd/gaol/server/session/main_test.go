@@ -49,8 +49,7 @@ func newServer(t testing.TB) (url string) {
 // dial opens a session that is closed when the test ends.
 func dial(t testing.TB, url string) *websocket.Conn {
 	t.Helper()
-	c, _, err := websocket.Dial( //nolint:bodyclose // it closes the body
-		t.Context(), url, &websocket.DialOptions{Subprotocols: []string{protocol.Protocol}})
+	c, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{Subprotocols: []string{protocol.Protocol}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func (c client) request(t *testing.T, method, path string, body any, last string
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	res, err := c.Do(r)
+	res, err := c.Do(r) //nolint:bodyclose // vanish closes it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func testFileErrors(t *testing.T, s *session, id string) {
 	s.fails("write_file", args{"sandboxId": id, "path": "x", "content": "%", "encoding": "base64"}, "base64")
 	for _, uri := range []string{"gaol://sandbox/" + id + "/workspace/missing", "gaol://sandbox/sb-none/x", "file:///etc/passwd"} {
 		_, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
-		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || wire.Code != -32002 {
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || wire.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}

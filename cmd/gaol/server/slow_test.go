@@ -157,7 +157,7 @@ func TestIdleConnections(t *testing.T) {
 	})
 	var all []net.Conn
 	var readers []*bufio.Reader
-	for range 25 {
+	for i := range 25 {
 		c, err := net.Dial("unix", socket)
 		if err != nil {
 			t.Fatal(err)
@@ -175,6 +175,9 @@ func TestIdleConnections(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 		all, readers = append(all, c), append(readers, r)
+		for connections.idle() != min(i+1, 10) { // it is idle only some time after the response
+			time.Sleep(time.Millisecond)
+		}
 	}
 	for _, r := range readers[:15] {
 		if _, err := r.ReadByte(); err == nil {
@@ -190,6 +193,16 @@ func TestIdleConnections(t *testing.T) {
 	for _, c := range all {
 		_ = c.Close()
 	}
+}
+
+// idle counts the idle connections.
+func (cs *connections) idle() (n int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, o := range cs.owners {
+		n += o.idle.Len()
+	}
+	return n
 }
 
 // If all connections are in use, new ones are closed.

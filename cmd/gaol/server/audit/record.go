@@ -75,6 +75,11 @@ func Of(ctx context.Context) *Record {
 	return r
 }
 
+// Attach returns a context with the record, for work whose context is not the request's.
+func (r *Record) Attach(ctx context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, r)
+}
+
 // Begin returns a context with a record of its own for one of several actions of a request, such as
 // a message on a WebSocket. It has the tenant of the request's record. End writes it.
 func Begin(ctx context.Context, action string) (_ context.Context, end func(status int)) {

@@ -182,7 +182,7 @@ func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a Cod
 			}
 		},
 	})
-	o.sb.RecordCode(ctx, n, err)
+	o.sb.RecordEvaluation(ctx, service.KindEvaluate, n, err)
 	flooded := n != nil && errors.Is(context.Cause(ctx), errOutput)
 	if err != nil && !flooded {
 		return nil, nil, err

@@ -78,7 +78,7 @@ func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress
 		res, err = sb.NodeRuntime.Command(ctx, name, args, o)
 		return startError(err)
 	})
-	sb.RecordCommand(ctx, res, err)
+	sb.RecordRun(ctx, service.KindCommand, res, err)
 	return res, err
 }
 

@@ -188,7 +188,7 @@ func (c *Context) Evaluate(ctx context.Context, r Cell, to Sink) (*resultjson.Ev
 func (c *Context) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*resultjson.Evaluation, error) {
 	recordCode(ctx, code, nil)
 	e, err := c.context.Evaluate(ctx, code, o)
-	c.sandbox.service.recordEvaluation(ctx, kindCell, e, err)
+	c.sandbox.service.recordEvaluation(ctx, KindCell, e, err)
 	if err != nil && (e == nil || !errors.Is(err, errInterrupted)) {
 		return nil, c.sandbox.fail("evaluate a cell", err)
 	}

@@ -57,14 +57,14 @@ func (sb *Sandbox) Admitted(ctx context.Context, doing string, do func(context.C
 	return sb.admitted(ctx, doing, do)
 }
 
-// RecordCommand adds the end of a command to the audit log and the metrics, and RecordCode that of code.
-func (sb *Sandbox) RecordCommand(ctx context.Context, res *runtime.Result, err error) {
-	sb.service.recordRun(ctx, kindCommand, res, err)
+// RecordRun adds the end of a run to the audit log and the metrics. The result is nil if it failed.
+func (sb *Sandbox) RecordRun(ctx context.Context, kind string, res *runtime.Result, err error) {
+	sb.service.recordRun(ctx, kind, res, err)
 }
 
-// RecordCode is RecordCommand for code.
-func (sb *Sandbox) RecordCode(ctx context.Context, e *runtime.Evaluation, err error) {
-	sb.service.recordEvaluation(ctx, kindEvaluate, e, err)
+// RecordEvaluation is RecordRun for snippets and cells.
+func (sb *Sandbox) RecordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
+	sb.service.recordEvaluation(ctx, kind, e, err)
 }
 
 // RunTimeout returns the time limit of a run that asks for some milliseconds; zero asks for the

@@ -62,7 +62,7 @@ func (sb *Sandbox) FollowRun(ctx context.Context, p Program, to Sink) (*resultjs
 		return nil, err
 	}
 	recordCode(ctx, p.Code, p.Permissions)
-	return sb.followRun(ctx, kindRun, to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowRun(ctx, p.Code, o) })
+	return sb.followRun(ctx, KindRun, to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowRun(ctx, p.Code, o) })
 }
 
 // FollowExec is Exec with events.
@@ -72,7 +72,7 @@ func (sb *Sandbox) FollowExec(ctx context.Context, p Program, to Sink) (*resultj
 		return nil, err
 	}
 	recordCode(ctx, p.Code, p.Permissions)
-	return sb.followRun(ctx, kindExec, to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowExec(ctx, p.Code, o) })
+	return sb.followRun(ctx, KindExec, to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowExec(ctx, p.Code, o) })
 }
 
 // FollowCommand is Command with events.
@@ -82,7 +82,7 @@ func (sb *Sandbox) FollowCommand(ctx context.Context, c Command, to Sink) (*resu
 		return nil, err
 	}
 	recordCommand(ctx, c.Command, c.Args, c.Permissions)
-	return sb.followRun(ctx, kindCommand, to, func(ctx context.Context) *runtime.Stream {
+	return sb.followRun(ctx, KindCommand, to, func(ctx context.Context) *runtime.Stream {
 		return sb.NodeRuntime.FollowCommand(ctx, c.Command, c.Args, o)
 	})
 }
@@ -94,8 +94,8 @@ func (sb *Sandbox) FollowEvaluate(ctx context.Context, n Snippet, to Sink) (*res
 		return nil, err
 	}
 	recordCode(ctx, n.Code, n.Permissions)
-	exit, err := sb.follow(ctx, doing[kindEvaluate], to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowEvaluate(ctx, n.Code, o) })
-	sb.service.recordEvaluation(ctx, kindEvaluate, exit.Evaluation, err)
+	exit, err := sb.follow(ctx, doing[KindEvaluate], to, func(ctx context.Context) *runtime.Stream { return sb.NodeRuntime.FollowEvaluate(ctx, n.Code, o) })
+	sb.service.recordEvaluation(ctx, KindEvaluate, exit.Evaluation, err)
 	if err != nil {
 		return nil, err
 	}

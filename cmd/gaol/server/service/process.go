@@ -184,7 +184,7 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 	last := Event{Name: EventError}
 	if exit.Result != nil {
 		p.usage = exit.Result.Usage
-		p.sandbox.service.metrics.Run(kindProcess, exit.Result.Cause, exit.Result.Duration)
+		p.sandbox.service.metrics.Run(KindProcess, exit.Result.Cause, exit.Result.Duration)
 		p.result = resultjson.NewRun(exit.Result)
 		size += len(p.result.Value)
 		last = Event{Name: EventResult, Data: p.result}

@@ -12,17 +12,17 @@ import (
 
 // The kinds of runs, for metrics and errors.
 const (
-	kindRun      = "run"
-	kindExec     = "exec"
-	kindCommand  = "command"
-	kindEvaluate = "evaluate"
-	kindProcess  = "process" // of Spawn
-	kindCell     = "cell"    // of a context
+	KindRun      = "run"
+	KindExec     = "exec"
+	KindCommand  = "command"
+	KindEvaluate = "evaluate"
+	KindProcess  = "process" // of Spawn
+	KindCell     = "cell"    // of a context
 )
 
 // doing is what the service does for a kind of run, for errors.
 var doing = map[string]string{
-	kindRun: "run a program", kindExec: "run a program", kindCommand: "run a command", kindEvaluate: "evaluate a snippet",
+	KindRun: "run a program", KindExec: "run a program", KindCommand: "run a command", KindEvaluate: "evaluate a snippet",
 }
 
 // addMetrics connects the service with its metrics.

@@ -106,7 +106,7 @@ func (sb *Sandbox) Run(ctx context.Context, p Program) (*resultjson.Run, error) 
 	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
 	audit.Of(ctx).SetCode(p.Code)
 	audit.Of(ctx).SetPermissions(p.Permissions)
-	return sb.run(ctx, kindRun, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Run(ctx, p.Code, o) })
+	return sb.run(ctx, KindRun, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Run(ctx, p.Code, o) })
 }
 
 // Exec is Run without a value.
@@ -118,7 +118,7 @@ func (sb *Sandbox) Exec(ctx context.Context, p Program) (*resultjson.Run, error)
 	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
 	audit.Of(ctx).SetCode(p.Code)
 	audit.Of(ctx).SetPermissions(p.Permissions)
-	return sb.run(ctx, kindExec, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Exec(ctx, p.Code, o) })
+	return sb.run(ctx, KindExec, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Exec(ctx, p.Code, o) })
 }
 
 // Command runs a program of the image.
@@ -129,7 +129,7 @@ func (sb *Sandbox) Command(ctx context.Context, c Command) (*resultjson.Run, err
 	}
 	audit.Of(ctx).SetCommand(c.Command, c.Args)
 	audit.Of(ctx).SetPermissions(c.Permissions)
-	return sb.run(ctx, kindCommand, func(ctx context.Context) (*runtime.Result, error) {
+	return sb.run(ctx, KindCommand, func(ctx context.Context) (*runtime.Result, error) {
 		return sb.NodeRuntime.Command(ctx, c.Command, c.Args, o)
 	})
 }
@@ -172,11 +172,11 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet) (*resultjson.Evaluat
 	audit.Of(ctx).SetCode(n.Code)
 	audit.Of(ctx).SetPermissions(n.Permissions)
 	var e *runtime.Evaluation
-	err = sb.admitted(ctx, doing[kindEvaluate], func(ctx context.Context) (err error) {
+	err = sb.admitted(ctx, doing[KindEvaluate], func(ctx context.Context) (err error) {
 		e, err = sb.NodeRuntime.Evaluate(ctx, n.Code, o)
 		return err
 	})
-	sb.service.recordEvaluation(ctx, kindEvaluate, e, err)
+	sb.service.recordEvaluation(ctx, KindEvaluate, e, err)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
@@ -50,14 +51,14 @@ type connection struct {
 	sandboxes map[string]bool // that end with the session
 }
 
-// serve serves a connection until it ends.
-func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant) {
+// serve serves a connection until it ends. Each of its requests has a line in the audit log.
+func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.Record) {
 	socket.SetReadLimit(protocol.MaxFrame)
 	c := &connection{
 		service: h.service, tenant: t, log: h.log, socket: socket, writing: make(chan struct{}, 1),
 		tasks: map[uint32]*task{}, sandboxes: map[string]bool{},
 	}
-	c.ctx, c.cancel = context.WithCancelCause(h.ctx)
+	c.ctx, c.cancel = context.WithCancelCause(record.Attach(h.ctx))
 	c.calls = newCalls(c)
 	c.work.Go(c.ping)
 	closed := make(chan struct{})

@@ -45,6 +45,7 @@ func openContext(t *task, p contextParams) (any, error) {
 		Globals: e.Globals, IdleTimeout: time.Duration(p.IdleTimeoutMs) * time.Millisecond, LastValue: p.LastValue,
 		Permissions: e.Permissions, Env: e.Env, Cwd: e.Cwd,
 	}
+	t.recordSnippet(p.Sandbox, p.Snippet)
 	var ended error
 	err = sb.Work(t.ctx, "run a context", func(ctx context.Context) error {
 		c, err := sb.NodeRuntime.NewContext(ctx, o)
@@ -130,7 +131,9 @@ func cell(t *task, p cellParams) (_ any, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.recordSnippet(p.Sandbox, p.Snippet)
 	e, err := c.Evaluate(t.ctx, p.Code, o)
+	sb.RecordEvaluation(t.ctx, service.KindCell, e, err)
 	if err = t.unlessCanceled(err, e != nil); err != nil {
 		return nil, sb.Failed("evaluate a cell", err)
 	}

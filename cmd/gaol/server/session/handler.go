@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/session"
@@ -102,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client has the reason
 		return
 	}
-	h.serve(conn, t)
+	h.serve(conn, t, audit.Of(r.Context()))
 }
 
 // isUpgrade reports whether a request asks for this protocol.

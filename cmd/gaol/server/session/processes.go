@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -46,13 +47,23 @@ func spawn(t *task, p spawnParams) (any, error) {
 	if p.Terminal != nil {
 		o.Terminal = &runtime.Terminal{Rows: p.Terminal.Rows, Cols: p.Terminal.Cols, Term: p.Terminal.Term}
 	}
+	record := audit.Of(t.ctx)
+	record.SetSandbox(p.Sandbox)
+	record.SetPermissions(p.Permissions)
+	if p.Command != "" {
+		record.SetCommand(p.Command, p.Args)
+	} else {
+		record.SetCode(p.Code)
+	}
 	var res *runtime.Result
 	err = sb.Work(t.ctx, "run a process", func(ctx context.Context) error {
 		proc, err := start(ctx, sb, p, o)
-		if err != nil {
-			return commandError(err)
+		if err == nil {
+			res, err = t.attend(ctx, proc)
+		} else {
+			err = commandError(err)
 		}
-		res, err = t.attend(ctx, proc)
+		sb.RecordRun(ctx, service.KindProcess, res, err)
 		return err
 	})
 	if err != nil {

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -59,7 +61,8 @@ func run(t *task, p programParams) (_ any, err error) {
 	if p.TimeoutMs, err = t.timeout(p.TimeoutMs, p.MaxTimeout); err != nil {
 		return nil, err
 	}
-	return t.inSandbox(p.InSandbox, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
+	audit.Of(t.ctx).SetCode(p.Code)
+	return t.inSandbox(p.InSandbox, service.KindRun, p.Permissions, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
 		o, err := sb.ProgramOptions(p.Program, stdin)
 		switch {
 		case err != nil:
@@ -75,7 +78,8 @@ func exec(t *task, p programParams) (_ any, err error) {
 	if p.TimeoutMs, err = t.timeout(p.TimeoutMs, p.MaxTimeout); err != nil {
 		return nil, err
 	}
-	return t.inSandbox(p.InSandbox, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
+	audit.Of(t.ctx).SetCode(p.Code)
+	return t.inSandbox(p.InSandbox, service.KindExec, p.Permissions, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
 		o, err := sb.ProgramOptions(p.Program, stdin)
 		switch {
 		case err != nil:
@@ -91,7 +95,8 @@ func command(t *task, p commandParams) (_ any, err error) {
 	if p.TimeoutMs, err = t.timeout(p.TimeoutMs, p.MaxTimeout); err != nil {
 		return nil, err
 	}
-	return t.inSandbox(p.InSandbox, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
+	audit.Of(t.ctx).SetCommand(p.Command.Command, p.Args)
+	return t.inSandbox(p.InSandbox, service.KindCommand, p.Permissions, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
 		o, err := sb.CommandOptions(p.Command, stdin)
 		switch {
 		case err != nil:
@@ -104,7 +109,7 @@ func command(t *task, p commandParams) (_ any, err error) {
 }
 
 // inSandbox makes a run, and sends its output. A run that the client has canceled has a result, too.
-func (t *task) inSandbox(p InSandbox, do func(context.Context, *service.Sandbox, io.Reader) (*runtime.Result, error)) (any, error) {
+func (t *task) inSandbox(p InSandbox, kind string, permissions json.RawMessage, do func(context.Context, *service.Sandbox, io.Reader) (*runtime.Result, error)) (any, error) {
 	var stdin io.Reader
 	if p.StdinStream {
 		stdin = t.stdin
@@ -114,9 +119,12 @@ func (t *task) inSandbox(p InSandbox, do func(context.Context, *service.Sandbox,
 		return nil, err
 	}
 	defer sb.Release()
+	audit.Of(t.ctx).SetSandbox(p.Sandbox)
+	audit.Of(t.ctx).SetPermissions(permissions)
 	var res *runtime.Result
 	err = sb.Work(t.ctx, "make a run", func(ctx context.Context) (err error) {
 		res, err = do(ctx, sb, stdin)
+		sb.RecordRun(ctx, kind, res, err)
 		return commandError(t.unlessCanceled(err, res != nil))
 	})
 	if err != nil {
@@ -213,6 +221,7 @@ func evaluate(t *task, p snippetParams) (_ any, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.recordSnippet(p.Sandbox, p.Snippet)
 	var e *runtime.Evaluation
 	err = sb.Work(t.ctx, "evaluate a snippet", func(ctx context.Context) (err error) {
 		if p.Events {
@@ -222,12 +231,23 @@ func evaluate(t *task, p snippetParams) (_ any, err error) {
 		} else {
 			e, err = sb.NodeRuntime.Evaluate(ctx, p.Code, o)
 		}
+		sb.RecordEvaluation(ctx, service.KindEvaluate, e, err)
 		return t.unlessCanceled(err, e != nil)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return resultjson.NewSessionEvaluation(e), nil
+}
+
+// recordSnippet adds a snippet to the audit log.
+func (t *task) recordSnippet(sandbox string, n service.Snippet) {
+	r := audit.Of(t.ctx)
+	r.SetSandbox(sandbox)
+	if n.Code != "" { // a context has none
+		r.SetCode(n.Code)
+	}
+	r.SetPermissions(n.Permissions)
 }
 
 // snippetOptions returns the options of a snippet that calls functions of the client.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -64,6 +65,7 @@ func renew(t *task, p SandboxParams) (any, error) { return t.service.Renew(t.ten
 
 // closeSandbox closes a sandbox with all that runs in it.
 func closeSandbox(t *task, p SandboxParams) (any, error) {
+	audit.Of(t.ctx).SetSandbox(p.Sandbox)
 	err := t.service.Delete(t.tenant, p.Sandbox)
 	if err == nil {
 		t.disown(p.Sandbox)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -91,7 +92,21 @@ func (t *task) execute(body []byte) (any, error) {
 	if len(r.Params) == 0 {
 		r.Params = json.RawMessage("{}")
 	}
-	return do(t, r.Params)
+	return t.recorded(r.Method, func() (any, error) { return do(t, r.Params) })
+}
+
+// recorded calls do with a context whose record becomes a line of the audit log.
+func (t *task) recorded(method string, do func() (any, error)) (result any, err error) {
+	ctx, end := audit.Begin(t.ctx, "session "+method)
+	t.ctx = ctx
+	status := http.StatusInternalServerError // of a panic
+	defer func() { end(status) }()
+	if result, err = do(); err != nil {
+		status = problemOf(err).Status
+	} else {
+		status = http.StatusOK
+	}
+	return result, err
 }
 
 func resultFrame(id uint32, result any) ([]byte, error) {

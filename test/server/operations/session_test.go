@@ -1,0 +1,89 @@
+package operations
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/cmd/gaol/server/daemon"
+	"gaol/runtime"
+	"gaol/runtime/client"
+)
+
+// Each request of a session has a line in the audit log, with the hash of its code.
+func TestAuditOfSession(t *testing.T) {
+	dir := t.TempDir()
+	config, path := filepath.Join(dir, "config"), filepath.Join(dir, "log")
+	writeFile(t, config, fmt.Sprintf(`{"auditLog": %q}`, path))
+	p := start(t, daemon.Options{Files: daemon.Files{Config: config}})
+	useSession(t, p.socket)
+	p.stop()
+
+	type line struct {
+		Action, Code string
+		InSandbox    bool
+		Exit, Status int
+	}
+	var got []line
+	entries, _ := readAudit(t, path)
+	for _, e := range entries {
+		l := line{Action: e.Action, Code: e.Code, InSandbox: e.Sandbox != "", Status: e.Status}
+		if e.ExitCode != nil {
+			l.Exit = *e.ExitCode
+		}
+		if e.Tenant != "uid:0" || e.PID == 0 {
+			t.Errorf("%+v", e)
+		}
+		got = append(got, l)
+	}
+	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	want := []line{
+		{"session create", "", true, 0, 200},
+		{"session run", hash("process.exit(3)"), true, 3, 200},
+		{"session command", hash("false\x00"), true, 1, 200},
+		{"session evaluate", hash("6 * 7"), true, 0, 200},
+		{"session spawn", hash("process.exit(4)"), true, 4, 200},
+		{"session command", hash("nope\x00"), true, 0, 404},
+		{"session close", "", true, 0, 200},
+		{"GET /v1/session", "", false, 0, 101},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// useSession makes one run of each kind.
+func useSession(t *testing.T, socket string) {
+	t.Helper()
+	ctx := t.Context()
+	c, err := client.Dial(ctx, client.Options{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sb, err := c.Create(ctx, client.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := sb.Run(ctx, "process.exit(3)", runtime.RunOptions{})
+	_, err2 := sb.Command(ctx, "false", nil, runtime.RunOptions{})
+	_, err3 := sb.Evaluate(ctx, "6 * 7", runtime.EvaluateOptions{})
+	proc, err4 := sb.SpawnCode(ctx, "process.exit(4)", runtime.SpawnOptions{})
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := proc.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := sb.Command(ctx, "nope", nil, runtime.RunOptions{}); err == nil {
+		t.Error("there is no such program")
+	}
+	if err := sb.Close(); err != nil {
+		t.Error(err)
+	}
+}

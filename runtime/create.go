@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,8 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	}
 	rt.store = image.StoreDir()
 	if s.Launcher == LauncherZygote { // it starts while the jail is made
-		kind := zygotes.Kind{Image: s.image, Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: s.CgroupParent, Options: zygote.Options(s.Zygote)}
+		kind := zygotes.Kind{Image: s.image, Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
+			Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience}}
 		rt.zygotes = zygotes.Acquire(kind, zygoteSpec)
 	}
 	if rt.jail, err = rt.createJail(ctx); err != nil {

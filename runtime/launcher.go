@@ -22,7 +22,7 @@ type Launcher int
 
 const (
 	// LauncherZygote forks runs from a Node that is already running. The host process
-	// keeps one such Node (a zygote) for each image, heap size, CgroupParent and
+	// keeps one such Node (a zygote) for each image, heap size, cgroup and
 	// ZygoteOptions, from the first Create until CloseIdle. A zygote that dies or hangs is
 	// replaced, and the runs that it had not started start from the next one. It works
 	// with Node 22, 24 and 26. An imported image must be trusted, see
@@ -72,6 +72,10 @@ type ZygoteOptions struct {
 	// the zygote counts as hung. Its successor gets twice as long. A run that waits for a
 	// hung zygote ends that much later. Default 2 seconds.
 	Patience time.Duration
+
+	// CgroupParent is the cgroup in which zygotes are. Empty: Options.CgroupParent. Runtimes with
+	// different ones of those share zygotes if this is the same.
+	CgroupParent string
 }
 
 func (o ZygoteOptions) validate(l Launcher) error {
@@ -80,6 +84,9 @@ func (o ZygoteOptions) validate(l Launcher) error {
 	}
 	if o.Forks < 0 || o.Age < 0 || o.Patience < 0 {
 		return optionError("Zygote", "%+v has a negative field", o)
+	}
+	if o.CgroupParent != "" {
+		return checkCgroup(o.CgroupParent)
 	}
 	return nil
 }

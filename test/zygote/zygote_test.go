@@ -72,3 +72,22 @@ func TestZygoteHoldsNothing(t *testing.T) {
 		t.Errorf("mounts: %q", mounts)
 	}
 }
+
+// Runtimes in different cgroups share zygotes that are in one.
+func TestZygotesOfOneGroup(t *testing.T) {
+	zygotes := runtime.ZygoteOptions{CgroupParent: harness.Parent}
+	for _, name := range []string{"a", "b"} {
+		o := harness.Forking(runtime.Options{Zygote: zygotes, CgroupParent: harness.Parent + "/tenants/" + name})
+		rt := harness.CreateExact(t, o)
+		if res := harness.Run(t, rt, `__return(1)`, runtime.RunOptions{}); string(res.Value) != "1" {
+			t.Errorf("%+v", res)
+		}
+	}
+	if n := len(harness.Zygotes(t)); n != 1 {
+		t.Errorf("%d zygotes", n)
+	}
+	relative := runtime.Options{Zygote: runtime.ZygoteOptions{CgroupParent: "a"}}
+	if harness.CreateError(t, harness.Forking(relative)) == nil {
+		t.Error("a relative path is no cgroup")
+	}
+}

@@ -106,8 +106,9 @@ func TestIdleZygotes(t *testing.T) {
 	p := start(t, daemon.Options{IdleEvery: 20_000_000})
 	sandbox := p.createSandbox()
 	p.expect(http.StatusOK, "POST", "/v1/sandboxes/"+sandbox+"/run", map[string]any{"code": "1"})
+	tenants := filepath.Dir(harness.Parent)
 	zygotes := func() []string {
-		return harness.Glob("/sys/fs/cgroup"+harness.Parent+"/zygote-*", "/sys/fs/cgroup/*"+harness.Parent+"/zygote-*")
+		return harness.Glob("/sys/fs/cgroup"+tenants+"/zygote-*", "/sys/fs/cgroup/*"+tenants+"/zygote-*")
 	}
 	if len(zygotes()) == 0 {
 		t.Fatal("there is no zygote")

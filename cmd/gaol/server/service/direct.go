@@ -116,7 +116,7 @@ func (s *Service) Allows(p policy.Permissions) bool {
 func (s *Service) ToolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 	account, set := s.Account(t), s.settings.Load()
 	return sandboxtools.Options{
-		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t)},
+		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}},
 		MaxSandboxes: account.Limits().Sandboxes,
 		IdleLimit:    milliseconds(set.IdleTimeoutMs),
 		Prepare: func(o *runtime.Options) (release func(), err error) {

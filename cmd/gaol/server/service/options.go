@@ -37,6 +37,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 	o = runtime.Options{
 		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname,
 		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t),
+		Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent},
 	}
 	if o.Limits, err = tree.Limits.options(); err != nil {
 		return o, err

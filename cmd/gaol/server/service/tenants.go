@@ -15,11 +15,12 @@ import (
 	"gaol/runtime"
 )
 
-// tenantIdle is how long a tenant's cgroup and warm Nodes are kept after its last sandbox.
+// tenantIdle is how long a tenant's cgroup is kept after its last sandbox.
 const tenantIdle = time.Minute
 
 // tenants knows which tenants have sandboxes, and removes what the others leave: their cgroups, and the
-// Nodes that runs are forked from, of which each tenant has its own.
+// Nodes that runs are forked from if no tenant uses them. Those have run no tenant's code, and are in the
+// parent group: all tenants share them.
 type tenants struct {
 	parent    string // of their cgroups
 	log       *slog.Logger

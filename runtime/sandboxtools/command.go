@@ -21,6 +21,11 @@ func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, er
 		run, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.commands, cancel)()
+		release, err := t.start(run, s)
+		if err != nil {
+			return CommandResult{}, err
+		}
+		defer release()
 		res, err := s.rt.Command(run, a.Executable, a.Args, o)
 		switch {
 		case err != nil && ctx.Err() == nil && s.commands.Err() != nil:
@@ -34,6 +39,20 @@ func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, er
 			StdoutTruncated: res.Truncated.Stdout, StderrTruncated: res.Truncated.Stderr,
 		}, nil
 	})
+}
+
+// start calls Options.Start for a command.
+func (t *Toolbox) start(ctx context.Context, s *sandbox) (release func(), err error) {
+	if t.o.Start == nil {
+		return func() {}, nil
+	}
+	if release, err = t.o.Start(ctx, s.rt.Limits()); err != nil {
+		return nil, &Error{Code: Limit, Err: err}
+	}
+	if release == nil {
+		release = func() {}
+	}
+	return release, nil
 }
 
 // outputText converts output to valid UTF-8, without a character that truncation has cut.

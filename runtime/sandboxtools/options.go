@@ -2,6 +2,7 @@ package sandboxtools
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -47,6 +48,11 @@ type Options struct {
 	// may change them. Its error refuses the sandbox with the code limit. release, if not nil,
 	// is called when the sandbox is closed, or could not be created.
 	Prepare func(*runtime.Options) (release func(), err error)
+
+	// Start, if not nil, is called before each command with the limits of its sandbox. It may wait.
+	// Its error refuses the command with the code limit. release, if not nil, is called when the
+	// command has ended.
+	Start func(context.Context, runtime.Limits) (release func(), err error)
 
 	// IdleLimit is how long a sandbox lives without a call. The time starts again when a
 	// call ends. Zero: 10 minutes.

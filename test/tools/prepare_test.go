@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -41,5 +42,47 @@ func TestPrepare(t *testing.T) {
 	}
 	if err := box.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStart checks that each command is admitted, and released once, and that a refusal is one of a
+// limit.
+func TestStart(t *testing.T) {
+	var active, started int
+	full := errors.New("no room")
+	box, err := sandboxtools.New(sandboxtools.Options{Create: harness.Options(runtime.Options{}), Start: func(_ context.Context, l runtime.Limits) (func(), error) {
+		if l.Memory <= 0 {
+			t.Errorf("limits %+v", l)
+		}
+		if started == 2 {
+			return nil, full
+		}
+		started++
+		active++
+		return func() { active-- }, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = box.Close() }()
+	sandbox, err := box.Init(t.Context(), sandboxtools.InitArgs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := func(name string) error {
+		_, err := box.Command(t.Context(), sandboxtools.CommandArgs{ContainerID: sandbox.ContainerID, Executable: name})
+		return err
+	}
+	if err := command("true"); err != nil {
+		t.Error(err)
+	}
+	if err := command("no-such-program"); err == nil {
+		t.Error("there is no such program")
+	}
+	if err := command("true"); !errors.Is(err, full) || sandboxtools.CodeOf(err) != sandboxtools.Limit {
+		t.Errorf("refused: %v", err)
+	}
+	if active != 0 || started != 2 {
+		t.Errorf("%d active of %d", active, started)
 	}
 }

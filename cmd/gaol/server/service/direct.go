@@ -119,6 +119,10 @@ func (s *Service) ToolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}},
 		MaxSandboxes: account.Limits().Sandboxes,
 		IdleLimit:    milliseconds(set.IdleTimeoutMs),
+		Start: func(ctx context.Context, l runtime.Limits) (release func(), err error) {
+			release, err = account.Admit(ctx, l.Memory, l.CPUs)
+			return release, convert(err)
+		},
 		Prepare: func(o *runtime.Options) (release func(), err error) {
 			if s.Draining() {
 				return nil, &Error{Code: Draining, Err: errDraining}

@@ -35,11 +35,11 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 
 # How long make soak takes: some twenty minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
-KILLS ?= 300
-RUNS  ?= 10000
+KILLS ?= 200
+RUNS  ?= 5000
 
 # How long a thousand sandboxes of fifty tenants are used.
-SANDBOXES ?= 30s
+SANDBOXES ?= 20s
 
 # Tests that repeat something for long: make soak runs them instead of make test. LEAKS
 # count what is left after many kills and runs.

@@ -55,7 +55,7 @@ func TestThousandRunsAtOnce(t *testing.T) {
 			if mostRuns > runtimes*atOnce {
 				t.Errorf("%d runs at once", mostRuns)
 			}
-			if most := 10*runtimes*atOnce + 300; mostDescriptors > most { // a starting run has about 15, a run 5, and a jail that is being closed some
+			if most := 15*runtimes*atOnce + 300; mostDescriptors > most { // a starting run has about 15, a run 5, and a jail that is being closed some
 				t.Errorf("%d descriptors, want %d at most", mostDescriptors, most)
 			}
 			if longest < took/4 {

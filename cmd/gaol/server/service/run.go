@@ -99,26 +99,21 @@ var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": ru
 
 // Run runs a program in the sandbox.
 func (sb *Sandbox) Run(ctx context.Context, p Program) (*resultjson.Run, error) {
-	o, err := sb.runOptions(p.Permissions, p.Env, p.Cwd, p.Stdin, p.TimeoutMs)
-	if err != nil {
-		return nil, err
-	}
-	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
-	audit.Of(ctx).SetCode(p.Code)
-	audit.Of(ctx).SetPermissions(p.Permissions)
-	return sb.run(ctx, KindRun, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Run(ctx, p.Code, o) })
+	return sb.runProgram(ctx, KindRun, p, sb.NodeRuntime.Run)
 }
 
 // Exec is Run without a value.
 func (sb *Sandbox) Exec(ctx context.Context, p Program) (*resultjson.Run, error) {
-	o, err := sb.runOptions(p.Permissions, p.Env, p.Cwd, p.Stdin, p.TimeoutMs)
+	return sb.runProgram(ctx, KindExec, p, sb.NodeRuntime.Exec)
+}
+
+func (sb *Sandbox) runProgram(ctx context.Context, kind string, p Program, run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error)) (*resultjson.Run, error) {
+	o, err := sb.programOptions(p)
 	if err != nil {
 		return nil, err
 	}
-	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
-	audit.Of(ctx).SetCode(p.Code)
-	audit.Of(ctx).SetPermissions(p.Permissions)
-	return sb.run(ctx, KindExec, func(ctx context.Context) (*runtime.Result, error) { return sb.NodeRuntime.Exec(ctx, p.Code, o) })
+	recordCode(ctx, p.Code, p.Permissions)
+	return sb.run(ctx, kind, func(ctx context.Context) (*runtime.Result, error) { return run(ctx, p.Code, o) })
 }
 
 // Command runs a program of the image.
@@ -127,8 +122,7 @@ func (sb *Sandbox) Command(ctx context.Context, c Command) (*resultjson.Run, err
 	if err != nil {
 		return nil, err
 	}
-	audit.Of(ctx).SetCommand(c.Command, c.Args)
-	audit.Of(ctx).SetPermissions(c.Permissions)
+	recordCommand(ctx, c.Command, c.Args, c.Permissions)
 	return sb.run(ctx, KindCommand, func(ctx context.Context) (*runtime.Result, error) {
 		return sb.NodeRuntime.Command(ctx, c.Command, c.Args, o)
 	})

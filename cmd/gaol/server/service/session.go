@@ -37,8 +37,7 @@ func (sb *Sandbox) Work(ctx context.Context, doing string, do func(context.Conte
 // ProgramOptions returns the options of a program's run. If stdin is not nil, it replaces the
 // program's own.
 func (sb *Sandbox) ProgramOptions(p Program, stdin io.Reader) (runtime.RunOptions, error) {
-	o, err := sb.runOptions(p.Permissions, p.Env, p.Cwd, p.Stdin, p.TimeoutMs)
-	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
+	o, err := sb.programOptions(p)
 	return withStdin(o, p.Stdin, stdin, err)
 }
 

@@ -29,7 +29,7 @@ type app struct {
 
 	takeSignals func() // lets a command handle signals itself
 
-	// server finds the socket of a server for a user who is not root. It may be nil.
+	// server finds the socket of a server for users without root. It may be nil.
 	server func() (socket string, ok bool)
 
 	exit int // status of a command that succeeded: usually 0, or the guest's

@@ -22,7 +22,7 @@ func addServer(set *pflag.FlagSet, socket *string, usage string) {
 	set.Lookup("server").NoOptDefVal = client.Socket()
 }
 
-// findServer returns the socket of a server for a user who is not root, and so cannot make a jail.
+// findServer returns the socket of a server for users without root, which making a jail needs.
 func findServer() (socket string, ok bool) {
 	if os.Geteuid() == 0 {
 		return "", false

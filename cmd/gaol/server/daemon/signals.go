@@ -11,7 +11,7 @@ import (
 type signals struct {
 	term    context.Context // ends with the first SIGTERM or SIGINT
 	now     context.Context // ends with the second one; the third one ends the process
-	hangups chan struct{}   // has an element after SIGHUP
+	hangups chan struct{}   // receives a value after SIGHUP
 
 	received chan os.Signal
 	done     chan struct{}

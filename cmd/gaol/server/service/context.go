@@ -81,7 +81,7 @@ func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest) (*ContextIn
 		}
 	}
 	var started *runtime.Context
-	release, err := sb.start(ctx, "create a context", func() (err error) {
+	release, leave, err := sb.start(ctx, "create a context", func() (err error) {
 		started, err = sb.NodeRuntime.NewContext(ctx, o)
 		return err
 	})
@@ -91,9 +91,10 @@ func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest) (*ContextIn
 	c := &Context{ID: newID("c-"), sandbox: sb, context: started, since: time.Now(), cells: map[*cell]struct{}{}, ended: make(chan struct{})}
 	insert(&sb.longLived, &sb.longLived.contexts, c.ID, c)
 	go func() {
-		defer release()
+		defer leave()
 		<-started.Done()
 		_ = started.Close() // stops its timer; the reason of its end stays
+		release()
 		sb.retain(c.ID, 4*eventSize)
 		close(c.ended)
 	}()

@@ -36,25 +36,27 @@ type longLived struct {
 // newID returns an ID that is not used again and that cannot be guessed.
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
-// start calls do, which starts a process or context, when it is the tenant's turn. The returned
-// function must be called once it has ended.
-func (sb *Sandbox) start(ctx context.Context, doing string, do func() error) (ended func(), err error) {
-	leave, err := sb.longLived.reserve()
+// start calls do, which starts a process or context, when it is the tenant's turn. Once that has
+// ended, release must be called, which returns its quota, and then, when its end is recorded, leave.
+func (sb *Sandbox) start(ctx context.Context, doing string, do func() error) (release, leave func(), err error) {
+	free, leave, err := sb.longLived.reserve()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l := sb.Limits()
-	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
+	unadmit, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
 	if err != nil {
+		free()
 		leave()
-		return nil, convert(err)
+		return nil, nil, convert(err)
 	}
-	ended = func() { release(); leave() }
+	release = func() { unadmit(); free() }
 	if err := do(); err != nil {
-		ended()
-		return nil, sb.fail(doing, startError(err))
+		release()
+		leave()
+		return nil, nil, sb.fail(doing, startError(err))
 	}
-	return ended, nil
+	return release, leave, nil
 }
 
 // fail converts an error of the SDK, and logs it if it is not the tenant's fault.
@@ -62,24 +64,24 @@ func (sb *Sandbox) fail(doing string, err error) error {
 	return sb.service.internal(doing, &tenant.Tenant{Name: sb.owner}, err)
 }
 
-// reserve counts a process or context until leave is called.
-func (l *longLived) reserve() (leave func(), err error) {
+// reserve counts a process or context until free is called. Closing the sandbox waits for leave.
+func (l *longLived) reserve() (free, leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, refuse(Closed, "the sandbox has been deleted")
+		return nil, nil, refuse(Closed, "the sandbox has been deleted")
 	}
 	if l.active >= maxLongLived {
-		return nil, exceeded("the sandbox has %d active processes and contexts, the most it may have", maxLongLived)
+		return nil, nil, exceeded("the sandbox has %d active processes and contexts, the most it may have", maxLongLived)
 	}
 	l.active++
 	l.work.Add(1)
-	return func() {
+	free = func() {
 		l.mu.Lock()
 		l.active--
 		l.mu.Unlock()
-		l.work.Done()
-	}, nil
+	}
+	return free, l.work.Done, nil
 }
 
 // closeLongLived calls closeRuntime, which ends all processes and contexts, and forgets them.

@@ -97,7 +97,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, e
 		recordCode(ctx, r.Code, r.Permissions)
 	}
 	var started *runtime.Process
-	release, err := sb.start(ctx, "start a process", func() (err error) {
+	release, leave, err := sb.start(ctx, "start a process", func() (err error) {
 		if r.Command != "" {
 			started, err = sb.NodeRuntime.Spawn(ctx, r.Command, r.Args, o)
 			return err
@@ -111,7 +111,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, e
 	}
 	p := newProcess(sb, started, r)
 	insert(&sb.longLived, &sb.longLived.processes, p.ID, p)
-	go p.follow(release)
+	go p.follow(release, leave)
 	return p.Info(), nil
 }
 
@@ -159,9 +159,10 @@ func newProcess(sb *Sandbox, started *runtime.Process, r ProcessRequest) *Proces
 	return p
 }
 
-// follow moves the process's events to the ring until it has ended.
-func (p *Process) follow(release func()) {
-	defer release()
+// follow moves the process's events to the ring until it has ended. It calls release before clients
+// can see the end.
+func (p *Process) follow(release, leave func()) {
+	defer leave()
 	go func() {
 		<-p.process.Done()
 		p.ring.release()
@@ -172,6 +173,7 @@ func (p *Process) follow(release func()) {
 			p.ring.add(event, false)
 		}
 		if exit, ok := e.(runtime.ExitEvent); ok {
+			release()
 			p.finish(exit)
 		}
 	}

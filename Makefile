@@ -80,7 +80,7 @@ deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb -Zzstd -z9
 
 test: image vet ## run the tests, with fewer repetitions than make soak
-	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off -ldflags=-s ./...
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off -ldflags=-s ./...
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm
@@ -96,8 +96,8 @@ attack: image ## exhaust each kind of kernel object from inside a jail, and prin
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
 soak: image ## run all repetitions of the tests with the other launcher, kill hosts, and look for leaks after many runs
-	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)|^($(SOAK))$$' $$($(GO) list ./test/... | grep -v '^gaol/test/server/')
-	$(ROOT) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)|^($(SOAK))$$' $$($(GO) list ./test/... | grep -v '^gaol/test/server/')
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
 		./cmd/gaol ./internal/snippet ./jail ./rootfs/layer ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/server/mcp ./test/server/operations ./test/zygote ./vfs/hostfs
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote

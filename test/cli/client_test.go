@@ -9,12 +9,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gaol/runtime/client"
+	"gaol/test/harness"
 	"gaol/test/server/servertest"
 )
 
 // The scripts in testdata/client use a server, as root and as a user who may not.
 func TestClientScripts(t *testing.T) {
-	bin := filepath.Dir(gaol(t))
+	bin := filepath.Dir(harness.Gaol(t))
 	s := servertest.Start(t, servertest.Options{})
 	if err := os.Chmod(s.Socket, 0o660); err != nil {
 		t.Fatal(err)

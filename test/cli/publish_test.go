@@ -25,7 +25,7 @@ func published(t *testing.T, count int, args ...string) (cmd *exec.Cmd, addresse
 	if store := os.Getenv(harness.StoreVar); store != "" {
 		args = append(args, "--store", store)
 	}
-	cmd = exec.Command(gaol(t), args...)
+	cmd = exec.Command(harness.Gaol(t), args...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 // A person uses gaol repl in a terminal. Afterwards the terminal has its old settings.
 func TestREPL(t *testing.T) {
-	bin := gaol(t)
+	bin := harness.Gaol(t)
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	t.Setenv("TERM", "xterm")
@@ -120,7 +120,7 @@ func TestREPL(t *testing.T) {
 
 // The terminal has its old settings however gaol repl ends.
 func TestREPLEnds(t *testing.T) {
-	bin := gaol(t)
+	bin := harness.Gaol(t)
 	t.Setenv("TERM", "xterm")
 	for name, tc := range map[string]struct {
 		code string

@@ -10,11 +10,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"gaol/test/harness"
 )
 
 // The scripts in testdata/script use the command line as a person would.
 func TestScripts(t *testing.T) {
-	bin := filepath.Dir(gaol(t))
+	bin := filepath.Dir(harness.Gaol(t))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/harness"
 )
 
 // gaol serve survives SIGHUP, which ends other commands, and SIGTERM is its successful end.
 func TestServeSignals(t *testing.T) {
-	cmd := exec.Command(gaol(t), "serve", "--socket", filepath.Join(t.TempDir(), "s"), "--log-format", "json")
+	cmd := exec.Command(harness.Gaol(t), "serve", "--socket", filepath.Join(t.TempDir(), "s"), "--log-format", "json")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	stderr, err := cmd.StderrPipe()
 	if err == nil {

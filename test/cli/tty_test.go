@@ -92,7 +92,7 @@ func code(t *testing.T, cmd *exec.Cmd) int {
 // A person uses a guest's terminal from a terminal of the host, which has its old settings
 // afterwards.
 func TestTTY(t *testing.T) {
-	bin := gaol(t)
+	bin := harness.Gaol(t)
 	t.Run("work", func(t *testing.T) {
 		d := openTerminal(t)
 		was := d.settings(t)

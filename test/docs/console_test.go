@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gaol/test/harness"
 )
 
 // command is one command of a console block, with the output that the page shows.
@@ -80,7 +82,7 @@ func shellPath(t *testing.T, dir string) string {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(gaol(t), filepath.Join(path, "gaol")); err != nil {
+	if err := os.Symlink(harness.Gaol(t), filepath.Join(path, "gaol")); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(path, "sudo"), "#!/bin/sh\nexec \"$@\"\n")

@@ -1,42 +1,22 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
+
+	"gaol/test/harness"
 )
-
-var binary = struct {
-	sync.Once
-	path string
-	err  error
-	out  []byte
-}{}
-
-// gaol builds the command once and returns its path.
-func gaol(t *testing.T) string {
-	t.Helper()
-	binary.Do(func() {
-		var dir string
-		if dir, binary.err = os.MkdirTemp("", "gaol-docs-"); binary.err == nil {
-			binary.path = filepath.Join(dir, "gaol")
-			binary.out, binary.err = exec.Command("go", "build", "-o", binary.path, "gaol/cmd/gaol").CombinedOutput()
-		}
-	})
-	if binary.err != nil {
-		t.Fatalf("%v\n%s", binary.err, binary.out)
-	}
-	return binary.path
-}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if binary.path != "" {
-		os.RemoveAll(filepath.Dir(binary.path))
+	if err := harness.RemoveBinary(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -81,7 +61,7 @@ func checkFlags(t *testing.T, b block, args []string) {
 	for words < len(args) && words < 2 && regexp.MustCompile(`^[a-z]+$`).MatchString(args[words]) {
 		words++
 	}
-	help, err := exec.Command(gaol(t), append(args[:words:words], "--help")...).Output()
+	help, err := exec.Command(harness.Gaol(t), append(args[:words:words], "--help")...).Output()
 	if err != nil {
 		t.Errorf("%v: gaol %s: %v", b, strings.Join(args[:words], " "), err)
 		return

@@ -49,7 +49,7 @@ func runTests(m *testing.M, lock int) int {
 	if left := before.leaks(); len(left) > 0 {
 		code = fail(fmt.Errorf("left behind:\n  %s", strings.Join(left, "\n  ")))
 	}
-	if err := os.RemoveAll(temp); err != nil {
+	if err := errors.Join(os.RemoveAll(temp), RemoveBinary()); err != nil {
 		code = fail(err)
 	}
 	if err := goleak.Find(); err != nil {

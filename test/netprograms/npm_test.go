@@ -137,13 +137,9 @@ func readTree(t *testing.T, dir string) map[string]string {
 func TestPresetNPM(t *testing.T) {
 	ca := newInternet(t)
 	serve(t, ca, &http.Server{Handler: http.StripPrefix("/npm", newRegistry(t, registryURL))})
-	gaol := filepath.Join(t.TempDir(), "gaol")
-	if out, err := exec.Command("go", "build", "-o", gaol, "gaol/cmd/gaol").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	dir, home := newProject(t), t.TempDir()
 	install := func() (stderr string, err error) {
-		cmd := exec.Command(gaol, "run", "--preset", "npm", "--mount", dir+":/workspace:rw", "--mount", ca.File+":"+caFile,
+		cmd := exec.Command(harness.Gaol(t), "run", "--preset", "npm", "--mount", dir+":/workspace:rw", "--mount", ca.File+":"+caFile,
 			"--env", "npm_config_cafile="+caFile, "--env", "npm_config_registry="+registryURL, "--timeout", "0", "--command", "--", "npm", "install", "--fetch-retries", "0")
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "npm_config_globalconfig=" + filepath.Join(home, "none")}
 		var text strings.Builder

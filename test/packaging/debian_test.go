@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gaol/test/harness"
 )
 
 // The Debian package is installed, upgraded, removed and purged in an overlay of this machine's file
@@ -17,14 +19,14 @@ func TestDebianPackage(t *testing.T) {
 	dir := t.TempDir()
 	build := func(version string) string {
 		file := filepath.Join(dir, version+".deb")
-		run(t, ".ci/deb/build", gaol(t), version, file, "-Znone")
+		run(t, ".ci/deb/build", harness.Gaol(t), version, file, "-Znone")
 		return file
 	}
 	first, second := build("v1.2-3-gabc"), build("v1.10.0")
 	if info := run(t, "dpkg-deb", "--field", first, "Version", "Architecture"); !strings.Contains(info, "Version: 1.2.3.gabc\n") {
 		t.Errorf("the package: %s", info)
 	}
-	if run(t, ".ci/deb/build", gaol(t), "309d513-dirty", dir+"/c.deb", "-Znone"); !strings.HasPrefix(run(t, "dpkg-deb", "--field", dir+"/c.deb", "Version"), "0~20") {
+	if run(t, ".ci/deb/build", harness.Gaol(t), "309d513-dirty", dir+"/c.deb", "-Znone"); !strings.HasPrefix(run(t, "dpkg-deb", "--field", dir+"/c.deb", "Version"), "0~20") {
 		t.Error("a version without a release is not older than the first one")
 	}
 	upper := filepath.Join(dir, "upper")

@@ -7,38 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"gaol/test/harness"
 )
 
-// binDir is where gaol builds the command line.
-var binDir string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "gaol-packaging-")
-	if err != nil {
-		panic(err)
-	}
-	binDir = dir
-	code := harness.RunTests(m)
-	_ = os.RemoveAll(binDir)
-	os.Exit(code)
-}
-
-var buildOnce = sync.OnceValues(func() ([]byte, error) {
-	return exec.Command("go", "build", "-ldflags=-s", "-o", binDir, "gaol/cmd/gaol").CombinedOutput()
-})
-
-// gaol builds the command line once, and returns its path.
-func gaol(t testing.TB) string {
-	t.Helper()
-	if out, err := buildOnce(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return filepath.Join(binDir, "gaol")
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // run runs a command, which must succeed, and returns what it prints.
 func run(t testing.TB, name string, args ...string) string {
@@ -71,7 +45,7 @@ func list(t testing.TB, root string) (paths []string) {
 func TestInstall(t *testing.T) {
 	dest := t.TempDir()
 	install := func() {
-		run(t, "make", "--no-print-directory", "install", "BIN="+gaol(t), "DESTDIR="+dest, "PREFIX=/opt/gaol")
+		run(t, "make", "--no-print-directory", "install", "BIN="+harness.Gaol(t), "DESTDIR="+dest, "PREFIX=/opt/gaol")
 	}
 	install()
 	have := " " + strings.Join(list(t, dest), " ") + " "
@@ -100,7 +74,7 @@ func TestInstall(t *testing.T) {
 // The completion of bash knows the flags of the installed program.
 func TestCompletion(t *testing.T) {
 	dest := t.TempDir()
-	run(t, "make", "--no-print-directory", "install", "BIN="+gaol(t), "DESTDIR="+dest, "PREFIX=/usr")
+	run(t, "make", "--no-print-directory", "install", "BIN="+harness.Gaol(t), "DESTDIR="+dest, "PREFIX=/usr")
 	out := run(t, "bash", "-c", `
 		PATH=$1/usr/bin:$PATH
 		_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }

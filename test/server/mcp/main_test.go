@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,22 +20,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// binDir is where gaol is built.
-var binDir string
-
-func TestMain(m *testing.M) {
-	var err error
-	if binDir, err = os.MkdirTemp("", "gaol-mcp-"); err == nil {
-		err = os.Chmod(binDir, 0o755) // other users run it
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := harness.RunTests(m)
-	_ = os.RemoveAll(binDir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 var (
 	alice = servertest.User{UID: 4001, GID: 4001}

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -21,23 +20,10 @@ import (
 	"gaol/test/server/servertest"
 )
 
-var buildOnce = sync.OnceValues(func() (path string, err error) {
-	path = filepath.Join(binDir, "gaol")
-	out, err := exec.Command("go", "build", "-ldflags=-s", "-o", path, "gaol/cmd/gaol").CombinedOutput()
-	if err != nil {
-		err = errors.New(string(out))
-	}
-	return path, err
-})
-
 // gaolMCP returns the command gaol mcp for a user, with a socket in its environment; empty for none.
 func gaolMCP(t *testing.T, user servertest.User, socket string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := buildOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, append([]string{"mcp"}, args...)...)
+	cmd := exec.Command(harness.Gaol(t), append([]string{"mcp"}, args...)...)
 	cmd.Env = append(os.Environ(), "GAOL_SOCKET="+socket, "GAOL_TOKEN=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user.UID), Gid: uint32(user.GID)}}
 	return cmd

@@ -80,7 +80,7 @@ func TestZygotePermissionsOfRunMeetNoParked(t *testing.T) {
 	if res.ExitCode != 0 {
 		t.Errorf("%s", res.Stderr)
 	}
-	if res = harness.Run(t, rt, `__return(1)`, runtime.RunOptions{Timeout: 5 * time.Second}); string(res.Value) != "1" {
+	if res = harness.Run(t, rt, `__return(1)`, runtime.RunOptions{Timeout: time.Minute}); string(res.Value) != "1" {
 		t.Errorf("the next run: %+v", res)
 	}
 }

@@ -34,7 +34,6 @@ func TestControlEnds(t *testing.T) {
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	checkHonestRun(t, rt)
 	check := unleaked(t)
-	const limit = time.Second
 	for _, tc := range harness.Some([]struct {
 		name, code string
 		cause      runtime.Cause
@@ -57,11 +56,12 @@ func TestControlEnds(t *testing.T) {
 		{"a normal end", `await note.async(1)`, "", 0, 1},
 		{"a call at the exit", `process.on('exit', () => note(1))`, "", 0, 1},
 	}) {
-		res := harness.Run(t, rt, raw+tc.code, runtime.RunOptions{Timeout: limit})
+		o := runtime.RunOptions{Timeout: time.Second}
+		res, _ := runInTime(t, rt, raw+tc.code, &o, func(res *runtime.Result) bool { return res.Cause == tc.cause && len(res.Calls) >= tc.calls })
 		if res.Cause != tc.cause || res.ExitCode != tc.exitCode || len(res.Calls) < tc.calls {
 			t.Errorf("%s: cause %q, exit code %d, %d calls, %s", tc.name, res.Cause, res.ExitCode, len(res.Calls), res.Stderr)
 		}
-		if late := res.Duration - limit; late > 5*time.Second {
+		if late := res.Duration - o.Timeout; late > 5*time.Second {
 			t.Errorf("%s: it ended %v late", tc.name, late)
 		}
 		w.check(t)

@@ -131,10 +131,10 @@ func TestHeapFullAfterFlood(t *testing.T) {
 // A child that was killed for memory long ago is not reported as the cause of a timeout.
 func TestTimeoutAfterChildDied(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 96 << 20}})
-	res := harness.Run(t, rt, `
+	res, _ := runInTime(t, rt, `
 		import { spawnSync } from 'node:child_process';
 		console.log(spawnSync(process.execPath, ['-e', 'const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))']).signal);
-		setInterval(() => {}, 1000);`, runtime.RunOptions{Timeout: 4 * time.Second})
+		setInterval(() => {}, 1000);`, &runtime.RunOptions{Timeout: 2 * time.Second}, func(res *runtime.Result) bool { return len(res.Stdout) > 0 })
 	if res.Cause != runtime.CauseTimeout || string(res.Stdout) != "SIGKILL\n" {
 		t.Errorf("cause %q, stdout %s", res.Cause, res.Stdout)
 	}

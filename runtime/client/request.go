@@ -196,7 +196,8 @@ func (c *Client) do(ctx context.Context, method string, params, result any) erro
 	return json.Unmarshal(text, result)
 }
 
-// feed sends standard input until its end, or until ctx ends. The error is that of a Read.
+// feed sends standard input until its end, or until ctx ends. The error is that of a Read, after which
+// the input has no end: the server must not use it as if it were complete.
 func (r *request) feed(ctx context.Context, stdin io.Reader) error {
 	buffer := make([]byte, session.MaxChunk/2)
 	for {
@@ -204,11 +205,11 @@ func (r *request) feed(ctx context.Context, stdin io.Reader) error {
 		if n > 0 && r.write(ctx, buffer[:n]) != nil {
 			return nil // the request has ended
 		}
-		if err != nil {
+		if err == io.EOF {
 			_ = r.endInput(ctx) // fails if the request has ended
-			if err == io.EOF {
-				err = nil
-			}
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}

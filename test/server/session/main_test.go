@@ -50,6 +50,15 @@ func TestClient(t *testing.T) {
 		"denials":               testDenials,
 		"break":                 testBreak,
 		"evaluate":              testEvaluate,
+		"files":                 testFiles,
+		"file errors":           testFileErrors,
+		"tar":                   testTar,
+		"snapshots":             testSnapshots,
+		"slow reader":           testSlowReader,
+		"listeners":             testListeners,
+		"dial":                  testDial,
+		"dial ends":             testDialEnds,
+		"dial flood":            testDialFlood,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dial(t, s)) })
 	}

@@ -51,24 +51,18 @@ func (a *API) packFolder(ctx context.Context, in *inRead) (*huma.StreamResponse,
 // inUnpack is an archive to unpack.
 type inUnpack struct {
 	InFile
-	Parents bool `query:"createParents" doc:"Make the folder and its parents if they are missing."`
+	service.FolderUnpack
 	Stream
 }
 
-// unpacked counts the unpacked files.
-type unpacked struct {
-	Entries int   `json:"entries" doc:"Files, folders and links."`
-	Bytes   int64 `json:"bytes" doc:"Of the content of files."`
-}
-
-func unpackFolder(ctx context.Context, sb *service.Sandbox, in *inUnpack) (*result[unpacked], error) {
+func unpackFolder(ctx context.Context, sb *service.Sandbox, in *inUnpack) (*result[service.Unpacked], error) {
 	body, err := in.newUpload(ctx, sb.MaxUpload())
 	if err != nil {
 		return nil, err
 	}
-	report, err := sb.Untar(body, in.Path, in.Parents)
+	report, err := sb.Untar(body, in.Path, in.FolderUnpack)
 	if err != nil {
 		return nil, body.fail(err)
 	}
-	return &result[unpacked]{unpacked{report.Entries, report.Bytes}}, nil
+	return &result[service.Unpacked]{report}, nil
 }

@@ -2,14 +2,11 @@ package api
 
 import (
 	"context"
-	"io/fs"
 	"net/http"
-	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"gaol/cmd/gaol/server/service"
-	"gaol/vfs/hostfs"
 )
 
 const (
@@ -22,28 +19,6 @@ const (
 type InFile struct {
 	InSandbox
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4095" doc:"An absolute, clean path in the sandbox. Its bytes need not be UTF-8."`
-}
-
-// InMode has the permissions of a new file or folder.
-type InMode struct {
-	Mode string `query:"mode" pattern:"^[0-7]{1,4}$" doc:"Permissions of a new file or folder, in octal. By default 644, and 755 for a folder."`
-}
-
-// mode returns the permissions, zero for the default.
-func (m InMode) mode() (fs.FileMode, error) {
-	if m.Mode == "" {
-		return 0, nil
-	}
-	bits, err := strconv.ParseUint(m.Mode, 8, 16)
-	if err != nil || bits == 0 || bits > 0o777 {
-		return 0, problem(http.StatusUnprocessableEntity, "mode: want 1 to 777, in octal")
-	}
-	return fs.FileMode(bits), nil
-}
-
-// InParents says whether to make folders.
-type InParents struct {
-	Parents bool `query:"createParents" doc:"Make missing parent folders."`
 }
 
 // addFiles adds the operations on files.
@@ -93,8 +68,7 @@ func (a *API) readFile(ctx context.Context, in *inRead) (*huma.StreamResponse, e
 // inWrite is a file to write.
 type inWrite struct {
 	InFile
-	InMode
-	InParents
+	service.FileWrite
 	Stream
 }
 
@@ -104,15 +78,11 @@ type written struct {
 }
 
 func writeFile(ctx context.Context, sb *service.Sandbox, in *inWrite) (*result[written], error) {
-	mode, err := in.mode()
-	if err != nil {
-		return nil, err
-	}
 	body, err := in.newUpload(ctx, sb.MaxUpload())
 	if err != nil {
 		return nil, err
 	}
-	n, err := sb.WriteFile(in.Path, body, hostfs.WriteOptions{Mode: mode, Parents: in.Parents})
+	n, err := sb.WriteFile(in.Path, body, in.FileWrite)
 	if err != nil {
 		return nil, body.fail(err)
 	}
@@ -122,39 +92,33 @@ func writeFile(ctx context.Context, sb *service.Sandbox, in *inWrite) (*result[w
 // inStat is a request to describe a file.
 type inStat struct {
 	InFile
-	Links bool `query:"links" doc:"Describe a link itself."`
+	service.FileStat
 }
 
 func statFile(_ context.Context, sb *service.Sandbox, in *inStat) (*result[*service.FileInfo], error) {
-	info, err := sb.Stat(in.Path, in.Links)
+	info, err := sb.Stat(in.Path, in.FileStat)
 	return &result[*service.FileInfo]{info}, err
 }
 
 // inList is a request for a listing.
 type inList struct {
 	InFile
-	Recursive bool `query:"recursive" doc:"List everything below the folder, without following links."`
-	Limit     int  `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"How many files to list at most."`
+	service.FolderList
 }
 
 func listFiles(ctx context.Context, sb *service.Sandbox, in *inList) (*result[*service.FileList], error) {
-	list, err := sb.ListFiles(ctx, in.Path, in.Recursive, in.Limit)
+	list, err := sb.ListFiles(ctx, in.Path, in.FolderList)
 	return &result[*service.FileList]{list}, err
 }
 
 // inFolder is a folder to make.
 type inFolder struct {
 	InFile
-	InMode
-	Parents bool `query:"createParents" doc:"Make missing parent folders. An existing folder is no error then."`
+	service.FolderMake
 }
 
 func makeFolder(_ context.Context, sb *service.Sandbox, in *inFolder) (*empty, error) {
-	mode, err := in.mode()
-	if err != nil {
-		return nil, err
-	}
-	return nil, sb.MakeFolder(in.Path, mode, in.Parents)
+	return nil, sb.MakeFolder(in.Path, in.FolderMake)
 }
 
 // inMove is a file to move.
@@ -171,9 +135,9 @@ func moveFile(_ context.Context, sb *service.Sandbox, in *inMove) (*empty, error
 // inRemove is a file to remove.
 type inRemove struct {
 	InFile
-	Recursive bool `query:"recursive" doc:"Remove a folder with its content."`
+	service.FileRemove
 }
 
 func removeFile(_ context.Context, sb *service.Sandbox, in *inRemove) (*empty, error) {
-	return nil, sb.Remove(in.Path, in.Recursive)
+	return nil, sb.Remove(in.Path, in.FileRemove)
 }

@@ -42,13 +42,9 @@ func (s *Stream) newUpload(ctx context.Context, maxBytes int64) (u *upload, err 
 		return nil, problem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
 	}
 	if s.r.ContentLength > maxBytes {
-		return nil, tooLarge(maxBytes)
+		return nil, service.UploadTooLarge(maxBytes)
 	}
 	return &upload{ctx: ctx, body: http.MaxBytesReader(s.w, s.r.Body, maxBytes), control: http.NewResponseController(s.w)}, nil
-}
-
-func tooLarge(maxBytes int64) error {
-	return problem(http.StatusRequestEntityTooLarge, (&http.MaxBytesError{Limit: maxBytes}).Error()+": your quota is uploadBytes")
 }
 
 // Read implements [io.Reader].
@@ -86,7 +82,7 @@ func (u *upload) fail(err error) error {
 	case u.err == nil:
 		return fail(err)
 	case isLarge:
-		return tooLarge(large.Limit)
+		return fail(service.UploadTooLarge(large.Limit))
 	case u.ctx.Err() != nil:
 		return fail(context.Cause(u.ctx))
 	case errors.Is(u.err, os.ErrDeadlineExceeded):

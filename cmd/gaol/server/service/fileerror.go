@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,11 @@ var fileErrors = []struct {
 	}},
 }
 
+// UploadTooLarge is the error for a body with more bytes than the tenant's quota.
+func UploadTooLarge(limit int64) error {
+	return refuse(TooLarge, "%w: your quota is uploadBytes", &http.MaxBytesError{Limit: limit})
+}
+
 // fileError converts an error of package hostfs, which names paths of the guest only.
 func (sb *Sandbox) fileError(doing string, err error) error {
 	if err == nil {
@@ -40,6 +46,9 @@ func (sb *Sandbox) fileError(doing string, err error) error {
 	}
 	if _, limit := errors.AsType[*hostfs.LimitError](err); limit {
 		return &Error{Code: TooLarge, Err: err}
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return UploadTooLarge(large.Limit)
 	}
 	for _, row := range fileErrors {
 		if slices.ContainsFunc(row.errs, func(target error) bool { return errors.Is(err, target) }) {

@@ -43,16 +43,38 @@ func (sb *Sandbox) OpenFile(path string) (*hostfs.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// ReadFile writes the content of a regular file to w, as much as it has in the beginning: a guest may
+// append to it all the time.
+func (sb *Sandbox) ReadFile(path string, w io.Writer) (*FileInfo, error) {
+	f, info, err := sb.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	n, err := io.Copy(w, io.LimitReader(f, info.Size()))
+	if err == nil && n < info.Size() {
+		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
+	}
+	if err != nil {
+		return nil, sb.fileError("read a file", err)
+	}
+	return newFileInfo(path, info), nil
+}
+
 // WriteFile replaces or makes a file, when all of r has been read.
-func (sb *Sandbox) WriteFile(path string, r io.Reader, o hostfs.WriteOptions) (int64, error) {
+func (sb *Sandbox) WriteFile(path string, r io.Reader, w FileWrite) (int64, error) {
+	o, err := w.options()
+	if err != nil {
+		return 0, err
+	}
 	n, err := sb.FS().WriteFrom(path, r, o)
 	return n, sb.fileError("write a file", err)
 }
 
-// Stat describes a file, or with links the link itself.
-func (sb *Sandbox) Stat(path string, links bool) (*FileInfo, error) {
+// Stat describes a file, or the link itself.
+func (sb *Sandbox) Stat(path string, w FileStat) (*FileInfo, error) {
 	stat := sb.FS().Stat
-	if links {
+	if w.Links {
 		stat = sb.FS().Lstat
 	}
 	info, err := stat(path)
@@ -89,16 +111,16 @@ func (l *FileList) add(path string, info fs.FileInfo) bool {
 	return true
 }
 
-// ListFiles lists a folder, sorted by name; with recursive, everything below it. A limit of zero is
-// the default.
-func (sb *Sandbox) ListFiles(ctx context.Context, path string, recursive bool, limit int) (*FileList, error) {
+// ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
+// is the default.
+func (sb *Sandbox) ListFiles(ctx context.Context, path string, w FolderList) (*FileList, error) {
 	done, err := sb.service.listings.wait(ctx, sb.owner)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	l := &FileList{Files: []*FileInfo{}, limit: min(cmp.Or(limit, defaultListed), MaxListed)}
-	if recursive {
+	l := &FileList{Files: []*FileInfo{}, limit: min(cmp.Or(w.Limit, defaultListed), MaxListed)}
+	if w.Recursive {
 		err = sb.walk(ctx, path, l)
 	} else {
 		err = sb.readFolder(path, l)
@@ -162,9 +184,13 @@ func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
 
 // MakeFolder makes a folder. With parents it also makes those that are missing, and an existing
 // folder is no error.
-func (sb *Sandbox) MakeFolder(path string, mode fs.FileMode, parents bool) error {
+func (sb *Sandbox) MakeFolder(path string, w FolderMake) error {
+	mode, err := w.bits()
+	if err != nil {
+		return err
+	}
 	mkdir := sb.FS().Mkdir
-	if parents {
+	if w.Parents {
 		mkdir = sb.FS().MkdirAll
 	}
 	return sb.fileError("make a folder", mkdir(path, mode))
@@ -175,10 +201,10 @@ func (sb *Sandbox) Move(from, to string) error {
 	return sb.fileError("move a file", sb.FS().Rename(from, to))
 }
 
-// Remove removes a file, a link or an empty folder; with recursive, a folder with its content.
-func (sb *Sandbox) Remove(path string, recursive bool) error {
+// Remove removes a file, a link or an empty folder; if it is recursive, a folder with its content.
+func (sb *Sandbox) Remove(path string, w FileRemove) error {
 	remove := sb.FS().Remove
-	if recursive {
+	if w.Recursive {
 		if _, err := sb.FS().Lstat(path); err != nil {
 			return sb.fileError("remove a file", err)
 		}
@@ -204,12 +230,12 @@ func (sb *Sandbox) Tar(w io.Writer, path string) (hostfs.TarReport, error) {
 }
 
 // Untar unpacks an archive into a folder.
-func (sb *Sandbox) Untar(r io.Reader, path string, parents bool) (hostfs.UntarReport, error) {
-	if parents {
+func (sb *Sandbox) Untar(r io.Reader, path string, w FolderUnpack) (Unpacked, error) {
+	if w.Parents {
 		if err := sb.FS().MkdirAll(path, 0); err != nil {
-			return hostfs.UntarReport{}, sb.fileError("make a folder", err)
+			return Unpacked{}, sb.fileError("make a folder", err)
 		}
 	}
 	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
-	return report, sb.fileError("unpack an archive", err)
+	return Unpacked{report.Entries, report.Bytes}, sb.fileError("unpack an archive", err)
 }

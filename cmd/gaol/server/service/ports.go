@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"net/http"
 	"syscall"
 
@@ -66,6 +67,53 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w PortWait) (*P
 func (sb *Sandbox) Connect() (release func(), err error) {
 	release, err = sb.account.Connect()
 	return release, convert(err)
+}
+
+// DialPort connects to a guest's server on a port of localhost. The connection counts towards the
+// tenant's quota until the caller closes it.
+func (sb *Sandbox) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	release, err := sb.Connect()
+	if err != nil {
+		return nil, err
+	}
+	c, err := sb.Dial(ctx, "tcp", port)
+	if err != nil {
+		release()
+		return nil, sb.ConnectionError(ctx, err)
+	}
+	return &countedConn{c.(tcpConn), release}, nil
+}
+
+// tcpConn is a connection to a guest's server.
+type tcpConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// countedConn is a connection that counts towards a quota.
+type countedConn struct {
+	tcpConn
+	release func()
+}
+
+// Close closes the connection.
+func (c *countedConn) Close() error {
+	defer c.release()
+	return c.tcpConn.Close()
+}
+
+// ConnectionError converts an error of a connection to a guest's port.
+func (sb *Sandbox) ConnectionError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*Error](GatewayError(err)); ok && e.Code != BadGateway {
+		return e
+	}
+	if sb.isClosed() {
+		return refuse(Closed, "the sandbox has been closed")
+	}
+	return refuse(BadGateway, "the guest has reset the connection")
 }
 
 // portError converts an error of the sandbox's ports.

@@ -248,6 +248,13 @@ func (sb *Sandbox) Release() {
 	}
 }
 
+// isClosed reports whether the sandbox has been deleted.
+func (sb *Sandbox) isClosed() bool {
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	return sb.closed
+}
+
 // Info describes the sandbox.
 func (sb *Sandbox) Info() *SandboxInfo {
 	sb.mu.Lock()

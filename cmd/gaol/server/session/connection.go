@@ -141,6 +141,7 @@ func (c *connection) handle(f protocol.Frame) error {
 	case f.Kind == protocol.KindStdin && len(f.Body) == 0:
 		t.stdin.Close(nil)
 	case f.Kind == protocol.KindStdin:
+		t.received.Add(int64(len(f.Body)))
 		return t.stdin.Add(f.Body)
 	case f.Kind == protocol.KindCredit:
 		s, n := f.Credit()
@@ -194,11 +195,11 @@ func (c *connection) send(ctx context.Context, frame []byte) error {
 	defer func() { <-c.writing }()
 	limit, cancel := context.WithTimeout(context.Background(), writeTimeout) // not ctx: half a frame would end the session
 	defer cancel()
-	err := c.socket.Write(limit, websocket.MessageBinary, frame)
-	if err != nil {
+	if err := c.socket.Write(limit, websocket.MessageBinary, frame); err != nil {
 		c.cancel(fmt.Errorf("%w: write: %w", errEnded, err))
+		return context.Cause(c.ctx)
 	}
-	return err
+	return nil
 }
 
 // ping ends the session when the client does not reply.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -26,6 +27,8 @@ type task struct {
 	cancel context.CancelCauseFunc
 	stdin  *protocol.Buffer
 	credit [protocol.Streams]*protocol.Credit // of the streams to the client
+
+	received, sent atomic.Int64 // bytes of the streams, without events
 
 	started sync.Mutex // guards what other requests use
 	process *runtime.Process
@@ -79,6 +82,11 @@ func (t *task) execute(body []byte) (any, error) {
 	if err := t.service.Count(t.tenant); err != nil {
 		return nil, err
 	}
+	leave, err := t.service.Enter(t.tenant, int64(len(body)))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	var r protocol.Request
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -100,7 +108,10 @@ func (t *task) recorded(method string, do func() (any, error)) (result any, err 
 	ctx, end := audit.Begin(t.ctx, "session "+method)
 	t.ctx = ctx
 	status := http.StatusInternalServerError // of a panic
-	defer func() { end(status) }()
+	defer func() {
+		audit.Of(ctx).Update(func(e *audit.Entry) { e.BytesIn, e.BytesOut = t.received.Load(), t.sent.Load() })
+		end(status)
+	}()
 	if result, err = do(); err != nil {
 		status = problemOf(err).Status
 	} else {
@@ -165,6 +176,7 @@ func (t *task) output(kind protocol.Kind, data []byte) error {
 		if err := t.send(t.connection.ctx, protocol.Append(nil, kind, t.id, chunk)); err != nil {
 			return err
 		}
+		t.sent.Add(int64(len(chunk)))
 		data = data[len(chunk):]
 	}
 	return nil

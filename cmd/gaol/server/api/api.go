@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/strictjson"
 )
 
 // API serves requests whose context has a tenant.
@@ -23,6 +24,7 @@ func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	huma.NewError = newProblem
 	huma.ValidateStrictCasing = true
 	config := huma.DefaultConfig("gaol", version)
+	strictJSON := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strictjson.Unmarshal}
 	config.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
 	config.DocsPath = ""     // the page loads scripts from elsewhere
 	config.SchemasPath = ""  // the document has them

@@ -64,14 +64,20 @@ func newProblem(status int, detail string, errs ...error) huma.StatusError {
 		status = http.StatusBadRequest
 	}
 	p := problem(status, detail)
+	p.Errors = Details(errs)
+	return p
+}
+
+// Details returns what is wrong with the fields of a request, at most 20 of them.
+func Details(errs []error) (list []*huma.ErrorDetail) {
 	for _, err := range errs[:min(len(errs), maxDetails)] {
 		if d, ok := err.(huma.ErrorDetailer); ok {
-			p.Errors = append(p.Errors, bounded(d.ErrorDetail()))
+			list = append(list, bounded(d.ErrorDetail()))
 		} else if err != nil {
-			p.Errors = append(p.Errors, bounded(&huma.ErrorDetail{Message: err.Error()}))
+			list = append(list, bounded(&huma.ErrorDetail{Message: err.Error()}))
 		}
 	}
-	return p
+	return list
 }
 
 // unreadable is huma's detail for a body that ends early or is not framed correctly.

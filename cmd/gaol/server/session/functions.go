@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/strictjson"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
 )
@@ -115,7 +116,7 @@ func parseAnswer(f protocol.Frame) (answer, error) {
 		return answer{value: f.Body}, nil
 	}
 	var failure protocol.Failure
-	if err := json.Unmarshal(f.Body, &failure); err != nil {
+	if err := strictjson.Decode(f.Body, &failure); err != nil {
 		return answer{}, fmt.Errorf("%w: a failure: %w", protocol.ErrFrame, err)
 	}
 	if failure.Code == "" {

@@ -6,7 +6,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/strictjson"
 )
 
 // methods are the methods of requests. A method gets the parameters, and returns the result.
@@ -16,6 +18,7 @@ var methods = map[string]func(t *task, params json.RawMessage) (any, error){}
 var registry = huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
 
 func init() {
+	huma.ValidateStrictCasing = true
 	add("create", create)
 	add("list", list)
 	add("get", get)
@@ -40,13 +43,13 @@ func add[Params any](name string, do func(*task, Params) (any, error)) {
 	schema := registry.Schema(reflect.TypeFor[Params](), true, name)
 	methods[name] = func(t *task, text json.RawMessage) (any, error) {
 		var tree any
-		if err := json.Unmarshal(text, &tree); err != nil {
+		if err := strictjson.Unmarshal(text, &tree); err != nil {
 			return nil, service.Invalidf("params: %w", err)
 		}
 		var checked huma.ValidateResult
 		huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, tree, &checked)
 		if len(checked.Errors) > 0 {
-			return nil, invalid(checked.Errors)
+			return nil, service.Invalidf("%w", &invalidError{api.Details(checked.Errors)})
 		}
 		var p Params
 		if err := json.Unmarshal(text, &p); err != nil {
@@ -54,16 +57,4 @@ func add[Params any](name string, do func(*task, Params) (any, error)) {
 		}
 		return do(t, p)
 	}
-}
-
-func invalid(errs []error) error {
-	e := &invalidError{}
-	for _, err := range errs {
-		if d, ok := err.(huma.ErrorDetailer); ok {
-			e.details = append(e.details, d.ErrorDetail())
-		} else {
-			e.details = append(e.details, &huma.ErrorDetail{Message: err.Error()})
-		}
-	}
-	return service.Invalidf("%w", e)
 }

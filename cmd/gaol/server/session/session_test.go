@@ -19,14 +19,17 @@ func TestBadFrames(t *testing.T) {
 		frames [][]byte
 		want   websocket.StatusCode
 	}{
-		"text":           {websocket.MessageText, [][]byte{[]byte("hello")}, websocket.StatusProtocolError},
-		"empty":          {websocket.MessageBinary, [][]byte{{}}, websocket.StatusProtocolError},
-		"unknown kind":   {websocket.MessageBinary, [][]byte{protocol.Append(nil, 9, 1)}, websocket.StatusProtocolError},
-		"id 0":           {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindCancel, 0)}, websocket.StatusProtocolError},
-		"bad answer":     {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte("{"))}, websocket.StatusProtocolError},
-		"doubled answer": {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte(`{"a":1,"a":2}`))}, websocket.StatusProtocolError},
-		"bad failure":    {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte("[]"))}, websocket.StatusProtocolError},
-		"too long":       {websocket.MessageBinary, [][]byte{make([]byte, protocol.MaxFrame+1)}, websocket.StatusMessageTooBig},
+		"text":            {websocket.MessageText, [][]byte{[]byte("hello")}, websocket.StatusProtocolError},
+		"empty":           {websocket.MessageBinary, [][]byte{{}}, websocket.StatusProtocolError},
+		"unknown kind":    {websocket.MessageBinary, [][]byte{protocol.Append(nil, 9, 1)}, websocket.StatusProtocolError},
+		"id 0":            {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindCancel, 0)}, websocket.StatusProtocolError},
+		"bad answer":      {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte("{"))}, websocket.StatusProtocolError},
+		"doubled answer":  {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte(`{"a":1,"a":2}`))}, websocket.StatusProtocolError},
+		"doubled failure": {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte(`{"message":"a","message":"b"}`))}, websocket.StatusProtocolError},
+		"unknown failure": {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte(`{"message":"a","more":"b"}`))}, websocket.StatusProtocolError},
+		"deep answer":     {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte(strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)))}, websocket.StatusProtocolError},
+		"bad failure":     {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte("[]"))}, websocket.StatusProtocolError},
+		"too long":        {websocket.MessageBinary, [][]byte{make([]byte, protocol.MaxFrame+1)}, websocket.StatusMessageTooBig},
 	} {
 		c := dial(t, url)
 		for _, f := range tc.frames {
@@ -45,6 +48,15 @@ func TestRequests(t *testing.T) {
 		{`{"method":"list"}`, "", `{"sandboxes":[]}`},
 		{`{"method":"list","params":{}}`, "", `{"sandboxes":[]}`},
 		{`no JSON`, "invalid", "the request"},
+		{`{"method":"list","method":"list"}`, "invalid", "duplicate"},
+		{`{"Method":"list"}`, "invalid", "Method"},
+		{`{"method":"list"} {}`, "invalid", "byte"},
+		{`{"method":"list","params":null}`, "invalid", "expected object"},
+		{`{"method":"get","params":{"sandbox":"x","sandbox":"x"}}`, "invalid", "duplicate"},
+		{`{"method":"get","params":{"Sandbox":"x"}}`, "invalid", "Sandbox"},
+		{`{"method":"get","params":{"sandbox":"\ud800"}}`, "invalid", "surrogate"},
+		{`{"method":"create","params":{"permissions":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}}`, "invalid", "levels"},
+		{`{"method":"run","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<16) + `1]}}`, "invalid", "members"},
 		{`{"method":"nosuch"}`, "not_found", `no method \"nosuch\"`},
 		{`{"method":"list","extra":1}`, "invalid", "extra"},
 		{`{"method":"list","params":[]}`, "invalid", "expected object"},

@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/strictjson"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
 )
@@ -88,9 +89,7 @@ func (t *task) execute(body []byte) (any, error) {
 	}
 	defer leave()
 	var r protocol.Request
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := strictjson.Decode(body, &r); err != nil {
 		return nil, service.Invalidf("the request: %w", err)
 	}
 	do := methods[r.Method]

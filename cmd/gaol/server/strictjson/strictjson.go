@@ -1,4 +1,4 @@
-package api
+package strictjson
 
 import (
 	"bytes"
@@ -8,33 +8,32 @@ import (
 	"io"
 	goruntime "runtime"
 
-	"github.com/danielgtaylor/huma/v2"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of a body of JSON. A parsed value can need twenty times as much memory as its text, and
+// Bounds of a request. A parsed value can need twenty times as much memory as its text, and
 // huma reports each invalid element, so that both must be bounded before it parses.
 const (
-	maxValues  = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a body
-	maxMembers = 1 << 14 // of the body's object, and of each object and array directly in it
+	maxValues  = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a request
+	maxMembers = 1 << 14 // of the request's object, and of each object and array directly in it
 	maxDepth   = 64
 )
 
-// parsing bounds how many bodies above largeBody are parsed at once.
+// parsing bounds how many requests above largeText are parsed at once.
 var parsing = make(chan struct{}, goruntime.NumCPU())
 
-const largeBody = 64 << 10
+const largeText = 64 << 10
 
-// strictJSON is the format of requests: without duplicate names, invalid UTF-8, and text after the
-// value, which readers interpret differently.
-var strictJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
-
-func unmarshal(text []byte, v any) error {
-	if _, first := v.(*any); first { // huma parses a body twice, at first into any
-		if err := checkJSON(text); err != nil {
+// Unmarshal parses a request that Check accepts. Several large ones take turns if v is an *any, the form
+// that needs the most memory. Huma parses a text twice, at first into an any: the second
+// time, it is not checked again.
+func Unmarshal(text []byte, v any) error {
+	if _, first := v.(*any); first {
+		if err := Check(text); err != nil {
 			return err
 		}
-		if len(text) > largeBody {
+		if len(text) > largeText {
 			parsing <- struct{}{}
 			defer func() { <-parsing }()
 		}
@@ -42,8 +41,21 @@ func unmarshal(text []byte, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// checkJSON returns an error for text that is not one JSON value within the bounds.
-func checkJSON(text []byte) error {
+// Decode parses an object into a struct that has all of its fields, with their exact names. The bounds do
+// not apply: fields of the type [json.RawMessage] need another check.
+func Decode(text []byte, v any) error {
+	err := jsonv2.Unmarshal(text, v, jsonv2.RejectUnknownMembers(true))
+	if e, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		if e.Err != nil {
+			return fmt.Errorf("%q: %w", e.JSONPointer, e.Err)
+		}
+		return fmt.Errorf("%q: a JSON %s is not allowed here", e.JSONPointer, e.JSONKind)
+	}
+	return errorOf(err)
+}
+
+// Check returns an error for text that is not one JSON value within the bounds.
+func Check(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	for values := 0; ; values++ {
 		if values > maxValues {

@@ -1,11 +1,12 @@
-package api
+package strictjson
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
 
-func TestCheckJSON(t *testing.T) {
+func TestCheck(t *testing.T) {
 	list := func(n int) string { return strings.TrimSuffix(strings.Repeat("1,", n), ",") }
 	for _, c := range []struct{ text, want string }{
 		{`{"a":[1,2,{"b":null}]}`, ""},
@@ -30,10 +31,36 @@ func TestCheckJSON(t *testing.T) {
 		{strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1), "levels"},
 		{strings.Repeat("[", 1<<20), "levels"},
 	} {
-		err := checkJSON([]byte(c.text))
+		err := Check([]byte(c.text))
 		short := c.text[:min(len(c.text), 60)]
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", short, err, c.want)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`{"name":"x","inner":{"a":1}}`, ""},
+		{`{}`, ""},
+		{`{"name":"x","name":"x"}`, "duplicate"},
+		{`{"Name":"x"}`, "Name"},
+		{`{"name":"x","other":1}`, "other"},
+		{`{"inner":{"a":1,"a":1}}`, "duplicate"},
+		{`{"name":1}`, "name"},
+		{`[]`, "JSON ["},
+		{`{} {}`, "byte 3"},
+		{"{\"name\":\"\xff\"}", "UTF-8"},
+		{`{`, "EOF"},
+		{`{"inner":` + strings.Repeat("[", 20_000), "depth"},
+	} {
+		var v struct {
+			Name  string          `json:"name"`
+			Inner json.RawMessage `json:"inner"`
+		}
+		err := Decode([]byte(c.text), &v)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%.40s: %v, want %q", c.text, err, c.want)
 		}
 	}
 }
@@ -45,10 +72,10 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var v any
-		if checkJSON(text) != nil {
+		if Check(text) != nil {
 			return
 		}
-		if err := unmarshal(text, &v); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
+		if err := Unmarshal(text, &v); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
 			t.Errorf("%q: %v", text, err)
 		}
 	})

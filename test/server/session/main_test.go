@@ -59,6 +59,7 @@ func TestClient(t *testing.T) {
 		"dial":                  testDial,
 		"dial ends":             testDialEnds,
 		"dial flood":            testDialFlood,
+		"usage":                 testUsage,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dial(t, s)) })
 	}

@@ -68,7 +68,7 @@ func newProblem(status int, detail string, errs ...error) huma.StatusError {
 	return p
 }
 
-// Details returns what is wrong with the fields of a request, at most 20 of them.
+// Details describes the invalid fields of a request, at most 20.
 func Details(errs []error) (list []*huma.ErrorDetail) {
 	for _, err := range errs[:min(len(errs), maxDetails)] {
 		if d, ok := err.(huma.ErrorDetailer); ok {

@@ -36,6 +36,7 @@ func init() {
 	add("context", openContext)
 	add("cell", cell)
 	add("complete", complete)
+	addUse("usage", func(t *task, sb *service.Sandbox, _ SandboxParams) (any, error) { return sb.Usage(t.ctx) })
 }
 
 // add adds a method. Its parameters are checked as the HTTP API checks bodies.

@@ -1,0 +1,187 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
+	"gaol/jail/sockdiag"
+	"gaol/jail/step"
+)
+
+// Resources counts the kernel objects of a jail's runs.
+type Resources struct {
+	Processes   int
+	Descriptors int // of all processes together
+	Sockets     int // that a process has open
+	Pipes       int // without a name
+	Terminals   int
+
+	Listeners   int // TCP sockets that listen
+	Connections int // TCP sockets that are connected; two for a connection inside the jail
+
+	Memory int64 // bytes that are charged to the runs' cgroups
+	Disk   int64 // bytes in the writable layer
+	Inodes int64 // files and folders in the writable layer
+
+	// Truncated reports that a limit ended the count of descriptors, sockets, pipes and terminals.
+	Truncated bool
+}
+
+// maxDescriptors bounds the descriptors that Resources looks at. Each takes a system call.
+const maxDescriptors = 65_536
+
+// Resources counts what the runs of the jail use now. The guest may change it meanwhile.
+//
+// Preconditions: the jail is closed after Resources has returned.
+func (j *Jail) Resources(ctx context.Context) (Resources, error) {
+	c := resourceCount{seen: map[string]struct{}{}}
+	c.firstID, c.ids = j.HostIDs()
+	for _, p := range j.liveRuns() {
+		usage, err := p.usage()
+		if err != nil {
+			continue // it has ended
+		}
+		c.Memory += usage.Memory
+		pids, _ := p.group.PIDs() // fails for a run that has ended
+		for _, pid := range pids {
+			if err := context.Cause(ctx); err != nil {
+				return Resources{}, err
+			}
+			c.addProcess(pid)
+		}
+	}
+	err := errors.Join(c.addDisk(j), c.addTCP(j))
+	return c.Resources, err
+}
+
+// liveRuns returns the processes that have not ended.
+func (j *Jail) liveRuns() (list []*Process) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for p := range j.live {
+		list = append(list, p)
+	}
+	return list
+}
+
+// resourceCount is a count in progress.
+type resourceCount struct {
+	Resources
+	firstID, ids int
+	seen         map[string]struct{} // sockets, pipes and terminals
+}
+
+// addProcess adds a process and its descriptors.
+func (c *resourceCount) addProcess(pid int) {
+	process, err := kernfile.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return // it has ended
+	}
+	defer process.Close()
+	var info unix.Stat_t // with the user of the process, see proc(5)
+	if err := unix.Fstat(int(process.Fd()), &info); err != nil || int(info.Uid) < c.firstID || int(info.Uid) >= c.firstID+c.ids {
+		return // it has ended, and a process outside the jail has its pid
+	}
+	c.Processes++
+	fd, err := unix.Openat(int(process.Fd()), "fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // it ends
+	}
+	dir := os.NewFile(uintptr(fd), "fd")
+	defer dir.Close()
+	c.addDescriptors(dir)
+}
+
+// addDescriptors adds those in the folder fd of a process.
+func (c *resourceCount) addDescriptors(dir *os.File) {
+	for {
+		names, err := dir.Readdirnames(1024)
+		for _, name := range names {
+			if c.Descriptors >= maxDescriptors {
+				c.Truncated = true
+				return
+			}
+			c.Descriptors++
+			c.addDescriptor(dir, name)
+		}
+		if err != nil { // the end of the folder, or of the process
+			return
+		}
+	}
+}
+
+// addDescriptor adds the object of a descriptor, unless it was seen before. The link has only
+// text: reading it neither opens nor waits for the file.
+func (c *resourceCount) addDescriptor(dir *os.File, name string) {
+	buffer := make([]byte, 64)
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer)
+	if err != nil {
+		return
+	}
+	text := string(buffer[:n])
+	var count *int
+	switch {
+	case strings.HasPrefix(text, "socket:["): // paths begin with a slash
+		count = &c.Sockets
+	case strings.HasPrefix(text, "pipe:["):
+		count = &c.Pipes
+	case strings.HasPrefix(text, "/dev/pts/") && text != "/dev/pts/ptmx": // the other end of a terminal
+		count = &c.Terminals
+	default:
+		return
+	}
+	if _, seen := c.seen[text]; !seen {
+		c.seen[text] = struct{}{}
+		*count++
+	}
+}
+
+// addDisk adds the content of the writable layer: the part of the guest's limits that is not
+// free.
+func (c *resourceCount) addDisk(j *Jail) error {
+	root, err := j.Root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(root.Fd()), &s); err != nil {
+		return step.Wrap("read", "disk usage", os.NewSyscallError("fstatfs", err))
+	}
+	c.Disk, c.Inodes = max(0, j.spec.Disk-int64(s.Bfree)*s.Bsize), max(0, j.spec.Inodes-int64(s.Ffree))
+	return nil
+}
+
+// addTCP adds the TCP sockets of guests.
+func (c *resourceCount) addTCP(j *Jail) error {
+	if !j.spec.Loopback {
+		return nil
+	}
+	f, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return step.Wrap("list", "sockets", err)
+	}
+	defer f.Close()
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_TCP, States: 1<<unix.BPF_TCP_LISTEN | 1<<unix.BPF_TCP_ESTABLISHED}
+		err := q.Each(f, func(s sockdiag.Socket) {
+			switch {
+			case isHosts(s):
+			case s.State() == unix.BPF_TCP_LISTEN:
+				c.Listeners++
+			default:
+				c.Connections++
+			}
+		})
+		if err != nil {
+			return step.Wrap("list", "sockets", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package runtime
+
+import (
+	"context"
+
+	"gaol/jail"
+)
+
+// Resources counts what the active runs of a runtime use, and what is in its tree. Its fields describe
+// themselves.
+type Resources = jail.Resources
+
+// Resources counts what the runtime uses now. Guests may change it meanwhile. At most 65,536
+// descriptors are looked at.
+func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
+	defer wrap(&err, "resources")
+	ctx, done, err := rt.dialed.begin(ctx, rt.closing)
+	if err != nil {
+		return Resources{}, err
+	}
+	defer done()
+	r, err := rt.jail.Resources(ctx)
+	if err != nil {
+		return Resources{}, rt.orDied(err)
+	}
+	return r, nil
+}

@@ -19,8 +19,9 @@ import (
 //
 // In the guest, api.get(1) looks like any function: the call blocks the guest until the
 // result arrives. The result may be awaited. api.get.async(1) returns a promise, so that
-// many calls can run at once. callBinding("api.get", 1) is the same by name. An error is
-// thrown in the guest. Only a program's main thread has the functions, not its workers.
+// many calls can run at once. With Async, api.get(1) does so, too. callBinding("api.get", 1) is
+// the same by name, unless the host defines a variable callBinding. An error is thrown in the
+// guest, or rejects the promise. Only a program's main thread has the functions, not its workers.
 //
 // Any code of the guest may call a function, with any arguments, at any time during the
 // run: a function must check them like a stranger's request.
@@ -36,6 +37,10 @@ type Function struct {
 	// error the guest sees the text and, of a *CallError, the code. A panic becomes an error
 	// without further information.
 	Call func(ctx context.Context, args json.RawMessage) (any, error)
+
+	// Async makes the guest's function return a promise: calls do not block the guest, whose
+	// timers and connections continue meanwhile.
+	Async bool
 
 	// Description and Schema are for prompts: what the function does, and the JSON Schema of
 	// its arguments as an array. gaol does not use them.
@@ -114,28 +119,28 @@ func newBindings(given map[string]any) (*hostcall.Bindings, error) {
 }
 
 // classify is the hostcall.Classifier for the types that callers may use.
-func classify(v any) (call hostcall.Func, inside map[string]any, err error) {
+func classify(v any) (f hostcall.Function, inside map[string]any, err error) {
 	switch v := v.(type) {
 	case Function:
-		call = v.Call
+		f = hostcall.Function{Call: v.Call, Async: v.Async}
 	case *Function:
 		if v != nil {
-			call = v.Call
+			f = hostcall.Function{Call: v.Call, Async: v.Async}
 		}
 	case func(context.Context, json.RawMessage) (any, error):
-		call = v
+		f.Call = v
 	case map[string]any:
-		return nil, v, nil
+		return f, v, nil
 	default:
 		if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
-			return nil, nil, fmt.Errorf("a %T is no host function: make one with NewFunction", v)
+			return f, nil, fmt.Errorf("a %T is no host function: make one with NewFunction", v)
 		}
-		return nil, nil, nil
+		return f, nil, nil
 	}
-	if call == nil {
-		return nil, nil, fmt.Errorf("a function without Call")
+	if f.Call == nil {
+		return f, nil, fmt.Errorf("a function without Call")
 	}
-	return call, nil, nil
+	return f, nil, nil
 }
 
 // NewFunction returns a Function for a typed one with a single argument. In must be a type

@@ -109,8 +109,11 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 	if p.Globals, err = s.bindings.Values(); err != nil {
 		return err
 	}
-	for _, f := range s.bindings.Functions {
+	for i, f := range s.bindings.Functions {
 		p.Functions = append(p.Functions, f.Path)
+		if f.Async {
+			p.Async = append(p.Async, i)
+		}
 	}
 	p.Args, p.Evaluate, p.Context = s.Calls.Arguments, s.evaluate, s.context
 	t.program, t.functions, t.calls, t.heapMiB = p, s.bindings.Functions, s.Calls, s.heapMiB

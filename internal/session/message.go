@@ -27,6 +27,7 @@ type Failure struct {
 type Function struct {
 	ID     uint32          `json:"id" minimum:"1" doc:"The number of the function in calls. The client chooses it."`
 	Path   []string        `json:"path" minItems:"1" maxItems:"16" doc:"Where programs find the function: the name of a global, and names inside it."`
+	Async  bool            `json:"async,omitempty" doc:"In programs, the function returns a promise. By default a call blocks the program until its answer."`
 	Schema json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the arguments, as an array. The server rejects calls that do not match."`
 }
 

@@ -41,7 +41,7 @@ func (c *Client) bind(given map[string]any) (b bindings, release func(), err err
 	for _, f := range all.Functions {
 		c.nextFunc++
 		c.functions[c.nextFunc] = f.Call
-		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path})
+		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async})
 	}
 	return b, func() { c.release(b.Functions) }, nil
 }
@@ -55,28 +55,28 @@ func (c *Client) release(functions []session.Function) {
 }
 
 // classify is the hostcall.Classifier for the types of [runtime.Options.Bindings].
-func classify(v any) (call hostcall.Func, inside map[string]any, err error) {
+func classify(v any) (f hostcall.Function, inside map[string]any, err error) {
 	switch v := v.(type) {
 	case runtime.Function:
-		call = v.Call
+		f = hostcall.Function{Call: v.Call, Async: v.Async}
 	case *runtime.Function:
 		if v != nil {
-			call = v.Call
+			f = hostcall.Function{Call: v.Call, Async: v.Async}
 		}
 	case func(context.Context, json.RawMessage) (any, error):
-		call = v
+		f.Call = v
 	case map[string]any:
-		return nil, v, nil
+		return f, v, nil
 	default:
 		if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
-			return nil, nil, fmt.Errorf("a %T is no host function: make one with runtime.NewFunction", v)
+			return f, nil, fmt.Errorf("a %T is no host function: make one with runtime.NewFunction", v)
 		}
-		return nil, nil, nil
+		return f, nil, nil
 	}
-	if call == nil {
-		return nil, nil, errors.New("a function without Call")
+	if f.Call == nil {
+		return f, nil, errors.New("a function without Call")
 	}
-	return call, nil, nil
+	return f, nil, nil
 }
 
 // call starts a call that the server has sent.

@@ -97,6 +97,39 @@ func TestBindings(t *testing.T) {
 	}
 }
 
+// TestAsyncFunctions: calls of an asynchronous function overlap, and the guest continues meanwhile.
+func TestAsyncFunctions(t *testing.T) {
+	first, release := make(chan int, 1), make(chan struct{})
+	meet := runtime.Function{Async: true, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+		select {
+		case first <- 1: // waits for the second call, and the guest's timer
+			select {
+			case <-release:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		default:
+		}
+		return args, nil
+	}}
+	rt := harness.Create(t, runtime.Options{Bindings: map[string]any{
+		"meet":        meet,
+		"release":     runtime.NewFunction0("lets the first call return", func(context.Context) (any, error) { close(release); return nil, nil }),
+		"callBinding": runtime.Function{Async: true, Call: func(context.Context, json.RawMessage) (any, error) { return nil, errNoUser }},
+	}})
+	res := harness.Run(t, rt, `
+		const pending = meet('first');
+		const second = await meet('second'); // returns while the first is pending
+		await new Promise(done => setTimeout(done, 1));
+		release();
+		const failed = await callBinding('get-user', { id: 1 }).catch(err => [err instanceof Error, err.message, err.code]);
+		__return([pending instanceof Promise, second, await pending, failed])`, runtime.RunOptions{})
+	const want = `[true,["second"],["first"],[true,"there is no such user","ENOENT"]]`
+	if string(res.Value) != want {
+		t.Errorf("%s %s, want %s", res.Value, res.Stderr, want)
+	}
+}
+
 // A failed call throws where it is made, and names the mistake.
 func TestBindingErrors(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings(), Calls: runtime.CallLimits{Arguments: 1000, Result: 2000}})

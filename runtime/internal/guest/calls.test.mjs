@@ -97,6 +97,27 @@ test('errors of host functions', async () => {
   assert.deepEqual(byName.slice(0, 4), now.slice(0, 4));
 });
 
+test('an asynchronous function returns a promise', async () => {
+  const { calls, values, stderr } = await run(
+    `const first = f(1), second = f.async(2); // both are sent before either is answered
+    const isPromise = first instanceof Promise && f.async === f && f.name === 'f';
+    const caught = await f(1n).catch(err => err.name);
+    __return([isPromise, await first, await second, await callBinding('f', 3), api.g(4), caught])`,
+    { functions, async: [0], onCall: echo },
+  );
+  assert.deepEqual([values, stderr], [['[true,[1],[2],[3],[4],"TypeError"]'], '']);
+  assert.deepEqual(calls.map((call) => call.waits), [false, false, false, true]);
+});
+
+test('the host may have a function callBinding', async () => {
+  const { calls, values } = await run(`__return([callBinding.name, await callBinding('get-weather', { city: 'x' })])`, {
+    functions: [['callBinding'], ['f']],
+    async: [0],
+    onCall: echo,
+  });
+  assert.deepEqual([values, calls.length], [['["callBinding",["get-weather",{"city":"x"}]]'], 1]);
+});
+
 test('an error without a code has no property code', async () => {
   const { values } = await run(`try { f() } catch (err) { __return(Object.keys(err)) }`, {
     functions,

@@ -275,17 +275,18 @@ async function raise(err) {
   throw atCaller(err, raise);
 }
 
-// Returns a host function for the program.
-function makeFunction(name, index, limit) {
-  const call = (...args) => {
-    const { value, error } = decodeResult(theCalls().callNow(index, argumentsOf(args, limit, call)));
-    if (error) throw atCaller(error, call);
+// Returns a host function for the program. An asynchronous one is its own async.
+function makeFunction(name, index, limit, isAsync) {
+  const wait = (...args) => {
+    const { value, error } = decodeResult(theCalls().callNow(index, argumentsOf(args, limit, wait)));
+    if (error) throw atCaller(error, wait);
     return value;
   };
   const later = (...args) =>
     new Promise((resolve, reject) => theCalls().callLater(index, argumentsOf(args, limit, later), resolve, reject));
-  defineProperty(call, 'name', { value: name });
+  const call = isAsync ? later : wait;
   defineProperty(later, 'name', { value: `${name}.async` });
+  defineProperty(call, 'name', { value: name });
   defineProperty(call, 'async', { value: later });
   return call;
 }
@@ -301,17 +302,17 @@ function defineAt(path, func) {
 }
 
 // Defines the globals of the program: the host's values, then its functions.
-function defineGlobals({ globals, functions = [], args }) {
+function defineGlobals({ globals, functions = [], async = [], args }) {
   for (const [name, value] of Object.entries(globals ? fromHost(globals) : {})) {
     defineProperty(globalThis, name, { value, writable: true, enumerable: true, configurable: true });
   }
   const known = new Map();
   functions.forEach((path, index) => {
-    const func = makeFunction(path.at(-1), index, args);
+    const func = makeFunction(path.at(-1), index, args, async.includes(index));
     known.set(path.join('.'), func);
     defineAt(path, func);
   });
-  if (functions.length === 0) return;
+  if (functions.length === 0 || Object.hasOwn(globalThis, 'callBinding')) return; // the host may have its own
   const find = (name) => {
     const func = known.get(String(name));
     if (func) return func;

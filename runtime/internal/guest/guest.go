@@ -50,6 +50,7 @@ type Program struct {
 	Value     int64      `json:"value"`               // maximum bytes of a value; 0: no __return
 	Globals   string     `json:"globals,omitempty"`   // JSON of the host's values by name
 	Functions [][]string `json:"functions,omitempty"` // paths of the host's functions
+	Async     []int      `json:"async,omitempty"`     // indices of the functions that return promises
 	Args      int64      `json:"args,omitempty"`      // maximum bytes of a call's arguments
 	Evaluate  *Evaluate  `json:"evaluate,omitempty"`
 	Context   *Context   `json:"context,omitempty"`

@@ -15,9 +15,10 @@ type Func func(ctx context.Context, args json.RawMessage) (any, error)
 
 // Function is a host function with the path that guest code calls it by.
 type Function struct {
-	Path []string
-	Call Func
-	name string
+	Path  []string
+	Call  Func
+	Async bool // it returns a promise in the guest
+	name  string
 }
 
 // Name returns the path as guest code writes it, such as "api.get".
@@ -35,9 +36,9 @@ const (
 	maxValues    = 16 << 20 // bytes of their JSON
 )
 
-// Classifier says what a caller's value is: a function, a map that may contain some, or data
-// if both results are nil.
-type Classifier func(v any) (f Func, inside map[string]any, err error)
+// Classifier says what a caller's value is: a function with its Call, a map that may contain
+// some, or data if neither is set.
+type Classifier func(v any) (f Function, inside map[string]any, err error)
 
 // NewBindings separates functions from data, and encodes the data. Later changes of given
 // have no effect.
@@ -109,7 +110,7 @@ func (b *Bindings) Values() (string, error) {
 var Identifier = regexp.MustCompile(`^[\p{L}_$][\p{L}\p{Nd}_$]*$`)
 
 // forbidden are names with a meaning of their own, for gaol or in every object.
-var forbidden = []string{"__return", "__evaluated", "callBinding", "globalThis", "global", "undefined", "NaN", "Infinity", "__proto__", "constructor", "prototype"}
+var forbidden = []string{"__return", "__evaluated", "globalThis", "global", "undefined", "NaN", "Infinity", "__proto__", "constructor", "prototype"}
 
 // required are globals that gaol's JavaScript, or Node's, uses while a program runs. Members
 // of objects may have these names.
@@ -145,18 +146,19 @@ func (b *Bindings) split(above []string, given map[string]any, classify Classifi
 	data := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		path, before := append(slices.Clone(above), name), len(b.Functions)
-		call, inside, err := classify(given[name])
+		f, inside, err := classify(given[name])
 		if err == nil && inside != nil && len(path) <= maxDepth {
 			inside, err = b.split(path, inside, classify)
 		}
-		if err == nil && (call != nil || len(b.Functions) > before || len(above) == 0) {
+		if err == nil && (f.Call != nil || len(b.Functions) > before || len(above) == 0) {
 			err = checkName(path)
 		}
 		switch {
 		case err != nil:
 			return nil, err
-		case call != nil:
-			b.Functions = append(b.Functions, Function{path, call, strings.Join(path, ".")})
+		case f.Call != nil:
+			f.Path, f.name = path, strings.Join(path, ".")
+			b.Functions = append(b.Functions, f)
 		case len(b.Functions) > before:
 			data[name] = inside
 		default:

@@ -11,18 +11,18 @@ import (
 )
 
 // classify accepts functions, maps and data, and refuses errors.
-func classify(v any) (Func, map[string]any, error) {
+func classify(v any) (Function, map[string]any, error) {
 	switch v := v.(type) {
 	case func(context.Context, json.RawMessage) (any, error):
-		return v, nil, nil
+		return Function{Call: v}, nil, nil
 	case Func:
-		return v, nil, nil
+		return Function{Call: v, Async: true}, nil, nil
 	case map[string]any:
-		return nil, v, nil
+		return Function{}, v, nil
 	case error:
-		return nil, nil, v
+		return Function{}, nil, v
 	}
-	return nil, nil, nil
+	return Function{}, nil, nil
 }
 
 func TestNewBindings(t *testing.T) {

@@ -75,13 +75,13 @@ const (
 
 func (f *callee) functions() []Function {
 	of := func(name string, call func(context.Context, json.RawMessage) (any, error)) Function {
-		return Function{[]string{name}, func(ctx context.Context, args json.RawMessage) (any, error) {
+		return Function{Path: []string{name}, name: name, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
 			f.mu.Lock()
 			f.began = append(f.began, string(args))
 			f.ctxs = append(f.ctxs, ctx)
 			f.mu.Unlock()
 			return call(ctx, args)
-		}, name}
+		}}
 	}
 	return []Function{
 		of("echo", func(_ context.Context, args json.RawMessage) (any, error) { return args, nil }),

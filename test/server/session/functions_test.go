@@ -51,6 +51,35 @@ func testFunctions(t *testing.T, c *client.Client) {
 	}
 }
 
+// testAsyncFunctions: calls of functions that return promises overlap.
+func testAsyncFunctions(t *testing.T, c *client.Client) {
+	release := make(chan struct{})
+	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{
+		"callBinding": runtime.Function{Async: true, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+			if string(args) == `["release"]` {
+				close(release)
+			}
+			select {
+			case <-release:
+				return nil, &runtime.CallError{Code: "ENOENT", Message: "none"}
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}},
+	}})
+	res, err := sb.Run(soon(t), `
+		const waiting = callBinding('wait');
+		await new Promise(done => setTimeout(done, 1));
+		const all = await Promise.allSettled([waiting, callBinding('release')]);
+		__return(all.map(r => r.reason instanceof Error && r.reason.code + ' ' + r.reason.message))`, runtime.RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `["ENOENT none","ENOENT none"]`; string(res.Value) != want {
+		t.Errorf("%s %s, want %s", res.Value, res.Stderr, want)
+	}
+}
+
 // testFunctionsOfSnippets: a snippet and a context have functions of their own.
 func testFunctionsOfSnippets(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})

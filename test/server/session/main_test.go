@@ -28,6 +28,7 @@ func TestClient(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	for name, test := range map[string]func(*testing.T, *client.Client){
 		"functions":             testFunctions,
+		"async functions":       testAsyncFunctions,
 		"functions of snippets": testFunctionsOfSnippets,
 		"many calls":            testManyCalls,
 		"call is canceled":      testCallIsCanceled,

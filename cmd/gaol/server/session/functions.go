@@ -134,7 +134,7 @@ func (c *calls) bind(values map[string]json.RawMessage, functions []protocol.Fun
 	for i, f := range functions {
 		check, err := newArgumentCheck(f.Schema)
 		if err == nil {
-			err = insert(bindings, f.Path, runtime.Function{Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+			err = insert(bindings, f.Path, runtime.Function{Async: f.Async, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
 				if err := check.validate(args); err != nil {
 					return nil, err
 				}

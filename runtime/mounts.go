@@ -107,12 +107,26 @@ func (u *MountUser) validate() error {
 	return nil
 }
 
-// nodeModules is the name under which NodeModules is mounted: programs in the working
-// directory find packages there.
+// nodeModules is the name of folders in which programs find packages.
 const nodeModules = "node_modules"
 
-// mounts returns the mounts of the options, the one for NodeModules last.
-func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
+// modulesPath returns where NodeModules is mounted.
+func (o Options) modulesPath(cwd vfs.Path) (vfs.Path, error) {
+	if o.NodeModulesPath == "" {
+		return cwd.Join(nodeModules), nil
+	}
+	at, err := vfs.ParsePath(o.NodeModulesPath)
+	if err == nil && o.NodeModules == "" {
+		err = errors.New("there is no NodeModules to show")
+	}
+	if err != nil {
+		return "", optionError("NodeModulesPath", "%w", err)
+	}
+	return at, nil
+}
+
+// mounts returns the mounts of the options, the one for NodeModules last, which is at modules.
+func (o Options) mounts(modules vfs.Path) ([]Mount, error) {
 	list := slices.Clone(o.Mounts)
 	switch {
 	case o.NodeModules == snapshotPrefix:
@@ -121,7 +135,7 @@ func (o Options) mounts(cwd vfs.Path) ([]Mount, error) {
 		if !filepath.IsAbs(o.NodeModules) {
 			return nil, optionError("NodeModules", "%q: neither an absolute path nor %sNAME", o.NodeModules, snapshotPrefix)
 		}
-		list = append(list, Mount{Source: o.NodeModules, Target: string(cwd.Join(nodeModules))})
+		list = append(list, Mount{Source: o.NodeModules, Target: string(modules)})
 	}
 	seen := map[string]bool{}
 	for _, m := range list {
@@ -236,7 +250,7 @@ func (s settings) access(m Mount) Access {
 // connect to sockets of the host. Packages are mounted like this because popular ones use
 // unix sockets, and they need not show later changes of the host.
 func (s settings) throughOverlay(m Mount) bool {
-	return m.Access == CopyOnWrite || s.hostPackages && m.Target == string(s.cwd.Join(nodeModules))
+	return m.Access == CopyOnWrite || s.hostPackages && m.Target == string(s.modules)
 }
 
 // configureMounts adds the files and mounts to a jail. Those of Options.Mounts are the last of

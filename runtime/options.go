@@ -57,6 +57,11 @@ type Options struct {
 	// instead.
 	NodeModules string
 
+	// NodeModulesPath is where the guest sees NodeModules: an absolute path in its tree, such as
+	// /tmp/node_modules. Programs below its parent find the packages: a program is where its
+	// [RunOptions.Name] says, by default in the working directory. Empty: node_modules in Cwd.
+	NodeModulesPath string
+
 	// Files are written into the tree before the first run: guest paths with contents. Missing
 	// folders are created. The files have mode 0644 and belong to the guest, unless
 	// Permissions deny chmod for some paths only. /proc, /sys, /dev (except for /dev/shm) and
@@ -163,8 +168,9 @@ type RunOptions struct {
 	// rules can be enforced, see [policy.LowerRun].
 	Permissions policy.Permissions
 
-	// Name is the program's file name in stack traces and in import.meta: a name in the
-	// working directory, without a slash. Its ending determines the language: .js, .mjs and
+	// Name is the program's file name in stack traces and in import.meta: a name without a
+	// slash is in the working directory. An absolute path says another folder, in which imports
+	// of packages and relative files then begin; it need not exist. Its ending determines the language: .js, .mjs and
 	// .cjs are JavaScript; .ts, .mts, .cts, .tsx and .jsx are TypeScript or JSX, see below. It
 	// may also determine the format: .mjs and .mts are ES modules, .cjs and .cts are
 	// CommonJS; for the others see Format. No such file is written. Empty: "main.mjs", or

@@ -11,6 +11,7 @@ import (
 	"gaol/internal/snippet"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/node"
+	"gaol/vfs"
 )
 
 // ModuleFormat is the module format of a program.
@@ -102,7 +103,9 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 	if err != nil {
 		return err
 	}
-	p.Path = string(t.dir.Join(p.Path))
+	if !path.IsAbs(p.Path) {
+		p.Path = string(t.dir.Join(p.Path))
+	}
 	if !utf8.ValidString(p.Path) {
 		return fmt.Errorf("the program's path %q is not UTF-8", p.Path)
 	}
@@ -125,13 +128,13 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 }
 
 // newProgram translates a program's code to JavaScript and determines its format. isGlobal
-// reports whether the host defines a variable. given is the file name, or empty; Path is then
-// the default name.
+// reports whether the host defines a variable. given is the file name, a path, or empty; Path is
+// then the default name.
 func newProgram(code, given string, asked ModuleFormat, isGlobal func(string) bool) (*guest.Program, error) {
-	name := cmp.Or(given, defaultName)
+	dir, name := path.Split(cmp.Or(given, defaultName))
 	fixed, known := endings[path.Ext(name)]
-	if !known || strings.ContainsAny(name, "/\x00") || len(name) > 255 {
-		return nil, optionError("Name", "%q is no file name that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
+	if !known || !isFolderPath(dir) || strings.ContainsRune(name, 0) || len(name) > 255 {
+		return nil, optionError("Name", "%q is no file name or absolute path that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
 	}
 	if given == "" {
 		fixed = FormatAuto
@@ -151,7 +154,17 @@ func newProgram(code, given string, asked ModuleFormat, isGlobal func(string) bo
 		p.Path = defaultCommonJS
 	}
 	p.Format = format + p.Format
+	p.Path = dir + p.Path
 	return p, nil
+}
+
+// isFolderPath reports whether dir is the folder of an absolute path, or empty.
+func isFolderPath(dir string) bool {
+	if dir == "" || dir == "/" {
+		return true
+	}
+	_, err := vfs.ParsePath(strings.TrimSuffix(dir, "/"))
+	return err == nil
 }
 
 // translate turns TypeScript and JSX into JavaScript. Code that esbuild refuses becomes a

@@ -50,8 +50,9 @@ type settings struct {
 	image        string // host folder of its root
 	plan         *policy.Plan
 	proxy        func(host string, port uint16) (*url.URL, error)
-	hostPackages bool   // NodeModules is a folder of the host
-	packages     string // name of a snapshot with packages
+	hostPackages bool     // NodeModules is a folder of the host
+	modules      vfs.Path // where NodeModules is mounted
+	packages     string   // name of a snapshot with packages
 	files        []jail.File
 
 	bindings *hostcall.Bindings
@@ -74,7 +75,10 @@ func (o Options) resolve() (s settings, err error) {
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
 		return s, optionError("Cwd", "%w", err)
 	}
-	if s.Mounts, err = o.mounts(s.cwd); err != nil {
+	if s.modules, err = o.modulesPath(s.cwd); err != nil {
+		return s, err
+	}
+	if s.Mounts, err = o.mounts(s.modules); err != nil {
 		return s, err
 	}
 	s.hostPackages = o.NodeModules != "" && s.packages == ""

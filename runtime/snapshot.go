@@ -210,7 +210,7 @@ func (rt *NodeRuntime) openPackages(ref string) ([]jail.Mount, error) {
 	}
 	defer root.Close()
 	cwd := rt.opts.cwd
-	target := string(cwd.Join(nodeModules))
+	target := string(rt.opts.modules)
 	for _, dir := range []vfs.Path{cwd, vfs.Workspace} {
 		var folder *os.File
 		if folder, err = openStored(root, dir.Join(nodeModules)); err == nil {

@@ -28,8 +28,9 @@ type CreateOptions struct {
 	Permissions  policy.Permissions
 
 	// Mounts are folders of the server's machine, below the one that its operator allows.
-	Mounts      []runtime.Mount
-	NodeModules string
+	Mounts          []runtime.Mount
+	NodeModules     string
+	NodeModulesPath string
 
 	// Bindings are variables of all programs, and functions of this process that they can call.
 	Bindings map[string]any
@@ -77,7 +78,7 @@ type createParams struct {
 	Limits        *limits             `json:"limits,omitempty"`
 	Permissions   policy.Permissions  `json:"permissions,omitzero"`
 	Mounts        []mount             `json:"mounts,omitempty"`
-	NodeModules   string              `json:"nodeModules,omitempty"`
+	NodeModules   *nodeModules        `json:"nodeModules,omitempty"`
 	IdleTimeoutMs int64               `json:"idleTimeoutMs,omitempty"`
 	LifetimeMs    int64               `json:"lifetimeMs,omitempty"`
 	Detached      bool                `json:"detached,omitempty"`
@@ -97,6 +98,18 @@ type limits struct {
 	Value     int64   `json:"valueBytes,omitempty"`
 }
 
+type nodeModules struct {
+	HostPath  string `json:"hostPath"`
+	GuestPath string `json:"guestPath,omitempty"`
+}
+
+func nodeModulesOf(o CreateOptions) *nodeModules {
+	if o.NodeModules == "" && o.NodeModulesPath == "" {
+		return nil
+	}
+	return &nodeModules{o.NodeModules, o.NodeModulesPath}
+}
+
 type mount struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
@@ -113,7 +126,7 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	}
 	p := createParams{
 		Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: limitsOf(o.Limits), Permissions: o.Permissions, NodeModules: o.NodeModules, Calls: callLimitsOf(o.Calls), bindings: b,
+		Limits: limitsOf(o.Limits), Permissions: o.Permissions, NodeModules: nodeModulesOf(o), Calls: callLimitsOf(o.Calls), bindings: b,
 		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime), Detached: o.Detached,
 	}
 	for _, m := range o.Mounts {

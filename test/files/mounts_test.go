@@ -105,6 +105,46 @@ func TestNodeModules(t *testing.T) {
 	}
 }
 
+// Programs and working directories below the parent of NodeModulesPath find its packages, and others
+// do not.
+func TestNodeModulesPath(t *testing.T) {
+	dir := harness.HostTree(t, map[string]string{"plain/package.json": `{"name":"plain","exports":{"import":"./m.mjs","require":"./c.cjs"}}`, "plain/m.mjs": `export default 'esm'`, "plain/c.cjs": `module.exports = 'cjs'`})
+	for _, at := range []string{"/tmp", "/app"} {
+		rt := harness.Create(t, runtime.Options{NodeModules: dir, NodeModulesPath: at + "/node_modules", Files: map[string][]byte{
+			at + "/sub/file.cjs": []byte(`console.log(require('plain'))`), at + "/near.mjs": []byte(`export default 'near'`),
+		}})
+		for _, tc := range []struct {
+			code, name, cwd, want string
+		}{
+			{`import p from 'plain'; import near from './near.mjs'; console.log(p, near, process.cwd(), import.meta.filename)`, at + "/program-1.mjs", "", "esm near /workspace " + at + "/program-1.mjs\n"},
+			{`const p: string = require('plain'); console.log(p, __filename, process.cwd())`, at + "/none/program.cts", at + "/sub", "cjs " + at + "/none/program.cts " + at + "/sub\n"},
+			{`import p from 'plain'; console.log(p)`, "", at + "/sub", "esm\n"},
+			{`import { execFileSync } from 'node:child_process'; console.log(String(execFileSync(process.execPath, ['file.cjs'])).trim())`, "", at + "/sub", "cjs\n"},
+			{`console.log(await import('plain').catch(err => err.code))`, "", "", "ERR_MODULE_NOT_FOUND\n"},
+			{`import fs from 'node:fs'; try { fs.writeFileSync('` + at + `/node_modules/x', '') } catch (e) { console.log(e.code) }`, "", "", "EROFS\n"},
+		} {
+			res := harness.Run(t, rt, tc.code, runtime.RunOptions{Name: tc.name, Cwd: tc.cwd})
+			if string(res.Stdout) != tc.want {
+				t.Errorf("%s in %q: got %q %s\nwant %q", tc.name, tc.cwd, res.Stdout, res.Stderr, tc.want)
+			}
+		}
+	}
+	for _, path := range []string{"relative", "/a/../b", "/proc/node_modules"} {
+		if _, err := runtime.Create(t.Context(), harness.Options(runtime.Options{NodeModules: dir, NodeModulesPath: path})); err == nil {
+			t.Errorf("%s is accepted", path)
+		}
+	}
+	if _, err := runtime.Create(t.Context(), harness.Options(runtime.Options{NodeModulesPath: "/app/node_modules"})); err == nil {
+		t.Error("a path without packages is accepted")
+	}
+	rt := harness.Create(t, runtime.Options{})
+	for _, name := range []string{"a/b.mjs", "/a//b.mjs", "/a/../b.mjs", "./b.mjs", "/x/", "/a\x00/b.mjs"} {
+		if _, err := rt.Run(t.Context(), "", runtime.RunOptions{Name: name}); err == nil {
+			t.Errorf("the name %q is accepted", name)
+		}
+	}
+}
+
 func TestFiles(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{ReadOnlyRoot: true, Files: map[string][]byte{
 		"/workspace/lib/a.mjs": []byte(`export const a = 1`), "/etc/app.conf": {0, 255}, "/dev/shm/shared": []byte("s"),

@@ -52,6 +52,8 @@ func TestHostileValues(t *testing.T) {
 		{"image": "../../../etc"}, {"image": "/"}, {"image": "sha256:00"}, {"image": "0"}, {"image": "default/../default"}, {"image": "default\x00"}, {"image": huge}, {"image": []string{"default"}},
 		{"snapshot": "../x"}, {"snapshot": "sha256:00"}, {"snapshot": "0"}, {"snapshot": "none"}, {"snapshot": "tenant-00000000000000000000000000000000.x"}, {"snapshot": "a\x00b"},
 		{"nodeModules": "snapshot:"}, {"nodeModules": "snapshot:../x"}, {"nodeModules": "snapshot:none"},
+		{"nodeModules": map[string]any{}}, {"nodeModules": map[string]any{"hostPath": ""}}, {"nodeModules": map[string]any{"hostPath": "x", "path": "y"}}, {"nodeModules": map[string]any{"hostPath": 1}}, {"nodeModules": 1},
+		{"nodeModules": map[string]any{"hostPath": "snapshot:none", "guestPath": "relative"}}, {"nodeModules": map[string]any{"hostPath": "snapshot:none", "guestPath": "/proc/x"}}, {"nodeModules": map[string]any{"guestPath": "/x"}},
 		{"hostname": "a b"}, {"hostname": "a\nb"}, {"hostname": "a\x00b"}, {"hostname": "../x"}, {"hostname": "$(id)"}, {"hostname": huge},
 		{"cwd": "relative"}, {"cwd": "/../etc/.."}, {"cwd": "/a\x00b"}, {"cwd": "/proc/self"}, {"cwd": "/dev"}, {"cwd": huge},
 		{"files": map[string]string{"relative": "x"}}, {"files": map[string]string{"/a\x00b": "x"}}, {"files": map[string]string{"/proc/self/mem": "x"}}, {"files": map[string]string{"/dev/sda": "x"}},

@@ -263,8 +263,11 @@ func TestMountSwappedPath(t *testing.T) {
 // Tokens have no mounts, and by default users do not, either.
 func TestMountsOffByDefault(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
-	for _, body := range []string{`{"mounts":[{"source":"x","target":"/m"}]}`, `{"nodeModules":"x"}`} {
-		servertest.Send(t, s.Client(t, mallory), "POST", "/v1/sandboxes", body).Want(t, http.StatusForbidden)
+	for _, body := range []string{`{"mounts":[{"source":"x","target":"/m"}]}`, `{"nodeModules":"x"}`, `{"nodeModules":{"hostPath":"/x","guestPath":"/tmp/node_modules"}}`} {
+		p := servertest.Send(t, s.Client(t, mallory), "POST", "/v1/sandboxes", body).Want(t, http.StatusForbidden)
+		if !strings.Contains(p.Detail, "mounts.base") {
+			t.Errorf("the problem names no setting: %s", p.Detail)
+		}
 	}
 }
 
@@ -278,6 +281,13 @@ func TestNodeModulesOfUser(t *testing.T) {
 	r.Want(t, http.StatusOK)
 	var run struct{ Stdout string }
 	if r.Into(t, &run); run.Stdout != secret+"\nEACCES\n" {
+		t.Errorf("%q, %s", run.Stdout, r.Body)
+	}
+	r = servertest.Send(t, s.Client(t, mallory), "POST", "/v1/run", map[string]any{
+		"code": `import fs from 'node:fs'; console.log(import.meta.url, fs.readdirSync('/tmp/node_modules/open').length)`, "name": "/tmp/program-1.mjs",
+		"nodeModules": map[string]string{"hostPath": "p", "guestPath": "/tmp/node_modules"},
+	})
+	if r.Into(t, &run); run.Stdout != "file:///tmp/program-1.mjs 2\n" {
 		t.Errorf("%q, %s", run.Stdout, r.Body)
 	}
 }

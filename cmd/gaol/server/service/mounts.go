@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -31,18 +30,18 @@ func (f folders) close() {
 // descriptors: a path may lead elsewhere by the time that it is mounted. The caller closes the folders
 // after the sandbox is created, even if there is an error.
 func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (opened folders, err error) {
-	ofHost := tree.NodeModules != "" && !strings.HasPrefix(tree.NodeModules, snapshotScheme)
+	ofHost := tree.NodeModules.ofHost()
 	if len(tree.Mounts) == 0 && !ofHost {
 		return nil, nil
 	}
 	set := s.settings.Load().Mounts
 	switch {
 	case set == nil:
-		return nil, refuse(Forbidden, "the server does not allow mounts")
+		return nil, refuse(Forbidden, "the server does not allow mounts: its settings have no mounts.base")
 	case t.Peer == nil:
 		return nil, refuse(Forbidden, "a token is not a user of the server's machine, and may not mount its folders")
 	case ofHost && !set.NodeModules:
-		return nil, refuse(Forbidden, "the server does not allow nodeModules of its machine")
+		return nil, refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
 	}
 	open := func(path string, write bool) (source string, err error) {
 		folder, err := hostfolder.Open(set.Base, path, t.Peer, write)
@@ -62,7 +61,7 @@ func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (op
 		o.Mounts = append(o.Mounts, runtime.Mount{Source: source, Target: m.Target, Access: access})
 	}
 	if ofHost {
-		o.NodeModules, err = open(tree.NodeModules, false)
+		o.NodeModules, err = open(tree.NodeModules.HostPath, false)
 	}
 	return opened, err
 }

@@ -59,7 +59,8 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 			return o, err
 		}
 	}
-	if name, ok := strings.CutPrefix(tree.NodeModules, snapshotScheme); ok {
+	o.NodeModulesPath = tree.NodeModules.GuestPath
+	if name, ok := strings.CutPrefix(tree.NodeModules.HostPath, snapshotScheme); ok {
 		name, err = snapshotName(t, name)
 		o.NodeModules = snapshotScheme + name
 	}

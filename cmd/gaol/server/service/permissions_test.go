@@ -185,7 +185,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, name := range []string{"", ":", "tenant-0.x", "a:b"} {
 		*created = nil
-		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{NodeModules: "snapshot:" + name}})
+		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{NodeModules: NodeModules{HostPath: "snapshot:" + name}}})
 		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{Snapshot: name}})
 		for _, o := range *created {
 			if prefix := snapshotPrefix(&tenant.Tenant{Name: "uid:1"}); o.Snapshot != "" && !strings.HasPrefix(o.Snapshot, prefix) || o.NodeModules != "" && !strings.HasPrefix(o.NodeModules, snapshotScheme+prefix) {

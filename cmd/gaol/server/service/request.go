@@ -7,7 +7,7 @@ import (
 // Program is code to run and how to start it.
 type Program struct {
 	Code        string            `json:"code" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX."`
-	Name        string            `json:"name,omitempty" maxLength:"255" doc:"The program's file name, without a slash. Its ending says the language: .mjs, .cjs, .ts, .tsx, ..."`
+	Name        string            `json:"name,omitempty" maxLength:"4095" doc:"The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its ending says the language: .mjs, .cjs, .ts, .tsx, ..."`
 	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format; by default, auto, the name and the syntax say it. detect is auto for the text of a file: CommonJS unless the syntax says otherwise."`
 	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"What the run may do, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
 	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"process.argv from its third element on."`
@@ -51,7 +51,7 @@ type Tree struct {
 	ReadOnly    bool              `json:"readOnly,omitempty" doc:"Allow writes to writable mounts only."`
 	Hostname    string            `json:"hostname,omitempty" maxLength:"63"`
 	Mounts      []Mount           `json:"mounts,omitempty" maxItems:"64" doc:"Folders of the server's machine, if its operator allows that."`
-	NodeModules string            `json:"nodeModules,omitempty" maxLength:"4095" doc:"A folder of packages of the server's machine, or snapshot:NAME, to show as node_modules."`
+	NodeModules NodeModules       `json:"nodeModules,omitzero"`
 }
 
 // Limits are limits of the runs of a sandbox, and of its tree. Zero means the default.

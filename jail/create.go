@@ -89,6 +89,9 @@ func (j *Jail) start() error {
 	if j.program, err = stage.OpenProgram(enter.Path); err != nil {
 		return step.Wrap("open", enter.Path, err)
 	}
+	if err := j.commands.open(stage.Commands()); err != nil {
+		return step.Wrap("open", "commands", err)
+	}
 	if err := j.startPid1(top); err != nil {
 		return err
 	}
@@ -163,6 +166,7 @@ func (j *Jail) remove() error {
 		failed = errors.Join(failed, step.Wrap("wait", "pid 1", j.waitPid1()))
 	}
 	j.program.Close() // these may be nil
+	j.commands.close()
 	j.pidfd.Close()
 	if j.shared != nil {
 		j.shared.close()

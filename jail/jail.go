@@ -26,15 +26,16 @@ type StepError = step.Error
 
 // Jail is a file tree and the processes that Start starts in it.
 type Jail struct {
-	spec    Spec
-	slot    *slot
-	program *os.File         // the entry program
-	shared  *cgroupFiles     // cgroups that all processes of the jail are in
-	pool    *cgroup.Pool     // of the runs' cgroups
-	pid1    *reap.Child      // nil before it is started
-	pidfd   *os.File         // of pid 1
-	gateway *gateway.Gateway // nil before OpenGateway
-	release chan struct{}    // closed to end the thread that started pid 1
+	spec     Spec
+	slot     *slot
+	program  *os.File         // the entry program
+	shared   *cgroupFiles     // cgroups that all processes of the jail are in
+	pool     *cgroup.Pool     // of the runs' cgroups
+	pid1     *reap.Child      // nil before it is started
+	pidfd    *os.File         // of pid 1
+	gateway  *gateway.Gateway // nil before OpenGateway
+	commands commands         // of Spec.Commands
+	release  chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
 	closed atomic.Bool // changed with mu held

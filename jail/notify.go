@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"gaol/jail/hostcommand"
 	"gaol/jail/seccomp"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/step"
@@ -30,6 +31,7 @@ func (p *Process) onListener(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 		}
 		p.routes.jail = p.jail
 		l.HandleSockets(seccomp.Netlink, p.routes.open)
+		l.HandleCommands(seccomp.Command, p.openCommand)
 		l.HandleConnects(seccomp.Connect, p.notify.connect)
 		p.notify.serve(l, conn)
 	}
@@ -46,6 +48,7 @@ type notifyHandler struct {
 
 	refused  func(notify.Call)
 	decide   func(netip.AddrPort) bool // nil allows all connects
+	command  func(name string) (hostcommand.Ends, error)
 	executes bool                      // the process gets the program by an execve
 }
 
@@ -56,7 +59,7 @@ func (h *notifyHandler) connect(to netip.AddrPort) bool { return h.decide == nil
 func (h *notifyHandler) expect(c *Command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refused, h.decide, h.executes = c.Refused, c.Connect, c.Zygote == nil || c.Script == 0
+	h.refused, h.decide, h.command, h.executes = c.Refused, c.Connect, c.OnCommand, c.Zygote == nil || c.Script == 0
 	if h.refused == nil {
 		h.refused = func(notify.Call) {}
 	}

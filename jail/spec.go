@@ -7,6 +7,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
 	"gaol/jail/seccomp"
@@ -90,6 +91,12 @@ type Command struct {
 	// seccomp.AskConnect. A connect to an address for which it returns false gets EACCES. It
 	// restricts nothing: see [notify.Listener.HandleConnects].
 	Connect func(to netip.AddrPort) bool
+
+	// OnCommand, if not nil, is called when the process, or one of its descendants, calls a
+	// command of the jail, from one goroutine at a time. It returns the guest's ends of the
+	// pipes, which the jail closes. The errno that an error wraps becomes the caller's; with
+	// EAGAIN it tries again. Spec needs Commands, and Filter seccomp.AskCommand.
+	OnCommand func(name string) (hostcommand.Ends, error)
 
 	// NoLocalhost keeps the process from localhost, which others of the jail may use. Spec needs
 	// Identified.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
 	"gaol/jail/zygote"
 	"gaol/rootfs/debian"
 	"gaol/rootfs/npm"
@@ -36,6 +37,7 @@ type inputs struct {
 	pins     npm.Pins
 	enter    string // C source
 	zygote   string // C source
+	command  string // C source
 	busybox  string // host paths from here on
 	reaper   string
 	zoneinfo string
@@ -64,6 +66,7 @@ func pinned() inputs {
 		},
 		enter:    enter.Source,
 		zygote:   zygote.Source,
+		command:  hostcommand.Source,
 		busybox:  "/bin/busybox",
 		reaper:   "/usr/bin/catatonit",
 		zoneinfo: "/usr/share/zoneinfo",

@@ -44,7 +44,7 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npm.Pack
 	if err != nil {
 		return plan{}, err
 	}
-	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote, chosen})
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote, in.command, chosen})
 	if err != nil {
 		return plan{}, err
 	}

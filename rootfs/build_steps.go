@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
 	"gaol/jail/zygote"
 	"gaol/rootfs/debian"
 	"gaol/rootfs/npm"
@@ -30,6 +31,7 @@ var buildSteps = []struct {
 	{"lay out", (*build).layOut},
 	{"compile the entry program", (*build).compileEnter},
 	{"compile the zygote", (*build).compileZygote},
+	{"compile the program of commands", (*build).compileCommand},
 	{"copy catatonit", (*build).copyReaper},
 	{"copy time zones and CA certificates", (*build).copyHostFiles},
 	{"Debian packages", (*build).installPackages},
@@ -100,6 +102,15 @@ func (b *build) compileZygote(ctx context.Context) error {
 		return err
 	}
 	return b.tree.CopyFile(out, zygote.Path, 0o644)
+}
+
+// compileCommand adds the program by which guests call commands of the host.
+func (b *build) compileCommand(ctx context.Context) error {
+	out := b.temp.path("command")
+	if err := compile(ctx, b.store.in.command, out, hostcommand.Flags...); err != nil {
+		return err
+	}
+	return b.tree.CopyFile(out, hostcommand.Path, 0o755)
 }
 
 func (b *build) copyReaper(context.Context) error {

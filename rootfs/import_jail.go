@@ -37,7 +37,7 @@ func (m *importer) addJailFiles(ctx context.Context) (err error) {
 	if err := m.findNode(t); err != nil {
 		return err
 	}
-	for _, add := range []func(context.Context) error{m.compileEnter, m.compileZygote, m.copyReaper} {
+	for _, add := range []func(context.Context) error{m.compileEnter, m.compileZygote, m.compileCommand, m.copyReaper} {
 		if err := add(ctx); err != nil {
 			return err
 		}

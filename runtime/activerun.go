@@ -19,10 +19,12 @@ type activeRun struct {
 	task  *task
 	began time.Time
 
-	pipes   stdio.Pipes
-	streams stdio.Streams
-	control *control // nil: not a Node program
-	reading sync.WaitGroup
+	pipes    stdio.Pipes
+	streams  stdio.Streams
+	control  *control             // nil: not a Node program
+	calls    *hostcall.Dispatcher // nil: the run can make none
+	commands *runCommands         // nil without Options.Commands
+	reading  sync.WaitGroup
 
 	process   *jail.Process
 	network   *runNetwork // nil: the run has no way out
@@ -58,7 +60,7 @@ func (r *activeRun) start(limit context.Context) (err error) {
 		return err
 	}
 	if t.program != nil {
-		if err := r.openControl(limit); err != nil {
+		if err := r.openControl(); err != nil {
 			return err
 		}
 	}
@@ -70,6 +72,7 @@ func (r *activeRun) start(limit context.Context) (err error) {
 		}
 	}
 	c := rt.command(t)
+	r.openCalls(limit, &c)
 	r.denials = enforce.NewDenials(cmp.Or(t.rules, rt.rules).Permissions, string(t.dir))
 	if t.feed != nil {
 		r.follow(t.feed)
@@ -84,8 +87,8 @@ func (r *activeRun) start(limit context.Context) (err error) {
 }
 
 // openControl adds the descriptors that only a Node program gets: its code, and the control
-// channel. internal/guest/prelude.cjs says which descriptor is what. ctx is the run's.
-func (r *activeRun) openControl(ctx context.Context) error {
+// channel. internal/guest/prelude.cjs says which descriptor is what.
+func (r *activeRun) openControl() error {
 	t := r.task
 	in, err := r.pipes.FromGuest()
 	if err != nil {
@@ -105,9 +108,6 @@ func (r *activeRun) openControl(ctx context.Context) error {
 		return err
 	}
 	r.control.out = hostcall.NewWriter(out)
-	if len(t.functions) > 0 {
-		r.control.calls = hostcall.New(ctx, t.functions, hostcall.Limits(t.calls), r.control.out, codeOf)
-	}
 	return nil
 }
 
@@ -118,8 +118,8 @@ func (r *activeRun) follow(f *feed) {
 	r.feed = f
 	r.mu.Unlock()
 	r.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
-	if c := r.control; c != nil && c.calls != nil {
-		c.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) }, f.WaitForRoom)
+	if r.calls != nil {
+		r.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) }, f.WaitForRoom)
 	}
 	if r.process != nil && r.hasEnded() { // drain may have missed the feed
 		f.End()
@@ -147,9 +147,8 @@ func (r *activeRun) drain() {
 }
 
 func (r *activeRun) stopCalls() {
-	if r.control != nil {
-		r.control.calls.Stop()
-	}
+	r.calls.Stop()
+	r.commands.close()
 }
 
 // close releases what a run holds.
@@ -195,8 +194,9 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	return res, nil
 }
 
-// addReport adds what arrived on the control channel.
+// addReport adds what the run has reported and called.
 func (r *activeRun) addReport(res *Result) {
+	r.addCalls(res)
 	c := r.control
 	if c == nil {
 		return
@@ -207,11 +207,10 @@ func (r *activeRun) addReport(res *Result) {
 			res.Error = newGuestError(main.failure, nil)
 		}
 	}
-	r.addCalls(res)
 }
 
 func (r *activeRun) addCalls(res *Result) {
-	if calls := r.control.calls; calls != nil {
+	if calls := r.calls; calls != nil {
 		records, truncated := calls.Records()
 		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
 	}

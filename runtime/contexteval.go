@@ -108,8 +108,8 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*Evaluation, error) {
 	run := c.process.run
 	denied, _ := run.denials.Since(nil)
-	used, _ := run.usage()                        // zero if it has just ended
-	if calls := run.control.calls; calls != nil { // the limit and the list are the cell's
+	used, _ := run.usage()                // zero if it has just ended
+	if calls := run.calls; calls != nil { // the limit and the list are the cell's
 		calls.Reset(cl.logs.options.MaxCalls)
 	}
 	for _, s := range []stdio.Sink{c.streams.Stdout, c.streams.Stderr} {

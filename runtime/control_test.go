@@ -109,7 +109,7 @@ func (g *fakeGuest) end() *Result {
 	g.send.Close()
 	<-g.pumped
 	g.control.calls.Stop()
-	r := &activeRun{task: &task{}, control: g.control}
+	r := &activeRun{task: &task{}, control: g.control, calls: g.control.calls}
 	res := &Result{}
 	r.addReport(res)
 	return res

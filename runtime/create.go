@@ -38,6 +38,7 @@ type NodeRuntime struct {
 	queue    queue // limits concurrent runs
 	contexts queue // limits contexts
 	active   activeRuns
+	commands commands
 
 	parked atomic.Pointer[jail.Parked] // becomes the first run's process; nil without PoolOptions.Park
 
@@ -83,6 +84,7 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 	}
 	rt := &NodeRuntime{opts: s, leases: []*rootfs.Lease{lease}, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
 	rt.active.runs = map[*activeRun]struct{}{}
+	rt.commands.byName = maps.Clone(s.Commands)
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
@@ -156,7 +158,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if rt.files, err = openFiles(rt.jail); err != nil {
 		return err
 	}
-	if rt.rules, err = enforce.Compile(s.Permissions, s.plan, s.UnixSockets); err != nil {
+	if rt.rules, err = enforce.Compile(s.Permissions, s.plan, s.features()); err != nil {
 		return err
 	}
 	return rt.rules.Load(rt.jail, s.AllowDegraded)
@@ -213,7 +215,7 @@ func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 		return nil, err
 	}
 	spec := jail.Spec{
-		Tree:         jail.Tree{Image: plan.Image, Layer: slices.Clone(guest.Files()), Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs)},
+		Tree:         jail.Tree{Image: plan.Image, Layer: slices.Clone(guest.Files()), Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs), Commands: s.commandNames()},
 		Hostname:     s.Hostname,
 		Reaper:       []string{enter.Reaper, "-P"},
 		Filter:       filter,

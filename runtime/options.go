@@ -135,7 +135,12 @@ type Options struct {
 	// and Object.
 	Bindings map[string]any
 
-	// Calls bound the calls that each run can make of the functions in Bindings.
+	// Commands are programs that this process implements, by their names in the guest. Names
+	// have a-z, 0-9 and, after the first, dots, underscores and hyphens. NodeRuntime.AddCommands
+	// adds more, unless Commands is nil.
+	Commands map[string]Command
+
+	// Calls bound the calls that each run can make of the functions in Bindings and of Commands.
 	Calls CallLimits
 
 	// MaxConcurrentRuns is how many runs the runtime may have at once, at most 8,192. Further

@@ -21,6 +21,10 @@ func (s *settings) tree() enforce.Tree {
 	return t
 }
 
+func (s *settings) features() enforce.Features {
+	return enforce.Features{UnixSockets: s.UnixSockets, Commands: s.Commands != nil}
+}
+
 // setPermissions completes permissions by the defaults, and refuses what cannot be enforced.
 func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	s.Permissions = p.Clone().Over(policy.Default())
@@ -49,7 +53,7 @@ func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
 	if err := s.checkLauncher(complete, plan); err != nil {
 		return nil, err
 	}
-	return enforce.Compile(complete, plan, s.UnixSockets)
+	return enforce.Compile(complete, plan, s.features())
 }
 
 // checkLauncher refuses permissions under which the launcher cannot start Node.

@@ -86,6 +86,10 @@ func (o Options) resolve() (s settings, err error) {
 	if s.bindings, err = newBindings(o.Bindings); err != nil {
 		return s, optionError("Bindings", "%w", err)
 	}
+	if err := checkCommands(o.Commands); err != nil {
+		return s, optionError("Commands", "%w", err)
+	}
+	s.Commands = maps.Clone(o.Commands)
 	if s.Calls, err = o.Calls.resolve(defaultCalls); err != nil {
 		return s, optionError("Calls", "%w", err)
 	}

@@ -29,10 +29,11 @@ type task struct {
 
 	feed *feed // nil unless the run is followed
 
+	calls CallLimits
+
 	// The following are for a Node program.
 	program   *guest.Program // nil for a Command
 	functions []hostcall.Function
-	calls     CallLimits
 	heapMiB   int64  // 0 for a Command
 	main      *cell  // what the program reports; nil in a context
 	cells     *cells // nil except in a context
@@ -63,7 +64,7 @@ func imageCommand(name string, args []string) lowering {
 
 // newTask lowers the options that all programs have.
 func (s settings) newTask(o RunOptions) (t *task, err error) {
-	t = &task{command: s.command(), launcher: s.Launcher, args: o.Args, network: o.Network}
+	t = &task{command: s.command(), launcher: s.Launcher, args: o.Args, network: o.Network, calls: s.Calls}
 	if err := o.Network.validate(); err != nil {
 		return nil, optionError("Network", "%w", err)
 	}
@@ -90,6 +91,9 @@ func (s settings) newTask(o RunOptions) (t *task, err error) {
 	maps.DeleteFunc(env, func(name, _ string) bool {
 		return !s.Permissions.PassesEnv(name) || t.rules != nil && !t.rules.Permissions.PassesEnv(name)
 	})
+	if s.Commands != nil {
+		addCommandsPath(env)
+	}
 	t.command.Env = envList(env)
 	return t, nil
 }

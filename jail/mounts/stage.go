@@ -30,6 +30,7 @@ const (
 	hiddenDir  = "blank"  // empty files and folders that hide places
 	shownDir   = "kept"   // mounts of shown places, which are then mounted in hidden ones
 	sourcesDir = "copies" // the layers of overlays over host folders
+	commandDir = "commands"
 
 	layers = "lowerdir=" + layerDir + ":" + imageDir // of an overlay
 )
@@ -39,6 +40,8 @@ type Stage struct {
 	tree   Tree
 	rootID int // host id of the guest's root
 	clones *clones
+
+	commands *os.File // see Commands
 }
 
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
@@ -52,8 +55,11 @@ func Prepare(t Tree, firstID int) *Stage {
 	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}
 }
 
-// Close closes the cloned mounts. What Mount mounted stays.
-func (s *Stage) Close() { s.clones.close() }
+// Close closes the cloned mounts, and the folder of commands. What Mount mounted stays.
+func (s *Stage) Close() {
+	s.clones.close()
+	s.commands.Close() // nil if it was taken
+}
 
 // Mount mounts the tree, without /proc, at Root below dir. It makes dir the thread's
 // working directory, and sets the thread's umask to 0.
@@ -65,9 +71,11 @@ func (s *Stage) Mount(dir string) error {
 	return run(openStage(dir), []action{
 		{"mount", s.tree.Image, s.clones.mountImage},
 		{"write", "layer", s.writeLayer},
+		{"make", "folder of commands", s.makeCommandDir},
 		{"make", "guest folders", s.makeGuestDirs},
 		{"make", "mount points", s.makeMountPoints},
 		{"mount", "overlay", func() error { return mountOverlay(overlayDir, 0, layers+",upperdir="+upperDir+",workdir="+workDir) }},
+		{"mount", "commands", s.mountCommands},
 		{"fill", "root", s.fillRoot},
 		{"mount", "/dev", s.mountDev},
 		{"write", "/proc", s.writeProc},
@@ -148,7 +156,7 @@ func (s *Stage) limitTmpfs() error {
 }
 
 func makeStageDirs() error {
-	for _, dir := range []string{Root, Proc, imageDir, layerDir, upperDir, workDir, overlayDir, hiddenDir, shownDir, sourcesDir} {
+	for _, dir := range []string{Root, Proc, imageDir, layerDir, upperDir, workDir, overlayDir, hiddenDir, shownDir, sourcesDir, commandDir} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
@@ -210,11 +218,15 @@ var errWritable = errors.New("not a file that only root can write to")
 //
 // Preconditions: Mount has succeeded on this thread.
 func (s *Stage) OpenProgram(path string) (*os.File, error) {
+	return s.openProgram(path, unix.O_PATH)
+}
+
+func (s *Stage) openProgram(path string, flags uint64) (*os.File, error) {
 	image, err := s.clones.image()
 	if err != nil {
 		return nil, err
 	}
-	f, err := OpenBeneath(image.File, path[1:], unix.O_PATH)
+	f, err := OpenBeneath(image.File, path[1:], flags)
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,10 @@ type Tree struct {
 	Disk   int64 // bytes
 	Inodes int64
 
+	// Commands, if not nil, are the names of the first commands in hostcommand.Dir, see
+	// [Stage.Commands].
+	Commands []string
+
 	// Protected are programs that the guest must not be able to replace. The folders that
 	// contain them can't be in Dirs and can't be covered by Mounts.
 	Protected []string // guest paths

@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/hostcommand"
 )
 
 // A cause is the label and the errno of a restriction's refusals.
@@ -108,6 +110,16 @@ var OnlyTCP = []Row{
 		internet, among(1, socketType, unix.SOCK_STREAM), isNot(2, 0, unix.IPPROTO_TCP))},
 	{Calls: "sendto sendmmsg", Reason: "connects by sending, which Landlock does not restrict", Refuse: noFastOpen.when(anyBit(3, unix.MSG_FASTOPEN))},
 	{Calls: "sendmsg", Reason: "as sendto", Refuse: noFastOpen.when(anyBit(2, unix.MSG_FASTOPEN))},
+}
+
+// Command is the label of AskCommand.
+const Command = "command"
+
+// AskCommand sends the calls of programs of package hostcommand to the listener, which replies
+// with pipes, see notify.Listener.HandleCommands. The errno is that of a kernel without the
+// family, which is every one. The row precedes others of the call.
+var AskCommand = []Row{
+	{Calls: "socket", Reason: "asks for a call of a command of the host", Refuse: cause{Command, unix.EAFNOSUPPORT}.when(is(0, hostcommand.Family))},
 }
 
 // Connect is the label of AskConnect.

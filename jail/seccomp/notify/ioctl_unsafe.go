@@ -32,7 +32,7 @@ type addition struct {
 	id     uint64
 	flags  uint32
 	source uint32 // descriptor in this process
-	_      uint32 // descriptor in the caller, if the flags select it
+	number uint32 // descriptor in the caller, if the flags say so
 	mode   uint32 // its O_* flags
 }
 

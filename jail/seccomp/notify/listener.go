@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"gaol/jail/hostcommand"
 	"gaol/jail/seccomp"
 )
 
@@ -29,6 +30,9 @@ type Listener struct {
 
 	socketLabel string // see HandleSockets; empty: none
 	openSocket  func(Call) (*os.File, error)
+
+	commandLabel string // see HandleCommands; empty: none
+	openCommand  func(Call) (hostcommand.Ends, error)
 
 	connectLabel string // see HandleConnects; empty: none
 	connect      func(netip.AddrPort) bool

@@ -68,6 +68,8 @@ func (l *Listener) serve(n *notification, handle func(Call)) error {
 	case "":
 	case l.socketLabel:
 		return l.replySocket(n, c)
+	case l.commandLabel:
+		return l.replyCommand(n, c)
 	case l.connectLabel:
 		return l.replyConnect(n, c)
 	}

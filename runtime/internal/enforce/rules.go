@@ -27,10 +27,20 @@ type Rules struct {
 	ruleset *os.File // nil if the plan needs none
 }
 
+// Features are what a runtime's processes may use that no permission decides.
+type Features struct {
+	UnixSockets bool // unix sockets with names
+	Commands    bool // commands of the host
+}
+
 // Compile makes the system call filter. It needs no jail.
-func Compile(p policy.Permissions, plan *policy.Plan, unixSockets bool) (*Rules, error) {
-	rows := refusedCalls(plan)
-	if !unixSockets {
+func Compile(p policy.Permissions, plan *policy.Plan, f Features) (*Rules, error) {
+	var rows []seccomp.Row
+	if f.Commands {
+		rows = append(rows, seccomp.AskCommand...)
+	}
+	rows = append(rows, refusedCalls(plan)...)
+	if !f.UnixSockets {
 		rows = append(rows, seccomp.NoNamedSockets...)
 	}
 	filter, err := seccomp.Compile(rows, true)

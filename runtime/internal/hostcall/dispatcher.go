@@ -72,7 +72,8 @@ type Dispatcher struct {
 	stopped bool
 	quiet   sync.Cond // signals Stop: a function has returned
 
-	pending    map[uint32]*pendingCall // calls without an answer
+	pending    map[uint64]*pendingCall // calls without an answer, by key
+	others     uint64                  // calls of Do
 	bytes      int                     // of their arguments
 	alarm      *time.Timer             // for the first of them that is late; nil: not set
 	count      int
@@ -86,6 +87,10 @@ type Dispatcher struct {
 // pendingCall is a call from its admission to its answer.
 type pendingCall struct {
 	wire.Call
+	key      uint64     // ID, or a larger number for a call of Do
+	name     string     // of the function
+	size     int        // of the arguments
+	other    *otherCall // nil for a call on the control channel
 	began    time.Time
 	index    int // of its record; -1: it has none
 	answered bool
@@ -95,7 +100,7 @@ type pendingCall struct {
 // New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
 // sees for an error of a function, or "".
 func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeOf func(error) string) *Dispatcher {
-	d := &Dispatcher{functions: functions, limits: l, codeOf: codeOf, out: out, pending: map[uint32]*pendingCall{}}
+	d := &Dispatcher{functions: functions, limits: l, codeOf: codeOf, out: out, pending: map[uint64]*pendingCall{}}
 	d.more.L, d.quiet.L = &d.mu, &d.mu
 	d.ctx, d.cancel = context.WithCancel(ctx)
 	d.late = &Error{Message: fmt.Sprintf("the host function took longer than %v", l.Timeout), Code: CodeTimeout}
@@ -140,12 +145,18 @@ func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error 
 		return fmt.Errorf("%w: a call of function %d", wire.ErrFrame, call.Function)
 	}
 	d.waitForObserver() // without the lock, which answers and the end of the run need
-	p := &pendingCall{Call: call, began: time.Now(), index: -1}
-	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
+	p := d.begin(&pendingCall{Call: call, key: uint64(call.ID), name: d.functions[call.Function].Name(), size: len(call.Args)})
 	if inline, err := d.admit(p, blocking, refused); !inline {
 		return err
 	}
 	return d.performInline(p)
+}
+
+// begin sets the fields that all calls have.
+func (d *Dispatcher) begin(p *pendingCall) *pendingCall {
+	p.began, p.index = time.Now(), -1
+	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
+	return p
 }
 
 func (d *Dispatcher) waitForObserver() {
@@ -164,11 +175,11 @@ func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline
 	switch {
 	case d.stopped || d.ctx.Err() != nil: // Stop has been or will be called
 		return false, nil
-	case d.pending[p.ID] != nil:
+	case d.pending[p.key] != nil:
 		return false, fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.ID)
 	case d.count >= d.limits.Calls:
 		refused = &Error{Message: fmt.Sprintf("more than %d calls of host functions", d.limits.Calls), Code: CodeManyCalls}
-	case len(d.pending) >= MaxPending || int64(d.bytes+len(p.Args)) > maxPendingBytes+2*d.limits.Arguments:
+	case len(d.pending) >= MaxPending || int64(d.bytes+p.size) > maxPendingBytes+2*d.limits.Arguments:
 		refused = &Error{Message: "too many calls of host functions at once", Code: CodeManyCalls}
 	}
 	d.add(p) // also a refused one, so that a guest can't send them without end
@@ -191,8 +202,8 @@ func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline
 // Preconditions: d.mu is held.
 func (d *Dispatcher) add(p *pendingCall) {
 	d.count++
-	d.pending[p.ID] = p
-	d.bytes += len(p.Args)
+	d.pending[p.key] = p
+	d.bytes += p.size
 	if len(d.records) < maxRecords {
 		p.index = d.first + len(d.records)
 		d.records = append(d.records, d.unanswered(p))
@@ -223,7 +234,12 @@ func (d *Dispatcher) enqueue(p *pendingCall) {
 //
 // Preconditions: d.mu is held.
 func (d *Dispatcher) refuse(p *pendingCall, err error) error {
-	if d.finish(p, 0, err) && !d.out.TryAnswer(p.ID, true, d.errorText(err)) {
+	if !d.finish(p, 0, err) {
+		return nil
+	}
+	if p.other != nil {
+		p.other.answer(err)
+	} else if !d.out.TryAnswer(p.ID, true, d.errorText(err)) {
 		return fmt.Errorf("%w: so many calls, and no answer is read", wire.ErrFrame)
 	}
 	return nil
@@ -239,9 +255,9 @@ func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
 		return false
 	}
 	p.answered = true
-	delete(d.pending, p.ID)
-	d.bytes -= len(p.Args)
-	r := Record{Name: d.functions[p.Function].Name(), Duration: time.Since(p.began), Arguments: len(p.Args), Result: size}
+	delete(d.pending, p.key)
+	d.bytes -= p.size
+	r := Record{Name: p.name, Duration: time.Since(p.began), Arguments: p.size, Result: size}
 	if err != nil {
 		r.Error = err.Error()
 	}
@@ -278,7 +294,7 @@ func (d *Dispatcher) expire() {
 
 // unanswered returns the record of a call that has no answer.
 func (d *Dispatcher) unanswered(p *pendingCall) Record {
-	return Record{Name: d.functions[p.Function].Name(), Arguments: len(p.Args), Error: Unanswered}
+	return Record{Name: p.name, Arguments: p.size, Error: Unanswered}
 }
 
 // Stop prevents further calls. It does not wait for running functions, unless they were

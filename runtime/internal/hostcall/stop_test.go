@@ -279,13 +279,13 @@ func TestObserve(t *testing.T) {
 				for id := range uint32(3) {
 					begun = append(begun, begin(c, id))
 				}
-				c.answer(begun[1], []byte("1"), nil)
+				c.answer(begun[1], []byte("1"), 0, nil)
 			case 1:
-				c.answer(begun[0], []byte("1"), nil)
+				c.answer(begun[0], []byte("1"), 0, nil)
 			case 2:
 				c.Stop()
 				c.Stop()
-				c.answer(begun[2], []byte("1"), nil) // too late
+				c.answer(begun[2], []byte("1"), 0, nil) // too late
 				if list, _ := c.Records(); len(list) != 3 || list[2].Error == "" {
 					t.Errorf("%s: %+v", name, list)
 				}

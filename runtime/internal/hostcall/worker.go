@@ -29,16 +29,16 @@ func (d *Dispatcher) perform(p *pendingCall, next func()) {
 	defer func() {
 		p.ctx.stop()
 		if !returned {
-			d.answer(p, nil, errPanic)
+			d.answer(p, nil, 0, errPanic)
 			go next()
 		}
 	}()
-	text, err := d.invoke(p)
+	text, size, err := d.invoke(p)
 	returned = true
 	if time.Since(p.began) >= d.limits.Timeout { // whatever it returned, and whether or not expire came first
-		text, err = nil, d.late
+		text, size, err = nil, 0, d.late
 	}
-	d.answer(p, text, err)
+	d.answer(p, text, size, err)
 }
 
 // next waits for a call. It returns nil once the run has ended.
@@ -62,15 +62,17 @@ func (d *Dispatcher) next() *pendingCall {
 }
 
 // answer records the end of a call whose function has returned, and writes the answer.
-func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, err error) {
+func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, size int, err error) {
 	d.mu.Lock()
-	first := d.finish(p, len(text), err) // false: expire has answered it, or the run has ended
+	first := d.finish(p, size, err) // false: expire has answered it, or the run has ended
 	if d.running--; d.stopped {
 		d.quiet.Broadcast()
 	}
 	d.mu.Unlock()
 	switch {
 	case !first:
+	case p.other != nil:
+		p.other.answer(err)
 	case err != nil:
 		d.out.Answer(p.ID, true, d.errorText(err))
 	default:
@@ -78,24 +80,31 @@ func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, err error) {
 	}
 }
 
-// invoke calls the function and encodes its result.
-func (d *Dispatcher) invoke(p *pendingCall) (text json.RawMessage, err error) {
+// invoke calls the function. It returns the JSON of a call on the control channel, and the size
+// of the result.
+func (d *Dispatcher) invoke(p *pendingCall) (text json.RawMessage, size int, err error) {
 	defer func() {
 		if recover() != nil { // a function's bug must not end the host
-			text, err = nil, errPanic
+			text, size, err = nil, 0, errPanic
 		}
 	}()
+	if p.other != nil {
+		if size, err = p.other.call(context.Context(&p.ctx)); err != nil {
+			return nil, 0, d.guestError(err)
+		}
+		return nil, size, nil
+	}
 	v, err := d.functions[p.Function].Call(context.Context(&p.ctx), p.Args)
 	if err != nil {
-		return nil, d.guestError(err)
+		return nil, 0, d.guestError(err)
 	}
 	if text, err = Encode(v); err != nil {
-		return nil, &Error{Message: "the host function's result is nothing that JSON can say", Code: CodeResult, reason: "the result: " + err.Error()}
+		return nil, 0, &Error{Message: "the host function's result is nothing that JSON can say", Code: CodeResult, reason: "the result: " + err.Error()}
 	}
 	if int64(len(text)) > d.limits.Result {
-		return nil, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), d.limits.Result), Code: CodeResult}
+		return nil, 0, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), d.limits.Result), Code: CodeResult}
 	}
-	return text, nil
+	return text, len(text), nil
 }
 
 // Codes of errors that guests see for calls that reach no function, or whose result cannot

@@ -1,0 +1,287 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/jail/hostcommand"
+	"gaol/runtime/internal/hostcall"
+)
+
+// Command is a program that the host implements: a value of Options.Commands. Guests find it
+// under its name as the last of PATH, also one that a caller gives, so that a program of the
+// image with that name is found first. Any program of a run can start it:
+//
+//	execFileSync('get-weather', ['--json', '{"city":"Oslo"}'])
+//
+// Programs that set another PATH find it in /usr/libexec/gaol/commands. Scope childProcess
+// applies to it as to any program; other permissions do not matter. Its calls are in
+// Result.Calls, and Options.Calls bounds them together with those of functions.
+type Command struct {
+	// Run performs a call. ctx ends with the run, when the program is killed, or after
+	// CallLimits.Timeout. Several calls may run at once. Any code of the guest may call, with
+	// any arguments: check them like a stranger's request. The text of an error, or that
+	// the call exceeded a limit, is printed on standard error, and the program exits with 1.
+	Run func(ctx context.Context, c CommandCall) (CommandResult, error)
+
+	// Stdin makes the program read its standard input until its end, before Run. Without it,
+	// the input is not touched: programs that start others often leave it open.
+	Stdin bool
+}
+
+// CommandCall is a call of a command.
+type CommandCall struct {
+	Name  string
+	Args  []string // without the name; together with Stdin at most CallLimits.Arguments bytes
+	Stdin []byte   // empty without Command.Stdin
+}
+
+// CommandResult is what the program does. The outputs may have CallLimits.Result bytes.
+type CommandResult struct {
+	Stdout, Stderr []byte
+	ExitCode       int // 0 to 255
+}
+
+// commands are those of a runtime, by name.
+type commands struct {
+	mu     sync.Mutex
+	byName map[string]Command
+}
+
+func (c *commands) get(name string) (Command, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	command, ok := c.byName[name]
+	return command, ok
+}
+
+// checkCommands returns an error about the commands of the caller.
+func checkCommands(given map[string]Command) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if err := hostcommand.CheckName(name); err != nil {
+			return err
+		}
+		if given[name].Run == nil {
+			return fmt.Errorf("%s: a command without Run", name)
+		}
+	}
+	if len(given) > jail.MaxCommands {
+		return fmt.Errorf("%d commands, the limit is %d", len(given), jail.MaxCommands)
+	}
+	return nil
+}
+
+// AddCommands adds commands, which active runs find, too. One that exists is replaced. The
+// runtime must have been created with Options.Commands, which may be empty. At most 1,024
+// commands can be in a runtime.
+func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
+	defer wrap(&err, "add commands")
+	if isClosed(rt.closing) {
+		return ErrClosed
+	}
+	if rt.opts.Commands == nil {
+		return errNoCommands
+	}
+	if err := checkCommands(given); err != nil {
+		return err
+	}
+	c := &rt.commands
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := maps.Clone(c.byName)
+	maps.Copy(all, given)
+	if len(all) > jail.MaxCommands {
+		return fmt.Errorf("%d commands, the limit is %d", len(all), jail.MaxCommands)
+	}
+	c.byName = all
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if err := rt.jail.AddCommand(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNoCommands = errors.New("the runtime was created without Options.Commands, which may be empty")
+
+// commandNames returns the names for the jail, or nil without Options.Commands.
+func (s settings) commandNames() []string {
+	if s.Commands == nil {
+		return nil
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(s.Commands))...)
+}
+
+// addCommandsPath adds the folder of commands to PATH, if there is any.
+func addCommandsPath(env map[string]string) {
+	if list, exists := env["PATH"]; exists {
+		env["PATH"] = strings.TrimPrefix(list+":"+hostcommand.Dir, ":")
+	}
+}
+
+// runCommands are the calls of commands of one run.
+type runCommands struct {
+	commands *commands
+	calls    *hostcall.Dispatcher
+	limits   CallLimits
+
+	mu     sync.Mutex
+	closed bool
+	open   map[*hostcommand.Call]struct{}
+	work   sync.WaitGroup
+}
+
+// openCalls makes what performs the run's calls of functions and commands.
+func (r *activeRun) openCalls(ctx context.Context, c *jail.Command) {
+	t, hasCommands := r.task, r.rt.opts.Commands != nil
+	if len(t.functions) == 0 && !hasCommands {
+		return
+	}
+	var out *hostcall.Writer
+	if r.control != nil {
+		out = r.control.out
+	}
+	r.calls = hostcall.New(ctx, t.functions, hostcall.Limits(t.calls), out, codeOf)
+	if r.control != nil {
+		r.control.calls = r.calls
+	}
+	if hasCommands {
+		r.commands = &runCommands{commands: &r.rt.commands, calls: r.calls, limits: t.calls, open: map[*hostcommand.Call]struct{}{}}
+		c.OnCommand = r.commands.begin
+	}
+}
+
+// begin starts a call, and returns the guest's ends of its pipes. The guest can have as many
+// at once as it may have functions running, and tries again until then.
+func (c *runCommands) begin(name string) (hostcommand.Ends, error) {
+	command, exists := c.commands.get(name)
+	if !exists {
+		return hostcommand.Ends{}, unix.EACCES
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || len(c.open) >= c.limits.Concurrent {
+		return hostcommand.Ends{}, unix.EAGAIN
+	}
+	call, guest, err := hostcommand.Open()
+	if err != nil {
+		return hostcommand.Ends{}, err
+	}
+	c.open[call] = struct{}{}
+	c.work.Go(func() {
+		defer c.end(call)
+		c.serve(call, name, command)
+	})
+	return guest, nil
+}
+
+func (c *runCommands) end(call *hostcommand.Call) {
+	call.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, call)
+}
+
+// close ends all calls. It does not wait for functions of the host: the dispatcher must be
+// stopped before. It may be called on nil.
+func (c *runCommands) close() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.closed = true
+	for call := range c.open {
+		call.Close()
+	}
+	c.mu.Unlock()
+	c.work.Wait()
+}
+
+// serve performs a call and replies. Without a reply, the program says that the call has ended.
+func (c *runCommands) serve(call *hostcommand.Call, name string, command Command) {
+	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout)) // it supports deadlines
+	request, size, err := c.read(call, command)
+	var res CommandResult
+	switch {
+	case err == nil:
+		request.Name = name
+		_ = call.SetDeadline(time.Time{})
+		res, err = c.perform(call, command, request, size)
+	case errors.Is(err, hostcommand.ErrSize):
+		err = c.calls.Do(name, size, nil) // refuses and records it
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("the call has taken longer than %v", c.limits.Timeout)
+	default: // the program has ended, or is another one
+		return
+	}
+	if errors.Is(err, hostcall.ErrStopped) {
+		return
+	}
+	if err != nil {
+		res = CommandResult{Stderr: []byte(name + ": " + err.Error() + "\n"), ExitCode: 1}
+	}
+	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout))
+	_ = call.Reply(res.Stdout, res.Stderr, uint8(res.ExitCode)) // fails if the program has ended
+}
+
+// read reads a call. The size is that of the arguments and the input.
+func (c *runCommands) read(call *hostcommand.Call, command Command) (request CommandCall, size int, err error) {
+	request.Args, err = call.Arguments(c.limits.Arguments)
+	for _, arg := range request.Args {
+		size += len(arg) + 1
+	}
+	if err == nil && command.Stdin {
+		request.Stdin, err = call.Input(c.limits.Arguments - int64(size))
+		size += len(request.Stdin)
+	}
+	if errors.Is(err, hostcommand.ErrSize) {
+		size = int(c.limits.Arguments) + 1
+	}
+	return request, size, err
+}
+
+// perform calls the host's function.
+func (c *runCommands) perform(call *hostcommand.Call, command Command, request CommandCall, size int) (res CommandResult, err error) {
+	err = c.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() { // ends when the call is closed
+			call.Wait()
+			cancel()
+		}()
+		r, err := command.Run(ctx, request)
+		if err == nil {
+			err = r.check(c.limits.Result)
+		}
+		if err != nil {
+			return 0, err
+		}
+		res = r // read only if Do returns no error, which is after this
+		return len(r.Stdout) + len(r.Stderr), nil
+	})
+	if err != nil {
+		return CommandResult{}, err
+	}
+	return res, nil
+}
+
+// check returns why the result can't be sent.
+func (r CommandResult) check(most int64) error {
+	switch n := len(r.Stdout) + len(r.Stderr); {
+	case int64(n) > most:
+		return &hostcall.Error{Code: CodeResult, Message: fmt.Sprintf("the outputs have %d bytes, the limit is %d", n, most)}
+	case r.ExitCode < 0 || r.ExitCode > 255:
+		return &hostcall.Error{Code: CodeResult, Message: fmt.Sprintf("the exit code %d is not between 0 and 255", r.ExitCode)}
+	}
+	return nil
+}

@@ -90,10 +90,10 @@ func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
 		return ErrClosed
 	}
 	if rt.opts.Commands == nil {
-		return errNoCommands
+		return optionError("Commands", "the runtime was created without: it may be empty, but not nil")
 	}
 	if err := checkCommands(given); err != nil {
-		return err
+		return optionError("Commands", "%w", err)
 	}
 	c := &rt.commands
 	c.mu.Lock()
@@ -101,7 +101,7 @@ func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
 	all := maps.Clone(c.byName)
 	maps.Copy(all, given)
 	if len(all) > jail.MaxCommands {
-		return fmt.Errorf("%d commands, the limit is %d", len(all), jail.MaxCommands)
+		return optionError("Commands", "%d commands, the limit is %d", len(all), jail.MaxCommands)
 	}
 	c.byName = all
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -111,8 +111,6 @@ func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
 	}
 	return nil
 }
-
-var errNoCommands = errors.New("the runtime was created without Options.Commands, which may be empty")
 
 // commandNames returns the names for the jail, or nil without Options.Commands.
 func (s settings) commandNames() []string {

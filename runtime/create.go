@@ -227,7 +227,11 @@ func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
 	}
 	enforce.ConfigureJail(&spec, s.plan, s.Permissions, s.tree().World())
 	s.configureMounts(&spec, mounts)
-	return jail.Create(ctx, spec)
+	j, err := jail.Create(ctx, spec)
+	if errors.Is(err, jail.ErrNoCommands) {
+		err = optionError("Commands", "%w", err)
+	}
+	return j, err
 }
 
 func texts(paths []vfs.Path) []string {

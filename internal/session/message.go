@@ -31,6 +31,26 @@ type Function struct {
 	Schema json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the arguments, as an array. The server rejects calls that do not match."`
 }
 
+// Command declares a program of the sandbox that calls the client.
+type Command struct {
+	ID    uint32 `json:"id" minimum:"1" doc:"The number of the command in calls, as for functions."`
+	Name  string `json:"name" pattern:"^[a-z0-9][a-z0-9._-]*$" maxLength:"64" doc:"The name of the program."`
+	Stdin bool   `json:"stdin,omitempty" doc:"Read the program's standard input until its end, and send it with the call."`
+}
+
+// CommandCall is the only argument of a command's call.
+type CommandCall struct {
+	Args  []string `json:"args"`
+	Stdin string   `json:"stdin"`
+}
+
+// CommandResult is the answer to a command's call.
+type CommandResult struct {
+	Stdout   string `json:"stdout"`
+	Stderr   string `json:"stderr"`
+	ExitCode int    `json:"exitCode"`
+}
+
 // CallLimits bound the calls of host functions that a run can make. Zero means the default.
 type CallLimits struct {
 	Calls      int   `json:"calls,omitempty" minimum:"0" maximum:"1000000" doc:"Calls of one run. By default 100,000, for snippets 50."`

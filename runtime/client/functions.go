@@ -21,6 +21,13 @@ type bindings struct {
 	Functions []session.Function         `json:"functions,omitempty"`
 }
 
+func (b bindings) ids() (list []uint32) {
+	for _, f := range b.Functions {
+		list = append(list, f.ID)
+	}
+	return list
+}
+
 // bind makes functions callable by the server. The caller releases them.
 func (c *Client) bind(given map[string]any) (b bindings, release func(), err error) {
 	all, err := hostcall.NewBindings(given, classify)
@@ -43,14 +50,14 @@ func (c *Client) bind(given map[string]any) (b bindings, release func(), err err
 		c.functions[c.nextFunc] = f.Call
 		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async})
 	}
-	return b, func() { c.release(b.Functions) }, nil
+	return b, func() { c.release(b.ids()) }, nil
 }
 
-func (c *Client) release(functions []session.Function) {
+func (c *Client) release(ids []uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, f := range functions {
-		delete(c.functions, f.ID)
+	for _, id := range ids {
+		delete(c.functions, id)
 	}
 }
 

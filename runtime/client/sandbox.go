@@ -34,6 +34,7 @@ type CreateOptions struct {
 
 	// Bindings are variables of all programs, and functions of this process that they can call.
 	Bindings map[string]any
+	Commands map[string]runtime.Command // programs that this process implements
 	Calls    runtime.CallLimits
 
 	// IdleTimeout is how long the sandbox lives without use, and Lifetime how long at most. Zero
@@ -42,7 +43,7 @@ type CreateOptions struct {
 	Lifetime    time.Duration
 
 	// Detached keeps the sandbox when the connection ends, until Close, IdleTimeout or Lifetime.
-	// Bindings of a detached sandbox can only be data.
+	// Bindings of a detached sandbox can only be data, and it has no Commands.
 	Detached bool
 }
 
@@ -58,12 +59,13 @@ type Info struct {
 
 // Sandbox is a sandbox on the server. Its methods may be called from several goroutines at once.
 type Sandbox struct {
-	c       *Client
-	id      string
-	missing []string
-	output  int64 // Limits.Output
-	release func()
-	close   func() error
+	c        *Client
+	id       string
+	missing  []string
+	output   int64 // Limits.Output
+	commands *addedCommands
+	release  func()
+	close    func() error
 }
 
 // createParams are the parameters of create.
@@ -83,6 +85,7 @@ type createParams struct {
 	LifetimeMs    int64               `json:"lifetimeMs,omitempty"`
 	Detached      bool                `json:"detached,omitempty"`
 	Calls         *session.CallLimits `json:"calls,omitempty"`
+	Commands      []session.Command   `json:"commands,omitzero"`
 	bindings
 }
 
@@ -132,13 +135,20 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	for _, m := range o.Mounts {
 		p.Mounts = append(p.Mounts, mount{m.Source, m.Target, accesses[m.Access]})
 	}
+	var added addedCommands
+	p.Commands = added.bind(c, o.Commands)
 	var info Info
 	if err := c.do(ctx, "create", p, &info); err != nil {
 		release()
+		added.release(c)
 		return nil, wrap("create", err)
 	}
 	sb := c.Sandbox(info.ID)
-	sb.missing, sb.release = info.Missing, release
+	sb.missing, sb.commands = info.Missing, &added
+	sb.release = func() {
+		release()
+		added.release(c)
+	}
 	if o.Limits.Output > 0 {
 		sb.output = o.Limits.Output
 	}
@@ -170,7 +180,7 @@ func milliseconds(d time.Duration) int64 {
 // Sandbox returns a sandbox that the caller has created elsewhere, such as a detached one. It does not
 // ask the server whether it exists.
 func (c *Client) Sandbox(id string) *Sandbox {
-	sb := &Sandbox{c: c, id: id, output: runtime.DefaultLimits().Output, release: func() {}}
+	sb := &Sandbox{c: c, id: id, commands: &addedCommands{}, output: runtime.DefaultLimits().Output, release: func() {}}
 	sb.close = sync.OnceValue(func() error {
 		defer sb.release()
 		err := c.do(context.Background(), "close", sandboxParams{id}, nil)

@@ -29,6 +29,7 @@ func TestClient(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *client.Client){
 		"functions":             testFunctions,
 		"async functions":       testAsyncFunctions,
+		"commands":              testCommands,
 		"functions of snippets": testFunctionsOfSnippets,
 		"many calls":            testManyCalls,
 		"call is canceled":      testCallIsCanceled,

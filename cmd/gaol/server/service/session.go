@@ -14,13 +14,14 @@ const retrySoon = time.Second
 
 // HostFunctions are the functions that a client implements for the programs of a sandbox.
 type HostFunctions struct {
-	Bindings map[string]any // as runtime.Options.Bindings
+	Bindings map[string]any             // as runtime.Options.Bindings
+	Commands map[string]runtime.Command // as runtime.Options.Commands
 	Calls    runtime.CallLimits
 }
 
 // CreateSandboxWith creates a sandbox whose programs can call functions.
 func (s *Service) CreateSandboxWith(ctx context.Context, t *tenant.Tenant, r SandboxRequest, f HostFunctions) (*SandboxInfo, error) {
-	return s.createSandbox(ctx, t, r, func(o *runtime.Options) { o.Bindings, o.Calls = f.Bindings, f.Calls })
+	return s.createSandbox(ctx, t, r, func(o *runtime.Options) { o.Bindings, o.Commands, o.Calls = f.Bindings, f.Commands, f.Calls })
 }
 
 // Work calls do when it is the tenant's turn. The run that do makes counts towards the tenant's

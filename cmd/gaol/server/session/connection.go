@@ -229,6 +229,13 @@ func (c *connection) own(id string) {
 	c.sandboxes[id] = true
 }
 
+// owns reports whether a sandbox ends with the session.
+func (c *connection) owns(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sandboxes[id]
+}
+
 func (c *connection) disown(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

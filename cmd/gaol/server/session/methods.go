@@ -24,6 +24,7 @@ func init() {
 	add("get", get)
 	add("renew", renew)
 	add("close", closeSandbox)
+	add("addCommands", addCommands)
 	add("runOnce", runOnce)
 	add("evaluateOnce", evaluateOnce)
 	add("run", run)

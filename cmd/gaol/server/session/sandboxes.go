@@ -16,6 +16,7 @@ type createParams struct {
 	Detached  bool                       `json:"detached,omitempty" doc:"Keep the sandbox when the session ends."`
 	Globals   map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all programs."`
 	Functions []protocol.Function        `json:"functions,omitempty" maxItems:"1024" doc:"Functions of the client that programs can call."`
+	Commands  []protocol.Command         `json:"commands,omitempty" maxItems:"1024" doc:"Programs of the sandbox that call the client. With an empty list, addCommands can add some."`
 	Calls     protocol.CallLimits        `json:"calls,omitempty"`
 }
 
@@ -24,11 +25,19 @@ func create(t *task, p createParams) (any, error) {
 	if p.Detached && len(p.Functions) > 0 {
 		return nil, service.Invalidf("functions: a detached sandbox can have none, because they end with the session")
 	}
+	if p.Detached && p.Commands != nil {
+		return nil, service.Invalidf("commands: a detached sandbox can have none, because they end with the session")
+	}
 	bindings, err := t.calls.bind(p.Globals, p.Functions)
 	if err != nil {
 		return nil, err
 	}
-	info, err := t.service.CreateSandboxWith(t.ctx, t.tenant, p.SandboxRequest, service.HostFunctions{Bindings: bindings, Calls: callLimits(p.Calls)})
+	commands, err := t.calls.commands(p.Commands)
+	if err != nil {
+		return nil, err
+	}
+	f := service.HostFunctions{Bindings: bindings, Commands: commands, Calls: callLimits(p.Calls)}
+	info, err := t.service.CreateSandboxWith(t.ctx, t.tenant, p.SandboxRequest, f)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,11 @@ the time that the file says, or with a second signal. SIGHUP reads the files aga
 the audit log again; if one of them is invalid, nothing changes.
 
 Under systemd, which --print-unit prints units for, the server uses the sockets that systemd
-passes instead of --socket.`
+passes instead of --socket.
+
+--inherit serves one client that root trusts: the program that has started the server, at the
+other end of a connected unix socket. It may mount any folder, and no quota bounds it. The
+server ends with the connection, or by SIGTERM.`
 
 const serveExample = `  gaol serve
   gaol serve --group developers --config /etc/gaol/server.json
@@ -51,20 +55,31 @@ type serveFlags struct {
 	daemon.Options
 	logFormat, logLevel, printUnit string
 	tools                          []string
+	inherit                        int
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample, Args: usageArgs(noArgs)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		check := f.check
+		if inherits(cmd) {
+			check = func() error { return f.checkInherited(cmd) }
+			if !cmd.Flags().Changed("log-level") {
+				f.logLevel = "error"
+			}
+		}
 		log, err := f.logger(a.stderr)
-		if err = errors.Join(err, f.check()); err != nil {
+		if err = errors.Join(err, check()); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}
 		if f.printUnit != "" {
 			return a.printUnit(cmd, f)
 		}
 		f.Server.Log = log
+		if inherits(cmd) {
+			return a.serveInherited(cmd.Context(), f)
+		}
 		return a.serve(cmd.Context(), f)
 	}
 	set := cmd.Flags()
@@ -76,6 +91,7 @@ func (a *app) serveCommand() *cobra.Command {
 	set.StringVar(&f.Cert, "tls-cert", "", "`FILE` with the certificate for TCP")
 	set.StringVar(&f.Key, "tls-key", "", "`FILE` with its key")
 	set.BoolVar(&f.Insecure, "insecure", false, "serve TCP without TLS although others could read the tokens")
+	set.IntVar(&f.inherit, "inherit", -1, "serve only the program at the other end of the inherited socket with this descriptor `NUMBER`, and end with it")
 	set.StringVar(&f.Config, "config", "", "`FILE` of JSON with the server's settings")
 	set.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the server's log on standard error: text or json")
 	set.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, with each request; info, warn or error")

@@ -39,6 +39,7 @@ type Server struct {
 	accounts map[string]*Account
 	sweepAt  int // accounts at which unused ones are forgotten
 	slots    [kinds]slots
+	noTurns  bool
 	observer Observer
 }
 
@@ -73,6 +74,10 @@ func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s.Set(server, tenant, special)
 	return s
 }
+
+// DisableTurns lets everything that the limits allow start at once. It is for a server with one tenant,
+// and called before it is used.
+func (s *Server) DisableTurns() { s.noTurns = true }
 
 // Set replaces the limits. Reservations that exceed the new ones stay.
 func (s *Server) Set(server, tenant Limits, special map[string]Limits) {

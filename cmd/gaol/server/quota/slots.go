@@ -31,6 +31,9 @@ type tenantQueue struct {
 // wait waits for a slot. The returned function frees it; it is freed earlier after the time most, unless
 // that is zero.
 func (s *Server) wait(ctx context.Context, a *Account, k kind, most time.Duration) (free func(), err error) {
+	if s.noTurns {
+		return func() {}, nil
+	}
 	turn := make(chan struct{})
 	s.mu.Lock()
 	a = a.current()

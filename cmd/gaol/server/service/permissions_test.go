@@ -188,7 +188,7 @@ func TestNames(t *testing.T) {
 		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{NodeModules: NodeModules{HostPath: "snapshot:" + name}}})
 		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{Snapshot: name}})
 		for _, o := range *created {
-			if prefix := snapshotPrefix(&tenant.Tenant{Name: "uid:1"}); o.Snapshot != "" && !strings.HasPrefix(o.Snapshot, prefix) || o.NodeModules != "" && !strings.HasPrefix(o.NodeModules, snapshotScheme+prefix) {
+			if prefix := (&Service{}).snapshotPrefix(&tenant.Tenant{Name: "uid:1"}); o.Snapshot != "" && !strings.HasPrefix(o.Snapshot, prefix) || o.NodeModules != "" && !strings.HasPrefix(o.NodeModules, snapshotScheme+prefix) {
 				t.Errorf("%+v", o)
 			}
 		}

@@ -210,7 +210,7 @@ func (sb *Sandbox) runOptions(permissions json.RawMessage, env map[string]string
 // timeout returns the time limit of a run.
 func (sb *Sandbox) timeout(asked int64) (time.Duration, error) {
 	most := sb.service.settings.Load().RunTimeoutMs
-	if asked == 0 {
+	if asked == 0 && !sb.service.trusted {
 		return min(runtime.DefaultTimeout, milliseconds(most)), nil
 	}
 	return bounded("timeoutMs", asked, most)

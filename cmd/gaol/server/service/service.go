@@ -35,6 +35,7 @@ type Options struct {
 // goroutines at once.
 type Service struct {
 	settings atomic.Pointer[settings.Settings]
+	trusted  bool // see settings.Trusted
 	store    string
 	log      *slog.Logger
 	create   func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
@@ -60,7 +61,7 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, log: o.Log, create: o.Create, sandboxes: map[string]*Sandbox{}}
+	s := &Service{store: o.Store, log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}
@@ -70,6 +71,9 @@ func New(o Options) *Service {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Tenants)
 	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
+	if s.trusted {
+		s.trust(o.CgroupParent)
+	}
 	s.tenants.removeEmpty()
 	s.closing = newClosing()
 	s.pools = newPools(s.log, s.tenants, s.closing)

@@ -50,8 +50,8 @@ type pendingSnapshots struct {
 
 // TakeSnapshot copies the folders of a sandbox of the tenant to a snapshot with a new name.
 func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string, r SnapshotRequest) (*SnapshotInfo, error) {
-	if !snapshotForm.MatchString(r.Name) {
-		return nil, errSnapshotName(r.Name)
+	if err := s.checkSnapshotName(t, r.Name); err != nil {
+		return nil, err
 	}
 	ctx, sb, release, err := s.Use(ctx, t, id)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string,
 		return nil, err
 	}
 	defer done()
-	name := snapshotPrefix(t) + r.Name
+	name := s.snapshotPrefix(t) + r.Name
 	bytes, free, err := s.reserveSnapshot(t, name)
 	if err != nil {
 		return nil, s.internal("take a snapshot", t, err)
@@ -87,8 +87,14 @@ func (s *Service) snapshotError(t *tenant.Tenant, err error) error {
 	return s.internal("take a snapshot", t, err)
 }
 
-func errSnapshotName(name string) error {
-	return refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
+func (s *Service) checkSnapshotName(t *tenant.Tenant, name string) error {
+	switch {
+	case !snapshotForm.MatchString(name):
+		return refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
+	case !s.isOwnSnapshot(s.snapshotPrefix(t) + name):
+		return refuse(Invalid, "snapshot %q: names that begin with %s are those of a server's tenants", name, allSnapshots)
+	}
+	return nil
 }
 
 // reserveSnapshot reserves the bytes that a snapshot may have. The caller calls free when the
@@ -108,7 +114,7 @@ func (s *Service) reserveSnapshot(t *tenant.Tenant, name string) (bytes int64, f
 		return 0, nil, refuse(Conflict, "you have a snapshot of this name; delete it first")
 	}
 	account := s.Account(t)
-	own, err := snapshotRoom(sizes, snapshotPrefix(t), account.Limits(), false)
+	own, err := snapshotRoom(sizes, s.snapshotPrefix(t), account.Limits(), false)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -151,7 +157,8 @@ func snapshotRoom(sizes map[string]int64, prefix string, l quota.Limits, server 
 // snapshotRetry is when to try again: others may have deleted theirs.
 const snapshotRetry = time.Minute
 
-// storedSnapshots returns the sizes of all tenants' snapshots by their names in the store.
+// storedSnapshots returns the sizes of all tenants' snapshots by their names in the store; for a trusted
+// client, those of all others.
 func (s *Service) storedSnapshots() (map[string]int64, error) {
 	store, err := s.snapshotStore()
 	if err != nil {
@@ -164,7 +171,7 @@ func (s *Service) storedSnapshots() (map[string]int64, error) {
 	sizes := map[string]int64{}
 	for _, i := range list {
 		for _, name := range i.Names {
-			if strings.HasPrefix(name, allSnapshots) {
+			if s.isOwnSnapshot(name) {
 				sizes[name] = i.Size
 			}
 		}
@@ -193,7 +200,7 @@ func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotIn
 	}
 	list := []SnapshotInfo{}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		if own, ok := strings.CutPrefix(name, snapshotPrefix(t)); ok {
+		if own, ok := strings.CutPrefix(name, s.snapshotPrefix(t)); ok {
 			list = append(list, SnapshotInfo{own, sizes[name]})
 		}
 	}
@@ -202,8 +209,8 @@ func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotIn
 
 // DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.
 func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name string) error {
-	if !snapshotForm.MatchString(name) {
-		return errSnapshotName(name)
+	if err := s.checkSnapshotName(t, name); err != nil {
+		return err
 	}
 	done, err := s.snapshots.wait(ctx, t.Name)
 	if err != nil {
@@ -212,7 +219,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name str
 	defer done()
 	store, err := s.snapshotStore()
 	if err == nil {
-		err = store.Remove(snapshotPrefix(t) + name)
+		err = store.Remove(s.snapshotPrefix(t) + name)
 	}
 	switch {
 	case errors.Is(err, rootfs.ErrNotFound):

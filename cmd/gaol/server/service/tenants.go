@@ -26,6 +26,7 @@ type tenants struct {
 	log       *slog.Logger
 	idle      time.Duration
 	closeIdle func() error // of the runtime
+	shared    bool         // parent also has jails of other programs: there are no cgroups of tenants
 
 	mu     sync.Mutex
 	byName map[string]*presence
@@ -47,11 +48,17 @@ func newTenants(parent string, log *slog.Logger) *tenants {
 func (s *Service) cgroup(t *tenant.Tenant) string { return s.tenants.cgroup(t.Name) }
 
 func (ts *tenants) cgroup(name string) string {
+	if ts.shared {
+		return ts.parent
+	}
 	return filepath.Join(ts.parent, strings.ReplaceAll(name, ":", "-"))
 }
 
 // use keeps the cgroup of a tenant until done is called.
 func (ts *tenants) use(name string) (done func()) {
+	if ts.shared {
+		return func() {}
+	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	p := ts.byName[name]
@@ -118,6 +125,9 @@ func (ts *tenants) close() {
 	ts.mu.Unlock()
 	ts.work.Wait()
 	deadline := time.Now().Add(time.Second)
+	if ts.shared {
+		return
+	}
 	for name := range ts.byName {
 		for !removeCgroup(ts.cgroup(name)) {
 			if time.Now().After(deadline) {
@@ -132,6 +142,9 @@ func (ts *tenants) close() {
 
 // removeEmpty removes cgroups that a killed server has left.
 func (ts *tenants) removeEmpty() {
+	if ts.shared {
+		return // another program may be about to use one
+	}
 	parent, err := cgroup.Open(ts.parent)
 	if err != nil {
 		return

@@ -65,6 +65,9 @@ type Settings struct {
 
 	// AuditLog is the file to which one line of JSON is appended for each action of a tenant.
 	AuditLog string `json:"auditLog,omitzero"`
+
+	// Trusted is set if the only client is trusted like root: see [Trusted].
+	Trusted bool `json:"-"`
 }
 
 // Mounts say what tenants may mount.

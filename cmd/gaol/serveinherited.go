@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gaol/cmd/gaol/server"
+	"gaol/cmd/gaol/server/daemon"
+)
+
+// inherits reports whether the server serves an inherited socket.
+func inherits(cmd *cobra.Command) bool { return cmd.Flags().Changed("inherit") }
+
+// checkInherited rejects flags that have no meaning for a server of one inherited socket.
+func (f *serveFlags) checkInherited(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"inherit", "store", "log-format", "log-level"}, f.Name) {
+			errs = append(errs, fmt.Errorf("--inherit excludes --%s", f.Name))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// serveInherited serves an inherited socket until its other end is closed, or a signal ends it.
+func (a *app) serveInherited(ctx context.Context, f *serveFlags) error {
+	err := daemon.RunInherited(ctx, daemon.InheritedOptions{
+		FD:          f.inherit,
+		Server:      server.SingleOptions{Store: f.Server.Store, Version: versionText(), Log: f.Server.Log},
+		TakeSignals: a.takeSignals,
+	})
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return errStopped
+}

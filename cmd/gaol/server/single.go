@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/session"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// SingleOptions are the options of [ServeSingle].
+type SingleOptions struct {
+	Store        string
+	Version      string
+	Log          *slog.Logger
+	CgroupParent string // of jails; empty: the SDK's
+}
+
+// ServeSingle serves one connection of a unix socket until its other end is closed, or ctx ends. It
+// then ends everything at once. The peer must be root, and is trusted to be: it may mount what it
+// likes, and no quota bounds it. There is the API and the session, but no MCP, metrics or audit log.
+func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
+	peer, err := tenant.OfConn(c)
+	if err != nil {
+		return err
+	}
+	if peer.Peer.UID != 0 {
+		return fmt.Errorf("the connection belongs to user %d, and not to root", peer.Peer.UID)
+	}
+	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent})
+	sessions := session.New(s, o.Log)
+	h := &http.Server{
+		Handler: asTenant(peer, singleHandler(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(httpLog{o.Log}, "", 0),
+	}
+	l := &singleListener{conn: make(chan net.Conn, 1), ended: make(chan struct{})}
+	l.end = sync.OnceFunc(func() { close(l.ended) })
+	l.conn <- &singleConn{c, l.end}
+	stop, err := watchHangup(c, l.end)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = h.Serve(l) // returns when l is closed
+	}()
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	err = s.Close(now)
+	sessions.Close()
+	_ = h.Close() // the other end may be closed
+	<-served
+	return err
+}
+
+// singleHandler serves the session, and the API when it is used for the first time: making its
+// description takes some milliseconds, which most clients need not wait for.
+func singleHandler(s *service.Service, sessions http.Handler, version string) http.Handler {
+	rest := sync.OnceValue(func() http.Handler {
+		mux := http.NewServeMux()
+		api.Register(mux, s, version)
+		return api.WithPorts(s, withProblems(mux))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path == "/v1/session" {
+			sessions.ServeHTTP(w, r)
+			return
+		}
+		rest().ServeHTTP(w, r)
+	})
+}
+
+// asTenant serves requests of one tenant.
+func asTenant(t *tenant.Tenant, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
+	})
+}

@@ -31,6 +31,9 @@ type target struct {
 
 func newTarget(o Options) (*target, error) {
 	t := &target{header: http.Header{}}
+	if o.Conn != nil && (o.Socket != "" || o.Address != "") {
+		return nil, errors.New("gaol: dial: Conn excludes Socket and Address")
+	}
 	if o.Socket != "" && o.Address != "" {
 		return nil, errors.New("gaol: dial: Socket and Address exclude each other")
 	}
@@ -46,7 +49,12 @@ func newTarget(o Options) (*target, error) {
 		t.url = strings.TrimSuffix(o.Address, "/") + "/v1/session"
 		return t, nil
 	}
-	t.url, t.socket = "http://gaol/v1/session", cmp.Or(o.Socket, Socket())
+	t.url = "http://gaol/v1/session"
+	if o.Conn != nil {
+		transport.DialContext = func(context.Context, string, string) (net.Conn, error) { return o.Conn, nil }
+		return t, nil
+	}
+	t.socket = cmp.Or(o.Socket, Socket())
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", t.socket)
@@ -57,7 +65,7 @@ func newTarget(o Options) (*target, error) {
 // explain returns why there is no connection, and what helps.
 func (t *target) explain(err error) error {
 	switch {
-	case t.socket == "":
+	case t.socket == "": // the URL of Conn is only a name
 		return fmt.Errorf("gaol: dial %s: %w", strings.TrimSuffix(t.url, "/v1/session"), err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("gaol: no server listens on %s; root starts one with: gaol serve (%w)", t.socket, err)

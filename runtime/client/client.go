@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -30,6 +31,10 @@ type Options struct {
 
 	// TLS configures https. It may be nil.
 	TLS *tls.Config
+
+	// Conn is an open connection to use instead, such as the other end of the one that gaol
+	// serve --inherit serves. It excludes Socket and Address. The client closes it.
+	Conn net.Conn
 }
 
 // ErrDisconnected is wrapped by errors of a client whose connection has ended.

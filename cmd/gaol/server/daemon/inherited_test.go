@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Only a connected unix stream socket can be inherited, and checking another descriptor does not
+// close it.
+func TestInheritOthers(t *testing.T) {
+	socket := func(domain, kind int) int {
+		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	listening := socket(unix.AF_UNIX, unix.SOCK_STREAM)
+	if err := unix.Bind(listening, &unix.SockaddrUnix{Name: filepath.Join(t.TempDir(), "s")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(listening, 1); err != nil {
+		t.Fatal(err)
+	}
+	datagrams, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := unix.Open("/dev/null", unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kind = "want a connected unix stream socket"
+	for name, c := range map[string]struct {
+		fd   int
+		want string
+	}{
+		"listening": {listening, kind}, "unconnected": {socket(unix.AF_UNIX, unix.SOCK_STREAM), kind}, "datagrams": {datagrams[0], kind},
+		"TCP": {socket(unix.AF_INET, unix.SOCK_STREAM), kind}, "file": {file, kind}, "closed": {1 << 20, "bad file descriptor"},
+		"standard output": {1, "want one above"}, "negative": {-1, "want one above"},
+	} {
+		got, err := inherit(c.fd)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if _, err := unix.FcntlInt(uintptr(c.fd), unix.F_GETFD, 0); err == nil && c.fd > 2 {
+			_ = unix.Close(c.fd)
+		} else if c.want == kind {
+			t.Errorf("%s: the descriptor is closed", name)
+		}
+	}
+	_ = unix.Close(datagrams[1])
+}
+
+// Processes that the server starts do not inherit the connection.
+func TestInherit(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := inherit(pair[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := unix.FcntlInt(uintptr(pair[0]), unix.F_GETFD, 0); err != unix.EBADF {
+		t.Errorf("the inherited descriptor: %v", err)
+	}
+	other, err := net.FileConn(os.NewFile(uintptr(pair[1]), "other end"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Close(pair[1]); err != nil {
+		t.Error(err)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Control(func(fd uintptr) {
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("flags %#x, %v", flags, err)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

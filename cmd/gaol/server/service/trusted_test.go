@@ -1,0 +1,36 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+)
+
+// A trusted client's runs have no time limit that it has not asked for, and its sandboxes are in no
+// tenant's cgroup.
+func TestTrusted(t *testing.T) {
+	s := New(Options{Settings: settings.Trusted(), CgroupParent: "/gaol-test"})
+	sb := &Sandbox{service: s}
+	for asked, want := range map[int64]time.Duration{0: 365 * 24 * time.Hour, 1: time.Millisecond} {
+		if got, err := sb.timeout(asked); got != want || err != nil {
+			t.Errorf("timeout %d: %v, %v", asked, got, err)
+		}
+	}
+	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, Tree{Image: "0123456789ab", Snapshot: "built"}, nil, "")
+	if err != nil || o.CgroupParent != "/gaol-test" || o.Image != "0123456789ab" || o.Snapshot != "built" || !o.Permissions.IsZero() {
+		t.Errorf("%+v, %v", o, err)
+	}
+	account := s.Account(&tenant.Tenant{Name: "uid:0"})
+	l := runtime.DefaultLimits()
+	for range 1000 { // more than any machine has room or turns for
+		if _, err := account.Admit(t.Context(), l.Memory<<10, l.CPUs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -32,7 +32,7 @@ func spawnIdle(t testing.TB, sb *client.Sandbox) *client.Process {
 }
 
 // Whatever ends the connection ends the server, with all sandboxes. The check at the end of all tests
-// finds what is left.
+// finds the leftovers.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(*process){
 		"the client is killed": func(p *process) { _ = p.conn.Close() },

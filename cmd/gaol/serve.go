@@ -62,23 +62,14 @@ func (a *app) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample, Args: usageArgs(noArgs)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		check := f.check
-		if inherits(cmd) {
-			check = func() error { return f.checkInherited(cmd) }
-			if !cmd.Flags().Changed("log-level") {
-				f.logLevel = "error"
-			}
-		}
-		log, err := f.logger(a.stderr)
-		if err = errors.Join(err, check()); err != nil {
+		if err := f.complete(cmd, a.stderr); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}
-		if f.printUnit != "" {
-			return a.printUnit(cmd, f)
-		}
-		f.Server.Log = log
-		if inherits(cmd) {
+		switch {
+		case inherits(cmd):
 			return a.serveInherited(cmd.Context(), f)
+		case f.printUnit != "":
+			return a.printUnit(cmd, f)
 		}
 		return a.serve(cmd.Context(), f)
 	}
@@ -100,6 +91,17 @@ func (a *app) serveCommand() *cobra.Command {
 	addTools(cmd, &f.tools)
 	flags.AddStore(cmd, &f.Server.Store)
 	return cmd
+}
+
+// complete checks the flags, and opens the log.
+func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
+	failed := f.check()
+	if inherits(cmd) {
+		failed = f.completeInherited(cmd)
+	}
+	log, err := f.logger(stderr)
+	f.Server.Log = log
+	return errors.Join(err, failed)
 }
 
 // check rejects flags that contradict each other.

@@ -16,8 +16,12 @@ import (
 // inherits reports whether the server serves an inherited socket.
 func inherits(cmd *cobra.Command) bool { return cmd.Flags().Changed("inherit") }
 
-// checkInherited rejects flags that have no meaning for a server of one inherited socket.
-func (f *serveFlags) checkInherited(cmd *cobra.Command) error {
+// completeInherited rejects flags that have no meaning for a server of one inherited socket. Such a server
+// logs errors only, unless the user wants more.
+func (f *serveFlags) completeInherited(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("log-level") {
+		f.logLevel = "error"
+	}
 	var errs []error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"inherit", "store", "log-format", "log-level"}, f.Name) {

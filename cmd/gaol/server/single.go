@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -37,16 +38,25 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	}
 	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent})
 	sessions := session.New(s, o.Log)
-	h := &http.Server{
+	return serveConn(ctx, c, &http.Server{
 		Handler: asTenant(peer, singleHandler(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(httpLog{o.Log}, "", 0),
-	}
-	l := &singleListener{conn: make(chan net.Conn, 1), ended: make(chan struct{})}
-	l.end = sync.OnceFunc(func() { close(l.ended) })
-	l.conn <- &singleConn{c, l.end}
+	}, func() error {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		err := s.Close(now)
+		sessions.Close()
+		return err
+	})
+}
+
+// serveConn serves one connection until its other end is closed or ctx ends, calls end, and closes the
+// connection.
+func serveConn(ctx context.Context, c *net.UnixConn, h *http.Server, end func() error) error {
+	l := newSingleListener(c)
 	stop, err := watchHangup(c, l.end)
 	if err != nil {
-		return err
+		return errors.Join(err, end())
 	}
 	defer stop()
 	served := make(chan struct{})
@@ -58,10 +68,7 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	case <-l.ended:
 	case <-ctx.Done():
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	err = s.Close(now)
-	sessions.Close()
+	err = end()
 	_ = h.Close() // the other end may be closed
 	<-served
 	return err

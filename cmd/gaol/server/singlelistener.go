@@ -3,6 +3,7 @@ package server
 import (
 	"io"
 	"net"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,6 +13,13 @@ type singleListener struct {
 	conn  chan net.Conn
 	ended chan struct{}
 	end   func() // closes ended
+}
+
+func newSingleListener(c *net.UnixConn) *singleListener {
+	l := &singleListener{conn: make(chan net.Conn, 1), ended: make(chan struct{})}
+	l.end = sync.OnceFunc(func() { close(l.ended) })
+	l.conn <- &singleConn{c, l.end}
+	return l
 }
 
 // Accept implements [net.Listener].

@@ -61,27 +61,14 @@ type process struct {
 // start starts a server for a connection that a user has made.
 func start(t testing.TB, user servertest.User) *process {
 	t.Helper()
-	var pair [2]int
-	connect := func() (err error) {
-		pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		return err
-	}
-	var err error
-	if user.UID == 0 {
-		err = connect()
-	} else { // ends a thread, and with it the servers that it may have started
-		err = user.Do(connect)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, theirs := os.NewFile(uintptr(pair[0]), "own"), os.NewFile(uintptr(pair[1]), "theirs")
+	own, theirs := socketPair(t, user)
 	defer own.Close()
 	defer theirs.Close()
 	p := &process{Cmd: exec.Command("/proc/self/exe"), t: t, ended: make(chan struct{})}
 	p.Env = append(os.Environ(), serverVar+"=1", harness.ParentVar+"="+harness.Parent)
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	p.ExtraFiles, p.Stderr = []*os.File{theirs}, &p.log
+	var err error
 	if p.conn, err = net.FileConn(own); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +88,26 @@ func start(t testing.TB, user servertest.User) *process {
 		}
 	})
 	return p
+}
+
+// socketPair returns the ends of a connection that a user has made.
+func socketPair(t testing.TB, user servertest.User) (own, theirs *os.File) {
+	t.Helper()
+	var pair [2]int
+	connect := func() (err error) {
+		pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		return err
+	}
+	var err error
+	if user.UID == 0 {
+		err = connect()
+	} else { // ends a thread, and with it the servers that it may have started
+		err = user.Do(connect)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(pair[0]), "own"), os.NewFile(uintptr(pair[1]), "theirs")
 }
 
 // wait returns the exit status, -1 for a process that a signal has killed, and the log.

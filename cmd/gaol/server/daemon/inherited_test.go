@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,26 +14,17 @@ import (
 // Only a connected unix stream socket can be inherited, and checking another descriptor does not
 // close it.
 func TestInheritOthers(t *testing.T) {
-	socket := func(domain, kind int) int {
-		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fd
+	listening := newSocket(t, unix.AF_UNIX)
+	err := unix.Bind(listening, &unix.SockaddrUnix{Name: filepath.Join(t.TempDir(), "s")})
+	if err == nil {
+		err = unix.Listen(listening, 1)
 	}
-	listening := socket(unix.AF_UNIX, unix.SOCK_STREAM)
-	if err := unix.Bind(listening, &unix.SockaddrUnix{Name: filepath.Join(t.TempDir(), "s")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(listening, 1); err != nil {
-		t.Fatal(err)
-	}
-	datagrams, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := unix.Open("/dev/null", unix.O_CLOEXEC, 0)
-	if err != nil {
+	datagrams, err1 := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	file, err2 := unix.Open("/dev/null", unix.O_CLOEXEC, 0)
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	const kind = "want a connected unix stream socket"
@@ -40,8 +32,8 @@ func TestInheritOthers(t *testing.T) {
 		fd   int
 		want string
 	}{
-		"listening": {listening, kind}, "unconnected": {socket(unix.AF_UNIX, unix.SOCK_STREAM), kind}, "datagrams": {datagrams[0], kind},
-		"TCP": {socket(unix.AF_INET, unix.SOCK_STREAM), kind}, "file": {file, kind}, "closed": {1 << 20, "bad file descriptor"},
+		"listening": {listening, kind}, "unconnected": {newSocket(t, unix.AF_UNIX), kind}, "datagrams": {datagrams[0], kind},
+		"TCP": {newSocket(t, unix.AF_INET), kind}, "file": {file, kind}, "closed": {1 << 20, "bad file descriptor"},
 		"standard output": {1, "want one above"}, "negative": {-1, "want one above"},
 	} {
 		got, err := inherit(c.fd)
@@ -55,6 +47,15 @@ func TestInheritOthers(t *testing.T) {
 		}
 	}
 	_ = unix.Close(datagrams[1])
+}
+
+func newSocket(t *testing.T, domain int) (fd int) {
+	t.Helper()
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
 }
 
 // Processes that the server starts do not inherit the connection.

@@ -34,9 +34,6 @@ func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (op
 	if len(tree.Mounts) == 0 && !ofHost {
 		return nil, nil
 	}
-	if s.trusted {
-		return nil, addTrustedMounts(tree, o)
-	}
 	set := s.settings.Load().Mounts
 	switch {
 	case set == nil:

@@ -29,11 +29,11 @@ func addTrustedMounts(tree Tree, o *runtime.Options) error {
 		}
 		o.Mounts = append(o.Mounts, runtime.Mount{Source: m.Source, Target: m.Target, Access: accesses[m.Access]})
 	}
-	if tree.NodeModules == "" || strings.HasPrefix(tree.NodeModules, snapshotScheme) {
+	if !tree.NodeModules.ofHost() {
 		return nil
 	}
-	o.NodeModules = tree.NodeModules
-	return absolute(tree.NodeModules)
+	o.NodeModules = tree.NodeModules.HostPath
+	return absolute(o.NodeModules)
 }
 
 // isOwnSnapshot reports whether a snapshot in the store is one of this service's tenants.

@@ -49,7 +49,7 @@ type notifyHandler struct {
 	refused  func(notify.Call)
 	decide   func(netip.AddrPort) bool // nil allows all connects
 	command  func(name string) (hostcommand.Ends, error)
-	executes bool                      // the process gets the program by an execve
+	executes bool // the process gets the program by an execve
 }
 
 // connect decides about a connect. It is called after expect.

@@ -232,7 +232,7 @@ func jailProcesses(t *testing.T) []string {
 
 func waitFor(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ready(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ready(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long for %s", what)
 		}

@@ -175,7 +175,7 @@ func kill(t testing.TB, g *Group) {
 // waitFor waits until the group holds n processes.
 func waitFor(t testing.TB, g *Group, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		pids, err := listProcs(g.Dirs()[:1])
 		if err != nil {
 			t.Fatal(err)

@@ -98,7 +98,7 @@ func testPoolUsage(t *testing.T, s subject) {
 // waitUsage waits until enough accepts the usage.
 func waitUsage(t *testing.T, g *Group, enough func(Usage) bool) Usage {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		u, err := g.Usage()
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("usage %+v, %v", u, err)
@@ -247,7 +247,7 @@ func testPoolCharged(t *testing.T, s subject) {
 			t.Error(err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		g := p.make(t, Limits{})
 		p.killAndDelete(t, g)
 		if g.Path() == last {

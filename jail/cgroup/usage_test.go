@@ -45,7 +45,7 @@ func testPids(t *testing.T, s subject) {
 	const limit = 20
 	g := s.group(t, Limits{Pids: limit})
 	guest(t, g, "forkbomb")
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		u, err := g.Usage()
 		if err != nil {
 			t.Fatal(err)

@@ -67,7 +67,7 @@ func TestWaitLate(t *testing.T) {
 
 func waitForState(t *testing.T, c *Child, state string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(status(c.PID()), "("+state+")"); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(status(c.PID()), "("+state+")"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the child is not %s", state)
 		}

@@ -17,7 +17,9 @@ func TestMain(m *testing.M) { harness.Main(m) }
 var echo = map[string]runtime.Command{
 	"get-weather": {Run: show},
 	"with.input":  {Run: show, Stdin: true},
-	"fail":        {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) { return runtime.CommandResult{}, errors.New("no such city") }},
+	"fail": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
+		return runtime.CommandResult{}, errors.New("no such city")
+	}},
 	"exit3": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 		return runtime.CommandResult{Stdout: []byte("out\n"), Stderr: []byte("err\n"), ExitCode: 3}, nil
 	}},

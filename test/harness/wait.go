@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// WaitFor polls until a condition holds, for 10 seconds at most.
+// WaitFor polls until a condition holds, for a minute at most.
 func WaitFor(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 10 seconds still not: %s", what)
+			t.Fatalf("after a minute still not: %s", what)
 		}
 	}
 }
 
-// Settle measures until the result is at most most, for 5 seconds, and returns the last
+// Settle measures until the result is at most most, for a minute, and returns the last
 // result. The first measurement is late, because the host may not have read yet what a
 // program has sent.
 func Settle(most int64, measure func() int64) (n int64) {
 	time.Sleep(100 * time.Millisecond)
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		if n = measure(); n <= most || time.Now().After(deadline) {
 			return n
 		}
 	}
 }
 
-// Expect reads until a text has arrived, for 15 seconds at most, and returns everything up to
+// Expect reads until a text has arrived, for a minute at most, and returns everything up to
 // the end of the text.
 func Expect(t testing.TB, r *bufio.Reader, text string) string {
 	t.Helper()
@@ -59,7 +59,7 @@ func Expect(t testing.TB, r *bufio.Reader, text string) string {
 	var err error
 	select {
 	case err = <-done:
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		err = os.ErrDeadlineExceeded
 	}
 	mu.Lock()

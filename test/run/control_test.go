@@ -106,7 +106,7 @@ func (w *checkingHost) wrongly(format string, args ...any) {
 // check reports what the functions have found, and that none is still running.
 func (w *checkingHost) check(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); w.hanging.Load() > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); w.hanging.Load() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	if n := w.hanging.Load(); n > 0 {

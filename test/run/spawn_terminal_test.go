@@ -227,15 +227,15 @@ func TestTerminalIsMisused(t *testing.T) {
 		if err := p.Resize(10, 10); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if name == "opened again" {
+			harness.Expect(t, p.screen, "back\r\n")
+		}
 		began := time.Now()
 		p.Kill()
 		wait(t, p.Process)
-		text, err := io.ReadAll(p.screen)
+		_, err := io.ReadAll(p.screen)
 		if took := time.Since(began); err != nil || took > 5*time.Second {
 			t.Errorf("%s: %v after %v", name, err, took)
-		}
-		if name == "opened again" && !strings.Contains(string(text), "back") {
-			t.Errorf("%s: %q", name, text)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestTerminalHeldByAnother(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("what it shows does not end")
 	}
 	wait(t, p.Process)

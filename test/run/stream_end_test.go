@@ -62,7 +62,7 @@ func TestStreamBroken(t *testing.T) {
 // untilReady waits until a program has created the file ready.
 func untilReady(t testing.TB, rt *runtime.NodeRuntime) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := rt.FS().Stat("/workspace/ready"); err == nil {
 			return
 		}

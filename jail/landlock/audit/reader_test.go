@@ -81,7 +81,7 @@ func nextDenial(t *testing.T, denials <-chan Denial) Denial {
 	select {
 	case d := <-denials:
 		return d
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no denial was reported")
 		return Denial{}
 	}

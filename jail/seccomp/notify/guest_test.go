@@ -136,7 +136,7 @@ func await(t testing.TB, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("timeout waiting for %s", what)
 	}
 }

@@ -60,7 +60,7 @@ func exists(t *testing.T, path string) (n int) {
 // wait waits until ok, which an expiry makes true.
 func wait(t *testing.T, ts *tenants, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		ts.mu.Lock()
 		done := ok()
 		ts.mu.Unlock()

@@ -51,13 +51,12 @@ const (
 
 // Client is a connection to a server. Its methods may be called from several goroutines at once.
 type Client struct {
-	socket  *websocket.Conn
-	ctx     context.Context // of everything on the connection
-	cancel  context.CancelCauseFunc
-	writing chan struct{}       // holds a value while a frame is written
-	slots   *semaphore.Weighted // of requests
-	bytes   *semaphore.Weighted // of their bodies
-	work    sync.WaitGroup
+	socket *session.Socket
+	ctx    context.Context // of everything on the connection
+	cancel context.CancelCauseFunc
+	slots  *semaphore.Weighted // of requests
+	bytes  *semaphore.Weighted // of their bodies
+	work   sync.WaitGroup
 
 	mu        sync.Mutex
 	requests  map[uint32]*request
@@ -88,11 +87,12 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	}
 	socket.SetReadLimit(session.MaxFrame + 1024)
 	c := &Client{
-		socket: socket, writing: make(chan struct{}, 1),
-		slots: semaphore.NewWeighted(session.MaxRequests), bytes: semaphore.NewWeighted(maxBodies),
+		socket: session.NewSocket(socket, session.Server),
+		slots:  semaphore.NewWeighted(session.MaxRequests), bytes: semaphore.NewWeighted(maxBodies),
 		requests: map[uint32]*request{}, functions: map[uint32]function{}, running: map[uint32]context.CancelFunc{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.socket.Ended, c.socket.WriteTimeout, c.socket.Failed = c.ctx, writeTimeout, c.drop
 	c.work.Go(c.read)
 	return c, nil
 }
@@ -141,7 +141,7 @@ func (c *Client) disconnect(err error) {
 
 // read receives frames until the connection ends.
 func (c *Client) read() {
-	err := c.readFrames()
+	err := c.socket.Receive(c.handle)
 	if !errors.Is(err, ErrDisconnected) {
 		err = fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
@@ -151,25 +151,6 @@ func (c *Client) read() {
 		return
 	}
 	_ = c.socket.CloseNow()
-}
-
-func (c *Client) readFrames() error {
-	for {
-		kind, message, err := c.socket.Read(context.Background()) // until the socket is closed
-		if err != nil {
-			return err
-		}
-		if kind != websocket.MessageBinary {
-			return fmt.Errorf("%w: a text message", session.ErrFrame)
-		}
-		f, err := session.Parse(session.Server, message)
-		if err != nil {
-			return err
-		}
-		if err := c.handle(f); err != nil {
-			return err
-		}
-	}
 }
 
 // handle handles a frame without waiting.
@@ -195,21 +176,10 @@ func (c *Client) handle(f session.Frame) error {
 }
 
 // send writes a frame when it is its turn.
-func (c *Client) send(ctx context.Context, frame []byte) error {
-	select {
-	case c.writing <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.ctx.Done():
-		return context.Cause(c.ctx)
-	}
-	defer func() { <-c.writing }()
-	limit, cancel := context.WithTimeout(context.Background(), writeTimeout) // not ctx: half a frame would end the connection
-	defer cancel()
-	if err := c.socket.Write(limit, websocket.MessageBinary, frame); err != nil {
-		c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
-		_ = c.socket.CloseNow() // which ends read
-		return context.Cause(c.ctx)
-	}
-	return nil
+func (c *Client) send(ctx context.Context, frame []byte) error { return c.socket.Send(ctx, frame) }
+
+// drop ends the connection without the server's help.
+func (c *Client) drop(err error) {
+	c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
+	_ = c.socket.CloseNow() // which ends read
 }

@@ -148,8 +148,7 @@ func (r *request) collect(buffers map[session.Kind]*session.Buffer, handle func(
 		r.passOn(s, len(f.Body))
 		if b := buffers[f.Kind]; b != nil {
 			if err := b.Add(f.Body); err != nil {
-				r.c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
-				_ = r.c.socket.CloseNow()
+				r.c.drop(err)
 				return nil, r.c.Err()
 			}
 			continue

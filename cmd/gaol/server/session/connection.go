@@ -38,15 +38,12 @@ type connection struct {
 	service *service.Service
 	tenant  *tenant.Tenant
 	log     *slog.Logger
-	socket  *websocket.Conn
+	socket  *protocol.Socket
 	calls   *calls
 
-	ctx     context.Context // of everything in the session
-	cancel  context.CancelCauseFunc
-	writing chan struct{} // holds a value while a frame is written
-	work    sync.WaitGroup
-
-	writeTime time.Duration // how long the client may not read
+	ctx    context.Context // of everything in the session
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
 
 	mu        sync.Mutex
 	tasks     map[uint32]*task
@@ -58,13 +55,15 @@ type connection struct {
 func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.Record) {
 	socket.SetReadLimit(protocol.MaxFrame)
 	c := &connection{
-		service: h.service, tenant: t, log: h.log, socket: socket, writing: make(chan struct{}, 1),
-		tasks: map[uint32]*task{}, sandboxes: map[string]bool{}, writeTime: writeTimeout,
+		service: h.service, tenant: t, log: h.log, socket: protocol.NewSocket(socket, protocol.Client),
+		tasks: map[uint32]*task{}, sandboxes: map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(record.Attach(h.ctx))
+	c.socket.Ended, c.socket.WriteTimeout = c.ctx, writeTimeout
+	c.socket.Failed = func(err error) { c.cancel(fmt.Errorf("%w: write: %w", errEnded, err)) }
 	c.calls = newCalls(c)
 	if h.service.Settings().Trusted { // such a client may be stopped by a debugger
-		c.writeTime = math.MaxInt64
+		c.socket.WriteTimeout = math.MaxInt64
 	} else {
 		c.work.Go(c.ping)
 	}
@@ -73,7 +72,7 @@ func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.
 		defer close(closed)
 		c.close(context.Cause(c.ctx))
 	})
-	err := c.read()
+	err := c.socket.Receive(c.handle)
 	c.cancel(fmt.Errorf("%w: %w", errEnded, err))
 	<-closed
 	c.work.Wait()
@@ -109,26 +108,6 @@ func frameReason(err error) string {
 		text += why
 	}
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
-}
-
-// read handles frames until the first error.
-func (c *connection) read() error {
-	for {
-		kind, message, err := c.socket.Read(context.Background()) // until close
-		if err != nil {
-			return err
-		}
-		if kind != websocket.MessageBinary {
-			return fmt.Errorf("%w: a text message", protocol.ErrFrame)
-		}
-		f, err := protocol.Parse(protocol.Client, message)
-		if err != nil {
-			return err
-		}
-		if err := c.handle(f); err != nil {
-			return err
-		}
-	}
 }
 
 // handle handles a frame without waiting. Frames for requests and calls that have ended are dropped:
@@ -191,23 +170,7 @@ func (c *connection) end(t *task, body int) {
 }
 
 // send writes a frame when it is its turn. An error means that the session has ended, or ctx.
-func (c *connection) send(ctx context.Context, frame []byte) error {
-	select {
-	case c.writing <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.ctx.Done():
-		return context.Cause(c.ctx)
-	}
-	defer func() { <-c.writing }()
-	limit, cancel := context.WithTimeout(context.Background(), c.writeTime) // not ctx: half a frame would end the session
-	defer cancel()
-	if err := c.socket.Write(limit, websocket.MessageBinary, frame); err != nil {
-		c.cancel(fmt.Errorf("%w: write: %w", errEnded, err))
-		return context.Cause(c.ctx)
-	}
-	return nil
-}
+func (c *connection) send(ctx context.Context, frame []byte) error { return c.socket.Send(ctx, frame) }
 
 // ping ends the session when the client does not reply.
 func (c *connection) ping() {

@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Socket sends and receives the frames of one side of a session. Its methods may be called from several
+// goroutines at once, except for Receive.
+type Socket struct {
+	*websocket.Conn
+
+	// Peer is the other side.
+	Peer Side
+
+	// Ended is the context of the session: after its end nothing is sent.
+	Ended context.Context
+
+	// WriteTimeout is how long the other side may not read.
+	WriteTimeout time.Duration
+
+	// Failed ends the session, because a frame could not be written.
+	Failed func(error)
+
+	writing chan struct{} // holds a value while a frame is written
+}
+
+// NewSocket returns a socket that receives the frames of peer. The caller sets the other fields.
+func NewSocket(c *websocket.Conn, peer Side) *Socket {
+	return &Socket{Conn: c, Peer: peer, writing: make(chan struct{}, 1)}
+}
+
+// Receive passes frames to handle until the first error, its or the connection's. It wraps [ErrFrame]
+// if the peer breaks the protocol.
+func (s *Socket) Receive(handle func(Frame) error) error {
+	for {
+		kind, message, err := s.Read(context.Background()) // until the socket is closed
+		if err != nil {
+			return err
+		}
+		if kind != websocket.MessageBinary {
+			return fmt.Errorf("%w: a text message", ErrFrame)
+		}
+		f, err := Parse(s.Peer, message)
+		if err != nil {
+			return err
+		}
+		if err := handle(f); err != nil {
+			return err
+		}
+	}
+}
+
+// Send writes a frame when it is its turn. The error is the cause of ctx, or of the session's end.
+func (s *Socket) Send(ctx context.Context, frame []byte) error {
+	select {
+	case s.writing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Ended.Done():
+		return context.Cause(s.Ended)
+	}
+	defer func() { <-s.writing }()
+	limit, cancel := context.WithTimeout(context.Background(), s.WriteTimeout) // not ctx: half a frame would end the session
+	defer cancel()
+	if err := s.Write(limit, websocket.MessageBinary, frame); err != nil {
+		s.Failed(err)
+		return context.Cause(s.Ended)
+	}
+	return nil
+}

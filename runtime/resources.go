@@ -6,8 +6,8 @@ import (
 	"gaol/jail"
 )
 
-// Resources counts what the active runs of a runtime use, and what is in its tree. Its fields describe
-// themselves.
+// Resources counts the processes, descriptors and sockets of a runtime's active runs, and the content
+// of its tree.
 type Resources = jail.Resources
 
 // Resources counts what the runtime uses now. Guests may change it meanwhile. At most 65,536

@@ -129,6 +129,55 @@ func TestNoCredit(t *testing.T) {
 	}
 }
 
+// TestProcessEvents: a process with events has its denials as events.
+func TestProcessEvents(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
+	r.request(2, "spawn", `{"sandbox":"SB","code":"console.log('out'); fetch('http://192.0.2.1/').catch(() => {})","events":true}`)
+	if text := r.until(2, protocol.KindEvent); !strings.Contains(string(text), `"started"`) {
+		t.Errorf("%s", text)
+	}
+	if text := r.until(2, protocol.KindStdout); string(text) != "out\n" {
+		t.Errorf("%q", text)
+	}
+	if text := r.until(2, protocol.KindEvent); !strings.Contains(string(text), `"denial"`) {
+		t.Errorf("%s", text)
+	}
+	r.until(2, protocol.KindResult)
+}
+
+// TestFileWithoutCredit: without credit, one window of a file is sent, and the rest when there is some.
+func TestFileWithoutCredit(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
+	r.request(2, "command", `{"sandbox":"SB","command":"sh","args":["-c","yes | head -c 1000000 > file"]}`)
+	r.until(2, protocol.KindResult)
+	r.request(3, "readFile", `{"sandbox":"SB","path":"/workspace/file"}`)
+	bytes := 0
+	for bytes < protocol.Window {
+		bytes += len(r.until(3, protocol.KindStdout))
+	}
+	r.request(4, "stat", `{"sandbox":"SB","path":"/workspace/file"}`)
+	for {
+		f, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Kind == protocol.KindStdout {
+			t.Fatalf("%d bytes beyond the window", len(f.Body))
+		}
+		if f.ID == 4 {
+			break
+		}
+	}
+	for returned := 0; bytes < 1_000_000; {
+		r.send(protocol.AppendCredit(nil, 3, protocol.Stdout, uint32(bytes-returned)))
+		returned = bytes
+		bytes += len(r.until(3, protocol.KindStdout))
+	}
+	if text := r.until(3, protocol.KindResult); bytes != 1_000_000 || !strings.Contains(string(text), `"size":1000000`) {
+		t.Errorf("%d bytes: %s", bytes, text)
+	}
+}
+
 // TestTooMuchInput: a client that sends more input than it has credit for is disconnected, and
 // what it has made ends.
 func TestTooMuchInput(t *testing.T) {

@@ -26,6 +26,13 @@ func FuzzSession(f *testing.F) {
 	f.Add(frames(one(`{"method":"runOnce","params":{"code":"1"}}`), protocol.AppendCredit(nil, 1, protocol.Stdout, 1)))
 	f.Add(frames(one(`{"method":"context","params":{"sandbox":"x"}}`), one(`{"method":"cell","params":{"sandbox":"x","context":1,"code":""}}`)))
 	f.Add(frames(protocol.Append(nil, protocol.KindAnswer, 1, []byte("1")), protocol.Append(nil, protocol.KindFailure, 1, []byte(`{"message":"m"}`))))
+	f.Add(frames(one(`{"method":"readFile","params":{"sandbox":"x","path":"/a"}}`), protocol.AppendCredit(nil, 1, protocol.Stdout, 1), protocol.Append(nil, protocol.KindCancel, 1)))
+	f.Add(frames(one(`{"method":"writeFile","params":{"sandbox":"x","pathBytes":"L/8=","mode":"600","createParents":true}}`), protocol.Append(nil, protocol.KindStdin, 1, []byte("in")), protocol.Append(nil, protocol.KindStdin, 1)))
+	f.Add(frames(one(`{"method":"move","params":{"sandbox":"x","from":"/a","toBytes":"L/8="}}`)))
+	f.Add(frames(one(`{"method":"listFiles","params":{"sandbox":"x","path":"/","recursive":true,"limit":10000}}`)))
+	f.Add(frames(one(`{"method":"dial","params":{"sandbox":"x","port":3000}}`), protocol.Append(nil, protocol.KindStdin, 1, []byte("GET")), protocol.Append(nil, protocol.KindStdin, 1)))
+	f.Add(frames(one(`{"method":"snapshot","params":{"sandbox":"x","name":"a"}}`), one(`{"method":"removeSnapshot","params":{"name":"../a"}}`)))
+	f.Add(frames(one(`{"method":"waitForListener","params":{"sandbox":"x","port":0,"timeoutMs":-1}}`), one(`{"method":"usage","params":{"sandbox":"x"}}`)))
 	url := newServer(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := dial(t, url)

@@ -22,6 +22,7 @@ type spawnParams struct {
 	Code     string             `json:"code,omitempty" maxLength:"4194304" doc:"A program, unless command is given."`
 	Command  string             `json:"command,omitempty" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
 	Terminal *protocol.Terminal `json:"terminal,omitempty" doc:"Give the process a terminal."`
+	Events   bool               `json:"events,omitempty" doc:"Send events, too."`
 }
 
 // startedEvent says that a process or a context has started.
@@ -59,7 +60,7 @@ func spawn(t *task, p spawnParams) (any, error) {
 	err = sb.Work(t.ctx, "run a process", func(ctx context.Context) error {
 		proc, err := start(ctx, sb, p, o)
 		if err == nil {
-			res, err = t.attend(ctx, proc)
+			res, err = t.attend(ctx, proc, p.Events)
 		} else {
 			err = commandError(err)
 		}
@@ -82,7 +83,7 @@ func start(ctx context.Context, sb *service.Sandbox, p spawnParams, o runtime.Sp
 }
 
 // attend connects a process to the client until it has ended.
-func (t *task) attend(ctx context.Context, proc *runtime.Process) (*runtime.Result, error) {
+func (t *task) attend(ctx context.Context, proc *runtime.Process, events bool) (*runtime.Result, error) {
 	t.started.Lock()
 	t.process = proc
 	t.started.Unlock()
@@ -93,8 +94,12 @@ func (t *task) attend(ctx context.Context, proc *runtime.Process) (*runtime.Resu
 	if err := t.event(startedEvent{"started", proc.PID()}); err != nil {
 		proc.Kill()
 	}
-	pumps.Go(func() { t.copyOutput(protocol.KindStdout, proc.Stdout) })
-	pumps.Go(func() { t.copyOutput(protocol.KindStderr, proc.Stderr) })
+	if events {
+		pumps.Go(func() { t.pump(proc.Events()) })
+	} else {
+		pumps.Go(func() { t.copyOutput(protocol.KindStdout, proc.Stdout) })
+		pumps.Go(func() { t.copyOutput(protocol.KindStderr, proc.Stderr) })
+	}
 	pumps.Go(func() {
 		_, _ = io.Copy(proc.Stdin, t.stdin) // until the process, or its input, ends
 		_ = proc.Stdin.Close()

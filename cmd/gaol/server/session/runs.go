@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
@@ -169,13 +170,13 @@ func (t *task) sendResult(res *runtime.Result) *resultjson.SessionRun {
 
 // follow sends the events of a run.
 func (t *task) follow(s *runtime.Stream) (*runtime.Result, error) {
-	t.pump(s)
+	t.pump(s.Events())
 	return s.Result()
 }
 
 // pump sends events until the run has ended, or the client does not want them any more.
-func (t *task) pump(s *runtime.Stream) {
-	for e := range s.Events() {
+func (t *task) pump(events iter.Seq[runtime.Event]) {
+	for e := range events {
 		var err error
 		switch e := e.(type) {
 		case runtime.StdoutEvent:
@@ -226,7 +227,7 @@ func evaluate(t *task, p snippetParams) (_ any, err error) {
 	err = sb.Work(t.ctx, "evaluate a snippet", func(ctx context.Context) (err error) {
 		if p.Events {
 			s := sb.NodeRuntime.FollowEvaluate(ctx, p.Code, o)
-			t.pump(s)
+			t.pump(s.Events())
 			e, err = s.Evaluation()
 		} else {
 			e, err = sb.NodeRuntime.Evaluate(ctx, p.Code, o)

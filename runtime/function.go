@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -118,30 +117,10 @@ func newBindings(given map[string]any) (*hostcall.Bindings, error) {
 	return hostcall.NewBindings(given, classify)
 }
 
-// classify is the hostcall.Classifier for the types that callers may use.
-func classify(v any) (f hostcall.Function, inside map[string]any, err error) {
-	switch v := v.(type) {
-	case Function:
-		f = hostcall.Function{Call: v.Call, Async: v.Async}
-	case *Function:
-		if v != nil {
-			f = hostcall.Function{Call: v.Call, Async: v.Async}
-		}
-	case func(context.Context, json.RawMessage) (any, error):
-		f.Call = v
-	case map[string]any:
-		return f, v, nil
-	default:
-		if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
-			return f, nil, fmt.Errorf("a %T is no host function: make one with NewFunction", v)
-		}
-		return f, nil, nil
-	}
-	if f.Call == nil {
-		return f, nil, fmt.Errorf("a function without Call")
-	}
-	return f, nil, nil
-}
+// classify separates functions from other values.
+var classify = hostcall.NewClassifier(func(f Function) hostcall.Function {
+	return hostcall.Function{Call: f.Call, Async: f.Async}
+})
 
 // NewFunction returns a Function for a typed one with a single argument. In must be a type
 // that encoding/json can decode. The argument is validated against In's JSON Schema, which

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"gaol/internal/session"
 	"gaol/runtime"
@@ -61,30 +60,10 @@ func (c *Client) release(ids []uint32) {
 	}
 }
 
-// classify is the hostcall.Classifier for the types of [runtime.Options.Bindings].
-func classify(v any) (f hostcall.Function, inside map[string]any, err error) {
-	switch v := v.(type) {
-	case runtime.Function:
-		f = hostcall.Function{Call: v.Call, Async: v.Async}
-	case *runtime.Function:
-		if v != nil {
-			f = hostcall.Function{Call: v.Call, Async: v.Async}
-		}
-	case func(context.Context, json.RawMessage) (any, error):
-		f.Call = v
-	case map[string]any:
-		return f, v, nil
-	default:
-		if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
-			return f, nil, fmt.Errorf("a %T is no host function: make one with runtime.NewFunction", v)
-		}
-		return f, nil, nil
-	}
-	if f.Call == nil {
-		return f, nil, errors.New("a function without Call")
-	}
-	return f, nil, nil
-}
+// classify separates functions from other values.
+var classify = hostcall.NewClassifier(func(f runtime.Function) hostcall.Function {
+	return hostcall.Function{Call: f.Call, Async: f.Async}
+})
 
 // call starts a call that the server has sent.
 func (c *Client) call(f session.Frame) error {

@@ -36,10 +36,6 @@ const (
 	maxValues    = 16 << 20 // bytes of their JSON
 )
 
-// Classifier says what a caller's value is: a function with its Call, a map that may contain
-// some, or data if neither is set.
-type Classifier func(v any) (f Function, inside map[string]any, err error)
-
 // NewBindings separates functions from data, and encodes the data. Later changes of given
 // have no effect.
 func NewBindings(given map[string]any, classify Classifier) (*Bindings, error) {

@@ -34,7 +34,7 @@ type Resources struct {
 }
 
 // maxDescriptors bounds the descriptors that Resources looks at. Each takes a system call.
-const maxDescriptors = 65_536
+const maxDescriptors = 16_384
 
 // Resources counts what the runs of the jail use now. The guest may change it meanwhile.
 //

@@ -10,7 +10,7 @@ import (
 // of its tree.
 type Resources = jail.Resources
 
-// Resources counts what the runtime uses now. Guests may change it meanwhile. At most 65,536
+// Resources counts what the runtime uses now. Guests may change it meanwhile. At most 16,384
 // descriptors are looked at.
 func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 	defer wrap(&err, "resources")

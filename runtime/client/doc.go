@@ -4,7 +4,10 @@
 //	Dial ──> Client ── Create ──> Sandbox ─┬─ Run, Exec, Command, Evaluate ──> runtime.Result, runtime.Evaluation
 //	            │                     │    ├─ FollowRun, ... ──> Stream
 //	            │                     │    ├─ Spawn, SpawnCode ──> Process
-//	          Close                 Close  └─ NewContext ──> Context
+//	          Close                 Close  ├─ NewContext ──> Context
+//	                                       ├─ FS ──> files and archives
+//	                                       ├─ WaitForListener, Dial ──> net.Conn
+//	                                       └─ Snapshot, Usage
 //
 //	c, err := client.Dial(ctx, client.Options{})
 //	if err != nil { ... }

@@ -199,7 +199,7 @@ func (c *Client) do(ctx context.Context, method string, params, result any) erro
 // feed sends standard input until its end, or until ctx ends. The error is that of a Read, after which
 // the input has no end: the server must not use it as if it were complete.
 func (r *request) feed(ctx context.Context, stdin io.Reader) error {
-	buffer := make([]byte, session.MaxChunk/2)
+	buffer := make([]byte, session.MaxChunk)
 	for {
 		n, err := stdin.Read(buffer)
 		if n > 0 && r.write(ctx, buffer[:n]) != nil {

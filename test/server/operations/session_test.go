@@ -11,6 +11,7 @@ import (
 	"gaol/cmd/gaol/server/daemon"
 	"gaol/runtime"
 	"gaol/runtime/client"
+	"gaol/vfs/hostfs"
 )
 
 // Each request of a session has a line in the audit log, with the hash of its code.
@@ -26,11 +27,15 @@ func TestAuditOfSession(t *testing.T) {
 		Action, Code string
 		InSandbox    bool
 		Exit, Status int
+		In, Out      int64
 	}
 	var got []line
 	entries, _ := readAudit(t, path)
 	for _, e := range entries {
 		l := line{Action: e.Action, Code: e.Code, InSandbox: e.Sandbox != "", Status: e.Status}
+		if e.Action != "GET /v1/session" { // whose bytes are those of all frames
+			l.In, l.Out = e.BytesIn, e.BytesOut
+		}
 		if e.ExitCode != nil {
 			l.Exit = *e.ExitCode
 		}
@@ -41,14 +46,17 @@ func TestAuditOfSession(t *testing.T) {
 	}
 	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	want := []line{
-		{"session create", "", true, 0, 200},
-		{"session run", hash("process.exit(3)"), true, 3, 200},
-		{"session command", hash("false\x00"), true, 1, 200},
-		{"session evaluate", hash("6 * 7"), true, 0, 200},
-		{"session spawn", hash("process.exit(4)"), true, 4, 200},
-		{"session command", hash("nope\x00"), true, 0, 404},
-		{"session close", "", true, 0, 200},
-		{"GET /v1/session", "", false, 0, 101},
+		{"session create", "", true, 0, 200, 0, 0},
+		{"session run", hash("process.exit(3)"), true, 3, 200, 0, 0},
+		{"session command", hash("false\x00"), true, 1, 200, 0, 0},
+		{"session evaluate", hash("6 * 7"), true, 0, 200, 0, 0},
+		{"session spawn", hash("process.exit(4)"), true, 4, 200, 0, 0},
+		{"session command", hash("nope\x00"), true, 0, 404, 0, 0},
+		{"session writeFile", "", true, 0, 200, 5, 0},
+		{"session readFile", "", true, 0, 200, 0, 5},
+		{"session readFile", "", true, 0, 404, 0, 0},
+		{"session close", "", true, 0, 200, 0, 0},
+		{"GET /v1/session", "", false, 0, 101, 0, 0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -82,6 +90,15 @@ func useSession(t *testing.T, socket string) {
 	}
 	if _, err := sb.Command(ctx, "nope", nil, runtime.RunOptions{}); err == nil {
 		t.Error("there is no such program")
+	}
+	if err := sb.FS().WriteFile(ctx, "/workspace/x", []byte("hello"), hostfs.WriteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := sb.FS().ReadFile(ctx, "/workspace/x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := sb.FS().ReadFile(ctx, "/workspace/none"); err == nil {
+		t.Error("there is no such file")
 	}
 	if err := sb.Close(); err != nil {
 		t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -146,6 +147,27 @@ func TestTenants(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := sb.Info(soon(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConcurrentRequests: the requests of a session count towards the quota of concurrent ones, as long as
+// they have no result.
+func TestConcurrentRequests(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.Tenant.Concurrent = 3 }})
+	c := dial(t, s) // is a request itself
+	sb := createIn(t, c, client.CreateOptions{})
+	p, q := spawn(t, sb, runtime.SpawnOptions{}, "sleep", "1000"), spawn(t, sb, runtime.SpawnOptions{}, "sleep", "1000")
+	if _, err := c.Sandboxes(soon(t)); !isCode(err, "quota") || !strings.Contains(err.Error(), "concurrentRequests") {
+		t.Errorf("%v", err)
+	}
+	for _, p := range []*client.Process{p, q} {
+		p.Kill()
+		if _, err := p.Wait(soon(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := c.Sandboxes(soon(t)); err != nil {
 		t.Error(err)
 	}
 }

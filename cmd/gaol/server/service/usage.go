@@ -17,7 +17,7 @@ type SandboxUsage struct {
 	MemoryBytes       int64 `json:"memoryBytes" doc:"Memory of all processes together."`
 	DiskBytes         int64 `json:"diskBytes" doc:"Bytes written to the tree."`
 	Inodes            int64 `json:"inodes" doc:"Files and folders written to the tree."`
-	Truncated         bool  `json:"truncated" doc:"There are more than 65,536 descriptors; the rest are not counted."`
+	Truncated         bool  `json:"truncated" doc:"There are more than 16,384 descriptors; the rest are not counted."`
 }
 
 // Usage counts what the sandbox uses now.

@@ -12,7 +12,7 @@ import (
 //
 //   - An address that is not one of the public internet is denied unless a rule names it,
 //     or a CIDR prefix that contains it. * does not name any. No rule opens the host's
-//     loopback and unspecified addresses, or multicast.
+//     loopback and unspecified addresses, or multicast: see [Egress.HostPort].
 //   - A rule that allows TCP to a name also allows its look-up. One that denies TCP to a
 //     name on all ports denies the look-up, too.
 //   - If a rule denies a name, a broader one with * allows no literal addresses: with an
@@ -20,6 +20,7 @@ import (
 type Egress struct {
 	rules []egressRule
 	allow bool // the default
+	host  map[uint16]Decision
 }
 
 type egressRule struct {
@@ -155,6 +156,15 @@ func (e *Egress) deniedName(after int, port uint16) int {
 // the port.
 func (p endpoint) allowsPort(r *egressRule, port uint16) bool {
 	return r.connect && p.proto == "tcp" && p.containsPorts(PortRange{port, port})
+}
+
+// HostPort decides about connections to a port of localhost that leads to the host. It returns
+// false for all other ports of localhost, about which an Egress does not decide.
+func (e *Egress) HostPort(port uint16) (d Decision, ok bool) {
+	if d, ok = e.host[port]; !ok {
+		d.Rule = -1
+	}
+	return d, ok
 }
 
 // decide decides about a resource outside of the jail.

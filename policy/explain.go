@@ -194,7 +194,11 @@ func (n Net) describeEgress() string {
 	if n.UDP {
 		udp = "UDP on any port"
 	}
-	return fmt.Sprintf("egress checks hosts outside; BPF allows on localhost %s, %s", tcp, udp)
+	text := fmt.Sprintf("egress checks hosts outside; BPF allows on localhost %s, %s", tcp, udp)
+	if n.Host != nil {
+		text += fmt.Sprintf("; egress connects ports %v of localhost with those of the host", n.Host)
+	}
+	return text
 }
 
 // String formats a range as rules do.

@@ -17,10 +17,11 @@ func (l *lowering) network() {
 	if len(l.errs) > before {
 		return
 	}
-	if l.leavesJail() || l.inGateway() && l.allowsSome() {
+	if l.leavesJail() || (l.inGateway() || len(l.w.HostPorts) > 0) && l.allowsSome() {
 		l.plan.Net.Egress = NewEgress(l.p.Network)
 	}
 	l.tcp()
+	l.hostPorts()
 	l.udp()
 	l.plan.Net.Inet = l.plan.Net.TCP || l.plan.Net.UDP || l.plan.Net.Egress != nil
 	l.compareRuntime()
@@ -131,6 +132,42 @@ func (l *lowering) localPorts(named []PortRange, other uint16) {
 	add(next, 65535, rest)
 }
 
+// hostPorts decides about the ports that lead to the host. The guest's own servers on these ports are
+// not reached.
+func (l *lowering) hostPorts() {
+	n := &l.plan.Net
+	if n.Egress == nil {
+		return
+	}
+	n.Egress.host = map[uint16]Decision{}
+	for _, port := range l.w.HostPorts {
+		a := l.decidePort("tcp", port)
+		l.checkFetch(a)
+		n.Egress.host[port] = a.connect
+		if a.connect.Allowed {
+			n.Host = append(n.Host, port)
+		}
+		n.Local = withoutPort(n.Local, port)
+	}
+}
+
+// withoutPort removes a port from a list of ranges.
+func withoutPort(list []PortRange, port uint16) (rest []PortRange) {
+	for _, r := range list {
+		if port < r.First || r.Last < port {
+			rest = append(rest, r)
+			continue
+		}
+		if r.First < port {
+			rest = append(rest, PortRange{r.First, port - 1})
+		}
+		if port < r.Last {
+			rest = append(rest, PortRange{port + 1, r.Last})
+		}
+	}
+	return rest
+}
+
 // inGateway reports whether this is a run in a jail with a way out. A gateway then decides about
 // its connections, even if it may not use that way.
 func (l *lowering) inGateway() bool { return l.outer != nil && l.outer.Net.Egress != nil }
@@ -143,13 +180,14 @@ func (l *lowering) allowsSome() bool {
 
 // compareRuntime rejects a run whose ports of localhost differ from its runtime's, unless it has
 // none. In a jail with a way out one BPF program decides about these ports for all runs. A run without IP sockets has no localhost.
+// Ports that lead to the host may differ, because egress decides about them.
 func (l *lowering) compareRuntime() {
 	if !l.inGateway() || !l.plan.Net.Inet {
 		return
 	}
 	switch own, jail := &l.plan.Net, l.outer.Net; {
 	case own.UDP == jail.UDP && slices.Equal(own.Local, jail.Local):
-	case !own.UDP && len(own.Local) == 0:
+	case !own.UDP && len(own.Local) == 0 && len(own.Host) == 0:
 		own.NoLocalhost = true
 	default:
 		l.reject(ruleError(Network, -1, "all runs of a runtime with a way out have the same ports of localhost, or none", "the runtime's rules for localhost, or none"))

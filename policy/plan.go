@@ -10,6 +10,10 @@ type World struct {
 	Cwd string
 
 	Needed []Need // what Node itself needs, whatever the permissions are
+
+	// HostPorts are the ports of localhost that lead to the host's localhost, if the rules
+	// allow to connect to them.
+	HostPorts []uint16
 }
 
 // Need is a place without which no guest starts. Its operations, stat and readlink are
@@ -100,7 +104,8 @@ type Net struct {
 	// refuses connections to ports of localhost that are not in Local, and datagrams to
 	// localhost without UDP. Those to a resolver always pass.
 	Egress *Egress
-	Local  []PortRange // in order, not adjacent
+	Local  []PortRange // in order, not adjacent; without those of World.HostPorts
+	Host   []uint16    // those of World.HostPorts to which TCP may connect
 
 	// NoLocalhost says that a run may not use localhost, although its runtime may.
 	NoLocalhost bool

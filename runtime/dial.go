@@ -152,6 +152,9 @@ func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.
 	if !rt.opts.Permissions.Decide(policy.Network, "listen", fmt.Sprintf("tcp://localhost:%d", port)).Allowed {
 		return nil, nil, fmt.Errorf("guests may not listen on localhost:%d by the network scope of Permissions: %w", port, fs.ErrPermission)
 	}
+	if err := rt.opts.checkNotHostPort(port); err != nil {
+		return nil, nil, err
+	}
 	return rt.dialed.begin(ctx, rt.closing)
 }
 

@@ -84,7 +84,7 @@ const (
 
 func (rt *NodeRuntime) openNetwork() (*network, error) {
 	plan := rt.opts.plan.Net
-	config := gateway.Config{UDP: plan.UDP}
+	config := gateway.Config{UDP: plan.UDP, Host: plan.Host}
 	for _, r := range plan.Local {
 		config.TCP = append(config.TCP, gateway.PortRange(r))
 	}
@@ -101,6 +101,9 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	})
 	n.serve(func() error { return n.server.ServeTCP(g.TCP) })
 	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
+	for _, l := range g.Host {
+		n.serve(func() error { return n.server.ServeTCP(l) })
+	}
 	return n, nil
 }
 

@@ -93,6 +93,14 @@ type Options struct {
 	// Network bounds what all runs together use of hosts outside.
 	Network NetworkLimits
 
+	// HostPorts are TCP ports of localhost that lead to the same ports of the host's localhost:
+	// what guests connect to on 127.0.0.1 and [::1] reaches a server on 127.0.0.1 or [::1] of the
+	// host, and guests cannot listen there. Permissions must allow to connect to each, for example
+	// by tcp://localhost:3000; permissions of single runs can exclude them. The connections count
+	// towards Network, and have events like those to hosts outside. At most 64. No other port of
+	// the host's localhost is ever reached.
+	HostPorts []int
+
 	// Proxy is the HTTP proxy through which hosts outside are reached, by CONNECT, such as
 	// "http://user:password@proxy.example:3128". Empty: those of HTTPS_PROXY and HTTP_PROXY of
 	// this process. "none": no proxy. Hosts in this process's NO_PROXY are reached directly. The

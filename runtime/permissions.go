@@ -12,7 +12,7 @@ import (
 
 // tree describes the file tree of the settings for package enforce.
 func (s *settings) tree() enforce.Tree {
-	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, UnixSockets: s.UnixSockets}
+	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, UnixSockets: s.UnixSockets, HostPorts: s.hostPorts}
 	for _, m := range s.Mounts {
 		if m.Access != ReadOnly {
 			t.Writable = append(t.Writable, m.Target)
@@ -80,7 +80,7 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing
 
 // CheckPermissions returns how the kernel would enforce o.Permissions, without making
 // anything and without privileges: see [policy.Plan] Notes. Of o it reads Permissions,
-// AllowDegraded, Cwd and Launcher. Its errors are those of Create. The plan is returned
+// AllowDegraded, Cwd, HostPorts and Launcher. Its errors are those of Create. The plan is returned
 // beside the error if only this machine's kernel is too old for it or lacks Landlock.
 func CheckPermissions(o Options) (*policy.Plan, error) {
 	s := settings{Options: Options{Launcher: o.Launcher}}
@@ -91,7 +91,13 @@ func CheckPermissions(o Options) (*policy.Plan, error) {
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
 		return nil, err
 	}
+	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
+		return nil, err
+	}
 	if err := s.setPermissions(o.Permissions); err != nil {
+		return nil, err
+	}
+	if err := s.allowHostPorts(); err != nil {
 		return nil, err
 	}
 	if o.AllowDegraded {

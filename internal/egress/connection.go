@@ -105,7 +105,7 @@ func (c *connection) run(ctx context.Context, upstream net.Conn) {
 	})
 	defer closeBoth()
 	defer func() { _, _ = upstream.Close(), c.guest.Close() }() // after the end of both, or a reset
-	if !c.client.rules.DistinguishesNames(c.target.port) || c.target.name == "" {
+	if !c.client.rules.DistinguishesNames(c.target.port) || c.target.name == "" || c.target.isHost() {
 		c.splice(upstream)
 		return
 	}

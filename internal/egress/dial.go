@@ -44,6 +44,9 @@ func (s *Server) dial(ctx context.Context, client *Client, t target) (net.Conn, 
 	rules := client.rules
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+	if t.isHost() {
+		return dialHost(ctx, client, t)
+	}
 	if s.config.Proxy != nil {
 		proxy, err := s.config.Proxy(t.host(), t.port)
 		if err != nil {

@@ -23,6 +23,12 @@
 // A synthetic address belongs to its name while it is in use or the answer's TTL has not
 // expired. A connection to one that has no name is refused.
 //
+// # Ports of the host
+//
+// The host's localhost is not reached, except for the ports that [policy.World] HostPorts names and the
+// rules allow. The guest connects to them on its own localhost. No proxy is used, and what is
+// said is not read.
+//
 // # What the guest says
 //
 // If the rules distinguish names on the port, the first bytes that the guest sends must

@@ -124,10 +124,12 @@ func (s *Server) serve(guest *net.TCPConn) {
 func (s *Server) Allows(c *Client, to netip.AddrPort, noLocalhost bool) bool {
 	a := to.Addr()
 	if a.IsLoopback() || a.IsUnspecified() {
-		if noLocalhost {
-			c.deny(Event{Operation: "connect", Host: "localhost", Address: to, Port: to.Port(), Rule: -1, Outcome: Denied})
+		d, isHost := c.rules.HostPort(to.Port())
+		allowed := !noLocalhost && (d.Allowed || !isHost)
+		if !allowed {
+			c.deny(Event{Operation: "connect", Host: localhost, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
 		}
-		return !noLocalhost
+		return allowed
 	}
 	if to.Port() == 0 || a == s.config.Own { // programs connect UDP to port 0 to learn their own address
 		return true
@@ -145,6 +147,11 @@ func (s *Server) Allows(c *Client, to netip.AddrPort, noLocalhost bool) bool {
 func (s *Server) decide(rules *policy.Egress, to netip.AddrPort) (t target, release func(), d policy.Decision) {
 	release = func() {}
 	t = target{addr: to.Addr(), port: to.Port()}
+	if t.isHost() {
+		t.name = localhost
+		d, _ = rules.HostPort(to.Port())
+		return t, release, d
+	}
 	if name, unuse, ok := s.names.use(to.Addr()); ok {
 		t.name = name
 		return t, unuse, rules.Connect(name, to.Port())

@@ -23,6 +23,8 @@ import (
 var (
 	Resolver = netip.AddrFrom4([4]byte{10, 0, 2, 3})
 
+	loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 	guestV4 = netip.AddrFrom4([4]byte{10, 0, 2, 15})
 	guestV6 = netip.MustParseAddr("fd00::2:15") // resolvers ask for IPv6 only with such an address
 )
@@ -34,6 +36,10 @@ type PortRange struct{ First, Last uint16 }
 type Config struct {
 	TCP []PortRange // TCP to these ports
 	UDP bool        // datagrams to any port
+
+	// Host are ports of 127.0.0.1 and ::1 on which the host listens instead of the guest. None is
+	// in TCP.
+	Host []uint16
 }
 
 // Gateway has the host's sockets in the namespace.
@@ -41,6 +47,7 @@ type Gateway struct {
 	TCP    *net.TCPListener // every connection that leaves the guest
 	DNS    *net.UDPConn     // questions to Resolver
 	DNSTCP *net.TCPListener
+	Host   []*net.TCPListener // two for each port in Config.Host
 
 	space   *os.File // the network namespace
 	objects []interface{ Close() error }
@@ -72,7 +79,7 @@ func (g *Gateway) open(of *os.File, c Config) error {
 		if g.diag, err = openDiag(); err != nil {
 			return err
 		}
-		return g.listen()
+		return errors.Join(g.listen(), g.listenHost(c.Host))
 	})
 	if err != nil {
 		return err
@@ -104,6 +111,21 @@ func (g *Gateway) listen() (err error) {
 	}
 	g.DNS, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(resolver))
 	return err
+}
+
+// listenHost opens the sockets of the host's ports, in the thread's namespace. No guest has been started
+// that could have these ports.
+func (g *Gateway) listenHost(ports []uint16) error {
+	for _, port := range ports {
+		for _, a := range []netip.Addr{loopback4, netip.IPv6Loopback()} {
+			l, err := listenTCP(netip.AddrPortFrom(a, port).String())
+			if err != nil {
+				return err
+			}
+			g.Host = append(g.Host, l)
+		}
+	}
+	return nil
 }
 
 // socketBuffer is the size of the buffers of the host's connections, in bytes; the kernel
@@ -183,6 +205,9 @@ func (g *Gateway) Close() error {
 	var failed error
 	if g.TCP != nil {
 		failed = errors.Join(failed, g.TCP.Close())
+	}
+	for _, l := range g.Host {
+		failed = errors.Join(failed, l.Close())
 	}
 	if g.DNSTCP != nil {
 		failed = errors.Join(failed, g.DNSTCP.Close())

@@ -116,13 +116,33 @@ func localhost(c Config, dialed int) asm.Instructions {
 		datagram = "pass"
 	}
 	code := asm.Instructions{asm.JNE.Imm(protocol, unix.IPPROTO_TCP, datagram).WithSymbol("localhost")}
+	for _, p := range c.Host {
+		code = append(code, asm.JEq.Imm(port, int32(p), "forwarded"))
+	}
 	for _, r := range c.TCP {
 		code = append(code,
 			asm.JLT.Imm(port, int32(r.First), "host"), // the ranges are in order
 			asm.JLE.Imm(port, int32(r.Last), "pass"),
 		)
 	}
-	return append(code, fromHost(dialed)...)
+	code = append(code, fromHost(dialed)...)
+	if len(c.Host) > 0 {
+		code = append(code, forwarded()...)
+	}
+	return code
+}
+
+// forwarded returns the part for ports of the host. It lets connections to 127.0.0.1 and ::1 pass, where
+// the host listens.
+func forwarded() asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R2, ctx, offFamily, asm.Word).WithSymbol("forwarded"),
+		asm.JEq.Imm(asm.R2, unix.AF_INET6, "pass"), // only ::1 is local
+		asm.LoadMem(asm.R2, ctx, offLocalIP4, asm.Word),
+		asm.HostTo(asm.BE, asm.R2, asm.Word),
+		asm.JEq.Imm(asm.R2, 127<<24|1, "pass"),
+		asm.Ja.Label("drop"),
+	}
 }
 
 // fromHost returns the part that lets the host's own connections pass: those from a port of

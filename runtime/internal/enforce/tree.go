@@ -24,6 +24,7 @@ type Tree struct {
 	Libraries   []string // folders with libraries of an imported image, in addition to the usual ones
 	Writable    []string // targets of mounts that the guest may write to
 	UnixSockets bool     // runs may make unix sockets with names
+	HostPorts   []uint16
 }
 
 // NodePath returns the guest path of Node.
@@ -32,7 +33,7 @@ func (t Tree) NodePath() string { return cmp.Or(t.Node, NodePath) }
 // World returns what package policy must know about the tree. A mount that the guest may write
 // to counts as one of its own folders.
 func (t Tree) World() policy.World {
-	w := policy.World{Own: texts(vfs.Own(t.Cwd)), Shared: texts(vfs.Shared()), Cwd: string(t.Cwd), Needed: t.needed()}
+	w := policy.World{Own: texts(vfs.Own(t.Cwd)), Shared: texts(vfs.Shared()), Cwd: string(t.Cwd), Needed: t.needed(), HostPorts: t.HostPorts}
 	for _, target := range t.Writable {
 		if !slices.Contains(w.Own, target) {
 			w.Own = append(w.Own, target)

@@ -32,6 +32,9 @@ type CreateOptions struct {
 	NodeModules     string
 	NodeModulesPath string
 
+	// HostPorts are ports of the server's machine, of those that its operator allows.
+	HostPorts []int
+
 	// Bindings are variables of all programs, and functions of this process that they can call.
 	Bindings map[string]any
 	Commands map[string]runtime.Command // programs that this process implements
@@ -81,6 +84,7 @@ type createParams struct {
 	Permissions   policy.Permissions  `json:"permissions,omitzero"`
 	Mounts        []mount             `json:"mounts,omitempty"`
 	NodeModules   *nodeModules        `json:"nodeModules,omitempty"`
+	HostPorts     []int               `json:"hostPorts,omitempty"`
 	IdleTimeoutMs int64               `json:"idleTimeoutMs,omitempty"`
 	LifetimeMs    int64               `json:"lifetimeMs,omitempty"`
 	Detached      bool                `json:"detached,omitempty"`
@@ -129,7 +133,7 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	}
 	p := createParams{
 		Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: limitsOf(o.Limits), Permissions: o.Permissions, NodeModules: nodeModulesOf(o), Calls: callLimitsOf(o.Calls), bindings: b,
+		Limits: limitsOf(o.Limits), Permissions: o.Permissions, NodeModules: nodeModulesOf(o), HostPorts: o.HostPorts, Calls: callLimitsOf(o.Calls), bindings: b,
 		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime), Detached: o.Detached,
 	}
 	for _, m := range o.Mounts {

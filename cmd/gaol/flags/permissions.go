@@ -37,8 +37,8 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 }
 
 // allowed returns what all flags together allow: the preset, with the scopes of
-// --permissions instead of its own, and the rules of --allow-net and --publish after those of
-// the network.
+// --permissions instead of its own, and the rules of --allow-net, --publish and --host-port after those
+// of the network.
 func (f *Sandbox) allowed() policy.Permissions {
 	p := f.permissions.parsed.Clone()
 	if f.permissions.preset.Make != nil {
@@ -53,6 +53,13 @@ func (f *Sandbox) allowed() policy.Permissions {
 	}
 	if len(f.published) > 0 { // on any port, because the kernel cannot distinguish them
 		p.Network.Rules = append(p.Network.Rules, policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}})
+	}
+	if ports := f.options.HostPorts; len(ports) > 0 {
+		rule := policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"fetch", "connect"}}
+		for _, port := range ports {
+			rule.Patterns = append(rule.Patterns, fmt.Sprintf("tcp://localhost:%d", port))
+		}
+		p.Network.Rules = append(p.Network.Rules, rule)
 	}
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,6 +65,7 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	f.Set.StringVar(&o.Snapshot, "snapshot", "", "`NAME` or id of a snapshot with the initial content of the program's folders")
 	f.Set.BoolVar(&o.ReadOnlyRoot, "read-only", false, "allow writes to writable mounts only")
 
+	f.Set.Var(List(&o.HostPorts, "PORT", parseHostPort), "host-port", "port of the host's localhost that its own localhost leads to, and to which it may connect; repeatable")
 	f.Set.Var(variables(&o.Env), "env", "environment variable of the program; repeatable")
 	AddCwd(cmd, &o.Cwd, "working `DIR` in the guest, created if missing, unless it is in a read-only mount")
 	f.Set.StringVar(&o.Hostname, "hostname", "secure-exec", "host `NAME` in the guest")
@@ -72,6 +74,15 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	AddStore(cmd, &o.Store)
 	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
 	Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// parseHostPort parses a value of --host-port.
+func parseHostPort(s string) ([]int, error) {
+	port, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || port == 0 {
+		return nil, errors.New("want a port from 1 to 65535")
+	}
+	return []int{int(port)}, nil
 }
 
 // AddPublish defines --publish.

@@ -65,6 +65,7 @@ func TestHostileValues(t *testing.T) {
 		{"limits": map[string]any{"cpus": -1}}, {"limits": map[string]any{"cpus": 1e300}}, {"limits": map[string]any{"cpus": 1e-300}}, {"limits": map[string]any{"pids": int64(1) << 62}}, {"limits": map[string]any{"files": int64(1) << 62}},
 		{"limits": map[string]any{"diskBytes": int64(1) << 62}}, {"limits": map[string]any{"inodes": int64(1) << 62}}, {"limits": map[string]any{"cpuTimeMs": int64(1) << 62}}, {"limits": map[string]any{"outputBytes": 1 << 30}},
 		{"limits": map[string]any{"memoryBytes": 1.5}}, {"limits": map[string]any{"memoryBytes": "1"}}, {"limits": []any{}},
+		{"hostPorts": []int{3000}}, {"hostPorts": []int{0}}, {"hostPorts": []int{-1}}, {"hostPorts": []int{1 << 16}}, {"hostPorts": []string{"22"}}, {"hostPorts": make([]int, 65)}, {"hostPorts": "22"},
 		{"idleTimeoutMs": -1}, {"idleTimeoutMs": int64(1) << 62}, {"lifetimeMs": int64(1) << 62},
 		{"mounts": []any{map[string]any{"source": "x", "target": "/x", "owner": map[string]int{"uid": 0}}}}, {"mounts": map[string]any{}}, {"mounts": make([]map[string]string, 1000)},
 		{"permissions": map[string]any{"network": map[string]any{"default": "allow", "rules": []any{map[string]any{"mode": "allow", "patterns": []string{"tcp://169.254.169.254:80"}}}}}},

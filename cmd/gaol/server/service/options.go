@@ -38,11 +38,14 @@ func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessa
 
 func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
 	o = runtime.Options{
-		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname,
+		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname, HostPorts: tree.HostPorts,
 		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t),
 		Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent},
 	}
 	if o.Limits, err = tree.Limits.options(); err != nil {
+		return o, err
+	}
+	if err := s.checkHostPorts(tree.HostPorts); err != nil {
 		return o, err
 	}
 	if o.Permissions, err = s.permissions(permissions, cwd, tree.Mounts); err != nil {
@@ -68,6 +71,16 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 		o.NodeModules = snapshotScheme + name
 	}
 	return o, err
+}
+
+// checkHostPorts refuses ports of the machine that the operator does not allow.
+func (s *Service) checkHostPorts(ports []int) error {
+	for _, port := range ports {
+		if !s.settings.Load().AllowsHostPort(port) {
+			return refuse(Forbidden, "hostPorts: the server does not allow port %d of its machine", port)
+		}
+	}
+	return nil
 }
 
 // snapshotScheme begins a nodeModules that names a snapshot.

@@ -52,6 +52,7 @@ type Tree struct {
 	Hostname    string            `json:"hostname,omitempty" maxLength:"63"`
 	Mounts      []Mount           `json:"mounts,omitempty" maxItems:"64" doc:"Folders of the server's machine, if its operator allows that."`
 	NodeModules NodeModules       `json:"nodeModules,omitzero"`
+	HostPorts   []int             `json:"hostPorts,omitempty" maxItems:"64" doc:"Ports of the localhost of the server's machine, if its operator allows them, that the sandbox's own localhost leads to. The permissions must allow to connect to them."`
 }
 
 // Limits are limits of the runs of a sandbox, and of its tree. Zero means the default.

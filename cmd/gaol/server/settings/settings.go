@@ -32,6 +32,10 @@ type Settings struct {
 	// Mounts, if not nil, lets tenants with a user of this machine mount folders.
 	Mounts *Mounts `json:"mounts,omitzero"`
 
+	// HostPorts are the ports of the machine's localhost that tenants may name, with all users and
+	// tokens alike: "3000", or "8000-8099". Default: none.
+	HostPorts []PortRange `json:"hostPorts,omitzero"`
+
 	// IdleTimeoutMs is how long a sandbox lives without use, unless its creator asked for less.
 	// Default: 15 minutes.
 	IdleTimeoutMs int64 `json:"idleTimeoutMs,omitzero"`

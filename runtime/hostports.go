@@ -26,6 +26,17 @@ func checkHostPorts(ports []int) (list []uint16, err error) {
 	return list, nil
 }
 
+// permit sets the permissions and the ports of the host, which depend on each other.
+func (s *settings) permit(o Options) (err error) {
+	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
+		return err
+	}
+	if err := s.setPermissions(o.Permissions); err != nil {
+		return optionError("Permissions", "%w", err)
+	}
+	return s.allowHostPorts()
+}
+
 // allowHostPorts refuses a port to which no guest may connect.
 func (s *settings) allowHostPorts() error {
 	for _, port := range s.hostPorts {

@@ -103,14 +103,8 @@ func (o Options) resolve() (s settings, err error) {
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return s, optionError("Env", "%w", err)
 	}
-	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
-		return s, err
-	}
 	// After the mounts and Cwd, on which the rules about files depend.
-	if err := s.setPermissions(o.Permissions); err != nil {
-		return s, optionError("Permissions", "%w", err)
-	}
-	if err := s.allowHostPorts(); err != nil {
+	if err := s.permit(o); err != nil {
 		return s, err
 	}
 	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), s.Network.validate())

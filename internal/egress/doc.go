@@ -26,8 +26,8 @@
 // # Ports of the host
 //
 // The host's localhost is not reached, except for the ports that [policy.World] HostPorts names and the
-// rules allow. The guest connects to them on its own localhost. No proxy is used, and what is
-// said is not read.
+// rules allow. The guest connects to them on its own localhost. No proxy is used, and the data is
+// not read.
 //
 // # What the guest says
 //

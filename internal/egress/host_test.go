@@ -9,7 +9,7 @@ import (
 	"gaol/policy"
 )
 
-// hostWorld serves a guest for whom ports 3000 and 3001 lead to the host, if the rules allow it.
+// hostWorld is newWorld where ports 3000 and 3001 lead to the host, if the rules allow it.
 func hostWorld(t *testing.T, c Config, rules string, ports ...int) *world {
 	t.Helper()
 	w := newWorldWith(t, c, rules, Limits{}, ports...)

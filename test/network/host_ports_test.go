@@ -40,11 +40,6 @@ func serveHost(t *testing.T) {
 func TestHostPorts(t *testing.T) {
 	serveNames(t)
 	serveHost(t)
-	datagrams, err := net.ListenPacket("udp", "127.0.0.1:3000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer datagrams.Close()
 	rt := harness.CreateExact(t, harness.Options(runtime.Options{HostPorts: []int{3000, 3001, 3002}, Permissions: permissions(t, toHostPorts)}))
 	want := map[string]string{
 		"http://localhost:3000/": "served by 127.0.0.1:3000", "http://127.0.0.1:3000/": "served by 127.0.0.1:3000", "http://[::1]:3000/": "served by 127.0.0.1:3000",
@@ -68,17 +63,16 @@ func TestHostPorts(t *testing.T) {
 		t.Errorf("usage %+v", u)
 	}
 	testHostPortsAreTaken(t, rt)
-	if err := datagrams.SetReadDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	if n, from, err := datagrams.ReadFrom(make([]byte, 100)); err == nil {
-		t.Errorf("%d bytes by UDP from %s", n, from)
-	}
 	testHostPortsOfRun(t, rt)
 }
 
 // testHostPortsAreTaken tries to listen on the host's ports, and to send datagrams to one.
 func testHostPortsAreTaken(t *testing.T, rt *runtime.NodeRuntime) {
+	datagrams, err := net.ListenPacket("udp", "127.0.0.1:3000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer datagrams.Close()
 	got, _ := attempts(t, rt, `
 import net from 'node:net';
 import dgram from 'node:dgram';
@@ -98,6 +92,12 @@ setImmediate(() => process.exit());`)
 		if got[name] != text {
 			t.Errorf("%s: %s, want %s", name, got[name], text)
 		}
+	}
+	if err := datagrams.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if n, from, err := datagrams.ReadFrom(make([]byte, 100)); err == nil {
+		t.Errorf("%d bytes by UDP from %s", n, from)
 	}
 	if _, err := rt.Dial(t.Context(), "tcp", 3000); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("dial a port of the host: %v", err)

@@ -19,8 +19,8 @@ func TestTrusted(t *testing.T) {
 			t.Errorf("timeout %d: %v, %v", asked, got, err)
 		}
 	}
-	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, Tree{Image: "0123456789ab", Snapshot: "built"}, nil, "")
-	if err != nil || o.CgroupParent != "/gaol-test" || o.Image != "0123456789ab" || o.Snapshot != "built" || !o.Permissions.IsZero() {
+	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, Tree{Image: "0123456789ab", Snapshot: "built", HostPorts: []int{80}}, nil, "")
+	if err != nil || o.CgroupParent != "/gaol-test" || o.Image != "0123456789ab" || o.Snapshot != "built" || len(o.HostPorts) != 1 || !o.Permissions.IsZero() {
 		t.Errorf("%+v, %v", o, err)
 	}
 	account := s.Account(&tenant.Tenant{Name: "uid:0"})

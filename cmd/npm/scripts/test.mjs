@@ -1,0 +1,16 @@
+// Runs the compiled tests: all, or those whose names contain one of the arguments.
+import { readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+
+const wanted = process.argv.slice(2);
+const files = readdirSync("build/test", { recursive: true })
+  .filter((name) => name.endsWith(".test.mjs") && (wanted.length === 0 || wanted.some((w) => name.includes(w))))
+  .map((name) => path.join("build/test", name))
+  .sort();
+if (files.length === 0) {
+  console.error("no tests");
+  process.exit(1);
+}
+const { status } = spawnSync(process.execPath, ["--test", ...files], { stdio: "inherit" });
+process.exit(status ?? 1);

@@ -1,0 +1,53 @@
+/** One invalid field of a request. */
+export interface InvalidField {
+  message: string;
+  location?: string;
+  value?: unknown;
+}
+
+/** Details of a {@link GaolError}. */
+export interface ErrorDetails {
+  status?: number;
+  retryAfterMs?: number;
+  errors?: InvalidField[];
+  cause?: unknown;
+}
+
+/**
+ * An error of gaol itself: the server has refused a request, or could not execute it. A program that
+ * fails in a sandbox is no error, but a result.
+ */
+export class GaolError extends Error {
+  /**
+   * What has happened, for programs: `invalid`, `forbidden`, `not_found`, `conflict`, `quota`,
+   * `too_large`, `no_space`, `closed`, `draining`, `internal`, or `connection`, `version`,
+   * `no_server` and `protocol` of a {@link ConnectionError}.
+   */
+  readonly code: string;
+
+  /** The HTTP status of the code, or 0 if no server has sent the error. */
+  readonly status: number;
+
+  /** When the request may succeed, in milliseconds. Set for some errors with the code `quota`. */
+  readonly retryAfterMs: number | undefined;
+
+  /** The fields that are invalid, for the code `invalid`. */
+  readonly errors: readonly InvalidField[];
+
+  constructor(code: string, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "GaolError";
+    this.code = code;
+    this.status = details.status ?? 0;
+    this.retryAfterMs = details.retryAfterMs;
+    this.errors = details.errors ?? [];
+  }
+}
+
+/** There is no connection to a server, or it has ended. Sandboxes of the connection have ended, too. */
+export class ConnectionError extends GaolError {
+  constructor(code: "connection" | "version" | "no_server" | "protocol", message: string, details: ErrorDetails = {}) {
+    super(code, message, details);
+    this.name = "ConnectionError";
+  }
+}

@@ -1,0 +1,1 @@
+export { ConnectionError, GaolError, type ErrorDetails, type InvalidField } from "./errors.js";

@@ -1,4 +1,12 @@
-import type { ConnectionError } from "../errors.js";
+import { ConnectionError, GaolError } from "../errors.js";
+import { newCalls } from "./calls.js";
+import type { Channel } from "./channel.js";
+import { newDeferred } from "./deferred.js";
+import { feed } from "./feed.js";
+import { frame, FrameError, maxFrame, parse, receive, send, type Frame } from "./frames.js";
+import { ordered } from "./ordered.js";
+import { Pending } from "./request.js";
+import { newSlots, type Slot } from "./slots.js";
 
 /** An event of a request, as the server sends it. */
 export interface SessionEvent {
@@ -86,4 +94,164 @@ export interface Session {
 
   /** Ends the connection, and all that it has created. */
   close(): Promise<void>;
+}
+
+/** How long the server may not reply to a ping while a request is in progress. */
+const pingEvery = 30_000;
+
+/** Returns the session on a connection that has just been made. describe adds to an error what is known about the server. */
+export function newSession(channel: Channel, describe: (error: ConnectionError) => ConnectionError = (e) => e): Session {
+  return new Connected(channel, describe);
+}
+
+class Connected implements Session {
+  readonly closed: Promise<void>;
+  error: ConnectionError | undefined;
+
+  readonly #channel: Channel;
+  readonly #describe: (error: ConnectionError) => ConnectionError;
+  readonly #closed = newDeferred<void>();
+  readonly #requests = new Map<number, Pending>();
+  readonly #slots = newSlots();
+  readonly #calls = newCalls((f) => this.#send(f));
+  #last = 0; // id of a request
+  #inProgress = 0; // requests that keep the process alive
+  #alive = true; // since the last ping
+  #pings: NodeJS.Timeout | undefined;
+
+  constructor(channel: Channel, describe: (error: ConnectionError) => ConnectionError) {
+    this.closed = this.#closed.promise;
+    this.#channel = channel;
+    this.#describe = describe;
+    channel.listen({
+      message: (data, binary) => this.#message(data, binary),
+      pong: () => void (this.#alive = true),
+      close: (reason) => {
+        this.#end(new ConnectionError("connection", `gaol: the connection to the server has ended${reason && `: ${reason}`}`));
+        this.#closed.resolve();
+      },
+    });
+    channel.keepAlive(false);
+  }
+
+  async request(method: string, params: object = {}, options: RequestOptions = {}): Promise<unknown> {
+    const order = ordered(options);
+    const r = this.#open(method, params, order.options, false);
+    if (options.stdin !== undefined) feed(r, options.stdin).catch((err: unknown) => r.abort(err));
+    try {
+      return await r.result;
+    } finally {
+      await order.done();
+    }
+  }
+
+  open(method: string, params: object = {}, options: OpenOptions = {}): OpenRequest {
+    return this.#open(method, params, options, true);
+  }
+
+  register(handler: Handler): number {
+    return this.#calls.register(handler);
+  }
+
+  unregister(id: number): void {
+    this.#calls.unregister(id);
+  }
+
+  async close(): Promise<void> {
+    this.#end(new ConnectionError("connection", "gaol: the connection was closed"));
+    this.#channel.keepAlive(true); // until the server has replied
+    await this.closed;
+  }
+
+  #open(method: string, params: object, options: OpenOptions, open: boolean): Pending {
+    let slot: Slot | undefined;
+    const r = new Pending(this.#nextId(), options, { send: (f) => this.#send(f), ended: () => this.#ended(r, slot, options) });
+    this.#requests.set(r.id, r);
+    if (options.ref !== false) this.#keepAlive(1);
+    try {
+      options.signal?.throwIfAborted();
+      if (this.error !== undefined) throw this.error;
+      const body = encodeRequest(method, params);
+      slot = { open, bytes: body.length, start: () => this.#start(r, body) };
+      this.#slots.acquire(slot);
+    } catch (err) {
+      r.fail(err);
+    }
+    return r;
+  }
+
+  #start(r: Pending, body: Uint8Array): void {
+    this.#send(frame(send.request, r.id, body));
+    r.sent();
+  }
+
+  #ended(r: Pending, slot: Slot | undefined, options: OpenOptions): void {
+    this.#requests.delete(r.id);
+    if (slot !== undefined) this.#slots.release(slot);
+    if (options.ref !== false) this.#keepAlive(-1);
+  }
+
+  #nextId(): number {
+    do this.#last = this.#last >= 0xffffffff ? 1 : this.#last + 1;
+    while (this.#requests.has(this.#last));
+    return this.#last;
+  }
+
+  /** Counts requests that keep the process alive. */
+  #keepAlive(change: number): void {
+    this.#inProgress += change;
+    const busy = this.#inProgress > 0 && this.error === undefined;
+    this.#channel.keepAlive(busy);
+    if (busy && this.#pings === undefined) {
+      this.#alive = true;
+      this.#pings = setInterval(() => this.#ping(), pingEvery).unref();
+    } else if (!busy) {
+      clearInterval(this.#pings);
+      this.#pings = undefined;
+    }
+  }
+
+  #ping(): void {
+    if (!this.#alive) return this.#end(new ConnectionError("connection", `gaol: the server has not replied for ${pingEvery / 1000} seconds`));
+    this.#alive = false;
+    this.#channel.ping();
+  }
+
+  #send(f: Uint8Array): void {
+    if (this.error === undefined) this.#channel.send(f);
+  }
+
+  #message(data: Uint8Array, binary: boolean): void {
+    if (this.error !== undefined) return;
+    this.#alive = true;
+    try {
+      if (!binary) throw new FrameError("a text message");
+      this.#handle(parse(data));
+    } catch (cause) {
+      const what = cause instanceof FrameError ? cause.message : "a message that the client cannot handle";
+      this.#end(new ConnectionError("protocol", `gaol: the server has sent ${what}`, { cause }), 1002);
+    }
+  }
+
+  #handle(f: Frame): void {
+    if (f.kind === receive.call) this.#calls.call(f);
+    else if (f.kind === receive.abandon) this.#calls.abandon(f.id);
+    else this.#requests.get(f.id)?.receive(f); // frames of requests that have ended were on their way
+  }
+
+  /** Ends the connection, and everything on it. */
+  #end(error: ConnectionError, code = 1000): void {
+    if (this.error !== undefined) return;
+    this.error = this.#describe(error);
+    this.#channel.close(code, code === 1000 ? "" : error.message);
+    for (const r of [...this.#requests.values()]) r.fail(this.error);
+    this.#calls.stop(this.error);
+    this.#keepAlive(0);
+  }
+}
+
+function encodeRequest(method: string, params: object): Uint8Array {
+  const body = Buffer.from(JSON.stringify({ method, params }));
+  if (body.length <= maxFrame) return body;
+  throw new GaolError("too_large", `gaol: ${method}: the request has ${body.length} bytes, the limit is ${maxFrame}`, { status: 413 });
 }

@@ -1,0 +1,61 @@
+/** What the server accepts of one connection at once. */
+export const limits = { requests: 256, open: 224, bytes: 64 << 20 } as const;
+
+/** A place in the queue. */
+export interface Slot {
+  /** Whether the request lasts as long as a process, context or connection. Some slots are kept free of these. */
+  readonly open: boolean;
+
+  /** The bytes of its body. */
+  readonly bytes: number;
+
+  /** Called when the request may be sent. */
+  start(): void;
+}
+
+/** A queue for requests, in their order. */
+export interface Slots {
+  acquire(s: Slot): void;
+
+  /** Gives a slot back, or leaves the queue. */
+  release(s: Slot): void;
+}
+
+/** Returns a queue: the server ends the connection of a client that has more requests without a result. */
+export function newSlots(): Slots {
+  const waiting: Slot[] = [];
+  const held = new Set<Slot>();
+  let open = 0;
+  let bytes = 0;
+  const admit = (): void => {
+    for (let i = 0; i < waiting.length; ) {
+      const s = waiting[i] as Slot;
+      if (held.size === limits.requests || bytes + s.bytes > limits.bytes) return;
+      if (s.open && open === limits.open) {
+        i++;
+        continue;
+      }
+      waiting.splice(i, 1);
+      held.add(s);
+      bytes += s.bytes;
+      if (s.open) open++;
+      s.start();
+    }
+  };
+  return {
+    acquire(s) {
+      waiting.push(s);
+      admit();
+    },
+    release(s) {
+      if (held.delete(s)) {
+        bytes -= s.bytes;
+        if (s.open) open--;
+      } else {
+        const at = waiting.indexOf(s);
+        if (at >= 0) waiting.splice(at, 1);
+      }
+      admit();
+    },
+  };
+}

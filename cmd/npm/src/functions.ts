@@ -1,0 +1,122 @@
+import type { Handler, Session } from "./connection/session.js";
+import { encodable } from "./connection/values.js";
+import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema } from "./schema.js";
+
+/** What a host function gets besides its input. */
+export interface CallContext {
+  /** Aborted when the program no longer waits for the result. */
+  readonly signal: AbortSignal;
+}
+
+/** Options of {@link hostFunction}. */
+export interface HostFunctionOptions<T> {
+  /** The schema of the input, the function's only argument. The server checks it before it calls the function, and this program checks it again, if it is a schema of a library such as zod. */
+  input?: Schema<T>;
+
+  /** In programs, the function returns a promise. By default a call blocks the program until its result. */
+  async?: boolean;
+}
+
+const definition = Symbol("gaol.hostFunction");
+
+interface Definition {
+  schema: JSONSchema | undefined; // of the array of arguments
+  async: boolean;
+  call: Handler;
+}
+
+/** A function with a schema that sandboxed programs can call. {@link hostFunction} makes one. */
+export interface HostFunction {
+  readonly [definition]: Definition;
+}
+
+/**
+ * Returns a function of this program that sandboxed programs can call, as a part of `globals`. Its input comes
+ * from the sandboxed program: without a schema, check it like a stranger's request. Programs get the message
+ * and the `code` of errors.
+ */
+export function hostFunction<T>(options: HostFunctionOptions<T>, call: (input: T, context: CallContext) => unknown): HostFunction {
+  const { input } = options;
+  return {
+    [definition]: {
+      schema: input && argumentsSchema(input),
+      async: options.async ?? false,
+      call: async ([argument], signal) => call((input === undefined ? argument : await validate(input, argument, "argument 1")) as T, { signal }),
+    },
+  };
+}
+
+/** Returns the schema of the arguments of a function with one input. Libraries decide themselves whether it may be missing. */
+function argumentsSchema(input: Schema): JSONSchema {
+  const schema = serverSchema(input);
+  const least = isStandardSchema(input) ? 0 : 1;
+  return { type: "array", maxItems: 1, ...(least > 0 && { minItems: least }), ...(schema !== undefined && { prefixItems: [schema] }) };
+}
+
+/** A declaration of a function, as requests have it. */
+interface Declaration {
+  id: number;
+  path: string[];
+  async?: true;
+  schema?: JSONSchema;
+}
+
+/** The parts of a request that declare variables and functions. */
+export interface Declarations {
+  globals?: Record<string, unknown>;
+  functions?: Declaration[];
+}
+
+/** Variables of sandboxed programs: values, functions, and objects that have both. */
+export type Globals = Readonly<Record<string, unknown>>;
+
+/** How deep functions may be inside objects. */
+const maxDepth = 16;
+
+/** Makes the functions of variables callable, and returns their declarations. The caller releases them. */
+export function declare(session: Session, globals: Globals = {}): { params: Declarations; release(): void } {
+  const functions: Declaration[] = [];
+  const release = (): void => functions.forEach((f) => session.unregister(f.id));
+  try {
+    const values = split(globals, [], (path, d) => {
+      functions.push({ id: session.register(d.call), path, ...(d.async && { async: true }), ...(d.schema && { schema: d.schema }) });
+    });
+    return { params: { ...(Object.keys(values).length > 0 && { globals: values }), ...(functions.length > 0 && { functions }) }, release };
+  } catch (err) {
+    release();
+    throw err;
+  }
+}
+
+/** Returns the values without functions, which it passes to add. */
+function split(object: object, path: string[], add: (path: string[], d: Definition) => void): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(object) as [string, unknown][]) {
+    const at = [...path, name];
+    if (typeof value === "function") add(at, plain(value as (...args: unknown[]) => unknown));
+    else if (isHostFunction(value)) add(at, value[definition]);
+    else if (isPlainObject(value) && at.length < maxDepth) set(values, name, split(value, at, add));
+    else if (value !== undefined) set(values, name, encodable(value));
+  }
+  return values;
+}
+
+/** Sets a property, whatever its name. */
+function set(object: object, name: string, value: unknown): void {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function isHostFunction(value: unknown): value is HostFunction {
+  return typeof value === "object" && value !== null && definition in value;
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return (prototype === Object.prototype || prototype === null) && !("toJSON" in value);
+}
+
+/** A function without a schema gets all arguments, and no context. */
+function plain(f: (...args: unknown[]) => unknown): Definition {
+  return { schema: undefined, async: false, call: (args) => f(...args) };
+}

@@ -1,1 +1,18 @@
+export type { CommandCall, CommandHandler, CommandOutput, Commands } from "./commands.js";
+export { newConnection as connect, type Connection } from "./connection/connection.js";
+export type { ConnectOptions } from "./connection/find.js";
+export type { Input, Session } from "./connection/session.js";
+export type { Context, ContextEnd } from "./context.js";
 export { ConnectionError, GaolError, type ErrorDetails, type InvalidField } from "./errors.js";
+export type { Content, FileInfo, FileList, Files, MakeOptions, Path, ReadOptions } from "./files.js";
+export type { RunEvent, RunStream } from "./follow.js";
+export { hostFunction, type CallContext, type Globals, type HostFunction, type HostFunctionOptions } from "./functions.js";
+export { evaluate, run, type EvaluateOnceOptions, type RunOnceOptions } from "./once.js";
+export type * from "./options.js";
+export type * from "./permissions.js";
+export type { Listener } from "./ports.js";
+export type { Process } from "./process.js";
+export type * from "./result.js";
+export { Sandbox, type ResourceUsage, type SandboxInfo } from "./sandbox.js";
+export type { JSONSchema, Schema, StandardSchema } from "./schema.js";
+export { listSnapshots, removeSnapshot, type SnapshotInfo } from "./snapshots.js";

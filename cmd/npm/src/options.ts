@@ -182,9 +182,6 @@ export interface ContextOptions {
 
   /** How long the context waits for a cell. By default 600,000. */
   idleTimeoutMs?: number | undefined;
-
-  /** Bounds of the calls of one cell. By default 50. */
-  maxCalls?: number | undefined;
 }
 
 /** Options of a cell. */

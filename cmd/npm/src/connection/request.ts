@@ -10,6 +10,9 @@ export interface Outlet {
   /** Sends a frame. */
   send(f: Uint8Array): void;
 
+  /** Says that the request keeps the process alive, or no longer does. */
+  keepAlive(yes: boolean): void;
+
   /** Forgets the request, which has ended. */
   ended(): void;
 }
@@ -28,6 +31,7 @@ export class Pending implements OpenRequest {
   readonly #stdin = newCredit();
   readonly #debts = { [stream.stdout]: newDebt(), [stream.stderr]: newDebt(), [stream.events]: newDebt() };
   #state: "queued" | "sent" | "ended" = "queued";
+  #keepsAlive = false;
   #failure: { reason: unknown } | undefined; // why the client has canceled it
 
   constructor(id: number, options: OpenOptions, out: Outlet) {
@@ -68,6 +72,16 @@ export class Pending implements OpenRequest {
     else if (this.#state === "sent") this.#out.send(frame(send.cancel, this.id));
   }
 
+  keepAlive(yes: boolean): void {
+    if (this.#state !== "ended") this.#setAlive(yes);
+  }
+
+  #setAlive(yes: boolean): void {
+    if (this.#keepsAlive === yes) return;
+    this.#keepsAlive = yes;
+    this.#out.keepAlive(yes);
+  }
+
   /** Cancels the request because of an error, which the result is rejected with. */
   abort(reason: unknown): void {
     if (this.#state === "queued") return this.fail(reason);
@@ -91,6 +105,7 @@ export class Pending implements OpenRequest {
     this.#options.signal?.removeEventListener("abort", this.#abort);
     this.#sent.resolve();
     this.#stdin.stop();
+    this.#setAlive(false);
     settle();
     this.#out.ended();
   }

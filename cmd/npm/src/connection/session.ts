@@ -35,9 +35,6 @@ export interface OpenOptions {
   /** The same for events. */
   onEvent?: ((event: SessionEvent) => unknown) | undefined;
 
-  /** Whether the request keeps the Node process alive. By default it does. */
-  ref?: boolean | undefined;
-
   /** Cancels the request. The result is rejected with the signal's reason when the server has ended it. */
   signal?: AbortSignal | undefined;
 }
@@ -67,6 +64,9 @@ export interface OpenRequest {
 
   /** Asks the server to end the request, which then has a result. */
   cancel(): void;
+
+  /** Says whether the request keeps the Node process alive. It does at first. */
+  keepAlive(yes: boolean): void;
 }
 
 /** A connection to a server. Its methods may be called at any time, and in any order. */
@@ -165,9 +165,13 @@ class Connected implements Session {
 
   #open(method: string, params: object, options: OpenOptions, open: boolean): Pending {
     let slot: Slot | undefined;
-    const r = new Pending(this.#nextId(), options, { send: (f) => this.#send(f), ended: () => this.#ended(r, slot, options) });
+    const r = new Pending(this.#nextId(), options, {
+      send: (f) => this.#send(f),
+      keepAlive: (yes) => this.#keepAlive(yes ? 1 : -1),
+      ended: () => this.#ended(r, slot),
+    });
     this.#requests.set(r.id, r);
-    if (options.ref !== false) this.#keepAlive(1);
+    r.keepAlive(true);
     try {
       options.signal?.throwIfAborted();
       if (this.error !== undefined) throw this.error;
@@ -185,10 +189,9 @@ class Connected implements Session {
     r.sent();
   }
 
-  #ended(r: Pending, slot: Slot | undefined, options: OpenOptions): void {
+  #ended(r: Pending, slot: Slot | undefined): void {
     this.#requests.delete(r.id);
     if (slot !== undefined) this.#slots.release(slot);
-    if (options.ref !== false) this.#keepAlive(-1);
   }
 
   #nextId(): number {

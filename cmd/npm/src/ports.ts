@@ -1,0 +1,79 @@
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { Readable, type Duplex } from "node:stream";
+import type { OpenRequest, Session } from "./connection/session.js";
+import { GaolError } from "./errors.js";
+import { asList, asNumber, asObject, asText } from "./parse.js";
+import { newPipe } from "./streams.js";
+
+/** An address on which a sandboxed program listens. */
+export interface Listener {
+  /** Addresses other than localhost's, and of all, cannot be reached. */
+  address: string;
+  port: number;
+}
+
+/** Connects to a server in a sandbox. The connection keeps the Node process alive until it is closed. */
+export async function dial(session: Session, sandbox: string, port: number, signal?: AbortSignal): Promise<Duplex> {
+  let r!: OpenRequest;
+  const { stream, push } = newPipe(() => r);
+  r = session.open("dial", { sandbox, port }, { signal, onStdout: push, onEvent: (e) => (e.type === "end" ? void stream.push(null) : undefined) });
+  await r.started;
+  r.result.then(() => stream.readableEnded || stream.push(null), (err: unknown) => stream.destroy(err as Error));
+  return stream;
+}
+
+/** Parses a list of listeners. */
+export function parseListeners(value: unknown): Listener[] {
+  return asList(asObject(value, "list of listeners")["listeners"], "list of listeners").map((entry) => {
+    const l = asObject(entry, "listener");
+    return { address: asText(l["address"], "listener"), port: asNumber(l["port"], "listener") };
+  });
+}
+
+/**
+ * Sends an HTTP request to a server in a sandbox. It differs from fetch: redirects are not followed, bodies are not
+ * decompressed, and each request has a connection of its own.
+ */
+export async function fetchPort(connect: (signal: AbortSignal) => Promise<Duplex>, port: number, input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+  const request = new Request(input instanceof Request ? input : new URL(input, `http://localhost:${port}`), init);
+  const url = new URL(request.url);
+  const body = await sendable(input, init, request);
+  const socket = await connect(request.signal);
+  const headers = { "accept-encoding": "identity", ...Object.fromEntries(request.headers), host: `localhost:${port}`, ...(body instanceof Uint8Array && { "content-length": String(body.length) }) };
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const r = httpRequest({ createConnection: () => socket, method: request.method, path: url.pathname + url.search, headers, signal: request.signal });
+    r.once("response", resolve);
+    r.once("error", (err) => reject(request.signal.aborted ? request.signal.reason : badGateway(err)));
+    if (body instanceof Readable) body.on("error", (err) => r.destroy(err)).pipe(r);
+    else r.end(body);
+  });
+  return toResponse(response, request.method);
+}
+
+/** Returns the body: bytes, if they are known, so that the request has their number, or a stream. */
+async function sendable(input: string | URL | Request, init: RequestInit, request: Request): Promise<Uint8Array | Readable | undefined> {
+  if (request.body === null) return undefined;
+  const streamed = input instanceof Request || init.body instanceof ReadableStream || typeof (init.body as { [Symbol.asyncIterator]?: unknown })[Symbol.asyncIterator] === "function";
+  return streamed ? Readable.fromWeb(request.body as never) : new Uint8Array(await request.arrayBuffer());
+}
+
+function badGateway(cause: unknown): GaolError {
+  return new GaolError("bad_gateway", `gaol: fetch: ${cause instanceof Error ? cause.message : String(cause)}`, { status: 502, cause });
+}
+
+/** Statuses whose responses have no body. */
+const withoutBody = new Set([204, 205, 304]);
+
+function toResponse(r: IncomingMessage, method: string): Response {
+  const headers = new Headers();
+  try {
+    for (let i = 0; i + 1 < r.rawHeaders.length; i += 2) headers.append(r.rawHeaders[i] as string, r.rawHeaders[i + 1] as string);
+    const status = r.statusCode ?? 0;
+    const empty = method === "HEAD" || withoutBody.has(status);
+    if (empty) r.resume();
+    return new Response(empty ? null : (Readable.toWeb(r) as never), { status, statusText: r.statusMessage ?? "", headers });
+  } catch (err) {
+    r.destroy();
+    throw badGateway(err); // a program can reply what a Response cannot have
+  }
+}

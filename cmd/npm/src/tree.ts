@@ -1,0 +1,18 @@
+import type { TreeOptions } from "./options.js";
+
+/** Returns what a sandbox consists of as requests have it. */
+export function treeParams(o: TreeOptions): object {
+  const { image, snapshot, readOnly, hostname, mounts, nodeModules } = o;
+  const files: [string, string][] = [];
+  const fileBytes: [string, string][] = [];
+  for (const [path, content] of Object.entries(o.files ?? {})) {
+    if (typeof content === "string") files.push([path, content]);
+    else fileBytes.push([path, Buffer.from(content).toString("base64")]);
+  }
+  const limits = o.limits && { ...o.limits, cpuTimeMs: o.limits.cpuTimeMs && Math.ceil(o.limits.cpuTimeMs) };
+  return { image, snapshot, readOnly, hostname, mounts, nodeModules, limits, files: record(files), fileBytes: record(fileBytes) };
+}
+
+function record(entries: [string, string][]): object | undefined {
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}

@@ -5,21 +5,27 @@ export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-/** Returns options whose functions are called one after the other for each stream, and a function that waits for them. */
-export function ordered(options: OpenOptions): { options: OpenOptions; done(): Promise<void> } {
-  const tails = new Set<PromiseLike<unknown>>();
+/** Options whose functions are called one after the other for each stream. */
+export interface Ordered {
+  options: OpenOptions;
+
+  /** Waits for the functions. It is rejected with the error of one. */
+  done(): Promise<void>;
+}
+
+/** Returns options whose functions are called in order. */
+export function ordered(options: OpenOptions): Ordered {
+  const tails = new Set<Promise<unknown>>();
   const inOrder = <T>(handle: ((value: T) => unknown) | undefined): ((value: T) => unknown) | undefined => {
-    let tail: PromiseLike<unknown> | undefined;
+    let tail: Promise<unknown> | undefined;
     return handle && ((value) => {
       const result = tail === undefined ? handle(value) : tail.then(() => handle(value));
       if (!isPromise(result)) return undefined;
-      const mine = result.then(ignore, ignore).then(() => {
-        tails.delete(mine);
-        if (tail === mine) tail = undefined;
-      });
+      const mine = Promise.resolve(result);
+      if (tail !== undefined) tails.delete(tail);
       tails.add(mine);
       tail = mine;
-      return result;
+      return mine;
     });
   };
   return {
@@ -27,5 +33,3 @@ export function ordered(options: OpenOptions): { options: OpenOptions; done(): P
     done: async () => void (await Promise.all(tails)),
   };
 }
-
-const ignore = (): void => undefined;

@@ -138,11 +138,9 @@ class Connected implements Session {
     const order = ordered(options);
     const r = this.#open(method, params, order.options, false);
     if (options.stdin !== undefined) feed(r, options.stdin).catch((err: unknown) => r.abort(err));
-    try {
-      return await r.result;
-    } finally {
-      await order.done();
-    }
+    const value = await r.result;
+    await order.done();
+    return value;
   }
 
   open(method: string, params: object = {}, options: OpenOptions = {}): OpenRequest {

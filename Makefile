@@ -51,7 +51,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean
+.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,23 @@ fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 mcp: image ## judge the MCP server by the MCP project's conformance suite and inspector, from npm
 	$(ROOT) test/conformance/run
 
+# The npm package needs Node and npm: see .ci/npm.
+NPM_MODULES := cmd/npm/node_modules/.package-lock.json
+NPM_BUILD    = cd cmd/npm && ../../.ci/npm npm run --silent build
+
+$(NPM_MODULES): cmd/npm/package-lock.json
+	cd cmd/npm && ../../.ci/npm npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+npm: build build-arm64 $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz; nothing is published
+	$(NPM_BUILD)
+	rm -rf bin/npm
+	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' x64=$(BIN) arm64=bin/gaol-arm64
+
+npm-test: image $(NPM_MODULES) ## test the npm package
+	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
+	cd cmd/npm && $(ROOT) env GAOL_BIN='$(abspath $(BIN))' ../../.ci/npm node scripts/test.mjs
+
 openapi: image ## lint the server's OpenAPI document with spectral, from npm
 	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi
 	npx --yes @stoplight/spectral-cli@6.16.3 lint --fail-severity=warn --ruleset test/server/openapi/spectral.yaml bin/openapi.json
@@ -131,7 +148,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	@.ci/deps lint
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
-	$(PROSE) --no-global --output=line --glob='!bin/*' .
+	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/dist,cmd/npm/build}/**' .
 
 bench: image ## measure jails beside bare node
 	$(ROOT) bin/gaol bench

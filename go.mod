@@ -2,6 +2,9 @@ module gaol
 
 go 1.26.0
 
+// Packages from npm can have Go files.
+ignore ./cmd/npm/node_modules
+
 require (
 	github.com/cilium/ebpf v0.17.3
 	github.com/coder/websocket v1.8.15

@@ -2,7 +2,7 @@ import type { Handler, Session } from "./connection/session.js";
 import { encodable } from "./connection/values.js";
 import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema } from "./schema.js";
 
-/** What a host function gets besides its input. */
+/** What a host function gets in addition to its input. */
 export interface CallContext {
   /** Aborted when the program no longer waits for the result. */
   readonly signal: AbortSignal;

@@ -11,7 +11,7 @@ export interface Process {
   /** The process's ID, as the sandbox sees it. */
   readonly pid: number;
 
-  /** Standard input. What is written after the process's end is dropped. */
+  /** Standard input. Input after the process's end is dropped. */
   readonly stdin: Writable;
 
   /** Standard output. The process waits while 256 KiB of it are not read. If the connection is lost, the stream closes without an end. */

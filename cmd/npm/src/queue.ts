@@ -3,16 +3,16 @@ export interface Queue<T> {
   /** Adds a value. The promise resolves when the consumer has taken it. */
   push(value: T): Promise<void>;
 
-  /** Ends the queue, after what is in it. */
+  /** Ends the queue, after its values. */
   end(): void;
 
-  /** Ends the queue with an error, after what is in it. */
+  /** Ends the queue with an error, after its values. */
   fail(reason: unknown): void;
 
   readonly values: AsyncIterableIterator<T>;
 }
 
-/** Returns a queue. onReturn is called if the consumer leaves early; what is pushed afterwards is dropped. */
+/** Returns a queue. onReturn is called if the consumer leaves early; later values are dropped. */
 export function newQueue<T>(onReturn: () => void): Queue<T> {
   type Waiter = { resolve(step: IteratorResult<T>): void; reject(reason: unknown): void };
   const items: { value: T; taken(): void }[] = [];

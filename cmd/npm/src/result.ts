@@ -1,4 +1,4 @@
-/** Why a program did not end by itself. */
+/** Why a program was ended. */
 export type Cause = "timeout" | "cpu" | "memory" | "pids" | "output" | "canceled" | "signal";
 
 /** An error that the program did not catch. */
@@ -123,7 +123,7 @@ interface Ended<T> {
   launcherReason?: string;
 }
 
-/** A program that has exited by itself. */
+/** A program that has exited. */
 export interface ExitedRun<T = unknown> extends Ended<T> {
   cause: "";
   signal: "";
@@ -137,7 +137,7 @@ export interface StoppedRun<T = unknown> extends Ended<T> {
   signal: string;
 }
 
-/** The result of a run. `cause` is empty if the program has exited by itself. */
+/** The result of a run. `cause` is empty if the program has exited. */
 export type RunResult<T = unknown> = ExitedRun<T> | StoppedRun<T>;
 
 interface Evaluated {

@@ -19,7 +19,7 @@ export type JSONSchema = { readonly [keyword: string]: unknown };
 /** The schema of an input. */
 export type Schema<T = unknown> = StandardSchema<T> | JSONSchema;
 
-/** Reports whether a schema can validate by itself. */
+/** Reports whether a schema can validate. */
 export function isStandardSchema(schema: Schema): schema is StandardSchema {
   const standard = (schema as { "~standard"?: unknown })["~standard"];
   return typeof standard === "object" && standard !== null && typeof (standard as { validate?: unknown }).validate === "function";
@@ -51,9 +51,11 @@ function toJSONSchema(schema: StandardSchema): unknown {
   return converted;
 }
 
-/** Keywords whose time has no useful bound. Without the first ones, a schema accepts more; without the others it would reject more. */
+/** Keywords without which a schema only accepts more. The server does not have them: their time has no useful bound, or they are not checked. */
 const dropped = new Set(["$schema", "pattern", "format"]);
-const unsupported = new Set(["$ref", "$dynamicRef", "$defs", "definitions", "patternProperties"]);
+
+/** Keywords that the server does not have, or that refuse more when what they contain accepts more. */
+const unsupported = new Set(["$ref", "$dynamicRef", "$defs", "definitions", "patternProperties", "not", "if", "contains"]);
 
 /** Keywords whose values are data. */
 const data = new Set(["enum", "const", "default", "examples", "required", "title", "description"]);
@@ -66,8 +68,8 @@ function simplify(schema: unknown): unknown {
   for (const [keyword, value] of Object.entries(schema)) {
     if (unsupported.has(keyword)) throw new TypeError(keyword);
     if (dropped.has(keyword)) continue;
-    if (keyword === "not") throw new TypeError(keyword); // what is dropped inside would be denied
     if (keyword === "properties" || keyword === "dependentSchemas") simple[keyword] = mapValues(value as object, simplify);
+    else if (keyword === "oneOf") simple["anyOf"] = simplify(value); // two that accept more can both match
     else simple[keyword] = data.has(keyword) ? value : simplify(value);
   }
   return simple;

@@ -34,7 +34,7 @@ export interface Output {
   /** Ends the stream after what it has. */
   end(): void;
 
-  /** Ends the stream at once: its output is incomplete. It has no error, which would end the program if nobody listens. */
+  /** Ends the stream at once: its output is incomplete. It has no error, which would end a program without a listener. */
   cut(): void;
 }
 
@@ -56,7 +56,7 @@ export function newOutput(): Output {
   };
 }
 
-/** Returns the standard input of a request. What is written after its end is dropped. */
+/** Returns the standard input of a request. Input after its end is dropped. */
 export function newInput(r: OpenRequest): Writable {
   return new Writable(writing(r));
 }

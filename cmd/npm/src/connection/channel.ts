@@ -13,7 +13,7 @@ export interface Channel {
   /** Whether the connection keeps the Node process alive. */
   keepAlive(yes: boolean): void;
 
-  /** Sets what is called for each message, for each pong, and once at the end. */
+  /** Sets the functions for each message, for each pong, and for the end. */
   listen(on: ChannelEvents): void;
 }
 

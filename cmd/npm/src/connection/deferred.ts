@@ -5,7 +5,7 @@ export interface Deferred<T> {
   reject(reason: unknown): void;
 }
 
-/** Returns a promise that nobody needs to await: its rejection is never unhandled. */
+/** Returns a promise whose rejection is never unhandled. */
 export function newDeferred<T>(): Deferred<T> {
   let resolve!: (value: T) => void;
   let reject!: (reason: unknown) => void;

@@ -25,7 +25,7 @@ export type Environment = Record<string, string | undefined>;
 
 /** A server that was found, not necessarily running. */
 export type Target =
-  | { kind: "socket"; path: string; implicit: boolean } // implicit: nobody has named it
+  | { kind: "socket"; path: string; implicit: boolean } // implicit: neither the program nor the environment has named it
   | { kind: "url"; url: string; token: string | undefined }
   | { kind: "own"; binary: string | undefined };
 

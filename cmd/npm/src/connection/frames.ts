@@ -63,7 +63,7 @@ export function parse(message: Uint8Array): Frame {
   return frame;
 }
 
-/** Returns a Buffer as what it is besides: callers get Uint8Arrays. */
+/** Returns a Buffer as a Uint8Array, which is what callers expect. */
 function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

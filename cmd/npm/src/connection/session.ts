@@ -99,7 +99,7 @@ export interface Session {
 /** How long the server may not reply to a ping while a request is in progress. */
 const pingEvery = 30_000;
 
-/** Returns the session on a connection that has just been made. describe adds to an error what is known about the server. */
+/** Returns the session on a connection that has just been made. describe adds information about the server to an error. */
 export function newSession(channel: Channel, describe: (error: ConnectionError) => ConnectionError = (e) => e): Session {
   return new Connected(channel, describe);
 }

@@ -22,13 +22,28 @@ export interface CommandOutput {
  */
 export type CommandHandler = (call: CommandCall) => string | CommandOutput | void | Promise<string | CommandOutput | void>;
 
-/** Commands by name. */
-export type Commands = Readonly<Record<string, CommandHandler>>;
+/** A command, and whether it reads its standard input to the end before the call. By default it does not touch the input. */
+export interface Command {
+  stdin?: boolean;
+  run: CommandHandler;
+}
 
-/** Makes commands callable, and returns their declarations. The caller releases them. */
-export function declareCommands(session: Session, commands: Commands = {}): { list: { id: number; name: string }[]; release(): void } {
-  const list = Object.entries(commands).map(([name, handler]) => ({ name, id: session.register((args, signal) => answer(handler, args[0], signal)) }));
-  return { list, release: () => list.forEach((c) => session.unregister(c.id)) };
+/** Commands by name. */
+export type Commands = Readonly<Record<string, CommandHandler | Command>>;
+
+/** A declaration of a command, as requests have it. */
+export interface CommandDeclaration {
+  id: number;
+  name: string;
+  stdin?: boolean;
+}
+
+/** Makes commands callable, and returns their declarations. The caller unregisters them. */
+export function declareCommands(session: Session, commands: Commands): CommandDeclaration[] {
+  return Object.entries(commands).map(([name, command]) => {
+    const { stdin, run }: Command = typeof command === "function" ? { run: command } : command;
+    return { name, id: session.register((args, signal) => answer(run, args[0], signal)), ...(stdin && { stdin }) };
+  });
 }
 
 async function answer(handler: CommandHandler, call: unknown, signal: AbortSignal): Promise<Required<CommandOutput>> {

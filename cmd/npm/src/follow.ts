@@ -49,7 +49,8 @@ export function follow<R>(session: Promise<Session>, method: string, params: (s:
   };
 }
 
-function handlers(queue: Queue<RunEvent>) {
+/** Returns the functions that fill a queue. */
+export function handlers(queue: Queue<RunEvent>) {
   return {
     onStdout: (data: Uint8Array) => queue.push({ type: "stdout", data }),
     onStderr: (data: Uint8Array) => queue.push({ type: "stderr", data }),

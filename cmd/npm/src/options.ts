@@ -138,6 +138,9 @@ export interface SpawnOptions extends ProgramOptions {
   /** Kills the process. */
   signal?: AbortSignal | undefined;
 
+  /** Send events, for {@link Process.events}. Then read these. */
+  events?: boolean | undefined;
+
   /** Give the process a terminal, which has no standard error. */
   terminal?: { rows?: number; cols?: number; term?: string } | undefined;
 }
@@ -218,7 +221,7 @@ export interface SandboxOptions extends TreeOptions, OnConnection {
   /** Limits of the calls of functions. */
   calls?: CallLimits | undefined;
 
-  /** Commands on the PATH of all programs that call this program. */
+  /** Commands on the PATH of all programs that call this program. Set it, if only to `{}`, to add commands later. */
   commands?: Commands | undefined;
 
   /** TCP ports of the server's machine that programs reach on localhost, if the server and the permissions allow that. */

@@ -1,7 +1,9 @@
 import type { Readable, Writable } from "node:stream";
 import type { OpenRequest, Session } from "./connection/session.js";
+import { handlers, type RunEvent } from "./follow.js";
 import type { SpawnOptions } from "./options.js";
 import { asNumber, parseRun } from "./parse.js";
+import { newQueue } from "./queue.js";
 import type { RunResult } from "./result.js";
 import { milliseconds, programParams } from "./runs.js";
 import { newInput, newOutput } from "./streams.js";
@@ -19,6 +21,9 @@ export interface Process {
 
   /** The same for standard error. A process with a terminal has none. */
   readonly stderr: Readable;
+
+  /** Events other than output, in their order. There are none without the option `events`. */
+  readonly events: AsyncIterable<Exclude<RunEvent, { type: "stdout" | "stderr" }>>;
 
   /** Waits for the end of the process. The result has no output. */
   wait(): Promise<RunResult>;
@@ -42,23 +47,26 @@ const none = { bytes: new Uint8Array(), truncated: false };
 export async function startProcess(session: Session, program: object, o: SpawnOptions): Promise<Process> {
   const stdout = newOutput();
   const stderr = newOutput();
-  const params = { ...program, ...programParams(o), timeoutMs: o.timeoutMs === Infinity ? undefined : milliseconds(o.timeoutMs), terminal: o.terminal };
-  const r = session.open("spawn", params, { signal: o.signal, onStdout: stdout.push, onStderr: stderr.push });
+  const queue = newQueue<RunEvent>(() => undefined);
+  const params = { ...program, ...programParams(o), events: o.events, timeoutMs: o.timeoutMs === Infinity ? undefined : milliseconds(o.timeoutMs), terminal: o.terminal };
+  const r = session.open("spawn", params, { signal: o.signal, onStdout: stdout.push, onStderr: stderr.push, onEvent: handlers(queue).onEvent });
   const ended = r.result.then((value) => parseRun(value, none, none));
+  ended.then(queue.end, queue.fail);
   ended.then(
     () => [stdout, stderr].forEach((s) => s.end()),
     () => [stdout, stderr].forEach((s) => s.cut()),
   );
   const { pid } = await r.started;
-  return newProcess(session, r, asNumber(pid, "process"), { stdout: stdout.stream, stderr: stderr.stream, ended });
+  return newProcess(session, r, asNumber(pid, "process"), { stdout: stdout.stream, stderr: stderr.stream, events: queue.values as Process["events"], ended });
 }
 
-function newProcess(session: Session, r: OpenRequest, pid: number, p: { stdout: Readable; stderr: Readable; ended: Promise<RunResult> }): Process {
+function newProcess(session: Session, r: OpenRequest, pid: number, p: Pick<Process, "stdout" | "stderr" | "events"> & { ended: Promise<RunResult> }): Process {
   return {
     pid,
     stdin: newInput(r),
     stdout: p.stdout,
     stderr: p.stderr,
+    events: p.events,
     wait: () => p.ended,
     kill: () => r.cancel(),
     async signal(signal, { group = false } = {}) {

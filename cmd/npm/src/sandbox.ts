@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { declareCommands, type Commands } from "./commands.js";
+import { declareCommands, type CommandDeclaration, type Commands } from "./commands.js";
 import type { Session } from "./connection/session.js";
 import { startContext, type Context } from "./context.js";
 import { ConnectionError, GaolError } from "./errors.js";
@@ -34,8 +34,26 @@ export interface SandboxInfo {
   missing: string[];
 }
 
-/** Counts and sizes of what a sandbox uses. */
-export type ResourceUsage = Readonly<Record<string, number>>;
+/** What the active runs, processes and contexts of a sandbox have at one moment. */
+export interface ResourceUsage {
+  /** Processes, with all descendants. */
+  runningProcesses: number;
+
+  /** Processes and contexts of the HTTP API that have ended and are kept. */
+  exitedProcesses: number;
+  openFds: number;
+  sockets: number;
+  socketListeners: number;
+  socketConnections: number;
+  pipes: number;
+  ptys: number;
+  memoryBytes: number;
+  diskBytes: number;
+  inodes: number;
+
+  /** There are more descriptors than were counted. */
+  truncated: boolean;
+}
 
 /** What a sandbox has in this program. */
 interface Parts {
@@ -62,12 +80,11 @@ export class Sandbox {
   readonly files: Files;
 
   readonly #parts: Parts;
-  readonly #releases: (() => void)[];
+  readonly #added = new Map<string, () => void>(); // commands, with what unregisters them
   #closing: Promise<void> | undefined;
 
   private constructor(parts: Parts) {
     this.#parts = parts;
-    this.#releases = [parts.release];
     this.id = parts.id;
     this.missing = parts.missing;
     this.files = newFiles(parts.session, parts.id);
@@ -77,15 +94,18 @@ export class Sandbox {
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
     const session = await connectionOf(options).session();
     const functions = declare(session, options.globals);
-    const commands = declareCommands(session, options.commands);
-    const release = (): void => [functions, commands].forEach((d) => d.release());
+    const commands = options.commands && declareCommands(session, options.commands);
+    const release = (): void => {
+      functions.release();
+      for (const c of commands ?? []) session.unregister(c.id);
+    };
     try {
       const { permissions, env, cwd, detached, calls, hostPorts, idleTimeoutMs, lifetimeMs } = options;
       const params = {
         ...{ ...treeParams(options), permissions, env, cwd, detached, calls, hostPorts },
         ...{ idleTimeoutMs: milliseconds(idleTimeoutMs), lifetimeMs: milliseconds(lifetimeMs) },
         ...functions.params,
-        commands: commands.list.length > 0 ? commands.list : undefined,
+        commands,
       };
       const info = parseInfo(await create(session, params, options.signal));
       return new Sandbox({
@@ -184,16 +204,20 @@ export class Sandbox {
     return startContext(await this.#session(), this.id, options);
   }
 
-  /** Adds commands to the PATH of all programs, also of those that run. */
+  /** Adds commands to the PATH of all programs, also of those that run, or replaces them. The sandbox must have been created with `commands`. */
   async addCommands(commands: Commands): Promise<void> {
     const session = await this.#session();
-    const { list, release } = declareCommands(session, commands);
+    const list = declareCommands(session, commands);
+    const release = (c: CommandDeclaration): void => session.unregister(c.id);
     try {
       await session.request("addCommands", { sandbox: this.id, commands: list });
-      this.#releases.push(release);
     } catch (err) {
-      release();
+      list.forEach(release);
       throw err;
+    }
+    for (const c of list) {
+      this.#added.get(c.name)?.();
+      this.#added.set(c.name, () => release(c));
     }
   }
 
@@ -226,7 +250,7 @@ export class Sandbox {
 
   /** Counts and measures what the sandbox uses. */
   async usage(): Promise<ResourceUsage> {
-    return asObject(await (await this.#session()).request("usage", { sandbox: this.id }), "usage") as ResourceUsage;
+    return asObject(await (await this.#session()).request("usage", { sandbox: this.id }), "usage") as unknown as ResourceUsage;
   }
 
   /** Describes the sandbox, without renewing it. */
@@ -255,7 +279,7 @@ export class Sandbox {
       const ended = (err instanceof GaolError && err.code === "not_found") || (err instanceof ConnectionError && !this.#parts.detached);
       if (!ended) throw err;
     } finally {
-      for (const release of this.#releases) release();
+      for (const release of [this.#parts.release, ...this.#added.values()]) release();
     }
   }
 

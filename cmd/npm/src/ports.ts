@@ -12,13 +12,19 @@ export interface Listener {
   port: number;
 }
 
-/** Connects to a server in a sandbox. The connection keeps the Node process alive until it is closed. */
+/**
+ * Connects to a server in a sandbox. The connection keeps the Node process alive until it is closed. Without a listener
+ * for errors, it closes without one.
+ */
 export async function dial(session: Session, sandbox: string, port: number, signal?: AbortSignal): Promise<Duplex> {
   let r!: OpenRequest;
   const { stream, push } = newPipe(() => r);
   r = session.open("dial", { sandbox, port }, { signal, onStdout: push, onEvent: (e) => (e.type === "end" ? void stream.push(null) : undefined) });
   await r.started;
-  r.result.then(() => stream.readableEnded || stream.push(null), (err: unknown) => stream.destroy(err as Error));
+  r.result.then(
+    () => void (stream.destroyed || stream.push(null)),
+    (err: unknown) => stream.destroy(stream.listenerCount("error") > 0 ? (err as Error) : undefined), // or it would end the program
+  );
   return stream;
 }
 
@@ -40,14 +46,21 @@ export async function fetchPort(connect: (signal: AbortSignal) => Promise<Duplex
   const body = await sendable(input, init, request);
   const socket = await connect(request.signal);
   const headers = { "accept-encoding": "identity", ...Object.fromEntries(request.headers), host: `localhost:${port}`, ...(body instanceof Uint8Array && { "content-length": String(body.length) }) };
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     const r = httpRequest({ createConnection: () => socket, method: request.method, path: url.pathname + url.search, headers, signal: request.signal });
-    r.once("response", resolve);
-    r.once("error", (err) => reject(request.signal.aborted ? request.signal.reason : badGateway(err)));
+    const fail = (err: unknown): void => reject(request.signal.aborted ? request.signal.reason : badGateway(err));
+    r.once("error", fail);
+    r.once("response", (response) => {
+      try {
+        resolve(toResponse(response, request.method)); // at once: the stream can end with an error at any time
+      } catch (err) {
+        response.destroy();
+        fail(err); // a program can reply what a Response cannot have
+      }
+    });
     if (body instanceof Readable) body.on("error", (err) => r.destroy(err)).pipe(r);
     else r.end(body);
   });
-  return toResponse(response, request.method);
 }
 
 /** Returns the body: bytes, if they are known, so that the request has their number, or a stream. */
@@ -66,14 +79,9 @@ const withoutBody = new Set([204, 205, 304]);
 
 function toResponse(r: IncomingMessage, method: string): Response {
   const headers = new Headers();
-  try {
-    for (let i = 0; i + 1 < r.rawHeaders.length; i += 2) headers.append(r.rawHeaders[i] as string, r.rawHeaders[i + 1] as string);
-    const status = r.statusCode ?? 0;
-    const empty = method === "HEAD" || withoutBody.has(status);
-    if (empty) r.resume();
-    return new Response(empty ? null : (Readable.toWeb(r) as never), { status, statusText: r.statusMessage ?? "", headers });
-  } catch (err) {
-    r.destroy();
-    throw badGateway(err); // a program can reply what a Response cannot have
-  }
+  for (let i = 0; i + 1 < r.rawHeaders.length; i += 2) headers.append(r.rawHeaders[i] as string, r.rawHeaders[i + 1] as string);
+  const status = r.statusCode ?? 0;
+  const empty = method === "HEAD" || withoutBody.has(status);
+  if (empty) r.resume();
+  return new Response(empty ? null : (Readable.toWeb(r) as never), { status, statusText: r.statusMessage ?? "", headers });
 }

@@ -84,7 +84,7 @@ export interface Pipe {
 export function newPipe(request: () => OpenRequest): Pipe {
   const receiver = newReceiver(() => stream);
   const stream: Duplex = new Duplex({
-    allowHalfOpen: true,
+    allowHalfOpen: false, // as of net.connect
     read: () => receiver.read(),
     write: (piece: Uint8Array, encoding, done) => writing(request()).write(piece, encoding, done),
     final: (done) => writing(request()).final(done),

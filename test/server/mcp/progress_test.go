@@ -215,7 +215,7 @@ func TestToolList(t *testing.T) {
 // TestSandboxTools calls the tools of package sandboxtools within the quotas of a tenant.
 func TestSandboxTools(t *testing.T) {
 	socket := start(t, func(s *settings.Settings) {
-		s.Tenant.Sandboxes = 2
+		s.Tenant.Sandboxes, s.Tenant.Runs = 2, 1
 		s.Images = []string{"default"}
 	})
 	s := connect(t, socket, alice, "")

@@ -10,7 +10,6 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
-	"gaol/runtime/sandboxtools"
 )
 
 // endpoint serves one tenant.
@@ -21,7 +20,7 @@ type endpoint struct {
 	mcp     *mcp.Server
 
 	contexts  contexts
-	toolbox   *sandboxtools.Toolbox // nil without these tools
+	toolbox   *service.Toolbox // nil without these tools
 	stateless *mcp.StreamableHTTPHandler
 	stateful  *mcp.StreamableHTTPHandler
 	sessions  sessions // of stateful

@@ -32,7 +32,7 @@ var sandboxTitles = map[string]struct {
 
 // addSandboxTools adds the tools of package sandboxtools, with their own names and schemas.
 func (e *endpoint) addSandboxTools() (err error) {
-	if e.toolbox, err = sandboxtools.New(e.service.ToolboxOptions(e.tenant)); err != nil {
+	if e.toolbox, err = e.service.NewToolbox(e.tenant); err != nil {
 		return err
 	}
 	for _, t := range sandboxtools.Tools() {
@@ -46,19 +46,10 @@ func (e *endpoint) addSandboxTools() (err error) {
 
 // callSandboxTool calls a tool of package sandboxtools.
 func (e *endpoint) callSandboxTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, end, err := e.service.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	p := newProgress(ctx, r)
 	defer p.stop()
-	args := r.Params.Arguments
-	if len(args) == 0 {
-		args = json.RawMessage(`{}`)
-	}
 	ctx, record := audit.Begin(ctx, r.Params.Name)
-	out, err := e.callToolbox(ctx, r.Params.Name, args)
+	out, err := e.toolbox.Call(ctx, r.Params.Name, r.Params.Arguments)
 	record(statusOf(err))
 	if err != nil {
 		res := &mcp.CallToolResult{}
@@ -74,28 +65,6 @@ func (e *endpoint) callSandboxTool(ctx context.Context, r *mcp.CallToolRequest) 
 	return res, nil
 }
 
-// callToolbox calls a tool within the quotas and the settings.
-func (e *endpoint) callToolbox(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	switch name {
-	case "sandbox_init":
-		var a struct {
-			ImageName string `json:"imageName"`
-		}
-		if json.Unmarshal(args, &a) == nil { // Call reports invalid arguments
-			if err := e.service.CheckImage(a.ImageName); err != nil {
-				return nil, err
-			}
-		}
-	case "sandbox_command":
-		release, err := e.service.AdmitCommand(ctx, e.tenant)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-	}
-	return e.toolbox.Call(ctx, name, args)
-}
-
 // failed reports whether a result is that of a command that failed.
 func failed(result json.RawMessage) bool {
 	var r sandboxtools.CommandResult
@@ -108,9 +77,6 @@ func (e *endpoint) toolError(err error) error {
 	switch {
 	case !ok:
 		return e.explain(err)
-	case t.Code == sandboxtools.Internal:
-		e.server.Log.Error("call a tool", "tool", t.Tool, "tenant", e.tenant.Name, "err", err)
-		return fmt.Errorf("gaol: %s: the server failed; its log says why", t.Tool)
 	case t.Code == sandboxtools.NotFound && t.Place == "containerId":
 		return fmt.Errorf("%w. Create a sandbox with sandbox_init (%s)", err, t.Code)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/sandboxtools"
 	"gaol/vfs"
 )
 
@@ -111,31 +109,6 @@ func (s *Service) Allows(p policy.Permissions) bool {
 	return plan != nil
 }
 
-// ToolboxOptions are the options of a tenant's sandboxtools: its sandboxes have the permissions
-// of the current settings, and count towards the tenant's quotas.
-func (s *Service) ToolboxOptions(t *tenant.Tenant) sandboxtools.Options {
-	account, set := s.Account(t), s.settings.Load()
-	return sandboxtools.Options{
-		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}},
-		MaxSandboxes: account.Limits().Sandboxes,
-		IdleLimit:    milliseconds(set.IdleTimeoutMs),
-		Start: func(ctx context.Context, l runtime.Limits) (release func(), err error) {
-			release, err = account.Admit(ctx, l.Memory, l.CPUs)
-			return release, convert(err)
-		},
-		Prepare: func(o *runtime.Options) (release func(), err error) {
-			if s.Draining() {
-				return nil, &Error{Code: Draining, Err: errDraining}
-			}
-			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
-				return nil, err
-			}
-			release, err = account.Reserve(runtime.DefaultLimits().Disk)
-			return release, convert(err)
-		},
-	}
-}
-
 // CheckImage returns an error if the settings do not allow an image. An empty name is the default
 // image.
 func (s *Service) CheckImage(name string) error {
@@ -143,11 +116,4 @@ func (s *Service) CheckImage(name string) error {
 		return refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
 	}
 	return nil
-}
-
-// AdmitCommand waits for the turn of a tenant's run with default limits, until release is called.
-func (s *Service) AdmitCommand(ctx context.Context, t *tenant.Tenant) (release func(), err error) {
-	l := runtime.DefaultLimits()
-	release, err = s.Account(t).Admit(ctx, l.Memory, l.CPUs)
-	return release, convert(err)
 }

@@ -53,6 +53,7 @@ type Service struct {
 	mu        sync.Mutex
 	draining  bool
 	sandboxes map[string]*Sandbox
+	toolboxes map[*Toolbox]bool
 
 	listings  turns // of large folders
 	snapshots turns
@@ -152,7 +153,7 @@ func (s *Service) Close(ctx context.Context) error {
 		<-finished
 	}
 	s.cancel(nil)
-	err := s.closeSandboxes()
+	err := errors.Join(s.closeSandboxes(), s.closeToolboxes())
 	s.pools.clear()
 	err = errors.Join(err, runtime.CloseIdle())
 	s.tenants.close()

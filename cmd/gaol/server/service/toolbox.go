@@ -1,0 +1,141 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+
+	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+	"gaol/runtime/sandboxtools"
+)
+
+// Toolbox has the tools of package sandboxtools, with sandboxes of their own, for a tenant. Calls are
+// within its quotas and the server's settings.
+type Toolbox struct {
+	service *Service
+	tenant  *tenant.Tenant
+	tools   *sandboxtools.Toolbox
+}
+
+// NewToolbox returns a toolbox without sandboxes. The caller closes it; the service's Close does so, too.
+func (s *Service) NewToolbox(t *tenant.Tenant) (*Toolbox, error) {
+	tools, err := sandboxtools.New(s.toolboxOptions(t))
+	if err != nil {
+		return nil, err
+	}
+	b := &Toolbox{s, t, tools}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return nil, &Error{Code: Draining, Err: errDraining}
+	}
+	if s.toolboxes == nil {
+		s.toolboxes = map[*Toolbox]bool{}
+	}
+	s.toolboxes[b] = true
+	return b, nil
+}
+
+// Close closes all sandboxes of the toolbox.
+func (b *Toolbox) Close() error {
+	err := b.tools.Close()
+	b.service.mu.Lock()
+	defer b.service.mu.Unlock()
+	delete(b.service.toolboxes, b)
+	return err
+}
+
+// closeToolboxes closes the toolboxes of a service that is being closed: there will be no others.
+func (s *Service) closeToolboxes() error {
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.toolboxes))
+	s.mu.Unlock()
+	var errs []error
+	for _, b := range open {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// toolboxOptions are the options of a tenant's sandboxtools: its sandboxes have the permissions
+// of the current settings, and count towards the tenant's quotas.
+func (s *Service) toolboxOptions(t *tenant.Tenant) sandboxtools.Options {
+	account, set := s.Account(t), s.settings.Load()
+	return sandboxtools.Options{
+		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}},
+		MaxSandboxes: account.Limits().Sandboxes,
+		IdleLimit:    milliseconds(set.IdleTimeoutMs),
+		Start: func(ctx context.Context, l runtime.Limits) (release func(), err error) {
+			release, err = account.Admit(ctx, l.Memory, l.CPUs)
+			return release, convert(err)
+		},
+		Prepare: func(o *runtime.Options) (release func(), err error) {
+			if s.Draining() {
+				return nil, &Error{Code: Draining, Err: errDraining}
+			}
+			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
+				return nil, err
+			}
+			release, err = account.Reserve(runtime.DefaultLimits().Disk)
+			return release, convert(err)
+		},
+	}
+}
+
+// holdsFiles are the tools whose calls hold a whole file, or a large folder, in memory.
+var holdsFiles = map[string]bool{"sandbox_read_file": true, "sandbox_write_file": true, "sandbox_list_directory": true}
+
+// Call calls a tool, as [sandboxtools.Toolbox.Call] does. Errors that are not the tenant's fault are
+// logged, and returned as an [*Error].
+func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
+	ctx, end, err := b.service.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if holdsFiles[tool] {
+		done, err := b.service.listings.wait(ctx, b.tenant.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	if err := b.check(ctx, tool, args); err != nil {
+		return nil, err
+	}
+	result, err := b.tools.Call(ctx, tool, args)
+	if sandboxtools.CodeOf(err) == sandboxtools.Internal {
+		return nil, b.service.internal("call "+tool, b.tenant, err)
+	}
+	return result, err
+}
+
+// check checks what only the server knows, and adds the call to the audit log. The tool itself reports
+// other invalid arguments.
+func (b *Toolbox) check(ctx context.Context, tool string, args json.RawMessage) error {
+	var a struct {
+		ImageName   string   `json:"imageName"`
+		ContainerID string   `json:"containerId"`
+		Executable  string   `json:"executable"`
+		Args        []string `json:"args"`
+	}
+	if tool == "sandbox_write_file" || json.Unmarshal(args, &a) != nil {
+		return nil
+	}
+	switch tool {
+	case "sandbox_init":
+		return b.service.CheckImage(a.ImageName)
+	case "sandbox_command":
+		audit.Of(ctx).SetCommand(a.Executable, a.Args)
+	}
+	audit.Of(ctx).SetSandbox(a.ContainerID)
+	return nil
+}

@@ -133,6 +133,9 @@ func (r *Record) Entry() Entry {
 	return r.entry
 }
 
+// SetAction replaces the name of the action.
+func (r *Record) SetAction(name string) { r.Update(func(e *Entry) { e.Action = name }) }
+
 // SetSandbox sets the sandbox of the action.
 func (r *Record) SetSandbox(id string) { r.Update(func(e *Entry) { e.Sandbox = id }) }
 

@@ -40,6 +40,7 @@ type connection struct {
 	log     *slog.Logger
 	socket  *protocol.Socket
 	calls   *calls
+	tools   tools
 
 	ctx    context.Context // of everything in the session
 	cancel context.CancelCauseFunc
@@ -77,6 +78,7 @@ func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.
 	<-closed
 	c.work.Wait()
 	c.deleteSandboxes()
+	c.closeTools()
 }
 
 // errEnded is wrapped by the cause of what ends because its session has.

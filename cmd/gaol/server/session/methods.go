@@ -27,6 +27,8 @@ func init() {
 	add("addCommands", addCommands)
 	add("runOnce", runOnce)
 	add("evaluateOnce", evaluateOnce)
+	add("normalize", normalize)
+	add("tool", callTool)
 	add("run", run)
 	add("exec", exec)
 	add("command", command)

@@ -152,6 +152,9 @@ func problemOf(err error) protocol.Problem {
 		}
 		return p
 	}
+	if p, ok := toolProblem(err); ok {
+		return p
+	}
 	if errors.Is(err, context.Canceled) {
 		return protocol.Problem{Status: statusCanceled, Code: "canceled", Detail: "the request was canceled"}
 	}

@@ -1,0 +1,45 @@
+import { createSandbox, type CodeSandboxOptions, type ExecutionResult } from "../evaluate/sandbox.js";
+import type { Globals } from "../functions.js";
+import type { Tool } from "../tools/tools.js";
+
+/** Options of {@link codeTool}. */
+export interface CodeToolOptions extends CodeSandboxOptions {
+  /** The tool's name. By default `run_code`. */
+  name?: string | undefined;
+
+  /** What the model reads about the tool after its own description: for example, which functions the code can call. */
+  about?: string | undefined;
+
+  /** Variables of the code: values, functions, and objects that have both. */
+  globals?: Globals | undefined;
+}
+
+/** The input of the tool. */
+export interface CodeInput {
+  code: string;
+}
+
+const description =
+  "Runs JavaScript or TypeScript in a sandbox with Node.js, without network and without files of earlier calls. " +
+  "The value of the last expression is the result; what the code prints is in logs. It may use import, require and await.";
+
+const inputSchema = {
+  type: "object",
+  properties: { code: { type: "string", description: "The code." } },
+  required: ["code"],
+  additionalProperties: false,
+};
+
+/** Returns a tool that runs the model's code. Each call has a sandbox of its own. */
+export function codeTool(options: CodeToolOptions = {}): Tool<CodeInput, ExecutionResult> {
+  const { name = "run_code", about, globals, ...rest } = options;
+  const sandbox = createSandbox(globals, rest);
+  return {
+    name,
+    description: about === undefined ? description : `${description}\n\n${about}`,
+    inputSchema,
+    execute({ code }, o = {}) {
+      return sandbox.execute(code, o.signal && { signal: o.signal });
+    },
+  };
+}

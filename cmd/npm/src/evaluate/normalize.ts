@@ -1,0 +1,17 @@
+import type { OnConnection } from "../options.js";
+import { asObject, asText } from "../parse.js";
+import { connectionOf } from "../snapshots.js";
+
+/**
+ * Turns code as models write it into an ES module, as evaluations do: it removes Markdown's fences and the prose
+ * around them, translates TypeScript and JSX, and passes the value of the last expression to
+ * `globalThis.__evaluated`. If that is a function, the function is called. The server does it, because a
+ * parser decides. The promise is rejected with a SyntaxError that shows the line if the code is invalid.
+ */
+export async function normalizeCode(code: string, options: OnConnection = {}): Promise<string> {
+  const session = await connectionOf(options).session();
+  const { code: module, error } = asObject(await session.request("normalize", { code }), "module");
+  if (error === null) return asText(module, "module");
+  const { message, frame } = asObject(error, "error");
+  throw new SyntaxError(`${asText(message, "error")}\n${asText(frame, "error")}`.trimEnd());
+}

@@ -1,0 +1,89 @@
+import type { Globals } from "../functions.js";
+import { evaluate } from "../once.js";
+import type { OnConnection } from "../options.js";
+import type { Permissions } from "../permissions.js";
+import type { GuestError } from "../result.js";
+
+/** Memory of one execution in MiB, with that of Node itself. The kernel enforces it. */
+export const SANDBOX_MEMORY_MB = 256;
+
+/** Options of {@link createSandbox}. */
+export interface CodeSandboxOptions extends OnConnection {
+  /** Wall-clock time of one execution, in milliseconds. By default 30,000. */
+  timeout?: number | undefined;
+
+  /** Bytes of JSON that the result may have. By default 1 MiB. */
+  maxOutputSize?: number | undefined;
+
+  /** Calls of functions in one execution: at most 1,000, by default 50. */
+  maxApiCalls?: number | undefined;
+
+  /** What the code may do. By default everything inside its sandbox, without network. */
+  permissions?: Permissions | undefined;
+}
+
+/** The result of an execution. */
+export interface ExecutionResult<T = unknown> {
+  /** The value of the last expression. Undefined if the code has none, or has failed. */
+  result: T | undefined;
+
+  /** Why the code has failed, as text for its author. Undefined if it has not. */
+  error: string | undefined;
+
+  /** The lines that it has printed: at most 100 of 1,000 characters. */
+  logs: string[];
+  durationMs: number;
+
+  /** How many functions it has called. */
+  apiCallCount: number;
+}
+
+/** Executes code, as models write it, that can call functions of this program. */
+export interface CodeSandbox {
+  /** Executes code in a sandbox of its own. Code that fails has a result, too; the promise is rejected if gaol fails. */
+  execute<T = unknown>(code: string, options?: { signal?: AbortSignal }): Promise<ExecutionResult<T>>;
+}
+
+const optionNames = new Set(["timeout", "maxOutputSize", "maxApiCalls", "permissions", "connection"]);
+
+/** The most calls that results of evaluations list. */
+const mostCalls = 1000;
+
+/**
+ * Returns a sandbox for code that uses some variables: values, functions, and objects that have both. To the
+ * code, a function of this program is like any other: a call blocks it until the result. Each execution starts
+ * without files and variables of earlier ones, and executions may take place at the same time.
+ */
+export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions = {}): CodeSandbox {
+  for (const name of Object.keys(options)) {
+    if (!optionNames.has(name)) throw new TypeError(`gaol: createSandbox: unknown option ${JSON.stringify(name)}`);
+  }
+  const timeoutMs = positive("timeout", options.timeout, Infinity);
+  const maxOutput = positive("maxOutputSize", options.maxOutputSize, 16 << 20);
+  const maxCalls = positive("maxApiCalls", options.maxApiCalls, mostCalls);
+  const { permissions, connection } = options;
+  return {
+    async execute<T>(code: string, { signal }: { signal?: AbortSignal } = {}): Promise<ExecutionResult<T>> {
+      const e = await evaluate<T>(code, { globals, timeoutMs, maxOutput, maxCalls, permissions, connection, signal });
+      return {
+        result: e.result,
+        error: e.error === null ? undefined : errorText(e.error),
+        logs: e.logs.map((line) => line.text),
+        durationMs: e.durationMs,
+        apiCallCount: e.calls.length,
+      };
+    },
+  };
+}
+
+/** Checks a limit. The server would take 0 for the default. */
+function positive(name: string, value: number | undefined, most: number): number | undefined {
+  if (value === undefined || (value > 0 && value <= most && (value === Infinity || name === "timeout" || Number.isInteger(value)))) return value;
+  throw new RangeError(`gaol: createSandbox: ${name}: ${String(value)} is not a number from 1 to ${most}`);
+}
+
+/** Describes an error, with the lines of the code around it. */
+function errorText(e: GuestError): string {
+  const text = e.name === "" ? e.message : `${e.name}: ${e.message}`;
+  return e.frame ? `${text}\n${e.frame}` : text;
+}

@@ -1,0 +1,14 @@
+import { z } from "zod";
+import { definitions } from "./definitions.js";
+import type { ToolArguments, ToolName, ToolResults } from "./types.js";
+
+/** The schemas of a tool. Input accepts what the tool accepts, and adds the defaults. */
+export interface ToolSchemas<Name extends ToolName> {
+  readonly input: z.ZodType<ToolArguments[Name], ToolArguments[Name]>;
+  readonly output: z.ZodType<ToolResults[Name]>;
+}
+
+/** The schemas of all tools, by their names. They are those that the server's tools have. */
+export const schemas: { readonly [Name in ToolName]: ToolSchemas<Name> } = Object.fromEntries(
+  definitions.map((d) => [d.name, { input: z.fromJSONSchema(d.inputSchema), output: z.fromJSONSchema(d.outputSchema) }]),
+) as never;

@@ -49,6 +49,8 @@ const optionNames = new Set(["timeout", "maxOutputSize", "maxApiCalls", "permiss
 /** The most calls that results of evaluations list. */
 const mostCalls = 1000;
 
+const defaultCalls = 50;
+
 /**
  * Returns a sandbox for code that uses some variables: values, functions, and objects that have both. To the
  * code, a function of this program is like any other: a call blocks it until the result. Each execution starts
@@ -60,7 +62,7 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
   }
   const timeoutMs = positive("timeout", options.timeout, Infinity);
   const maxOutput = positive("maxOutputSize", options.maxOutputSize, 16 << 20);
-  const maxCalls = positive("maxApiCalls", options.maxApiCalls, mostCalls);
+  const maxCalls = positive("maxApiCalls", options.maxApiCalls, mostCalls) ?? defaultCalls;
   const { permissions, connection } = options;
   return {
     async execute<T>(code: string, { signal }: { signal?: AbortSignal } = {}): Promise<ExecutionResult<T>> {
@@ -70,7 +72,7 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
         error: e.error === null ? undefined : errorText(e.error),
         logs: e.logs.map((line) => line.text),
         durationMs: e.durationMs,
-        apiCallCount: e.calls.length,
+        apiCallCount: Math.min(e.calls.length, maxCalls), // later ones were refused
       };
     },
   };

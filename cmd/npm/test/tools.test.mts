@@ -83,9 +83,9 @@ test("a signal ends a command", async () => {
   await tools.sandbox_destroy.execute({ containerId });
 });
 
-/** Returns a schema in one spelling: zod escapes slashes in patterns, and omits an empty list of required properties. */
-function comparable(schema: JSONSchema): unknown {
-  return JSON.parse(JSON.stringify({ required: [], ...schema }).replaceAll("\\\\/", "/"));
+/** Returns a schema in one spelling: zod escapes slashes in patterns, and sorts and omits required properties differently. */
+function comparable({ required = [], ...schema }: JSONSchema): unknown {
+  return JSON.parse(JSON.stringify({ ...schema, required: [...(required as string[])].sort() }).replaceAll("\\\\/", "/"));
 }
 
 test("zod's schemas are the tools'", () => {

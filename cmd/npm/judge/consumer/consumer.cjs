@@ -1,0 +1,16 @@
+// A program that requires the installed package.
+const assert = require("node:assert/strict");
+const gaol = require("gaol");
+const { codeTool } = require("gaol/ai");
+const { createSandbox } = require("gaol/evaluate");
+const { sandboxTools } = require("gaol/tools");
+const { schemas } = require("gaol/tools/zod");
+
+(async () => {
+  const { value, exitCode } = await gaol.run("__return(6 * 7)");
+  assert.deepEqual([value, exitCode], [42, 0]);
+  assert.equal((await createSandbox({ add: (a, b) => a + b }).execute("add(1, 2)")).result, 3);
+  assert.equal(Object.keys(sandboxTools()).length, Object.keys(schemas).length);
+  assert.equal(codeTool().name, "run_code");
+  console.log("cjs");
+})();

@@ -1,0 +1,73 @@
+// Judges the package as users get it:
+//
+//	node scripts/judge.mjs PROGRAM
+//
+// PROGRAM is a gaol program. The packages are packed and installed into an empty project, where programs in ES
+// modules, CommonJS and TypeScript use them, by each supported version of Node. Then publint and Are The Types
+// Wrong look at them, and each other version of Node runs the tests.
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const judge = path.join(root, "judge");
+const bin = path.join(root, "node_modules/.bin");
+const program = path.resolve(process.argv[2] ?? "");
+const nodes = ["node20", "node22", "node24"].map((name) => path.join(judge, "node_modules", name, "bin/node"));
+
+const work = mkdtempSync(path.join(tmpdir(), "gaol-judge-"));
+try {
+  run("npm", ["ci", "--prefer-offline", "--silent"], judge);
+  run(process.execPath, [path.join(root, "scripts/pack.mjs"), work, "judged", `${cpu()}=${program}`], root);
+  const tarballs = readdirSync(work).map((name) => path.join(work, name));
+  const library = tarballs.find((name) => !name.includes("linux"));
+  lint(library);
+  consume(tarballs);
+  for (const node of nodes) test(node);
+} finally {
+  rmSync(work, { recursive: true });
+}
+
+/** The name of the machine's processor in packages. */
+function cpu() {
+  return process.arch === "arm64" ? "arm64" : "x64";
+}
+
+function run(command, args, cwd, env = {}) {
+  execFileSync(command, args, { cwd, stdio: "inherit", env: { ...process.env, ...env } });
+}
+
+/** Looks for mistakes in package.json, and in types. TypeScript 7 no longer has the resolution of Node 10. */
+function lint(tarball) {
+  run(path.join(bin, "publint"), ["run", tarball, "--strict"], root);
+  run(path.join(bin, "attw"), [tarball, "--profile", "node16", "--no-emoji", "--format", "table-flipped"], root);
+}
+
+/** Installs the packages into an empty project and uses them there. */
+function consume(tarballs) {
+  const project = path.join(work, "project");
+  cpSync(path.join(judge, "consumer"), project, { recursive: true });
+  writeFileSync(path.join(project, "package.json"), JSON.stringify({ name: "consumer", private: true }));
+  const versions = ["zod", "@types/node"].map((name) => path.join(root, "node_modules", name));
+  run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", "--silent", "--install-links", ...tarballs, ...versions], project);
+  for (const node of nodes) {
+    for (const file of ["consumer.mjs", "consumer.cjs"]) run(node, [file], project, { GAOL_BIN: "" });
+  }
+  cpSync(path.join(project, "consumer.mts"), path.join(project, "consumer.cts"));
+  for (const [module, resolution, file] of [
+    ["node16", "node16", "consumer.mts"],
+    ["node16", "node16", "consumer.cts"],
+    ["esnext", "bundler", "consumer.mts"],
+  ]) {
+    const options = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,esnext.disposable", "--types", "node"];
+    run(path.join(bin, "tsc"), [...options, "--module", module, "--moduleResolution", resolution, file], project);
+  }
+}
+
+/** Runs the tests by a version of Node. */
+function test(node) {
+  run(node, ["--version"], root);
+  run(node, ["scripts/test.mjs"], root, { GAOL_BIN: program });
+}

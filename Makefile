@@ -119,8 +119,10 @@ mcp: image ## judge the MCP server by the MCP project's conformance suite and in
 NPM_MODULES := cmd/npm/node_modules/.package-lock.json
 NPM_BUILD    = cd cmd/npm && ../../.ci/npm npm run --silent build
 
-$(NPM_MODULES): cmd/npm/package-lock.json
-	cd cmd/npm && ../../.ci/npm npm ci --no-audit --no-fund --loglevel=error
+NPM_NODES   := cmd/npm/judge/node_modules/.package-lock.json
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && $(CURDIR)/.ci/npm npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 npm: build build-arm64 $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz; nothing is published
@@ -128,9 +130,9 @@ npm: build build-arm64 $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz; n
 	rm -rf bin/npm
 	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' x64=$(BIN) arm64=bin/gaol-arm64
 
-npm-test: image $(NPM_MODULES) ## test the npm package
+npm-test: image $(NPM_MODULES) $(NPM_NODES) ## test the npm package, as it is and as it is installed, by all versions of Node
 	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
-	cd cmd/npm && $(ROOT) env GAOL_BIN='$(abspath $(BIN))' ../../.ci/npm node scripts/test.mjs
+	cd cmd/npm && $(ROOT) ../../.ci/npm node scripts/judge.mjs '$(abspath $(BIN))'
 
 openapi: image ## lint the server's OpenAPI document with spectral, from npm
 	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi
@@ -148,7 +150,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	@.ci/deps lint
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
-	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/dist,cmd/npm/build}/**' .
+	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build}/**' .
 
 bench: image ## measure jails beside bare node
 	$(ROOT) bin/gaol bench

@@ -3,10 +3,10 @@
 //	node scripts/judge.mjs PROGRAM
 //
 // PROGRAM is a gaol program. The packages are packed and installed into an empty project, where programs in ES
-// modules, CommonJS and TypeScript use them, by each supported version of Node. Then publint and Are The Types
-// Wrong look at them, and each other version of Node runs the tests.
+// modules, CommonJS and TypeScript use them, by each supported version of Node. publint and Are The Types Wrong
+// look for mistakes in them. Each version of Node runs the tests. npm ci in the folder judge installs the versions.
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,16 +15,16 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const judge = path.join(root, "judge");
 const bin = path.join(root, "node_modules/.bin");
 const program = path.resolve(process.argv[2] ?? "");
-const nodes = ["node20", "node22", "node24"].map((name) => path.join(judge, "node_modules", name, "bin/node"));
 
 const work = mkdtempSync(path.join(tmpdir(), "gaol-judge-"));
 try {
-  run("npm", ["ci", "--prefer-offline", "--silent"], judge);
+  const nodes = ["node20", "node22", "node24"].map((name) => path.join(judge, "node_modules", name, "bin/node")).filter(existsSync);
+  if (nodes.length === 0) nodes.push(process.execPath); // npm has these versions for x64 only
   run(process.execPath, [path.join(root, "scripts/pack.mjs"), work, "judged", `${cpu()}=${program}`], root);
   const tarballs = readdirSync(work).map((name) => path.join(work, name));
   const library = tarballs.find((name) => !name.includes("linux"));
   lint(library);
-  consume(tarballs);
+  consume(tarballs, nodes);
   for (const node of nodes) test(node);
 } finally {
   rmSync(work, { recursive: true });
@@ -46,7 +46,7 @@ function lint(tarball) {
 }
 
 /** Installs the packages into an empty project and uses them there. */
-function consume(tarballs) {
+function consume(tarballs, nodes) {
   const project = path.join(work, "project");
   cpSync(path.join(judge, "consumer"), project, { recursive: true });
   writeFileSync(path.join(project, "package.json"), JSON.stringify({ name: "consumer", private: true }));

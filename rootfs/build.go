@@ -37,8 +37,10 @@ type BuildOptions struct {
 	// "python3".
 	Name string
 
-	// Progress receives a line for each slow step, and a moving bar for each download
-	// if it is an *os.File that is a terminal. Nil: progress is discarded.
+	// Progress receives a line that says what will be downloaded, from where and how much,
+	// unless the store has it all, and a line for each slow step and each download. If it
+	// is an *os.File that is a terminal, a bar shows the percentage of each download. Nil:
+	// progress is discarded.
 	Progress io.Writer
 }
 
@@ -108,6 +110,7 @@ type build struct {
 	tree   *tree.Tree
 	npm    *npm.Client
 	report *download.Reporter
+	why    string   // starts the line that announces downloads
 	blobs  []string // names of the image's blobs in the store
 	image  Image    // the result
 }
@@ -115,6 +118,9 @@ type build struct {
 // build is Build, or if always is false, the second half of Ensure.
 func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Image, err error) {
 	b := &build{store: s, report: download.NewReporter(o.Progress)}
+	if !always {
+		b.why = "the image is missing: "
+	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.prepare(ctx, o); err != nil {
 		return nil, &StepError{"prepare", err}

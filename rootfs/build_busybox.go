@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"gaol/rootfs/programs"
 )
 
 // applets lists the tools of busybox that become commands in an image. The others
@@ -23,12 +25,14 @@ var applets = strings.Fields(`
 	tsort tty ttysize uname uncompress unexpand uniq unix2dos unlink unlzma unxz unzip uptime usleep
 	uudecode uuencode vi watch wc wget which who whoami xargs xxd xz xzcat yes zcat`)
 
-// copyBusybox adds busybox, and a link for each applet that the host's busybox has and no
-// package provides.
-func (b *build) copyBusybox(ctx context.Context) error {
-	list, err := exec.CommandContext(ctx, b.store.in.busybox, "--list").Output()
+// addBusybox adds busybox, and a link for each applet that it has and no package provides.
+func (b *build) addBusybox(ctx context.Context) error {
+	if err := b.addProgram(ctx, programs.Busybox, "/usr/bin/busybox", 0o755); err != nil {
+		return err
+	}
+	list, err := exec.CommandContext(ctx, b.tree.HostPath("/usr/bin/busybox"), "--list").Output()
 	if err != nil {
-		return fmt.Errorf("%s --list: %w", b.store.in.busybox, err)
+		return fmt.Errorf("busybox --list: %w", err)
 	}
 	offered := strings.Fields(string(list))
 	for _, name := range []string{"sh", "env"} { // a shell, and the interpreter of npm's script
@@ -43,5 +47,5 @@ func (b *build) copyBusybox(ctx context.Context) error {
 			}
 		}
 	}
-	return b.tree.CopyFile(b.store.in.busybox, "/usr/bin/busybox", 0o755)
+	return nil
 }

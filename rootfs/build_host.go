@@ -1,13 +1,11 @@
 package rootfs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gaol/rootfs/sharedlib"
@@ -37,8 +35,13 @@ func CheckHost() error {
 
 // checkHost collects everything that is missing into one error.
 func (in *inputs) checkHost(o BuildOptions) error {
-	e := in.lacks()
-	e.need(sharedlib.IsStatic(in.busybox), "busybox (static)", "busybox-static")
+	e, err := in.lacks()
+	if err != nil {
+		return err
+	}
+	if in.programs.Prebuilt == nil {
+		e.need(sharedlib.IsStatic(in.programs.Busybox), "busybox (static)", "busybox-static")
+	}
 	switch {
 	case o.Minimal || in.packages == nil:
 		e.need(exists(filepath.Join(in.zoneinfo, "Europe/Berlin")), "time zones", "tzdata")
@@ -50,14 +53,18 @@ func (in *inputs) checkHost(o BuildOptions) error {
 }
 
 // lacks reports the missing sources of the programs that start a jail. Imported images get
-// these programs, too.
-func (in *inputs) lacks() *MissingError {
+// these programs, too. Prebuilt ones need nothing of the host, but must be those of this
+// gaol.
+func (in *inputs) lacks() (*MissingError, error) {
 	var e MissingError
+	if in.programs.Prebuilt != nil {
+		return &e, in.programs.Check()
+	}
 	_, noCompiler := exec.LookPath("cc")
-	e.need(sharedlib.IsStatic(in.reaper), "catatonit (static)", "catatonit")
+	e.need(sharedlib.IsStatic(in.programs.Reaper), "catatonit (static)", "catatonit")
 	e.need(noCompiler == nil, "cc", "gcc")
 	e.need(hasStaticLibc(), "a static C library", "libc6-dev")
-	return &e
+	return &e, nil
 }
 
 // need adds what the Debian package pkg provides, unless it was found.
@@ -84,27 +91,4 @@ func exists(path string) bool {
 func hasStaticLibc() bool {
 	out, err := exec.Command("cc", "-print-file-name=libc.a").Output()
 	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))
-}
-
-// compile compiles C source to the file out.
-func compile(ctx context.Context, source, out string, flags ...string) error {
-	// Source from standard input, and no symbols: the result must not depend on the folder
-	// in which it is compiled.
-	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-x", "c", "-", "-o", out}, flags...)
-	cmd := exec.CommandContext(ctx, "cc", args...)
-	cmd.Stdin = strings.NewReader(source)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return fmt.Errorf("cc: %w: %s", err, firstError(string(out)))
-	}
-	return nil
-}
-
-// firstError returns the first error line of a compiler's output.
-func firstError(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "error:") })
-	return lines[max(at, 0)]
 }

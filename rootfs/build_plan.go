@@ -25,8 +25,9 @@ type plan struct {
 
 // plan chooses the packages and the names. It calls find for the release of an npm package
 // for a version, which may be the first numbers of one. The names do not depend on the
-// versions of host programs and Debian packages: an update of those does not make the next
-// run build an image.
+// versions of host programs and Debian packages, nor on the compiler, nor on whether programs are
+// prebuilt: another one of those does not make the next run build an image. The image's id
+// covers what they made.
 func (in *inputs) plan(o BuildOptions, find func(name, version string) (npm.Package, error)) (plan, error) {
 	version, err := in.nodeVersion(o.NodeVersion)
 	if err != nil {
@@ -44,7 +45,7 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npm.Pack
 	if err != nil {
 		return plan{}, err
 	}
-	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.enter, in.zygote, in.command, chosen})
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.programs.Enter, in.programs.Zygote, in.programs.Command, chosen})
 	if err != nil {
 		return plan{}, err
 	}

@@ -2,7 +2,6 @@ package rootfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,9 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"gaol/jail/enter"
-	"gaol/jail/hostcommand"
-	"gaol/jail/zygote"
 	"gaol/rootfs/debian"
 	"gaol/rootfs/npm"
 	"gaol/rootfs/sharedlib"
@@ -29,15 +25,17 @@ var buildSteps = []struct {
 }{
 	{"make a folder", (*build).makeTree},
 	{"lay out", (*build).layOut},
-	{"compile the entry program", (*build).compileEnter},
-	{"compile the zygote", (*build).compileZygote},
-	{"compile the program of commands", (*build).compileCommand},
-	{"copy catatonit", (*build).copyReaper},
+	{"entry program", (*build).addEnter},
+	{"zygote", (*build).addZygote},
+	{"program of commands", (*build).addCommand},
+	{"catatonit", (*build).addReaper},
 	{"copy time zones and CA certificates", (*build).copyHostFiles},
+	{"downloads", (*build).announceDownloads},
 	{"Debian packages", (*build).installPackages},
-	{"copy busybox", (*build).copyBusybox},
+	{"busybox", (*build).addBusybox},
 	{"node", (*build).unpackNode},
 	{"copy libraries", (*build).copyLibraries},
+	{"check the zygote", (*build).checkZygote},
 	{"npm", (*build).unpackNPM},
 	{"seal", (*build).seal},
 	{"store", (*build).commit},
@@ -76,45 +74,6 @@ func (b *build) layOut(context.Context) error {
 		}
 	}
 	return nil
-}
-
-// compileEnter adds the program that applies the seccomp filter to a process of a jail.
-//
-// It may be executed, not read: the kernel keeps a process that executes such a
-// file non-dumpable, whatever its user. Guests share one uid, and could
-// otherwise ptrace it, or open its memory and file descriptors below /proc,
-// before its filter is in place.
-func (b *build) compileEnter(ctx context.Context) error {
-	out := b.temp.path("enter")
-	if err := compile(ctx, b.store.in.enter, out, "-static"); err != nil {
-		return err
-	}
-	if !sharedlib.IsStatic(out) {
-		return errors.New("cc: the program is not static")
-	}
-	return b.tree.CopyFile(out, enter.Path, 0o711)
-}
-
-// compileZygote adds the shared object that makes Node a zygote.
-func (b *build) compileZygote(ctx context.Context) error {
-	out := b.temp.path("zygote.so")
-	if err := compile(ctx, b.store.in.zygote, out, "-shared", "-fPIC"); err != nil {
-		return err
-	}
-	return b.tree.CopyFile(out, zygote.Path, 0o644)
-}
-
-// compileCommand adds the program by which guests call commands of the host.
-func (b *build) compileCommand(ctx context.Context) error {
-	out := b.temp.path("command")
-	if err := compile(ctx, b.store.in.command, out, hostcommand.Flags...); err != nil {
-		return err
-	}
-	return b.tree.CopyFile(out, hostcommand.Path, 0o755)
-}
-
-func (b *build) copyReaper(context.Context) error {
-	return b.tree.CopyFile(b.store.in.reaper, enter.Reaper, 0o755)
 }
 
 // copyHostFiles adds what Debian packages would: CA certificates, and the host's time zones

@@ -145,7 +145,8 @@ func (m *importer) prepare(ctx context.Context) error {
 	if !strings.HasPrefix(m.options.Platform+"/", own+"/") {
 		return fmt.Errorf("platform %q: this machine runs %s: %w", m.options.Platform, own, ErrUnsupported)
 	}
-	if err := m.store.in.lacks().orNil(); err != nil {
+	lacks, err := m.store.in.lacks()
+	if err := cmp.Or(err, lacks.orNil()); err != nil {
 		return err
 	}
 	return m.makeTree(ctx)

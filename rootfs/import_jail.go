@@ -37,7 +37,7 @@ func (m *importer) addJailFiles(ctx context.Context) (err error) {
 	if err := m.findNode(t); err != nil {
 		return err
 	}
-	for _, add := range []func(context.Context) error{m.compileEnter, m.compileZygote, m.compileCommand, m.copyReaper} {
+	for _, add := range []func(context.Context) error{m.addEnter, m.addZygote, m.addCommand, m.addReaper} {
 		if err := add(ctx); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (m *importer) addJailFiles(ctx context.Context) (err error) {
 }
 
 // canLoadZygote reports whether the image's C library has all symbol versions that the
-// zygote's shared object was linked to on this host.
+// zygote's shared object was linked to.
 func canLoadZygote(t *layer.Tree) (bool, error) {
 	object, err := t.OpenFile(zygote.Path)
 	if err != nil {

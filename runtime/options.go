@@ -169,7 +169,9 @@ type Options struct {
 	// Zygote is for LauncherZygote; with another launcher it is an error.
 	Zygote ZygoteOptions
 
-	// Progress receives the progress of building a missing default image. It may be nil.
+	// Progress receives the progress of building a missing default image: a line that says
+	// what will be downloaded, from where and how much, then a line for each slow step. On
+	// a terminal, a bar shows the percentage of each download. It may be nil.
 	Progress io.Writer
 }
 

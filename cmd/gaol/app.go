@@ -71,9 +71,12 @@ func (rt onlyRuntime) Close() error {
 }
 
 // open creates a sandbox. Unless quiet, it prints which limits and rules this machine cannot
-// enforce, because the user relies on them. With --json, standard error stays empty.
+// enforce, because the user relies on them, and the progress of building a missing image. With
+// --json, standard error stays empty unless it is a terminal.
 func (a *app) open(ctx context.Context, f *flags.Sandbox, o runtime.Options, quiet bool) (sandbox, error) {
-	o.Progress = a.progress()
+	if o.Progress = a.progress(); !quiet {
+		o.Progress = a.stderr // also into a file or pipe: a missing image takes long, and only once
+	}
 	sb, err := a.create(ctx, o)
 	if err == nil && !quiet {
 		report.Notes(a.stderr, f.Notes(sb.Missing(), sb.Limits())...)

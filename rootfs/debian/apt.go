@@ -126,6 +126,7 @@ func (a *apt) run(ctx context.Context, statusFD *os.File, args ...string) ([]byt
 // resolve returns the packages and their dependencies, sorted by name. It updates the
 // package lists first, and falls back to the existing ones without a network.
 func (a *apt) resolve(ctx context.Context) ([]Package, error) {
+	a.o.Report.Line("fetch the lists of Debian packages")
 	_, stale := a.run(ctx, nil, "update")
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause

@@ -1,0 +1,21 @@
+// Package programs makes the files of gaol that every image gets beside Node: the entry program,
+// the zygote's shared object and the program of commands, which are compiled, and catatonit
+// and busybox, which are copied.
+//
+//	make build ── Prebuild ── bin/prebuilt/ARCH ── embedded into bin/gaol ──┐
+//	                                                                       ├─ Maker.Open ── image
+//	go build ── no files ── Maker.Make with the host's compiler ───────────┘
+//
+// Both ways use [Maker.Make], so that the same compiler and the same host programs give the
+// same bytes. [Prebuild] writes a manifest with a hash of all sources and of the compiler's
+// flags. [Maker.Open] and [Maker.Check] reject prebuilt programs whose hash is not that of the
+// sources in the binary, with [ErrOutdated].
+//
+// The folder prebuilt has no program in the repository. `make build` adds the files by go build's
+// flag -overlay, so that a plain `go build` or `go test` never embeds leftover ones.
+//
+// # What it does not protect against
+//
+// The hash covers what gaol compiles. The compiler, the C library, catatonit and busybox are
+// those of the machine that ran `make build`, or that builds the image.
+package programs

@@ -1,0 +1,121 @@
+package programs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+
+	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
+	"gaol/jail/zygote"
+	"gaol/rootfs/sharedlib"
+)
+
+// The programs.
+const (
+	Enter   = "enter"     // applies the last restrictions to a process of a jail; static
+	Zygote  = "zygote.so" // makes Node forkable; a shared object
+	Command = "command"   // calls a command of the host; static
+	Reaper  = "catatonit" // the first process of a jail; static
+	Busybox = "busybox"   // the small tools of an image; static
+)
+
+// all are the programs, in the order in which they are made.
+var all = []string{Enter, Zygote, Command, Reaper, Busybox}
+
+// Maker makes the programs, or has prebuilt ones. The zero value of each field but the sources is
+// useful.
+type Maker struct {
+	Enter, Zygote, Command string // C source
+	Reaper, Busybox        string // host paths of static programs
+	Compiler               string // empty: cc
+	Arch                   string // as Go names it; empty: that of this binary
+	Prebuilt               fs.FS  // what Prebuild wrote; nil: the programs are made on this machine
+}
+
+// Default returns a Maker of gaol's own sources and Debian's programs, with the programs that are
+// embedded in this binary, if there are any.
+func Default() Maker {
+	return Maker{
+		Enter:    enter.Source,
+		Zygote:   zygote.Source,
+		Command:  hostcommand.Source,
+		Reaper:   "/usr/bin/catatonit",
+		Busybox:  "/bin/busybox",
+		Prebuilt: embedded(),
+	}
+}
+
+// ErrOutdated is the error for prebuilt programs that were made for another processor or of other
+// sources than those in this binary.
+var ErrOutdated = errors.New("the embedded programs do not match this binary: build gaol again with make build")
+
+// Open opens a program. It makes those that are not prebuilt in the folder temp.
+func (m *Maker) Open(ctx context.Context, name, temp string) (io.ReadCloser, error) {
+	if m.Prebuilt != nil {
+		if err := m.Check(); err != nil {
+			return nil, err
+		}
+		return m.Prebuilt.Open(name)
+	}
+	out := filepath.Join(temp, name)
+	if err := m.Make(ctx, name, out); err != nil {
+		return nil, err
+	}
+	return os.Open(out)
+}
+
+// Make makes a program at the host path out.
+func (m *Maker) Make(ctx context.Context, name, out string) error {
+	switch name {
+	case Enter:
+		return m.compileStatic(ctx, m.Enter, out, enterFlags)
+	case Zygote:
+		return m.compile(ctx, m.Zygote, out, zygoteFlags)
+	case Command:
+		return m.compileStatic(ctx, m.Command, out, hostcommand.Flags)
+	case Reaper:
+		return copyStatic(m.Reaper, out)
+	case Busybox:
+		return copyStatic(m.Busybox, out)
+	}
+	return fmt.Errorf("program %q: %w", name, fs.ErrNotExist)
+}
+
+// copyStatic copies a program that needs no shared library.
+func copyStatic(from, to string) error {
+	if !sharedlib.IsStatic(from) {
+		return fmt.Errorf("%s is not a static program", from)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// arch returns the processor that the programs are for.
+func (m *Maker) arch() string { return cmp.Or(m.Arch, goruntime.GOARCH) }
+
+// sourceHash identifies all that gaol compiles, how, and for which processor.
+func (m *Maker) sourceHash() string {
+	// A slice of strings cannot fail to marshal.
+	text, _ := json.Marshal([][]string{{m.arch(), m.Enter, m.Zygote, m.Command}, commonFlags, enterFlags, zygoteFlags, hostcommand.Flags})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

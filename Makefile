@@ -43,7 +43,7 @@ SANDBOXES ?= 20s
 
 # Tests that repeat something for long: make soak runs them instead of make test. LEAKS
 # count what is left after many kills and runs.
-SOAK  := TestBackupOfStore|TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHardenedUnit|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestStdio|TestThousandRuns.*|TestThousandSandboxes|TestZygoteHostIsKilled|TestZygoteIsNotStarved
+SOAK  := TestBackupOfStore|TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHardenedUnit|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestImageWithoutCompiler|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestStdio|TestThousandRuns.*|TestThousandSandboxes|TestZygoteHostIsKilled|TestZygoteIsNotStarved
 LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
 
 # Tests that make no runs, or that choose the launcher.
@@ -51,16 +51,30 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test
+.PHONY: help deps build build-arm64 image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install missing packages on Debian or Ubuntu
 	@.ci/deps
 
-build: deps ## build bin/gaol, which needs no shared library
-	$(GO) build -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+# The programs for images are made first and embedded, so that no machine that runs
+# bin/gaol needs a compiler. go doc ./rootfs/programs has the details.
+build: deps ## build bin/gaol, which needs no shared library and no compiler
+	$(GO) run ./rootfs/programs/prebuild bin/prebuilt/native
+	$(GO) build -overlay bin/prebuilt/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+
+# Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
+# The result is tested for what can be seen without such a machine.
+build-arm64: deps ## build bin/gaol-arm64 with Debian's cross compiler
+	@.ci/deps arm64
+	.ci/arm64 bin/arm64
+	$(GO) run ./rootfs/programs/prebuild -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
+	PKG_CONFIG_LIBDIR='$(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
+		GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
+		-tags netgo,osusergo -ldflags '-X main.version=$(VERSION) -linkmode external -extldflags -static' -o bin/gaol-arm64 ./cmd/gaol
+	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging
 
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing

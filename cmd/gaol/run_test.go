@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
@@ -56,7 +57,7 @@ func TestRunFlags(t *testing.T) {
 			}
 			want := defaults
 			tc.change(&want)
-			if diff := cmp.Diff(want, f.options); diff != "" {
+			if diff := cmp.Diff(want, f.options, cmpopts.IgnoreFields(runtime.Options{}, "Progress")); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 			if f.run.Timeout != tc.timeout {

@@ -48,5 +48,8 @@ func TestTerminalProgress(t *testing.T) {
 		if !strings.HasSuffix(out.String(), "fetch x\n") {
 			t.Errorf("size %d: %q", size, &out)
 		}
+		if percent := strings.Contains(out.String(), "100%"); percent != (size == 2_000_000) {
+			t.Errorf("size %d: %q, with 100%%: %v", size, &out, percent)
+		}
 	}
 }

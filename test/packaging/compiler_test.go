@@ -17,7 +17,7 @@ import (
 // hidden are the host's files that an image is built from without prebuilt programs.
 var hidden = []string{
 	"/usr/bin/cc", "/usr/bin/gcc*", "/usr/bin/c99*", "/usr/bin/c89*", "/usr/bin/clang*", "/usr/bin/tcc", "/usr/bin/as",
-	"/usr/bin/ld", "/usr/bin/ld.*", "/usr/bin/*-linux-gnu-gcc*", "/usr/lib/*-linux-gnu/libc.a", "/bin/busybox", "/usr/bin/catatonit",
+	"/usr/bin/ld", "/usr/bin/ld.bfd", "/usr/bin/ld.gold", "/usr/bin/*-linux-gnu-gcc*", "/usr/lib/*-linux-gnu/libc.a", "/bin/busybox", "/usr/bin/catatonit",
 }
 
 // The binary of make build builds the default image on a machine without a compiler, and without

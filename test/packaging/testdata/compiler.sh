@@ -15,7 +15,15 @@ if "$plain" image build --store "$store"; then
 	echo "the image was built without prebuilt programs"
 	exit 1
 fi
-"$built" image build --store "$store"
+# The first run says what it downloads. With --json it says nothing.
+[ "$("$built" run --store "$store" -e 'console.log(6 * 7)' 2>"$store.progress")" = 42 ]
+cat "$store.progress"
+grep -q '^the image is missing: download .*Debian packages.* from this machine.s apt sources, to .*/downloads$' "$store.progress"
+# image build makes the same image again, and --if-missing nothing.
+first=$(readlink "$store/names/default")
+[ "$("$built" image build --store "$store")" = "sha256:${first##*/}" ]
+[ "$("$built" image build --if-missing --store "$store" 2>&1)" = "sha256:${first##*/}" ]
+"$built" run --json --store "$store" -e '' 2>&1 >/dev/null | (! grep .)
 for launcher in zygote exec; do
 	[ "$("$built" run --store "$store" --launcher "$launcher" -e 'console.log(6 * 7)')" = 42 ]
 done

@@ -20,7 +20,7 @@ const (
 )
 
 // announceDownloads writes one line that says what the build downloads, from where, how large it
-// is, and where it is kept. It writes nothing if all of it is there.
+// is, and where it is kept. It writes nothing if the store has all of it.
 func (b *build) announceDownloads(context.Context) error {
 	var parts []string
 	if part := b.missingFromRegistry(); part != "" {

@@ -48,7 +48,8 @@ func (b *build) addReaper(ctx context.Context) error {
 }
 
 // errOldLibc is the error for a C library that is older than that of the machine that built gaol.
-var errOldLibc = errors.New("this machine's packages have an older C library than gaol was built with: build gaol on a machine with the same release as this one, or an older one")
+var errOldLibc = errors.New("the C library of this machine's distribution is older than that of the machine that built gaol: " +
+	"build gaol on the same distribution, or on an older one")
 
 // checkZygote checks that Node can load a prebuilt zygote with the image's C library. One that was
 // compiled on this host fits.

@@ -17,6 +17,7 @@
 //	tree                   writes an image's tree and computes its id
 //	npm                    downloads and unpacks Node and npm
 //	debian                 installs Debian packages
+//	programs               the programs that start a jail, and busybox: prebuilt or made
 //	sharedlib              finds the shared libraries of a program
 //	download               HTTP transport, hash checks and progress of downloads
 //	oci, layer             reads existing images · unpacks their layers
@@ -30,9 +31,10 @@
 // details, and package debian those of the Debian packages. [Image.Packages] lists their
 // versions and hashes.
 //
-// The other files are copied from the host or compiled there. [CheckHost] reports what a
-// host lacks for that. A minimal image also gets its libraries, time zones and CA
-// certificates from the host.
+// The entry program, the zygote's shared object, catatonit and busybox are embedded in the
+// binary of `make build`. Others compile them or copy them from the host, with the same
+// result. [CheckHost] reports what a host lacks for that. A minimal image also gets its
+// libraries, time zones and CA certificates from the host.
 //
 // # Imported images
 //
@@ -76,8 +78,9 @@
 //
 //   - A user who can write to the store, or is root on the host. The tree of a stored
 //     image is not hashed again when it is used; only downloads are.
-//   - The host's busybox, catatonit, C library and compiler, which are copied or used as
-//     they are, and the sources and keys of its apt.
+//   - The busybox, catatonit, C library and compiler of the host, or of the machine that ran
+//     `make build`, which are copied or used as they are; the sources and keys of the
+//     host's apt.
 //   - A malicious image that is imported with TrustNode.
 //   - A registry that serves a malicious release of a version without a pin.
 //   - A file system without flock or atomic rename, such as some network file systems.

@@ -36,6 +36,9 @@ all its names. An image in use cannot be removed.`, rootfs.Open)
 
 const buildLong = `Build an image and print its id on standard output.
 
+It needs no compiler if make build built this program. What it downloads is kept in the
+store; one line says before how much that is.
+
 Node and npm come from the npm registry that npm_config_registry names, through the proxy
 that the environment names, and are checked against known hashes. An image whose content is
 in the store already is not stored twice. Without --if-missing, the Debian packages are

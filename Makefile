@@ -60,10 +60,13 @@ deps: ## install missing packages on Debian or Ubuntu
 	@.ci/deps
 
 # The programs for images are made first and embedded, so that no machine that runs
-# bin/gaol needs a compiler. go doc ./rootfs/programs has the details.
+# bin/gaol needs a compiler. go doc ./rootfs/programs has the details. They are beside the
+# binary: tests that build another one may run at the same time.
+PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
+
 build: deps ## build bin/gaol, which needs no shared library and no compiler
-	$(GO) run ./rootfs/programs/prebuild bin/prebuilt/native
-	$(GO) build -overlay bin/prebuilt/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+	$(GO) run ./rootfs/programs/prebuild $(PREBUILT)/native
+	$(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
 # The result is tested for what can be seen without such a machine.

@@ -2,12 +2,12 @@
 // the zygote's shared object and the program of commands, which are compiled, and catatonit
 // and busybox, which are copied.
 //
-//	make build ── Prebuild ── bin/prebuilt/ARCH ── embedded into bin/gaol ──┐
-//	                                                                       ├─ Maker.Open ── image
-//	go build ── no files ── Maker.Make with the host's compiler ───────────┘
+//	make build ── Prebuild ── bin/prebuilt ── embedded into bin/gaol ──┐
+//	                                                                  ├─ Maker.Open ── image
+//	go build ── no files ── Maker.Make with the host's compiler ──────┘
 //
 // Both ways use [Maker.Make], so that the same compiler and the same host programs give the
-// same bytes. [Prebuild] writes a manifest with a hash of all sources and of the compiler's
+// same bytes. [Maker.Prebuild] writes a manifest with a hash of all sources and of the compiler's
 // flags. [Maker.Open] and [Maker.Check] reject prebuilt programs whose hash is not that of the
 // sources in the binary, with [ErrOutdated].
 //

@@ -19,7 +19,7 @@ func TestARM64Binary(t *testing.T) {
 	}
 	binary := checkARM64(t, path)
 	for _, name := range []string{programs.Enter, programs.Zygote, programs.Reaper, programs.Busybox} {
-		file := filepath.Join("../../bin/prebuilt/arm64", name)
+		file := filepath.Join(filepath.Dir(path), "prebuilt/arm64", name)
 		if !bytes.Contains(binary, checkARM64(t, file)) {
 			t.Errorf("%s is not embedded in %s", file, path)
 		}

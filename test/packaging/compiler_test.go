@@ -56,11 +56,12 @@ func TestImageWithoutCompiler(t *testing.T) {
 	if want := "the host lacks catatonit (static), cc, a static C library, busybox (static)"; !strings.Contains(string(out), want) {
 		t.Errorf("go build's binary did not say %q", want)
 	}
-	checkPrograms(t, store)
+	checkPrograms(t, store, filepath.Join(dir, "prebuilt/native"))
 }
 
-// checkPrograms checks that the image has the programs that make build embedded.
-func checkPrograms(t *testing.T, dir string) {
+// checkPrograms checks that the image has the programs in the folder prebuilt, which make build
+// embedded.
+func checkPrograms(t *testing.T, dir, prebuilt string) {
 	t.Helper()
 	store, err := rootfs.Open(dir)
 	if err != nil {
@@ -74,7 +75,7 @@ func checkPrograms(t *testing.T, dir string) {
 		programs.Enter: enter.Path, programs.Zygote: zygote.Path, programs.Reaper: enter.Reaper, programs.Busybox: "/usr/bin/busybox",
 	} {
 		got, err1 := os.ReadFile(filepath.Join(image.Root(), path))
-		want, err2 := os.ReadFile(filepath.Join("../../bin/prebuilt/native", name))
+		want, err2 := os.ReadFile(filepath.Join(prebuilt, name))
 		if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s in the image is not the embedded one: %v, %v", path, err1, err2)
 		}

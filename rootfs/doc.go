@@ -31,8 +31,8 @@
 // details, and package debian those of the Debian packages. [Image.Packages] lists their
 // versions and hashes.
 //
-// The entry program, the zygote's shared object, catatonit and busybox are embedded in the
-// binary of `make build`. Others compile them or copy them from the host, with the same
+// The programs that start a jail or call commands, the zygote's shared object and busybox
+// are embedded in the binary of `make build`. Others compile them or copy them from the host, with the same
 // result. [CheckHost] reports what a host lacks for that. A minimal image also gets its
 // libraries, time zones and CA certificates from the host.
 //

@@ -22,7 +22,7 @@ const (
 // tiny returns a Maker of tiny programs.
 func tiny() Maker {
 	m := Default()
-	m.Enter, m.Zygote = program, object
+	m.Enter, m.Zygote = program, object // and the real Command, which needs no C library
 	return m
 }
 
@@ -102,6 +102,7 @@ func TestOutdated(t *testing.T) {
 	for name, change := range map[string]func(m *Maker, files fstest.MapFS){
 		"other entry program": func(m *Maker, _ fstest.MapFS) { m.Enter += "\n" },
 		"other zygote":        func(m *Maker, _ fstest.MapFS) { m.Zygote += "\n" },
+		"other command":       func(m *Maker, _ fstest.MapFS) { m.Command += "\n" },
 		"swapped sources":     func(m *Maker, _ fstest.MapFS) { m.Enter, m.Zygote = m.Zygote, m.Enter },
 		"other processor":     func(m *Maker, _ fstest.MapFS) { m.Arch = other },
 		"no manifest":         func(_ *Maker, files fstest.MapFS) { delete(files, manifestFile) },

@@ -18,7 +18,7 @@ func TestARM64Binary(t *testing.T) {
 		t.Skip("make build-arm64 sets GAOL_TEST_ARM64 and runs this test; it needs a cross compiler")
 	}
 	binary := checkARM64(t, path)
-	for _, name := range []string{programs.Enter, programs.Zygote, programs.Reaper, programs.Busybox} {
+	for _, name := range []string{programs.Enter, programs.Zygote, programs.Command, programs.Reaper, programs.Busybox} {
 		file := filepath.Join(filepath.Dir(path), "prebuilt/arm64", name)
 		if !bytes.Contains(binary, checkARM64(t, file)) {
 			t.Errorf("%s is not embedded in %s", file, path)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
 	"gaol/jail/zygote"
 	"gaol/rootfs"
 	"gaol/rootfs/programs"
@@ -25,8 +26,9 @@ var hidden = []string{
 // A binary of go build fails there.
 func TestImageWithoutCompiler(t *testing.T) {
 	dir := t.TempDir()
-	built := filepath.Join(dir, "gaol")
+	built, plain := filepath.Join(dir, "gaol"), filepath.Join(dir, "plain")
 	run(t, "make", "--no-print-directory", "build", "BIN="+built)
+	run(t, "go", "build", "-ldflags=-s", "-o", plain, "./cmd/gaol")
 	host, err := rootfs.DefaultDir()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +42,7 @@ func TestImageWithoutCompiler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--mount", "--net", "--propagation", "private", "sh", "-e", script, built, gaol(t), store}
+	args := []string{"--mount", "--net", "--propagation", "private", "sh", "-e", script, built, plain, store}
 	for _, pattern := range hidden {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -72,7 +74,8 @@ func checkPrograms(t *testing.T, dir, prebuilt string) {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
-		programs.Enter: enter.Path, programs.Zygote: zygote.Path, programs.Reaper: enter.Reaper, programs.Busybox: "/usr/bin/busybox",
+		programs.Enter: enter.Path, programs.Zygote: zygote.Path,
+		programs.Command: hostcommand.Path, programs.Reaper: enter.Reaper, programs.Busybox: "/usr/bin/busybox",
 	} {
 		got, err1 := os.ReadFile(filepath.Join(image.Root(), path))
 		want, err2 := os.ReadFile(filepath.Join(prebuilt, name))

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
 	"gaol/rootfs/download"
 	"gaol/rootfs/tree"
 )
@@ -89,6 +90,7 @@ func checkTree(t *testing.T, root string) {
 		"usr/local/bin/npm":                     "Lrwxrwxrwx ../lib/node_modules/npm/bin/npm-cli.js",
 		enter.Path[1:]:                          "-rwx--x--x",
 		enter.Reaper[1:]:                        "-rwxr-xr-x",
+		hostcommand.Path[1:]:                    "-rwxr-xr-x",
 		"tmp":                                   "dtrwxrwxrwx",
 		"home/node":                             "drwxr-xr-x",
 		"etc/passwd":                            "-rw-r--r--",

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"gaol/jail/enter"
+	"gaol/jail/hostcommand"
 	"gaol/rootfs/tree"
 )
 
@@ -148,7 +149,7 @@ func TestImportFromRegistry(t *testing.T) {
 func checkImported(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 	for name, want := range map[string]string{
-		enter.Path[1:]: "-rwx--x--x", enter.Reaper[1:]: "-rwxr-xr-x", "usr/libexec/gaol/zygote.so": "-rw-r--r--",
+		enter.Path[1:]: "-rwx--x--x", enter.Reaper[1:]: "-rwxr-xr-x", hostcommand.Path[1:]: "-rwxr-xr-x", "usr/libexec/gaol/zygote.so": "-rw-r--r--",
 		"proc": "drwxr-xr-x", "dev": "drwxr-xr-x", "tmp": "dtrwxrwxrwx", "workspace": "drwxr-xr-x", "home/node": "drwxr-xr-x",
 		"gone": "none",
 	} {

@@ -251,14 +251,17 @@ func (c *runCommands) read(call *hostcommand.Call, command Command) (request Com
 // perform calls the host's function.
 func (c *runCommands) perform(call *hostcommand.Call, command Command, request CommandCall, size int) (res CommandResult, err error) {
 	err = c.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
 		go func() { // ends when the call is closed
 			call.Wait()
-			cancel()
+			cancel(errProgramEnded)
 		}()
 		r, err := command.Run(ctx, request)
-		if err == nil {
+		switch {
+		case context.Cause(ctx) == errProgramEnded:
+			err = errProgramEnded // whatever the function made of it
+		case err == nil:
 			err = r.check(c.limits.Result)
 		}
 		if err != nil {
@@ -272,6 +275,9 @@ func (c *runCommands) perform(call *hostcommand.Call, command Command, request C
 	}
 	return res, nil
 }
+
+// errProgramEnded is the error of a call whose program was killed.
+var errProgramEnded = errors.New("the program ended first")
 
 // check returns why the result can't be sent.
 func (r CommandResult) check(most int64) error {

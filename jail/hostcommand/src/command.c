@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -104,11 +105,19 @@ static uint32_t size_of(const char from[4]) {
 	return n;
 }
 
+// Moves a descriptor away from the place of a standard stream that is closed.
+static long above_standard(long fd) {
+	if (fd < 0 || fd > 2) return fd;
+	long moved = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, ANSWERS + 1, 0);
+	call(SYS_close, fd, 0, 0, 0);
+	return moved;
+}
+
 // Asks the host for the pipes, and waits while it has too many calls of this run.
 static long open_call(void) {
 	for (long ms = 1;; ms = ms < 64 ? 2 * ms : ms) {
 		long fd = call(SYS_socket, FAMILY, SOCK_CLOEXEC, ANSWERS, 0);
-		if (fd != -EAGAIN && fd != -EINTR) return fd;
+		if (fd != -EAGAIN && fd != -EINTR) return above_standard(fd);
 		pause_ms(ms);
 	}
 }
@@ -123,9 +132,16 @@ static void send_arguments(int to, char **arguments) {
 	for (char **a = arguments; *a && !err; a++) err = write_all(to, *a, length(*a) + 1);
 }
 
+// Waits for input. Returns 0 if the host replies before.
+static int wait_for_input(void) {
+	struct pollfd both[2] = {{.fd = 0, .events = POLLIN}, {.fd = ANSWERS, .events = POLLIN}};
+	while (call(SYS_ppoll, (long)both, 2, 0, 0) < 0) pause_ms(1); // a signal
+	return both[1].revents == 0;
+}
+
 static void send_input(int to) {
 	char head[4];
-	for (long got = 1; got > 0;) {
+	for (long got = 1; got > 0 && wait_for_input();) {
 		if ((got = read_some(0, buffer, sizeof buffer)) < 0) got = 0; // there is no standard input
 		put_size(head, (uint32_t)got);
 		if (write_all(to, head, sizeof head) || write_all(to, buffer, got)) return;

@@ -1,0 +1,103 @@
+import { GaolError } from "../errors.js";
+import type { Box } from "./execution.js";
+import { invalid } from "./validate.js";
+
+/** Which listener to look for. */
+export interface NodeRuntimeListenerQuery {
+  /** A TCP port. */
+  port: number;
+  /** The address that it must be bound to. By default any. */
+  host?: string;
+  /** Not supported: unix sockets are not listed. */
+  path?: string;
+}
+
+/** A port on which a process of the guest accepts connections. */
+export interface NodeRuntimeListener {
+  /** Empty: the kernel does not say which process it is. */
+  processId: string;
+  host?: string;
+  port?: number;
+  path?: string;
+}
+
+/** Options of {@link NodeRuntime.waitForListener}. */
+export interface NodeRuntimeWaitForListenerOptions {
+  /** How long to wait, in milliseconds. By default 10,000. */
+  timeoutMs?: number;
+  /** Ends the wait. */
+  signal?: AbortSignal;
+  /** How long to wait between looks for a listener on a certain host, in milliseconds. By default 50. */
+  pollIntervalMs?: number;
+}
+
+/** The listeners of a sandbox. */
+export interface Listeners {
+  /** Returns the listener that the last look has found, and looks again in the background. */
+  find(query: NodeRuntimeListenerQuery): NodeRuntimeListener | null;
+  wait(query: NodeRuntimeListenerQuery, options: NodeRuntimeWaitForListenerOptions): Promise<NodeRuntimeListener>;
+}
+
+/** What the server says about a listener. */
+interface Listening {
+  address: string;
+  port: number;
+}
+
+/** Returns the listeners of a sandbox. */
+export function newListeners(box: Box): Listeners {
+  let known: Listening[] = [];
+  let looking: Promise<void> | undefined;
+  const look = async (signal?: AbortSignal): Promise<void> => {
+    const { listeners } = (await box.session.request("listeners", { sandbox: box.id }, { signal, ref: signal !== undefined })) as { listeners: Listening[] };
+    known = listeners;
+  };
+  const found = (query: NodeRuntimeListenerQuery): NodeRuntimeListener | null => {
+    const match = known.find((l) => l.port === query.port && hostMatches(l.address, query.host));
+    return match === undefined ? null : { processId: "", host: match.address === "all" ? "0.0.0.0" : match.address, port: match.port };
+  };
+  return {
+    find(query) {
+      checkQuery(query);
+      looking ??= look().catch(() => undefined).finally(() => (looking = undefined));
+      return found(query);
+    },
+    async wait(query, { timeoutMs = 10_000, signal = new AbortController().signal, pollIntervalMs = 50 }) {
+      checkQuery(query);
+      const deadline = Date.now() + timeoutMs;
+      for (;;) {
+        const left = Math.max(1, Math.ceil(deadline - Date.now()));
+        const reply = await box.session.request("waitForListener", { sandbox: box.id, port: query.port, timeoutMs: left }, { signal });
+        if ((reply as { listening: boolean }).listening) await look(signal);
+        const match = found(query);
+        if (match !== null) return match;
+        if (Date.now() >= deadline) throw new GaolError("timeout", `Timed out after ${timeoutMs}ms waiting for a listener on port ${query.port}`);
+        await pause(pollIntervalMs, signal); // it listens on another address, or has just stopped
+      }
+    },
+  };
+}
+
+function checkQuery(query: NodeRuntimeListenerQuery): void {
+  if (query.path !== undefined) throw invalid("path", "unix sockets are not listed", query.path);
+  if (!Number.isInteger(query.port) || query.port < 1 || query.port > 65535) throw invalid("port", "want a port", query.port);
+}
+
+function hostMatches(address: string, host: string | undefined): boolean {
+  const all = ["all", "0.0.0.0", "::"];
+  return host === undefined || host === address || (all.includes(host) && all.includes(address)) || (host === "localhost" && ["127.0.0.1", "::1"].includes(address));
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}

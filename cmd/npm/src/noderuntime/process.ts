@@ -1,0 +1,75 @@
+import os from "node:os";
+import type { SessionEvent } from "../connection/session.js";
+import { type Box, commonParams, milliseconds, type NodeRuntimeExecOptions } from "./execution.js";
+
+/** Options of {@link NodeRuntime.spawn}. */
+export interface NodeRuntimeSpawnOptions extends NodeRuntimeExecOptions {}
+
+/** A process of the guest that is in progress. */
+export interface NodeRuntimeProcess {
+  /** The number of the process in the sandbox; from `spawnCommand`, which does not wait for it, one of this runtime. */
+  readonly pid: number;
+  /** Writes to its standard input. */
+  writeStdin(data: string | Uint8Array): void;
+  /** Ends its standard input. */
+  closeStdin(): void;
+  /** Sends a signal, by default SIGTERM. */
+  kill(signal?: NodeJS.Signals | number): void;
+  /** Resolves with the exit status when the process has ended. */
+  wait(): Promise<number>;
+  /** The exit status, or null while the process is in progress. */
+  readonly exitCode: number | null;
+}
+
+/** A process, and its start. */
+export interface Started {
+  readonly process: NodeRuntimeProcess;
+  /** Resolves with the process ID when the process has started. */
+  readonly pid: Promise<number>;
+}
+
+/** Numbers of processes that have not started. The kernel's are smaller. */
+let unstarted = 1 << 22;
+
+/** Starts a process. It returns at once. */
+export function startProcess(box: Box, what: object, o: NodeRuntimeSpawnOptions): Started {
+  const params = { sandbox: box.id, ...what, ...commonParams(o), ...(o.timeout !== undefined && { timeoutMs: milliseconds(o.timeout) }) };
+  const request = box.session.open("spawn", params, { onStdout: o.onStdout, onStderr: o.onStderr, signal: o.signal });
+  const number = ++unstarted;
+  let exitCode: number | null = null;
+  const ended = request.result.then((result) => (exitCode = (result as { exitCode: number }).exitCode));
+  const started = request.started.then((event: SessionEvent) => event["pid"] as number);
+  for (const promise of [ended, started]) promise.catch(() => undefined); // reported by those who wait
+  const ignoreEnd = (promise: Promise<unknown>): void => void promise.catch(() => undefined);
+  if (o.stdin !== undefined) {
+    ignoreEnd(request.write(o.stdin));
+    request.end();
+  }
+  const process: NodeRuntimeProcess = {
+    pid: number,
+    writeStdin: (data) => ignoreEnd(request.write(data)),
+    closeStdin: () => request.end(),
+    kill(signal = "SIGTERM") {
+      const name = signalName(signal);
+      ignoreEnd(started.then(() => box.session.request("signal", { process: request.id, signal: name })));
+    },
+    wait: () => ended,
+    get exitCode() {
+      return exitCode;
+    },
+  };
+  return { process, pid: started };
+}
+
+/** Starts a process, and waits until it has started. */
+export async function spawnProcess(box: Box, what: object, o: NodeRuntimeSpawnOptions): Promise<NodeRuntimeProcess> {
+  const { process, pid } = startProcess(box, what, o);
+  const number = await pid;
+  return Object.defineProperty(process, "pid", { value: number, enumerable: true });
+}
+
+function signalName(signal: NodeJS.Signals | number): string {
+  const named = Object.entries(os.constants.signals).find(([name, n]) => name === signal || n === signal);
+  if (named === undefined) throw new Error(`Unknown signal: ${signal}`);
+  return named[0];
+}

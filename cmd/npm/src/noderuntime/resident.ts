@@ -1,0 +1,138 @@
+import { randomUUID } from "node:crypto";
+import { GaolError } from "../errors.js";
+import { type NodeRuntimeExecResult, newOutput, type Output } from "./execution.js";
+import type { NodeRuntimeProcess, NodeRuntimeSpawnOptions } from "./process.js";
+
+/** Options of {@link NodeRuntime.createResidentRunner}. There are none yet. */
+export type NodeRuntimeResidentRunnerOptions = Record<string, never>;
+
+/** Options of {@link NodeRuntimeResidentRunner.exec}. */
+export interface NodeRuntimeResidentRunnerExecOptions {
+  /** The longest time that the program may take, in milliseconds. Beyond it the runner ends. */
+  timeout?: number;
+}
+
+/** A process that executes many programs, one after the other. They share its memory. */
+export interface NodeRuntimeResidentRunner {
+  /** Executes an ES module. Its exit status is 1 if it throws. */
+  exec(code: string, options?: NodeRuntimeResidentRunnerExecOptions): Promise<NodeRuntimeExecResult>;
+  /** Ends the process. */
+  dispose(): Promise<void>;
+}
+
+/**
+ * The program of a runner. It reads a line with an id and code for each program, imports the code, and
+ * prints the id and the exit status on both outputs when it is done. Lines of a program cannot be taken
+ * for that: the id is random.
+ */
+const source = `
+import { createInterface } from "node:readline";
+import { inspect } from "node:util";
+const write = process.stdout.write.bind(process.stdout), writeError = process.stderr.write.bind(process.stderr);
+let count = 0;
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const { id, code } = JSON.parse(line);
+  let exitCode = 0;
+  try {
+    await import("data:text/javascript;base64," + Buffer.from(code).toString("base64") + "#" + count++);
+  } catch (error) {
+    exitCode = 1;
+    writeError((error instanceof Error ? error.stack ?? error.message : inspect(error)) + "\\n");
+  }
+  write("\\0" + id + exitCode + "\\n");
+  writeError("\\0" + id + exitCode + "\\n");
+}
+`;
+
+/** A program of a runner that is in progress. */
+interface Active {
+  readonly id: string;
+  readonly stdout: Demarcated;
+  readonly stderr: Demarcated;
+  readonly resolve: (result: NodeRuntimeExecResult) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Starts a runner as a process. */
+export async function newResidentRunner(spawn: (code: string, o: NodeRuntimeSpawnOptions) => Promise<NodeRuntimeProcess>): Promise<NodeRuntimeResidentRunner> {
+  let active: Active | undefined;
+  let gone: GaolError | undefined;
+  const finish = (settle: (a: Active) => void): void => {
+    const finished = active;
+    active = undefined;
+    if (finished !== undefined) settle(finished);
+  };
+  const stop = (why: string): void => {
+    gone ??= new GaolError("closed", why);
+    finish((a) => a.reject(gone));
+  };
+  const receive = (of: "stdout" | "stderr", piece: Uint8Array): void => {
+    active?.[of].add(piece);
+    if (active?.stdout.exitCode !== undefined && active.stderr.exitCode !== undefined) finish((a) => a.resolve(resultOf(a)));
+  };
+  const process = await spawn(source, { onStdout: (p) => receive("stdout", p), onStderr: (p) => receive("stderr", p) });
+  process.wait().then((code) => stop(`resident runner has ended with status ${code}`), (err: unknown) => stop(`resident runner has ended: ${String(err)}`));
+  return {
+    async exec(code, { timeout } = {}) {
+      if (gone !== undefined) throw gone;
+      if (active !== undefined) throw new GaolError("conflict", "resident runner supports one in-flight exec");
+      const id = randomUUID();
+      const timer = timeout === undefined ? undefined : setTimeout(() => {
+        stop(`resident runner timed out after ${timeout}ms`);
+        process.kill("SIGKILL");
+      }, timeout);
+      try {
+        return await new Promise((resolve, reject) => {
+          active = { id, stdout: newDemarcated(id), stderr: newDemarcated(id), resolve, reject };
+          process.writeStdin(`${JSON.stringify({ id, code })}\n`);
+        });
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async dispose() {
+      stop("resident runner is not running");
+      process.kill("SIGKILL");
+      await process.wait().catch(() => undefined);
+    },
+  };
+}
+
+function resultOf(a: Active): NodeRuntimeExecResult {
+  const cut = { stdout: a.stdout.output.truncated, stderr: a.stderr.output.truncated };
+  return {
+    stdout: a.stdout.output.text(), stderr: a.stderr.output.text(), exitCode: a.stdout.exitCode ?? 1,
+    ...((cut.stdout || cut.stderr) && { truncated: cut }),
+  };
+}
+
+/** An output up to the mark of a program's end. */
+interface Demarcated {
+  readonly output: Output;
+  /** Set when the mark has arrived. */
+  readonly exitCode: number | undefined;
+  add(piece: Uint8Array): void;
+}
+
+function newDemarcated(id: string): Demarcated {
+  const mark = Buffer.from(`\0${id}`);
+  const output = newOutput();
+  let rest = Buffer.alloc(0); // may be the beginning of the mark
+  let exitCode: number | undefined;
+  return {
+    output,
+    get exitCode() {
+      return exitCode;
+    },
+    add(piece) {
+      if (exitCode !== undefined) return;
+      rest = Buffer.concat([rest, piece]);
+      const at = rest.indexOf(mark);
+      const end = rest.subarray(at + mark.length);
+      if (at >= 0 && end.length > 0) exitCode = Number(String.fromCharCode(end[0] ?? 0x31));
+      const keep = at >= 0 ? rest.length - at : Math.min(rest.length, mark.length);
+      output.add(rest.subarray(0, rest.length - keep));
+      rest = rest.subarray(rest.length - keep);
+    },
+  };
+}

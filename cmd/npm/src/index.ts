@@ -16,3 +16,4 @@ export type * from "./result.js";
 export { Sandbox, type ResourceUsage, type SandboxInfo } from "./sandbox.js";
 export type { JSONSchema, Schema, StandardSchema } from "./schema.js";
 export { listSnapshots, removeSnapshot, type SnapshotInfo } from "./snapshots.js";
+export * from "./noderuntime/index.js";

@@ -1,26 +1,14 @@
 import { GaolError } from "../errors.js";
 import { helpText, kebabCase, parseCommandLine } from "./commandline.js";
-import { compileSchema, type JsonSchema } from "./jsonschema.js";
+import { compileSchema } from "./jsonschema.js";
+import { isStandardSchema, type JSONSchema, type Schema, serverSchema, validate } from "../schema.js";
 import { anyObject, anything, callback, type Check, integer, invalid, list, record, shape, text } from "./validate.js";
 
 /** An example of a binding's input, for people and models. */
-export interface BindingExample {
+export interface HostToolExample {
   description: string;
   input: unknown;
 }
-
-/** A schema of zod, or any other that implements Standard Schema and has a JSON Schema. */
-export interface StandardSchema<Input = unknown> {
-  readonly "~standard": {
-    readonly validate: (value: unknown) => StandardResult<Input> | Promise<StandardResult<Input>>;
-  };
-  toJSONSchema?(): object;
-}
-
-/** What {@link StandardSchema} returns. */
-export type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] };
 
 /** The input of a binding's handler, which has passed its schema. Handlers state its type. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- secure-exec's type: handlers destructure it
@@ -36,7 +24,7 @@ export interface BindingDefinition {
   handler: (input: BindingInput) => unknown;
   /** How long a call may take, in milliseconds: by default 30,000, at most 300,000. */
   timeoutMs?: number;
-  examples?: BindingExample[];
+  examples?: HostToolExample[];
   /** More names for it. */
   commandAliases?: string[];
 }
@@ -68,24 +56,11 @@ export const bindingDefinitions: Check<Record<string, BindingDefinition>> = (val
   return checked as Record<string, BindingDefinition>;
 };
 
-/** The call of a command in a sandbox, as the server sends it. */
-export interface CommandCall {
-  args: string[];
-  stdin: string;
-}
-
-/** The reply to a {@link CommandCall}. */
-export interface CommandResult {
-  stdout: string;
-  stderr: string;
-  exitCode: number;
-}
-
 interface Binding {
   name: string;
-  schema: JsonSchema;
+  schema: JSONSchema; // for flags and --help
   description: string;
-  examples: BindingExample[];
+  examples: HostToolExample[];
   allowed: boolean;
   call(input: unknown): Promise<unknown>;
 }
@@ -96,8 +71,8 @@ export interface Bindings {
   add(definitions: Record<string, BindingDefinition>): string[];
   /** Calls a binding for a program, which is not trusted. */
   call(name: unknown, input: unknown): Promise<unknown>;
-  /** Calls a binding by its command. */
-  command(name: string, call: unknown): Promise<CommandResult>;
+  /** Calls a binding by its command, and returns what the command prints. */
+  command(name: string, args: readonly string[], stdin: string): Promise<string>;
 }
 
 const maxBindings = 256;
@@ -129,28 +104,23 @@ export function newBindings(allows: (name: string) => boolean): Bindings {
       return commands;
     },
     call: async (wanted, input) => await find(wanted).call(input),
-    async command(wanted, call) {
-      try {
-        const binding = find(wanted);
-        const { args, stdin } = call as CommandCall;
-        if (args.length === 1 && args[0] === "--help") {
-          return { stdout: helpText(wanted, binding, binding.schema), stderr: "", exitCode: 0 };
-        }
-        const result = await binding.call(parseCommandLine(wanted, args, stdin, binding.schema));
-        return { stdout: `${JSON.stringify({ ok: true, result })}\n`, stderr: "", exitCode: 0 };
-      } catch (error) {
-        return { stdout: "", stderr: `${messageOf(error)}\n`, exitCode: 1 };
-      }
+    async command(wanted, args, stdin) {
+      const binding = find(wanted);
+      if (args.length === 1 && args[0] === "--help") return helpText(wanted, binding, binding.schema);
+      const result = await binding.call(parseCommandLine(wanted, args, stdin, binding.schema));
+      return `${JSON.stringify({ ok: true, result })}\n`;
     },
   };
 }
 
 function compile(key: string, d: BindingDefinition, allowed: boolean): Binding {
-  const place = `bindings[${JSON.stringify(key)}].inputSchema`;
-  const [schema, parse] = isStandard(d.inputSchema) ? standardSchema(d.inputSchema, place) : jsonSchema(d.inputSchema, place);
+  const schema = d.inputSchema as Schema;
+  const parse = isStandardSchema(schema)
+    ? (input: unknown) => validate(schema, input, `input of ${key}`)
+    : jsonParser(schema, `bindings[${JSON.stringify(key)}].inputSchema`, key);
   const { handler, timeoutMs = 30_000 } = d;
   return {
-    name: key, schema, description: d.description, examples: d.examples ?? [], allowed,
+    name: key, schema: serverSchema(schema) ?? {}, description: d.description, examples: d.examples ?? [], allowed,
     async call(input) {
       const checked = await parse(input ?? {});
       const result = await withTimeout(async () => await handler(checked), timeoutMs, key);
@@ -159,32 +129,14 @@ function compile(key: string, d: BindingDefinition, allowed: boolean): Binding {
   };
 }
 
-type Parser = (input: unknown) => unknown;
-
-function jsonSchema(schema: object, place: string): [JsonSchema, Parser] {
+/** Returns a function that checks by a JSON Schema. The server does not know the schemas of bindings. */
+function jsonParser(schema: JSONSchema, place: string, key: string): (input: unknown) => unknown {
   const test = compileSchema(schema, place);
-  const parse = (input: unknown): unknown => {
+  return (input) => {
     const why = test(input, "$");
-    if (why !== undefined) throw new GaolError("invalid", `invalid input at ${why}`);
+    if (why !== undefined) throw Object.assign(new TypeError(`input of ${key}: ${why}`), { code: "ERR_ARGUMENTS" });
     return input;
   };
-  return [schema as JsonSchema, parse];
-}
-
-function isStandard(schema: object): schema is StandardSchema {
-  return "~standard" in schema;
-}
-
-/** The JSON Schema is only for flags and --help: the schema itself checks the input. */
-function standardSchema(schema: StandardSchema, place: string): [JsonSchema, Parser] {
-  if (typeof schema.toJSONSchema !== "function") throw invalid(place, "want a JSON Schema, or a schema of zod 4 or later");
-  const parse = async (input: unknown): Promise<unknown> => {
-    const result = await schema["~standard"].validate(input);
-    if (result.issues === undefined) return result.value;
-    const [issue] = result.issues;
-    throw new GaolError("invalid", `invalid input at ${["$", ...(issue?.path ?? []).map(String)].join(".")}: ${issue?.message ?? "refused"}`);
-  };
-  return [schema.toJSONSchema() as JsonSchema, parse];
 }
 
 async function withTimeout<T>(start: () => Promise<T>, ms: number, key: string): Promise<T> {
@@ -197,8 +149,4 @@ async function withTimeout<T>(start: () => Promise<T>, ms: number, key: string):
   } finally {
     clearTimeout(timer);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "./jsonschema.js";
+import type { JSONSchema } from "../schema.js";
 
 /** Converts the name of a field or a binding to that of a flag or a command: `fullPage` is `full-page`. */
 export function kebabCase(name: string): string {
@@ -9,7 +9,7 @@ export function kebabCase(name: string): string {
  * Parses the arguments of a binding's command: `--json '{…}'`, `--json-file -` for standard input, or a
  * flag for each field of the schema. The first may repeat the command's name. Errors are for the guest.
  */
-export function parseCommandLine(name: string, args: string[], stdin: string, schema: JsonSchema): unknown {
+export function parseCommandLine(name: string, args: readonly string[], stdin: string, schema: JSONSchema): unknown {
   const rest = args[0] === name ? args.slice(1) : args;
   if (rest.length === 0) return {};
   if (rest.length === 2 && rest[0] === "--json") return parseJson("--json", rest[1] ?? "");
@@ -28,7 +28,7 @@ function parseJson(from: string, json: string): unknown {
   }
 }
 
-function parseFlags(args: string[], schema: JsonSchema): unknown {
+function parseFlags(args: readonly string[], schema: JSONSchema): unknown {
   const fields = flagsOf(schema);
   const input: Record<string, unknown> = {};
   for (let i = 0; i < args.length; i++) {
@@ -62,11 +62,11 @@ interface Flag {
   itemType: unknown;
 }
 
-function flagsOf(schema: JsonSchema): Map<string, Flag> {
-  const fields = (schema["properties"] ?? {}) as Record<string, JsonSchema>;
+function flagsOf(schema: JSONSchema): Map<string, Flag> {
+  const fields = (schema["properties"] ?? {}) as Record<string, JSONSchema>;
   return new Map(
     Object.entries(fields).map(([name, field]) => {
-      const items = field["items"] as JsonSchema | undefined;
+      const items = field["items"] as JSONSchema | undefined;
       return [kebabCase(name), { name, type: field["type"], itemType: items?.["type"] }];
     }),
   );
@@ -82,9 +82,9 @@ function parseValue(flag: string, type: unknown, text: string): unknown {
 }
 
 /** Returns the text of a command's --help. */
-export function helpText(name: string, about: { description: string; examples: { description: string; input: unknown }[] }, schema: JsonSchema): string {
+export function helpText(name: string, about: { description: string; examples: { description: string; input: unknown }[] }, schema: JSONSchema): string {
   const required = new Set((schema["required"] ?? []) as string[]);
-  const fields = Object.entries((schema["properties"] ?? {}) as Record<string, JsonSchema>).map(([field, s]) => {
+  const fields = Object.entries((schema["properties"] ?? {}) as Record<string, JSONSchema>).map(([field, s]) => {
     const type = typeof s["type"] === "string" ? s["type"] : "value";
     const note = [s["description"], required.has(field) ? "(required)" : ""].filter(Boolean).join(" ");
     return `  --${kebabCase(field)}${type === "boolean" ? "" : ` <${type}>`}  ${note}`.trimEnd();

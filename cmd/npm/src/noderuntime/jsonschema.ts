@@ -1,13 +1,11 @@
+import type { JSONSchema } from "../schema.js";
 import { anything, invalid, list, oneOf, record, text } from "./validate.js";
-
-/** A JSON Schema. */
-export type JsonSchema = { [keyword: string]: unknown };
 
 /** Returns why a value does not match, or undefined. */
 type Test = (value: unknown, place: string) => string | undefined;
 
 /** Compiles the value of one keyword. */
-type Keyword = (value: unknown, schema: JsonSchema, place: string, depth: number) => Test;
+type Keyword = (value: unknown, schema: JSONSchema, place: string, depth: number) => Test;
 
 const annotations = new Set(["$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"]);
 
@@ -29,7 +27,7 @@ export function compileSchema(schema: unknown, place: string, depth = 0): Test {
     .map(([name, value]) => {
       const keyword = Object.hasOwn(keywords, name) ? keywords[name] : undefined;
       if (keyword === undefined) throw invalid(`${place}.${name}`, "this keyword is not supported; check it in the handler, or use zod", value);
-      return keyword(value, schema as JsonSchema, `${place}.${name}`, depth + 1);
+      return keyword(value, schema as JSONSchema, `${place}.${name}`, depth + 1);
     });
   return (value, at) => first(tests, (test) => test(value, at));
 }

@@ -1,26 +1,14 @@
 import { hasWildcard, isAll } from "./glob.js";
 import { invalid } from "./validate.js";
 
-/** Which operations of the scope `network` a rule decides. */
-export interface NetworkOperations {
-  dns: boolean;
-  /** Any of the others. */
-  connects: boolean;
-}
-
-/** Reports whether gaol's operations are about connections, too. */
-export function connects(operations: string[] | undefined): boolean {
-  return operations === undefined || operations.some((op) => op !== "dns");
-}
-
 /** Translates a pattern of the scope `network`. A host without a scheme is its ports and its look-up. */
-export function networkPatterns(pattern: string, decides: NetworkOperations, place: string): string[] {
-  if (isAll(pattern)) return only(decides, ["tcp://*:*", "udp://localhost:*"], ["dns://*"]);
+export function networkPatterns(pattern: string, place: string): string[] {
+  if (isAll(pattern)) return ["tcp://*:*", "udp://localhost:*", "dns://*"];
   const [, scheme, rest = ""] = /^(?:([a-z]+):\/\/)?(.*)$/su.exec(pattern) ?? [];
   switch (scheme) {
     case undefined: {
       const [host, port] = endpoint(rest);
-      return only(decides, [`tcp://${hostOf(host, pattern, place)}:${portOf(port ?? "*", pattern, place)}`], dnsOf(host));
+      return [`tcp://${hostOf(host, pattern, place)}:${portOf(port ?? "*", pattern, place)}`, ...dnsOf(host)];
     }
     case "dns":
       return [`dns://${hostOf(rest === "**" ? "*" : rest, pattern, place)}`];
@@ -34,10 +22,6 @@ export function networkPatterns(pattern: string, decides: NetworkOperations, pla
     default:
       throw unclear(pattern, place, "not tcp://HOST:PORT, dns://HOST, HOST or HOST:PORT", "tcp://*:*");
   }
-}
-
-function only(decides: NetworkOperations, ports: string[], names: string[]): string[] {
-  return [...(decides.connects ? ports : []), ...(decides.dns ? names : [])];
 }
 
 /** Splits HOST:PORT. IPv6 addresses are in brackets. */

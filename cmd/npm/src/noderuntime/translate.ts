@@ -1,5 +1,5 @@
 import { globMatches, hasWildcard, isAll } from "./glob.js";
-import { connects, networkPatterns } from "./network.js";
+import { networkPatterns } from "./network.js";
 import type { FsPermissionRule, PatternPermissionRule, PermissionMode, Permissions, RulePermissions } from "./permissions.js";
 import { invalid, isClean } from "./validate.js";
 
@@ -95,11 +95,14 @@ function withoutCovered(paths: string[]): string[] {
 }
 
 function networkRule(rule: PatternPermissionRule, place: string): PolicyRule | undefined {
-  const named = rule.operations?.includes("*") ? undefined : rule.operations;
-  const operations = translated(named, { fetch: ["fetch", "connect"], http: ["fetch", "connect"] });
+  const operations = translated(rule.operations, { fetch: ["fetch", "connect"], http: ["fetch", "connect"] });
   const dns = operations === undefined || operations.includes("dns");
-  const patterns = (rule.patterns ?? ["*"]).flatMap((p, i) => networkPatterns(p, { dns, connects: connects(operations) }, `${place}.patterns[${i}]`));
-  return ruleOf(rule.mode, operations, { patterns: [...new Set(patterns)] });
+  const connects = operations === undefined || operations.some((op) => op !== "dns");
+  const patterns = (rule.patterns ?? ["*"])
+    .flatMap((p, i) => networkPatterns(p, `${place}.patterns[${i}]`))
+    .filter((p) => (p.startsWith("dns:") ? dns : connects));
+  const used = operations?.filter((op) => patterns.some((p) => p.startsWith("dns:") === (op === "dns")));
+  return patterns.length === 0 ? undefined : ruleOf(rule.mode, used, { patterns: [...new Set(patterns)] });
 }
 
 function programRule(rule: PatternPermissionRule, place: string, programs: Programs): PolicyRule | undefined {

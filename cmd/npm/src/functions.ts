@@ -6,6 +6,9 @@ import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema 
 export interface CallContext {
   /** Aborted when the program no longer waits for the result. */
   readonly signal: AbortSignal;
+
+  /** All arguments, of which the input is the first. No schema has checked the others. */
+  readonly args: readonly unknown[];
 }
 
 /** Options of {@link hostFunction}. */
@@ -41,7 +44,7 @@ export function hostFunction<T>(options: HostFunctionOptions<T>, call: (input: T
     [definition]: {
       schema: input && argumentsSchema(input),
       async: options.async ?? false,
-      call: async ([argument], signal) => call((input === undefined ? argument : await validate(input, argument, "argument 1")) as T, { signal }),
+      call: async (args, signal) => call((input === undefined ? args[0] : await validate(input, args[0], "argument 1")) as T, { signal, args }),
     },
   };
 }

@@ -1,10 +1,5 @@
-import type { RequestOptions, Session } from "../connection/session.js";
-
-/** A sandbox of the server. */
-export interface Box {
-  readonly session: Session;
-  readonly id: string;
-}
+import type { RunOptions } from "../options.js";
+import type { RunResult } from "../result.js";
 
 /** Options of one program. */
 export interface NodeRuntimeExecOptions {
@@ -40,78 +35,10 @@ export interface NodeRuntimeRunResult<T = unknown> extends NodeRuntimeExecResult
   value?: T;
 }
 
-/** The most bytes of an output that a result has. */
-const maxOutput = 16 << 20;
-
-/** Collects the beginning of an output. */
-export interface Output {
-  add(piece: Uint8Array): void;
-  text(): string;
-  readonly truncated: boolean;
-}
-
-/** Returns an output that is empty at first. */
-export function newOutput(): Output {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  let truncated = false;
-  return {
-    add(piece) {
-      const part = piece.subarray(0, maxOutput - size);
-      truncated ||= part.length < piece.length;
-      size += part.length;
-      if (part.length > 0) pieces.push(part);
-    },
-    text: () => new TextDecoder().decode(Buffer.concat(pieces)),
-    get truncated() {
-      return truncated;
-    },
-  };
-}
-
-/** The fields of the server's results that are used here. */
-interface ServerResult {
-  exitCode: number;
-  value?: unknown;
-  truncated?: { stdout?: boolean; stderr?: boolean };
-}
-
-/** Executes a program or a command until its end. */
-export async function execute<T>(box: Box, method: "run" | "exec" | "command", what: object, o: NodeRuntimeExecOptions): Promise<NodeRuntimeRunResult<T>> {
-  const stdout = newOutput();
-  const stderr = newOutput();
-  const params = {
-    sandbox: box.id, ...what, ...commonParams(o), ...timeLimit(o.timeout),
-    stdinStream: o.stdin !== undefined,
-    events: o.onStdout !== undefined || o.onStderr !== undefined,
-  };
-  const options: RequestOptions = { onStdout: tee(stdout, o.onStdout), onStderr: tee(stderr, o.onStderr), signal: o.signal, stdin: o.stdin };
-  const result = (await box.session.request(method, params, options)) as ServerResult;
-  const cut = {
-    stdout: stdout.truncated || result.truncated?.stdout === true,
-    stderr: stderr.truncated || result.truncated?.stderr === true,
-  };
-  return {
-    stdout: stdout.text(), stderr: stderr.text(), exitCode: result.exitCode,
-    ...((cut.stdout || cut.stderr) && { truncated: cut }),
-    ...(method === "run" && { value: (result.exitCode === 0 ? result.value : undefined) as T }),
-  };
-}
-
-function tee(output: Output, onPiece: ((piece: Uint8Array) => void) | undefined): (piece: Uint8Array) => void {
-  return (piece) => {
-    output.add(piece);
-    onPiece?.(piece);
-  };
-}
-
-/** Returns the parameters that programs and processes share. */
-export function commonParams(o: NodeRuntimeExecOptions): object {
-  return { ...(o.env && { env: o.env }), ...(o.cwd !== undefined && { cwd: o.cwd }) };
-}
-
-function timeLimit(timeout: number | undefined): object {
-  return timeout === undefined ? { maxTimeout: true } : { timeoutMs: milliseconds(timeout) };
+/** Returns the server's options of a program. Without a time limit, the server's own applies. */
+export function runOptions(o: NodeRuntimeExecOptions): RunOptions {
+  const { env, cwd, stdin, timeout, signal, onStdout, onStderr } = o;
+  return { env, cwd, stdin, signal, onStdout, onStderr, timeoutMs: timeout === undefined ? Infinity : milliseconds(timeout) };
 }
 
 /** Returns a time limit of at least a millisecond: for the server, 0 is the default. */
@@ -119,9 +46,15 @@ export function milliseconds(timeout: number): number {
   return Math.max(1, Math.ceil(timeout));
 }
 
+/** Returns the part of a result that secure-exec has. */
+export function execResult({ stdout, stderr, exitCode, truncated }: RunResult): NodeRuntimeExecResult {
+  const cut = { stdout: truncated.stdout, stderr: truncated.stderr };
+  return { stdout, stderr, exitCode, ...((cut.stdout || cut.stderr) && { truncated: cut }) };
+}
+
 let programs = 0;
 
-/** Returns the parameters of a program, which has the name that secure-exec would give it: imports begin in /tmp. */
-export function programParams(code: string): { code: string; name: string; format: "esm" } {
-  return { code, name: `/tmp/secure-exec-program-${programs++}.mjs`, format: "esm" };
+/** Returns how a program is started: it has the name that secure-exec would give it, so that imports begin in /tmp. */
+export function programOptions(): { name: string; format: "esm" } {
+  return { name: `/tmp/secure-exec-program-${programs++}.mjs`, format: "esm" };
 }

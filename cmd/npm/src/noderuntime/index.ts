@@ -1,6 +1,7 @@
 export type { BindingDefinition, BindingInput, HostToolExample } from "./bindings.js";
 export type { NodeRuntimeExecOptions, NodeRuntimeExecResult, NodeRuntimeRunResult } from "./execution.js";
-export type { VirtualDirEntry } from "./files.js";
+export type { VirtualDirEntry } from "./directories.js";
+export type { NodeRuntimeFetchInput, NodeRuntimeFetchResponse } from "./fetch.js";
 export type { NodeRuntimeListener, NodeRuntimeListenerQuery, NodeRuntimeWaitForListenerOptions } from "./listeners.js";
 export { NodeRuntime } from "./noderuntime.js";
 export type { HostDirectoryMount, JsRuntimeOptions, NodeModulesMount, NodeRuntimeBootTiming, NodeRuntimeBootTimingPhase, NodeRuntimeCreateOptions } from "./options.js";

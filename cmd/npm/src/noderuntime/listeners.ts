@@ -1,5 +1,6 @@
 import { GaolError } from "../errors.js";
-import type { Box } from "./execution.js";
+import type { Listener } from "../ports.js";
+import type { Sandbox } from "../sandbox.js";
 import { invalid } from "./validate.js";
 
 /** Which listener to look for. */
@@ -38,20 +39,11 @@ export interface Listeners {
   wait(query: NodeRuntimeListenerQuery, options: NodeRuntimeWaitForListenerOptions): Promise<NodeRuntimeListener>;
 }
 
-/** What the server says about a listener. */
-interface Listening {
-  address: string;
-  port: number;
-}
-
 /** Returns the listeners of a sandbox. */
-export function newListeners(box: Box): Listeners {
-  let known: Listening[] = [];
+export function newListeners(sandbox: Sandbox): Listeners {
+  let known: Listener[] = [];
   let looking: Promise<void> | undefined;
-  const look = async (signal?: AbortSignal): Promise<void> => {
-    const { listeners } = (await box.session.request("listeners", { sandbox: box.id }, { signal, ref: signal !== undefined })) as { listeners: Listening[] };
-    known = listeners;
-  };
+  const look = async (): Promise<void> => void (known = await sandbox.listeners());
   const found = (query: NodeRuntimeListenerQuery): NodeRuntimeListener | null => {
     const match = known.find((l) => l.port === query.port && hostMatches(l.address, query.host));
     return match === undefined ? null : { processId: "", host: match.address === "all" ? "0.0.0.0" : match.address, port: match.port };
@@ -66,9 +58,8 @@ export function newListeners(box: Box): Listeners {
       checkQuery(query);
       const deadline = Date.now() + timeoutMs;
       for (;;) {
-        const left = Math.max(1, Math.ceil(deadline - Date.now()));
-        const reply = await box.session.request("waitForListener", { sandbox: box.id, port: query.port, timeoutMs: left }, { signal });
-        if ((reply as { listening: boolean }).listening) await look(signal);
+        const left = Math.max(1, deadline - Date.now());
+        if (await sandbox.waitForListener(query.port, { timeoutMs: left, signal })) await look();
         const match = found(query);
         if (match !== null) return match;
         if (Date.now() >= deadline) throw new GaolError("timeout", `Timed out after ${timeoutMs}ms waiting for a listener on port ${query.port}`);

@@ -1,26 +1,29 @@
-import { declareCommands } from "../commands.js";
-import { sharedConnection } from "../connection/connection.js";
+import type { Commands } from "../commands.js";
+import { type Connection, sharedConnection } from "../connection/connection.js";
 import type { Session } from "../connection/session.js";
-import { ConnectionError, GaolError } from "../errors.js";
+import { GaolError } from "../errors.js";
+import { hostFunction } from "../functions.js";
+import { Sandbox } from "../sandbox.js";
 import { type BindingDefinition, bindingDefinitions, type Bindings, maxBindingTimeoutMs, newBindings } from "./bindings.js";
-import { type Box, execute, type NodeRuntimeExecOptions, type NodeRuntimeExecResult, type NodeRuntimeRunResult, programParams } from "./execution.js";
-import { listDir, readFile, type VirtualDirEntry, writeFile } from "./files.js";
+import { execResult, type NodeRuntimeExecOptions, type NodeRuntimeExecResult, type NodeRuntimeRunResult, programOptions, runOptions } from "./execution.js";
+import { fetchFrom, type NodeRuntimeFetchInput, type NodeRuntimeFetchResponse } from "./fetch.js";
 import { keepSandbox } from "./keep.js";
 import { type Listeners, newListeners, type NodeRuntimeListener, type NodeRuntimeListenerQuery, type NodeRuntimeWaitForListenerOptions } from "./listeners.js";
-import { createParams, type NodeRuntimeBootTimingPhase, type NodeRuntimeCreateOptions, parseCreateOptions } from "./options.js";
+import { guestPath, type NodeRuntimeBootTimingPhase, type NodeRuntimeCreateOptions, parseCreateOptions, sandboxOptions } from "./options.js";
 import { type NodeRuntimeProcess, type NodeRuntimeSpawnOptions, spawnProcess, startProcess } from "./process.js";
 import { findPrograms } from "./programs.js";
 import { newResidentRunner, type NodeRuntimeResidentRunner, type NodeRuntimeResidentRunnerOptions } from "./resident.js";
 import { type NodeRuntimeResourceSnapshot, resourceSnapshot } from "./resources.js";
 import { allowsBinding, programNames, translate } from "./translate.js";
+import { listDir, type VirtualDirEntry } from "./directories.js";
 
-/** A runtime that exists, with what is in this process. */
+/** A runtime that exists. */
 interface Parts {
-  readonly box: Box;
+  readonly session: Session;
+  readonly sandbox: Sandbox;
   readonly bindings: Bindings;
   readonly listeners: Listeners;
-  /** Forgets what create has registered, and stops its timer. */
-  readonly release: (() => void)[];
+  readonly stopRenewal: () => void;
 }
 
 /**
@@ -29,7 +32,7 @@ interface Parts {
  */
 export class NodeRuntime {
   readonly #parts: Parts;
-  #disposed: Promise<void> | undefined;
+  #disposed = false;
 
   private constructor(parts: Parts) {
     this.#parts = parts;
@@ -42,27 +45,30 @@ export class NodeRuntime {
 
   /** Executes an ES module, and returns what it has passed to `__return`. */
   async run<T = unknown>(code: string, options: NodeRuntimeExecOptions = {}): Promise<NodeRuntimeRunResult<T>> {
-    return execute<T>(this.#box(), "run", programParams(code), options);
+    const result = await this.#live().sandbox.run<T>(code, { ...runOptions(options), ...programOptions() });
+    return { ...execResult(result), value: (result.exitCode === 0 ? result.value : undefined) as T };
   }
 
   /** Executes an ES module. */
   async exec(code: string, options: NodeRuntimeExecOptions = {}): Promise<NodeRuntimeExecResult> {
-    return execute(this.#box(), "exec", programParams(code), options);
+    return execResult(await this.#live().sandbox.exec(code, { ...runOptions(options), ...programOptions() }));
   }
 
   /** Executes a command, such as `ls`. */
   async execCommand(command: string, args: string[] = [], options: NodeRuntimeExecOptions = {}): Promise<NodeRuntimeExecResult> {
-    return execute(this.#box(), "command", { command, args }, options);
+    return execResult(await this.#live().sandbox.command(command, args, runOptions(options)));
   }
 
   /** Starts an ES module as a process that may live longer, and returns when it has started. */
   async spawn(code: string, options: NodeRuntimeSpawnOptions = {}): Promise<NodeRuntimeProcess> {
-    return spawnProcess(this.#box(), programParams(code), options);
+    const { session, sandbox } = this.#live();
+    return spawnProcess(session, { sandbox: sandbox.id, code, ...programOptions() }, options);
   }
 
   /** Starts a command as a process, and returns at once. */
   spawnCommand(command: string, args: string[] = [], options: NodeRuntimeSpawnOptions = {}): NodeRuntimeProcess {
-    return startProcess(this.#box(), { command, args }, options).process;
+    const { session, sandbox } = this.#live();
+    return startProcess(session, { sandbox: sandbox.id, command, args }, options).process;
   }
 
   /** Starts a process that executes many small programs, which share its memory. */
@@ -70,70 +76,72 @@ export class NodeRuntime {
     return newResidentRunner((code, o) => this.spawn(code, o));
   }
 
+  /** Sends an HTTP request to a server of the guest. */
+  async fetch(port: number, input: NodeRuntimeFetchInput): Promise<NodeRuntimeFetchResponse> {
+    return fetchFrom(this.#live().sandbox, port, input);
+  }
+
   /** Returns a listener if one is known, and looks for new ones in the background. */
   findListener(query: NodeRuntimeListenerQuery): NodeRuntimeListener | null {
-    this.#box();
-    return this.#parts.listeners.find(query);
+    return this.#live().listeners.find(query);
   }
 
   /** Waits until a process of the guest accepts connections on a port. */
   async waitForListener(query: NodeRuntimeListenerQuery, options: NodeRuntimeWaitForListenerOptions = {}): Promise<NodeRuntimeListener> {
-    this.#box();
-    return this.#parts.listeners.wait(query, options);
+    return this.#live().listeners.wait(query, options);
   }
 
   /** Adds bindings, also for programs that are in progress. */
   async registerBindings(bindings: Record<string, BindingDefinition>): Promise<void> {
-    const box = this.#box();
-    const names = this.#parts.bindings.add(bindingDefinitions(bindings, "bindings"));
-    const commands = declareBindings(box.session, this.#parts.bindings, names);
-    this.#parts.release.push(commands.release);
-    await box.session.request("addCommands", { sandbox: box.id, commands: commands.list });
+    const live = this.#live();
+    const names = live.bindings.add(bindingDefinitions(bindings, "bindings"));
+    await live.sandbox.addCommands(commandsOf(live.bindings, names));
   }
 
   /** Calls a binding as a program would, with the same checks. */
   async callBinding(name: string, input: unknown = {}): Promise<unknown> {
-    this.#box();
-    return this.#parts.bindings.call(name, input);
+    return this.#live().bindings.call(name, input);
   }
 
   /** Writes a file, and creates missing folders on the way to it. */
   async writeFile(path: string, content: string | Uint8Array): Promise<void> {
-    await writeFile(this.#box(), path, content);
+    await this.#live().sandbox.files.write(guestPath(path, "path"), content, { createParents: true });
   }
 
   /** Reads a file. */
   async readFile(path: string): Promise<Uint8Array> {
-    return readFile(this.#box(), path);
+    return this.#live().sandbox.files.read(guestPath(path, "path"), { maxBytes: Infinity });
   }
 
   /** Returns the names in a folder. */
   async readDir(path: string): Promise<string[]> {
-    return (await listDir(this.#box(), path)).map((entry) => entry.name);
+    return (await listDir(this.#live().sandbox, path)).map((entry) => entry.name);
   }
 
   /** Returns what is in a folder. */
   async readDirWithTypes(path: string): Promise<VirtualDirEntry[]> {
-    return listDir(this.#box(), path);
+    return listDir(this.#live().sandbox, path);
   }
 
   /** Returns what the sandbox uses now. */
   async getResourceSnapshot(): Promise<NodeRuntimeResourceSnapshot> {
-    return resourceSnapshot(this.#box());
+    return resourceSnapshot(this.#live().sandbox);
   }
 
   /** Ends all that runs in the sandbox, and deletes it. It may be called again. */
   dispose(): Promise<void> {
-    return (this.#disposed ??= dispose(this.#parts));
+    this.#disposed = true;
+    this.#parts.stopRenewal();
+    return this.#parts.sandbox.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }
 
-  #box(): Box {
-    if (this.#disposed !== undefined) throw new GaolError("closed", "gaol: the runtime is disposed");
-    return this.#parts.box;
+  #live(): Parts {
+    if (this.#disposed) throw new GaolError("closed", "gaol: the runtime is disposed", { status: 410 });
+    return this.#parts;
   }
 }
 
@@ -143,24 +151,22 @@ async function createParts(o: NodeRuntimeCreateOptions): Promise<Parts> {
   const permissions = o.permissions ?? {};
   const programs = await timed("permissions", () => findPrograms(session, programNames(permissions)));
   const bindings = newBindings((name) => allowsBinding(permissions, name));
-  const commands = declareBindings(session, bindings, bindings.add(o.bindings ?? {}));
-  const call = session.register(([name, input]) => bindings.call(name, input));
-  const release = [commands.release, () => session.unregister(call)];
-  try {
-    const params = {
-      ...createParams(o),
-      ...(o.permissions && { permissions: translate(permissions, programs) }),
-      ...(commands.list.length > 0 && { commands: commands.list }),
-      functions: [{ id: call, path: ["callBinding"], async: true }],
-      calls: { timeoutMs: maxBindingTimeoutMs },
-    };
-    const info = await timed("create", () => session.request("create", params));
-    const box = { session, id: (info as { id: string }).id };
-    return { box, bindings, listeners: newListeners(box), release: [...release, keepSandbox(box, info)] };
-  } catch (error) {
-    for (const undo of release) undo();
-    throw error;
-  }
+  const names = bindings.add(o.bindings ?? {});
+  const sandbox = await timed("create", () => Sandbox.create({
+    ...sandboxOptions(o),
+    connection: only(session),
+    permissions: translate(permissions, programs),
+    commands: commandsOf(bindings, names),
+    globals: { callBinding: hostFunction({ async: true }, (name, { args }) => bindings.call(name, args[1])) },
+    calls: { timeoutMs: maxBindingTimeoutMs },
+  }));
+  return { session, sandbox, bindings, listeners: newListeners(sandbox), stopRenewal: await keepSandbox(sandbox) };
+}
+
+/** A connection that is never made again: the sandbox would not be on the next one. */
+function only(session: Session): Connection {
+  const close = (): Promise<void> => Promise.resolve();
+  return { session: () => Promise.resolve(session), close, [Symbol.asyncDispose]: close };
 }
 
 /** Returns a function that reports how long something takes. */
@@ -173,17 +179,6 @@ function stopwatch(o: NodeRuntimeCreateOptions) {
   };
 }
 
-function declareBindings(session: Session, bindings: Bindings, names: string[]): ReturnType<typeof declareCommands> {
-  return declareCommands(session, Object.fromEntries(names.map((name) => [name, ({ args, stdin }) => bindings.command(name, args, stdin)])));
-}
-
-async function dispose({ box, release }: Parts): Promise<void> {
-  try {
-    await box.session.request("close", { sandbox: box.id });
-  } catch (error) {
-    const gone = error instanceof ConnectionError || (error instanceof GaolError && ["not_found", "closed"].includes(error.code));
-    if (!gone) throw error;
-  } finally {
-    for (const undo of release) undo();
-  }
+function commandsOf(bindings: Bindings, names: string[]): Commands {
+  return Object.fromEntries(names.map((name) => [name, ({ args, stdin }) => bindings.command(name, args, stdin)]));
 }

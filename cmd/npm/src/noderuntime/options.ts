@@ -1,4 +1,5 @@
 import path from "node:path";
+import type { SandboxOptions } from "../options.js";
 import { type BindingDefinition, bindingDefinitions } from "./bindings.js";
 import { type Permissions, permissions } from "./permissions.js";
 import type { Sidecar } from "./sidecar.js";
@@ -86,11 +87,15 @@ const hostPath: Check<string> = (value, place) => {
 
 const port = integer(1, 65535);
 
+/** Accepts files, by path in the sandbox. */
+const files: Check<Record<string, string | Uint8Array>> = (value, place) =>
+  Object.fromEntries(Object.entries(record(content)(value, place)).map(([name, c]) => [guestPath(name, place), c]));
+
 const check = shape({
   env: record(text),
   cwd: guestPath,
   permissions,
-  files: record(content),
+  files,
   mounts: list(shape({ guestPath, hostPath, readOnly: flag }, ["guestPath", "hostPath"])),
   nodeModules: either(hostPath, shape({ hostPath, guestPath }, ["hostPath"])),
   bindings: bindingDefinitions,
@@ -124,22 +129,12 @@ export function warnOnce(name: string): void {
 /** Where `nodeModules` is mounted unless the caller says otherwise. */
 const defaultModules = "/tmp/node_modules";
 
-/** Returns the parameters of the server's method `create`, without those that the caller adds. */
-export function createParams(o: NodeRuntimeCreateOptions): Record<string, unknown> {
-  const params: Record<string, unknown> = {};
-  const add = (name: string, value: unknown): void => {
-    if (value !== undefined) params[name] = value;
+/** Returns the options of a sandbox, without those that need a connection. */
+export function sandboxOptions(o: NodeRuntimeCreateOptions): SandboxOptions {
+  const { env, cwd, files, mounts, nodeModules } = o;
+  return {
+    env, cwd, files, hostPorts: o.loopbackExemptPorts,
+    mounts: mounts?.map((m) => ({ source: m.hostPath, target: m.guestPath, access: m.readOnly === false ? "rw" : "ro" })),
+    nodeModules: nodeModules === undefined ? undefined : { guestPath: defaultModules, ...(typeof nodeModules === "string" ? { hostPath: nodeModules } : nodeModules) },
   };
-  const files = Object.entries(o.files ?? {}).map(([name, value]) => [path.posix.resolve("/", name), value] as const);
-  add("env", o.env);
-  add("cwd", o.cwd);
-  add("hostPorts", o.loopbackExemptPorts);
-  add("files", Object.fromEntries(files.filter(([, c]) => typeof c === "string")));
-  add("fileBytes", Object.fromEntries(files.filter(([, c]) => typeof c !== "string").map(([name, c]) => [name, Buffer.from(c).toString("base64")])));
-  add("mounts", o.mounts?.map((m) => ({ source: m.hostPath, target: m.guestPath, access: m.readOnly === false ? "rw" : "ro" })));
-  if (o.nodeModules !== undefined) {
-    const given = typeof o.nodeModules === "string" ? { hostPath: o.nodeModules } : o.nodeModules;
-    add("nodeModules", { guestPath: defaultModules, ...given });
-  }
-  return params;
 }

@@ -1,6 +1,6 @@
 import os from "node:os";
-import type { SessionEvent } from "../connection/session.js";
-import { type Box, commonParams, milliseconds, type NodeRuntimeExecOptions } from "./execution.js";
+import type { Session, SessionEvent } from "../connection/session.js";
+import { milliseconds, type NodeRuntimeExecOptions } from "./execution.js";
 
 /** Options of {@link NodeRuntime.spawn}. */
 export interface NodeRuntimeSpawnOptions extends NodeRuntimeExecOptions {}
@@ -32,9 +32,9 @@ export interface Started {
 let unstarted = 1 << 22;
 
 /** Starts a process. It returns at once. */
-export function startProcess(box: Box, what: object, o: NodeRuntimeSpawnOptions): Started {
-  const params = { sandbox: box.id, ...what, ...commonParams(o), ...(o.timeout !== undefined && { timeoutMs: milliseconds(o.timeout) }) };
-  const request = box.session.open("spawn", params, { onStdout: o.onStdout, onStderr: o.onStderr, signal: o.signal });
+export function startProcess(session: Session, what: object, o: NodeRuntimeSpawnOptions): Started {
+  const params = { ...what, env: o.env, cwd: o.cwd, timeoutMs: o.timeout === undefined ? undefined : milliseconds(o.timeout) };
+  const request = session.open("spawn", params, { onStdout: o.onStdout, onStderr: o.onStderr, signal: o.signal });
   const number = ++unstarted;
   let exitCode: number | null = null;
   const ended = request.result.then((result) => (exitCode = (result as { exitCode: number }).exitCode));
@@ -51,7 +51,7 @@ export function startProcess(box: Box, what: object, o: NodeRuntimeSpawnOptions)
     closeStdin: () => request.end(),
     kill(signal = "SIGTERM") {
       const name = signalName(signal);
-      ignoreEnd(started.then(() => box.session.request("signal", { process: request.id, signal: name })));
+      ignoreEnd(started.then(() => session.request("signal", { process: request.id, signal: name })));
     },
     wait: () => ended,
     get exitCode() {
@@ -62,8 +62,8 @@ export function startProcess(box: Box, what: object, o: NodeRuntimeSpawnOptions)
 }
 
 /** Starts a process, and waits until it has started. */
-export async function spawnProcess(box: Box, what: object, o: NodeRuntimeSpawnOptions): Promise<NodeRuntimeProcess> {
-  const { process, pid } = startProcess(box, what, o);
+export async function spawnProcess(session: Session, what: object, o: NodeRuntimeSpawnOptions): Promise<NodeRuntimeProcess> {
+  const { process, pid } = startProcess(session, what, o);
   const number = await pid;
   return Object.defineProperty(process, "pid", { value: number, enumerable: true });
 }

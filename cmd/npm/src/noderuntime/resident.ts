@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { GaolError } from "../errors.js";
-import { type NodeRuntimeExecResult, newOutput, type Output } from "./execution.js";
+import { type Capture, newCapture } from "../capture.js";
+import { defaultOutput } from "../runs.js";
+import type { NodeRuntimeExecResult } from "./execution.js";
 import type { NodeRuntimeProcess, NodeRuntimeSpawnOptions } from "./process.js";
 
 /** Options of {@link NodeRuntime.createResidentRunner}. There are none yet. */
@@ -99,28 +101,25 @@ export async function newResidentRunner(spawn: (code: string, o: NodeRuntimeSpaw
 }
 
 function resultOf(a: Active): NodeRuntimeExecResult {
-  const cut = { stdout: a.stdout.output.truncated, stderr: a.stderr.output.truncated };
-  return {
-    stdout: a.stdout.output.text(), stderr: a.stderr.output.text(), exitCode: a.stdout.exitCode ?? 1,
-    ...((cut.stdout || cut.stderr) && { truncated: cut }),
-  };
+  const [stdout, stderr] = [a.stdout.end(), a.stderr.end()];
+  const cut = { stdout: stdout.truncated, stderr: stderr.truncated };
+  const text = ({ bytes }: { bytes: Uint8Array }): string => new TextDecoder().decode(bytes);
+  return { stdout: text(stdout), stderr: text(stderr), exitCode: a.stdout.exitCode ?? 1, ...((cut.stdout || cut.stderr) && { truncated: cut }) };
 }
 
 /** An output up to the mark of a program's end. */
-interface Demarcated {
-  readonly output: Output;
+interface Demarcated extends Capture {
   /** Set when the mark has arrived. */
   readonly exitCode: number | undefined;
-  add(piece: Uint8Array): void;
 }
 
 function newDemarcated(id: string): Demarcated {
   const mark = Buffer.from(`\0${id}`);
-  const output = newOutput();
+  const output = newCapture(defaultOutput);
   let rest = Buffer.alloc(0); // may be the beginning of the mark
   let exitCode: number | undefined;
   return {
-    output,
+    end: () => output.end(),
     get exitCode() {
       return exitCode;
     },
@@ -128,8 +127,8 @@ function newDemarcated(id: string): Demarcated {
       if (exitCode !== undefined) return;
       rest = Buffer.concat([rest, piece]);
       const at = rest.indexOf(mark);
-      const end = rest.subarray(at + mark.length);
-      if (at >= 0 && end.length > 0) exitCode = Number(String.fromCharCode(end[0] ?? 0x31));
+      const status = rest[at + mark.length];
+      if (at >= 0 && status !== undefined) exitCode = Number(String.fromCharCode(status));
       const keep = at >= 0 ? rest.length - at : Math.min(rest.length, mark.length);
       output.add(rest.subarray(0, rest.length - keep));
       rest = rest.subarray(rest.length - keep);

@@ -1,4 +1,4 @@
-import type { Box } from "./execution.js";
+import type { Sandbox } from "../sandbox.js";
 
 /** What a sandbox uses. Fields that the kernel does not count are 0. */
 export interface NodeRuntimeResourceSnapshot {
@@ -35,9 +35,9 @@ export interface NodeRuntimeResourceSnapshot {
 const counted = ["runningProcesses", "exitedProcesses", "openFds", "pipes", "ptys", "sockets", "socketListeners", "socketConnections", "memoryBytes", "diskBytes", "inodes"] as const;
 
 /** Asks the server what a sandbox uses. */
-export async function resourceSnapshot(box: Box): Promise<NodeRuntimeResourceSnapshot> {
-  const usage = (await box.session.request("usage", { sandbox: box.id })) as Record<string, unknown>;
-  const count = (name: string): number => (typeof usage[name] === "number" ? usage[name] : 0);
+export async function resourceSnapshot(sandbox: Sandbox): Promise<NodeRuntimeResourceSnapshot> {
+  const usage = await sandbox.usage();
+  const count = (name: string): number => usage[name] ?? 0;
   const known = Object.fromEntries(counted.map((name) => [name, count(name)])) as Record<(typeof counted)[number], number>;
   return {
     fdTables: known.runningProcesses, // each process has one

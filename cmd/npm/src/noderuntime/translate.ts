@@ -2,9 +2,12 @@ import { globMatches, hasWildcard, isAll } from "./glob.js";
 import { networkPatterns } from "./network.js";
 import type { FsPermissionRule, PatternPermissionRule, PermissionMode, Permissions, RulePermissions } from "./permissions.js";
 import { invalid, isClean } from "./validate.js";
+import type { Permissions as Policy } from "../permissions.js";
+
+export type { Policy };
 
 /** A rule in gaol's language, which `gaol policy schema` describes. */
-export interface PolicyRule {
+interface PolicyRule {
   mode: PermissionMode;
   operations?: string[];
   paths?: string[];
@@ -12,16 +15,7 @@ export interface PolicyRule {
 }
 
 /** A scope in gaol's language. */
-export type PolicyScope = PermissionMode | { default: PermissionMode; rules: PolicyRule[] };
-
-/** Permissions in gaol's language. Omitted scopes have the same default as secure-exec's. */
-export interface Policy {
-  fs?: PolicyScope;
-  network?: PolicyScope;
-  childProcess?: PolicyScope;
-  process?: PolicyScope;
-  env?: PolicyScope;
-}
+type PolicyScope = PermissionMode | { default: PermissionMode; rules: PolicyRule[] };
 
 /** The paths of programs, by the names and paths in rules. Programs that do not exist are missing. */
 export type Programs = ReadonlyMap<string, string>;
@@ -31,15 +25,15 @@ export type Programs = ReadonlyMap<string, string>;
  * error that names the nearest one; those that the kernel cannot enforce are left to the server.
  */
 export function translate(permissions: Permissions, programs: Programs): Policy {
-  const policy: Policy = {};
-  if (permissions.fs !== undefined) policy.fs = scopeOf("fs", permissions.fs, fsRule);
-  if (permissions.network !== undefined) policy.network = scopeOf("network", permissions.network, networkRule);
+  const policy: Record<string, PolicyScope> = {};
+  if (permissions.fs !== undefined) policy["fs"] = scopeOf("fs", permissions.fs, fsRule);
+  if (permissions.network !== undefined) policy["network"] = scopeOf("network", permissions.network, networkRule);
   if (permissions.childProcess !== undefined) {
-    policy.childProcess = scopeOf("childProcess", permissions.childProcess, (r, place) => programRule(r, place, programs));
+    policy["childProcess"] = scopeOf("childProcess", permissions.childProcess, (r, place) => programRule(r, place, programs));
   }
-  if (permissions.process !== undefined) policy.process = scopeOf("process", permissions.process, processRule);
-  if (permissions.env !== undefined) policy.env = scopeOf("env", permissions.env, envRule);
-  return policy;
+  if (permissions.process !== undefined) policy["process"] = scopeOf("process", permissions.process, processRule);
+  if (permissions.env !== undefined) policy["env"] = scopeOf("env", permissions.env, envRule);
+  return policy as Policy; // with the operations of gaol's rules
 }
 
 /** Returns what a rule is in gaol's language, or undefined if it has no effect there. */

@@ -104,6 +104,9 @@ function programRule(rule: PatternPermissionRule, place: string, programs: Progr
     const at = `${place}.patterns[${i}]`;
     if (isAll(pattern) || pattern.startsWith("/") && pattern.endsWith("/**")) return [fsPath(pattern, at)];
     const path = programs.get(pattern);
+    if (path?.endsWith("/busybox") === true && !pattern.endsWith("busybox")) {
+      throw unenforceable(at, pattern, "busybox is this and other programs in one file", "busybox");
+    }
     if (path !== undefined) return [path];
     if (hasWildcard(pattern)) throw unenforceable(at, pattern, "programs are listed one by one", "the names of the programs");
     if (rule.mode === "deny") throw unenforceable(at, pattern, "the sandbox has no such program", "leave it out");

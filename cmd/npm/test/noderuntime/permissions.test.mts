@@ -96,6 +96,7 @@ const rejections: [unknown, string][] = [
   [{ network: { rules: [{ mode: "allow", patterns: ["example.com:70000"] }] } }, "a port is a number or *; nearest: example.com:*"],
   [{ childProcess: { rules: [{ mode: "allow", patterns: ["g*"] }] } }, "programs are listed one by one; nearest: the names of the programs"],
   [{ childProcess: { default: "allow", rules: [{ mode: "deny", patterns: ["no-such-program"] }] } }, "the sandbox has no such program; nearest: leave it out"],
+  [{ childProcess: { rules: [{ mode: "allow", patterns: ["git", "cat"] }] } }, 'permissions.childProcess.rules[0].patterns[1]: "cat": busybox is this and other programs in one file; nearest: busybox'],
   [{ process: { rules: [{ mode: "allow", patterns: ["12"] }] } }, "processes cannot be told apart; nearest: *"],
   [{ env: { default: "allow", rules: [{ mode: "deny", operations: ["write"] }] } }, "a program can always set variables in its own memory; nearest: read"],
 ];

@@ -40,7 +40,7 @@ export const programs = ["/usr/bin/git", "/usr/bin/dash", "/usr/local/bin/node",
 const programPatterns = ["git", "dash", "node", "/opt/tool", "/usr/bin/**", "*"];
 
 /** The programs that names in rules are. */
-export const resolved: ReadonlyMap<string, string> = new Map([["git", "/usr/bin/git"], ["dash", "/usr/bin/dash"], ["node", "/usr/local/bin/node"], ["/opt/tool", "/opt/tool"]]);
+export const resolved: ReadonlyMap<string, string> = new Map([["git", "/usr/bin/git"], ["dash", "/usr/bin/dash"], ["node", "/usr/local/bin/node"], ["/opt/tool", "/opt/tool"], ["cat", "/usr/bin/busybox"]]);
 
 const modes = ["allow", "deny"] as const;
 

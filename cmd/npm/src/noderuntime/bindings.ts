@@ -72,7 +72,7 @@ export interface Bindings {
   /** Calls a binding for a program, which is not trusted. */
   call(name: unknown, input: unknown): Promise<unknown>;
   /** Calls a binding by its command, and returns what the command prints. */
-  command(name: string, args: readonly string[], stdin: string): Promise<string>;
+  command(name: string, args: readonly string[]): Promise<string>;
 }
 
 const maxBindings = 256;
@@ -104,10 +104,10 @@ export function newBindings(allows: (name: string) => boolean): Bindings {
       return commands;
     },
     call: async (wanted, input) => await find(wanted).call(input),
-    async command(wanted, args, stdin) {
+    async command(wanted, args) {
       const binding = find(wanted);
       if (args.length === 1 && args[0] === "--help") return helpText(wanted, binding, binding.schema);
-      const result = await binding.call(parseCommandLine(wanted, args, stdin, binding.schema));
+      const result = await binding.call(parseCommandLine(wanted, args, binding.schema));
       return `${JSON.stringify({ ok: true, result })}\n`;
     },
   };

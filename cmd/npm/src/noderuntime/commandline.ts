@@ -6,17 +6,13 @@ export function kebabCase(name: string): string {
 }
 
 /**
- * Parses the arguments of a binding's command: `--json '{…}'`, `--json-file -` for standard input, or a
- * flag for each field of the schema. The first may repeat the command's name. Errors are for the guest.
+ * Parses the arguments of a binding's command: `--json '{…}'`, or a flag for each field of the schema. The first
+ * may repeat the command's name. Errors are for the guest.
  */
-export function parseCommandLine(name: string, args: readonly string[], stdin: string, schema: JSONSchema): unknown {
+export function parseCommandLine(name: string, args: readonly string[], schema: JSONSchema): unknown {
   const rest = args[0] === name ? args.slice(1) : args;
   if (rest.length === 0) return {};
   if (rest.length === 2 && rest[0] === "--json") return parseJson("--json", rest[1] ?? "");
-  if (rest.length === 2 && rest[0] === "--json-file") {
-    if (rest[1] !== "-" && rest[1] !== "/dev/stdin") throw new Error("--json-file takes only -, which is standard input");
-    return parseJson("standard input", stdin);
-  }
   return parseFlags(rest, schema);
 }
 

@@ -180,5 +180,5 @@ function stopwatch(o: NodeRuntimeCreateOptions) {
 }
 
 function commandsOf(bindings: Bindings, names: string[]): Commands {
-  return Object.fromEntries(names.map((name) => [name, ({ args, stdin }) => bindings.command(name, args, stdin)]));
+  return Object.fromEntries(names.map((name) => [name, ({ args }) => bindings.command(name, args)]));
 }

@@ -1,0 +1,21 @@
+// Plugins of users: each call is a process of its own, and one that misbehaves harms no other.
+import { NodeRuntime } from "gaol";
+
+const plugins = {
+  shout: `__return(input.text.toUpperCase() + "!")`,
+  count: `__return(input.text.split(" ").length)`,
+  broken: `throw new Error("this plugin is broken")`,
+  endless: `for (;;);`,
+};
+
+const runtime = await NodeRuntime.create();
+try {
+  for (const [name, code] of Object.entries(plugins)) {
+    const input = JSON.stringify({ text: "hello gentle world" });
+    const { exitCode, value, stderr } = await runtime.run(`const input = ${input};\n${code}`, { timeout: 2000 });
+    const reason = /^Error: .*$/m.exec(stderr)?.[0] ?? "it was killed";
+    console.log(`${name}:`, exitCode === 0 ? value : reason);
+  }
+} finally {
+  await runtime.dispose();
+}

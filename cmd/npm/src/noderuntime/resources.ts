@@ -37,8 +37,7 @@ const counted = ["runningProcesses", "exitedProcesses", "openFds", "pipes", "pty
 /** Asks the server what a sandbox uses. */
 export async function resourceSnapshot(sandbox: Sandbox): Promise<NodeRuntimeResourceSnapshot> {
   const usage = await sandbox.usage();
-  const count = (name: string): number => usage[name] ?? 0;
-  const known = Object.fromEntries(counted.map((name) => [name, count(name)])) as Record<(typeof counted)[number], number>;
+  const known = Object.fromEntries(counted.map((name) => [name, usage[name]])) as Record<(typeof counted)[number], number>;
   return {
     fdTables: known.runningProcesses, // each process has one
     pipeBufferedBytes: 0, ptyBufferedInputBytes: 0, ptyBufferedOutputBytes: 0,

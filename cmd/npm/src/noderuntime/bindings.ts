@@ -10,8 +10,7 @@ export interface HostToolExample {
   input: unknown;
 }
 
-/** The input of a binding's handler, which has passed its schema. Handlers state its type. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- secure-exec's type: handlers destructure it
+/** The input of a binding's handler, which has passed its schema. Handlers state its type: it is any, as in secure-exec. */
 export type BindingInput = any;
 
 /** A function of the host that sandboxed programs can call. */

@@ -3,7 +3,7 @@ import { GaolError } from "../errors.js";
 import type { Sandbox } from "../sandbox.js";
 import { guestPath } from "./options.js";
 
-/** What is in a folder. */
+/** An entry of a folder. */
 export interface VirtualDirEntry {
   name: string;
   isDirectory: boolean;

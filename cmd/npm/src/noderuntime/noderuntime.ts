@@ -118,7 +118,7 @@ export class NodeRuntime {
     return (await listDir(this.#live().sandbox, path)).map((entry) => entry.name);
   }
 
-  /** Returns what is in a folder. */
+  /** Lists a folder with the kinds of its entries. */
   async readDirWithTypes(path: string): Promise<VirtualDirEntry[]> {
     return listDir(this.#live().sandbox, path);
   }
@@ -160,7 +160,12 @@ async function createParts(o: NodeRuntimeCreateOptions): Promise<Parts> {
     globals: { callBinding: hostFunction({ async: true }, (name, { args }) => bindings.call(name, args[1])) },
     calls: { timeoutMs: maxBindingTimeoutMs },
   }));
-  return { session, sandbox, bindings, listeners: newListeners(sandbox), stopRenewal: await keepSandbox(sandbox) };
+  try {
+    return { session, sandbox, bindings, listeners: newListeners(sandbox), stopRenewal: await keepSandbox(sandbox) };
+  } catch (error) {
+    await sandbox.close();
+    throw error;
+  }
 }
 
 /** A connection that is never made again: the sandbox would not be on the next one. */

@@ -48,7 +48,7 @@ function scopeOf<Rule>(name: string, scope: PermissionMode | RulePermissions<Rul
   return rules.length === 0 ? byDefault : { default: byDefault, rules };
 }
 
-/** Operations of gaol for those of files. Whoever may read a program may execute it, if childProcess allows that. */
+/** Operations of gaol for those of files. A program that may be read may be executed, if childProcess allows that. */
 const fsOperations: Record<string, string[]> = {
   read: ["read", "execute"],
   write: ["write", "chmod"],

@@ -132,7 +132,7 @@ func TestImportReplacesJailFiles(t *testing.T) {
 		checkImported(t, i.Root(), nil)
 		names, err := os.ReadDir(filepath.Join(i.Root(), "usr/libexec/gaol"))
 		must(t, err)
-		if len(names) != 3 {
+		if len(names) != 4 {
 			t.Errorf("%s: %v", name, names)
 		}
 		for _, n := range names {

@@ -114,8 +114,8 @@
 //     port.
 //   - UDP is allowed on all ports of localhost in both directions, or not at all. It does not
 //     leave the sandbox.
-//   - If hosts outside are allowed, rules for localhost may be about any port. A port on which
-//     listen is denied refuses connections, although listen itself succeeds.
+//   - If hosts outside, or ports of the host, are allowed, rules for localhost may be about any
+//     port. A port on which listen is denied refuses connections, although listen itself succeeds.
 //   - A run of a runtime with rules for hosts outside has all of its network, or none.
 //   - inspect, where allowed, covers the entries of /proc that any user may read. Those that
 //     require a tracer's rights, such as other runs' variables, memory and open files, need

@@ -9,7 +9,7 @@
 //	  └── everything else ──> one listener of the host, in the namespace
 //
 // The listener's connections have the destination that the guest asked for as their local
-// address. Datagrams reach only the resolver's address and, if that is allowed, localhost.
+// address. Each port of localhost that leads to the host has listeners of its own. Datagrams reach only the resolver's address and, if that is allowed, localhost.
 //
 // What confines the guest is that the namespace has no other interface. The BPF program
 // decides only between the guest's servers and the host's listener. It belongs to the

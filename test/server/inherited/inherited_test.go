@@ -69,8 +69,12 @@ func TestSurvives(t *testing.T) {
 	p, other := start(t, servertest.User{}), start(t, servertest.User{})
 	c := p.session()
 	sb := create(t, c, client.CreateOptions{})
-	p.signal(syscall.SIGINT)
-	p.signal(syscall.SIGHUP)
+	proc := spawnIdle(t, sb)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} { // to all processes of its group, as terminals do
+		if err := syscall.Kill(-p.Process.Pid, s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	otherClient := other.session()
 	create(t, otherClient, client.CreateOptions{})
 	_ = otherClient.Close()
@@ -78,6 +82,11 @@ func TestSurvives(t *testing.T) {
 	res, err := sb.Run(t.Context(), `console.log(6 * 7)`, runtime.RunOptions{})
 	if err != nil || string(res.Stdout) != "42\n" {
 		t.Errorf("%+v, %v", res, err)
+	}
+	select {
+	case <-proc.Done():
+		t.Error("a process of the guest has ended")
+	default:
 	}
 }
 

@@ -66,7 +66,7 @@ func start(t testing.TB, user servertest.User) *process {
 	defer theirs.Close()
 	p := &process{Cmd: exec.Command("/proc/self/exe"), t: t, ended: make(chan struct{})}
 	p.Env = append(os.Environ(), serverVar+"=1", harness.ParentVar+"="+harness.Parent)
-	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	p.ExtraFiles, p.Stderr = []*os.File{theirs}, &p.log
 	var err error
 	if p.conn, err = net.FileConn(own); err != nil {

@@ -1,0 +1,29 @@
+// What TypeScript infers. The compiler runs these tests.
+import test from "node:test";
+import { expectTypeOf } from "expect-type";
+import { hostFunction, type Cause, type Evaluation, type GuestError, type RunEvent, type RunResult, type Sandbox, type StandardSchema } from "gaol";
+import { z } from "zod";
+
+test("types", () => {
+  expectTypeOf<Sandbox["run"]>().returns.resolves.toEqualTypeOf<RunResult<unknown>>();
+  expectTypeOf<RunResult<number>["value"]>().toEqualTypeOf<number | undefined>();
+  expectTypeOf<RunResult["cause"]>().toEqualTypeOf<Cause | "">();
+
+  const exited = (r: RunResult): r is RunResult & { cause: "" } => r.cause === "";
+  expectTypeOf(exited).guards.toExtend<{ signal: "" }>();
+
+  type Failed = Extract<Evaluation<number>, { error: GuestError }>;
+  expectTypeOf<Failed["result"]>().toEqualTypeOf<undefined>();
+  type Succeeded = Extract<Evaluation<number>, { error: null }>;
+  expectTypeOf<Succeeded["result"]>().toEqualTypeOf<number | undefined>();
+
+  hostFunction({ input: z.object({ a: z.coerce.number(), b: z.string().default("x") }) }, (input, { signal }) => {
+    expectTypeOf(input).toEqualTypeOf<{ a: number; b: string }>();
+    expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+  });
+  hostFunction({ input: { type: "string" } }, (input) => expectTypeOf(input).toBeUnknown());
+  hostFunction<{ n: number }>({ input: { type: "object" } }, (input) => expectTypeOf(input.n).toBeNumber());
+  expectTypeOf(z.string()).toExtend<StandardSchema<string>>();
+
+  expectTypeOf<Extract<RunEvent, { type: "stdout" }>["data"]>().toEqualTypeOf<Uint8Array>();
+});

@@ -85,7 +85,7 @@ func allBlocks(t *testing.T, langs ...string) []block {
 }
 
 func TestLanguages(t *testing.T) {
-	known := []string{"go", "console", "sh", "js", "ts", "tsx", "json", "text"}
+	known := []string{"go", "console", "sh", "js", "ts", "tsx", "json", "text", "typescript"}
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
 			if !slices.Contains(known, b.lang) {

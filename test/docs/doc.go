@@ -7,6 +7,7 @@
 //	               make's targets
 //	js, ts, tsx    runs in a sandbox; a last line "// → JSON" is the expected value
 //	json           is valid JSON
+//	typescript     uses the npm package, whose tests compile it
 //	text           anything else, which is not tested
 //
 // A name behind the language, as in "js prog.mjs", makes a file of that name for the console

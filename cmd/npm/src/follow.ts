@@ -26,18 +26,32 @@ export interface RunStream<R> extends AsyncIterable<RunEvent> {
 
 const known = new Set(["log", "call", "denial", "connection"]);
 
+/** A run to follow. */
+export interface Followed<R> {
+  method: string;
+
+  /** Returns the parameters of the request. */
+  params(session: Session): object;
+
+  /** Parses the result. */
+  parse(value: unknown): R;
+
+  /** Called when the run has ended. */
+  release?(): void;
+}
+
 /** Starts a run with events. */
-export function follow<R>(session: Promise<Session>, method: string, params: (s: Session) => object, o: Pick<RunOptions, "stdin" | "signal">, parse: (value: unknown) => R, release = (): void => undefined): RunStream<R> {
+export function follow<R>(session: Promise<Session>, run: Followed<R>, o: Pick<RunOptions, "stdin" | "signal">): RunStream<R> {
   let cancel = (): void => undefined;
   const queue = newQueue<RunEvent>(() => cancel());
   const start = async (): Promise<R> => {
     const connected = await session;
-    const r = connected.open(method, { ...params(connected), events: true }, { signal: o.signal, ...handlers(queue) });
+    const r = connected.open(run.method, { ...run.params(connected), events: true }, { signal: o.signal, ...handlers(queue) });
     cancel = () => r.cancel();
     if (o.stdin !== undefined) feed(r, o.stdin).catch(() => r.cancel());
-    return parse(await r.result);
+    return run.parse(await r.result);
   };
-  const result = start().finally(release);
+  const result = start().finally(() => run.release?.());
   result.then(queue.end, queue.fail);
   return {
     result,

@@ -13,7 +13,10 @@ export interface CallContext {
 
 /** Options of {@link hostFunction}. */
 export interface HostFunctionOptions<T> {
-  /** The schema of the input, the function's only argument. The server checks it before it calls the function, and this program checks it again, if it is a schema of a library such as zod. */
+  /**
+   * The schema of the input, the function's only argument. The server checks it before it calls the function, and
+   * this program checks it again, if it is a schema of a library such as zod.
+   */
   input?: Schema<T>;
 
   /** In programs, the function returns a promise. By default a call blocks the program until its result. */

@@ -36,23 +36,28 @@ export function parseListeners(value: unknown): Listener[] {
   });
 }
 
+/** Connects to the server of a port. */
+type Connect = (signal: AbortSignal) => Promise<Duplex>;
+
 /**
  * Sends an HTTP request to a server in a sandbox. It differs from fetch: redirects are not followed, bodies are not
  * decompressed, and each request has a connection of its own.
  */
-export async function fetchPort(connect: (signal: AbortSignal) => Promise<Duplex>, port: number, input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+export async function fetchPort(connect: Connect, port: number, input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const request = new Request(input instanceof Request ? input : new URL(input, `http://localhost:${port}`), init);
-  const url = new URL(request.url);
+  const { pathname, search } = new URL(request.url);
   const body = await sendable(input, init, request);
   const socket = await connect(request.signal);
-  const headers = { "accept-encoding": "identity", ...Object.fromEntries(request.headers), host: `localhost:${port}`, ...(body instanceof Uint8Array && { "content-length": String(body.length) }) };
+  const headers: Record<string, string> = { "accept-encoding": "identity", ...Object.fromEntries(request.headers), host: `localhost:${port}` };
+  if (body instanceof Uint8Array) headers["content-length"] = String(body.length);
   return new Promise((resolve, reject) => {
-    const r = httpRequest({ createConnection: () => socket, method: request.method, path: url.pathname + url.search, headers, signal: request.signal });
-    const fail = (err: unknown): void => reject(request.signal.aborted ? request.signal.reason : badGateway(err));
+    const { method, signal } = request;
+    const r = httpRequest({ createConnection: () => socket, method, path: pathname + search, headers, signal });
+    const fail = (err: unknown): void => reject(signal.aborted ? signal.reason : badGateway(err));
     r.once("error", fail);
     r.once("response", (response) => {
       try {
-        resolve(toResponse(response, request.method)); // at once: the stream can end with an error at any time
+        resolve(toResponse(response, method)); // at once: the stream can end with an error at any time
       } catch (err) {
         response.destroy();
         fail(err); // a program can reply what a Response cannot have
@@ -66,7 +71,8 @@ export async function fetchPort(connect: (signal: AbortSignal) => Promise<Duplex
 /** Returns the body: bytes, if they are known, so that the request has their number, or a stream. */
 async function sendable(input: string | URL | Request, init: RequestInit, request: Request): Promise<Uint8Array | Readable | undefined> {
   if (request.body === null) return undefined;
-  const streamed = input instanceof Request || init.body instanceof ReadableStream || typeof (init.body as { [Symbol.asyncIterator]?: unknown })[Symbol.asyncIterator] === "function";
+  const given = init.body as { [Symbol.asyncIterator]?: unknown } | undefined;
+  const streamed = input instanceof Request || typeof given?.[Symbol.asyncIterator] === "function"; // a ReadableStream, too
   return streamed ? Readable.fromWeb(request.body as never) : new Uint8Array(await request.arrayBuffer());
 }
 

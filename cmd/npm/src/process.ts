@@ -48,7 +48,8 @@ export async function startProcess(session: Session, program: object, o: SpawnOp
   const stdout = newOutput();
   const stderr = newOutput();
   const queue = newQueue<RunEvent>(() => undefined);
-  const params = { ...program, ...programParams(o), events: o.events, timeoutMs: o.timeoutMs === Infinity ? undefined : milliseconds(o.timeoutMs), terminal: o.terminal };
+  const timeoutMs = o.timeoutMs === Infinity ? undefined : milliseconds(o.timeoutMs);
+  const params = { ...program, ...programParams(o), events: o.events, timeoutMs, terminal: o.terminal };
   const r = session.open("spawn", params, { signal: o.signal, onStdout: stdout.push, onStderr: stderr.push, onEvent: handlers(queue).onEvent });
   const ended = r.result.then((value) => parseRun(value, none, none));
   ended.then(queue.end, queue.fail);

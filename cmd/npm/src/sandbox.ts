@@ -180,13 +180,13 @@ export class Sandbox {
       release = functions.release;
       return { sandbox: this.id, code, permissions, env, cwd, ...functions.params, ...evaluateLimits(options) };
     };
-    return follow(this.#session(), "evaluate", params, options, parseEvaluation<T>, () => release());
+    return follow(this.#session(), { method: "evaluate", params, parse: parseEvaluation<T>, release: () => release() }, options);
   }
 
   #follow<T>(method: string, program: object, o: RunOptions): RunStream<RunResult<T>> {
     const params = { sandbox: this.id, ...program, ...programParams(o), ...timeLimit(o), stdinStream: o.stdin === undefined ? undefined : true };
     const none = { bytes: new Uint8Array(), truncated: false };
-    return follow(this.#session(), method, () => params, o, (value) => parseRun<T>(value, none, none));
+    return follow(this.#session(), { method, params: () => params, parse: (value) => parseRun<T>(value, none, none) }, o);
   }
 
   /** Starts a program of the image as a process that can be talked to. */

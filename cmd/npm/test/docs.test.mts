@@ -7,7 +7,7 @@ import path from "node:path";
 import test from "node:test";
 
 const folder = path.resolve("build/docs");
-const pages = ["README.md", ...readdirSync("../../docs").filter((name) => name.endsWith(".md")).map((name) => `../../docs/${name}`)];
+const pages = ["README.md", "../../README.md", ...readdirSync("../../docs").filter((name) => name.endsWith(".md")).map((name) => `../../docs/${name}`)];
 
 test("the programs of the documentation compile", () => {
   rmSync(folder, { recursive: true, force: true });

@@ -10,7 +10,8 @@ export function findBinary(given: string | undefined, searchPath: string | undef
   const found = given ?? ofPackage() ?? onPath(searchPath ?? "");
   if (found !== undefined && isExecutable(found)) return path.resolve(found);
   if (given !== undefined) throw new ConnectionError("no_server", `gaol: cannot execute ${given}`);
-  throw new ConnectionError("no_server", `gaol: no server runs, and no program was found to start one: install @gaol/${process.platform}-${process.arch}, or set GAOL_BIN to the path of gaol`);
+  const missing = `@gaol/${process.platform}-${process.arch}`;
+  throw new ConnectionError("no_server", `gaol: no server runs, and no program was found to start one: install ${missing}, or set GAOL_BIN to the path of gaol`);
 }
 
 function ofPackage(): string | undefined {

@@ -64,7 +64,8 @@ function explain(t: Target, err: unknown): unknown {
     return new ConnectionError("no_server", `gaol: no server listens on ${t.path}; start one with: sudo gaol serve`, details);
   }
   if (t.kind === "socket" && (code === "EACCES" || code === "EPERM")) {
-    return new ConnectionError("no_server", `gaol: you may not use the server on ${t.path}: join its group with: sudo usermod -aG ${group(t.path)} ${user()}`, details);
+    const join = `sudo usermod -aG ${group(t.path)} ${user()}`;
+    return new ConnectionError("no_server", `gaol: you may not use the server on ${t.path}: join its group with: ${join}`, details);
   }
   const where = t.kind === "own" ? "the server" : t.kind === "url" ? t.url : t.path;
   return new ConnectionError("no_server", `gaol: connect to ${where}: ${err.message}`, details);

@@ -64,7 +64,8 @@ export function checkDefaultSocket(file: string = defaultSocket): void {
   if (folder === undefined || socket === undefined) return; // connecting fails
   const trusted = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 && socket.isSocket() && socket.uid === 0;
   if (trusted) return;
-  throw new ConnectionError("no_server", `gaol: ${file} is not trusted: it and its folder must belong to root, and others must not be able to write to the folder`);
+  const rule = "it and its folder must belong to root, and others must not be able to write to the folder";
+  throw new ConnectionError("no_server", `gaol: ${file} is not trusted: ${rule}`);
 }
 
 function stat(file: string): Stats | undefined {

@@ -98,7 +98,8 @@ async function refusal(response: IncomingMessage): Promise<GaolError> {
   const detail = typeof p["detail"] === "string" ? p["detail"] : undefined;
   if (status === 426) {
     const theirs = /gaol\.v\d+/.exec(detail ?? "")?.[0] ?? "another protocol";
-    return new ConnectionError("version", `gaol: the server speaks ${theirs}, this client (gaol ${version}) speaks ${protocol}: install the package of the server's version`, { status });
+    const versions = `the server speaks ${theirs}, this client (gaol ${version}) speaks ${protocol}`;
+    return new ConnectionError("version", `gaol: ${versions}: install the package of the server's version`, { status });
   }
   if (typeof p["code"] === "string") return problemError(p["code"], { ...p, status });
   return new ConnectionError("connection", `gaol: the server replied with status ${status}: it is no gaol server, or one of another version`, { status });

@@ -1,4 +1,5 @@
 import type { JSONSchema } from "../schema.js";
+import type { BindingDefinition, HostToolExample } from "./bindings.js";
 
 /** Converts the name of a field or a binding to that of a flag or a command: `fullPage` is `full-page`. */
 export function kebabCase(name: string): string {
@@ -78,7 +79,7 @@ function parseValue(flag: string, type: unknown, text: string): unknown {
 }
 
 /** Returns the text of a command's --help. */
-export function helpText(name: string, about: { description: string; examples: { description: string; input: unknown }[] }, schema: JSONSchema): string {
+export function helpText(name: string, about: Pick<BindingDefinition, "description"> & { examples: HostToolExample[] }, schema: JSONSchema): string {
   const required = new Set((schema["required"] ?? []) as string[]);
   const fields = Object.entries((schema["properties"] ?? {}) as Record<string, JSONSchema>).map(([field, s]) => {
     const type = typeof s["type"] === "string" ? s["type"] : "value";

@@ -25,9 +25,12 @@ export interface NodeRuntimeFetchResponse {
 const maxBody = 64 << 20;
 
 /** Sends a request, and reads the response. */
-export async function fetchFrom(sandbox: Sandbox, port: number, { method = "GET", path, headers, body }: NodeRuntimeFetchInput): Promise<NodeRuntimeFetchResponse> {
+export async function fetchFrom(sandbox: Sandbox, port: number, input: NodeRuntimeFetchInput): Promise<NodeRuntimeFetchResponse> {
+  const { method = "GET", path, headers, body } = input;
   const url = new URL(`http://localhost:${port}${path.startsWith("/") ? "" : "/"}${path}`);
-  const response = await sandbox.fetch(port, url, { method, ...(headers && { headers }), ...(body !== undefined && { body: body as NonNullable<RequestInit["body"]> }) });
+  const init: RequestInit = { method, ...(headers && { headers }) };
+  if (body !== undefined) init.body = body as NonNullable<RequestInit["body"]>;
+  const response = await sandbox.fetch(port, url, init);
   return {
     status: response.status,
     statusText: response.statusText,

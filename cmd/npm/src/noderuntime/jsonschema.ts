@@ -7,7 +7,10 @@ type Test = (value: unknown, place: string) => string | undefined;
 /** Compiles the value of one keyword. */
 type Keyword = (value: unknown, schema: JSONSchema, place: string, depth: number) => Test;
 
-const annotations = new Set(["$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"]);
+/** Keywords that do not restrict values. */
+const annotations = new Set([
+  "$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly",
+]);
 
 /** The depth up to which schemas are compiled. */
 const maxDepth = 32;

@@ -76,7 +76,8 @@ function checkQuery(query: NodeRuntimeListenerQuery): void {
 
 function hostMatches(address: string, host: string | undefined): boolean {
   const all = ["all", "0.0.0.0", "::"];
-  return host === undefined || host === address || (all.includes(host) && all.includes(address)) || (host === "localhost" && ["127.0.0.1", "::1"].includes(address));
+  const local = ["127.0.0.1", "::1", "localhost"];
+  return host === undefined || host === address || [all, local].some((same) => same.includes(host) && same.includes(address));
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -135,6 +135,6 @@ export function sandboxOptions(o: NodeRuntimeCreateOptions): SandboxOptions {
   return {
     env, cwd, files, hostPorts: o.loopbackExemptPorts,
     mounts: mounts?.map((m) => ({ source: m.hostPath, target: m.guestPath, access: m.readOnly === false ? "rw" : "ro" })),
-    nodeModules: nodeModules === undefined ? undefined : { guestPath: defaultModules, ...(typeof nodeModules === "string" ? { hostPath: nodeModules } : nodeModules) },
+    nodeModules: nodeModules && { guestPath: defaultModules, ...(typeof nodeModules === "string" ? { hostPath: nodeModules } : nodeModules) },
   };
 }

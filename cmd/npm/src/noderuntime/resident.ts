@@ -48,15 +48,23 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
 
 /** A program of a runner that is in progress. */
 interface Active {
-  readonly id: string;
   readonly stdout: Demarcated;
   readonly stderr: Demarcated;
   readonly resolve: (result: NodeRuntimeExecResult) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Starts a runner as a process. */
-export async function newResidentRunner(spawn: (code: string, o: NodeRuntimeSpawnOptions) => Promise<NodeRuntimeProcess>): Promise<NodeRuntimeResidentRunner> {
+/** The programs of a runner, one at a time. */
+interface Programs {
+  /** Begins a program, and returns its result. It throws if another one is in progress. */
+  begin(id: string): Promise<NodeRuntimeExecResult>;
+  /** Takes a piece of the process's output. */
+  receive(of: "stdout" | "stderr", piece: Uint8Array): void;
+  /** Rejects the program in progress, and all that follow. */
+  stop(why: string): void;
+}
+
+function newPrograms(): Programs {
   let active: Active | undefined;
   let gone: GaolError | undefined;
   const finish = (settle: (a: Active) => void): void => {
@@ -64,37 +72,50 @@ export async function newResidentRunner(spawn: (code: string, o: NodeRuntimeSpaw
     active = undefined;
     if (finished !== undefined) settle(finished);
   };
-  const stop = (why: string): void => {
-    gone ??= new GaolError("closed", why);
-    finish((a) => a.reject(gone));
-  };
-  const receive = (of: "stdout" | "stderr", piece: Uint8Array): void => {
-    active?.[of].add(piece);
-    if (active?.stdout.exitCode !== undefined && active.stderr.exitCode !== undefined) finish((a) => a.resolve(resultOf(a)));
-  };
-  const process = await spawn(source, { onStdout: (p) => receive("stdout", p), onStderr: (p) => receive("stderr", p) });
-  process.wait().then((code) => stop(`resident runner has ended with status ${code}`), (err: unknown) => stop(`resident runner has ended: ${String(err)}`));
   return {
-    async exec(code, { timeout } = {}) {
+    begin(id) {
       if (gone !== undefined) throw gone;
       if (active !== undefined) throw new GaolError("conflict", "resident runner supports one in-flight exec");
+      return new Promise((resolve, reject) => {
+        active = { stdout: newDemarcated(id), stderr: newDemarcated(id), resolve, reject };
+      });
+    },
+    receive(of, piece) {
+      active?.[of].add(piece);
+      if (active?.stdout.exitCode !== undefined && active.stderr.exitCode !== undefined) finish((a) => a.resolve(resultOf(a)));
+    },
+    stop(why) {
+      gone ??= new GaolError("closed", why);
+      finish((a) => a.reject(gone));
+    },
+  };
+}
+
+/** How a runner starts its process. */
+type Spawn = (code: string, options: NodeRuntimeSpawnOptions) => Promise<NodeRuntimeProcess>;
+
+/** Starts a runner as a process. */
+export async function newResidentRunner(spawn: Spawn): Promise<NodeRuntimeResidentRunner> {
+  const programs = newPrograms();
+  const process = await spawn(source, { onStdout: (p) => programs.receive("stdout", p), onStderr: (p) => programs.receive("stderr", p) });
+  process.wait().then(
+    (code) => programs.stop(`resident runner has ended with status ${code}`),
+    (err: unknown) => programs.stop(`resident runner has ended: ${String(err)}`),
+  );
+  const kill = (why: string): void => {
+    programs.stop(why);
+    process.kill("SIGKILL");
+  };
+  return {
+    async exec(code, { timeout } = {}) {
       const id = randomUUID();
-      const timer = timeout === undefined ? undefined : setTimeout(() => {
-        stop(`resident runner timed out after ${timeout}ms`);
-        process.kill("SIGKILL");
-      }, timeout);
-      try {
-        return await new Promise((resolve, reject) => {
-          active = { id, stdout: newDemarcated(id), stderr: newDemarcated(id), resolve, reject };
-          process.writeStdin(`${JSON.stringify({ id, code })}\n`);
-        });
-      } finally {
-        clearTimeout(timer);
-      }
+      const result = programs.begin(id);
+      process.writeStdin(`${JSON.stringify({ id, code })}\n`);
+      const timer = timeout === undefined ? undefined : setTimeout(() => kill(`resident runner timed out after ${timeout}ms`), timeout);
+      return result.finally(() => clearTimeout(timer));
     },
     async dispose() {
-      stop("resident runner is not running");
-      process.kill("SIGKILL");
+      kill("resident runner is not running");
       await process.wait().catch(() => undefined);
     },
   };
@@ -104,7 +125,8 @@ function resultOf(a: Active): NodeRuntimeExecResult {
   const [stdout, stderr] = [a.stdout.end(), a.stderr.end()];
   const cut = { stdout: stdout.truncated, stderr: stderr.truncated };
   const text = ({ bytes }: { bytes: Uint8Array }): string => new TextDecoder().decode(bytes);
-  return { stdout: text(stdout), stderr: text(stderr), exitCode: a.stdout.exitCode ?? 1, ...((cut.stdout || cut.stderr) && { truncated: cut }) };
+  const exitCode = a.stdout.exitCode ?? 1;
+  return { stdout: text(stdout), stderr: text(stderr), exitCode, ...((cut.stdout || cut.stderr) && { truncated: cut }) };
 }
 
 /** An output up to the mark of a program's end. */

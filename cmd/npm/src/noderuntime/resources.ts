@@ -32,7 +32,10 @@ export interface NodeRuntimeResourceSnapshot {
   inodes: number;
 }
 
-const counted = ["runningProcesses", "exitedProcesses", "openFds", "pipes", "ptys", "sockets", "socketListeners", "socketConnections", "memoryBytes", "diskBytes", "inodes"] as const;
+const counted = [
+  "runningProcesses", "exitedProcesses", "openFds", "pipes", "ptys", "sockets", "socketListeners", "socketConnections",
+  "memoryBytes", "diskBytes", "inodes",
+] as const;
 
 /** Asks the server what a sandbox uses. */
 export async function resourceSnapshot(sandbox: Sandbox): Promise<NodeRuntimeResourceSnapshot> {

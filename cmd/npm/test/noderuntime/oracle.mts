@@ -44,7 +44,7 @@ function covers(patterns: string[] | undefined, value: string, expand: (pattern:
 /** gaol's operations for one of secure-exec's. */
 const inGaol: Record<string, string[]> = { read: ["read", "execute"], write: ["write", "chmod"], fetch: ["fetch", "connect"], http: ["fetch", "connect"] };
 
-/** P/** is also P itself: gaol cannot separate a folder from what is in it. */
+/** P/** is also P itself: gaol cannot separate a folder from its content. */
 const withFolder = (pattern: string): string[] => [pattern, pattern.replace(/\/\*\*$/, "") || "/"];
 
 function fsDecisions(p: NodeRuntimePermissions): Decision[] {

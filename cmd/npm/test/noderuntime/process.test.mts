@@ -116,9 +116,10 @@ test("a resident runner executes programs in one process", async () => {
     const failed = await runner.exec("console.log('before'); throw new TypeError('broken')");
     assert.deepEqual([failed.exitCode, failed.stdout], [1, "before\n"]);
     assert.match(failed.stderr, /^TypeError: broken\n/);
-    const both = [runner.exec("await new Promise((r) => setTimeout(r, 50))"), runner.exec("1")] as const;
+    const both = [runner.exec("await new Promise((r) => setTimeout(r, 50))"), runner.exec("globalThis.count = 0")] as const;
     await assert.rejects(both[1], { message: "resident runner supports one in-flight exec" });
     await both[0];
+    assert.equal((await runner.exec("console.log(count)")).stdout, "2\n");
     await assert.rejects(runner.exec("for (;;);", { timeout: 300 }), { message: "resident runner timed out after 300ms" });
     await assert.rejects(runner.exec("1"), { code: "closed" });
   } finally {

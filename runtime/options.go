@@ -63,8 +63,8 @@ type Options struct {
 	NodeModulesPath string
 
 	// Files are written into the tree before the first run: guest paths with contents. Missing
-	// folders are created. The files have mode 0644 and belong to the guest, unless
-	// Permissions deny chmod for some paths only. /proc, /sys, /dev (except for /dev/shm) and
+	// folders are created. The files have mode 0644. They and the new folders belong to the
+	// guest, unless Permissions deny chmod for some paths only. /proc, /sys, /dev (except for /dev/shm) and
 	// /usr/libexec/gaol cannot have any. Files and Folders together must fit in Limits.Disk
 	// and Limits.Inodes; they do not count towards what the guest may write itself.
 	Files map[string][]byte

@@ -86,7 +86,8 @@ func descriptorPath(f *os.File) string {
 }
 
 // open opens a place with O_PATH, and creates it, and the folders above it, if they are
-// missing. With own, the guest owns a new one wherever it is.
+// missing. With own, the guest owns new ones wherever they are, except for hidden folders above
+// the place.
 func (b *builder) open(p Place, own bool) (*os.File, error) {
 	dir, err := openRoot()
 	if err != nil {
@@ -96,7 +97,7 @@ func (b *builder) open(p Place, own bool) (*os.File, error) {
 	for name := range strings.SplitSeq(p.Path[1:], "/") {
 		at = filepath.Join(at, name)
 		isLast := at == p.Path
-		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own && isLast)
+		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own && (isLast || !b.tree.hides(at)))
 		dir.Close()
 		if errors.Is(err, ErrNotInMount) {
 			return nil, err

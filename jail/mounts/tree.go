@@ -49,8 +49,8 @@ type Tree struct {
 	// owns those of Make; those of Keep get the owner of the folder around them.
 	Make, Keep []Place
 
-	// Files are owned by the guest. Missing folders above them are created. They do not
-	// count against Disk.
+	// Files are owned by the guest, and so are missing folders above them, which are created.
+	// They do not count against Disk.
 	Files []File
 
 	// NotOwn, if not nil, reports whether a file that is created at a guest path belongs to

@@ -3,7 +3,7 @@ import test, { after, before } from "node:test";
 import { GaolError, NodeRuntime } from "gaol";
 
 let rt: NodeRuntime;
-before(async () => void (rt = await NodeRuntime.create({ env: { COLOR: "red" }, files: { "/workspace/data.json": '{"n":7}', "/srv/raw": new Uint8Array([0, 255]) } })));
+before(async () => void (rt = await NodeRuntime.create({ env: { COLOR: "red" }, files: { "/workspace/data.json": '{"n":7}', "/app/data/raw": new Uint8Array([0, 255]) } })));
 after(() => rt.dispose());
 
 test("run returns output, status and value", async () => {
@@ -28,7 +28,7 @@ test("programs are ES modules in /tmp", async () => {
 
 test("options of one program", async () => {
   const code = "import { text } from 'node:stream/consumers'; console.log(process.env.COLOR, process.env.SIZE, process.cwd(), await text(process.stdin))";
-  assert.equal((await rt.exec(code, { env: { SIZE: "5" }, cwd: "/srv", stdin: "in" })).stdout, "red 5 /srv in\n");
+  assert.equal((await rt.exec(code, { env: { SIZE: "5" }, cwd: "/app", stdin: "in" })).stdout, "red 5 /app in\n");
   assert.equal((await rt.exec("process.stdin.pipe(process.stdout)", { stdin: new Uint8Array([97, 98]) })).stdout, "ab");
 });
 
@@ -69,9 +69,11 @@ test("commands", async () => {
 });
 
 test("files", async () => {
-  assert.deepEqual(await rt.readFile("/srv/raw"), new Uint8Array([0, 255]));
+  assert.deepEqual(await rt.readFile("/app/data/raw"), new Uint8Array([0, 255]));
   await rt.writeFile("/workspace/deep/er/a.txt", "text");
   await rt.writeFile("workspace/deep/b", new Uint8Array([1, 2]));
+  await rt.writeFile("/app/note.txt", "beside a file of create");
+  await assert.rejects(rt.writeFile("/etc/note.txt", ""), { code: "forbidden" });
   assert.equal((await rt.exec("import fs from 'node:fs'; console.log(fs.readFileSync('deep/er/a.txt', 'utf8'), fs.readFileSync('deep/b').length); fs.symlinkSync('b', 'deep/link')")).stdout, "text 2\n");
   assert.deepEqual((await rt.readDir("/workspace/deep")).sort(), ["b", "er", "link"]);
   assert.deepEqual((await rt.readDirWithTypes("/workspace/deep/")).sort((a, b) => (a.name < b.name ? -1 : 1)), [

@@ -51,7 +51,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build build-arm64 image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test
+.PHONY: help deps build build-arm64 image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test bench-npm
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -150,6 +150,15 @@ npm: build build-arm64 $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz; n
 npm-test: image $(NPM_MODULES) $(NPM_NODES) ## test the npm package, as it is and as it is installed, by all versions of Node
 	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
 	cd cmd/npm && $(ROOT) ../../.ci/npm node scripts/judge.mjs '$(abspath $(BIN))'
+
+# How often make bench-npm measures each.
+TIMES ?= 50
+
+bench-npm: image $(NPM_MODULES) $(NPM_NODES) ## compare the npm package's speed with the SDK's, and that of secure-exec, which takes 1.2 GB
+	$(NPM_BUILD)
+	.ci/npm npm install --silent --no-audit --no-fund --prefix bin/secure-exec secure-exec@0.2.21
+	$(ROOT) env GAOL_NODE='$(wildcard $(CURDIR)/cmd/npm/judge/node_modules/node24/bin/node)' GAOL_SECURE_EXEC=$(CURDIR)/bin/secure-exec \
+		$(GO) test -run '^$$' -bench . -benchtime $(TIMES)x -timeout 1h ./test/npm
 
 openapi: image ## lint the server's OpenAPI document with spectral, from npm
 	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi

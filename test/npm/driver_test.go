@@ -2,6 +2,7 @@ package npm
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -29,7 +30,9 @@ func startDriver(b *testing.B, kind, where string) *driver {
 		b.Skipf("the npm package is not built: %v", err)
 	}
 	c := exec.Command(cmp.Or(os.Getenv(nodeVar), "node"), "driver.mjs", kind, where)
-	c.Stderr = os.Stderr
+	c.Env = append(os.Environ(), "TMPDIR="+b.TempDir()) // secure-exec leaves files there
+	var messages bytes.Buffer
+	c.Stderr = &messages
 	in, err := c.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -45,7 +48,7 @@ func startDriver(b *testing.B, kind, where string) *driver {
 	b.Cleanup(func() {
 		_ = in.Close() // which ends it
 		if err := c.Wait(); err != nil {
-			b.Errorf("%s: %v", kind, err)
+			b.Errorf("%s: %v: %s", kind, err, messages.String())
 		}
 	})
 	if _, err := d.read(); err != nil {

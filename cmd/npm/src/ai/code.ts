@@ -1,4 +1,5 @@
 import { createSandbox, type CodeSandboxOptions, type ExecutionResult } from "../evaluate/sandbox.js";
+import { GaolError } from "../errors.js";
 import type { Globals } from "../functions.js";
 import type { Tool } from "../tools/tools.js";
 
@@ -38,7 +39,9 @@ export function codeTool(options: CodeToolOptions = {}): Tool<CodeInput, Executi
     name,
     description: about === undefined ? description : `${description}\n\n${about}`,
     inputSchema,
-    execute({ code }, o = {}) {
+    async execute(input: Partial<CodeInput> | null | undefined, o = {}) {
+      const code: unknown = input?.code; // models send anything
+      if (typeof code !== "string") throw new GaolError("invalid_argument", `gaol: ${name}: code: want a string`);
       return sandbox.execute(code, o.signal && { signal: o.signal });
     },
   };

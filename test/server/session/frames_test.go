@@ -99,6 +99,24 @@ func TestSchemaIsEnforced(t *testing.T) {
 	}
 }
 
+// TestEvaluateOnceCalls: a snippet in a sandbox of its own can call functions of the client.
+func TestEvaluateOnceCalls(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
+	r.request(2, "evaluateOnce", `{"functions":[{"id":8,"path":["api","f"]}],"globals":{"x":2},"maxCalls":1,"logs":true,`+
+		`"code":"console.log(x); let refused = ''; const n = api.f(x); try { api.f(x) } catch (e) { refused = e.code } [n, refused]"}`)
+	if log := r.until(2, protocol.KindEvent); !strings.Contains(string(log), `"text":"2"`) {
+		t.Errorf("%s", log)
+	}
+	if number, args := (protocol.Frame{Body: r.until(1, protocol.KindCall)}).Call(); number != 8 || string(args) != "[2]" {
+		t.Errorf("function %d, %s", number, args)
+	}
+	r.send(protocol.Append(nil, protocol.KindAnswer, 1, []byte(`5`)))
+	want := `{"result":[5,"ERR_TOO_MANY_CALLS"],"error":null,`
+	if text := r.until(2, protocol.KindResult); !strings.HasPrefix(string(text), want) || !strings.Contains(string(text), `"denials":[]`) {
+		t.Errorf("%s, want %s", text, want)
+	}
+}
+
 // TestNoCredit: without credit, a run that floods its output sends one window, and can be canceled.
 func TestNoCredit(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)

@@ -24,10 +24,19 @@ func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r RunRequest) (*res
 
 // Evaluate evaluates a snippet in a sandbox of its own.
 func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r EvaluateRequest) (*resultjson.Evaluation, error) {
+	e, err := s.EvaluateWith(ctx, t, r, func(*runtime.EvaluateOptions) {})
+	if err != nil {
+		return nil, err
+	}
+	return resultjson.NewEvaluation(e), nil
+}
+
+// EvaluateWith is Evaluate for clients with host functions: change may change the options.
+func (s *Service) EvaluateWith(ctx context.Context, t *tenant.Tenant, r EvaluateRequest, change func(*runtime.EvaluateOptions)) (*runtime.Evaluation, error) {
 	permissions := r.Permissions
 	r.Permissions = nil
-	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Evaluation, error) {
-		return sb.Evaluate(ctx, r.Snippet)
+	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*runtime.Evaluation, error) {
+		return sb.evaluate(ctx, r.Snippet, change)
 	})
 }
 
@@ -159,10 +168,19 @@ func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.C
 
 // Evaluate evaluates a snippet.
 func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet) (*resultjson.Evaluation, error) {
+	e, err := sb.evaluate(ctx, n, func(*runtime.EvaluateOptions) {})
+	if err != nil {
+		return nil, err
+	}
+	return resultjson.NewEvaluation(e), nil
+}
+
+func (sb *Sandbox) evaluate(ctx context.Context, n Snippet, change func(*runtime.EvaluateOptions)) (*runtime.Evaluation, error) {
 	o, err := sb.evaluateOptions(n)
 	if err != nil {
 		return nil, err
 	}
+	change(&o)
 	audit.Of(ctx).SetCode(n.Code)
 	audit.Of(ctx).SetPermissions(n.Permissions)
 	var e *runtime.Evaluation
@@ -171,10 +189,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet) (*resultjson.Evaluat
 		return err
 	})
 	sb.service.recordEvaluation(ctx, KindEvaluate, e, err)
-	if err != nil {
-		return nil, err
-	}
-	return resultjson.NewEvaluation(e), nil
+	return e, err
 }
 
 func (sb *Sandbox) evaluateOptions(n Snippet) (o runtime.EvaluateOptions, err error) {

@@ -23,8 +23,39 @@ func runOnce(t *task, p service.RunRequest) (any, error) {
 	return t.sendResult(r.Result()), nil
 }
 
-func evaluateOnce(t *task, p service.EvaluateRequest) (any, error) {
-	return t.service.Evaluate(t.ctx, t.tenant, p)
+// evaluateOnceParams are those of evaluateOnce.
+type evaluateOnceParams struct {
+	service.EvaluateRequest
+	FunctionParams
+	MaxTimeout bool `json:"maxTimeout,omitempty" doc:"Instead of timeoutMs: as long as the server allows."`
+	Logs       bool `json:"logs,omitempty" doc:"Send each line of the result's logs as it is printed."`
+}
+
+func evaluateOnce(t *task, p evaluateOnceParams) (_ any, err error) {
+	if p.TimeoutMs, err = t.timeout(p.TimeoutMs, p.MaxTimeout); err != nil {
+		return nil, err
+	}
+	globals, err := t.calls.bind(p.Globals, p.Functions)
+	if err != nil {
+		return nil, err
+	}
+	e, err := t.service.EvaluateWith(t.ctx, t.tenant, p.EvaluateRequest, func(o *runtime.EvaluateOptions) {
+		o.Globals, o.MaxCalls, o.OnLog = globals, p.MaxCalls, t.onLog(p.Logs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resultjson.NewSessionEvaluation(e), nil
+}
+
+// onLog returns a function that sends lines of logs, or nil if they are not wanted.
+func (t *task) onLog(wanted bool) func(runtime.Log) {
+	if !wanted {
+		return nil
+	}
+	return func(l runtime.Log) {
+		_ = t.event(resultjson.NewSessionEvent(runtime.LogEvent{Log: l})) // fails if the task ends
+	}
 }
 
 // InSandbox says where a run is, and how it communicates.
@@ -261,10 +292,6 @@ func (t *task) snippetOptions(sb *service.Sandbox, n service.Snippet, f Function
 	if o.Globals, err = t.calls.bind(n.Globals, f.Functions); err != nil {
 		return o, err
 	}
-	if logs {
-		o.OnLog = func(l runtime.Log) {
-			_ = t.event(resultjson.NewSessionEvent(runtime.LogEvent{Log: l})) // fails if the task ends
-		}
-	}
+	o.OnLog = t.onLog(logs)
 	return o, nil
 }

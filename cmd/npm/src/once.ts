@@ -1,9 +1,9 @@
 import type { Commands } from "./commands.js";
-import { evaluateLimits } from "./evaluations.js";
+import { makeEvaluation } from "./evaluations.js";
 import type { Globals } from "./functions.js";
 import { newCapture } from "./capture.js";
 import type { EvaluateOptions, OnConnection, RunOptions, SandboxOptions, TreeOptions } from "./options.js";
-import { parseEvaluation, parseRun } from "./parse.js";
+import { parseRun } from "./parse.js";
 import type { Evaluation, RunResult } from "./result.js";
 import { defaultOutput, programParams, timeLimit } from "./runs.js";
 import { Sandbox } from "./sandbox.js";
@@ -34,17 +34,13 @@ export async function run<T = unknown>(code: string, options: RunOnceOptions = {
 
 /** Evaluates code, as models write it, in a sandbox of its own, which is gone afterwards. */
 export async function evaluate<T = unknown>(code: string, options: EvaluateOnceOptions = {}): Promise<Evaluation<T>> {
-  if (options.globals || options.onLog || options.maxCalls !== undefined || options.timeoutMs === Infinity) {
-    return inSandbox({}, options, (sandbox) => sandbox.evaluate<T>(code, withoutPermissions(options)));
-  }
   const { permissions, env, cwd } = options;
   const session = await connectionOf(options).session();
-  const params = { code, permissions, env, cwd, ...evaluateLimits(options), ...treeParams(options) };
-  return parseEvaluation<T>(await session.request("evaluateOnce", params, { signal: options.signal }));
+  return makeEvaluation<T>(session, "evaluateOnce", { code, permissions, env, cwd, ...treeParams(options) }, options);
 }
 
 /** Calls a function with a sandbox that exists during the call. */
-async function inSandbox<R>(own: SandboxOptions, o: RunOnceOptions | EvaluateOnceOptions, use: (sandbox: Sandbox) => Promise<R>): Promise<R> {
+async function inSandbox<R>(own: SandboxOptions, o: RunOnceOptions, use: (sandbox: Sandbox) => Promise<R>): Promise<R> {
   const { image, snapshot, files, limits, readOnly, hostname, mounts, nodeModules, connection, permissions, signal } = o;
   const tree = { image, snapshot, files, limits, readOnly, hostname, mounts, nodeModules };
   const sandbox = await Sandbox.create({ ...tree, connection, permissions, signal, ...own });

@@ -211,6 +211,33 @@ func testSlowReader(t *testing.T, c *client.Client) {
 	}
 }
 
+// testSlowWriter: a file whose content stops arriving blocks nothing else, and appears at its end.
+func testSlowWriter(t *testing.T, c *client.Client) {
+	f := createIn(t, c, client.CreateOptions{}).FS()
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.WriteFrom(soon(t), "/workspace/slow", r, hostfs.WriteOptions{})
+		done <- err
+	}()
+	if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WriteFile(soon(t), "/workspace/other", make([]byte, 1<<20), hostfs.WriteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Stat(soon(t), "/workspace/slow"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before its end: %v", err)
+	}
+	_ = w.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if info, err := f.Stat(soon(t), "/workspace/slow"); err != nil || info.Size() != 1<<20 {
+		t.Errorf("%v %+v", err, info)
+	}
+}
+
 // TestUploadEnds: an upload that is canceled, too large, or whose client vanishes leaves nothing.
 func TestUploadEnds(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.Tenant.Upload = 1 << 20 }})

@@ -57,6 +57,7 @@ func TestClient(t *testing.T) {
 		"tar":                   testTar,
 		"snapshots":             testSnapshots,
 		"slow reader":           testSlowReader,
+		"slow writer":           testSlowWriter,
 		"listeners":             testListeners,
 		"dial":                  testDial,
 		"dial ends":             testDialEnds,

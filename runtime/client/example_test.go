@@ -3,9 +3,14 @@ package client_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 
+	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/client"
+	"gaol/vfs/hostfs"
 )
 
 func Example() {
@@ -75,4 +80,45 @@ func ExampleSandbox_FollowRun() {
 	if _, err := s.Result(); err != nil {
 		panic(err)
 	}
+}
+
+// A program in the sandbox is an HTTP server, whose page comes from this process.
+func ExampleSandbox_Dial() {
+	ctx := context.Background()
+	c, err := client.Dial(ctx, client.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	sb, err := c.Create(ctx, client.CreateOptions{Permissions: policy.Permissions{Network: policy.Scope{
+		Rules: []policy.Rule{{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:3000"}}},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	if err := sb.FS().WriteFile(ctx, "/workspace/index.html", []byte("hello"), hostfs.WriteOptions{}); err != nil {
+		panic(err)
+	}
+	_, err = sb.SpawnCode(ctx, `import fs from 'node:fs'; import http from 'node:http';
+		http.createServer((_, res) => fs.createReadStream('index.html').pipe(res)).listen(3000, 'localhost')`, runtime.SpawnOptions{})
+	if err != nil {
+		panic(err)
+	}
+	if err := sb.WaitForListener(ctx, 3000); err != nil {
+		panic(err)
+	}
+	web := http.Client{Transport: &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return sb.Dial(ctx, 3000) },
+		DisableKeepAlives: true,
+	}}
+	res, err := web.Get("http://localhost:3000/")
+	if err != nil {
+		panic(err)
+	}
+	defer res.Body.Close()
+	page, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s\n", page)
 }

@@ -62,6 +62,7 @@ func TestClient(t *testing.T) {
 		"dial":                  testDial,
 		"dial ends":             testDialEnds,
 		"dial flood":            testDialFlood,
+		"dial HTTP":             testDialHTTP,
 		"usage":                 testUsage,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dial(t, s)) })

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -146,6 +147,26 @@ func testDialEnds(t *testing.T, c *client.Client) {
 	}
 	if got, err := io.ReadAll(open); !isCode(err, "closed") || len(got) > 0 {
 		t.Errorf("in a closed sandbox: %v %q", err, got)
+	}
+}
+
+// testDialHTTP: a client of HTTP uses connections to a guest's server.
+func testDialHTTP(t *testing.T, c *client.Client) {
+	sb := newServer(t, c, `import http from 'node:http';
+		http.createServer((req, res) => { res.setHeader('x-method', req.method); req.pipe(res); }).listen(3000, 'localhost');`)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return sb.Dial(ctx, 3000) }}
+	defer transport.CloseIdleConnections()
+	body := strings.Repeat("body", 500_000)
+	for range 2 { // the second one uses the same connection
+		res, err := (&http.Client{Transport: transport}).Post("http://localhost:3000/", "text/plain", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || string(got) != body || res.Header.Get("X-Method") != "POST" {
+			t.Errorf("%v, %d bytes, %v", err, len(got), res.Header)
+		}
 	}
 }
 

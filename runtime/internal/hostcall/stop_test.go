@@ -253,7 +253,7 @@ func TestCallContext(t *testing.T) {
 // never.
 func TestObserve(t *testing.T) {
 	begin := func(c *Dispatcher, id uint32) *pendingCall {
-		p := &pendingCall{Call: wire.Call{ID: id}, index: -1}
+		p := &pendingCall{Call: wire.Call{ID: id}, key: uint64(id), index: -1}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.add(p)

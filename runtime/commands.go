@@ -132,6 +132,7 @@ type runCommands struct {
 	commands *commands
 	calls    *hostcall.Dispatcher
 	limits   CallLimits
+	most     int // calls at once
 
 	mu     sync.Mutex
 	closed bool
@@ -154,13 +155,20 @@ func (r *activeRun) openCalls(ctx context.Context, c *jail.Command) {
 		r.control.calls = r.calls
 	}
 	if hasCommands {
-		r.commands = &runCommands{commands: &r.rt.commands, calls: r.calls, limits: t.calls, open: map[*hostcommand.Call]struct{}{}}
+		r.commands = &runCommands{commands: &r.rt.commands, calls: r.calls, limits: t.calls, most: maxOpenCalls(t.calls), open: map[*hostcommand.Call]struct{}{}}
 		c.OnCommand = r.commands.begin
 	}
 }
 
-// begin starts a call, and returns the guest's ends of its pipes. The guest can have as many
-// at once as it may have functions running, and tries again until then.
+// maxOpenCalls returns how many calls of commands a run can have at once. It bounds the
+// descriptors of this process, and the memory before and after the function runs.
+func maxOpenCalls(l CallLimits) int {
+	const calls, bytes = 64, 64 << 20
+	return max(1, min(calls, l.Concurrent, int(bytes/max(l.Arguments, l.Result, 1))))
+}
+
+// begin starts a call, and returns the guest's ends of its pipes. If there are too many, the
+// program tries again.
 func (c *runCommands) begin(name string) (hostcommand.Ends, error) {
 	command, exists := c.commands.get(name)
 	if !exists {
@@ -168,7 +176,7 @@ func (c *runCommands) begin(name string) (hostcommand.Ends, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || len(c.open) >= c.limits.Concurrent {
+	if c.closed || len(c.open) >= c.most {
 		return hostcommand.Ends{}, unix.EAGAIN
 	}
 	call, guest, err := hostcommand.Open()

@@ -16,8 +16,8 @@
 // listener of its own. The kernel says which file the caller executes, so that a guest that
 // may not execute a command can't call it either.
 //
-// It is written in C, without a C library, because each call starts it: it has some 2 kB and
-// runs for 0.3 ms, where a shell's script takes 2 ms and Node's 40 ms.
+// It is written in C, without a C library, because each call starts it: it has some 3 kB, and
+// a call takes 1 ms in a shell's loop where a shell takes 5 ms to start, and Node 150 ms.
 //
 // Frames from the guest are u32 n | n bytes: the arguments, each ended by NUL, and then, if
 // the host asks for input, its parts, of which an empty one is the last. Frames from the host

@@ -41,14 +41,16 @@ func sh(t *testing.T, rt *runtime.NodeRuntime, script string) string {
 	return fmt.Sprintf("%d %s", res.ExitCode, bytes.TrimSpace(append(res.Stdout, res.Stderr...)))
 }
 
-func TestLimits(t *testing.T) {
+func TestCommandLimits(t *testing.T) {
 	limits := runtime.CallLimits{Calls: 3, Arguments: 1000, Result: 2000, Timeout: time.Second}
 	rt := harness.Create(t, runtime.Options{Calls: limits, Commands: map[string]runtime.Command{
 		"cmd": {Run: show}, "input": {Run: show, Stdin: true},
 		"large": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 			return runtime.CommandResult{Stdout: make([]byte, 1500), Stderr: make([]byte, 501)}, nil
 		}},
-		"code":  {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) { return runtime.CommandResult{ExitCode: 256}, nil }},
+		"code": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
+			return runtime.CommandResult{ExitCode: 256}, nil
+		}},
 		"panic": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) { panic("a secret") }},
 		"slow": {Run: func(ctx context.Context, _ runtime.CommandCall) (runtime.CommandResult, error) {
 			<-ctx.Done()
@@ -78,7 +80,7 @@ func TestLimits(t *testing.T) {
 }
 
 // A guest has few calls at once, and further programs wait.
-func TestConcurrentCalls(t *testing.T) {
+func TestConcurrentCommands(t *testing.T) {
 	var running, most atomic.Int32
 	rt := harness.Create(t, runtime.Options{Calls: runtime.CallLimits{Concurrent: 2}, Commands: of(func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 		n := running.Add(1)
@@ -94,7 +96,7 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 // A call ends with its program, its run and its runtime, also while the program writes.
-func TestCallsEnd(t *testing.T) {
+func TestCommandsEnd(t *testing.T) {
 	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	rt := harness.Create(t, runtime.Options{Commands: map[string]runtime.Command{
 		"cmd": {Run: wait(begun, ended)}, "input": {Run: show, Stdin: true},
@@ -189,7 +191,7 @@ func TestAddCommands(t *testing.T) {
 }
 
 // Cells of contexts, and what they leave running, can call.
-func TestContext(t *testing.T) {
+func TestCommandsOfContext(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Commands: echo})
 	c, err := rt.NewContext(t.Context(), runtime.ContextOptions{})
 	if err != nil {
@@ -208,7 +210,7 @@ func TestContext(t *testing.T) {
 }
 
 // Each runtime has its own commands, and nothing but a command of a runtime can call its host.
-func TestOtherCallers(t *testing.T) {
+func TestOtherCallersOfCommands(t *testing.T) {
 	var one, other sync.Map
 	note := func(m *sync.Map) command {
 		return func(_ context.Context, c runtime.CommandCall) (runtime.CommandResult, error) {

@@ -26,7 +26,7 @@ const tries = `
 	import { spawnSync } from 'node:child_process';
 	console.log(...['get-weather', 'with.input'].map(name => { const r = spawnSync(name, { encoding: 'utf8' }); return r.error?.code ?? r.status }))`
 
-func TestPermissions(t *testing.T) {
+func TestCommandPermissions(t *testing.T) {
 	mounted := runtime.Mount{Source: harness.HostTree(t, map[string]string{"x": "x"}), Target: "/data"}
 	for _, tc := range []struct {
 		name, permissions string
@@ -56,7 +56,7 @@ func TestPermissions(t *testing.T) {
 }
 
 // A run's own permissions apply, too. The first program of a run is not a child.
-func TestPermissionsOfRun(t *testing.T) {
+func TestCommandPermissionsOfRun(t *testing.T) {
 	rt := harness.CreateForking(t, runtime.Options{Commands: echo})
 	none := permissions(t, `{"childProcess":"deny"}`)
 	if res := harness.Run(t, rt, tries, runtime.RunOptions{Permissions: none}); string(res.Stdout) != "EPERM EPERM\n" {

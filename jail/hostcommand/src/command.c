@@ -12,7 +12,7 @@
 
 enum {
 	FAMILY = 0x67616f6c, // Family of the Go half
-	ANSWERS = 3,         // descriptor that the host opens, in place of an inherited one
+	ANSWERS = 3,         // descriptor that the host opens; an inherited one is closed
 	CHUNK = 64 << 10,
 	BROKEN_PIPE = 128 + SIGPIPE, // as if the signal had killed it
 	FAILED = 125,

@@ -76,23 +76,8 @@ func (o Options) resolve() (s settings, err error) {
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
 		return s, optionError("Cwd", "%w", err)
 	}
-	if s.modules, err = o.modulesPath(s.cwd); err != nil {
+	if err := errors.Join(s.setMounts(o), s.setCalls(o)); err != nil {
 		return s, err
-	}
-	if s.Mounts, err = o.mounts(s.modules); err != nil {
-		return s, err
-	}
-	s.hostPackages = o.NodeModules != "" && s.packages == ""
-	s.UnixSockets = o.UnixSockets || !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return !s.throughOverlay(m) })
-	if s.bindings, err = newBindings(o.Bindings); err != nil {
-		return s, optionError("Bindings", "%w", err)
-	}
-	if err := checkCommands(o.Commands); err != nil {
-		return s, optionError("Commands", "%w", err)
-	}
-	s.Commands = maps.Clone(o.Commands)
-	if s.Calls, err = o.Calls.resolve(defaultCalls); err != nil {
-		return s, optionError("Calls", "%w", err)
 	}
 	if s.files, err = o.initFiles(s.Limits); err != nil {
 		return s, err
@@ -108,6 +93,34 @@ func (o Options) resolve() (s settings, err error) {
 		return s, err
 	}
 	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), s.Network.validate())
+}
+
+// setMounts validates what the tree shows of the host.
+func (s *settings) setMounts(o Options) (err error) {
+	if s.modules, err = o.modulesPath(s.cwd); err != nil {
+		return err
+	}
+	if s.Mounts, err = o.mounts(s.modules); err != nil {
+		return err
+	}
+	s.hostPackages = o.NodeModules != "" && s.packages == ""
+	s.UnixSockets = o.UnixSockets || !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return !s.throughOverlay(m) })
+	return nil
+}
+
+// setCalls validates what guests can call.
+func (s *settings) setCalls(o Options) (err error) {
+	if s.bindings, err = newBindings(o.Bindings); err != nil {
+		return optionError("Bindings", "%w", err)
+	}
+	if err := checkCommands(o.Commands); err != nil {
+		return optionError("Commands", "%w", err)
+	}
+	s.Commands = maps.Clone(o.Commands)
+	if s.Calls, err = o.Calls.resolve(defaultCalls); err != nil {
+		return optionError("Calls", "%w", err)
+	}
+	return nil
 }
 
 // overlay adds the variables of one program, and sets the heap of its Node in bytes.

@@ -44,6 +44,7 @@ func TestDefaults(t *testing.T) {
 			"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
 		},
 		cwd:      "/workspace",
+		modules:  "/workspace/node_modules",
 		bindings: &hostcall.Bindings{},
 		heapMiB:  168,
 	}

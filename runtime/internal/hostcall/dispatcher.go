@@ -84,19 +84,6 @@ type Dispatcher struct {
 	unfinished []Record     // after Stop: calls that had no answer
 }
 
-// pendingCall is a call from its admission to its answer.
-type pendingCall struct {
-	wire.Call
-	key      uint64     // ID, or a larger number for a call of Do
-	name     string     // of the function
-	size     int        // of the arguments
-	other    *otherCall // nil for a call on the control channel
-	began    time.Time
-	index    int // of its record; -1: it has none
-	answered bool
-	ctx      callContext
-}
-
 // New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
 // sees for an error of a function, or "".
 func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeOf func(error) string) *Dispatcher {
@@ -150,13 +137,6 @@ func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error 
 		return err
 	}
 	return d.performInline(p)
-}
-
-// begin sets the fields that all calls have.
-func (d *Dispatcher) begin(p *pendingCall) *pendingCall {
-	p.began, p.index = time.Now(), -1
-	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
-	return p
 }
 
 func (d *Dispatcher) waitForObserver() {

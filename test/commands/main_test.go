@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"gaol/jail"
+	"gaol/jail/hostcommand"
+	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/test/harness"
 )
@@ -54,4 +59,32 @@ func TestCommands(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Parked runs, images without Node, and images that an older gaol has made.
+func TestCommandImages(t *testing.T) {
+	rt := harness.CreateParked(t, runtime.Options{Commands: echo})
+	for range 2 { // the second is not the parked one
+		if res := harness.Run(t, rt, calls[0].code, runtime.RunOptions{}); strings.TrimSpace(string(res.Stdout)) != calls[0].want {
+			t.Errorf("parked: %q %s", res.Stdout, res.Stderr)
+		}
+	}
+	store := harness.ImportImage(t, harness.BusyboxImage(t), rootfs.ImportOptions{})
+	o := runtime.Options{Store: store, Image: "app", Launcher: runtime.LauncherExec, Commands: echo}
+	rt = harness.Create(t, o)
+	if got := harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", "get-weather a"); got != `get-weather ["a"] ""` {
+		t.Errorf("imported: %q", got)
+	}
+	programs, err := filepath.Glob(filepath.Join(store, "images", "*", "*", hostcommand.Path))
+	if err != nil || len(programs) != 1 {
+		t.Fatalf("%q %v", programs, err)
+	}
+	if err := os.Remove(programs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := harness.CreateError(t, o); !errors.Is(err, jail.ErrNoCommands) {
+		t.Errorf("an older image: %v", err)
+	}
+	o.Commands = nil
+	harness.Create(t, o)
 }

@@ -17,11 +17,11 @@ console.log("guest hostname: " + os.hostname());
 
 const runtime = await NodeRuntime.create();
 try {
-  const { exitCode, stdout, value } = await runtime.run(generated, { timeout: 10_000 });
+  const { exitCode, stdout, value } = await runtime.run(generated, { timeout: 30_000 });
   console.log("exitCode:", exitCode);
   console.log("stdout:", stdout.trim());
   console.log("returned value:", JSON.stringify(value));
-  const attempt = await runtime.exec(escape, { timeout: 10_000 });
+  const attempt = await runtime.exec(escape, { timeout: 30_000 });
   console.log("\nescape attempt exitCode:", attempt.exitCode);
   console.log("escape attempt stdout:", attempt.stdout.trim());
 } finally {

@@ -26,7 +26,7 @@ __return({ total, wrong });
 `;
 
 try {
-  const { exitCode, value } = await runtime.run(generated, { timeout: 10_000 });
+  const { exitCode, value } = await runtime.run(generated, { timeout: 30_000 });
   console.log("exit code:", exitCode);
   console.log("total:", value.total);
   console.log("wrong input:", value.wrong);

@@ -30,7 +30,7 @@ try {
     web.close();
     echo.close();
     __return({ text, echoed, other });
-  `, { timeout: 20_000 });
+  `, { timeout: 30_000 });
   for (const [name, result] of Object.entries(value)) console.log(`${name}: ${result}`);
 } finally {
   await runtime.dispose();

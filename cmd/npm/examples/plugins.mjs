@@ -10,9 +10,10 @@ const plugins = {
 
 const runtime = await NodeRuntime.create();
 try {
+  await runtime.run(""); // the first run of a server takes longer
   for (const [name, code] of Object.entries(plugins)) {
     const input = JSON.stringify({ text: "hello gentle world" });
-    const { exitCode, value, stderr } = await runtime.run(`const input = ${input};\n${code}`, { timeout: 2000 });
+    const { exitCode, value, stderr } = await runtime.run(`const input = ${input};\n${code}`, { timeout: 3000 });
     const reason = /^Error: .*$/m.exec(stderr)?.[0] ?? "it was killed";
     console.log(`${name}:`, exitCode === 0 ? value : reason);
   }

@@ -66,7 +66,12 @@ func (s *Service) closeToolboxes() error {
 // of the current settings, and count towards the tenant's quotas.
 func (s *Service) toolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 	account, set := s.Account(t), s.settings.Load()
+	projects := "" // no folder of the host can be shared
+	if s.trusted {
+		projects = "/"
+	}
 	return sandboxtools.Options{
+		ProjectBase:  projects,
 		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}},
 		MaxSandboxes: account.Limits().Sandboxes,
 		IdleLimit:    milliseconds(set.IdleTimeoutMs),

@@ -297,3 +297,25 @@ test("a call with an id in use ends the connection", async (t) => {
   await assert.rejects(s.request("run"), { code: "protocol" });
   assert(reason instanceof ConnectionError);
 });
+
+test("input is not read after the end of the request", async (t) => {
+  const s = await session(t, await fakeServer(t, async (peer) => {
+    const { id } = await peer.next(request as number);
+    await peer.next(stdin as number);
+    peer.send(result as number, id, "1");
+  }));
+  let open = 0;
+  async function* endless(): AsyncGenerator<string> {
+    open++;
+    try {
+      for (;;) {
+        yield "x";
+        await new Promise(setImmediate);
+      }
+    } finally {
+      open--;
+    }
+  }
+  await s.request("run", {}, { stdin: endless() });
+  while (open > 0) await new Promise(setImmediate);
+});

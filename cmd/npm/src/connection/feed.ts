@@ -5,12 +5,18 @@ type Piece = string | Uint8Array;
 /** Sends standard input until its end, or the end of the request. */
 export async function feed(r: OpenRequest, stdin: Input): Promise<void> {
   const source = iterate(stdin);
+  let ended = false;
   let stop = (): void => undefined;
-  void r.result.then(() => stop(), () => stop());
+  const end = (): void => {
+    ended = true;
+    stop();
+  };
+  r.result.then(end, end);
   const next = (): Promise<IteratorResult<Piece>> =>
     new Promise((resolve, reject) => {
       stop = () => resolve({ done: true, value: undefined });
-      Promise.resolve(source.next()).then(resolve, reject);
+      if (ended) stop();
+      else Promise.resolve(source.next()).then(resolve, reject);
     });
   for (let step = await next(); step.done !== true; step = await next()) await r.write(step.value);
   r.end();

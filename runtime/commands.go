@@ -267,7 +267,7 @@ func (c *runCommands) perform(call *hostcommand.Call, command Command, request C
 		}()
 		r, err := command.Run(ctx, request)
 		switch {
-		case context.Cause(ctx) == errProgramEnded:
+		case errors.Is(context.Cause(ctx), errProgramEnded):
 			err = errProgramEnded // whatever the function made of it
 		case err == nil:
 			err = r.check(c.limits.Result)

@@ -111,7 +111,7 @@ const lastWrite = time.Second
 
 // attend copies in both directions until the request has ended.
 func (c *conn) attend(other *net.UnixConn) {
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	var pumps sync.WaitGroup
 	defer pumps.Wait()
 	ctx, cancel := context.WithCancel(c.r.c.ctx)

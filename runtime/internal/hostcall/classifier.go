@@ -17,16 +17,16 @@ type Classifier func(v any) (f Function, inside map[string]any, err error)
 func NewClassifier[F any](of func(F) Function) Classifier {
 	return func(v any) (f Function, inside map[string]any, err error) {
 		switch v := v.(type) {
-		case F:
-			f = of(v)
-		case *F:
-			if v != nil {
-				f = of(*v)
-			}
 		case func(context.Context, json.RawMessage) (any, error):
 			f.Call = v
 		case map[string]any:
 			return f, v, nil
+		case *F:
+			if v != nil {
+				f = of(*v)
+			}
+		case F:
+			f = of(v)
 		default:
 			if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
 				return f, nil, fmt.Errorf("a %T is no host function: make one with NewFunction", v)

@@ -35,7 +35,7 @@ func RunInherited(ctx context.Context, o InheritedOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGINT, syscall.SIGHUP) // not signal.Ignore, which child processes would inherit
 	defer signal.Stop(ignored)

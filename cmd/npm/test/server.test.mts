@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, watch, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createConnection } from "node:net";
 import path from "node:path";
 import test, { type TestContext } from "node:test";
 import { connect, ConnectionError, Sandbox } from "gaol";
@@ -20,10 +21,16 @@ async function serve(t: TestContext, socket: string): Promise<ChildProcess> {
       await once(child, "exit");
     }
   });
-  const folder = watch(path.dirname(socket));
-  while (!existsSync(socket)) await Promise.race([once(folder, "change"), once(child, "exit").then(() => assert.fail("the server has ended"))]);
-  folder.close();
+  while (!(await accepts(socket))) assert.equal(child.exitCode, null);
   return child;
+}
+
+/** Reports whether a server listens on a socket. */
+function accepts(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const s = createConnection(socket, () => resolve(true)).on("error", () => setTimeout(resolve, 10, false));
+    s.on("connect", () => s.destroy());
+  });
 }
 
 /** Returns the processes whose parent is this one, with the arguments that begin with gaol serve. */
@@ -49,12 +56,13 @@ test("a server that is killed and started again", async (t) => {
   const stdout = once(process.stdout, "close");
   const pending = [sb.run("setInterval(() => {}, 1000)"), process.wait(), context.ended, context.evaluate("await new Promise(() => {})"), sb.waitForListener(1)];
   const all = Promise.allSettled(pending);
+  const exited = once(first, "exit");
   first.kill("SIGKILL");
   for (const result of await all) assert(result.status === "rejected" && result.reason instanceof ConnectionError, JSON.stringify(result));
   await stdout;
   await assert.rejects(sb.run("1"), ConnectionError);
   await sb.close(); // it has ended with its connection
-  await once(first, "exit");
+  await exited;
   await assert.rejects(Sandbox.create({ connection }), { code: "no_server" });
   await serve(t, `${socket}2`);
   const second = connect({ socket: `${socket}2` });

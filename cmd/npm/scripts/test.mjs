@@ -1,11 +1,14 @@
-// Runs the compiled tests: all, or those whose names contain one of the arguments.
+// Runs the compiled tests: all, or those whose names contain one of the arguments, but none whose names contain
+// an argument after a hyphen, as in -examples.
 import { readdirSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 
-const wanted = process.argv.slice(2);
+const wanted = process.argv.slice(2).filter((name) => !name.startsWith("-"));
+const unwanted = process.argv.slice(2).flatMap((name) => (name.startsWith("-") ? [name.slice(1)] : []));
 const files = readdirSync("build/test", { recursive: true })
   .filter((name) => name.endsWith(".test.mjs") && (wanted.length === 0 || wanted.some((w) => name.includes(w))))
+  .filter((name) => !unwanted.some((w) => name.includes(w)))
   .map((name) => path.join("build/test", name))
   .sort();
 if (files.length === 0) {

@@ -4,7 +4,8 @@
 //
 // PROGRAM is a gaol program. The packages are packed and installed into an empty project, where programs in ES
 // modules, CommonJS and TypeScript use them, by each supported version of Node. publint and Are The Types Wrong
-// look for mistakes in them. Each version of Node runs the tests; the oldest alone those that take long. npm ci in the folder judge installs the versions.
+// look for mistakes in them. Each version of Node runs the tests; those that take long, only the oldest does. npm ci in
+// the folder judge installs the versions.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

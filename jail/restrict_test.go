@@ -161,10 +161,11 @@ func TestSealed(t *testing.T) {
 	j := newJail(t, func(s *Spec) {
 		s.Sealed = []string{"/work"}
 		s.Make = []Place{tree("/work/a/mine"), file("/work/file"), tree("/tmp"), tree("/tmp/t")}
+		s.Files = []File{{Path: "/work/b/file", Mode: 0o644}}
 	})
 	tries{
 		{"echo x >/work/a/mine/x && echo y >/work/file && echo z >/tmp/t/x && cat /work/a/mine/x /work/file /tmp/t/x", "x\ny\nz"},
-		{"stat -c '%a %u' /work /work/a /work/a/mine /work/file /tmp /tmp/t", "755 0\n755 0\n755 1000\n644 1000\n1777 0\n755 1000"},
+		{"stat -c '%a %u' /work /work/a /work/a/mine /work/b /work/file /tmp /tmp/t", "755 0\n755 0\n755 1000\n755 0\n644 1000\n1777 0\n755 1000"},
 		{"busybox rmdir /work/a", "rmdir: '/work/a': Permission denied"},
 		{"echo x >/work/x", "/bin/sh: can't create /work/x: Permission denied"},
 		{"chmod 777 /work", "chmod: /work: Operation not permitted"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,9 +55,13 @@ func (b *builder) createOwned(p Place) error {
 
 func openRoot() (*os.File, error) { return os.OpenFile(Root, unix.O_PATH|unix.O_DIRECTORY, 0) }
 
-// write writes a file that the guest owns, and creates the folders above it.
+// write writes a file that the guest owns, and creates the folders above it. The guest owns these,
+// too, unless they are hidden or in a folder of the guest, whose rules apply.
 func (b *builder) write(f File) error {
-	file, err := b.open(Place{Path: f.Path}, true)
+	file, err := b.openOwning(Place{Path: f.Path}, func(at string) bool {
+		inDir := slices.ContainsFunc(b.tree.Dirs, func(d string) bool { return isBelow(at, d) })
+		return at == f.Path || !inDir && !b.tree.hides(at)
+	})
 	if err != nil {
 		return err
 	}
@@ -86,9 +91,14 @@ func descriptorPath(f *os.File) string {
 }
 
 // open opens a place with O_PATH, and creates it, and the folders above it, if they are
-// missing. With own, the guest owns new ones wherever they are, except for hidden folders above
-// the place.
+// missing. With own, the guest owns a new one wherever it is.
 func (b *builder) open(p Place, own bool) (*os.File, error) {
+	return b.openOwning(p, func(at string) bool { return own && at == p.Path })
+}
+
+// openOwning is open for a place and folders above it of which the guest owns new ones wherever they
+// are if own reports that.
+func (b *builder) openOwning(p Place, own func(path string) bool) (*os.File, error) {
 	dir, err := openRoot()
 	if err != nil {
 		return nil, err
@@ -97,7 +107,7 @@ func (b *builder) open(p Place, own bool) (*os.File, error) {
 	for name := range strings.SplitSeq(p.Path[1:], "/") {
 		at = filepath.Join(at, name)
 		isLast := at == p.Path
-		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own && (isLast || !b.tree.hides(at)))
+		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own(at))
 		dir.Close()
 		if errors.Is(err, ErrNotInMount) {
 			return nil, err

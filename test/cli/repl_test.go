@@ -29,7 +29,7 @@ func TestREPL(t *testing.T) {
 	d := openTerminal(t)
 	was := d.settings(t)
 	cmd := d.beginAs(t, bin, "repl", "--globals", globals)
-	harness.Expect(t, d.screen, "Welcome to gaol devel, Node.js in a jail. Type .help for more information.\r\n")
+	harness.Expect(t, d.screen, ", Node.js in a jail. Type .help for more information.\r\n")
 	harness.Expect(t, d.screen, "> ")
 	for _, step := range []struct{ keys, want string }{
 		{"const answer = 6 * 7\r", "undefined\r\n"},

@@ -156,7 +156,8 @@ type Options struct {
 	// the turn. Runs that wait for each other, for example through files or because a callback
 	// starts another run, must fit in together: otherwise they end only by their Timeout. A
 	// spawned process counts for as long as it lives. Zero: 64, which may use 16 GiB with the
-	// default Limits.Memory.
+	// default Limits.Memory, or a 32nd of the files that this process may have open if that is
+	// less.
 	//
 	// Starts of all runtimes of a process also wait for their turn: a few at a time for each
 	// processor.

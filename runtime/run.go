@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/runtime/internal/stdio"
 )
 
@@ -161,13 +163,23 @@ func endCause(limit context.Context) Cause {
 // most. So runs of one runtime that fit into its queue together can wait for each other.
 
 const (
-	defaultConcurrentRuns = 64
-	maxConcurrentRuns     = 8192 // each holds some ten descriptors of the host
+	maxConcurrentRuns = 8192 // each holds some ten descriptors of the host
 
 	// startLease is how long a start can block others. It takes some 10 to 50 ms, but a guest
 	// can delay starts in its own jail.
 	startLease = 100 * time.Millisecond
 )
+
+// defaultConcurrentRuns is 64, or fewer if this process may have so few files open that they would
+// not suffice for that many runs that all start.
+func defaultConcurrentRuns() int {
+	const most, ofStart = 64, 32
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return most
+	}
+	return int(max(1, min(most, files.Cur/ofStart)))
+}
 
 // maxStarts keeps the processors busy: a start uses about one.
 var maxStarts = max(4, 2*goruntime.GOMAXPROCS(0))

@@ -70,7 +70,7 @@ func (o Options) resolve() (s settings, err error) {
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
 	s.CgroupParent = cmp.Or(o.CgroupParent, defaultCgroupParent)
 	s.Limits, s.Network = o.Limits.withDefaults(), o.Network.withDefaults()
-	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns)
+	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
 	s.heapMiB = node.OldSpaceMiB(s.Limits.Memory)
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {

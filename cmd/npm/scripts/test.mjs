@@ -15,5 +15,7 @@ if (files.length === 0) {
   console.error("no tests");
   process.exit(1);
 }
-const { status } = spawnSync(process.execPath, ["--test", ...files], { stdio: "inherit" });
+// Tests wait most of their time. One that hangs fails by its name.
+const flags = ["--test", "--test-concurrency=4", "--test-timeout=180000"];
+const { status } = spawnSync(process.execPath, [...flags, ...files], { stdio: "inherit" });
 process.exit(status ?? 1);

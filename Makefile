@@ -35,8 +35,8 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 
 # How long make soak takes: some twenty minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
-KILLS ?= 200
-RUNS  ?= 5000
+KILLS ?= 120
+RUNS  ?= 3000
 
 # How long a thousand sandboxes of fifty tenants are used.
 SANDBOXES ?= 20s

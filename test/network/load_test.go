@@ -155,7 +155,7 @@ func TestFloods(t *testing.T) {
 	serveInternet(t)
 	serveFloods(t)
 	neighbour := harness.Create(t, runtime.Options{Permissions: permissions(t, floodRules)})
-	urls := slices.Repeat([]string{"http://api.example.com/"}, 100)
+	urls := slices.Repeat([]string{"http://api.example.com/"}, 25)
 	for _, f := range floods {
 		t.Run(f.mode, func(t *testing.T) {
 			rt := harness.Create(t, runtime.Options{Permissions: permissions(t, floodRules), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}})

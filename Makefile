@@ -69,12 +69,14 @@ build: deps ## build bin/gaol, which needs no shared library and no compiler
 	$(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
-# The result is tested for what can be seen without such a machine.
+# The result is tested for what can be seen without such a machine. CGO_LDFLAGS has the folder, too:
+# Go's build cache distinguishes folders by it, and not by what pkg-config prints.
 build-arm64: deps ## build bin/gaol-arm64 with Debian's cross compiler
 	@.ci/deps arm64
 	.ci/arm64 bin/arm64
 	$(GO) run ./rootfs/programs/prebuild -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
 	PKG_CONFIG_LIBDIR='$(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
+		CGO_LDFLAGS='-L$(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu' \
 		GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
 		-tags netgo,osusergo -ldflags '-X main.version=$(VERSION) -linkmode external -extldflags -static' -o bin/gaol-arm64 ./cmd/gaol
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging

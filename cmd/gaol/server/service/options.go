@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessa
 		return o, nil, err
 	}
 	if s.trusted {
+		o.Progress = os.Stderr // of a missing default image; the client's program shows it
 		return o, func() {}, addTrustedMounts(tree, &o)
 	}
 	opened, err := s.addMounts(t, tree, &o)

@@ -54,7 +54,7 @@ func (c *singleConn) Close() error {
 }
 
 // watchHangup calls end when the other end of a connection is closed, even if nothing reads from it
-// because a request has a body that is not read. The caller calls stop, which ends the connection.
+// because of an unread request body. The caller calls stop, which ends the connection.
 func watchHangup(c *net.UnixConn, end func()) (stop func(), err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

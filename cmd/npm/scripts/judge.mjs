@@ -40,7 +40,7 @@ function run(command, args, cwd, env = {}) {
   execFileSync(command, args, { cwd, stdio: "inherit", env: { ...process.env, ...env } });
 }
 
-/** Looks for mistakes in package.json, and in types. TypeScript 7 no longer has the resolution of Node 10. */
+/** Checks package.json and the types for mistakes. TypeScript 7 dropped Node 10's resolution. */
 function lint(tarball) {
   run(path.join(bin, "publint"), ["run", tarball, "--strict"], root);
   run(path.join(bin, "attw"), [tarball, "--profile", "node16", "--no-emoji", "--format", "table-flipped"], root);

@@ -41,7 +41,7 @@ type Connect = (signal: AbortSignal) => Promise<Duplex>;
 
 /**
  * Sends an HTTP request to a server in a sandbox. It differs from fetch: redirects are not followed, bodies are not
- * decompressed, and each request has a connection of its own.
+ * decompressed, and each request uses a new connection.
  */
 export async function fetchPort(connect: Connect, port: number, input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const request = new Request(input instanceof Request ? input : new URL(input, `http://localhost:${port}`), init);

@@ -79,7 +79,7 @@ function mapValues(object: object, f: (value: unknown) => unknown): Record<strin
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, f(value)]));
 }
 
-/** Validates a value that a sandboxed program has sent. The error has the code that the server uses for invalid arguments. */
+/** Validates a value from a sandboxed program. The error's code is the server's for invalid arguments. */
 export async function validate(schema: Schema, value: unknown, what: string): Promise<unknown> {
   if (!isStandardSchema(schema)) return value; // the server has validated it
   const result = await schema["~standard"].validate(value);

@@ -15,7 +15,7 @@ type (
 		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make missing parent folders."`
 	}
 
-	// FileMode has the permissions of a new file or folder.
+	// FileMode holds the permissions of a new file or folder.
 	FileMode struct {
 		Mode string `json:"mode,omitempty" query:"mode" pattern:"^[0-7]{1,4}$" doc:"Permissions of a new file or folder, in octal. By default 644, and 755 for a folder."`
 	}

@@ -14,7 +14,7 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-// Toolbox has the tools of package sandboxtools, with sandboxes of their own, for a tenant. Calls are
+// Toolbox is the set of tools of package sandboxtools for a tenant, with its own sandboxes. Calls are
 // within its quotas and the server's settings.
 type Toolbox struct {
 	service *Service

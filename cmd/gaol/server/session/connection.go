@@ -52,7 +52,7 @@ type connection struct {
 	sandboxes map[string]bool // that end with the session
 }
 
-// serve serves a connection until it ends. Each of its requests has a line in the audit log.
+// serve serves a connection until it ends. It logs each request to the audit log.
 func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.Record) {
 	socket.SetReadLimit(protocol.MaxFrame)
 	c := &connection{

@@ -31,7 +31,7 @@ const inputSchema = {
   additionalProperties: false,
 };
 
-/** Returns a tool that runs the model's code. Each call has a sandbox of its own. */
+/** Returns a tool that runs the model's code, each call in a new sandbox. */
 export function codeTool(options: CodeToolOptions = {}): Tool<CodeInput, ExecutionResult> {
   const { name = "run_code", about, globals, ...rest } = options;
   const sandbox = createSandbox(globals, rest);

@@ -55,7 +55,7 @@ function urlTarget(url: string, token: string | undefined): Target {
 }
 
 /**
- * Checks the default socket: another user who has made it could read all code and files that are sent to
+ * Checks the default socket: if another user created it, that user could read all code and files sent to
  * it. The socket and its folder must belong to root, and only root may write to the folder.
  */
 export function checkDefaultSocket(file: string = defaultSocket): void {

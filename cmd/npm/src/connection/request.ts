@@ -168,7 +168,7 @@ export class Pending implements OpenRequest {
   }
 }
 
-/** Parses the body of an error frame, which has the fields of the HTTP API's problems. */
+/** Parses the body of an error frame: a problem, as in the HTTP API. */
 export function problem(body: Uint8Array): GaolError {
   const p = parseObject(body);
   if (typeof p["code"] !== "string") throw new FrameError("an error without a code");

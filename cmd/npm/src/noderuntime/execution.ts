@@ -54,7 +54,7 @@ export function execResult({ stdout, stderr, exitCode, truncated }: RunResult): 
 
 let programs = 0;
 
-/** Returns how a program is started: it has the name that secure-exec would give it, so that imports begin in /tmp. */
+/** Returns the options of a program, with the name that secure-exec gives it, so that imports start in /tmp. */
 export function programOptions(): { name: string; format: "esm" } {
   return { name: `/tmp/secure-exec-program-${programs++}.mjs`, format: "esm" };
 }

@@ -6,7 +6,7 @@ export function globMatches(pattern: string, value: string): boolean {
   return isAll(pattern) || globExpression(pattern).test(value);
 }
 
-/** Reports whether a pattern stands for everything. */
+/** Reports whether a pattern matches everything. */
 export function isAll(pattern: string): boolean {
   return /^\*+$/.test(pattern);
 }

@@ -39,7 +39,7 @@ export function startProcess(session: Session, what: object, o: NodeRuntimeSpawn
   let exitCode: number | null = null;
   const ended = request.result.then((result) => (exitCode = (result as { exitCode: number }).exitCode));
   const started = request.started.then((event: SessionEvent) => event["pid"] as number);
-  for (const promise of [ended, started]) promise.catch(() => undefined); // reported by those who wait
+  for (const promise of [ended, started]) promise.catch(() => undefined); // callers that wait get the error
   const ignoreEnd = (promise: Promise<unknown>): void => void promise.catch(() => undefined);
   if (o.stdin !== undefined) {
     ignoreEnd(request.write(o.stdin));

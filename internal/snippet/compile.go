@@ -195,15 +195,25 @@ func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
 // scan rejects code for which esbuild could need too much time or stack, and Markdown.
 func (d draft) scan(jsx bool) (*scanner, *SyntaxError) {
 	s := scan(d.text, jsx)
-	switch {
-	case s.refusal != "":
-		return s, d.errorAt(s.pos, s.refusal)
-	case s.fenced:
-		return s, d.errorAt(s.pos, markdownInCode)
-	case s.cost.ns > maxCost:
+	if err := d.refusal(s); err != nil {
+		return s, err
+	}
+	var e enums
+	if e.add(d.text); s.cost.ns > maxCost || e.explode() {
 		return s, d.errorAt(0, tooComplex)
 	}
 	return s, nil
+}
+
+// refusal returns why the scanner did not scan all of the code.
+func (d draft) refusal(s *scanner) *SyntaxError {
+	switch {
+	case s.refusal != "":
+		return d.errorAt(s.pos, s.refusal)
+	case s.fenced:
+		return d.errorAt(s.pos, markdownInCode)
+	}
+	return nil
 }
 
 func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {

@@ -9,12 +9,17 @@ import "strings"
 // every repeated word counts, as if the two places were at the ends of the code.
 func (s *scanner) countDiagnostics(t token, text string, is traits) {
 	s.lastCounted = s.lastCounted && text == ":"
+	if s.mentions != nil && text != ":" {
+		s.mentions.next(text)
+	}
 	switch t.kind {
 	case word:
 		switch {
 		case s.lastText == "." || s.lastText == "?." || is&undiagnosed != 0:
 		case text == "case":
 			s.cost.addDiagnostic(t.start - s.top().at)
+		case s.mentions != nil:
+			s.mentions.add(text, s.lastText, t.start, len(s.code))
 		case s.seen[text]:
 			s.cost.addDiagnostic(len(s.code))
 			s.lastCounted = true
@@ -33,12 +38,18 @@ func (s *scanner) countDiagnostics(t token, text string, is traits) {
 		if text == ":" && s.top().kind == '{' && (s.previousText == "{" || s.previousText == ",") {
 			s.uncountKey(t)
 		}
+		if s.mentions != nil {
+			s.mentions.last = nil // a type follows, such as (a) => b
+		}
 	}
 }
 
 // uncountKey subtracts the cost of the last token: it is an object's key or a label, which
 // can be a duplicate only within the same object.
 func (s *scanner) uncountKey(t token) {
+	if s.mentions != nil {
+		s.mentions.drop()
+	}
 	if s.lastCounted {
 		s.cost.addDiagnostic(-len(s.code))
 	}

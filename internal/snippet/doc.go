@@ -52,6 +52,9 @@
 //
 // # Files
 //
+// [Strip] translates a file for programs that analyze code, and maps offsets back; [Tokens]
+// splits its result into tokens.
+//
 // [Translate] translates a file of TypeScript or JSX, without a value, and adds a source
 // map. [SyntaxOf] detects whether JavaScript is an ES module or CommonJS. A name such as
 // require counts only if it is a variable that the code does not declare. The parser finds
@@ -65,7 +68,10 @@
 // scanner does so for other code. For all code, it estimates esbuild's time: parts of that
 // are quadratic or cubic in repetitions or nesting, above all messages about invalid code.
 // Beyond 0.4 s TypeScript is rejected, and JavaScript is not checked: then only V8 reports
-// whether it is valid. cost.go has the numbers.
+// whether it is valid. cost.go has the numbers. Enums are rejected if their values, which
+// esbuild computes, could fill the memory. [Estimate] does the same for files that are
+// bundled together, with a limit of 2 s, and bounds the time for matching imports and
+// exports.
 //
 // # What it is not
 //

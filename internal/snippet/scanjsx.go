@@ -117,6 +117,7 @@ func (s *scanner) findFence(text string) bool {
 
 // countBrackets counts brackets in apparent text.
 func (s *scanner) countBrackets(text string) {
+	s.checkNames(text)
 	s.uncertain += max(0, countAny(text, "([{")-countAny(text, ")]}"))
 	s.checkDepth()
 }

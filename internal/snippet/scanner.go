@@ -20,9 +20,11 @@ type scanner struct {
 	cost         cost
 
 	seen         map[string]bool // words that may be names
+	mentions     *mentions       // instead of seen, unless nil
 	importStarts []int           // start of each import declaration
 	fenced       bool            // a line starts with ``` at pos, or with three tildes in JSX text
 	refusal      string          // why the code is rejected at pos
+	longName     int             // where the first name longer than maxName ends, or 0
 }
 
 // operandState says what a slash after the last token means.
@@ -58,7 +60,16 @@ type bracket struct {
 
 // scan scans the code, up to the place where it is rejected or is found to be Markdown.
 func scan(code string, jsx bool) *scanner {
-	s := &scanner{lexer: lexer{code: code}, jsx: jsx, open: []bracket{{kind: '{'}}, seen: make(map[string]bool)}
+	s := newScanner(code, jsx)
+	s.scan()
+	return s
+}
+
+func newScanner(code string, jsx bool) *scanner {
+	return &scanner{lexer: lexer{code: code}, jsx: jsx, open: []bracket{{kind: '{'}}, seen: make(map[string]bool)}
+}
+
+func (s *scanner) scan() {
 	for more := true; more && s.refusal == "" && !s.fenced; {
 		switch s.top().kind {
 		case '<':
@@ -70,7 +81,6 @@ func scan(code string, jsx bool) *scanner {
 		}
 	}
 	s.endStatement()
-	return s
 }
 
 // scanToken scans one token outside JSX tags and text.
@@ -154,6 +164,7 @@ func (s *scanner) token(t token) {
 	s.countDiagnostics(t, text, is)
 	switch t.kind {
 	case word:
+		s.checkName(text)
 		s.word(t, text, is)
 	case template:
 		if fenceAt(s.code, t.start, "```") {
@@ -195,6 +206,25 @@ func (s *scanner) startsStatement(t token, text string, is traits) bool {
 		return true
 	}
 	return is&caseClause != 0 && s.lastText != "." && s.lastText != "?." && s.top().kind == '{'
+}
+
+// checkName records where a name is too long.
+func (s *scanner) checkName(text string) {
+	if len(text) > maxName && s.longName == 0 {
+		s.longName = s.pos
+	}
+}
+
+// checkNames is checkName for text that may be code.
+func (s *scanner) checkNames(text string) {
+	for len(text) > maxName {
+		n := 0
+		for n < len(text) && isWordByte(text[n]) {
+			n++
+		}
+		s.checkName(text[:n])
+		text = text[min(n+1, len(text)):]
+	}
 }
 
 func (s *scanner) word(t token, text string, is traits) {

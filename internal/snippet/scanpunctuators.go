@@ -139,6 +139,7 @@ func (s *scanner) divergesBeyondLine(rest string) bool {
 		return true
 	}
 	s.slashUnclear = true
+	s.checkNames(rest)
 	s.uncertain += countAny(rest, "([{}])")
 	s.checkDepth()
 	return false

@@ -1,0 +1,135 @@
+package snippet
+
+import (
+	"path"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"gaol/internal/sourcemap"
+)
+
+// Stripped is a file as plain JavaScript.
+type Stripped struct {
+	Code string // as esbuild prints it
+
+	from, to indexed // the file, and Code
+	sources  *sourcemap.Map
+}
+
+// Strip removes the types of a TypeScript file, and translates what JavaScript does not
+// have: JSX, enums, namespaces, decorators. The extension of the name says what the file
+// is. Files may be larger than those of [Translate].
+func Strip(name, code string) (*Stripped, *SyntaxError) {
+	loader, typed := loaders[path.Ext(name)]
+	if !typed {
+		loader = api.LoaderJS
+	}
+	d, c := newDraft(code), compiler{file: "file" + path.Ext(name)}
+	if err := d.bearable(loader == api.LoaderTSX || loader == api.LoaderJSX); err != nil {
+		err.Limit = true
+		return nil, err
+	}
+	result := c.transform(d, api.TransformOptions{
+		Loader: loader, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
+	})
+	if len(result.Errors) > 0 {
+		return nil, c.syntaxError(d, result)
+	}
+	s := &Stripped{Code: string(result.Code), from: indexOf(code), to: indexOf(string(result.Code))}
+	if m, err := sourcemap.Parse(result.Map); err == nil {
+		s.sources = m
+	}
+	return s, nil
+}
+
+// bearable is [Estimate.Add] for one file that is not bundled.
+func (d draft) bearable(jsx bool) *SyntaxError {
+	if len(d.text) > MaxCode || len(d.text) > maxTyped && countTokens(d.text) > maxTokens {
+		return d.errorAt(0, tooComplex)
+	}
+	if n := validLength(d.text); n < len(d.text) {
+		return d.errorAt(n, "the code is not UTF-8")
+	}
+	s, err := d.scan(jsx)
+	if err != nil {
+		return err
+	}
+	if s.longName > 0 {
+		return d.errorAt(s.longName-1, nameTooLong)
+	}
+	var e enums
+	if e.add(d.text); e.explode() {
+		return d.errorAt(0, tooComplex)
+	}
+	return nil
+}
+
+// Origin returns the offset in the file of an offset of Code. For code that esbuild has
+// added, it is the nearest offset before it, and known is false if there is none.
+func (s *Stripped) Origin(offset int) (before int, known bool) {
+	if s.sources == nil {
+		return 0, false
+	}
+	at, _ := s.sources.Original(s.to.position(offset))
+	return s.from.offset(at.Line, at.Column), at.Source != ""
+}
+
+// Position returns the line and column of an offset in the file. Both count from 1, columns
+// in UTF-16 units.
+func (s *Stripped) Position(offset int) (line, column int) {
+	line, column = s.from.position(offset)
+	return line + 1, column + 1
+}
+
+// indexed is a text with an index, in which positions are found quickly. Lines and columns
+// count from 0.
+type indexed struct {
+	size  int
+	lines []int   // the offset of each line
+	units []int32 // the number of UTF-16 units before each offset; nil if all is ASCII
+}
+
+func indexOf(code string) indexed {
+	x := indexed{size: len(code)}
+	for start := range lines(code) {
+		x.lines = append(x.lines, start)
+	}
+	if strings.IndexFunc(code, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return x
+	}
+	x.units = make([]int32, len(code)+1)
+	n := int32(0)
+	for i, r := range code {
+		x.units[i] = n
+		n += int32(width(r))
+		for j := 1; j < utf8.RuneLen(r); j++ {
+			x.units[i+j] = n
+		}
+	}
+	x.units[len(code)] = n
+	return x
+}
+
+func (x indexed) unitsBefore(offset int) int {
+	if x.units == nil {
+		return offset
+	}
+	return int(x.units[offset])
+}
+
+func (x indexed) position(offset int) (line, column int) {
+	line = sort.SearchInts(x.lines, offset+1) - 1
+	return line, x.unitsBefore(offset) - x.unitsBefore(x.lines[line])
+}
+
+// offset returns the offset of a position, or of the nearest one that exists.
+func (x indexed) offset(line, column int) int {
+	if line < 0 || line >= len(x.lines) {
+		return x.size
+	}
+	want := x.unitsBefore(x.lines[line]) + column
+	return sort.Search(x.size, func(i int) bool { return x.unitsBefore(i) >= want })
+}

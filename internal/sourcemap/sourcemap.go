@@ -1,0 +1,149 @@
+package sourcemap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// A Map is a parsed source map.
+type Map struct {
+	sources  []string
+	mappings []mapping
+}
+
+// A Position is a place in a source.
+type Position struct {
+	Source       string
+	Line, Column int
+}
+
+// A mapping maps a place of the generated code to its source.
+type mapping struct {
+	atLine, atColumn     int
+	source, line, column int
+}
+
+// Parse parses a source map of version 3. Maps with sections are not supported.
+func Parse(data []byte) (*Map, error) {
+	var file struct {
+		Version  int      `json:"version"`
+		Sources  []string `json:"sources"`
+		Mappings string   `json:"mappings"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("source map: %w", err)
+	}
+	if file.Version != 3 {
+		return nil, fmt.Errorf("source map: version %d", file.Version)
+	}
+	mappings, err := decode(file.Mappings, len(file.Sources))
+	if err != nil {
+		return nil, fmt.Errorf("source map: %w", err)
+	}
+	return &Map{file.Sources, mappings}, nil
+}
+
+// Sources are the names of all sources.
+func (m *Map) Sources() []string { return m.sources }
+
+// Original returns where the last mapping up to a place leads. It is known if the mapping
+// is on the same line.
+func (m *Map) Original(line, column int) (p Position, known bool) {
+	i := sort.Search(len(m.mappings), func(i int) bool {
+		at := m.mappings[i]
+		return at.atLine > line || at.atLine == line && at.atColumn > column
+	})
+	if i == 0 {
+		return Position{}, false
+	}
+	at := m.mappings[i-1]
+	return Position{m.sources[at.source], at.line, at.column}, at.atLine == line
+}
+
+var errMappings = errors.New("invalid mappings")
+
+// decode decodes mappings: semicolons separate lines, commas separate mappings, and each
+// number is relative to the previous mapping. A mapping of one number has no source.
+func decode(mappings string, sources int) ([]mapping, error) {
+	list := make([]mapping, 0, strings.Count(mappings, ",")+1)
+	var last mapping
+	for i, line := range strings.Split(mappings, ";") {
+		last.atLine, last.atColumn = i, 0
+		for text := range strings.SplitSeq(line, ",") {
+			n, count, err := decodeNumbers(text)
+			switch {
+			case err != nil:
+				return nil, err
+			case count == 0 && line == "":
+				continue
+			case count != 1 && count != 4 && count != 5:
+				return nil, errMappings
+			}
+			last.atColumn += n[0]
+			last.source += n[1]
+			last.line += n[2]
+			last.column += n[3]
+			if count == 1 {
+				continue
+			}
+			if last.atColumn < 0 || last.source < 0 || last.source >= sources || last.line < 0 || last.column < 0 {
+				return nil, errMappings
+			}
+			list = append(list, last)
+		}
+	}
+	return list, nil
+}
+
+const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// EncodeNumber encodes one non-negative number as in mappings.
+func EncodeNumber(n int) string {
+	var text []byte
+	for n <<= 1; ; n >>= 5 {
+		if n < 32 {
+			return string(append(text, base64[n]))
+		}
+		text = append(text, base64[n&31|32])
+	}
+}
+
+// digits are the values of base64's characters; others are 255.
+var digits = func() (table [256]byte) {
+	for i := range table {
+		table[i] = 255
+	}
+	for i := range len(base64) {
+		table[base64[i]] = byte(i)
+	}
+	return table
+}()
+
+// decodeNumbers decodes up to five variable-length numbers: five bits per digit, the lowest
+// first; the sixth bit says that more follow. The lowest bit of the number is its sign.
+func decodeNumbers(text string) (list [5]int, count int, err error) {
+	value, shift := 0, 0
+	for i := range len(text) {
+		digit := int(digits[text[i]])
+		if digit > 63 || shift > 30 || count == len(list) {
+			return list, 0, errMappings
+		}
+		value |= digit & 31 << shift
+		if shift += 5; digit&32 != 0 {
+			continue
+		}
+		list[count] = value >> 1
+		if value&1 != 0 {
+			list[count] = -list[count]
+		}
+		count++
+		value, shift = 0, 0
+	}
+	if shift > 0 {
+		return list, 0, errMappings
+	}
+	return list, count, nil
+}

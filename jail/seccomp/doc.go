@@ -36,6 +36,13 @@
 // Each run loads the filter. The kernel checks and translates each instruction, and then
 // runs the program once for each existing call: see BenchmarkLoad.
 //
+// # OCI containers
+//
+// [OCI] returns the same tables as the seccomp section of a container's configuration, for
+// isolations in which an OCI runtime creates the container. Runs load their own filter too.
+// A rule of the section compares the bits of arguments to one value, so the tables are
+// split into regions, one for each rule. libseccomp compiles them to 1,145 instructions.
+//
 // # Life cycle
 //
 // Call [Compile] once for a set of restrictions and load the program in each guest, after

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load loads the filter for all threads of this process.
-func load(filter []byte) error {
+// load loads the filter for this thread, or for all threads with SECCOMP_FILTER_FLAG_TSYNC.
+func load(filter []byte, flags uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -15,8 +15,7 @@ func load(filter []byte) error {
 		Len:    uint16(len(filter) / unix.SizeofSockFilter),
 		Filter: (*unix.SockFilter)(unsafe.Pointer(&filter[0])),
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
 		return errno
 	}

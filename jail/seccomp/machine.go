@@ -3,6 +3,7 @@ package seccomp
 import (
 	"fmt"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
 	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
 )
@@ -12,12 +13,13 @@ type machine struct {
 	arch  libseccomp.ScmpArch
 	audit uint32 // AUDIT_ARCH_* of the kernel
 	x32   bool   // has a second set of calls, from x32Bit on
+	oci   specs.Arch
 }
 
 // machines are the supported architectures. All are little-endian.
 var machines = []machine{
-	{libseccomp.ArchAMD64, unix.AUDIT_ARCH_X86_64, true},
-	{libseccomp.ArchARM64, unix.AUDIT_ARCH_AARCH64, false},
+	{libseccomp.ArchAMD64, unix.AUDIT_ARCH_X86_64, true, specs.ArchX86_64},
+	{libseccomp.ArchARM64, unix.AUDIT_ARCH_AARCH64, false, specs.ArchAARCH64},
 }
 
 // x32Bit marks calls of x32, a variant of amd64 with 32-bit pointers, which has the same

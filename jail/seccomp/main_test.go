@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	goruntime "runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,10 @@ type order struct {
 	Rounds  int    // if not 0, how often to make the first call instead
 	Foreign bool   // make a call of another architecture
 	Program string // if not empty, execute sh with this script instead
+
+	// Container is another filter, loaded before. Both are then of one thread only: the
+	// container's refuses filters for all threads.
+	Container []byte
 }
 
 type call struct {
@@ -52,9 +57,17 @@ func help() {
 		panic(err)
 	}
 	var r report
+	flags := uintptr(unix.SECCOMP_FILTER_FLAG_TSYNC)
+	if o.Container != nil {
+		flags = 0
+		goruntime.LockOSThread()
+		if err := load(o.Container, flags); err != nil {
+			panic(err)
+		}
+	}
 	if o.Filter != nil {
 		start := time.Now()
-		if err := load(o.Filter); err != nil {
+		if err := load(o.Filter, flags); err != nil {
 			panic(err)
 		}
 		r.Loaded = time.Since(start)

@@ -12,6 +12,10 @@
 // process creates the namespaces and the file tree; the list for a later process enters
 // them. Both end with the same steps.
 //
+// In a container, an OCI runtime has started the program, and the list has only the steps that
+// are left: see [LaunchIn]. On the host, [Supervise] makes the program wait for a process that an
+// OCI runtime starts, and end as it does.
+//
 // It is written in C because it must be a small static program: the host's own binary
 // needs libraries that the guest's tree does not have, starting a Go runtime would cost
 // each run a millisecond, and some steps need a process with a single thread.

@@ -48,7 +48,7 @@ const (
 type launch struct {
 	conn      *net.UnixConn
 	list      *List
-	cloned    func(pid int) error
+	cloned    func(pid int) error // nil for a list without Clone
 	sawClone  bool
 	outcome   error // of the last report that decides it
 	lostFiles error // reports whose descriptor could not be received
@@ -64,7 +64,7 @@ func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
 		return step.Wrap("make", "socket", err)
 	}
 	defer func() { _ = host.Close() }()
-	first, err := l.start(program, socket)
+	first, err := start(program, l.open(socket), len(l.Files), l.StartIn)
 	socket.Close()
 	if err != nil {
 		return step.Wrap("start", Path, StartError(err))
@@ -86,18 +86,42 @@ func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
 	return step.Wrap("enter", "jail", err)
 }
 
-// start starts the program with its end of the socket.
-func (l *List) start(program, socket *os.File) (*os.Process, error) {
-	files := append(l.open(socket), program)
+// LaunchIn is Launch for a program that another program starts, in a process that already is the
+// new one: the list has no Clone. start starts it with files and the arguments args, the first of
+// which is its name.
+func LaunchIn(l List, start func(files []*os.File, args []string) error) error {
+	host, socket, err := SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return step.Wrap("make", "socket", err)
+	}
+	defer func() { _ = host.Close() }()
+	err = start(l.open(socket), programArgs(len(l.Files)))
+	socket.Close()
+	if err != nil {
+		return err
+	}
+	err = l.execute(host, nil)
+	if _, ok := errors.AsType[*step.Error](err); ok {
+		return err
+	}
+	return step.Wrap("enter", "container", err)
+}
+
+// start starts the program with files, of which number socket is its end of the socket.
+func start(program *os.File, files []*os.File, socket int, cgroup *os.File) (*os.Process, error) {
+	files = append(files, program)
 	attr := &os.ProcAttr{Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{}}
-	if l.StartIn != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(l.StartIn.Fd())
+	if cgroup != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(cgroup.Fd())
 	}
 	// Executed by descriptor: the file is in the jail's own read-only mount, which the host
 	// can't remove from a live jail.
 	path := "/proc/self/fd/" + strconv.Itoa(len(files)-1)
-	return os.StartProcess(path, []string{"enter", strconv.Itoa(len(l.Files)), Version}, attr)
+	return os.StartProcess(path, programArgs(socket), attr)
 }
+
+// programArgs returns the program's arguments if number socket of its files is the socket.
+func programArgs(socket int) []string { return []string{"enter", strconv.Itoa(socket), Version} }
 
 // StartError corrects the error of an [os.StartProcess] whose files are open. If the child
 // has no descriptor left for one of them, dup3(2) fails with EBADF; StartError returns
@@ -119,7 +143,7 @@ func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 	if err := write(conn, message); err != nil {
 		return fmt.Errorf("send the list: %w", err)
 	}
-	s := launch{conn: conn, list: l, cloned: cloned, outcome: errEnded}
+	s := launch{conn: conn, list: l, cloned: cloned, sawClone: cloned == nil, outcome: errEnded}
 	for {
 		if done, err := s.receive(); done || err != nil {
 			return err
@@ -153,6 +177,9 @@ func (s *launch) handle(number, value uint32) error {
 		s.outcome = nil
 	case reportListener:
 	case reportCloned:
+		if s.cloned == nil {
+			return errUnexpected
+		}
 		s.sawClone = true
 		waits := slices.ContainsFunc(s.list.Steps, func(s Step) bool { return s.op == opAwaitHost })
 		if err := s.cloned(int(value)); err != nil || !waits {

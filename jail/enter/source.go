@@ -20,7 +20,7 @@ var Source = protocolSource + confine.Source + stepsSource
 // Version is the second argument of the program, and VERSION in src/protocol.c. A program
 // of another version, from an image that another gaol built, exits with status 125. It must
 // change with the protocol and with the numbers of the steps.
-const Version = "2"
+const Version = "3"
 
 // Paths in an image of the programs that start a jail.
 const (

@@ -23,7 +23,7 @@ type Step struct {
 	number uint32
 	file   *os.File // whose descriptor in the program is number; may be nil
 	value  uint64
-	text   []string // at most four, except for Execute
+	text   []string // at most four, except for Execute and supervise
 }
 
 const (
@@ -55,6 +55,7 @@ const (
 	opFilter
 	opExecute
 	opTerminal
+	opSupervise
 )
 
 // OOMScore makes the kernel kill this process before others when the machine is short of
@@ -195,6 +196,13 @@ func Execute(args, env []string) Step {
 	}
 	s.text = append(append(s.text, args...), env...)
 	return s
+}
+
+// supervise executes a program that starts a process, writes its pid to a file and ends.
+// Then it waits for that process, and ends as it does. All files of the list are the program's.
+func supervise(pidFile string, args []string) Step {
+	text := append([]string{pidFile}, args...)
+	return Step{Name: "supervise", Target: args[0], op: opSupervise, number: uint32(len(text)), text: text}
 }
 
 // List is what the program does.

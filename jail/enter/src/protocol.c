@@ -10,7 +10,8 @@
  *                     one byte: CONTINUE or ALIVE            replies to CLONED or ARMED
  *     enter -> host   struct report:
  *                     CLONED | pid      this child continues; CONTINUE replies, if the list
- *                                       has STEP_AWAIT_HOST
+ *                                       has STEP_AWAIT_HOST; a pidfd is attached if
+ *                                       STEP_SUPERVISE reports the process that it waits for
  *                     ARMED | 0         the death signal is set; ALIVE replies
  *                     LISTENER | 0      the filter is loaded; its listener is attached
  *                     n      | errno    the n-th step failed, counted from 1
@@ -36,6 +37,7 @@
 #include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -49,9 +51,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define VERSION "2"
+#define VERSION "3"
 
 enum {
 	MAX_STEPS = 256,
@@ -75,8 +78,8 @@ static struct step list[MAX_STEPS];
 static struct sock_filter filter[BPF_MAXINSNS];
 static char *text;
 
-/* Sends a report, with a descriptor unless file is negative. */
-static void report_file(uint32_t step, uint32_t value, int file)
+/* Sends a report, with a descriptor unless file is negative. Returns false if the host is dead. */
+static bool send_report(uint32_t step, uint32_t value, int file)
 {
 	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
 	struct report r = { step, value };
@@ -89,7 +92,12 @@ static void report_file(uint32_t step, uint32_t value, int file)
 		m.msg_control = &control;
 		m.msg_controllen = sizeof(control);
 	}
-	if (sendmsg(fd, &m, MSG_NOSIGNAL) != sizeof(r))
+	return sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(r);
+}
+
+static void report_file(uint32_t step, uint32_t value, int file)
+{
+	if (!send_report(step, value, file))
 		_exit(127);
 }
 

@@ -166,6 +166,97 @@ static char **split(char **p, uint64_t n)
 	return strings;
 }
 
+/* Ends as the child with this wait status did. There is no core file: this process is not
+ * dumpable. */
+static void end_like(int status)
+{
+	if (WIFSIGNALED(status)) {
+		signal(WTERMSIG(status), SIG_DFL);
+		kill(getpid(), WTERMSIG(status));
+	}
+	_exit(WEXITSTATUS(status));
+}
+
+static pid_t read_pid(const char *path)
+{
+	char digits[16] = { 0 };
+	int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = file < 0 ? -1 : read(file, digits, sizeof(digits) - 1);
+
+	if (file >= 0)
+		close(file);
+	if (n < 0)
+		return -1;
+	errno = ESRCH;
+	return atoi(digits) > 0 ? atoi(digits) : -1;
+}
+
+/* Waits for a process that is a child since its parent has ended, and ends as it does. Kills
+ * it when the host closes the socket, which the end of the host does. */
+static void await_child(pid_t pid, int pidfd)
+{
+	struct pollfd events[] = { { pidfd, POLLIN, 0 }, { fd, POLLIN, 0 } };
+	int status = 0;
+
+	while (!events[0].revents) {
+		if (poll(events, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (events[1].revents) {
+			kill(pid, SIGKILL);
+			events[1].fd = -1;
+		}
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			_exit(126);
+	end_like(status);
+}
+
+/* Executes a program, such as an OCI runtime, that starts a process, writes its pid to a file
+ * and ends. Reports the process with its pidfd, and then waits for it in the program's place.
+ * The descriptors below the socket are for the program alone. */
+static long supervise(const struct step *s)
+{
+	char *p = text + s->text[0], **argv = split(&p, s->number);
+	int status = 0, pidfd;
+	siginfo_t info;
+	pid_t pid;
+
+	if (!argv || s->number < 2) {
+		errno = EINVAL;
+		return -1;
+	}
+	/* A session of its own: the terminal's signals are the host's. */
+	if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		environ = NULL;
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0)
+			execv(argv[1], argv + 1);
+		_exit(127);
+	}
+	if (pid < 0 || syscall(SYS_close_range, 0, fd - 1, 0) || syscall(SYS_close_range, fd + 1, ~0U, 0))
+		return -1;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	if (status) {
+		errno = ECHILD;
+		return -1;
+	}
+	pid = read_pid(argv[0]);
+	if (pid < 0 || waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT)) /* not a child */
+		return -1;
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return -1;
+	if (!send_report(CLONED, pid, pidfd))
+		kill(pid, SIGKILL);
+	await_child(pid, pidfd);
+	return -1;
+}
+
 static long execute(const struct step *s)
 {
 	char *p = text + s->text[0];
@@ -186,7 +277,7 @@ enum op { /* as in step.go */
 	STEP_OOM_SCORE = 1, STEP_KEYRING, STEP_JOIN_CGROUP, STEP_UNSHARE, STEP_EFFECTIVE_USER, STEP_NAMESPACES, STEP_CLONE, STEP_AWAIT_HOST, STEP_USER,
 	STEP_HOSTNAME, STEP_LOOPBACK, STEP_MOUNT, STEP_ROOT, STEP_HIDE_ENTRIES, STEP_SESSION, STEP_CLOSE,
 	STEP_UMASK, STEP_LIMIT, STEP_BOUNDING_SET, STEP_CAPABILITIES, STEP_CHDIR, STEP_DEATH_SIGNAL, STEP_SIGNALS,
-	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE, STEP_TERMINAL,
+	STEP_NO_NEW_PRIVS, STEP_RULESET, STEP_FILTER, STEP_EXECUTE, STEP_TERMINAL, STEP_SUPERVISE,
 };
 
 static long do_step(const struct step *s)
@@ -249,6 +340,8 @@ static long do_step(const struct step *s)
 		return enforce_filter(s->number);
 	case STEP_EXECUTE:
 		return execute(s);
+	case STEP_SUPERVISE:
+		return supervise(s);
 	}
 	errno = EINVAL;
 	return -1;

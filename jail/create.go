@@ -92,7 +92,11 @@ func (j *Jail) start() error {
 	if err := j.commands.open(stage.Commands()); err != nil {
 		return step.Wrap("open", "commands", err)
 	}
-	if err := j.startPid1(top); err != nil {
+	start := j.startPid1
+	if j.spec.OCI != nil {
+		start = j.startContainer
+	}
+	if err := start(top); err != nil {
 		return err
 	}
 	// The jail has its own copy of the mounts: release this thread's.
@@ -119,24 +123,39 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 	}
 	return enter.Launch(j.program, list, func(child *reap.Child) error {
 		j.pid1 = child
-		return j.prepareNamespaces(child.PID())
+		return j.prepareNamespaces()
 	})
 }
 
 // prepareNamespaces does what pid 1 waits for and can't do itself.
-func (j *Jail) prepareNamespaces(pid int) error {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return step.Wrap("open", "pid 1", os.NewSyscallError("pidfd_open", err))
+func (j *Jail) prepareNamespaces() error {
+	if err := j.openPid1(); err != nil {
+		return err
 	}
-	j.pidfd = os.NewFile(uintptr(fd), "pid 1")
+	if err := j.mapIDs(j.pid1.PID()); err != nil {
+		return err
+	}
+	return step.Wrap("hide", "/proc/net", procfs.HideNet(j.pid1.PID()))
+}
+
+// mapIDs gives the user namespace of a process the jail's ids.
+func (j *Jail) mapIDs(pid int) error {
 	ids := fmt.Sprintf("0 %d %d\n", j.slot.firstHostID(), mounts.IDsPerJail)
 	for _, file := range []string{"uid_map", "gid_map"} {
 		if err := kernfile.WriteFile("/proc/"+strconv.Itoa(pid)+"/"+file, ids); err != nil {
 			return step.Wrap("map", "user ids", err)
 		}
 	}
-	return step.Wrap("hide", "/proc/net", procfs.HideNet(pid))
+	return nil
+}
+
+func (j *Jail) openPid1() error {
+	fd, err := unix.PidfdOpen(j.pid1.PID(), 0)
+	if err != nil {
+		return step.Wrap("open", "pid 1", os.NewSyscallError("pidfd_open", err))
+	}
+	j.pidfd = os.NewFile(uintptr(fd), "pid 1")
+	return nil
 }
 
 // Close kills all processes of the jail and removes the jail. It returns when nothing is
@@ -175,6 +194,7 @@ func (j *Jail) remove() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), cgroup.Remove(ctx, j.cgroupPath())))
+	failed = errors.Join(failed, step.Wrap("remove", "container", j.slot.removeContainer()))
 	if failed != nil {
 		swept.Delete(j.spec.StateDir) // the claim stays, unlocked, for a sweep
 		return errors.Join(failed, j.slot.file.Close())

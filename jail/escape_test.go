@@ -82,11 +82,17 @@ func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 		}
 	}
 	t.Run("guard on", func(t *testing.T) {
-		found := attack(t)
-		t.Log(found)
-		if strings.Contains(found, "attempts 0\n") || strings.Count(found, "\n") != 2 { // "up", and the attempts
-			t.Errorf("got hold of a process: %s", found)
+		for range 60 { // on a busy machine the attack may find no process for seconds
+			found := attack(t)
+			t.Log(found)
+			if strings.Count(found, "\n") != 2 { // "up", and the attempts
+				t.Fatalf("got hold of a process: %s", found)
+			}
+			if !strings.Contains(found, "attempts 0\n") {
+				return
+			}
 		}
+		t.Error("no process was attacked: the test proves nothing")
 	})
 	t.Run("guard off", func(t *testing.T) {
 		const piece = "case STEP_SIGNALS:"

@@ -14,6 +14,7 @@ import (
 	"gaol/jail/kernfile"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
+	"gaol/jail/oci"
 	"gaol/jail/reap"
 	"gaol/jail/step"
 )
@@ -26,21 +27,29 @@ type StepError = step.Error
 
 // Jail is a file tree and the processes that Start starts in it.
 type Jail struct {
-	spec     Spec
-	slot     *slot
-	program  *os.File         // the entry program
-	shared   *cgroupFiles     // cgroups that all processes of the jail are in
-	pool     *cgroup.Pool     // of the runs' cgroups
-	pid1     *reap.Child      // nil before it is started
-	pidfd    *os.File         // of pid 1
-	gateway  *gateway.Gateway // nil before OpenGateway
-	commands commands         // of Spec.Commands
-	release  chan struct{}    // closed to end the thread that started pid 1
+	spec      Spec
+	slot      *slot
+	program   *os.File         // the entry program
+	shared    *cgroupFiles     // cgroups that all processes of the jail are in
+	pool      *cgroup.Pool     // of the runs' cgroups
+	pid1      pid1             // nil before it is started
+	container *oci.Container   // nil without Spec.OCI
+	pidfd     *os.File         // of pid 1
+	gateway   *gateway.Gateway // nil before OpenGateway
+	commands  commands         // of Spec.Commands
+	release   chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
 	closed atomic.Bool // changed with mu held
 	runs   sync.WaitGroup
 	live   map[*Process]struct{}
+}
+
+// pid1 is the first process of a jail.
+type pid1 interface {
+	PID() int
+	Kill() error
+	Wait() (reap.Exit, error)
 }
 
 // Alive reports whether processes can be started in the jail: it is not closed, and its

@@ -194,8 +194,16 @@ func (s *slot) removeJail() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return cgroup.Remove(ctx, path.Join(c.CgroupParent, s.name()))
+	return errors.Join(cgroup.Remove(ctx, path.Join(c.CgroupParent, s.name())), s.removeContainer())
 }
+
+// containerDir is the folder of the jail's container, if it is one.
+func (s *slot) containerDir() string {
+	return filepath.Join(containersDir(filepath.Dir(filepath.Dir(s.file.Name()))), s.name())
+}
+
+// removeContainer removes the folder. No process of the container is left.
+func (s *slot) removeContainer() error { return os.RemoveAll(s.containerDir()) }
 
 // DefaultStateDir is where live jails are registered.
 const DefaultStateDir = "/run/gaol"
@@ -203,15 +211,21 @@ const DefaultStateDir = "/run/gaol"
 // The state folder:
 //
 //	jails/N.slot    the claim of the process that holds slot N, locked by it
-//	stage           where the thread of each jail mounts its tree; appears empty to others
-func jailsDir(stateDir string) string { return filepath.Join(stateDir, "jails") }
-func stageDir(stateDir string) string { return filepath.Join(stateDir, "stage") }
+//	oci/jN          the folder of the jail in slot N, if it is a container
+//	stage           where the thread of each jail mounts its tree; others see only an empty root in it
+func jailsDir(stateDir string) string      { return filepath.Join(stateDir, "jails") }
+func containersDir(stateDir string) string { return filepath.Join(stateDir, "oci") }
+
+// containerRoot is the root directory of containers where their trees are mounted. The folder
+// that others see there is empty; OCI runtimes enter it before they enter a container.
+func containerRoot(stateDir string) string { return filepath.Join(stageDir(stateDir), mounts.Root) }
+func stageDir(stateDir string) string      { return filepath.Join(stateDir, "stage") }
 
 var errNotOurs = errors.New("not a folder that only this user can write to")
 
 // makeStateDirs makes the folders that all jails share, independently of the umask.
 func makeStateDirs(stateDir string) error {
-	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir)} {
+	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir), containersDir(stateDir), containerRoot(stateDir)} {
 		if err := makeStateDir(dir); err != nil {
 			return step.Wrap("make", dir, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
 	"gaol/jail/mounts"
+	"gaol/jail/oci"
 	"gaol/jail/procfs"
 	"gaol/jail/seccomp"
 	"gaol/jail/seccomp/notify"
@@ -43,6 +44,9 @@ type Spec struct {
 
 	// Filter is the system call filter of pid 1, and of processes if their Command has none.
 	Filter *seccomp.Filter
+
+	// OCI, if not nil, makes the jail a container of that runtime. Such a jail has no zygotes.
+	OCI *oci.Runtime
 
 	// CgroupParent is the cgroup that contains the jail's, as an absolute path in the
 	// hierarchy.
@@ -165,14 +169,20 @@ func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
 func (s *Spec) fullTree() Tree {
 	t := s.Tree
 	if len(s.Reaper) > 0 { // without its pid 1 there is no jail
-		reaper := []Place{{Path: s.Reaper[0]}}
-		t.Show, t.Exec = slices.Concat(t.Show, reaper), slices.Concat(t.Exec, reaper)
+		programs := []Place{{Path: s.Reaper[0]}}
+		if s.OCI != nil { // which executes it in the tree
+			programs = append(programs, Place{Path: enter.Path})
+		}
+		t.Show, t.Exec = slices.Concat(t.Show, programs), slices.Concat(t.Exec, programs)
 	}
 	// No cgroup file system is mounted in a jail: libuv needs only these files of it to size
 	// Node for the limits.
 	t.Layer = slices.Clip(t.Layer)
 	for path, text := range s.Limits.Files() {
 		t.Layer = append(t.Layer, File{Path: path, Mode: 0o444, Data: []byte(text)})
+	}
+	if s.OCI != nil {
+		t.Layer = append(t.Layer, s.limitFiles()...)
 	}
 	t.Protected = []string{enter.Path, enter.Reaper}
 	t.Proc = procfs.Config{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}

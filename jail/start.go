@@ -56,6 +56,9 @@ func (p *Process) become(c *Command, launch func() error) error {
 // launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
 // program. If it fails, it may have set p.first, which must be waited for.
 func (p *Process) launch(ctx context.Context, c *Command, in *cgroupFiles) error {
+	if p.jail.container != nil {
+		return p.launchInContainer(ctx, c, in)
+	}
 	if c.Zygote != nil {
 		_, err := p.fork(ctx, c, in, zygoteProgram(c))
 		return err

@@ -103,6 +103,11 @@ func (j *Jail) enterSteps(c *Command, in *cgroupFiles) []enter.Step {
 		steps = append(steps, enter.Terminal())
 	}
 	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
+	return append(steps, c.lastSteps()...)
+}
+
+// lastSteps restrict the process by the command's own rules, and execute its program.
+func (c *Command) lastSteps() (steps []enter.Step) {
 	if c.Ruleset != nil {
 		steps = append(steps, enter.Ruleset(c.Ruleset, c.RulesetFlags), enter.CloseOthers())
 	}
@@ -122,6 +127,10 @@ func commonSteps(c *Command) []enter.Step {
 	return append(steps, enter.BoundingSet())
 }
 
+// maxCore limits the length of core files. No core file fits into a byte. By core(5), this is also
+// the only value with which the host's core handler, which runs as root, is not started.
+const maxCore = 1
+
 // maxProcesses limits all runs of a jail together, in addition to the limits of cgroups.
 const maxProcesses = 8192
 
@@ -132,9 +141,7 @@ func rlimits(c *Command) []enter.Limit {
 		return enter.Limit{Resource: uint32(resource), Most: uint64(value)}
 	}
 	limits := []enter.Limit{
-		// No core file fits into a byte. By core(5), this is also the only value with which
-		// the host's core handler, which runs as root, is not started.
-		set(unix.RLIMIT_CORE, 1),
+		set(unix.RLIMIT_CORE, maxCore),
 		set(unix.RLIMIT_NOFILE, c.OpenFiles),
 		set(unix.RLIMIT_MEMLOCK, 64<<10),
 		set(unix.RLIMIT_MSGQUEUE, 0),

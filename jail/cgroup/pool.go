@@ -47,6 +47,10 @@ const maxCharged = 4
 // with names of "r" and a number.
 func NewPool(parent *Group) *Pool { return &Pool{parent: parent.path, on: parent.on} }
 
+// PoolName returns the name of the nth group that a pool creates, counted from 1. Pools reuse names, so
+// n stays within a few of the largest number of groups that existed at once.
+func PoolName(n int) string { return fmt.Sprintf("r%d", n) }
+
 // NewIdentifiedPool returns a pool whose groups have an ID. The error is a [*MissingError] if
 // the machine has only v1 hierarchies.
 func NewIdentifiedPool(parent *Group) (*Pool, error) {
@@ -95,7 +99,7 @@ func (p *Pool) next(l Limits) (g, evicted *Group) {
 		g.path = evicted.path
 	} else {
 		p.made++
-		g.path = path.Join(p.parent, fmt.Sprintf("r%d", p.made))
+		g.path = path.Join(p.parent, PoolName(p.made))
 	}
 	return g, evicted
 }

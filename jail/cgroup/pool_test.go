@@ -48,8 +48,14 @@ func memoryInfo(t *testing.T, g *Group) os.FileInfo {
 
 // The usage of a group does not include that of an earlier one.
 func testPoolUsage(t *testing.T, s subject) {
-	inTmpfs, _ := writeRole(t, tmpfs, fileSize)
-	inCache, _ := writeRole(t, t.TempDir(), fileSize)
+	inTmpfs, tmpfsFile := writeRole(t, tmpfs, fileSize)
+	inCache, cachedFile := writeRole(t, t.TempDir(), fileSize)
+	written := func(file string) func(Usage) bool { // the process itself uses some megabytes
+		return func(u Usage) bool {
+			info, err := os.Stat(file)
+			return err == nil && info.Size() == fileSize && u.Memory >= fileSize
+		}
+	}
 	for _, test := range []struct {
 		name   string
 		role   string
@@ -62,8 +68,8 @@ func testPoolUsage(t *testing.T, s subject) {
 		{"much memory", "allocate", Limits{Memory: 512 << 20}, func(u Usage) bool { return u.PeakMemory > 200<<20 }, true},
 		{"memory kill", "allocate", Limits{Memory: 64 << 20}, func(u Usage) bool { return u.OOMKills == 1 }, true},
 		{"refused forks", "forkbomb", Limits{Pids: 20}, func(u Usage) bool { return u.PidsRefused > 0 && u.PeakPids == 20 }, true},
-		{"a file that stays", inTmpfs, Limits{Memory: 512 << 20}, func(u Usage) bool { return u.Memory >= fileSize }, false},
-		{"page cache", inCache, Limits{Memory: 512 << 20}, func(u Usage) bool { return u.Memory >= fileSize }, false},
+		{"a file that stays", inTmpfs, Limits{Memory: 512 << 20}, written(tmpfsFile), false},
+		{"page cache", inCache, Limits{Memory: 512 << 20}, written(cachedFile), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := s.pool(t)

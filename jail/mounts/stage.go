@@ -171,7 +171,13 @@ func (s *Stage) writeLayer() error {
 		if err := mkdirAll(filepath.Dir(path), 0o755, s.rootID); err != nil {
 			return err
 		}
-		if err := errors.Join(os.WriteFile(path, f.Data, f.Mode), os.Lchown(path, s.rootID, s.rootID)); err != nil {
+		var err error
+		if f.Mode&os.ModeSymlink != 0 {
+			err = os.Symlink(string(f.Data), path)
+		} else {
+			err = os.WriteFile(path, f.Data, f.Mode)
+		}
+		if err := errors.Join(err, os.Lchown(path, s.rootID, s.rootID)); err != nil {
 			return err
 		}
 	}

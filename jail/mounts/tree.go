@@ -93,9 +93,9 @@ type Tree struct {
 
 // File is a file to create in the tree.
 type File struct {
-	Path string // guest path
-	Mode os.FileMode
-	Data []byte
+	Path string      // guest path
+	Mode os.FileMode // of a regular file, or os.ModeSymlink in Tree.Layer
+	Data []byte      // the target of a link
 }
 
 // Access is what a guest may do with a folder of the host.

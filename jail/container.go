@@ -1,0 +1,188 @@
+package jail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+	"gaol/jail/kernfile"
+	"gaol/jail/mounts"
+	"gaol/jail/oci"
+	"gaol/jail/procfs"
+	"gaol/jail/reap"
+	"gaol/jail/seccomp"
+	"gaol/jail/step"
+)
+
+// errNoZygote is the error of commands that a jail with Spec.OCI cannot start.
+var errNoZygote = errors.New("a container has no zygotes")
+
+// startContainer lets the OCI runtime make the namespaces, the root directory and pid 1, as
+// startPid1 does for other jails.
+func (j *Jail) startContainer(top *cgroupFiles) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	namespaces, err := j.newNamespaces()
+	defer func() {
+		for _, f := range namespaces {
+			f.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	c := oci.Config{
+		Namespaces: namespaces,
+		Root:       containerRoot(j.spec.StateDir), Proc: filepath.Join(stageDir(j.spec.StateDir), mounts.Proc),
+		Hostname: j.spec.Hostname, CgroupsPath: j.cgroupPath(), HideProcesses: j.spec.HideProcesses,
+		Args: j.spec.Reaper, Limits: []enter.Limit{{Resource: unix.RLIMIT_CORE, Most: maxCore}},
+	}
+	if c.Seccomp, err = seccomp.OCI(); err != nil {
+		return step.Wrap("seccomp", "container", err)
+	}
+	container, pid1, err := j.spec.OCI.Create(ctx, j.program, j.slot.containerDir(), "gaol-"+j.slot.name(), c, GuestUID)
+	if err != nil {
+		return err
+	}
+	j.container, j.pid1 = container, pid1
+	if err := j.openPid1(); err != nil {
+		return err
+	}
+	if err := j.moveToInitCgroup(top); err != nil {
+		return step.Wrap("move", "pid 1", err)
+	}
+	return step.Wrap("hide", "/proc/net", procfs.HideNet(pid1.PID()))
+}
+
+var errOpened = errors.New("the namespaces are open")
+
+// newNamespaces makes those of the container's namespaces that the runtime would make in another
+// way than createSteps. It would make the user namespace as the host's root: createSteps has the
+// reason why the host's user of the jail must. In a network namespace it would bring up the
+// loopback interface. After an error the caller must close the files, too.
+func (j *Jail) newNamespaces() (files map[specs.LinuxNamespaceType]*os.File, err error) {
+	var flags uint64 = unix.CLONE_NEWUSER
+	names := map[specs.LinuxNamespaceType]string{specs.UserNamespace: "user"}
+	if !j.spec.Loopback {
+		flags |= unix.CLONE_NEWNET
+		names[specs.NetworkNamespace] = "net"
+	}
+	list := enter.List{Steps: []enter.Step{enter.CloseOthers(), enter.EffectiveUser(j.slot.firstHostID()), enter.Clone(nil, flags), enter.AwaitHost()}}
+	files = map[specs.LinuxNamespaceType]*os.File{}
+	err = enter.Launch(j.program, list, func(child *reap.Child) error {
+		defer func() {
+			_ = child.Kill() // it was needed for the namespaces only
+			_, _ = child.Wait()
+		}()
+		failed := j.mapIDs(child.PID())
+		for kind, name := range names {
+			f, err := kernfile.Open(fmt.Sprintf("/proc/%d/ns/%s", child.PID(), name), unix.O_RDONLY)
+			if failed = cmp.Or(failed, err); err == nil {
+				files[kind] = f
+			}
+		}
+		return cmp.Or(failed, errOpened)
+	})
+	if errors.Is(err, errOpened) {
+		err = nil
+	}
+	return files, err
+}
+
+// moveToInitCgroup moves pid 1 out of the cgroup in which the runtime has started it: see
+// makeInitCgroup.
+func (j *Jail) moveToInitCgroup(top *cgroupFiles) error {
+	init, err := makeInitCgroup(top)
+	if err != nil || init == nil {
+		return err
+	}
+	defer init.Close()
+	return kernfile.WriteFile(filepath.Join(init.Name(), "cgroup.procs"), strconv.Itoa(j.pid1.PID()))
+}
+
+// launchInContainer is launch for a jail that is a container.
+func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupFiles) error {
+	if c.Zygote != nil {
+		return step.Wrap("start", c.Path, errNoZygote)
+	}
+	steps := in.joinSteps()
+	if in.startIn != nil {
+		procs, err := kernfile.Open(filepath.Join(in.startIn.Name(), "cgroup.procs"), unix.O_WRONLY)
+		if err != nil {
+			return step.Wrap("open", "cgroup", err)
+		}
+		defer procs.Close()
+		steps = append(steps, enter.JoinCgroup(procs))
+	}
+	list := enter.List{Steps: containerSteps(c, steps), Filter: c.Filter.Program, Files: c.files(), OnListener: p.onListener(c.Filter)}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // before the process joins its cgroup, killing the cgroup does not end it
+		select {
+		case <-p.killed:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return enter.LaunchIn(list, func(files []*os.File, args []string) error {
+		child, err := p.jail.container.Start(ctx, files, args)
+		if err != nil {
+			return err
+		}
+		p.first = child
+		context.AfterFunc(ctx, func() {
+			select {
+			case <-p.killed:
+				_ = child.Kill()
+			default: // it was started
+			}
+		})
+		return nil
+	})
+}
+
+// containerSteps are the steps of the entry program in a container, where the runtime has done
+// what enterSteps do natively, except for join: the process has the guest's user and no capabilities.
+func containerSteps(c *Command, join []enter.Step) []enter.Step {
+	steps := slices.Concat([]enter.Step{enter.CloseOthers()}, join, []enter.Step{enter.CloseOthers(), enter.Umask(0o022)})
+	for _, l := range rlimits(c) {
+		if l.Resource != unix.RLIMIT_CORE { // set already, and the container's filter refuses to change it
+			steps = append(steps, l.Step())
+		}
+	}
+	if c.Terminal {
+		steps = append(steps, enter.Terminal())
+	}
+	steps = append(steps, enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
+	return append(steps, c.lastSteps()...)
+}
+
+// limitFiles are files in /sys/fs/cgroup in which libuv looks for the limits in cgroup v2: in
+// folders of the runs' cgroups, because the root of a container's cgroup namespace is above them.
+// Further runs see no limits there.
+func (s *Spec) limitFiles() (files []File) {
+	if v, err := cgroup.Detect(); err != nil || v != cgroup.V2 {
+		return nil
+	}
+	const top, limits, most = "/sys/fs/cgroup/", "limits", 256
+	for path, text := range s.Limits.Files() {
+		if name := strings.TrimPrefix(path, top); !strings.Contains(name, "/") {
+			files = append(files, File{Path: top + limits + "/" + name, Mode: 0o444, Data: []byte(text)})
+		}
+	}
+	for n := 1; n <= most; n++ {
+		files = append(files, File{Path: top + cgroup.PoolName(n), Mode: os.ModeSymlink, Data: []byte(limits)})
+	}
+	return files
+}

@@ -1,0 +1,98 @@
+package oci
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"gaol/jail/enter"
+)
+
+// Config describes a container.
+type Config struct {
+	// Root is the host path of the guest's root, complete but for /proc, in the mount
+	// namespace of the thread that calls Create. Proc is that of a folder with files for /proc.
+	Root, Proc string
+
+	// Namespaces are existing ones, which are open in this process. They include a user namespace,
+	// which has the container's ids.
+	Namespaces map[specs.LinuxNamespaceType]*os.File
+
+	Hostname      string
+	CgroupsPath   string // as in the OCI spec
+	HideProcesses bool   // from those that may not trace them
+
+	// Limits are resource limits of all processes, and of the runtime itself, which could set them
+	// in a user namespace of another user only with CAP_SYS_RESOURCE.
+	Limits []enter.Limit
+
+	Seccomp *specs.LinuxSeccomp
+	Args    []string // of pid 1
+}
+
+// spec completes the runtime's base.
+func (c *Config) spec(s *specs.Spec) error {
+	s.Process = c.process(s.Process, 0, c.Args)
+	s.Root = &specs.Root{Path: c.Root} // its mounts have flags of their own
+	s.Hostname = c.Hostname
+	s.Domainname = "(none)" // the kernel's initial value; otherwise the host's would remain
+	s.Mounts = c.mounts()
+	l := s.Linux
+	l.UIDMappings, l.GIDMappings = nil, nil
+	l.Namespaces = slices.DeleteFunc(l.Namespaces, func(n specs.LinuxNamespace) bool {
+		return n.Type == specs.CgroupNamespace || c.Namespaces[n.Type] != nil
+	})
+	l.Namespaces = append(l.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	for kind, f := range c.Namespaces {
+		l.Namespaces = append(l.Namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
+	}
+	l.CgroupsPath = c.CgroupsPath
+	l.Seccomp = c.Seccomp
+	masked, err := masks()
+	l.MaskedPaths = append(l.MaskedPaths, masked...)
+	slices.Sort(l.MaskedPaths)
+	l.MaskedPaths = slices.Compact(l.MaskedPaths)
+	return err
+}
+
+// process returns the base's process with other arguments, and without rights.
+func (c *Config) process(base *specs.Process, id uint32, args []string) *specs.Process {
+	p := *base
+	p.Terminal, p.ConsoleSize = false, nil
+	p.User = specs.User{UID: id, GID: id}
+	p.Args, p.Env, p.Cwd = args, []string{}, "/"
+	p.Capabilities = &specs.LinuxCapabilities{}
+	p.NoNewPrivileges = true
+	p.Rlimits = nil // with those of Limits; the entry program sets the others
+	most := 1000
+	p.OOMScoreAdj = &most // the kernel kills guests first when the machine is short of memory
+	return &p
+}
+
+// mounts returns those of the container: its root has /dev.
+func (c *Config) mounts() []specs.Mount {
+	proc := []string{"ro", "nosuid", "nodev", "noexec"}
+	if c.HideProcesses {
+		proc = append(proc, "hidepid=2")
+	}
+	list := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: proc},
+		// Without a mount for it the runtime would add devices to it.
+		{Destination: "/dev", Type: "bind", Source: c.Root + "/dev", Options: []string{"rbind"}},
+	}
+	for _, name := range generated() {
+		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: c.Proc + "/" + name, Options: []string{"bind", "ro"}})
+	}
+	return list
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of specs can be encoded
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"gaol/jail/enter"
+	"gaol/jail/step"
+)
+
+// Container is a container that a runtime has made. Its folder is on a local file system.
+type Container struct {
+	runtime *Runtime
+	program *os.File // the entry program, on the host
+	dir, id string
+	process *specs.Process // of a user
+	limits  []enter.Limit
+
+	started atomic.Int64
+
+	mu    sync.Mutex
+	files map[int]string // process.json by the number of the socket
+}
+
+// Create makes a container and starts its pid 1. dir must not exist; the caller removes it
+// after the processes have ended, also if Create has failed: the runtime has nothing else to
+// delete, as the cgroups are the caller's. User is the user and group id of the processes
+// that Start starts.
+//
+// Preconditions: the thread is in the mount namespace of c's paths.
+func (r *Runtime) Create(ctx context.Context, program *os.File, dir, id string, c Config, user uint32) (*Container, *enter.Supervised, error) {
+	base, err := r.base(ctx)
+	if err != nil {
+		return nil, nil, step.Wrap("read", "spec of the OCI runtime", err)
+	}
+	k := &Container{runtime: r, program: program, dir: dir, id: id, limits: c.Limits, files: map[int]string{}}
+	k.process = c.process(base.Process, user, nil)
+	if err := c.spec(base); err != nil {
+		return nil, nil, step.Wrap("list", "/proc", err)
+	}
+	if err := k.writeBundle(base); err != nil {
+		return nil, nil, step.Wrap("write", "bundle", err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, step.Wrap("open", os.DevNull, err)
+	}
+	defer null.Close()
+	pid1, err := k.supervise(ctx, "pid 1", []*os.File{null, null, null}, func(pidFile string) []string {
+		return r.command(dir, "run", "--detach", "--bundle", filepath.Join(dir, bundleDir), "--pid-file", pidFile, id)
+	})
+	return k, pid1, err
+}
+
+func (k *Container) writeBundle(s *specs.Spec) error {
+	err := os.Mkdir(k.dir, 0o700)
+	for _, name := range []string{stateDir, bundleDir} {
+		if err == nil {
+			err = os.Mkdir(filepath.Join(k.dir, name), 0o700)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(k.dir, bundleDir, configFile), encode(s), 0o600)
+}
+
+// supervise executes a command of the runtime that starts a process.
+func (k *Container) supervise(ctx context.Context, target string, files []*os.File, command func(pidFile string) []string) (*enter.Supervised, error) {
+	pidFile := filepath.Join(k.dir, strconv.FormatInt(k.started.Add(1), 10)+".pid")
+	p, err := enter.Supervise(ctx, k.program, files, k.limits, pidFile, command(pidFile))
+	_ = os.Remove(pidFile) // it does not exist if the runtime failed
+	if errors.Is(err, syscall.ECHILD) {
+		err = step.Wrap("run "+filepath.Base(k.runtime.Path), target, logged(k.dir, errRuntime))
+	}
+	return p, err
+}
+
+var errRuntime = errors.New("it failed without an error message")
+
+// Start starts the entry program in the container, with files and the arguments args, of which
+// the first is its name and the second the number of its socket.
+func (k *Container) Start(ctx context.Context, files []*os.File, args []string) (*enter.Supervised, error) {
+	process, err := k.processFile(args)
+	if err != nil {
+		return nil, step.Wrap("write", "process", err)
+	}
+	return k.supervise(ctx, enter.Path, files, func(pidFile string) []string {
+		return k.runtime.command(k.dir, "exec", "--detach", "--process", process,
+			"--pid-file", pidFile, "--preserve-fds", strconv.Itoa(len(files)-3), k.id)
+	})
+}
+
+// processFile returns the path of a file for arguments, which differ by their number of
+// files alone.
+func (k *Container) processFile(args []string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	socket, err := strconv.Atoi(args[1])
+	if err != nil {
+		return "", err
+	}
+	if path := k.files[socket]; path != "" {
+		return path, nil
+	}
+	p := *k.process
+	p.Args = append([]string{enter.Path}, args[1:]...)
+	path := filepath.Join(k.dir, fmt.Sprintf("process-%d.json", socket))
+	if err := os.WriteFile(path, encode(p), 0o600); err != nil {
+		return "", err
+	}
+	k.files[socket] = path
+	return path, nil
+}

@@ -27,6 +27,7 @@ func TestBuildPrebuilt(t *testing.T) {
 	r := newRegistry(t)
 	r.servePackages(t)
 	compiled, s := openTiny(t, t.TempDir()), openTiny(t, t.TempDir())
+	compiled.compile()
 	want, err := compiled.Build(t.Context(), BuildOptions{})
 	must(t, err)
 	s.prebuild(t)
@@ -46,7 +47,7 @@ func TestBuildPrebuilt(t *testing.T) {
 		t.Errorf("with prebuilt programs, Ensure found %s: it was built before", found.ID)
 	}
 
-	s.in.programs.Prebuilt = nil // the control: this host cannot build
+	s.compile() // the control: this host cannot build
 	if _, err := s.Build(t.Context(), BuildOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "the host lacks catatonit (static), cc, a static C library, busybox (static)") {
 		t.Errorf("without prebuilt programs: %v", err)
@@ -98,9 +99,11 @@ func TestPrebuiltNeedsLibc(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newArchive(t)
 			d.fill(t)
+			files := map[string]string{}
 			if tc.libc != "" {
-				d.add(t, "alpha", "2", "beta", map[string]string{"usr/lib/x86_64-linux-gnu/libc.so.6": tc.libc})
+				files["usr/lib/x86_64-linux-gnu/libc.so.6"] = tc.libc
 			}
+			d.add(t, "alpha", "2", "beta", files)
 			s := d.open(t)
 			// dlsym is of GLIBC_2.34 since it moved into libc.
 			s.in.programs.Zygote = "#include <dlfcn.h>\nvoid *serve(void) { return dlsym(RTLD_DEFAULT, \"x\"); }"

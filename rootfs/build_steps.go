@@ -1,8 +1,11 @@
 package rootfs
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -221,20 +224,31 @@ func mergedUsr(p string) string {
 	return path.Join("/usr", p)
 }
 
-// seal fixes the tree and computes the id. The id also covers the list of packages, and the
-// config of an imported image, so that images that differ only there are different images.
-func (b *build) seal(context.Context) (err error) {
+// seal fixes the tree and computes the id.
+func (b *build) seal(context.Context) error {
 	i := &b.image
-	if i.ID, i.Size, err = tree.Seal(b.root()); err != nil {
-		return err
-	}
 	i.Arch = b.store.in.arch
-	var more any = i.Packages
 	if i.Imported != nil {
 		i.Imported.Blobs = b.blobs
-		more = i.Imported.Config
 	}
-	i.ID, err = tree.MixID(i.ID, more)
+	return b.sum(tree.Seal)
+}
+
+// sum computes the id and the size of the image by a function of package tree, and writes the
+// list of its files.
+func (b *build) sum(sum func(root string, list io.Writer) (id string, size int64, err error)) (err error) {
+	// Only for root: in a snapshot, files that others can't read have names and hashes too.
+	f, err := os.OpenFile(b.temp.path(filepath.Join("image", imageList)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	list := bufio.NewWriter(f)
+	id, size, err := sum(b.root(), list)
+	if err = errors.Join(err, list.Flush(), f.Close()); err != nil {
+		return err
+	}
+	b.image.Size = size
+	b.image.ID, err = b.image.mixID(id)
 	return err
 }
 

@@ -210,7 +210,7 @@ func TestBuildsRaceWithoutLock(t *testing.T) {
 
 func buildByChild(t *testing.T, s *Store) string {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), childVar+"="+s.dir, "GAOL_ROOTFS_TEST_HOST="+filepath.Dir(s.in.certs))
+	cmd.Env = append(os.Environ(), childVar+"="+s.dir, "GAOL_ROOTFS_TEST_HOST="+filepath.Dir(s.in.certs), programsVar+"="+programsDir(t))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

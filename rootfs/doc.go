@@ -6,7 +6,8 @@
 // start a jail. A minimal image has no packages, and busybox as its shell. All files
 // belong to root, which no guest can become. Every folder can be traversed, no file has
 // a set-id bit, and all modification times are equal. The id of an image is a hash over
-// its tree, its list of packages, and the config of an imported one.
+// its tree, its list of packages, and the config of an imported one. The text that is hashed
+// for the tree is stored with it, so that [Image.Verify] can say which files were changed.
 //
 // # Where to find what
 //
@@ -52,7 +53,7 @@
 //	   │
 //	   ├─ STORE/tmp/N/image       filled step by step, sealed, hashed, synced
 //	   │        │ rename
-//	   ├─ STORE/images/HEX/       image.json, lock, rootfs/
+//	   ├─ STORE/images/HEX/       image.json, files, lock, rootfs/
 //	   └─ STORE/names/NAME        symbolic links to it
 //	            │
 //	 Lookup, Ensure ── Hold ══ in use ══ Lease.Close
@@ -76,8 +77,9 @@
 //
 // # What it does not protect against
 //
-//   - A user who can write to the store, or is root on the host. The tree of a stored
-//     image is not hashed again when it is used; only downloads are.
+//   - A user who can write to the store, or is root on the host. Only [Image.Verify]
+//     hashes the tree of a stored image again. It finds mistakes, not attacks: a user who can
+//     write to the tree can also replace the whole image.
 //   - The busybox, catatonit, C library and compiler of the host, or of the machine that ran
 //     `make build`, which are copied or used as they are; the sources and keys of the
 //     host's apt.

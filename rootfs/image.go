@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/mounts"
 	"gaol/rootfs/tree"
 )
 
@@ -18,6 +19,7 @@ const (
 	idPrefix  = tree.IDPrefix
 	imageFile = "image.json"
 	imageRoot = "rootfs"
+	imageList = "files" // what tree.Seal lists
 	imageLock = "lock"
 )
 
@@ -45,8 +47,29 @@ type Image struct {
 // Root returns the host path of the image's tree, which must not be written to.
 func (i *Image) Root() string { return filepath.Join(i.dir, imageRoot) }
 
+// OpenFolder opens a folder of the image's tree with O_PATH, unless it is a link. Other links in
+// the path, which a guest may have made, are resolved inside the tree.
+func (i *Image) OpenFolder(path string) (*os.File, error) {
+	root, err := os.OpenFile(i.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return mounts.OpenIn(root, path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+}
+
 // StoreDir returns the folder of the image's store.
 func (i *Image) StoreDir() string { return filepath.Dir(filepath.Dir(i.dir)) }
+
+// mixID returns the image's id for the id of its tree. It also covers the list of packages, and
+// the config of an imported image, so that images that differ only there are different images.
+func (i *Image) mixID(treeID string) (string, error) {
+	var more any = i.Packages
+	if i.Imported != nil {
+		more = i.Imported.Config
+	}
+	return tree.MixID(treeID, more)
+}
 
 // Lease prevents the removal of an image until it is closed or the process ends.
 type Lease struct{ lock *os.File }

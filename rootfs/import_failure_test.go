@@ -233,7 +233,7 @@ func TestImportKilled(t *testing.T) {
 	}
 	defer close(resume)
 	child := exec.Command("/proc/self/exe")
-	child.Env = append(os.Environ(), childVar+"="+s.dir, importVar+"="+ref, "GAOL_ROOTFS_TEST_HOST="+filepath.Dir(s.in.certs))
+	child.Env = append(os.Environ(), childVar+"="+s.dir, importVar+"="+ref, "GAOL_ROOTFS_TEST_HOST="+filepath.Dir(s.in.certs), programsVar+"="+programsDir(t))
 	must(t, child.Start())
 	<-second
 	must(t, child.Process.Kill())

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gaol/rootfs/npm"
+	"gaol/rootfs/programs"
 	"gaol/rootfs/tartest"
 )
 
@@ -26,7 +29,58 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childVar); dir != "" {
 		os.Exit(buildInChild(dir))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := removePrograms(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// programsVar passes the folder of tinyPrograms to a child.
+const programsVar = "GAOL_ROOTFS_TEST_PROGRAMS"
+
+// tinyPrograms compiles the programs of tinyInputs once for all tests, because a compiler takes
+// longer than the rest of a tiny image. Tests of the compilation call compile.
+var tinyPrograms = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv(programsVar); dir != "" {
+		return dir, nil
+	}
+	temp, err := os.MkdirTemp("", "gaol-test-programs-")
+	if err != nil {
+		return "", err
+	}
+	programsTemp = temp
+	dir := filepath.Join(temp, "programs")
+	m := tinyMaker()
+	return dir, m.Prebuild(context.Background(), dir, "/source")
+})
+
+var programsTemp string // to be removed
+
+func removePrograms() error {
+	if programsTemp == "" {
+		return nil
+	}
+	return os.RemoveAll(programsTemp)
+}
+
+func programsDir(t *testing.T) string {
+	t.Helper()
+	dir, err := tinyPrograms()
+	must(t, err)
+	return dir
+}
+
+// compile makes the store compile the programs of its images.
+func (s *Store) compile() { s.in.programs.Prebuilt = nil }
+
+func tinyMaker() programs.Maker {
+	m := programs.Default()
+	m.Enter = "int main(void) { return 0; }"
+	m.Zygote = "int serve(void) { return 0; }"
+	return m
 }
 
 // buildInChild runs in another process, and builds the same image as the test.
@@ -91,12 +145,13 @@ func tinyInputs(host string) (inputs, error) {
 		"npm@11.0.0":            sri(npmTarball()),
 	}
 	in.packages = nil
-	in.programs.Enter = "int main(void) { return 0; }"
-	in.programs.Zygote = "int serve(void) { return 0; }"
+	in.programs = tinyMaker()
 	in.zoneinfo = filepath.Join(host, "zoneinfo")
 	in.certs = filepath.Join(host, "certs")
 	in.pause, in.stall = time.Millisecond, 5*time.Second
-	return in, err
+	dir, failed := tinyPrograms()
+	in.programs.Prebuilt = os.DirFS(dir)
+	return in, errors.Join(err, failed)
 }
 
 func makeHost(t *testing.T) string {

@@ -138,6 +138,7 @@ func (d *debianArchive) fill(t *testing.T) {
 		"usr/share/doc/alpha/copyright":          "free",
 		"usr/share/zoneinfo/right/Europe/Berlin": "CET",
 		"usr/sbin/tool":                          "administers",
+		"usr/lib/x86_64-linux-gnu/libc.so.6":     "\x00GLIBC_2.17\x00GLIBC_2.2.5\x00GLIBC_2.34\x00", // for prebuilt programs
 	})
 	d.add(t, "beta", "2-1", "", map[string]string{
 		"lib/x86_64-linux-gnu/libb.so.1":     "-> libb.so.1.2",
@@ -164,6 +165,9 @@ func TestPackages(t *testing.T) {
 	if diff := cmp.Diff(want, i.Packages, cmpopts.IgnoreUnexported(Package{})); diff != "" {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
+	i, err = s.Lookup(i.ID) // its packages have been read from image.json
+	must(t, err)
+	checkVerify(t, i, all)
 	if !strings.Contains(progress.String(), "fetch 2 Debian packages (0.0 MB)") {
 		t.Errorf("progress %q", &progress)
 	}
@@ -210,8 +214,11 @@ func checkVariants(t *testing.T, s *Store, usual *Image) {
 	if names := strings.Join(more.Names, " "); len(more.Packages) != 3 || !strings.HasPrefix(names, "gamma node-24-gamma node24.1.0-") {
 		t.Errorf("with gamma: %+v", more)
 	}
+	prebuilt := s.in.programs.Prebuilt
+	s.compile() // prebuilt programs need an image with a C library
 	minimal, err := s.Build(t.Context(), BuildOptions{Minimal: true})
 	must(t, err)
+	s.in.programs.Prebuilt = prebuilt
 	if names := strings.Join(minimal.Names, " "); minimal.Packages != nil || !strings.HasPrefix(names, "minimal node-24-minimal node24.1.0-") {
 		t.Errorf("minimal: %+v", minimal)
 	}
@@ -295,6 +302,7 @@ func TestPackagesFail(t *testing.T) {
 	t.Run("minimal without apt", func(t *testing.T) {
 		s := newArchive(t).open(t)
 		s.in.aptGet = "/nonexistent"
+		s.compile() // as in checkVariants
 		if _, err := s.Build(t.Context(), BuildOptions{Minimal: true}); err != nil {
 			t.Error(err)
 		}

@@ -37,7 +37,7 @@ func (s *Store) Add(ctx context.Context, names []string, fill func(root string) 
 	if err := fill(b.root()); err != nil {
 		return nil, err
 	}
-	if b.image.ID, b.image.Size, err = tree.Sum(b.root()); err == nil {
+	if err = b.sum(tree.Sum); err == nil {
 		err = b.commit(ctx)
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	must(t, err)
 	defer w.Close()
 	must(t, os.MkdirAll(w.path("image/rootfs"), 0o755))
+	must(t, os.WriteFile(w.path("image/"+imageList), nil, 0o600))
 	created := time.Date(2026, 1, 1, 0, 0, len(digits), 0, time.UTC)
 	i, err := s.commit(t.Context(), w, &Image{ID: idPrefix + digits, Created: created}, names, nothing)
 	must(t, err)

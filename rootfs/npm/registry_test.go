@@ -3,14 +3,19 @@ package npm
 import (
 	"crypto/sha512"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"gaol/rootfs/download"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -78,5 +83,31 @@ func TestDowngrade(t *testing.T) {
 	c.http.Transport = secure.Client().Transport
 	if _, err := c.release(t.Context(), "npm", "1.0.0"); !errors.Is(err, errDowngrade) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestScope checks that the tarball of a package with a scope is at the path where registries have it.
+func TestScope(t *testing.T) {
+	const content = "tarball"
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/@scope/name/-/name-1.0.0.tgz" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, content)
+	}))
+	defer registry.Close()
+	t.Setenv("npm_config_registry", registry.URL)
+	c, err := NewClient(Options{Stall: time.Minute})
+	must(t, err)
+	defer c.Close()
+	sum := sha512.Sum512([]byte(content))
+	p := Package{"@scope/name", "1.0.0", hex.EncodeToString(sum[:])}
+	f, err := c.Tarball(t.Context(), p, t.TempDir(), t.TempDir(), download.NewReporter(nil))
+	must(t, err)
+	defer f.Close()
+	got, err := io.ReadAll(f)
+	if err != nil || string(got) != content {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"gaol/rootfs/download"
@@ -51,8 +52,8 @@ func (c *Client) Tarball(ctx context.Context, p Package, keep, temp string, r *d
 func (c *Client) download(ctx context.Context, p Package, f *os.File, r *download.Reporter) error {
 	// This path is the convention of the protocol. The address in a description could lead
 	// anywhere.
-	path := fmt.Sprintf("%s/-/%s-%s.tgz", p.Name, p.Name, p.Version)
-	return c.get(ctx, path, "", func(body io.Reader, size int64) error {
+	address := fmt.Sprintf("%s/-/%s-%s.tgz", p.Name, path.Base(p.Name), p.Version) // a scope is part of the folder only
+	return c.get(ctx, address, "", func(body io.Reader, size int64) error {
 		if size > maxTarball {
 			return fmt.Errorf("%d bytes are too many", size)
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -35,8 +34,8 @@ var errKind = errors.New("not a plain file, folder or link")
 // Seal gives every file in the tree at root its final mode, owner and time. It returns the
 // id of the tree and the total size of its files in bytes. The id is a hash over paths,
 // types, modes, contents and link targets: two trees have the same id if a guest cannot
-// distinguish them.
-func Seal(root string) (id string, size int64, err error) {
+// distinguish them. Seal writes the text that it hashes to list, for [Compare].
+func Seal(root string, list io.Writer) (id string, size int64, err error) {
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -46,21 +45,28 @@ func Seal(root string) (id string, size int64, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	return Sum(root)
+	return Sum(root, list)
 }
 
 // Sum returns the id and the size of a tree like [Seal], but leaves the tree unchanged.
-func Sum(root string) (id string, size int64, err error) {
+func Sum(root string, list io.Writer) (id string, size int64, err error) {
 	sum := sha256.New()
+	text := io.MultiWriter(sum, list)
 	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		n, err := hashFile(sum, root, path)
+		n, err := writeEntry(text, root, path)
 		size += n
 		return err
 	})
 	return IDPrefix + hex.EncodeToString(sum.Sum(nil)), size, err
+}
+
+// ListID returns the id of the tree that has this list.
+func ListID(list []byte) string {
+	sum := sha256.Sum256(list)
+	return IDPrefix + hex.EncodeToString(sum[:])
 }
 
 // MixID returns the id of an image that consists of a tree with the id and of more, which
@@ -74,8 +80,8 @@ func MixID(id string, more any) (string, error) {
 	return IDPrefix + hex.EncodeToString(sum[:]), nil
 }
 
-// hashFile adds a file, folder or link to sum. It returns the size of a regular file.
-func hashFile(sum hash.Hash, root, path string) (int64, error) {
+// writeEntry writes the line of a file, folder or link. It returns the size of a regular file.
+func writeEntry(w io.Writer, root, path string) (int64, error) {
 	name, err := filepath.Rel(root, path)
 	if err != nil {
 		return 0, err
@@ -85,27 +91,36 @@ func hashFile(sum hash.Hash, root, path string) (int64, error) {
 		return 0, err
 	}
 	var size int64
-	content := ""
 	switch mode := info.Mode(); {
-	case mode.IsDir():
-	case mode&fs.ModeType == fs.ModeSymlink:
-		content, err = os.Readlink(path)
+	case mode.IsDir(), mode&fs.ModeType == fs.ModeSymlink:
 	case mode.IsRegular() && mode&(fs.ModeSetuid|fs.ModeSetgid) == 0:
 		size = info.Size()
-		content, err = contentSum(path)
 	default:
-		err = &os.PathError{Op: "seal", Path: path, Err: errKind}
+		return 0, &os.PathError{Op: "seal", Path: path, Err: errKind}
 	}
+	content, err := content(path, info)
 	if err != nil {
 		return 0, err
 	}
 	// Quoted, so that a name with a line break cannot imitate another entry.
-	_, err = fmt.Fprintf(sum, "%s %q %q\n", info.Mode(), name, content)
+	_, err = fmt.Fprintf(w, "%s %q %q\n", info.Mode(), name, content)
 	return size, err
 }
 
+// content returns the hash of a regular file, the target of a link, and "" for others.
+func content(path string, info fs.FileInfo) (string, error) {
+	switch {
+	case info.Mode()&fs.ModeType == fs.ModeSymlink:
+		return os.Readlink(path)
+	case info.Mode().IsRegular():
+		return contentSum(path)
+	}
+	return "", nil
+}
+
 func contentSum(path string) (string, error) {
-	f, err := os.Open(path)
+	// If the file has been replaced since, no link is followed, and no pipe is waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}

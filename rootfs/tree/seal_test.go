@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,7 +29,7 @@ func sealed(t *testing.T, change func(root string)) (string, error) {
 	must(t, tr.WriteText("/a/file", "content"))
 	must(t, tr.Symlink("/a/link", "file"))
 	change(root)
-	id, _, err := Seal(root)
+	id, _, err := Seal(root, io.Discard)
 	return id, err
 }
 

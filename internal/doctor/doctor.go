@@ -1,14 +1,19 @@
 package doctor
 
-import "context"
+import (
+	"context"
+
+	"gaol/internal/ociruntime"
+)
 
 // Status is the result of a check.
 type Status string
 
 // The statuses. If a check is Missing, gaol can't run; if one is Degraded, gaol runs with
-// fewer features.
+// fewer features. Optional is for additions that few machines need, and this one lacks.
 const (
 	OK       Status = "ok"
+	Optional Status = "optional"
 	Degraded Status = "degraded"
 	Missing  Status = "missing"
 )
@@ -41,6 +46,7 @@ type Options struct {
 // The results of a probe. Examine sets their names.
 
 func ok(detail string) Check             { return Check{Status: OK, Detail: detail} }
+func optional(detail, cure string) Check { return Check{Status: Optional, Detail: detail, Cure: cure} }
 func degraded(detail, cure string) Check { return Check{Status: Degraded, Detail: detail, Cure: cure} }
 func missing(detail, cure string) Check  { return Check{Status: Missing, Detail: detail, Cure: cure} }
 
@@ -108,7 +114,10 @@ func probes() []probe {
 		probe{"image store", "keep images", withStore(probeStore)},
 		probe{"file owners", "show the image's files as root's", withStore(probeOwners)},
 		probe{"default image", "show guests Node and its libraries", withStore(probeImage)},
+		probe{"image files", "show guests the files that were built", withStore(probeImageFiles)},
 		probe{"image tools", "build images", probeTools},
 		probe{"program in a jail", "", probeProgram},
+		probe{"isolation runc", "use --isolation runc", isolation(ociruntime.Runc).probe},
+		probe{"isolation crun", "use --isolation crun", isolation(ociruntime.Crun).probe},
 	)
 }

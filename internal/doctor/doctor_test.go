@@ -155,12 +155,15 @@ func TestText(t *testing.T) {
 		{"kernel", OK, "6.1", ""},
 		{"a longer name", Degraded, "half", "do this"},
 		{"cgroup", Missing, "none", "do that"},
+		{"isolation", Optional, "not found", "install it"},
 	}}
 	const want = `ok        kernel         6.1
 degraded  a longer name  half
                          cure: do this
 missing   cgroup         none
                          cure: do that
+optional  isolation      not found
+                         cure: install it
 
 gaol can't run here: 1 missing, 1 degraded
 `
@@ -170,5 +173,9 @@ gaol can't run here: 1 missing, 1 degraded
 	coloured := r.Text(true)
 	if !strings.Contains(coloured, "\x1b[31mmissing \x1b[0m  cgroup") {
 		t.Errorf("no colour in %q", coloured)
+	}
+	r.Checks = []Check{r.Checks[0], r.Checks[3]}
+	if got := r.Text(false); !strings.HasSuffix(got, "\ngaol can run here\n") {
+		t.Errorf("an optional check is counted: %s", got)
 	}
 }

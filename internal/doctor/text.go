@@ -6,7 +6,7 @@ import (
 )
 
 // colours are the terminal's escape sequences for each status.
-var colours = map[Status]string{OK: "\x1b[32m", Degraded: "\x1b[33m", Missing: "\x1b[31m"}
+var colours = map[Status]string{OK: "\x1b[32m", Optional: "\x1b[36m", Degraded: "\x1b[33m", Missing: "\x1b[31m"}
 
 const colourEnd = "\x1b[0m"
 

@@ -1,0 +1,105 @@
+package ociruntime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// The runtimes that [Find] knows by name.
+const (
+	Runc = "runc"
+	Crun = "crun"
+)
+
+var cures = map[string]string{
+	Runc: `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
+	Crun: `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
+}
+
+// Cure says how a runtime that is missing, runc or crun, is installed.
+func Cure(name string) string { return cures[name] }
+
+// Find returns the path of a runtime's program, without symbolic links:
+//
+//   - "" and "runc": runc beside the running executable, as make build puts it there, or in
+//     ../lib/gaol, as make install does; else runc in PATH
+//   - "crun": crun in PATH
+//   - an absolute path: that file
+//
+// The program must be an executable regular file that only its owner can write. The owner must be
+// root, the caller, or the owner of the running executable: in a developer's checkout, sudo executes
+// programs that belong to the developer.
+func Find(name string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the OCI runtime: %w", err)
+	}
+	owners := []uint32{0, uint32(os.Geteuid())} //nolint:gosec // a user's id is not negative on Linux
+	if info, err := os.Stat("/proc/self/exe"); err == nil {
+		owners = append(owners, owner(info))
+	}
+	return finder{filepath.Dir(self), owners}.find(name)
+}
+
+// A finder looks for programs of some owners, beside a folder of executables.
+type finder struct {
+	dir    string
+	owners []uint32
+}
+
+func (f finder) find(name string) (string, error) {
+	switch {
+	case filepath.IsAbs(name):
+		return f.check(name)
+	case name == Crun:
+		return f.inPath(Crun)
+	case name != Runc && name != "":
+		return "", fmt.Errorf("unknown OCI runtime %q: want runc, crun or an absolute path", name)
+	}
+	for _, dir := range []string{".", "../lib/gaol"} {
+		if path, err := f.check(filepath.Join(f.dir, dir, Runc)); !errors.Is(err, fs.ErrNotExist) {
+			return path, err
+		}
+	}
+	return f.inPath(Runc)
+}
+
+func (f finder) inPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("OCI runtime %s: %w: %s", name, err, Cure(name))
+	}
+	return f.check(path)
+}
+
+// check returns the path of a program that root may execute, without symbolic links.
+func (f finder) check(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path) //nolint:forbidigo // of the operator, whose folders are trusted
+	if err != nil {
+		return "", fmt.Errorf("OCI runtime: %w", err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("OCI runtime: %w", err)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("OCI runtime %s is not a regular file", path)
+	case info.Mode()&0o111 == 0:
+		return "", fmt.Errorf("OCI runtime %s is not executable: chmod +x %[1]s", path)
+	case info.Mode()&0o022 != 0:
+		return "", fmt.Errorf("OCI runtime %s can be written by other users than its owner: chmod go-w %[1]s", path)
+	case !slices.Contains(f.owners, owner(info)):
+		return "", fmt.Errorf("OCI runtime %s belongs to user %d instead of root: chown root %[1]s", path, owner(info))
+	}
+	return path, nil
+}
+
+func owner(info fs.FileInfo) uint32 {
+	return info.Sys().(*syscall.Stat_t).Uid
+}

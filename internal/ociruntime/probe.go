@@ -1,0 +1,191 @@
+package ociruntime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go/features"
+	"golang.org/x/mod/semver"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	probeTimeout = 20 * time.Second // of each command, which takes 10 ms
+	maxOutput    = 1 << 20          // runc features prints 12 KB
+)
+
+// oldest are the first versions that [Info] calls tested.
+var oldest = map[string]string{Runc: "v1.2.0", Crun: "v1.8.0"}
+
+// Info describes a runtime.
+type Info struct {
+	Name    string // runc, crun, or what another runtime calls itself
+	Version string // such as 1.5.2; empty if the runtime prints it in another form
+
+	Seccomp  bool // it was built with support for seccomp filters
+	CgroupV1 bool
+	CgroupV2 bool
+
+	// Tested is true for runc 1.2 and crun 1.8, or later. gaol's tests use runc 1.5 and crun 1.8.
+	Tested bool
+}
+
+// probed are results of [Probe], by path.
+var probed struct {
+	sync.Mutex
+	results map[string]result
+}
+
+type result struct {
+	file fileID
+	info Info
+}
+
+// fileID changes when a file is replaced or written.
+type fileID struct {
+	dev, ino     uint64
+	size         int64
+	mtime, ctime unix.Timespec
+}
+
+// Probe executes a runtime's program to learn what it is and what it supports. It remembers the result
+// until the file changes.
+func Probe(ctx context.Context, path string) (Info, error) {
+	file, err := identify(path)
+	if err != nil {
+		return Info{}, fmt.Errorf("OCI runtime %s: %w", path, err)
+	}
+	probed.Lock()
+	known, ok := probed.results[path]
+	probed.Unlock()
+	if ok && known.file == file {
+		return known.info, nil
+	}
+	info, err := probe(ctx, path)
+	if err != nil {
+		return Info{}, fmt.Errorf("OCI runtime %s: %w", path, err)
+	}
+	probed.Lock()
+	defer probed.Unlock()
+	if probed.results == nil {
+		probed.results = map[string]result{}
+	}
+	probed.results[path] = result{file, info}
+	return info, nil
+}
+
+func identify(path string) (fileID, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return fileID{}, err
+	}
+	return fileID{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}, nil
+}
+
+func probe(ctx context.Context, path string) (Info, error) {
+	version, err := output(ctx, path, "--version")
+	if err != nil {
+		return Info{}, err
+	}
+	info := parseVersion(version)
+	if info.Name == "" {
+		info.Name = filepath.Base(path)
+	}
+	text, err := output(ctx, path, "features")
+	if _, failed := errors.AsType[*exec.ExitError](err); failed && info.Name != Runc {
+		info.withoutFeatures(version)
+		return info, nil
+	}
+	if err == nil {
+		err = info.parseFeatures(text)
+	}
+	return info, err
+}
+
+// versionLine is the first line of what runc and crun print. What follows the numbers varies: crun
+// 1.21 between releases is 1.21.0.0.0.5-1b1d.
+var versionLine = regexp.MustCompile(`^([\w.-]+) version (\d+\.\d+(?:\.\d+)?)`)
+
+func parseVersion(text []byte) (info Info) {
+	found := versionLine.FindSubmatch(text)
+	if found == nil {
+		return Info{}
+	}
+	info.Name, info.Version = string(found[1]), string(found[2])
+	first, known := oldest[info.Name]
+	info.Tested = known && semver.Compare("v"+info.Version, first) >= 0
+	return info
+}
+
+// withoutFeatures is for runtimes without the command features. crun 1.8.1, Debian 12's, is one: it
+// lists what it was built with below its version, and supports both versions of cgroups.
+func (info *Info) withoutFeatures(version []byte) {
+	if info.Name == Crun {
+		info.Seccomp, info.CgroupV1, info.CgroupV2 = bytes.Contains(version, []byte("+SECCOMP")), true, true
+	}
+}
+
+// parseFeatures reads what the command features prints. What it does not mention is not supported.
+func (info *Info) parseFeatures(text []byte) error {
+	var f features.Features
+	if err := json.Unmarshal(text, &f); err != nil {
+		return fmt.Errorf("features: %w", err)
+	}
+	if f.Linux == nil {
+		return nil
+	}
+	isTrue := func(b *bool) bool { return b != nil && *b }
+	if s := f.Linux.Seccomp; s != nil {
+		info.Seccomp = isTrue(s.Enabled)
+	}
+	if c := f.Linux.Cgroup; c != nil {
+		info.CgroupV1, info.CgroupV2 = isTrue(c.V1), isTrue(c.V2)
+	}
+	return nil
+}
+
+// output executes a command of the runtime, and returns what it prints.
+func output(ctx context.Context, path, command string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	var stdout, stderr bounded
+	cmd := exec.CommandContext(ctx, path, command)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = time.Second // its children may keep the pipes open
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case stdout.full:
+		err = fmt.Errorf("it prints more than %d bytes", maxOutput)
+	case err == nil:
+		return stdout.text, nil
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(string(stderr.text)), "\n"); line != "" {
+		err = fmt.Errorf("%w: %.200q", err, line)
+	}
+	return nil, fmt.Errorf("%s: %w", command, err)
+}
+
+// bounded rejects what exceeds [maxOutput], which ends the program by SIGPIPE.
+type bounded struct {
+	text []byte
+	full bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.full = b.full || len(b.text)+len(p) > maxOutput; b.full {
+		return 0, bytes.ErrTooLarge
+	}
+	b.text = append(b.text, p...)
+	return len(p), nil
+}

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"gaol/jail"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -26,13 +26,14 @@ type activeRun struct {
 	commands *runCommands         // nil without Options.Commands
 	reading  sync.WaitGroup
 
-	process   *jail.Process
-	network   *runNetwork // nil: the run has no way out
-	denials   *enforce.Denials
-	stopAudit func()
+	process sandbox.Process
+	network *runNetwork // nil: the run has no way out
+	denials *enforce.Denials
 
 	mu   sync.Mutex
 	feed *feed // nil unless the run is followed
+
+	interrupted bool // by interrupt; only finish and supervise use it
 
 	kill   sync.Once
 	killed chan struct{} // closed when the caller wants the run to end
@@ -45,8 +46,7 @@ func (rt *NodeRuntime) startRun(limit context.Context, t *task, s stdio.Streams)
 		r.close()
 		return nil, err
 	}
-	r.stopAudit = rt.audit.Watch(r.process.PID(), r.denials) // the ID is known only now
-	rt.active.add(r)                                         // before any of its callbacks can call Processes
+	rt.active.add(r) // before any of its callbacks can call Processes
 	if r.control != nil {
 		r.reading.Go(r.control.run)
 	}
@@ -64,10 +64,8 @@ func (r *activeRun) start(limit context.Context) (err error) {
 			return err
 		}
 	}
-	// A ruleset names files of the guest's tree, so it is made in the jail. It must be ready when
-	// the process starts, which restricts itself before it becomes the program.
 	if t.rules != nil {
-		if err := t.rules.Load(rt.jail, rt.opts.AllowDegraded); err != nil {
+		if err := rt.sandbox.Load(t.rules); err != nil {
 			return err
 		}
 	}
@@ -77,11 +75,10 @@ func (r *activeRun) start(limit context.Context) (err error) {
 	if t.feed != nil {
 		r.follow(t.feed)
 	}
-	// The first call that the filter refuses may come before Start returns.
-	c.Refused = r.denials.AddCall
+	c.Denied = r.denials.Add
 	r.joinNetwork(&c)
 	c.Stdin, c.Stdout, c.Stderr, c.Files = r.pipes.Guest[0], r.pipes.Guest[1], r.pipes.Guest[2], r.pipes.Guest[3:]
-	r.process, err = rt.jail.Start(limit, c)
+	r.process, err = rt.sandbox.Start(limit, &c)
 	r.pipes.CloseGuest() // otherwise the host's own copies would keep the outputs open
 	return err
 }
@@ -170,7 +167,7 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	took := time.Since(r.began) // without the time that callbacks take for the rest of the output
 	r.network.end()
 	r.drain()
-	r.stopAudit() // last, because the kernel delivers its records late
+	r.process.Release() // last, because the kernel delivers its records late
 	if err == nil {
 		err = r.streams.Err()
 	}
@@ -184,6 +181,9 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	res.Launcher, res.LauncherReason = r.task.launcher, r.task.reason
 	if res.Cause == CauseNone && isClosed(outputExceeded) { // it ended before it could be killed
 		res.Cause = CauseOutput
+	}
+	if r.interrupted {
+		res.Cause = CauseTimeout // even if it has exited since
 	}
 	// After the kernel's own reports: a hint that repeats one of them is dropped.
 	r.denials.AddHint(res.ExitCode, r.streams.StderrTail())
@@ -287,7 +287,9 @@ func (r *activeRun) supervise(limit context.Context, outputExceeded <-chan struc
 		case <-outputExceeded:
 			cause = CauseOutput
 		case <-limit.Done():
-			cause = endCause(limit)
+			if cause = endCause(limit); cause == CauseTimeout && r.task.grace > 0 {
+				r.interrupt()
+			}
 		case <-r.rt.closing:
 		case <-r.killed:
 		}

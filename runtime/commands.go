@@ -13,9 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail"
-	"gaol/jail/hostcommand"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 )
 
 // Command is a program that the host implements: a value of Options.Commands. Guests find it
@@ -68,15 +67,15 @@ func (c *commands) get(name string) (Command, bool) {
 // checkCommands returns an error about the commands of the caller.
 func checkCommands(given map[string]Command) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if err := hostcommand.CheckName(name); err != nil {
+		if err := sandbox.CheckCommand(name); err != nil {
 			return err
 		}
 		if given[name].Run == nil {
 			return fmt.Errorf("%s: a command without Run", name)
 		}
 	}
-	if len(given) > jail.MaxCommands {
-		return fmt.Errorf("%d commands, the limit is %d", len(given), jail.MaxCommands)
+	if len(given) > sandbox.MaxCommands {
+		return fmt.Errorf("%d commands, the limit is %d", len(given), sandbox.MaxCommands)
 	}
 	return nil
 }
@@ -100,19 +99,19 @@ func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
 	defer c.mu.Unlock()
 	all := maps.Clone(c.byName)
 	maps.Copy(all, given)
-	if len(all) > jail.MaxCommands {
-		return optionError("Commands", "%d commands, the limit is %d", len(all), jail.MaxCommands)
+	if len(all) > sandbox.MaxCommands {
+		return optionError("Commands", "%d commands, the limit is %d", len(all), sandbox.MaxCommands)
 	}
 	c.byName = all
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if err := rt.jail.AddCommand(name); err != nil {
+		if err := rt.sandbox.AddCommand(name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// commandNames returns the names for the jail, or nil without Options.Commands.
+// commandNames returns the names for the sandbox, or nil without Options.Commands.
 func (s settings) commandNames() []string {
 	if s.Commands == nil {
 		return nil
@@ -123,7 +122,7 @@ func (s settings) commandNames() []string {
 // addCommandsPath adds the folder of commands to PATH, if there is any.
 func addCommandsPath(env map[string]string) {
 	if list, exists := env["PATH"]; exists {
-		env["PATH"] = strings.TrimPrefix(list+":"+hostcommand.Dir, ":")
+		env["PATH"] = strings.TrimPrefix(list+":"+sandbox.CommandDir, ":")
 	}
 }
 
@@ -136,12 +135,12 @@ type runCommands struct {
 
 	mu     sync.Mutex
 	closed bool
-	open   map[*hostcommand.Call]struct{}
+	open   map[*sandbox.CommandCall]struct{}
 	work   sync.WaitGroup
 }
 
 // openCalls makes what performs the run's calls of functions and commands.
-func (r *activeRun) openCalls(ctx context.Context, c *jail.Command) {
+func (r *activeRun) openCalls(ctx context.Context, c *sandbox.Command) {
 	t, hasCommands := r.task, r.rt.opts.Commands != nil
 	if len(t.functions) == 0 && !hasCommands {
 		return
@@ -155,7 +154,7 @@ func (r *activeRun) openCalls(ctx context.Context, c *jail.Command) {
 		r.control.calls = r.calls
 	}
 	if hasCommands {
-		r.commands = &runCommands{commands: &r.rt.commands, calls: r.calls, limits: t.calls, most: maxOpenCalls(t.calls), open: map[*hostcommand.Call]struct{}{}}
+		r.commands = &runCommands{commands: &r.rt.commands, calls: r.calls, limits: t.calls, most: maxOpenCalls(t.calls), open: map[*sandbox.CommandCall]struct{}{}}
 		c.OnCommand = r.commands.begin
 	}
 }
@@ -169,19 +168,19 @@ func maxOpenCalls(l CallLimits) int {
 
 // begin starts a call, and returns the guest's ends of its pipes. If there are too many, the
 // program tries again.
-func (c *runCommands) begin(name string) (hostcommand.Ends, error) {
+func (c *runCommands) begin(name string) (sandbox.CommandEnds, error) {
 	command, exists := c.commands.get(name)
 	if !exists {
-		return hostcommand.Ends{}, unix.EACCES
+		return sandbox.CommandEnds{}, unix.EACCES
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.open) >= c.most {
-		return hostcommand.Ends{}, unix.EAGAIN
+		return sandbox.CommandEnds{}, unix.EAGAIN
 	}
-	call, guest, err := hostcommand.Open()
+	call, guest, err := sandbox.OpenCall()
 	if err != nil {
-		return hostcommand.Ends{}, err
+		return sandbox.CommandEnds{}, err
 	}
 	c.open[call] = struct{}{}
 	c.work.Go(func() {
@@ -191,7 +190,7 @@ func (c *runCommands) begin(name string) (hostcommand.Ends, error) {
 	return guest, nil
 }
 
-func (c *runCommands) end(call *hostcommand.Call) {
+func (c *runCommands) end(call *sandbox.CommandCall) {
 	call.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +213,7 @@ func (c *runCommands) close() {
 }
 
 // serve performs a call and replies. Without a reply, the program says that the call has ended.
-func (c *runCommands) serve(call *hostcommand.Call, name string, command Command) {
+func (c *runCommands) serve(call *sandbox.CommandCall, name string, command Command) {
 	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)
 	var res CommandResult
@@ -223,7 +222,7 @@ func (c *runCommands) serve(call *hostcommand.Call, name string, command Command
 		request.Name = name
 		_ = call.SetDeadline(time.Time{})
 		res, err = c.perform(call, command, request, size)
-	case errors.Is(err, hostcommand.ErrSize):
+	case errors.Is(err, sandbox.ErrCallSize):
 		err = c.calls.Do(name, size, nil) // refuses and records it
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("the call has taken longer than %v", c.limits.Timeout)
@@ -241,7 +240,7 @@ func (c *runCommands) serve(call *hostcommand.Call, name string, command Command
 }
 
 // read reads a call. The size is that of the arguments and the input.
-func (c *runCommands) read(call *hostcommand.Call, command Command) (request CommandCall, size int, err error) {
+func (c *runCommands) read(call *sandbox.CommandCall, command Command) (request CommandCall, size int, err error) {
 	request.Args, err = call.Arguments(c.limits.Arguments)
 	for _, arg := range request.Args {
 		size += len(arg) + 1
@@ -250,14 +249,14 @@ func (c *runCommands) read(call *hostcommand.Call, command Command) (request Com
 		request.Stdin, err = call.Input(c.limits.Arguments - int64(size))
 		size += len(request.Stdin)
 	}
-	if errors.Is(err, hostcommand.ErrSize) {
+	if errors.Is(err, sandbox.ErrCallSize) {
 		size = int(c.limits.Arguments) + 1
 	}
 	return request, size, err
 }
 
 // perform calls the host's function.
-func (c *runCommands) perform(call *hostcommand.Call, command Command, request CommandCall, size int) (res CommandResult, err error) {
+func (c *runCommands) perform(call *sandbox.CommandCall, command Command, request CommandCall, size int) (res CommandResult, err error) {
 	err = c.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

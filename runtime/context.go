@@ -10,7 +10,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/stacktrace"
 	"gaol/runtime/internal/stdio"
 )
@@ -32,8 +31,7 @@ type ContextOptions struct {
 	// code sets the variable or declares one of that name.
 	LastValue bool
 
-	// Heap is the size of V8's heap in bytes. The default, and the maximum, is what
-	// Limits.Memory leaves, as for Run.
+	// Heap is as EvaluateOptions.Heap.
 	Heap int64
 
 	Permissions policy.Permissions // as RunOptions.Permissions
@@ -111,6 +109,7 @@ type Context struct {
 // error wraps [ErrManyContexts] if the runtime has too many.
 func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Context, err error) {
 	defer wrap(&err, "context")
+	o.Heap = cmp.Or(o.Heap, rt.opts.heapMiB<<20)
 	if o, err = o.resolve(rt.opts.Limits); err != nil {
 		return nil, err
 	}
@@ -163,9 +162,8 @@ func (c *Context) awaitStart(ctx context.Context, start *cell) error {
 }
 
 func (o ContextOptions) resolve(l Limits) (ContextOptions, error) {
-	most := node.OldSpaceMiB(l.Memory) << 20
-	o.IdleTimeout, o.Heap = cmp.Or(o.IdleTimeout, defaultIdle), cmp.Or(o.Heap, most)
-	return o, checkLimit("Heap", o.Heap, minHeap, most)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdle)
+	return o, checkHeap(o.Heap, l)
 }
 
 // contextTask lowers a context.

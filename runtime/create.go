@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,16 +8,9 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 
-	"gaol/jail"
-	"gaol/jail/enter"
-	"gaol/jail/seccomp"
-	"gaol/jail/zygote"
 	"gaol/rootfs"
-	"gaol/runtime/internal/enforce"
-	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/zygotes"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
@@ -26,21 +18,17 @@ import (
 // NodeRuntime is a sandbox. Its methods may be called from several goroutines at once.
 type NodeRuntime struct {
 	opts     settings
-	jail     *jail.Jail
-	rules    *enforce.Rules
-	audit    *enforce.AuditLog // nil without AuditDenials
-	store    string            // host folder
-	leases   []*rootfs.Lease   // of the image, and of snapshots that are mounted
-	zygotes  *zygotes.Set      // nil without LauncherZygote
-	network  *network          // nil if no host outside may be reached
-	dialed   dialed            // connections to the guest's servers
+	sandbox  sandbox.Sandbox // nil before it is made
+	rules    *sandbox.Rules
+	store    string          // host folder
+	leases   []*rootfs.Lease // of the image, and of snapshots that are mounted
+	network  *network        // nil if no host outside may be reached
+	dialed   dialed          // connections to the guest's servers
 	files    *hostfs.FS
 	queue    queue // limits concurrent runs
 	contexts queue // limits contexts
 	active   activeRuns
 	commands commands
-
-	parked atomic.Pointer[jail.Parked] // becomes the first run's process; nil without PoolOptions.Park
 
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
@@ -82,13 +70,20 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 	if s, err = s.forImage(image); err != nil {
 		return nil, errors.Join(err, lease.Close())
 	}
-	rt := &NodeRuntime{opts: s, leases: []*rootfs.Lease{lease}, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
-	rt.active.runs = map[*activeRun]struct{}{}
-	rt.commands.byName = maps.Clone(s.Commands)
+	rt := newRuntime(s)
+	rt.leases = []*rootfs.Lease{lease}
 	if err := rt.build(ctx, image); err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
 	return rt, nil
+}
+
+// newRuntime returns a runtime without a sandbox.
+func newRuntime(s settings) *NodeRuntime {
+	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
+	rt.active.runs = map[*activeRun]struct{}{}
+	rt.commands.byName = maps.Clone(s.Commands)
+	return rt
 }
 
 // leaseImage finds the image, or builds it if it is the default one and missing. It cannot be
@@ -126,9 +121,9 @@ func (s settings) forImage(image *rootfs.Image) (settings, error) {
 	return s, nil
 }
 
-// build makes the jail and the parts that its runs need. After an error the caller must call
+// build makes the sandbox and the parts that its runs need. After an error the caller must call
 // release, which undoes the steps so far.
-func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err error) {
+func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	s := rt.opts
 	if err := s.Launcher.supports(image); err != nil {
 		return err
@@ -136,32 +131,35 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) (err erro
 	if err := s.tree().CheckPlaces(s.Permissions); err != nil {
 		return optionError("Permissions", "%w", err)
 	}
-	if s.AuditDenials {
-		if rt.audit, err = enforce.OpenAudit(); err != nil {
-			return optionError("AuditDenials", "%w", err)
-		}
-	}
 	rt.store = image.StoreDir()
-	if s.Launcher == LauncherZygote { // it starts while the jail is made
-		kind := zygotes.Kind{Image: s.image, Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
-			Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience}}
-		rt.zygotes = zygotes.Acquire(kind, zygoteSpec)
-	}
-	if rt.jail, err = rt.createJail(ctx); err != nil {
+	spec, err := rt.spec()
+	defer closeMounts(spec.Mounts) // the sandbox keeps its own references
+	if err != nil {
 		return err
 	}
-	if s.plan.Net.Egress != nil {
+	box, err := newSandbox(ctx, s.Options, &spec)
+	if f, ok := errors.AsType[*sandbox.FieldError](err); ok {
+		err = &OptionError{f.Field, f.Err}
+	}
+	if err != nil {
+		return err
+	}
+	return rt.attach(box)
+}
+
+// attach opens what the runtime needs of its sandbox, which it takes over.
+func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
+	rt.sandbox = box
+	if rt.opts.plan.Net.Egress != nil {
 		if rt.network, err = rt.openNetwork(); err != nil {
 			return err
 		}
 	}
-	if rt.files, err = openFiles(rt.jail); err != nil {
+	if rt.files, err = box.Files(); err != nil {
 		return err
 	}
-	if rt.rules, err = enforce.Compile(s.Permissions, s.plan, s.features()); err != nil {
-		return err
-	}
-	return rt.rules.Load(rt.jail, s.AllowDegraded)
+	rt.rules = &sandbox.Rules{Permissions: rt.opts.Permissions, Plan: rt.opts.plan}
+	return box.Load(rt.rules)
 }
 
 // Close kills all runs, which then end with CauseCanceled and [ErrClosed], and removes the
@@ -186,52 +184,15 @@ func (rt *NodeRuntime) release() error {
 	}
 	rt.dialed.close()
 	failed = errors.Join(failed, rt.network.close())
-	if rt.jail != nil {
-		failed = errors.Join(failed, rt.jail.Close())
+	if rt.sandbox != nil {
+		failed = errors.Join(failed, rt.sandbox.Close())
 	}
-	rt.zygotes.Release()     // nothing that needs a zygote can start any more
 	rt.active.spawned.Wait() // they read what their processes have written
 	rt.rules.Close()
-	failed = errors.Join(failed, rt.audit.Close())
 	for _, lease := range slices.Backward(rt.leases) {
 		failed = errors.Join(failed, lease.Close())
 	}
 	return failed
-}
-
-func (rt *NodeRuntime) createJail(ctx context.Context) (*jail.Jail, error) {
-	s := rt.opts
-	filter, err := seccomp.Compile(nil, false)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := vfs.NewPlan(s.image, s.cwd, s.Limits.Disk, s.Limits.Inodes)
-	if err != nil {
-		return nil, optionError("Cwd", "%w", err)
-	}
-	mounts, err := rt.openMounts()
-	defer closeMounts(mounts) // the jail has its own references then
-	if err != nil {
-		return nil, err
-	}
-	spec := jail.Spec{
-		Tree:         jail.Tree{Image: plan.Image, Layer: slices.Clone(guest.Files()), Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs), Commands: s.commandNames()},
-		Hostname:     s.Hostname,
-		Reaper:       []string{enter.Reaper, "-P"},
-		Filter:       filter,
-		CgroupParent: s.CgroupParent,
-		Limits:       s.command().Limits,
-	}
-	if s.plan.Net.Egress != nil {
-		spec.Layer = append(spec.Layer, jail.File{Path: "/etc/resolv.conf", Mode: 0o644, Data: resolvConf})
-	}
-	enforce.ConfigureJail(&spec, s.plan, s.Permissions, s.tree().World())
-	s.configureMounts(&spec, mounts)
-	j, err := jail.Create(ctx, spec)
-	if errors.Is(err, jail.ErrNoCommands) {
-		err = optionError("Commands", "%w", err)
-	}
-	return j, err
 }
 
 func texts(paths []vfs.Path) []string {
@@ -254,20 +215,3 @@ func mapped[A, B any](list []A, f func(A) B) (out []B) {
 //
 // Once the runtime is closed they fail with [ErrClosed], and files that are open do.
 func (rt *NodeRuntime) FS() *hostfs.FS { return rt.files }
-
-func openFiles(j *jail.Jail) (*hostfs.FS, error) {
-	root, err := j.Root()
-	if err != nil {
-		return nil, err
-	}
-	first, count := j.HostIDs()
-	files, err := hostfs.New(root, hostfs.Options{
-		UID: first + jail.GuestUID, GID: first + jail.GuestGID,
-		IDs:    hostfs.IDs{First: uint32(first), Count: uint32(count)},
-		Closed: ErrClosed,
-	})
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	return files, nil
-}

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"gaol/jail"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 )
 
 var (
@@ -52,7 +52,7 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 	defer done()
 	for _, a := range addresses {
 		var c *net.TCPConn
-		if c, err = rt.jail.Dial(ctx, netip.AddrPortFrom(a, port)); err == nil {
+		if c, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port)); err == nil {
 			return rt.dialed.add(c)
 		}
 		if ctx.Err() != nil || !isAbsent(err) {
@@ -64,7 +64,7 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 
 // orDied returns err, or errDied if the sandbox has died.
 func (rt *NodeRuntime) orDied(err error) error {
-	if errors.Is(err, syscall.ESRCH) || !rt.jail.Alive() { // its first process ends, or has ended
+	if errors.Is(err, syscall.ESRCH) || !rt.sandbox.Alive() { // its first process ends, or has ended
 		return errDied
 	}
 	return err
@@ -95,8 +95,8 @@ func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err e
 	return sockets.List(0)
 }
 
-func (rt *NodeRuntime) openListeners() (*jail.Listeners, error) {
-	sockets, err := rt.jail.OpenListeners()
+func (rt *NodeRuntime) openListeners() (sandbox.Listeners, error) {
+	sockets, err := rt.sandbox.OpenListeners()
 	if err != nil {
 		return nil, rt.orDied(err)
 	}
@@ -130,7 +130,7 @@ func (rt *NodeRuntime) WaitForListener(ctx context.Context, port uint16) (err er
 		if err != nil || slices.ContainsFunc(list, canDial) {
 			return err
 		}
-		if !rt.jail.Alive() {
+		if !rt.sandbox.Alive() {
 			return errDied
 		}
 		select {
@@ -159,7 +159,7 @@ func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.
 }
 
 // dialed tracks the host's connections to a runtime's guests, and the calls that use the
-// jail's network. The zero value is ready.
+// sandbox's network. The zero value is ready.
 type dialed struct {
 	calls sync.WaitGroup
 

@@ -12,7 +12,6 @@ import (
 	"gaol/internal/wire"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/stacktrace"
 )
 
@@ -33,12 +32,27 @@ type EvaluateOptions struct {
 	// Form is the form of Evaluation.Result.
 	Form ResultForm
 
+	// Module passes the code to Node unchanged, without parsing it: it is an ES module that
+	// calls globalThis.__evaluated with its value, as [Normalize] returns it. Positions in
+	// Error.Stack are those of the module, with its URL, and there is no Error.Frame.
+	Module bool
+
+	// Grace lets the code report after its Timeout: running JavaScript is terminated, and the
+	// function that the code has set as globalThis.__interrupted is called. What it returns, which
+	// must not be a promise, is Evaluation.Result. If it has not returned after Grace, the process
+	// is killed, as it is at once if Grace is zero. Cause and Error are those of a timeout.
+	//
+	// Code is terminated in modules, after await, and in callbacks of promises, ticks, timers
+	// and immediates. Code in other callbacks, such as those of sockets, and native code have no
+	// report. A context interrupts its cells without Grace, which is an error there.
+	Grace time.Duration
+
 	// OnLog is called with each entry of Logs as it arrives, one at a time. A slow function
 	// slows down the guest.
 	OnLog func(Log)
 
-	// Heap is the size of V8's heap in bytes. The default, and the maximum, is what
-	// Limits.Memory leaves, as for Run. With LauncherZygote, each size in use costs the host
+	// Heap is the size of V8's heap in bytes. The default is that of Run, and the maximum what
+	// Limits.Memory leaves. With LauncherZygote, each size in use costs the host
 	// process one more Node: see [CloseIdle].
 	Heap int64
 
@@ -53,6 +67,7 @@ const (
 	defaultLogs           = 100
 	defaultLogLength      = 1000
 
+	maxGrace     = 10 * time.Second
 	maxLogs      = 100_000
 	maxLogLength = 1 << 20
 )
@@ -215,21 +230,27 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	if isClosed(rt.closing) {
 		return nil, ErrClosed
 	}
+	o.Heap = cmp.Or(o.Heap, rt.opts.heapMiB<<20)
 	o, err := o.resolve(rt.opts.Limits)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now() // only for code that never runs: otherwise Duration is the run's
-	p, err := snippet.Module(code)
-	if err != nil {
-		return &Evaluation{Error: syntaxError(err, stacktrace.Snippet), Duration: time.Since(began)}, nil
+	p := &snippet.Program{Code: code}
+	if !o.Module {
+		if p, err = snippet.Module(code); err != nil {
+			return &Evaluation{Error: syntaxError(err, stacktrace.Snippet), Duration: time.Since(began)}, nil
+		}
 	}
 	t, err := rt.opts.evaluateTask(p, o)
 	if err != nil {
 		return nil, err
 	}
-	sources := stacktrace.New(t.program.Path, guest.Dir)
-	sources.Add(stacktrace.Snippet, p, code)
+	sources := stacktrace.New("", guest.Dir) // keeps the positions of a module
+	if !o.Module {
+		sources = stacktrace.New(t.program.Path, guest.Dir)
+		sources.Add(stacktrace.Snippet, p, code)
+	}
 	l := newLogs(sources, o)
 	l.feed, t.feed, t.main.logs = f, f, l
 	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout})
@@ -244,17 +265,16 @@ func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
 	if _, known := formNames[o.Form]; !known {
 		return o, optionError("Form", "there is no form %d", o.Form)
 	}
-	heap := node.OldSpaceMiB(l.Memory) << 20
 	o.MaxOutput = cmp.Or(o.MaxOutput, min(defaultEvaluateOutput, l.Value))
-	o.Heap = cmp.Or(o.Heap, heap)
 	o.MaxCalls = cmp.Or(o.MaxCalls, defaultEvaluateCalls)
 	o.MaxLogs = cmp.Or(o.MaxLogs, defaultLogs)
 	o.MaxLogLength = cmp.Or(o.MaxLogLength, defaultLogLength)
 	return o, errors.Join(
 		checkLimit("MaxOutput", o.MaxOutput, 1, l.Value),
-		checkLimit("Heap", o.Heap, minHeap, heap),
+		checkHeap(o.Heap, l),
 		checkLimit("MaxCalls", o.MaxCalls, 1, 1<<30),
 		checkLimit("MaxLogs", o.MaxLogs, 1, maxLogs),
+		checkLimit("Grace", o.Grace.Seconds(), 0, maxGrace.Seconds()),
 		checkLimit("MaxLogLength", o.MaxLogLength, 1, maxLogLength),
 	)
 }
@@ -265,6 +285,10 @@ func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions) (*task, er
 		return nil, err
 	}
 	s.Calls.Calls, s.Limits.Value = o.MaxCalls, o.MaxOutput
-	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit}
-	return nodeProgram(p.Code, true)(s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
+	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit, Interruptible: o.Grace > 0}
+	t, err := nodeProgram(p.Code, true)(s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
+	if err == nil {
+		t.grace = o.Grace
+	}
+	return t, err
 }

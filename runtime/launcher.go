@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -8,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"gaol/jail"
-	"gaol/jail/zygote"
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/node"
-	"gaol/runtime/internal/zygotes"
+	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
 )
 
 // Launcher is a way to start runs. Apart from speed, guests cannot distinguish the
@@ -123,36 +123,31 @@ func (l Launcher) supports(image *rootfs.Image) error {
 // waits for it, 0.1 s on an idle machine. With [LauncherExec] Warm returns at once.
 func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
 	defer wrap(&err, "warm")
-	if rt.zygotes == nil {
-		return nil
-	}
-	return rt.zygotes.Pool(0).Wait(ctx)
+	return rt.sandbox.Warm(ctx)
 }
 
 // CloseIdle stops the zygotes that no open runtime uses. Without it, one zygote of each
 // kind (see [LauncherZygote]) stays warm for the next runtime until the host process ends.
-func CloseIdle() error { return zygotes.CloseIdle() }
+func CloseIdle() error { return native.CloseIdle() }
 
 // zygoteEntry is the path of the main module that Node is started with. No such file
 // exists: the preload never returns to Node.
 const zygoteEntry = "/main"
 
-func zygoteSpec(kind zygotes.Kind) zygote.Spec {
-	s := zygote.Spec{
-		Image: kind.Image,
-		Args: slices.Concat([]string{
-			kind.Node,
-			"--disable-sigusr1", // its thread would wait for the zygote's signals
-		}, node.HeapFlags(kind.HeapMiB), []string{
-			"--require=" + guest.Zygote,
-			zygoteEntry,
-		}),
-		Env:    envList(baseEnv()),
-		Dir:    jail.DefaultStateDir,
-		Cgroup: kind.CgroupParent,
+// warm describes the zygotes of the runtimes with these settings.
+func (s settings) warm() *sandbox.Warm {
+	return &sandbox.Warm{
+		Node: s.nodePath(), HeapMiB: s.heapMiB,
+		Args: func(heapMiB int64) []string {
+			return slices.Concat([]string{
+				"--disable-sigusr1", // its thread would wait for the zygote's signals
+			}, node.HeapFlags(heapMiB), []string{
+				"--require=" + guest.Zygote,
+				zygoteEntry,
+			})
+		},
+		Env: envList(baseEnv()), Layer: guest.Files(),
+		CgroupParent: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
+		Forks:        s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience,
 	}
-	for _, f := range guest.Files() {
-		s.Layer = append(s.Layer, zygote.File{Path: f.Path, Mode: 0o644, Data: f.Data})
-	}
-	return s
 }

@@ -8,7 +8,6 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime/internal/enforce"
-	"gaol/runtime/internal/zygotes"
 )
 
 func TestLauncherCheck(t *testing.T) {
@@ -140,8 +139,8 @@ func TestImagePlaces(t *testing.T) {
 	if err != nil || task.command.Path != m.NodePath {
 		t.Errorf("%v, task %+v", err, task)
 	}
-	if spec := zygoteSpec(zygotes.Kind{Node: s.nodePath()}); spec.Args[0] != m.NodePath {
-		t.Errorf("zygote %q", spec.Args)
+	if w := s.warm(); w.Node != m.NodePath {
+		t.Errorf("zygote %q", w.Node)
 	}
 }
 

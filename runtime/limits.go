@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/runtime/internal/node"
 )
 
 // Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files, Output and Value
@@ -87,6 +89,14 @@ func checkLimit[N int | int64 | float64](name string, value, least, most N) erro
 		return &LimitError{name, float64(value), float64(least), float64(most)}
 	}
 	return nil
+}
+
+// checkHeap checks the size of a heap; 0 is the default.
+func checkHeap(size int64, l Limits) error {
+	if size == 0 {
+		return nil
+	}
+	return checkLimit("Heap", size, minHeap, node.OldSpaceMiB(l.Memory)<<20)
 }
 
 // formatBytes writes a number of bytes in the largest unit that divides it. go-units rounds,

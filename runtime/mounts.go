@@ -11,28 +11,28 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail"
 	"gaol/rootfs"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
 // Access is what a guest may do with a mounted folder of the host.
-type Access = jail.Access
+type Access = sandbox.Access
 
 // The accesses.
 const (
-	ReadOnly = jail.ReadOnly // the zero value
+	ReadOnly = sandbox.ReadOnly // the zero value
 
 	// The guest changes a copy, which counts as its own files (Limits.Disk). Only folders can
 	// be mounted like this. Options.Files gives the guest a copy of a single file.
-	CopyOnWrite = jail.CopyOnWrite
+	CopyOnWrite = sandbox.CopyOnWrite
 
 	// The guest changes the host's files. Limits do not bound what it writes there, and the
 	// length of a file anywhere in the tree, including holes, is no longer limited to
 	// Limits.Disk.
-	ReadWrite = jail.ReadWrite
+	ReadWrite = sandbox.ReadWrite
 )
 
 // Mount makes a folder or a file of the host visible in the tree. Create checks and opens it
@@ -58,7 +58,7 @@ type Mount struct {
 	// is below another mount, missing parts of the path are created in that mount: in the
 	// host's folder, permanently, with the guest's rights and as its own, if that is ReadWrite;
 	// in the guest's copy if it is CopyOnWrite; and if it is ReadOnly, Create fails with
-	// [jail.ErrNotInMount]. The same applies to Cwd, NodeModules, Files and Folders below a
+	// [gaol/jail.ErrNotInMount]. The same applies to Cwd, NodeModules, Files and Folders below a
 	// mount. Links in the other mount are not followed. Nothing can be mounted in /proc, /dev
 	// and /usr/libexec/gaol.
 	Target string
@@ -79,7 +79,7 @@ type MountUser struct {
 
 // owner returns the ids that appear as the guest's in the mount of a source: nil for those of
 // its owner.
-func (u *MountUser) owner(source *os.File) (*jail.Owner, error) {
+func (u *MountUser) owner(source *os.File) (*sandbox.Owner, error) {
 	if u == nil {
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func (u *MountUser) owner(source *os.File) (*jail.Owner, error) {
 	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
 		return nil, err
 	}
-	owner := &jail.Owner{UID: u.UID, GID: u.GID}
+	owner := &sandbox.Owner{UID: u.UID, GID: u.GID}
 	if slices.Contains(u.Groups, int(info.Gid)) {
 		owner.GID = int(info.Gid)
 	}
@@ -185,7 +185,7 @@ const snapshotPrefix = "snapshot:"
 // openMounts opens all mounts in the order in which they are made: those of the caller are last,
 // because they may be inside the folders of a snapshot. The caller must close them, even if
 // there is an error.
-func (rt *NodeRuntime) openMounts() (open []jail.Mount, err error) {
+func (rt *NodeRuntime) openMounts() (open []sandbox.Mount, err error) {
 	s := rt.opts
 	if s.Snapshot != "" {
 		if open, err = rt.openSnapshot(s.Snapshot); err != nil {
@@ -207,8 +207,8 @@ var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-w
 
 // openSources opens the mounts of the host's files. The caller must close them, even if there
 // is an error.
-func (s settings) openSources(store string) (open []jail.Mount, err error) {
-	private := []string{store, jail.DefaultStateDir}
+func (s settings) openSources(store string) (open []sandbox.Mount, err error) {
+	private := []string{store, sandbox.StateDir}
 	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is no home folder, and no default store
 		private = append(private, usual)
 	}
@@ -216,7 +216,7 @@ func (s settings) openSources(store string) (open []jail.Mount, err error) {
 		packages := s.hostPackages && i == len(s.Mounts)-1
 		source, err := openSource(m.Source, private)
 		if err == nil {
-			opened := jail.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
+			opened := sandbox.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
 			opened.Owner, err = s.MountUser.owner(source)
 			open = append(open, opened)
 		}
@@ -253,14 +253,14 @@ func (s settings) throughOverlay(m Mount) bool {
 	return m.Access == CopyOnWrite || s.hostPackages && m.Target == string(s.modules)
 }
 
-// configureMounts adds the files and mounts to a jail. Those of Options.Mounts are the last of
-// mounts.
-func (s settings) configureMounts(spec *jail.Spec, mounts []jail.Mount) {
-	spec.Mounts = mounts
+// configureMounts adds the files, and what the mounts need. Those of Options.Mounts are the last of
+// spec.Mounts.
+func (s settings) configureMounts(spec *sandbox.Spec) {
+	mounts := spec.Mounts
 	spec.Files = s.files
 	cwd := string(s.cwd)
-	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
-		spec.Make = append(slices.Clone(spec.Make), jail.Place{Path: cwd, Tree: true})
+	if slices.ContainsFunc(mounts, func(m sandbox.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
+		spec.Make = append(slices.Clone(spec.Make), sandbox.Place{Path: cwd, Tree: true})
 	}
 	s.seal(spec, mounts)
 	if !s.ReadOnlyRoot {
@@ -269,26 +269,26 @@ func (s settings) configureMounts(spec *jail.Spec, mounts []jail.Mount) {
 	readOnly := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
 	for _, m := range mounts[len(mounts)-len(s.Mounts):] {
 		if m.Access != ReadOnly {
-			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: isFolder(m.Source)})
+			spec.Writable = append(spec.Writable, sandbox.Place{Path: m.Target, Tree: isFolder(m.Source)})
 			readOnly = slices.DeleteFunc(readOnly, func(dir string) bool { return isIn(dir, m.Target) })
 		}
 	}
 	for _, dir := range readOnly {
-		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, sandbox.Place{Path: dir, Tree: true})
 	}
 }
 
 // seal makes sealed mounts read-only except where the guest may change something.
-func (s settings) seal(spec *jail.Spec, mounts []jail.Mount) {
+func (s settings) seal(spec *sandbox.Spec, mounts []sandbox.Mount) {
 	for _, m := range mounts {
 		if m.Access == ReadOnly || !s.sealed(m.Target) {
 			continue
 		}
-		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: m.Target, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, sandbox.Place{Path: m.Target, Tree: true})
 		spec.Writable = append(spec.Writable, s.writable(m.Target)...)
 		for _, inner := range mounts {
 			if inner.Access != ReadOnly && inner.Target != m.Target && isIn(inner.Target, m.Target) && !s.sealed(inner.Target) {
-				spec.Writable = append(spec.Writable, jail.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
+				spec.Writable = append(spec.Writable, sandbox.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
 			}
 		}
 	}
@@ -297,10 +297,10 @@ func (s settings) seal(spec *jail.Spec, mounts []jail.Mount) {
 func (s settings) sealed(dir string) bool { return slices.Contains(s.plan.Sealed, dir) }
 
 // writable returns the places in a folder where the guest may change something.
-func (s settings) writable(dir string) (list []jail.Place) {
+func (s settings) writable(dir string) (list []sandbox.Place) {
 	for _, g := range s.plan.Grants {
 		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, enforce.Changes) {
-			list = append(list, jail.Place(g.Place))
+			list = append(list, sandbox.Place(g.Place))
 		}
 	}
 	return list
@@ -311,7 +311,7 @@ func isFolder(f *os.File) bool {
 	return err == nil && info.IsDir()
 }
 
-func closeMounts(list []jail.Mount) {
+func closeMounts(list []sandbox.Mount) {
 	for _, m := range list {
 		m.Source.Close()
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/jail"
 	"gaol/rootfs"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
@@ -58,7 +58,7 @@ func TestOpenSourcesRefusesStores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{usual, filepath.Dir(usual), other, jail.DefaultStateDir, filepath.Dir(jail.DefaultStateDir)} {
+	for _, path := range []string{usual, filepath.Dir(usual), other, sandbox.StateDir, filepath.Dir(sandbox.StateDir)} {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			continue // no runtime exists yet; its parent folder is refused instead
 		}
@@ -85,11 +85,11 @@ func TestMountUser(t *testing.T) {
 	}
 	for _, c := range []struct {
 		user *MountUser
-		want *jail.Owner
+		want *sandbox.Owner
 	}{
 		{nil, nil},
-		{&MountUser{UID: 7, GID: 8}, &jail.Owner{UID: 7, GID: 8}},
-		{&MountUser{UID: 7, GID: 8, Groups: []int{9, 61010}}, &jail.Owner{UID: 7, GID: 61010}},
+		{&MountUser{UID: 7, GID: 8}, &sandbox.Owner{UID: 7, GID: 8}},
+		{&MountUser{UID: 7, GID: 8, Groups: []int{9, 61010}}, &sandbox.Owner{UID: 7, GID: 61010}},
 	} {
 		got, err := c.user.owner(dir)
 		if err != nil || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

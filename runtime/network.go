@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress"
-	"gaol/jail"
-	"gaol/jail/gateway"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -54,20 +53,17 @@ func (l NetworkLimits) validate() error {
 	)
 }
 
-// resolvConf is the guest's /etc/resolv.conf.
-var resolvConf = []byte("nameserver " + gateway.Resolver.String() + "\n")
-
 // network is a runtime's way out.
 type network struct {
-	gateway *gateway.Gateway
+	gateway *sandbox.Gateway
 	server  *egress.Server
 	all     *egress.Client // what the runs are parts of
 	serving sync.WaitGroup
 
 	mu      sync.Mutex
 	err     error                     // why serving ended
-	runs    map[uint64]*egress.Client // by cgroup
-	ended   []uint64                  // cgroups in runs whose run has ended, the oldest first
+	runs    map[uint64]*egress.Client // by owner, see sandbox.Gateway
+	ended   []uint64                  // owners in runs whose run has ended, the oldest first
 	unknown *egress.Client            // for sockets that are gone when they are asked about
 }
 
@@ -83,25 +79,19 @@ const (
 )
 
 func (rt *NodeRuntime) openNetwork() (*network, error) {
-	plan := rt.opts.plan.Net
-	config := gateway.Config{UDP: plan.UDP, Host: plan.Host}
-	for _, r := range plan.Local {
-		config.TCP = append(config.TCP, gateway.PortRange(r))
-	}
-	g, err := rt.jail.OpenGateway(config)
+	g, err := rt.sandbox.OpenGateway()
 	if err != nil {
 		return nil, err
 	}
-	all := egress.NewClient(plan.Egress, egress.Limits(rt.opts.Network), egress.Observer{})
+	all := egress.NewClient(rt.opts.plan.Net.Egress, egress.Limits(rt.opts.Network), egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
-		Identify: n.identify, Own: gateway.Resolver,
+		Identify: n.identify, Own: g.Resolver,
 		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
 		MessagesPerSec: max(messagesPerLookup*rt.opts.Network.LookupsPerSec, minMessages),
 	})
-	n.serve(func() error { return n.server.ServeTCP(g.TCP) })
 	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
-	for _, l := range g.Host {
+	for _, l := range g.TCP {
 		n.serve(func() error { return n.server.ServeTCP(l) })
 	}
 	return n, nil
@@ -139,21 +129,21 @@ func (n *network) identify(network string, guest, to netip.AddrPort) *egress.Cli
 	return n.unknown
 }
 
-// add adds a run that is about to start in a cgroup.
-func (n *network) add(cgroup uint64, c *egress.Client, narrower bool) {
+// add adds a run that is about to start.
+func (n *network) add(owner uint64, c *egress.Client, narrower bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.runs[cgroup] = c
+	n.runs[owner] = c
 	if narrower { // its sockets must not pass for another run's
 		n.unknown = n.all.Part(&policy.Egress{}, egress.Limits{}, egress.Observer{})
 	}
 }
 
 // remove removes a run that has ended, but only when many others have ended after it.
-func (n *network) remove(cgroup uint64) {
+func (n *network) remove(owner uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ended = append(n.ended, cgroup)
+	n.ended = append(n.ended, owner)
 	if len(n.ended) > maxEnded {
 		delete(n.runs, n.ended[0])
 		n.ended = n.ended[1:]
@@ -164,11 +154,11 @@ func (n *network) remove(cgroup uint64) {
 type runNetwork struct {
 	network *network
 	client  *egress.Client
-	cgroup  uint64 // 0 before the start
+	owner   uint64 // 0 before the start
 }
 
 // joinNetwork makes a command's process a part of the runtime's network, if its rules allow one.
-func (r *activeRun) joinNetwork(c *jail.Command) {
+func (r *activeRun) joinNetwork(c *sandbox.Command) {
 	n, rules := r.rt.network, cmp.Or(r.task.rules, r.rt.rules)
 	out := rules.Plan.Net.Egress
 	if n == nil || out == nil {
@@ -177,8 +167,8 @@ func (r *activeRun) joinNetwork(c *jail.Command) {
 	client := n.all.Part(out, egress.Limits(r.task.network), egress.Observer{Event: r.observeEgress, Wait: r.waitForFeed})
 	r.network = &runNetwork{network: n, client: client}
 	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, rules.Plan.Net.NoLocalhost) }
-	c.OnCgroup = func(id uint64) {
-		r.network.cgroup = id
+	c.OnOwner = func(id uint64) {
+		r.network.owner = id
 		n.add(id, client, rules != r.rt.rules)
 	}
 }
@@ -189,9 +179,9 @@ func (n *runNetwork) end() {
 		return
 	}
 	n.client.End()
-	if n.cgroup != 0 {
-		n.network.remove(n.cgroup)
-		n.cgroup = 0
+	if n.owner != 0 {
+		n.network.remove(n.owner)
+		n.owner = 0
 	}
 }
 

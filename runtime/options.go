@@ -90,6 +90,10 @@ type Options struct {
 	// Limits bound the runs and the tree. A zero field takes its default, see [DefaultLimits].
 	Limits Limits
 
+	// Heap is the size of V8's heap in bytes, for all programs. Zero, and the maximum: what
+	// Limits.Memory leaves. See docs/memory.md.
+	Heap int64
+
 	// Network bounds what all runs together use of hosts outside.
 	Network NetworkLimits
 
@@ -133,7 +137,13 @@ type Options struct {
 	// guest can flood it.
 	AuditDenials bool
 
-	// Launcher is how runs are started.
+	// Isolation is what confines the sandbox's processes. OCI has the options of
+	// IsolationOCI. Create refuses options that the isolation lacks, see package isolation.
+	Isolation Isolation
+	OCI       OCIOptions
+
+	// Launcher is how runs are started. Only IsolationNative has LauncherZygote: in others it
+	// means LauncherExec.
 	Launcher Launcher
 
 	// Bindings are variables in globalThis of every program: by name, host functions
@@ -167,7 +177,8 @@ type Options struct {
 	// Each is a run, and also counts towards MaxConcurrentRuns. Zero: 16.
 	MaxContexts int
 
-	// Zygote is for LauncherZygote; with another launcher it is an error.
+	// Zygote is for LauncherZygote; with another launcher, or an isolation without it, it is an
+	// error.
 	Zygote ZygoteOptions
 
 	// Progress receives the progress of building a missing default image: a line that says

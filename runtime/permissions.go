@@ -2,11 +2,15 @@ package runtime
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
+	"gaol/runtime/isolation"
 	"gaol/vfs"
 )
 
@@ -21,23 +25,19 @@ func (s *settings) tree() enforce.Tree {
 	return t
 }
 
-func (s *settings) features() enforce.Features {
-	return enforce.Features{UnixSockets: s.UnixSockets, Commands: s.Commands != nil}
-}
-
 // setPermissions completes permissions by the defaults, and refuses what cannot be enforced.
 func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	s.Permissions = p.Clone().Over(policy.Default())
 	if s.plan, err = policy.Lower(s.Permissions, s.tree().World()); err != nil {
 		return err
 	}
-	return s.checkLauncher(s.Permissions, s.plan)
+	return s.checkStart(s.Permissions, s.plan)
 }
 
 // narrowed returns the rules of a run whose permissions are narrower than its runtime's. A run
 // has no mounts of its own, so only rules that need none can be narrower. The launcher and the
 // filter depend on the permissions of both together.
-func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
+func (s *settings) narrowed(p policy.Permissions) (*sandbox.Rules, error) {
 	tree := s.tree()
 	plan, err := policy.LowerRun(s.Permissions, p, tree.World())
 	if err != nil {
@@ -50,18 +50,25 @@ func (s *settings) narrowed(p policy.Permissions) (*enforce.Rules, error) {
 		return nil, err
 	}
 	complete := p.Over(s.Permissions)
-	if err := s.checkLauncher(complete, plan); err != nil {
+	if err := s.checkStart(complete, plan); err != nil {
 		return nil, err
 	}
-	return enforce.Compile(complete, plan, s.features())
+	return &sandbox.Rules{Permissions: complete, Plan: plan}, nil
 }
 
-// checkLauncher refuses permissions under which the launcher cannot start Node.
-func (s *settings) checkLauncher(p policy.Permissions, plan *policy.Plan) error {
-	if s.Launcher == LauncherExec && !s.mayStartNode(p, plan) {
-		return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)
+// checkStart refuses permissions that the isolation cannot enforce, or under which the launcher
+// cannot start Node.
+func (s *settings) checkStart(p policy.Permissions, plan *policy.Plan) error {
+	if err := isolation.CheckPermissions(isolation.Name(s.Isolation.String()), p); err != nil {
+		return err
 	}
-	return nil
+	if s.Launcher == LauncherZygote || s.mayStartNode(p, plan) {
+		return nil
+	}
+	if err := s.needs(isolation.Zygote); err != nil {
+		return fmt.Errorf("childProcess: %s is not among the programs that may be started: list it: %w", s.nodePath(), err)
+	}
+	return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)
 }
 
 // mayStartNode reports whether a new Node process can be started as the first of a run. With
@@ -80,14 +87,14 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing
 
 // CheckPermissions returns how the kernel would enforce o.Permissions, without making
 // anything and without privileges: see [policy.Plan] Notes. Of o it reads Permissions,
-// AllowDegraded, Cwd, HostPorts and Launcher. Its errors are those of Create. The plan is returned
+// AllowDegraded, Cwd, HostPorts, Isolation, OCI and Launcher. Its errors are those of Create. The plan is returned
 // beside the error if only this machine's kernel is too old for it or lacks Landlock.
 func CheckPermissions(o Options) (*policy.Plan, error) {
-	s := settings{Options: Options{Launcher: o.Launcher}}
-	if err := s.Launcher.validate(); err != nil {
+	s := settings{Options: Options{Isolation: o.Isolation, OCI: o.OCI, Launcher: o.launcher()}}
+	err := errors.Join(s.checkIsolation(), s.Launcher.validate())
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
 		return nil, err
 	}
@@ -100,8 +107,9 @@ func CheckPermissions(o Options) (*policy.Plan, error) {
 	if err := s.allowHostPorts(); err != nil {
 		return nil, err
 	}
+	s.explainIsolation(s.plan)
 	if o.AllowDegraded {
 		return s.plan, nil
 	}
-	return s.plan, enforce.Supported(s.plan)
+	return s.plan, native.Supported(s.plan)
 }

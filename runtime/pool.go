@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"gaol/runtime/isolation"
 )
 
 // PoolOptions are the options of a [Pool]. A zero field takes its default.
@@ -26,7 +28,7 @@ type PoolOptions struct {
 
 	// Park also forks the process of each runtime's first run in advance: it waits for its
 	// program inside the jail, under the run's limits. Each uses some 2 MB. It requires
-	// LauncherZygote: otherwise NewPool returns ErrUnsupported.
+	// LauncherZygote, and so IsolationNative: otherwise NewPool returns ErrUnsupported.
 	Park bool
 }
 
@@ -109,6 +111,9 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 	}
 	if p, err = p.resolve(); err != nil {
 		return nil, err
+	}
+	if err := s.needs(isolation.Park); p.Park && err != nil {
+		return nil, optionError("Park", "%w", err)
 	}
 	if p.Park && s.Launcher != LauncherZygote {
 		return nil, optionError("Park", "the launcher is %v: %w", s.Launcher, ErrUnsupported)
@@ -222,17 +227,9 @@ func (p *Pool) Close() error {
 // park forks the process of the first run in advance.
 func (rt *NodeRuntime) park(ctx context.Context) error {
 	c := rt.opts.command()
-	rt.rules.Apply(&c, rt.opts.AuditDenials)
-	c.Zygote = rt.zygotes.Pool(0)
-	parked, err := rt.jail.Park(ctx, c)
-	if err == nil {
-		rt.parked.Store(parked)
-	}
-	return err
+	c.Rules = rt.rules
+	return rt.sandbox.Prepare(ctx, &c)
 }
 
 // isFresh reports whether an unused runtime still works.
-func (rt *NodeRuntime) isFresh() bool {
-	parked := rt.parked.Load()
-	return rt.jail.Alive() && (parked == nil || parked.Alive())
-}
+func (rt *NodeRuntime) isFresh() bool { return rt.sandbox.Fresh() }

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -45,7 +45,7 @@ type Process struct {
 	limit    context.Context // of its time
 	stop     context.CancelFunc
 	queued   time.Duration
-	terminal *jail.Terminal // may be nil
+	terminal *sandbox.Terminal // may be nil
 
 	mu    sync.Mutex
 	ended bool  // endEvents was called
@@ -153,7 +153,7 @@ func (p *Process) Resize(rows, cols uint16) (err error) {
 	if p.terminal == nil {
 		return ErrNoTerminal
 	}
-	size := jail.TerminalSize{Rows: rows, Cols: cols}
+	size := sandbox.TerminalSize{Rows: rows, Cols: cols}
 	if err := checkSize(size); err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (a *activeRuns) list() []*activeRun {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(a.runs), func(a, b *activeRun) int {
-		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.process.PID(), b.process.PID()))
+		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.process.GuestPID(), b.process.GuestPID()))
 	})
 }
 

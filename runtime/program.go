@@ -119,9 +119,9 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 		}
 	}
 	p.Args, p.Evaluate, p.Context = s.Calls.Arguments, s.evaluate, s.context
-	t.program, t.functions, t.calls, t.heapMiB = p, s.bindings.Functions, s.Calls, s.heapMiB
+	t.program, t.functions, t.calls = p, s.bindings.Functions, s.Calls
 	c := &t.command
-	c.Path = s.nodePath()
+	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
 	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, p.Path}, o.Args)
 	c.Script = len(c.Args) - len(o.Args) // counted from 1: the program's path
 	return nil

@@ -3,12 +3,12 @@ package runtime
 import (
 	"context"
 
-	"gaol/jail"
+	"gaol/runtime/internal/sandbox"
 )
 
 // Resources counts the processes, descriptors and sockets of a runtime's active runs, and the content
 // of its tree.
-type Resources = jail.Resources
+type Resources = sandbox.Resources
 
 // Resources counts what the runtime uses now. Guests may change it meanwhile. At most 16,384
 // descriptors are looked at.
@@ -19,7 +19,7 @@ func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 		return Resources{}, err
 	}
 	defer done()
-	r, err := rt.jail.Resources(ctx)
+	r, err := rt.sandbox.Resources(ctx)
 	if err != nil {
 		return Resources{}, rt.orDied(err)
 	}

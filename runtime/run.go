@@ -10,12 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
 // ErrClosed is returned by the methods of a closed runtime or pool. If closing its runtime
 // ended a run, the run's error wraps ErrClosed, beside the Result.
-var ErrClosed = errors.New("it is closed")
+var ErrClosed = sandbox.ErrClosed
 
 // Run runs code as a Node program and waits for its end. The code is an ES module, or
 // CommonJS if it can only be CommonJS (see [FormatAuto]). Top-level await works, and so do

@@ -14,11 +14,11 @@ import (
 	"strings"
 
 	"gaol/internal/egress"
-	"gaol/jail"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/node"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
@@ -54,7 +54,7 @@ type settings struct {
 	hostPackages bool     // NodeModules is a folder of the host
 	modules      vfs.Path // where NodeModules is mounted
 	packages     string   // name of a snapshot with packages
-	files        []jail.File
+	files        []sandbox.File
 
 	bindings *hostcall.Bindings
 	heapMiB  int64           // of V8's old space
@@ -64,6 +64,9 @@ type settings struct {
 
 // resolve validates options and fills in defaults.
 func (o Options) resolve() (s settings, err error) {
+	if err := o.checkIsolation(); err != nil {
+		return s, err
+	}
 	s = settings{Options: o, env: baseEnv(), packages: packagesOf(o.NodeModules)}
 	s.Files, s.Folders, s.Bindings = nil, nil, nil
 	s.Env = maps.Clone(o.Env)
@@ -72,7 +75,8 @@ func (o Options) resolve() (s settings, err error) {
 	s.Limits, s.Network = o.Limits.withDefaults(), o.Network.withDefaults()
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
-	s.heapMiB = node.OldSpaceMiB(s.Limits.Memory)
+	s.Launcher = o.launcher()
+	s.heapMiB = cmp.Or(o.Heap>>20, node.OldSpaceMiB(s.Limits.Memory))
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
 		return s, optionError("Cwd", "%w", err)
 	}
@@ -92,7 +96,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := s.permit(o); err != nil {
 		return s, err
 	}
-	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), s.Network.validate())
+	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), checkHeap(s.Heap, s.Limits), s.Network.validate())
 }
 
 // setMounts validates what the tree shows of the host.
@@ -162,14 +166,14 @@ func checkCount(option string, n int) error {
 type initFiles struct {
 	limits Limits
 	bytes  int64
-	files  []jail.File
+	files  []sandbox.File
 }
 
 // reservedForFiles are folders that cannot have files of the caller, except for /dev/shm.
 var reservedForFiles = append([]vfs.Path{"/sys"}, reservedForMounts...)
 
 // initFiles returns the files that the tree begins with.
-func (o Options) initFiles(l Limits) ([]jail.File, error) {
+func (o Options) initFiles(l Limits) ([]sandbox.File, error) {
 	g := &initFiles{limits: l}
 	for name, text := range o.Files {
 		if err := g.add(name, 0o644, slices.Clone(text)); err != nil {
@@ -183,7 +187,7 @@ func (o Options) initFiles(l Limits) ([]jail.File, error) {
 	}
 	// Sorted, because the order of maps is random and the jail's files should not be. Two paths
 	// of the two options can be the same.
-	slices.SortFunc(g.files, func(a, b jail.File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(g.files, func(a, b sandbox.File) int { return strings.Compare(a.Path, b.Path) })
 	for i := 1; i < len(g.files); i++ {
 		if g.files[i].Path == g.files[i-1].Path {
 			return nil, fmt.Errorf("options Files and Folders: %s twice", g.files[i].Path)
@@ -263,6 +267,6 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 	if int64(len(g.files)) == g.limits.Inodes {
 		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Inodes)
 	}
-	g.files = append(g.files, jail.File{Path: name, Mode: mode, Data: text})
+	g.files = append(g.files, sandbox.File{Path: name, Mode: mode, Data: text})
 	return nil
 }

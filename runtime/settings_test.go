@@ -89,6 +89,9 @@ func TestResolveRefuses(t *testing.T) {
 		{Options{Limits: Limits{Value: 1 << 40}}, "limit Value"},
 		{Options{Limits: Limits{CPUTime: -time.Second}}, "limit CPUTime"},
 		{Options{Limits: Limits{CPUs: -1}}, "limit CPUs"},
+		{Options{Heap: 1 << 20}, "limit Heap"},
+		{Options{Heap: -1}, "limit Heap"},
+		{Options{Heap: 200 << 20}, "limit Heap"},
 		{Options{Limits: Limits{CPUs: math.NaN()}}, "limit CPUs"},
 	} {
 		if _, err := tc.opts.resolve(); err == nil || !strings.Contains(err.Error(), tc.says) {

@@ -13,10 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail"
-	"gaol/jail/mounts"
 	"gaol/policy"
 	"gaol/rootfs"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
@@ -183,8 +182,8 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 	return report, to.Chmod(dir, info.Mode().Perm())
 }
 
-// lease returns the root of a snapshot, which cannot be removed while the runtime is open.
-func (rt *NodeRuntime) lease(ref string) (root *os.File, err error) {
+// lease returns a snapshot, which cannot be removed while the runtime is open.
+func (rt *NodeRuntime) lease(ref string) (*rootfs.Image, error) {
 	snapshots, err := openSnapshots(rt.store)
 	if err != nil {
 		return nil, err
@@ -198,23 +197,22 @@ func (rt *NodeRuntime) lease(ref string) (root *os.File, err error) {
 		return nil, err
 	}
 	rt.leases = append(rt.leases, lease)
-	return os.OpenFile(image.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
+	return image, nil
 }
 
 // openPackages opens the node_modules of a snapshot, in the working directory or else in
 // /workspace.
-func (rt *NodeRuntime) openPackages(ref string) ([]jail.Mount, error) {
-	root, err := rt.lease(ref)
+func (rt *NodeRuntime) openPackages(ref string) ([]sandbox.Mount, error) {
+	image, err := rt.lease(ref)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
 	cwd := rt.opts.cwd
 	target := string(rt.opts.modules)
 	for _, dir := range []vfs.Path{cwd, vfs.Workspace} {
 		var folder *os.File
-		if folder, err = openStored(root, dir.Join(nodeModules)); err == nil {
-			return []jail.Mount{{Source: folder, Target: target}}, nil
+		if folder, err = image.OpenFolder(string(dir.Join(nodeModules))); err == nil {
+			return []sandbox.Mount{{Source: folder, Target: target}}, nil
 		}
 	}
 	return nil, &os.PathError{Op: "open", Path: target, Err: err}
@@ -222,14 +220,13 @@ func (rt *NodeRuntime) openPackages(ref string) ([]jail.Mount, error) {
 
 // openSnapshot opens the folders of a snapshot. The caller must close them, even if there is
 // an error.
-func (rt *NodeRuntime) openSnapshot(ref string) (open []jail.Mount, err error) {
-	root, err := rt.lease(ref)
+func (rt *NodeRuntime) openSnapshot(ref string) (open []sandbox.Mount, err error) {
+	image, err := rt.lease(ref)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
 	for _, own := range snapshotFolders(rt.opts.cwd) {
-		folder, err := openStored(root, own)
+		folder, err := image.OpenFolder(string(own))
 		switch {
 		case errors.Is(err, unix.ENOENT):
 		case err != nil:
@@ -238,16 +235,10 @@ func (rt *NodeRuntime) openSnapshot(ref string) (open []jail.Mount, err error) {
 			folder.Close()
 		default:
 			m := Mount{Target: string(own), Access: CopyOnWrite}
-			open = append(open, jail.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
+			open = append(open, sandbox.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
 		}
 	}
 	return open, nil
-}
-
-// openStored opens a folder of a snapshot. Links in the path come from a guest, and are
-// resolved inside the snapshot.
-func openStored(root *os.File, path vfs.Path) (*os.File, error) {
-	return mounts.OpenIn(root, string(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 }
 
 func isEmpty(dir *os.File) bool {

@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"time"
 
-	"gaol/jail"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -94,7 +94,7 @@ func (rt *NodeRuntime) spawn(ctx context.Context, lower lowering, o SpawnOptions
 	streams := &stdio.Interactive{}
 	if o.Terminal != nil {
 		t.useTerminal()
-		streams.OpenTerminal = func() (*jail.Terminal, error) { return rt.jail.OpenTerminal(size) }
+		streams.OpenTerminal = func() (*sandbox.Terminal, error) { return rt.sandbox.OpenTerminal(size) }
 	}
 	p, err := rt.start(ctx, t, streams, o.Timeout)
 	if err != nil {
@@ -154,15 +154,15 @@ func (rt *NodeRuntime) startError(ctx context.Context, err error) error {
 }
 
 // validate checks the options, and returns the size of the terminal.
-func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
+func (o SpawnOptions) validate() (size sandbox.TerminalSize, err error) {
 	if o.Timeout < 0 {
 		return size, optionError("Timeout", "%v is negative", o.Timeout)
 	}
 	if o.Terminal == nil {
 		return size, nil
 	}
-	size = jail.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
-	size = cmp.Or(size, jail.TerminalSize{Rows: defaultRows, Cols: defaultCols})
+	size = sandbox.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
+	size = cmp.Or(size, sandbox.TerminalSize{Rows: defaultRows, Cols: defaultCols})
 	if term := o.Terminal.Term; term != "" && !termPattern.MatchString(term) {
 		return size, optionError("Terminal", "%q is no kind of terminal", term)
 	}
@@ -171,7 +171,7 @@ func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
 
 var termPattern = regexp.MustCompile(`^[A-Za-z0-9+._-]{1,64}$`)
 
-func checkSize(s jail.TerminalSize) error {
+func checkSize(s sandbox.TerminalSize) error {
 	if s.Rows == 0 || s.Cols == 0 {
 		return fmt.Errorf("a terminal of %d rows and %d columns", s.Rows, s.Cols)
 	}

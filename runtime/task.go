@@ -7,21 +7,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
-	"gaol/jail"
-	"gaol/jail/cgroup"
-	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/node"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
 // task is what one run starts, before its pipes exist.
 type task struct {
-	command  jail.Command // without what the runtime has, see NodeRuntime.command
+	command  sandbox.Command // without what the runtime has, see NodeRuntime.command
 	dir      vfs.Path
-	rules    *enforce.Rules // nil: the runtime's
+	rules    *sandbox.Rules // nil: the runtime's
 	network  NetworkLimits
 	launcher Launcher
 	reason   string   // why launcher is not the runtime's
@@ -31,10 +30,11 @@ type task struct {
 
 	calls CallLimits
 
+	grace time.Duration // as EvaluateOptions.Grace
+
 	// The following are for a Node program.
 	program   *guest.Program // nil for a Command
 	functions []hostcall.Function
-	heapMiB   int64  // 0 for a Command
 	main      *cell  // what the program reports; nil in a context
 	cells     *cells // nil except in a context
 }
@@ -103,10 +103,10 @@ func (s settings) newTask(o RunOptions) (t *task, err error) {
 // The tree bounds its own size. The limit of a file's length is for sparse files, which
 // occupy nothing but are read as zeros. A folder of the host that the guest writes to has
 // no such limit, and the kernel has only one for all files of a process.
-func (s settings) command() jail.Command {
+func (s settings) command() sandbox.Command {
 	l := s.Limits
-	c := jail.Command{
-		Limits:    cgroup.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids},
+	c := sandbox.Command{
+		Limits:    sandbox.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids},
 		OpenFiles: l.Files,
 	}
 	if !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == ReadWrite }) {
@@ -131,20 +131,9 @@ func (t *task) useTerminal() {
 }
 
 // command completes a task's command by what the runtime has.
-func (rt *NodeRuntime) command(t *task) jail.Command {
+func (rt *NodeRuntime) command(t *task) sandbox.Command {
 	c := t.command
-	rules := cmp.Or(t.rules, rt.rules)
-	rules.Apply(&c, rt.opts.AuditDenials)
-	if rt.zygotes != nil {
-		usual := t.heapMiB == 0 || t.heapMiB == rt.opts.heapMiB
-		c.Zygote = rt.zygotes.Pool(t.heapMiB)
-		switch parked := rt.parked.Swap(nil); {
-		case rules == rt.rules && usual: // as the parked process was started
-			c.Parked = parked
-		case parked != nil:
-			parked.Kill() // otherwise this run could stop the process of a later run
-		}
-	}
+	c.Rules = cmp.Or(t.rules, rt.rules)
 	if t.launcher != LauncherZygote {
 		c.Script = 0
 	}

@@ -20,6 +20,8 @@
 // methods return an error that wraps [ErrDisconnected]. It does not connect again: what a client has
 // created ends with its connection, except for detached sandboxes.
 //
+// Run, Evaluate and RunSnippet of the client use a sandbox of their own.
+//
 // The operator of the server decides which images, permissions and limits callers may
 // use. Its refusals are an [*Error].
 //

@@ -41,6 +41,10 @@ func (c *Client) snippet(sandbox, code string, o runtime.EvaluateOptions) (p sni
 		return p, nil, unsupported("Form")
 	case o.Heap != 0:
 		return p, nil, unsupported("Heap")
+	case o.Module:
+		return p, nil, unsupported("Module")
+	case o.Grace != 0:
+		return p, nil, unsupported("Grace")
 	}
 	p = snippetParams{
 		Sandbox: sandbox, Code: code, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Logs: o.OnLog != nil,
@@ -51,8 +55,8 @@ func (c *Client) snippet(sandbox, code string, o runtime.EvaluateOptions) (p sni
 	return p, release, err
 }
 
-// Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Form and Heap are not
-// supported. A negative Timeout means the longest that the server allows.
+// Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Form, Heap, Module and
+// Grace are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
 	p, release, err := sb.c.snippet(sb.id, code, o)
 	if err != nil {

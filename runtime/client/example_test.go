@@ -10,6 +10,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/client"
+	"gaol/runtime/snippets"
 	"gaol/vfs/hostfs"
 )
 
@@ -121,4 +122,22 @@ func ExampleSandbox_Dial() {
 		panic(err)
 	}
 	fmt.Printf("%s\n", page)
+}
+
+// A snippet in TypeScript, whose lines arrive as it prints them.
+func ExampleClient_RunSnippet() {
+	ctx := context.Background()
+	c, err := client.Dial(ctx, client.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	out, err := c.RunSnippet(ctx, snippets.Input{
+		Source: `export const n: number = 6 * 7; console.log(n)`,
+		OnLog:  func(line string) { fmt.Println(line) },
+	}, client.SnippetOptions{Permissions: "strict"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s %q\n", out.Facts, out.Errors)
 }

@@ -27,6 +27,10 @@ type CreateOptions struct {
 	Limits       runtime.Limits
 	Permissions  policy.Permissions
 
+	// Isolation is what confines the sandbox: a name that the server allows, such as "native" or
+	// "runc". Empty: the server's choice.
+	Isolation string
+
 	// Mounts are folders of the server's machine, below the one that its operator allows.
 	Mounts          []runtime.Mount
 	NodeModules     string
@@ -56,6 +60,7 @@ type Info struct {
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires"`     // when it is deleted, unless it is used before
 	LifetimeEnd time.Time `json:"lifetimeEnd"` // when it is deleted at the latest
+	Isolation   string    `json:"isolation"`   // its name
 	Processes   int       `json:"processes"`   // active runs, processes and contexts
 	Missing     []string  `json:"missing"`     // rules that the server's kernel does not enforce
 }
@@ -82,6 +87,7 @@ type createParams struct {
 	Hostname      string              `json:"hostname,omitempty"`
 	Limits        *limits             `json:"limits,omitempty"`
 	Permissions   policy.Permissions  `json:"permissions,omitzero"`
+	Isolation     string              `json:"isolation,omitempty"`
 	Mounts        []mount             `json:"mounts,omitempty"`
 	NodeModules   *nodeModules        `json:"nodeModules,omitempty"`
 	HostPorts     []int               `json:"hostPorts,omitempty"`
@@ -133,7 +139,7 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	}
 	p := createParams{
 		Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: limitsOf(o.Limits), Permissions: o.Permissions, NodeModules: nodeModulesOf(o), HostPorts: o.HostPorts, Calls: callLimitsOf(o.Calls), bindings: b,
+		Limits: limitsOf(o.Limits), Permissions: o.Permissions, Isolation: o.Isolation, NodeModules: nodeModulesOf(o), HostPorts: o.HostPorts, Calls: callLimitsOf(o.Calls), bindings: b,
 		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime), Detached: o.Detached,
 	}
 	for _, m := range o.Mounts {

@@ -18,7 +18,7 @@ func (r *Run) Result() *runtime.Result {
 		Value:    r.Value,
 		Error:    r.Error.guestError(),
 		Duration: fromMilliseconds(r.DurationMs),
-		Usage:    r.Usage.usage(),
+		Usage:    r.Usage.Usage(),
 
 		LauncherReason: r.LauncherReason,
 	}
@@ -46,7 +46,7 @@ func original(text string, bytes []byte) []byte {
 func (e *Evaluation) Evaluation() *runtime.Evaluation {
 	converted := &runtime.Evaluation{
 		Result: e.Result, NoResult: e.NoResult, Error: e.Error.guestError(),
-		Duration: fromMilliseconds(e.DurationMs), Cause: e.Cause, Usage: e.Usage.usage(),
+		Duration: fromMilliseconds(e.DurationMs), Cause: e.Cause, Usage: e.Usage.Usage(),
 	}
 	for _, l := range e.Logs {
 		converted.Logs = append(converted.Logs, l.log())
@@ -76,7 +76,8 @@ func (e *GuestError) guestError() *runtime.GuestError {
 	return converted
 }
 
-func (u Usage) usage() runtime.Usage {
+// Usage converts back what a run has used.
+func (u Usage) Usage() runtime.Usage {
 	converted := runtime.Usage{CPU: fromMilliseconds(u.CPUMs), PeakMemory: u.PeakMemoryBytes, PeakPids: u.Pids}
 	if u.Network != nil {
 		converted.Network = runtime.NetworkUsage(*u.Network)

@@ -1,17 +1,14 @@
 package enforce
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
-	"gaol/jail/seccomp/notify"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 )
 
 // Denial is an operation that permissions denied. Its target is the guest's text: at most
@@ -26,14 +23,12 @@ type Denial struct {
 }
 
 // Source says how a denial became known.
-type Source string
+type Source = sandbox.Source
 
-// The sources.
+// The sources that are not the sandbox's.
 const (
-	Seccomp Source = "seccomp" // the filter asked this process
-	Egress  Source = "egress"  // the way out refused a connection or a look-up
-	Audit   Source = "audit"   // the kernel's audit log
-	Stderr  Source = "stderr"  // a hint: the error that Node printed last
+	Egress Source = "egress" // the way out refused a connection or a look-up
+	Stderr Source = "stderr" // a hint: the error that Node printed last
 )
 
 const (
@@ -111,7 +106,7 @@ func (d *Denials) add(n Denial) {
 func (d *Denials) rule(n Denial) string {
 	op, target := n.Operation, n.Target
 	switch {
-	case op == "socket" && strings.HasPrefix(target, unixFamily):
+	case op == "socket" && strings.HasPrefix(target, "AF_UNIX"):
 		return "mounts"
 	case op == "socket": // any use of it is denied; the rule for localhost is the one that matters
 		op, target = "connect", "tcp://localhost:1"
@@ -157,22 +152,13 @@ func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
 	}
 }
 
-// AddCall adds a system call that the filter refused.
-func (d *Denials) AddCall(c notify.Call) {
-	n := Denial{Target: c.Path, Source: Seccomp}
-	switch c.Label {
-	case "spawn":
+// Add adds a denial that the sandbox reports.
+func (d *Denials) Add(n sandbox.Denial) {
+	// Both scopes deny it by the same right; the one whose rules allow it is not the cause.
+	if n.Source == sandbox.Audit && n.Operation == "execute" && d.permissions.Decide(policy.FS, n.Operation, absolute(n.Target)).Allowed {
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"
-	case "signal":
-		n.Scope, n.Operation = policy.Process, "signal"
-	case "chmod", "rename", "readdir":
-		n.Scope, n.Operation = policy.FS, policy.Operation(c.Label)
-	case "fast open":
-		n.Scope, n.Operation = policy.Network, "connect"
-	default:
-		n.Scope, n.Operation, n.Target = policy.Network, "socket", socketName(c)
 	}
-	d.add(n)
+	d.add(Denial{Scope: n.Scope, Operation: n.Operation, Target: n.Target, Source: n.Source})
 }
 
 // Since returns the denials that are not in before, an earlier result of Since(nil), in the
@@ -189,24 +175,4 @@ func (d *Denials) Since(before []Denial) (list []Denial, more bool) {
 		}
 	}
 	return list, d.more
-}
-
-const unixFamily = "AF_UNIX"
-
-// socketName returns the family and type that a guest passed to socket(2) or
-// socketpair(2), as the manual pages write them, such as "AF_INET SOCK_STREAM".
-func socketName(c notify.Call) string {
-	const families = 0xffff_ffff // of an int
-	family, ok := map[uint64]string{
-		unix.AF_INET: "AF_INET", unix.AF_INET6: "AF_INET6", unix.AF_UNIX: unixFamily,
-	}[c.Args[0]&families]
-	if c.Nr != unix.SYS_SOCKET && c.Nr != unix.SYS_SOCKETPAIR || !ok {
-		return ""
-	}
-	const types = 0xf // the rest are flags
-	kind, ok := map[uint64]string{unix.SOCK_STREAM: "SOCK_STREAM", unix.SOCK_DGRAM: "SOCK_DGRAM", unix.SOCK_RAW: "SOCK_RAW"}[c.Args[1]&types]
-	if !ok {
-		kind = fmt.Sprint(c.Args[1] & types)
-	}
-	return family + " " + kind
 }

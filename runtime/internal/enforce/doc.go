@@ -1,11 +1,10 @@
-// Package enforce turns a plan of package policy into what the kernel enforces, and
-// collects what the kernel denied.
+// Package enforce turns a plan of package policy into the description of a sandbox, and
+// collects denials.
 //
-//	policy.Plan ─┬─ ConfigureJail ──> jail.Spec     mounts: hidden, read-only, noexec
-//	             └─ Compile ──> Rules ── Load ────> Landlock ruleset, in the jail
-//	                              └──── Apply ────> jail.Command: seccomp filter, ruleset
+//	policy.Plan ── Configure ──> sandbox.Spec: hidden, read-only and noexec places, the network
+//	           (package sandbox enforces the rest of it in each process: see sandbox.Rules)
 //
-//	seccomp listener, kernel audit, last lines of stderr ──> Denials ──> list
+//	the sandbox's reports, the way out, last lines of stderr ──> Denials ──> list
 //
 // Package policy makes the decisions, and refuses rules that no kernel mechanism can enforce.
 package enforce

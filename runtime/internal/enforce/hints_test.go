@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 )
 
 // afterHint returns the denials after the hint of a failed run's standard error.
@@ -77,7 +78,7 @@ func TestHints(t *testing.T) {
 // A hint does not repeat a denial that the kernel has reported.
 func TestHintOnce(t *testing.T) {
 	outside := NewDenials(policy.Strict(), "/workspace")
-	outside.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: Seccomp})
+	outside.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: sandbox.Seccomp})
 	if got := afterHint(outside, "npm error getaddrinfo EAI_AGAIN example.com"); len(got) != 2 {
 		t.Errorf("a host outside: got %+v", got)
 	}
@@ -92,9 +93,9 @@ func TestHintOnce(t *testing.T) {
 		"Error: spawnSync ls EPERM",
 	} {
 		d := NewDenials(policy.Strict(), "/workspace")
-		d.add(Denial{Scope: "fs", Operation: "chmod", Target: "/tmp", Source: Seccomp})
-		d.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_STREAM", Source: Seccomp})
-		d.add(Denial{Scope: "childProcess", Operation: "spawn", Source: Seccomp})
+		d.add(Denial{Scope: "fs", Operation: "chmod", Target: "/tmp", Source: sandbox.Seccomp})
+		d.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_STREAM", Source: sandbox.Seccomp})
+		d.add(Denial{Scope: "childProcess", Operation: "spawn", Source: sandbox.Seccomp})
 		if got := afterHint(d, text+"\nNode.js v24.21.0\n"); len(got) != 3 {
 			t.Errorf("%s: got %+v", text, got)
 		}

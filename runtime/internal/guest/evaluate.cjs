@@ -94,7 +94,8 @@ function valueFrame(value, { value: limit, form, explicit }) {
   }
 }
 
-function evaluate({ path, value: limit, evaluate: options }) {
+// makeInterruptible is for options.interruptible.
+function evaluate({ path, value: limit, evaluate: options }, makeInterruptible) {
   captureConsole(options);
   reportUncaught();
   const exported = new Exports(path);
@@ -116,6 +117,7 @@ function evaluate({ path, value: limit, evaluate: options }) {
     else deliver(value, explicit);
   }
   defineProperty(globalThis, '__evaluated', { value: __evaluated });
+  if (options.interruptible) makeInterruptible((value) => deliver(value, true), (err) => writeAll(failureFrame(err)));
 }
 
 module.exports = { captureConsole, evaluate, failureFrame, refused, reportFatal, valueFrame, writeAll };

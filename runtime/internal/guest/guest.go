@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
-	"gaol/jail"
+	"gaol/runtime/internal/sandbox"
 )
 
 // Where a guest's file tree has the files.
@@ -28,12 +28,12 @@ var files embed.FS
 
 // Files returns the JavaScript files with their paths in the guest's tree. The caller must
 // not change them.
-var Files = sync.OnceValue(func() (list []jail.File) {
+var Files = sync.OnceValue(func() (list []sandbox.File) {
 	names, err := fs.Glob(files, "*")
 	for _, name := range names {
 		text, failed := files.ReadFile(name)
 		err = errors.Join(err, failed)
-		list = append(list, jail.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
+		list = append(list, sandbox.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 	}
 	if err != nil {
 		panic(err) // the files are part of this program
@@ -63,6 +63,8 @@ type Evaluate struct {
 	LogBounds
 	Form     string `json:"form,omitempty"`     // of the value: "" for JSON, "text" or "colors"
 	Explicit bool   `json:"explicit,omitempty"` // the code says what its value is
+
+	Interruptible bool `json:"interruptible,omitempty"` // see grace.cjs
 }
 
 // Context configures a context.

@@ -3,7 +3,8 @@
 //
 // Code after an await is run by Node's tick callback, after a callback of the event loop has
 // returned. The tick callback is therefore run in such a script, too. The code of an event
-// loop callback itself, such as a timer's, can't be terminated.
+// loop callback itself can't be terminated, except with coverTimers that of timers and
+// immediates.
 'use strict';
 
 const { Script } = require('node:vm');
@@ -12,8 +13,10 @@ const { defineProperty } = Object;
 const CALLBACK = '__cell'; // global function through which evaluated code calls this module
 const HAS_TICK_SCHEDULED = 0; // index in tickInfo: the tick callback must run
 
+// Made by the zygote: it takes half a millisecond.
+const script = new Script(`${CALLBACK}()`, { filename: __filename });
+
 class Interrupts {
-  #script = new Script(`${CALLBACK}()`, { filename: __filename });
   #step = () => {};
   #tickCallback = process._tickCallback; // Node's own
   #tickInfo;
@@ -31,6 +34,14 @@ class Interrupts {
     this.#arm();
   }
 
+  // Makes the callbacks of timers and immediates terminable: replaces Node's functions that run
+  // them by ones that do so in the script.
+  coverTimers({ internalBinding, internalRequire }) {
+    const { processImmediate, processTimers } = internalRequire('internal/timers').getTimerCallbacks(this.#tickCallback);
+    const inScript = (f) => (now) => this.run(() => f(now));
+    internalBinding('timers').setupTimers(inScript(processImmediate), inScript(processTimers));
+  }
+
   // Calls a function that SIGINT can terminate.
   run(f) {
     let result;
@@ -39,7 +50,7 @@ class Interrupts {
       result = f();
     };
     try {
-      this.#script.runInThisContext({ breakOnSigint: true, displayErrors: false });
+      script.runInThisContext({ breakOnSigint: true, displayErrors: false });
     } catch (err) {
       if (!isInterrupt(err)) throw err;
       this.#clearAsyncIdStack();

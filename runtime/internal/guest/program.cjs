@@ -10,7 +10,8 @@
 //      "async",                           indices of the functions that return promises
 //      "evaluate": {"logs", "logLength",  maximum number of console lines, and characters of a line
 //        "form",                          of the value: "" for JSON; "text", "colors": as Node's REPL prints it
-//        "explicit"},                     whether the code names its value, as with return
+//        "explicit",                      whether the code names its value, as with return
+//        "interruptible"},                whether it can report after its timeout: see grace.cjs
 //      "context": {"logs", "logLength",   limits of the lines between two cells: see context.cjs
 //        "last"}}                         whether globalThis._ is the value of the last cell
 //
@@ -99,16 +100,33 @@ function followSourceMaps() {
 let context;
 const loadContext = () => (context ??= require('./context.cjs').context);
 
+// Node's internals, which the inspector finds in a few milliseconds. A zygote does so in advance.
+let internals;
+function findInternals() {
+  if (internals) return;
+  const { internalBinding, require: internalRequire } = require('./inside.cjs').ownVariables(['internalBinding', 'require']);
+  internals = { internalBinding, internalRequire };
+}
+
+let interruptible;
+function prepareInterruption() {
+  findInternals();
+  interruptible ??= require('./grace.cjs').interruptible;
+}
+const makeInterruptible = (...args) => interruptible(internals, ...args);
+
 // Runs the program instead of the main module at main.
 function begin(program, main) {
-  if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals); // before serve, whose hooks must not see its imports
+  // Before serve, whose hooks must not see their imports.
+  if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals);
+  if (program.evaluate?.interruptible) prepareInterruption();
   if (program.mapped) followSourceMaps();
   serve(program, redirect(program, main));
   delete require.cache[__filename];
   process.execArgv = []; // hides the flags from the program and from its forks
   if (!isMainThread) return;
   control(program);
-  if (program.evaluate) evaluate(program);
+  if (program.evaluate) evaluate(program, makeInterruptible);
   else if (program.wire && !program.context) reportFatal(); // no wire: a rehearsal of the zygote
 }
 
@@ -119,4 +137,4 @@ function start() {
   begin(program, program.path);
 }
 
-module.exports = { begin, loadContext, readProgram, resetHeapFlags, start };
+module.exports = { begin, loadContext, prepareInterruption, readProgram, resetHeapFlags, start };

@@ -6,7 +6,7 @@ const Module = require('node:module');
 const v8 = require('node:v8');
 const { entry } = require('./child.cjs');
 const { hideFlags, ownVariables } = require('./inside.cjs');
-const { begin, loadContext } = require('./program.cjs');
+const { begin, loadContext, prepareInterruption } = require('./program.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -23,6 +23,7 @@ function warmUp() {
   // Modules that nearly every program uses: children share their compiled code.
   for (const name of warm) require(name);
   loadContext();
+  prepareInterruption();
   console.log(); // creates process.stdout, a pipe as in every child
   console.error();
   process.chdir('/');

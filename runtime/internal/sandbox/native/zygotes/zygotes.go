@@ -8,7 +8,7 @@ import (
 	"gaol/jail/zygote"
 )
 
-// Kind is what two runtimes must have in common to share zygotes.
+// Kind is what two sandboxes must have in common to share zygotes.
 type Kind struct {
 	Image        string // host path of the root file system
 	Node         string // guest path of Node
@@ -24,13 +24,13 @@ type pool struct {
 }
 
 // shared has the pools of this process. An unused one stays until CloseIdle, because the
-// next runtime mostly wants the same.
+// next sandbox mostly wants the same.
 var shared = struct {
 	sync.Mutex
 	pools map[Kind]*pool
 }{pools: map[Kind]*pool{}}
 
-// Set is the zygotes of one runtime: a pool for each heap size. Its methods may be called
+// Set is the zygotes of one sandbox: a pool for each heap size. Its methods may be called
 // from several goroutines at once.
 type Set struct {
 	kind Kind // with the default heap size
@@ -65,7 +65,7 @@ func (s *Set) Pool(heapMiB int64) *zygote.Pool {
 		shared.pools[kind] = p
 	}
 	p.Warm()
-	if !s.released { // otherwise the runtime was closed while a run started, and no second Release comes
+	if !s.released { // otherwise the sandbox was closed while a run started, and no second Release comes
 		s.byHeap[kind.HeapMiB] = p
 		p.users++
 	}

@@ -1,4 +1,4 @@
-package enforce
+package native
 
 import (
 	"errors"
@@ -8,14 +8,19 @@ import (
 
 	"gaol/jail/landlock/audit"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 )
 
 // auditLag is how long after a run's end its last records may arrive: a kernel thread
 // delivers them, which takes some milliseconds.
 const auditLag = 10 * time.Millisecond
 
-// AuditLog is this process's reader of the kernel's audit log. Runtimes share it.
-type AuditLog struct{ reader *audit.Reader }
+// auditLog is a user of this process's reader of the kernel's audit log: a sandbox, or a
+// process in it, whose last records may arrive after the sandbox is closed.
+type auditLog struct {
+	reader *audit.Reader
+	closed bool // guarded by sharedAudit's lock
+}
 
 var sharedAudit struct {
 	sync.Mutex
@@ -23,9 +28,9 @@ var sharedAudit struct {
 	users  int
 }
 
-// OpenAudit opens the audit log. The error wraps errors.ErrUnsupported if the kernel or its
-// configuration does not provide it. The caller must call Close.
-func OpenAudit() (*AuditLog, error) {
+// openAudit opens the audit log. The error wraps errors.ErrUnsupported if the kernel or its
+// configuration does not provide it. The caller must call close.
+func openAudit() (*auditLog, error) {
 	sharedAudit.Lock()
 	defer sharedAudit.Unlock()
 	if sharedAudit.users == 0 {
@@ -39,33 +44,57 @@ func OpenAudit() (*AuditLog, error) {
 		sharedAudit.reader = reader
 	}
 	sharedAudit.users++
-	return &AuditLog{sharedAudit.reader}, nil
+	return &auditLog{reader: sharedAudit.reader}, nil
 }
 
-// Close releases the log. It may be called on nil.
-func (l *AuditLog) Close() error {
+// close releases the log. It may be called on nil.
+func (l *auditLog) close() error {
 	if l == nil {
 		return nil
 	}
 	sharedAudit.Lock()
 	defer sharedAudit.Unlock()
+	l.closed = true
+	return removeUser()
+}
+
+// removeUser closes the reader after its last user.
+//
+// Preconditions: sharedAudit is locked.
+func removeUser() error {
 	if sharedAudit.users--; sharedAudit.users > 0 {
 		return nil
 	}
 	return sharedAudit.reader.Close()
 }
 
-// Watch adds the denials of a run to d, given its first process's ID on the host. stop must
-// be called after the run's end; it sleeps 10 ms. Watch may be called on nil.
-func (l *AuditLog) Watch(pid int, d *Denials) (stop func()) {
-	if l == nil {
+// watch calls report with the denials of a process, given its ID on the host. stop must be
+// called after the process's end; it sleeps 10 ms. watch may be called on nil.
+func (l *auditLog) watch(pid int, report func(sandbox.Denial)) (stop func()) {
+	if !l.addUser() {
 		return func() {}
 	}
-	unwatch := l.reader.Watch(pid, d.addRecord)
+	unwatch := l.reader.Watch(pid, func(d audit.Denial) { reportRecord(d, report) })
 	return func() {
 		time.Sleep(auditLag)
 		unwatch()
+		sharedAudit.Lock()
+		defer sharedAudit.Unlock()
+		_ = removeUser() // an error of closing a socket that nothing reads any more
 	}
+}
+
+// addUser makes a process a user of the log, unless its sandbox is closed.
+func (l *auditLog) addUser() bool {
+	if l == nil {
+		return false
+	}
+	sharedAudit.Lock()
+	defer sharedAudit.Unlock()
+	if !l.closed {
+		sharedAudit.users++
+	}
+	return !l.closed
 }
 
 // operationOf maps the names of Landlock's rights in the audit log to operations.
@@ -91,28 +120,25 @@ var operationOf = map[string]struct {
 	"ptrace":          {policy.Process, "inspect"},
 }
 
-// addRecord adds what a record of the audit log reports.
-func (d *Denials) addRecord(a audit.Denial) {
-	added := map[policy.Operation]bool{} // a record can name several rights of one operation
+// reportRecord reports what a record of the audit log says.
+func reportRecord(a audit.Denial, report func(sandbox.Denial)) {
+	reported := map[policy.Operation]bool{} // a record can name several rights of one operation
 	for _, blocker := range a.Blockers {
 		what, known := operationOf[blocker]
-		if !known || added[what.op] {
+		if !known || reported[what.op] {
 			continue
 		}
-		added[what.op] = true
-		n := Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: Audit}
-		switch {
-		case what.scope == policy.Network:
+		reported[what.op] = true
+		n := sandbox.Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: sandbox.Audit}
+		switch what.scope {
+		case policy.Network:
 			n.Target = "tcp://" + a.Address.String()
 			if at := a.Address.Addr(); !at.IsValid() || at.IsLoopback() { // as rules name it
 				n.Target = fmt.Sprintf("tcp://localhost:%d", a.Address.Port())
 			}
-		case what.scope == policy.Process:
+		case policy.Process:
 			n.Target = "" // the record has the process ID on the host
-		// Both scopes deny it by the same right; the one whose rules allow it is not the cause.
-		case what.op == "execute" && d.permissions.Decide(policy.FS, what.op, absolute(a.Path)).Allowed:
-			n.Scope, n.Operation = policy.ChildProcess, "spawn"
 		}
-		d.add(n)
+		report(n)
 	}
 }

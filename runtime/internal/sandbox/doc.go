@@ -1,0 +1,17 @@
+// Package sandbox is the interface between package runtime and what confines processes. Its
+// types describe processes, files and permissions, and name no mechanism of the kernel, so
+// that an implementation may start processes by other means, such as an agent inside a
+// virtual machine.
+//
+//	package runtime ── Spec ─────> a Sandbox ── Load ──────────> Rules
+//	                   Command ──>    │   ├──── Start ─────────> Process
+//	                                  │   ├──── OpenGateway ───> hosts outside
+//	                                  │   └──── Dial, Files ───> the guest's servers and files
+//	                                Close
+//
+// Package native implements it by package jail. package runtime chooses the implementation:
+// see newSandbox there.
+//
+// The file tree is the one that package jail/mounts describes, and calls of commands are in
+// the protocol of package jail/hostcommand: every implementation has both.
+package sandbox

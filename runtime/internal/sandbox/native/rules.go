@@ -1,0 +1,170 @@
+package native
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/jail/landlock"
+	"gaol/jail/seccomp"
+	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
+)
+
+// loaded is what enforces rules, see sandbox.Rules.Loaded.
+type loaded struct {
+	filter  *seccomp.Filter
+	ruleset *os.File // nil if the plan needs none
+	flags   uint32   // of landlock_restrict_self(2)
+}
+
+// Close releases the ruleset.
+func (l *loaded) Close() error { return l.ruleset.Close() }
+
+// Load implements sandbox.Sandbox. It makes the Landlock ruleset inside the jail, where its
+// paths lead to the files that the guest sees.
+func (s *Sandbox) Load(r *sandbox.Rules) error {
+	filter, err := seccomp.Compile(s.rows(r.Plan), true)
+	if err != nil {
+		return err
+	}
+	l := &loaded{filter: filter}
+	r.Loaded = l
+	rs := ruleset(r.Plan)
+	if rs == nil {
+		return nil
+	}
+	rs.Degraded = s.degraded
+	if r.Missing, err = rs.Missing(); err == nil {
+		l.flags = logFlags(s.audit != nil)
+		l.ruleset, err = s.jail.Ruleset(rs)
+	} else if s.degraded {
+		r.Missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil
+	}
+	return err
+}
+
+// apply puts a command's process under rules.
+func (s *Sandbox) apply(r *sandbox.Rules, c *jail.Command) {
+	l := r.Loaded.(*loaded) // by Load
+	c.Filter, c.Ruleset, c.RulesetFlags, c.NoLocalhost = l.filter, l.ruleset, l.flags, r.Plan.Net.NoLocalhost
+}
+
+// rows returns the restrictions of the system call filter.
+func (s *Sandbox) rows(p *policy.Plan) (rows []seccomp.Row) {
+	if s.commands {
+		rows = append(rows, seccomp.AskCommand...)
+	}
+	rows = append(rows, refusedCalls(p)...)
+	if !s.unixSockets {
+		rows = append(rows, seccomp.NoNamedSockets...)
+	}
+	return rows
+}
+
+// refusedCalls returns the system calls that a plan refuses, because Landlock has no right for
+// them. Package seccomp documents the reason for each row.
+func refusedCalls(p *policy.Plan) []seccomp.Row {
+	var rows []seccomp.Row
+	for _, r := range []struct {
+		when bool
+		rows []seccomp.Row
+	}{
+		{p.Spawn.Denied, seccomp.NoSpawn},
+		{!p.Spawn.Denied && p.Spawn.Only != nil, seccomp.NoMemfd},
+		{!p.Net.Inet, seccomp.NoInternet},
+		{true, seccomp.LimitedNetlink},
+		{p.Net.Inet && !p.Net.UDP && p.Net.Egress == nil, seccomp.NoDatagrams},
+		{p.Net.Inet && !p.Net.TCP && p.Net.Egress == nil, seccomp.NoStreams},
+		{p.Net.Egress != nil || p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
+		{p.Net.Egress != nil, seccomp.AskConnect},
+		{p.NoSignals, seccomp.NoForeignLimits},
+		{p.NoMetadata, seccomp.NoMetadata},
+		{p.NoRename, seccomp.NoRename},
+		{p.NoWatch, seccomp.NoWatch},
+	} {
+		if r.when {
+			rows = append(rows, r.rows...)
+		}
+	}
+	return rows
+}
+
+// rights maps the operations of scope fs to Landlock's access rights.
+var rights = map[policy.Operation]landlock.Access{
+	"read":       landlock.ReadFile,
+	"write":      landlock.WriteFile | landlock.MakeReg | landlock.MakeSock | landlock.MakeFifo,
+	"readdir":    landlock.ReadDir,
+	"create_dir": landlock.MakeDir,
+	"rm":         landlock.RemoveFile | landlock.RemoveDir,
+	"rename":     landlock.Refer,
+	"symlink":    landlock.MakeSym,
+	"truncate":   landlock.Truncate,
+	"execute":    landlock.Execute,
+}
+
+// ruleset returns the Landlock ruleset of a plan, or nil if it needs none.
+func ruleset(p *policy.Plan) *landlock.Ruleset {
+	ports := p.Net.Inet && p.Net.TCP && !p.Net.AnyPort && p.Net.Egress == nil // otherwise the gateway allows ports
+	if !p.Restricts && !p.NoSignals && !p.NoInspect && !ports {
+		return nil
+	}
+	// A ruleset must handle at least one right. A guest has no use for devices, and
+	// cannot make any. Being in any domain keeps runs from inspecting each other.
+	r := &landlock.Ruleset{Handled: landlock.MakeChar | landlock.MakeBlock, Signals: p.NoSignals}
+	if ports {
+		r.ConnectTCP = &landlock.Ports{Allowed: p.Net.Ports}
+	}
+	if !p.Restricts {
+		// Any ruleset denies Refer where it is not granted.
+		r.Handled |= landlock.Refer
+		r.Rules = []landlock.Rule{{Path: "/", Tree: true, Access: landlock.Refer}}
+		return r
+	}
+	for _, access := range rights {
+		r.Handled |= access
+	}
+	for _, g := range p.Grants {
+		rule := landlock.Rule{Path: g.Place.Path, Tree: g.Place.Tree, Optional: true}
+		for _, op := range g.Operations {
+			rule.Access |= rights[op]
+		}
+		r.Rules = append(r.Rules, rule)
+	}
+	return r
+}
+
+// Supported reports what this machine's Landlock cannot enforce of a plan, as a
+// *landlock.ABIError, or that it has no Landlock.
+func Supported(p *policy.Plan) error {
+	r := ruleset(p)
+	if r == nil {
+		return nil
+	}
+	abi, err := landlock.ABI()
+	if err != nil {
+		return err
+	}
+	if need, linux, what := r.Needs(); need > abi {
+		return &landlock.ABIError{Have: abi, Need: need, Linux: linux, What: what}
+	}
+	return nil
+}
+
+// loggingABI is the first version of Landlock with flags for logging (Linux 6.15).
+const loggingABI = 7
+
+// logFlags returns the flags of landlock_restrict_self. By default they disable logging:
+// otherwise the kernel would log each denial whenever audit is on, as often as the guest
+// likes.
+func logFlags(audited bool) uint32 {
+	abi, err := landlock.ABI()
+	switch {
+	case err != nil || abi < loggingABI:
+		return 0
+	case audited: // but not denials of the guest's own domains, which look like ours
+		return unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
+	}
+	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
+}

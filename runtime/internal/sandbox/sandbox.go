@@ -1,0 +1,155 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+
+	"gaol/vfs/hostfs"
+)
+
+// StateDir is the folder of the host in which active sandboxes are registered. Guests must not
+// see it.
+const StateDir = "/run/gaol"
+
+// ErrClosed is the error of operations on a closed sandbox and its files.
+var ErrClosed = errors.New("it is closed")
+
+// FieldError is the error for an option that this machine, or the image, cannot provide.
+type FieldError struct {
+	Field string // of runtime.Options
+	Err   error
+}
+
+// Error is the reason's text.
+func (e *FieldError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Sandbox is a file tree and the processes that Start starts in it. Its methods may be called
+// from several goroutines at once.
+type Sandbox interface {
+	// Load prepares what enforces rules, before they are part of a Command, and sets their
+	// Missing. The caller closes the rules.
+	Load(*Rules) error
+
+	// Start starts a process and returns when its program runs. The caller closes its own
+	// copies of the files. Once ctx is done, the process is killed and the error is that of ctx.
+	// If the program does not exist, the error wraps fs.ErrNotExist.
+	Start(ctx context.Context, c *Command) (Process, error)
+
+	// Warm waits until what Spec.Warm describes is ready.
+	Warm(ctx context.Context) error
+
+	// Prepare starts the process of the first run in advance, for a Command with the Rules and
+	// limits of c. It needs Spec.Warm.
+	Prepare(ctx context.Context, c *Command) error
+
+	// Alive reports whether processes can be started. Fresh reports whether the process of
+	// Prepare, if any, still waits, too.
+	Alive() bool
+	Fresh() bool
+
+	// OpenTerminal opens a terminal for one process. The error wraps ENOSPC if the guest has
+	// too many.
+	OpenTerminal(TerminalSize) (*Terminal, error)
+
+	// Files opens the tree, with the rights of the guest's user. The caller closes it before the
+	// sandbox; its operations then fail with ErrClosed.
+	Files() (*hostfs.FS, error)
+
+	// AddCommand adds a command of the host, see Command.OnCommand, unless it exists. The
+	// sandbox must have been created with Tree.Commands.
+	AddCommand(name string) error
+
+	// OpenGateway leads connections to hosts outside to the caller. Spec.Net must have Egress. It
+	// is called once, before Start. The caller closes the gateway before the sandbox.
+	OpenGateway() (*Gateway, error)
+
+	// Dial connects to a TCP server of the guest, on an address of localhost. OpenListeners opens
+	// a list of such servers. Spec.Net must have Inet. The caller closes both before the sandbox,
+	// and the sandbox after the calls have returned. An error that wraps ESRCH says that the
+	// sandbox has died.
+	Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error)
+	OpenListeners() (Listeners, error)
+
+	// Resources counts what all processes use now. The caller closes the sandbox after it has
+	// returned.
+	Resources(ctx context.Context) (Resources, error)
+
+	// Close kills all processes and removes the sandbox with its files. It returns when nothing
+	// is left.
+	Close() error
+}
+
+// Listeners is a list of the guest's TCP servers.
+type Listeners interface {
+	// List returns their addresses in order, at most 1,024: all, or only those with a port.
+	List(port uint16) ([]netip.AddrPort, error)
+	Close()
+}
+
+// Gateway has the host's ends of the connections to hosts outside.
+type Gateway struct {
+	// TCP accepts the connections that leave the guest, and those to ports of the host. Their
+	// local addresses are those that the guest connects to.
+	TCP []*net.TCPListener
+
+	// DNS and DNSTCP receive questions to Resolver, an address inside the sandbox.
+	DNS      *net.UDPConn
+	DNSTCP   *net.TCPListener
+	Resolver netip.Addr
+
+	// Owner returns the number that Command.OnOwner got for the process which has made the
+	// guest's end of a connection or datagram. Network is tcp or udp.
+	Owner func(network string, guest, to netip.AddrPort) (uint64, error)
+
+	// Close closes the listeners. Accepted connections stay open.
+	Close func() error
+}
+
+// TerminalSize is the size of a terminal's window in characters. Neither number may be zero.
+type TerminalSize struct{ Rows, Cols uint16 }
+
+// Terminal is a terminal for one process.
+type Terminal struct {
+	TerminalControl
+
+	// Host is the host's end: writes to it are input, and reads return output. Guest is the other
+	// end, for the process's standard streams, and so is Kept: once all files of that end are
+	// closed, reads of Host fail with EIO instead of waiting for output.
+	Host, Guest, Kept *os.File
+}
+
+// TerminalControl changes and reads a terminal's settings. Its errors wrap os.ErrClosed if the
+// host's end is closed.
+type TerminalControl interface {
+	// Resize sets the size, of which the foreground process group is notified.
+	Resize(TerminalSize) error
+
+	// EndOfInput returns the key that ends the input at the beginning of a line, 0 for none.
+	EndOfInput() (key byte, err error)
+}
+
+// Resources counts the processes, descriptors and sockets of a runtime's active runs, and the
+// content of its tree.
+type Resources struct {
+	Processes   int
+	Descriptors int // of all processes together
+	Sockets     int // that a process has open
+	Pipes       int // without a name
+	Terminals   int
+
+	Listeners   int // TCP sockets that listen
+	Connections int // TCP sockets that are connected; two for a connection inside the sandbox
+
+	Memory int64 // bytes that are charged to the runs
+	Disk   int64 // bytes in the writable layer
+	Inodes int64 // files and folders in the writable layer
+
+	// Truncated reports that a limit ended the count of descriptors, sockets, pipes and terminals.
+	Truncated bool
+}

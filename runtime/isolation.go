@@ -1,0 +1,107 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"gaol/policy"
+	"gaol/runtime/isolation"
+)
+
+// Isolation is what confines the processes of a sandbox. Programs and permissions work alike
+// in all of them; docs/isolation.md lists the differences.
+type Isolation int
+
+const (
+	// IsolationNative is gaol's own jail: package jail makes its namespaces, cgroups, filters
+	// and mounts.
+	IsolationNative Isolation = iota
+
+	// IsolationOCI is a container that an OCI runtime makes, such as runc: see OCIOptions.
+	// Each run starts a new Node in it, as with LauncherExec.
+	IsolationOCI
+)
+
+// String returns "native" or "oci".
+func (i Isolation) String() string { return nameOf(i, "native", "oci") }
+
+// OCIOptions are options of IsolationOCI.
+type OCIOptions struct {
+	// Runtime is the runtime's program: "runc", "crun", or an absolute path. runc is looked
+	// up beside the running program, where `make build` leaves it, then in PATH. Empty: runc.
+	Runtime string
+}
+
+// ParseIsolation returns the isolation that a name of the command line means: "native" or
+// "", "runc", "crun", or "oci=" and the absolute path of an OCI runtime.
+func ParseIsolation(name string) (Isolation, OCIOptions, error) {
+	path, isPath := strings.CutPrefix(name, "oci=")
+	switch {
+	case name == "" || name == "native":
+		return IsolationNative, OCIOptions{}, nil
+	case name == "runc" || name == "crun":
+		return IsolationOCI, OCIOptions{Runtime: name}, nil
+	case isPath && filepath.IsAbs(path):
+		return IsolationOCI, OCIOptions{Runtime: path}, nil
+	case isPath:
+		return 0, OCIOptions{}, fmt.Errorf("isolation %q: the path of the OCI runtime is not absolute", name)
+	}
+	return 0, OCIOptions{}, fmt.Errorf("isolation %q: not one of native, runc, crun and oci=/path", name)
+}
+
+// isolationName is the reverse of ParseIsolation.
+func (o Options) isolationName() string {
+	switch r := cmp.Or(o.OCI.Runtime, "runc"); {
+	case o.Isolation == IsolationNative:
+		return "native"
+	case r == "runc" || r == "crun":
+		return r
+	default:
+		return "oci=" + r
+	}
+}
+
+func (o Options) checkIsolation() error {
+	switch {
+	case o.Isolation < IsolationNative || o.Isolation > IsolationOCI:
+		return optionError("Isolation", "%v does not exist", o.Isolation)
+	case o.OCI != (OCIOptions{}):
+		if err := o.needs(isolation.OCIRuntime); err != nil {
+			return optionError("OCI", "%w", err)
+		}
+	}
+	if r := o.OCI.Runtime; r != "" && r != "runc" && r != "crun" && !filepath.IsAbs(r) {
+		return optionError("OCI", "Runtime %q is not runc, crun or an absolute path", r)
+	}
+	if o.Zygote != (ZygoteOptions{}) {
+		if err := o.needs(isolation.Zygote); err != nil {
+			return optionError("Zygote", "%w", err)
+		}
+	}
+	return nil
+}
+
+// needs returns a *[isolation.UnsupportedError] if the isolation lacks a feature.
+func (o Options) needs(f isolation.Feature) error {
+	return isolation.Check(isolation.Name(o.Isolation.String()), f)
+}
+
+// launcher returns the launcher that the isolation has.
+func (o Options) launcher() Launcher {
+	if o.Launcher == LauncherZygote && o.needs(isolation.Zygote) != nil {
+		return LauncherExec
+	}
+	return o.Launcher
+}
+
+// explainIsolation adds to a plan's notes what the isolation does in another way than the
+// native one.
+func (o Options) explainIsolation(plan *policy.Plan) {
+	for i, n := range plan.Notes {
+		for _, text := range isolation.Explain(isolation.Name(o.Isolation.String()), n.Scope, n.Operations) {
+			plan.Notes[i].Text += "; isolation " + o.isolationName() + ": " + text
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gaol/policy"
+	"gaol/runtime/isolation"
+)
+
+// Options that an isolation lacks are refused. The error names an isolation that has them.
+func TestIsolationRefuses(t *testing.T) {
+	pool := func(o Options) error {
+		p, err := NewPool(o, PoolOptions{Park: true})
+		if err == nil {
+			err = p.Close()
+		}
+		return err
+	}
+	resolve := func(o Options) error {
+		_, err := o.resolve()
+		return err
+	}
+	check := func(o Options) error {
+		_, err := CheckPermissions(o)
+		return err
+	}
+	onlyTrue := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"/usr/bin/true"}}}}}
+	for name, tt := range map[string]struct {
+		err    error
+		option string
+		says   string
+	}{
+		"a zygote":               {resolve(Options{Isolation: IsolationOCI, Zygote: ZygoteOptions{Forks: 1}}), "Zygote", "use isolation native"},
+		"a parked run":           {pool(Options{Isolation: IsolationOCI}), "Park", "use isolation native"},
+		"an OCI runtime":         {resolve(Options{OCI: OCIOptions{Runtime: "runc"}}), "OCI", "use isolation oci"},
+		"an OCI runtime, policy": {check(Options{OCI: OCIOptions{Runtime: "crun"}}), "OCI", "use isolation oci"},
+		"programs without Node":  {resolve(Options{Isolation: IsolationOCI, Permissions: onlyTrue}), "Permissions", "list it: isolation oci does not support LauncherZygote"},
+	} {
+		option, ok := errors.AsType[*OptionError](tt.err)
+		_, typed := errors.AsType[*isolation.UnsupportedError](tt.err)
+		if !ok || !typed || option.Option != tt.option || !errors.Is(tt.err, ErrUnsupported) || !strings.Contains(tt.err.Error(), tt.says) {
+			t.Errorf("%s: %v", name, tt.err)
+		}
+	}
+	for _, o := range []Options{{Isolation: -1}, {Isolation: 7}, {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "docker"}}} {
+		if err := resolve(o); err == nil || !strings.HasPrefix(err.Error(), "option ") {
+			t.Errorf("%v: %v", o.Isolation, err)
+		}
+		if err := check(o); err == nil {
+			t.Errorf("CheckPermissions takes the isolation %v with %q", o.Isolation, o.OCI.Runtime)
+		}
+	}
+}
+
+// Without a zygote the zero Launcher means LauncherExec.
+func TestIsolationWithoutZygote(t *testing.T) {
+	for iso, want := range map[Isolation]Launcher{IsolationNative: LauncherZygote, IsolationOCI: LauncherExec} {
+		s, err := Options{Isolation: iso}.resolve()
+		if err != nil || s.Launcher != want {
+			t.Errorf("%v: %v, %v", iso, s.Launcher, err)
+		}
+	}
+}
+
+// CheckPermissions explains what another isolation does in another way.
+func TestIsolationExplains(t *testing.T) {
+	o := Options{Permissions: policy.Permissions{Process: policy.Scope{Default: policy.Allow}}, AllowDegraded: true}
+	native, err := CheckPermissions(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Isolation, o.OCI.Runtime = IsolationOCI, "crun"
+	oci, err := CheckPermissions(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range oci.Notes {
+		more, ok := strings.CutPrefix(n.Text, native.Notes[i].Text)
+		if differs := n.Scope != policy.Env; !ok || strings.HasPrefix(more, "; isolation crun: ") != differs || !differs && more != "" {
+			t.Errorf("%s: %q, natively %q", n.Scope, n.Text, native.Notes[i].Text)
+		}
+	}
+}
+
+func TestParseIsolation(t *testing.T) {
+	for name, want := range map[string]Options{
+		"":            {},
+		"native":      {},
+		"runc":        {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "runc"}},
+		"crun":        {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "crun"}},
+		"oci=/a/runc": {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "/a/runc"}},
+	} {
+		iso, oci, err := ParseIsolation(name)
+		if err != nil || iso != want.Isolation || oci != want.OCI {
+			t.Errorf("%q: %v, %+v, %v", name, iso, oci, err)
+		}
+		if back := (Options{Isolation: iso, OCI: oci}).isolationName(); name != "" && back != name {
+			t.Errorf("%q: the name is %q", name, back)
+		}
+	}
+	for _, name := range []string{"oci", "oci=", "oci=runc", "docker", "Native"} {
+		if _, _, err := ParseIsolation(name); err == nil {
+			t.Errorf("%q is accepted", name)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+
+	"gaol/internal/ociruntime"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
+	"gaol/vfs"
+)
+
+// newSandbox makes a sandbox. It is the only place that chooses what confines processes. The
+// caller closes the sources of the mounts.
+func newSandbox(ctx context.Context, o Options, spec *sandbox.Spec) (sandbox.Sandbox, error) {
+	var oci *native.OCI
+	if o.Isolation == IsolationOCI {
+		path, err := ociruntime.Find(o.OCI.Runtime)
+		if err != nil {
+			return nil, optionError("OCI", "%w", err)
+		}
+		oci = &native.OCI{Path: path}
+	}
+	box, err := native.New(ctx, spec, oci)
+	if err != nil {
+		return nil, err // not a nil *native.Sandbox
+	}
+	return box, nil
+}
+
+// spec describes the runtime's sandbox. The caller must close the mounts, even if there is an
+// error.
+func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
+	s := rt.opts
+	plan, err := vfs.NewPlan(s.image, s.cwd, s.Limits.Disk, s.Limits.Inodes)
+	if err != nil {
+		return spec, optionError("Cwd", "%w", err)
+	}
+	spec = sandbox.Spec{
+		Tree:          sandbox.Tree{Image: plan.Image, Layer: slices.Clone(guest.Files()), Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs), Commands: s.commandNames()},
+		Hostname:      s.Hostname,
+		Limits:        s.command().Limits,
+		CgroupParent:  s.CgroupParent,
+		UnixSockets:   s.UnixSockets,
+		AllowDegraded: s.AllowDegraded,
+		AuditDenials:  s.AuditDenials,
+	}
+	if s.Launcher == LauncherZygote {
+		spec.Warm = s.warm()
+	}
+	enforce.Configure(&spec, s.plan, s.Permissions, s.tree().World())
+	if spec.Mounts, err = rt.openMounts(); err == nil {
+		s.configureMounts(&spec)
+	}
+	return spec, err
+}

@@ -1,0 +1,131 @@
+package snippets
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gaol/runtime"
+)
+
+// Adapter connects a framework.
+type Adapter struct {
+	Name string // such as "directive"
+	Code string // an ES module: see docs/snippets.md
+}
+
+//go:embed adapters/none.mjs
+var noneCode string
+
+//go:embed adapters/directive.mjs
+var directiveCode string
+
+// None reads what the snippet exports.
+var None = Adapter{Name: "none", Code: noneCode}
+
+// Directive reads the systems that createSystem of @directive-run/core makes.
+var Directive = Adapter{Name: "directive", Code: directiveCode}
+
+// wraps are the exports that an adapter wraps, by specifier of their module.
+type wraps map[string][]string
+
+// replacements returns the modules that take the place of wrapped ones. They import these by
+// the same specifier. harness.mjs defines the function.
+func (w wraps) replacements() map[string]string {
+	const wrap = `globalThis[Symbol.for("gaol.wrap")]`
+	modules := map[string]string{}
+	for _, specifier := range slices.Sorted(maps.Keys(w)) {
+		from := quote(specifier)
+		var b strings.Builder
+		fmt.Fprintf(&b, "import * as real from %s;\nexport * from %s;\n", from, from)
+		for _, name := range w[specifier] {
+			fmt.Fprintf(&b, "const $%[1]s = %[2]s(%[3]s, %[4]s, real.%[1]s);\nexport { $%[1]s as %[1]s };\n", name, wrap, from, quote(name))
+		}
+		if !slices.Contains(w[specifier], "default") {
+			b.WriteString("export default real.default;\n")
+		}
+		modules[specifier] = b.String()
+	}
+	return modules
+}
+
+// quote returns a text as a JavaScript string.
+func quote(text string) string {
+	b, _ := json.Marshal(text) // a string always has JSON
+	return string(b)
+}
+
+// The adapter is the operator's, but mistakes in it must not become code.
+var (
+	validName      = regexp.MustCompile(`^[A-Za-z_$][\w$]{0,99}$`)
+	validSpecifier = regexp.MustCompile(`^[\w@./:-]{1,200}$`)
+)
+
+func (w wraps) validate() error {
+	for specifier, names := range w {
+		if !validSpecifier.MatchString(specifier) {
+			return fmt.Errorf("wrap: %.200q is no specifier of a module", specifier)
+		}
+		for _, name := range names {
+			if !validName.MatchString(name) {
+				return fmt.Errorf("wrap: %.100q is no name of an export", name)
+			}
+		}
+	}
+	return nil
+}
+
+// reader reads an adapter once.
+type reader struct {
+	turn  queue // of one
+	known bool
+	wraps wraps
+}
+
+// wrapped returns what the adapter wraps. Reading it also warms up the zygote, so that the first
+// snippet need not wait for that.
+func (r *Runner) wrapped(ctx context.Context) (wraps, error) {
+	if err := r.reader.turn.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer r.reader.turn.leave()
+	if r.reader.known {
+		return r.reader.wraps, nil
+	}
+	w, err := r.readAdapter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.reader.wraps, r.reader.known = w, true
+	return w, nil
+}
+
+// readAdapter loads the adapter in a sandbox, and lists what it wraps.
+func (r *Runner) readAdapter(ctx context.Context) (w wraps, err error) {
+	code, err := guestProgram{Adapter: r.adapter.Code}.module("inspect")
+	if err != nil {
+		return nil, err
+	}
+	err = r.sandboxes.use(ctx, func(rt *runtime.NodeRuntime) error {
+		e, err := rt.Evaluate(ctx, code, runtime.EvaluateOptions{Module: true})
+		if err != nil {
+			return err
+		}
+		if err := e.Decode(&w); err != nil {
+			return fmt.Errorf("adapter %s: %w", r.adapter.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.validate(); err != nil {
+		return nil, fmt.Errorf("adapter %s: %w", r.adapter.Name, err)
+	}
+	return w, nil
+}

@@ -1,0 +1,204 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// keepTime is how long a set stays after its last use: a sandbox may be starting with it.
+	keepTime = 10 * time.Minute
+
+	// abandonedTime is the age at which a temporary folder belongs to a process that died.
+	abandonedTime = time.Hour
+
+	temporary = ".new-"
+)
+
+// A cache keeps sets in a folder. Folders of sets have the hash of their content as name,
+// never change, and contain only what sandboxes may read:
+//
+//	sets/HASH/…          a set
+//	sets/.new-…          one that is being written
+//	manifests/KEY.json   the last set of a key
+//
+// The time of a set's folder is that of its last use.
+type cache struct {
+	sets, manifests string
+	maxBytes        int64
+}
+
+func openCache(folder string, maxBytes int64) (*cache, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	c := &cache{filepath.Join(folder, "sets"), filepath.Join(folder, "manifests"), maxBytes}
+	if err := os.MkdirAll(c.manifests, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(c.sets, 0o755); err != nil {
+		return nil, err
+	}
+	return c, os.Chmod(c.sets, 0o755) // despite the umask
+}
+
+func (c *cache) manifest(key string) string { return filepath.Join(c.manifests, key+".json") }
+
+// load returns the last set of a key.
+func (c *cache) load(key string) (*set, error) {
+	text, err := os.ReadFile(c.manifest(key))
+	if err != nil {
+		return nil, err
+	}
+	s := new(set)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, err
+	}
+	if len(s.Dir) != dirLength || strings.Trim(s.Dir, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%s: invalid", c.manifest(key))
+	}
+	return s, nil
+}
+
+// touch records the use of a set. It fails if the set was removed.
+func (c *cache) touch(s *set) error {
+	if s.Dir == "" {
+		return nil
+	}
+	name := filepath.Join(c.sets, s.Dir)
+	now := time.Now()
+	return os.Chtimes(name, now, now)
+}
+
+// create returns a new folder for a set.
+func (c *cache) create() (string, error) {
+	name, err := os.MkdirTemp(c.sets, temporary)
+	if err != nil {
+		return "", err
+	}
+	return name, os.Chmod(name, 0o755)
+}
+
+func writeFiles(folder string, files map[string][]byte) error {
+	for name, content := range files {
+		name = filepath.Join(folder, name)
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			return err
+		}
+		if err := os.Chmod(name, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish moves the folder of a set to its place, writes the manifest, and removes old
+// sets.
+func (c *cache) publish(key, folder string, files map[string][]byte, s *set) error {
+	s.Dir = hashOf(files)
+	err := os.Rename(folder, filepath.Join(c.sets, s.Dir))
+	if err != nil && c.touch(s) != nil { // the same set exists unless touch fails
+		return err
+	}
+	if err != nil {
+		_ = os.RemoveAll(folder)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.manifests, temporary)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.manifest(key))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	c.evict(time.Now())
+	return nil
+}
+
+func hashOf(files map[string][]byte) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		_, _ = fmt.Fprintf(h, "%q %d\n%s\n", name, len(files[name]), files[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:dirLength/2])
+}
+
+// evict removes what exceeds the size of the cache, and what dead processes have left. It
+// is best effort: several processes may do it at once.
+func (c *cache) evict(now time.Time) {
+	type old struct {
+		name  string
+		bytes int64
+		used  time.Time
+	}
+	var list []old
+	total := int64(0)
+	for _, e := range entriesOf(c.sets) {
+		name := filepath.Join(c.sets, e.Name())
+		if strings.HasPrefix(e.Name(), temporary) {
+			if now.Sub(e.ModTime()) > abandonedTime {
+				_ = os.RemoveAll(name)
+			}
+			continue
+		}
+		bytes := int64(0)
+		for _, f := range entriesOf(name) {
+			bytes += f.Size()
+		}
+		total += bytes
+		list = append(list, old{name, bytes, e.ModTime()})
+	}
+	slices.SortFunc(list, func(a, b old) int { return a.used.Compare(b.used) })
+	for _, s := range list {
+		if total <= c.maxBytes || now.Sub(s.used) < keepTime {
+			break
+		}
+		_ = os.RemoveAll(s.name)
+		total -= s.bytes
+	}
+	c.evictManifests(now)
+}
+
+// maxManifests bounds the manifests, each of which is small.
+const maxManifests = 10_000
+
+func (c *cache) evictManifests(now time.Time) {
+	list := entriesOf(c.manifests)
+	slices.SortFunc(list, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for i, e := range list {
+		abandoned := strings.HasPrefix(e.Name(), temporary) && now.Sub(e.ModTime()) > abandonedTime
+		if abandoned || i < len(list)-maxManifests {
+			_ = os.Remove(filepath.Join(c.manifests, e.Name()))
+		}
+	}
+}
+
+// entriesOf returns the readable entries of a folder.
+func entriesOf(folder string) (list []fs.FileInfo) {
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			list = append(list, info)
+		}
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// PackagesOptions are the options of [NewPackages].
+type PackagesOptions struct {
+	// Folder is a folder with installed packages, such as node_modules, or a folder that
+	// contains a node_modules.
+	Folder string
+
+	// Cache is the folder for bundles. It is created if missing, and only its owner may write
+	// to it. Several processes may share it.
+	Cache string
+
+	// MaxBytes is the size above which the cache drops the sets that were not used for the
+	// longest time. Zero: 512 MiB. Sets of the last ten minutes stay.
+	MaxBytes int64
+
+	// Names returns the names of the exports object of a module in CommonJS, by running
+	// [NamesProgram] in a sandbox. module is its path below Dir. A module that throws has no
+	// names: nil. If Names is nil, or for such a module, snippets may import any name, and one
+	// that is missing is undefined.
+	Names func(ctx context.Context, module string) ([]string, error)
+}
+
+const (
+	defaultMaxBytes = 512 << 20
+
+	// maxMemory bounds the sets, and 32 times as many specifiers, that are kept in memory.
+	maxMemory = 128
+
+	// maxImports bounds the packages of one snippet.
+	maxImports = 64
+
+	// checkInterval is how long a set is used without checking the files that it was made of.
+	checkInterval = time.Second
+)
+
+// Packages are bundles of the packages in a folder. Its methods may be called from several
+// goroutines at once.
+type Packages struct {
+	folder   string // without symbolic links
+	cache    *cache
+	names    func(ctx context.Context, module string) ([]string, error)
+	building chan struct{} // a semaphore: sets are built one at a time
+
+	mu    sync.Mutex
+	sets  map[string]*set  // by key
+	known map[string]entry // by specifier, of the last set that has it
+}
+
+// NewPackages returns the packages of a folder. It creates the cache folder.
+func NewPackages(o PackagesOptions) (*Packages, error) {
+	folder, err := realFolder(o.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: packages: %w", err)
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	c, err := openCache(o.Cache, o.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: packages: %w", err)
+	}
+	return &Packages{
+		folder: folder, cache: c, names: o.Names, building: make(chan struct{}, 1),
+		sets: make(map[string]*set), known: make(map[string]entry),
+	}, nil
+}
+
+// realFolder returns the path of a folder without symbolic links, as esbuild reports the
+// files in it.
+func realFolder(name string) (string, error) {
+	f, err := os.OpenFile(name, unix.O_DIRECTORY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+}
+
+// Dir returns the folder of the host that sandboxes mount, read-only, at [Options].Mount.
+// Files in it never change.
+func (p *Packages) Dir() string { return p.cache.sets }
+
+// lastKnown returns the last entry for a specifier.
+func (p *Packages) lastKnown(specifier string) (entry, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.known[specifier]
+	return e, ok
+}
+
+// set returns the set of specifiers, which must be sorted. It is made if it does not exist
+// or is out of date. Packages that cannot be imported are entries with a problem.
+func (p *Packages) set(ctx context.Context, specifiers []string) (*set, error) {
+	if s := p.incomplete(specifiers); s != nil {
+		return s, nil
+	}
+	key := p.key(specifiers)
+	if s := p.remembered(key); s != nil && p.valid(s) {
+		return s, nil
+	}
+	select {
+	case p.building <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("bundle: %w", ctx.Err())
+	}
+	defer func() { <-p.building }()
+	if s := p.remembered(key); s != nil && p.valid(s) {
+		return s, nil // made in the meantime
+	}
+	s, err := p.cache.load(key)
+	if err != nil || !p.valid(s) {
+		if s, err = p.make(ctx, key, specifiers); err != nil {
+			return nil, err
+		}
+	}
+	p.remember(key, s)
+	return s, nil
+}
+
+// incomplete returns a set with problems if packages are missing, without running esbuild.
+func (p *Packages) incomplete(specifiers []string) *set {
+	s := &set{Entries: make(map[string]entry)}
+	bad := false
+	for i, specifier := range specifiers {
+		e, _ := p.lastKnown(specifier)
+		switch {
+		case !p.hasPackage(packageOf(specifier)):
+			e = entry{Problem: fmt.Sprintf(notFound, specifier)}
+			bad = true
+		case i >= maxImports:
+			e = entry{Problem: fmt.Sprintf("more than %d packages are imported", maxImports)}
+			bad = true
+		}
+		s.Entries[specifier] = e
+	}
+	if !bad {
+		return nil
+	}
+	return s
+}
+
+// roots returns the folders that contain packages.
+func (p *Packages) roots() []string {
+	return []string{p.folder, filepath.Join(p.folder, "node_modules")}
+}
+
+func (p *Packages) hasPackage(name string) bool { return p.hasFile(name) }
+
+// hasJSXRuntime reports whether React is installed in a version that has one.
+func (p *Packages) hasJSXRuntime() bool { return p.hasFile("react/jsx-runtime.js") }
+
+func (p *Packages) hasFile(name string) bool {
+	for _, root := range p.roots() {
+		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Packages) remembered(key string) *set {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sets[key]
+}
+
+// remember keeps a set in memory, and drops the one that was not used for the longest
+// time.
+func (p *Packages) remember(key string, s *set) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known)+len(s.Entries) > 32*maxMemory {
+		clear(p.known)
+	}
+	for specifier, e := range s.Entries {
+		p.known[specifier] = e
+	}
+	p.sets[key] = s
+	oldest := key
+	for other, o := range p.sets {
+		if o.lastUse().Before(p.sets[oldest].lastUse()) {
+			oldest = other
+		}
+	}
+	if len(p.sets) > maxMemory {
+		delete(p.sets, oldest)
+	}
+}
+
+// valid reports whether a set is up to date.
+func (p *Packages) valid(s *set) bool {
+	err := s.check(time.Now(), func() error { return p.cache.touch(s) })
+	return err == nil
+}
+
+var errChanged = errors.New("the files of the set have changed")

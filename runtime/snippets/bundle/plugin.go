@@ -1,0 +1,115 @@
+package bundle
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// The namespaces of modules in esbuild.
+const (
+	nsFile     = "snippet"
+	nsReplaced = "replaced"
+	nsPackage  = "package" // a module that exports what the package's module of a set exports
+)
+
+// setUp makes esbuild read the files of the snippet only.
+func (b *build) setUp(p api.PluginBuild) {
+	p.OnResolve(api.OnResolveOptions{Filter: everything}, b.resolve)
+	p.OnLoad(api.OnLoadOptions{Filter: everything, Namespace: nsFile}, b.loadFile)
+	p.OnLoad(api.OnLoadOptions{Filter: everything, Namespace: nsReplaced}, b.loadReplaced)
+	p.OnLoad(api.OnLoadOptions{Filter: everything, Namespace: nsPackage}, b.loadPackage)
+	p.OnLoad(api.OnLoadOptions{Filter: everything}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+		return api.OnLoadResult{}, fmt.Errorf("cannot read %q", a.Path)
+	})
+}
+
+// resolve finds the module of an import.
+func (b *build) resolve(a api.OnResolveArgs) (api.OnResolveResult, error) {
+	switch {
+	case a.Kind == api.ResolveEntryPoint:
+		return api.OnResolveResult{Path: path.Clean(b.Entry), Namespace: nsFile}, nil
+	case a.Namespace == nsPackage:
+		return api.OnResolveResult{Path: a.Path, External: true}, nil
+	case isRelative(a.Path) && a.Namespace == nsFile:
+		name, ok := b.find(path.Join(path.Dir(a.Importer), a.Path), strings.HasSuffix(a.Path, "/"))
+		if !ok {
+			return failed("cannot find %q", a.Path)
+		}
+		return api.OnResolveResult{Path: name, Namespace: nsFile}, nil
+	case strings.HasPrefix(a.Path, "node:"):
+		return api.OnResolveResult{Path: a.Path, External: true}, nil
+	case builtins[a.Path]:
+		return api.OnResolveResult{Path: "node:" + a.Path, External: true}, nil
+	case !validSpecifier(a.Path):
+		return failed("cannot import %q: use a relative path, a package or a module of Node", a.Path)
+	}
+	return b.resolvePackage(a)
+}
+
+func failed(format, name string) (api.OnResolveResult, error) {
+	text := fmt.Sprintf(format, clip(name))
+	return api.OnResolveResult{Errors: []api.Message{{Text: text}}}, nil
+}
+
+// resolvePackage finds the module of a package, or the one that replaces it.
+func (b *build) resolvePackage(a api.OnResolveArgs) (api.OnResolveResult, error) {
+	e, known := b.entry(a.Path)
+	switch {
+	case b.Packages == nil:
+		return failed(notFound, a.Path)
+	case known && e.Problem != "":
+		return api.OnResolveResult{Errors: []api.Message{{Text: e.Problem}}}, nil
+	}
+	if _, replaced := b.Replace[a.Path]; replaced && (a.Namespace != nsReplaced || a.Importer != a.Path) {
+		return api.OnResolveResult{Path: a.Path, Namespace: nsReplaced}, nil
+	}
+	return api.OnResolveResult{Path: a.Path, Namespace: nsPackage}, nil
+}
+
+// entry records that the snippet imports a package, and returns its entry, if it is known.
+func (b *build) entry(specifier string) (e entry, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.imported[specifier] = true
+	if e, known = b.entries[specifier]; known || b.Packages == nil {
+		return e, known
+	}
+	if e, known = b.Packages.lastKnown(specifier); known {
+		if b.entries == nil {
+			b.entries = make(map[string]entry)
+		}
+		b.entries[specifier] = e
+	}
+	return e, known
+}
+
+func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
+	f := b.files[a.Path]
+	loader, ok := loaders[b.extension(a.Path)]
+	if !ok {
+		return api.OnLoadResult{}, fmt.Errorf("the extension of %q is not supported", a.Path)
+	}
+	source := f.Source
+	if strings.Contains(source, "sourceMappingURL=") {
+		source = sourceMapComments.ReplaceAllString(source, "${1}Url=")
+	}
+	return api.OnLoadResult{Contents: &source, Loader: loader}, nil
+}
+
+func (b *build) loadReplaced(a api.OnLoadArgs) (api.OnLoadResult, error) {
+	source := b.Replace[a.Path]
+	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
+}
+
+// loadPackage returns a module that exports what the module of a set exports.
+func (b *build) loadPackage(a api.OnLoadArgs) (api.OnLoadResult, error) {
+	e, _ := b.entry(a.Path)
+	source := e.stub(b.Mount + "/" + placeholder + "/")
+	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
+}
+
+// everything is esbuild's filter for all paths, also empty ones.
+const everything = "^"

@@ -1,0 +1,94 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A set is a bundle of packages.
+type set struct {
+	Dir     string           `json:"dir"` // its folder in the cache; empty if an entry has a problem
+	Entries map[string]entry `json:"entries"`
+	Files   map[string]stamp `json:"files"` // those that it was made of, and others that show changes
+
+	mu      sync.Mutex
+	checked time.Time
+}
+
+// A stamp identifies the content of a file without reading it. npm sets the same
+// modification time for all files, so the time of the last change of the inode counts, too.
+type stamp struct {
+	Inode   uint64 `json:"inode"` // 0: there is no such file
+	Size    int64  `json:"size"`
+	Mtime   int64  `json:"mtime"` // in ns, as
+	Ctime   int64  `json:"ctime"`
+	Invalid bool   `json:"invalid,omitempty"` // the file changed while it was read
+}
+
+func stampOf(file string) stamp {
+	var st unix.Stat_t
+	if err := unix.Lstat(file, &st); err != nil {
+		return stamp{}
+	}
+	return stamp{Inode: st.Ino, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
+}
+
+// check checks that the files of a set are unchanged, at most once in checkInterval, and
+// then calls touch.
+func (s *set) check(now time.Time, touch func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.checked) < checkInterval {
+		return nil
+	}
+	for file, want := range s.Files {
+		if stampOf(file) != want {
+			return errChanged
+		}
+	}
+	if s.Dir == "" && !s.checked.IsZero() {
+		return errChanged // missing packages may have been installed
+	}
+	if err := touch(); err != nil {
+		return err
+	}
+	s.checked = now
+	return nil
+}
+
+func (s *set) lastUse() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.checked
+}
+
+// format changes when other code must make the sets anew.
+const format = "1"
+
+// key identifies the sets of the same packages.
+func (p *Packages) key(specifiers []string) string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s\n%s\n%q\n%v\n%s", format, esbuildVersion(), p.folder, p.names != nil, strings.Join(specifiers, "\n"))
+	return hex.EncodeToString(h.Sum(nil)[:dirLength/2])
+}
+
+// esbuildVersion returns the version of esbuild in this program.
+var esbuildVersion = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == "github.com/evanw/esbuild" {
+			return m.Version
+		}
+	}
+	return ""
+})

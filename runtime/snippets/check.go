@@ -1,0 +1,93 @@
+package snippets
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of an [Input].
+const (
+	MaxFiles = 10
+	MaxBytes = 200_000 // of all files together
+
+	DefaultTimeout = 5 * time.Second
+	MinTimeout     = 100 * time.Millisecond
+	MaxTimeout     = 10 * time.Second
+
+	// EntryPath is the file that runs.
+	EntryPath = "src/main.ts"
+)
+
+var validPath = regexp.MustCompile(`^[\w./-]{1,128}$`)
+
+// check returns the files and the timeout of an input that keeps the rules.
+func (in Input) check() ([]File, time.Duration, error) {
+	files := in.Files
+	switch {
+	case in.Source != "" && len(files) > 0:
+		return nil, 0, invalid("give either source or files, not both")
+	case in.Source == "" && files == nil:
+		return nil, 0, invalid("there is neither source nor files")
+	case in.Source != "":
+		files = []File{{Path: EntryPath, Source: in.Source}}
+	}
+	if err := checkFiles(files); err != nil {
+		return nil, 0, err
+	}
+	timeout := DefaultTimeout
+	if in.Timeout != 0 {
+		timeout = max(MinTimeout, min(in.Timeout, MaxTimeout))
+	}
+	return files, timeout, nil
+}
+
+func checkFiles(files []File) error {
+	if len(files) == 0 || len(files) > MaxFiles {
+		return invalid("there are %d files: 1 to %d are allowed", len(files), MaxFiles)
+	}
+	total := 0
+	for _, f := range files {
+		if total += len(f.Source); total > MaxBytes {
+			return &InputError{InputTooLarge, fmt.Sprintf("the files have more than %d bytes together", MaxBytes)}
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range files {
+		if err := checkFile(f); err != nil {
+			return err
+		}
+		if seen[f.Path] {
+			return invalid("file %s: there are two of this path", f.Path)
+		}
+		seen[f.Path] = true
+	}
+	if !seen[EntryPath] {
+		return invalid("there is no file %s", EntryPath)
+	}
+	return nil
+}
+
+func checkFile(f File) error {
+	switch {
+	case !validPath.MatchString(f.Path):
+		return invalid("path %.128q: a path has 1 to 128 letters, digits, and _ . / -", f.Path)
+	case !isLocal(f.Path):
+		return invalid("path %s: it leads out of the snippet's folder, or is not in its shortest form", f.Path)
+	case f.Source == "":
+		return invalid("file %s: it is empty", f.Path)
+	case !utf8.ValidString(f.Source):
+		return invalid("file %s: it is not UTF-8", f.Path)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return &InputError{InputInvalid, fmt.Sprintf(format, args...)}
+}
+
+// isLocal reports whether a path is relative, stays in its folder, and is in its shortest form.
+func isLocal(p string) bool { return filepath.IsLocal(p) && path.Clean(p) == p && p != "." }

@@ -1,0 +1,212 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+
+	"gaol/internal/snippet"
+)
+
+// maxProblems is how many problems of a file are reported.
+const maxProblems = 100
+
+// A Problem is a place in a file that breaks a rule.
+type Problem struct {
+	Path    string `json:"path"`
+	Line    int    `json:"line"`   // from 1
+	Column  int    `json:"column"` // from 1, in UTF-16 code units
+	Rule    string `json:"rule"`   // such as Name
+	Message string `json:"message"`
+}
+
+// String returns path:line:col — message.
+func (p Problem) String() string {
+	return fmt.Sprintf("%s:%d:%d — %s", p.Path, p.Line, p.Column, p.Message)
+}
+
+// code are the extensions of files with code.
+var code = setOf(".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx")
+
+// Check returns the problems of a file, in order, and at most 100. The extension of the name
+// says what the file is; other files than code, such as .json, have no problems. Of invalid
+// code, the syntax error is the only problem.
+//
+// Check may be called with hostile code, by several goroutines at once.
+func (r Rules) Check(name, source string) []Problem {
+	if !code[path.Ext(name)] {
+		return nil
+	}
+	file, err := snippet.Strip(name, source)
+	if err != nil {
+		return []Problem{{name, err.Line, err.Column, Syntax, err.Message}}
+	}
+	c := &checker{Rules: r, path: name, source: source, file: file, sorted: slices.Sorted(maps.Keys(r.Properties))}
+	tree, failed, ok := parse(file.Code)
+	if !ok {
+		c.report(failed, Syntax, "the linter cannot read this code: write it in a simpler way")
+		return c.problems
+	}
+	resolve(tree)
+	c.check(tree, nil)
+	c.checkImportSources()
+	slices.SortFunc(c.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Rule, b.Rule))
+	})
+	list := slices.Compact(c.problems)
+	return list[:min(len(list), maxProblems)]
+}
+
+// A checker checks one file.
+type checker struct {
+	Rules
+	path     string
+	source   string
+	file     *snippet.Stripped
+	problems []Problem
+	sorted   []string // the keys of Properties
+}
+
+func (c *checker) report(offset int, rule, format string, args ...any) {
+	if len(c.problems) == maxProblems {
+		return
+	}
+	origin, _ := c.file.Origin(offset)
+	c.reportAt(origin, rule, fmt.Sprintf(format, args...))
+}
+
+// reportAt reports a problem at an offset of the file.
+func (c *checker) reportAt(origin int, rule, message string) {
+	line, column := c.file.Position(origin)
+	c.problems = append(c.problems, Problem{c.path, line, column, rule, message})
+}
+
+// check checks a node and its descendants.
+func (c *checker) check(n, parent *node) {
+	switch n.kind {
+	case ident:
+		c.checkName(n, parent)
+	case member:
+		c.checkMember(n, parent)
+	case index:
+		c.checkKey(n.kids[1], n)
+	case pattern:
+		c.checkPattern(n)
+	case call, construct:
+		c.checkReflection(n)
+	case importFrom:
+		c.checkImport(n)
+	case importCall, importMeta, with:
+		c.checkConstruct(n)
+	}
+	if n.key != nil {
+		c.check(n.key, n)
+	}
+	for _, kid := range n.kids {
+		c.check(kid, n)
+	}
+}
+
+// checkConstruct reports constructs that are denied in any form.
+func (c *checker) checkConstruct(n *node) {
+	switch {
+	case n.kind == importCall && c.has(ImportCall):
+		c.report(n.at, ImportCall, "import() is not allowed: what it loads cannot be checked. Write an import declaration")
+	case n.kind == importMeta && c.has(ImportMeta):
+		c.report(n.at, ImportMeta, "import.meta is not allowed: snippets have no location")
+	case n.kind == with && c.has(With):
+		c.report(n.at, With, "with is not allowed: its names cannot be checked. Write object.name")
+	}
+}
+
+// checkName checks a variable.
+func (c *checker) checkName(n, parent *node) {
+	if n.scope.find(n.name) != nil {
+		return
+	}
+	if globals[n.name] {
+		c.checkGlobal(n, parent)
+		return
+	}
+	reason, denied := c.Names[n.name]
+	switch called := parent != nil && (parent.kind == call || parent.kind == construct) && parent.kids[0] == n; {
+	case n.name == "Function" && called && c.has(Function):
+		c.report(n.at, Function, "Function() is not allowed: %s", noStrings)
+	case denied:
+		c.report(n.at, Name, "%s is not allowed: %s", n.name, reason)
+	}
+}
+
+// checkMember checks a.b.
+func (c *checker) checkMember(n, parent *node) {
+	if globals[n.name] && n.isGlobalObject() {
+		c.checkGlobal(n, parent)
+		return
+	}
+	if reason, denied := c.Properties[n.name]; denied && !c.generated(n) {
+		c.report(n.at, Property, "the property %s is not allowed: %s", n.name, reason)
+	}
+}
+
+// generated reports whether esbuild has made a.b or a['b'] of something else. For the member
+// of an enum or the property that a parameter declares, a is from the same place as b; for
+// the exports of a namespace, it is a name from the place of a keyword.
+func (c *checker) generated(n *node) bool {
+	object, known := c.file.Origin(n.start)
+	name, _ := c.file.Origin(n.at)
+	return known && (object >= name || n.kids[0].kind == ident && keyword.MatchString(c.source[object:min(object+20, len(c.source))]))
+}
+
+var keyword = regexp.MustCompile(`^(export|function|class|async\s+function)[\s{(*/]`)
+
+// checkKey checks the key in a[key] or {[key]: b} = a.
+func (c *checker) checkKey(key, of *node) {
+	if of.kind == index && of.kids[0].isGlobalObject() {
+		return // checkGlobal reports it
+	}
+	if name, reason, denied := c.denied(key); denied && !(of.kind == index && c.generated(of)) {
+		c.report(key.start, Property, "the property %s is not allowed: %s", name, reason)
+	}
+}
+
+// denied returns the denied property that an expression may name.
+func (c *checker) denied(key *node) (name, reason string, ok bool) {
+	for _, t := range fold(key) {
+		for _, name := range c.sorted {
+			if t.mayBe(name) {
+				return name, c.Properties[name], true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// checkPattern checks the keys of {a, b: c} = d.
+func (c *checker) checkPattern(n *node) {
+	for _, entry := range n.kids {
+		if entry.kind != patternEntry {
+			continue
+		}
+		if entry.key != nil {
+			c.checkKey(entry.key, entry)
+		} else if reason, denied := c.Properties[entry.name]; denied {
+			c.report(entry.at, Property, "the property %s is not allowed: %s", entry.name, reason)
+		}
+	}
+}
+
+// checkReflection checks the names of properties in Reflect.get(a, 'b') and such.
+func (c *checker) checkReflection(n *node) {
+	callee := n.kids[0]
+	if callee.kind != member || !callee.kids[0].isGlobal("Reflect") && !callee.kids[0].isGlobal("Object") {
+		return
+	}
+	for _, arg := range n.kids[1:] {
+		if name, reason, denied := c.denied(arg); denied {
+			c.report(arg.start, Property, "the property %s is not allowed: %s", name, reason)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// Package lint checks what the snippets of a framework may contain: which packages they
+// import, and that they use neither globals nor ways to reach them. Problems have exact
+// positions in the original TypeScript.
+//
+//	TypeScript, JSX ── esbuild ──> JavaScript ── parse ──> tree ── resolve ──> scopes ── check ──> problems
+//	      ▲                            │                                                             │
+//	      └──────── source map ────────┴─────────────────────────────────────────────────────────────┘
+//
+// # What it is not
+//
+// It is no protection: it shows the author of an example early, and with a position, which
+// code would not work elsewhere. Programs can pass it and do anything, for example with a computed
+// name. The sandbox confines snippets, with the linter and without it.
+//
+// # How it decides
+//
+// A name counts only if the code does not declare it where it is used; types do not count. A
+// computed name counts if its value is denied, where this is known without running the code:
+// strings, templates, first values of variables, enums, +, ?:, ||, some methods of strings. Of a partly
+// known name, half must match. The global object may only be used as in globalThis.name, so
+// that there is no alias to follow. At the top level of a module this is undefined, so it is
+// no way to the global object.
+//
+// # Why this parser
+//
+// The linter sees the code as it runs: esbuild also bundles snippets. esbuild does not export
+// its tree, so its output is parsed again, by a parser for exactly that. It takes a single
+// pass, in linear time, and knows all syntax that esbuild prints for the newest V8. Of the
+// alternatives (2026-11, Go 1.26):
+//
+//   - TypeScript's compiler in Go has only internal packages; in JavaScript it needs a sandbox
+//     and 0.3 s to start.
+//   - grafana/sobek's parser rejects for await, asynchronous generators in objects, and import
+//     attributes. It reads the parameters of arrow functions twice: (a=(a=(a=1)=>1)=>1)=>1
+//     nested 20 times takes 2.2 s, and the time is exponential in the depth.
+//   - tdewolff/parse has scopes, but its tree has no positions.
+//   - The parser of package internal/snippet finds statements, and has neither tree nor scopes.
+//
+// # Hostile code
+//
+// Package internal/snippet rejects code for which esbuild would take too long, or too much
+// stack. The parser's depth is bounded as well; the number of tokens bounds the tree. A file
+// has at most 100 problems.
+//
+// A file of 1.6 KB takes 1.5 ms (2026-11, 2 shared cores), of which esbuild takes two thirds.
+package lint

@@ -1,0 +1,108 @@
+package lint
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"gaol/internal/snippet"
+)
+
+// FuzzCheck checks that no code makes the linter panic, that all code which esbuild can
+// print can be read again, and that positions are in the file.
+func FuzzCheck(f *testing.F) {
+	for _, list := range [][]string{denied, accepted, deniedTSX, acceptedTSX} {
+		for _, marked := range list {
+			source, _ := unmark(marked)
+			f.Add(source, uint8(len(source)%4))
+		}
+	}
+	f.Fuzz(func(t *testing.T, source string, form uint8) {
+		path := "a" + []string{".ts", ".tsx", ".js", ".jsx"}[form%4]
+		start := time.Now()
+		problems := Directive().Check(path, source)
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%v for %d bytes", took, len(source))
+		}
+		if file, err := snippet.Strip(path, source); err == nil {
+			if _, at, ok := parse(file.Code); !ok {
+				t.Errorf("cannot read %.300q at %d", file.Code, at)
+			}
+		}
+		for _, p := range problems {
+			checkPosition(t, source, p)
+		}
+	})
+}
+
+func checkPosition(t *testing.T, source string, p Problem) {
+	t.Helper()
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(source), "\n")
+	if p.Line < 1 || p.Line > len(lines) {
+		t.Fatalf("%v: the file has %d lines", p, len(lines))
+	}
+	if n := len(utf16.Encode([]rune(lines[p.Line-1]))); p.Column < 1 || p.Column > n+1 {
+		t.Fatalf("%v: the line has %d columns", p, n)
+	}
+}
+
+// TestHostileCode checks that the time is linear: the bound is far above what any of these
+// take, and quadratic time would be minutes.
+func TestHostileCode(t *testing.T) {
+	const size = 190_000
+	depths := []int{1, 100, 400, size}
+	if testing.Short() {
+		depths = depths[2:]
+	}
+	for _, unit := range []struct{ open, within, shut string }{
+		{"process;", "", ""}, {"a.process,", "a", ""}, {"a['con'+", "'x'", "]"}, {"", "a", "['con'+'structor']"}, {"", "a", ".constructor"},
+		{"'a'+", "'a'", ""}, {"x['a'+b+", "1", "];"}, {"`${", "a", "}`"}, {"(a=", "1", ")=>1"}, {"((a=", "1", ")=>1)"}, {"{let process;", "", "}"},
+		{"function f(){", "process", "}"}, {"class A{a=", "1", "}"}, {"a?.b", "", ""}, {"[", "process", "]"}, {"Object.a(", "'b'", ")"}, {"a||", "a", ""},
+		{"globalThis[", "a", "]"}, {"a?b:", "c", ""}, {"{process:", "1", "}"}, {"const{constructor:a=", "1", "}=b;"}, {"'a'", "", ".concat('b')"},
+		{"const a=1;{", "", "}"}, {"String(", "'constructor'", ")"}, {"import a from 'b';", "", ""}, {"😀", "", ""}, {"a['😀'];", "", ""},
+		{"enum A{process};", "", ""}, {"namespace N{export let process;[", "process", "]}"}, {"(function(){", "", "})()"},
+	} {
+		for _, depth := range depths {
+			one := strings.Repeat(unit.open, depth) + unit.within + strings.Repeat(unit.shut, depth) + "\n"
+			if depth == size {
+				n := size / (len(unit.open) + len(unit.shut))
+				one = strings.Repeat(unit.open, n) + unit.within + strings.Repeat(unit.shut, n)
+			}
+			source := strings.Repeat(one, max(1, size/len(one)))
+			for _, path := range []string{"a.ts", "a.js"} {
+				start := time.Now()
+				Directive().Check(path, source)
+				if took := time.Since(start); took > 10*time.Second {
+					t.Errorf("%s: %.100q to depth %d: %v", path, source, depth, took)
+				} else if took > time.Second/2 {
+					t.Logf("%s: %.100q to depth %d: %v", path, source, depth, took)
+				}
+			}
+		}
+	}
+}
+
+// TestConstants checks that constants which refer to each other are folded once.
+func TestConstants(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("const a0 = 'c';")
+	for i := range 400 {
+		b.WriteString(strings.NewReplacer("1", strconv.Itoa(i+1), "0", strconv.Itoa(i)).Replace("const a1 = a0 + a0 + (x ? a0 : a0);"))
+	}
+	b.WriteString("x[a400]; const p = q, q = p; x[p]")
+	start := time.Now()
+	if got := Directive().Check("a.js", b.String()); len(got) != 0 {
+		t.Error(got)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Error(took)
+	}
+}
+
+func TestLimitOfProblems(t *testing.T) {
+	if got := Directive().Check("a.ts", strings.Repeat("process\n", 200)); len(got) != maxProblems || got[99].Line != 100 {
+		t.Errorf("%d problems", len(got))
+	}
+}

@@ -1,0 +1,78 @@
+package snippets
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// program is a snippet as one ES module.
+type program struct {
+	code string
+
+	// position maps a place in code to the snippet's files. Lines and columns are counted from 1.
+	position func(line, column int) (path string, l, c int, ok bool)
+}
+
+// inMain matches places in the module, as V8 prints them.
+var inMain = regexp.MustCompile(`(?:file://)?/workspace/src/main\.mjs(?::(\d{1,9}):(\d{1,9}))?`)
+
+// ofGaol matches names that mean nothing to the authors of snippets.
+var ofGaol = regexp.MustCompile(`(?:file://)?(?:/workspace/(?:snippet|\.adapter|\.exports)\.mjs|/usr/libexec/gaol/\w+\.cjs|` + packagesDir + `/[\w./-]+)(?::\d+)*`)
+
+// foreignFrames matches lines of a stack trace that have no place in the snippet's files.
+var foreignFrames = regexp.MustCompile(`(?m)\n {4}at (?:[^\n(]*\(|async )?(?:node:|(?:file://)?(?:/usr/libexec/gaol/|` + packagesDir + `/|/workspace/(?:snippet|\.adapter|\.exports)\.mjs))[^\n]*$`)
+
+// original returns the place of a match of inMain in the snippet's files.
+func (p *program) original(found []string) (Problem, bool) {
+	line, _ := strconv.Atoi(found[1]) // nine digits at most; 0 if there is none
+	column, _ := strconv.Atoi(found[2])
+	path, l, c, ok := p.position(line, column)
+	return Problem{Path: path, Line: l, Column: c}, ok
+}
+
+// locate replaces places in the module by places in the snippet's files, and leaves out other
+// lines of stack traces.
+func (p *program) locate(text string) string {
+	if strings.Contains(text, "\n    at ") {
+		text = foreignFrames.ReplaceAllString(text, "")
+	}
+	if !strings.Contains(text, "js") { // true of most texts
+		return text
+	}
+	text = inMain.ReplaceAllStringFunc(text, func(found string) string {
+		if at, ok := p.original(inMain.FindStringSubmatch(found)); ok {
+			return fmt.Sprintf("%s:%d:%d", at.Path, at.Line, at.Column)
+		}
+		return EntryPath
+	})
+	return ofGaol.ReplaceAllString(text, "gaol")
+}
+
+// frames returns the lines of a stack trace that have places in the snippet's files.
+func (p *program) frames(stack string, most int) (kept []string) {
+	for line := range strings.Lines(stack) {
+		if len(kept) == most {
+			break
+		}
+		found := inMain.FindStringSubmatch(line)
+		if found == nil || !strings.HasPrefix(line, "    at ") {
+			continue
+		}
+		if _, ok := p.original(found); ok {
+			kept = append(kept, strings.TrimRight(p.locate(line), "\n"))
+		}
+	}
+	return kept
+}
+
+// first returns the first place of a stack trace in the snippet's files.
+func (p *program) first(stack string) (Problem, bool) {
+	for _, found := range inMain.FindAllStringSubmatch(stack, 32) {
+		if at, ok := p.original(found); ok {
+			return at, true
+		}
+	}
+	return Problem{}, false
+}

@@ -1,0 +1,199 @@
+package snippets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"sync"
+	"time"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/runtime/snippets/bundle"
+	"gaol/runtime/snippets/lint"
+)
+
+// Options are the options of a [Runner]. The zero value runs plain programs without network.
+type Options struct {
+	// Adapter reads the state of a framework. The zero value is [None].
+	Adapter Adapter
+
+	// NodeModules is a folder of the host with the packages that snippets may import.
+	NodeModules string
+
+	// Rules are the lint rules for all files. They are no protection: the sandbox is. Nil: those of
+	// the adapter. Only [Directive] has some.
+	Rules *lint.Rules
+
+	// NoLint turns off all lint rules.
+	NoLint bool
+
+	// Network is "" for none, or "public" for hosts of the public internet: see docs/network.md.
+	Network string
+
+	// Permissions restrict snippets further. Rules that allow more are an error.
+	Permissions policy.Permissions
+
+	// MaxConcurrent is how many snippets run at once; further ones wait in order. Zero: twice
+	// the number of processors.
+	MaxConcurrent int
+
+	// Shared runs all snippets in one sandbox, whose files they can only read. It is faster, and
+	// for snippets of one owner only.
+	Shared bool
+
+	// Image, Store and CgroupParent are as in runtime.Options.
+	Image, Store, CgroupParent string
+
+	// Isolation and OCI are as in runtime.Options, and so is Zygote, which only IsolationNative
+	// has.
+	Isolation runtime.Isolation
+	OCI       runtime.OCIOptions
+	Zygote    runtime.ZygoteOptions
+
+	// Cache is the folder for bundles of packages. Empty: gaol in the user's cache folder.
+	Cache string
+}
+
+// Runner runs snippets. Its methods may be called from several goroutines at once.
+type Runner struct {
+	adapter   Adapter
+	reader    reader
+	packages  *bundle.Packages // nil: none
+	lint      bool             // by rules
+	rules     lint.Rules
+	sandboxes sandboxes
+	turns     queue
+
+	open   context.Context // ends when Close begins
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // calls of Run, and what they leave behind
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New returns a runner, and prepares it in the background: it creates the first sandboxes and
+// reads the adapter. Errors of that are returned by Run. The caller must close it.
+func New(o Options) (*Runner, error) {
+	if o.MaxConcurrent < 0 {
+		return nil, fmt.Errorf("snippets: option MaxConcurrent: %d is negative", o.MaxConcurrent)
+	}
+	o.Adapter = cmp.Or(o.Adapter, None)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*goruntime.GOMAXPROCS(0))
+	r := &Runner{adapter: o.Adapter, turns: make(queue, o.MaxConcurrent)}
+	r.open, r.cancel = context.WithCancelCause(context.Background())
+	r.reader.turn = make(queue, 1)
+	r.rules, r.lint = o.rules()
+	err := r.openPackages(o)
+	if err == nil {
+		err = r.sandboxes.init(o, r.packages)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snippets: %w", err)
+	}
+	r.work.Go(func() { _, _ = r.wrapped(r.open) }) // Run repeats what fails
+	return r, nil
+}
+
+// Run runs a snippet. A failing snippet is an Output with Errors. For a bad input, the error is
+// an [*InputError], beside an Output that reports it; if ctx ends the run, it wraps ctx's error,
+// beside the Output so far. An Output is nil only beside an error of this machine.
+func (r *Runner) Run(ctx context.Context, in Input) (*Output, error) {
+	if !r.begin() {
+		return nil, fmt.Errorf("snippets: %w", runtime.ErrClosed)
+	}
+	defer r.work.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.open, func() { cancel(context.Cause(r.open)) })()
+	out := newOutput()
+	err := r.run(ctx, in, out)
+	_, refused := errors.AsType[*InputError](err)
+	switch {
+	case err == nil:
+		return out, nil
+	case refused:
+		out.addError(err.Error())
+		return out, err
+	case ctx.Err() != nil:
+		out.addError("sandbox: aborted by caller signal")
+		return out, fmt.Errorf("snippets: %w", contextError(ctx))
+	}
+	return nil, fmt.Errorf("snippets: %w", err)
+}
+
+// contextError returns an error that wraps both the context's error and its cause.
+func contextError(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return context.Cause(ctx)
+}
+
+// begin registers a call. It returns false if the runner is closed.
+func (r *Runner) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.work.Add(1)
+	}
+	return !r.closed
+}
+
+// run runs a snippet when its turn has come, and completes out.
+func (r *Runner) run(ctx context.Context, in Input, out *Output) error {
+	files, timeout, err := in.check()
+	if err != nil {
+		return err
+	}
+	if err := r.turns.enter(ctx); err != nil {
+		return err
+	}
+	defer r.turns.leave()
+	wraps, err := r.wrapped(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := r.compile(ctx, files, wraps, out)
+	if p == nil || err != nil {
+		return err
+	}
+	code, err := guestProgram{Code: p.code, Adapter: r.adapter.Code}.module("start")
+	if err != nil {
+		return err
+	}
+	return r.sandboxes.use(ctx, func(rt *runtime.NodeRuntime) error {
+		return evaluate(ctx, rt, code, in.OnLog, outcome{out, p, timeout})
+	})
+}
+
+// grace is how long a snippet may take to report its state after its timeout.
+const grace = 500 * time.Millisecond
+
+// evaluate runs a compiled snippet.
+func evaluate(ctx context.Context, rt *runtime.NodeRuntime, code string, onLog func(string), to outcome) error {
+	l := logs{onLog: onLog, position: to.program.locate}
+	e, err := rt.Evaluate(ctx, code, runtime.EvaluateOptions{
+		Module: true, Timeout: to.timeout, Grace: grace, MaxOutput: maxReport,
+		MaxLogs: MaxLogs + 1, MaxLogLength: MaxLogBytes, OnLog: l.add,
+	})
+	if e != nil {
+		to.add(e)
+	}
+	return err
+}
+
+// Close ends all runs, which return an error that wraps [runtime.ErrClosed], and closes all
+// sandboxes. It returns when nothing is left of them, except for the zygotes, which stay until
+// [runtime.CloseIdle].
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.cancel(runtime.ErrClosed)
+	r.work.Wait()
+	return r.sandboxes.close()
+}

@@ -1,0 +1,156 @@
+package snippets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/runtime/snippets/bundle"
+)
+
+// Limits of a snippet's sandbox. V8 has no limit for code: it counts towards the memory.
+const (
+	heap   = 32 << 20
+	memory = 128 << 20
+	disk   = 8 << 20
+	inodes = 512
+	pids   = 32 // threads of Node, and a few child processes
+
+	maxReady = 8 // sandboxes that are kept ready
+)
+
+// sandboxes are where snippets run: one for each, or one for all.
+//
+// A fresh sandbox comes from a pool, with a process that waits for its program if its isolation
+// has that. It is closed in the background, and not used again.
+type sandboxes struct {
+	options runtime.Options
+	pool    *runtime.Pool // nil if one sandbox is shared
+	live    queue         // bounds those that are used or being closed
+	closers sync.WaitGroup
+
+	mu     sync.Mutex
+	shared *runtime.NodeRuntime // nil until its first use
+	failed error                // the first error of closing one
+}
+
+func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
+	permissions, err := o.permissions()
+	if err != nil {
+		return err
+	}
+	s.options = o.sandbox()
+	s.options.Permissions = permissions
+	if packages != nil {
+		s.options.Mounts = []runtime.Mount{{Source: packages.Dir(), Target: packagesDir}}
+	}
+	if o.Shared {
+		s.options.ReadOnlyRoot, s.options.MaxConcurrentRuns = true, o.MaxConcurrent
+		return nil
+	}
+	s.live = make(queue, 2*o.MaxConcurrent)
+	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: o.Isolation == runtime.IsolationNative})
+	return err
+}
+
+// sandbox returns the options of a snippet's sandbox, without its permissions.
+func (o Options) sandbox() runtime.Options {
+	return runtime.Options{
+		Image: o.Image, Store: o.Store, CgroupParent: o.CgroupParent, Zygote: o.Zygote, Heap: heap,
+		Isolation: o.Isolation, OCI: o.OCI,
+		Limits: runtime.Limits{Memory: memory, Disk: disk, Inodes: inodes, Pids: pids, Value: maxReport},
+	}
+}
+
+// permissions returns what snippets may do.
+func (o Options) permissions() (policy.Permissions, error) {
+	most := policy.Default()
+	switch o.Network {
+	case "":
+		most.Network = policy.Scope{Default: policy.Deny}
+	case "public":
+		most.Network = policy.Scope{Default: policy.Allow} // the egress guard refuses private addresses
+	default:
+		return most, fmt.Errorf("option Network: %q is neither empty nor public", o.Network)
+	}
+	p, err := policy.Narrow(most, o.Permissions, policy.World{})
+	if err != nil {
+		return most, fmt.Errorf("option Permissions: %w", err)
+	}
+	return p, nil
+}
+
+// use calls f with a sandbox.
+func (s *sandboxes) use(ctx context.Context, f func(*runtime.NodeRuntime) error) error {
+	if s.pool == nil {
+		rt, err := s.sharedOne(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(rt)
+		if err != nil && ctx.Err() == nil {
+			s.discard(rt)
+		}
+		return err
+	}
+	if err := s.live.enter(ctx); err != nil {
+		return err
+	}
+	rt, err := s.pool.Get(ctx)
+	if err != nil {
+		s.live.leave()
+		return err
+	}
+	defer s.closers.Go(func() {
+		s.note(rt.Close())
+		s.live.leave()
+	})
+	return f(rt)
+}
+
+// sharedOne returns the shared sandbox, which it creates if there is none.
+func (s *sandboxes) sharedOne(ctx context.Context) (_ *runtime.NodeRuntime, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shared == nil {
+		s.shared, err = runtime.Create(ctx, s.options)
+	}
+	return s.shared, err
+}
+
+// discard closes a shared sandbox that does not work. The next snippet gets a new one.
+func (s *sandboxes) discard(rt *runtime.NodeRuntime) {
+	s.mu.Lock()
+	known := s.shared == rt
+	if known {
+		s.shared = nil
+	}
+	s.mu.Unlock()
+	if known {
+		s.note(rt.Close())
+	}
+}
+
+// note records the error of closing a sandbox.
+func (s *sandboxes) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = err
+	}
+}
+
+// close closes all sandboxes. None is in use.
+func (s *sandboxes) close() (err error) {
+	if s.pool != nil {
+		err = s.pool.Close()
+	}
+	if rt := s.shared; rt != nil {
+		s.discard(rt)
+	}
+	s.closers.Wait()
+	return errors.Join(err, s.failed)
+}

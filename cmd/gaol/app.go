@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/bench"
+	"gaol/cmd/gaol/examplecheck"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/repl"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/terminal"
 	"gaol/runtime"
+	"gaol/runtime/snippets"
 )
 
 // app is one invocation. Tests replace create and measure, because most of them check the
@@ -26,6 +28,9 @@ type app struct {
 	stdout, stderr io.Writer
 	create         func(context.Context, runtime.Options) (sandbox, error)
 	measure        func(context.Context, bench.Options) (*bench.Report, error)
+
+	// snippets makes the runner of gaol snippet. Nil: snippets.New.
+	snippets func(snippets.Options) (examplecheck.Runner, error)
 
 	takeSignals func() // lets a command handle signals itself
 
@@ -126,6 +131,7 @@ const rootExample = `  gaol doctor                                    check whet
   gaol eval -e '[1, 2].map(n => n * n)'          print the value of a snippet
   gaol run --server prog.mjs                     run a file on a gaol server, without root
   gaol repl                                      evaluate code line by line
+  gaol snippet check docs                        run the examples of a documentation
   gaol policy presets                            list named permissions
   gaol image build                               build the default image
   gaol bench                                     measure jails beside bare node`
@@ -157,7 +163,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return report.UsageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.serveCommand(), a.mcpCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.snippetCommand(), a.serveCommand(), a.mcpCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	return root
 }
 

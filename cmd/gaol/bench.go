@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gaol/cmd/gaol/bench"
 	"gaol/cmd/gaol/flags"
@@ -29,12 +30,20 @@ and ratio by launcher, against, bar, goal and met. With atLeast, more is better;
 ofValue, the bar is for the zygote's value and not for its ratio; with both, it is for exec
 as well.
 
-It takes some five minutes and up to 1,000 jails at once. Quote figures from a quiet
-machine only: a ratio cancels what slows down all sides alike, and nothing else.`
+--isolation compares isolations instead of launchers, by some figures: "all" means native,
+runc and crun, without those that do not work on this machine, which standard error names.
+Each isolation and figure is on one line, with the ratio to bare node, and the bar if
+there is one for runc. With --json, values and ratio are by isolation, for is the isolation
+of the bar, and leftOut has the missing ones and why.
+
+Without --isolation it takes some five minutes and up to 1,000 jails at once. Quote
+figures from a quiet machine only: a ratio cancels what slows down all sides alike, and
+nothing else.`
 
 func (a *app) benchCommand() *cobra.Command {
 	launchers := map[string][]bench.Side{"exec": {bench.Exec}, "zygote": {bench.Zygote}, "both": {bench.Exec, bench.Zygote}}
 	o := bench.Options{Samples: 200, Jailed: launchers["both"]}
+	var isolations string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -42,16 +51,24 @@ func (a *app) benchCommand() *cobra.Command {
 		Long:  benchLong,
 		Example: `  sudo gaol bench --launcher zygote --samples 50
   sudo gaol bench --only call,calls,normalize
+  sudo gaol bench --isolation native,runc
   sudo gaol bench --json | jq '.figures[] | select(.met == false) | .name'`,
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.CheckNotEmpty(cmd.Flags(), "image", "store"); err != nil {
+			err := flags.CheckNotEmpty(cmd.Flags(), "image", "store")
+			if err == nil && cmd.Flags().Changed("isolation") {
+				err = checkIsolations(cmd.Flags(), &o, isolations)
+			}
+			if err != nil {
 				return report.UsageError(cmd.CommandPath(), err)
 			}
 			o.Create.Progress = a.progress()
 			measured, err := a.measure(cmd.Context(), o)
 			if err != nil {
 				return err
+			}
+			for _, left := range measured.LeftOut {
+				report.Notes(a.stderr, report.OneLine(fmt.Sprintf("bench: leave out isolation %s: %s", left.Isolation, left.Reason)))
 			}
 			return a.printEither(asJSON, measured, measured.Table())
 		},
@@ -61,12 +78,14 @@ func (a *app) benchCommand() *cobra.Command {
 	set.BoolVar(&asJSON, "json", false, "print one JSON object and nothing else")
 	set.Var(flags.List(&o.Only, "ID", parseFigures), "only", "measure only the figures with these ids, which --json prints: call,normalize")
 	set.Var(flags.Choice(&o.Jailed, "NAME", "both", "want exec, zygote or both", launchers), "launcher", "exec, zygote, or both side by side")
+	set.StringVar(&isolations, "isolation", "", "`NAMES` of isolations to compare instead of launchers: all, or some like native,runc,crun,oci=/path")
 	set.VarP(flags.Count(&o.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
 	set.BoolVar(&o.Quick, "quick", false, "do less work: to see that everything works, not for figures to quote")
 	flags.AddImage(cmd, &o.Create.Image)
 	flags.AddStore(cmd, &o.Create.Store)
 	flags.Complete(cmd, "only", cobra.FixedCompletions(bench.IDs(), cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.Complete(cmd, "isolation", cobra.FixedCompletions([]string{"all", "native", "runc", "crun", "oci=/"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -78,6 +97,33 @@ func parseFigures(s string) ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// checkIsolations chooses isolations to measure, by their names or "all".
+func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
+	if set.Changed("launcher") {
+		return errors.New("--isolation excludes --launcher: each isolation has its fastest")
+	}
+	for _, id := range o.Only {
+		if !slices.Contains(bench.IsolationIDs(), id) {
+			return fmt.Errorf("--only %s: with --isolation there are only %s", id, strings.Join(bench.IsolationIDs(), ", "))
+		}
+	}
+	o.Jailed = nil
+	if list == "all" {
+		o.Isolations, o.LeaveOut = bench.Isolations(), true
+		return nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		if _, _, err := flags.ParseIsolation(name); err != nil {
+			return err
+		}
+		if slices.Contains(o.Isolations, bench.Side(name)) {
+			return fmt.Errorf("--isolation names %s twice", name)
+		}
+		o.Isolations = append(o.Isolations, bench.Side(name))
+	}
+	return nil
 }
 
 // measure is the app.measure of the real command.

@@ -43,6 +43,8 @@ func TestBenchFlags(t *testing.T) {
 		{"--launcher exec", bench.Options{Samples: 200, Jailed: both[:1]}},
 		{"--launcher both --launcher zygote --samples 1", bench.Options{Samples: 1, Jailed: both[1:]}},
 		{"--only call,normalize --only run-p50", bench.Options{Samples: 200, Jailed: both, Only: []string{"call", "normalize", "run-p50"}}},
+		{"--isolation all", bench.Options{Samples: 200, Isolations: []bench.Side{"native", "runc", "crun"}, LeaveOut: true}},
+		{"--isolation runc,oci=/a/b --only run-p99", bench.Options{Samples: 200, Isolations: []bench.Side{"runc", "oci=/a/b"}, Only: []string{"run-p99"}}},
 		{"--image i --store s", bench.Options{Samples: 200, Jailed: both, Create: runtime.Options{Image: "i", Store: "s"}}},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
@@ -59,13 +61,18 @@ func TestBenchFlags(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	for args, text := range map[string]string{
-		"--launcher fork":  "want exec, zygote or both; see gaol bench --help",
-		"-n 0":             "--samples",
-		"--only call,fast": `there is no figure "fast", but run-p50, `,
-		"--only=":          `there is no figure ""`,
-		"--samples many":   "--samples",
-		"--image=":         "--image is empty",
-		"fast":             `unexpected argument "fast"`,
+		"--launcher fork":                      "want exec, zygote or both; see gaol bench --help",
+		"-n 0":                                 "--samples",
+		"--only call,fast":                     `there is no figure "fast", but run-p50, `,
+		"--only=":                              `there is no figure ""`,
+		"--samples many":                       "--samples",
+		"--image=":                             "--image is empty",
+		"--isolation=":                         "--isolation is empty",
+		"--isolation all,runc":                 `isolation "all": not one of native, runc, crun and oci=/path; see gaol bench --help`,
+		"--isolation runc,native,runc":         "--isolation names runc twice",
+		"--isolation runc --launcher exec":     "--isolation excludes --launcher",
+		"--isolation runc --only run-p50,call": "--only call: with --isolation there are only run-p50, run-p99, throughput-4, create-run-close",
+		"fast":                                 `unexpected argument "fast"`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			_, got := fakeBench(t.Context(), nil, strings.Fields(args)...)
@@ -95,6 +102,17 @@ func TestBenchJSON(t *testing.T) {
 	}
 	if len(object.Figures) != 1 || object.Figures[0]["name"] != "run" {
 		t.Errorf("figures: %v", object.Figures)
+	}
+}
+
+func TestBenchNamesLeftOut(t *testing.T) {
+	var stdout, stderr strings.Builder
+	a := &app{stdout: &stdout, stderr: &stderr, measure: func(context.Context, bench.Options) (*bench.Report, error) {
+		return &bench.Report{LeftOut: []bench.LeftOut{{Isolation: "crun", Reason: "no such\nprogram"}}}, nil
+	}}
+	code := a.main(t.Context(), []string{"bench", "--isolation", "all"})
+	if want := "gaol: bench: leave out isolation crun: no such program\n"; code != 0 || stderr.String() != want {
+		t.Errorf("exit status %d, standard error %q, want %q", code, &stderr, want)
 	}
 }
 

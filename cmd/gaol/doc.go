@@ -19,6 +19,7 @@
 //	terminal  raw mode, resizes, sanitizing of untrusted text
 //	size      256m and the like
 //	bench     measurements beside bare Node
+//	examples  the examples of a documentation, and examplecheck runs them
 //	server    the HTTP API and MCP of gaol serve
 //	mcpstdio  MCP on standard input and output, as a proxy to a server
 //

@@ -22,6 +22,9 @@ missing, with a cure for each, then run a program in a real jail.
 Every check is real: it enters namespaces and mounts file systems where the host does not
 see them. Nothing is changed and nothing is built.
 
+Features with the status optional are not needed, such as OCI runtimes for --isolation.
+No container is made to check them.
+
 gaol cannot run without root, but most checks work without it.
 
 Exit status: 0 if gaol can run here, 125 if not.`

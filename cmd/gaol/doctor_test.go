@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,12 @@ func TestDoctorJSON(t *testing.T) {
 		}
 		if _, found := c["cure"]; !found || (c["status"] == "ok") != (c["cure"] == "") {
 			t.Errorf("check %v: want a cure for what is not ok, and for nothing else", c)
+		}
+	}
+	for _, name := range []string{"isolation runc", "isolation crun"} {
+		i := slices.IndexFunc(object.Checks, func(c map[string]string) bool { return c["name"] == name })
+		if i < 0 || object.Checks[i]["status"] != "ok" && object.Checks[i]["status"] != "optional" {
+			t.Errorf("no check %q, or one that fails: %s", name, got.stdout)
 		}
 	}
 	wantCode, wantLines := 0, 0

@@ -18,6 +18,7 @@ import (
 	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime/client"
 )
@@ -28,7 +29,7 @@ their servers. The tools run code and commands in sandboxes, and read and write 
 gaol mcp is a proxy to gaol serve and needs no privileges. It connects to the socket of
 --socket or GAOL_SOCKET, by default /run/gaol/gaol.sock. GAOL_SOCKET may also be a URL such as
 https://host:8640; GAOL_TOKEN is its token. Run by root without a server at the default
-socket, it serves on its own: its sandboxes end with it.
+socket, it serves on its own: its sandboxes end with it, and have the isolation of --isolation.
 
 It ends when standard input ends. Logs go to standard error.`
 
@@ -38,15 +39,15 @@ const mcpExample = `  gaol mcp --config claude-code       print how to add it to
 
 // mcpFlags are the flags of gaol mcp.
 type mcpFlags struct {
-	socket, config, store string
-	tools                 []string
+	socket, config, store, isolation string
+	tools                            []string
 }
 
 func (a *app) mcpCommand() *cobra.Command {
 	f := &mcpFlags{}
 	cmd := &cobra.Command{Use: "mcp", Short: "Speak MCP on standard input and output", Long: mcpLong, Example: mcpExample, Args: usageArgs(noArgs)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if _, err := sandboxTools(f.tools); err != nil {
+		if err := f.check(cmd); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}
 		if f.config != "" {
@@ -60,9 +61,33 @@ func (a *app) mcpCommand() *cobra.Command {
 	addTools(cmd, &f.tools)
 	set.StringVar(&f.config, "config", "", "print what to paste into the configuration of `CLIENT`: "+strings.Join(mcpstdio.Clients, ", "))
 	flags.Complete(cmd, "config", cobra.FixedCompletions(mcpstdio.Clients, cobra.ShellCompDirectiveNoFileComp))
+	flags.AddIsolation(cmd, &f.isolation, "sandboxes")
 	flags.AddStore(cmd, &f.store)
 	return cmd
 }
+
+// check rejects wrong values, and an isolation that a server would not use.
+func (f *mcpFlags) check(cmd *cobra.Command) error {
+	if _, err := sandboxTools(f.tools); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("isolation") {
+		f.isolation = ""
+		return nil
+	}
+	if _, _, err := flags.ParseIsolation(f.isolation); err != nil {
+		return err
+	}
+	if f.address() != "" {
+		return errServerIsolation
+	}
+	return nil
+}
+
+var errServerIsolation = errors.New("--isolation: the server's settings say which isolation it uses")
+
+// address returns the address of the server that the user has named, or "".
+func (f *mcpFlags) address() string { return cmp.Or(f.socket, os.Getenv("GAOL_SOCKET")) }
 
 // addTools defines --tools of gaol serve and gaol mcp.
 func addTools(cmd *cobra.Command, tools *[]string) {
@@ -93,7 +118,10 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 	if f.store != "" {
 		c.Args = append(c.Args, "--store", f.store)
 	}
-	if address := cmp.Or(f.socket, os.Getenv("GAOL_SOCKET")); address != "" {
+	if f.isolation != "" {
+		c.Args = append(c.Args, "--isolation", f.isolation)
+	}
+	if address := f.address(); address != "" {
 		c.Env["GAOL_SOCKET"] = address
 		if strings.Contains(address, "://") {
 			c.Env["GAOL_TOKEN"] = "YOUR TOKEN" // never the real one: it would be in the terminal's history
@@ -108,9 +136,12 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 
 // mcp serves one client.
 func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
-	address := cmp.Or(f.socket, os.Getenv("GAOL_SOCKET"))
+	address := f.address()
 	if address == "" && os.Geteuid() == 0 && mcpstdio.IsAbsent(client.DefaultSocket) {
 		return a.mcpPrivate(ctx, f)
+	}
+	if f.isolation != "" {
+		return errServerIsolation
 	}
 	upstream, err := mcpstdio.NewUpstream(cmp.Or(address, client.DefaultSocket), os.Getenv("GAOL_TOKEN"))
 	if err != nil {
@@ -135,13 +166,13 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 
 // mcpPrivate serves one client by a service of this process.
 func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
-	set, err := settings.Read("")
+	set, err := settings.ReadWith("", settings.Overrides{Isolation: f.isolation})
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
-	m := mcpserver.New(mcpserver.Options{Service: s, Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
+	m := mcpserver.New(mcpserver.Options{Service: s, Snippets: snippetservice.New(s, log), Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	abandon := func() { _ = s.Close(now) } // again below, for the error

@@ -46,16 +46,32 @@ func (a *app) policyCommand() *cobra.Command {
 
 const policyCheckLong = `Print how the kernel would enforce each scope and rule, or why it cannot, and the
 nearest rule that it can enforce. Scopes that FILE omits use the default. Without FILE,
-permissions are read from standard input if that is piped. Nothing is run, and root is not
-needed.
+permissions are read from standard input if that is piped. Nothing is run, and neither root
+nor the program of another --isolation is needed.
 
 Exit status: 0 if gaol run would take the permissions here, 125 if not.`
 
 // policyFlags are the flags of gaol policy check.
 type policyFlags struct {
-	cwd      string
-	launcher runtime.Launcher
-	json     bool
+	cwd       string
+	launcher  runtime.Launcher
+	isolation string
+	json      bool
+}
+
+// options returns what a check reads of the runtime's options.
+func (f policyFlags) options() (o runtime.Options, err error) {
+	o.Cwd, o.Launcher = f.cwd, f.launcher
+	if err := checkCwd(f.cwd); err != nil {
+		return o, err
+	}
+	if o.Isolation, o.OCI, err = flags.ParseIsolation(f.isolation); err != nil {
+		return o, err
+	}
+	if o.Isolation != runtime.IsolationNative && o.Launcher == runtime.LauncherZygote {
+		return o, fmt.Errorf("--launcher zygote needs --isolation native, not %s", f.isolation)
+	}
+	return o, nil
 }
 
 func (a *app) policyCheck() *cobra.Command {
@@ -65,24 +81,25 @@ func (a *app) policyCheck() *cobra.Command {
 		Short: "Print how each rule would be enforced",
 		Long:  policyCheckLong,
 		Example: `  gaol policy check policy.json
-  gaol policy presets workspace | gaol policy check`,
+  gaol policy presets workspace | gaol policy check --isolation runc`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && source.IsPiped(a.stdin) {
 				args = []string{"-"}
 			}
-			err := checkCwd(f.cwd)
+			o, err := f.options()
 			if err == nil && len(args) == 0 {
 				err = errors.New("nothing to check: give a FILE or -")
 			}
 			if err != nil {
 				return report.UsageError(cmd.CommandPath(), err)
 			}
-			return a.checkPolicy(cmd.Context(), args[0], f)
+			return a.checkPolicy(cmd.Context(), args[0], o, f.json)
 		},
 	}
 	addCwd(cmd, &f.cwd)
 	cmd.Flags().Var(flags.Launcher(&f.launcher), "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
+	flags.AddIsolation(cmd, &f.isolation, "programs")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object: ok, held with rule and text, refused with place, value, why and nearest")
 	return cmd
 }
@@ -101,17 +118,17 @@ func checkCwd(cwd string) error {
 
 // checkPolicy prints the result of a check, also of permissions that are refused: they are
 // what the user asks about. The error is for the exit status.
-func (a *app) checkPolicy(ctx context.Context, file string, f policyFlags) error {
+func (a *app) checkPolicy(ctx context.Context, file string, o runtime.Options, inJSON bool) error {
 	in, name, err := source.File(file, a.stdin)
 	if err != nil {
 		return report.Advise(fmt.Errorf("policy check: %w", err), "give a file of JSON, or -")
 	}
 	defer in.Close()
-	checked, err := checkPermissions(ctx, in, name, f)
+	checked, err := checkPermissions(ctx, in, name, o)
 	if checked == nil {
 		return fmt.Errorf("policy check: %w", err)
 	}
-	return cmp.Or(a.printEither(f.json, checked, checked.text()), err)
+	return cmp.Or(a.printEither(inJSON, checked, checked.text()), err)
 }
 
 const policyPresetsLong = `List the presets, or print one as the JSON that --permissions @FILE takes.
@@ -190,9 +207,10 @@ type refusedRule struct {
 
 // checkPermissions reads permissions from in and checks them. The result is nil if they
 // cannot be read.
-func checkPermissions(ctx context.Context, in io.Reader, name string, f policyFlags) (*policyCheck, error) {
+func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.Options) (*policyCheck, error) {
 	c := &policyCheck{Held: []heldRule{}, Refused: []refusedRule{}}
-	p, err := source.Policy(ctx, in, name)
+	var err error
+	o.Permissions, err = source.Policy(ctx, in, name)
 	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
 		c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why}}
 		return c, report.Advise(fmt.Errorf("policy check: %w", err), "`gaol policy schema` has the language")
@@ -200,7 +218,7 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, f policyFl
 	if err != nil {
 		return nil, err
 	}
-	plan, err := runtime.CheckPermissions(runtime.Options{Permissions: p, Cwd: f.cwd, Launcher: f.launcher})
+	plan, err := runtime.CheckPermissions(o)
 	c.OK = err == nil
 	if plan != nil {
 		c.addHeld(plan)

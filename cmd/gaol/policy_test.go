@@ -33,6 +33,10 @@ func TestPolicyCheck(t *testing.T) {
 		{"unknown", `{"fs":{"rules":[{"mode":"allow","path":["/a"]}]}}`, nil, false, []string{"refused: fs.rules[0].path\n"}, "gaol policy schema"},
 		{"programs without Node", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, nil, false, []string{"is not among the programs"}, "refused"},
 		{"programs without Node, forked", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, []string{"--launcher", "zygote"}, true, []string{"Landlock grants execute on nothing but /bin/true"}, ""},
+		{"another isolation", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, []string{"--isolation", "runc"}, true,
+			[]string{"/workspace/secret/**: hidden by a mount; isolation runc: the same, in the container's root"}, ""},
+		{"programs without Node, in a container", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, []string{"--isolation", "oci=/usr/bin/x"}, false,
+			[]string{"isolation oci does not support LauncherZygote", "use isolation native"}, "refused"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			args := append([]string{"policy", "check", "-"}, tc.args...)
@@ -71,6 +75,9 @@ func TestPolicyRefuses(t *testing.T) {
 		{"policy check /", "policy check: read /: is a directory"},
 		{"policy check " + big, "more than 1m"},
 		{"policy check --cwd a -", "--cwd"},
+		{"policy check --isolation docker -", `--isolation "docker"`},
+		{"policy check --isolation oci=x -", "is not absolute"},
+		{"policy check --isolation runc --launcher zygote -", "--launcher zygote needs --isolation native"},
 		{"policy check --cwd /a/../b -", "--cwd"},
 		{"policy presets lax", "want one of strict, workspace, default, open, npm"},
 		{"policy presets strict --project .", "--project is for the preset npm"},

@@ -49,7 +49,7 @@ it listens waits for 10 seconds at most. A port has 256 connections at once.
 
 --server uses a server that root has started with gaol serve: its socket is that of the flag,
 $GAOL_SOCKET, or /run/gaol/gaol.sock. Without root, gaol uses a server if there is its socket.
-The server's operator decides which images and permissions are allowed. What needs
+The server's operator decides which images, permissions and isolations are allowed. What needs
 files of the host, or its ports, is not available on a server: --mount, --node-modules,
 --publish, --save, --store, --launcher, --unix-sockets, --proxy, --proxy-names, --audit-denials
 and --allow-degraded. --timeout 0 is then the longest time that the server allows.
@@ -96,11 +96,13 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := &runFlags{Sandbox: flags.NewSandbox(cmd), maxOutput: runtime.DefaultLimits().Output}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		socket, ok := a.useServer(f)
+		f.OnServer = ok
 		p, err := f.program(cmd, args, a.stdin)
 		if err != nil {
 			return err
 		}
-		if socket, ok := a.useServer(f); ok {
+		if ok {
 			return a.runOnServer(cmd.Context(), socket, p, f)
 		}
 		return a.run(cmd.Context(), p, f)

@@ -48,6 +48,13 @@ func TestRunFlags(t *testing.T) {
 		{"places", []string{"--cwd", "/srv", "--hostname", "h", "--image", "i", "--store", "s"},
 			func(o *runtime.Options) { o.Cwd, o.Hostname, o.Image, o.Store = "/srv", "h", "i", "s" }, 30 * time.Second},
 		{"launcher", []string{"--launcher", "zygote"}, func(o *runtime.Options) { o.Launcher = runtime.LauncherZygote }, 30 * time.Second},
+		{"native", []string{"--isolation", "native", "--launcher", "zygote"}, func(o *runtime.Options) { o.Launcher = runtime.LauncherZygote }, 30 * time.Second},
+		{"runc", []string{"--isolation", "runc"}, func(o *runtime.Options) {
+			o.Isolation, o.OCI.Runtime = runtime.IsolationOCI, "runc"
+		}, 30 * time.Second},
+		{"OCI runtime", []string{"--isolation", "oci=/opt/x"}, func(o *runtime.Options) {
+			o.Isolation, o.OCI.Runtime = runtime.IsolationOCI, "/opt/x"
+		}, 30 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var f fake

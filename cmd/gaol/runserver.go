@@ -115,7 +115,7 @@ func (f *runFlags) serverOptions() client.CreateOptions {
 	}
 	return client.CreateOptions{
 		Image: o.Image, Snapshot: o.Snapshot, Files: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnlyRoot: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: o.Limits, Permissions: o.Permissions, HostPorts: o.HostPorts,
+		Limits: o.Limits, Permissions: o.Permissions, HostPorts: o.HostPorts, Isolation: f.ServerIsolation(),
 	}
 }
 

@@ -33,6 +33,8 @@ may have at most, and more.
 line, a name and the SHA-256 of its token. Unless the address is a loopback one, TCP needs
 --tls-cert and --tls-key, or --insecure.
 
+--node-modules and --public-url are for snippets, which the server runs at /api/sandbox.
+
 SIGTERM and SIGINT stop the server: it accepts nothing new, and ends what still runs after
 the time that the file says, or with a second signal. SIGHUP reads the files again, and opens
 the audit log again; if one of them is invalid, nothing changes.
@@ -54,6 +56,7 @@ const serveExample = `  gaol serve
 type serveFlags struct {
 	daemon.Options
 	logFormat, logLevel, printUnit string
+	isolation                      string
 	tools                          []string
 	inherit                        int
 }
@@ -84,11 +87,15 @@ func (a *app) serveCommand() *cobra.Command {
 	set.BoolVar(&f.Insecure, "insecure", false, "serve TCP without TLS although others could read the tokens")
 	set.IntVar(&f.inherit, "inherit", -1, "serve only the program at the other end of the inherited socket with this descriptor `NUMBER`, and end with it")
 	set.StringVar(&f.Config, "config", "", "`FILE` of JSON with the server's settings")
+	set.StringVar(&f.Overrides.PublicURL, "public-url", "", "`URL` by which people reach the server, for links to its page")
+	set.StringVar(&f.Overrides.NodeModules, "node-modules", "", "`FOLDER` with the packages that snippets may import")
+	set.BoolVar(&f.Overrides.NoPlayground, "no-playground", false, "do not serve the page at /")
 	set.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the server's log on standard error: text or json")
 	set.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, with each request; info, warn or error")
 	set.StringVar(&f.printUnit, "print-unit", "", "print systemd units that start the server with the other flags, and exit: `UNIT` is service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
 	addTools(cmd, &f.tools)
+	flags.AddIsolation(cmd, &f.isolation, "sandboxes whose request names no other")
 	flags.AddStore(cmd, &f.Server.Store)
 	return cmd
 }
@@ -96,6 +103,15 @@ func (a *app) serveCommand() *cobra.Command {
 // complete checks the flags, and opens the log.
 func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
 	failed := f.check()
+	if dir := &f.Overrides.NodeModules; *dir != "" {
+		var err error
+		*dir, err = filepath.Abs(*dir)
+		failed = errors.Join(failed, err)
+	}
+	if cmd.Flags().Changed("isolation") {
+		_, _, err := flags.ParseIsolation(f.isolation)
+		failed, f.Overrides.Isolation = errors.Join(failed, err), f.isolation
+	}
 	if inherits(cmd) {
 		failed = f.completeInherited(cmd)
 	}

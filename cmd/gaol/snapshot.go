@@ -29,7 +29,8 @@ func (a *app) snapshotCommand() *cobra.Command {
 	})
 	remove := removeCommand("Remove snapshots, by name, id or an id's unique prefix", `A NAME is removed, and its snapshot with it unless that has another name. An id is
 removed with all its names. A snapshot that an open runtime uses cannot be removed.`, flags.OpenSnapshots)
-	return group("snapshot", "List, export, remove and prune snapshots", snapshotLong, list, a.snapshotExport(), remove, a.snapshotPrune())
+	verify := a.verifyCommand("snapshots", `A changed snapshot can't be repaired: restore it from a backup of the store.`, flags.OpenSnapshots)
+	return group("snapshot", "List, export, verify, remove and prune snapshots", snapshotLong, list, a.snapshotExport(), verify, remove, a.snapshotPrune())
 }
 
 func (a *app) snapshotExport() *cobra.Command {

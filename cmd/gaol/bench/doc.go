@@ -55,6 +55,12 @@
 // process by HTTP, over persistent connections: a guest that may use the network would call
 // its host like that.
 //
+// # Isolations
+//
+// Isolations take the place of launchers if Options names some: bare │ native │ runc │ bare │ ...
+// Each uses its fastest launcher: the native isolation forks, the others start a new Node. Only
+// starts are measured, because running programs use the same kernel with the same limits.
+//
 // # Bare Node
 //
 // Bare Node is the image's own binary, the same file on disk, started on the host

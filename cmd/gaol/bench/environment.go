@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,15 @@ type Environment struct {
 	Heap    int    `json:"heap"` // bytes of this process's heap that are in use throughout
 	Samples int    `json:"samples"`
 	Quick   bool   `json:"quick"`
+
+	// Isolations are those that were measured, in the order of the table. Nil: launchers.
+	Isolations []Side `json:"isolations,omitempty"`
+}
+
+// line returns the conditions as a line of text.
+func (e Environment) line() string {
+	return fmt.Sprintf("Node %s, kernel %s, %s, processors: %d, heap of the host: %d MiB, samples: %d\n",
+		e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
 }
 
 func environment(o Options, image *rootfs.Image) (Environment, error) {
@@ -25,10 +35,14 @@ func environment(o Options, image *rootfs.Image) (Environment, error) {
 	if err := unix.Uname(&name); err != nil {
 		return Environment{}, err
 	}
-	return Environment{
+	e := Environment{
 		Kernel: unix.ByteSliceToString(name.Release[:]), Arch: goruntime.GOARCH, CPUs: goruntime.NumCPU(),
 		Node: image.Node, Image: image.ID, Heap: hostHeap, Samples: o.Samples, Quick: o.Quick,
-	}, nil
+	}
+	if o.Isolations != nil {
+		e.Isolations = o.Jailed
+	}
+	return e, nil
 }
 
 // hostHeap is the heap that a small server has in use. This process would use 2 MB, and

@@ -28,15 +28,16 @@ type Figure struct {
 	measure    measurement
 }
 
-// Bar is the limit for the zygote's side of a figure, or for both launchers. The bars are
-// gaol's own.
+// Bar is the limit for the zygote's side of a figure, for both launchers, or for an isolation.
+// The bars are gaol's own.
 type Bar struct {
-	Limit float64 `json:"bar"`  // the worst acceptable result
-	Goal  float64 `json:"goal"` // a better result to aim for
+	Limit float64 `json:"bar"`            // the worst acceptable result
+	Goal  float64 `json:"goal,omitempty"` // a better result to aim for
 
 	AtLeast bool `json:"atLeast,omitempty"` // more is better: Limit is the minimum
 	OfValue bool `json:"ofValue,omitempty"` // limits the value, not its ratio
 	Both    bool `json:"both,omitempty"`    // also for LauncherExec: the start of Node does not matter
+	For     Side `json:"for,omitempty"`     // the isolation, instead of the zygote
 }
 
 // measured returns f with its results. Values are divided by those of base, or by that of
@@ -47,10 +48,12 @@ func (f Figure) measured(s, base Samples) Figure {
 	compared := base.percentiles(p)
 	if bare, ok := f.Values[Bare]; ok && len(base) == 0 {
 		f.Against = cmp.Or(f.Against, "bare node")
-		compared = Values{Exec: bare, Zygote: bare}
+		for side := range f.Values {
+			compared[side] = bare
+		}
 	}
 	for side, against := range compared {
-		if value, ok := f.Values[side]; ok {
+		if value, ok := f.Values[side]; ok && side != Bare {
 			f.Ratio[side] = value / against
 		}
 	}
@@ -67,7 +70,7 @@ func (f Figure) judged() Figure {
 		limited = f.Values
 	}
 	for side, got := range limited {
-		if side == Zygote || f.Both && side == Exec {
+		if side == cmp.Or(f.For, Zygote) || f.Both && side == Exec {
 			met := f.met(got) && (f.Met == nil || *f.Met)
 			f.Met = &met
 		}

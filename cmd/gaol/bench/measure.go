@@ -19,18 +19,27 @@ type Options struct {
 	// proportion.
 	Samples int
 
-	// Only lists the ids of the figures to measure. Nil: all.
+	// Only lists the ids of the figures to measure. Nil: all, or, with Isolations, those of
+	// IsolationIDs, which then are the only ones that may be listed.
 	Only []string
 
 	// Jailed are the launchers to measure side by side.
 	Jailed []Side
 
+	// Isolations are the isolations to measure side by side instead of launchers, each with
+	// its fastest launcher: names that runtime.ParseIsolation accepts.
+	Isolations []Side
+
+	// LeaveOut leaves out isolations that do not work on this machine, unless none does.
+	// Otherwise Measure fails.
+	LeaveOut bool
+
 	// Quick reduces the work to a small part of what the figures' names say: to see that
 	// everything works, not for figures to quote.
 	Quick bool
 
-	// Create is the options of the measured runtimes, except the launcher, and the
-	// limits of programs that take long. Bare node uses the same image.
+	// Create is the options of the measured runtimes, except the launcher or
+	// isolation, and the limits of programs that take long. Bare node uses the same image.
 	// Its Progress also receives a line for each figure, unless it is nil.
 	Create runtime.Options
 }
@@ -40,6 +49,23 @@ func (o Options) fewer(n int) int { return max(3, o.Samples/n) }
 
 // quickPart is the part of the work that Options.Quick leaves.
 const quickPart = 32
+
+// figures returns the figures to measure.
+func (o Options) figures() (list []Figure) {
+	for _, f := range figures {
+		only := o.Only
+		if o.Isolations != nil {
+			f.Bar = isolationBars[f.ID]
+			if only == nil {
+				only = IsolationIDs()
+			}
+		}
+		if only == nil || slices.Contains(only, f.ID) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
 
 // work returns how much of the work n to do.
 func (o Options) work(n int) int {
@@ -54,6 +80,11 @@ func (o Options) work(n int) int {
 // ctx is canceled.
 func Measure(ctx context.Context, o Options) (*Report, error) {
 	m := &measurer{options: o}
+	if o.Isolations != nil {
+		if err := m.chooseIsolations(ctx); err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
+	}
 	heap := make([]byte, hostHeap)
 	// The runtimes are first: their errors explain best why a machine or an image does
 	// not work.
@@ -115,10 +146,7 @@ func (m *measurer) measureAll(ctx context.Context) error {
 	if err := turns(ctx, rounds, m.sides(), func(side Side) error { return m.runOn(ctx, m.lasting, side, hello) }); err != nil {
 		return err
 	}
-	for _, f := range figures {
-		if m.options.Only != nil && !slices.Contains(m.options.Only, f.ID) {
-			continue
-		}
+	for _, f := range m.options.figures() {
 		if w := m.options.Create.Progress; w != nil {
 			fmt.Fprintf(w, "gaol: bench: %s\n", f.Name)
 		}
@@ -157,9 +185,16 @@ func (m *measurer) withRuntimes(ctx context.Context, change func(*runtime.Option
 // gets, but for what the measurement is about.
 func (m *measurer) create(side Side) runtime.Options {
 	o := m.options.Create
-	o.Launcher = runtime.LauncherExec
-	if side == Zygote {
+	switch side {
+	case Exec:
+		o.Launcher = runtime.LauncherExec
+	case Zygote:
 		o.Launcher = runtime.LauncherZygote
+	default:
+		var err error
+		if o.Isolation, o.OCI, err = runtime.ParseIsolation(string(side)); err != nil {
+			panic(err) // Options.Isolations says which names there may be
+		}
 	}
 	return o
 }

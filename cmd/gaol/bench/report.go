@@ -10,12 +10,13 @@ import (
 // Report has the results. As JSON it is what gaol bench --json prints.
 type Report struct {
 	Environment Environment `json:"environment"`
+	LeftOut     []LeftOut   `json:"leftOut,omitempty"`
 	Figures     []Figure    `json:"figures"`
 }
 
 // sides returns the sides that have a value in the report, bare node first.
 func (r *Report) sides() []Side {
-	return slices.DeleteFunc([]Side{Bare, Exec, Zygote}, func(side Side) bool {
+	return slices.DeleteFunc(append([]Side{Bare, Exec, Zygote}, r.Environment.Isolations...), func(side Side) bool {
 		return !slices.ContainsFunc(r.Figures, func(f Figure) bool { _, ok := f.Values[side]; return ok })
 	})
 }
@@ -24,11 +25,13 @@ const tableNotes = `
 A ratio is to bare node, or to what the figure's name says. A bar is for the zygote's
 ratio, or for its value if the bar has a unit; both: for exec's as well. OVER: the bar
 is not met.%s
-Node %s, kernel %s, %s, processors: %d, heap of the host: %d MiB, samples: %d
 `
 
 // Table returns the report for people.
 func (r *Report) Table() string {
+	if r.Environment.Isolations != nil {
+		return r.isolationTable()
+	}
 	sides := r.sides()
 	// row returns a row with a value of each side and a ratio of each jailed side.
 	row := func(name, unit string, value, ratio func(Side) string, bar ...string) []string {
@@ -48,11 +51,11 @@ func (r *Report) Table() string {
 	for _, f := range r.Figures {
 		rows = append(rows, row(f.Name, f.Unit, f.Values.cell, f.Ratio.cell, f.barCells()...))
 	}
-	e, quick := r.Environment, ""
-	if e.Quick {
+	quick := ""
+	if r.Environment.Quick {
 		quick = fmt.Sprintf("\nQuick: programs did 1/%d of the work that a figure's name says.", quickPart)
 	}
-	return alignColumns(rows) + fmt.Sprintf(tableNotes, quick, e.Node, e.Kernel, e.Arch, e.CPUs, e.Heap>>20, e.Samples)
+	return alignColumns(rows, 1) + fmt.Sprintf(tableNotes, quick) + r.Environment.line()
 }
 
 // barCells returns the bar, with the unit if it limits the value, and with "both" if it is
@@ -100,8 +103,8 @@ func short(f float64) string {
 	return strconv.FormatFloat(f, 'f', decimals, 64)
 }
 
-// alignColumns aligns the first column on the left and the others, numbers, on the right.
-func alignColumns(rows [][]string) string {
+// alignColumns aligns the first columns on the left and the others, numbers, on the right.
+func alignColumns(rows [][]string, first int) string {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -110,9 +113,13 @@ func alignColumns(rows [][]string) string {
 	}
 	var text strings.Builder
 	for _, row := range rows {
-		line := fmt.Sprintf("%-*s", width[0], row[0])
-		for i, cell := range row[1:] {
-			line += fmt.Sprintf("  %*s", width[i+1], cell)
+		line := ""
+		for i, cell := range row {
+			if i < first {
+				line += fmt.Sprintf("%-*s  ", width[i], cell)
+			} else {
+				line += fmt.Sprintf("%*s  ", width[i], cell)
+			}
 		}
 		text.WriteString(strings.TrimRight(line, " ") + "\n")
 	}

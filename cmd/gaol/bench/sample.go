@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Side is what ran a program: bare Node, or a launcher.
+// Side says how a program was run: by bare Node, by a launcher, or in an isolation, whose name is
+// that of the command line.
 type Side string
 
-// The sides. A jailed side is named after its launcher.
+// The sides that are no isolations.
 const (
 	Bare   Side = "bare"
 	Exec   Side = "exec"

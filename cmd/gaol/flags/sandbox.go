@@ -21,7 +21,11 @@ import (
 type Sandbox struct {
 	Set *pflag.FlagSet
 
+	// OnServer is set if a server makes the sandbox.
+	OnServer bool
+
 	options     runtime.Options // without Permissions
+	isolation   string
 	timeout     time.Duration
 	permissions permissions
 	published   []publish.Port
@@ -70,6 +74,7 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	AddCwd(cmd, &o.Cwd, "working `DIR` in the guest, created if missing, unless it is in a read-only mount")
 	f.Set.StringVar(&o.Hostname, "hostname", "secure-exec", "host `NAME` in the guest")
 	AddImage(cmd, &o.Image)
+	AddIsolation(cmd, &f.isolation, "the program")
 	f.Set.Var(Launcher(&o.Launcher), "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
 	AddStore(cmd, &o.Store)
 	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
@@ -135,6 +140,9 @@ func (f *Sandbox) Check(ctx context.Context, names ...string) error {
 			return err
 		}
 		*modules = dir
+	}
+	if err := f.checkIsolation(); err != nil {
+		return err
 	}
 	return f.checkPermissions(ctx)
 }

@@ -22,7 +22,7 @@ var byteLimits = []string{"Memory", "Disk", "Output", "Heap", "MaxOutput"}
 
 // optionFlags maps fields of runtime.Options and its relatives to flags.
 var optionFlags = map[string]string{
-	"AuditDenials": "--audit-denials", "Cwd": "--cwd", "Env": "--env", "Files": "--file", "Format": "--format", "Globals": "--globals", "HostPorts": "--host-port", "Hostname": "--hostname", "Proxy": "--proxy",
+	"AuditDenials": "--audit-denials", "Cwd": "--cwd", "Env": "--env", "Files": "--file", "Format": "--format", "Globals": "--globals", "HostPorts": "--host-port", "Hostname": "--hostname", "Isolation": "--isolation", "OCI": "--isolation", "Proxy": "--proxy",
 	"Launcher": "--launcher", "Mounts": "--mount", "Name": "FILE", "NodeModules": "--node-modules", "Permissions": "--permissions",
 	"Snapshot": "--snapshot", "Store": "--store",
 }

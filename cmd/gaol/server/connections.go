@@ -135,13 +135,7 @@ func ownerOf(c *conn) string {
 		return c.tenant.Name
 	}
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		ip := a.AddrPort().Addr().Unmap().WithZone("")
-		if ip.Is6() { // a subscriber has a whole /64
-			if p, err := ip.Prefix(64); err == nil {
-				return p.String()
-			}
-		}
-		return ip.String()
+		return networkOf(a.AddrPort().Addr())
 	}
 	return fmt.Sprintf("unknown %v", c.err != nil)
 }

@@ -2,8 +2,10 @@
 // optionally on TCP.
 //
 //	unix socket ── peer credentials ──┐
-//	                                  ├──> guard ──> quota ──> mux ─┬─ /v1      package api ──> package service ──> runtime
-//	TCP, TLS ───── bearer token ──────┘                             ├─ /mcp     package mcpserver ─┘
+//	                                  ├──> guard ──> quota ──> mux ─┬─ /v1           package api ──> package service ──> runtime
+//	TCP, TLS ───── bearer token ──────┤                             ├─ /mcp          package mcpserver ─┘
+//	               or anonymous ──────┘                             ├─ /api/sandbox  package api ──> package snippetservice
+//	                                                                ├─ /             package playground
 //	                                                                └─ /healthz, /readyz
 //
 // Being allowed to connect must not amount to root: see docs/server.md.

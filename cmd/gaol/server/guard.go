@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -32,32 +33,51 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		if s.preview(w, r) {
 			return
 		}
+		s.share(w, r)
 		if status, why := s.refuse(r); status != 0 {
 			api.WriteProblem(w, status, why)
 			return
 		}
-		if slices.Contains(public, r.URL.Path) {
+		if s.preflight(w, r) {
+			return
+		}
+		if slices.Contains(public, r.URL.Path) || s.isPlayground(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		t, why := s.identify(r)
-		if t == nil {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			api.WriteProblem(w, http.StatusUnauthorized, why)
-			return
-		}
-		if err := s.service.Count(t); err != nil {
-			api.ProblemOf(err).Write(w)
-			return
-		}
-		leave, err := s.service.Enter(t, bodyBytes(r))
-		if err != nil {
-			api.ProblemOf(err).Write(w)
-			return
-		}
-		defer leave()
-		next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
+		s.serveTenant(w, r, next)
 	})
+}
+
+// serveTenant serves a request with its tenant, within the tenant's quotas.
+func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	t, why := s.identify(r)
+	if t == nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		api.WriteProblem(w, http.StatusUnauthorized, why)
+		return
+	}
+	if err := s.count(t, r); err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	leave, err := s.service.Enter(t, bodyBytes(r))
+	if err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	defer leave()
+	next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
+}
+
+// count counts a request of a tenant, or returns an error if there are too many.
+func (s *Server) count(t *tenant.Tenant, r *http.Request) error {
+	if t.Name == settings.AnonymousTenant {
+		if err := s.countAnonymous(r); err != nil {
+			return err
+		}
+	}
+	return s.service.Count(t)
 }
 
 // bodyBytes returns how much memory a request's body may need. Only JSON is kept in memory.
@@ -80,7 +100,7 @@ func (s *Server) refuse(r *http.Request) (status int, why string) {
 	case !s.isOwnHost(r):
 		// A page of another host that resolves to this machine (DNS rebinding) sends its own name.
 		return http.StatusMisdirectedRequest, "the header Host does not name this server; its operator can add names"
-	case !s.isAllowedOrigin(r):
+	case !s.isAllowedOrigin(r) && !s.isPlayground(r):
 		return http.StatusForbidden, "web pages of this origin may not use the server"
 	case !isJSON(r) && !api.IsPort(r):
 		// A web page can send other types to any server, without asking it first.
@@ -117,7 +137,7 @@ func (s *Server) isAllowedOrigin(r *http.Request) bool {
 		site := r.Header.Get("Sec-Fetch-Site") // browsers omit Origin for GET
 		return site == "" || site == "same-origin" || site == "none"
 	}
-	if slices.Contains(s.service.Settings().Origins, origin) {
+	if slices.Contains(s.service.Settings().Origins, origin) || s.mayShare(r) {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -143,6 +163,9 @@ func (s *Server) identify(r *http.Request) (t *tenant.Tenant, why string) {
 			return nil, "the caller's user is unknown"
 		}
 		return c.tenant, ""
+	}
+	if t = s.anonymous(r); t != nil {
+		return t, ""
 	}
 	tokens := s.tokens.Load()
 	if !hasToken || tokens == nil {

@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -27,6 +28,7 @@ type Options struct {
 	Settings *settings.Settings
 	Tokens   *tenant.Tokens // of TCP; nil: there is no TCP
 	Store    string
+	Cache    string // see service.Options
 	Version  string
 	Log      *slog.Logger
 
@@ -44,14 +46,16 @@ type Options struct {
 
 // Server serves tenants on any number of listeners.
 type Server struct {
-	service *service.Service
-	session *session.Handler
-	tokens  atomic.Pointer[tenant.Tokens]
-	http    *http.Server
-	mcp     *mcpserver.Server
-	log     *slog.Logger
+	service  *service.Service
+	snippets *snippetservice.Service
+	session  *session.Handler
+	tokens   atomic.Pointer[tenant.Tokens]
+	http     *http.Server
+	mcp      *mcpserver.Server
+	log      *slog.Logger
 
 	connections *connections
+	addresses   addresses
 	times       times
 
 	observer *observer
@@ -67,7 +71,7 @@ func newServer(o Options, times times) *Server {
 	counted := metrics.New()
 	s := &Server{
 		times:    times,
-		service:  service.New(service.Options{Settings: o.Settings, Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent, Metrics: counted}),
+		service:  service.New(service.Options{Settings: o.Settings, Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent, Metrics: counted}),
 		log:      o.Log,
 		observer: &observer{metrics: counted, audit: &audit.Log{}, log: o.Log},
 
@@ -75,11 +79,13 @@ func newServer(o Options, times times) *Server {
 	}
 	s.tokens.Store(o.Tokens)
 	mux := http.NewServeMux()
-	api.Register(mux, s.service, o.Version)
-	s.session = session.New(s.service, s.log)
+	s.snippets = snippetservice.New(s.service, s.log)
+	api.Register(mux, s.service, s.snippets, o.Version)
+	s.session = session.New(s.service, s.snippets, s.log)
 	mux.Handle("GET /v1/session", s.session)
 	s.addHealth(mux)
-	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
+	s.addPlayground(mux)
+	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Snippets: s.snippets, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
 	serve := s.observer.attribute(api.WithPorts(s.service, withProblems(mux)))

@@ -14,12 +14,14 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 )
 
 // SingleOptions are the options of [ServeSingle].
 type SingleOptions struct {
 	Store        string
+	Cache        string // see service.Options
 	Version      string
 	Log          *slog.Logger
 	CgroupParent string // of jails; empty: the SDK's
@@ -36,10 +38,11 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	if peer.Peer.UID != 0 {
 		return fmt.Errorf("the connection belongs to user %d, and not to root", peer.Peer.UID)
 	}
-	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Log: o.Log, CgroupParent: o.CgroupParent})
-	sessions := session.New(s, o.Log)
+	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
+	n := snippetservice.New(s, o.Log)
+	sessions := session.New(s, n, o.Log)
 	return serveConn(ctx, c, &http.Server{
-		Handler: asTenant(peer, singleHandler(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
+		Handler: asTenant(peer, singleHandler(s, n, sessions, o.Version)), MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(httpLog{o.Log}, "", 0),
 	}, func() error {
 		now, cancel := context.WithCancel(context.Background())
@@ -76,10 +79,10 @@ func serveConn(ctx context.Context, c *net.UnixConn, h *http.Server, end func() 
 
 // singleHandler serves the session, and the API when it is used for the first time: making its
 // description takes some milliseconds, which most clients need not wait for.
-func singleHandler(s *service.Service, sessions http.Handler, version string) http.Handler {
+func singleHandler(s *service.Service, n *snippetservice.Service, sessions http.Handler, version string) http.Handler {
 	rest := sync.OnceValue(func() http.Handler {
 		mux := http.NewServeMux()
-		api.Register(mux, s, version)
+		api.Register(mux, s, n, version)
 		return api.WithPorts(s, withProblems(mux))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

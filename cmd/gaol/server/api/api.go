@@ -7,21 +7,23 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/strictjson"
 )
 
 // API serves requests whose context has a tenant.
 type API struct {
-	service *service.Service
-	huma    huma.API
+	service  *service.Service
+	snippets *snippetservice.Service
+	huma     huma.API
 }
 
 // MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
 const MaxBody = 32 << 20
 
 // Register adds the operations to mux.
-func Register(mux *http.ServeMux, s *service.Service, version string) *API {
-	huma.NewError = newProblem
+func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service, version string) *API {
+	huma.NewError, huma.NewErrorWithContext = newProblem, snippetErrors
 	huma.ValidateStrictCasing = true
 	config := huma.DefaultConfig("gaol", version)
 	strictJSON := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strictjson.Unmarshal}
@@ -30,13 +32,15 @@ func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	config.SchemasPath = ""  // the document has them
 	config.CreateHooks = nil // they add $schema to each response
 	config.RejectUnknownQueryParameters = true
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Info.Description = "Runs untrusted Node.js programs in sandboxes that the kernel enforces."
-	a := &API{s, humago.New(mux, config)}
+	a := &API{s, n, humago.New(mux, config)}
 	a.addRuns()
 	a.addSandboxes()
 	a.addContent()
 	a.addProcesses()
 	a.addContexts()
+	a.addSnippets()
 	a.completeDocument()
 	return a
 }

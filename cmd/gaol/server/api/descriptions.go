@@ -12,6 +12,7 @@ var tags = []*huma.Tag{
 	{Name: "files", Description: "Files of a sandbox."},
 	{Name: "listeners", Description: "Ports on which a sandbox listens."},
 	{Name: "ports", Description: "Requests to servers of a sandbox."},
+	{Name: "snippets", Description: "Examples of a framework's users."},
 	{Name: "snapshots", Description: "Copies of a sandbox's folders."},
 }
 
@@ -29,6 +30,9 @@ var descriptions = map[string]string{
 	"execIn":     "Runs a program and returns its output and exit code." + resultText + cancelText,
 	"commandIn":  "Runs a program of the image, such as sh or npm." + resultText + cancelText,
 	"evaluateIn": "Evaluates a snippet in a process of its own. The value of its last expression is in the result." + resultText + cancelText,
+
+	"describeSnippets": "Lists adapters, permission presets and limits.",
+	"runSnippet":       "Runs one file or several that import each other in a sandbox of its own, and returns its log, the state of its framework, and its errors. A snippet that fails, or breaks a rule for its files, has a result, too. With Accept: text/event-stream the response is a stream of events: lines as they arrive, and then the result with more about the run." + cancelText,
 
 	"listSandboxes": "Lists your sandboxes only. It does not renew them.",
 	"createSandbox": "Creates a sandbox. It lives until it is deleted, not used for its idle timeout, or older than its lifetime.",

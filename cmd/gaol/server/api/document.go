@@ -37,6 +37,9 @@ func (a *API) completeDocument() {
 // tagOf returns the kind of thing that a path is about: "processes" for
 // /v1/sandboxes/{id}/processes/{process}/stdin.
 func tagOf(path string) string {
+	if path == SnippetPath {
+		return "snippets"
+	}
 	parts := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")
 	if len(parts) < 3 || parts[0] != "sandboxes" {
 		return parts[0]

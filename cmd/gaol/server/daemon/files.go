@@ -21,6 +21,8 @@ type Files struct {
 	Config    string // the settings
 	Tokens    string // the tokens of TCP
 	Cert, Key string // of TLS
+
+	Overrides settings.Overrides // of Config
 }
 
 // current is what the files have.
@@ -34,7 +36,7 @@ type current struct {
 // read reads all files, and opens the audit log.
 func (f *Files) read() (c *current, err error) {
 	c = &current{}
-	if c.settings, err = settings.Read(f.Config); err != nil {
+	if c.settings, err = settings.ReadWith(f.Config, f.Overrides); err != nil {
 		return nil, err
 	}
 	if f.Tokens != "" {

@@ -41,6 +41,7 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
 		e.addTools()
+		e.addSnippetTools()
 		e.addResources()
 	}
 	if s.SandboxTools {

@@ -24,15 +24,40 @@ type CreateArgs struct {
 	IdleTimeoutMs int64             `json:"idleTimeoutMs,omitempty" jsonschema:"How long the sandbox lives without use; by default, and at most, what the server allows."`
 }
 
+// IsolatedCreateArgs are the arguments of create_sandbox if the server allows several isolations.
+type IsolatedCreateArgs struct {
+	CreateArgs
+	Isolation string `json:"isolation,omitempty" jsonschema:"What confines the sandbox; by default the first of these."`
+}
+
 // SandboxResult is the result of create_sandbox.
 type SandboxResult struct {
 	SandboxID string   `json:"sandboxId" jsonschema:"The id for the other tools."`
+	Isolation string   `json:"isolation" jsonschema:"What confines the sandbox."`
 	Expires   string   `json:"expires" jsonschema:"When the sandbox is deleted unless it is used before, as RFC 3339."`
 	Missing   []string `json:"missing,omitempty" jsonschema:"Rules that the server's kernel does not enforce."`
 }
 
-func (e *endpoint) createSandbox(ctx context.Context, _ *mcp.CallToolRequest, a CreateArgs) (*mcp.CallToolResult, *SandboxResult, error) {
-	r := service.SandboxRequest{Env: a.Env, IdleTimeoutMs: a.IdleTimeoutMs, Tree: service.Tree{Image: a.Image, Files: map[string]string{}}}
+// addCreateSandbox adds create_sandbox, with an argument for the isolation if callers may choose one.
+func (e *endpoint) addCreateSandbox() {
+	tool := describe("create_sandbox", "Create a sandbox", createAbout, adds, false, false)
+	bounds := []bound{atLeastZero("memoryBytes"), atLeastZero("cpus"), atLeastZero("diskBytes"), atLeastZero("idleTimeoutMs")}
+	names := e.service.Settings().IsolationNames()
+	if len(names) > 1 {
+		add(e, tool, e.createSandbox, append(bounds, oneOf("isolation", names...))...)
+		return
+	}
+	tool.Description += isolationAbout(names)
+	add(e, tool, func(ctx context.Context, r *mcp.CallToolRequest, a CreateArgs) (*mcp.CallToolResult, *SandboxResult, error) {
+		return e.createSandbox(ctx, r, IsolatedCreateArgs{CreateArgs: a})
+	}, bounds...)
+}
+
+// isolationAbout says what confines the sandboxes of a tool that has no argument for that.
+func isolationAbout(names []string) string { return " Its isolation is " + names[0] + "." }
+
+func (e *endpoint) createSandbox(ctx context.Context, _ *mcp.CallToolRequest, a IsolatedCreateArgs) (*mcp.CallToolResult, *SandboxResult, error) {
+	r := service.SandboxRequest{Env: a.Env, IdleTimeoutMs: a.IdleTimeoutMs, Tree: service.Tree{Image: a.Image, Isolation: a.Isolation, Files: map[string]string{}}}
 	if a.MemoryBytes != 0 || a.CPUs != 0 || a.DiskBytes != 0 {
 		r.Limits = &service.Limits{Memory: a.MemoryBytes, CPUs: a.CPUs, Disk: a.DiskBytes}
 	}
@@ -54,7 +79,7 @@ func (e *endpoint) createSandbox(ctx context.Context, _ *mcp.CallToolRequest, a 
 	if err != nil {
 		return nil, nil, e.explain(err)
 	}
-	out := &SandboxResult{info.ID, info.Expires.UTC().Format(time.RFC3339), info.Missing}
+	out := &SandboxResult{info.ID, info.Isolation, info.Expires.UTC().Format(time.RFC3339), info.Missing}
 	text := fmt.Sprintf("created sandbox %s, which expires at %s unless it is used", out.SandboxID, out.Expires)
 	if len(out.Missing) > 0 {
 		text += "\n[the server's kernel does not enforce: " + strings.Join(out.Missing, ", ") + "]"

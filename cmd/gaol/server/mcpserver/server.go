@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -15,7 +16,11 @@ import (
 type Options struct {
 	Service *service.Service
 	Version string
-	Log     *slog.Logger
+
+	// Snippets runs snippets.
+	Snippets *snippetservice.Service
+
+	Log *slog.Logger
 
 	// SandboxTools adds the tools of package sandboxtools.
 	SandboxTools bool

@@ -39,6 +39,9 @@ func (e *endpoint) addSandboxTools() (err error) {
 		about := sandboxTitles[t.Name]
 		described := describe(t.Name, about.title, t.Description, about.does, about.repeated, t.Name == "sandbox_command")
 		described.InputSchema, described.OutputSchema = t.InputSchema, t.OutputSchema
+		if t.Name == "sandbox_init" {
+			described.Description += isolationAbout(e.service.Settings().IsolationNames())
+		}
 		e.mcp.AddTool(described, e.callSandboxTool)
 	}
 	return nil

@@ -43,8 +43,7 @@ func (e *endpoint) addTools() {
 		timeout, longest("code", 4<<20), oneOf("language", "js", "ts"), longest("sandboxId", 64), longest("contextId", 64))
 	add(e, describe("run_command", "Run a command", commandAbout, changes, false, true), e.runCommand,
 		timeout, shortest("command", 1), longest("command", 128<<10), longest("sandboxId", 64))
-	add(e, describe("create_sandbox", "Create a sandbox", createAbout, adds, false, false), e.createSandbox,
-		atLeastZero("memoryBytes"), atLeastZero("cpus"), atLeastZero("diskBytes"), atLeastZero("idleTimeoutMs"))
+	e.addCreateSandbox()
 	add(e, describe("close_sandbox", "Close a sandbox", "Deletes a sandbox with its files, and ends all that runs in it.", changes, false, false), e.closeSandbox)
 	add(e, describe("write_file", "Write a file", "Writes a file in a sandbox. An existing one is replaced.", changes, true, false), e.writeFile,
 		shortest("path", 1), longest("path", 4095), oneOf("encoding", "utf8", "base64"))
@@ -71,8 +70,12 @@ func atLeastZero(name string) bound {
 	return bound{name, func(s *jsonschema.Schema) { s.Minimum = jsonschema.Ptr(0.0) }}
 }
 
-func oneOf(name string, values ...any) bound {
-	return bound{name, func(s *jsonschema.Schema) { s.Enum = values }}
+func oneOf(name string, values ...string) bound {
+	return bound{name, func(s *jsonschema.Schema) {
+		for _, v := range values {
+			s.Enum = append(s.Enum, v)
+		}
+	}}
 }
 
 // add adds a tool with the schemas of its types.

@@ -34,7 +34,7 @@ var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		runs:     counters("gaol_runs_total", "Runs that have ended, by kind (run, exec, command, evaluate, process, cell) and cause; exit: the program exited.", "kind", "cause"),
+		runs:     counters("gaol_runs_total", "Runs that have ended, by kind (run, exec, command, evaluate, process, cell, snippet) and cause; exit: the program exited.", "kind", "cause"),
 		failed:   counters("gaol_run_errors_total", "Runs without a result: canceled, refused, or failed by the server.", "kind"),
 		times:    histograms("gaol_run_duration_seconds", "Wall-clock time of runs, without the time in the queue.", "kind"),
 		queue: prometheus.NewHistogram(prometheus.HistogramOpts{

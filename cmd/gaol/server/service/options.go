@@ -44,6 +44,11 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t),
 		Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent},
 	}
+	isolation, err := s.isolation(tree.Isolation)
+	if err != nil {
+		return o, err
+	}
+	isolate(&o, isolation)
 	if o.Limits, err = tree.Limits.options(); err != nil {
 		return o, err
 	}
@@ -165,14 +170,11 @@ func (s *Service) permissions(text json.RawMessage, cwd string, mounts []Mount) 
 	if err != nil {
 		return asked, err
 	}
-	base := most
-	if merged, err := policy.Narrow(most, policy.Default(), w); err == nil {
-		base = merged
-	}
 	if _, err := policy.Narrow(most, asked, w); err != nil {
 		return asked, &Error{Code: Forbidden, Err: fmt.Errorf("more than the server allows: %w", err)}
 	}
-	return asked.Over(base), nil
+	base := policy.Permissions{Network: policy.Default().Network} // of the defaults only this one denies anything
+	return asked.Over(base.Over(most)), nil
 }
 
 // world describes the tree of a sandbox for package policy, as the SDK does.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
@@ -144,6 +146,25 @@ func TestCeilingOfEachScope(t *testing.T) {
 		s, created = newService(t, nil)
 		if !ask(t, s, created, c.asked) {
 			t.Errorf("%s is refused without a ceiling", c.asked)
+		}
+	}
+}
+
+// Scopes that a request omits have the server's rules, and no network.
+func TestOmittedScopes(t *testing.T) {
+	for _, ceiling := range []string{`{}`, `{"childProcess":"deny"}`, `{"fs":"deny"}`, `{"process":"deny"}`, `{"env":"deny"}`, `{"network":"allow"}`} {
+		most := mustParse(t, ceiling)
+		s, created := newService(t, func(o *settings.Settings) { o.Permissions = most.Over(o.Permissions) })
+		if !ask(t, s, created, "") {
+			t.Fatalf("ceiling %s: the default is refused", ceiling)
+		}
+		got := (*created)[0].Permissions.Over(policy.Default())
+		if got.Decide(policy.Network, "connect", "tcp://example.com:443").Allowed {
+			t.Errorf("ceiling %s: the network is open", ceiling)
+		}
+		most.Network = policy.Default().Network
+		if diff := cmp.Diff(most.Over(policy.Default()), got); diff != "" {
+			t.Errorf("ceiling %s: want (-), got (+):\n%s", ceiling, diff)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (p *pools) acquire(name string, o runtime.Options) (*tenantPool, error) {
 			return nil, nil
 		}
 		done := p.tenants.use(name)
-		created, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: true})
+		created, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation == runtime.IsolationNative})
 		if err != nil {
 			done()
 			return nil, err

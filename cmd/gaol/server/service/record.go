@@ -18,6 +18,7 @@ const (
 	KindEvaluate = "evaluate"
 	KindProcess  = "process" // of Spawn
 	KindCell     = "cell"    // of a context
+	KindSnippet  = "snippet" // of package snippets
 )
 
 // doing is what the service does for a kind of run, for errors.
@@ -33,7 +34,7 @@ func (s *Service) addMetrics(m *metrics.Metrics) {
 	s.metrics = m
 	s.quotas.Observe(quota.Observer{Refused: m.Refused, Queued: m.Queued})
 	m.Register(&metrics.Usage{Tenants: func() (named []string, all []quota.Usage) {
-		for name := range s.Settings().Tenants {
+		for name := range s.Settings().Limits() {
 			named = append(named, name)
 		}
 		return named, s.Usage()

@@ -48,6 +48,7 @@ type Tree struct {
 	Files       map[string]string `json:"files,omitempty" doc:"Text files, by path in the sandbox."`
 	FileBytes   map[string][]byte `json:"fileBytes,omitempty" doc:"Other files, in base64, by path in the sandbox."`
 	Limits      *Limits           `json:"limits,omitempty"`
+	Isolation   string            `json:"isolation,omitempty" maxLength:"255" doc:"What confines the sandbox: one of the names that the server allows, such as native or runc. By default the server's choice."`
 	ReadOnly    bool              `json:"readOnly,omitempty" doc:"Allow writes to writable mounts only."`
 	Hostname    string            `json:"hostname,omitempty" maxLength:"63"`
 	Mounts      []Mount           `json:"mounts,omitempty" maxItems:"64" doc:"Folders of the server's machine, if its operator allows that."`

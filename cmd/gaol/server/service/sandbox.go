@@ -40,6 +40,7 @@ type Sandbox struct {
 
 	close func() error // once
 
+	isolation   string             // its name
 	permissions policy.Permissions // of all its runs
 	longLived   longLived          // processes and contexts
 }
@@ -50,6 +51,7 @@ type SandboxInfo struct {
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires" doc:"When it is deleted, unless it is used before."`
 	LifetimeEnd time.Time `json:"lifetimeEnd" doc:"When it is deleted at the latest."`
+	Isolation   string    `json:"isolation" doc:"What confines it, as in the request."`
 	Processes   int       `json:"processes" doc:"Active runs, processes and contexts."`
 	Missing     []string  `json:"missing,omitempty" doc:"Rules that the server's kernel does not enforce."`
 }
@@ -67,6 +69,11 @@ func (s *Service) createSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 	}
 	defer end()
 	audit.Of(ctx).SetPermissions(r.Permissions)
+	isolation, err := s.isolation(r.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	r.Isolation = isolation.Name // the default may change
 	o, done, err := s.options(t, r.Tree, r.Permissions, r.Cwd)
 	if err != nil {
 		return nil, err
@@ -74,12 +81,7 @@ func (s *Service) createSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 	defer done()
 	o.Env = r.Env
 	add(&o)
-	set := s.settings.Load()
-	idle, err := bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs)
-	if err != nil {
-		return nil, err
-	}
-	lifetime, err := bounded("lifetimeMs", r.LifetimeMs, set.LifetimeMs)
+	idle, lifetime, err := s.times(r)
 	if err != nil {
 		return nil, err
 	}
@@ -87,21 +89,12 @@ func (s *Service) createSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 	if err != nil {
 		return nil, err
 	}
-	sb.idleTimeout, sb.expires = idle, sb.Created.Add(lifetime)
+	sb.isolation, sb.idleTimeout, sb.expires = isolation.Name, idle, sb.Created.Add(lifetime)
 	if err := s.add(sb); err != nil {
 		return nil, errors.Join(err, sb.close())
 	}
 	audit.Of(ctx).SetSandbox(sb.ID)
 	return sb.Info(), nil
-}
-
-// bounded returns a time that a request asks for, which must not exceed the server's; zero is the
-// server's.
-func bounded(name string, asked, most int64) (time.Duration, error) {
-	if asked > most {
-		return 0, refuse(Invalid, "%s: %d is more than the server's %d", name, asked, most)
-	}
-	return milliseconds(cmp.Or(asked, most)), nil
 }
 
 // open creates a sandbox that is not in the list yet.
@@ -263,7 +256,7 @@ func (sb *Sandbox) Info() *SandboxInfo {
 	if sb.uses > 0 || expires.After(sb.expires) {
 		expires = sb.expires
 	}
-	return &SandboxInfo{sb.ID, sb.Created, expires, sb.expires, len(sb.Processes()), sb.Missing()}
+	return &SandboxInfo{sb.ID, sb.Created, expires, sb.expires, sb.isolation, len(sb.Processes()), sb.Missing()}
 }
 
 // Renew restarts the idle timeout of a sandbox, and describes it.

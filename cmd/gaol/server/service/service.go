@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Settings *settings.Settings
 	Store    string // of images; empty: the SDK's default
+	Cache    string // a folder; empty: /var/cache/gaol
 	Log      *slog.Logger
 
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
@@ -37,6 +38,7 @@ type Service struct {
 	settings atomic.Pointer[settings.Settings]
 	trusted  bool // see settings.Trusted
 	store    string
+	cache    string
 	log      *slog.Logger
 	create   func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
 	quotas   *quota.Server
@@ -54,6 +56,7 @@ type Service struct {
 	draining  bool
 	sandboxes map[string]*Sandbox
 	toolboxes map[*Toolbox]bool
+	closers   []func() error
 
 	listings  turns // of large folders
 	snapshots turns
@@ -62,7 +65,7 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, "/var/cache/gaol"), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}
@@ -70,7 +73,7 @@ func New(o Options) *Service {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Tenants)
+	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Limits())
 	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
 	if s.trusted {
 		s.trust(o.CgroupParent)
@@ -86,7 +89,7 @@ func New(o Options) *Service {
 // Set replaces the settings. Sandboxes keep the permissions that they were created with.
 func (s *Service) Set(o *settings.Settings) {
 	s.settings.Store(o)
-	s.quotas.Set(o.Server, o.Tenant, o.Tenants)
+	s.quotas.Set(o.Server, o.Tenant, o.Limits())
 	s.pools.clear()
 }
 
@@ -153,7 +156,7 @@ func (s *Service) Close(ctx context.Context) error {
 		<-finished
 	}
 	s.cancel(nil)
-	err := errors.Join(s.closeSandboxes(), s.closeToolboxes())
+	err := errors.Join(s.closeSandboxes(), s.closeToolboxes(), errors.Join(s.callClosers()...))
 	s.pools.clear()
 	err = errors.Join(err, runtime.CloseIdle())
 	s.tenants.close()

@@ -86,6 +86,7 @@ func (s *Service) toolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
 				return nil, err
 			}
+			s.isolateByDefault(o)
 			release, err = account.Reserve(runtime.DefaultLimits().Disk)
 			return release, convert(err)
 		},

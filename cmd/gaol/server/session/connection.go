@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
 )
@@ -35,12 +36,13 @@ const (
 
 // connection is a session.
 type connection struct {
-	service *service.Service
-	tenant  *tenant.Tenant
-	log     *slog.Logger
-	socket  *protocol.Socket
-	calls   *calls
-	tools   tools
+	service  *service.Service
+	snippets *snippetservice.Service
+	tenant   *tenant.Tenant
+	log      *slog.Logger
+	socket   *protocol.Socket
+	calls    *calls
+	tools    tools
 
 	ctx    context.Context // of everything in the session
 	cancel context.CancelCauseFunc
@@ -56,7 +58,7 @@ type connection struct {
 func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.Record) {
 	socket.SetReadLimit(protocol.MaxFrame)
 	c := &connection{
-		service: h.service, tenant: t, log: h.log, socket: protocol.NewSocket(socket, protocol.Client),
+		service: h.service, snippets: h.snippets, tenant: t, log: h.log, socket: protocol.NewSocket(socket, protocol.Client),
 		tasks: map[uint32]*task{}, sandboxes: map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(record.Attach(h.ctx))

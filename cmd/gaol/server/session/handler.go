@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/session"
 )
@@ -22,8 +23,9 @@ const maxSessions = 64
 
 // Handler serves sessions. Its requests must have a tenant.
 type Handler struct {
-	service *service.Service
-	log     *slog.Logger
+	service  *service.Service
+	snippets *snippetservice.Service
+	log      *slog.Logger
 
 	ctx    context.Context // of all sessions
 	cancel context.CancelCauseFunc
@@ -35,11 +37,11 @@ type Handler struct {
 }
 
 // New returns a handler. The caller closes it. The log may be nil.
-func New(s *service.Service, log *slog.Logger) *Handler {
+func New(s *service.Service, n *snippetservice.Service, log *slog.Logger) *Handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{service: s, log: log, count: map[string]int{}}
+	h := &Handler{service: s, snippets: n, log: log, count: map[string]int{}}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }

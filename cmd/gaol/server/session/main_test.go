@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -32,7 +34,7 @@ func newServer(t testing.TB) (url string) {
 	s := service.New(service.Options{Settings: o, Create: func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) {
 		return nil, &runtime.OptionError{Option: "Test", Err: errors.ErrUnsupported}
 	}})
-	h := New(s, nil)
+	h := New(s, snippetservice.New(s, slog.New(slog.DiscardHandler)), nil)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:1"})))
 	}))

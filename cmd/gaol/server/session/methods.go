@@ -27,6 +27,7 @@ func init() {
 	add("addCommands", addCommands)
 	add("runOnce", runOnce)
 	add("evaluateOnce", evaluateOnce)
+	add("runSnippet", runSnippet)
 	add("normalize", normalize)
 	add("tool", callTool)
 	add("run", run)

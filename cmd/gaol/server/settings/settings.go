@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,11 @@ import (
 type Settings struct {
 	// Images are the names of the images that tenants may use; empty: all in the store.
 	Images []string `json:"images,omitzero"`
+
+	// Isolation is what confines sandboxes whose request names none, as --isolation of gaol run:
+	// native (the default), runc, crun, or oci=/path. Isolations are others that requests may name.
+	Isolation  string   `json:"isolation,omitzero"`
+	Isolations []string `json:"isolations,omitzero"`
 
 	// Permissions are the most that a sandbox may be allowed. Default: everything inside the
 	// sandbox, and the public internet; private addresses of the network stay denied.
@@ -67,6 +73,15 @@ type Settings struct {
 	// else.
 	PreviewHost string `json:"previewHost,omitzero"`
 
+	// PublicURL is the URL by which people reach the server's page, for links.
+	PublicURL string `json:"publicUrl,omitzero"`
+
+	// Snippets are the settings of snippets.
+	Snippets Snippets `json:"snippets,omitzero"`
+
+	// Playground is the page on which people write and run snippets.
+	Playground Playground `json:"playground,omitzero"`
+
 	// AuditLog is the file to which one line of JSON is appended for each action of a tenant.
 	AuditLog string `json:"auditLog,omitzero"`
 
@@ -88,15 +103,30 @@ const maxFile = 1 << 20
 
 // Read reads a file of JSON. Fields that it omits have their defaults; unknown ones are an error.
 // An empty path means the defaults.
-func Read(path string) (*Settings, error) {
+func Read(path string) (*Settings, error) { return ReadWith(path, Overrides{}) }
+
+// Overrides are settings that replace those of a file, unless they are empty.
+type Overrides struct {
+	PublicURL   string
+	NodeModules string // of snippets
+	Isolation   string
+
+	NoPlayground bool
+}
+
+// ReadWith is Read with overrides.
+func ReadWith(path string, o Overrides) (*Settings, error) {
 	s := &Settings{}
 	if path != "" {
 		if err := readFile(path, s); err != nil {
 			return nil, fmt.Errorf("config: %s: %w", path, err)
 		}
 	}
+	s.PublicURL, s.Snippets.NodeModules = cmp.Or(o.PublicURL, s.PublicURL), cmp.Or(o.NodeModules, s.Snippets.NodeModules)
+	s.Isolation = cmp.Or(o.Isolation, s.Isolation)
+	s.Playground.Off = s.Playground.Off || o.NoPlayground
 	if err := s.complete(); err != nil {
-		return nil, fmt.Errorf("config: %s: %w", path, err)
+		return nil, fmt.Errorf("config: %s: %w", cmp.Or(path, "defaults"), err)
 	}
 	return s, nil
 }
@@ -146,7 +176,7 @@ func (s *Settings) complete() error {
 	if err := s.Permissions.Check(); err != nil {
 		return err
 	}
-	return errors.Join(s.completeQuotas(), s.checkMounts(), s.checkOrigins(), s.checkPreviewHost())
+	return errors.Join(s.completeQuotas(), s.checkIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPlayground())
 }
 
 // publicNetwork allows the public internet and the guest's own localhost.
@@ -187,15 +217,19 @@ func (s *Settings) checkMounts() error {
 	return nil
 }
 
-func (s *Settings) checkOrigins() error {
-	for _, origin := range s.Origins {
+func (s *Settings) checkHosts() error {
+	if slices.Contains(s.Hosts, "") {
+		return errors.New("hosts: a name is empty")
+	}
+	return checkOrigins(s.Origins)
+}
+
+func checkOrigins(origins []string) error {
+	for _, origin := range origins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || origin != u.Scheme+"://"+u.Host {
 			return fmt.Errorf("origins: %q: want http:// or https:// and a host", origin)
 		}
-	}
-	if slices.Contains(s.Hosts, "") {
-		return errors.New("hosts: a name is empty")
 	}
 	return nil
 }

@@ -1,0 +1,165 @@
+package examplecheck
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gaol/runtime/snippets"
+)
+
+// Cache has outputs of examples that passed, in files of a folder. A nil Cache is empty and
+// stores nothing.
+type Cache struct {
+	dir string
+	key Key
+}
+
+// Key is everything that the output of an example depends on, apart from the example.
+type Key struct {
+	Format  int    // of an entry
+	Version string // of gaol
+	Image   string // its id
+	Adapter snippets.Adapter
+	NoLint  bool
+	Modules string // a digest of the packages that examples may import
+	Timeout time.Duration
+
+	Isolation string // its name
+}
+
+// cacheFormat changes with the meaning of a Key, or of an entry.
+const cacheFormat = 1
+
+// Limits of the cache.
+const (
+	maxEntry  = 4 << 20             // bytes
+	unusedFor = 30 * 24 * time.Hour // after which entries are removed
+	trimEvery = 24 * time.Hour
+)
+
+// NewCache returns the cache in a folder, which is created lazily.
+func NewCache(dir string, k Key) *Cache {
+	k.Format = cacheFormat
+	return &Cache{dir, k}
+}
+
+// path returns the file for an example.
+func (c *Cache) path(files []snippets.File) string {
+	text, err := json.Marshal(struct {
+		Key   Key
+		Files []snippets.File
+	}{c.key, files})
+	if err != nil {
+		panic(err) // strings and numbers have JSON
+	}
+	sum := sha256.Sum256(text)
+	name := hex.EncodeToString(sum[:])
+	return filepath.Join(c.dir, name[:2], name[2:]+".json")
+}
+
+// load sets the output of a result from the cache.
+func (c *Cache) load(r *Result) bool {
+	if c == nil {
+		return false
+	}
+	p := c.path(r.Example.Files)
+	var out snippets.Output
+	if text, err := readBounded(p, maxEntry); err != nil || decode(text, &out) != nil {
+		return false
+	}
+	if info, err := os.Stat(p); err == nil && time.Since(info.ModTime()) > trimEvery {
+		now := time.Now()
+		_ = os.Chtimes(p, now, now) // keeps it
+	}
+	r.Output, r.Cached = &out, true
+	return true
+}
+
+// decode decodes an entry that has all fields of an output.
+func decode(text []byte, out *snippets.Output) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(out)
+	if err == nil && (out.Logs == nil || out.Errors == nil || out.Facts == nil || out.Derived == nil) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// store keeps the output of an example that passed: other outputs may be due to the machine. It
+// is best effort: a check does not fail for its cache.
+func (c *Cache) store(r *Result) {
+	if c == nil || r.Cached || r.Output == nil || r.Status == Failed {
+		return
+	}
+	if text, err := json.Marshal(r.Output); err == nil && len(text) <= maxEntry {
+		_ = writeFile(c.path(r.Example.Files), text)
+	}
+}
+
+// Trim removes entries that were not used for long. It does so once a day.
+func (c *Cache) Trim() {
+	if c == nil {
+		return
+	}
+	mark := filepath.Join(c.dir, "trimmed")
+	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < trimEvery {
+		return
+	}
+	if writeFile(mark, nil) != nil {
+		return
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return
+	}
+	defer func() { _ = root.Close() }()
+	_ = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error { // best effort
+		if err != nil || !d.Type().IsRegular() || !strings.Contains(p, "/") {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > unusedFor {
+			_ = root.Remove(p)
+		}
+		return nil
+	})
+}
+
+// readBounded reads a regular file that has at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fs.ErrInvalid
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// writeFile writes a file as a whole, for its owner only.
+func writeFile(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(path), "."+rand.Text())
+	err := os.WriteFile(temporary, text, 0o600)
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+	}
+	return err
+}

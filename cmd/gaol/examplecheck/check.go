@@ -1,0 +1,172 @@
+package examplecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"gaol/cmd/gaol/examples"
+	"gaol/runtime/snippets"
+)
+
+// Runner runs snippets, as [snippets.Runner] does.
+type Runner interface {
+	Run(ctx context.Context, in snippets.Input) (*snippets.Output, error)
+	Close() error
+}
+
+// Options are the options of [Check].
+type Options struct {
+	// Open returns the runner. It is called once, and only if an example has to run.
+	Open func() (Runner, error)
+
+	// Timeout is the wall-clock time of each example. Zero is that of [snippets.Input].
+	Timeout time.Duration
+
+	// Workers is how many examples run at once. It is above zero.
+	Workers int
+
+	// Cache has outputs of earlier checks. It may be nil.
+	Cache *Cache
+
+	// Update writes the outputs of examples that pass beside them.
+	Update bool
+
+	// Progress, if not nil, is called for each finished example, one at a time.
+	Progress func(finished int)
+}
+
+// Check runs examples. A failing example is a [Result], a failing host an error.
+func Check(ctx context.Context, list []*examples.Example, o Options) (*Report, error) {
+	start := time.Now()
+	r := &Report{Results: make([]*Result, len(list))}
+	var missing []*Result
+	for i, e := range list {
+		r.Results[i] = &Result{Example: e}
+		if e.Fault != "" || e.Skip != "" || o.Cache.load(r.Results[i]) {
+			continue
+		}
+		missing = append(missing, r.Results[i])
+	}
+	if err := o.run(ctx, missing, len(list)); err != nil {
+		return nil, err
+	}
+	for _, result := range r.Results {
+		result.judge()
+		o.Cache.store(result)
+	}
+	if err := o.expectations(r.Results); err != nil {
+		return nil, err
+	}
+	r.count()
+	r.Duration = time.Since(start)
+	return r, nil
+}
+
+// run sets the outputs of results whose examples have to run.
+func (o Options) run(ctx context.Context, missing []*Result, all int) (err error) {
+	if len(missing) == 0 {
+		return nil
+	}
+	runner, err := o.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, runner.Close()) }()
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(o.Workers)
+	finished := o.counter(all - len(missing))
+	for _, result := range missing {
+		work.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			defer finished()
+			return result.run(ctx, runner, o.Timeout)
+		})
+	}
+	return work.Wait()
+}
+
+// counter returns a function that calls Progress with one more finished example each time.
+func (o Options) counter(n int) func() {
+	if o.Progress == nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	o.Progress(n)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		o.Progress(n)
+	}
+}
+
+func (r *Result) run(ctx context.Context, runner Runner, timeout time.Duration) error {
+	out, err := runner.Run(ctx, snippets.Input{Files: r.Example.Files, Timeout: timeout})
+	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
+		err = nil // the output says so
+	}
+	r.Output = out
+	return err
+}
+
+// judge sets the status of a result, and its errors.
+func (r *Result) judge() {
+	e, out := r.Example, r.Output
+	r.Status = Passed
+	switch {
+	case e.Fault != "":
+		r.fail(Message{File: e.File, Line: e.Line, Text: e.Fault})
+	case e.Skip != "":
+		r.Status = Skipped
+	case e.WantError && !r.hasError():
+		r.fail(Message{File: e.File, Line: e.Line, Text: expectedError(e)})
+		r.failAll(out.Errors)
+	case !e.WantError && (len(out.Errors) > 0 || out.TimedOut):
+		r.failAll(out.Errors)
+		if r.Errors == nil {
+			r.fail(Message{File: e.File, Line: e.Line, Text: "it ran out of time"})
+		}
+	}
+}
+
+// hasError reports whether the expected error occurred. A timeout is expected only by a text
+// that names it.
+func (r *Result) hasError() bool {
+	if r.Example.ErrorText == "" {
+		return len(r.Output.Errors) > 0 && !r.Output.TimedOut
+	}
+	for _, text := range r.Output.Errors {
+		if strings.Contains(text, r.Example.ErrorText) {
+			return true
+		}
+	}
+	return false
+}
+
+// failAll fails the example for the errors of its output.
+func (r *Result) failAll(errs []string) {
+	for _, text := range errs {
+		r.fail(errorOf(r.Example, text))
+	}
+}
+
+func (r *Result) fail(m Message) {
+	r.Status = Failed
+	r.Errors = append(r.Errors, m)
+}
+
+// expectedError says which error an example should have had.
+func expectedError(e *examples.Example) string {
+	if e.ErrorText == "" {
+		return "an error is expected, and there was none"
+	}
+	return fmt.Sprintf("an error with the text %q is expected", e.ErrorText)
+}

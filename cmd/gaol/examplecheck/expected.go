@@ -1,0 +1,160 @@
+package examplecheck
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"gaol/cmd/gaol/examples"
+	"gaol/runtime/snippets"
+)
+
+// expected is the output of an example as it is kept beside the example: all but the duration.
+type expected struct {
+	Logs     []string        `json:"logs"`
+	Facts    json.RawMessage `json:"facts"`
+	Derived  json.RawMessage `json:"derived"`
+	Errors   []string        `json:"errors"`
+	TimedOut bool            `json:"timedOut"`
+}
+
+// expectations compares outputs with the files beside the examples, or writes these.
+func (o Options) expectations(results []*Result) error {
+	files := map[string]*expectedFile{}
+	var order []*expectedFile
+	for _, r := range results {
+		if r.Example.Files == nil { // a mistake in a page, or a file that is too large
+			continue
+		}
+		name := r.Example.ExpectedFile()
+		f := files[name]
+		if f == nil {
+			f = readExpected(r.Example)
+			files[name] = f
+			order = append(order, f)
+		}
+		f.results = append(f.results, r)
+	}
+	for _, f := range order {
+		if !o.Update {
+			f.compare()
+		} else if err := f.update(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expectedFile is the file of a code file, whose only member is "", or of a page.
+type expectedFile struct {
+	outputs map[string]json.RawMessage // by name of the example
+	text    []byte
+	err     error
+	results []*Result
+}
+
+// page is the JSON of the file of a page.
+type page struct {
+	Examples map[string]json.RawMessage `json:"examples"`
+}
+
+func readExpected(e *examples.Example) *expectedFile {
+	f := &expectedFile{outputs: map[string]json.RawMessage{}}
+	f.text, f.err = e.ReadExpected()
+	switch {
+	case errors.Is(f.err, fs.ErrNotExist):
+		f.err = nil
+	case f.err != nil:
+	case e.Name == "":
+		if f.err = json.Unmarshal(f.text, &json.RawMessage{}); f.err == nil {
+			f.outputs[""] = f.text
+		}
+	default:
+		var p page
+		if f.err = json.Unmarshal(f.text, &p); f.err == nil && p.Examples != nil {
+			f.outputs = p.Examples
+		}
+	}
+	return f
+}
+
+// compare fails examples whose output is not the expected one.
+func (f *expectedFile) compare() {
+	for _, r := range f.results {
+		name := r.Example.ExpectedFile()
+		if r.Output == nil || r.Status == Failed {
+			continue
+		}
+		if f.err != nil {
+			r.fail(Message{File: name, Line: 1, Text: "not readable as expected output: " + f.err.Error()})
+			continue
+		}
+		want, ok := f.outputs[r.Example.Name]
+		if !ok {
+			continue
+		}
+		wanted, got := canonical(want), canonical(expectedOutput(r.Output))
+		if bytes.Equal(wanted, got) {
+			continue
+		}
+		_, r.Diff, _ = strings.Cut(string(diff.Diff(name, wanted, "output", got)), "\n") // without a title
+		r.fail(Message{File: r.Example.File, Line: r.Example.Line, Text: "the output is not that of " + name + "; gaol snippet check --update accepts it"})
+	}
+}
+
+// update writes the outputs of examples that pass. Those of others stay, unless the example is
+// gone.
+func (f *expectedFile) update() error {
+	outputs := map[string]json.RawMessage{}
+	for _, r := range f.results {
+		name := r.Example.Name
+		if old, ok := f.outputs[name]; ok {
+			outputs[name] = old
+		}
+		if r.Output != nil && r.Status != Failed {
+			outputs[name] = canonical(expectedOutput(r.Output))
+		}
+	}
+	e := f.results[0].Example
+	text := canonical(page{outputs})
+	if e.Name == "" {
+		text = outputs[""]
+	}
+	if len(outputs) == 0 || bytes.Equal(text, f.text) {
+		return nil
+	}
+	if err := e.WriteExpected(text); err != nil {
+		return fmt.Errorf("write %s: %w", e.ExpectedFile(), err)
+	}
+	return nil
+}
+
+func expectedOutput(out *snippets.Output) expected {
+	return expected{out.Logs, out.Facts, out.Derived, out.Errors, out.TimedOut}
+}
+
+// canonical returns JSON with sorted members, on lines of its own, and numbers as they are
+// written. v is valid: the text of a file was checked, and a Runner returns no other.
+func canonical(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var value any
+	if dec.Decode(&value) != nil {
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(value) // it was JSON
+	return b.Bytes()
+}

@@ -1,0 +1,108 @@
+package examplecheck
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gaol/cmd/gaol/examples"
+	"gaol/runtime/snippets"
+)
+
+// Status is the result of one example.
+type Status string
+
+// The results.
+const (
+	Passed  Status = "passed"
+	Failed  Status = "failed"
+	Skipped Status = "skipped"
+)
+
+// Result is what became of an example.
+type Result struct {
+	Example *examples.Example
+	Status  Status
+	Cached  bool             // Output is of an earlier check
+	Output  *snippets.Output // nil if it did not run
+	Errors  []Message        // why it failed
+	Diff    string           // of the expected output and this one, if they differ
+}
+
+// Message is an error where a person can repair it.
+type Message struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`             // from 1
+	Column int    `json:"column,omitempty"` // from 1, in UTF-16 code units; 0 if not known
+	Text   string `json:"message"`
+}
+
+// String returns the message after its position.
+func (m Message) String() string { return m.place() + " — " + m.Text }
+
+func (m Message) place() string {
+	text := m.File + ":" + strconv.Itoa(m.Line)
+	if m.Column > 0 {
+		text += ":" + strconv.Itoa(m.Column)
+	}
+	return text
+}
+
+// Report is the result of a check.
+type Report struct {
+	Results                         []*Result
+	Passed, Failed, Skipped, Cached int
+	Duration                        time.Duration
+}
+
+func (r *Report) count() {
+	for _, result := range r.Results {
+		if result.Cached {
+			r.Cached++
+		}
+		switch result.Status {
+		case Failed:
+			r.Failed++
+		case Skipped:
+			r.Skipped++
+		case Passed:
+			r.Passed++
+		}
+	}
+}
+
+// position matches a position in a file of a snippet.
+var position = regexp.MustCompile(`([\w./-]{1,128}):(\d{1,9}):(\d{1,9})`)
+
+// Locate returns an error of an example with positions in the files that contain the example.
+func Locate(e *examples.Example, text string) string { return locate(e, text).Text }
+
+// locate returns an error of an example with positions in the files that contain the example,
+// and at the first of them.
+func locate(e *examples.Example, text string) Message {
+	m := Message{File: e.File, Line: e.Line}
+	found := false
+	m.Text = position.ReplaceAllStringFunc(text, func(place string) string {
+		parts := position.FindStringSubmatch(place)
+		line, _ := strconv.Atoi(parts[2]) // digits
+		column, _ := strconv.Atoi(parts[3])
+		file, line, column, ok := e.Position(parts[1], line, column)
+		if !ok {
+			return place
+		}
+		at := Message{File: file, Line: line, Column: column}
+		if !found {
+			found, m.File, m.Line, m.Column = true, file, line, column
+		}
+		return at.place()
+	})
+	return m
+}
+
+// errorOf returns the message of an error without its position, which a report prints before it.
+func errorOf(e *examples.Example, text string) Message {
+	m := locate(e, text)
+	m.Text = strings.TrimPrefix(m.Text, m.place()+" — ")
+	return m
+}

@@ -1,0 +1,82 @@
+package examplecheck
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gaol/cmd/gaol/terminal"
+)
+
+// shownLogs is how many of an example's last lines a report for people has.
+const shownLogs = 20
+
+// TextOptions are the options of [Report.Text].
+type TextOptions struct {
+	Verbose bool // also list the examples that did not fail
+	Colors  bool
+}
+
+// Text returns the report for people. It has no control characters but line feeds, tabs and its
+// own colors.
+func (r *Report) Text(o TextOptions) string {
+	var b strings.Builder
+	for _, result := range r.Results {
+		if result.Status == Failed || o.Verbose {
+			result.write(&b, o)
+		}
+	}
+	fmt.Fprintln(&b, r.summary())
+	return b.String()
+}
+
+func (r *Report) summary() string {
+	return fmt.Sprintf("%d examples: %d passed, %d failed, %d skipped; %d from the cache, %s",
+		len(r.Results), r.Passed, r.Failed, r.Skipped, r.Cached, r.Duration.Round(10*time.Millisecond))
+}
+
+// labels begin the line of an example, with a color.
+var labels = map[Status]struct{ text, color string }{
+	Passed: {"ok  ", "32"}, Failed: {"FAIL", "31"}, Skipped: {"skip", "33"},
+}
+
+func (r *Result) write(b *strings.Builder, o TextOptions) {
+	label := labels[r.Status].text
+	if o.Colors {
+		label = "\x1b[" + labels[r.Status].color + "m" + label + "\x1b[0m"
+	}
+	fmt.Fprintf(b, "%s %s\n", label, terminal.Sanitize(r.title(), false))
+	for _, m := range r.Errors {
+		b.WriteString(indented(m.String()))
+	}
+	b.WriteString(indented(r.Diff))
+	if r.Status == Failed && r.Output != nil && len(r.Output.Logs) > 0 {
+		logs := r.Output.Logs
+		b.WriteString("    its last lines:\n")
+		b.WriteString(indented(strings.Join(logs[max(0, len(logs)-shownLogs):], "\n")))
+	}
+}
+
+// title returns where an example is, its name, and why it is skipped or that it is cached.
+func (r *Result) title() string {
+	e := r.Example
+	text := fmt.Sprintf("%s:%d", e.File, e.Line)
+	if e.Name != "" {
+		text += " " + e.Name
+	}
+	switch {
+	case r.Status == Skipped:
+		text += ": " + e.Skip
+	case r.Cached:
+		text += " (cached)"
+	}
+	return text
+}
+
+// indented returns untrusted text for a terminal, indented.
+func indented(text string) string {
+	if text = strings.TrimRight(text, "\n"); text == "" {
+		return ""
+	}
+	return "    " + strings.ReplaceAll(terminal.Sanitize(text, false), "\n", "\n    ") + "\n"
+}

@@ -1,0 +1,252 @@
+package examples
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gaol/runtime/snippets"
+)
+
+// Limits of what Find reads.
+const (
+	maxEntries  = 100_000   // files and folders below all paths
+	maxCode     = 200_000   // bytes of a code file: those of a snippet
+	maxMarkdown = 4 << 20   // bytes of a page
+	maxTotal    = 256 << 20 // bytes of all files
+)
+
+// Options are the options of [Find].
+type Options struct {
+	// AllFences takes all fences of TypeScript and JavaScript, and not only those that are
+	// marked with run.
+	AllFences bool
+}
+
+// Set is what Find has found. Its folders stay open until Close.
+type Set struct {
+	Examples []*Example
+
+	options Options
+	folders []*folder
+	entries int
+	bytes   int64
+}
+
+// Find returns the examples of files and folders, in the order of the paths and then of names.
+// In folders, it skips node_modules and names that begin with a dot, and follows no symbolic
+// links.
+func Find(ctx context.Context, paths []string, o Options) (*Set, error) {
+	s := &Set{options: o}
+	for _, p := range paths {
+		if err := s.add(ctx, p); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Close closes the folders of the set.
+func (s *Set) Close() {
+	for _, f := range s.folders {
+		_ = f.root.Close()
+	}
+}
+
+func (s *Set) add(ctx context.Context, p string) error {
+	info, err := os.Stat(p)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		f, err := s.open(p)
+		if err != nil {
+			return err
+		}
+		return s.walk(ctx, f)
+	}
+	if p, err = filepath.EvalSymlinks(p); err != nil { //nolint:forbidigo // the path that the user named
+		return err
+	}
+	if kind(p) == kindOther {
+		return fmt.Errorf("%s: want a folder, or a file that ends in %s", p, strings.Join(endings(), ", "))
+	}
+	f, err := s.open(filepath.Dir(p))
+	if err != nil {
+		return err
+	}
+	return s.addFile(f, filepath.Base(p))
+}
+
+func (s *Set) open(dir string) (*folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{root, dir}
+	s.folders = append(s.folders, f)
+	return f, nil
+}
+
+// walk adds the examples of a folder. Code files of a folder with src/main.ts are parts of that
+// example.
+func (s *Set) walk(ctx context.Context, f *folder) error {
+	var project string // the last folder with src/main.ts
+	inProject := func(p string) bool { return project == "." || strings.HasPrefix(p, project+"/") }
+	return fs.WalkDir(f.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		switch err = cmp.Or(err, context.Cause(ctx), s.count()); {
+		case err != nil:
+			return err
+		case d.IsDir() && p != "." && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() && (project == "" || !inProject(p)) && isRegular(f, path.Join(p, mainFile)):
+			project = p
+			return s.addProject(f, p)
+		case !d.Type().IsRegular() || kind(p) == kindOther || kind(p) == kindCode && project != "" && inProject(p):
+			return nil
+		}
+		return s.addFile(f, p)
+	})
+}
+
+// count bounds the number of files and folders.
+func (s *Set) count() error {
+	if s.entries++; s.entries > maxEntries {
+		return fmt.Errorf("more than %d files and folders: name the folders that have examples", maxEntries)
+	}
+	return nil
+}
+
+func isRegular(f *folder, p string) bool {
+	info, err := f.root.Lstat(p)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (s *Set) addFile(f *folder, p string) error {
+	limit := int64(maxCode)
+	if kind(p) != kindCode {
+		limit = maxMarkdown
+	}
+	text, fault, err := s.read(f, p, limit)
+	switch shown := f.shown(p); {
+	case err != nil:
+		return err
+	case fault != "":
+		s.Examples = append(s.Examples, &Example{File: shown, Line: 1, Fault: fault, folder: f})
+	case kind(p) == kindCode:
+		e := &Example{File: shown, Line: 1, folder: f}
+		e.setMain(path.Ext(p), text, source{file: shown})
+		s.Examples = append(s.Examples, e)
+	default:
+		s.Examples = append(s.Examples, pageExamples(page{f, shown, []byte(text), kind(p) == kindMDX}, s.options)...)
+	}
+	return nil
+}
+
+// addProject adds the folder p, which has src/main.ts.
+func (s *Set) addProject(f *folder, p string) error {
+	e := &Example{File: f.shown(path.Join(p, mainFile)), Line: 1, folder: f, sources: map[string]source{}}
+	s.Examples = append(s.Examples, e)
+	return fs.WalkDir(f.root.FS(), path.Join(p, "src"), func(file string, d fs.DirEntry, err error) error {
+		switch err = cmp.Or(err, s.count()); {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || kind(file) != kindCode && path.Ext(file) != ".json" || strings.HasSuffix(file, expectedEnding):
+			return nil
+		}
+		text, fault, err := s.read(f, file, maxCode)
+		e.Fault = cmp.Or(e.Fault, fault)
+		name, relErr := filepath.Rel(p, file)
+		e.Files = append(e.Files, snippets.File{Path: name, Source: text})
+		e.sources[name] = source{file: f.shown(file)}
+		return cmp.Or(err, relErr)
+	})
+}
+
+// read reads a file. The fault says that it is too large. The file may have become something
+// else since its folder was read, so that it is checked again.
+func (s *Set) read(f *folder, p string, limit int64) (text, fault string, err error) {
+	b, err := readRegular(f.root, p, limit)
+	s.bytes += int64(len(b))
+	switch {
+	case errors.Is(err, errTooLarge):
+		return "", fmt.Sprintf("%s has more than %d bytes", f.shown(p), limit), nil
+	case err != nil:
+		return "", "", fmt.Errorf("read %s: %w", f.shown(p), pathless(err))
+	case s.bytes > maxTotal:
+		return "", "", fmt.Errorf("the examples have more than %d bytes: check fewer at once", maxTotal)
+	}
+	return string(b), "", nil
+}
+
+var errTooLarge = errors.New("file too large")
+
+// readRegular reads a regular file of at most limit bytes.
+func readRegular(root *os.Root, p string, limit int64) ([]byte, error) {
+	file, err := root.OpenFile(p, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("not a regular file"))
+	}
+	b, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, errTooLarge
+	}
+	return b, err
+}
+
+// pathless removes the path of an error, because the message has it already.
+func pathless(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// endings returns the endings of files with examples.
+func endings() []string { return slices.Concat(codeEndings, []string{".md", ".mdx"}) }
+
+// Open returns the example that a code file or a folder with src/main.ts is, and the set that
+// has it.
+func Open(path string) (*Example, *Set, error) {
+	s := &Set{}
+	if err := s.addOne(path); err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s.Examples[0], s, nil
+}
+
+func (s *Set) addOne(p string) error {
+	info, err := os.Stat(p)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir() && kind(p) != kindCode:
+		return fmt.Errorf("%s: want a folder with %s, or a file that ends in %s", p, mainFile, strings.Join(codeEndings, ", "))
+	case !info.IsDir():
+		return s.add(context.Background(), p)
+	}
+	f, err := s.open(p)
+	if err != nil {
+		return err
+	}
+	if !isRegular(f, mainFile) {
+		return fmt.Errorf("%s: it has no file %s", p, mainFile)
+	}
+	return s.addProject(f, ".")
+}

@@ -1,0 +1,119 @@
+package examples
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// page is a Markdown or MDX file.
+type page struct {
+	folder *folder
+	shown  string
+	text   []byte
+	mdx    bool
+}
+
+// fence is a fenced code block.
+type fence struct {
+	info  fenceInfo
+	line  int // of its opening
+	code  string
+	lines []place
+}
+
+// Only blocks are parsed: the text in them is of no interest. A MDX page has neither HTML nor
+// code that is indented, and its fences may be.
+var (
+	markdownParser = parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...))
+	mdxParser      = parser.NewParser(parser.WithBlockParsers(
+		prioritized(parser.NewSetextHeadingParser(), 100),
+		prioritized(parser.NewThematicBreakParser(), 200),
+		prioritized(parser.NewListParser(), 300),
+		prioritized(parser.NewListItemParser(), 400),
+		prioritized(mdxFenceParser{}, 500),
+		prioritized(mdxBlockParser{}, 550),
+		prioritized(parser.NewATXHeadingParser(), 600),
+		prioritized(parser.NewBlockquoteParser(), 800),
+		prioritized(parser.NewParagraphParser(), 1000),
+	))
+)
+
+// fences returns the fences of a page. A fault is a mistake that makes the rest of an MDX page
+// unreadable.
+func (p page) fences() (list []fence, fault *pageFault) {
+	lines := lineStarts(p.text)
+	root := p.parse()
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.FencedCodeBlock:
+			if n.Info != nil {
+				list = append(list, p.fence(n, lines))
+			}
+		case *mdxBlock:
+			if !n.closed() {
+				fault = &pageFault{lines.line(n.start), "the JSX, the expression, the import or the export that begins here has no end"}
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return list, fault
+}
+
+// pageFault is a mistake in a page.
+type pageFault struct {
+	line    int
+	message string
+}
+
+func (p page) parse() ast.Node {
+	if p.mdx {
+		return mdxParser.Parse(text.NewReader(p.text))
+	}
+	return markdownParser.Parse(text.NewReader(p.text))
+}
+
+func (p page) fence(n *ast.FencedCodeBlock, starts lineStartList) fence {
+	f := fence{info: parseInfo(string(n.Info.Segment.Value(p.text))), line: starts.line(n.Info.Segment.Start)}
+	var code strings.Builder
+	for _, s := range n.Lines().Sliced(0, n.Lines().Len()) {
+		code.Write(s.Value(p.text))
+		line := starts.line(s.Start)
+		before := string(p.text[starts[line-1]:s.Start])
+		f.lines = append(f.lines, place{line, max(0, len(utf16.Encode([]rune(before)))-s.Padding)})
+	}
+	f.code = code.String()
+	return f
+}
+
+// lineStartList is the offset of each line.
+type lineStartList []int
+
+func lineStarts(text []byte) lineStartList {
+	starts := lineStartList{0}
+	for at := 0; ; {
+		next := bytes.IndexByte(text[at:], '\n')
+		if next < 0 {
+			return starts
+		}
+		at += next + 1
+		starts = append(starts, at)
+	}
+}
+
+// line returns the number of the line of an offset, from 1.
+func (l lineStartList) line(offset int) int {
+	at, found := slices.BinarySearch(l, offset)
+	if found {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,113 @@
+package playground
+
+import (
+	"bytes"
+	"crypto/rand"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options are the options of a request.
+type Options struct {
+	// FrameAncestors are the origins, such as https://docs.example.com, of pages that may show the
+	// playground in a frame. Empty: none.
+	FrameAncestors []string
+}
+
+// load returns the embedded files. They are compressed when the page is first used.
+var load = sync.OnceValues(embedded)
+
+// Has reports whether a path of a URL is one of the page's.
+func Has(urlPath string) bool { return nameOf(urlPath) != "" }
+
+// nameOf returns the name of the file at a path of a URL, "" if there is none.
+func nameOf(urlPath string) string {
+	if urlPath == "/" {
+		return Index
+	}
+	for _, name := range Files {
+		if name != Index && urlPath == "/"+name {
+			return name
+		}
+	}
+	return ""
+}
+
+// Serve serves the file that the request's path names. The method is GET or HEAD.
+func Serve(w http.ResponseWriter, r *http.Request, o Options) {
+	files, err := load()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	name := nameOf(r.URL.Path)
+	f, ok := files[name]
+	switch {
+	case name == Index && !ok:
+		serveMissing(w, o)
+	case !ok:
+		http.NotFound(w, r)
+	case name == Index:
+		serveIndex(w, r, f.plain, o)
+	default:
+		serveFile(w, r, name, f)
+	}
+}
+
+// serveIndex serves the page itself, with a new nonce.
+func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, o Options) {
+	nonce := rand.Text()
+	setPageHeaders(w.Header(), nonce, o)
+	// The nonce must not be used twice.
+	w.Header().Set("Cache-Control", "no-store")
+	text = bytes.ReplaceAll(text, []byte(Nonce), []byte(nonce))
+	http.ServeContent(w, r, Index, time.Time{}, bytes.NewReader(text))
+}
+
+func serveMissing(w http.ResponseWriter, o Options) {
+	setPageHeaders(w.Header(), rand.Text(), o)
+	w.WriteHeader(http.StatusNotImplemented)
+	_, _ = w.Write(missing)
+}
+
+// serveFile serves a file that is the same for everyone. Browsers keep it, and ask whether it has changed.
+func serveFile(w http.ResponseWriter, r *http.Request, name string, f *file) {
+	h := w.Header()
+	setFileHeaders(h, name)
+	content, tag := f.plain, f.tag
+	h.Set("Vary", "Accept-Encoding")
+	if acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		content, tag = f.gzipped, tag+"-gzip"
+	}
+	h.Set("Etag", `"`+tag+`"`)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+}
+
+// acceptsGzip reports whether the client decompresses. Clients that mention gzip with a quality get
+// plain text.
+func acceptsGzip(r *http.Request) bool {
+	for _, field := range r.Header.Values("Accept-Encoding") {
+		for coding := range strings.SplitSeq(field, ",") {
+			if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setFileHeaders sets the headers of all files but the page itself.
+func setFileHeaders(h http.Header, name string) {
+	h.Set("Content-Type", types[path.Ext(name)])
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if name == Embed {
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
+}

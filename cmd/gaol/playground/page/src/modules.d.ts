@@ -1,0 +1,5 @@
+// esbuild makes a string of a text file.
+declare module "*.txt" {
+  const text: string;
+  export default text;
+}

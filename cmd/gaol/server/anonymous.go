@@ -1,0 +1,129 @@
+package server
+
+import (
+	"container/list"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// anonymous returns the tenant of a request by TCP without a token, nil if the settings have none for
+// it. A wrong token is not the same as none.
+func (s *Server) anonymous(r *http.Request) *tenant.Tenant {
+	if r.URL.Path != api.SnippetPath || s.service.Settings().Snippets.Anonymous == nil || connOf(r).isUnix() || r.Header.Values("Authorization") != nil {
+		return nil
+	}
+	return &tenant.Tenant{Name: settings.AnonymousTenant}
+}
+
+// countAnonymous counts a request of an anonymous caller, or returns an error if its address has sent
+// too many.
+func (s *Server) countAnonymous(r *http.Request) error {
+	set := s.service.Settings().Snippets.Anonymous
+	if set == nil { // the settings have been replaced
+		return nil
+	}
+	wait := s.addresses.count(clientAddress(r, set.Proxies), set.PerMin(), time.Now())
+	if wait == 0 {
+		return nil
+	}
+	return &service.Error{Code: service.Exceeded, Err: fmt.Errorf("your address has sent more than %v requests in a minute", set.PerMin()), RetryAfter: wait}
+}
+
+// clientAddress returns the address of a client, or of its network for IPv6.
+func clientAddress(r *http.Request, proxies []netip.Prefix) string {
+	isProxy := func(a netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+	}
+	tcp, ok := connOf(r).RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	address := tcp.AddrPort().Addr().Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if !isProxy(address) || err != nil {
+			break
+		}
+		address = next.Unmap()
+	}
+	return networkOf(address)
+}
+
+// networkOf names an address of IPv4, or the network of one of IPv6: a subscriber has a whole /64.
+func networkOf(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return a.String()
+}
+
+// maxAddresses bounds the addresses whose requests are counted. The one that was counted least recently is
+// forgotten first.
+const maxAddresses = 10_000
+
+// addresses count the requests of each address. The zero value is ready to use.
+type addresses struct {
+	mu     sync.Mutex
+	byName map[string]*list.Element // of *addressCount
+	recent list.List                // the most recent one first
+}
+
+type addressCount struct {
+	name    string
+	limiter *rate.Limiter
+}
+
+// count counts a request. It returns how long the address must wait before the next one, and zero if the
+// request is within the limit.
+func (as *addresses) count(name string, perMin float64, now time.Time) (wait time.Duration) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	burst, perSec := max(1, int(perMin)), rate.Limit(perMin/60)
+	l := as.of(name, perSec, burst).limiter
+	if l.Limit() != perSec { // the settings have changed
+		l.SetLimitAt(now, perSec)
+		l.SetBurstAt(now, burst)
+	}
+	reservation := l.ReserveN(now, 1)
+	if wait = reservation.DelayFrom(now); wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
+}
+
+// of returns the count of an address.
+//
+// Preconditions: as.mu is held.
+func (as *addresses) of(name string, perSec rate.Limit, burst int) *addressCount {
+	if e := as.byName[name]; e != nil {
+		as.recent.MoveToFront(e)
+		return e.Value.(*addressCount)
+	}
+	if as.byName == nil {
+		as.byName = map[string]*list.Element{}
+	}
+	if len(as.byName) >= maxAddresses {
+		oldest := as.recent.Remove(as.recent.Back()).(*addressCount)
+		delete(as.byName, oldest.name)
+	}
+	c := &addressCount{name, rate.NewLimiter(perSec, burst)}
+	as.byName[name] = as.recent.PushFront(c)
+	return c
+}

@@ -1,0 +1,227 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/cmd/gaol/server/quota"
+	"gaol/policy"
+	"gaol/runtime/snippets"
+)
+
+// Snippets are the settings of snippets: see package snippets.
+type Snippets struct {
+	// NodeModules is a folder of the machine with the packages that snippets may import.
+	NodeModules string `json:"nodeModules,omitzero"`
+
+	// Adapter reads the state of a framework, unless a request names another one: "none" (the
+	// default), "directive", or the path of a .mjs file, which is then called by the file's name.
+	Adapter string `json:"adapter,omitzero"`
+
+	// NoLint turns off the adapter's lint rules.
+	NoLint bool `json:"noLint,omitzero"`
+
+	// Network is "" for none, or "public": requests may ask for the public internet.
+	Network string `json:"network,omitzero"`
+
+	// Origins are those of web pages that may run snippets, such as https://docs.example.com.
+	Origins []string `json:"origins,omitzero"`
+
+	// Anonymous, if not nil, lets callers without a token run snippets, and nothing else.
+	Anonymous *Anonymous `json:"anonymous,omitzero"`
+
+	// adapter is the operator's own, read from the file.
+	adapter snippets.Adapter
+}
+
+// Anonymous bounds the callers of TCP that have no token. They are one tenant together.
+type Anonymous struct {
+	// RequestsPerMin are those of one address on average, and at once. Of IPv6, a network of 64
+	// bits is one address. Default: 30.
+	RequestsPerMin float64 `json:"requestsPerMin,omitzero"`
+
+	// Proxies are reverse proxies: of their requests, the client's address is the last one in
+	// X-Forwarded-For that is none of them.
+	Proxies []netip.Prefix `json:"proxies,omitzero"`
+
+	// Limits bound them together. Default: 8 runs, 20 requests a second; otherwise as Tenant.
+	quota.Limits
+}
+
+// AnonymousTenant is the name of the tenant of anonymous callers.
+const AnonymousTenant = "anonymous"
+
+// Defaults of [Anonymous].
+const (
+	anonymousRuns           = 8
+	anonymousRequests       = 20 // a second
+	anonymousRequestsPerMin = 30
+)
+
+// maxAdapter bounds the file of an adapter, in bytes.
+const maxAdapter = 1 << 20
+
+// Limits returns the limits of tenants that have their own.
+func (s *Settings) Limits() map[string]quota.Limits {
+	if s.Snippets.Anonymous == nil {
+		return s.Tenants
+	}
+	all := maps.Clone(s.Tenants)
+	if all == nil {
+		all = map[string]quota.Limits{}
+	}
+	all[AnonymousTenant] = s.Snippets.Anonymous.Or(quota.Limits{Runs: anonymousRuns, Requests: anonymousRequests})
+	return all
+}
+
+// PerMin returns how many requests an address may send in a minute.
+func (a *Anonymous) PerMin() float64 { return cmp.Or(a.RequestsPerMin, anonymousRequestsPerMin) }
+
+// Adapters are those that requests may name, the default one first.
+func (s *Snippets) Adapters() []snippets.Adapter {
+	all := []snippets.Adapter{snippets.None}
+	switch {
+	case s.adapter.Name != "":
+		all = slices.Insert(all, 0, s.adapter)
+	case s.Adapter == snippets.Directive.Name:
+		all = slices.Insert(all, 0, snippets.Directive)
+	}
+	return all
+}
+
+// complete checks the settings, and reads the adapter.
+func (s *Snippets) complete() error {
+	if s.Network != "" && s.Network != publicPreset {
+		return fmt.Errorf("snippets: network %q: want public, or nothing", s.Network)
+	}
+	if a := s.Anonymous; a != nil {
+		if err := a.check(); err != nil {
+			return fmt.Errorf("snippets: anonymous: %w", err)
+		}
+	}
+	if err := checkOrigins(s.Origins); err != nil {
+		return fmt.Errorf("snippets: %w", err)
+	}
+	if s.NodeModules != "" {
+		if err := checkFolder(s.NodeModules); err != nil {
+			return fmt.Errorf("snippets: nodeModules %q: %w", s.NodeModules, err)
+		}
+	}
+	if err := s.readAdapter(); err != nil {
+		return fmt.Errorf("snippets: adapter %q: %w", s.Adapter, err)
+	}
+	return nil
+}
+
+func (a *Anonymous) check() error {
+	if !(a.RequestsPerMin >= 0 && a.RequestsPerMin <= 1e6) {
+		return fmt.Errorf("requestsPerMin: %v is not a limit", a.RequestsPerMin)
+	}
+	for _, p := range a.Proxies {
+		if p != p.Masked() {
+			return fmt.Errorf("proxies: %s: want %s", p, p.Masked())
+		}
+	}
+	return a.Check()
+}
+
+func checkFolder(path string) error {
+	if !filepath.IsAbs(path) {
+		return errors.New("want an absolute path")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return errors.Unwrap(err) // without the path, which the caller adds
+	}
+	if !info.IsDir() {
+		return errors.New("it is no folder")
+	}
+	return nil
+}
+
+// adapterName is the form of the name of an operator's adapter.
+var adapterName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// readAdapter reads the adapter if it is a file.
+func (s *Snippets) readAdapter() error {
+	s.adapter = snippets.Adapter{}
+	if s.Adapter == "" || s.Adapter == snippets.None.Name || s.Adapter == snippets.Directive.Name {
+		return nil
+	}
+	name, ok := strings.CutSuffix(filepath.Base(s.Adapter), ".mjs")
+	if !ok || !filepath.IsAbs(s.Adapter) {
+		return errors.New("want none, directive, or the absolute path of a .mjs file")
+	}
+	if !adapterName.MatchString(name) || name == snippets.None.Name || name == snippets.Directive.Name {
+		return errors.New("the file's name names the adapter: want lower-case letters, digits and ._-, and neither none nor directive")
+	}
+	code, err := readAtMost(s.Adapter, maxAdapter)
+	if err == nil && len(code) == 0 {
+		err = errors.New("it is empty")
+	}
+	s.adapter = snippets.Adapter{Name: name, Code: string(code)}
+	return err
+}
+
+// readAtMost reads a regular file.
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("it is no regular file"))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return text, err
+}
+
+// publicPreset is the network of the public internet.
+const publicPreset = "public"
+
+// checkSnippets completes the settings of snippets, and compares them with the others.
+func (s *Settings) checkSnippets() error {
+	if err := s.Snippets.complete(); err != nil {
+		return err
+	}
+	if s.Snippets.Network == publicPreset {
+		w := policy.World{Own: []string{"/workspace"}, Shared: []string{"/tmp"}, Cwd: "/workspace"}
+		if _, err := policy.Narrow(s.Permissions, publicNetwork(), w); err != nil {
+			return fmt.Errorf("snippets: network %q: the setting permissions does not allow it", s.Snippets.Network)
+		}
+	}
+	return s.checkPublicURL()
+}
+
+// checkPublicURL checks the URL, and removes a slash at its end.
+func (s *Settings) checkPublicURL() error {
+	if s.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.ForceQuery ||
+		u.Fragment != "" || strings.HasSuffix(s.PublicURL, "#") || len(s.PublicURL) > maxPublicURL {
+		return fmt.Errorf("publicUrl %q: want an http or https URL without query and fragment", s.PublicURL)
+	}
+	s.PublicURL = strings.TrimRight(u.String(), "/")
+	return nil
+}
+
+// maxPublicURL bounds the URL in bytes.
+const maxPublicURL = 1000

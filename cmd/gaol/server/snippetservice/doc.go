@@ -1,0 +1,7 @@
+// Package snippetservice runs snippets for tenants, see package snippets of the SDK.
+//
+//	POST /api/sandbox, MCP, session ──> Run ── quota ──> runner of tenant, adapter, preset ──> sandbox
+//
+// Each tenant has runners of its own, because sandboxes are in the cgroup of their tenant. A runner is
+// created on first use, and closed when it has not been used for some time or when the settings change.
+package snippetservice

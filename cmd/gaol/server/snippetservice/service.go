@@ -1,0 +1,156 @@
+package snippetservice
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+	"gaol/runtime/snippets"
+)
+
+// Service runs snippets. Its methods may be called from several goroutines at once.
+type Service struct {
+	service *service.Service
+	runners *runners
+}
+
+// New returns a service that is closed with s.
+func New(s *service.Service, log *slog.Logger) *Service {
+	n := &Service{s, &runners{log: log, byKey: map[key]*runner{}}}
+	s.OnClose(n.runners.close)
+	return n
+}
+
+// doing is what the service does, for errors.
+const doing = "run a snippet"
+
+// Run runs a snippet of a tenant. onLog, if not nil, is called with each line as it arrives. Errors are
+// of package service. For an input that breaks a rule of package snippets the error is a
+// [*snippets.InputError], beside an output that reports it. If ctx ends the snippet, the error is beside
+// the output so far.
+func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r Request, onLog func(string)) (out *snippets.Output, err error) {
+	ctx, end, err := s.service.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	in, k, err := s.check(t, r, onLog)
+	if err != nil {
+		return nil, err
+	}
+	audit.Of(ctx).SetCode(r.code())
+	audit.Of(ctx).SetPermissions([]byte(strconv.Quote(k.preset)))
+	var bad *snippets.InputError
+	err = s.service.Admit(ctx, t, doing, snippets.Limits(), func(ctx context.Context) error {
+		out, err = s.run(ctx, t, k, in)
+		if errors.As(err, &bad) {
+			return nil
+		}
+		return err
+	})
+	if bad != nil {
+		return out, bad
+	}
+	s.record(ctx, out, err)
+	return out, err
+}
+
+// Output is like Run, but returns no error for an input that breaks a rule: the output reports it.
+func (s *Service) Output(ctx context.Context, t *tenant.Tenant, r Request, onLog func(string)) (*snippets.Output, error) {
+	out, err := s.Run(ctx, t, r, onLog)
+	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
+		return out, nil
+	}
+	return out, err
+}
+
+// Check returns the error of a request that has not the form of one, or names what the server does not
+// have.
+func (s *Service) Check(r Request) error {
+	_, _, err := s.check(&tenant.Tenant{}, r, nil)
+	return err
+}
+
+// check returns what the SDK runs, and by which runner.
+func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in snippets.Input, k key, err error) {
+	set := s.service.Settings()
+	if in, err = r.input(maxTimeout(set), onLog); err != nil {
+		return in, k, err
+	}
+	adapter, err := r.adapter(set)
+	if err != nil {
+		return in, k, err
+	}
+	preset, err := r.preset(set)
+	if err != nil {
+		return in, k, err
+	}
+	k = key{
+		settings: set, tenant: t.Name, preset: preset, adapter: adapter.Name, code: adapter.Code,
+		nodeModules: set.Snippets.NodeModules, noLint: set.Snippets.NoLint,
+	}
+	if r.Host != nil {
+		if !s.service.Trusted() {
+			return in, k, &service.Error{Code: service.Forbidden, Err: errors.New("nodeModules, and the code of an adapter, are for clients that are trusted like root")}
+		}
+		k.nodeModules, k.noLint = r.Host.NodeModules, r.Host.NoLint
+	}
+	return in, k, nil
+}
+
+// run runs a snippet when it is its turn.
+func (s *Service) run(ctx context.Context, t *tenant.Tenant, k key, in snippets.Input) (*snippets.Output, error) {
+	s.runners.retire(k.settings)
+	r, err := s.runners.acquire(k, func() (*snippets.Runner, func() error, error) { return s.create(t, k) })
+	if err != nil {
+		return nil, err
+	}
+	opened, err := r.open()
+	defer func() { s.runners.release(r, opened == nil) }()
+	if err != nil {
+		return nil, err
+	}
+	return opened.Run(ctx, in)
+}
+
+// create creates a runner in the cgroup of its tenant.
+func (s *Service) create(t *tenant.Tenant, k key) (_ *snippets.Runner, closeAll func() error, err error) {
+	place, done := s.service.External(t)
+	permissions, network := restrict(place.Permissions, k.preset)
+	r, err := snippets.New(snippets.Options{
+		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint,
+		Network: network, Permissions: permissions,
+		Store: place.Store, CgroupParent: place.CgroupParent, Isolation: place.Isolation, OCI: place.OCI, Zygote: place.Zygote, Cache: filepath.Join(place.Cache, "packages"),
+	})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return r, func() error {
+		defer done()
+		return r.Close()
+	}, nil
+}
+
+// record adds the end of a run to the audit log and the metrics.
+func (s *Service) record(ctx context.Context, out *snippets.Output, err error) {
+	if out == nil {
+		s.service.RecordEvaluation(ctx, service.KindSnippet, nil, err)
+		return
+	}
+	e := &runtime.Evaluation{Denials: out.Denials, Usage: out.Usage, Duration: time.Duration(out.DurationMs * float64(time.Millisecond))}
+	switch {
+	case err != nil:
+		e.Cause = runtime.CauseCanceled
+	case out.TimedOut:
+		e.Cause = runtime.CauseTimeout
+	}
+	s.service.RecordEvaluation(ctx, service.KindSnippet, e, nil)
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/examplecheck"
+	"gaol/cmd/gaol/examples"
+	"gaol/cmd/gaol/report"
+)
+
+const snippetCheckLong = `Run the examples of a documentation, and fail if one does not work: if it has an error, or
+runs out of time. A PATH is a file or a folder. Examples are
+
+  x.ts, .tsx, .js, .jsx, .mjs   a file is an example
+  DIR/src/main.ts               DIR/src is an example of several files
+  x.md, x.mdx                   each fence of TypeScript or JavaScript that is marked with
+                                run; with --all-fences each one
+
+In folders, node_modules, names that begin with a dot, and symbolic links are skipped.
+
+Words behind the language of a fence:
+
+  run               it is an example
+  example=NAME      fences of the same name in a page are one example; those of the same
+                    file are joined
+  file=src/x.ts     its file in the example; otherwise src/main.ts, which runs
+  error             the example must have an error
+  error="TEXT"      which must contain TEXT
+  skip="REASON"     it is not run
+
+--update writes the output of each example that passes beside it, as x.ts.expected.json. A check
+compares the output with this file if it exists, except for durations.
+
+Outputs of examples that pass are cached in the user's cache folder, by everything that they
+depend on: files, packages, adapter, options, image and version of gaol. Nothing is cached
+with --network public.
+
+--github adds annotations for GitHub's pages, as it is the default where GITHUB_ACTIONS is true.
+
+Exit status: 0 if all examples work, 1 if one does not, 125 if gaol itself failed, or found no
+example.`
+
+const snippetCheckExample = `  gaol snippet check docs
+  gaol snippet check --node-modules node_modules --adapter directive README.md examples
+  gaol snippet check --update docs
+  gaol snippet check --json docs | jq '.examples[] | select(.status == "failed")'`
+
+// checkFlags are the flags of gaol snippet check.
+type checkFlags struct {
+	snippetFlags
+	find                             examples.Options
+	github, noCache, update, verbose bool
+}
+
+func (a *app) snippetCheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "check PATH...",
+		Short:   "Run the examples of a documentation, and fail if one does not work",
+		Long:    snippetCheckLong,
+		Example: snippetCheckExample,
+		Args:    usageArgs(cobra.MinimumNArgs(1)),
+	}
+	f := &checkFlags{}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := f.check(cmd.Context())
+		if err == nil && f.json && f.github {
+			err = errors.New("--json and --github exclude each other: --json prints nothing else")
+		}
+		if err != nil {
+			return report.UsageError(cmd.CommandPath(), err)
+		}
+		if !f.set.Changed("github") && !f.json {
+			f.github = os.Getenv("GITHUB_ACTIONS") == "true"
+		}
+		return a.checkExamples(cmd.Context(), args, f)
+	}
+	f.add(cmd)
+	f.set.BoolVar(&f.find.AllFences, "all-fences", false, "take all fences of TypeScript and JavaScript, and not only those marked with run")
+	f.set.BoolVar(&f.update, "update", false, "write the output of examples that pass beside them")
+	f.set.BoolVar(&f.noCache, "no-cache", false, "run examples although nothing has changed")
+	f.set.BoolVarP(&f.verbose, "verbose", "v", false, "also list the examples that do not fail")
+	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the check and nothing else")
+	f.set.BoolVar(&f.github, "github", false, "also print annotations for GitHub")
+	return cmd
+}
+
+// checkExamples checks the examples of paths, prints a report and sets a.exit.
+func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) error {
+	set, err := examples.Find(ctx, paths, f.find)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if len(set.Examples) == 0 {
+		return report.Advise(errors.New("check: there is no example"), "mark fences with run, or use --all-fences")
+	}
+	if err := a.findImage(ctx, &f.snippetFlags); err != nil {
+		return err
+	}
+	bar := newCheckBar(a.progress(), len(set.Examples))
+	o := examplecheck.Options{
+		Open:    func() (examplecheck.Runner, error) { return a.openChecked(f) },
+		Timeout: f.timeout, Workers: checkWorkers(), Update: f.update, Progress: bar.set,
+	}
+	if o.Cache, err = a.checkCache(f); err != nil {
+		return err
+	}
+	checked, err := examplecheck.Check(ctx, set.Examples, o)
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	o.Cache.Trim()
+	if checked.Failed > 0 {
+		a.exit = snippetFailure
+	}
+	return a.printCheck(checked, f)
+}
+
+// checkWorkers is how many examples run at once: they wait for timers part of their time.
+func checkWorkers() int { return 2 * goruntime.GOMAXPROCS(0) }
+
+// openChecked returns the runner of a check: all examples have the same owner.
+func (a *app) openChecked(f *checkFlags) (examplecheck.Runner, error) {
+	o := f.options
+	o.Shared, o.MaxConcurrent = true, checkWorkers()
+	return a.openSnippets(o)
+}
+
+// checkCache returns the cache of a check, or nil if its outputs must not be cached, or cannot.
+func (a *app) checkCache(f *checkFlags) (*examplecheck.Cache, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil || f.noCache || f.options.Network != "" {
+		return nil, nil // a user without a home has no cache
+	}
+	dir = filepath.Join(dir, "gaol", "checks")
+	key := examplecheck.Key{
+		Version: cacheVersion(), Image: f.options.Image, Adapter: f.options.Adapter, NoLint: f.options.NoLint, Timeout: f.timeout, Isolation: f.isolation,
+	}
+	if modules := f.options.NodeModules; modules != "" {
+		if key.Modules, err = examplecheck.ModulesDigest(modules, dir); err != nil {
+			return nil, fmt.Errorf("--node-modules: %w", err)
+		}
+		if key.Modules == "" && !f.json {
+			report.Notes(a.stderr, "nothing is cached: --node-modules has too many files")
+		}
+		if key.Modules == "" {
+			return nil, nil // no cache
+		}
+	}
+	return examplecheck.NewCache(dir, key), nil
+}
+
+// cacheVersion returns the version of gaol, and for one without a number also which build it is.
+func cacheVersion() string {
+	text := versionText()
+	if version != "devel" && !strings.HasSuffix(version, "-dirty") {
+		return text
+	}
+	if info, err := os.Stat("/proc/self/exe"); err == nil {
+		text += fmt.Sprint(" ", info.Size(), " ", info.ModTime().UnixNano())
+	}
+	return text
+}
+
+// printCheck prints the report.
+func (a *app) printCheck(r *examplecheck.Report, f *checkFlags) error {
+	if f.json {
+		return report.JSON(a.stdout, r.JSON())
+	}
+	text := r.Text(examplecheck.TextOptions{Verbose: f.verbose, Colors: colors(a.stdout)})
+	if f.github {
+		text = r.GitHub(os.Getenv("GITHUB_WORKSPACE")) + examplecheck.WithoutCommands(text)
+	}
+	return a.print(text)
+}
+
+// checkBar shows how many examples are finished. It is nil without a terminal.
+type checkBar struct{ bar *progressbar.ProgressBar }
+
+func newCheckBar(w io.Writer, examples int) *checkBar {
+	if w == nil {
+		return nil
+	}
+	return &checkBar{progressbar.NewOptions(examples,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription("examples"),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetWidth(24),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetSpinnerChangeInterval(0), // its goroutine would outlive a failed check
+		progressbar.OptionUseANSICodes(true),
+	)}
+}
+
+// set shows a number of finished examples. An error of the terminal does not fail a check.
+func (b *checkBar) set(n int) {
+	if b != nil {
+		_ = b.bar.Set(n)
+	}
+}
+
+// clear removes the bar.
+func (b *checkBar) clear() {
+	if b != nil {
+		_ = b.bar.Clear()
+		_ = b.bar.Exit()
+	}
+}

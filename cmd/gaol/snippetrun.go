@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/examplecheck"
+	"gaol/cmd/gaol/examples"
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/source"
+	"gaol/cmd/gaol/terminal"
+	"gaol/runtime/snippets"
+)
+
+const snippetRunUse = `run [flags] FILE|DIR
+  gaol snippet run [flags] [-] < SOURCE
+  gaol snippet run [flags] --json - < OBJECT`
+
+const snippetRunLong = `Run a snippet: a file of JavaScript, TypeScript or JSX, a folder with src/main.ts, or
+standard input.
+
+Lines of console are printed as they come. What follows them is the state: facts, and
+derived, which is computed from them. Errors are printed on standard error.
+
+--json prints one object instead, and nothing else:
+
+  {"logs": ["[log] hello"], "facts": {}, "derived": {}, "errors": [], "durationMs": 12,
+   "timedOut": false}
+
+With it, standard input may be an input object, {"source": TEXT} or {"files": [{"path":
+PATH, "source": TEXT}]}, in both cases with "timeoutMs" if wanted. Text is an input object
+if its first characters other than blanks are { and ": no program begins so. Mistakes in
+an input object are errors of the output.
+
+--node-modules names the packages that it may import. Without --network public, it has no
+network.
+
+Exit status: 0 if there is no error and the time was enough, 1 otherwise, 125 if gaol
+itself failed.`
+
+const snippetRunExample = `  gaol snippet run example.ts
+  gaol snippet run --adapter directive --node-modules node_modules counter/
+  echo 'export const answer: number = 6 * 7' | gaol snippet run
+  echo '{"source": "console.log(1)", "timeoutMs": 500}' | gaol snippet run --json -`
+
+// snippetFailure is the exit status for a snippet, or an example, that does not work.
+const snippetFailure = 1
+
+func (a *app) snippetRunCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                   snippetRunUse,
+		Short:                 "Run a snippet and print its output and state",
+		Long:                  snippetRunLong,
+		Example:               snippetRunExample,
+		DisableFlagsInUseLine: true, // snippetRunUse shows them
+	}
+	f := &snippetFlags{}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		implicit := len(args) == 0 && source.IsPiped(a.stdin)
+		if implicit {
+			args = []string{"-"}
+		}
+		err := f.check(cmd.Context())
+		if err == nil && len(args) != 1 {
+			err = errNoSnippet
+		}
+		if err != nil {
+			return report.UsageError(cmd.CommandPath(), err)
+		}
+		s, err := a.readSnippet(cmd.Context(), args[0], f)
+		if implicit && err == nil && s.isEmpty() { // the user has more likely forgotten to name a file
+			err = report.UsageError(cmd.CommandPath(), errNoSnippet)
+		}
+		if err != nil {
+			return err
+		}
+		return a.runSnippet(cmd.Context(), s, f)
+	}
+	f.add(cmd)
+	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else; standard input may be one, too")
+	return cmd
+}
+
+// namedSnippet is what gaol snippet run runs, and where it is.
+type namedSnippet struct {
+	input   snippets.Input
+	example *examples.Example // nil for standard input
+	invalid error             // the mistake of an input object
+}
+
+var errNoSnippet = errors.New("want one snippet: a FILE, a DIR or -")
+
+// isEmpty reports whether there is nothing to run.
+func (s *namedSnippet) isEmpty() bool {
+	return s.invalid == nil && s.input.Source == "" && s.input.Files == nil
+}
+
+// runSnippet runs a snippet, prints its output and sets a.exit.
+func (a *app) runSnippet(ctx context.Context, s *namedSnippet, f *snippetFlags) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !f.json {
+		s.input.OnLog = func(line string) {
+			if err := a.print(logLine(line, colors(a.stdout))); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	out, err := a.snippetOutput(ctx, s, f)
+	if out == nil {
+		return err
+	}
+	if len(out.Errors) > 0 || out.TimedOut {
+		a.exit = snippetFailure
+	}
+	return errors.Join(a.printSnippet(out, s, f), err)
+}
+
+// snippetOutput runs s. An output beside an error is that of a snippet that was interrupted.
+func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlags) (*snippets.Output, error) {
+	empty := json.RawMessage("{}")
+	if s.invalid != nil {
+		return &snippets.Output{Logs: []string{}, Facts: empty, Derived: empty, Errors: []string{s.invalid.Error()}}, nil
+	}
+	if err := a.findImage(ctx, f); err != nil {
+		return nil, err
+	}
+	f.options.MaxConcurrent = 1
+	r, err := a.openSnippets(f.options)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.Run(ctx, s.input)
+	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
+		err = nil // the output says so
+	}
+	return out, errors.Join(err, r.Close())
+}
+
+// readSnippet reads what the argument names.
+func (a *app) readSnippet(ctx context.Context, arg string, f *snippetFlags) (*namedSnippet, error) {
+	if arg != "-" {
+		e, set, err := examples.Open(arg)
+		if err != nil {
+			return nil, err
+		}
+		set.Close()
+		if e.Fault != "" {
+			return nil, errors.New(e.Fault)
+		}
+		return &namedSnippet{input: snippets.Input{Files: e.Files, Timeout: f.timeout}, example: e}, nil
+	}
+	text, err := source.Read(ctx, a.stdin, "standard input", source.MaxCode)
+	if err != nil {
+		return nil, err
+	}
+	if f.json && isInputObject(text) {
+		in, err := parseInput(text)
+		in.Timeout = cmp.Or(in.Timeout, f.timeout)
+		return &namedSnippet{input: in, invalid: err}, nil
+	}
+	return &namedSnippet{input: snippets.Input{Source: string(text), Timeout: f.timeout}}, nil
+}
+
+// isInputObject reports whether text is meant as an input object: it begins with a brace and a
+// quote. A program that did would begin with a block that begins with a string.
+func isInputObject(text []byte) bool {
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
+	return ok && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(`"`))
+}
+
+// parseInput parses an input object.
+func parseInput(text []byte) (snippets.Input, error) {
+	var object struct {
+		Source    string          `json:"source"`
+		Files     []snippets.File `json:"files"`
+		TimeoutMs float64         `json:"timeoutMs"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&object)
+	if err == nil {
+		if _, err = dec.Token(); errors.Is(err, io.EOF) {
+			err = nil
+		} else {
+			err = errors.New("something follows the object")
+		}
+	}
+	if err != nil {
+		return snippets.Input{}, fmt.Errorf("input: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	// Beyond what fits, any time is the longest or the shortest.
+	ms := max(1, min(object.TimeoutMs, 1e6))
+	if object.TimeoutMs == 0 {
+		ms = 0
+	}
+	return snippets.Input{Source: object.Source, Files: object.Files, Timeout: time.Duration(ms * float64(time.Millisecond))}, nil
+}
+
+// printSnippet prints an output: all of it as JSON, or what follows the lines for people.
+func (a *app) printSnippet(out *snippets.Output, s *namedSnippet, f *snippetFlags) error {
+	if f.json {
+		return report.JSON(a.stdout, out)
+	}
+	for _, state := range []struct {
+		name string
+		text json.RawMessage
+	}{{"facts", out.Facts}, {"derived", out.Derived}} {
+		if err := a.printState(state.name, state.text); err != nil {
+			return err
+		}
+	}
+	for _, text := range out.Errors {
+		if s.example != nil {
+			text = examplecheck.Locate(s.example, text)
+		}
+		fmt.Fprintln(a.stderr, paint("31", "error:", colors(a.stderr))+" "+terminal.Sanitize(text, false))
+	}
+	if a.exit != 0 {
+		for _, d := range out.Denials[:min(len(out.Denials), flags.MaxDenials)] {
+			report.Notes(a.stderr, flags.DenialText(d))
+		}
+	}
+	return nil
+}
+
+// printState prints facts or derived values, unless there are none.
+func (a *app) printState(name string, text json.RawMessage) error {
+	var b bytes.Buffer
+	if string(text) == "{}" || json.Indent(&b, text, "", "  ") != nil {
+		return nil
+	}
+	return a.print(paint("1", name+":", colors(a.stdout)) + " " + terminal.Sanitize(b.String(), false) + "\n")
+}
+
+// logLine returns a line of console, with a color if it is a warning or an error.
+func logLine(line string, colored bool) string {
+	line = terminal.Sanitize(line, false)
+	for prefix, color := range map[string]string{"[warn]": "33", "[error]": "31"} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			line = paint(color, prefix, colored) + rest
+		}
+	}
+	return line + "\n"
+}
+
+// paint colors text.
+func paint(color, text string, colored bool) string {
+	if !colored {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// colors reports whether a stream shows colors: it is a terminal, and NO_COLOR is not set.
+func colors(stream any) bool { return terminal.Is(stream) && os.Getenv("NO_COLOR") == "" }

@@ -1,6 +1,6 @@
-// Packs the package, and one with the gaol program for each platform:
+// Packs the package, and one with the gaol program and runc for each platform:
 //
-//	node scripts/pack.mjs FOLDER VERSION x64=PROGRAM [arm64=PROGRAM]
+//	node scripts/pack.mjs FOLDER VERSION x64=GAOL,RUNC [arm64=GAOL,RUNC]
 //
 // VERSION is what git describe prints. Nothing is published.
 import { execFileSync } from "node:child_process";
@@ -11,13 +11,13 @@ import path from "node:path";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const [folder, described, ...programs] = process.argv.slice(2);
-if (programs.length === 0) throw new Error("usage: pack.mjs FOLDER VERSION x64=PROGRAM [arm64=PROGRAM]");
+if (programs.length === 0) throw new Error("usage: pack.mjs FOLDER VERSION x64=GAOL,RUNC [arm64=GAOL,RUNC]");
 
 const version = npmVersion(described);
 const work = mkdtempSync(path.join(tmpdir(), "gaol-pack-"));
 try {
   mkdirSync(folder, { recursive: true });
-  const platforms = programs.map((p) => packProgram(...p.split("=")));
+  const platforms = programs.map((p) => packPrograms(...p.split(/[=,]/)));
   packLibrary(platforms);
 } finally {
   rmSync(work, { recursive: true });
@@ -29,16 +29,18 @@ function npmVersion(text) {
   return /^\d+\.\d+\.\d+(-[0-9A-Za-z-]+)?$/.test(release) ? release : `0.0.0-dev.g${release}`;
 }
 
-/** Packs the program of a platform, and returns the package's name. */
-function packProgram(cpu, program) {
+/** Packs the programs of a platform, and returns the package's name. */
+function packPrograms(cpu, gaol, runc) {
   const name = `@gaol/linux-${cpu}`;
   const stage = path.join(work, cpu);
   mkdirSync(path.join(stage, "bin"), { recursive: true });
-  cpSync(program, path.join(stage, "bin/gaol"));
-  chmodSync(path.join(stage, "bin/gaol"), 0o755);
+  for (const [name, file] of Object.entries({ gaol, runc })) {
+    cpSync(file, path.join(stage, "bin", name));
+    chmodSync(path.join(stage, "bin", name), 0o755);
+  }
   cpSync(path.join(root, "../../.ci/deb/copyright"), path.join(stage, "COPYRIGHT"));
   const { license } = description();
-  pack(stage, { name, version, description: `The gaol program for Linux on ${cpu}`, license, os: ["linux"], cpu: [cpu], preferUnplugged: true });
+  pack(stage, { name, version, description: `The programs gaol and runc for Linux on ${cpu}`, license, os: ["linux"], cpu: [cpu], preferUnplugged: true });
   return name;
 }
 

@@ -41,8 +41,8 @@ export async function evaluate<T = unknown>(code: string, options: EvaluateOnceO
 
 /** Calls a function with a sandbox that exists during the call. */
 async function inSandbox<R>(own: SandboxOptions, o: RunOnceOptions, use: (sandbox: Sandbox) => Promise<R>): Promise<R> {
-  const { image, snapshot, files, limits, readOnly, hostname, mounts, nodeModules, connection, permissions, signal } = o;
-  const tree = { image, snapshot, files, limits, readOnly, hostname, mounts, nodeModules };
+  const { image, snapshot, isolation, files, limits, readOnly, hostname, mounts, nodeModules, connection, permissions, signal } = o;
+  const tree = { image, snapshot, isolation, files, limits, readOnly, hostname, mounts, nodeModules };
   const sandbox = await Sandbox.create({ ...tree, connection, permissions, signal, ...own });
   try {
     return await use(sandbox);

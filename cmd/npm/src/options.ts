@@ -74,6 +74,12 @@ export interface TreeOptions {
   files?: Readonly<Record<string, string | Uint8Array>> | undefined;
   limits?: Limits | undefined;
 
+  /**
+   * What confines the sandbox: a name that the server allows, such as `native` or `runc`. A server of this program
+   * alone also takes `crun`, and `oci=/path` of an OCI runtime. By default the server's choice.
+   */
+  isolation?: string | undefined;
+
   /** Allow writes to writable mounts only. */
   readOnly?: boolean | undefined;
   hostname?: string | undefined;

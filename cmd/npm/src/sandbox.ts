@@ -27,6 +27,9 @@ export interface SandboxInfo {
   /** When it is deleted at the latest. */
   lifetimeEnd: Date;
 
+  /** What confines it, as {@link SandboxOptions} has it. */
+  isolation: string;
+
   /** Active runs, processes and contexts. */
   processes: number;
 
@@ -315,6 +318,7 @@ function parseInfo(value: unknown): SandboxInfo {
     created: date("created"),
     expires: date("expires"),
     lifetimeEnd: date("lifetimeEnd"),
+    isolation: asText(info["isolation"], "sandbox"),
     processes: asNumber(info["processes"], "sandbox"),
     missing: info["missing"] === undefined ? [] : (asList(info["missing"], "sandbox") as string[]),
   };

@@ -2,7 +2,7 @@ import type { TreeOptions } from "./options.js";
 
 /** Returns what a sandbox consists of as requests have it. */
 export function treeParams(o: TreeOptions): object {
-  const { image, snapshot, readOnly, hostname, mounts, nodeModules } = o;
+  const { image, snapshot, isolation, readOnly, hostname, mounts, nodeModules } = o;
   const files: [string, string][] = [];
   const fileBytes: [string, string][] = [];
   for (const [path, content] of Object.entries(o.files ?? {})) {
@@ -10,7 +10,7 @@ export function treeParams(o: TreeOptions): object {
     else fileBytes.push([path, Buffer.from(content).toString("base64")]);
   }
   const limits = o.limits && { ...o.limits, cpuTimeMs: o.limits.cpuTimeMs && Math.ceil(o.limits.cpuTimeMs) };
-  return { image, snapshot, readOnly, hostname, mounts, nodeModules, limits, files: record(files), fileBytes: record(fileBytes) };
+  return { image, snapshot, isolation, readOnly, hostname, mounts, nodeModules, limits, files: record(files), fileBytes: record(fileBytes) };
 }
 
 function record(entries: [string, string][]): object | undefined {

@@ -70,6 +70,11 @@ test("options are strict", () => {
   }
 });
 
+test("an isolation that does not exist is an error of gaol", async () => {
+  const sandbox = createSandbox({}, { connection, isolation: "docker" });
+  await assert.rejects(sandbox.execute("1"), { code: "invalid" });
+});
+
 test("normalizeCode", async () => {
   const module = await normalizeCode("```js\nconst n: number = 6\nn * 7\n```", { connection });
   assert.ok(module.includes("__evaluated") && !module.includes("```") && !module.includes(": number"), module);

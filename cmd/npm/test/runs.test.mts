@@ -104,6 +104,20 @@ test("invalid options are errors that name the field", async (t) => {
   await assert.rejects(Sandbox.create({ connection, permissions: { network: { rules: [{ mode: "allow", patterns: ["x"] }] } } }), { code: "invalid" });
 });
 
+test("the isolation is a name, or a path for a server of this program alone", async (t) => {
+  const sb = await sandbox(t, { isolation: "native" });
+  assert.deepEqual((await Sandbox.list({ connection })).map((info) => [info.id, info.isolation]), [[sb.id, "native"]]);
+  assert.equal((await run("__return(1)", { connection, isolation: "native" })).value, 1);
+  assert.equal((await evaluate("1", { connection, isolation: "native" })).result, 1);
+  for (const isolation of ["docker", "oci=relative", "oci=/nosuch/runtime"]) {
+    const invalid = (err: unknown): boolean => err instanceof GaolError && err.code === "invalid" && err.message.includes("isolation");
+    await assert.rejects(Sandbox.create({ connection, isolation }), invalid);
+    await assert.rejects(run("1", { connection, isolation }), invalid);
+    await assert.rejects(run("1", { connection, isolation, onStdout: () => undefined }), invalid);
+    await assert.rejects(evaluate("1", { connection, isolation }), invalid);
+  }
+});
+
 test("one-shot runs and evaluations", async () => {
   assert.equal((await run<number>("__return(6 * 7)", { connection })).value, 42);
   assert.equal((await run("process.stdin.pipe(process.stdout)", { connection, stdin: "in" })).stdout, "in");
@@ -140,6 +154,8 @@ test("a context keeps declarations", async (t) => {
   await context.close();
   assert.equal(typeof (await context.ended).reason, "string");
   await assert.rejects(context.evaluate("1"), { code: /closed|not_found/ });
+  const alive = setInterval(() => undefined, 1000); // a context does not keep this process alive
+  t.after(() => clearInterval(alive));
   const exits = await sb.createContext();
   await exits.evaluate("process.exit(3)");
   assert.equal((await exits.ended).exitCode, 3);

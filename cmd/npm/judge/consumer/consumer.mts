@@ -2,6 +2,7 @@
 import { connect, GaolError, hostFunction, run, Sandbox, type RunResult } from "gaol";
 import { agentsTools, aiSDKTools, codeTool } from "gaol/ai";
 import { createSandbox, normalizeCode, SANDBOX_MEMORY_MB, type ExecutionResult } from "gaol/evaluate";
+import { runInSandbox, type SnippetOutput } from "gaol/snippets";
 import { sandboxTools, type ToolResults } from "gaol/tools";
 import { schemas } from "gaol/tools/zod";
 import { z } from "zod";
@@ -21,6 +22,10 @@ export async function use(): Promise<void> {
   void sandboxTools().sandbox_exists.execute({ containerId: "a" });
   // @ts-expect-error: a wrong type
   await run(1);
+  const output: SnippetOutput = await runInSandbox({ files: [{ path: "src/main.ts", source: "1" }] }, { timeoutMs: 1000, network: "public" });
+  // @ts-expect-error: either source or files
+  void runInSandbox({ source: "1", files: [] });
+  output.facts["n"] satisfies unknown;
   const tools = [codeTool({ globals: { greet } }), ...Object.values(sandboxTools())];
   console.log(executed.apiCallCount, await normalizeCode("1"), SANDBOX_MEMORY_MB, aiSDKTools(tools), agentsTools(tools), GaolError);
 }

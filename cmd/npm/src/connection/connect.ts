@@ -37,7 +37,7 @@ export async function openSession(o: ConnectOptions): Promise<Opened> {
 async function open(t: Target): Promise<Opened> {
   if (t.kind === "own") {
     const server = await startServer(findBinary(t.binary));
-    return { session: newSession(server.channel, server.describe), exited: server.exited };
+    return { session: newSession(server.channel, server), exited: server.exited };
   }
   if (t.kind === "socket" && t.implicit) checkDefaultSocket(t.path);
   const channel = await openChannel({ ...endpoint(t), timeoutMs: handshakeTimeout });

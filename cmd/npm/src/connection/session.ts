@@ -86,6 +86,9 @@ export interface Session {
   /** Forgets a function. Calls of it fail. */
   unregister(id: number): void;
 
+  /** Whether the server is of this program alone, which it trusts like root. */
+  readonly own: boolean;
+
   /** Why the connection has ended. Undefined while it has not. */
   readonly error: ConnectionError | undefined;
 
@@ -99,17 +102,24 @@ export interface Session {
 /** How long the server may not reply to a ping while a request is in progress. */
 const pingEvery = 30_000;
 
-/** Returns the session on a connection that has just been made. describe adds information about the server to an error. */
-export function newSession(channel: Channel, describe: (error: ConnectionError) => ConnectionError = (e) => e): Session {
-  return new Connected(channel, describe);
+/** A server of this program alone. */
+export interface Own {
+  /** Adds what the server has printed to an error. */
+  describe(error: ConnectionError): ConnectionError;
+}
+
+/** Returns the session on a connection that has just been made. */
+export function newSession(channel: Channel, own?: Own): Session {
+  return new Connected(channel, own);
 }
 
 class Connected implements Session {
   readonly closed: Promise<void>;
+  readonly own: boolean;
   error: ConnectionError | undefined;
 
   readonly #channel: Channel;
-  readonly #describe: (error: ConnectionError) => ConnectionError;
+  readonly #server: Own | undefined;
   readonly #closed = newDeferred<void>();
   readonly #requests = new Map<number, Pending>();
   readonly #slots = newSlots();
@@ -119,10 +129,11 @@ class Connected implements Session {
   #alive = true; // since the last ping
   #pings: NodeJS.Timeout | undefined;
 
-  constructor(channel: Channel, describe: (error: ConnectionError) => ConnectionError) {
+  constructor(channel: Channel, own: Own | undefined) {
     this.closed = this.#closed.promise;
+    this.own = own !== undefined;
     this.#channel = channel;
-    this.#describe = describe;
+    this.#server = own;
     channel.listen({
       message: (data, binary) => this.#message(data, binary),
       pong: () => void (this.#alive = true),
@@ -243,7 +254,7 @@ class Connected implements Session {
   /** Ends the connection, and everything on it. */
   #end(error: ConnectionError, code = 1000): void {
     if (this.error !== undefined) return;
-    this.error = this.#describe(error);
+    this.error = this.#server?.describe(error) ?? error;
     this.#channel.close(code, code === 1000 ? "" : error.message);
     for (const r of [...this.#requests.values()]) r.fail(this.error);
     this.#calls.stop(this.error);

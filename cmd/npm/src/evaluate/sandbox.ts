@@ -20,6 +20,9 @@ export interface CodeSandboxOptions extends OnConnection {
 
   /** What the code may do. By default everything inside its sandbox, without network. */
   permissions?: Permissions | undefined;
+
+  /** What confines it: a name that the server allows, such as `native` or `runc`. By default the server's choice. */
+  isolation?: string | undefined;
 }
 
 /** The result of an execution. */
@@ -44,7 +47,7 @@ export interface CodeSandbox {
   execute<T = unknown>(code: string, options?: { signal?: AbortSignal }): Promise<ExecutionResult<T>>;
 }
 
-const optionNames = new Set(["timeout", "maxOutputSize", "maxApiCalls", "permissions", "connection"]);
+const optionNames = new Set(["timeout", "maxOutputSize", "maxApiCalls", "permissions", "isolation", "connection"]);
 
 /** The most calls that results of evaluations list. */
 const mostCalls = 1000;
@@ -63,10 +66,10 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
   const timeoutMs = positive("timeout", options.timeout, Infinity);
   const maxOutput = positive("maxOutputSize", options.maxOutputSize, 16 << 20);
   const maxCalls = positive("maxApiCalls", options.maxApiCalls, mostCalls) ?? defaultCalls;
-  const { permissions, connection } = options;
+  const { permissions, isolation, connection } = options;
   return {
     async execute<T>(code: string, { signal }: { signal?: AbortSignal } = {}): Promise<ExecutionResult<T>> {
-      const e = await evaluate<T>(code, { globals, timeoutMs, maxOutput, maxCalls, permissions, connection, signal });
+      const e = await evaluate<T>(code, { globals, timeoutMs, maxOutput, maxCalls, permissions, isolation, connection, signal });
       return {
         result: e.result,
         error: e.error === null ? undefined : errorText(e.error),

@@ -50,6 +50,11 @@ export interface NodeRuntimeCreateOptions {
   permissions?: Permissions;
   /** Files to write before programs run: paths in the sandbox with contents. */
   files?: Record<string, string | Uint8Array>;
+  /**
+   * What confines the sandbox: a name that the server allows, such as `native` or `runc`. A server that this process has
+   * started also takes `crun`, and `oci=/path` of an OCI runtime. By default the server's choice.
+   */
+  isolation?: string;
   /** Folders of the host that programs see. The server must allow them; one that this process has started does. */
   mounts?: HostDirectoryMount[];
   /** A folder of packages of the host that programs can import. */
@@ -96,6 +101,7 @@ const check = shape({
   cwd: guestPath,
   permissions,
   files,
+  isolation: text,
   mounts: list(shape({ guestPath, hostPath, readOnly: flag }, ["guestPath", "hostPath"])),
   nodeModules: either(hostPath, shape({ hostPath, guestPath }, ["hostPath"])),
   bindings: bindingDefinitions,
@@ -131,9 +137,9 @@ const defaultModules = "/tmp/node_modules";
 
 /** Returns the options of a sandbox, without those that need a connection. */
 export function sandboxOptions(o: NodeRuntimeCreateOptions): SandboxOptions {
-  const { env, cwd, files, mounts, nodeModules } = o;
+  const { env, cwd, files, isolation, mounts, nodeModules } = o;
   return {
-    env, cwd, files, hostPorts: o.loopbackExemptPorts,
+    env, cwd, files, isolation, hostPorts: o.loopbackExemptPorts,
     mounts: mounts?.map((m) => ({ source: m.hostPath, target: m.guestPath, access: m.readOnly === false ? "rw" : "ro" })),
     nodeModules: nodeModules && { guestPath: defaultModules, ...(typeof nodeModules === "string" ? { hostPath: nodeModules } : nodeModules) },
   };

@@ -41,6 +41,7 @@ rejected: permissions.fs.rules[0].paths[0]: "/data/*.csv": a rule about files na
 `],
   ["plugins", "shout: HELLO GENTLE WORLD!\ncount: 3\nbroken: Error: this plugin is broken\nendless: it was killed\n"],
   ["resource-limits", "endless loop: status 137\ntoo much memory: status 137\ntoo many processes: status 7 EAGAIN\ntoo much disk: status 8 refused\nmodest: status 0 fine\n"],
+  ["snippets", 'works {"logs":["[log] count: 1"],"facts":{"counter":{"count":1}}}\nfails {"logs":[],"facts":{}}\nTypeError: counter.increment is not a function\n'],
   ["typescript", "total: 15\nexit code: 0\n"],
 ];
 

@@ -16,6 +16,7 @@ const rejections: [unknown, string][] = [
   [{ nodeModules: 1 }, "nodeModules: want a string"],
   [{ nodeModules: { guestPath: "/a" } }, "nodeModules.hostPath: missing"],
   [{ loopbackExemptPorts: [0] }, "loopbackExemptPorts[0]: want an integer from 1 to 65535"],
+  [{ isolation: 1 }, "isolation: want a string"],
   [{ jsRuntime: { platform: "browser" } }, 'jsRuntime.platform: want "node"'],
   [{ jsRuntime: { allowedBuiltins: ["fs"] } }, "jsRuntime.allowedBuiltins: unknown"],
   [{ onBootTiming: 1 }, "onBootTiming: want a function"],
@@ -32,11 +33,11 @@ for (const [options, message] of rejections) {
 
 test("options of the sandbox", () => {
   const options = sandboxOptions(parseCreateOptions({
-    env: { A: "1" }, cwd: "/app", files: { "data/a.txt": "text", "/b": new Uint8Array([1]) }, loopbackExemptPorts: [3000],
+    env: { A: "1" }, cwd: "/app", files: { "data/a.txt": "text", "/b": new Uint8Array([1]) }, loopbackExemptPorts: [3000], isolation: "runc",
     mounts: [{ guestPath: "/m", hostPath: "/h" }, { guestPath: "/w/", hostPath: "/h/../i", readOnly: false }], nodeModules: "/h/node_modules",
   }));
   assert.deepEqual(options, {
-    env: { A: "1" }, cwd: "/app", files: { "/data/a.txt": "text", "/b": new Uint8Array([1]) }, hostPorts: [3000],
+    env: { A: "1" }, cwd: "/app", files: { "/data/a.txt": "text", "/b": new Uint8Array([1]) }, hostPorts: [3000], isolation: "runc",
     mounts: [{ source: "/h", target: "/m", access: "ro" }, { source: "/i", target: "/w", access: "rw" }],
     nodeModules: { hostPath: "/h/node_modules", guestPath: "/tmp/node_modules" },
   });

@@ -149,13 +149,68 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-// TestInternalOfRuntime: the internal packages of runtime do not depend on each other.
+// The interface between runtimes and what confines their processes, and its implementation.
+const (
+	sandboxPackage = module + "/runtime/internal/sandbox"
+	nativePackage  = sandboxPackage + "/native"
+)
+
+// isIn reports whether a package is another one, or below it.
+func isIn(importPath, above string) bool {
+	return importPath == above || strings.HasPrefix(importPath, above+"/")
+}
+
+// TestInternalOfRuntime: the internal packages of runtime do not depend on each other, except for
+// the interface of sandboxes. It depends on no implementation.
 func TestInternalOfRuntime(t *testing.T) {
-	const internal = module + "/runtime/internal/"
 	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.ImportPath, module+"/runtime/internal/") {
+			continue
+		}
 		for _, path := range p.imports() {
-			if strings.HasPrefix(p.ImportPath, internal) && strings.HasPrefix(path, module+"/runtime") {
+			allowed := path == sandboxPackage || isIn(path, nativePackage) && isIn(p.ImportPath, nativePackage)
+			if isIn(path, module+"/runtime") && !allowed {
 				t.Errorf("%s imports %s", p.ImportPath, path)
+			}
+		}
+	}
+}
+
+// jailImports lists which packages of runtime import package jail, or one below it, although they
+// do not implement a sandbox by it.
+var jailImports = map[string]map[string]string{
+	sandboxPackage: {
+		module + "/jail/mounts":      "the types that describe a file tree",
+		module + "/jail/hostcommand": "the protocol of commands, which all sandboxes have",
+	},
+	module + "/runtime/sandboxtools": {
+		module + "/jail":        "the error of a start, which all sandboxes return",
+		module + "/jail/mounts": "it opens folders of the host without following links",
+	},
+}
+
+// Other means than a jail can confine the processes of a runtime: only the implementation of
+// the interface depends on how the jail does it, and only package runtime chooses it.
+func TestImportsOfJail(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range packages(t) {
+		if !isIn(p.ImportPath, module+"/runtime") || isIn(p.ImportPath, nativePackage) {
+			continue
+		}
+		for _, path := range p.imports() {
+			switch _, allowed := jailImports[p.ImportPath][path]; {
+			case isIn(path, nativePackage) && p.ImportPath != module+"/runtime":
+				t.Errorf("%s imports %s", p.ImportPath, path)
+			case isIn(path, module+"/jail") && !allowed:
+				t.Errorf("%s imports %s: only %s does, behind an interface", p.ImportPath, path, nativePackage)
+			}
+			used[p.ImportPath+" "+path] = true
+		}
+	}
+	for from, list := range jailImports {
+		for path := range list {
+			if !used[from+" "+path] {
+				t.Errorf("%s does not import %s any more", from, path)
 			}
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/semver"
+
+	"gaol/internal/ociruntime"
 	"gaol/rootfs"
 	"gaol/test/harness"
 )
@@ -32,6 +35,7 @@ func TestBuild(t *testing.T) {
 	bin := build(t)
 	t.Run("static", func(t *testing.T) { checkStatic(t, bin) })
 	t.Run("without libseccomp", func(t *testing.T) { checkRuns(t, bin) })
+	t.Run("runc", func(t *testing.T) { checkRunc(t, filepath.Join(filepath.Dir(bin), "runc")) })
 }
 
 // The binary needs no shared library and no dynamic loader.
@@ -48,6 +52,27 @@ func checkStatic(t *testing.T, bin string) {
 		if p.Type == elf.PT_INTERP {
 			t.Error("it needs a dynamic loader")
 		}
+	}
+}
+
+// runc is static, supports all that gaol needs, and has the version of go.mod, which the advice to
+// those without it names, too.
+func checkRunc(t *testing.T, bin string) {
+	checkStatic(t, bin)
+	if _, err := ociruntime.Find(bin); err != nil {
+		t.Error(err)
+	}
+	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "github.com/opencontainers/runc").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ociruntime.Info{Name: "runc", Version: strings.TrimSpace(string(version[1:])), Seccomp: true, CgroupV1: true, CgroupV2: true, Tested: true}
+	if got, err := ociruntime.Probe(t.Context(), bin); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := ociruntime.Find(ociruntime.Runc); err == nil || !strings.Contains(err.Error(), "/runc@"+semver.MajorMinor(string(version[:len(version)-1]))+`"`) {
+		t.Errorf("the advice does not name %s: %v", version, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +63,13 @@ func check(t *testing.T, b block, c command, dir string) {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", c.text)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+shellPath(t, dir)+":"+os.Getenv("PATH"))
+	// gaol's cache of examples is the page's own. Go's remains the user's.
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "PATH="+shellPath(t, dir)+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+dir+".cache",
+		"GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(caches, "go-build")))
 	out, err := cmd.CombinedOutput()
 	if c.output == "" && err != nil {
 		t.Errorf("%v: %s%v\n%s", b, c.text, err, out)

@@ -19,7 +19,7 @@ var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "fs": "io/fs", "io": "io", "json": "encoding/json", "log": "log",
 	"http": "net/http", "os": "os", "strings": "strings", "syscall": "syscall", "time": "time",
 	"client": "gaol/runtime/client", "hostfs": "gaol/vfs/hostfs", "policy": "gaol/policy", "rootfs": "gaol/rootfs", "runtime": "gaol/runtime",
-	"sandboxtools": "gaol/runtime/sandboxtools",
+	"sandboxtools": "gaol/runtime/sandboxtools", "snippets": "gaol/runtime/snippets", "lint": "gaol/runtime/snippets/lint",
 }
 
 // Each block of Go is a package. It exists only in go's overlay.

@@ -38,11 +38,15 @@ func TestLeaveNothingBehind(t *testing.T) {
 		"stops itself":   {end: `process.kill(process.pid, 'SIGSTOP')`, cause: runtime.CauseTimeout, code: 137},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limit := 30 * time.Second
+			limit := time.Minute
 			if tc.cause == runtime.CauseTimeout {
-				limit = 3 * time.Second
+				limit = time.Second
 			}
 			res := harness.Run(t, rt, start+tc.end, runtime.RunOptions{Timeout: limit})
+			for res.Cause == runtime.CauseTimeout && len(res.Value) == 0 && limit < time.Minute { // a busy machine
+				limit *= 4
+				res = harness.Run(t, rt, start+tc.end, runtime.RunOptions{Timeout: limit})
+			}
 			harness.CheckNoRuns(t)
 			if string(res.Stdout) != "8 kinds are up\n" || len(res.Value) < 2 { // some ten processes
 				t.Errorf("%s processes, %s%s: this test proves nothing", res.Value, res.Stdout, res.Stderr)

@@ -89,7 +89,7 @@ func TestEscapeReplacedFolders(t *testing.T) {
 			'/proc/sys/kernel/modprobe', '/proc/sys/kernel/hostname', '/proc/sys/fs/binfmt_misc/register', '/proc/sysrq-trigger', '/proc/sys/vm/drop_caches',
 			'/proc/sys/net/ipv4/ip_forward', '/proc/irq/default_smp_affinity', '/proc/self/uid_map', '/proc/self/gid_map', '/proc/self/setgroups',
 			'/proc/self/timens_offsets', '/proc/self/projid_map', '/proc/mtrr', '/proc/1/oom_score_adj', '/proc/1/comm', '/proc/1/clear_refs', '/proc/1/coredump_filter', '/proc/pressure/memory'])
-			attempt('write ' + p, () => fs.writeFileSync(p, '1'));
+			attempt('write ' + p, () => { fs.writeFileSync(p, '1'); if (fs.statSync(p).rdev === fs.statSync('/dev/null').rdev) throw 'masked' });
 		attempt('lower oom_score_adj', () => fs.writeFileSync('/proc/self/oom_score_adj', '-1'));
 		attempt('device', () => fs.openSync('/dev/mem', 'r'));
 		__return(done)`, runtime.RunOptions{})

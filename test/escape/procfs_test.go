@@ -56,7 +56,12 @@ func (e procEntry) isHidden() bool {
 }
 
 // isWritten reports whether one of the attempts to write to it succeeded.
-func (e procEntry) isWritten() bool { return slices.Contains(e.Written, "") }
+func (e procEntry) isWritten() bool { return slices.Contains(e.Written, "") && !e.isNull() }
+
+// isNull reports whether the null device is mounted over it, as OCI runtimes mask files.
+func (e procEntry) isNull() bool {
+	return harness.InContainer() && e.Text == "" && slices.Equal(e.Written, []string{"", "EINVAL", "EPERM"})
+}
 
 // row finds the table's row for the entry, or for a folder the first row below it.
 func (e procEntry) row() (r procfs.Entry, listed bool) {
@@ -108,7 +113,7 @@ func checkProcTree(t *testing.T, found []procEntry) {
 			if r.Reason == "" || e.Kind == "file" && e.Text == "" {
 				t.Errorf("%s is listed with the reason %q, and reads as %q, %s", e.Path, r.Reason, e.Text, e.Error)
 			}
-		case !e.isHidden() || strings.Count(e.Path, "/") > 2:
+		case !e.isHidden() || strings.Count(e.Path, "/") > 2 && !harness.InContainer(): // which hides settings one by one
 			t.Errorf("%s is in no table and shows: %+.200v", e.Path, e)
 		}
 	}
@@ -221,8 +226,8 @@ func TestEscapeLocks(t *testing.T) {
 // cannot be written.
 func TestEscapeProcAsRunc(t *testing.T) {
 	dir := t.TempDir()
-	if text, err := exec.Command("runc", "spec", "--bundle", dir).CombinedOutput(); err != nil {
-		t.Fatalf("runc, which .ci/deps installs: %v: %s", err, text)
+	if text, err := exec.Command(harness.Runc(t), "spec", "--bundle", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -245,7 +250,7 @@ func TestEscapeProcAsRunc(t *testing.T) {
 		}
 	}
 	for _, e := range walkProc(t, rt, readonly).Found {
-		if e.isWritten() || e.Kind != "none" && !slices.Contains(e.Written, "EROFS") {
+		if e.isWritten() || e.Kind != "none" && !e.isNull() && !slices.Contains(e.Written, "EROFS") {
 			t.Errorf("%s is not read-only: %q", e.Path, e.Written)
 		}
 	}

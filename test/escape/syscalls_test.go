@@ -155,7 +155,8 @@ func TestEscapeForeignCalls(t *testing.T) {
 	program := harness.Install(t, rt, "call")
 	for _, door := range []string{"int80", "x32"} {
 		res, err := rt.Command(t.Context(), program, []string{door}, runtime.RunOptions{})
-		if err != nil || res.Signal != "SIGSYS" || res.Cause != runtime.CauseSignal || len(res.Stdout) > 0 {
+		killed := res != nil && (res.Signal == "SIGSYS" || door == "int80" && res.Signal == "SIGSEGV") // some hypervisors do not pass the interrupt on
+		if err != nil || !killed || res.Cause != runtime.CauseSignal || len(res.Stdout) > 0 {
 			t.Errorf("%s: %+v, %v, want death by SIGSYS", door, res, err)
 		}
 	}

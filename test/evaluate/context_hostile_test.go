@@ -75,7 +75,7 @@ func TestContextClaims(t *testing.T) {
 // A guest that corrupts what the context depends on harms only itself.
 func TestContextCorrupted(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
-	for name, code := range map[string]string{
+	for name, code := range harness.SomeByName(map[string]string{
 		"globals":              `JSON.stringify = JSON.parse = Buffer.from = Buffer.concat = Object.defineProperty = Array.prototype.push = null; 1`,
 		"promises":             `Promise.prototype.then = null; Promise.resolve = null; 1`,
 		"no more variables":    `Object.preventExtensions(globalThis); 1`,
@@ -86,7 +86,7 @@ func TestContextCorrupted(t *testing.T) {
 		"a busy timer":         `setTimeout(() => { for (;;); }, 1); 1`,
 		"no reading":           `setImmediate(function again() { setImmediate(again); for (const end = Date.now() + 50; Date.now() < end;); }); 1`,
 		"the names":            `Object.defineProperty(Object.prototype, 'complete', { value: 1 }); Object.prototype.form = 'x'; 1`,
-	} {
+	}) {
 		c := newContext(t, rt, runtime.ContextOptions{})
 		if _, err := c.Evaluate(t.Context(), code, runtime.EvaluateOptions{Timeout: time.Second}); err != nil {
 			t.Errorf("%s: %v", name, err)

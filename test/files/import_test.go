@@ -11,6 +11,7 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -33,6 +34,9 @@ func TestImportedWithoutNode(t *testing.T) {
 	}
 	if _, err := rt.Exec(t.Context(), "1", runtime.RunOptions{}); !errors.Is(err, runtime.ErrUnsupported) {
 		t.Errorf("Exec: %v", err)
+	}
+	if !harness.Needs(t, isolation.Zygote) {
+		return
 	}
 	o.Launcher = runtime.LauncherZygote
 	if _, err := runtime.Create(t.Context(), o); !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), "no Node") {

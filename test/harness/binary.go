@@ -10,49 +10,80 @@ import (
 )
 
 // BinaryVar is the environment variable with the path of the command line to test, as make build has
-// built it. Without it, tests build their own.
+// built it beside runc. Without it, tests build their own.
 const BinaryVar = "GAOL_TEST_BINARY"
 
-var binary struct {
-	once sync.Once
-	dir  string
-	err  error
+// binaries has the programs in dir, each with the error of its installation.
+var binaries struct {
+	sync.Mutex
+	dir       string
+	installed map[string]error
 }
 
-// Gaol returns the path of the command line gaol, the only file in its folder, which every user can
-// execute. It remains until RunTests returns.
+// Gaol returns the path of the command line gaol, in a folder that has only gaol and runc. Every user
+// can execute it. It remains until RunTests returns.
 func Gaol(t testing.TB) string {
 	t.Helper()
-	binary.once.Do(func() { binary.dir, binary.err = installBinary() })
-	if binary.err != nil {
-		t.Fatal(binary.err)
-	}
-	return filepath.Join(binary.dir, "gaol")
+	return binary(t, "gaol", os.Getenv(BinaryVar), "gaol/cmd/gaol")
 }
 
-func installBinary() (dir string, err error) {
+// Runc returns the path of the runc of go.mod's version, in the folder of [Gaol], where gaol finds it.
+func Runc(t testing.TB) string {
+	t.Helper()
+	built := os.Getenv(BinaryVar)
+	if built != "" {
+		built = filepath.Join(filepath.Dir(built), "runc")
+	}
+	return binary(t, "runc", built, "-tags=seccomp", "github.com/opencontainers/runc")
+}
+
+// binary installs a program once: what make build has built, or what go build builds with the arguments.
+func binary(t testing.TB, name, built string, build ...string) string {
+	t.Helper()
+	binaries.Lock()
+	defer binaries.Unlock()
+	if err := makeBinaries(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(binaries.dir, name)
+	err, installed := binaries.installed[name]
+	if !installed {
+		err = installBinary(path, built, build)
+		binaries.installed[name] = err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func makeBinaries() (err error) {
+	if binaries.dir != "" {
+		return nil
+	}
+	binaries.installed = map[string]error{}
 	// Not in TMPDIR, in which tests must leave nothing.
-	if dir, err = os.MkdirTemp("/tmp", "gaol-bin-"); err != nil {
-		return "", err
+	if binaries.dir, err = os.MkdirTemp("/tmp", "gaol-bin-"); err != nil {
+		return err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return dir, err
-	}
-	path := filepath.Join(dir, "gaol")
-	cmd := exec.Command("go", "build", "-o", path, "gaol/cmd/gaol")
-	if built := os.Getenv(BinaryVar); built != "" {
+	return os.Chmod(binaries.dir, 0o755)
+}
+
+func installBinary(path, built string, build []string) error {
+	cmd := exec.Command("go", append([]string{"build", "-o", path}, build...)...)
+	if built != "" {
 		cmd = exec.Command("install", "-m", "0755", built, path)
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+		return fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
 	}
-	return dir, nil
+	return nil
 }
 
-// RemoveBinary removes what [Gaol] has created. RunTests calls it.
+// RemoveBinary removes what [Gaol] and [Runc] have created. RunTests calls it.
 func RemoveBinary() error {
-	if binary.dir == "" {
+	if binaries.dir == "" {
 		return nil
 	}
-	return os.RemoveAll(binary.dir)
+	return os.RemoveAll(binaries.dir)
 }

@@ -4,9 +4,11 @@
 //	main.go       Main and MainAlone, which every package of tests calls in its TestMain
 //	runtimes.go   creates runtimes, pools and evaluations with the options of the tests
 //	commands.go   compiles programs in C, and starts and follows programs in jails
+//	isolation.go  the isolation of the tests, and features that it lacks
 //	images.go     images, snapshots and host folders to mount
 //	jails.go      finds this process's jails, runs and zygotes in the cgroups
 //	leaks.go      compares what exists before and after a test
+//	store.go      finds changes of the images in the store
 //	proc.go       reads /proc
 //	wait.go       waits for conditions and output, with a limit
 //

@@ -18,7 +18,7 @@ func Main(m *testing.M) { os.Exit(RunTests(m)) }
 
 // RunTests runs a package's tests and returns the exit code. It fails if they leave
 // anything behind: processes, cgroups, mounts, state, temporary files, descriptors or
-// goroutines.
+// goroutines. It also fails if the files of an image in the store have changed.
 func RunTests(m *testing.M) (code int) { return runTests(m, unix.LOCK_SH) }
 
 // MainAlone is Main for tests that measure the machine as a whole. It waits until no other
@@ -40,6 +40,10 @@ func runTests(m *testing.M, lock int) int {
 	if err := os.Setenv("TMPDIR", temp); err != nil {
 		return fail(err)
 	}
+	images, err := listImages(temp)
+	if err != nil {
+		return fail(err)
+	}
 	before := TakeInventory()
 	code := m.Run()
 	if err := runtime.CloseIdle(); err != nil {
@@ -48,6 +52,9 @@ func runTests(m *testing.M, lock int) int {
 	RemoveParent()
 	if left := before.leaks(); len(left) > 0 {
 		code = fail(fmt.Errorf("left behind:\n  %s", strings.Join(left, "\n  ")))
+	}
+	if err := images.checkUnchanged(); err != nil {
+		code = fail(err)
 	}
 	if err := errors.Join(os.RemoveAll(temp), RemoveBinary()); err != nil {
 		code = fail(err)

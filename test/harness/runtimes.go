@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 )
 
 // ParentVar passes Parent to test binaries that a test starts.
@@ -30,8 +33,12 @@ const (
 	StoreVar    = "GAOL_TEST_STORE"
 	ImageVar    = "GAOL_TEST_IMAGE"
 	LauncherVar = "GAOL_TEST_LAUNCHER"
-	RunsVar     = "GAOL_TEST_RUNS"  // how many runs the tests make that look for leaks
-	KillsVar    = "GAOL_TEST_KILLS" // how many hosts, or zygotes, the tests kill at random moments
+
+	// A name as gaol run --isolation takes it, such as runc. See [Needs].
+	IsolationVar = "GAOL_TEST_ISOLATION"
+
+	RunsVar  = "GAOL_TEST_RUNS"  // how many runs the tests make that look for leaks
+	KillsVar = "GAOL_TEST_KILLS" // how many hosts, or zygotes, the tests kill at random moments
 )
 
 // Count is the number in an environment variable that `make soak` sets, or else fallback.
@@ -57,21 +64,51 @@ func Fewer(all, few int) int {
 	return all
 }
 
-// Some is a test's table, or every third row of it with -short.
+// Some is a test's table. With -short it is every third row, as make test passes it; with LauncherVar,
+// too, it is the others, as make soak passes both. So CI tests each row once.
 func Some[T any](all []T) []T {
 	if !testing.Short() {
 		return all
 	}
-	var some []T
-	for i := 0; i < len(all); i += 3 {
-		some = append(some, all[i])
+	var thirds, others []T
+	for i, row := range all {
+		if i%3 == 0 {
+			thirds = append(thirds, row)
+		} else {
+			others = append(others, row)
+		}
+	}
+	if os.Getenv(LauncherVar) != "" && len(others) > 0 {
+		return others
+	}
+	return thirds
+}
+
+// SomeByName is Some for a table of named rows.
+func SomeByName[T any](all map[string]T) map[string]T {
+	some := map[string]T{}
+	for _, name := range Some(slices.Sorted(maps.Keys(all))) {
+		some[name] = all[name]
 	}
 	return some
 }
 
-// Launchers lists all launchers, the default first. `make soak` runs the tests with the
-// other one.
-var Launchers = []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec}
+// Launchers lists the launcher that LauncherVar chooses, or else all of the isolation, the default
+// first. `make soak` runs the tests with the other one.
+var Launchers = launchers()
+
+func launchers() []runtime.Launcher {
+	if missing(isolation.Zygote) != nil {
+		return []runtime.Launcher{runtime.LauncherExec}
+	}
+	all := []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec}
+	for i, l := range all {
+		if l.String() == os.Getenv(LauncherVar) {
+			return all[i : i+1]
+		}
+	}
+	return all
+}
 
 // SomeLaunchers lists the launchers of tests that take long: all, or the default with -short.
 func SomeLaunchers() []runtime.Launcher { return Launchers[:Fewer(len(Launchers), 1)] }
@@ -83,13 +120,14 @@ func Options(o runtime.Options) runtime.Options {
 	o.CgroupParent = Parent
 	o.Store = cmp.Or(o.Store, os.Getenv(StoreVar))
 	o.Image = cmp.Or(o.Image, os.Getenv(ImageVar))
+	if o.Isolation == runtime.IsolationNative && o.OCI == (runtime.OCIOptions{}) {
+		o.Isolation, o.OCI = Isolation()
+	}
 	if o.Permissions.IsZero() {
 		o.Permissions.Network = policy.Loopback()
 	}
-	for _, l := range Launchers {
-		if l.String() == os.Getenv(LauncherVar) {
-			o.Launcher = l
-		}
+	if len(Launchers) == 1 {
+		o.Launcher = Launchers[0]
 	}
 	return o
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -60,7 +61,7 @@ func TestKernelMemory(t *testing.T) {
 	long := total >= soakLong
 	if long {
 		enterGroup(t)
-	} else if o.Launcher == runtime.LauncherZygote {
+	} else if o.Launcher == runtime.LauncherZygote && harness.Needs(t, isolation.Zygote) {
 		o.Zygote.Forks = total / 4 // so that zygotes are replaced, too
 	}
 	seen := &cgroupsSeen{names: map[string]bool{}, inodes: map[uint64]bool{}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func runBy(l runtime.Launcher) func() error {
 
 func keepPool(l runtime.Launcher) func() error {
 	return func() error {
-		pool, err := runtime.NewPool(victimOptions(l), runtime.PoolOptions{Size: 2, Park: l == runtime.LauncherZygote})
+		pool, err := runtime.NewPool(victimOptions(l), runtime.PoolOptions{Size: 2, Park: l == runtime.LauncherZygote && slices.Contains(harness.Launchers, l)})
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -21,6 +22,9 @@ import (
 // returns its own value, or an error that says what happened. Runs that have started are
 // not affected.
 func TestZygoteKilledInFlight(t *testing.T) {
+	if !harness.Needs(t, isolation.Zygote) {
+		return
+	}
 	rt, other := harness.CreateForking(t, runtime.Options{MaxConcurrentRuns: 100}), harness.CreateForking(t, runtime.Options{})
 	goesOn := harness.StartNode(t, other)
 	harness.Run(t, rt, ``, runtime.RunOptions{})
@@ -93,6 +97,9 @@ func runStormHost() {
 // A host is killed while zygotes start, fork and end. They and all runs die with it, and
 // the next host removes the rest.
 func TestZygoteHostIsKilled(t *testing.T) {
+	if !harness.Needs(t, isolation.Zygote) {
+		return
+	}
 	before := harness.TakeInventory()
 	leftGroups := false
 	for _, age := range []int{100, 300, 600, 800, 1000, 1200} { // milliseconds; a zygote is ready after some 400

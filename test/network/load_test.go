@@ -62,7 +62,7 @@ __return({ echoed: String(echoed) });`
 // Many runtimes have requests open at the same time.
 func TestManyRuntimes(t *testing.T) {
 	serveInternet(t)
-	n := harness.Fewer(100, 20)
+	n := harness.Fewer(100, 8)
 	var mu sync.Mutex
 	arrived, all := 0, make(chan struct{})
 	serveHTTP(t, publicV4, 8080, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

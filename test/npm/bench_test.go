@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -21,7 +22,7 @@ const program = `console.log(6 * 7)`
 
 // options are those of the SDK's sandboxes: their cgroup is as deep as the server's.
 func options() runtime.Options {
-	return runtime.Options{Launcher: runtime.LauncherZygote, CgroupParent: harness.Parent + "/sdk/root"}
+	return runtime.Options{Launcher: runtime.LauncherZygote, CgroupParent: harness.Parent + "/tenants/sdk"}
 }
 
 // sdkRun makes a run by the SDK.
@@ -108,9 +109,18 @@ type measurement func() (time.Duration, error)
 // compare lets two measurements take turns, and reports their medians and the ratio of these.
 func compare(b *testing.B, other, npm measurement) {
 	b.Helper()
-	sides := [2]measurement{other, npm}
-	var times [2][]time.Duration
-	for range 2 { // warm up both
+	medians := takeTurns(b, other, npm)
+	theirs, ours := medians[0], medians[1]
+	b.ReportMetric(float64(theirs.Microseconds()), "other-µs")
+	b.ReportMetric(float64(ours.Microseconds()), "npm-µs")
+	b.ReportMetric(float64(ours)/float64(theirs), "ratio")
+}
+
+// takeTurns lets measurements take turns, and returns their medians.
+func takeTurns(b *testing.B, sides ...measurement) (medians []time.Duration) {
+	b.Helper()
+	times := make([][]time.Duration, len(sides))
+	for range 2 { // warm up
 		for _, measure := range sides {
 			if _, err := measure(); err != nil {
 				b.Fatal(err)
@@ -118,9 +128,8 @@ func compare(b *testing.B, other, npm measurement) {
 		}
 	}
 	b.ResetTimer()
-	for i := 0; b.Loop(); i++ {
-		for j := range 2 {
-			k := (i + j) % 2 // neither always follows the other
+	for b.Loop() {
+		for _, k := range rand.Perm(len(sides)) { // none always follows the same one
 			d, err := sides[k]()
 			if err != nil {
 				b.Fatal(err)
@@ -128,10 +137,10 @@ func compare(b *testing.B, other, npm measurement) {
 			times[k] = append(times[k], d)
 		}
 	}
-	theirs, ours := median(times[0]), median(times[1])
-	b.ReportMetric(float64(theirs.Microseconds()), "other-µs")
-	b.ReportMetric(float64(ours.Microseconds()), "npm-µs")
-	b.ReportMetric(float64(ours)/float64(theirs), "ratio")
+	for _, t := range times {
+		medians = append(medians, median(t))
+	}
+	return medians
 }
 
 func median(times []time.Duration) time.Duration {

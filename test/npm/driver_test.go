@@ -23,13 +23,19 @@ type driver struct {
 // nodeVar is the variable with the path of the Node that runs drivers. By default that on PATH does.
 const nodeVar = "GAOL_NODE"
 
-// startDriver starts a driver that ends with the benchmark.
+// startDriver starts driver.mjs, which ends with the benchmark.
 func startDriver(b *testing.B, kind, where string) *driver {
+	b.Helper()
+	return startScript(b, "driver.mjs", kind, where)
+}
+
+// startScript starts a driver that ends with the benchmark.
+func startScript(b *testing.B, args ...string) *driver {
 	b.Helper()
 	if _, err := os.Stat("../../cmd/npm/dist/index.mjs"); err != nil {
 		b.Skipf("the npm package is not built: %v", err)
 	}
-	c := exec.Command(cmp.Or(os.Getenv(nodeVar), "node"), "driver.mjs", kind, where)
+	c := exec.Command(cmp.Or(os.Getenv(nodeVar), "node"), args...)
 	c.Env = append(os.Environ(), "TMPDIR="+b.TempDir()) // secure-exec leaves files there
 	var messages bytes.Buffer
 	c.Stderr = &messages
@@ -48,7 +54,7 @@ func startDriver(b *testing.B, kind, where string) *driver {
 	b.Cleanup(func() {
 		_ = in.Close() // which ends it
 		if err := c.Wait(); err != nil {
-			b.Errorf("%s: %v: %s", kind, err, messages.String())
+			b.Errorf("%q: %v: %s", args, err, messages.String())
 		}
 	})
 	if _, err := d.read(); err != nil {

@@ -3,15 +3,18 @@ package packaging
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"gaol/rootfs/programs"
 	"gaol/rootfs/sharedlib"
 )
 
-// make build-arm64 made a static program for arm64, which embeds programs for arm64.
+// make build-arm64 made a static program for arm64, which embeds programs for arm64, and a static runc.
 func TestARM64Binary(t *testing.T) {
 	path := os.Getenv("GAOL_TEST_ARM64")
 	if path == "" {
@@ -27,9 +30,32 @@ func TestARM64Binary(t *testing.T) {
 			t.Errorf("%s is not static", file)
 		}
 	}
-	if !sharedlib.IsStatic(path) {
-		t.Errorf("%s is not static", path)
+	runc := filepath.Join(filepath.Dir(path), "runc-arm64")
+	checkARM64(t, runc)
+	for _, file := range []string{path, runc} {
+		if !sharedlib.IsStatic(file) {
+			t.Errorf("%s is not static", file)
+		}
 	}
+	for _, file := range overlaid(t, filepath.Join(filepath.Dir(path), "prebuilt/arm64.json")) {
+		if content, err := os.ReadFile(file); err != nil || !bytes.Contains(binary, content) {
+			t.Errorf("%s is not embedded in %s: %v", file, path, err)
+		}
+	}
+}
+
+// overlaid returns the files that an overlay of go build embeds: those above, and the playground's page.
+func overlaid(t *testing.T, path string) (files []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overlay struct{ Replace map[string]string }
+	if err := json.Unmarshal(text, &overlay); err != nil || len(overlay.Replace) < 6 {
+		t.Fatalf("%s has %d files: %v", path, len(overlay.Replace), err)
+	}
+	return slices.Collect(maps.Values(overlay.Replace))
 }
 
 // checkARM64 checks that a file is a program for arm64, and returns its content.

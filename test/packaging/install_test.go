@@ -26,6 +26,13 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
+// gaol returns the path of the command line gaol, beside runc.
+func gaol(t testing.TB) string {
+	t.Helper()
+	harness.Runc(t)
+	return harness.Gaol(t)
+}
+
 // list lists the files below a folder.
 func list(t testing.TB, root string) (paths []string) {
 	t.Helper()
@@ -45,12 +52,12 @@ func list(t testing.TB, root string) (paths []string) {
 func TestInstall(t *testing.T) {
 	dest := t.TempDir()
 	install := func() {
-		run(t, "make", "--no-print-directory", "install", "BIN="+harness.Gaol(t), "DESTDIR="+dest, "PREFIX=/opt/gaol")
+		run(t, "make", "--no-print-directory", "install", "BIN="+gaol(t), "DESTDIR="+dest, "PREFIX=/opt/gaol")
 	}
 	install()
 	have := " " + strings.Join(list(t, dest), " ") + " "
 	for _, want := range []string{
-		"/opt/gaol/bin/gaol", "/opt/gaol/lib/systemd/system/gaol.service", "/opt/gaol/lib/systemd/system/gaol.socket",
+		"/opt/gaol/bin/gaol", "/opt/gaol/lib/gaol/runc", "/opt/gaol/share/doc/gaol/copyright", "/opt/gaol/lib/systemd/system/gaol.service", "/opt/gaol/lib/systemd/system/gaol.socket",
 		"/opt/gaol/share/bash-completion/completions/gaol", "/opt/gaol/share/zsh/site-functions/_gaol",
 		"/opt/gaol/share/fish/vendor_completions.d/gaol.fish", "/opt/gaol/share/man/man1/gaol-serve.1", "/etc/gaol/server.json",
 	} {
@@ -74,7 +81,7 @@ func TestInstall(t *testing.T) {
 // The completion of bash knows the flags of the installed program.
 func TestCompletion(t *testing.T) {
 	dest := t.TempDir()
-	run(t, "make", "--no-print-directory", "install", "BIN="+harness.Gaol(t), "DESTDIR="+dest, "PREFIX=/usr")
+	run(t, "make", "--no-print-directory", "install", "BIN="+gaol(t), "DESTDIR="+dest, "PREFIX=/usr")
 	out := run(t, "bash", "-c", `
 		PATH=$1/usr/bin:$PATH
 		_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }

@@ -86,7 +86,7 @@ func bystander(t testing.TB, rt *runtime.NodeRuntime) *runtime.Process {
 // The kernel allows a guest exactly what the permissions say. For random permissions that a
 // runtime accepts, every action is tried at every place.
 func TestPermissionFuzz(t *testing.T) {
-	seed, sets := uint64(1), harness.Fewer(20, 5)
+	seed, sets := uint64(1), harness.Fewer(20, 3)
 	if text := os.Getenv(fuzzSeedVar); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

@@ -3,12 +3,12 @@ package permissions
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 	"testing"
 
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -78,7 +78,7 @@ func TestPermissionProgramList(t *testing.T) {
 		}
 	}
 	self := "EACCES" // the forked Node was started outside the jail
-	if os.Getenv(harness.LauncherVar) == runtime.LauncherExec.String() {
+	if harness.Options(runtime.Options{}).Launcher == runtime.LauncherExec {
 		self = "ok"
 	}
 	for way, want := range map[string]string{
@@ -176,6 +176,9 @@ func TestPermissionProgramRefused(t *testing.T) {
 	all := policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Patterns: []string{"/bin/sh"}}}}
 	if err := refusal(t, policy.Permissions{ChildProcess: all}); err.Place != "childProcess.rules[0].patterns[0]" || err.Nearest == "" {
 		t.Errorf("all programs but one, of which a copy is another: %v", err)
+	}
+	if !harness.Needs(t, isolation.Zygote) {
+		return
 	}
 	o := harness.Forking(runtime.Options{Permissions: listing(busybox)})
 	rt := harness.CreateExact(t, o)

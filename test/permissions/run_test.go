@@ -8,6 +8,7 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -54,6 +55,9 @@ func TestPermissionsOfRun(t *testing.T) {
 
 // The same holds for a runtime from a pool, whose first run is parked.
 func TestZygotePermissionsOfParkedRun(t *testing.T) {
+	if !harness.Needs(t, isolation.Park) {
+		return
+	}
 	for _, first := range []policy.Permissions{{}, {ChildProcess: denied}} {
 		rt := harness.CreateParked(t, runtime.Options{Permissions: policy.Open()})
 		res := harness.Run(t, rt, `import { spawnSync } from 'node:child_process'; __return(spawnSync('/bin/true').error?.code ?? 'ok')`, runtime.RunOptions{Permissions: first})
@@ -71,6 +75,9 @@ func TestZygotePermissionsOfParkedRun(t *testing.T) {
 
 // A run with its own permissions sees no process of a later run that it could stop.
 func TestZygotePermissionsOfRunMeetNoParked(t *testing.T) {
+	if !harness.Needs(t, isolation.Park) {
+		return
+	}
 	rt := harness.CreateParked(t, runtime.Options{Permissions: policy.Open()})
 	res := harness.Run(t, rt, `import { readdirSync } from 'node:fs';
 		for (let i = 0; i < 20; i++) {

@@ -28,7 +28,7 @@ func TestControlDescriptors(t *testing.T) {
 			return [now.every((n, i) => n === i), later.every((n, i) => n === i), sizes.every(n => n === 100000)].join();
 		};
 		const code = f => { try { return String(f()) } catch (err) { return err.code } };`
-	for _, tc := range []struct{ name, code, want string }{
+	for _, tc := range harness.Some([]struct{ name, code, want string }{
 		{"both are non-blocking", `files.wait(3, 0); files.wait(5, 0); __return(await tries())`, `"true,true,true"`},
 		{"both are blocking, after they were not", `await note.async(1); files.wait(3, 1); files.wait(5, 1); __return(code(() => note(7)))`, `"7"`},
 		{"one page each", `files.size(3, 4096); files.size(5, 4096); __return(await tries())`, `"true,true,true"`},
@@ -51,7 +51,7 @@ func TestControlDescriptors(t *testing.T) {
 		{"frames among its own", `
 			const w = new Worker(raw.replace("import fs from 'node:fs'", 'const fs = require("fs")') + 'for (let i = 1; i < 1000; i++) send(call(i + 1e6, 2, "[" + i + "]"))', { eval: true });
 			const ended = new Promise(done => w.on('exit', done)); __return(await tries()); await ended`, `"true,true,true"`},
-	} {
+	}) {
 		res := harness.Run(t, rt, `import { createRequire } from 'node:module'; import { Worker } from 'node:worker_threads'; import { spawnSync } from 'node:child_process';`+raw+
 			fmt.Sprintf("const raw = %q;", strings.ReplaceAll(raw, "\t", ""))+many+`
 			const files = createRequire('/workspace/')('/workspace/files.node');`+tc.code, runtime.RunOptions{Timeout: 10 * time.Second})
@@ -104,7 +104,7 @@ func TestControlOfAnotherRun(t *testing.T) {
 			fs.renameSync('/tmp/counted', '/tmp/refused'); // the run is killed while it writes
 			await new Promise(r => setTimeout(r, 1));
 		}`)
-	for range 5 {
+	for range harness.Fewer(5, 2) {
 		res := harness.Run(t, rt, `
 			import fs from 'node:fs';
 			for (let i = 0; i < 200; i++) { note(i); await note.async(i); if (i % 50 === 0) await new Promise(r => setTimeout(r, 20)) }
@@ -141,7 +141,7 @@ func TestControlAfterTheEnd(t *testing.T) {
 		"in the midst of a frame":         `for (let i = 1; i < 1000; i++) send(call(i, 2, name)); receive(); send(call(1, 2, name).subarray(0, 12)); process.exit()`,
 	} {
 		var all sync.WaitGroup
-		for i := range 8 {
+		for i := range harness.Fewer(8, 2) {
 			all.Go(func() {
 				name := fmt.Sprintf("%s %d", what, i)
 				ctx, cancel := context.WithCancel(t.Context())

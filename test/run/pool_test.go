@@ -25,7 +25,7 @@ func TestPoolIsAlwaysFresh(t *testing.T) {
 	var users sync.WaitGroup
 	for range 4 {
 		users.Go(func() {
-			for range 8 {
+			for range harness.Fewer(8, 3) {
 				res := harness.RunFromPool(t, pool, `
 					import { existsSync, writeFileSync } from 'node:fs';
 					const used = existsSync('mark') || existsSync('/tmp/mark');

@@ -16,6 +16,7 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -316,6 +317,9 @@ func TestTerminalsUsedUp(t *testing.T) {
 
 // A parked runtime runs a program on a terminal.
 func TestTerminalOfParked(t *testing.T) {
+	if !harness.Needs(t, isolation.Park) {
+		return
+	}
 	for _, terminal := range []*runtime.Terminal{{}, nil} {
 		rt := harness.CreateParked(t, runtime.Options{})
 		p := spawnCode(t, rt, `console.log(process.pid + ' ' + (process.stdout.isTTY === true))`, runtime.SpawnOptions{Terminal: terminal})

@@ -93,7 +93,7 @@ func TestStreamStalled(t *testing.T) {
 			break
 		}
 	}
-	for name, receive := range map[string]func(*runtime.Stream){"nobody": none, "somebody": one} {
+	for name, receive := range harness.SomeByName(map[string]func(*runtime.Stream){"nobody": none, "somebody": one}) {
 		for _, tc := range []struct {
 			cause runtime.Cause
 			err   error

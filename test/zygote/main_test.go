@@ -3,7 +3,8 @@ package zygote
 import (
 	"testing"
 
+	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.MainNeeding(m, isolation.Zygote) }

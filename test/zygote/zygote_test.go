@@ -24,7 +24,7 @@ func TestZygoteIsReplaced(t *testing.T) {
 		t.Fatal("no zygote is running")
 	}
 	var runs sync.WaitGroup
-	for range 40 {
+	for range harness.Fewer(40, 15) {
 		runs.Go(func() {
 			res, err := rt.Run(t.Context(), `__return(1)`, runtime.RunOptions{})
 			if err != nil || string(res.Value) != "1" {

@@ -23,6 +23,9 @@ rm -f "$dir/root/var/lib/man-db/auto-update" # mandb takes seconds
 in_root dpkg --install /tmp/first.deb
 in_root getent group gaol || fail "no group"
 in_root gaol version
+[ "$(in_root stat -c '%a %u' /usr/lib/gaol/runc)" = "755 0" ] || fail "other users can replace runc"
+in_root /usr/lib/gaol/runc --version
+in_root dpkg --listfiles gaol | grep bin/runc && fail "the package replaces the distribution's runc"
 in_root zgrep -q SIGHUP /usr/share/man/man1/gaol-serve.1.gz || fail "no manual page"
 [ "$(stat -c %a "$dir/root/var/log/gaol")" = 750 ] || fail "the folder of logs is not 0750"
 if command -v systemd-analyze >/dev/null; then
@@ -59,6 +62,7 @@ mkdir -p "$dir/root/var/lib/gaol/images"
 in_root dpkg --remove gaol
 expect 'stop gaol.socket gaol.service,disable gaol.socket gaol.service,daemon-reload,'
 [ ! -e "$dir/root/usr/bin/gaol" ] || fail "remove has left the program"
+[ ! -e "$dir/root/usr/lib/gaol" ] || fail "remove has left runc"
 grep -q drainMs "$dir/root/etc/gaol/server.json" || fail "remove has deleted the configuration"
 [ -d "$dir/root/var/lib/gaol/images" ] || fail "remove has deleted images"
 

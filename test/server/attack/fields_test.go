@@ -24,7 +24,7 @@ func TestNoSuchFields(t *testing.T) {
 	c := s.Client(t, mallory)
 	for _, field := range []string{
 		"store", "cgroup", "cgroupParent", "CgroupParent", "launcher", "publish", "ports", "trustNode", "trust-node", "proxy", "proxyNames", "unixSockets", "allowDegraded", "auditDenials",
-		"mountUser", "folders", "bindings", "isolation", "seccomp", "privileged", "user", "uid", "tenant", "owner", "id", "maxConcurrentRuns", "zygote", "__proto__", "constructor", "IMAGE", "Code",
+		"mountUser", "folders", "bindings", "oci", "OCI", "isolations", "runtime", "systemdCgroup", "seccomp", "privileged", "user", "uid", "tenant", "owner", "id", "maxConcurrentRuns", "zygote", "__proto__", "constructor", "IMAGE", "Code",
 	} {
 		for path, body := range map[string]string{"/v1/sandboxes": `{%q:"x"}`, "/v1/run": `{"code":"1",%q:"x"}`, "/v1/evaluate": `{"code":"1",%q:"x"}`} {
 			servertest.Send(t, c, "POST", path, fmt.Sprintf(body, field)).Want(t, http.StatusUnprocessableEntity)
@@ -65,6 +65,7 @@ func TestHostileValues(t *testing.T) {
 		{"limits": map[string]any{"cpus": -1}}, {"limits": map[string]any{"cpus": 1e300}}, {"limits": map[string]any{"cpus": 1e-300}}, {"limits": map[string]any{"pids": int64(1) << 62}}, {"limits": map[string]any{"files": int64(1) << 62}},
 		{"limits": map[string]any{"diskBytes": int64(1) << 62}}, {"limits": map[string]any{"inodes": int64(1) << 62}}, {"limits": map[string]any{"cpuTimeMs": int64(1) << 62}}, {"limits": map[string]any{"outputBytes": 1 << 30}},
 		{"limits": map[string]any{"memoryBytes": 1.5}}, {"limits": map[string]any{"memoryBytes": "1"}}, {"limits": []any{}},
+		{"isolation": 1}, {"isolation": []string{"native"}}, {"isolation": map[string]string{"runtime": "/bin/sh"}}, {"isolation": "a\x00b"}, {"isolation": huge},
 		{"hostPorts": []int{3000}}, {"hostPorts": []int{0}}, {"hostPorts": []int{-1}}, {"hostPorts": []int{1 << 16}}, {"hostPorts": []string{"22"}}, {"hostPorts": make([]int, 65)}, {"hostPorts": "22"},
 		{"idleTimeoutMs": -1}, {"idleTimeoutMs": int64(1) << 62}, {"lifetimeMs": int64(1) << 62},
 		{"mounts": []any{map[string]any{"source": "x", "target": "/x", "owner": map[string]int{"uid": 0}}}}, {"mounts": map[string]any{}}, {"mounts": make([]map[string]string, 1000)},

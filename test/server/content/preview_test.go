@@ -119,7 +119,7 @@ func testPreview(t *testing.T, s *servertest.Server) {
 		{"3000-" + b.id + ".evil", http.StatusMisdirectedRequest},
 		{"localhost", http.StatusUnauthorized},
 	} {
-		if res := visit(t, browser, "GET", c.host, "/", nil); res.Status != c.status {
+		if res := visit(t, browser, "GET", c.host, "/v1/sandboxes", nil); res.Status != c.status {
 			t.Errorf("host %s: %d %s, want %d", c.host, res.Status, res.Body, c.status)
 		}
 	}
@@ -129,7 +129,7 @@ func testPreview(t *testing.T, s *servertest.Server) {
 	}
 	// A unix socket has no preview hosts.
 	local := s.Client(t, alice)
-	visit(t, local, "GET", host, "/", nil).Want(t, http.StatusNotFound)
+	visit(t, local, "GET", host, "/nothing", nil).Want(t, http.StatusNotFound)
 }
 
 // onLocalhost sends all requests to the host localhost.

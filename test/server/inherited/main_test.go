@@ -26,6 +26,9 @@ const (
 	// serverVar makes this binary a server.
 	serverVar = "GAOL_TEST_INHERITED"
 
+	// cacheVar is the folder of its cache.
+	cacheVar = "GAOL_TEST_INHERITED_CACHE"
+
 	// hangTime ends tests that hang.
 	hangTime = 2 * time.Minute
 )
@@ -39,7 +42,7 @@ func TestMain(m *testing.M) {
 
 func serve() {
 	err := daemon.RunInherited(context.Background(), daemon.InheritedOptions{FD: 3, Server: server.SingleOptions{
-		Store: os.Getenv(harness.StoreVar), Version: "test", CgroupParent: harness.Parent,
+		Store: os.Getenv(harness.StoreVar), Cache: os.Getenv(cacheVar), Version: "test", CgroupParent: harness.Parent,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}})
 	if err != nil {
@@ -65,7 +68,7 @@ func start(t testing.TB, user servertest.User) *process {
 	defer own.Close()
 	defer theirs.Close()
 	p := &process{Cmd: exec.Command("/proc/self/exe"), t: t, ended: make(chan struct{})}
-	p.Env = append(os.Environ(), serverVar+"=1", harness.ParentVar+"="+harness.Parent)
+	p.Env = append(os.Environ(), serverVar+"=1", cacheVar+"="+t.TempDir(), harness.ParentVar+"="+harness.Parent)
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	p.ExtraFiles, p.Stderr = []*os.File{theirs}, &p.log
 	var err error

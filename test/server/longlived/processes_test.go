@@ -135,7 +135,7 @@ func testDescendants(t *testing.T, c client, sandbox string) {
 }
 
 func testTimeout(t *testing.T, c client, sandbox string) {
-	p := c.spawn(t, sandbox, object{"command": "sleep", "args": []string{"1000"}, "timeoutMs": 300})
+	p := c.spawn(t, sandbox, object{"command": "sleep", "args": []string{"1000"}, "timeoutMs": 2000})
 	if info := c.wait(t, p); info.Result.Cause != runtime.CauseTimeout {
 		t.Errorf("%+v", info.Result)
 	}

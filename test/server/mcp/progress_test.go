@@ -206,7 +206,7 @@ func TestToolList(t *testing.T) {
 			names = append(names, tool.Name)
 		}
 	}
-	want := []string{"close_sandbox", "create_sandbox", "list_files", "read_file", "run_code", "run_command", "write_file"}
+	want := []string{"close_sandbox", "create_sandbox", "list_files", "playground_link", "read_file", "run_code", "run_command", "run_in_sandbox", "write_file"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}

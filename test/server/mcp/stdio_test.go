@@ -152,6 +152,8 @@ func TestStdioPrivate(t *testing.T) {
 	s := dial(t, &mcp.CommandTransport{Command: cmd}, "")
 	testValue(t, s)
 	s.ok("sandbox_init", args{}, nil)
+	s.ok("run_in_sandbox", args{"source": "export const x: number = 1"}, nil)
+	s.fails("playground_link", args{"source": "1"}, "runtime-error: ", "no public URL")
 	if err := s.Close(); err != nil {
 		t.Errorf("exit status: %v", err)
 	}

@@ -32,8 +32,8 @@ type Server struct {
 	Log     *Log
 }
 
-// Start starts a server that is closed when the test ends.
-func Start(t testing.TB, o Options) *Server {
+// settings returns the settings of a server.
+func (o Options) settings(t testing.TB) *settings.Settings {
 	t.Helper()
 	set, err := settings.Read("")
 	if err != nil {
@@ -43,9 +43,16 @@ func Start(t testing.TB, o Options) *Server {
 	if o.Settings != nil {
 		o.Settings(set)
 	}
+	return set
+}
+
+// Start starts a server that is closed when the test ends.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	set := o.settings(t)
 	s := &Server{Socket: filepath.Join(publicDir(t), "gaol.sock"), Log: &Log{}}
 	s.Server = server.New(server.Options{
-		Settings: set, Tokens: o.Tokens, Store: os.Getenv(harness.StoreVar), Version: "test",
+		Settings: set, Tokens: o.Tokens, Store: os.Getenv(harness.StoreVar), Version: "test", Cache: publicDir(t),
 		Log: slog.New(slog.NewTextHandler(s.Log, nil)), CgroupParent: harness.Parent + "/tenants",
 	})
 	served := make(chan error, 2)

@@ -64,6 +64,10 @@ func TestClient(t *testing.T) {
 		"dial flood":            testDialFlood,
 		"dial HTTP":             testDialHTTP,
 		"usage":                 testUsage,
+		"isolation":             testIsolation,
+		"snippets":              testSnippets,
+		"snippet errors":        testSnippetErrors,
+		"snippet is canceled":   testSnippetIsCanceled,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dial(t, s)) })
 	}

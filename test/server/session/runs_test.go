@@ -174,8 +174,10 @@ func testEvaluate(t *testing.T, c *client.Client) {
 	if err != nil || e.Error == nil || e.Error.Name != "TypeError" || e.Error.Frame == "" {
 		t.Errorf("%v %+v", err, e)
 	}
-	if _, err = sb.Evaluate(soon(t), `1`, runtime.EvaluateOptions{Heap: 1 << 26}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("%v", err)
+	for _, o := range []runtime.EvaluateOptions{{Heap: 1 << 26}, {Module: true}, {Grace: 1}} {
+		if _, err = sb.Evaluate(soon(t), `1`, o); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%+v: %v", o, err)
+		}
 	}
 	var logs int
 	s := sb.FollowEvaluate(soon(t), `console.log(1); console.log(2)`, runtime.EvaluateOptions{})

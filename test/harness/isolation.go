@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"gaol/runtime"
+	"gaol/runtime/isolation"
+)
+
+// Isolation returns the isolation that GAOL_TEST_ISOLATION chooses for the tests' runtimes.
+// Tests of the command line have the native one. It panics if there is no such isolation.
+func Isolation() (runtime.Isolation, runtime.OCIOptions) {
+	i, oci, err := runtime.ParseIsolation(os.Getenv(IsolationVar))
+	if err != nil {
+		panic(IsolationVar + ": " + err.Error())
+	}
+	return i, oci
+}
+
+// missing returns the table's error if the isolation of the tests lacks a feature.
+func missing(f isolation.Feature) error {
+	i, _ := Isolation()
+	return isolation.Check(isolation.Name(i.String()), f)
+}
+
+// requests are features that not all isolations support, and how a program asks for each.
+var requests = map[isolation.Feature]func() error{
+	isolation.Zygote:     func() error { return create(runtime.Options{Zygote: runtime.ZygoteOptions{Forks: 1}}) },
+	isolation.Park:       func() error { return createPool(runtime.PoolOptions{Size: 1, Park: true}) },
+	isolation.OCIRuntime: func() error { return create(runtime.Options{OCI: runtime.OCIOptions{Runtime: "runc"}}) },
+}
+
+func create(o runtime.Options) error {
+	rt, err := runtime.Create(context.Background(), Options(o))
+	if err == nil {
+		err = rt.Close()
+	}
+	return err
+}
+
+func createPool(p runtime.PoolOptions) error {
+	pool, err := runtime.NewPool(Options(runtime.Options{}), p)
+	if err == nil {
+		err = pool.Close()
+	}
+	return err
+}
+
+// Needs reports whether the isolation of the tests has a feature. If it has not, Needs fails
+// the test unless asking for the feature is refused as the table says. A test begins with
+//
+//	if !harness.Needs(t, isolation.Zygote) {
+//		return
+//	}
+func Needs(t testing.TB, f isolation.Feature) bool {
+	t.Helper()
+	want := missing(f)
+	if want == nil {
+		return true
+	}
+	if err := checkRefusal(f, want); err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+// MainNeeding is [Main] for tests that all need a feature. If the isolation of the tests has
+// not, it runs none of them, and fails unless asking for the feature is refused.
+func MainNeeding(m *testing.M, f isolation.Feature) {
+	want := missing(f)
+	if want == nil {
+		Main(m)
+	}
+	if err := checkRefusal(f, want); err != nil {
+		os.Exit(fail(err))
+	}
+	fmt.Println("no tests:", want)
+	os.Exit(0)
+}
+
+// checkRefusal returns an error unless asking for a feature is refused with the error want.
+func checkRefusal(f isolation.Feature, want error) error {
+	request, ok := requests[f]
+	if !ok {
+		return fmt.Errorf("harness: no request for %s is known", f)
+	}
+	err := request()
+	if _, typed := errors.AsType[*runtime.OptionError](err); !typed || !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), want.Error()) {
+		return errors.Join(fmt.Errorf("asking for %s is not refused with %q", f, want.Error()), err)
+	}
+	return nil
+}

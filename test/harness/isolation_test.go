@@ -1,0 +1,60 @@
+package harness
+
+import (
+	"errors"
+	"testing"
+
+	"gaol/runtime"
+	"gaol/runtime/isolation"
+)
+
+// Whatever an isolation lacks is refused when a program asks for it. It is enough to ask for one
+// feature of a row.
+func TestMissingFeaturesAreRefused(t *testing.T) {
+	for _, name := range []string{"native", "runc", "crun", "oci=/usr/bin/runc"} {
+		t.Setenv(IsolationVar, name)
+		i, _ := Isolation()
+		for _, g := range isolation.Groups() {
+			for _, r := range g.Rows {
+				if r.In(isolation.Name(i.String())).Why != "" && Needs(t, r.Features[0]) {
+					t.Errorf("%s has %s", name, r.Features[0])
+				}
+			}
+		}
+	}
+}
+
+// A feature that is not refused, or with another error, fails the test that needs it.
+func TestMissingFeatureIsNotRefused(t *testing.T) {
+	const f isolation.Feature = "a feature"
+	want := isolation.Check(isolation.OCI, isolation.Zygote)
+	for _, err := range []error{nil, errors.ErrUnsupported, want, &runtime.OptionError{Option: "Zygote", Err: errors.ErrUnsupported}} {
+		requests[f] = func() error { return err }
+		if checkRefusal(f, want) == nil {
+			t.Errorf("%v is accepted as a refusal", err)
+		}
+	}
+	requests[f] = func() error { return &runtime.OptionError{Option: "Zygote", Err: want} }
+	if err := checkRefusal(f, want); err != nil {
+		t.Error(err)
+	}
+	delete(requests, f)
+	if checkRefusal(f, want) == nil {
+		t.Error("a feature without a request is accepted")
+	}
+}
+
+// The options of tests have the isolation of the environment.
+func TestOptionsHaveIsolation(t *testing.T) {
+	t.Setenv(LauncherVar, "")
+	for name, want := range map[string]runtime.Isolation{"": runtime.IsolationNative, "runc": runtime.IsolationOCI} {
+		t.Setenv(IsolationVar, name)
+		o := Options(runtime.Options{})
+		if o.Isolation != want || o.OCI.Runtime != name {
+			t.Errorf("%q: %v, %+v", name, o.Isolation, o.OCI)
+		}
+		if n := len(launchers()); (n == 1) != (want == runtime.IsolationOCI) {
+			t.Errorf("%q: %d launchers", name, n)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package isolation
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// container makes a sandbox that is a container of runc.
+func container(t *testing.T, o runtime.Options) *runtime.NodeRuntime {
+	t.Helper()
+	o.Isolation, o.OCI.Runtime = runtime.IsolationOCI, harness.Runc(t)
+	return harness.Create(t, o)
+}
+
+// run runs the program of the README's first screen, and returns what it prints without the
+// figures that differ from run to run.
+func run(t *testing.T, isolation string) (printed map[string]any) {
+	t.Helper()
+	out, err := exec.Command(harness.Gaol(t), "run", "--isolation", isolation, "--launcher", "exec", "--json", "../../cmd/gaol/testdata/fibonacci.mjs").Output()
+	if err != nil {
+		t.Fatalf("%s: %v", isolation, err)
+	}
+	if err := json.Unmarshal(out, &printed); err != nil {
+		t.Fatalf("%s: %s: %v", isolation, out, err)
+	}
+	delete(printed, "durationMs")
+	delete(printed, "usage")
+	return printed
+}
+
+func TestSameOutput(t *testing.T) {
+	harness.Runc(t)
+	if diff := cmp.Diff(run(t, "native"), run(t, "runc")); diff != "" {
+		t.Errorf("native and runc: %s", diff)
+	}
+}
+
+// A program sees the same user, rights, limits and folders in each isolation.
+func TestSameView(t *testing.T) {
+	const program = `
+		import fs from 'node:fs'; import os from 'node:os'; import { execSync } from 'node:child_process'
+		const status = fs.readFileSync('/proc/self/status', 'utf8')
+		const field = (name) => status.match(new RegExp('^' + name + ':[ \\t]*(.*)$', 'm'))[1]
+		__return({
+			user: os.userInfo(), host: os.hostname(), cwd: process.cwd(), env: process.env,
+			rights: ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb', 'NoNewPrivs', 'Seccomp', 'Groups'].map(field),
+			memory: process.constrainedMemory(), total: os.totalmem(), processors: os.availableParallelism(),
+			limits: fs.readFileSync('/proc/self/limits', 'utf8'), dev: fs.readdirSync('/dev'), root: fs.readdirSync('/'),
+			interfaces: Object.keys(os.networkInterfaces()), loginuid: execSync('id', { encoding: 'utf8' }),
+		})`
+	var got [2]any
+	for i, rt := range []*runtime.NodeRuntime{harness.Create(t, runtime.Options{Launcher: runtime.LauncherExec}), container(t, runtime.Options{})} {
+		if err := harness.Run(t, rt, program, runtime.RunOptions{}).Decode(&got[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(got[0], got[1]); diff != "" {
+		t.Errorf("native and runc: %s", diff)
+	}
+}
+
+// The container's own filter holds under the run's.
+func TestContainerHasFilter(t *testing.T) {
+	rt := container(t, runtime.Options{})
+	var filters int
+	res := harness.Run(t, rt, `__return(+require('fs').readFileSync('/proc/self/status', 'utf8').match(/Seccomp_filters:\s*(\d+)/)[1])`, runtime.RunOptions{})
+	if err := res.Decode(&filters); err != nil || filters != 2 {
+		t.Errorf("%d filters, %v, want that of the container and that of the run", filters, err)
+	}
+}
+
+func TestContainerEnds(t *testing.T) {
+	rt := container(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20, Pids: 20, CPUTime: time.Second}})
+	for name, tc := range map[string]struct {
+		program string
+		options runtime.RunOptions
+		want    runtime.Cause
+		code    int
+	}{
+		"exit":    {`process.exit(137)`, runtime.RunOptions{}, runtime.CauseNone, 137},
+		"signal":  {`process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1000)`, runtime.RunOptions{}, runtime.CauseSignal, 143},
+		"timeout": {`setInterval(() => {}, 1000)`, runtime.RunOptions{Timeout: 2 * time.Second}, runtime.CauseTimeout, 137},
+		"cpu":     {`for (;;);`, runtime.RunOptions{}, runtime.CauseCPU, 137},
+		"memory":  {`const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1))`, runtime.RunOptions{}, runtime.CauseMemory, 137},
+	} {
+		res, err := rt.Exec(t.Context(), tc.program, tc.options)
+		if err != nil || res.Cause != tc.want || res.ExitCode != tc.code || res.Launcher != runtime.LauncherExec {
+			t.Errorf("%s: %+v, %v, want cause %q and exit code %d", name, res, err, tc.want, tc.code)
+		}
+	}
+}
+
+func TestContainerDenies(t *testing.T) {
+	rt := container(t, runtime.Options{Permissions: policy.Strict()})
+	res := harness.Run(t, rt, `
+		const tried = []
+		const attempt = (name, f) => { try { f(); tried.push(name) } catch {} }
+		attempt('read', () => require('fs').readFileSync('/etc/passwd'))
+		attempt('spawn', () => { if (require('child_process').spawnSync('true').status === 0) return; throw 1 })
+		attempt('signal', () => process.kill(1, 0))
+		__return(tried)`, runtime.RunOptions{})
+	if string(res.Value) != "[]" || len(res.Denials) == 0 {
+		t.Errorf("%s succeeded; denials: %+v", res.Value, res.Denials)
+	}
+}
+
+// A runtime that fails says why, and leaves nothing behind.
+func TestRuntimeFails(t *testing.T) {
+	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: "/bin/false"}})
+	rt, err := runtime.Create(t.Context(), o)
+	if err == nil {
+		err = errors.Join(errors.New("it was created"), rt.Close())
+	}
+	if !strings.Contains(err.Error(), "/bin/false") {
+		t.Errorf("%v, want the runtime's path", err)
+	}
+}
+
+// Sandboxes whose runs are killed at any moment leave nothing behind: harness.Main looks for it.
+func TestManyContainers(t *testing.T) {
+	for i := range harness.Fewer(30, 5) {
+		rt := container(t, runtime.Options{})
+		if i%2 == 0 {
+			p, err := rt.Spawn(t.Context(), "sleep", []string{"1000"}, runtime.SpawnOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i%4 == 0 {
+				p.Kill()
+			}
+		}
+		if err := rt.Close(); err != nil {
+			t.Errorf("sandbox %d: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package snippets tests runners of snippets with real sandboxes.
+package snippets

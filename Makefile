@@ -23,23 +23,35 @@ FLAGS ?=
 # shared libraries, by Go's. Where the static libraries are missing: make build STATIC=
 STATIC ?= -tags netgo,osusergo
 
-LDFLAGS := -X main.version=$(VERSION) $(if $(STATIC),-linkmode external -extldflags -static)
+STATIC_LINK := -linkmode external -extldflags -static
+LINK        := $(if $(STATIC),$(STATIC_LINK))
+LDFLAGS     := -X main.version=$(VERSION) $(LINK)
+
+# runc of go.mod's version, which gaol finds beside itself. runc's Makefile also has the tag libpathrs,
+# which needs a library in Rust. gaol rejects a runc that the file's group can write.
+RUNC       := github.com/opencontainers/runc
+BUILD_RUNC := $(GO) build -trimpath -tags seccomp,netgo,osusergo,urfave_cli_no_docs
 
 # The linters have many dependencies, so that each has a module file of its own,
 # as golangci-lint recommends: in go.mod they would be dependencies of gaol.
 LINT  := $(GO) tool -modfile=.ci/lint.mod golangci-lint
 PROSE := $(GO) tool -modfile=.ci/prose.mod vale
 
-# Packages of tests at once: more than processors, because tests wait most of their time.
-AT_ONCE := $(shell echo $$((2 * $$(nproc))))
+# Packages of tests at once: more than processors, because tests wait for a part of their time, and
+# one because test/exhaust waits until it is alone.
+AT_ONCE := $(shell echo $$((2 * $$(nproc) + 1)))
+
+# Links test binaries without symbols, and by mold, which .ci/deps test installs: that takes a fifth
+# less time. Where its folder is missing, gcc uses its own linker.
+FAST_LINK := -ldflags='-s -extldflags=-B/usr/libexec/mold'
 
 # How long make soak takes: some twenty minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
-KILLS ?= 120
-RUNS  ?= 3000
+KILLS ?= 40
+RUNS  ?= 1000
 
 # How long a thousand sandboxes of fifty tenants are used.
-SANDBOXES ?= 20s
+SANDBOXES ?= 10s
 
 # Tests that repeat something for long: make soak runs them instead of make test. LEAKS
 # count what is left after many kills and runs.
@@ -47,11 +59,11 @@ SOAK  := TestBackupOfStore|TestBenchForReal|TestDebianPackage|TestExhaust|TestFi
 LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
 
 # Tests that make no runs, or that choose the launcher.
-ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust)
+ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust|TestPlayground|TestSnippets|TestSharedSnippets|TestPublicNetworkWithoutLint|TestSecretsAreFound)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build build-arm64 image run serve install deb test test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test bench-npm
+.PHONY: help deps build build-arm64 image run serve install deb test test-runc test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,21 +76,33 @@ deps: ## install missing packages on Debian or Ubuntu
 # binary: tests that build another one may run at the same time.
 PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
 
-build: deps ## build bin/gaol, which needs no shared library and no compiler
+# The playground's page is bundled and embedded in the same way, without Node. Its packages are
+# downloaded once, to bin/downloads. Where no npm registry is reachable: make build PLAYGROUND=
+PLAYGROUND ?= yes
+PAGE       := cmd/gaol/playground/page
+BUNDLE_PAGE = $(GO) run ./cmd/gaol/playground/bundle -overlay
+
+build: deps ## build bin/gaol and bin/runc, which need no shared library and no compiler
 	$(GO) run ./rootfs/programs/prebuild $(PREBUILT)/native
+	$(if $(PLAYGROUND),$(BUNDLE_PAGE) $(PREBUILT)/native.json $(PREBUILT)/page)
 	$(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+	umask 022; $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC)
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
 # The result is tested for what can be seen without such a machine. CGO_LDFLAGS has the folder, too:
 # Go's build cache distinguishes folders by it, and not by what pkg-config prints.
-build-arm64: deps ## build bin/gaol-arm64 with Debian's cross compiler
+ARM64_LIB = $(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu
+ARM64     = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
+	CGO_LDFLAGS='-L$(ARM64_LIB)' GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc
+
+build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross compiler
 	@.ci/deps arm64
 	.ci/arm64 bin/arm64
 	$(GO) run ./rootfs/programs/prebuild -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
-	PKG_CONFIG_LIBDIR='$(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
-		CGO_LDFLAGS='-L$(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu' \
-		GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
-		-tags netgo,osusergo -ldflags '-X main.version=$(VERSION) -linkmode external -extldflags -static' -o bin/gaol-arm64 ./cmd/gaol
+	$(if $(PLAYGROUND),$(BUNDLE_PAGE) bin/prebuilt/arm64.json bin/prebuilt/page)
+	$(ARM64) $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
+		-tags netgo,osusergo -ldflags '-X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
+	umask 022; $(ARM64) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging
 
 image: build ## build the default image if this version's is missing
@@ -92,18 +116,30 @@ serve: image ## serve the HTTP API on /run/gaol/gaol.sock; with other flags: mak
 	$(ROOT) bin/gaol serve $(FLAGS)
 
 # It does not build, because that needs no root: make build && sudo make install.
-install: ## install bin/gaol below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
+install: ## install bin/gaol and bin/runc below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
 	.ci/install $(BIN) '$(DESTDIR)' $(PREFIX)
 
 deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb -Zzstd -z9
 
-test: image vet ## run the tests, with fewer repetitions than make soak
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off -ldflags=-s ./...
+# The tests of the page need a browser, and axe-core from npm.
+PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
+
+test: image $(PAGE_MODULES) ## run the tests, with fewer repetitions than make soak
+	@.ci/deps test
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off $(FAST_LINK) ./...
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm
 	$(ROOT) test/vm/run
+
+# Packages whose tests run in containers, too. Those of the server, of npm and of gaol's own files make
+# their sandboxes natively.
+IN_CONTAINERS := commands escape evaluate files isolation lifecycle netprograms network permissions run servers tools zygote
+
+test-runc: image ## run the tests of sandboxes in containers of runc
+	@.ci/deps test
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off $(addprefix ./test/,$(IN_CONTAINERS))
 
 race: image ## race hostile guests against the host's file operations, a minute each
 	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test/files
@@ -111,16 +147,17 @@ race: image ## race hostile guests against the host's file operations, a minute 
 fuzz: image ## compare 300 random sets of permissions with what the kernel enforces
 	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test/permissions
 
-attack: image ## exhaust each kind of kernel object from inside a jail, and print what was charged
+attack: image ## run all attacks of snippets, exhaust each kind of kernel object from inside a jail, and print what was charged
+	$(ROOT) $(GO) test -count=1 -timeout 15m -run '^TestSnippetsWithoutLint$$' ./test/escape
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
-soak: image ## run all repetitions of the tests with the other launcher, kill hosts, and look for leaks after many runs
-	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -skip '$(ONE_LAUNCHER)|^($(SOAK))$$' $$($(GO) list ./test/... | grep -v '^gaol/test/server/')
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
+soak: image ## run the rows of tests that make test leaves out, with the other launcher, kill hosts, and look for leaks after many runs
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(ONE_LAUNCHER)|^($(SOAK)|$(LEAKS))$$' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK) -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
 		./cmd/gaol ./internal/snippet ./jail ./rootfs/layer ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/server/mcp ./test/server/operations ./test/zygote ./vfs/hostfs
-	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
-	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
-	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
+	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
+	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
+	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 
 packages: image ## compare programs that use popular npm packages with plain Node
 	@.ci/deps packages
@@ -147,9 +184,10 @@ NPM_NODES   := cmd/npm/judge/node_modules/.package-lock.json
 npm: build build-arm64 $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz; nothing is published
 	$(NPM_BUILD)
 	rm -rf bin/npm
-	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' x64=$(BIN) arm64=bin/gaol-arm64
+	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' x64=$(BIN),$(dir $(BIN))runc arm64=bin/gaol-arm64,bin/runc-arm64
 
-npm-test: image $(NPM_MODULES) $(NPM_NODES) ## test the npm package, as it is and as it is installed, by all versions of Node
+npm-test: image $(NPM_MODULES) $(NPM_NODES) $(PAGE_MODULES) ## test the npm package, as it is and as it is installed, by all versions of Node, and the playground's modules
+	cd $(PAGE) && $(CURDIR)/.ci/npm npm run --silent check && $(CURDIR)/.ci/npm npm test --silent
 	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
 	cd cmd/npm && $(ROOT) ../../.ci/npm node scripts/judge.mjs '$(abspath $(BIN))'
 
@@ -162,11 +200,20 @@ bench-npm: image $(NPM_MODULES) $(NPM_NODES) ## compare the npm package's speed 
 	$(ROOT) env GAOL_NODE='$(wildcard $(CURDIR)/cmd/npm/judge/node_modules/node24/bin/node)' GAOL_SECURE_EXEC=$(CURDIR)/bin/secure-exec \
 		$(GO) test -run '^$$' -bench . -benchtime $(TIMES)x -timeout 1h ./test/npm
 
+# The in-process equivalent bundles with the version of esbuild that gaol has.
+bench-snippets: image $(NPM_MODULES) $(NPM_NODES) ## compare snippets with esbuild and a worker thread in the caller's process, without a sandbox
+	$(NPM_BUILD)
+	.ci/npm npm install --silent --no-audit --no-fund --prefix bin/esbuild esbuild@$$($(GO) list -m -f '{{.Version}}' github.com/evanw/esbuild | sed s/^v//)
+	for bench in Snippet:$(TIMES) SnippetCheck:5; do \
+		$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_NODE='$(wildcard $(CURDIR)/cmd/npm/judge/node_modules/node24/bin/node)' GAOL_ESBUILD=$(CURDIR)/bin/esbuild \
+			$(GO) test -run '^$$' -bench "^Benchmark$${bench%:*}\$$" -benchtime $${bench#*:}x -timeout 1h ./test/npm || exit; \
+	done
+
 openapi: image ## lint the server's OpenAPI document with spectral, from npm
 	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi
 	npx --yes @stoplight/spectral-cli@6.16.3 lint --fail-severity=warn --ruleset test/server/openapi/spectral.yaml bin/openapi.json
 
-check: deps fmt lint test ## check the format, vet, lint and test
+check: deps fmt lint test ## check the format, lint, which includes vet, and test
 
 fmt: deps ## fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
@@ -178,7 +225,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	@.ci/deps lint
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
-	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build}/**' .
+	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/page/node_modules}/**' .
 
 bench: image ## measure jails beside bare node
 	$(ROOT) bin/gaol bench

@@ -10,15 +10,13 @@ import (
 func (l *lowering) explain() {
 	for _, info := range scopes {
 		s := *info.of(&l.p)
-		l.addNote(info.name, -1, l.explainDefault(info.name, s))
+		l.plan.Notes = append(l.plan.Notes, Note{info.name, -1, info.operations(Rule{}), l.explainDefault(info.name, s)})
 		for i, r := range s.Rules {
-			l.addNote(info.name, i, fmt.Sprintf("%s %s: %s", r.Mode, join(info.operations(r)), l.explainRule(&info, r)))
+			ops := info.operations(r)
+			text := fmt.Sprintf("%s %s: %s", r.Mode, join(ops), l.explainRule(&info, r))
+			l.plan.Notes = append(l.plan.Notes, Note{info.name, i, ops, text})
 		}
 	}
-}
-
-func (l *lowering) addNote(scope string, rule int, text string) {
-	l.plan.Notes = append(l.plan.Notes, Note{scope, rule, text})
 }
 
 func (l *lowering) explainDefault(scope string, s Scope) string {

@@ -41,10 +41,12 @@ type Grant struct {
 }
 
 // Note describes how a rule is enforced, for people. Rule is -1 for the scope's default.
+// Operations are those that the rule decides.
 type Note struct {
-	Scope string
-	Rule  int
-	Text  string
+	Scope      string
+	Rule       int
+	Operations []Operation
+	Text       string
 }
 
 // Plan is what the kernel must enforce. It is data: it holds no open resources.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -86,4 +87,33 @@ func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 		}
 	}
 	return l.joinErrors()
+}
+
+// RefuseOperations calls wrong for each operation that p restricts, by a rule or by the default of
+// its scope. If wrong returns errors, RefuseOperations joins them, each wrapped in a *[RuleError] that
+// names the first restricting rule, or the default.
+// Omitted scopes use [Default].
+func (p Permissions) RefuseOperations(wrong func(scope string, op Operation) error) error {
+	l := &lowering{p: p.Over(Default())}
+	for _, info := range scopes {
+		for _, op := range info.operations(Rule{}) {
+			rule, restricted := info.of(&l.p).denies(op)
+			if !restricted {
+				continue
+			}
+			if err := wrong(info.name, op); err != nil {
+				refused := ruleError(info.name, rule, err.Error(), "")
+				refused.Err = err
+				l.reject(refused)
+			}
+		}
+	}
+	return l.joinErrors()
+}
+
+// denies returns the first rule that denies an operation, or -1 for the default. It reports
+// whether there is one.
+func (s *Scope) denies(op Operation) (rule int, ok bool) {
+	rule = slices.IndexFunc(s.Rules, func(r Rule) bool { return r.Mode == Deny && r.decides(op) })
+	return rule, rule >= 0 || s.Default != Allow
 }

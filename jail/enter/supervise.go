@@ -31,7 +31,8 @@ type Supervised struct {
 // descriptors. That program
 // must start a process, write its pid to pidFile and end with status 0: Supervise then returns
 // the process. If the program ends with another status, the error wraps syscall.ECHILD. The end
-// of ctx kills the program; the caller must kill what it may have started.
+// of ctx kills the program. After an error, nothing is left of what it has started, but for processes that
+// are not its descendants.
 func Supervise(ctx context.Context, program *os.File, files []*os.File, limits []Limit, pidFile string, args []string) (*Supervised, error) {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
@@ -55,10 +56,12 @@ func Supervise(ctx context.Context, program *os.File, files []*os.File, limits [
 		_ = host.Close()
 		return nil, step.Wrap("start", Path, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.supervisor.Kill() })
+	end := func() { _ = host.CloseWrite() } // the supervisor kills the program and its children
+	stop := context.AfterFunc(ctx, end)
 	err = s.await(&l)
 	if !stop() || err != nil {
-		err = errors.Join(err, ctx.Err(), s.supervisor.Kill())
+		err = errors.Join(err, ctx.Err())
+		end()
 		if exit, _ := s.Wait(); errors.Is(err, errEnded) && exit.Code == otherVersionExit {
 			err = ErrOtherVersion
 		}

@@ -1,10 +1,12 @@
 package enter
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -162,10 +164,47 @@ func TestSuperviseWithoutHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, err := first.Wait()
-	if err != nil || state.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
-		t.Errorf("%v, %v, want it killed as its process", state, err)
+	if err != nil || state.Success() {
+		t.Errorf("%v, %v, want a failure", state, err)
 	}
 	if _, err := r.Read(make([]byte, 1)); err == nil { // until the process has ended
 		t.Error("the process is alive")
+	}
+}
+
+// Nothing is left of what a program has started if it fails, or is killed, even a process that was stopped.
+func TestSuperviseLeavesNothing(t *testing.T) {
+	program := build(t)
+	for name, tc := range map[string]struct {
+		script string
+		want   error
+	}{
+		"fails":       {`sleep 1000 & kill -STOP $!; echo $! >&3; exit 3`, syscall.ECHILD},
+		"is canceled": {`(sleep 1000 & kill -STOP $!; echo $! >&3; kill -STOP $$; sleep 1000); :`, context.Canceled},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids := make(chan string, 1)
+		go func() {
+			line, _ := bufio.NewReader(r).ReadString('\n')
+			pids <- strings.TrimSpace(line)
+			if tc.want == context.Canceled {
+				cancel()
+			}
+		}()
+		if s, err := superviseShell(ctx, t, program, tc.script, w); s != nil || !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+		w.Close()
+		if pid := <-pids; pid == "" {
+			t.Errorf("%s: it printed nothing", name)
+		} else if _, err := os.Stat("/proc/" + pid); err == nil {
+			t.Errorf("%s: process %s is left", name, pid)
+		}
+		cancel()
+		r.Close()
 	}
 }

@@ -191,6 +191,36 @@ static pid_t read_pid(const char *path)
 	return atoi(digits) > 0 ? atoi(digits) : -1;
 }
 
+/* Kills the children, and theirs, which become this process's children. The guest may have stopped
+ * any of them. list is the open list of them. */
+static void kill_children(int list)
+{
+	char pids[4096];
+
+	while (waitpid(-1, NULL, WNOHANG) >= 0) {
+		ssize_t n = pread(list, pids, sizeof(pids) - 1, 0);
+		pids[n > 0 ? n : 0] = 0;
+		for (char *p = pids, *end; strtol(p, &end, 10) > 0; p = end)
+			kill(strtol(p, NULL, 10), SIGKILL);
+		usleep(1000);
+	}
+}
+
+/* Waits for the end of a child. Fails if the host closes the socket first. */
+static int await_program(pid_t pid, int *status)
+{
+	struct pollfd events[] = { { syscall(SYS_pidfd_open, pid, 0), POLLIN, 0 }, { fd, POLLIN, 0 } };
+
+	if (events[0].fd < 0)
+		return -1;
+	while (!events[0].revents && !events[1].revents)
+		if (poll(events, 2, -1) < 0 && errno != EINTR)
+			return -1;
+	close(events[0].fd);
+	errno = EPIPE;
+	return events[0].revents ? waitpid(pid, status, 0) : -1;
+}
+
 /* Waits for a process that is a child since its parent has ended, and ends as it does. Kills
  * it when the host closes the socket, which the end of the host does. */
 static void await_child(pid_t pid, int pidfd)
@@ -212,48 +242,58 @@ static void await_child(pid_t pid, int pidfd)
 	end_like(status);
 }
 
+/* Executes a program that starts a process, and waits for both. Returns only if that fails. */
+static void supervise_program(const char *pid_file, char **argv)
+{
+	int status = 0, pidfd;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		environ = NULL;
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0)
+			execv(argv[0], argv);
+		_exit(127);
+	}
+	if (pid < 0 || syscall(SYS_close_range, 0, fd - 1, 0) || await_program(pid, &status) < 0)
+		return;
+	if (status) {
+		errno = ECHILD;
+		return;
+	}
+	pid = read_pid(pid_file);
+	if (pid < 0 || waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT)) /* not a child */
+		return;
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return;
+	if (!send_report(CLONED, pid, pidfd))
+		kill(pid, SIGKILL);
+	await_child(pid, pidfd);
+}
+
 /* Executes a program, such as an OCI runtime, that starts a process, writes its pid to a file
  * and ends. Reports the process with its pidfd, and then waits for it in the program's place.
  * The descriptors below the socket are for the program alone. */
 static long supervise(const struct step *s)
 {
 	char *p = text + s->text[0], **argv = split(&p, s->number);
-	int status = 0, pidfd;
-	siginfo_t info;
-	pid_t pid;
+	int list, failed;
 
 	if (!argv || s->number < 2) {
 		errno = EINVAL;
 		return -1;
 	}
 	/* A session of its own: the terminal's signals are the host's. */
-	if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	if (syscall(SYS_close_range, fd + 1, ~0U, 0) || setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 		return -1;
-	pid = fork();
-	if (pid == 0) {
-		environ = NULL;
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0)
-			execv(argv[1], argv + 1);
-		_exit(127);
-	}
-	if (pid < 0 || syscall(SYS_close_range, 0, fd - 1, 0) || syscall(SYS_close_range, fd + 1, ~0U, 0))
+	list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	if (list < 0)
 		return -1;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
-	if (status) {
-		errno = ECHILD;
-		return -1;
-	}
-	pid = read_pid(argv[0]);
-	if (pid < 0 || waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT)) /* not a child */
-		return -1;
-	pidfd = syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd < 0)
-		return -1;
-	if (!send_report(CLONED, pid, pidfd))
-		kill(pid, SIGKILL);
-	await_child(pid, pidfd);
+	supervise_program(argv[0], argv + 1);
+	failed = errno;
+	kill_children(list);
+	errno = failed;
 	return -1;
 }
 

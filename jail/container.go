@@ -3,6 +3,7 @@ package jail
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -33,7 +34,7 @@ var errNoZygote = errors.New("a container has no zygotes")
 func (j *Jail) startContainer(top *cgroupFiles) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	namespaces, err := j.newNamespaces()
+	namespaces, err := j.newNamespaces(top)
 	defer func() {
 		for _, f := range namespaces {
 			f.Close()
@@ -45,7 +46,7 @@ func (j *Jail) startContainer(top *cgroupFiles) error {
 	c := oci.Config{
 		Namespaces: namespaces,
 		Root:       containerRoot(j.spec.StateDir), Proc: filepath.Join(stageDir(j.spec.StateDir), mounts.Proc),
-		Hostname: j.spec.Hostname, CgroupsPath: j.cgroupPath(), HideProcesses: j.spec.HideProcesses,
+		Hostname: j.spec.Hostname, CgroupsPath: j.containerCgroup(), HideProcesses: j.spec.HideProcesses,
 		Args: j.spec.Reaper, Limits: []enter.Limit{{Resource: unix.RLIMIT_CORE, Most: maxCore}},
 	}
 	if c.Seccomp, err = seccomp.OCI(); err != nil {
@@ -59,10 +60,21 @@ func (j *Jail) startContainer(top *cgroupFiles) error {
 	if err := j.openPid1(); err != nil {
 		return err
 	}
-	if err := j.moveToInitCgroup(top); err != nil {
-		return step.Wrap("move", "pid 1", err)
+	if !j.spec.OCI.SystemdCgroup {
+		if err := j.moveToInitCgroup(top); err != nil {
+			return step.Wrap("move", "pid 1", err)
+		}
 	}
 	return step.Wrap("hide", "/proc/net", procfs.HideNet(pid1.PID()))
+}
+
+// containerCgroup returns the container's cgroup as the runtime's driver names it: the jail's, or the
+// name of a scope, which is new even if systemd has not removed that of a former jail yet.
+func (j *Jail) containerCgroup() string {
+	if j.spec.OCI.SystemdCgroup {
+		return "system.slice:gaol:" + j.slot.name() + "-" + strings.ToLower(rand.Text()[:8])
+	}
+	return j.cgroupPath()
 }
 
 var errOpened = errors.New("the namespaces are open")
@@ -70,15 +82,20 @@ var errOpened = errors.New("the namespaces are open")
 // newNamespaces makes those of the container's namespaces that the runtime would make in another
 // way than createSteps. It would make the user namespace as the host's root: createSteps has the
 // reason why the host's user of the jail must. In a network namespace it would bring up the
-// loopback interface. After an error the caller must close the files, too.
-func (j *Jail) newNamespaces() (files map[specs.LinuxNamespaceType]*os.File, err error) {
+// loopback interface. The cgroup namespace begins in the jail's cgroups, wherever the runtime's driver makes
+// the container's. After an error the caller must close the files, too.
+func (j *Jail) newNamespaces(top *cgroupFiles) (files map[specs.LinuxNamespaceType]*os.File, err error) {
 	var flags uint64 = unix.CLONE_NEWUSER
-	names := map[specs.LinuxNamespaceType]string{specs.UserNamespace: "user"}
+	names := map[specs.LinuxNamespaceType]string{specs.UserNamespace: "user", specs.CgroupNamespace: "cgroup"}
 	if !j.spec.Loopback {
 		flags |= unix.CLONE_NEWNET
 		names[specs.NetworkNamespace] = "net"
 	}
-	list := enter.List{Steps: []enter.Step{enter.CloseOthers(), enter.EffectiveUser(j.slot.firstHostID()), enter.Clone(nil, flags), enter.AwaitHost()}}
+	in := top.with(j.shared)
+	list := enter.List{StartIn: in.startIn}
+	list.Steps = slices.Concat([]enter.Step{enter.CloseOthers()}, in.joinSteps(), []enter.Step{
+		enter.CgroupNamespace(), enter.EffectiveUser(j.slot.firstHostID()), enter.Clone(nil, flags), enter.AwaitHost(),
+	})
 	files = map[specs.LinuxNamespaceType]*os.File{}
 	err = enter.Launch(j.program, list, func(child *reap.Child) error {
 		defer func() {
@@ -135,21 +152,20 @@ func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupF
 		case <-ctx.Done():
 		}
 	}()
-	return enter.LaunchIn(list, func(files []*os.File, args []string) error {
-		child, err := p.jail.container.Start(ctx, files, args)
-		if err != nil {
-			return err
+	var child *enter.Supervised
+	unwatch := func() bool { return true }
+	err := enter.LaunchIn(list, func(files []*os.File, args []string) (err error) {
+		if child, err = p.jail.container.Start(ctx, files, args); err == nil {
+			p.first = child
+			unwatch = context.AfterFunc(ctx, func() { _ = child.Kill() })
 		}
-		p.first = child
-		context.AfterFunc(ctx, func() {
-			select {
-			case <-p.killed:
-				_ = child.Kill()
-			default: // it was started
-			}
-		})
-		return nil
+		return err
 	})
+	unwatch()
+	if err != nil && child != nil {
+		_ = child.Kill()
+	}
+	return err
 }
 
 // containerSteps are the steps of the entry program in a container, where the runtime has done

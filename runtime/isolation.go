@@ -32,19 +32,30 @@ type OCIOptions struct {
 	// Runtime is the runtime's program: "runc", "crun", or an absolute path. runc is looked
 	// up beside the running program, where `make build` leaves it, then in PATH. Empty: runc.
 	Runtime string
+
+	// SystemdCgroup makes systemd start a scope for the container, gaol-*.scope in
+	// system.slice. It holds the container's pid 1; runs have their own cgroups below
+	// Options.CgroupParent, which have the limits. Without it the container's cgroup is below
+	// Options.CgroupParent, too.
+	SystemdCgroup bool
 }
 
+// systemdSuffix follows a runtime's name if SystemdCgroup is set.
+const systemdSuffix = "+systemd"
+
 // ParseIsolation returns the isolation that a name of the command line means: "native" or
-// "", "runc", "crun", or "oci=" and the absolute path of an OCI runtime.
+// "", "runc", "crun", or "oci=" and the absolute path of an OCI runtime. "+systemd" at the end of
+// those of OCI runtimes sets SystemdCgroup.
 func ParseIsolation(name string) (Isolation, OCIOptions, error) {
-	path, isPath := strings.CutPrefix(name, "oci=")
+	program, systemd := strings.CutSuffix(name, systemdSuffix)
+	path, isPath := strings.CutPrefix(program, "oci=")
 	switch {
 	case name == "" || name == "native":
 		return IsolationNative, OCIOptions{}, nil
-	case name == "runc" || name == "crun":
-		return IsolationOCI, OCIOptions{Runtime: name}, nil
+	case program == "runc" || program == "crun":
+		return IsolationOCI, OCIOptions{Runtime: program, SystemdCgroup: systemd}, nil
 	case isPath && filepath.IsAbs(path):
-		return IsolationOCI, OCIOptions{Runtime: path}, nil
+		return IsolationOCI, OCIOptions{Runtime: path, SystemdCgroup: systemd}, nil
 	case isPath:
 		return 0, OCIOptions{}, fmt.Errorf("isolation %q: the path of the OCI runtime is not absolute", name)
 	}
@@ -53,14 +64,17 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 
 // isolationName is the reverse of ParseIsolation.
 func (o Options) isolationName() string {
-	switch r := cmp.Or(o.OCI.Runtime, "runc"); {
-	case o.Isolation == IsolationNative:
+	if o.Isolation == IsolationNative {
 		return "native"
-	case r == "runc" || r == "crun":
-		return r
-	default:
-		return "oci=" + r
 	}
+	name := cmp.Or(o.OCI.Runtime, "runc")
+	if name != "runc" && name != "crun" {
+		name = "oci=" + name
+	}
+	if o.OCI.SystemdCgroup {
+		name += systemdSuffix
+	}
+	return name
 }
 
 func (o Options) checkIsolation() error {

@@ -86,11 +86,13 @@ func TestIsolationExplains(t *testing.T) {
 
 func TestParseIsolation(t *testing.T) {
 	for name, want := range map[string]Options{
-		"":            {},
-		"native":      {},
-		"runc":        {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "runc"}},
-		"crun":        {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "crun"}},
-		"oci=/a/runc": {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "/a/runc"}},
+		"":                    {},
+		"native":              {},
+		"runc":                {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "runc"}},
+		"crun":                {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "crun"}},
+		"oci=/a/runc":         {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "/a/runc"}},
+		"crun+systemd":        {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "crun", SystemdCgroup: true}},
+		"oci=/a/runc+systemd": {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "/a/runc", SystemdCgroup: true}},
 	} {
 		iso, oci, err := ParseIsolation(name)
 		if err != nil || iso != want.Isolation || oci != want.OCI {
@@ -100,7 +102,7 @@ func TestParseIsolation(t *testing.T) {
 			t.Errorf("%q: the name is %q", name, back)
 		}
 	}
-	for _, name := range []string{"oci", "oci=", "oci=runc", "docker", "Native"} {
+	for _, name := range []string{"oci", "oci=", "oci=runc", "+systemd", "native+systemd", "runc+systemd+systemd", "oci=+systemd", "docker", "Native"} {
 		if _, _, err := ParseIsolation(name); err == nil {
 			t.Errorf("%q is accepted", name)
 		}

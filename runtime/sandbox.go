@@ -21,7 +21,7 @@ func newSandbox(ctx context.Context, o Options, spec *sandbox.Spec) (sandbox.San
 		if err != nil {
 			return nil, optionError("OCI", "%w", err)
 		}
-		oci = &native.OCI{Path: path}
+		oci = &native.OCI{Path: path, SystemdCgroup: o.OCI.SystemdCgroup}
 	}
 	box, err := native.New(ctx, spec, oci)
 	if err != nil {

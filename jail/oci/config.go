@@ -18,11 +18,11 @@ type Config struct {
 	Root, Proc string
 
 	// Namespaces are existing ones, which are open in this process. They include a user namespace,
-	// which has the container's ids.
+	// which has the container's ids, and a cgroup namespace.
 	Namespaces map[specs.LinuxNamespaceType]*os.File
 
 	Hostname      string
-	CgroupsPath   string // as in the OCI spec
+	CgroupsPath   string // as in the OCI spec: with Runtime.SystemdCgroup, SLICE:PREFIX:NAME
 	HideProcesses bool   // from those that may not trace them
 
 	// Limits are resource limits of all processes, and of the runtime itself, which could set them
@@ -42,14 +42,12 @@ func (c *Config) spec(s *specs.Spec) error {
 	s.Mounts = c.mounts()
 	l := s.Linux
 	l.UIDMappings, l.GIDMappings = nil, nil
-	l.Namespaces = slices.DeleteFunc(l.Namespaces, func(n specs.LinuxNamespace) bool {
-		return n.Type == specs.CgroupNamespace || c.Namespaces[n.Type] != nil
-	})
-	l.Namespaces = append(l.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	l.Namespaces = slices.DeleteFunc(l.Namespaces, func(n specs.LinuxNamespace) bool { return c.Namespaces[n.Type] != nil })
 	for kind, f := range c.Namespaces {
 		l.Namespaces = append(l.Namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
 	}
 	l.CgroupsPath = c.CgroupsPath
+	s.Annotations = map[string]string{"org.systemd.property.CollectMode": "'inactive-or-failed'"} // systemd's, if it makes the cgroup
 	l.Seccomp = c.Seccomp
 	masked, err := masks()
 	l.MaskedPaths = append(l.MaskedPaths, masked...)

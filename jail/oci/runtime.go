@@ -21,6 +21,9 @@ import (
 type Runtime struct {
 	// Path is the host path of its program, which root executes.
 	Path string
+
+	// SystemdCgroup makes the runtime let systemd make the containers' cgroups.
+	SystemdCgroup bool
 }
 
 // timeout limits a call of the runtime that neither creates nor starts anything.
@@ -71,6 +74,9 @@ func (r *Runtime) printBase(ctx context.Context) ([]byte, error) {
 // command returns the arguments of a command of the runtime.
 func (r *Runtime) command(dir string, args ...string) []string {
 	global := []string{r.Path, "--root", filepath.Join(dir, stateDir), "--log", filepath.Join(dir, logFile), "--log-format", "json"}
+	if r.SystemdCgroup {
+		global = append(global, "--systemd-cgroup")
+	}
 	return append(global, args...)
 }
 

@@ -147,9 +147,10 @@ var wallRows = []Row{
 
 var machineRows = []Row{
 	row("cgroup v1, cgroup v2, cgroup hybrid", by("package cgroup detects the version"), by("package cgroup, for runs; the OCI runtime's `cgroupfs` driver, for the container: crun refuses hosts with a v2 hierarchy that has controllers beside v1")),
-	row("cgroup systemd", by("not needed: gaol's cgroups are beside systemd's"), by("not needed: gaol's cgroups are beside systemd's, and the runtime uses them as they are")),
+	row("cgroup systemd", by("not needed: gaol's cgroups are beside systemd's"), by("with `OCIOptions.SystemdCgroup` systemd makes the container's cgroup, a scope; the runs' are beside systemd's")),
 	row("Options.CgroupParent", by("the parent of the jail's cgroup"), by("the parent of the container's cgroup")),
 	row("Options.Isolation", by("the default"), by("`--isolation runc`, `crun` or `oci=/path`")),
 	row("Options.OCI, OCIOptions.Runtime", no("it has no OCI runtime"), by("the program that makes the container")),
+	row("OCIOptions.SystemdCgroup", no("it has no OCI runtime"), by("the runtime's `systemd` driver, for the container; `--isolation runc+systemd`")),
 	row("Options.Progress", by(onHost), same),
 }

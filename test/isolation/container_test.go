@@ -1,9 +1,14 @@
 package isolation
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -126,21 +131,66 @@ func TestRuntimeFails(t *testing.T) {
 	}
 }
 
-// Sandboxes whose runs are killed at any moment leave nothing behind: harness.Main looks for it.
+// Where systemd is the machine's init, it makes the container's cgroup; elsewhere the runtime refuses.
+func TestContainerOfSystemd(t *testing.T) {
+	const scopes = "/sys/fs/cgroup/*/*/gaol-j*.scope" // v1: in each hierarchy
+	find := func() []string {
+		old, _ := filepath.Glob(scopes)
+		unified, _ := filepath.Glob("/sys/fs/cgroup/system.slice/gaol-j*.scope")
+		return append(old, unified...)
+	}
+	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: harness.Runc(t), SystemdCgroup: true}})
+	rt, err := runtime.Create(t.Context(), o)
+	if _, missing := os.Stat("/run/systemd/system"); missing != nil {
+		if err == nil || !strings.Contains(err.Error(), "systemd not running") {
+			t.Errorf("created without systemd: %v", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(find()) == 0 {
+		t.Error("there is no scope")
+	}
+	if res := harness.Run(t, rt, `__return(process.constrainedMemory())`, runtime.RunOptions{}); string(res.Value) != strconv.FormatInt(256<<20, 10) {
+		t.Errorf("limit of memory: %s", res.Value)
+	}
+	if err := rt.Close(); err != nil {
+		t.Error(err)
+	}
+	harness.WaitFor(t, "systemd to remove the scope", func() bool { return len(find()) == 0 })
+}
+
+// Sandboxes whose creation is canceled, or that are closed while a run is active, leave nothing behind:
+// harness.Main looks for it. To make more: GAOL_TEST_KILLS=500
 func TestManyContainers(t *testing.T) {
-	for i := range harness.Fewer(30, 5) {
-		rt := container(t, runtime.Options{})
-		if i%2 == 0 {
-			p, err := rt.Spawn(t.Context(), "sleep", []string{"1000"}, runtime.SpawnOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i%4 == 0 {
-				p.Kill()
-			}
+	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: harness.Runc(t)}})
+	canceled := 0
+	for i := range harness.Count(t, harness.KillsVar, harness.Fewer(30, 8)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if i%2 == 1 {
+			time.AfterFunc(time.Duration(rand.IntN(200))*time.Millisecond, cancel) // at any moment of Create, or after it
+		}
+		rt, err := runtime.Create(ctx, o)
+		if errors.Is(err, context.Canceled) {
+			canceled++
+			continue
+		}
+		if err != nil {
+			t.Fatalf("sandbox %d: %v", i, err)
+		}
+		p, err := rt.Spawn(t.Context(), "sleep", []string{"1000"}, runtime.SpawnOptions{})
+		if err != nil {
+			t.Fatalf("sandbox %d: %v", i, err)
+		}
+		if i%4 == 0 {
+			p.Kill()
 		}
 		if err := rt.Close(); err != nil {
 			t.Errorf("sandbox %d: %v", i, err)
 		}
 	}
+	t.Logf("%d were canceled", canceled)
 }

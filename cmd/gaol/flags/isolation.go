@@ -14,7 +14,7 @@ var isolations = []string{"native", "runc", "crun", "oci=/"}
 
 // AddIsolation defines --isolation for what the usage calls confined.
 func AddIsolation(cmd *cobra.Command, name *string, confined string) {
-	cmd.Flags().StringVar(name, "isolation", "native", "`NAME` of what confines "+confined+": native, or a container of runc, crun or oci=/path, the program of an OCI runtime")
+	cmd.Flags().StringVar(name, "isolation", "native", "`NAME` of what confines "+confined+": native, or a container of runc, crun or oci=/path, the program of an OCI runtime; runc+systemd lets systemd make its cgroup")
 	Complete(cmd, "isolation", cobra.FixedCompletions(isolations, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -77,6 +77,9 @@ func (s *Settings) listIsolations() (all []Isolation, err error) {
 		}
 		if path := i.OCI.Runtime; filepath.IsAbs(path) {
 			i.Name = filepath.Base(path)
+			if i.OCI.SystemdCgroup {
+				i.Name += "+systemd"
+			}
 		}
 		if !programName.MatchString(i.Name) || i.Name == isNative && i.Kind != runtime.IsolationNative {
 			return nil, fmt.Errorf("isolation %q: requests call it by the file's name: want letters, digits and ._-, and not native", text)
@@ -93,7 +96,7 @@ func (s *Settings) listIsolations() (all []Isolation, err error) {
 }
 
 // programName is the form of the name of an OCI runtime.
-var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(\+systemd)?$`)
 
 // parseIsolation parses a name of the command line.
 func parseIsolation(text string) (i Isolation, err error) {

@@ -32,6 +32,7 @@ func TestIsolations(t *testing.T) {
 		`{"isolation": "runc", "isolations": ["native", "runc"]}`:       {"runc", "native"},
 		`{"isolation": "oci=DIR/kata", "isolations": ["native"]}`:       {"kata", "native"},
 		`{"isolations": ["oci=DIR/runc", "oci=DIR/runc"]}`:              {"native", "runc"},
+		`{"isolations": ["crun+systemd", "oci=DIR/runc+systemd"]}`:      {"native", "crun+systemd", "runc+systemd"},
 		`{"isolations": ["oci=DIR/runc", "crun"], "isolation": "crun"}`: {"crun", "runc"},
 	} {
 		s, err := readText(t, strings.ReplaceAll(text, "DIR", dir), Overrides{})

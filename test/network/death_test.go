@@ -33,7 +33,7 @@ func init() {
 	case "busy":
 		err = runHost(`
 			import net from 'node:net';
-			const s = net.connect(7, 'api.example.com', () => { console.log('up'); }).on('data', () => {});
+			const s = net.connect(7, 'api.example.com').once('data', () => { console.log('up'); });
 			setInterval(() => s.write('x'), 1);`)
 	case "next": // clears the state of dead hosts
 		err = runHost(`console.log('up')`)
@@ -83,15 +83,14 @@ func startHost(t *testing.T, mode string) *exec.Cmd {
 // or network namespace is left.
 func TestKilledHostLeavesNothing(t *testing.T) {
 	serveInternet(t)
-	ended := make(chan error, 1)
-	internettest.Listen(t, publicV4, 7, func(c net.Conn) {
+	ended := make(chan error, 2)
+	serve := func(c net.Conn) {
+		_, _ = c.Write([]byte("x")) // the guest is connected before, to this process
 		_, err := io.Copy(io.Discard, c)
 		ended <- err
-	})
-	internettest.Listen(t, publicV6, 7, func(c net.Conn) {
-		_, err := io.Copy(io.Discard, c)
-		ended <- err
-	})
+	}
+	internettest.Listen(t, publicV4, 7, serve)
+	internettest.Listen(t, publicV6, 7, serve)
 	before := harness.TakeInventory()
 	host := startHost(t, "busy")
 	spaces := networkSpaces(t, harness.TakeInventory().Processes, before.Processes)

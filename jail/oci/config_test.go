@@ -43,13 +43,17 @@ func complete(t *testing.T, c Config) *specs.Spec {
 }
 
 func TestSpec(t *testing.T) {
-	users, err := os.Open("/proc/self/ns/user")
-	if err != nil {
-		t.Fatal(err)
+	namespaces := map[specs.LinuxNamespaceType]*os.File{}
+	for kind, name := range map[specs.LinuxNamespaceType]string{specs.UserNamespace: "user", specs.CgroupNamespace: "cgroup"} {
+		f, err := os.Open("/proc/self/ns/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		namespaces[kind] = f
 	}
-	defer users.Close()
 	s := complete(t, Config{
-		Root: "/stage/root", Proc: "/stage/proc", Namespaces: map[specs.LinuxNamespaceType]*os.File{specs.UserNamespace: users},
+		Root: "/stage/root", Proc: "/stage/proc", Namespaces: namespaces,
 		Hostname: "h", CgroupsPath: "/gaol/j1", HideProcesses: true, Args: []string{"/init"},
 	})
 	p := s.Process
@@ -66,8 +70,13 @@ func TestSpec(t *testing.T) {
 	for _, n := range s.Linux.Namespaces {
 		kinds[n.Type] += n.Path + ";"
 	}
-	if own := kinds[specs.UserNamespace]; !strings.HasPrefix(own, "/proc/") || strings.Count(own, ";") != 1 || kinds[specs.NetworkNamespace] != ";" || kinds[specs.CgroupNamespace] != ";" {
-		t.Errorf("namespaces: %v", kinds)
+	for kind := range namespaces {
+		if own := kinds[kind]; !strings.HasPrefix(own, "/proc/") || strings.Count(own, ";") != 1 {
+			t.Errorf("%s namespace: %q, want the open one", kind, own)
+		}
+	}
+	if kinds[specs.NetworkNamespace] != ";" {
+		t.Errorf("network namespace: %q, want a new one", kinds[specs.NetworkNamespace])
 	}
 	for _, path := range []string{"/proc/kcore", "/sys/firmware", "/proc/keys", "/proc/sys/kernel/core_pattern"} {
 		if !slices.Contains(s.Linux.MaskedPaths, path) {

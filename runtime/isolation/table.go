@@ -150,7 +150,6 @@ var machineRows = []Row{
 	row("cgroup systemd", by("not needed: gaol's cgroups are beside systemd's"), by("with `OCIOptions.SystemdCgroup` systemd makes the container's cgroup, a scope; the runs' are beside systemd's")),
 	row("Options.CgroupParent", by("the parent of the jail's cgroup"), by("the parent of the container's cgroup")),
 	row("Options.Isolation", by("the default"), by("`--isolation runc`, `crun` or `oci=/path`")),
-	row("Options.OCI, OCIOptions.Runtime", no("it has no OCI runtime"), by("the program that makes the container")),
-	row("OCIOptions.SystemdCgroup", no("it has no OCI runtime"), by("the runtime's `systemd` driver, for the container; `--isolation runc+systemd`")),
+	row("Options.OCI, OCIOptions.Runtime, OCIOptions.SystemdCgroup", no("it has no OCI runtime"), by("the program that makes the container; with `--isolation runc+systemd` it uses its `systemd` driver")),
 	row("Options.Progress", by(onHost), same),
 }

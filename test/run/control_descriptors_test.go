@@ -10,6 +10,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/vfs/hostfs"
 )
 
 // Whatever a program does with its descriptors, at most its own calls or the program itself
@@ -173,12 +174,19 @@ func TestControlSharedWithAnotherRun(t *testing.T) {
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
 	pass := harness.Install(t, rt, "pass")
 	taker := harness.StartCommand(t, rt, pass, "call", "/tmp/call")
+	w.onNote = func(name string) {
+		if err := rt.FS().WriteFile("/workspace/called", nil, hostfs.WriteOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for range 3 {
 		w.over.Delete("given")
 		res := harness.Run(t, rt, `
 			import { spawnSync } from 'node:child_process';
+			import { existsSync, rmSync } from 'node:fs';
+			rmSync('/workspace/called', { force: true });
 			__return(spawnSync('/workspace/pass', ['give', '/tmp/call'], { stdio: ['ignore', 1, 2, 3] }).status);
-			await new Promise(r => setTimeout(r, 100))`, runtime.RunOptions{Timeout: 10 * time.Second})
+			while (!existsSync('/workspace/called')) await new Promise(r => setTimeout(r, 5))`, runtime.RunOptions{Timeout: time.Minute})
 		w.over.Store("given", true)
 		if string(res.Value) != "0" || len(res.Calls) == 0 {
 			t.Errorf("value %s, %d calls, exit code %d, %s", res.Value, len(res.Calls), res.ExitCode, res.Stderr)

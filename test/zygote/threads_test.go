@@ -11,6 +11,7 @@ import (
 	"gaol/jail"
 	"gaol/jail/cgroup"
 	"gaol/jail/zygote"
+	"gaol/runtime"
 	"gaol/test/harness"
 )
 
@@ -86,4 +87,27 @@ process.on('exit', () => process.exit(require('node:fs').readdirSync('/proc/self
 		t.Errorf("%+v, %v", exit, err)
 	}
 	harness.CheckNoRuns(t)
+}
+
+// A small run wakes no helper, which would slow it down. One that has much to compile does.
+func TestSmallRunHasOneThread(t *testing.T) {
+	const count = `__return(require('node:fs').readdirSync('/proc/self/task').length)`
+	for range 3 { // zygotes differ in what V8 compiles in the background
+		rt := harness.CreateExact(t, harness.Forking(runtime.Options{}))
+		for code, small := range map[string]bool{
+			`console.log('hello', { a: 1 }, JSON.stringify([1, 2, 3].map((n) => n * 2)));` + count:                  true,
+			`const fib = (n) => n < 2 ? n : fib(n - 1) + fib(n - 2); for (let n = 20; n < 35; n++) fib(n);` + count: false,
+		} {
+			var threads int
+			if err := harness.Run(t, rt, code, runtime.RunOptions{Format: runtime.FormatCommonJS}).Decode(&threads); err != nil {
+				t.Fatal(err)
+			}
+			if threads == 1 != small {
+				t.Errorf("%d threads after %s", threads, code)
+			}
+		}
+		if err := errors.Join(rt.Close(), runtime.CloseIdle()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -15,7 +15,7 @@ const warm = [
 
 let rehearsals = 0;
 const REHEARSALS = 20; // after which V8 optimizes nothing more on this path
-const REHEARSAL = 'console.log(import.meta.url); export {}';
+const REHEARSAL = 'console.log(import.meta.url, 1); export {}';
 
 function warmUp() {
   hideFlags();
@@ -30,7 +30,10 @@ function warmUp() {
   performance.now();
   collectGarbage(); // before the rehearsals, as it discards V8's type feedback
   v8.setFlagsFromString('--no-lazy-feedback-allocation'); // collects feedback from the first call
+  v8.setFlagsFromString('--baseline-batch-compilation-threshold=0'); // leaves no started batch to children
   for (let i = 0; i < REHEARSALS; i++) rehearse();
+  v8.setFlagsFromString('--baseline-batch-compilation-threshold=4096'); // V8's default
+  finishCompiling();
   v8.setFlagsFromString('--lazy-feedback-allocation');
   v8.setFlagsFromString('--flush-bytecode'); // restores the flags: V8 tags cached data with their hash
 }
@@ -73,10 +76,20 @@ function rehearse() {
 // of Node's start. V8 adds no gc function to an existing context.
 function collectGarbage() {
   v8.setFlagsFromString('--expose-gc');
-  v8.setFlagsFromString('--allow-natives-syntax');
-  new Function('%ScheduleGCInStackCheck(); for (let i = 0; i < 2; i++);')(); // a loop performs the stack check
-  v8.setFlagsFromString('--no-allow-natives-syntax');
+  callNative('%ScheduleGCInStackCheck(); for (let i = 0; i < 2; i++);'); // a loop performs the stack check
   v8.setFlagsFromString('--no-expose-gc');
+}
+
+// Installs the code that V8 has compiled in the background. A small run then wakes no helper thread:
+// with a second thread, each page that a run copies interrupts the processor of the other thread.
+function finishCompiling() {
+  callNative('%FinalizeOptimization()');
+}
+
+function callNative(source) {
+  v8.setFlagsFromString('--allow-natives-syntax');
+  new Function(source)();
+  v8.setFlagsFromString('--no-allow-natives-syntax');
 }
 
 module.exports = { rehearse, takeInternals, warmUp };

@@ -193,6 +193,9 @@ func (j *Jail) remove() error {
 	close(j.release)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
+	if j.pool != nil {
+		j.pool.Close()
+	}
 	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), cgroup.Remove(ctx, j.cgroupPath())))
 	failed = errors.Join(failed, step.Wrap("remove", "container", j.slot.removeContainer()))
 	if failed != nil {

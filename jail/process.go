@@ -155,12 +155,14 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	killErr := step.Wrap("kill", p.group.Path(), p.group.Kill(ctx))
-	usage, usageErr := p.usage()
+	usage, usageErr := p.group.Usage()
 	p.notify.close()
 	p.routes.close()
+	removeErr := p.jail.pool.Delete(p.group, usage)
+	usage.CPU -= time.Duration(p.parkedCPU.Load())
 	return usage, errors.Join(killErr,
 		step.Wrap("read", "usage", usageErr),
-		step.Wrap("remove", p.group.Path(), p.jail.pool.Delete(p.group)))
+		step.Wrap("remove", p.group.Path(), removeErr))
 }
 
 // abandon undoes a start that failed.

@@ -22,7 +22,7 @@ func BenchmarkRunGroup(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if err := pool.Delete(g); err != nil {
+				if err := pool.Delete(g, Usage{PeakPids: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -45,6 +45,7 @@ type Group struct {
 	on     backend
 	limits Limits
 
+	complete     bool                  // all its directories exist: it was deleted, or comes from such a spare
 	earlierKills int64                 // OOM kills in earlier groups of the pool that used the same memory group
 	refused      atomic.Pointer[int64] // forks refused before Kill refused any; nil: it has not
 
@@ -68,6 +69,13 @@ type backend interface {
 	// identified returns the backend whose groups have an id.
 	identified() (backend, error)
 	id(path string) (uint64, error)
+
+	// reset makes an empty group as good as new, but for its memory. It returns false if it can't.
+	reset(path string, used Usage, l Limits) bool
+
+	// isComplete reports whether all directories exist that reset leaves. renew creates the others.
+	isComplete(path string) bool
+	renew(path string) error
 
 	// release deletes an empty group except for the parts that a [Pool] reuses.
 	release(path string) error

@@ -28,7 +28,8 @@ func (p *Pool) make(t *testing.T, l Limits) *Group {
 func (p *Pool) killAndDelete(t *testing.T, g *Group) {
 	t.Helper()
 	kill(t, g)
-	if err := p.Delete(g); err != nil {
+	used, _ := g.Usage() // some subjects have none
+	if err := p.Delete(g, used); err != nil {
 		t.Error(err)
 	}
 }
@@ -92,7 +93,7 @@ func testPoolUsage(t *testing.T, s subject) {
 			if most := maxLeft(test.limits.Memory); err != nil || own.Memory > most || own.PeakMemory > most {
 				t.Errorf("%+v, %v: more than %d bytes", own, err, most)
 			}
-			if own.Memory, own.PeakMemory = 0, 0; own != (Usage{}) {
+			if own.Memory, own.PeakMemory, own.PeakPids = 0, 0, max(0, own.PeakPids-1); own != (Usage{}) { // the next process counts as the first again
 				t.Errorf("usage of a new group: %+v", own)
 			}
 			guest(t, second, test.role)
@@ -174,7 +175,7 @@ func testPoolDeleted(t *testing.T, s subject) {
 	}
 	cmd := guest(t, second, "sleep")
 	kill(t, first)
-	if err := errors.Join(first.Delete(), p.Delete(first)); err != nil {
+	if err := errors.Join(first.Delete(), p.Delete(first, Usage{})); err != nil {
 		t.Error(err)
 	}
 	if _, err := first.Usage(); !errors.Is(err, os.ErrNotExist) {
@@ -281,7 +282,7 @@ func testPoolBusy(t *testing.T, s subject) {
 	p := s.pool(t)
 	first := p.make(t, Limits{})
 	guest(t, first, "sleep")
-	if err := p.Delete(first); !errors.Is(err, syscall.EBUSY) {
+	if err := p.Delete(first, Usage{PeakPids: 1}); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("in use: %v", err)
 	}
 	before := memoryInfo(t, first)
@@ -304,7 +305,7 @@ func testPoolMany(t *testing.T, s subject) {
 				cmd := guest(t, g, "sleep")
 				err = g.Kill(t.Context())
 				cmd.Wait()
-				if err := errors.Join(err, p.Delete(g)); err != nil {
+				if err := errors.Join(err, p.Delete(g, Usage{})); err != nil {
 					t.Error(err)
 				}
 			}

@@ -195,6 +195,35 @@ func (v *v1) release(path string) error {
 	return removeAll(slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == memory }))
 }
 
+// reset removes the directory of the v2 hierarchy, whose id belongs to one group alone. A quota below one processor
+// could be used up by the group before in the same period.
+func (v *v1) reset(path string, used Usage, l Limits) bool {
+	if used.PeakPids != 1 || used.PidsRefused != 0 || used.OOMKills != 0 || l.CPUs > 0 && l.CPUs < 1 {
+		return false
+	}
+	if pids, err := listProcs(v.dirsIn(controllersV1[:1], path)); err != nil || len(pids) > 0 {
+		return false // release returns the error
+	}
+	if v.unified != "" && removeAll([]string{v.dir(v.unified, path)}) != nil {
+		return false
+	}
+	return kernfile.WriteFile(v.dir("cpuacct", path)+"/cpuacct.usage", "0") == nil
+}
+
+func (v *v1) isComplete(path string) bool {
+	return !slices.ContainsFunc(v.dirsIn(controllersV1, path), func(d string) bool {
+		var st unix.Stat_t
+		return unix.Stat(d, &st) != nil
+	})
+}
+
+func (v *v1) renew(path string) error {
+	if v.unified == "" {
+		return nil
+	}
+	return os.Mkdir(v.dir(v.unified, path), 0o755)
+}
+
 func (v *v1) reuse(path string, old, l Limits) (kills int64, ok bool) {
 	memory := v.dir("memory", path)
 	var left, tcp int64

@@ -195,5 +195,8 @@ func (v *v2) socketMemory(path string) (n int64, err error) {
 	return n, err
 }
 
+func (v *v2) reset(string, Usage, Limits) bool           { return false } // Linux can't reset the processor time
+func (v *v2) isComplete(string) bool                     { return false }
+func (v *v2) renew(string) error                         { return nil }
 func (v *v2) release(path string) error                  { return removeAll(v.dirs(path)) }
 func (v *v2) reuse(string, Limits, Limits) (int64, bool) { return 0, true }

@@ -159,7 +159,11 @@ func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 		return err
 	}
 	rt.rules = &sandbox.Rules{Permissions: rt.opts.Permissions, Plan: rt.opts.plan}
-	return box.Load(rt.rules)
+	if err := box.Load(rt.rules); err != nil {
+		return err
+	}
+	rt.keepParking()
+	return nil
 }
 
 // Close kills all runs, which then end with CauseCanceled and [ErrClosed], and removes the

@@ -73,10 +73,17 @@ type ZygoteOptions struct {
 	// hung zygote ends that much later. Default 2 seconds.
 	Patience time.Duration
 
+	// Park is how long the process of a runtime's next run waits for its program. It is forked
+	// after each run, if a processor is idle and no other run of this process is active, so that
+	// the next run starts faster. Default 1 second; negative: it is not forked in advance.
+	Park time.Duration
+
 	// CgroupParent is the cgroup in which zygotes are. Empty: Options.CgroupParent. Runtimes with
 	// different ones of those share zygotes if this is the same.
 	CgroupParent string
 }
+
+const defaultPark = time.Second
 
 func (o ZygoteOptions) validate(l Launcher) error {
 	if l != LauncherZygote && o != (ZygoteOptions{}) {

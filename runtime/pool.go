@@ -231,5 +231,14 @@ func (rt *NodeRuntime) park(ctx context.Context) error {
 	return rt.sandbox.Prepare(ctx, &c)
 }
 
+// keepParking forks the process of each later run in advance, unless Options.Zygote says otherwise.
+func (rt *NodeRuntime) keepParking() {
+	if wait := cmp.Or(rt.opts.Zygote.Park, defaultPark); rt.opts.Launcher == LauncherZygote && wait > 0 {
+		c := rt.opts.command()
+		c.Rules = rt.rules
+		rt.sandbox.KeepPreparing(&c, wait)
+	}
+}
+
 // isFresh reports whether an unused runtime still works.
 func (rt *NodeRuntime) isFresh() bool { return rt.sandbox.Fresh() }

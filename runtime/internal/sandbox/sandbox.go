@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"time"
 
 	"gaol/vfs/hostfs"
 )
@@ -44,9 +45,12 @@ type Sandbox interface {
 	// Warm waits until what Spec.Warm describes is ready.
 	Warm(ctx context.Context) error
 
-	// Prepare starts the process of the first run in advance, for a Command with the Rules and
-	// limits of c. It needs Spec.Warm.
+	// Prepare starts the process of the next run in advance, for a Command with the Rules and
+	// limits of c. KeepPreparing, which is called before Start, makes the sandbox do so whenever its
+	// last process has ended, while the machine has an idle processor and no sandbox runs a
+	// process. The prepared process waits for at most this long. Both need Spec.Warm.
 	Prepare(ctx context.Context, c *Command) error
+	KeepPreparing(c *Command, most time.Duration)
 
 	// Alive reports whether processes can be started. Fresh reports whether the process of
 	// Prepare, if any, still waits, too.

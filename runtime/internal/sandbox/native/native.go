@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 
 	"gaol/jail"
 	"gaol/jail/cgroup"
@@ -32,7 +31,7 @@ type Sandbox struct {
 	unixSockets, commands, degraded bool
 	heapMiB                         int64 // of Spec.Warm
 
-	parked atomic.Pointer[parked] // becomes the first run's process; nil without Prepare
+	parking parking[parked]
 }
 
 var _ sandbox.Sandbox = (*Sandbox)(nil)
@@ -116,6 +115,7 @@ func (s *Sandbox) Close() (err error) {
 	if s.jail != nil {
 		err = s.jail.Close()
 	}
+	s.parking.close()
 	s.zygotes.Release() // nothing that needs a zygote can start any more
 	return errors.Join(err, s.audit.close())
 }

@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"errors"
 
 	"gaol/jail"
 	"gaol/jail/cgroup"
@@ -19,10 +18,20 @@ type process struct {
 // Start implements sandbox.Sandbox.
 func (s *Sandbox) Start(ctx context.Context, c *sandbox.Command) (sandbox.Process, error) {
 	j := s.command(c)
-	j.Parked = s.takeParked(c)
-	p, err := s.jail.Start(ctx, j)
+	var p *jail.Process
+	var err error
+	if j.Parked, err = s.takeParked(ctx, c); err == nil {
+		p, err = s.jail.Start(ctx, j)
+	}
 	if err != nil {
+		s.parking.end()
 		return nil, err
+	}
+	if s.parking.start != nil {
+		go func() {
+			<-p.Done()
+			s.parking.end()
+		}()
 	}
 	return &process{p, s.audit.watch(p.PID(), c.Denied)}, nil // the ID is known only now
 }
@@ -45,43 +54,6 @@ func (s *Sandbox) command(c *sandbox.Command) jail.Command {
 		j.Zygote = s.zygotes.Pool(c.HeapMiB)
 	}
 	return j
-}
-
-// parked is a process that was started in advance, and the rules that it has.
-type parked struct {
-	*jail.Parked
-	rules *sandbox.Rules
-}
-
-// Prepare implements sandbox.Sandbox.
-func (s *Sandbox) Prepare(ctx context.Context, c *sandbox.Command) error {
-	if s.zygotes == nil {
-		return errors.ErrUnsupported
-	}
-	p, err := s.jail.Park(ctx, s.command(c))
-	if err == nil {
-		s.parked.Store(&parked{p, c.Rules})
-	}
-	return err
-}
-
-// takeParked returns the process of Prepare, if it can become that of c.
-func (s *Sandbox) takeParked(c *sandbox.Command) *jail.Parked {
-	p := s.parked.Swap(nil)
-	if p == nil {
-		return nil
-	}
-	if c.Rules == p.rules && (c.HeapMiB == 0 || c.HeapMiB == s.heapMiB) {
-		return p.Parked
-	}
-	p.Kill() // otherwise this run could stop the process of a later run
-	return nil
-}
-
-// Fresh implements sandbox.Sandbox.
-func (s *Sandbox) Fresh() bool {
-	p := s.parked.Load()
-	return s.Alive() && (p == nil || p.Alive())
 }
 
 // Wait implements sandbox.Process.

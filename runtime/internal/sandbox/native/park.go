@@ -1,0 +1,218 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	goruntime "runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gaol/jail"
+	"gaol/jail/kernfile"
+	"gaol/runtime/internal/sandbox"
+)
+
+// parking holds at most one process of a sandbox that was started in advance. No other process of
+// the sandbox runs meanwhile: it would have the same user id, and could stop the one that waits.
+type parking[P interface{ Kill() }] struct {
+	// start starts a process in advance, if mayStart returns true when the sandbox has had no process
+	// for a moment. The process is killed if it is not taken within most. If start is nil, only
+	// what put adds waits. The fields are set before the first begin.
+	start    func(ctx context.Context) (P, error)
+	mayStart func() bool
+	most     time.Duration
+
+	mu       sync.Mutex
+	closed   bool
+	live     int           // processes from begin to end
+	waiting  *P            // or nil
+	starting chan struct{} // closed when start has returned; nil: it is not being called
+	pause    *time.Timer   // until start may be called, or nil
+	expiry   *time.Timer
+}
+
+// pauseTime is how long no process must be active before the next one is started in advance. Clients that
+// make one run after another gain nothing from it, and right after a run its caller is busy.
+const pauseTime = time.Millisecond
+
+// active counts the live processes of all sandboxes that start processes in advance.
+var active atomic.Int64
+
+// put adds a process that was started in advance.
+func (k *parking[P]) put(p P) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting = &p
+}
+
+// peek returns the process that waits, or nil.
+func (k *parking[P]) peek() *P {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waiting
+}
+
+// begin counts a process that starts, and returns the one that waits, or nil. The caller must use
+// it or kill it. An error means that ctx is done; the process counts all the same.
+func (k *parking[P]) begin(ctx context.Context) (*P, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.start != nil {
+		active.Add(1)
+		k.live++
+	}
+	if k.pause != nil {
+		k.pause.Stop()
+		k.pause = nil
+	}
+	if starting := k.starting; starting != nil {
+		k.mu.Unlock()
+		select {
+		case <-starting:
+		case <-ctx.Done():
+		}
+		k.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	p := k.waiting
+	k.waiting = nil
+	return p, nil
+}
+
+// end counts a process that has ended, and may start the next one in advance.
+func (k *parking[P]) end() {
+	if k.start == nil {
+		return
+	}
+	active.Add(-1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.live--
+	if k.live == 0 && !k.closed {
+		k.pause = time.AfterFunc(pauseTime, k.startNext)
+	}
+}
+
+// startNext starts the next process in advance, if nothing speaks against it.
+func (k *parking[P]) startNext() {
+	k.mu.Lock()
+	k.pause = nil
+	if k.closed || k.live > 0 || k.waiting != nil || k.starting != nil || !k.mayStart() {
+		k.mu.Unlock()
+		return
+	}
+	started := make(chan struct{})
+	k.starting = started
+	k.mu.Unlock()
+	defer close(started)
+	ctx, cancel := context.WithTimeout(context.Background(), k.most)
+	defer cancel()
+	p, err := k.start(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.starting = nil
+	if err != nil {
+		return // the next process is started as usual, and reports the error
+	}
+	k.waiting = &p
+	k.expiry = time.AfterFunc(k.most, func() { k.expire(&p) })
+}
+
+// expire kills a process that still waits.
+func (k *parking[P]) expire(p *P) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.waiting == p {
+		k.waiting = nil
+		(*p).Kill()
+	}
+}
+
+// close waits until no process is being started. The owner has made start fail, and kills what waits.
+func (k *parking[P]) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	if starting := k.starting; starting != nil {
+		k.mu.Unlock()
+		<-starting
+		k.mu.Lock()
+	}
+	if k.pause != nil {
+		k.pause.Stop()
+	}
+	if k.expiry != nil {
+		k.expiry.Stop()
+	}
+}
+
+// hasIdleProcessor reports whether a process that is started now delays no other: no sandbox that
+// starts processes in advance runs one, and the machine has fewer runnable threads than processors,
+// without this one.
+func hasIdleProcessor() bool {
+	if active.Load() > 0 {
+		return false
+	}
+	text, err := kernfile.ReadFile("/proc/loadavg") // three averages, then runnable/all
+	fields := bytes.Fields(text)
+	if err != nil || len(fields) < 4 {
+		return false
+	}
+	runnable, _, _ := bytes.Cut(fields[3], []byte("/"))
+	n, err := strconv.Atoi(string(runnable))
+	return err == nil && n <= goruntime.NumCPU()
+}
+
+// parked is a process that was started in advance, and the rules that it has.
+type parked struct {
+	*jail.Parked
+	rules *sandbox.Rules
+}
+
+// park starts a process in advance for a command such as c.
+func (s *Sandbox) park(ctx context.Context, c *sandbox.Command) (parked, error) {
+	p, err := s.jail.Park(ctx, s.command(c))
+	return parked{p, c.Rules}, err
+}
+
+// Prepare implements sandbox.Sandbox.
+func (s *Sandbox) Prepare(ctx context.Context, c *sandbox.Command) error {
+	if s.zygotes == nil {
+		return errors.ErrUnsupported
+	}
+	p, err := s.park(ctx, c)
+	if err == nil {
+		s.parking.put(p)
+	}
+	return err
+}
+
+// KeepPreparing implements sandbox.Sandbox.
+func (s *Sandbox) KeepPreparing(c *sandbox.Command, most time.Duration) {
+	s.parking.start = func(ctx context.Context) (parked, error) { return s.park(ctx, c) }
+	s.parking.mayStart, s.parking.most = hasIdleProcessor, most
+}
+
+// takeParked counts a process that starts. It returns the one that waits, if it can become that of c.
+func (s *Sandbox) takeParked(ctx context.Context, c *sandbox.Command) (*jail.Parked, error) {
+	p, err := s.parking.begin(ctx)
+	if p == nil {
+		return nil, err
+	}
+	if c.Rules == p.rules && (c.HeapMiB == 0 || c.HeapMiB == s.heapMiB) {
+		return p.Parked, nil
+	}
+	p.Kill() // otherwise this process could stop it
+	return nil, nil
+}
+
+// Fresh implements sandbox.Sandbox.
+func (s *Sandbox) Fresh() bool {
+	p := s.parking.peek()
+	return s.Alive() && (p == nil || p.Alive())
+}

@@ -50,6 +50,8 @@ func (s *fakeSandbox) Load(*sandbox.Rules) error { return nil }
 
 func (s *fakeSandbox) Alive() bool { return true }
 
+func (s *fakeSandbox) KeepPreparing(*sandbox.Command, time.Duration) {}
+
 func (s *fakeSandbox) Files() (*hostfs.FS, error) {
 	root, err := os.Open(s.root)
 	if err != nil {

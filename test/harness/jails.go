@@ -68,13 +68,19 @@ func RemoveParent() {
 	}
 }
 
-// LiveRuns counts the runs that have a cgroup below Parent.
+// LiveRuns counts the runs that have a cgroup below Parent. Groups of cgroup v1 are kept for later
+// runs; those in the v2 hierarchy beside it are not.
 func LiveRuns() int {
-	dirs := map[string]bool{}
-	for _, dir := range Glob("/sys/fs/cgroup/pids"+Parent+"/j*/r*", "/sys/fs/cgroup"+Parent+"/j*/r*") {
-		dirs[dir] = true
+	for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(mount + "/cgroup.controllers"); err == nil {
+			return len(Glob(mount + Parent + "/j*/r*"))
+		}
 	}
-	return len(dirs)
+	live := 0
+	for _, group := range Glob("/sys/fs/cgroup/pids" + Parent + "/j*/r*") {
+		live += min(1, len(ProcessesIn([]string{group})))
+	}
+	return live
 }
 
 // ZygoteCgroups lists the cgroups of the zygotes that this process started.

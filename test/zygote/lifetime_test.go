@@ -25,8 +25,8 @@ func forking(t *testing.T, z runtime.ZygoteOptions) runtime.Options {
 	if err := runtime.CloseIdle(); err != nil {
 		t.Fatal(err)
 	}
-	o := harness.Forking(runtime.Options{Zygote: z})
-	return o
+	z.Park = -1 // forks are counted
+	return harness.Forking(runtime.Options{Zygote: z})
 }
 
 // Zygotes are replaced while runs are forked from them, without an effect on the runs. They

@@ -24,6 +24,7 @@ type load struct {
 func takeLoad(t *testing.T) load {
 	t.Helper()
 	debug.FreeOSMemory()
+	harness.WaitFor(t, "no process waits for a run", func() bool { return harness.LiveRuns() == 0 })
 	l := load{
 		hostKiB: harness.ProcNumber(t, "/proc/self/status", "VmRSS:"), goroutines: goruntime.NumGoroutine(),
 		threads: int(harness.ProcNumber(t, "/proc/self/status", "Threads:")), descriptors: harness.OpenDescriptors(),

@@ -53,6 +53,7 @@ const (
 	sendTimeout    = 10 * time.Second // until a child has read its request
 	replyLen       = 16
 	createInCgroup = 1 // order.flags
+	enlarge        = 2
 )
 
 // Zygote is a running zygote.
@@ -163,8 +164,39 @@ func (z *Zygote) waitWarm(s *Spec) error {
 	if err := group.AddPID(z.process.Pid); err != nil {
 		return err
 	}
-	_, err = z.readReply(time.Now().Add(startTimeout))
+	deadline := time.Now().Add(startTimeout)
+	if _, err := z.readReply(deadline); err != nil {
+		return err
+	}
+	return z.enlarge(deadline)
+}
+
+// enlarge makes the zygote move memory that its children copy to huge pages. It has no /proc in
+// which it could find its mappings.
+func (z *Zygote) enlarge(deadline time.Time) error {
+	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", z.process.Pid))
+	if err != nil {
+		return err
+	}
+	defer maps.Close()
+	if err := z.order(enlarge, []int{int(maps.Fd())}, deadline); err != nil {
+		return err
+	}
+	_, err = z.readReply(deadline)
 	return err
+}
+
+// order sends the zygote an order.
+//
+// Preconditions: z.mu is held, or z is new.
+func (z *Zygote) order(flags uint32, fds []int, deadline time.Time) error {
+	z.serial++
+	message := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, z.serial), flags)
+	_ = z.conn.SetWriteDeadline(deadline)
+	if _, _, err := z.conn.WriteMsgUnix(message, unix.UnixRights(fds...), nil); err != nil {
+		return z.fail(err)
+	}
+	return nil
 }
 
 // Fork creates a child that enters a jail as described by e and runs p there. It returns
@@ -234,7 +266,6 @@ func (z *Zygote) fork(e *Entry, run *os.File, patience time.Duration) (*Child, e
 	if z.broken {
 		return nil, ErrBroken
 	}
-	z.serial++
 	z.forks.Add(1)
 	fds := []int{int(run.Fd()), int(e.Jail.Fd())}
 	flags := uint32(0)
@@ -242,11 +273,9 @@ func (z *Zygote) fork(e *Entry, run *os.File, patience time.Duration) (*Child, e
 		flags = createInCgroup
 		fds = append(fds, int(e.Cgroup.Fd()))
 	}
-	message := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, z.serial), flags)
 	deadline := time.Now().Add(patience)
-	_ = z.conn.SetWriteDeadline(deadline)
-	if _, _, err := z.conn.WriteMsgUnix(message, unix.UnixRights(fds...), nil); err != nil {
-		return nil, z.fail(err)
+	if err := z.order(flags, fds, deadline); err != nil {
+		return nil, err
 	}
 	run.Close() // only the child has this end now
 	pid, err := z.readReply(deadline)

@@ -47,6 +47,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -73,6 +74,7 @@ enum {
 	MAX_FDS = 32,  /* in a message */
 	MAX_TEXT = 8 << 20,
 	CGROUP = 1,    /* order.flags: the third descriptor is a cgroup to create the child in */
+	ENLARGE = 2,   /* order.flags: do not fork, but use huge pages; the descriptor is /proc/PID/maps of the zygote */
 	RULESET = 1,   /* request.flags: the last descriptor is a Landlock ruleset to enforce */
 	LISTENER = 2,  /* request.flags: the filter has a listener, which the host gets */
 };

@@ -10,6 +10,18 @@ int madvise(void *start, size_t size, int advice)
 	return advice == MADV_DONTFORK ? 0 : syscall(SYS_madvise, start, size, advice);
 }
 
+/* V8 asks for each page of its heap at a random address. The kernel instead puts them side by side,
+ * so that a child needs fewer page tables and mappings. Children of one zygote have the same
+ * addresses anyway. Large areas, such as those for code, stay where V8 needs them. */
+void *mmap64(void *hint, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	enum { MAX_PAGE = 1 << 20 };
+
+	if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && flags & MAP_ANONYMOUS && size <= MAX_PAGE)
+		hint = NULL;
+	return (void *)syscall(SYS_mmap, hint, size, prot, flags, fd, offset);
+}
+
 /* libuv uses io_uring to change its epoll if it can. A child can't use it: it would share
  * it with the zygote, and the filter denies it. */
 long syscall(long number, ...)
@@ -73,6 +85,9 @@ enum { EPOLL, EVENT, PIPE, NULL_FILE };
 static pid_t zygote; /* its pid in its own pid namespace */
 static int order_fds[MAX_FDS]; /* descriptors of the last order */
 
+static const uintptr_t PAGE = 4096, HUGE_PAGE = 2 << 20;
+enum { COLLAPSE = 25 /* MADV_COLLAPSE */ };
+
 static int kind_of(int fd, const struct stat *s)
 {
 	if (S_ISFIFO(s->st_mode))
@@ -104,29 +119,92 @@ static const char *find_node_fds(void)
 	return NULL;
 }
 
+/* Memory that is moved to huge pages. */
+static struct area { char *from; size_t size; } areas[512];
+static int area_count;
+static size_t all_areas; /* bytes */
+
+/* Adds the area that a line of /proc/PID/maps describes, if it is writable private memory, such as V8's
+ * heap, the C library's, or Node's variables, and most of it is in use. */
+static void add_area(const char *line)
+{
+	static unsigned char in_core[1 << 14]; /* for 64 MiB */
+	unsigned long from, to;
+	char rights[5], name[256] = "";
+	size_t pages, used = 0;
+
+	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %255s", &from, &to, rights, name) < 3 || strcmp(rights, "rw-p"))
+		return;
+	pages = (to - from) / PAGE;
+	if (name[0] && strcmp(name, "[heap]") && !strstr(name, "/node"))
+		return;
+	if (pages < 8 || pages > sizeof(in_core) || area_count == sizeof(areas) / sizeof(*areas) || mincore((void *)from, to - from, in_core))
+		return;
+	for (size_t i = 0; i < pages; i++)
+		used += in_core[i] & 1;
+	if (used * 4 < pages * 3)
+		return;
+	areas[area_count++] = (struct area){ (char *)from, to - from };
+	all_areas += to - from;
+}
+
+static void find_areas(int maps)
+{
+	static char text[64 << 10];
+	size_t size = 0;
+
+	for (ssize_t n; size < sizeof(text) - 1 && (n = read(maps, text + size, sizeof(text) - 1 - size)) > 0;)
+		size += n;
+	text[size] = 0;
+	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = 0;
+		add_area(line);
+	}
+}
+
+/* Moves memory that children copy to huge pages, and back to its addresses in parts: the kernel copies
+ * and frees the page tables of pages of one huge page at once. It has no effect on kernels
+ * before 6.1. maps is this process's list of mappings.
+ *
+ * Nothing may write to the memory in between: all helpers sleep, and until the end this function writes to its own
+ * stack alone, which is in no area. */
+static void enlarge_data(int maps)
+{
+	find_areas(maps);
+	const size_t size = (all_areas + HUGE_PAGE - 1) & -HUGE_PAGE;
+	char *room = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		return;
+	char *copy = (char *)(((uintptr_t)room + HUGE_PAGE - 1) & -HUGE_PAGE);
+	if (!madvise(copy, size, MADV_POPULATE_WRITE) && !madvise(copy, size, COLLAPSE))
+		for (int i = 0; i < area_count; copy += areas[i++].size) {
+			memcpy(copy, areas[i].from, areas[i].size);
+			mremap(copy, areas[i].size, areas[i].size, MREMAP_MAYMOVE | MREMAP_FIXED, areas[i].from);
+		}
+	munmap(room, size + HUGE_PAGE);
+}
+
 /* Copies Node's code to huge pages, which are mapped in a child. Pages of the file would
  * have to be mapped again, with two hundred page faults in a small run. It has no effect on
  * kernels before 6.1. */
 static int enlarge_code(struct dl_phdr_info *program, __attribute__((unused)) size_t size_of_info, __attribute__((unused)) void *data)
 {
-	enum { HUGE = 2 << 20, COLLAPSE = 25 /* MADV_COLLAPSE */ };
-
 	for (int i = 0; i < program->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &program->dlpi_phdr[i];
 		uintptr_t from = program->dlpi_addr + p->p_vaddr, to = from + p->p_filesz;
-		from = (from + HUGE - 1) & -(uintptr_t)HUGE;
-		to &= -(uintptr_t)HUGE;
+		from = (from + HUGE_PAGE - 1) & -HUGE_PAGE;
+		to &= -HUGE_PAGE;
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || from >= to)
 			continue;
 		size_t size = to - from;
-		char *room = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *room = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (room == MAP_FAILED)
 			break;
-		char *copy = (char *)(((uintptr_t)room + HUGE - 1) & -(uintptr_t)HUGE);
+		char *copy = (char *)(((uintptr_t)room + HUGE_PAGE - 1) & -HUGE_PAGE);
 		memcpy(copy, (void *)from, size);
 		if (!madvise(copy, size, COLLAPSE) && !mprotect(copy, size, PROT_READ | PROT_EXEC))
 			mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from);
-		munmap(room, size + HUGE);
+		munmap(room, size + HUGE_PAGE);
 	}
 	return 1; /* stop after the program: its libraries have less code than a huge page */
 }
@@ -203,7 +281,9 @@ static int execute_order(const struct order *o)
 	int *fds = order_fds;
 	struct reply a = { .serial = o->serial };
 
-	if (setns(fds[1], CLONE_NEWPID)) { /* applies to children only */
+	if (o->flags & ENLARGE) {
+		enlarge_data(fds[0]);
+	} else if (setns(fds[1], CLONE_NEWPID)) { /* applies to children only */
 		a.step = STEP_PID_NAMESPACE;
 	} else {
 		a.pid = fork_into(o->flags & CGROUP ? fds[2] : -1);

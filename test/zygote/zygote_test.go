@@ -49,7 +49,7 @@ func TestZygoteIsReplaced(t *testing.T) {
 
 // A zygote has only its socket open, and what Node itself opens.
 func TestZygoteHoldsNothing(t *testing.T) {
-	o := harness.Forking(runtime.Options{})
+	o := harness.Forking(runtime.Options{Zygote: runtime.ZygoteOptions{Park: -1}}) // no fork is in progress
 	harness.Run(t, harness.CreateExact(t, o), ``, runtime.RunOptions{})
 	zygotes := harness.Zygotes(t)
 	if len(zygotes) == 0 {

@@ -61,7 +61,7 @@ func nameOf[T ~int](value T, names ...string) string {
 }
 
 // ZygoteOptions limits how long one zygote is used. All runs forked from one zygote have
-// the same address space layout. A zero field takes its default; a negative one is an
+// the same address space layout. A zero field takes its default; a negative one, except for Park, is an
 // error. Forks and Age can be exceeded a little, because a zygote is used until its
 // successor is warm.
 type ZygoteOptions struct {

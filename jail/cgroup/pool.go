@@ -106,7 +106,7 @@ func (p *Pool) next(l Limits) (g, evicted *Group) {
 			p.spares = slices.Delete(p.spares, i, i+1)
 			g = &Group{path: spare.path, on: p.on, limits: l, earlierKills: kills}
 			if g.complete = spare.complete && spare.limits == l; spare.complete && !g.complete {
-				_ = p.on.release(spare.path) // create reports what is wrong
+				_ = p.on.release(spare.path) // create reports the error
 			}
 			return g, nil
 		}
@@ -123,8 +123,8 @@ func (p *Pool) next(l Limits) (g, evicted *Group) {
 	return g, evicted
 }
 
-// Delete deletes a group that New created. The group must hold no process. used is what it has used
-// in all, or zero if that is unknown. After that, g's methods treat the group as missing, even when
+// Delete deletes a group that New created. The group must hold no process. used is its whole usage,
+// or zero if that is unknown. After that, g's methods treat the group as missing, even when
 // a later group has its name.
 func (p *Pool) Delete(g *Group, used Usage) error {
 	g.mu.Lock()

@@ -115,7 +115,7 @@ func TestZygoteNextEnds(t *testing.T) {
 	}
 }
 
-// Close ends it, and a negative time means that none waits: harness.Main looks for what is left.
+// Close ends it, and a negative time means that none waits. harness.Main looks for leaks.
 func TestZygoteNextIsClosed(t *testing.T) {
 	for range 20 {
 		rt := createParking(t, time.Minute)

@@ -107,7 +107,7 @@ func TestBenchForReal(t *testing.T) {
 	if e := object.Environment; e.Node == "" || e.Kernel == "" || e.Samples != 3 || !e.Quick {
 		t.Errorf("environment: %+v", e)
 	}
-	barred := strings.Fields(`run-p50 run-p99 throughput-4 create-run-close pool-get-run idle-memory program-memory
+	barred := strings.Fields(`run-p50 run-p99 run-consecutive throughput-4 create-run-close pool-get-run idle-memory program-memory
 		compute json garbage files stream-callback run-strict create-snapshot project-snapshot call calls evaluate normalize live-many`)
 	want := append(slices.Clone(barred), "files-snapshot", "overtime")
 	if diff := cmp.Diff(want, bench.IDs()); diff != "" {

@@ -52,7 +52,6 @@ func (m *measurer) pooled(ctx context.Context) (s, _ Samples, failed error) {
 // arrivals starts n visits at 20 a second. It returns the milliseconds that each one
 // reports when all have ended.
 func arrivals(ctx context.Context, n int, visit func() (time.Duration, error)) ([]float64, error) {
-	const interval = time.Second / 20
 	times, errs := make([]float64, n), make([]error, n)
 	var all sync.WaitGroup
 	clock := time.NewTicker(interval)

@@ -24,7 +24,7 @@ type program struct {
 }
 
 var (
-	hello  = program{name: "hello", stdout: "hello\n", value: `{"answer":42}`}
+	hello  = program{name: "hello", stdout: "hello world\n", value: `{"answer":42}`}
 	parked = program{name: "parked", stdout: "parked\n"}
 )
 

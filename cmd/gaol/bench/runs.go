@@ -12,12 +12,43 @@ import (
 	"gaol/runtime"
 )
 
-// runs measures a small program in an existing runtime, once for all figures about it.
+// interval is the time between the starts of two runs that are made after a pause.
+const interval = time.Second / 20
+
+// runs measures a small program in an existing runtime, once for all figures about it. Each run
+// begins an interval after the one before.
 func (m *measurer) runs(ctx context.Context) (s, _ Samples, err error) {
 	if m.warm == nil {
-		m.warm, _, err = sample(ctx, m.options.Samples, m.sides(), timed(func(side Side) error { return m.runOn(ctx, m.lasting, side, hello) }), nil)
+		m.warm, _, err = sample(ctx, m.options.Samples, m.sides(), func(side Side) (float64, error) {
+			began := time.Now()
+			err := m.runOn(ctx, m.lasting, side, hello)
+			took := time.Since(began)
+			select {
+			case <-time.After(interval - took):
+			case <-ctx.Done():
+			}
+			return milliseconds(took), err
+		}, nil)
 	}
 	return m.warm, nil, err
+}
+
+// consecutiveRuns measures the same without pauses. The first run of a turn, which had a pause, does not count.
+func (m *measurer) consecutiveRuns(ctx context.Context) (s, _ Samples, err error) {
+	const inTurn = 10
+	s = Samples{}
+	return s, nil, turns(ctx, m.options.fewer(inTurn), m.sides(), func(side Side) error {
+		for i := range 1 + inTurn {
+			began := time.Now()
+			if err := m.runOn(ctx, m.lasting, side, hello); err != nil {
+				return err
+			}
+			if took := milliseconds(time.Since(began)); i > 0 {
+				s[side] = append(s[side], took)
+			}
+		}
+		return nil
+	})
 }
 
 // strictRuns compares runs with all permissions denied to runs with the default

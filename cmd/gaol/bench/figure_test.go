@@ -31,11 +31,11 @@ func TestBarMet(t *testing.T) {
 		ratio float64 // the zygote's
 		want  string
 	}{
-		{"met", figure("run-p50", Values{Bare: 100, Zygote: 22}, nil), 0.22, "ok"},
-		{"over", figure("run-p50", Values{Bare: 100, Zygote: 23, Exec: 1}, nil), 0.23, "OVER"},
+		{"met", figure("run-p50", Values{Bare: 100, Zygote: 12}, nil), 0.12, "ok"},
+		{"over", figure("run-p50", Values{Bare: 100, Zygote: 13, Exec: 1}, nil), 0.13, "OVER"},
 		{"only exec", figure("run-p50", Values{Bare: 100, Exec: 200}, nil), 0, ""},
 		{"enough", figure("throughput-4", Values{Bare: 10, Zygote: 60}, nil), 6, "ok"},
-		{"too few", figure("throughput-4", Values{Bare: 10, Zygote: 39}, nil), 3.9, "OVER"},
+		{"too few", figure("throughput-4", Values{Bare: 10, Zygote: 59}, nil), 5.9, "OVER"},
 		{"light", figure("idle-memory", Values{Zygote: 1}, nil), 0, "ok"},
 		{"heavy", figure("program-memory", Values{Bare: 1000, Zygote: 11}, nil), 0.011, "OVER"},
 		{"no bar", figure("files-snapshot", Values{Bare: 10, Zygote: 1000}, nil), 100, ""},

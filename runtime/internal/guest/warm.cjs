@@ -6,9 +6,7 @@ const Module = require('node:module');
 const v8 = require('node:v8');
 const { entry } = require('./child.cjs');
 const { hideFlags, ownVariables } = require('./inside.cjs');
-const { valueJSON, writeAll } = require('./control.cjs');
 const { begin, loadContext, prepareInterruption } = require('./program.cjs');
-const { encodeValue } = require('./wire.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -72,7 +70,6 @@ function rehearse() {
   begin({ path, format: 'module', source: REHEARSAL }, entry);
   Module.runMain(entry);
   process._tickCallback(); // loads the module: the event loop does not run before the fork
-  writeAll(encodeValue(valueJSON({ list: [1, 'text'] }, 1000))); // as __return, to /dev/null
 }
 
 // A child copies each page that it writes to, and would write while it collects the garbage

@@ -74,8 +74,8 @@ type ZygoteOptions struct {
 	Patience time.Duration
 
 	// Park is how long the process of a runtime's next run waits for its program. It is forked
-	// after each run, if a processor is idle and no other run of this process is active, so that
-	// the next run starts faster. Default 1 second; negative: it is not forked in advance.
+	// after each run, if a processor is idle and the runtime has no other process, so that the
+	// next run starts faster. Default 1 second; negative: it is not forked in advance.
 	Park time.Duration
 
 	// CgroupParent is the cgroup in which zygotes are. Empty: Options.CgroupParent. Runtimes with

@@ -7,7 +7,6 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gaol/jail"
@@ -34,12 +33,9 @@ type parking[P interface{ Kill() }] struct {
 	expiry   *time.Timer
 }
 
-// pauseTime is how long no process must be active before the next one is started in advance. Clients that
+// pauseTime is how long the sandbox must have no process before the next one is started in advance. Clients that
 // make one run after another gain nothing from it, and right after a run its caller is busy.
 const pauseTime = time.Millisecond
-
-// active counts the live processes of all sandboxes that start processes in advance.
-var active atomic.Int64
 
 // put adds a process that was started in advance.
 func (k *parking[P]) put(p P) {
@@ -61,7 +57,6 @@ func (k *parking[P]) begin(ctx context.Context) (*P, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.start != nil {
-		active.Add(1)
 		k.live++
 	}
 	if k.pause != nil {
@@ -89,7 +84,6 @@ func (k *parking[P]) end() {
 	if k.start == nil {
 		return
 	}
-	active.Add(-1)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.live--
@@ -151,13 +145,9 @@ func (k *parking[P]) close() {
 	}
 }
 
-// hasIdleProcessor reports whether a process that is started now delays no other: no sandbox that
-// starts processes in advance runs one, and the machine has fewer runnable threads than processors,
-// without this one.
+// hasIdleProcessor reports whether a process that is started now delays no other: the machine has
+// fewer runnable threads than processors, without this one.
 func hasIdleProcessor() bool {
-	if active.Load() > 0 {
-		return false
-	}
 	text, err := kernfile.ReadFile("/proc/loadavg") // three averages, then runnable/all
 	fields := bytes.Fields(text)
 	if err != nil || len(fields) < 4 {

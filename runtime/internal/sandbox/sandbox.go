@@ -47,7 +47,8 @@ type Sandbox interface {
 
 	// Prepare starts the process of the next run in advance, for a Command with the Rules and
 	// limits of c. KeepPreparing, which is called before Start, makes the sandbox do so whenever its
-	// last process has ended, while the machine has an idle processor. The prepared process waits for at most this long. Both need Spec.Warm.
+	// last process has ended, while the machine has an idle processor. The prepared process waits
+	// for at most this long. Both need Spec.Warm.
 	Prepare(ctx context.Context, c *Command) error
 	KeepPreparing(c *Command, most time.Duration)
 

@@ -3,7 +3,6 @@ package jail
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -68,11 +67,11 @@ func (j *Jail) startContainer(top *cgroupFiles) error {
 	return step.Wrap("hide", "/proc/net", procfs.HideNet(pid1.PID()))
 }
 
-// containerCgroup returns the container's cgroup as the runtime's driver names it: the jail's, or the
-// name of a scope, which is new even if systemd has not removed that of a former jail yet.
+// containerCgroup returns the container's cgroup as the runtime's driver names it: the jail's, or a new
+// scope.
 func (j *Jail) containerCgroup() string {
 	if j.spec.OCI.SystemdCgroup {
-		return "system.slice:gaol:" + j.slot.name() + "-" + strings.ToLower(rand.Text()[:8])
+		return scopeSlice + ":" + scopePrefix + ":" + j.slot.newScope()
 	}
 	return j.cgroupPath()
 }

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -194,8 +195,28 @@ func (s *slot) removeJail() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return errors.Join(cgroup.Remove(ctx, path.Join(c.CgroupParent, s.name())), s.removeContainer())
+	return errors.Join(cgroup.Remove(ctx, path.Join(c.CgroupParent, s.name())), s.removeScopes(ctx), s.removeContainer())
 }
+
+// scopeSlice is the cgroup with the scopes that systemd makes for containers.
+const scopeSlice = "system.slice"
+
+// newScope returns the name of a scope for the jail's container, without its prefix and suffix. It is
+// new even if systemd has not removed that of a former jail yet.
+func (s *slot) newScope() string { return s.name() + "-" + strconv.FormatUint(rand.Uint64(), 36) }
+
+// removeScopes kills the processes in scopes of the slot's containers, which systemd then removes, too.
+func (s *slot) removeScopes(ctx context.Context) error {
+	slice, err := cgroup.Open("/" + scopeSlice)
+	if err != nil {
+		return err
+	}
+	return slice.Sweep(ctx, func(name string) bool {
+		return !strings.HasPrefix(name, scopePrefix+"-"+s.name()+"-") || !strings.HasSuffix(name, ".scope")
+	})
+}
+
+const scopePrefix = "gaol"
 
 // containerDir is the folder of the jail's container, if it is one.
 func (s *slot) containerDir() string {

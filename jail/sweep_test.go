@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/cgroup"
 	"gaol/jail/mounts"
 )
 
@@ -332,4 +333,49 @@ func processesOf(t *testing.T, s *slot) []string {
 		}
 	}
 	return found
+}
+
+// The scope that systemd has made for a dead host's container is killed, and no other.
+func TestSweepKillsScopes(t *testing.T) {
+	s := slot{number: maxSlots + os.Getpid()} // no jail has it
+	find := func(scope string) []string {
+		groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + scopeSlice + "/" + scope)
+		v2, _ := filepath.Glob("/sys/fs/cgroup/" + scopeSlice + "/" + scope)
+		return append(groups, v2...)
+	}
+	var processes []*exec.Cmd
+	scopes := []string{scopePrefix + "-" + s.newScope() + ".scope", scopePrefix + "-" + s.name() + "0-other.scope"}
+	for _, scope := range scopes {
+		group, err := cgroup.New("/"+scopeSlice+"/"+scope, cgroup.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := cgroup.Remove(context.Background(), group.Path()); err != nil {
+				t.Error(err)
+			}
+			for _, slice := range find(".") {
+				_ = os.Remove(filepath.Clean(slice)) // systemd's is in use
+			}
+		})
+		p := exec.Command("sleep", "1000")
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+		if err := group.AddPID(p.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, p)
+	}
+	if err := s.removeScopes(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_ = processes[0].Wait() // until it is killed
+	if left := find(scopes[0]); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if err := processes[1].Process.Signal(unix.Signal(0)); err != nil || len(find(scopes[1])) == 0 {
+		t.Errorf("another slot's scope: %v", err)
+	}
 }

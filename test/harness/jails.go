@@ -46,13 +46,13 @@ func ProcessesIn(groups []string) []string {
 	return pids
 }
 
-// JailState lists the files in /run/gaol/jails of jails whose claim names Parent.
+// JailState lists the files in /run/gaol of jails whose claim names Parent.
 func JailState() []string {
 	var found []string
 	for _, slot := range Glob("/run/gaol/jails/*.slot") {
 		if claim := strings.Join(Lines(slot), ""); strings.Contains(claim, `"`+Parent+`"`) || strings.Contains(claim, `"`+Parent+`/tenants/`) {
 			number := strings.TrimSuffix(filepath.Base(slot), ".slot")
-			found = append(append(found, slot), Glob("/run/gaol/jails/j"+number)...)
+			found = append(append(found, slot), Glob("/run/gaol/oci/j"+number)...)
 		}
 	}
 	return found

@@ -206,5 +206,5 @@ func (k *killer) clear() {
 
 // stateOfVictims lists the state of jails and the cgroups of victims.
 func stateOfVictims() []string {
-	return harness.Glob(os.Getenv(stateVar)+"/jails/*", "/sys/fs/cgroup/*"+harness.Parent+"/*/cgroup.procs", "/sys/fs/cgroup"+harness.Parent+"/*/cgroup.procs")
+	return harness.Glob(os.Getenv(stateVar)+"/jails/*", os.Getenv(stateVar)+"/oci/*", "/sys/fs/cgroup/*"+harness.Parent+"/*/cgroup.procs", "/sys/fs/cgroup"+harness.Parent+"/*/cgroup.procs")
 }

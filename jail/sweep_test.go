@@ -350,12 +350,13 @@ func TestSweepKillsScopes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		dirs := find(scope)
 		t.Cleanup(func() {
 			if err := cgroup.Remove(context.Background(), group.Path()); err != nil {
 				t.Error(err)
 			}
-			for _, slice := range find(".") {
-				_ = os.Remove(filepath.Clean(slice)) // systemd's is in use
+			for _, dir := range dirs {
+				_ = os.Remove(filepath.Dir(dir)) // systemd's is in use
 			}
 		})
 		p := exec.Command("sleep", "1000")

@@ -273,10 +273,13 @@ func (r *activeRun) supervise(limit context.Context, outputExceeded <-chan struc
 		cause := CauseCanceled
 		select {
 		case <-r.process.Done():
-			if limit.Err() == nil {
-				return CauseNone
+			switch {
+			case limit.Err() != nil:
+				return endCause(limit) // which may have killed it during its start
+			case isClosed(r.rt.closing), isClosed(r.killed):
+				return CauseCanceled // before this goroutine could kill it
 			}
-			return endCause(limit) // which may have killed it during its start
+			return CauseNone
 		case <-checkCPU:
 			left := r.cpuLeft()
 			if left > 0 {

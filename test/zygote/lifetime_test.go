@@ -38,10 +38,16 @@ func TestZygotesRetire(t *testing.T) {
 	pool := harness.NewPool(t, o, runtime.PoolOptions{Parallel: 2})
 	var mu sync.Mutex
 	seen, groups := map[int]bool{}, map[string]bool{}
+	deadline := time.Now().Add(time.Minute)
+	continues := func(i int) bool { // also until a zygote is replaced twice, which takes long on a busy machine
+		mu.Lock()
+		defer mu.Unlock()
+		return i < runs/users || len(seen) < 3 && time.Now().Before(deadline)
+	}
 	var all sync.WaitGroup
 	for range users {
 		all.Go(func() {
-			for range runs / users {
+			for i := 0; continues(i); i++ {
 				if res := harness.RunFromPool(t, pool, `__return(1)`); string(res.Value) != "1" {
 					t.Errorf("%+v", res)
 				}
@@ -57,13 +63,13 @@ func TestZygotesRetire(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d zygotes in %d groups served %d runs", len(seen), len(groups), runs)
+	t.Logf("%d zygotes in %d groups", len(seen), len(groups))
 	const most = 3 // one that serves, its successor, and one that ends
 	if len(groups) > most {
 		t.Errorf("%d zygotes had %d groups, want at most %d", len(seen), len(groups), most)
 	}
 	if len(seen) < 3 { // the last one may not have forked a run yet
-		t.Errorf("%d runs had %d zygotes", runs, len(seen))
+		t.Errorf("there were %d zygotes", len(seen))
 	}
 	harness.WaitFor(t, "all zygotes but one are gone", func() bool { return len(harness.Zygotes(t)) == 1 })
 	if err := pool.Close(); err != nil {

@@ -172,18 +172,21 @@ func (z *Zygote) waitWarm(s *Spec) error {
 }
 
 // enlarge makes the zygote move memory that its children copy to huge pages. It has no /proc in
-// which it could find its mappings.
+// which it could find its mappings. Objects in older images take the order for one to fork, and
+// fail, which does not matter.
 func (z *Zygote) enlarge(deadline time.Time) error {
-	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", z.process.Pid))
+	smaps, err := os.Open(fmt.Sprintf("/proc/%d/smaps", z.process.Pid))
 	if err != nil {
 		return err
 	}
-	defer maps.Close()
-	if err := z.order(enlarge, []int{int(maps.Fd())}, deadline); err != nil {
+	defer smaps.Close()
+	if err := z.order(enlarge, []int{int(smaps.Fd())}, deadline); err != nil {
 		return err
 	}
-	_, err = z.readReply(deadline)
-	return err
+	if _, err = z.readReply(deadline); errors.Is(err, ErrBroken) {
+		return err
+	}
+	return nil
 }
 
 // order sends the zygote an order.

@@ -99,3 +99,31 @@ func TestZygotesOfOneGroup(t *testing.T) {
 		t.Error("a relative path is no cgroup")
 	}
 }
+
+// Where the kernel can give a zygote huge pages, its C library's heap is copied to some: then all of it
+// is resident.
+func TestZygoteMovesMemory(t *testing.T) {
+	rt := harness.CreateExact(t, harness.Forking(runtime.Options{}))
+	harness.Run(t, rt, ``, runtime.RunOptions{})
+	dir := "/proc/" + strconv.Itoa(harness.Zygotes(t)[0])
+	if harness.ProcNumber(t, dir+"/smaps_rollup", "AnonHugePages:") == 0 {
+		t.Skip("this kernel has no MADV_COLLAPSE, or no huge page was free")
+	}
+	size, inHeap := "", false
+	for _, line := range harness.Lines(dir + "/smaps") {
+		fields := strings.Fields(line)
+		switch {
+		case strings.Contains(line, "-") && strings.HasSuffix(line, "[heap]"):
+			inHeap = true
+		case inHeap && fields[0] == "Size:":
+			size = fields[1]
+		case inHeap && fields[0] == "Rss:":
+			if inHeap = false; fields[1] != size {
+				t.Errorf("%s of %s KiB are resident", fields[1], size)
+			}
+		}
+	}
+	if size == "" {
+		t.Error("there is no heap")
+	}
+}

@@ -74,7 +74,7 @@ enum {
 	MAX_FDS = 32,  /* in a message */
 	MAX_TEXT = 8 << 20,
 	CGROUP = 1,    /* order.flags: the third descriptor is a cgroup to create the child in */
-	ENLARGE = 2,   /* order.flags: do not fork, but use huge pages; the descriptor is /proc/PID/maps of the zygote */
+	ENLARGE = 2,   /* order.flags: do not fork, but use huge pages; the descriptor is /proc/PID/smaps of the zygote */
 	RULESET = 1,   /* request.flags: the last descriptor is a Landlock ruleset to enforce */
 	LISTENER = 2,  /* request.flags: the filter has a listener, which the host gets */
 };

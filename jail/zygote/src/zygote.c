@@ -10,14 +10,15 @@ int madvise(void *start, size_t size, int advice)
 	return advice == MADV_DONTFORK ? 0 : syscall(SYS_madvise, start, size, advice);
 }
 
-/* V8 asks for each page of its heap at a random address. The kernel instead puts them side by side,
+/* V8 asks for each page of its heap at a random address. The kernel instead puts them next to each other,
  * so that a child needs fewer page tables and mappings. Children of one zygote have the same
- * addresses anyway. Large areas, such as those for code, stay where V8 needs them. */
+ * addresses anyway. Code, and large areas for code, stay where V8 needs them, and so do small areas, which
+ * are an addon's. */
 void *mmap64(void *hint, size_t size, int prot, int flags, int fd, off_t offset)
 {
-	enum { MAX_PAGE = 1 << 20 };
+	enum { PAGE_OF_V8 = 256 << 10, WITH_ALIGNMENT = 2 * PAGE_OF_V8 };
 
-	if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && flags & MAP_ANONYMOUS && size <= MAX_PAGE)
+	if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && flags & MAP_ANONYMOUS && !(prot & PROT_EXEC) && size >= PAGE_OF_V8 && size <= WITH_ALIGNMENT)
 		hint = NULL;
 	return (void *)syscall(SYS_mmap, hint, size, prot, flags, fd, offset);
 }
@@ -119,68 +120,87 @@ static const char *find_node_fds(void)
 	return NULL;
 }
 
+/* Makes the C library sort its free memory now. Otherwise it would do so in each child, which
+ * would copy the pages. */
+static void sort_free_memory(void)
+{
+	malloc_trim(0);
+	void *volatile room = malloc(64 << 10); /* smaller than the threshold for mmap */
+	free(room);
+}
+
 /* Memory that is moved to huge pages. */
 static struct area { char *from; size_t size; } areas[512];
 static int area_count;
 static size_t all_areas; /* bytes */
 
-/* Adds the area that a line of /proc/PID/maps describes, if it is writable private memory, such as V8's
- * heap, the C library's, or Node's variables, and most of it is in use. */
-static void add_area(const char *line)
+/* Adds memory, except for what the C library and the kernel write to at any time: the main thread's
+ * own variables. They may be in the middle of V8's heap. */
+static void add_area(uintptr_t from, uintptr_t to)
 {
-	static unsigned char in_core[1 << 14]; /* for 64 MiB */
-	unsigned long from, to;
-	char rights[5], name[256] = "";
-	size_t pages, used = 0;
+	const uintptr_t own = (uintptr_t)__builtin_thread_pointer(), room = 64 << 10;
 
-	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %255s", &from, &to, rights, name) < 3 || strcmp(rights, "rw-p"))
-		return;
-	pages = (to - from) / PAGE;
-	if (name[0] && strcmp(name, "[heap]") && !strstr(name, "/node"))
-		return;
-	if (pages < 8 || pages > sizeof(in_core) || area_count == sizeof(areas) / sizeof(*areas) || mincore((void *)from, to - from, in_core))
-		return;
-	for (size_t i = 0; i < pages; i++)
-		used += in_core[i] & 1;
-	if (used * 4 < pages * 3)
+	if (from <= own && own < to)
+		to = (own - room) & -PAGE;
+	if (from >= to || to - from < 8 * PAGE || area_count == sizeof(areas) / sizeof(*areas))
 		return;
 	areas[area_count++] = (struct area){ (char *)from, to - from };
 	all_areas += to - from;
 }
 
-static void find_areas(int maps)
+/* Finds writable private memory, such as V8's heap, the C library's, and Node's variables, of which most is in use.
+ * Memory with flags that would be lost is left out, such as that which is zero in children. */
+static void find_areas(FILE *smaps)
 {
-	static char text[64 << 10];
-	size_t size = 0;
+	unsigned long begin, end, from = 0, to = 0, resident;
+	char line[512], rights[5], name[256];
+	bool fits = false;
 
-	for (ssize_t n; size < sizeof(text) - 1 && (n = read(maps, text + size, sizeof(text) - 1 - size)) > 0;)
-		size += n;
-	text[size] = 0;
-	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
-		*end = 0;
-		add_area(line);
+	while (fgets(line, sizeof(line), smaps)) {
+		name[0] = 0;
+		if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %255s", &begin, &end, rights, name) >= 3) {
+			from = begin;
+			to = end;
+			fits = !strcmp(rights, "rw-p") && (!name[0] || !strcmp(name, "[heap]") || strstr(name, "/node"));
+		} else if (sscanf(line, "Rss: %lu kB", &resident) == 1)
+			fits = fits && resident * 1024 >= (to - from) / 4 * 3;
+		else if (fits && !strncmp(line, "VmFlags:", 8) && !strstr(line, " wf") && !strstr(line, " lo") && !strstr(line, " dc") && !strstr(line, " dd"))
+			add_area(from, to);
 	}
 }
 
-/* Moves memory that children copy to huge pages, and back to its addresses in parts: the kernel copies
- * and frees the page tables of pages of one huge page at once. It has no effect on kernels
- * before 6.1. maps is this process's list of mappings.
- *
- * Nothing may write to the memory in between: all helpers sleep, and until the end this function writes to its own
- * stack alone, which is in no area. */
-static void enlarge_data(int maps)
+/* Moves an area to the memory at copy, and this to the area's address. A thread that writes in between
+ * ends the process, which is then replaced: its write would be lost. */
+static void move_area(const struct area *a, char *copy)
 {
-	find_areas(maps);
+	if (mprotect(a->from, a->size, PROT_READ))
+		_exit(1);
+	memcpy(copy, a->from, a->size);
+	if (mremap(copy, a->size, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, a->from) == MAP_FAILED)
+		_exit(1);
+}
+
+/* Moves memory that children copy to huge pages, and these back to its addresses in parts: the kernel
+ * copies and frees page tables of a huge page at once. It has no effect on kernels before
+ * 6.1. smaps is this process's list of mappings. */
+static void enlarge_data(int smaps)
+{
+	FILE *list = fdopen(smaps, "re");
+
+	if (!list)
+		return;
+	if (sysconf(_SC_PAGESIZE) == (long)PAGE && all_asleep())
+		find_areas(list);
+	fclose(list);
+	sort_free_memory();
 	const size_t size = (all_areas + HUGE_PAGE - 1) & -HUGE_PAGE;
 	char *room = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (room == MAP_FAILED)
+	if (room == MAP_FAILED || !size)
 		return;
 	char *copy = (char *)(((uintptr_t)room + HUGE_PAGE - 1) & -HUGE_PAGE);
 	if (!madvise(copy, size, MADV_POPULATE_WRITE) && !madvise(copy, size, COLLAPSE))
-		for (int i = 0; i < area_count; copy += areas[i++].size) {
-			memcpy(copy, areas[i].from, areas[i].size);
-			mremap(copy, areas[i].size, areas[i].size, MREMAP_MAYMOVE | MREMAP_FIXED, areas[i].from);
-		}
+		for (int i = 0; i < area_count; copy += areas[i++].size)
+			move_area(&areas[i], copy);
 	munmap(room, size + HUGE_PAGE);
 }
 
@@ -207,15 +227,6 @@ static int enlarge_code(struct dl_phdr_info *program, __attribute__((unused)) si
 		munmap(room, size + HUGE_PAGE);
 	}
 	return 1; /* stop after the program: its libraries have less code than a huge page */
-}
-
-/* Makes the C library sort its free memory now. Otherwise it would do so in each child, which
- * would copy the pages. */
-static void sort_free_memory(void)
-{
-	malloc_trim(0);
-	void *volatile room = malloc(64 << 10); /* smaller than the threshold for mmap */
-	free(room);
 }
 
 /* Receives data and descriptors. Unused elements of fds are set to -1. */
@@ -282,7 +293,7 @@ static int execute_order(const struct order *o)
 	struct reply a = { .serial = o->serial };
 
 	if (o->flags & ENLARGE) {
-		enlarge_data(fds[0]);
+		enlarge_data(dup(fds[0]));
 	} else if (setns(fds[1], CLONE_NEWPID)) { /* applies to children only */
 		a.step = STEP_PID_NAMESPACE;
 	} else {

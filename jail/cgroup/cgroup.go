@@ -45,7 +45,7 @@ type Group struct {
 	on     backend
 	limits Limits
 
-	complete     bool                  // all its directories exist: it was deleted, or comes from such a spare
+	complete     bool                  // a spare's: all its directories exist that reset leaves
 	earlierKills int64                 // OOM kills in earlier groups of the pool that used the same memory group
 	refused      atomic.Pointer[int64] // forks refused before Kill refused any; nil: it has not
 
@@ -70,10 +70,10 @@ type backend interface {
 	identified() (backend, error)
 	id(path string) (uint64, error)
 
-	// reset makes an empty group as good as new, but for its memory. It returns false if it can't.
+	// reset and renew make an empty group as good as new, but for its memory: reset when it is deleted,
+	// renew when it is needed. reset returns false if that is impossible. isComplete reports whether
+	// all directories exist that reset leaves.
 	reset(path string, used Usage, l Limits) bool
-
-	// isComplete reports whether all directories exist that reset leaves. renew creates the others.
 	isComplete(path string) bool
 	renew(path string) error
 

@@ -40,9 +40,8 @@ func (g *Group) Kill(ctx context.Context) error {
 func (g *Group) killOnce(n int) (empty bool, err error) {
 	err = g.use(func() error {
 		if n == plainKills { // from now on v1 refuses forks, and counts them
-			if u, err := g.on.usage(g.path); err == nil {
-				g.refused.Store(&u.PidsRefused)
-			}
+			u, _ := g.on.usage(g.path) // zero if it can't be read
+			g.refused.Store(&u.PidsRefused)
 		}
 		empty, err = g.on.kill(g.path, n)
 		return err

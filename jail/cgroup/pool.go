@@ -82,45 +82,44 @@ func CheckIdentified() error {
 // New creates a group with these limits. If too much memory is charged to every spare, the
 // memory group is new; if there are more than a few such spares, the oldest is removed.
 func (p *Pool) New(l Limits) (*Group, error) {
-	g, evicted := p.next(l)
-	if evicted != nil {
-		if err := evicted.Delete(); err != nil {
-			return nil, err
-		}
-	}
-	if g.complete && p.on.isComplete(g.path) {
+	g, spare, evicted := p.next(l)
+	var err error
+	switch {
+	case evicted:
+		err = spare.Delete()
+	case spare == nil || !spare.complete:
+	case spare.limits == l && p.on.isComplete(g.path):
 		return g, p.on.renew(g.path)
+	default:
+		err = p.on.release(g.path)
 	}
-	if err := g.create(); err != nil {
+	if err == nil {
+		err = g.create()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// next returns the group to create, and the spare to delete before that, or nil.
-func (p *Pool) next(l Limits) (g, evicted *Group) {
+// next returns a group that does not exist yet, and the spare that has its path, or nil. An evicted
+// spare must be deleted first.
+func (p *Pool) next(l Limits) (g, spare *Group, evicted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, spare := range slices.Backward(p.spares) {
 		if kills, ok := p.on.reuse(spare.path, spare.limits, l); ok {
 			p.spares = slices.Delete(p.spares, i, i+1)
-			g = &Group{path: spare.path, on: p.on, limits: l, earlierKills: kills}
-			if g.complete = spare.complete && spare.limits == l; spare.complete && !g.complete {
-				_ = p.on.release(spare.path) // create reports the error
-			}
-			return g, nil
+			return &Group{path: spare.path, on: p.on, limits: l, earlierKills: kills}, spare, false
 		}
 	}
-	g = &Group{on: p.on, limits: l}
 	if len(p.spares) > maxCharged {
-		evicted = p.spares[0]
+		spare = p.spares[0]
 		p.spares = slices.Delete(p.spares, 0, 1)
-		g.path = evicted.path
-	} else {
-		p.made++
-		g.path = path.Join(p.parent, PoolName(p.made))
+		return &Group{path: spare.path, on: p.on, limits: l}, spare, true
 	}
-	return g, evicted
+	p.made++
+	return &Group{path: path.Join(p.parent, PoolName(p.made)), on: p.on, limits: l}, nil, false
 }
 
 // Delete deletes a group that New created. The group must hold no process. used is its whole usage,
@@ -158,10 +157,8 @@ func (p *Pool) removeOld() {
 		return
 	}
 	for _, spare := range p.spares {
-		if spare.complete {
-			spare.complete = false
-			_ = p.on.release(spare.path) // it is created again, or removed with the parent
-		}
+		// One that can't be released now is reused, or removed with the parent.
+		spare.complete = spare.complete && p.on.release(spare.path) != nil
 	}
 }
 

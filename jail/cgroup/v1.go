@@ -204,10 +204,7 @@ func (v *v1) reset(path string, used Usage, l Limits) bool {
 	if pids, err := listProcs(v.dirsIn(controllersV1[:1], path)); err != nil || len(pids) > 0 {
 		return false // release returns the error
 	}
-	if v.unified != "" && removeAll([]string{v.dir(v.unified, path)}) != nil {
-		return false
-	}
-	return kernfile.WriteFile(v.dir("cpuacct", path)+"/cpuacct.usage", "0") == nil
+	return v.unified == "" || removeAll([]string{v.dir(v.unified, path)}) == nil
 }
 
 func (v *v1) isComplete(path string) bool {
@@ -217,9 +214,11 @@ func (v *v1) isComplete(path string) bool {
 	})
 }
 
+// renew resets the processor time, which the kernel may have charged after the end of a process.
 func (v *v1) renew(path string) error {
-	if v.unified == "" {
-		return nil
+	err := kernfile.WriteFile(v.dir("cpuacct", path)+"/cpuacct.usage", "0")
+	if v.unified == "" || err != nil {
+		return err
 	}
 	return os.Mkdir(v.dir(v.unified, path), 0o755)
 }

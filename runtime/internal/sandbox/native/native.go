@@ -112,10 +112,10 @@ func CloseIdle() error { return zygotes.CloseIdle() }
 
 // Close implements sandbox.Sandbox.
 func (s *Sandbox) Close() (err error) {
+	s.parking.close()
 	if s.jail != nil {
 		err = s.jail.Close()
 	}
-	s.parking.close()
 	s.zygotes.Release() // nothing that needs a zygote can start any more
 	return errors.Join(err, s.audit.close())
 }

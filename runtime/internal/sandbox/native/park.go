@@ -7,6 +7,7 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gaol/jail"
@@ -29,9 +30,16 @@ type parking[P interface{ Kill() }] struct {
 	live     int           // processes from begin to end
 	waiting  *P            // or nil
 	starting chan struct{} // closed when start has returned; nil: it is not being called
+	cancel   func()        // of starting
 	pause    *time.Timer   // until start may be called, or nil
-	expiry   *time.Timer
+	expiry   *time.Timer   // of waiting, if start has started it
 }
+
+// advance counts the processes of all sandboxes that were started in advance by start, or are being started.
+var advance atomic.Int64
+
+// maxAdvance bounds them: each takes some 2 MB.
+const maxAdvance = 64
 
 // pauseTime is how long the sandbox must have no process before the next one is started in advance. Clients that
 // make one run after another gain nothing from it, and right after a run its caller is busy.
@@ -74,9 +82,21 @@ func (k *parking[P]) begin(ctx context.Context) (*P, error) {
 			return nil, ctx.Err()
 		}
 	}
+	return k.take(), nil
+}
+
+// take returns the process that waits, if any, which waits no more.
+//
+// Preconditions: k.mu is held.
+func (k *parking[P]) take() *P {
 	p := k.waiting
 	k.waiting = nil
-	return p, nil
+	if k.expiry != nil {
+		k.expiry.Stop()
+		k.expiry = nil
+		advance.Add(-1)
+	}
+	return p
 }
 
 // end counts a process that has ended, and may start the next one in advance.
@@ -100,18 +120,24 @@ func (k *parking[P]) startNext() {
 		k.mu.Unlock()
 		return
 	}
-	started := make(chan struct{})
-	k.starting = started
-	k.mu.Unlock()
-	defer close(started)
+	if advance.Add(1) > maxAdvance {
+		advance.Add(-1)
+		k.mu.Unlock()
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), k.most)
 	defer cancel()
+	started := make(chan struct{})
+	k.starting, k.cancel = started, cancel
+	k.mu.Unlock()
+	defer close(started)
 	p, err := k.start(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.starting = nil
-	if err != nil {
-		return // the next process is started as usual, and reports the error
+	if err != nil { // the next process is started as usual, and reports the error
+		advance.Add(-1)
+		return
 	}
 	k.waiting = &p
 	k.expiry = time.AfterFunc(k.most, func() { k.expire(&p) })
@@ -122,27 +148,29 @@ func (k *parking[P]) expire(p *P) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.waiting == p {
-		k.waiting = nil
+		k.take()
 		(*p).Kill()
 	}
 }
 
-// close waits until no process is being started. The owner has made start fail, and kills what waits.
+// close cancels the start of a process, and starts no other. The owner kills the process that waits.
 func (k *parking[P]) close() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.closed = true
-	if starting := k.starting; starting != nil {
-		k.mu.Unlock()
-		<-starting
-		k.mu.Lock()
+	starting := k.starting
+	if starting != nil {
+		k.cancel()
 	}
 	if k.pause != nil {
 		k.pause.Stop()
 	}
-	if k.expiry != nil {
-		k.expiry.Stop()
+	k.mu.Unlock()
+	if starting != nil {
+		<-starting
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.take()
 }
 
 // hasIdleProcessor reports whether a process that is started now delays no other: the machine has

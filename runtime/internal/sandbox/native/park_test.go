@@ -43,10 +43,15 @@ func newStarter(most time.Duration) *starter {
 		n++
 		w := waiter{n, make(chan struct{})}
 		s.started <- w
-		if s.proceed != nil {
-			return w, <-s.proceed
+		if s.proceed == nil {
+			return w, nil
 		}
-		return w, nil
+		select {
+		case err := <-s.proceed:
+			return w, err
+		case <-ctx.Done():
+			return w, ctx.Err()
+		}
 	}
 	return s
 }
@@ -166,18 +171,28 @@ func TestParkingBeginsMeanwhile(t *testing.T) {
 	}
 	s.end()
 	<-s.started
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		s.close()
-	}()
-	select {
-	case <-closed:
-		t.Error("closed while a process is being started")
-	case <-time.After(10 * time.Millisecond):
+	s.close() // cancels the start
+	if n := advance.Load(); n != 0 {
+		t.Errorf("%d processes are counted after close", n)
 	}
-	s.proceed <- nil
-	<-closed
+}
+
+// Not more than a number of processes wait at once.
+func TestParkingIsBounded(t *testing.T) {
+	advance.Store(maxAdvance)
+	defer advance.Store(0)
+	s := newStarter(time.Hour)
+	s.mustBegin(t)
+	s.end()
+	s.checkNone(t, "above the bound")
+	advance.Store(maxAdvance - 1)
+	s.mustBegin(t)
+	s.end()
+	s.awaitWaiting(t)
+	s.close()
+	if n := advance.Load(); n != maxAdvance-1 {
+		t.Errorf("%d processes are counted, want %d", n, maxAdvance-1)
+	}
 }
 
 // Without start, only what put has added waits.

@@ -28,6 +28,7 @@ type Process struct {
 
 	guestPID int // set before Start returns
 
+	runs      atomic.Bool  // a program; it did not wait for one, or no longer
 	parkedCPU atomic.Int64 // nanoseconds that it used before it got its program
 
 	notify notifyHandler

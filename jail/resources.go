@@ -43,6 +43,9 @@ func (j *Jail) Resources(ctx context.Context) (Resources, error) {
 	c := resourceCount{seen: map[string]struct{}{}}
 	c.firstID, c.ids = j.HostIDs()
 	for _, p := range j.liveRuns() {
+		if !p.runs.Load() {
+			continue // it waits for a program
+		}
 		usage, err := p.usage()
 		if err != nil {
 			continue // it has ended

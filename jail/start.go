@@ -40,6 +40,7 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 // become calls launch, which makes the process run c's program.
 func (p *Process) become(c *Command, launch func() error) error {
 	p.notify.expect(c)
+	p.runs.Store(true)
 	if c.OnCgroup != nil {
 		id, err := p.group.ID()
 		if err != nil {

@@ -7,12 +7,16 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/reap"
 	"gaol/jail/step"
 )
+
+// killTimeout is how long the supervisor may take to kill what a failed program has started.
+const killTimeout = 30 * time.Second
 
 // Supervised is a process that another program has started, such as an OCI runtime. Its parent
 // is the supervisor, a child of this process: the entry program, which waits for the process and
@@ -62,6 +66,7 @@ func Supervise(ctx context.Context, program *os.File, files []*os.File, limits [
 	if !stop() || err != nil {
 		err = errors.Join(err, ctx.Err())
 		end()
+		defer time.AfterFunc(killTimeout, func() { _ = s.supervisor.Kill() }).Stop() // a process may not end
 		if exit, _ := s.Wait(); errors.Is(err, errEnded) && exit.Code == otherVersionExit {
 			err = ErrOtherVersion
 		}

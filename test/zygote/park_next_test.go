@@ -56,6 +56,9 @@ func createParking(t *testing.T, wait time.Duration) *runtime.NodeRuntime {
 func TestZygoteNext(t *testing.T) {
 	rt := createParking(t, time.Minute)
 	before, waits := waitForNext(t, rt)
+	if r, err := rt.Resources(t.Context()); err != nil || r.Processes != 0 {
+		t.Errorf("resources of a runtime without a run: %+v, %v", r, err)
+	}
 	const program = `
 		const seen = [globalThis.left, process.env.LEFT, process.argv.length, process.exitCode]
 		globalThis.left = 1; process.env.LEFT = '1'; process.argv.push('x')

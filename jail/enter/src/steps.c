@@ -199,6 +199,8 @@ static void kill_children(int list)
 
 	while (waitpid(-1, NULL, WNOHANG) >= 0) {
 		ssize_t n = pread(list, pids, sizeof(pids) - 1, 0);
+		while (n > 0 && pids[n - 1] != ' ') /* the last pid may be cut off */
+			n--;
 		pids[n > 0 ? n : 0] = 0;
 		for (char *p = pids, *end; strtol(p, &end, 10) > 0; p = end)
 			kill(strtol(p, NULL, 10), SIGKILL);

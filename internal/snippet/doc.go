@@ -53,7 +53,7 @@
 // # Files
 //
 // [Strip] translates a file for programs that analyze code, and maps offsets back; [Tokens]
-// splits its result into tokens.
+// splits its result into tokens. [Language] says what a file is.
 //
 // [Translate] translates a file of TypeScript or JSX, without a value, and adds a source
 // map. [SyntaxOf] detects whether JavaScript is an ES module or CommonJS. A name such as

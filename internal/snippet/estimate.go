@@ -47,8 +47,7 @@ func (e *Estimate) add(d draft, name string) *SyntaxError {
 	if len(d.text) > maxTyped && countTokens(d.text) > maxTokens {
 		return d.errorAt(0, tooComplex)
 	}
-	ext := path.Ext(name)
-	s := newScanner(d.text, ext == ".tsx" || ext == ".jsx")
+	s := newScanner(d.text, hasJSX(path.Ext(name)))
 	s.mentions = &mentions{names: make(map[string]*mention)}
 	s.scan()
 	if err := d.refusal(s); err != nil {

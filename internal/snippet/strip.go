@@ -1,7 +1,6 @@
 package snippet
 
 import (
-	"path"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -20,15 +19,16 @@ type Stripped struct {
 }
 
 // Strip removes the types of a TypeScript file, and translates what JavaScript does not
-// have: JSX, enums, namespaces, decorators. The extension of the name says what the file
-// is. Files may be larger than those of [Translate].
+// have: JSX, enums, namespaces, decorators. [Language] says what the file is. Files may be
+// larger than those of [Translate].
 func Strip(name, code string) (*Stripped, *SyntaxError) {
-	loader, typed := loaders[path.Ext(name)]
+	ext := Language(name, code)
+	loader, typed := loaders[ext]
 	if !typed {
 		loader = api.LoaderJS
 	}
-	d, c := newDraft(code), compiler{file: "file" + path.Ext(name)}
-	if err := d.bearable(loader == api.LoaderTSX || loader == api.LoaderJSX); err != nil {
+	d, c := newDraft(code), compiler{file: "file" + ext}
+	if err := d.bearable(hasJSX(ext)); err != nil {
 		err.Limit = true
 		return nil, err
 	}

@@ -105,6 +105,20 @@ func TestDirectiveLint(t *testing.T) {
 	}
 }
 
+// The linter reads JSX in src/main.ts, as the bundler does, and finds what is denied in it.
+func TestDirectiveJSX(t *testing.T) {
+	r := newRunner(t, snippets.Options{Adapter: snippets.Directive, NodeModules: packages})
+	source := "const React = { createElement: (...parts: any[]) => parts };\n" + loads + `console.log(<p id="a">{1 as number}</p>);`
+	out := run(t, r, snippets.Input{Source: source, Timeout: snippets.MaxTimeout})
+	if diff := cmp.Diff([]string{`[log] ["p",{"id":"a"},1]`}, out.Logs); diff != "" || len(out.Errors) > 0 || string(out.Facts) != loadedFacts {
+		t.Errorf("%s, %q, facts %s", diff, out.Errors, out.Facts)
+	}
+	out = run(t, r, snippets.Input{Source: "export const a = <p>{process.pid}</p>;"})
+	if len(out.Errors) != 1 || !strings.HasPrefix(out.Errors[0], "src/main.ts:1:22 — process is not allowed") {
+		t.Errorf("%q", out.Errors)
+	}
+}
+
 // Other rules replace them.
 func TestRules(t *testing.T) {
 	rules, err := lint.Parse([]byte(`{"names": {"process": "use it not"}}`))

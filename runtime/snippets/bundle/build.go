@@ -17,9 +17,9 @@ import (
 // A build bundles the files of one snippet.
 type build struct {
 	Options
-	files        map[string]File // by clean path
-	jsx, require bool            // the files may use them
-	tsx          bool            // TypeScript is read as TSX
+	files        map[string]File   // by clean path
+	languages    map[string]string // the extension of the language of each
+	jsx, require bool              // the files may use them
 
 	mu       sync.Mutex
 	imported map[string]bool  // specifiers of packages in the last run

@@ -63,23 +63,7 @@ func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, 
 	if o.Packages != nil && !validMount(o.Mount) {
 		return nil, nil, fmt.Errorf("bundle: mount %q: not a clean absolute path of letters, digits and . _ / -", o.Mount)
 	}
-	program, problems, err := bundle(ctx, files, o, false)
-	if len(problems) > 0 && slices.ContainsFunc(files, mayHaveJSX) {
-		if p, _, err := bundle(ctx, files, o, true); p != nil || err != nil {
-			return p, nil, err
-		}
-	}
-	return program, problems, err
-}
-
-// mayHaveJSX reports whether a file of TypeScript may be one of TSX.
-func mayHaveJSX(f File) bool {
-	return path.Ext(f.Path) == ".ts" && (strings.Contains(f.Source, "/>") || strings.Contains(f.Source, "</"))
-}
-
-// bundle bundles files, of TypeScript as TSX if tsx is set.
-func bundle(ctx context.Context, files []File, o Options, tsx bool) (*Program, []Problem, error) {
-	b, problems := newBuild(files, o, tsx)
+	b, problems := newBuild(files, o)
 	if len(problems) > 0 {
 		return nil, problems, nil
 	}
@@ -91,8 +75,8 @@ var mountPath = regexp.MustCompile(`^(/[\w.-]+)+$`)
 func validMount(name string) bool { return mountPath.MatchString(name) && path.Clean(name) == name }
 
 // newBuild checks the files.
-func newBuild(files []File, o Options, tsx bool) (*build, []Problem) {
-	b := &build{Options: o, tsx: tsx, files: make(map[string]File, len(files))}
+func newBuild(files []File, o Options) (*build, []Problem) {
+	b := &build{Options: o, files: make(map[string]File, len(files)), languages: make(map[string]string, len(files))}
 	if b.Entry == "" {
 		b.Entry = defaultEntry
 	}
@@ -105,11 +89,11 @@ func newBuild(files []File, o Options, tsx bool) (*build, []Problem) {
 		if total += len(f.Source); total > maxBytes {
 			return nil, []Problem{{f.Path, 1, 1, fmt.Sprintf("the files have more than %d bytes", maxBytes)}}
 		}
-		ext := b.extension(f.Path)
+		ext := snippet.Language(f.Path, f.Source)
 		if p, bad := check(&estimate, f, ext); bad {
 			return nil, []Problem{p}
 		}
-		b.files[path.Clean(f.Path)] = f
+		b.files[path.Clean(f.Path)], b.languages[path.Clean(f.Path)] = f, ext
 		b.require = b.require || strings.Contains(f.Source, "require") || strings.Contains(f.Source, `\u`)
 		b.jsx = b.jsx || ext == ".tsx" || ext == ".jsx"
 	}
@@ -117,14 +101,6 @@ func newBuild(files []File, o Options, tsx bool) (*build, []Problem) {
 		return nil, []Problem{{b.Entry, 1, 1, "this file is missing"}}
 	}
 	return b, nil
-}
-
-// extension returns the extension of the language that a file is read as.
-func (b *build) extension(name string) string {
-	if ext := path.Ext(name); ext != ".ts" || !b.tsx {
-		return ext
-	}
-	return ".tsx"
 }
 
 // check rejects files for which esbuild could take too much time or memory.

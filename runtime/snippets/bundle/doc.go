@@ -10,9 +10,9 @@
 // The files are a tree of their own: TypeScript, TSX, JSX, JavaScript and JSON import each
 // other by relative paths. ./x.js finds x.ts, x.tsx, x.js and x.jsx, in this order; ./x also
 // finds x.json and the index of a folder. Node's own modules stay imports. There is no
-// tsconfig.json and no require, as in Node's ES modules. Files of TypeScript that are
-// invalid are read as TSX. JSX uses the automatic runtime if
-// the packages have React's, and React.createElement otherwise.
+// tsconfig.json and no require, as in Node's ES modules. A .ts file that is valid only as TSX
+// is read as TSX. JSX uses the automatic runtime if the packages have React's, and
+// React.createElement otherwise.
 //
 // # Packages
 //

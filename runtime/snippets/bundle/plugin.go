@@ -88,7 +88,7 @@ func (b *build) entry(specifier string) (e entry, known bool) {
 
 func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	f := b.files[a.Path]
-	loader, ok := loaders[b.extension(a.Path)]
+	loader, ok := loaders[b.languages[a.Path]]
 	if !ok {
 		return api.OnLoadResult{}, fmt.Errorf("the extension of %q is not supported", a.Path)
 	}

@@ -32,8 +32,9 @@ func (p Problem) String() string {
 var code = setOf(".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx")
 
 // Check returns the problems of a file, in order, and at most 100. The extension of the name
-// says what the file is; other files than code, such as .json, have no problems. Of invalid
-// code, the syntax error is the only problem.
+// says what the file is; a .ts file that is valid only as TSX is read as TSX, as bundles are.
+// Other files than code, such as .json, have no problems. Of invalid code, the syntax error is
+// the only problem.
 //
 // Check may be called with hostile code, by several goroutines at once.
 func (r Rules) Check(name, source string) []Problem {

@@ -43,10 +43,12 @@ func checkAll(t *testing.T, path string, programs []string) {
 func TestDenied(t *testing.T) {
 	checkAll(t, "src/main.ts", denied)
 	checkAll(t, "src/main.tsx", deniedTSX)
+	checkAll(t, "src/main.ts", deniedTSX) // the entry of a snippet always has this name
 }
 
 func TestAccepted(t *testing.T) {
 	checkAll(t, "src/main.ts", accepted)
 	checkAll(t, "src/main.tsx", acceptedTSX)
+	checkAll(t, "src/main.ts", acceptedTSX)
 	t.Logf("%d denied, %d accepted", len(denied)+len(deniedTSX), len(accepted)+len(acceptedTSX))
 }

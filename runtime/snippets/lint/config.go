@@ -47,6 +47,9 @@ func Parse(data []byte) (Rules, error) {
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
 		err = errors.New("text after the object")
 	}
+	if err == nil && bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // which would deny nothing
+		err = errors.New("want an object")
+	}
 	if err != nil {
 		return Rules{}, fmt.Errorf("lint rules: %w", err)
 	}

@@ -1,0 +1,35 @@
+package snippet
+
+import (
+	"path"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// Language returns the extension of the language that a file is read as. It is the one of the
+// name, but .tsx for a .ts file that is valid only as TSX. Linter and bundler use it, so that
+// they read the same program.
+func Language(name, code string) string {
+	ext := path.Ext(name)
+	if ext == ".ts" && mayHaveJSX(code) && !parses(ext, code) && parses(".tsx", code) {
+		return ".tsx"
+	}
+	return ext
+}
+
+// mayHaveJSX reports whether code has the end of a tag. It saves the time of esbuild for most files.
+func mayHaveJSX(code string) bool {
+	return strings.Contains(code, "/>") || strings.Contains(code, "</")
+}
+
+// parses reports whether a file is valid in a language, and within the limits of [Strip].
+func parses(ext, code string) bool {
+	d, c := newDraft(code), compiler{file: "file" + ext}
+	if d.bearable(hasJSX(ext)) != nil {
+		return false
+	}
+	return len(c.transform(d, api.TransformOptions{Loader: loaders[ext]}).Errors) == 0
+}
+
+func hasJSX(ext string) bool { return ext == ".tsx" || ext == ".jsx" }

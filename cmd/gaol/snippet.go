@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 const snippetLong = `Find out whether an example works. A snippet is JavaScript or TypeScript of one or several
@@ -34,6 +36,7 @@ type snippetFlags struct {
 	options   snippets.Options
 	isolation string
 	adapter   string
+	lintRules string
 	timeout   time.Duration
 	json      bool
 }
@@ -46,6 +49,7 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	f.set.StringVar(&f.options.NodeModules, "node-modules", "", "`DIR` of the host with the packages that snippets may import")
 	f.set.StringVar(&f.adapter, "adapter", "none", "`NAME` of what reads the state: none for what a snippet exports, directive, or a FILE.mjs")
 	f.set.BoolVar(&f.options.NoLint, "no-lint", false, "turn off the lint rules of the adapter; they are no protection")
+	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace those of the adapter; see docs/snippets-lint.md")
 	f.set.Var(flags.Choice(&f.options.Network, "NAME", "none", "want none or public", map[string]string{"none": "", "public": "public"}),
 		"network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")
@@ -55,6 +59,7 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	flags.Complete(cmd, "network", cobra.FixedCompletions([]string{"none", "public"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "adapter", completeAdapter)
 	_ = cmd.MarkFlagDirname("node-modules") // it exists
+	_ = cmd.MarkFlagFilename("lint-rules", "json")
 }
 
 // completeAdapter completes the names of adapters, and files.
@@ -62,9 +67,9 @@ func completeAdapter(_ *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 	return []string{snippets.None.Name, snippets.Directive.Name}, cobra.ShellCompDirectiveDefault
 }
 
-// check rejects wrong values, and reads the adapter.
+// check rejects wrong values, and reads the lint rules and the adapter.
 func (f *snippetFlags) check(ctx context.Context) (err error) {
-	if err := flags.CheckNotEmpty(f.set, "node-modules", "adapter", "image", "store"); err != nil {
+	if err := flags.CheckNotEmpty(f.set, "node-modules", "adapter", "lint-rules", "image", "store"); err != nil {
 		return err
 	}
 	if f.timeout < snippets.MinTimeout || f.timeout > snippets.MaxTimeout {
@@ -80,7 +85,42 @@ func (f *snippetFlags) check(ctx context.Context) (err error) {
 		}
 		*modules = dir
 	}
+	if err := f.readLintRules(ctx); err != nil {
+		return err
+	}
 	return f.readAdapter(ctx)
+}
+
+// maxLintRules is the most bytes that package lint accepts.
+const maxLintRules = 1 << 20
+
+func (f *snippetFlags) readLintRules(ctx context.Context) error {
+	if f.lintRules == "" {
+		return nil
+	}
+	if f.options.NoLint {
+		return errors.New("--lint-rules and --no-lint exclude each other: --no-lint turns off all rules")
+	}
+	text, err := readFlagFile(ctx, f.lintRules, maxLintRules)
+	if err != nil {
+		return fmt.Errorf("--lint-rules: %w", err)
+	}
+	rules, err := lint.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", report.OneLine(f.lintRules), err)
+	}
+	f.options.Rules = &rules
+	return nil
+}
+
+// readFlagFile reads a file that a flag names.
+func readFlagFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return source.Read(ctx, file, path, limit)
 }
 
 // maxAdapter is the most bytes of an adapter's file.
@@ -96,16 +136,11 @@ func (f *snippetFlags) readAdapter(ctx context.Context) error {
 	if filepath.Ext(f.adapter) != ".mjs" {
 		return fmt.Errorf("--adapter %s: want none, directive or a FILE.mjs", report.OneLine(f.adapter))
 	}
-	file, name, err := source.File(f.adapter, nil)
+	code, err := readFlagFile(ctx, f.adapter, maxAdapter)
 	if err != nil {
 		return fmt.Errorf("--adapter: %w", err)
 	}
-	defer file.Close()
-	code, err := source.Read(ctx, file, name, maxAdapter)
-	if err != nil {
-		return fmt.Errorf("--adapter: %w", err)
-	}
-	f.options.Adapter = snippets.Adapter{Name: strings.TrimSuffix(filepath.Base(name), ".mjs"), Code: string(code)}
+	f.options.Adapter = snippets.Adapter{Name: strings.TrimSuffix(filepath.Base(f.adapter), ".mjs"), Code: string(code)}
 	return nil
 }
 

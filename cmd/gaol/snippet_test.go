@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/examplecheck"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 // fakeSnippets is a runner that runs nothing. It records its options and inputs.
@@ -84,7 +85,7 @@ func snippetFiles(t *testing.T, files map[string]string) {
 }
 
 func TestSnippetFlags(t *testing.T) {
-	snippetFiles(t, map[string]string{"x.ts": "1", "own.mjs": "export const read = 1;", "p/src/main.ts": "2", "p/src/a.ts": "3", "node_modules/x": ""})
+	snippetFiles(t, map[string]string{"x.ts": "1", "own.mjs": "export const read = 1;", "rules.json": `{"names": {"alert": "no window"}}`, "p/src/main.ts": "2", "p/src/a.ts": "3", "node_modules/x": ""})
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +99,9 @@ func TestSnippetFlags(t *testing.T) {
 		{"x.ts", snippets.Options{}, snippets.Input{Files: one}},
 		{"p", snippets.Options{}, snippets.Input{Files: []snippets.File{{Path: "src/a.ts", Source: "3"}, {Path: "src/main.ts", Source: "2"}}}},
 		{"--adapter directive --no-lint x.ts", snippets.Options{Adapter: snippets.Directive, NoLint: true}, snippets.Input{Files: one}},
+		{"--lint-rules rules.json x.ts", snippets.Options{Rules: &lint.Rules{
+			DeniedImports: map[string]string{}, Names: map[string]string{"alert": "no window"}, Properties: map[string]string{},
+		}}, snippets.Input{Files: one}},
 		{"--adapter own.mjs x.ts", snippets.Options{Adapter: snippets.Adapter{Name: "own", Code: "export const read = 1;"}}, snippets.Input{Files: one}},
 		{"--node-modules node_modules --network public x.ts", snippets.Options{NodeModules: dir + "/node_modules", Network: "public"}, snippets.Input{Files: one}},
 		{"--isolation crun x.ts", snippets.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: "crun"}}, snippets.Input{Files: one}},
@@ -123,6 +127,34 @@ func TestSnippetFlags(t *testing.T) {
 				t.Errorf("input (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Wrong lint rules are mistakes in the command line, and nothing runs.
+func TestLintRulesErrors(t *testing.T) {
+	snippetFiles(t, map[string]string{
+		"docs/x.ts": "1", "ok.json": "{}", "null.json": "null", "unknown.json": `{"name": {}}`, "rule.json": `{"constructs": ["delete"]}`,
+		"two.json": "{} {}", "large.json": strings.Repeat(" ", maxLintRules+1),
+	})
+	for args, want := range map[string]string{
+		"--lint-rules ok.json --no-lint": "--lint-rules and --no-lint exclude each other",
+		"--lint-rules missing.json":      "--lint-rules: open missing.json: no such file",
+		"--lint-rules docs":              "--lint-rules: read docs: is a directory",
+		"--lint-rules -":                 "--lint-rules: open -: no such file",
+		"--lint-rules=":                  "--lint-rules",
+		"--lint-rules null.json":         "null.json: lint rules: want an object",
+		"--lint-rules unknown.json":      `unknown.json: lint rules: json: unknown field "name"`,
+		"--lint-rules rule.json":         `unknown rule "delete"`,
+		"--lint-rules two.json":          "text after the object",
+		"--lint-rules large.json":        "large.json: more than 1m",
+	} {
+		for command, path := range map[string]string{"run": "docs/x.ts", "check": "docs"} {
+			f := &fakeSnippets{}
+			got := f.call(t.Context(), "1", append(append([]string{command}, strings.Fields(args)...), path)...)
+			if got.code != 125 || !strings.Contains(got.stderr, want) || !strings.Contains(got.stderr, "see gaol snippet "+command+" --help") || f.inputs != nil {
+				t.Errorf("%s %s: %+v, want %q", command, args, got, want)
+			}
+		}
 	}
 }
 
@@ -170,6 +202,7 @@ func TestSnippetInterrupted(t *testing.T) {
 }
 
 func TestSnippetStdin(t *testing.T) {
+	one := []snippets.File{{Path: "src/main.ts", Source: "1"}}
 	for _, tc := range []struct {
 		stdin string
 		args  []string
@@ -179,10 +212,13 @@ func TestSnippetStdin(t *testing.T) {
 		{`{"source": "1"}`, nil, snippets.Input{Source: `{"source": "1"}`}},
 		{"{}", []string{"--json"}, snippets.Input{Source: "{}"}},
 		{"{ a: 1 }", []string{"--json"}, snippets.Input{Source: "{ a: 1 }"}},
-		{"\n {\t\"source\": \"1\"}\n", []string{"--json"}, snippets.Input{Source: "1"}},
-		{`{"source": "1", "timeoutMs": 250}`, []string{"--json"}, snippets.Input{Source: "1", Timeout: 250 * time.Millisecond}},
-		{`{"source": "1", "timeoutMs": -5}`, []string{"--json"}, snippets.Input{Source: "1", Timeout: time.Millisecond}},
-		{`{"source": "1", "timeoutMs": 1e300}`, []string{"--json"}, snippets.Input{Source: "1", Timeout: 1000 * time.Second}},
+		{"\n {\t\"source\": \"1\"}\n", []string{"--json"}, snippets.Input{Files: one}},
+		{`{"source": "1", "timeoutMs": 250}`, []string{"--json"}, snippets.Input{Files: one, Timeout: 250 * time.Millisecond}},
+		{`{"source": "1", "timeoutMs": 0}`, []string{"--json"}, snippets.Input{Files: one, Timeout: snippets.MinTimeout}},
+		{`{"source": "1", "timeoutMs": -5}`, []string{"--json"}, snippets.Input{Files: one, Timeout: snippets.MinTimeout}},
+		{`{"source": "1", "timeoutMs": 9000000000000000}`, []string{"--json"}, snippets.Input{Files: one, Timeout: snippets.MaxTimeout}},
+		{`{"source": "1"}`, []string{"--json", "--timeout", "2s"}, snippets.Input{Files: one, Timeout: 2 * time.Second}},
+		{`{"source": ""}`, []string{"--json"}, snippets.Input{Files: []snippets.File{{Path: "src/main.ts"}}}}, // the runner rejects it
 		{`{"files": [{"path": "a", "source": "1"}]}`, []string{"--json"}, snippets.Input{Files: []snippets.File{{Path: "a", Source: "1"}}}},
 	} {
 		f := &fakeSnippets{}
@@ -194,7 +230,12 @@ func TestSnippetStdin(t *testing.T) {
 			t.Errorf("%s: %+v (-want +got)\n%s", tc.stdin, got, diff)
 		}
 	}
-	for _, stdin := range []string{`{"a": 1}`, `{"source": 1}`, `{"source": "1"} 2`, `{"source": "1"`} {
+	for _, stdin := range []string{
+		`{"a": 1}`, `{"source": 1}`, `{"source": "1"} 2`, `{"source": "1"`,
+		`{"Source": "1"}`, `{"source": "1", "source": "2"}`, `{"files": [{"path": "a", "Source": "1"}]}`, "{\"source\": \"\xff\"}",
+		`{"source": "1", "files": []}`, `{"source": "", "files": [{"path": "src/main.ts", "source": "1"}]}`, `{"timeoutMs": 100}`,
+		`{"source": "1", "timeoutMs": 100.5}`, `{"source": "1", "timeoutMs": 1e300}`, `{"source": "1", "timeoutMs": "100"}`,
+	} {
 		f := &fakeSnippets{}
 		if got := f.call(t.Context(), stdin, "run", "--json", "-"); got.code != 1 || !strings.Contains(got.stdout, `"errors":["input: `) || f.inputs != nil {
 			t.Errorf("%s: %+v", stdin, got)
@@ -221,6 +262,17 @@ func TestSnippetCheck(t *testing.T) {
 	f = &fakeSnippets{} // in another isolation, an earlier output says nothing
 	if got := f.call(t.Context(), "", "check", "--isolation", "runc", "docs"); got.code != 0 || len(f.inputs) != 2 || f.options.Isolation != runtime.IsolationOCI {
 		t.Errorf("%+v, %+v", got, f)
+	}
+	for _, text := range []string{`{"names": {"alert": "1"}}`, `{"names": {"alert": "2"}}`} { // nor with other lint rules
+		if err := os.WriteFile("rules.json", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{2, 0} {
+			f = &fakeSnippets{}
+			if got := f.call(t.Context(), "", "check", "--lint-rules", "rules.json", "docs"); got.code != 0 || len(f.inputs) != want {
+				t.Errorf("%s: %+v, %d runs, want %d", text, got, len(f.inputs), want)
+			}
+		}
 	}
 	f = &fakeSnippets{output: snippets.Output{Errors: []string{"src/main.ts:1:1 — no"}}}
 	t.Setenv("GITHUB_ACTIONS", "true")

@@ -43,7 +43,7 @@ Words behind the language of a fence:
 compares the output with this file if it exists, except for durations.
 
 Outputs of examples that pass are cached in the user's cache folder, by everything that they
-depend on: files, packages, adapter, options, image and version of gaol. Nothing is cached
+depend on: files, packages, adapter, lint rules, options, image and version of gaol. Nothing is cached
 with --network public.
 
 --github adds annotations for GitHub's pages, as it is the default where GITHUB_ACTIONS is true.
@@ -146,7 +146,7 @@ func (a *app) checkCache(f *checkFlags) (*examplecheck.Cache, error) {
 	}
 	dir = filepath.Join(dir, "gaol", "checks")
 	key := examplecheck.Key{
-		Version: cacheVersion(), Image: f.options.Image, Adapter: f.options.Adapter, NoLint: f.options.NoLint, Timeout: f.timeout, Isolation: f.isolation,
+		Version: cacheVersion(), Image: f.options.Image, Adapter: f.options.Adapter, NoLint: f.options.NoLint, Rules: f.options.Rules, Timeout: f.timeout, Isolation: f.isolation,
 	}
 	if modules := f.options.NodeModules; modules != "" {
 		if key.Modules, err = examplecheck.ModulesDigest(modules, dir); err != nil {

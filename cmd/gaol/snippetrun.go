@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -18,6 +16,8 @@ import (
 	"gaol/cmd/gaol/examples"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/server/snippetservice"
+	"gaol/cmd/gaol/server/strictjson"
 	"gaol/cmd/gaol/source"
 	"gaol/cmd/gaol/terminal"
 	"gaol/runtime/snippets"
@@ -39,9 +39,10 @@ derived, which is computed from them. Errors are printed on standard error.
    "timedOut": false}
 
 With it, standard input may be an input object, {"source": TEXT} or {"files": [{"path":
-PATH, "source": TEXT}]}, in both cases with "timeoutMs" if wanted. Text is an input object
-if its first characters other than blanks are { and ": no program begins so. Mistakes in
-an input object are errors of the output.
+PATH, "source": TEXT}]}, in both cases with "timeoutMs" if wanted: an integer, rounded to
+the nearest from 100 to 10000. Text is an input object if its first characters other than
+blanks are { and ": no program begins so. Mistakes in an input object, such as unknown or
+repeated names, are errors of the output.
 
 --node-modules names the packages that it may import. Without --network public, it has no
 network.
@@ -166,8 +167,7 @@ func (a *app) readSnippet(ctx context.Context, arg string, f *snippetFlags) (*na
 		return nil, err
 	}
 	if f.json && isInputObject(text) {
-		in, err := parseInput(text)
-		in.Timeout = cmp.Or(in.Timeout, f.timeout)
+		in, err := parseInput(text, f.timeout)
 		return &namedSnippet{input: in, invalid: err}, nil
 	}
 	return &namedSnippet{input: snippets.Input{Source: string(text), Timeout: f.timeout}}, nil
@@ -180,32 +180,27 @@ func isInputObject(text []byte) bool {
 	return ok && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(`"`))
 }
 
-// parseInput parses an input object.
-func parseInput(text []byte) (snippets.Input, error) {
+// parseInput parses an input object, by the rules of the server's requests. Without timeoutMs, it
+// has the default timeout.
+func parseInput(text []byte, timeout time.Duration) (snippets.Input, error) {
 	var object struct {
-		Source    string          `json:"source"`
+		Source    *string         `json:"source"`
 		Files     []snippets.File `json:"files"`
-		TimeoutMs float64         `json:"timeoutMs"`
+		TimeoutMs *int64          `json:"timeoutMs"`
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&object)
+	err := strictjson.Decode(text, &object)
+	var in snippets.Input
 	if err == nil {
-		if _, err = dec.Token(); errors.Is(err, io.EOF) {
-			err = nil
-		} else {
-			err = errors.New("something follows the object")
-		}
+		r := snippetservice.Request{Source: object.Source, Files: object.Files, TimeoutMs: object.TimeoutMs}
+		in, err = r.Input(snippets.MaxTimeout, nil)
 	}
 	if err != nil {
-		return snippets.Input{}, fmt.Errorf("input: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return snippets.Input{}, fmt.Errorf("input: %w", err)
 	}
-	// Beyond what fits, any time is the longest or the shortest.
-	ms := max(1, min(object.TimeoutMs, 1e6))
-	if object.TimeoutMs == 0 {
-		ms = 0
+	if object.TimeoutMs == nil {
+		in.Timeout = timeout
 	}
-	return snippets.Input{Source: object.Source, Files: object.Files, Timeout: time.Duration(ms * float64(time.Millisecond))}, nil
+	return in, nil
 }
 
 // printSnippet prints an output: all of it as JSON, or what follows the lines for people.

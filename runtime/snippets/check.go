@@ -28,7 +28,7 @@ var validPath = regexp.MustCompile(`^[\w./-]{1,128}$`)
 func (in Input) check() ([]File, time.Duration, error) {
 	files := in.Files
 	switch {
-	case in.Source != "" && len(files) > 0:
+	case in.Source != "" && files != nil:
 		return nil, 0, invalid("give either source or files, not both")
 	case in.Source == "" && files == nil:
 		return nil, 0, invalid("there is neither source nor files")

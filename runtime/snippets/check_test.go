@@ -36,6 +36,7 @@ var inputs = map[string]struct {
 
 	"nothing":              {Input{}, InputInvalid},
 	"both":                 {Input{Source: "1", Files: []File{file(EntryPath)}}, InputInvalid},
+	"both, without files":  {Input{Source: "1", Files: []File{}}, InputInvalid},
 	"no files":             {Input{Files: []File{}}, InputInvalid},
 	"eleven files":         {Input{Files: manyFiles()}, InputInvalid},
 	"no main":              {Input{Files: []File{file("src/a.ts")}}, InputInvalid},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 // Cache has outputs of examples that passed, in files of a folder. A nil Cache is empty and
@@ -30,7 +31,8 @@ type Key struct {
 	Image   string // its id
 	Adapter snippets.Adapter
 	NoLint  bool
-	Modules string // a digest of the packages that examples may import
+	Rules   *lint.Rules // nil: those of the adapter
+	Modules string      // a digest of the packages that examples may import
 	Timeout time.Duration
 
 	Isolation string // its name

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 // An example that passed does not run again, and one that failed does. A changed example, or
@@ -42,6 +43,7 @@ func TestCache(t *testing.T) {
 	for name, change := range map[string]func(*Key){
 		"version": func(k *Key) { k.Version = "2" }, "image": func(k *Key) { k.Image = "j" },
 		"adapter": func(k *Key) { k.Adapter.Code = "y" }, "lint": func(k *Key) { k.NoLint = true },
+		"rules": func(k *Key) { k.Rules = &lint.Rules{} }, "names": func(k *Key) { k.Rules = &lint.Rules{Names: map[string]string{"a": "b"}} },
 		"modules": func(k *Key) { k.Modules = "m" }, "timeout": func(k *Key) { k.Timeout++ },
 	} {
 		k := base

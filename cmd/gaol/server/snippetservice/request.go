@@ -66,8 +66,8 @@ const EventLog = service.EventLog
 // ErrSource is the error of a request that has not exactly one of source and files.
 var ErrSource = &service.Error{Code: service.Invalid, Err: fmt.Errorf("want exactly one of source and files")}
 
-// input returns the request as the SDK has it.
-func (r *Request) input(most time.Duration, onLog func(string)) (in snippets.Input, err error) {
+// Input returns the request as the SDK has it, with a timeout of at most most.
+func (r *Request) Input(most time.Duration, onLog func(string)) (in snippets.Input, err error) {
 	if (r.Source == nil) == (r.Files == nil) {
 		return in, ErrSource
 	}

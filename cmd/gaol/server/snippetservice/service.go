@@ -81,7 +81,7 @@ func (s *Service) Check(r Request) error {
 // check returns what the SDK runs, and by which runner.
 func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in snippets.Input, k key, err error) {
 	set := s.service.Settings()
-	if in, err = r.input(maxTimeout(set), onLog); err != nil {
+	if in, err = r.Input(maxTimeout(set), onLog); err != nil {
 		return in, k, err
 	}
 	adapter, err := r.adapter(set)

@@ -61,6 +61,7 @@ func TestSnippets(t *testing.T) {
 		{"Tools", testTools},
 		{"ToolFailures", testToolFailures},
 		{"Links", testLinks},
+		{"NoPlayground", testNoPlayground},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 	}

@@ -51,6 +51,10 @@ func testOrigins(t *testing.T, s *servertest.Server) {
 		if r.shared && allowed != docs || !r.shared && allowed != "" || res.Header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s %s of %q: shared with %q", r.method, r.path, r.origin, allowed)
 		}
+		exposed := res.Header.Get("Access-Control-Expose-Headers")
+		if r.shared && exposed != "Retry-After" || !r.shared && exposed != "" {
+			t.Errorf("%s %s of %q: exposes %q", r.method, r.path, r.origin, exposed)
+		}
 		if r.path == path && !strings.Contains(res.Header.Get("Vary"), "Origin") {
 			t.Errorf("%s %s: Vary %q", r.method, r.path, res.Header.Get("Vary"))
 		}

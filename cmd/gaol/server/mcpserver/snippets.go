@@ -17,21 +17,17 @@ import (
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/strictjson"
 	"gaol/runtime/snippets"
-	"gaol/runtime/snippets/sharelink"
 )
 
 const (
 	directiveAbout = "Execute a Directive snippet and return its observed behavior"
 
 	snippetAbout = `Runs an example in TypeScript or JavaScript: one file, or several that import each other. It returns the lines that the example logs, its state after it has settled (what it exports, or the state of its framework), and its errors with their positions. Use it to find out whether an example works.`
-
-	linkAbout = `Returns a link that opens a snippet in the server's playground. The link itself has the source: nothing is stored, and opening it runs nothing.`
 )
 
 // Limits of these tools.
 const (
 	maxSource = 8000 // UTF-16 code units of source, as JavaScript counts
-	maxLinked = 8000 // bytes of UTF-8 in a link
 
 	// maxArguments has room for the largest snippet with each byte written as \u0000.
 	maxArguments = 6*snippets.MaxBytes + 64<<10
@@ -70,11 +66,6 @@ type SnippetResult struct {
 	PlaygroundURL string         `json:"playgroundUrl,omitempty" jsonschema:"A link that opens it in the playground, if the server has one and the snippet is short."`
 }
 
-// LinkResult is the result of playground_link.
-type LinkResult struct {
-	PlaygroundURL string `json:"playgroundUrl"`
-}
-
 // addSnippetTools adds the tools for snippets. They check their arguments themselves, so that each
 // failure has a code.
 func (e *endpoint) addSnippetTools() {
@@ -85,9 +76,7 @@ func (e *endpoint) addSnippetTools() {
 	run := describe("run_in_sandbox", "Run a snippet", about, reads, false, true)
 	run.InputSchema, run.OutputSchema = snippetSchema[SnippetArgs](), schemaOf[SnippetResult]()
 	e.mcp.AddTool(run, e.snippetTool(e.runSnippet))
-	link := describe("playground_link", "Link to the playground", linkAbout, reads, true, false)
-	link.InputSchema, link.OutputSchema = snippetSchema[SnippetFiles](), schemaOf[LinkResult]()
-	e.mcp.AddTool(link, e.snippetTool(e.playgroundLink))
+	e.addPlaygroundLink()
 }
 
 // snippetSchema is the schema of arguments with the limits of snippets.
@@ -197,7 +186,7 @@ func (e *endpoint) snippetResult(in SnippetFiles, out *snippets.Output) (*mcp.Ca
 		*snippets.Output
 		PlaygroundURL string `json:"playgroundUrl,omitempty"`
 	}{Output: fitted}
-	structured.PlaygroundURL, _ = e.link(in) // absent without a public URL, or for a large snippet
+	structured.PlaygroundURL, _ = e.link(in) // absent without a playground or a public URL, or for a large snippet
 	text, err := json.Marshal(structured)
 	if err != nil {
 		return nil, err
@@ -255,44 +244,4 @@ func fitState(text json.RawMessage) json.RawMessage {
 		return text
 	}
 	return fmt.Appendf(nil, `{"[cut]":"the object has %d bytes of JSON"}`, len(text))
-}
-
-func (e *endpoint) playgroundLink(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var in SnippetFiles
-	if err := decodeSnippet(r, &in, &in); err != nil {
-		return nil, err
-	}
-	url, err := e.link(in)
-	if err != nil {
-		return nil, err
-	}
-	res := textResult(url)
-	res.StructuredContent = &LinkResult{url}
-	return res, nil
-}
-
-// link returns a link to a snippet.
-func (e *endpoint) link(in SnippetFiles) (string, error) {
-	base := e.service.Settings().PublicURL
-	if base == "" {
-		return "", errors.New("the server has no public URL: its operator sets one with --public-url")
-	}
-	size, linked := 0, snippets.Input{Files: in.list()}
-	if in.Source != nil {
-		size, linked.Source = len(*in.Source), *in.Source
-	}
-	for _, f := range in.Files {
-		size += len(f.Source)
-	}
-	if size > maxLinked {
-		return "", &snippets.InputError{Code: snippets.InputTooLarge, Message: fmt.Sprintf("the snippet has %d bytes, the limit for a link is %d", size, maxLinked)}
-	}
-	if err := linked.Validate(); err != nil {
-		return "", err
-	}
-	fragment, err := sharelink.Encode(linked)
-	if err != nil {
-		return "", err
-	}
-	return base + "/#" + fragment, nil
 }

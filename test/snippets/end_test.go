@@ -3,6 +3,7 @@ package snippets
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,13 @@ var endless = []struct {
 	{"logging", `for (;;) console.log('y'.repeat(100))`, false},
 }
 
+// directiveState is a snippet with a log, a fact and a derived value.
+const directiveState = `
+	import { createModule, createSystem } from '@directive-run/core';
+	const system = createSystem({ module: createModule('m', { init: (facts) => { facts.a = 1 }, derive: { b: (facts) => facts.a + 1 } }) });
+	system.start();
+	console.log('begun');`
+
 // Logs, facts and derived values survive a timeout, wherever the snippet is.
 func TestTimeout(t *testing.T) {
 	none := newRunner(t, snippets.Options{})
@@ -42,13 +50,23 @@ func TestTimeout(t *testing.T) {
 			if e.settles {
 				return // and the adapter ends it
 			}
-			source := `
-				import { createModule, createSystem } from '@directive-run/core';
-				const system = createSystem({ module: createModule('m', { init: (facts) => { facts.a = 1 }, derive: { b: (facts) => facts.a + 1 } }) });
-				system.start();
-				console.log('begun');` + e.code
-			checkTimeout(t, directive, source, `{"a":1}`, `{"b":2}`)
+			checkTimeout(t, directive, directiveState+e.code, `{"a":1}`, `{"b":2}`)
 		})
+	}
+}
+
+// In a shared sandbox, they survive a timeout and a throw as well, and the next snippet runs.
+func TestSharedEnd(t *testing.T) {
+	r := newRunner(t, snippets.Options{Shared: true, Adapter: snippets.Directive, NodeModules: packages, NoLint: true})
+	for range 2 {
+		checkTimeout(t, r, directiveState+`for (;;);`, `{"a":1}`, `{"b":2}`)
+		out := run(t, r, snippets.Input{Source: directiveState + `throw new Error('no');`, Timeout: snippets.MaxTimeout})
+		if diff := cmp.Diff([]string{"[log] begun"}, out.Logs); diff != "" || string(out.Facts) != `{"a":1}` || string(out.Derived) != `{"b":2}` {
+			t.Errorf("%s, facts %s, derived %s", diff, out.Facts, out.Derived)
+		}
+		if len(out.Errors) != 1 || !strings.HasPrefix(out.Errors[0], "Error: no\n    at src/main.ts:5:") || out.TimedOut {
+			t.Errorf("%q, timed out %v", out.Errors, out.TimedOut)
+		}
 	}
 }
 

@@ -160,11 +160,16 @@ func TestCloseDrains(t *testing.T) {
 		close(sent)
 	}))
 	c := connect(t, s)
+	got := make([]byte, 1, len(text))
+	if _, err := io.ReadFull(c, got); err != nil { // Close would cancel a dial
+		t.Fatal(err)
+	}
 	go func() {
 		<-sent
 		s.Close()
 	}()
-	if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, text) {
+	rest, err := io.ReadAll(c)
+	if got = append(got, rest...); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }

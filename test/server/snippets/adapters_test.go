@@ -17,8 +17,8 @@ import (
 // packages has stubs in the shape of frameworks.
 const packages = "../../../runtime/snippets/testdata/packages/node_modules"
 
-// configured starts a server with settings of snippets, as a configuration file has them.
-func configured(t *testing.T, snippets string) *servertest.Server {
+// read reads settings of snippets, as a configuration file has them.
+func read(t *testing.T, snippets string) settings.Snippets {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(config, []byte(`{"snippets": `+snippets+`}`), 0o600); err != nil {
@@ -32,7 +32,14 @@ func configured(t *testing.T, snippets string) *servertest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.Snippets = set.Snippets }})
+	return set.Snippets
+}
+
+// configured starts a server with settings of snippets.
+func configured(t *testing.T, snippets string) *servertest.Server {
+	t.Helper()
+	set := read(t, snippets)
+	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.Snippets = set }})
 	t.Cleanup(func() {
 		if text := s.Log.String(); strings.Contains(text, "level=ERROR") {
 			t.Error(text)

@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/quota"
 	"gaol/policy"
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 // Snippets are the settings of snippets: see package snippets.
@@ -33,6 +34,10 @@ type Snippets struct {
 	// NoLint turns off the adapter's lint rules.
 	NoLint bool `json:"noLint,omitzero"`
 
+	// LintRules is the path of a JSON file with lint rules that replace those of Adapter: see
+	// [lint.Parse]. Snippets of requests that name another adapter are not checked.
+	LintRules string `json:"lintRules,omitzero"`
+
 	// Network is "" for none, or "public": requests may ask for the public internet.
 	Network string `json:"network,omitzero"`
 
@@ -44,6 +49,9 @@ type Snippets struct {
 
 	// adapter is the operator's own, read from the file.
 	adapter snippets.Adapter
+
+	// rules are read from the file LintRules. Nil: those of the adapter.
+	rules *lint.Rules
 }
 
 // Anonymous bounds the callers of TCP that have no token. They are one tenant together.
@@ -70,8 +78,11 @@ const (
 	anonymousRequestsPerMin = 30
 )
 
-// maxAdapter bounds the file of an adapter, in bytes.
-const maxAdapter = 1 << 20
+// The most bytes of the file of an adapter, and of the one of lint rules.
+const (
+	maxAdapter   = 1 << 20
+	maxLintRules = 1 << 20
+)
 
 // Limits returns the limits of tenants that have their own.
 func (s *Settings) Limits() map[string]quota.Limits {
@@ -101,7 +112,15 @@ func (s *Snippets) Adapters() []snippets.Adapter {
 	return all
 }
 
-// complete checks the settings, and reads the adapter.
+// Rules returns the lint rules for snippets that use an adapter. Nil: those of the adapter.
+func (s *Snippets) Rules(adapter string) *lint.Rules {
+	if adapter != s.Adapters()[0].Name {
+		return nil
+	}
+	return s.rules
+}
+
+// complete checks the settings, and reads the adapter and the lint rules.
 func (s *Snippets) complete() error {
 	if s.Network != "" && s.Network != publicPreset {
 		return fmt.Errorf("snippets: network %q: want public, or nothing", s.Network)
@@ -121,6 +140,9 @@ func (s *Snippets) complete() error {
 	}
 	if err := s.readAdapter(); err != nil {
 		return fmt.Errorf("snippets: adapter %q: %w", s.Adapter, err)
+	}
+	if err := s.readLintRules(); err != nil {
+		return fmt.Errorf("snippets: lintRules %q: %w", s.LintRules, err)
 	}
 	return nil
 }
@@ -173,6 +195,30 @@ func (s *Snippets) readAdapter() error {
 	}
 	s.adapter = snippets.Adapter{Name: name, Code: string(code)}
 	return err
+}
+
+// readLintRules reads the lint rules if there is a file.
+func (s *Snippets) readLintRules() error {
+	s.rules = nil
+	if s.LintRules == "" {
+		return nil
+	}
+	if s.NoLint {
+		return errors.New("noLint turns off all rules: remove one of the two settings")
+	}
+	if !filepath.IsAbs(s.LintRules) {
+		return errors.New("want an absolute path")
+	}
+	text, err := readAtMost(s.LintRules, maxLintRules)
+	if err != nil {
+		return err
+	}
+	rules, err := lint.Parse(text)
+	if err != nil {
+		return err
+	}
+	s.rules = &rules
+	return nil
 }
 
 // readAtMost reads a regular file.

@@ -3,6 +3,7 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -26,9 +27,11 @@ func readText(t *testing.T, text string, o Overrides) (*Settings, error) {
 // snippetSettings are configurations with a part of their error; empty for valid ones. DIR is a folder.
 var snippetSettings = map[string]string{
 	`{}`: "",
-	`{"snippets": {"nodeModules": "DIR", "adapter": "DIR/zustand.mjs", "network": "public", "noLint": true}}`: "",
-	`{"snippets": {"adapter": "directive", "origins": ["https://docs.example.com"]}}`:                         "",
-	`{"snippets": {"anonymous": {}}}`: "",
+	`{"snippets": {"nodeModules": "DIR", "adapter": "DIR/zustand.mjs", "network": "public", "noLint": true}}`:                                    "",
+	`{"snippets": {"adapter": "directive", "origins": ["https://docs.example.com"]}}`:                                                            "",
+	`{"snippets": {"lintRules": "DIR/rules.json"}}`:                                                                                              "",
+	`{"snippets": {"adapter": "directive", "lintRules": "DIR/rules.json"}}`:                                                                      "",
+	`{"snippets": {"anonymous": {}}}`:                                                                                                            "",
 	`{"snippets": {"anonymous": {"runs": 2, "requestsPerMin": 0.5, "proxies": ["127.0.0.1/32", "fd00::/8"]}}, "publicUrl": "https://a.b/gaol/"}`: "",
 
 	`{"snippets": {"adapters": "none"}}`:                                                  "unknown field",
@@ -43,6 +46,13 @@ var snippetSettings = map[string]string{
 	`{"snippets": {"adapter": "DIR/none.mjs"}}`:                                           "name",
 	`{"snippets": {"adapter": "DIR/A B.mjs"}}`:                                            "name",
 	`{"snippets": {"adapter": "DIR/dir.mjs"}}`:                                            "no regular file",
+	`{"snippets": {"lintRules": "rules.json"}}`:                                           `lintRules "rules.json": want an absolute path`,
+	`{"snippets": {"lintRules": "DIR/missing.json"}}`:                                     `missing.json": no such file`,
+	`{"snippets": {"lintRules": "DIR/dir.mjs"}}`:                                          `dir.mjs": it is no regular file`,
+	`{"snippets": {"lintRules": "DIR/large.mjs"}}`:                                        `large.mjs": more than`,
+	`{"snippets": {"lintRules": "DIR/empty.mjs"}}`:                                        `empty.mjs": lint rules: EOF`,
+	`{"snippets": {"lintRules": "DIR/wrong.json"}}`:                                       `wrong.json": lint rules: extends: unknown rules "react"`,
+	`{"snippets": {"lintRules": "DIR/rules.json", "noLint": true}}`:                       "noLint turns off all rules",
 	`{"snippets": {"network": "allow"}}`:                                                  "want public",
 	`{"snippets": {"network": "public"}, "permissions": {"network": "deny"}}`:             "permissions does not allow",
 	`{"snippets": {"origins": ["*"]}}`:                                                    "origins",
@@ -65,9 +75,10 @@ var snippetSettings = map[string]string{
 func TestSnippetSettings(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"zustand": "export {}", "large": strings.Repeat(" ", maxAdapter+1), "empty": "", "none": "1", "A B": "1",
+		"zustand.mjs": "export {}", "large.mjs": strings.Repeat(" ", maxAdapter+1), "empty.mjs": "", "none.mjs": "1", "A B.mjs": "1",
+		"rules.json": `{"extends": "directive"}`, "wrong.json": `{"extends": "react"}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name+".mjs"), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,6 +113,36 @@ func TestAdapters(t *testing.T) {
 		if a := s.Snippets.Adapters()[0]; a.Name == "zustand" && a.Code != "export {}" {
 			t.Errorf("%+v", a)
 		}
+	}
+}
+
+// Lint rules are those of the adapter of the settings, not of the one that a request names instead.
+// They are read with the settings.
+func TestLintRules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.json")
+	for _, c := range []struct{ adapter, text string }{
+		{"none", `{"names": {"alert": "no window"}}`}, {"directive", `{"names": {"confirm": "no window"}}`},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		set, err := readText(t, fmt.Sprintf(`{"snippets": {"adapter": %q, "lintRules": %q}}`, c.adapter, path), Overrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, adapter := range set.Snippets.Adapters() {
+			rules := set.Snippets.Rules(adapter.Name)
+			if adapter.Name != c.adapter && rules != nil {
+				t.Errorf("%s: %s has %+v", c.adapter, adapter.Name, rules)
+			}
+			if adapter.Name == c.adapter && (rules == nil || len(rules.Names) != 1 || !strings.Contains(c.text, slices.Collect(maps.Keys(rules.Names))[0])) {
+				t.Errorf("%s: %+v, want %s", c.adapter, rules, c.text)
+			}
+		}
+	}
+	set, err := readText(t, `{"snippets": {"adapter": "directive"}}`, Overrides{})
+	if err != nil || set.Snippets.Rules("directive") != nil {
+		t.Errorf("%+v, %v; want the adapter's", set, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 const (
@@ -25,6 +26,7 @@ type key struct {
 	tenant, preset             string
 	adapter, code, nodeModules string
 	noLint                     bool
+	rules                      *lint.Rules // nil: those of the adapter
 }
 
 // runner is a runner that is created lazily.

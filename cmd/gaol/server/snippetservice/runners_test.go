@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/runtime/snippets"
+	"gaol/runtime/snippets/lint"
 )
 
 // counter counts runners that are open.
@@ -81,6 +84,48 @@ func TestRunnersIdle(t *testing.T) {
 		_ = rs.close()
 		c.check(t, 2, 2)
 	})
+}
+
+// Runs with different lint rules have different runners.
+func TestRunnersRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, rs := &counter{}, newRunners()
+		one, two := &lint.Rules{}, &lint.Rules{Names: map[string]string{"alert": "no window"}}
+		all := map[*runner]bool{}
+		for _, rules := range []*lint.Rules{nil, one, two, one} {
+			r := use(t, rs, c, key{tenant: "a", rules: rules})
+			all[r] = true
+			rs.release(r, false)
+		}
+		if len(all) != 3 {
+			t.Errorf("%d runners, want 3", len(all))
+		}
+		_ = rs.close()
+		c.check(t, 3, 3)
+	})
+}
+
+// The key of a run has the rules of the settings, unless the request has chosen another adapter.
+func TestKeyRules(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"config": fmt.Sprintf(`{"snippets": {"adapter": "directive", "lintRules": "%s/rules.json"}}`, dir), "rules.json": `{"names": {"alert": "no window"}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := settings.Read(filepath.Join(dir, "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	directive := newKey(set, "a", presetDefault, snippets.Directive)
+	if directive.rules == nil || directive.rules.Names["alert"] == "" || directive != newKey(set, "a", presetDefault, snippets.Directive) {
+		t.Errorf("%+v", directive.rules)
+	}
+	if none := newKey(set, "a", presetDefault, snippets.None); none.rules != nil {
+		t.Errorf("%+v", none.rules)
+	}
 }
 
 // After a reload, runners of the old settings are closed, those in use when their runs have ended.

@@ -10,6 +10,7 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
@@ -92,10 +93,7 @@ func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in sni
 	if err != nil {
 		return in, k, err
 	}
-	k = key{
-		settings: set, tenant: t.Name, preset: preset, adapter: adapter.Name, code: adapter.Code,
-		nodeModules: set.Snippets.NodeModules, noLint: set.Snippets.NoLint,
-	}
+	k = newKey(set, t.Name, preset, adapter)
 	if r.Host != nil {
 		if !s.service.Trusted() {
 			return in, k, &service.Error{Code: service.Forbidden, Err: errors.New("nodeModules, and the code of an adapter, are for clients that are trusted like root")}
@@ -103,6 +101,14 @@ func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in sni
 		k.nodeModules, k.noLint = r.Host.NodeModules, r.Host.NoLint
 	}
 	return in, k, nil
+}
+
+// newKey returns the key of runs that have what the settings say.
+func newKey(set *settings.Settings, tenant, preset string, adapter snippets.Adapter) key {
+	return key{
+		settings: set, tenant: tenant, preset: preset, adapter: adapter.Name, code: adapter.Code,
+		nodeModules: set.Snippets.NodeModules, noLint: set.Snippets.NoLint, rules: set.Snippets.Rules(adapter.Name),
+	}
 }
 
 // run runs a snippet when it is its turn.
@@ -125,7 +131,7 @@ func (s *Service) create(t *tenant.Tenant, k key) (_ *snippets.Runner, closeAll 
 	place, done := s.service.External(t)
 	permissions, network := restrict(place.Permissions, k.preset)
 	r, err := snippets.New(snippets.Options{
-		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint,
+		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint, Rules: k.rules,
 		Network: network, Permissions: permissions,
 		Store: place.Store, CgroupParent: place.CgroupParent, Isolation: place.Isolation, OCI: place.OCI, Zygote: place.Zygote, Cache: filepath.Join(place.Cache, "packages"),
 	})

@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -235,7 +237,7 @@ func (p *process) createSandbox() string {
 // startRun starts a program in a sandbox that ends with SIGUSR2, and returns when it runs.
 func (p *process) startRun(sandbox string) (pid int, result <-chan answer) {
 	p.t.Helper()
-	before := harness.ProcessesIn(harness.JailCgroups())
+	before := handlers()
 	ended := make(chan answer, 1)
 	client := p.client()
 	go func() {
@@ -244,16 +246,27 @@ func (p *process) startRun(sandbox string) (pid int, result <-chan answer) {
 		})
 	}()
 	harness.WaitFor(p.t, "the program handles SIGUSR2", func() bool {
-		for _, id := range harness.ProcessesIn(harness.JailCgroups()) {
-			var caught uint64
-			_, _ = fmt.Sscanf(harness.ProcessStatus(id)["SigCgt"], "%x", &caught)
-			if caught&(1<<(unix.SIGUSR2-1)) != 0 && !strings.Contains(" "+strings.Join(before, " ")+" ", " "+id+" ") {
-				_, _ = fmt.Sscan(id, &pid)
+		for _, id := range handlers() {
+			if !slices.Contains(before, id) {
+				pid = id
 			}
 		}
 		return pid != 0
 	})
 	return pid, ended
+}
+
+// handlers returns the processes in jails that handle SIGUSR2. The process of a run may be older
+// than the run, but handles nothing before.
+func handlers() (pids []int) {
+	for _, id := range harness.ProcessesIn(harness.JailCgroups()) {
+		var caught uint64
+		_, _ = fmt.Sscanf(harness.ProcessStatus(id)["SigCgt"], "%x", &caught)
+		if pid, err := strconv.Atoi(id); err == nil && caught&(1<<(unix.SIGUSR2-1)) != 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // writeFile writes a file for the server.

@@ -89,14 +89,21 @@ func (p *tab) waitForComplaint(part string) {
 // frame is a frame in a page, in a world of its own: the page's scripts do not see it.
 type frame struct {
 	*tab
+	index int
 	world cdpruntime.ExecutionContextID
 }
 
-// frame returns the page's only frame, once it has loaded.
+// frame returns the page's first frame, once it has loaded.
 func (p *tab) frame() *frame {
 	p.Helper()
-	f := &frame{tab: p}
-	p.waitFor(`document.querySelector('iframe')`)
+	return p.frameAt(0)
+}
+
+// frameAt returns one of the page's frames, in the order in which they were added.
+func (p *tab) frameAt(index int) *frame {
+	p.Helper()
+	f := &frame{tab: p, index: index}
+	p.waitFor(fmt.Sprintf(`document.querySelectorAll('iframe').length > %d`, index))
 	for deadline := time.Now().Add(patience); ; pause() {
 		if err := chromedp.Do(p.ctx, chromedp.Func(f.enter)); err == nil && f.evaluate(`location.pathname + location.search`) != `"blank"` {
 			return f
@@ -111,10 +118,11 @@ func (f *frame) enter(ctx context.Context, t *chromedp.Target) error {
 	if err != nil {
 		return err
 	}
-	if len(tree.FrameTree.ChildFrames) != 1 || tree.FrameTree.ChildFrames[0].Frame.URL == "" {
-		return fmt.Errorf("%d frames", len(tree.FrameTree.ChildFrames))
+	children := tree.FrameTree.ChildFrames
+	if len(children) <= f.index || children[f.index].Frame.URL == "" {
+		return fmt.Errorf("%d frames", len(children))
 	}
-	made, err := cdp.Call(ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: tree.FrameTree.ChildFrames[0].Frame.ID})
+	made, err := cdp.Call(ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: children[f.index].Frame.ID})
 	f.world = made.ExecutionContextID
 	return err
 }

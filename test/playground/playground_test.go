@@ -33,7 +33,8 @@ func TestPlayground(t *testing.T) {
 	}{
 		{"Run", testRun}, {"Stream", testStream}, {"ErrorMark", testErrorMark}, {"Share", testShare}, {"ShareFiles", testShareFiles}, {"BadLinks", testBadLinks}, {"TwoFiles", testTwoFiles},
 		{"Facts", testFacts}, {"HostileOutput", testHostileOutput}, {"Policy", testPolicy}, {"Flood", testFlood}, {"Keyboard", testKeyboard}, {"Dialogs", testDialogs}, {"Reload", testReload},
-		{"Token", testToken}, {"Embed", testEmbed}, {"EmbedElsewhere", testEmbedElsewhere}, {"Accessibility", testAccessibility}, {"Phone", testPhone},
+		{"Token", testToken}, {"Embed", testEmbed}, {"EmbedElsewhere", testEmbedElsewhere}, {"MessagesToFrame", testMessagesToFrame}, {"MessagesToSite", testMessagesToSite},
+		{"Accessibility", testAccessibility}, {"Phone", testPhone},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, w) })
 	}

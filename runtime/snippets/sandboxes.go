@@ -11,7 +11,8 @@ import (
 	"gaol/runtime/snippets/bundle"
 )
 
-// Limits of a snippet's sandbox. V8 has no limit for code: it counts towards the memory.
+// Limits of a snippet's sandbox. Node limits the size of code in worker threads only. Here, code of
+// JavaScript counts as heap, and that of WebAssembly as memory.
 const (
 	heap   = 32 << 20
 	memory = 128 << 20

@@ -159,8 +159,13 @@ soak: image ## run the rows of tests that make test leaves out, with the other l
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment)$$' ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
 
-packages: image ## compare programs that use popular npm packages with plain Node
+# Snippets with zustand, read by the adapter that docs/snippets.md shows.
+SNIPPET_MODULES := test/packages/snippets/node_modules/.package-lock.json
+
+packages: image $(SNIPPET_MODULES) ## compare programs that use popular npm packages with plain Node, and check snippets with zustand
 	@.ci/deps packages
+	sed -n '/^\/\/ zustand\.mjs$$/,/^```$$/{/^```/!p}' docs/snippets.md >bin/zustand.mjs
+	$(ROOT) bin/gaol snippet check --no-cache -v --adapter bin/zustand.mjs --node-modules test/packages/snippets/node_modules test/packages/snippets
 	$(ROOT) $(GO) run ./test/packages
 
 fidelity: image ## compare Node's own tests in jails with plain Node: two hours
@@ -225,7 +230,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	@.ci/deps lint
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
-	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/page/node_modules}/**' .
+	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/page/node_modules,test/packages/snippets/node_modules}/**' .
 
 bench: image ## measure jails beside bare node
 	$(ROOT) bin/gaol bench

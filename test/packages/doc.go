@@ -16,5 +16,8 @@
 // them, on an internet of the tests' own: see package internettest. The variable CA names
 // the file of the authority that signed the servers' certificates.
 //
+// The folder snippets has snippets with zustand. Before this command, make packages checks them by
+// gaol snippet check, with the adapter that docs/snippets.md shows.
+//
 // The exit status is 0 if there is no difference beside those in known.go.
 package main

@@ -58,8 +58,9 @@ SANDBOXES ?= 10s
 SOAK  := TestBackupOfStore|TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHardenedUnit|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestImageWithoutCompiler|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestStdio|TestThousandRuns.*|TestThousandSandboxes|TestZygoteHostIsKilled|TestZygoteIsNotStarved
 LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
 
-# Tests that make no runs, or that choose the launcher.
-ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust|TestPlayground|TestSnippets|TestSharedSnippets|TestPublicNetworkWithoutLint|TestSecretsAreFound)
+# Tests that make no runs, or that choose the launcher. TestSnippetsWithoutLint is not one of them: the rows that
+# make test leaves out must run here.
+ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust|TestPlayground|TestSnippetsPublic|TestSnippetsWithoutNetwork|TestSharedSnippets|TestPublicNetworkWithoutLint|TestSecretsAreFound)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
@@ -148,7 +149,7 @@ fuzz: image ## compare 300 random sets of permissions with what the kernel enfor
 	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test/permissions
 
 attack: image ## run all attacks of snippets, exhaust each kind of kernel object from inside a jail, and print what was charged
-	$(ROOT) $(GO) test -count=1 -timeout 15m -run '^TestSnippetsWithoutLint$$' ./test/escape
+	$(ROOT) $(GO) test -count=1 -timeout 15m -run '^Test(Shared)?SnippetsWithoutLint$$' ./test/escape
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
 soak: image ## run the rows of tests that make test leaves out, with the other launcher, kill hosts, and look for leaks after many runs

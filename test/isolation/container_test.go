@@ -165,8 +165,8 @@ func TestContainerOfSystemd(t *testing.T) {
 	harness.WaitFor(t, "systemd to remove the scope", func() bool { return len(find()) == 0 })
 }
 
-// Sandboxes whose creation is canceled, or that are closed while a run is active, leave nothing behind:
-// harness.Main looks for it. To make more: GAOL_TEST_KILLS=500
+// Sandboxes whose creation or start of a process is canceled, or that are closed while a process runs,
+// leave nothing behind: harness.Main looks for it. To make more: GAOL_TEST_KILLS=500
 func TestManyContainers(t *testing.T) {
 	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: harness.Runc(t)}})
 	canceled := 0
@@ -174,7 +174,7 @@ func TestManyContainers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if i%2 == 1 {
-			time.AfterFunc(time.Duration(rand.IntN(200))*time.Millisecond, cancel) // at any moment of Create, or after it
+			time.AfterFunc(time.Duration(rand.IntN(200))*time.Millisecond, cancel) // at any moment of Create or Spawn, or after them
 		}
 		rt, err := runtime.Create(ctx, o)
 		if errors.Is(err, context.Canceled) {
@@ -184,11 +184,13 @@ func TestManyContainers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("sandbox %d: %v", i, err)
 		}
-		p, err := rt.Spawn(t.Context(), "sleep", []string{"1000"}, runtime.SpawnOptions{})
-		if err != nil {
+		p, err := rt.Spawn(ctx, "sleep", []string{"1000"}, runtime.SpawnOptions{})
+		switch {
+		case errors.Is(err, context.Canceled):
+			canceled++
+		case err != nil:
 			t.Fatalf("sandbox %d: %v", i, err)
-		}
-		if i%4 == 0 {
+		case i%4 == 0:
 			p.Kill()
 		}
 		if err := rt.Close(); err != nil {

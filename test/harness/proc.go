@@ -42,6 +42,26 @@ func ProcessStatus(pid string) map[string]string {
 	return status
 }
 
+// Reapers lists the live reapers, pid 1, of this process's sandboxes. The parent of one in a container
+// is a supervisor, which is a child of this process.
+func Reapers() (pids []int) {
+	self := strconv.Itoa(os.Getpid())
+	for _, dir := range Glob("/proc/[0-9]*") {
+		status := ProcessStatus(filepath.Base(dir))
+		ids := strings.Fields(status["NSpid"])
+		if status["Name"] != "catatonit" || len(ids) < 2 || strings.HasPrefix(status["State"], "Z") {
+			continue
+		}
+		if parent := status["PPid"]; parent != self && ProcessStatus(parent)["PPid"] != self {
+			continue
+		}
+		if pid, err := strconv.Atoi(ids[0]); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // ProcNumber reads the number after a name in a file of /proc. In /proc/cgroups, whose
 // lines are name, hierarchy, number of cgroups, it reads the number of cgroups.
 func ProcNumber(t testing.TB, path, name string) int64 {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,35 +88,20 @@ func TestPoolClosesAtAnyMoment(t *testing.T) {
 	before.CheckLeaks(t)
 }
 
-// myReapers lists the live reapers, pid 1, of this process's jails.
-func myReapers() []int {
-	var found []int
-	for _, dir := range harness.Glob("/proc/[0-9]*") {
-		status := harness.ProcessStatus(filepath.Base(dir))
-		pids := strings.Fields(status["NSpid"])
-		if status["PPid"] != strconv.Itoa(os.Getpid()) || status["State"][0] == 'Z' || status["Name"] != "catatonit" || len(pids) < 2 {
-			continue
-		}
-		pid, _ := strconv.Atoi(pids[0])
-		found = append(found, pid)
-	}
-	return found
-}
-
 // A runtime whose jail was killed while it waited is not returned by Get, but replaced.
 func TestPoolReplacesDeadRuntimes(t *testing.T) {
 	pool := harness.NewPool(t, harness.Options(runtime.Options{}), runtime.PoolOptions{Size: 3})
-	full := func() bool { return len(myReapers()) == 3 }
+	full := func() bool { return len(harness.Reapers()) == 3 }
 	harness.WaitFor(t, "three runtimes are ready", full)
 	for range 3 {
-		killed := myReapers()
+		killed := harness.Reapers()
 		for _, pid := range killed {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}
 		harness.WaitFor(t, "they have died", func() bool {
-			return !slices.ContainsFunc(myReapers(), func(pid int) bool { return slices.Contains(killed, pid) })
+			return !slices.ContainsFunc(harness.Reapers(), func(pid int) bool { return slices.Contains(killed, pid) })
 		})
 		for i := range 4 {
 			if res := harness.RunFromPool(t, pool, fmt.Sprintf(`__return(%d)`, i)); string(res.Value) != strconv.Itoa(i) {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,24 +86,15 @@ func TestSandboxDies(t *testing.T) {
 	})
 }
 
-// killPid1 kills the first process of the only jail, and waits for its end.
+// killPid1 kills the first process of the only sandbox, and waits for its end.
 func killPid1(t *testing.T) {
 	t.Helper()
-	reapers := func() (pids []int) {
-		for _, pid := range harness.ProcessesIn(harness.JailCgroups()) {
-			status := harness.ProcessStatus(pid)
-			if n, err := strconv.Atoi(pid); err == nil && status["Name"] == "catatonit" && !strings.HasPrefix(status["State"], "Z") && status["PPid"] == strconv.Itoa(os.Getpid()) {
-				pids = append(pids, n)
-			}
-		}
-		return pids
-	}
-	all := reapers()
+	all := harness.Reapers()
 	if len(all) != 1 {
 		t.Fatalf("reapers %v", all)
 	}
 	if err := syscall.Kill(all[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	harness.WaitFor(t, "its end", func() bool { return len(reapers()) == 0 })
+	harness.WaitFor(t, "its end", func() bool { return len(harness.Reapers()) == 0 })
 }

@@ -31,13 +31,16 @@ type Container struct {
 	files map[int]string // process.json by the number of the socket
 }
 
-// Create makes a container and starts its pid 1. dir must not exist; the caller removes it
+// Create makes a container and starts its pid 1. dir is absolute and must not exist; the caller removes it
 // after the processes have ended, also if Create has failed: the runtime has nothing else to
 // delete, as the cgroups are the caller's. User is the user and group id of the processes
 // that Start starts.
 //
 // Preconditions: the thread is in the mount namespace of c's paths.
 func (r *Runtime) Create(ctx context.Context, program *os.File, dir, id string, c Config, user uint32) (*Container, *enter.Supervised, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, nil, step.Wrap("make", dir, errRelative)
+	}
 	base, err := r.base(ctx)
 	if err != nil {
 		return nil, nil, step.Wrap("read", "spec of the OCI runtime", err)
@@ -85,7 +88,10 @@ func (k *Container) supervise(ctx context.Context, target string, files []*os.Fi
 	return p, err
 }
 
-var errRuntime = errors.New("it failed without an error message")
+var (
+	errRelative = errors.New("the folder of a container must be absolute")
+	errRuntime  = errors.New("it failed without an error message")
+)
 
 // Start starts the entry program in the container, with files and the arguments args, of which
 // the first is its name and the second the number of its socket.

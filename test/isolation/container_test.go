@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,8 +166,9 @@ func TestContainerOfSystemd(t *testing.T) {
 	harness.WaitFor(t, "systemd to remove the scope", func() bool { return len(find()) == 0 })
 }
 
-// Sandboxes whose creation or start of a process is canceled, or that are closed while a process runs,
-// leave nothing behind: harness.Main looks for it. To make more: GAOL_TEST_KILLS=500
+// Sandboxes whose creation or start of a process is canceled, whose process or supervisor is killed, or
+// that are closed while a process runs, leave nothing behind: harness.Main looks for it. To make more:
+// GAOL_TEST_KILLS=500
 func TestManyContainers(t *testing.T) {
 	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: harness.Runc(t)}})
 	canceled := 0
@@ -192,10 +194,33 @@ func TestManyContainers(t *testing.T) {
 			t.Fatalf("sandbox %d: %v", i, err)
 		case i%4 == 0:
 			p.Kill()
+		case i%4 == 2:
+			killSupervisor(t)
 		}
 		if err := rt.Close(); err != nil {
 			t.Errorf("sandbox %d: %v", i, err)
 		}
 	}
 	t.Logf("%d were canceled", canceled)
+}
+
+// killSupervisor kills one of this process's children, which are supervisors: that of pid 1 of a
+// container or that of a process.
+func killSupervisor(t *testing.T) {
+	t.Helper()
+	var children []string
+	for _, path := range harness.Glob("/proc/self/task/*/children") {
+		children = append(children, strings.Fields(harness.Lines(path)[0])...)
+	}
+	if len(children) == 0 {
+		t.Error("there is no supervisor")
+		return
+	}
+	pid, err := strconv.Atoi(children[rand.IntN(len(children))])
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Errorf("supervisor: %v", err)
+	}
 }

@@ -145,7 +145,7 @@ static void bystand(int pid)
 	print("prlimit", syscall(SYS_prlimit64, pid, RLIMIT_NOFILE, NULL, &limit));
 	print("prlimit-set", syscall(SYS_prlimit64, pid, RLIMIT_NOFILE, &limit, NULL));
 	print("prlimit-own", syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL));
-	print("setpriority", setpriority(PRIO_PROCESS, pid, 5));
+	print("setpriority", setpriority(PRIO_PROCESS, pid, 19));
 	print("sched_getaffinity", sched_getaffinity(pid, sizeof(set), &set));
 	print("sched_setaffinity", sched_setaffinity(pid, sizeof(set), &set));
 	print("ioprio_set", syscall(SYS_ioprio_set, 1, pid, 0));

@@ -45,6 +45,9 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc) + 1)))
 # less time. Where its folder is missing, gcc uses its own linker.
 FAST_LINK := -ldflags='-s -extldflags=-B/usr/libexec/mold'
 
+# Fails if tests have changed the default image. It is silent otherwise: the output ends on go test's own lines.
+VERIFY = @found=$$($(ROOT) $(BIN) image verify default) || { echo "$$found"; exit 1; }
+
 # How long make soak takes: some twenty minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
 KILLS ?= 40
@@ -129,6 +132,7 @@ PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
 test: image $(PAGE_MODULES) ## run the tests, with fewer repetitions than make soak
 	@.ci/deps test
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off $(FAST_LINK) ./...
+	$(VERIFY)
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm
@@ -141,6 +145,7 @@ IN_CONTAINERS := commands escape evaluate files isolation lifecycle netprograms 
 test-runc: image ## run the tests of sandboxes in containers of runc
 	@.ci/deps test
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off $(addprefix ./test/,$(IN_CONTAINERS))
+	$(VERIFY)
 
 race: image ## race hostile guests against the host's file operations, a minute each
 	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test/files
@@ -159,6 +164,7 @@ soak: image ## run the rows of tests that make test leaves out, with the other l
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment|TestManyContainers)$$' ./test/isolation ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
+	$(VERIFY)
 
 # Snippets with zustand, read by the adapter that docs/snippets.md shows.
 SNIPPET_MODULES := test/packages/snippets/node_modules/.package-lock.json

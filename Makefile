@@ -58,7 +58,7 @@ SANDBOXES ?= 10s
 
 # Tests that repeat something for long: make soak runs them instead of make test. LEAKS
 # count what is left after many kills and runs.
-SOAK  := TestBackupOfStore|TestBenchForReal|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHardenedUnit|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestImageWithoutCompiler|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestRace|TestStdio|TestThousandRuns.*|TestThousandSandboxes|TestZygoteHostIsKilled|TestZygoteIsNotStarved
+SOAK  := TestBackupOfStore|TestBenchForReal|TestBenchIsolations|TestBenchStopped|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHardenedUnit|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestImageWithoutCompiler|TestImportedNode|TestImportedUnmerged|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestNPMInstall|TestOtherModule|TestPackagesFail|TestPrebuiltNeedsLibc|TestRace|TestStdio|TestThousandRuns.*|TestThousandSandboxes|TestTransient|TestZygoteHostIsKilled|TestZygoteIsNotStarved
 LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
 
 # Tests that make no runs, or that choose the launcher. TestSnippetsWithoutLint is not one of them: the rows that
@@ -160,7 +160,7 @@ attack: image ## run all attacks of snippets, exhaust each kind of kernel object
 soak: image ## run the rows of tests that make test leaves out, with the other launcher, kill hosts, and look for leaks after many runs
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(ONE_LAUNCHER)|^($(SOAK)|$(LEAKS))$$' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK) -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
-		./cmd/gaol ./internal/snippet ./jail ./rootfs/layer ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/server/mcp ./test/server/operations ./test/zygote ./vfs/hostfs
+		./cmd/gaol ./examples ./internal/snippet ./jail ./rootfs ./rootfs/layer ./test/cli ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/netprograms ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/server/mcp ./test/server/operations ./test/zygote ./vfs/hostfs
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment|TestManyContainers)$$' ./test/isolation ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote

@@ -9,7 +9,7 @@ import (
 
 // Another module imports gaol by a replace line, and from a vendor folder, which has gaol's C
 // and JavaScript files, too.
-func TestModule(t *testing.T) {
+func TestOtherModule(t *testing.T) {
 	dir := copyModule(t)
 	for _, args := range [][]string{
 		{"run", "-mod=mod", "."}, // completes go.mod, as go mod tidy does

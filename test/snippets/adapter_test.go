@@ -105,7 +105,7 @@ func TestDirectiveLint(t *testing.T) {
 	}
 }
 
-// The linter reads JSX in src/main.ts, as the bundler does, and finds what is denied in it.
+// The linter reads JSX in src/main.ts, as the bundler does, and finds denied names in it.
 func TestDirectiveJSX(t *testing.T) {
 	r := newRunner(t, snippets.Options{Adapter: snippets.Directive, NodeModules: packages})
 	source := "const React = { createElement: (...parts: any[]) => parts };\n" + loads + `console.log(<p id="a">{1 as number}</p>);`

@@ -2,10 +2,13 @@ package rootfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"gaol/rootfs/programs"
 )
@@ -30,7 +33,7 @@ func (b *build) addBusybox(ctx context.Context) error {
 	if err := b.addProgram(ctx, programs.Busybox, "/usr/bin/busybox", 0o755); err != nil {
 		return err
 	}
-	list, err := exec.CommandContext(ctx, b.tree.HostPath("/usr/bin/busybox"), "--list").Output()
+	list, err := runNew(ctx, b.tree.HostPath("/usr/bin/busybox"), "--list")
 	if err != nil {
 		return fmt.Errorf("busybox --list: %w", err)
 	}
@@ -48,4 +51,21 @@ func (b *build) addBusybox(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// runNew returns the output of a program that this process has just written. Another goroutine's
+// child has the program open for writing between its fork and its exec, and until then the
+// kernel does not execute it: see go.dev/issue/22315.
+func runNew(ctx context.Context, program string, args ...string) ([]byte, error) {
+	for delay := time.Millisecond; ; delay *= 2 {
+		out, err := exec.CommandContext(ctx, program, args...).Output()
+		if !errors.Is(err, syscall.ETXTBSY) || delay > time.Second {
+			return out, err
+		}
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

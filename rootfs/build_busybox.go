@@ -53,8 +53,8 @@ func (b *build) addBusybox(ctx context.Context) error {
 	return nil
 }
 
-// runNew returns the output of a program that this process has just written. Another goroutine's
-// child has the program open for writing between its fork and its exec, and until then the
+// runNew returns the output of a program that this process has just written. A child of another
+// goroutine shares the open file between its fork and its exec, and until then the
 // kernel does not execute it: see go.dev/issue/22315.
 func runNew(ctx context.Context, program string, args ...string) ([]byte, error) {
 	for delay := time.Millisecond; ; delay *= 2 {

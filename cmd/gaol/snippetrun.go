@@ -180,8 +180,8 @@ func isInputObject(text []byte) bool {
 	return ok && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(`"`))
 }
 
-// parseInput parses an input object, by the rules of the server's requests. Without timeoutMs, it
-// has the default timeout.
+// parseInput parses an input object as the server parses requests. The timeout applies if the
+// object has no timeoutMs.
 func parseInput(text []byte, timeout time.Duration) (snippets.Input, error) {
 	var object struct {
 		Source    *string         `json:"source"`

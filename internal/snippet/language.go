@@ -18,7 +18,8 @@ func Language(name, code string) string {
 	return ext
 }
 
-// mayHaveJSX reports whether code has the end of a tag. It saves the time of esbuild for most files.
+// mayHaveJSX reports whether code contains the end of a tag. Most files don't, and are not parsed
+// twice.
 func mayHaveJSX(code string) bool {
 	return strings.Contains(code, "/>") || strings.Contains(code, "</")
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each container has a state root of its own, which is absolute: a runtime may change its working
-// directory.
+// Each container has its own state root. It is an absolute path, because a runtime may change its
+// working directory.
 func TestStateRoot(t *testing.T) {
 	for _, r := range []Runtime{{Path: "/bin/runc"}, {Path: "/bin/runc", SystemdCgroup: true}} {
 		args := r.command("/run/gaol/oci/j1", "kill", "id")

@@ -24,7 +24,7 @@ import (
 //     in all runtimes. The filter of a run kills the process.
 //   - Allowed calls that the runtime's libseccomp does not know get ENOSYS.
 //   - Options of setsockopt and prctl are left to the filter of a run: their rules, a third of
-//     all, would take a third of the time in which runc starts a process.
+//     all, would take a sixth of the time in which runc starts a process.
 //   - The calls in narrowed, such as fcntl, get ENOSYS for values that have no meaning for
 //     programs without privileges.
 //   - The entry program of package enter may load the filter of a run.

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The page in a frame loads files only for its parent, and only if the parent has the origin that the
-// frame was opened for.
+// An embedded page ignores messages that are not from its parent window, or whose origin is not the
+// one that the frame was opened for.
 func testMessagesToFrame(t *testing.T, w *world) {
 	const bad = `{type: 'gaol:load', source: 'bad'}`
 	p := w.openTab(t)

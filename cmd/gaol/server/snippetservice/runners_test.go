@@ -105,7 +105,7 @@ func TestRunnersRules(t *testing.T) {
 	})
 }
 
-// The key of a run has the rules of the settings, unless the request has chosen another adapter.
+// A request that names another adapter than the settings is not checked by the settings' lint rules.
 func TestKeyRules(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -11,8 +11,8 @@ import (
 )
 
 // addUse adds a method that uses a sandbox, and does not count as a run.
-func addUse[Params interface{ sandbox() string }](name string, do func(*task, *service.Sandbox, Params) (any, error)) {
-	add(name, func(t *task, p Params) (any, error) {
+func addUse[Params interface{ sandbox() string }](m *methodSet, name string, do func(*task, *service.Sandbox, Params) (any, error)) {
+	add(m, name, func(t *task, p Params) (any, error) {
 		audit.Of(t.ctx).SetSandbox(p.sandbox())
 		ctx, sb, release, err := t.service.Use(t.ctx, t.tenant, p.sandbox())
 		if err != nil {

@@ -25,8 +25,8 @@ func exactPath(name, text string, bytes []byte) (string, error) {
 func addFile[Params interface {
 	sandbox() string
 	path() (string, error)
-}](name string, do func(*task, *service.Sandbox, string, Params) (any, error)) {
-	addUse(name, func(t *task, sb *service.Sandbox, p Params) (any, error) {
+}](m *methodSet, name string, do func(*task, *service.Sandbox, string, Params) (any, error)) {
+	addUse(m, name, func(t *task, sb *service.Sandbox, p Params) (any, error) {
 		path, err := p.path()
 		if err != nil {
 			return nil, err
@@ -35,29 +35,29 @@ func addFile[Params interface {
 	})
 }
 
-func init() {
-	addFile("readFile", func(t *task, sb *service.Sandbox, path string, _ FileParams) (any, error) {
+func addFiles(m *methodSet) {
+	addFile(m, "readFile", func(t *task, sb *service.Sandbox, path string, _ FileParams) (any, error) {
 		return sb.ReadFile(path, stdout{t})
 	})
-	addFile("writeFile", writeFile)
-	addFile("stat", func(_ *task, sb *service.Sandbox, path string, p statParams) (any, error) {
+	addFile(m, "writeFile", writeFile)
+	addFile(m, "stat", func(_ *task, sb *service.Sandbox, path string, p statParams) (any, error) {
 		return sb.Stat(path, p.FileStat)
 	})
-	addFile("listFiles", func(t *task, sb *service.Sandbox, path string, p listParams) (any, error) {
+	addFile(m, "listFiles", func(t *task, sb *service.Sandbox, path string, p listParams) (any, error) {
 		return sb.ListFiles(t.ctx, path, p.FolderList)
 	})
-	addFile("makeDir", func(_ *task, sb *service.Sandbox, path string, p makeParams) (any, error) {
+	addFile(m, "makeDir", func(_ *task, sb *service.Sandbox, path string, p makeParams) (any, error) {
 		return nil, sb.MakeFolder(path, p.FolderMake)
 	})
-	addFile("remove", func(_ *task, sb *service.Sandbox, path string, p removeParams) (any, error) {
+	addFile(m, "remove", func(_ *task, sb *service.Sandbox, path string, p removeParams) (any, error) {
 		return nil, sb.Remove(path, p.FileRemove)
 	})
-	addUse("move", move)
-	addFile("readTar", func(t *task, sb *service.Sandbox, path string, _ FileParams) (any, error) {
+	addUse(m, "move", move)
+	addFile(m, "readTar", func(t *task, sb *service.Sandbox, path string, _ FileParams) (any, error) {
 		report, err := sb.Tar(stdout{t}, path)
 		return packed{report.SkippedAll}, err
 	})
-	addFile("writeTar", writeTar)
+	addFile(m, "writeTar", writeTar)
 }
 
 // The parameters of the methods on files.

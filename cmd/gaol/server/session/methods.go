@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"reflect"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -11,48 +12,62 @@ import (
 	"gaol/cmd/gaol/server/strictjson"
 )
 
-// methods are the methods of requests. A method gets the parameters, and returns the result.
-var methods = map[string]func(t *task, params json.RawMessage) (any, error){}
+// A method gets the parameters of a request, and returns its result.
+type method func(t *task, params json.RawMessage) (any, error)
 
-// registry has the schemas of parameters. It is written only while the package is initialized.
-var registry = huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
+// methodSet has the methods by name, and the schemas of their parameters.
+type methodSet struct {
+	byName   map[string]method
+	registry huma.Registry
+}
 
-func init() {
-	huma.ValidateStrictCasing = true
-	add("create", create)
-	add("list", list)
-	add("get", get)
-	add("renew", renew)
-	add("close", closeSandbox)
-	add("addCommands", addCommands)
-	add("runOnce", runOnce)
-	add("evaluateOnce", evaluateOnce)
-	add("runSnippet", runSnippet)
-	add("normalize", normalize)
-	add("tool", callTool)
-	add("run", run)
-	add("exec", exec)
-	add("command", command)
-	add("evaluate", evaluate)
-	add("spawn", spawn)
-	add("signal", signal)
-	add("resize", resize)
-	add("context", openContext)
-	add("cell", cell)
-	add("complete", complete)
-	addUse("usage", func(t *task, sb *service.Sandbox, _ SandboxParams) (any, error) { return sb.Usage(t.ctx) })
+// methods returns all methods. Their schemas take some milliseconds to make, which commands that serve nobody need not spend.
+var methods = sync.OnceValue(func() *methodSet {
+	m := &methodSet{map[string]method{}, huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)}
+	addRuns(m)
+	addFiles(m)
+	addPorts(m)
+	addSnapshots(m)
+	return m
+})
+
+func init() { huma.ValidateStrictCasing = true }
+
+func addRuns(m *methodSet) {
+	add(m, "create", create)
+	add(m, "list", list)
+	add(m, "get", get)
+	add(m, "renew", renew)
+	add(m, "close", closeSandbox)
+	add(m, "addCommands", addCommands)
+	add(m, "runOnce", runOnce)
+	add(m, "evaluateOnce", evaluateOnce)
+	add(m, "runSnippet", runSnippet)
+	add(m, "normalize", normalize)
+	add(m, "tool", callTool)
+	add(m, "run", run)
+	add(m, "exec", exec)
+	add(m, "command", command)
+	add(m, "evaluate", evaluate)
+	add(m, "spawn", spawn)
+	add(m, "signal", signal)
+	add(m, "resize", resize)
+	add(m, "context", openContext)
+	add(m, "cell", cell)
+	add(m, "complete", complete)
+	addUse(m, "usage", func(t *task, sb *service.Sandbox, _ SandboxParams) (any, error) { return sb.Usage(t.ctx) })
 }
 
 // add adds a method. Its parameters are checked as the HTTP API checks bodies.
-func add[Params any](name string, do func(*task, Params) (any, error)) {
-	schema := registry.Schema(reflect.TypeFor[Params](), true, name)
-	methods[name] = func(t *task, text json.RawMessage) (any, error) {
+func add[Params any](m *methodSet, name string, do func(*task, Params) (any, error)) {
+	schema := m.registry.Schema(reflect.TypeFor[Params](), true, name)
+	m.byName[name] = func(t *task, text json.RawMessage) (any, error) {
 		var tree any
 		if err := strictjson.Unmarshal(text, &tree); err != nil {
 			return nil, service.Invalidf("params: %w", err)
 		}
 		var checked huma.ValidateResult
-		huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, tree, &checked)
+		huma.Validate(m.registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, tree, &checked)
 		if len(checked.Errors) > 0 {
 			return nil, service.Invalidf("%w", &invalidError{api.Details(checked.Errors)})
 		}

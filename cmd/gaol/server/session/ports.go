@@ -11,15 +11,15 @@ import (
 	"gaol/cmd/gaol/server/service"
 )
 
-func init() {
-	addUse("listeners", func(t *task, sb *service.Sandbox, _ SandboxParams) (any, error) {
+func addPorts(m *methodSet) {
+	addUse(m, "listeners", func(t *task, sb *service.Sandbox, _ SandboxParams) (any, error) {
 		list, err := sb.ListListeners(t.ctx)
 		return listenerList{list}, err
 	})
-	addUse("waitForListener", func(t *task, sb *service.Sandbox, p waitParams) (any, error) {
+	addUse(m, "waitForListener", func(t *task, sb *service.Sandbox, p waitParams) (any, error) {
 		return sb.WaitForPort(t.ctx, p.Port, p.PortWait)
 	})
-	addUse("dial", dialPort)
+	addUse(m, "dial", dialPort)
 }
 
 // listenerList is the result of listeners.

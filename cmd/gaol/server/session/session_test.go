@@ -139,8 +139,8 @@ func TestManyRequests(t *testing.T) {
 
 // TestPanic: a panic is an error of its request, and the session continues.
 func TestPanic(t *testing.T) {
-	methods["panic"] = func(*task, json.RawMessage) (any, error) { panic("a bug") }
-	defer delete(methods, "panic")
+	methods().byName["panic"] = func(*task, json.RawMessage) (any, error) { panic("a bug") }
+	defer delete(methods().byName, "panic")
 	c := dial(t, newServer(t))
 	request(t, c, 1, `{"method":"panic"}`)
 	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {

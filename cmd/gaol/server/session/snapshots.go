@@ -5,10 +5,10 @@ import (
 	"gaol/cmd/gaol/server/service"
 )
 
-func init() {
-	add("snapshot", takeSnapshot)
-	add("listSnapshots", listSnapshots)
-	add("removeSnapshot", func(t *task, p snapshotName) (any, error) {
+func addSnapshots(m *methodSet) {
+	add(m, "snapshot", takeSnapshot)
+	add(m, "listSnapshots", listSnapshots)
+	add(m, "removeSnapshot", func(t *task, p snapshotName) (any, error) {
 		return nil, t.service.DeleteSnapshot(t.ctx, t.tenant, p.Name)
 	})
 }

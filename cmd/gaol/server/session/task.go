@@ -92,7 +92,7 @@ func (t *task) execute(body []byte) (any, error) {
 	if err := strictjson.Decode(body, &r); err != nil {
 		return nil, service.Invalidf("the request: %w", err)
 	}
-	do := methods[r.Method]
+	do := methods().byName[r.Method]
 	if do == nil {
 		return nil, service.NotFoundf("no method %q", r.Method)
 	}

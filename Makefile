@@ -56,10 +56,42 @@ RUNS  ?= 1000
 # How long a thousand sandboxes of fifty tenants are used.
 SANDBOXES ?= 10s
 
-# Tests that repeat something for long: make soak runs them instead of make test. LEAKS
+# Tests that repeat something for long: make soak runs them instead of make test, and so it does with LEAKS, which
 # count what is left after many kills and runs.
-SOAK  := TestBackupOfStore|TestBenchForReal|TestBenchIsolations|TestBenchStopped|TestDebianPackage|TestExhaust|TestFilesWhileGuestRaces|TestFloods|TestHardenedUnit|TestHostIsKilledWhileCreating|TestHostileCode|TestHostileFiles|TestHugeSparseFile|TestImageWithoutCompiler|TestImportedNode|TestImportedUnmerged|TestMillionFiles|TestManyProcesses|TestNetworkInterfacesDespiteSignals|TestNPMInstall|TestOtherModule|TestPackagesFail|TestPrebuiltNeedsLibc|TestRace|TestStdio|TestThousandRuns.*|TestThousandSandboxes|TestTransient|TestZygoteHostIsKilled|TestZygoteIsNotStarved
-LEAKS := TestHostIsKilledAtRandom|TestKernelMemory|TestZygoteDiesAtAnyMoment|TestZygoteManyRuns
+SOAK := TestBackupOfStore TestBenchForReal TestBenchIsolations TestBenchStopped TestDebianPackage \
+	TestExhaust TestFilesWhileGuestRaces TestFloods TestHardenedUnit TestHostIsKilledWhileCreating \
+	TestHostileCode TestHostileFiles TestHugeSparseFile TestImageWithoutCompiler TestImportedNode \
+	TestImportedUnmerged TestMillionFiles TestManyProcesses TestNetworkInterfacesDespiteSignals \
+	TestNPMInstall TestOtherModule TestPackagesFail TestPrebuiltNeedsLibc TestRace TestStdio \
+	TestThousandRuns.* TestTransient TestZygoteHostIsKilled TestZygoteIsNotStarved
+LEAKS := TestHostIsKilledAtRandom TestKernelMemory TestThousandSandboxes TestZygoteDiesAtAnyMoment TestZygoteManyRuns
+
+# Tests that make soak runs in full, and make test-runc in brief.
+REPEATED := TestEscapeWindow.* TestForked.* TestZygote.*
+
+# Tests that take more than some 1.5 seconds of processor time, and whole packages, that make soak runs instead of
+# make test, with as few repetitions: make test takes less than five minutes on two processors.
+SLOW := TestAnnouncedPackages TestBuildFails TestContextBusyCompletes TestContextClaims TestContextCorrupted \
+	TestContextDoesNotGrow TestContextEnds TestContextTimeout TestControlEnds TestControlMemory \
+	TestControlModifiedBuiltins TestControlThrottles TestDifferential TestDocsSite \
+	TestEscapeStoppedAndClosed TestEscapeStoppedDuringStart TestFailedSteps TestGraceHostile \
+	TestHeldUpStartsDelayNoOtherRuntime TestHostile TestHostIsKilled \
+	TestHostIsKilledBeforeTheDeathSignal TestImportOwn TestLeaveNothingBehind TestManyRuntimes \
+	TestNpmInstall TestOCIArguments TestPackages TestPackagesOffline TestPermissionFSCalls \
+	TestPermissionFSEveryPlace TestPermissionFSHidden TestPermissionFSHiddenInImage \
+	TestPermissionFSNoExec TestPermissionFSRaces TestPermissionFuzz TestPlaygroundExamples \
+	TestPreludeCalls TestProgramArguments TestProgramSurvivesChangedLists TestProject \
+	TestProjectThroughTools TestREPL TestRunsCostNoThreads TestSnippetsWithoutLint \
+	TestThousandConnections TestToolsImportImages TestUsageIsPerRun TestYoungGeneration
+LATE := examples test/build test/docs test/exhaust test/isolation test/lifecycle test/netprograms test/npm \
+	test/packaging test/playground test/server/attack test/server/inherited test/server/longlived \
+	test/server/openapi test/server/operations test/zygote
+
+# Of names of tests: a pattern of them, and the packages that have them.
+space    := $(empty) $(empty)
+ALTERNATIVES = $(subst $(space),|,$(strip $(1)))
+PATTERN   = ^($(ALTERNATIVES))$$
+PACKAGES  = $$(grep -rlE --include='*_test.go' '^func ($(ALTERNATIVES))\(' cmd examples internal jail policy rootfs runtime test vfs | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 # Tests that make no runs, or that choose the launcher. TestSnippetsWithoutLint is not one of them: the rows that
 # make test leaves out must run here.
@@ -131,7 +163,8 @@ PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
 
 test: image $(PAGE_MODULES) ## run the tests, with fewer repetitions than make soak
 	@.ci/deps test
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off $(FAST_LINK) ./...
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED) $(SLOW))' -vet=off $(FAST_LINK) \
+		$$($(GO) list ./... | grep -vE '^gaol/($(call ALTERNATIVES,$(LATE)))(/|$$)')
 	$(VERIFY)
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
@@ -144,7 +177,7 @@ IN_CONTAINERS := commands escape evaluate files isolation lifecycle netprograms 
 
 test-runc: image ## run the tests of sandboxes in containers of runc
 	@.ci/deps test
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -skip '^($(SOAK)|$(LEAKS))$$' -vet=off $(addprefix ./test/,$(IN_CONTAINERS))
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -skip '$(call PATTERN,$(SOAK) $(LEAKS))' -vet=off $(addprefix ./test/,$(IN_CONTAINERS))
 	$(VERIFY)
 
 race: image ## race hostile guests against the host's file operations, a minute each
@@ -158,9 +191,10 @@ attack: image ## run all attacks of snippets, exhaust each kind of kernel object
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
 soak: image ## run the rows of tests that make test leaves out, with the other launcher, kill hosts, and look for leaks after many runs
-	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(ONE_LAUNCHER)|^($(SOAK)|$(LEAKS))$$' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK) -run '^($(SOAK)|TestEscapeWindow.*|TestForked.*|TestZygote.*)$$' -skip '^($(LEAKS))$$' \
-		./cmd/gaol ./examples ./internal/snippet ./jail ./rootfs ./rootfs/layer ./test/cli ./test/escape ./test/exhaust ./test/files ./test/lifecycle ./test/netprograms ./test/network ./test/packaging ./test/run ./test/server/longlived ./test/server/mcp ./test/server/operations ./test/zygote ./vfs/hostfs
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(ONE_LAUNCHER)|$(call PATTERN,$(SOAK) $(LEAKS))' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED))' $(LATE:%=./%/...)
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -run '$(call PATTERN,$(SLOW))' $(call PACKAGES,$(SLOW))
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK) -run '$(call PATTERN,$(SOAK) $(REPEATED))' -skip '$(call PATTERN,$(LEAKS))' $(call PACKAGES,$(SOAK) $(REPEATED))
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment|TestManyContainers)$$' ./test/isolation ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote

@@ -83,7 +83,7 @@ func testValue(t *testing.T, c client, sandbox string) {
 
 // A terminal has a size, which can change, and keys.
 func testTerminal(t *testing.T, c client, sandbox string) {
-	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "echo $TERM; stty size; trap 'stty size; exit 7' WINCH; echo ready; while read a; do echo; done"}, "terminal": object{"rows": 30, "cols": 70, "term": "vt100"}})
+	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "echo $TERM; stty size; trap 'stty size; status=7' WINCH; echo ready; until read a; do :; done; exit $status"}, "terminal": object{"rows": 30, "cols": 70, "term": "vt100"}})
 	e := c.follow(t, "GET", p+"/events", nil, "")
 	e.until(t, "vt100\r\n30 70\r\nready\r\n")
 	c.send(t, "POST", p+"/resize", object{"rows": 31, "cols": 71}, http.StatusNoContent, nil)

@@ -21,7 +21,7 @@ type methodSet struct {
 	registry huma.Registry
 }
 
-// methods returns all methods. Their schemas take some milliseconds to make, which commands that serve nobody need not spend.
+// methods returns all methods. Their schemas take some milliseconds to make, which only commands with sessions spend.
 var methods = sync.OnceValue(func() *methodSet {
 	m := &methodSet{map[string]method{}, huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)}
 	addRuns(m)

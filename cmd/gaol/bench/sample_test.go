@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -84,8 +85,9 @@ func TestRateStopsAfterFailures(t *testing.T) {
 
 func TestMemoryOfChild(t *testing.T) {
 	cat := exec.Command("cat")
-	in, err := cat.StdinPipe()
-	if err != nil {
+	in, err1 := cat.StdinPipe()
+	out, err2 := cat.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	before := descendants()
@@ -98,6 +100,12 @@ func TestMemoryOfChild(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if _, err := io.WriteString(in, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // its memory grows until it reads
+		t.Fatal(err)
+	}
 	pids := descendants()
 	if !slices.Contains(pids, cat.Process.Pid) || slices.Contains(pids, os.Getpid()) {
 		t.Errorf("the descendants of %d are %v, want %d among them", os.Getpid(), pids, cat.Process.Pid)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -109,7 +110,7 @@ func TestNetworkInterfacesDespiteSignals(t *testing.T) {
 	res := harness.Run(t, harness.CreatePermitted(t, policy.Open()), `
 		import os from 'node:os';
 		for (let i = 0; i < process.argv[2]; i++) os.networkInterfaces();
-		__return('done')`, runtime.RunOptions{Args: []string{"3000"}})
+		__return('done')`, runtime.RunOptions{Args: []string{"3000"}, Timeout: 5 * time.Minute})
 	if string(res.Value) != `"done"` {
 		t.Errorf("%s%s", res.Value, res.Stderr)
 	}

@@ -45,6 +45,8 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc) + 1)))
 # less time. Where its folder is missing, gcc uses its own linker.
 FAST_LINK := -ldflags='-s -extldflags=-B/usr/libexec/mold'
 
+GO_TEST = env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK)
+
 # Fails if tests have changed the default image. It is silent otherwise: the output ends on go test's own lines.
 VERIFY = @found=$$($(ROOT) $(BIN) image verify default) || { echo "$$found"; exit 1; }
 
@@ -56,8 +58,8 @@ RUNS  ?= 1000
 # How long a thousand sandboxes of fifty tenants are used.
 SANDBOXES ?= 10s
 
-# Tests that repeat something for long: make soak runs them instead of make test, and so it does with LEAKS, which
-# count what is left after many kills and runs.
+# Tests that make soak runs instead of make test: SOAK repeats something for long, LEAKS counts what is left after
+# many kills and runs, and REPEATED attacks races and zygotes, which make test-runc does in brief.
 SOAK := TestBackupOfStore TestBenchForReal TestBenchIsolations TestBenchStopped TestDebianPackage \
 	TestExhaust TestFilesWhileGuestRaces TestFloods TestHardenedUnit TestHostIsKilledWhileCreating \
 	TestHostileCode TestHostileFiles TestHugeSparseFile TestImageWithoutCompiler TestImportedNode \
@@ -65,18 +67,16 @@ SOAK := TestBackupOfStore TestBenchForReal TestBenchIsolations TestBenchStopped 
 	TestNPMInstall TestOtherModule TestPackagesFail TestPrebuiltNeedsLibc TestRace TestStdio \
 	TestThousandRuns.* TestTransient TestZygoteHostIsKilled TestZygoteIsNotStarved
 LEAKS := TestHostIsKilledAtRandom TestKernelMemory TestThousandSandboxes TestZygoteDiesAtAnyMoment TestZygoteManyRuns
-
-# Tests that make soak runs in full, and make test-runc in brief.
 REPEATED := TestEscapeWindow.* TestForked.* TestZygote.*
 
-# Tests that take more than some 1.5 seconds of processor time, and whole packages, that make soak runs instead of
-# make test, with as few repetitions: make test takes less than five minutes on two processors.
+# Tests that need more than 1.5 seconds of processor time, and the folders of packages: make soak runs them, too, and
+# make test takes less than five minutes on two processors without them.
 SLOW := TestAnnouncedPackages TestBuildFails TestContextBusyCompletes TestContextClaims TestContextCorrupted \
 	TestContextDoesNotGrow TestContextEnds TestContextTimeout TestControlEnds TestControlMemory \
 	TestControlModifiedBuiltins TestControlThrottles TestDifferential TestDocsSite \
 	TestEscapeStoppedAndClosed TestEscapeStoppedDuringStart TestFailedSteps TestGraceHostile \
 	TestHeldUpStartsDelayNoOtherRuntime TestHostile TestHostIsKilled \
-	TestHostIsKilledBeforeTheDeathSignal TestImportOwn TestLeaveNothingBehind TestManyRuntimes \
+	TestHostIsKilledBeforeTheDeathSignal TestImportOwn TestLeaveNothingBehind \
 	TestNpmInstall TestOCIArguments TestPackages TestPackagesOffline TestPermissionFSCalls \
 	TestPermissionFSEveryPlace TestPermissionFSHidden TestPermissionFSHiddenInImage \
 	TestPermissionFSNoExec TestPermissionFSRaces TestPermissionFuzz TestPlaygroundExamples \
@@ -87,7 +87,7 @@ LATE := examples test/build test/docs test/exhaust test/isolation test/lifecycle
 	test/packaging test/playground test/server/attack test/server/inherited test/server/longlived \
 	test/server/openapi test/server/operations test/zygote
 
-# Of names of tests: a pattern of them, and the packages that have them.
+# $(call PATTERN,NAMES) matches tests by name, and $(call PACKAGES,NAMES) lists the folders with such tests.
 space    := $(empty) $(empty)
 ALTERNATIVES = $(subst $(space),|,$(strip $(1)))
 PATTERN   = ^($(ALTERNATIVES))$$
@@ -161,9 +161,9 @@ deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
 # The tests of the page need a browser, and axe-core from npm.
 PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
 
-test: image $(PAGE_MODULES) ## run the tests, with fewer repetitions than make soak
+test: image $(PAGE_MODULES) ## run the tests, except slow ones, which make soak runs
 	@.ci/deps test
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED) $(SLOW))' -vet=off $(FAST_LINK) \
+	$(ROOT) $(GO_TEST) -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED) $(SLOW))' \
 		$$($(GO) list ./... | grep -vE '^gaol/($(call ALTERNATIVES,$(LATE)))(/|$$)')
 	$(VERIFY)
 
@@ -190,11 +190,11 @@ attack: image ## run all attacks of snippets, exhaust each kind of kernel object
 	$(ROOT) $(GO) test -count=1 -timeout 15m -run '^Test(Shared)?SnippetsWithoutLint$$' ./test/escape
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^TestExhaust$$' ./test/exhaust
 
-soak: image ## run the rows of tests that make test leaves out, with the other launcher, kill hosts, and look for leaks after many runs
-	$(ROOT) env GAOL_TEST_LAUNCHER=exec GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(ONE_LAUNCHER)|$(call PATTERN,$(SOAK) $(LEAKS))' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED))' $(LATE:%=./%/...)
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -short -vet=off $(FAST_LINK) -run '$(call PATTERN,$(SLOW))' $(call PACKAGES,$(SLOW))
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK) -run '$(call PATTERN,$(SOAK) $(REPEATED))' -skip '$(call PATTERN,$(LEAKS))' $(call PACKAGES,$(SOAK) $(REPEATED))
+soak: image ## run what make test leaves out, repeat tests with the other launcher, kill hosts, and look for leaks after many runs
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short -skip '$(ONE_LAUNCHER)|$(call PATTERN,$(SOAK) $(LEAKS))' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
+	$(ROOT) $(GO_TEST) -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED))' $(LATE:%=./%/...)
+	$(ROOT) $(GO_TEST) -short -run '$(call PATTERN,$(SLOW))' $(call PACKAGES,$(SLOW))
+	$(ROOT) $(GO_TEST) -run '$(call PATTERN,$(SOAK) $(REPEATED))' -skip '$(call PATTERN,$(LEAKS))' $(call PACKAGES,$(SOAK) $(REPEATED))
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
 	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment|TestManyContainers)$$' ./test/isolation ./test/lifecycle ./test/zygote
 	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote

@@ -21,6 +21,6 @@
 //	packages      compares programs that use npm packages with plain Node
 //
 // The tests need root, because they make jails. They fail if processes, cgroups, mounts,
-// files or descriptors are left when they end. `make soak` repeats them with the
-// other launcher, and some for much longer.
+// files or descriptors are left when they end. `make soak` runs those
+// that `make test` leaves out, repeats them with the other launcher, and some for much longer.
 package test

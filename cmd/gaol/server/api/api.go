@@ -21,10 +21,11 @@ type API struct {
 // MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
 const MaxBody = 32 << 20
 
+func init() { huma.ValidateStrictCasing = true }
+
 // Register adds the operations to mux.
 func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service, version string) *API {
 	huma.NewError, huma.NewErrorWithContext = newProblem, snippetErrors
-	huma.ValidateStrictCasing = true
 	config := huma.DefaultConfig("gaol", version)
 	strictJSON := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strictjson.Unmarshal}
 	config.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}

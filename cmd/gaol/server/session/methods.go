@@ -15,13 +15,13 @@ import (
 // A method gets the parameters of a request, and returns its result.
 type method func(t *task, params json.RawMessage) (any, error)
 
-// methodSet has the methods by name, and the schemas of their parameters.
+// A methodSet maps names to methods, and holds the schemas of their parameters.
 type methodSet struct {
 	byName   map[string]method
 	registry huma.Registry
 }
 
-// methods returns all methods. Their schemas take some milliseconds to make, which only commands with sessions spend.
+// methods returns all methods. It builds their schemas on first use, which takes milliseconds that other commands need not wait.
 var methods = sync.OnceValue(func() *methodSet {
 	m := &methodSet{map[string]method{}, huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)}
 	addRuns(m)
@@ -30,8 +30,6 @@ var methods = sync.OnceValue(func() *methodSet {
 	addSnapshots(m)
 	return m
 })
-
-func init() { huma.ValidateStrictCasing = true }
 
 func addRuns(m *methodSet) {
 	add(m, "create", create)

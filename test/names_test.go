@@ -26,13 +26,48 @@ func TestSecurityDocNamesTests(t *testing.T) {
 	}
 	known := testFunctions(t)
 	for _, match := range names {
-		name, isPrefix := match[1], match[2] == "*"
-		found := known[name]
-		for function := range known {
-			found = found || isPrefix && strings.HasPrefix(function, name)
-		}
-		if !found {
+		if name, isPrefix := match[1], match[2] == "*"; !anyTest(known, name, isPrefix) {
 			t.Errorf("SECURITY.md names %s, which does not exist", name)
+		}
+	}
+}
+
+func anyTest(known map[string]bool, name string, isPrefix bool) bool {
+	for function := range known {
+		if function == name || isPrefix && strings.HasPrefix(function, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lists of the Makefile: names of tests, and of folders.
+var makeList = regexp.MustCompile(`(?m)^(SOAK|LEAKS|REPEATED|SLOW|LATE) := ((?:.*\\\n)*.*)$`)
+
+// Every test that make test leaves out exists, so that make soak runs it.
+func TestMakefileNamesTests(t *testing.T) {
+	text, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := makeList.FindAllStringSubmatch(string(text), -1)
+	if len(lists) != 5 {
+		t.Fatalf("%d lists, want 5", len(lists))
+	}
+	known := testFunctions(t)
+	for _, list := range lists {
+		for _, name := range strings.Fields(strings.ReplaceAll(list[2], "\\", "")) {
+			var found bool
+			if list[1] == "LATE" {
+				_, err := os.Stat("../" + name)
+				found = err == nil
+			} else {
+				name, isPrefix := strings.CutSuffix(name, ".*")
+				found = anyTest(known, name, isPrefix)
+			}
+			if !found {
+				t.Errorf("%s names %s, which does not exist", list[1], name)
+			}
 		}
 	}
 }

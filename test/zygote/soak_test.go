@@ -25,6 +25,9 @@ func takeLoad(t *testing.T) load {
 	t.Helper()
 	debug.FreeOSMemory()
 	harness.WaitFor(t, "no process waits for a run", func() bool { return harness.LiveRuns() == 0 })
+	harness.WaitFor(t, "groups kept for a second are removed", func() bool {
+		return len(harness.Glob("/sys/fs/cgroup/pids"+harness.Parent+"/j*/r*")) == 0
+	})
 	l := load{
 		hostKiB: harness.ProcNumber(t, "/proc/self/status", "VmRSS:"), goroutines: goruntime.NumGoroutine(),
 		threads: int(harness.ProcNumber(t, "/proc/self/status", "Threads:")), descriptors: harness.OpenDescriptors(),

@@ -5,7 +5,7 @@
 
 const Module = require('node:module');
 const v8 = require('node:v8');
-const { begin, readProgram } = require('./program.cjs');
+const { begin } = require('./program.cjs');
 
 const entry = process.argv[1]; // the main module, for Node
 const { HOME } = process.env;
@@ -30,8 +30,8 @@ function reseed() {
   v8.setFlagsFromString('--random-seed=0'); // restores the flag, for new contexts with their own generator
 }
 
-function becomeRun(pid, args) {
-  const program = readProgram();
+// Also called by the zygote's rehearsals, with its own pid and main module.
+function becomeRun(pid, args, program) {
   Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
   process.argv.splice(1, Infinity, ...args);
   process.chdir('.'); // drops the cached directory of the zygote

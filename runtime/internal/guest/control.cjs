@@ -342,7 +342,7 @@ function defineReturn(limit) {
       throw atCaller(err, __return);
     }
   }
-  defineProperty(globalThis, '__return', { value: __return });
+  defineProperty(globalThis, '__return', { value: __return, configurable: true }); // rehearsals of a zygote delete it
 }
 
 // Defines what the host has for the program.

@@ -32,7 +32,7 @@ const PROGRAM_FD = 4;
 const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children
 
 // Reads at explicit positions, as workers read the same file.
-function readProgram() {
+function readFile() {
   const size = fs.fstatSync(PROGRAM_FD).size;
   const bytes = Buffer.alloc(size);
   for (let at = 0; at < size; ) {
@@ -40,11 +40,17 @@ function readProgram() {
     if (n === 0) throw new Error('the program is cut off');
     at += n;
   }
+  return bytes;
+}
+
+function decodeProgram(bytes) {
   const end = 4 + bytes.readUInt32BE(0);
   const head = JSON.parse(bytes.toString('utf8', 4, end));
   if (head.wire !== VERSION) throw new Error(`the host speaks version ${head.wire}, this is ${VERSION}`);
   return { ...head, source: bytes.toString('utf8', end) };
 }
+
+const readProgram = () => decodeProgram(readFile());
 
 // Serves the program as a module without a file, also under other names. The hooks are
 // removed when it is loaded, or with a worker's first load, so that the program neither sees
@@ -137,4 +143,4 @@ function start() {
   begin(program, program.path);
 }
 
-module.exports = { begin, loadContext, prepareInterruption, readProgram, resetHeapFlags, start };
+module.exports = { begin, decodeProgram, loadContext, prepareInterruption, readFile, readProgram, resetHeapFlags, start };

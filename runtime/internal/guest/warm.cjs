@@ -4,9 +4,9 @@
 
 const Module = require('node:module');
 const v8 = require('node:v8');
-const { entry } = require('./child.cjs');
 const { hideFlags, ownVariables } = require('./inside.cjs');
-const { begin, loadContext, prepareInterruption } = require('./program.cjs');
+const { decodeProgram, loadContext, prepareInterruption, readFile } = require('./program.cjs');
+const { VERSION } = require('./wire.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -15,9 +15,10 @@ const warm = [
 
 let rehearsals = 0;
 const REHEARSALS = 20; // after which V8 optimizes nothing more on this path
-const REHEARSAL = 'console.log(import.meta.url, 1); export {}';
+const REHEARSAL = 'console.log(import.meta.url, 1); process.stderr; __return({ ok: true }); delete globalThis.__return; export {}';
 
-function warmUp() {
+// child is the module child.cjs.
+function warmUp(child) {
   hideFlags();
   v8.setFlagsFromString('--no-flush-bytecode'); // children inherit compiled code
   // Modules that nearly every program uses: children share their compiled code.
@@ -31,7 +32,7 @@ function warmUp() {
   collectGarbage(); // before the rehearsals, as it discards V8's type feedback
   v8.setFlagsFromString('--no-lazy-feedback-allocation'); // collects feedback from the first call
   v8.setFlagsFromString('--baseline-batch-compilation-threshold=0'); // leaves no started batch to children
-  for (let i = 0; i < REHEARSALS; i++) rehearse();
+  for (let i = 0; i < REHEARSALS; i++) rehearse(child);
   v8.setFlagsFromString('--baseline-batch-compilation-threshold=4096'); // V8's default
   finishCompiling();
   v8.setFlagsFromString('--lazy-feedback-allocation');
@@ -64,12 +65,26 @@ function checkMilestones(times) {
   return times;
 }
 
-// Runs the code path of a run, from the fork to the end of its program.
-function rehearse() {
+// Runs the code path of a run, from the fork to its end. Descriptors 3 and 4 of a zygote, and of
+// a child that waits for its program, are /dev/null.
+function rehearse({ becomeRun, entry }) {
+  const fatal = Object.getOwnPropertyDescriptor(process, '_fatalException');
   const path = `/dev/null/${rehearsals++}`; // a unique module, which can't be a file
-  begin({ path, format: 'module', source: REHEARSAL }, entry);
+  readFile();
+  becomeRun(process.pid, [entry], decodeProgram(encodeProgram({ wire: VERSION, path, format: 'module', value: 1024 }, REHEARSAL)));
+  /^/.exec(''); // as Node does before the main module
   Module.runMain(entry);
   process._tickCallback(); // loads the module: the event loop does not run before the fork
+  process.emit('beforeExit', 0);
+  process.emit('exit', 0);
+  Object.defineProperty(process, '_fatalException', fatal);
+}
+
+function encodeProgram(head, code) {
+  const json = Buffer.from(JSON.stringify(head));
+  const size = Buffer.alloc(4);
+  size.writeUInt32BE(json.length);
+  return Buffer.concat([size, json, Buffer.from(code)]);
 }
 
 // A child copies each page that it writes to, and would write while it collects the garbage

@@ -19,18 +19,19 @@ function loadEagerly(path) {
 }
 
 if (isMainThread && process.argv[1] === ENTRY) {
-  const { becomeRun } = loadEagerly('./child.cjs');
+  const child = loadEagerly('./child.cjs');
   const { rehearse, takeInternals, warmUp } = require('./warm.cjs');
-  require('./program.cjs').resetHeapFlags();
+  const { readProgram, resetHeapFlags } = require('./program.cjs');
+  resetHeapFlags();
   const binding = process._linkedBinding('gaol'); // from the preloaded shared object
   const { serve, receive } = binding;
   delete binding.serve; // a program can get the binding from process
   delete binding.receive;
   const { exitInfo, milestones } = takeInternals();
-  warmUp();
+  warmUp(child);
   const [pid, parked] = serve(exitInfo, milestones);
-  if (parked) rehearse(); // the pages that it writes are copied before the program arrives
-  becomeRun(pid, receive());
+  if (parked) rehearse(child); // the pages that it writes are copied before the program arrives
+  child.becomeRun(pid, receive(), readProgram());
 } else {
   require('./prelude.cjs');
 }

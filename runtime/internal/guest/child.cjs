@@ -24,6 +24,7 @@ function openLazily(name) {
   });
 }
 
+// It must be the first use of Math.random: the generator computes 64 numbers in advance.
 function reseed() {
   v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ process.pid)}`);
   Math.random();
@@ -37,11 +38,10 @@ function becomeRun(pid, args, program) {
   process.chdir('.'); // drops the cached directory of the zygote
   openLazily('stdout');
   openLazily('stderr');
-  reseed();
   if (process.env.NODE_PATH !== undefined || process.env.HOME !== HOME) Module._initPaths(); // module search paths
   if (process.env.TZ !== undefined) process.env.TZ = process.env.TZ; // notifies V8
   begin(program, entry);
 }
 
-module.exports = { becomeRun, entry };
+module.exports = { becomeRun, entry, reseed };
 delete require.cache[__filename];

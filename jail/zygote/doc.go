@@ -10,7 +10,7 @@
 //	 Close
 //
 // Fork does everything at once. Without a program it stops before that, and Child.Run continues
-// when there is one: the child is parked until then. A parked child has already run an empty program, so that it has its own copies
+// when there is one: the child is parked until then. A parked child has already run a small program, so that it has its own copies
 // of the pages that a run writes to.
 //
 // A child has none of the zygote's helper threads. Each of them sleeps when the zygote

@@ -59,7 +59,7 @@ RUNS  ?= 1000
 SANDBOXES ?= 10s
 
 # Tests that make soak runs instead of make test: SOAK repeats something for long, LEAKS counts what is left after
-# many kills and runs, and REPEATED attacks races and zygotes, which make test-runc does in brief.
+# many kills and runs, and REPEATED repeats attacks that race, and tests of zygotes; make test-runc repeats them less often.
 SOAK := TestBackupOfStore TestBenchForReal TestBenchIsolations TestBenchStopped TestDebianPackage \
 	TestExhaust TestFilesWhileGuestRaces TestFloods TestHardenedUnit TestHostIsKilledWhileCreating \
 	TestHostileCode TestHostileFiles TestHugeSparseFile TestImageWithoutCompiler TestImportedNode \
@@ -69,8 +69,8 @@ SOAK := TestBackupOfStore TestBenchForReal TestBenchIsolations TestBenchStopped 
 LEAKS := TestHostIsKilledAtRandom TestKernelMemory TestThousandSandboxes TestZygoteDiesAtAnyMoment TestZygoteManyRuns
 REPEATED := TestEscapeWindow.* TestForked.* TestZygote.*
 
-# Tests that need more than 1.5 seconds of processor time, and the folders of packages: make soak runs them, too, and
-# make test takes less than five minutes on two processors without them.
+# SLOW lists tests that take more than 1.5 seconds of processor time, and LATE folders of packages. make soak runs
+# them, too: without them make test takes less than five minutes on two processors.
 SLOW := TestAnnouncedPackages TestBuildFails TestContextBusyCompletes TestContextClaims TestContextCorrupted \
 	TestContextDoesNotGrow TestContextEnds TestContextTimeout TestControlEnds TestControlMemory \
 	TestControlModifiedBuiltins TestControlThrottles TestDifferential TestDocsSite \

@@ -9,9 +9,9 @@
 //	   │             └─ program ────────> arguments, filter ─> JavaScript, or execve
 //	 Close
 //
-// Fork does everything at once. Without a program it stops before that, and Child.Run continues
-// when there is one: the child is parked until then. A parked child has already run a small program, so that it has its own copies
-// of the pages that a run writes to.
+// Fork sends both. Without a program it sends only the request, and the child is parked until
+// Child.Run sends the program. A parked child first runs a small program, which copies the pages
+// that a run writes to.
 //
 // A child has none of the zygote's helper threads. Each of them sleeps when the zygote
 // forks, and Start fails if one sleeps where a child could not revive it. A child revives a

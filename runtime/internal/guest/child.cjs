@@ -24,14 +24,15 @@ function openLazily(name) {
   });
 }
 
-// It must be the first use of Math.random: the generator computes 64 numbers in advance.
-function reseed() {
-  v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ process.pid)}`);
+// Gives Math.random a seed of this child's own. Nothing may use Math.random before: it computes 64
+// numbers in advance.
+function reseed(pid) {
+  v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ pid)}`);
   Math.random();
   v8.setFlagsFromString('--random-seed=0'); // restores the flag, for new contexts with their own generator
 }
 
-// Also called by the zygote's rehearsals, with its own pid and main module.
+// Starts the program. Rehearsals of the zygote call it, too, with the zygote's own pid and main module.
 function becomeRun(pid, args, program) {
   Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
   process.argv.splice(1, Infinity, ...args);

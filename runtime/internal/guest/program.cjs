@@ -50,6 +50,14 @@ function decodeProgram(bytes) {
   return { ...head, source: bytes.toString('utf8', end) };
 }
 
+// As Text in guest.go, for rehearsals of the zygote.
+function encodeProgram(head, code) {
+  const json = Buffer.from(JSON.stringify({ wire: VERSION, ...head }));
+  const size = Buffer.alloc(4);
+  size.writeUInt32BE(json.length);
+  return Buffer.concat([size, json, Buffer.from(code)]);
+}
+
 const readProgram = () => decodeProgram(readFile());
 
 // Serves the program as a module without a file, also under other names. The hooks are
@@ -133,7 +141,7 @@ function begin(program, main) {
   if (!isMainThread) return;
   control(program);
   if (program.evaluate) evaluate(program, makeInterruptible);
-  else if (program.wire && !program.context) reportFatal(); // no wire: a rehearsal of the zygote
+  else if (!program.context) reportFatal();
 }
 
 function start() {
@@ -143,4 +151,4 @@ function start() {
   begin(program, program.path);
 }
 
-module.exports = { begin, decodeProgram, loadContext, prepareInterruption, readFile, readProgram, resetHeapFlags, start };
+module.exports = { begin, decodeProgram, encodeProgram, loadContext, prepareInterruption, readFile, readProgram, resetHeapFlags, start };

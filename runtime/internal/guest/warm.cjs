@@ -5,8 +5,7 @@
 const Module = require('node:module');
 const v8 = require('node:v8');
 const { hideFlags, ownVariables } = require('./inside.cjs');
-const { decodeProgram, loadContext, prepareInterruption, readFile } = require('./program.cjs');
-const { VERSION } = require('./wire.cjs');
+const { decodeProgram, encodeProgram, loadContext, prepareInterruption, readFile } = require('./program.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -71,20 +70,13 @@ function rehearse({ becomeRun, entry }) {
   const fatal = Object.getOwnPropertyDescriptor(process, '_fatalException');
   const path = `/dev/null/${rehearsals++}`; // a unique module, which can't be a file
   readFile();
-  becomeRun(process.pid, [entry], decodeProgram(encodeProgram({ wire: VERSION, path, format: 'module', value: 1024 }, REHEARSAL)));
+  becomeRun(process.pid, [entry], decodeProgram(encodeProgram({ path, format: 'module', value: 1024 }, REHEARSAL)));
   /^/.exec(''); // as Node does before the main module
   Module.runMain(entry);
   process._tickCallback(); // loads the module: the event loop does not run before the fork
   process.emit('beforeExit', 0);
   process.emit('exit', 0);
   Object.defineProperty(process, '_fatalException', fatal);
-}
-
-function encodeProgram(head, code) {
-  const json = Buffer.from(JSON.stringify(head));
-  const size = Buffer.alloc(4);
-  size.writeUInt32BE(json.length);
-  return Buffer.concat([size, json, Buffer.from(code)]);
 }
 
 // A child copies each page that it writes to, and would write while it collects the garbage

@@ -21,7 +21,8 @@ type methodSet struct {
 	registry huma.Registry
 }
 
-// methods returns all methods. It builds their schemas on first use, which takes milliseconds that other commands need not wait.
+// methods returns all methods. It builds their schemas on first use: that takes some
+// milliseconds, which commands without sessions save.
 var methods = sync.OnceValue(func() *methodSet {
 	m := &methodSet{map[string]method{}, huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)}
 	addRuns(m)

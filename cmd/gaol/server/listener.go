@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"gaol/cmd/gaol/server/api"
@@ -59,6 +60,9 @@ type conn struct {
 	// Of a unix socket: the user that has connected, or why that is unknown.
 	tenant *tenant.Tenant
 	err    error
+
+	// handled is set when the first handler starts: what is written from then on may be a guest's.
+	handled atomic.Bool
 }
 
 func (c *conn) Close() error {
@@ -68,7 +72,8 @@ func (c *conn) Close() error {
 
 func (c *conn) isUnix() bool { return c.LocalAddr().Network() == "unix" }
 
-// problemListener accepts connections on which errors of [http.Server] itself are problems, too.
+// problemListener accepts connections on which errors of [http.Server] itself are problems until the first
+// handler starts. Later ones stay plain text: a guest could print the same bytes.
 type problemListener struct{ net.Listener }
 
 func (l problemListener) Accept() (net.Conn, error) {
@@ -92,10 +97,13 @@ func (c problemConn) Read(p []byte) (int, error) {
 }
 
 // serverError follows the status line of responses to requests that [http.Server] cannot parse. It
-// writes them at once. Handlers' responses have more headers.
+// writes each of them with one call.
 const serverError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 func (c problemConn) Write(p []byte) (int, error) {
+	if innerConn(c).handled.Load() {
+		return c.Conn.Write(p)
+	}
 	line, _, ok := bytes.Cut(p[:min(len(p), 512)], []byte(serverError))
 	_, text, isStatus := bytes.Cut(line, []byte("HTTP/1.1 "))
 	if !ok || !isStatus || len(text) < 3 {
@@ -139,6 +147,14 @@ type connKey struct{}
 // connContext makes the connection available to handlers.
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, innerConn(c))
+}
+
+// markHandled records that a connection has had a handler.
+func markHandled(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connOf(r).handled.Store(true)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // connOf returns the connection of a request to a [Server].

@@ -93,7 +93,7 @@ func newServer(o Options, times times) *Server {
 		serve = o.Wrap(serve)
 	}
 	s.http = &http.Server{
-		Handler:           s.observer.observe(s.guard(serve)),
+		Handler:           markHandled(s.observer.observe(s.guard(serve))),
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,

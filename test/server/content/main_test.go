@@ -72,6 +72,7 @@ func TestContent(t *testing.T) {
 		{"Listeners", testListeners},
 		{"PortRequests", testPortRequests},
 		{"HostileReplies", testHostileReplies},
+		{"ForgedErrors", testForgedErrors},
 		{"Redirects", testRedirects},
 		{"WebSocket", testWebSocket},
 		{"EventStream", testEventStream},

@@ -43,6 +43,7 @@ func TestClient(t *testing.T) {
 		"context":               testContext,
 		"context exits":         testContextExits,
 		"run":                   testRun,
+		"forged output":         testForgedOutput,
 		"run kinds":             testRunKinds,
 		"runs of their own":     testRunsOfTheirOwn,
 		"large output":          testLargeOutput,

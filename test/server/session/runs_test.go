@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -30,6 +31,19 @@ func testRun(t *testing.T, c *client.Client) {
 	}
 	if res.Duration <= 0 || res.Usage.PeakMemory == 0 || res.Cause != runtime.CauseNone {
 		t.Errorf("%+v", res)
+	}
+}
+
+// testForgedOutput: output that looks like an error of net/http does not end the session.
+func testForgedOutput(t *testing.T, c *client.Client) {
+	sb := createIn(t, c, client.CreateOptions{})
+	const forged = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400"
+	for _, n := range []int{0, 1, 400, 4080} {
+		text := strings.Repeat("x", n) + forged
+		res, err := sb.Run(soon(t), fmt.Sprintf("process.stdout.write(%q)", text), runtime.RunOptions{})
+		if err != nil || string(res.Stdout) != text {
+			t.Fatalf("%d: %v", n, err)
+		}
 	}
 }
 

@@ -55,10 +55,16 @@ func (o Options) check() (settings, error) {
 	if err != nil {
 		return s, err
 	}
+	return s, errors.Join(CheckPrivileges(), s.Limits.fitHost(o.Limits))
+}
+
+// CheckPrivileges reports whether this process has the privileges that Create needs, which a program
+// can check before it downloads an image. The error wraps [ErrUnsupported].
+func CheckPrivileges() error {
 	if os.Geteuid() != 0 {
-		err = fmt.Errorf("needs root to make namespaces and cgroups: run it with sudo: %w", ErrUnsupported)
+		return fmt.Errorf("needs root to make namespaces and cgroups: run it with sudo: %w", ErrUnsupported)
 	}
-	return s, errors.Join(err, s.Limits.fitHost(o.Limits))
+	return nil
 }
 
 // create makes a sandbox. s is the result of Options.check.

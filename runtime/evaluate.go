@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gaol/internal/snippet"
@@ -73,25 +74,23 @@ const (
 )
 
 // ResultForm is how a snippet's value is encoded.
-type ResultForm int
+type ResultForm string
 
 const (
 	// ResultJSON is the value as JSON, as in [NodeRuntime.Run]. A last expression without
 	// JSON, such as server.listen(80), is not an error: Evaluation.NoResult says why. A value
 	// that the code returns or exports must have JSON; otherwise it is an error. Neither ends
 	// what the snippet has started.
-	ResultJSON ResultForm = iota
+	ResultJSON ResultForm = ""
 
 	// ResultText is a string: the value as Node's REPL prints it, such as
 	// "Map(1) { 'a' => 1 }". Text of more than MaxOutput bytes of JSON is truncated. Every
 	// value has one, including undefined. It may contain escape sequences of the guest.
-	ResultText
+	ResultText ResultForm = "text"
 
 	// ResultColors is ResultText with colors, by terminal escape sequences.
-	ResultColors
+	ResultColors ResultForm = "colors"
 )
-
-var formNames = map[ResultForm]string{ResultJSON: "", ResultText: "text", ResultColors: "colors"}
 
 // Evaluation is the result of a snippet.
 type Evaluation struct {
@@ -262,8 +261,8 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 
 // resolve checks the options and fills in defaults.
 func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
-	if _, known := formNames[o.Form]; !known {
-		return o, optionError("Form", "there is no form %d", o.Form)
+	if !slices.Contains([]ResultForm{ResultJSON, ResultText, ResultColors}, o.Form) {
+		return o, optionError("Form", "%q is not a valid form", o.Form)
 	}
 	o.MaxOutput = cmp.Or(o.MaxOutput, min(defaultEvaluateOutput, l.Value))
 	o.MaxCalls = cmp.Or(o.MaxCalls, defaultEvaluateCalls)
@@ -285,7 +284,7 @@ func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions) (*task, er
 		return nil, err
 	}
 	s.Calls.Calls, s.Limits.Value = o.MaxCalls, o.MaxOutput
-	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: formNames[o.Form], Explicit: p.Explicit, Interruptible: o.Grace > 0}
+	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit, Interruptible: o.Grace > 0}
 	t, err := nodeProgram(p.Code, true)(s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 	if err == nil {
 		t.grace = o.Grace

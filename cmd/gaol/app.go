@@ -34,20 +34,19 @@ type app struct {
 
 	takeSignals func() // lets a command handle signals itself
 
-	// server finds the socket of a server for users without root. It may be nil.
-	server func() (socket string, ok bool)
+	// server is the socket of a server for users without root, or "".
+	server string
 
 	exit int // status of a command that succeeded: usually 0, or the guest's
 }
 
-// sandbox is what the commands need of a [runtime.NodeRuntime].
+// sandbox is what the commands need of a sandbox of this process or of a server.
 type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
 	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
-	Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*runtime.Process, error)
-	SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*runtime.Process, error)
+	spawn(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error)
 	newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error)
 	publish.Guest
 	Missing() []string
@@ -71,18 +70,30 @@ func (rt onlyRuntime) newContext(ctx context.Context, o runtime.ContextOptions) 
 	return rt.NewContext(ctx, o)
 }
 
+func (rt onlyRuntime) spawn(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error) {
+	proc, err := start(ctx, p, o, rt.SpawnCode, rt.Spawn)
+	if err != nil {
+		return nil, err
+	}
+	return &terminalProcess{proc, proc.Stdin, proc.Stdout}, nil
+}
+
 func (rt onlyRuntime) Close() error {
 	return errors.Join(rt.NodeRuntime.Close(), runtime.CloseIdle())
 }
 
-// open creates a sandbox. Unless quiet, it prints which limits and rules this machine cannot
+// open creates a sandbox, on a server if f names one. Unless quiet, it prints which limits and rules this machine cannot
 // enforce, because the user relies on them, and the progress of building a missing image. With
 // --json, standard error stays empty unless it is a terminal.
 func (a *app) open(ctx context.Context, f *flags.Sandbox, o runtime.Options, quiet bool) (sandbox, error) {
+	create := a.create
+	if f.Server != "" {
+		create = func(ctx context.Context, o runtime.Options) (sandbox, error) { return createRemote(ctx, f, o) }
+	}
 	if o.Progress = a.progress(); !quiet {
 		o.Progress = a.stderr // also into a file or pipe: a missing image takes long, and only once
 	}
-	sb, err := a.create(ctx, o)
+	sb, err := create(ctx, o)
 	if err == nil && !quiet {
 		report.Notes(a.stderr, f.Notes(sb.Missing(), sb.Limits())...)
 	}
@@ -129,7 +140,7 @@ const rootExample = `  gaol doctor                                    check whet
   gaol run -e 'console.log(process.version)'     run a line of code
   gaol run --json --timeout 5s prog.mjs          run a file, print one JSON object
   gaol eval -e '[1, 2].map(n => n * n)'          print the value of a snippet
-  gaol run --server prog.mjs                     run a file on a gaol server, without root
+  gaol run --server default prog.mjs             run a file on a gaol server, without root
   gaol repl                                      evaluate code line by line
   gaol snippet check docs                        run the examples of a documentation
   gaol policy presets                            list named permissions

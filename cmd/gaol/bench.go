@@ -128,6 +128,9 @@ func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
 
 // measure is the app.measure of the real command.
 func measure(ctx context.Context, o bench.Options) (*bench.Report, error) {
+	if err := runtime.CheckPrivileges(); err != nil { // before it downloads an image
+		return nil, fmt.Errorf("bench: %w", err)
+	}
 	measured, err := bench.Measure(ctx, o)
 	if err := errors.Join(err, runtime.CloseIdle()); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ Exit status: 0 without an error, 1 with one, 124 if the snippet ran out of time,
 was killed for memory; 125 if gaol itself failed. With --json, one object has all of
 that, and standard error stays empty unless gaol itself failed.
 
-The flags for limits, permissions and mounts are those of gaol run.`
+The flags for limits, permissions, mounts and --server are those of gaol run.`
 
 const evalExample = `  gaol eval -e '1 + 1'
   gaol eval -e 'async () => (await import("node:os")).cpus().length'
@@ -64,6 +65,7 @@ func (a *app) evalCommand() *cobra.Command {
 	}
 	f := &evalFlags{Sandbox: flags.NewSandbox(cmd), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.Server = cmp.Or(f.Server, a.server)
 		code, err := f.readCode(cmd, args, a.stdin)
 		if err != nil {
 			return err

@@ -85,11 +85,7 @@ func (f *fake) Snapshot(_ context.Context, o runtime.SnapshotOptions) (*runtime.
 
 var errNoProcess = errors.New("a fake has no processes")
 
-func (f *fake) Spawn(context.Context, string, []string, runtime.SpawnOptions) (*runtime.Process, error) {
-	return nil, errNoProcess
-}
-
-func (f *fake) SpawnCode(context.Context, string, runtime.SpawnOptions) (*runtime.Process, error) {
+func (f *fake) spawn(context.Context, *program, runtime.SpawnOptions) (*terminalProcess, error) {
 	return nil, errNoProcess
 }
 

@@ -7,12 +7,13 @@ import (
 	"os/signal"
 	"syscall"
 
+	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 )
 
 func main() {
 	ctx, stop, release := withSignals(context.Background())
-	a := &app{takeSignals: release, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure, server: findServer}
+	a := &app{takeSignals: release, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure, server: flags.FindServer()}
 	code := a.main(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

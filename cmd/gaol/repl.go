@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -38,7 +39,7 @@ Exit status: that of process.exit, if the code called it; else 0 on a terminal; 
 1 if there was an error, or 124 or 137 if the process was lost because it ran too long or
 used too much memory; 125 if gaol itself failed.
 
-The flags for limits, permissions and mounts are those of gaol run.`
+The flags for limits, permissions, mounts and --server are those of gaol run.`
 
 const replExample = `  gaol repl
   gaol repl --mount ./data:/workspace/data --node-modules ./node_modules
@@ -62,6 +63,7 @@ func (a *app) replCommand() *cobra.Command {
 	}
 	f := &replFlags{Sandbox: flags.NewSandbox(cmd)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		f.Server = cmp.Or(f.Server, a.server)
 		if err := f.Check(cmd.Context(), "globals"); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}

@@ -44,7 +44,7 @@ func TestReplPlain(t *testing.T) {
 		t.Errorf("cells (-want +got)\n%s", diff)
 	}
 	o := f.session.options
-	if o.OnLog = nil; !cmp.Equal(o, runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxLogs: 10_000, MaxLogLength: 2_000, Form: runtime.ResultText}) || f.closed != 1 {
+	if o.OnLog = nil; !cmp.Equal(o, runtime.EvaluateOptions{Timeout: 30 * time.Second, MaxLogs: 8_000, MaxLogLength: 2_000, Form: runtime.ResultText}) || f.closed != 1 {
 		t.Errorf("%+v, closed %d times", o, f.closed)
 	}
 	if f.context.IdleTimeout >= 0 || !f.context.LastValue {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,11 +48,10 @@ server on port 3000 of the program while it runs; --publish 0.0.0.0:8080:3000 th
 of its addresses. The program may then listen on localhost. A connection that comes before
 it listens waits for 10 seconds at most. A port has 256 connections at once.
 
---server uses a server that root has started with gaol serve: its socket is that of the flag,
-$GAOL_SOCKET, or /run/gaol/gaol.sock. Without root, gaol uses a server if there is its socket.
-The server's operator decides which images, permissions and isolations are allowed. What needs
+--server uses a server that root has started with gaol serve. Without root, gaol uses the server
+of this machine if its socket exists. The server's operator decides which images, permissions and isolations are allowed. What needs
 files of the host, or its ports, is not available on a server: --mount, --node-modules,
---publish, --save, --store, --launcher, --unix-sockets, --proxy, --proxy-names, --audit-denials
+--publish, --save, --heap, --store, --launcher, --unix-sockets, --proxy, --proxy-names, --audit-denials
 and --allow-degraded. --timeout 0 is then the longest time that the server allows.
 
 With --tty the program has a terminal of its own, connected to this one: it gets all
@@ -75,13 +75,13 @@ const runExample = `  gaol run prog.mjs
   gaol run --publish 8080:3000 --timeout 0 server.mjs
   gaol run --command -- npm --version
   gaol run --tty --command -- sh
-  gaol run --server -e 'console.log(1 + 1)'`
+  gaol run --server default -e 'console.log(1 + 1)'`
 
 // runFlags are the flags of gaol run.
 type runFlags struct {
 	flags.Sandbox
 	json, stdin, command, tty, interleave bool
-	code, save, server                    string
+	code, save                            string
 	format                                runtime.ModuleFormat
 	maxOutput                             int64
 }
@@ -96,14 +96,10 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := &runFlags{Sandbox: flags.NewSandbox(cmd), maxOutput: runtime.DefaultLimits().Output}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		socket, ok := a.useServer(f)
-		f.OnServer = ok
+		f.Server = cmp.Or(f.Server, a.server)
 		p, err := f.program(cmd, args, a.stdin)
 		if err != nil {
 			return err
-		}
-		if ok {
-			return a.runOnServer(cmd.Context(), socket, p, f)
 		}
 		return a.run(cmd.Context(), p, f)
 	}
@@ -121,7 +117,6 @@ func (a *app) runCommand() *cobra.Command {
 	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
 	f.AddEnvironment(cmd)
 	f.AddPublish()
-	addServer(set, &f.server, "run on the gaol server of `SOCKET`, or of a URL with the token $GAOL_TOKEN; default without root, if a server's socket exists")
 	return cmd
 }
 
@@ -187,7 +182,7 @@ func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, st
 	}
 	defer published.Close()
 	if f.tty {
-		return a.runOnTerminal(ctx, localTerminal(sb), p, f)
+		return a.runOnTerminal(ctx, sb, p, f)
 	}
 	return a.runProgram(ctx, sb, p, f, streams, interleaved)
 }

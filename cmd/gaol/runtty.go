@@ -21,22 +21,8 @@ type terminalProcess struct {
 	stdout io.Reader
 }
 
-// spawner starts a program on a terminal.
-type spawner func(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error)
-
-// localTerminal starts programs in a sandbox of this process.
-func localTerminal(sb sandbox) spawner {
-	return func(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error) {
-		proc, err := spawn(ctx, sb, p, o)
-		if err != nil {
-			return nil, err
-		}
-		return &terminalProcess{proc, proc.Stdin, proc.Stdout}, nil
-	}
-}
-
 // runOnTerminal runs p on a terminal of its own, connected to the user's.
-func (a *app) runOnTerminal(ctx context.Context, start spawner, p *program, f *runFlags) (*runtime.Result, error) {
+func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runFlags) (*runtime.Result, error) {
 	tty, err := terminal.Open(a.stdin)
 	if err != nil {
 		return nil, err
@@ -46,7 +32,7 @@ func (a *app) runOnTerminal(ctx context.Context, start spawner, p *program, f *r
 		o.Timeout = max(f.Timeout(), 0) // for Spawn, 0 is no limit
 	}
 	o.Terminal.Rows, o.Terminal.Cols = tty.Size()
-	proc, err := start(ctx, p, o)
+	proc, err := sb.spawn(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +55,4 @@ func (a *app) runOnTerminal(ctx context.Context, start spawner, p *program, f *r
 		return nil, report.NewOutputError("standard output", err)
 	}
 	return proc.control.Wait(context.WithoutCancel(ctx)) // the program has ended, or closed its terminal
-}
-
-func spawn(ctx context.Context, sb sandbox, p *program, o runtime.SpawnOptions) (*runtime.Process, error) {
-	if p.command == "" {
-		o.Name, o.Format, o.Args = p.Name, p.Format, p.args
-		return sb.SpawnCode(ctx, p.Code, o)
-	}
-	proc, err := sb.Spawn(ctx, p.command, p.args, o)
-	return proc, adviseCommand(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +17,11 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-const serverUsage = "`SOCKET` of the server, or a URL, for which $GAOL_TOKEN is the token; otherwise $GAOL_SOCKET, or /run/gaol/gaol.sock"
+const serverUsage = "server with the sandboxes, by default the one of this machine"
 
 // onServer calls do with a connection to a server.
 func onServer(ctx context.Context, socket string, do func(*client.Client) error) (err error) {
-	c, err := dial(ctx, socket)
+	c, err := dial(ctx, cmp.Or(socket, client.Socket()))
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ The time is when a sandbox is deleted unless it is used before.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	cmd.Flags().StringVar(&socket, "server", "", serverUsage)
+	flags.AddServer(cmd, &socket, serverUsage)
 	return cmd
 }
 
@@ -83,7 +84,7 @@ func (a *app) stopCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&socket, "server", "", serverUsage)
+	flags.AddServer(cmd, &socket, serverUsage)
 	return cmd
 }
 
@@ -124,7 +125,7 @@ func (a *app) execCommand() *cobra.Command {
 	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
 	set.Var(flags.Duration(&f.timeout), "timeout", "time limit of the run; 0 for the longest that the server allows")
 	set.StringVar(&f.cwd, "cwd", "", "working `DIR` in the sandbox (default: that of the sandbox)")
-	set.StringVar(&f.socket, "server", "", serverUsage)
+	flags.AddServer(cmd, &f.socket, serverUsage)
 	return cmd
 }
 

@@ -35,6 +35,7 @@ type snippetFlags struct {
 	set       *pflag.FlagSet
 	options   snippets.Options
 	isolation string
+	server    string
 	adapter   string
 	lintRules string
 	timeout   time.Duration
@@ -56,6 +57,7 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	flags.AddIsolation(cmd, &f.isolation, "snippets")
 	flags.AddImage(cmd, &f.options.Image)
 	flags.AddStore(cmd, &f.options.Store)
+	flags.AddServer(cmd, &f.server, "server that runs the snippets with its image, packages and lint rules, by default the one of this machine if you are not root")
 	flags.Complete(cmd, "network", cobra.FixedCompletions([]string{"none", "public"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "adapter", completeAdapter)
 	_ = cmd.MarkFlagDirname("node-modules") // it exists
@@ -85,10 +87,22 @@ func (f *snippetFlags) check(ctx context.Context) (err error) {
 		}
 		*modules = dir
 	}
+	if f.server != "" {
+		return f.checkServer()
+	}
 	if err := f.readLintRules(ctx); err != nil {
 		return err
 	}
 	return f.readAdapter(ctx)
+}
+
+// checkServer rejects flags that servers lack. The server knows its adapters.
+func (f *snippetFlags) checkServer() error {
+	if filepath.Ext(f.adapter) == ".mjs" {
+		return fmt.Errorf("--adapter %s: a server has adapters with names only", report.OneLine(f.adapter))
+	}
+	f.options.Adapter.Name = f.adapter
+	return flags.RejectOnServer(f.set, "node-modules", "no-lint", "lint-rules", "isolation", "image", "store")
 }
 
 // maxLintRules is the most bytes that package lint accepts.
@@ -145,10 +159,13 @@ func (f *snippetFlags) readAdapter(ctx context.Context) error {
 }
 
 // findImage makes the image exact, because the default one and names change, and builds the
-// default image if it is missing.
+// default image if it is missing. On a server the image is the server's.
 func (a *app) findImage(ctx context.Context, f *snippetFlags) error {
-	if a.snippets != nil { // a test
+	if a.snippets != nil || f.server != "" { // the first is a test
 		return nil
+	}
+	if err := runtime.CheckPrivileges(); err != nil { // before a download of 90 MB
+		return err
 	}
 	o := rootfs.BuildOptions{Progress: a.progress()}
 	if !f.json {
@@ -166,9 +183,12 @@ func (a *app) findImage(ctx context.Context, f *snippetFlags) error {
 }
 
 // openSnippets returns a runner of snippets.
-func (a *app) openSnippets(o snippets.Options) (examplecheck.Runner, error) {
-	if a.snippets != nil {
+func (a *app) openSnippets(ctx context.Context, server string, o snippets.Options) (examplecheck.Runner, error) {
+	switch {
+	case a.snippets != nil:
 		return a.snippets(o)
+	case server != "":
+		return dialSnippets(ctx, server, o)
 	}
 	r, err := snippets.New(o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ compares the output with this file if it exists, except for durations.
 
 Outputs of examples that pass are cached in the user's cache folder, by everything that they
 depend on: files, packages, adapter, lint rules, options, image and version of gaol. Nothing is cached
-with --network public.
+with --network public, or by a server.
 
 --github adds annotations for GitHub's pages, as it is the default where GITHUB_ACTIONS is true.
 
@@ -73,6 +74,7 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 	}
 	f := &checkFlags{}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.server = cmp.Or(f.server, a.server)
 		err := f.check(cmd.Context())
 		if err == nil && f.json && f.github {
 			err = errors.New("--json and --github exclude each other: --json prints nothing else")
@@ -110,7 +112,7 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 	}
 	bar := newCheckBar(a.progress(), len(set.Examples))
 	o := examplecheck.Options{
-		Open:    func() (examplecheck.Runner, error) { return a.openChecked(f) },
+		Open:    func() (examplecheck.Runner, error) { return a.openChecked(ctx, f) },
 		Timeout: f.timeout, Workers: checkWorkers(), Update: f.update, Progress: bar.set,
 	}
 	if o.Cache, err = a.checkCache(f); err != nil {
@@ -132,17 +134,17 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 func checkWorkers() int { return 2 * goruntime.GOMAXPROCS(0) }
 
 // openChecked returns the runner of a check: all examples have the same owner.
-func (a *app) openChecked(f *checkFlags) (examplecheck.Runner, error) {
+func (a *app) openChecked(ctx context.Context, f *checkFlags) (examplecheck.Runner, error) {
 	o := f.options
 	o.Shared, o.MaxConcurrent = true, checkWorkers()
-	return a.openSnippets(o)
+	return a.openSnippets(ctx, f.server, o)
 }
 
 // checkCache returns the cache of a check, or nil if its outputs must not be cached, or cannot.
 func (a *app) checkCache(f *checkFlags) (*examplecheck.Cache, error) {
 	dir, err := os.UserCacheDir()
-	if err != nil || f.noCache || f.options.Network != "" {
-		return nil, nil // a user without a home has no cache
+	if err != nil || f.noCache || f.options.Network != "" || f.server != "" {
+		return nil, nil // a user without a home has no cache, and a server may change
 	}
 	dir = filepath.Join(dir, "gaol", "checks")
 	key := examplecheck.Key{

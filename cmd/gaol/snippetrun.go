@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,6 +73,7 @@ func (a *app) snippetRunCommand() *cobra.Command {
 		if implicit {
 			args = []string{"-"}
 		}
+		f.server = cmp.Or(f.server, a.server)
 		err := f.check(cmd.Context())
 		if err == nil && len(args) != 1 {
 			err = errNoSnippet
@@ -138,7 +140,7 @@ func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlag
 		return nil, err
 	}
 	f.options.MaxConcurrent = 1
-	r, err := a.openSnippets(f.options)
+	r, err := a.openSnippets(ctx, f.server, f.options)
 	if err != nil {
 		return nil, err
 	}

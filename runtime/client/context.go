@@ -19,19 +19,17 @@ type Context struct {
 }
 
 // NewContext starts a context, as [runtime.NodeRuntime.NewContext] does. Of the options, OnLog and
-// Heap are not supported. ctx bounds the start only.
+// Heap are not supported. A negative IdleTimeout means the longest that the server allows. ctx bounds the start only.
 func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*Context, error) {
 	if o.OnLog != nil {
 		return nil, wrap("context", unsupported("OnLog"))
-	}
-	if o.IdleTimeout < 0 {
-		return nil, wrap("context", unsupported("IdleTimeout"))
 	}
 	p, release, err := sb.c.snippet(sb.id, "", runtime.EvaluateOptions{Globals: o.Globals, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Heap: o.Heap})
 	if err != nil {
 		return nil, wrap("context", err)
 	}
-	p.LastValue, p.IdleTimeoutMs = o.LastValue, milliseconds(o.IdleTimeout)
+	p.LastValue = o.LastValue
+	p.IdleTimeoutMs, p.MaxIdle = timeout(o.IdleTimeout)
 	r, end, err := sb.c.start(ctx, "context", p)
 	if err != nil {
 		release()

@@ -29,16 +29,16 @@ type snippetParams struct {
 	MaxCalls      int                `json:"maxCalls,omitempty"`
 	MaxLogs       int                `json:"maxLogs,omitempty"`
 	MaxLogLength  int                `json:"maxLogLength,omitempty"`
+	Form          runtime.ResultForm `json:"form,omitempty"`
 	LastValue     bool               `json:"lastValue,omitempty"`
 	IdleTimeoutMs int64              `json:"idleTimeoutMs,omitempty"`
+	MaxIdle       bool               `json:"maxIdleTimeout,omitempty"`
 	bindings
 }
 
 // snippet returns the parameters of a snippet, and a function that releases its host functions.
 func (c *Client) snippet(sandbox, code string, o runtime.EvaluateOptions) (p snippetParams, release func(), err error) {
 	switch {
-	case o.Form != runtime.ResultJSON:
-		return p, nil, unsupported("Form")
 	case o.Heap != 0:
 		return p, nil, unsupported("Heap")
 	case o.Module:
@@ -48,15 +48,15 @@ func (c *Client) snippet(sandbox, code string, o runtime.EvaluateOptions) (p sni
 	}
 	p = snippetParams{
 		Sandbox: sandbox, Code: code, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Logs: o.OnLog != nil,
-		MaxOutput: o.MaxOutput, MaxCalls: o.MaxCalls, MaxLogs: o.MaxLogs, MaxLogLength: o.MaxLogLength,
+		MaxOutput: o.MaxOutput, MaxCalls: o.MaxCalls, MaxLogs: o.MaxLogs, MaxLogLength: o.MaxLogLength, Form: o.Form,
 	}
 	p.TimeoutMs, p.MaxTimeout = timeout(o.Timeout)
 	p.bindings, release, err = c.bind(o.Globals)
 	return p, release, err
 }
 
-// Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Form, Heap, Module and
-// Grace are not supported. A negative Timeout means the longest that the server allows.
+// Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Heap, Module and Grace
+// are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
 	p, release, err := sb.c.snippet(sb.id, code, o)
 	if err != nil {

@@ -32,7 +32,7 @@ func ParseIsolation(name string) (runtime.Isolation, runtime.OCIOptions, error) 
 
 // checkIsolation reads --isolation. That of a sandbox on a server is one of the server's names.
 func (f *Sandbox) checkIsolation() (err error) {
-	if f.OnServer {
+	if f.Server != "" {
 		return CheckNotEmpty(f.Set, "isolation")
 	}
 	o := &f.options

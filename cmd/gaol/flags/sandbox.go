@@ -21,8 +21,8 @@ import (
 type Sandbox struct {
 	Set *pflag.FlagSet
 
-	// OnServer is set if a server makes the sandbox.
-	OnServer bool
+	// Server is the socket or URL of the server that makes the sandbox. Empty: this process does.
+	Server string
 
 	options     runtime.Options // without Permissions
 	isolation   string
@@ -77,6 +77,7 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	AddIsolation(cmd, &f.isolation, "the program")
 	f.Set.Var(Launcher(&o.Launcher), "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
 	AddStore(cmd, &o.Store)
+	AddServer(cmd, &f.Server, "server for the sandbox, by default the one of this machine if you are not root")
 	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
 	Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -130,6 +131,11 @@ func (f *Sandbox) Check(ctx context.Context, names ...string) error {
 	names = append(names, "cwd", "hostname", "image", "store", "node-modules", "snapshot")
 	if err := CheckNotEmpty(f.Set, names...); err != nil {
 		return err
+	}
+	if f.Server != "" {
+		if err := RejectOnServer(f.Set, notOnServer...); err != nil {
+			return err
+		}
 	}
 	if !path.IsAbs(f.options.Cwd) {
 		return fmt.Errorf("--cwd %q: want an absolute path in the guest", f.options.Cwd)

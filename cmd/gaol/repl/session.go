@@ -40,7 +40,7 @@ type Options struct {
 // Limits of the lines that a cell may print. They are far above those of gaol eval: a user
 // who prints a table wants all of it, while a loop without end must not fill the memory.
 const (
-	maxLogs      = 10_000
+	maxLogs      = 8_000 // with maxLogLength, what a server keeps
 	maxLogLength = 2_000
 )
 

@@ -30,6 +30,7 @@ type Cell struct {
 	MaxOutput    int64                      `json:"maxOutput,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of JSON that its value may have. By default 1 MiB."`
 	MaxLogs      int                        `json:"maxLogs,omitempty" minimum:"0" maximum:"10000" doc:"Lines of console to keep. By default 100."`
 	MaxLogLength int                        `json:"maxLogLength,omitempty" minimum:"0" maximum:"100000" doc:"Characters of one line. By default 1,000."`
+	Form         runtime.ResultForm         `json:"form,omitempty" enum:"text,colors" doc:"As for evaluate."`
 }
 
 // ContextInfo describes a context.
@@ -199,7 +200,7 @@ func (c *Context) evaluate(ctx context.Context, code string, o runtime.EvaluateO
 func (c *Context) options(r Cell) (o runtime.EvaluateOptions, err error) {
 	o = runtime.EvaluateOptions{
 		Globals: globals(r.Globals), MaxOutput: cmp.Or(r.MaxOutput, 1<<20),
-		MaxLogs: cmp.Or(r.MaxLogs, 100), MaxLogLength: cmp.Or(r.MaxLogLength, 1000),
+		MaxLogs: cmp.Or(r.MaxLogs, 100), MaxLogLength: cmp.Or(r.MaxLogLength, 1000), Form: r.Form,
 	}
 	if err = checkLogs(o.MaxLogs, o.MaxLogLength); err != nil {
 		return o, err

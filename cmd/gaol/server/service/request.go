@@ -2,6 +2,8 @@ package service
 
 import (
 	"encoding/json"
+
+	"gaol/runtime"
 )
 
 // Program is code to run and how to start it.
@@ -39,6 +41,7 @@ type Snippet struct {
 	MaxOutput    int64                      `json:"maxOutput,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of JSON that its value may have. By default 1 MiB."`
 	MaxLogs      int                        `json:"maxLogs,omitempty" minimum:"0" maximum:"10000" doc:"Lines of console to keep. By default 100."`
 	MaxLogLength int                        `json:"maxLogLength,omitempty" minimum:"0" maximum:"100000" doc:"Characters of one line. By default 1,000."`
+	Form         runtime.ResultForm         `json:"form,omitempty" enum:"text,colors" doc:"Return the value as a string, as Node's REPL prints it. By default as JSON."`
 }
 
 // Tree is what a sandbox consists of.

@@ -195,7 +195,7 @@ func (sb *Sandbox) evaluate(ctx context.Context, n Snippet, change func(*runtime
 func (sb *Sandbox) evaluateOptions(n Snippet) (o runtime.EvaluateOptions, err error) {
 	o = runtime.EvaluateOptions{
 		Globals: map[string]any{}, MaxOutput: cmp.Or(n.MaxOutput, 1<<20), MaxLogs: cmp.Or(n.MaxLogs, 100), MaxLogLength: cmp.Or(n.MaxLogLength, 1000),
-		Env: n.Env, Cwd: n.Cwd,
+		Env: n.Env, Cwd: n.Cwd, Form: n.Form,
 	}
 	for name, value := range n.Globals {
 		o.Globals[name] = value

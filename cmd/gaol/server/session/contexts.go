@@ -17,8 +17,10 @@ type contextParams struct {
 	FunctionParams
 	service.Snippet
 	Code          string `json:"code,omitempty" maxLength:"0" doc:"Cells have it."`
+	Form          string `json:"form,omitempty" maxLength:"0" doc:"Cells have it."`
 	LastValue     bool   `json:"lastValue,omitempty" doc:"Keep the value of the last cell in globalThis._."`
 	IdleTimeoutMs int64  `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long it waits for a cell. By default 600,000."`
+	MaxIdle       bool   `json:"maxIdleTimeout,omitempty" doc:"Instead of idleTimeoutMs: as long as the server allows."`
 }
 
 // contextEnd is the result of context.
@@ -38,8 +40,14 @@ func openContext(t *task, p contextParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.IdleTimeoutMs > t.service.Settings().LifetimeMs {
-		return nil, service.Invalidf("idleTimeoutMs: %d is more than the server's %d", p.IdleTimeoutMs, t.service.Settings().LifetimeMs)
+	most := t.service.Settings().LifetimeMs
+	switch {
+	case p.MaxIdle && p.IdleTimeoutMs != 0:
+		return nil, service.Invalidf("maxIdleTimeout and idleTimeoutMs exclude each other")
+	case p.MaxIdle:
+		p.IdleTimeoutMs = most
+	case p.IdleTimeoutMs > most:
+		return nil, service.Invalidf("idleTimeoutMs: %d is more than the server's %d", p.IdleTimeoutMs, most)
 	}
 	o := runtime.ContextOptions{
 		Globals: e.Globals, IdleTimeout: time.Duration(p.IdleTimeoutMs) * time.Millisecond, LastValue: p.LastValue,

@@ -1,0 +1,57 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gaol/runtime/client"
+)
+
+// serverDefault is the value of --server that means the socket of [client.Socket].
+const serverDefault = "default"
+
+// AddServer defines --server, the socket or URL of a gaol server. Usage is the purpose of the server.
+func AddServer(cmd *cobra.Command, server *string, usage string) {
+	cmd.Flags().Var(value[string]{server, "SOCKET", parseServer, nil}, "server",
+		usage+": its `SOCKET`, its URL, for which $GAOL_TOKEN is the token, or "+serverDefault+" for $GAOL_SOCKET or else "+client.DefaultSocket)
+	_ = cmd.MarkFlagFilename("server", "sock") // it exists
+}
+
+// parseServer parses a value of --server. A value like a flag is the next flag: the value is missing.
+func parseServer(s string) (string, error) {
+	if s == "" || strings.HasPrefix(s, "-") {
+		return "", errors.New("want a socket, a URL, or " + serverDefault)
+	}
+	if s == serverDefault {
+		return client.Socket(), nil
+	}
+	return s, nil
+}
+
+// FindServer returns the socket of a server for users without root, which a local sandbox needs.
+func FindServer() string {
+	info, err := os.Stat(client.Socket())
+	if os.Geteuid() == 0 || err != nil || info.Mode().Type() != fs.ModeSocket {
+		return ""
+	}
+	return client.Socket()
+}
+
+// notOnServer are flags that servers do not have: they need files or ports of the host, or are the operator's to choose.
+var notOnServer = []string{"mount", "node-modules", "publish", "save", "store", "launcher", "unix-sockets", "allow-degraded", "audit-denials", "proxy", "proxy-names", "heap"}
+
+// RejectOnServer rejects flags that servers lack.
+func RejectOnServer(set *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := set.Lookup(name); f != nil && f.Changed {
+			return fmt.Errorf("--%s is not available on a server", name)
+		}
+	}
+	return nil
+}

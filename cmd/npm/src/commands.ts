@@ -1,4 +1,5 @@
 import type { Session } from "./connection/session.js";
+import { checkOptions, type Names } from "./names.js";
 
 /** A call of a command by a sandboxed program. All of it is the program's text. */
 export interface CommandCall {
@@ -38,10 +39,12 @@ export interface CommandDeclaration {
   stdin?: boolean;
 }
 
+const commandNames = { stdin: true, run: true } satisfies Names<Command>;
+
 /** Makes commands callable, and returns their declarations. The caller unregisters them. */
 export function declareCommands(session: Session, commands: Commands): CommandDeclaration[] {
   return Object.entries(commands).map(([name, command]) => {
-    const { stdin, run }: Command = typeof command === "function" ? { run: command } : command;
+    const { stdin, run }: Command = typeof command === "function" ? { run: command } : checkOptions(`command ${name}`, command, commandNames);
     return { name, id: session.register((args, signal) => answer(run, args[0], signal)), ...(stdin && { stdin }) };
   });
 }

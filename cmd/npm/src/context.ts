@@ -1,6 +1,8 @@
 import type { OpenRequest, Session } from "./connection/session.js";
 import { makeEvaluation } from "./evaluations.js";
 import { declare } from "./functions.js";
+import { checkOptions } from "./names.js";
+import { cellNames, contextNames } from "./optionnames.js";
 import type { CellOptions, ContextOptions } from "./options.js";
 import { asList, asObject, asText } from "./parse.js";
 import type { Evaluation } from "./result.js";
@@ -36,9 +38,9 @@ export interface Context {
 
 /** Starts a context. */
 export async function startContext(session: Session, sandbox: string, o: ContextOptions): Promise<Context> {
-  const declared = declare(session, o.globals);
+  const declared = declare(session, checkOptions("createContext", o, contextNames).globals);
   const { permissions, env, cwd, lastValue } = o;
-  const params = { sandbox, permissions, env, cwd, lastValue, idleTimeoutMs: milliseconds(o.idleTimeoutMs), ...declared.params };
+  const params = { sandbox, permissions, env, cwd, lastValue, idleTimeoutMs: milliseconds("idleTimeoutMs", o.idleTimeoutMs), ...declared.params };
   const r = session.open("context", params);
   const ended = r.result.then((value) => asObject(value, "end of a context") as unknown as ContextEnd).finally(declared.release);
   ended.catch(() => undefined);
@@ -55,7 +57,9 @@ function newContext(session: Session, r: OpenRequest, sandbox: string, ended: Pr
   };
   return {
     ended,
-    evaluate: (code, options = {}) => makeEvaluation(session, "cell", { sandbox, context: r.id, code }, options),
+    async evaluate(code, options = {}) {
+      return makeEvaluation(session, "cell", { sandbox, context: r.id, code }, checkOptions("evaluate", options, cellNames));
+    },
     async complete(line) {
       const found = asObject(await session.request("complete", { sandbox, context: r.id, line }), "completion");
       return { prefix: asText(found["prefix"], "completion"), names: asList(found["names"], "completion") as string[] };

@@ -2,6 +2,8 @@ import { Readable } from "node:stream";
 import { newCapture } from "./capture.js";
 import type { Input, Session } from "./connection/session.js";
 import { GaolError } from "./errors.js";
+import { checkOptions, type Names } from "./names.js";
+import { signalNames } from "./optionnames.js";
 import { asList, asNumber, asObject, asText } from "./parse.js";
 import { newOutput } from "./streams.js";
 
@@ -105,25 +107,41 @@ export interface Files {
 
 const defaultMaxBytes = 64 << 20;
 
+/** The options of a method of {@link Files}. */
+type OptionsOf<M extends keyof Files> = Exclude<Parameters<Files[M]>[M extends "write" | "move" | "writeTar" ? 2 : 1], undefined>;
+
+const readNames = { ...signalNames, maxBytes: true } satisfies Names<ReadOptions>;
+const makeNames = { ...signalNames, mode: true, createParents: true } satisfies Names<MakeOptions>;
+const optionNames = {
+  read: readNames, readText: readNames, readStream: signalNames, write: makeNames, stat: { signal: true, links: true }, exists: signalNames,
+  list: { signal: true, recursive: true, limit: true }, makeDir: makeNames, move: signalNames, remove: { signal: true, recursive: true },
+  readTar: signalNames, writeTar: { signal: true, createParents: true },
+} satisfies { [M in keyof Files]: Names<OptionsOf<M>> };
+
+function checked<O extends Cancelable>(method: keyof Files, o: O): O {
+  return checkOptions(`files.${method}`, o, optionNames[method]);
+}
+
 /** Returns the files of a sandbox. */
 export function newFiles(session: () => Promise<Session>, sandbox: string): Files {
-  const request = async (method: string, params: object, o: Cancelable & { stdin?: Input }): Promise<unknown> =>
-    (await session()).request(method, { sandbox, ...params }, { signal: o.signal, stdin: o.stdin });
+  const request = async (name: keyof Files, method: string, params: object, o: Cancelable, stdin?: Input): Promise<unknown> => {
+    const { signal, ...rest } = checked(name, o);
+    return (await session()).request(method, { sandbox, ...params, ...rest }, { signal, stdin });
+  };
   const files: Files = {
-    read: async (path, o = {}) => readAll(await session(), { sandbox, ...named("path", path) }, o),
+    read: async (path, o = {}) => readAll(await session(), { sandbox, ...named("path", path) }, checked("read", o)),
     readText: async (path, o) => new TextDecoder().decode(await files.read(path, o)),
-    readStream: (path, o = {}) => readStream(session, "readFile", { sandbox, ...named("path", path) }, o),
-    write: async (path, content, { mode, createParents, signal } = {}) =>
-      parseInfo(await request("writeFile", { ...named("path", path), mode, createParents }, { signal, stdin: content })),
-    stat: async (path, { links, signal } = {}) => parseInfo(await request("stat", { ...named("path", path), links }, { signal })),
-    exists: (path, o = {}) => request("stat", named("path", path), o).then(() => true, absent),
-    list: async (path, { recursive, limit, signal } = {}) => parseList(await request("listFiles", { ...named("path", path), recursive, limit }, { signal })),
-    makeDir: async (path, { mode, createParents, signal } = {}) => void (await request("makeDir", { ...named("path", path), mode, createParents }, { signal })),
-    move: async (from, to, o = {}) => void (await request("move", { ...named("from", from), ...named("to", to) }, o)),
-    remove: async (path, { recursive, signal } = {}) => void (await request("remove", { ...named("path", path), recursive }, { signal })),
-    readTar: (path, o = {}) => readStream(session, "readTar", { sandbox, ...named("path", path) }, o),
-    async writeTar(path, archive, { createParents, signal } = {}) {
-      const counts = asObject(await request("writeTar", { ...named("path", path), createParents }, { signal, stdin: archive }), "archive");
+    readStream: (path, o = {}) => readStream(session, "readFile", { sandbox, ...named("path", path) }, checked("readStream", o)),
+    write: async (path, content, o = {}) => parseInfo(await request("write", "writeFile", named("path", path), o, content)),
+    stat: async (path, o = {}) => parseInfo(await request("stat", "stat", named("path", path), o)),
+    exists: (path, o = {}) => request("exists", "stat", named("path", path), o).then(() => true, absent),
+    list: async (path, o = {}) => parseList(await request("list", "listFiles", named("path", path), o)),
+    makeDir: async (path, o = {}) => void (await request("makeDir", "makeDir", named("path", path), o)),
+    move: async (from, to, o = {}) => void (await request("move", "move", { ...named("from", from), ...named("to", to) }, o)),
+    remove: async (path, o = {}) => void (await request("remove", "remove", named("path", path), o)),
+    readTar: (path, o = {}) => readStream(session, "readTar", { sandbox, ...named("path", path) }, checked("readTar", o)),
+    async writeTar(path, archive, o = {}) {
+      const counts = asObject(await request("writeTar", "writeTar", named("path", path), o, archive), "archive");
       return { entries: asNumber(counts["entries"], "archive"), bytes: asNumber(counts["bytes"], "archive") };
     },
   };

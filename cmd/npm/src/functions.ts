@@ -1,5 +1,6 @@
 import type { Handler, Session } from "./connection/session.js";
 import { encodable } from "./connection/values.js";
+import { checkOptions, type Names } from "./names.js";
 import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema } from "./schema.js";
 
 /** What a host function gets in addition to its input. */
@@ -42,7 +43,7 @@ export interface HostFunction {
  * and the `code` of errors.
  */
 export function hostFunction<T>(options: HostFunctionOptions<T>, call: (input: T, context: CallContext) => unknown): HostFunction {
-  const { input } = options;
+  const { input } = checkOptions("hostFunction", options, { input: true, async: true } satisfies Names<HostFunctionOptions<T>>);
   return {
     [definition]: {
       schema: input && argumentsSchema(input),

@@ -114,7 +114,7 @@ export interface ProgramOptions {
 
 /** A time limit. */
 export interface TimeLimit {
-  /** Wall-clock time in milliseconds. By default 30,000. Infinity means the longest that the server allows. */
+  /** Wall-clock time in milliseconds. By default 30,000. 0 and Infinity mean the longest that the server allows. */
   timeoutMs?: number | undefined;
 
   /** Ends the program. The promise is rejected with the signal's reason. */

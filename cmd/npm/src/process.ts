@@ -1,11 +1,13 @@
 import type { Readable, Writable } from "node:stream";
 import type { OpenRequest, Session } from "./connection/session.js";
 import { handlers, type RunEvent } from "./follow.js";
+import { checkOptions, pick } from "./names.js";
+import { programNames } from "./optionnames.js";
 import type { SpawnOptions } from "./options.js";
 import { asNumber, parseRun } from "./parse.js";
 import { newQueue } from "./queue.js";
 import type { RunResult } from "./result.js";
-import { milliseconds, programParams } from "./runs.js";
+import { isLongest, milliseconds } from "./runs.js";
 import { newInput, newOutput } from "./streams.js";
 
 /** A long-lived process in a sandbox. It keeps the Node process alive until it has ended. */
@@ -48,8 +50,8 @@ export async function startProcess(session: Session, program: object, o: SpawnOp
   const stdout = newOutput();
   const stderr = newOutput();
   const queue = newQueue<RunEvent>(() => undefined);
-  const timeoutMs = o.timeoutMs === Infinity ? undefined : milliseconds(o.timeoutMs);
-  const params = { ...program, ...programParams(o), events: o.events, timeoutMs, terminal: o.terminal };
+  const timeoutMs = isLongest(o.timeoutMs) ? undefined : milliseconds("timeoutMs", o.timeoutMs); // the longest is the default
+  const params = { ...program, ...pick(o, programNames), events: o.events, timeoutMs, terminal: o.terminal };
   const r = session.open("spawn", params, { signal: o.signal, onStdout: stdout.push, onStderr: stderr.push, onEvent: handlers(queue).onEvent });
   const ended = r.result.then((value) => parseRun(value, none, none));
   ended.then(queue.end, queue.fail);
@@ -70,7 +72,8 @@ function newProcess(session: Session, r: OpenRequest, pid: number, p: Pick<Proce
     events: p.events,
     wait: () => p.ended,
     kill: () => r.cancel(),
-    async signal(signal, { group = false } = {}) {
+    async signal(signal, options = {}) {
+      const { group = false } = checkOptions("signal", options, { group: true });
       await session.request("signal", { process: r.id, signal, group });
     },
     async resize(size) {

@@ -1,6 +1,8 @@
 import { newCapture } from "./capture.js";
 import type { Session } from "./connection/session.js";
-import type { ProgramOptions, RunOptions, TimeLimit } from "./options.js";
+import { invalid, pick } from "./names.js";
+import { programNames } from "./optionnames.js";
+import type { RunOptions, TimeLimit } from "./options.js";
 import { parseRun } from "./parse.js";
 import type { RunResult } from "./result.js";
 
@@ -9,18 +11,19 @@ export const defaultOutput = 16 << 20;
 
 /** Returns a time limit as requests have it. */
 export function timeLimit({ timeoutMs }: TimeLimit): object {
-  return timeoutMs === Infinity ? { maxTimeout: true } : { timeoutMs: milliseconds(timeoutMs) };
+  return isLongest(timeoutMs) ? { maxTimeout: true } : { timeoutMs: milliseconds("timeoutMs", timeoutMs) };
+}
+
+/** Reports whether a time limit is the longest that the server allows. */
+export function isLongest(timeoutMs: number | undefined): boolean {
+  return timeoutMs === 0 || timeoutMs === Infinity;
 }
 
 /** Rounds up, so that a short time is not none, which means the default. */
-export function milliseconds(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.ceil(ms);
-}
-
-/** Returns how to start a program as requests have it. */
-export function programParams(o: ProgramOptions): object {
-  const { permissions, name, format, args, env, cwd } = o;
-  return { permissions, name, format, args, env, cwd };
+export function milliseconds(name: string, ms: number | undefined): number | undefined {
+  if (ms === undefined) return undefined;
+  if (Number.isFinite(ms)) return Math.ceil(ms);
+  throw invalid(name, `gaol: ${name}: want a number of milliseconds`, "want a number", ms); // JSON has no NaN
 }
 
 /** Makes a run, and captures its output. */
@@ -28,7 +31,7 @@ export async function makeRun<T>(session: Session, method: string, params: objec
   const stdout = newCapture(limit, o.onStdout);
   const stderr = newCapture(limit, o.onStderr);
   const streams = { stdinStream: o.stdin === undefined ? undefined : true, events: o.onStdout || o.onStderr ? true : undefined };
-  const value = await session.request(method, { ...params, ...programParams(o), ...timeLimit(o), ...streams }, {
+  const value = await session.request(method, { ...params, ...pick(o, programNames), ...timeLimit(o), ...streams }, {
     stdin: o.stdin,
     signal: o.signal,
     onStdout: stdout.add,

@@ -7,12 +7,14 @@ import { evaluateLimits, makeEvaluation } from "./evaluations.js";
 import { newFiles, type Files } from "./files.js";
 import { follow, type RunStream } from "./follow.js";
 import { declare } from "./functions.js";
+import { checkOptions, pick } from "./names.js";
+import * as names from "./optionnames.js";
 import type { CommandOptions, ContextOptions, EvaluateOptions, OnConnection, RunOptions, SandboxOptions, SpawnOptions } from "./options.js";
 import { asList, asNumber, asObject, asText, parseEvaluation, parseRun } from "./parse.js";
 import { dial, fetchPort, parseListeners, type Listener } from "./ports.js";
 import { startProcess, type Process } from "./process.js";
 import type { Evaluation, RunResult } from "./result.js";
-import { defaultOutput, makeRun, milliseconds, programParams, timeLimit } from "./runs.js";
+import { defaultOutput, makeRun, milliseconds, timeLimit } from "./runs.js";
 import { connectionOf, parseSnapshot, type SnapshotInfo } from "./snapshots.js";
 import { treeParams } from "./tree.js";
 
@@ -95,7 +97,7 @@ export class Sandbox {
 
   /** Creates a sandbox. The caller closes it. */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
-    const session = await connectionOf(options).session();
+    const session = await connectionOf(checkOptions("Sandbox.create", options, names.sandboxNames)).session();
     const functions = declare(session, options.globals);
     const commands = options.commands && declareCommands(session, options.commands);
     const release = (): void => {
@@ -106,7 +108,7 @@ export class Sandbox {
       const { permissions, env, cwd, detached, calls, hostPorts, idleTimeoutMs, lifetimeMs } = options;
       const params = {
         ...{ ...treeParams(options), permissions, env, cwd, detached, calls, hostPorts },
-        ...{ idleTimeoutMs: milliseconds(idleTimeoutMs), lifetimeMs: milliseconds(lifetimeMs) },
+        ...{ idleTimeoutMs: milliseconds("idleTimeoutMs", idleTimeoutMs), lifetimeMs: milliseconds("lifetimeMs", lifetimeMs) },
         ...functions.params,
         commands,
       };
@@ -128,55 +130,57 @@ export class Sandbox {
   /** Returns a sandbox that was created elsewhere, such as a detached one. It fails if there is none. */
   static async get(id: string, options: OnConnection = {}): Promise<Sandbox> {
     const session = () => connectionOf(options).session();
+    checkOptions("Sandbox.get", options, names.connectionNames);
     const { missing } = parseInfo(await (await session()).request("get", { sandbox: id }));
     return new Sandbox({ id, missing, session, outputBytes: defaultOutput, detached: true, release: () => undefined });
   }
 
   /** Describes your sandboxes, the oldest first. */
   static async list(options: OnConnection = {}): Promise<SandboxInfo[]> {
-    const list = await (await connectionOf(options).session()).request("list");
+    const list = await (await connectionOf(checkOptions("Sandbox.list", options, names.connectionNames)).session()).request("list");
     return asList(asObject(list, "list of sandboxes")["sandboxes"], "list of sandboxes").map(parseInfo);
   }
 
   /** Runs a program in a new process. Its value is what it passes to `__return`. */
   async run<T = unknown>(code: string, options: RunOptions = {}): Promise<RunResult<T>> {
-    return makeRun<T>(await this.#session(), "run", { sandbox: this.id, code }, options, this.#parts.outputBytes);
+    return makeRun<T>(await this.#session(), "run", { sandbox: this.id, code }, checkOptions("run", options, names.runNames), this.#parts.outputBytes);
   }
 
   /** Runs a program that has no value. */
   async exec(code: string, options: RunOptions = {}): Promise<RunResult<never>> {
-    return makeRun(await this.#session(), "exec", { sandbox: this.id, code }, options, this.#parts.outputBytes);
+    return makeRun(await this.#session(), "exec", { sandbox: this.id, code }, checkOptions("exec", options, names.runNames), this.#parts.outputBytes);
   }
 
   /** Runs a program of the image, or the path of one in the sandbox. */
   async command(command: string, args: readonly string[] = [], options: CommandOptions = {}): Promise<RunResult<never>> {
-    return makeRun(await this.#session(), "command", { sandbox: this.id, command }, { ...options, args }, this.#parts.outputBytes);
+    return makeRun(await this.#session(), "command", { sandbox: this.id, command }, { ...checkOptions("command", options, names.commandNames), args }, this.#parts.outputBytes);
   }
 
   /** Evaluates code as models write it: its value is that of the last expression. */
   async evaluate<T = unknown>(code: string, options: EvaluateOptions = {}): Promise<Evaluation<T>> {
-    const { permissions, env, cwd } = options;
+    const { permissions, env, cwd } = checkOptions("evaluate", options, names.evaluateNames);
     return makeEvaluation<T>(await this.#session(), "evaluate", { sandbox: this.id, code, permissions, env, cwd }, options);
   }
 
   /** Starts `run` and returns its events. */
   followRun<T = unknown>(code: string, options: RunOptions = {}): RunStream<RunResult<T>> {
-    return this.#follow("run", { code }, options);
+    return this.#follow("run", { code }, checkOptions("followRun", options, names.runNames));
   }
 
   /** Starts `exec` and returns its events. */
   followExec(code: string, options: RunOptions = {}): RunStream<RunResult<never>> {
-    return this.#follow("exec", { code }, options);
+    return this.#follow("exec", { code }, checkOptions("followExec", options, names.runNames));
   }
 
   /** Starts `command` and returns its events. */
   followCommand(command: string, args: readonly string[] = [], options: CommandOptions = {}): RunStream<RunResult<never>> {
-    return this.#follow("command", { command }, { ...options, args });
+    return this.#follow("command", { command }, { ...checkOptions("followCommand", options, names.commandNames), args });
   }
 
   /** Starts `evaluate` and returns its events. The result has no logs. */
   followEvaluate<T = unknown>(code: string, options: Omit<EvaluateOptions, "onLog"> = {}): RunStream<Evaluation<T>> {
-    const { permissions, env, cwd } = options;
+    const { onLog: _, ...known } = names.evaluateNames;
+    const { permissions, env, cwd } = checkOptions("followEvaluate", options, known);
     let release = (): void => undefined;
     const params = (session: Session): object => {
       const functions = declare(session, options.globals);
@@ -187,19 +191,19 @@ export class Sandbox {
   }
 
   #follow<T>(method: string, program: object, o: RunOptions): RunStream<RunResult<T>> {
-    const params = { sandbox: this.id, ...program, ...programParams(o), ...timeLimit(o), stdinStream: o.stdin === undefined ? undefined : true };
+    const params = { sandbox: this.id, ...program, ...pick(o, names.programNames), ...timeLimit(o), stdinStream: o.stdin === undefined ? undefined : true };
     const none = { bytes: new Uint8Array(), truncated: false };
     return follow(this.#session(), { method, params: () => params, parse: (value) => parseRun<T>(value, none, none) }, o);
   }
 
   /** Starts a program of the image as a process that can be talked to. */
   async spawn(command: string, args: readonly string[] = [], options: Omit<SpawnOptions, "name" | "format" | "args"> = {}): Promise<Process> {
-    return startProcess(await this.#session(), { sandbox: this.id, command }, { ...options, args });
+    return startProcess(await this.#session(), { sandbox: this.id, command }, { ...checkOptions("spawn", options, names.spawnCommandNames), args });
   }
 
   /** Starts a Node program as a process that can be talked to. */
   async spawnCode(code: string, options: SpawnOptions = {}): Promise<Process> {
-    return startProcess(await this.#session(), { sandbox: this.id, code }, options);
+    return startProcess(await this.#session(), { sandbox: this.id, code }, checkOptions("spawnCode", options, names.spawnNames));
   }
 
   /** Starts a process that keeps the declarations of the cells that it evaluates. */
@@ -231,14 +235,15 @@ export class Sandbox {
 
   /** Waits until a program listens on a port. It reports whether one does; false means that the time is over. */
   async waitForListener(port: number, options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<boolean> {
-    const params = { sandbox: this.id, port, timeoutMs: milliseconds(options.timeoutMs) };
-    const found = await (await this.#session()).request("waitForListener", params, { signal: options.signal });
+    const { timeoutMs, signal } = checkOptions("waitForListener", options, { timeoutMs: true, signal: true });
+    const params = { sandbox: this.id, port, timeoutMs: milliseconds("timeoutMs", timeoutMs) };
+    const found = await (await this.#session()).request("waitForListener", params, { signal });
     return asObject(found, "listener")["listening"] === true;
   }
 
   /** Connects to a server of a program. */
   async dial(port: number, options: { signal?: AbortSignal } = {}): Promise<Duplex> {
-    return dial(await this.#session(), this.id, port, options.signal);
+    return dial(await this.#session(), this.id, port, checkOptions("dial", options, names.signalNames).signal);
   }
 
   /** Sends an HTTP request to a server of a program. Redirects are not followed, and bodies are not decompressed. */
@@ -248,7 +253,8 @@ export class Sandbox {
 
   /** Takes a snapshot of the home folder, /workspace and the working directory. */
   async snapshot(name: string, options: { signal?: AbortSignal } = {}): Promise<SnapshotInfo> {
-    return parseSnapshot(await (await this.#session()).request("snapshot", { sandbox: this.id, name }, { signal: options.signal }));
+    const { signal } = checkOptions("snapshot", options, names.signalNames);
+    return parseSnapshot(await (await this.#session()).request("snapshot", { sandbox: this.id, name }, { signal }));
   }
 
   /** Counts and measures what the sandbox uses. */

@@ -1,4 +1,6 @@
 import { sharedConnection, type Connection } from "./connection/connection.js";
+import { checkOptions } from "./names.js";
+import { connectionNames } from "./optionnames.js";
 import type { OnConnection } from "./options.js";
 import { asList, asNumber, asObject, asText } from "./parse.js";
 
@@ -23,11 +25,11 @@ export function connectionOf(o: OnConnection): Connection {
 
 /** Lists your snapshots. */
 export async function listSnapshots(options: OnConnection = {}): Promise<SnapshotInfo[]> {
-  const list = await (await connectionOf(options).session()).request("listSnapshots");
+  const list = await (await connectionOf(checkOptions("listSnapshots", options, connectionNames)).session()).request("listSnapshots");
   return asList(asObject(list, "list of snapshots")["snapshots"], "list of snapshots").map(parseSnapshot);
 }
 
 /** Removes a snapshot. */
 export async function removeSnapshot(name: string, options: OnConnection = {}): Promise<void> {
-  await (await connectionOf(options).session()).request("removeSnapshot", { name });
+  await (await connectionOf(checkOptions("removeSnapshot", options, connectionNames)).session()).request("removeSnapshot", { name });
 }

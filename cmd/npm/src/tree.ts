@@ -1,8 +1,9 @@
+import { pick } from "./names.js";
+import { treeNames } from "./optionnames.js";
 import type { TreeOptions } from "./options.js";
 
 /** Returns what a sandbox consists of as requests have it. */
 export function treeParams(o: TreeOptions): object {
-  const { image, snapshot, isolation, readOnly, hostname, mounts, nodeModules } = o;
   const files: [string, string][] = [];
   const fileBytes: [string, string][] = [];
   for (const [path, content] of Object.entries(o.files ?? {})) {
@@ -10,7 +11,7 @@ export function treeParams(o: TreeOptions): object {
     else fileBytes.push([path, Buffer.from(content).toString("base64")]);
   }
   const limits = o.limits && { ...o.limits, cpuTimeMs: o.limits.cpuTimeMs && Math.ceil(o.limits.cpuTimeMs) };
-  return { image, snapshot, isolation, readOnly, hostname, mounts, nodeModules, limits, files: record(files), fileBytes: record(fileBytes) };
+  return { ...pick(o, treeNames), limits, files: record(files), fileBytes: record(fileBytes) };
 }
 
 function record(entries: [string, string][]): object | undefined {

@@ -50,7 +50,7 @@ interface Scripted<M> {
 /** Code that an endless loop follows, once it has called a function that cancels the call. */
 function endless(): { tool: ReturnType<typeof codeTool>; signal: AbortSignal; script: Script } {
   const control = new AbortController();
-  const tool = codeTool({ globals: { started: () => control.abort() }, timeout: 600_000, connection });
+  const tool = codeTool({ globals: { started: () => control.abort() }, timeoutMs: 0, connection });
   return { tool, signal: control.signal, script: [{ call: { name: "run_code", args: { code: "started(); for (;;);" } } }] };
 }
 

@@ -17,7 +17,7 @@ test("functions look synchronous, and calls are counted", async () => {
     { connection },
   );
   const r = await sandbox.execute<string>("Sure!\n\n```ts\nconst u: any = api.get(1)\nconsole.log(u.name, limit);\n`${u.born.getUTCFullYear()} ${api.add({ a: 1, b: 2 })}`\n```");
-  assert.deepEqual({ ...r, durationMs: 0 }, { result: "1815 3", error: undefined, logs: ["Ada 10"], durationMs: 0, apiCallCount: 2 });
+  assert.deepEqual({ ...r, durationMs: 0 }, { result: "1815 3", error: undefined, logs: ["Ada 10"], durationMs: 0, apiCallCount: 2, denials: [] });
   assert.ok(r.durationMs > 0);
 });
 
@@ -32,7 +32,7 @@ test("errors show the line", async () => {
 
 test("limits", async () => {
   let calls = 0;
-  const sandbox = createSandbox({ f: () => ++calls }, { connection, timeout: 500, maxOutputSize: 100, maxApiCalls: 2 });
+  const sandbox = createSandbox({ f: () => ++calls }, { connection, timeoutMs: 500, maxOutputSize: 100, maxApiCalls: 2 });
   const [endless, many, large, memory] = await Promise.all([
     sandbox.execute("for (;;);"),
     sandbox.execute("f(); f(); f()"),
@@ -47,6 +47,12 @@ test("limits", async () => {
   assert.equal(memory.result, SANDBOX_MEMORY_MB - 128);
   const tooMuch = await createSandbox({}, { connection }).execute(`Buffer.alloc(${SANDBOX_MEMORY_MB} << 20, 1).length`);
   assert.match(tooMuch.error ?? "", /^OutOfMemoryError/);
+});
+
+test("what was denied is listed", async () => {
+  const r = await createSandbox({}, { connection }).execute("fetch('http://192.0.2.1/')");
+  assert.notEqual(r.error, undefined);
+  assert.deepEqual(r.denials.map((d) => [d.scope, d.rule]), [["network", "network.default"]]);
 });
 
 test("executions share nothing", async () => {
@@ -64,10 +70,9 @@ test("a signal ends an execution", async () => {
 });
 
 test("options are strict", () => {
-  assert.throws(() => createSandbox({}, { timeOut: 1 } as never), /unknown option "timeOut"/);
-  for (const wrong of [{ timeout: 0 }, { timeout: NaN }, { maxApiCalls: 1001 }, { maxApiCalls: 1.5 }, { maxOutputSize: -1 }]) {
-    assert.throws(() => createSandbox({}, wrong), RangeError);
-  }
+  assert.throws(() => createSandbox({}, { timeout: 1 } as never), /unknown option "timeout"; did you mean "timeoutMs"/);
+  for (const wrong of [{ maxApiCalls: 1001 }, { maxApiCalls: 1.5 }, { maxOutputSize: -1 }]) assert.throws(() => createSandbox({}, wrong), RangeError);
+  for (const timeoutMs of [NaN, -Infinity, "5"]) assert.throws(() => createSandbox({}, { timeoutMs: timeoutMs as number }), { code: "invalid" });
 });
 
 test("an isolation that does not exist is an error of gaol", async () => {

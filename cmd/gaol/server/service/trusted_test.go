@@ -9,12 +9,12 @@ import (
 	"gaol/runtime"
 )
 
-// A trusted client's runs have no time limit that it has not asked for, and its sandboxes are in no
-// tenant's cgroup.
+// A trusted client's runs have the default time limit unless it asks for another, and its sandboxes are
+// in no tenant's cgroup.
 func TestTrusted(t *testing.T) {
 	s := New(Options{Settings: settings.Trusted(), CgroupParent: "/gaol-test"})
 	sb := &Sandbox{service: s}
-	for asked, want := range map[int64]time.Duration{0: 365 * 24 * time.Hour, 1: time.Millisecond} {
+	for asked, want := range map[int64]time.Duration{0: runtime.DefaultTimeout, 1: time.Millisecond, settings.Trusted().RunTimeoutMs: 365 * 24 * time.Hour} {
 		if got, err := sb.timeout(asked); got != want || err != nil {
 			t.Errorf("timeout %d: %v, %v", asked, got, err)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // Trusted returns the settings of a server whose only client is trusted like root. Its limits only keep
-// sums from overflowing. What it asks for may last a year.
+// sums from overflowing. What it asks for may last a year; the defaults of runs are those of all clients.
 func Trusted() *Settings {
 	const year = int64(365 * 24 * time.Hour / time.Millisecond)
 	all := quota.Limits{

@@ -1,6 +1,7 @@
-import { createSandbox, type CodeSandboxOptions, type ExecutionResult } from "../evaluate/sandbox.js";
+import { codeSandboxNames, createSandbox, type CodeSandboxOptions, type ExecutionResult } from "../evaluate/sandbox.js";
 import { GaolError } from "../errors.js";
 import type { Globals } from "../functions.js";
+import { checkOptions, type Names } from "../names.js";
 import type { Tool } from "../tools/tools.js";
 
 /** Options of {@link codeTool}. */
@@ -14,6 +15,8 @@ export interface CodeToolOptions extends CodeSandboxOptions {
   /** Variables of the code: values, functions, and objects that have both. */
   globals?: Globals | undefined;
 }
+
+const optionNames = { ...codeSandboxNames, name: true, about: true, globals: true } satisfies Names<CodeToolOptions>;
 
 /** The input of the tool. */
 export interface CodeInput {
@@ -33,16 +36,16 @@ const inputSchema = {
 
 /** Returns a tool that runs the model's code, each call in a new sandbox. */
 export function codeTool(options: CodeToolOptions = {}): Tool<CodeInput, ExecutionResult> {
-  const { name = "run_code", about, globals, ...rest } = options;
+  const { name = "run_code", about, globals, ...rest } = checkOptions("codeTool", options, optionNames);
   const sandbox = createSandbox(globals, rest);
   return {
     name,
     description: about === undefined ? description : `${description}\n\n${about}`,
     inputSchema,
-    async execute(input: Partial<CodeInput> | null | undefined, o = {}) {
+    async execute(input: Partial<CodeInput> | null | undefined, o) {
       const code: unknown = input?.code; // models send anything
       if (typeof code !== "string") throw new GaolError("invalid_argument", `gaol: ${name}: code: want a string`);
-      return sandbox.execute(code, o.signal && { signal: o.signal });
+      return sandbox.execute(code, o);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { ConnectionError } from "../errors.js";
+import { checkOptions } from "../names.js";
 import { openSession, type Opened } from "./connect.js";
-import type { ConnectOptions } from "./find.js";
+import { connectNames, type ConnectOptions } from "./find.js";
 import type { Session } from "./session.js";
 
 /**
@@ -19,6 +20,7 @@ export interface Connection {
 
 /** Returns a server to use. It connects when it is used. */
 export function newConnection(options: ConnectOptions = {}): Connection {
+  checkOptions("connect", options, connectNames);
   let opened: Promise<Opened> | undefined;
   let closed = false;
   const current = (): Promise<Opened> => (opened ??= openSession(options));

@@ -1,6 +1,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import path from "node:path";
 import { ConnectionError } from "../errors.js";
+import type { Names } from "../names.js";
 
 /** Which server to use. At most one of `socket`, `url` and `own` may be given. */
 export interface ConnectOptions {
@@ -19,6 +20,9 @@ export interface ConnectOptions {
   /** The gaol program for `own`. By default `$GAOL_BIN`, then that of the package for this platform, then `gaol` on PATH. */
   binary?: string | undefined;
 }
+
+/** Names of the options of connect. */
+export const connectNames = { socket: true, url: true, token: true, own: true, binary: true } satisfies Names<ConnectOptions>;
 
 /** The environment variables that choose a server. */
 export type Environment = Record<string, string | undefined>;

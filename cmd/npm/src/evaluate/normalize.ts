@@ -1,3 +1,5 @@
+import { checkOptions } from "../names.js";
+import { connectionNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
 import { asObject, asText } from "../parse.js";
 import { connectionOf } from "../snapshots.js";
@@ -9,7 +11,7 @@ import { connectionOf } from "../snapshots.js";
  * parser decides. The promise is rejected with a SyntaxError that shows the line if the code is invalid.
  */
 export async function normalizeCode(code: string, options: OnConnection = {}): Promise<string> {
-  const session = await connectionOf(options).session();
+  const session = await connectionOf(checkOptions("normalizeCode", options, connectionNames)).session();
   const { code: module, error } = asObject(await session.request("normalize", { code }), "module");
   if (error === null) return asText(module, "module");
   const { message, frame } = asObject(error, "error");

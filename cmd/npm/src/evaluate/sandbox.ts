@@ -1,16 +1,19 @@
 import type { Globals } from "../functions.js";
+import { checkOptions, type Names } from "../names.js";
 import { evaluate } from "../once.js";
+import { connectionNames, signalNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
 import type { Permissions } from "../permissions.js";
-import type { GuestError } from "../result.js";
+import type { Denial, GuestError } from "../result.js";
+import { timeLimit } from "../runs.js";
 
 /** Memory of one execution in MiB, with that of Node itself. The kernel enforces it. */
 export const SANDBOX_MEMORY_MB = 256;
 
 /** Options of {@link createSandbox}. */
 export interface CodeSandboxOptions extends OnConnection {
-  /** Wall-clock time of one execution, in milliseconds. By default 30,000. */
-  timeout?: number | undefined;
+  /** Wall-clock time of one execution, in milliseconds. By default 30,000. 0 and Infinity mean the longest that the server allows. */
+  timeoutMs?: number | undefined;
 
   /** Bytes of JSON that the result may have. By default 1 MiB. */
   maxOutputSize?: number | undefined;
@@ -39,15 +42,21 @@ export interface ExecutionResult<T = unknown> {
 
   /** How many functions it has called. */
   apiCallCount: number;
+
+  /** What the permissions have denied. */
+  denials: Denial[];
 }
 
 /** Executes code, as models write it, that can call functions of this program. */
 export interface CodeSandbox {
   /** Executes code in a sandbox of its own. Code that fails has a result, too; the promise is rejected if gaol fails. */
-  execute<T = unknown>(code: string, options?: { signal?: AbortSignal }): Promise<ExecutionResult<T>>;
+  execute<T = unknown>(code: string, options?: { signal?: AbortSignal | undefined }): Promise<ExecutionResult<T>>;
 }
 
-const optionNames = new Set(["timeout", "maxOutputSize", "maxApiCalls", "permissions", "isolation", "connection"]);
+/** Names of the options of {@link createSandbox}. */
+export const codeSandboxNames = {
+  ...connectionNames, timeoutMs: true, maxOutputSize: true, maxApiCalls: true, permissions: true, isolation: true,
+} satisfies Names<CodeSandboxOptions>;
 
 /** The most calls that results of evaluations list. */
 const mostCalls = 1000;
@@ -60,15 +69,13 @@ const defaultCalls = 50;
  * without files and variables of earlier ones, and executions may take place at the same time.
  */
 export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions = {}): CodeSandbox {
-  for (const name of Object.keys(options)) {
-    if (!optionNames.has(name)) throw new TypeError(`gaol: createSandbox: unknown option ${JSON.stringify(name)}`);
-  }
-  const timeoutMs = positive("timeout", options.timeout, Infinity);
+  const { permissions, isolation, connection, timeoutMs } = checkOptions("createSandbox", options, codeSandboxNames);
+  timeLimit({ timeoutMs }); // checks it now
   const maxOutput = positive("maxOutputSize", options.maxOutputSize, 16 << 20);
   const maxCalls = positive("maxApiCalls", options.maxApiCalls, mostCalls) ?? defaultCalls;
-  const { permissions, isolation, connection } = options;
   return {
-    async execute<T>(code: string, { signal }: { signal?: AbortSignal } = {}): Promise<ExecutionResult<T>> {
+    async execute<T>(code: string, o: { signal?: AbortSignal | undefined } = {}): Promise<ExecutionResult<T>> {
+      const { signal } = checkOptions("execute", o, signalNames);
       const e = await evaluate<T>(code, { globals, timeoutMs, maxOutput, maxCalls, permissions, isolation, connection, signal });
       return {
         result: e.result,
@@ -76,6 +83,7 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
         logs: e.logs.map((line) => line.text),
         durationMs: e.durationMs,
         apiCallCount: Math.min(e.calls.length, maxCalls), // later ones were refused
+        denials: e.denials,
       };
     },
   };
@@ -83,7 +91,7 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
 
 /** Checks a limit. The server would take 0 for the default. */
 function positive(name: string, value: number | undefined, most: number): number | undefined {
-  if (value === undefined || (value > 0 && value <= most && (value === Infinity || name === "timeout" || Number.isInteger(value)))) return value;
+  if (value === undefined || (value > 0 && value <= most && Number.isInteger(value))) return value;
   throw new RangeError(`gaol: createSandbox: ${name}: ${String(value)} is not a number from 1 to ${most}`);
 }
 

@@ -1,3 +1,4 @@
+import { checkOptions, type Names } from "../names.js";
 import type { RunOptions } from "../options.js";
 import type { RunResult } from "../result.js";
 
@@ -35,9 +36,16 @@ export interface NodeRuntimeRunResult<T = unknown> extends NodeRuntimeExecResult
   value?: T;
 }
 
+const names = { env: true, cwd: true, stdin: true, timeout: true, signal: true, onStdout: true, onStderr: true } satisfies Names<NodeRuntimeExecOptions>;
+
+/** Checks the options of a program. Unknown ones are an error. */
+export function checkExecOptions(o: NodeRuntimeExecOptions): NodeRuntimeExecOptions {
+  return checkOptions("NodeRuntime", o, names);
+}
+
 /** Returns the server's options of a program. Without a time limit, the server's own applies. */
 export function runOptions(o: NodeRuntimeExecOptions): RunOptions {
-  const { env, cwd, stdin, timeout, signal, onStdout, onStderr } = o;
+  const { env, cwd, stdin, timeout, signal, onStdout, onStderr } = checkExecOptions(o);
   return { env, cwd, stdin, signal, onStdout, onStderr, timeoutMs: timeout === undefined ? Infinity : milliseconds(timeout) };
 }
 

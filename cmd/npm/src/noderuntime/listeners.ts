@@ -1,4 +1,5 @@
 import { GaolError } from "../errors.js";
+import { checkOptions, type Names } from "../names.js";
 import type { Listener } from "../ports.js";
 import type { Sandbox } from "../sandbox.js";
 import { invalid } from "./validate.js";
@@ -32,6 +33,8 @@ export interface NodeRuntimeWaitForListenerOptions {
   pollIntervalMs?: number;
 }
 
+const waitNames = { timeoutMs: true, signal: true, pollIntervalMs: true } satisfies Names<NodeRuntimeWaitForListenerOptions>;
+
 /** The listeners of a sandbox. */
 export interface Listeners {
   /** Returns the listener that the last look has found, and looks again in the background. */
@@ -54,7 +57,8 @@ export function newListeners(sandbox: Sandbox): Listeners {
       looking ??= look().catch(() => undefined).finally(() => (looking = undefined));
       return found(query);
     },
-    async wait(query, { timeoutMs = 10_000, signal = new AbortController().signal, pollIntervalMs = 50 }) {
+    async wait(query, options) {
+      const { timeoutMs = 10_000, signal = new AbortController().signal, pollIntervalMs = 50 } = checkOptions("waitForListener", options, waitNames);
       checkQuery(query);
       const deadline = Date.now() + timeoutMs;
       for (;;) {

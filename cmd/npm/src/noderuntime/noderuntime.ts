@@ -3,6 +3,7 @@ import { type Connection, sharedConnection } from "../connection/connection.js";
 import type { Session } from "../connection/session.js";
 import { GaolError } from "../errors.js";
 import { hostFunction } from "../functions.js";
+import { checkOptions } from "../names.js";
 import { Sandbox } from "../sandbox.js";
 import { type BindingDefinition, bindingDefinitions, type Bindings, maxBindingTimeoutMs, newBindings } from "./bindings.js";
 import { execResult, type NodeRuntimeExecOptions, type NodeRuntimeExecResult, type NodeRuntimeRunResult, programOptions, runOptions } from "./execution.js";
@@ -72,7 +73,8 @@ export class NodeRuntime {
   }
 
   /** Starts a process that executes many small programs, which share its memory. */
-  async createResidentRunner(_options: NodeRuntimeResidentRunnerOptions = {}): Promise<NodeRuntimeResidentRunner> {
+  async createResidentRunner(options: NodeRuntimeResidentRunnerOptions = {}): Promise<NodeRuntimeResidentRunner> {
+    checkOptions("createResidentRunner", options, {});
     return newResidentRunner((code, o) => this.spawn(code, o));
   }
 

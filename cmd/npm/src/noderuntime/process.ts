@@ -1,6 +1,6 @@
 import os from "node:os";
 import type { Session, SessionEvent } from "../connection/session.js";
-import { milliseconds, type NodeRuntimeExecOptions } from "./execution.js";
+import { checkExecOptions, milliseconds, type NodeRuntimeExecOptions } from "./execution.js";
 
 /** Options of {@link NodeRuntime.spawn}. */
 export interface NodeRuntimeSpawnOptions extends NodeRuntimeExecOptions {}
@@ -33,6 +33,7 @@ let unstarted = 1 << 22;
 
 /** Starts a process. It returns at once. */
 export function startProcess(session: Session, what: object, o: NodeRuntimeSpawnOptions): Started {
+  checkExecOptions(o);
   const params = { ...what, env: o.env, cwd: o.cwd, timeoutMs: o.timeout === undefined ? undefined : milliseconds(o.timeout) };
   const request = session.open("spawn", params, { onStdout: o.onStdout, onStderr: o.onStderr, signal: o.signal });
   const number = ++unstarted;

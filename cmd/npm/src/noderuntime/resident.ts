@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { GaolError } from "../errors.js";
+import { checkOptions } from "../names.js";
 import { type Capture, newCapture } from "../capture.js";
 import { defaultOutput } from "../runs.js";
 import type { NodeRuntimeExecResult } from "./execution.js";
@@ -107,7 +108,8 @@ export async function newResidentRunner(spawn: Spawn): Promise<NodeRuntimeReside
     process.kill("SIGKILL");
   };
   return {
-    async exec(code, { timeout } = {}) {
+    async exec(code, options = {}) {
+      const { timeout } = checkOptions("exec", options, { timeout: true });
       const id = randomUUID();
       const result = programs.begin(id);
       process.writeStdin(`${JSON.stringify({ id, code })}\n`);

@@ -1,4 +1,5 @@
-import { GaolError } from "../errors.js";
+import type { GaolError } from "../errors.js";
+import { advice, invalid as invalidAt } from "../names.js";
 
 /** Checks a value that a caller has given, and returns it with its type. */
 export type Check<T> = (value: unknown, place: string) => T;
@@ -8,8 +9,7 @@ type Checked<C extends Checks> = { [K in keyof C]?: ReturnType<C[K]> };
 
 /** The error about an invalid value at a place such as `permissions.fs.rules[0].mode`. */
 export function invalid(place: string, why: string, value?: unknown): GaolError {
-  const message = place === "" ? why : `${place}: ${why}`;
-  return new GaolError("invalid", message, { errors: [{ location: place, message: why, value }] });
+  return invalidAt(place, place === "" ? why : `${place}: ${why}`, why, value);
 }
 
 function checkType<T>(name: string, is: (value: unknown) => boolean): Check<T> {
@@ -79,7 +79,7 @@ export function shape<C extends Checks>(checks: C, required: readonly (keyof C &
     const result: Record<string, unknown> = {};
     for (const [key, v] of Object.entries(value)) {
       const check = known.get(key);
-      if (check === undefined) throw invalid(join(place, key), `unknown; want ${[...known.keys()].join(", ")}`, v);
+      if (check === undefined) throw invalid(join(place, key), `unknown${advice(key, [...known.keys()])}`, v);
       if (v !== undefined) result[key] = check(v, join(place, key));
     }
     for (const key of required) {

@@ -1,3 +1,5 @@
+import { advice, type Names } from "../names.js";
+import { connectionNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
 
 /** A file of a snippet. */
@@ -49,8 +51,12 @@ export interface SnippetOptions extends OnConnection {
   onLog?: ((line: string) => unknown) | undefined;
 }
 
-const inputNames = new Set(["source", "files", "timeoutMs"]);
-const optionNames = new Set(["timeoutMs", "signal", "adapter", "nodeModules", "lint", "network", "onLog", "connection"]);
+const inputNames = { source: true, files: true, timeoutMs: true } satisfies Names<Exclude<SnippetInput, string>>;
+const fileNames = { path: true, source: true } satisfies Names<SnippetFile>;
+const adapterNames = { name: true, code: true } satisfies Names<SnippetAdapter>;
+const optionNames = {
+  ...connectionNames, timeoutMs: true, signal: true, adapter: true, nodeModules: true, lint: true, network: true, onLog: true,
+} satisfies Names<SnippetOptions>;
 
 /** A mistake of the caller, which is a result. */
 export class InputError extends Error {}
@@ -75,24 +81,24 @@ export function snippetParams(input: SnippetInput, o: SnippetOptions): object {
   };
 }
 
-function checkNames(value: unknown, names: Set<string>, what: string): void {
+function checkNames(value: unknown, names: object, what: string): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new InputError(`${what}: want an object`);
   for (const name of Object.keys(value)) {
-    if (!names.has(name)) throw new InputError(`${what}: unknown field ${JSON.stringify(name)}`);
+    if (!Object.hasOwn(names, name)) throw new InputError(`${what}: unknown field ${JSON.stringify(name)}${advice(name, Object.keys(names))}`);
   }
 }
 
 function checkFiles(files: unknown): void {
   if (!Array.isArray(files)) throw new InputError("files: want a list");
   for (const [i, file] of files.entries()) {
-    checkNames(file, new Set(["path", "source"]), `files[${i}]`);
+    checkNames(file, fileNames, `files[${i}]`);
     checkText((file as SnippetFile).path, `files[${i}].path`);
     checkText((file as SnippetFile).source, `files[${i}].source`);
   }
 }
 
 function checkAdapter(adapter: SnippetAdapter): void {
-  checkNames(adapter, new Set(["name", "code"]), "adapter");
+  checkNames(adapter, adapterNames, "adapter");
   checkText(adapter.name, "adapter.name");
   checkText(adapter.code, "adapter.code");
 }

@@ -1,3 +1,5 @@
+import { checkOptions } from "../names.js";
+import { connectionNames, signalNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
 import { asObject } from "../parse.js";
 import type { JSONSchema } from "../schema.js";
@@ -36,6 +38,7 @@ export type SandboxTools = { readonly [Name in ToolName]: SandboxTool<Name> };
  * `not_directory`. A command that fails, or is killed, has a result.
  */
 export function sandboxTools(options: OnConnection = {}): SandboxTools {
+  checkOptions("sandboxTools", options, connectionNames);
   const tools = definitions.map((d): SandboxTool => {
     const name = d.name as ToolName;
     return { ...d, name, execute: (input: object, o?: ToolCallOptions) => call(name, input, options, o) };
@@ -44,7 +47,8 @@ export function sandboxTools(options: OnConnection = {}): SandboxTools {
 }
 
 async function call<Name extends ToolName>(tool: Name, args: object, on: OnConnection, o: ToolCallOptions = {}): Promise<ToolResults[Name]> {
+  const { signal } = checkOptions(tool, o, signalNames);
   const session = await connectionOf(on).session();
-  const result = await session.request("tool", { tool, arguments: args }, { signal: o.signal });
+  const result = await session.request("tool", { tool, arguments: args }, { signal });
   return asObject(result, "result of a tool") as unknown as ToolResults[Name];
 }

@@ -128,7 +128,7 @@ build: deps ## build bin/gaol and bin/runc, which need no shared library and no 
 # The result is tested for what can be seen without such a machine. CGO_LDFLAGS has the folder, too:
 # Go's build cache distinguishes folders by it, and not by what pkg-config prints.
 ARM64_LIB = $(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu
-ARM64     = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
+ARM64_ENV = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
 	CGO_LDFLAGS='-L$(ARM64_LIB)' GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc
 
 build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross compiler
@@ -136,9 +136,9 @@ build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross
 	.ci/arm64 bin/arm64
 	$(GO) run ./rootfs/programs/prebuild -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
 	$(if $(PLAYGROUND),$(BUNDLE_PAGE) bin/prebuilt/arm64.json bin/prebuilt/page)
-	$(ARM64) $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
+	$(ARM64_ENV) $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
 		-tags netgo,osusergo -ldflags '-X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
-	umask 022; $(ARM64) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
+	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging
 
 image: build ## build the default image if this version's is missing
@@ -221,16 +221,22 @@ mcp: image ## judge the MCP server by the MCP project's conformance suite and in
 NPM_MODULES := cmd/npm/node_modules/.package-lock.json
 NPM_BUILD    = cd cmd/npm && ../../.ci/npm npm run --silent build
 
+NPM_CPU     := $(if $(filter aarch64,$(shell uname -m)),arm64,x64)
+
 NPM_NODES   := cmd/npm/judge/node_modules/.package-lock.json
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && $(CURDIR)/.ci/npm npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-npm: build build-arm64 $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz; nothing is published
+# Whether make npm also packs the programs for arm64, which needs a cross compiler: make npm ARM64=yes
+ARM64     ?=
+NPM_ARM64 := arm64=bin/gaol-arm64,bin/runc-arm64
+
+npm: build $(if $(ARM64),build-arm64) $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz, with ARM64=yes also for arm64; nothing is published
 	$(NPM_BUILD)
 	rm -rf bin/npm
-	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' x64=$(BIN),$(dir $(BIN))runc arm64=bin/gaol-arm64,bin/runc-arm64
+	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' $(NPM_CPU)=$(BIN),$(dir $(BIN))runc $(if $(ARM64),$(NPM_ARM64))
 
 npm-test: image $(NPM_MODULES) $(NPM_NODES) $(PAGE_MODULES) ## test the npm package, as it is and as it is installed, by all versions of Node, and the playground's modules
 	cd $(PAGE) && $(CURDIR)/.ci/npm npm run --silent check && $(CURDIR)/.ci/npm npm test --silent

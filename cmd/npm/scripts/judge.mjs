@@ -6,8 +6,9 @@
 // modules, CommonJS and TypeScript use them, by each supported version of Node. publint and Are The Types Wrong
 // look for mistakes in them. Each version of Node runs the tests; those that take long, only the oldest does. npm ci in
 // the folder judge installs the versions.
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,6 +27,7 @@ try {
   const library = tarballs.find((name) => !name.includes("linux"));
   lint(library);
   consume(tarballs, nodes);
+  consumeElsewhere(tarballs);
   nodes.forEach((node, i) => test(node, i === 0 ? [] : ["-docs", "-examples", "-lifetime"]));
 } finally {
   rmSync(work, { recursive: true });
@@ -65,6 +67,17 @@ function consume(tarballs, nodes) {
     const options = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,esnext.disposable", "--types", "node"];
     run(path.join(bin, "tsc"), [...options, "--module", module, "--moduleResolution", resolution, file], project);
   }
+}
+
+/** Installs the packages as another system does: without programs. npm checks the system of the others only. */
+function consumeElsewhere(tarballs) {
+  const project = path.join(work, "elsewhere");
+  mkdirSync(project);
+  const dependencies = Object.fromEntries(tarballs.map((file) => [file.includes("linux") ? `@gaol/linux-${cpu()}` : "gaol", `file:${file}`]));
+  const { gaol, ...optionalDependencies } = dependencies;
+  writeFileSync(path.join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, dependencies: { gaol }, optionalDependencies }));
+  run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", "--silent", "--os=darwin", "--cpu=arm64"], project);
+  assert(existsSync(path.join(project, "node_modules/gaol/dist/index.js")) && !existsSync(path.join(project, "node_modules/@gaol")));
 }
 
 /** Runs the tests by a version of Node, without some. */

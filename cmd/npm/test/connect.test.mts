@@ -6,7 +6,7 @@ import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "nod
 import { createServer } from "node:net";
 import path from "node:path";
 import test, { type TestContext } from "node:test";
-import { connect, ConnectionError, Sandbox } from "gaol";
+import { connect, ConnectionError, Sandbox, type ConnectOptions } from "gaol";
 import { findBinary } from "#dist/connection/binary.js";
 import { checkDefaultSocket, defaultSocket, targets } from "#dist/connection/find.js";
 import { fakeServer, session, tempFolder } from "./fake.mjs";
@@ -26,6 +26,16 @@ test("the server is chosen by options, then by the environment", () => {
   assert.deepEqual(targets({ socket: "/o" }, { GAOL_SOCKET: "/s" }, 0), [{ kind: "socket", path: "/o", implicit: false }]);
   assert.throws(() => targets({ socket: "/o", url: "http://h" }, {}, 0), /exclude each other/);
   for (const url of ["localhost:1", "ftp://h", "http://u@h", "http://h/?q", "h"]) assert.throws(() => targets({ url }, {}, 0), /want http/);
+});
+
+test("other systems are clients of a URL or a socket", () => {
+  const elsewhere = (o: ConnectOptions, env = {}) => targets(o, env, 0, "darwin");
+  assert.deepEqual(elsewhere({ url: "http://h" }), [{ kind: "url", url: "http://h", token: undefined }]);
+  assert.deepEqual(elsewhere({}, { GAOL_URL: "http://h", GAOL_TOKEN: "t" }), [{ kind: "url", url: "http://h", token: "t" }]);
+  assert.deepEqual(elsewhere({ socket: "/forwarded" }), [{ kind: "socket", path: "/forwarded", implicit: false }]);
+  for (const [o, env] of [[{}, { GAOL_BIN: "/g" }], [{ own: true }, { GAOL_URL: "http://h" }], [{ own: false }, {}]] as const) {
+    assert.throws(() => elsewhere(o, env), { code: "no_server", message: /^gaol: sandboxes need Linux, and this system is darwin: set GAOL_URL/ });
+  }
 });
 
 test("the default socket must belong to root, in a folder of root", async (t) => {

@@ -36,16 +36,22 @@ export type Target =
 /** Where a server listens, unless its operator has chosen another path. */
 export const defaultSocket = "/run/gaol/gaol.sock";
 
-/** Returns the servers to try, in this order: the next one if nothing listens there. */
-export function targets(o: ConnectOptions, env: Environment, uid: number | undefined): Target[] {
+/** Returns the servers to try, in this order: the next one if nothing listens there. Only Linux has servers. */
+export function targets(o: ConnectOptions, env: Environment, uid: number | undefined, platform: string = process.platform): Target[] {
   const given = [o.socket !== undefined, o.url !== undefined, o.own === true].filter(Boolean).length;
   if (given > 1) throw new TypeError("gaol: connect: socket, url and own exclude each other");
   if (o.socket !== undefined) return [{ kind: "socket", path: o.socket, implicit: false }];
   if (o.url !== undefined) return [urlTarget(o.url, o.token ?? env["GAOL_TOKEN"])];
+  if (o.own !== true) {
+    if (env["GAOL_SOCKET"]) return [{ kind: "socket", path: env["GAOL_SOCKET"], implicit: false }];
+    if (env["GAOL_URL"]) return [urlTarget(env["GAOL_URL"], o.token ?? env["GAOL_TOKEN"])];
+  }
+  if (platform !== "linux") {
+    const remote = "set GAOL_URL and GAOL_TOKEN, or use connect({ url, token }), for a server on Linux";
+    throw new ConnectionError("no_server", `gaol: sandboxes need Linux, and this system is ${platform}: ${remote}`);
+  }
   const own: Target = { kind: "own", binary: o.binary ?? (env["GAOL_BIN"] || undefined) };
   if (o.own === true) return [own];
-  if (env["GAOL_SOCKET"]) return [{ kind: "socket", path: env["GAOL_SOCKET"], implicit: false }];
-  if (env["GAOL_URL"]) return [urlTarget(env["GAOL_URL"], o.token ?? env["GAOL_TOKEN"])];
   const implicit: Target = { kind: "socket", path: defaultSocket, implicit: true };
   return uid === 0 && o.own !== false ? [implicit, own] : [implicit];
 }

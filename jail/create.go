@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,7 @@ import (
 
 // Create creates a jail. If it fails, it removes what it has made.
 func Create(ctx context.Context, s Spec) (*Jail, error) {
-	if s.StateDir == "" {
-		s.StateDir = DefaultStateDir
-	}
+	s.StateDir = cmp.Or(s.StateDir, DefaultStateDir)
 	if s.Filter == nil {
 		return nil, &StepError{Step: "seccomp", Target: "no filter", Err: unix.EINVAL}
 	}
@@ -33,19 +32,9 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 			return nil, step.Wrap("list", "sockets", err)
 		}
 	}
-	if _, err := cgroup.Detect(); err != nil { // first: a sweep needs the cgroups
-		return nil, step.Wrap("find", "cgroups", err)
-	}
-	if err := makeStateDirs(s.StateDir); err != nil {
-		return nil, err
-	}
-	sweepOnce(s.StateDir)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	sl, err := takeSlot(jailsDir(s.StateDir), s.CgroupParent)
+	sl, err := newSlot(ctx, s.StateDir, s.CgroupParent)
 	if err != nil {
-		return nil, step.Wrap("register", s.StateDir, err)
+		return nil, err
 	}
 	j := &Jail{spec: s, slot: sl, release: make(chan struct{}), live: map[*Process]struct{}{}}
 	if err := j.startOnThread(); err != nil {

@@ -61,13 +61,13 @@ func help() {
 	if o.Container != nil {
 		flags = 0
 		goruntime.LockOSThread()
-		if err := load(o.Container, flags); err != nil {
+		if err := Load(o.Container, flags); err != nil {
 			panic(err)
 		}
 	}
 	if o.Filter != nil {
 		start := time.Now()
-		if err := load(o.Filter, flags); err != nil {
+		if err := Load(o.Filter, flags); err != nil {
 			panic(err)
 		}
 		r.Loaded = time.Since(start)

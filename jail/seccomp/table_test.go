@@ -8,7 +8,7 @@ import (
 )
 
 func TestRows(t *testing.T) {
-	seen := map[string]bool{}
+	var seen map[string]bool
 	check := func(r Row) {
 		if r.Calls == "" || r.Reason == "" {
 			t.Errorf("%+v lacks a name or a reason", r)
@@ -24,6 +24,18 @@ func TestRows(t *testing.T) {
 			}
 		}
 	}
+	for name, rows := range map[string][]Row{"GoRuntime": GoRuntime, "Egress": Egress} {
+		seen = map[string]bool{}
+		for _, r := range rows {
+			check(r)
+		}
+		for _, call := range []string{"execve", "open", "openat", "connect", "bind", "listen", "sendmmsg", "ptrace", "kill"} {
+			if seen[call] {
+				t.Errorf("%s allows %s", name, call)
+			}
+		}
+	}
+	seen = map[string]bool{}
 	for _, r := range Allowed {
 		if slices.ContainsFunc(r.Refuse, func(r Refusal) bool { return r.Label != "" || r.PathArg != 0 }) {
 			t.Errorf("%s: labels are for restrictions", r.Calls)

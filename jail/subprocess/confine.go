@@ -1,0 +1,158 @@
+package subprocess
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
+	"gaol/jail/seccomp"
+	"gaol/jail/step"
+)
+
+// Bytes of the handshake. They differ, so that none is mistaken for another.
+const (
+	replyGo    = 1 // the subprocess is in its cgroup
+	armed      = 2 // the death signal is set
+	replyAlive = 3 // the host was alive after that
+	ready      = 4
+)
+
+// confine gives up all rights. It runs on the main thread.
+func (s *setup) confine() error {
+	steps := []struct {
+		name string
+		run  func() error
+	}{
+		{"wait for the host", func() error { return await(replyGo) }},
+		{"set oom_score_adj", func() error { return kernfile.WriteFile("/proc/self/oom_score_adj", "1000") }}, // as guests
+		{"close descriptors", closeOthers},
+		{"enter an empty root", enterEmptyRoot},
+		{"set limits", s.setLimits},
+		{"change the user", s.changeUser},
+		{"drop capabilities", dropInheritable},
+		{"set the death signal", arm}, // after the change of users, which clears the signal
+		{"load the filter", func() error { return seccomp.Load(s.Filter, unix.SECCOMP_FILTER_FLAG_TSYNC) }},
+		{"report", func() error { return report(ready) }},
+	}
+	for _, st := range steps {
+		if err := st.run(); err != nil {
+			return step.Wrap(st.name, "", err)
+		}
+	}
+	return nil
+}
+
+func await(want byte) error {
+	var b [1]byte
+	for {
+		n, err := unix.Read(seccomp.HostSocket, b[:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case n != 1 || b[0] != want:
+			return errors.New("unexpected reply of the host")
+		default:
+			return nil
+		}
+	}
+}
+
+func report(b byte) error {
+	_, err := unix.Write(seccomp.HostSocket, []byte{b})
+	return err
+}
+
+// closeOthers closes all descriptors but 0 to 3 and those of Go's poller: what the host's program has
+// leaked into its child, and what package initializers have opened.
+func closeOthers() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= seccomp.HostSocket {
+			continue
+		}
+		kind, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // that of ReadDir
+		}
+		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		isPoller := strings.HasPrefix(kind, "anon_inode:[event") && flags&unix.FD_CLOEXEC != 0 // not inherited
+		if !isPoller {
+			_ = unix.Close(fd)
+		}
+	}
+	return nil
+}
+
+// enterEmptyRoot makes an empty tmpfs, which is mounted nowhere, the root directory. All threads of
+// a Go program share it.
+func enterEmptyRoot() error {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("fsopen", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return os.NewSyscallError("fsconfig", err)
+	}
+	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC,
+		unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return os.NewSyscallError("fsmount", err)
+	}
+	defer unix.Close(root)
+	if err := unix.Fchdir(root); err != nil {
+		return os.NewSyscallError("fchdir", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return os.NewSyscallError("chroot", err)
+	}
+	return os.NewSyscallError("chdir", unix.Chdir("/"))
+}
+
+func (s *setup) setLimits() error {
+	unix.Umask(0o777)
+	if s.Memory > 0 {
+		debug.SetMemoryLimit(s.Memory / 4 * 3) // collect garbage before the kernel kills
+	}
+	return errors.Join(
+		syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: s.OpenFiles, Max: s.OpenFiles}),
+		syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1}), // not 0: a core handler would still be started, see core(5)
+	)
+}
+
+// changeUser changes the users and groups of all threads. That clears their permitted, effective and
+// ambient capabilities.
+func (s *setup) changeUser() error {
+	return errors.Join(syscall.Setgroups(nil), syscall.Setresgid(s.ID, s.ID, s.ID), syscall.Setresuid(s.ID, s.ID, s.ID))
+}
+
+// dropInheritable clears the capabilities that a program with file capabilities could inherit. Other
+// threads keep them, without effect: the bounding set is empty, and the filter allows no execve.
+func dropInheritable() error { return setCapabilities(unix.CapUserData{}) }
+
+// arm sets the death signal and waits until the host confirms that it was alive after that.
+func arm() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("prctl: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("prctl: %w", err)
+	}
+	if err := report(armed); err != nil {
+		return err
+	}
+	return await(replyAlive)
+}

@@ -1,0 +1,238 @@
+package subprocess
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	goruntime "runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+	"gaol/jail/kernfile"
+)
+
+// Spec describes a subprocess.
+type Spec struct {
+	StateDir     string // as that of [jail.Spec]
+	CgroupParent string // as that of [jail.Spec]
+	Limits       cgroup.Limits
+	OpenFiles    uint64 // limit on descriptors; default 64
+}
+
+// Process is a running subprocess. It is safe for concurrent use.
+type Process struct {
+	role     *Role
+	identity *jail.Identity
+	group    *cgroup.Group
+	conn     *net.UnixConn
+	process  *os.Process
+	output   head
+
+	done  chan struct{} // closed when it has ended
+	exit  *ExitError    // valid then
+	close func() error
+}
+
+const startTimeout = 30 * time.Second // of a subprocess, on a busy machine
+
+// Start starts a subprocess in the role and returns when it is confined.
+func (r *Role) Start(ctx context.Context, s Spec) (*Process, error) {
+	p := &Process{role: r, done: make(chan struct{})}
+	if err := p.start(ctx, &s); err != nil {
+		return nil, fmt.Errorf("start subprocess %s: %w", r.Name, err)
+	}
+	return p, nil
+}
+
+func (p *Process) start(ctx context.Context, s *Spec) (err error) {
+	filter, err := p.role.filter()
+	if err != nil {
+		return err
+	}
+	if p.identity, err = jail.NewIdentity(ctx, s.StateDir, s.CgroupParent); err != nil {
+		return err
+	}
+	if p.group, err = cgroup.New(p.identity.Cgroup(), s.Limits); err != nil {
+		return errors.Join(err, p.identity.Release())
+	}
+	text, err := json.Marshal(setup{p.role.Name, p.identity.ID(), cmp.Or(s.OpenFiles, 64), s.Limits.Memory, filter.Program})
+	if err != nil {
+		return errors.Join(err, p.identity.Release())
+	}
+	if err := p.launch(string(text)); err != nil {
+		return errors.Join(err, p.identity.Release())
+	}
+	p.close = sync.OnceValue(p.end)
+	stop := context.AfterFunc(ctx, func() { _ = p.process.Kill() })
+	defer stop()
+	if err := p.shakeHands(); err != nil {
+		_ = p.process.Kill()
+		<-p.done
+		return errors.Join(cmp.Or(ctx.Err(), err), p.exit, p.Close())
+	}
+	return nil
+}
+
+// launch starts the program on a thread that lives until the subprocess has ended: the kernel
+// kills the subprocess when that thread ends.
+func (p *Process) launch(setup string) error {
+	kind := unix.SOCK_STREAM
+	if p.role.Packets {
+		kind = unix.SOCK_SEQPACKET
+	}
+	host, socket, err := enter.SocketPair(kind)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	output, written, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, host.Close())
+	}
+	defer written.Close()
+	p.conn = host
+	started := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread has lost its capabilities
+		var err error
+		p.process, err = p.execute(setup, socket, written)
+		started <- err
+		if err != nil {
+			output.Close()
+			return
+		}
+		state, err := p.process.Wait()
+		_ = output.SetReadDeadline(time.Now().Add(time.Second)) // its end of the pipe is closed
+		_ = p.output.ReadFrom(output)
+		p.exit = p.newExitError(state, err)
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return errors.Join(err, host.Close())
+	}
+	return nil
+}
+
+// execute starts the program.
+//
+// Preconditions: those of limitCapabilities.
+func (p *Process) execute(setup string, socket, output *os.File) (*os.Process, error) {
+	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	if err := limitCapabilities(); err != nil {
+		return nil, err
+	}
+	attr := &os.ProcAttr{
+		Dir: "/",
+		// The number of processors is fixed: the runtime would keep a file of its cgroup open.
+		Env: []string{variable + "=" + setup, fmt.Sprintf("GOMAXPROCS=%d", min(goruntime.GOMAXPROCS(0), maxProcessors)),
+			"GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"},
+		Files: []*os.File{null, output, output, socket},
+		Sys: &syscall.SysProcAttr{
+			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+			Pdeathsig:  unix.SIGKILL, // until it changes its user
+			Setsid:     true,
+		},
+	}
+	if !p.role.HostNetwork {
+		attr.Sys.Cloneflags |= unix.CLONE_NEWNET
+	}
+	dirs := p.group.Dirs()
+	if v, err := cgroup.Detect(); err == nil && v == cgroup.V2 {
+		dir, err := kernfile.Open(dirs[0], unix.O_DIRECTORY|unix.O_RDONLY)
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
+	}
+	process, err := os.StartProcess("/proc/self/exe", []string{"gaol-" + p.role.Name}, attr)
+	return process, enter.StartError(err)
+}
+
+// maxProcessors limits the threads of a subprocess, which run Go code at one time.
+const maxProcessors = 4
+
+// shakeHands waits until the subprocess is confined.
+func (p *Process) shakeHands() error {
+	if len(p.group.Dirs()) > 1 { // v1
+		if err := p.group.AddPID(p.process.Pid); err != nil {
+			return err
+		}
+	}
+	_ = p.conn.SetDeadline(time.Now().Add(startTimeout))
+	defer func() { _ = p.conn.SetDeadline(time.Time{}) }()
+	for _, exchange := range [][2]byte{{replyGo, armed}, {replyAlive, ready}} {
+		if _, err := p.conn.Write(exchange[:1]); err != nil {
+			return err
+		}
+		var b [1]byte
+		if _, err := io.ReadFull(p.conn, b[:]); err != nil {
+			return err
+		}
+		if b[0] != exchange[1] {
+			return errors.New("unexpected report of the subprocess")
+		}
+	}
+	return nil
+}
+
+// Conn returns the host's end of the socket. Close closes it.
+func (p *Process) Conn() *net.UnixConn { return p.conn }
+
+// PID returns the subprocess's pid.
+func (p *Process) PID() int { return p.process.Pid }
+
+// Group returns its cgroup, which exists until Close.
+func (p *Process) Group() *cgroup.Group { return p.group }
+
+// Kill kills the subprocess and does not wait. Close must still be called.
+func (p *Process) Kill() { _ = p.process.Kill() }
+
+// Done returns a channel that is closed when the subprocess has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err waits until the subprocess has ended and returns how.
+func (p *Process) Err() *ExitError {
+	<-p.done
+	return p.exit
+}
+
+// Close kills the subprocess, waits until it has ended, and removes its cgroup.
+func (p *Process) Close() error { return p.close() }
+
+func (p *Process) end() error {
+	_ = p.process.Kill()
+	<-p.done
+	return errors.Join(p.conn.Close(), p.identity.Release())
+}
+
+// head keeps the first bytes written to it.
+type head struct{ bytes.Buffer }
+
+const maxOutput = 4 << 10
+
+// ReadFrom reads r to its end.
+func (h *head) ReadFrom(r io.ReadCloser) error {
+	defer r.Close()
+	_, err := io.Copy(&h.Buffer, io.LimitReader(r, maxOutput))
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return err
+}

@@ -86,6 +86,11 @@ func TestTenants(t *testing.T) {
 		"write_file":    {"sandboxId": c.SandboxID, "path": "x", "content": ""},
 		"read_file":     {"sandboxId": c.SandboxID, "path": "x"},
 		"list_files":    {"sandboxId": c.SandboxID},
+		"edit_file":     {"sandboxId": c.SandboxID, "path": "x", "oldText": "x", "newText": ""},
+		"start_process": {"sandboxId": c.SandboxID, "command": "true"},
+		"read_process":  {"sandboxId": c.SandboxID, "processId": "p-x"},
+		"write_process": {"sandboxId": c.SandboxID, "processId": "p-x"},
+		"stop_process":  {"sandboxId": c.SandboxID, "processId": "p-x"},
 	} {
 		if r := b.fails(tool, x, "no sandbox"); strings.Contains(strings.ReplaceAll(r.text, `"`+c.SandboxID+`"`, ""), c.SandboxID) {
 			t.Errorf("%s names the sandbox of another tenant: %s", tool, r.text)

@@ -39,6 +39,10 @@ func TestRun(t *testing.T) {
 	t.Run("long output", func(t *testing.T) { testLongOutput(t, s.in(t)) })
 	t.Run("arguments", func(t *testing.T) { testArguments(t, s.in(t)) })
 	t.Run("files", func(t *testing.T) { testFiles(t, s.in(t)) })
+	t.Run("edit", func(t *testing.T) { testEdit(t, s.in(t)) })
+	t.Run("image", func(t *testing.T) { testImage(t, s.in(t)) })
+	t.Run("process", func(t *testing.T) { testProcess(t, s.in(t)) })
+	t.Run("process of a session", func(t *testing.T) { testProcess(t, old.in(t)) })
 }
 
 func testValue(t *testing.T, s *session) {

@@ -60,10 +60,7 @@ func (e *endpoint) runCommand(ctx context.Context, r *mcp.CallToolRequest, a Com
 
 // command runs a command in a sandbox.
 func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress, a CommandArgs) (res *runtime.Result, err error) {
-	name, args := "/bin/sh", []string{"-c", a.Command}
-	if a.Args != nil {
-		name, args = a.Command, a.Args
-	}
+	name, args := program(a.Command, a.Args)
 	audit.Of(ctx).SetCommand(name, args)
 	audit.Of(ctx).SetSandbox(sb.ID)
 	timeout, err := sb.RunTimeout(a.TimeoutMs)
@@ -80,6 +77,14 @@ func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress
 	})
 	sb.RecordRun(ctx, service.KindCommand, res, err)
 	return res, err
+}
+
+// program returns the program of a call: the shell for a line, which has no arguments.
+func program(command string, args []string) (name string, list []string) {
+	if args == nil {
+		return "/bin/sh", []string{"-c", command}
+	}
+	return command, args
 }
 
 // startError marks the error of a program or a working directory that does not exist as the caller's.

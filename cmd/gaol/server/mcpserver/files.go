@@ -86,20 +86,29 @@ type ReadArgs struct {
 // ReadResult is the result of read_file.
 type ReadResult struct {
 	Path       string `json:"path" jsonschema:"The absolute path."`
-	Content    string `json:"content" jsonschema:"At most some 40,000 characters."`
-	Encoding   string `json:"encoding" jsonschema:"utf8, or base64 if the content is not text."`
+	Content    string `json:"content" jsonschema:"At most some 40,000 characters; empty for an image."`
+	Encoding   string `json:"encoding" jsonschema:"utf8, base64 if the content is not text, or image if the result has it as an image."`
 	Size       int64  `json:"size" jsonschema:"Bytes of the whole file."`
 	NextOffset int64  `json:"nextOffset,omitempty" jsonschema:"Where the rest begins. Absent at the end of the file."`
 	URI        string `json:"uri" jsonschema:"The whole file as a resource."`
 }
 
 func (e *endpoint) readFile(_ context.Context, _ *mcp.CallToolRequest, a ReadArgs) (res *mcp.CallToolResult, out *ReadResult, err error) {
+	var image *mcp.ImageContent
 	err = e.inSandbox(a.SandboxID, a.Path, func(sb *service.Sandbox, path string) error {
 		out = &ReadResult{Path: path, URI: fileURI(sb.ID, path)}
-		return out.read(sb.FS(), a.Offset)
+		if err := out.read(sb.FS(), a.Offset); err != nil || out.Encoding != "base64" || a.Offset != 0 {
+			return err
+		}
+		image, err = readImage(sb, path)
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	if image != nil {
+		out.Content, out.Encoding, out.NextOffset = "", "image", 0
+		return &mcp.CallToolResult{Content: []mcp.Content{image}}, out, nil
 	}
 	res = textResult(out.Content)
 	if out.NextOffset > 0 {

@@ -32,7 +32,7 @@ func describe(name, title, description string, does effect, repeated, open bool)
 
 const codeAbout = `Runs JavaScript or TypeScript with Node.js in a sandbox, and returns what it prints and the value of its last expression. Without sandboxId it uses a fresh sandbox. With contextId, variables are kept between calls. A failure of the code is reported with its position.`
 
-const commandAbout = `Runs a command in a sandbox, such as node, npm or a shell line, and returns its output and exit code. Without sandboxId it uses a fresh sandbox.`
+const commandAbout = `Runs a command in a sandbox, such as node, npm or a shell line, and returns its output and exit code when it has ended: servers need start_process. Without sandboxId it uses a fresh sandbox.`
 
 const createAbout = `Creates a sandbox whose files are kept between calls, until it is closed, or unused for some time. Permissions say what its code may do, for example which hosts it may reach.`
 
@@ -43,11 +43,14 @@ func (e *endpoint) addTools() {
 		timeout, longest("code", 4<<20), oneOf("language", "js", "ts"), longest("sandboxId", 64), longest("contextId", 64))
 	add(e, describe("run_command", "Run a command", commandAbout, changes, false, true), e.runCommand,
 		timeout, shortest("command", 1), longest("command", 128<<10), longest("sandboxId", 64))
+	e.addProcessTools()
 	e.addCreateSandbox()
 	add(e, describe("close_sandbox", "Close a sandbox", "Deletes a sandbox with its files, and ends all that runs in it.", changes, false, false), e.closeSandbox)
 	add(e, describe("write_file", "Write a file", "Writes a file in a sandbox. An existing one is replaced.", changes, true, false), e.writeFile,
 		shortest("path", 1), longest("path", 4095), oneOf("encoding", "utf8", "base64"))
-	add(e, describe("read_file", "Read a file", "Reads a file in a sandbox: at most some 40,000 characters, from an offset.", reads, true, false), e.readFile,
+	add(e, describe("edit_file", "Edit a file", "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless all occurrences are to be replaced.", changes, false, false), e.editFile,
+		shortest("path", 1), longest("path", 4095), shortest("oldText", 1))
+	add(e, describe("read_file", "Read a file", "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.", reads, true, false), e.readFile,
 		shortest("path", 1), longest("path", 4095), atLeastZero("offset"))
 	add(e, describe("list_files", "List files", "Lists a folder in a sandbox.", reads, true, false), e.listFiles, longest("path", 4095))
 }

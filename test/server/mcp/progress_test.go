@@ -211,7 +211,7 @@ func TestToolList(t *testing.T) {
 			names = append(names, tool.Name)
 		}
 	}
-	want := []string{"close_sandbox", "create_sandbox", "list_files", "playground_link", "read_file", "run_code", "run_command", "run_in_sandbox", "write_file"}
+	want := []string{"close_sandbox", "create_sandbox", "edit_file", "list_files", "playground_link", "read_file", "read_process", "run_code", "run_command", "run_in_sandbox", "start_process", "stop_process", "write_file", "write_process"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}

@@ -86,7 +86,7 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	all := egress.NewClient(rt.opts.plan.Net.Egress, egress.Limits(rt.opts.Network), egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
-		Identify: n.identify, Own: g.Resolver,
+		Identify: n.identify, Own: g.Resolver, Guest: g.Guest, Hostname: rt.opts.Hostname,
 		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
 		MessagesPerSec: max(messagesPerLookup*rt.opts.Network.LookupsPerSec, minMessages),
 	})

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -27,6 +28,9 @@ type connection struct {
 	in, out atomic.Int64
 	failed  atomic.Bool // it was reset
 	why     string      // what the guest sent that the rules deny
+
+	greeted   chan struct{} // closed when the server has sent something, or ended
+	isNotHTTP atomic.Bool   // by the first bytes of the server
 
 	cancel context.CancelFunc // resets it
 }
@@ -146,8 +150,12 @@ func (c *connection) countOut(n int64) {
 // check copies only if what the guest says first agrees with the target's name. The
 // server's bytes pass meanwhile.
 func (c *connection) check(ctx context.Context, upstream net.Conn) {
+	c.greeted = make(chan struct{})
 	var back sync.WaitGroup
-	back.Go(func() { c.copy(c.guest, upstream, c.countIn) })
+	back.Go(func() {
+		c.greet(upstream)
+		c.copy(c.guest, upstream, c.countIn)
+	})
 	defer back.Wait()
 	head, p, err := sniff(c.guest)
 	if err != nil {
@@ -172,14 +180,82 @@ func (c *connection) check(ctx context.Context, upstream net.Conn) {
 			c.refuse(upstream, why)
 			return
 		}
+	default:
+		if head = c.checkOther(ctx, upstream, head); head == nil {
+			return
+		}
 	}
-	n, err := upstream.Write(head)
+	if c.send(upstream, head) {
+		c.copy(upstream, c.guest, c.countOut)
+	}
+}
+
+// hasGreeted waits until the server has sent something, and reports whether that is not HTTP.
+func (c *connection) hasGreeted(ctx context.Context) bool {
+	select {
+	case <-c.greeted:
+	case <-time.After(greetTimeout):
+	case <-ctx.Done():
+	}
+	return c.isNotHTTP.Load()
+}
+
+// greet passes on the first bytes of the server.
+func (c *connection) greet(upstream net.Conn) {
+	defer close(c.greeted)
+	first := make([]byte, 512)
+	n, err := upstream.Read(first)
+	if n == 0 {
+		return
+	}
+	if _, err = c.guest.Write(first[:n]); err == nil {
+		c.countIn(int64(n))
+	}
+	c.isNotHTTP.Store(!mayBeResponse(first[:n]))
+}
+
+// send sends bytes of the guest that have been read. It reports whether that worked, and resets
+// both connections otherwise.
+func (c *connection) send(upstream net.Conn, b []byte) bool {
+	n, err := upstream.Write(b)
 	c.countOut(int64(n))
 	if err != nil {
 		c.refuse(upstream, "")
-		return
 	}
-	c.copy(upstream, c.guest, c.countOut)
+	return err == nil
+}
+
+// checkOther passes on bytes that begin with head until it is clear that the server does not take
+// them for HTTP: it has answered something else, or the protocol is known. Until then no line
+// may end, because a server that is more lenient than every parser could take it for a
+// request. It returns what remains to be passed on, or nil if the connection has been reset.
+func (c *connection) checkOther(ctx context.Context, upstream net.Conn, head []byte) []byte {
+	for sent := 0; ; {
+		if c.isNotHTTP.Load() || isKnown(head) {
+			return head[sent:]
+		}
+		if isText(head) && c.hasGreeted(ctx) {
+			continue
+		}
+		if isText(head) || len(head) > maxHead {
+			c.refuse(upstream, "neither TLS nor HTTP, nor a known protocol")
+			return nil
+		}
+		if !c.send(upstream, head[sent:]) {
+			return nil
+		}
+		sent = len(head)
+		more := make([]byte, 4<<10)
+		n, err := c.guest.Read(more)
+		head = append(head, more[:n]...)
+		if errors.Is(err, io.EOF) {
+			return head[sent:]
+		}
+		if err != nil {
+			c.refuse(upstream, "")
+			return nil
+		}
+	}
 }
 
 // checkHello reads the rest of a ClientHello that begins with head. It returns all that it

@@ -1,10 +1,12 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,8 +126,13 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 	if !ok {
 		return dns.RcodeNameError
 	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		s.addAddresses(q, reply, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
+	if host == localhost || strings.HasSuffix(host, "."+localhost) || host == lower(s.config.Hostname) {
+		s.addAddresses(q, reply, loopback4, loopback6)
+		return dns.RcodeSuccess
+	}
+	pointer, isPointer := addressOf(host)
+	if name := s.nameOfGuest(pointer); name != "" {
+		addPointer(q, reply, name)
 		return dns.RcodeSuccess
 	}
 	event := Event{Operation: "dns", Host: host, Rule: -1, Outcome: Denied}
@@ -133,8 +140,8 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 		c.deny(event)
 		return dns.RcodeRefused
 	}
-	if a, ok := addressOf(host); ok {
-		return s.answerPointer(a, q, reply)
+	if isPointer {
+		return s.answerPointer(pointer, q, reply)
 	}
 	if d := c.rules.LookUp(host); !d.Allowed {
 		event.Rule = d.Rule
@@ -149,7 +156,7 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 // hostName returns the name of a question in lower case and without the dot at its end.
 // It returns false for names that are no host's: no rule could name them.
 func hostName(s string) (string, bool) {
-	s = strings.ToLower(strings.TrimSuffix(s, "."))
+	s = lower(strings.TrimSuffix(s, "."))
 	return s, policy.ValidName(s)
 }
 
@@ -256,10 +263,27 @@ func (s *Server) answerPointer(a netip.Addr, q dns.Question, reply *dns.Msg) (rc
 		return dns.RcodeNameError
 	}
 	release()
+	addPointer(q, reply, host)
+	return dns.RcodeSuccess
+}
+
+func addPointer(q dns.Question, reply *dns.Msg, host string) {
 	if q.Qtype == dns.TypePTR {
 		reply.Answer = append(reply.Answer, &dns.PTR{Hdr: header(q), Ptr: dns.Fqdn(host)})
 	}
-	return dns.RcodeSuccess
+}
+
+// nameOfGuest returns the name of an address that never leaves the guest, or "".
+func (s *Server) nameOfGuest(a netip.Addr) string {
+	switch {
+	case a.IsLoopback():
+		return localhost
+	case !a.IsValid():
+		return ""
+	case a.Is4() && a.As4()[0] == 0, a.IsUnspecified(), a == s.config.Own, slices.Contains(s.config.Guest, a):
+		return cmp.Or(s.config.Hostname, localhost)
+	}
+	return ""
 }
 
 // addressOf returns the address of a name for reverse look-ups.

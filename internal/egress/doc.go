@@ -34,7 +34,8 @@
 // If the rules distinguish names on the port, the first bytes that the guest sends must
 // agree with the name it connected to: the server name of a TLS ClientHello, or the host
 // of every HTTP/1 request. A connection without a server name, HTTP/2 without TLS, and the
-// method CONNECT are refused. Other protocols pass: they are pinned by name and port. What
+// method CONNECT are refused. Other protocols pass where no server takes them for HTTP: if the
+// server speaks first, if they are known, or if they end no line before it answers. What
 // the server sends is passed on at once, because in many protocols it speaks first.
 //
 // HTTP/1 is parsed and written anew by net/http, so that the server sees the requests that

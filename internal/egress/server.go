@@ -25,6 +25,11 @@ type Config struct {
 	// Own is the address of the server's resolver. [Server.Allows] allows connections to it.
 	Own netip.Addr
 
+	// Hostname is the guest's name for itself, which leads to localhost, and Guest are its addresses,
+	// which have that name. Questions about them are answered without the host's resolver.
+	Hostname string
+	Guest    []netip.Addr
+
 	// MessagesPerSec bounds the messages to the resolver that are read, also those that no
 	// limit of a client counts. More wait in the kernel. Zero: there is no limit.
 	MessagesPerSec int

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +56,48 @@ func TestLookUps(t *testing.T) {
 		t.Errorf("address %s", a)
 	} else if name, err := dns.ReverseAddr(a); err != nil || len(w.ask(name, dns.TypePTR).Answer) != 1 {
 		t.Errorf("no name for %s, %v", a, err)
+	}
+}
+
+// The guest's own names and addresses are known without a question to a resolver, and without rules.
+func TestOwnNames(t *testing.T) {
+	own, guest := netip.MustParseAddr("10.0.2.3"), netip.MustParseAddr("fd00::2:15")
+	w := newWorldWith(t, Config{Own: own, Hostname: "Sandbox", Guest: []netip.Addr{guest}}, `"deny"`, Limits{LookupsPerSec: 1})
+	for address, want := range map[string]string{
+		"127.0.0.1": "localhost.", "127.1.2.3": "localhost.", "::1": "localhost.",
+		"0.0.0.0": "Sandbox.", "0.1.2.3": "Sandbox.", "::": "Sandbox.", own.String(): "Sandbox.", guest.String(): "Sandbox.",
+	} {
+		name, err := dns.ReverseAddr(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply := w.ask(name, dns.TypePTR)
+		if len(reply.Answer) != 1 || reply.Answer[0].(*dns.PTR).Ptr != want {
+			t.Errorf("%s: %v", address, reply)
+		}
+	}
+	if a := w.address("sandbox"); a != "127.0.0.1" {
+		t.Errorf("own name: %s", a)
+	}
+	if n := w.names.Asked("sandbox"); n != 0 || w.client.Usage().Lookups != 0 {
+		t.Errorf("%d questions left the sandbox, usage %+v", n, w.client.Usage())
+	}
+}
+
+// A rule that denies a name does not deny its server, which other names can lead to. One that denies
+// the address does.
+func TestOtherNameOfDeniedServer(t *testing.T) {
+	for _, address := range []string{"", `,{"mode":"deny","patterns":["tcp://` + publicV4.String() + `:*"]}`} {
+		t.Run(address, func(t *testing.T) {
+			w := newWorld(t, `{"rules":[{"mode":"allow","patterns":["tcp://*:81"]},{"mode":"deny","patterns":["tcp://api.example.com:*"]}`+address+`]}`, Limits{}, 81)
+			w.listen(publicV4, 81, echo("hi"))
+			if reply := w.ask("api.example.com", dns.TypeA); reply.Rcode != dns.RcodeRefused {
+				t.Errorf("the denied name: %v", reply)
+			}
+			if got, err := w.tryExchange("v4.example.com", 81, ""); (got == "hi") != (address == "") {
+				t.Errorf("by another name, with the rules%s: %q, %v", address, got, err)
+			}
+		})
 	}
 }
 
@@ -363,5 +406,110 @@ func TestLimits(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("no question was over the limit")
+	}
+}
+
+// A server that is as lenient as one can be, and takes whatever arrives for a request, gets none
+// with another host: whichever byte is in the first line, and however that is sent.
+func TestLenientServer(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 80)
+	var mu sync.Mutex
+	var got []string
+	w.listen(publicV4, 80, func(c net.Conn) {
+		b, _ := io.ReadAll(c)
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, string(b))
+	})
+	const rest = "\r\nHost: evil.test\r\n\r\n"
+	texts := []string{"GET x" + rest, "GET" + rest, "SSH-2.0-x x" + rest, "*1" + rest, "GET x\x85Host: evil.test\x85\x85", "\x01GET / HTTP/1.1\x1eHost: evil.test\x1e\x1e"}
+	for b := range 256 {
+		s := string([]byte{byte(b)})
+		texts = append(texts, s+"GET / HTTP/1.1"+rest, "G"+s+"ET / HTTP/1.1"+rest, "GET"+s+"/"+s+"HTTP/1.1"+rest, "GET /"+s+" HTTP/1.1"+rest, "GET / HTTP/1.1"+s+rest, s+s+s+s+rest)
+	}
+	address := w.address("api.example.com")
+	var done sync.WaitGroup
+	for i, text := range texts {
+		done.Go(func() {
+			c, err := w.tryDial(address, 80)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for part := range strings.SplitAfterSeq(text, "1") {
+				if i%2 == 0 { // also in one piece
+					_, _ = io.WriteString(c, part)
+				}
+			}
+			if i%2 == 1 {
+				_, _ = io.WriteString(c, text)
+			}
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+		})
+	}
+	done.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	for _, text := range got {
+		if strings.Contains(text, "evil") {
+			t.Errorf("the server got %q", text)
+		}
+	}
+}
+
+// Protocols in which the guest speaks first, or before it has heard the server, pass on a port where
+// names count.
+func TestOtherProtocols(t *testing.T) {
+	w := newWorld(t, byName, Limits{}, 5432)
+	for name, first := range map[string]string{
+		"Redis":      "*1\r\n$4\r\nPING\r\n",
+		"MongoDB":    "\x0a\x01\x00\x00\x0d\x0a\x00\x00\x00\x00\x00\x00\xdd\x07\x00\x00\x00\x0a",
+		"MQTT":       "\x10\x0a\x00\x04MQTT\x04\x02\x00\x3c\x00\x0aclient\r\n",
+		"PostgreSQL": "\x00\x00\x00\x29\x00\x03\x00\x00user\x00x\x00",
+		"git":        "0032git-upload-pack /project.git\x00host=example.com\x00",
+		"SSH":        "SSH-2.0-x Debian\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			heard := make(chan struct{})
+			internettest.Listen(t, publicV4, 5432, func(c net.Conn) {
+				if name == "SSH" {
+					<-heard // the guest has spoken
+					_, _ = io.WriteString(c, "SSH-2.0-y\r\n")
+				}
+				b := make([]byte, len(first))
+				if _, err := io.ReadFull(c, b); err == nil {
+					_, _ = fmt.Fprintf(c, "got %s", b)
+					_, _ = io.Copy(c, c)
+				}
+			})
+			c := w.dial("api.example.com", 5432)
+			_, _ = io.WriteString(c, first)
+			close(heard)
+			want := "got " + first + "a\nb\n"
+			if name == "SSH" {
+				want = "SSH-2.0-y\r\n" + want
+			}
+			b := make([]byte, len(want)-4)
+			if _, err := io.ReadFull(c, b); err != nil {
+				t.Fatalf("%q, %v", b, err)
+			}
+			if got, err := exchange(c, "a\nb\n"); string(b)+got != want || err != nil {
+				t.Errorf("got %q, %v", string(b)+got, err)
+			}
+		})
+	}
+}
+
+// Names have cases in ASCII only.
+func TestNamesFoldInASCII(t *testing.T) {
+	for sent, want := range map[string]bool{"site.test": true, "SITE.test.": true, "\u017fite.test": false} {
+		if got := sameName(sent, "site.test"); got != want {
+			t.Errorf("%q: %v", sent, got)
+		}
+	}
+	if name, ok := hostName("\u212aite.test."); ok {
+		t.Errorf("%q is the name of a host", name)
 	}
 }

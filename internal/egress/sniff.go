@@ -215,6 +215,15 @@ func (c *recordingConn) SetWriteDeadline(time.Time) error { return nil }
 
 // sameName reports whether a protocol's name for the server is the one looked up, which is
 // in lower case and has no dot at its end.
-func sameName(sent, name string) bool {
-	return strings.EqualFold(strings.TrimSuffix(sent, "."), name)
+func sameName(sent, name string) bool { return lower(strings.TrimSuffix(sent, ".")) == name }
+
+// lower returns a name in lower case. Only ASCII has cases in names: U+017F and U+212A, which
+// Unicode folds to s and k, are other names.
+func lower(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, name)
 }

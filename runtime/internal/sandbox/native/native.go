@@ -184,7 +184,7 @@ func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
 	}
 	return &sandbox.Gateway{
 		TCP: append([]*net.TCPListener{g.TCP}, g.Host...), DNS: g.DNS, DNSTCP: g.DNSTCP, Resolver: gateway.Resolver,
-		Owner: g.Owner, Close: g.Close,
+		Guest: gateway.Guest(), Owner: g.Owner, Close: g.Close,
 	}, nil
 }
 

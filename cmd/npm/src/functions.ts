@@ -16,7 +16,8 @@ export interface CallContext {
 export interface HostFunctionOptions<T> {
   /**
    * The schema of the input, the function's only argument. The server checks it before it calls the function, and
-   * this program checks it again, if it is a schema of a library such as zod.
+   * this program checks it again, if it is a schema of a library such as zod. {@link HostFunction.unchecked} lists what
+   * nobody checks of a JSON Schema, as of an MCP server's tool.
    */
   input?: Schema<T>;
 
@@ -34,6 +35,8 @@ interface Definition {
 
 /** A function with a schema that sandboxed programs can call. {@link hostFunction} makes one. */
 export interface HostFunction {
+  /** Keywords of a JSON Schema that neither the server nor this package checks, such as `pattern`. The function must. */
+  readonly unchecked: readonly string[];
   readonly [definition]: Definition;
 }
 
@@ -44,9 +47,11 @@ export interface HostFunction {
  */
 export function hostFunction<T>(options: HostFunctionOptions<T>, call: (input: T, context: CallContext) => unknown): HostFunction {
   const { input } = checkOptions("hostFunction", options, { input: true, async: true } satisfies Names<HostFunctionOptions<T>>);
+  const { schema, unchecked } = input === undefined ? { unchecked: [] } : serverSchema(input);
   return {
+    unchecked,
     [definition]: {
-      schema: input && argumentsSchema(input),
+      schema: input && argumentsSchema(isStandardSchema(input) ? 0 : 1, schema),
       async: options.async ?? false,
       call: async (args, signal) => call((input === undefined ? args[0] : await validate(input, args[0], "argument 1")) as T, { signal, args }),
     },
@@ -54,9 +59,7 @@ export function hostFunction<T>(options: HostFunctionOptions<T>, call: (input: T
 }
 
 /** Returns the schema of the arguments of a function with one input. Libraries decide themselves whether it may be missing. */
-function argumentsSchema(input: Schema): JSONSchema {
-  const schema = serverSchema(input);
-  const least = isStandardSchema(input) ? 0 : 1;
+function argumentsSchema(least: 0 | 1, schema: JSONSchema | undefined): JSONSchema {
   return { type: "array", maxItems: 1, ...(least > 0 && { minItems: least }), ...(schema !== undefined && { prefixItems: [schema] }) };
 }
 

@@ -1,3 +1,5 @@
+import { simplify } from "./simplify.js";
+
 /** Anything that validates as Standard Schema describes it: a schema of zod, valibot, arktype and others. */
 export interface StandardSchema<Output = unknown> {
   readonly "~standard": {
@@ -13,7 +15,7 @@ export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined }[] };
 
-/** A JSON Schema. Servers accept none with `$ref`, `$dynamicRef`, `pattern` and `patternProperties`. */
+/** A JSON Schema. Servers do not check `pattern`, `patternProperties`, `format`, and references without an end. */
 export type JSONSchema = { readonly [keyword: string]: unknown };
 
 /** The schema of an input. */
@@ -26,57 +28,33 @@ export function isStandardSchema(schema: Schema): schema is StandardSchema {
 }
 
 /**
- * Returns the JSON Schema for the server to check, or undefined if there is none: then only this program
- * validates.
+ * Returns the JSON Schema for the server to check, and the keywords that nobody checks. Of a library's schema there may be
+ * none: then only this program validates.
  */
-export function serverSchema(schema: Schema): JSONSchema | undefined {
-  if (!isStandardSchema(schema)) return schema;
+export function serverSchema(schema: Schema): { schema?: JSONSchema; unchecked: string[] } {
+  if (!isStandardSchema(schema)) return simplify(schema);
+  const converted = jsonSchema(schema);
   try {
-    const simple = simplify(toJSONSchema(schema));
-    return JSON.stringify(simple).length <= maxSchema ? (simple as JSONSchema) : undefined;
+    const simple = converted && simplify(converted).schema;
+    return { unchecked: [], ...(simple && JSON.stringify(simple).length <= maxSchema && { schema: simple }) };
   } catch {
-    return undefined; // for example, JSON has no dates
+    return { unchecked: [] }; // it is too large
   }
 }
 
 /** The most characters of a schema. The server accepts 16 KiB. */
 const maxSchema = 15 << 10;
 
-/** Converts a schema of a library that can do that: by Standard JSON Schema, or the method of zod. */
-function toJSONSchema(schema: StandardSchema): unknown {
-  const standard = schema["~standard"] as { jsonSchema?: { input?(o: { target: string }): unknown } };
-  const zod = schema as { toJSONSchema?(o: { io: string }): unknown };
-  const converted = standard.jsonSchema?.input?.({ target: "draft-2020-12" }) ?? zod.toJSONSchema?.({ io: "input" });
-  if (converted === undefined) throw new TypeError("the schema has no JSON Schema");
-  return converted;
-}
-
-/** Keywords without which a schema only accepts more. The server does not have them: their time has no useful bound, or they are not checked. */
-const dropped = new Set(["$schema", "pattern", "format"]);
-
-/** Keywords that the server does not have, or that refuse more when what they contain accepts more. */
-const unsupported = new Set(["$ref", "$dynamicRef", "$defs", "definitions", "patternProperties", "not", "if", "contains"]);
-
-/** Keywords whose values are data. */
-const data = new Set(["enum", "const", "default", "examples", "required", "title", "description"]);
-
-/** Removes what the server does not accept. It throws if the schema means nothing without it. */
-function simplify(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(simplify);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const simple: Record<string, unknown> = {};
-  for (const [keyword, value] of Object.entries(schema)) {
-    if (unsupported.has(keyword)) throw new TypeError(keyword);
-    if (dropped.has(keyword)) continue;
-    if (keyword === "properties" || keyword === "dependentSchemas") simple[keyword] = mapValues(value as object, simplify);
-    else if (keyword === "oneOf") simple["anyOf"] = simplify(value); // two that accept more can both match
-    else simple[keyword] = data.has(keyword) ? value : simplify(value);
+/** Returns a schema as JSON Schema, or undefined if it cannot be one: for example, JSON has no dates. */
+export function jsonSchema(schema: Schema): JSONSchema | undefined {
+  if (!isStandardSchema(schema)) return schema;
+  const standard = schema["~standard"] as { jsonSchema?: { input?(o: { target: string }): JSONSchema } };
+  const zod = schema as { toJSONSchema?(o: { io: string }): JSONSchema };
+  try {
+    return standard.jsonSchema?.input?.({ target: "draft-2020-12" }) ?? zod.toJSONSchema?.({ io: "input" });
+  } catch {
+    return undefined;
   }
-  return simple;
-}
-
-function mapValues(object: object, f: (value: unknown) => unknown): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, f(value)]));
 }
 
 /** Validates a value from a sandboxed program. The error's code is the server's for invalid arguments. */

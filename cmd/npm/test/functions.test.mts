@@ -1,27 +1,60 @@
 // Functions and commands of this program that sandboxed programs call.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { hostFunction } from "gaol";
+import { hostFunction, type JSONSchema } from "gaol";
 import { z } from "zod";
 import { serverSchema } from "#dist/schema.js";
 import { sandbox } from "./own.mjs";
 
 test("schemas of libraries lose what the server does not have", () => {
   const schema = z.object({ mail: z.email(), pattern: z.string().regex(/^a/), kind: z.union([z.literal("a"), z.number()]), list: z.array(z.string()).optional() });
-  assert.deepEqual(serverSchema(schema), {
+  assert.deepEqual(serverSchema(schema).schema, {
     type: "object",
     properties: { mail: { type: "string" }, pattern: { type: "string" }, kind: { anyOf: [{ type: "string", const: "a" }, { type: "number" }] }, list: { type: "array", items: { type: "string" } } },
     required: ["mail", "pattern", "kind"],
   });
   const either = z.discriminatedUnion("t", [z.object({ t: z.literal(1) }), z.object({ t: z.literal(2), m: z.email() })]);
-  assert.equal(JSON.stringify(serverSchema(either)).includes("oneOf"), false);
+  assert.equal(JSON.stringify(serverSchema(either)).includes("oneOf"), false); // of schemas that accept more, two can match
   type Tree = { children: Tree[] };
   const tree: z.ZodType<Tree> = z.lazy(() => z.object({ children: z.array(tree) }));
-  assert.equal(serverSchema(tree), undefined); // $ref
-  assert.equal(serverSchema(z.object({ at: z.date() })), undefined); // JSON has no dates
-  assert.equal(serverSchema(z.enum(Array.from({ length: 3000 }, (_, i) => `value ${i}`))), undefined); // too large
-  const own = { type: "string", pattern: "x" };
-  assert.equal(serverSchema(own), own); // the server refuses it
+  assert.deepEqual(serverSchema(tree), { schema: { type: "object", properties: { children: { type: "array", items: {} } }, required: ["children"] }, unchecked: [] });
+  for (const none of [z.object({ at: z.date() }), z.enum(Array.from({ length: 3000 }, (_, i) => `value ${i}`))]) { // JSON has no dates; too large
+    assert.deepEqual(serverSchema(none), { unchecked: [] });
+  }
+});
+
+/** Schemas as MCP servers have them, with what the server checks of them, and what nobody does. */
+const simplified: [string, object, object, string[]][] = [
+  ["annotations", { $schema: "http://json-schema.org/draft-07/schema#", $id: "x", title: "t", description: "d", default: 1, "x-order": 1, type: "number" }, { type: "number" }, []],
+  ["names that are keywords", { type: "object", properties: { pattern: { type: "string" }, $ref: { const: "$ref" } }, required: ["pattern"], dependentRequired: { pattern: ["$ref"] } },
+    { type: "object", required: ["pattern"], dependentRequired: { pattern: ["$ref"] }, properties: { pattern: { type: "string" }, $ref: { const: "$ref" } } }, []],
+  ["patterns", { items: { type: "string", pattern: "^(a+)+$", format: "email" } }, { items: { type: "string" } }, ["pattern", "format"]],
+  ["references", { $defs: { p: { type: "object", properties: { q: { $ref: "#/$defs/a~1b" } } }, "a/b": { minimum: 1 } }, $ref: "#/$defs/p" }, { type: "object", properties: { q: { minimum: 1 } } }, []],
+  ["references beside keywords", { definitions: { p: { additionalProperties: false } }, properties: { a: true }, $ref: "#/definitions/p" }, { properties: { a: true }, allOf: [{ additionalProperties: false }] }, []],
+  ["references without an end", { properties: { next: { $ref: "#" } }, required: ["next"] }, { required: ["next"], properties: { next: {} } }, ["$ref"]],
+  ["references elsewhere", { anyOf: [{ $ref: "https://example.com/x" }, { $ref: "#/$defs/none" }, { $ref: "#anchor" }, { $ref: "#/%" }] }, { anyOf: [{}, {}, {}, {}] }, ["$ref"]],
+  ["oneOf, complete", { type: "object", oneOf: [{ required: ["a"] }, { required: ["b"] }] }, { type: "object", oneOf: [{ required: ["a"] }, { required: ["b"] }] }, []],
+  ["oneOf, incomplete", { anyOf: [{ maxLength: 5 }], oneOf: [{ pattern: "a" }, { pattern: "b" }] }, { anyOf: [{ maxLength: 5 }], allOf: [{ anyOf: [{}, {}] }] }, ["pattern", "oneOf"]],
+  ["not", { not: { type: "null" }, allOf: [{ not: { pattern: "a" } }] }, { not: { type: "null" }, allOf: [{}] }, ["pattern", "not"]],
+  ["if", { if: { properties: { a: { pattern: "x" } } }, then: { required: ["b"] }, else: false }, {}, ["pattern", "if"]],
+  ["contains", { contains: { pattern: "x" }, minContains: 2, maxContains: 3 }, { contains: {}, minContains: 2 }, ["pattern", "maxContains"]],
+  ["patternProperties", { patternProperties: { "^x": {} }, properties: { a: { type: "null" } }, additionalProperties: false, unevaluatedProperties: false }, { properties: { a: { type: "null" } } }, ["patternProperties", "unevaluatedProperties"]],
+  ["draft 7", { items: [{ type: "number" }], additionalItems: false, dependencies: { a: ["b"], c: { required: ["d"] } } },
+    { prefixItems: [{ type: "number" }], items: false, dependentRequired: { a: ["b"] }, dependentSchemas: { c: { required: ["d"] } } }, []],
+];
+
+for (const [name, schema, want, unchecked] of simplified) {
+  test(`JSON Schemas are simplified: ${name}`, () => {
+    assert.deepEqual(serverSchema(schema as JSONSchema), { schema: want, unchecked });
+  });
+}
+
+test("references that multiply are bounded", () => {
+  const $defs = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`d${i}`, { prefixItems: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] }]));
+  const { schema, unchecked } = serverSchema({ $defs, $ref: "#/$defs/d0" });
+  assert.deepEqual(unchecked, ["$ref"]);
+  assert(JSON.stringify(schema).length < 15 << 10);
+  assert.throws(() => serverSchema({ anyOf: Array.from({ length: 5001 }, () => ({})) }), { code: "too_large" });
 });
 
 test("functions get validated input, and programs get values and errors", async (t) => {
@@ -78,9 +111,16 @@ test("a function's signal ends with its run", async (t) => {
   assert(reason instanceof Error);
 });
 
-test("a schema that the server does not accept is refused", async (t) => {
-  const f = hostFunction({ input: { type: "string", pattern: "x" } }, () => 1);
-  await assert.rejects(sandbox(t, { globals: { f } }), { code: "invalid", message: /pattern/ });
+test("the server checks what it can of plain schemas", async (t) => {
+  const globals = Object.fromEntries(simplified.filter(([name]) => name !== "names that are keywords").map(([, schema], i) => [`f${i}`, hostFunction({ input: schema as JSONSchema }, () => i)]));
+  await sandbox(t, { globals }); // the server accepts all
+  const find = hostFunction({ input: { type: "object", properties: { text: { type: "string", pattern: "^[a-z]" }, deep: { $ref: "#/$defs/deep" } }, $defs: { deep: { type: "integer" } } } }, (input) => input);
+  assert.deepEqual(find.unchecked, ["pattern"]);
+  const sb = await sandbox(t, { globals: { find } });
+  const { result } = await sb.evaluate("[find({ text: 'A', deep: 1 }), (() => { try { find({ deep: 'x' }) } catch (e) { return e.code } })()]");
+  assert.deepEqual(result, [{ text: "A", deep: 1 }, "ERR_ARGUMENTS"]);
+  const large = hostFunction({ input: { enum: Array.from({ length: 3000 }, (_, i) => `value ${i}`) } }, () => 1);
+  await assert.rejects(sandbox(t, { globals: { large } }), { code: "invalid", message: /the limit is/ });
 });
 
 test("commands are programs on PATH", async (t) => {

@@ -1,7 +1,7 @@
 import { GaolError } from "../errors.js";
 import { helpText, kebabCase, parseCommandLine } from "./commandline.js";
 import { compileSchema } from "./jsonschema.js";
-import { isStandardSchema, type JSONSchema, type Schema, serverSchema, validate } from "../schema.js";
+import { isStandardSchema, type JSONSchema, jsonSchema, type Schema, validate } from "../schema.js";
 import { anyObject, anything, callback, type Check, integer, invalid, list, record, shape, text } from "./validate.js";
 
 /** An example of a binding's input, for people and models. */
@@ -119,7 +119,7 @@ function compile(key: string, d: BindingDefinition, allowed: boolean): Binding {
     : jsonParser(schema, `bindings[${JSON.stringify(key)}].inputSchema`, key);
   const { handler, timeoutMs = 30_000 } = d;
   return {
-    name: key, schema: serverSchema(schema) ?? {}, description: d.description, examples: d.examples ?? [], allowed,
+    name: key, schema: jsonSchema(schema) ?? {}, description: d.description, examples: d.examples ?? [], allowed,
     async call(input) {
       const checked = await parse(input ?? {});
       const result = await withTimeout(async () => await handler(checked), timeoutMs, key);

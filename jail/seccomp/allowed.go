@@ -70,10 +70,11 @@ var Allowed = []Row{
 
 	// Time.
 	{Calls: "nanosleep", Reason: "sleep"},
-	{Calls: "clock_nanosleep", Reason: "sleep, Atomics.wait"},
+	{Calls: "clock_nanosleep", Reason: "sleep, Atomics.wait", Refuse: noProcessorClocks},
 	{Calls: "clock_gettime gettimeofday time", Reason: "if the vDSO can't"},
 	{Calls: "clock_getres", Reason: "process.hrtime"},
-	{Calls: "timer_create timer_settime timer_gettime timer_getoverrun timer_delete", Reason: "profilers, Go programs"},
+	{Calls: "timer_create", Reason: "timers of real clocks; Go's profiler falls back to setitimer", Refuse: noProcessorClocks},
+	{Calls: "timer_settime timer_gettime timer_getoverrun timer_delete", Reason: "as timer_create"},
 	{Calls: "timerfd_create timerfd_settime timerfd_gettime", Reason: "event loops other than libuv's"},
 
 	// Memory. The cgroup limits its amount.
@@ -81,7 +82,7 @@ var Allowed = []Row{
 	{Calls: "mmap munmap", Reason: "malloc, V8, libraries"},
 	{Calls: "mremap", Reason: "realloc, WebAssembly.Memory.grow"},
 	{Calls: "mprotect", Reason: "V8's code pages"},
-	{Calls: "madvise", Reason: "V8's heap"},
+	{Calls: "madvise", Reason: "V8's heap", Refuse: ownMemory},
 	{Calls: "msync", Reason: "mapped files, SQLite"},
 	{Calls: "mincore", Reason: "JVMs; since Linux 5.2 it reports only writable files"},
 	{Calls: "mlock mlock2 munlock mlockall munlockall", Reason: "OpenSSL's secure heap; RLIMIT_MEMLOCK limits it"},
@@ -94,7 +95,8 @@ var Allowed = []Row{
 
 	// Open files.
 	{Calls: "read write readv writev", Reason: "files, pipes, stdout; reports of the entry program"},
-	{Calls: "pread64 pwrite64 preadv pwritev preadv2 pwritev2", Reason: "fs.read and fs.write at a position"},
+	{Calls: "pread64 pwrite64 preadv pwritev", Reason: "fs.read and fs.write at a position"},
+	{Calls: "preadv2 pwritev2", Reason: "as preadv and pwritev, in newer C libraries", Refuse: ioFlags},
 	{Calls: "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2", Reason: "libuv, old and newer event loops"},
 	{Calls: "lseek close", Reason: "files"},
 	{Calls: "close_range", Reason: "libuv's and shells' spawning"},
@@ -107,10 +109,11 @@ var Allowed = []Row{
 	{Calls: "sync_file_range", Reason: "databases"},
 	{Calls: "fallocate", Reason: "SQLite, tar"},
 	{Calls: "truncate ftruncate", Reason: "fs.truncate, fs.ftruncate"},
-	{Calls: "readahead fadvise64", Reason: "file tools"},
+	{Calls: "readahead fadvise64", Reason: "tar, SQLite, PostgreSQL", Refuse: noCacheAdvice},
 	{Calls: "copy_file_range", Reason: "fs.copyFile"},
 	{Calls: "tee", Reason: "coreutils"},
-	{Calls: "pipe pipe2", Reason: "musl, child_process"},
+	{Calls: "pipe", Reason: "musl"},
+	{Calls: "pipe2", Reason: "child_process", Refuse: noNotifications},
 	{Calls: "eventfd eventfd2", Reason: "old programs, libuv's wake-ups"},
 	{Calls: "poll ppoll select pselect6", Reason: "shells, libuv, make, old programs"},
 	{Calls: "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch", Reason: "fs.watch, old programs"},
@@ -145,10 +148,11 @@ var Allowed = []Row{
 	// Sockets. The network namespace restricts their peers.
 	{Calls: "socket", Reason: "net, dgram", Refuse: sockets},
 	{Calls: "socketpair", Reason: "child_process", Refuse: socketPairs},
-	{Calls: "bind listen accept accept4 connect shutdown getsockname getpeername getsockopt", Reason: "net"},
+	{Calls: "bind listen accept accept4 connect shutdown getsockname getpeername", Reason: "net"},
+	{Calls: "getsockopt", Reason: "net", Refuse: noSocketCounters},
 	{Calls: "setsockopt", Reason: "net", Refuse: socketOptions},
-	{Calls: "sendto", Reason: "net, dns", Refuse: noCork3},
+	{Calls: "sendto", Reason: "net, dns", Refuse: sendFlags3},
 	{Calls: "recvfrom recvmsg recvmmsg", Reason: "net, dns, dgram, child_process handles"},
-	{Calls: "sendmsg", Reason: "child_process handles", Refuse: noCork2},
-	{Calls: "sendmmsg", Reason: "dns in libc, dgram", Refuse: noCork3},
+	{Calls: "sendmsg", Reason: "child_process handles", Refuse: sendFlags2},
+	{Calls: "sendmmsg", Reason: "dns in libc, dgram", Refuse: sendFlags3},
 }

@@ -2,7 +2,6 @@ package seccomp
 
 import (
 	"math"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -114,56 +113,10 @@ var (
 	}
 )
 
-const socketType = 0xf // the other bits of the type argument are SOCK_CLOEXEC and SOCK_NONBLOCK
+// noProcessorClocks: timers of processor time, which few programs use, had bugs that gave root (CVE-2022-2585,
+// CVE-2025-38352). ENOTSUP is the kernel's errno for clocks without timers.
+var noProcessorClocks = refuse(unix.ENOTSUP, isNot(0, unix.CLOCK_REALTIME, unix.CLOCK_MONOTONIC, unix.CLOCK_BOOTTIME, unix.CLOCK_TAI))
 
-// sockets returns the errnos of a kernel with only these families and protocols. Raw
-// sockets, which need a privilege, get EPERM. The memory of MPTCP sockets is charged to no
-// cgroup, and some remains after they are closed; Go and curl fall back to TCP. The queue of
-// a netlink socket is charged to no cgroup: see [LimitedNetlink].
-var sockets = slices.Concat(
-	refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)),
-	refuse(unix.EPROTONOSUPPORT, is(0, unix.AF_NETLINK), isNot(2, unix.NETLINK_ROUTE)),
-	refuse(unix.ESOCKTNOSUPPORT, is(0, unix.AF_NETLINK), notAmong(1, socketType, unix.SOCK_RAW, unix.SOCK_DGRAM)),
-	refuse(unix.ENOBUFS, is(0, unix.AF_NETLINK)),
-	refuse(unix.EPERM, internet, notAmong(1, socketType, unix.SOCK_STREAM, unix.SOCK_DGRAM)),
-	refuse(unix.EPROTONOSUPPORT, internet, isNot(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)),
-)
-
-// noCork: data that a UDP socket holds back because of the flag is charged to no cgroup, up
-// to 64 KiB for each. For TCP the flag is a hint, which few programs use.
-var (
-	noCork2 = refuse(unix.EOPNOTSUPP, anyBit(2, unix.MSG_MORE)) // sendmsg(fd, message, flags)
-	noCork3 = refuse(unix.EOPNOTSUPP, anyBit(3, unix.MSG_MORE)) // sendto(fd, data, size, flags, ...), sendmmsg
-)
-
-const tcpAOAddKey = 38 // TCP_AO_ADD_KEY, Linux 6.7
-
-var internet = is(0, unix.AF_INET, unix.AF_INET6)
-
-var socketPairs = refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_UNIX))
-
-// socketOptions refuses options that the kernel already denies for lack of a capability, or
-// whose equivalents the tables deny, so that no protection depends on a single check in the
-// kernel.
-var socketOptions = slices.Concat(
-	// BPF programs attached to sockets.
-	refuse(unix.EPERM, is(1, unix.SOL_SOCKET), is(2,
-		unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF)),
-	// Netfilter's tables: 64 and 65 at both levels (CVE-2021-22555).
-	refuse(unix.EPERM, is(1, unix.SOL_IP, unix.SOL_IPV6), is(2, 64, 65)),
-	// Memory that is charged to no cgroup: copies of sent packets for time stamps, keys,
-	// copies of received header options, and corked data.
-	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_SOCKET), is(2, unix.SO_TIMESTAMPING, unix.SO_TIMESTAMPING_NEW)),
-	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_TCP), is(2, unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAOAddKey)),
-	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_IPV6), is(2, unix.IPV6_2292PKTOPTIONS)),
-	refuse(unix.ENOPROTOOPT, is(1, unix.SOL_UDP), is(2, unix.UDP_CORK)),
-	// Multicast groups: leaving those of thousands of sockets takes the kernel a minute,
-	// during which it holds a lock that all network namespaces share. ENODEV is the kernel's
-	// errno if no route leads to a device.
-	refuse(unix.ENODEV, is(1, unix.SOL_IP), is(2, unix.IP_ADD_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_BLOCK_SOURCE,
-		unix.IP_MSFILTER, unix.MCAST_JOIN_GROUP, unix.MCAST_BLOCK_SOURCE, unix.MCAST_JOIN_SOURCE_GROUP, unix.MCAST_MSFILTER)),
-	refuse(unix.ENODEV, is(1, unix.SOL_IPV6), is(2, unix.IPV6_JOIN_GROUP, unix.IPV6_JOIN_ANYCAST,
-		unix.MCAST_JOIN_GROUP, unix.MCAST_BLOCK_SOURCE, unix.MCAST_JOIN_SOURCE_GROUP, unix.MCAST_MSFILTER)),
-	// TLS in the kernel (CVE-2023-0461); OpenSSL does not need it.
-	refuse(unix.EPERM, is(1, unix.SOL_TCP), is(2, unix.TCP_ULP)),
-)
+// noNotifications: O_EXCL makes a pipe for notifications of the kernel (CVE-2022-0995). EINVAL is the errno for
+// unknown flags.
+var noNotifications = refuse(unix.EINVAL, anyBit(1, int32Mask&^(unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_DIRECT)))

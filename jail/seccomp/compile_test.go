@@ -34,7 +34,6 @@ func TestCompileErrors(t *testing.T) {
 		"value outside the mask":  refuse(unix.EPERM, is(0, 1<<32)),
 		"no effect but an errno":  {{NoEffect: true, Errno: unix.EPERM, Match: []Match{is(0, 1)}}},
 		"no effect but a label":   {{NoEffect: true, Label: "test", Match: []Match{is(0, 1)}}},
-		"no effect on any call":   {{NoEffect: true}},
 		"seventh path argument":   {{Errno: unix.EPERM, Label: "test", PathArg: 7}},
 		"negative path argument":  {{Errno: unix.EPERM, Label: "test", PathArg: -1}},
 	}

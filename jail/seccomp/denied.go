@@ -62,7 +62,7 @@ var Denied = []Row{
 	{Calls: "mbind set_mempolicy set_mempolicy_home_node", Reason: "placement of memory in the host's nodes"},
 	{Calls: "get_mempolicy", Reason: "shows the host's nodes"},
 	{Calls: "migrate_pages move_pages", Reason: "as mbind; of other processes"},
-	{Calls: "cachestat", Reason: "reveals which pages of the image other runs use"},
+	{Calls: "cachestat", Errno: unix.ENOSYS, Reason: "shows which pages of the image other sandboxes use; programs fall back on the errno of kernels before 6.5"},
 
 	// The machine.
 	{Calls: "reboot", Reason: "administration of the host"},

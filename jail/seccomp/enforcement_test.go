@@ -138,6 +138,33 @@ func TestArguments(t *testing.T) {
 		{"IP_TTL", of("setsockopt", badFD, unix.SOL_IP, unix.IP_TTL), unix.EBADF, unix.EBADF},
 		{"TLS in the kernel", of("setsockopt", badFD, unix.SOL_TCP, unix.TCP_ULP), unix.EPERM, unix.EBADF},
 		{"TCP_NODELAY", of("setsockopt", badFD, unix.SOL_TCP, unix.TCP_NODELAY), unix.EBADF, unix.EBADF},
+		{"UDP_ENCAP", of("setsockopt", badFD, unix.SOL_UDP, unix.UDP_ENCAP|garbage), unix.ENOPROTOOPT, unix.EBADF},
+		{"IPsec policy", of("setsockopt", badFD, unix.SOL_IP, unix.IP_XFRM_POLICY), unix.ENOPROTOOPT, unix.EBADF},
+		{"a socket's address family", of("setsockopt", badFD, unix.SOL_IPV6, unix.IPV6_ADDRFORM), unix.ENOPROTOOPT, unix.EBADF},
+		{"zero-copy sending", of("setsockopt", badFD, unix.SOL_SOCKET, unix.SO_ZEROCOPY), unix.ENOPROTOOPT, unix.EBADF},
+		{"an option of tomorrow", of("setsockopt", badFD, unix.SOL_TCP, 3000), unix.ENOPROTOOPT, unix.EBADF},
+		{"a level of tomorrow", of("setsockopt", badFD, 3000|garbage, 1), unix.ENOPROTOOPT, unix.EBADF},
+		{"IPV6_V6ONLY", of("setsockopt", badFD, unix.SOL_IPV6, unix.IPV6_V6ONLY), unix.EBADF, unix.EBADF},
+		{"a socket's cookie", of("getsockopt", badFD, unix.SOL_SOCKET, unix.SO_COOKIE), unix.ENOPROTOOPT, unix.EBADF},
+		{"SO_ERROR", of("getsockopt", badFD, unix.SOL_SOCKET, unix.SO_ERROR), unix.EBADF, unix.EBADF},
+		{"urgent data", of("sendto", badFD, 0, 0, unix.MSG_OOB), unix.EOPNOTSUPP, unix.EBADF},
+
+		{"fadvise DONTNEED", of("fadvise64", badFD, 0, 0, unix.FADV_DONTNEED), noErr, unix.EBADF},
+		{"readahead", of("readahead", badFD, 0, 1), noErr, unix.EBADF},
+		{"cachestat", of("cachestat", badFD, math.MaxUint, math.MaxUint, 0), unix.ENOSYS, unix.EBADF},
+		{"preadv2 NOWAIT", of("preadv2", badFD, 0, 0, 0, 0, unix.RWF_NOWAIT|garbage), unix.EOPNOTSUPP, unix.EBADF},
+		{"preadv2 DONTCACHE", of("preadv2", badFD, 0, 0, 0, 0, unix.RWF_DONTCACHE), unix.EOPNOTSUPP, unix.EBADF},
+		{"preadv2", of("preadv2", badFD, 0, 0, 0, 0, 0), unix.EBADF, unix.EBADF},
+		{"madvise PAGEOUT", of("madvise", 0, 0, unix.MADV_PAGEOUT|garbage), unix.EINVAL, noErr},
+		{"madvise COLD", of("madvise", 0, 0, unix.MADV_COLD), unix.EINVAL, noErr},
+		{"madvise MERGEABLE", of("madvise", 0, 0, unix.MADV_MERGEABLE), unix.EINVAL, noErr},
+		{"madvise FREE", of("madvise", 0, 0, unix.MADV_FREE), noErr, noErr},
+
+		{"a timer of processor time", of("timer_create", unix.CLOCK_THREAD_CPUTIME_ID, 0, math.MaxUint), unix.ENOTSUP, unix.EFAULT},
+		{"a timer of another process", of("timer_create", 0xffff_fff6|garbage, 0, math.MaxUint), unix.ENOTSUP, unix.EFAULT},
+		{"a timer", of("timer_create", unix.CLOCK_MONOTONIC, 0, math.MaxUint), unix.EFAULT, unix.EFAULT},
+		{"sleep by processor time", of("clock_nanosleep", unix.CLOCK_PROCESS_CPUTIME_ID, 0, math.MaxUint), unix.ENOTSUP, unix.EFAULT},
+		{"a pipe", of("pipe2", math.MaxUint, unix.O_CLOEXEC), unix.EFAULT, unix.EFAULT},
 	}
 	var calls []call
 	for _, test := range tests {

@@ -159,9 +159,9 @@ func (s subject) compare(t testing.TB, c guestCall) {
 func TestProgramIsShort(t *testing.T) {
 	for _, m := range machines {
 		for _, from := range tableSets() {
-			n, most := len(newSubject(t, m, from).program), 360
+			n, most := len(newSubject(t, m, from).program), 460
 			if from.restrictions != nil {
-				most = 410
+				most = 510
 			}
 			t.Logf("%s: %d restrictions, notify %v: %d instructions", m.arch, len(from.restrictions), from.notify, n)
 			if n > most {

@@ -24,7 +24,7 @@ type Row struct {
 // refusal of a row applies.
 type Refusal struct {
 	Errno syscall.Errno
-	Match []Match // may be empty, to match every call, if there is a label
+	Match []Match // may be empty, to match every call, if there is a label or no effect
 
 	// NoEffect makes the call return 0 without effect instead of an errno. It is only for
 	// calls that do not write to the caller's memory.
@@ -108,7 +108,7 @@ func (r Refusal) check() error {
 		return errors.New("a call without effect has no errno, and no label")
 	case !r.NoEffect && r.Errno == 0 || r.Errno > maxErrno:
 		return fmt.Errorf("errno %d is not in 1 to %d", int(r.Errno), maxErrno)
-	case len(r.Match) == 0 && r.Label == "":
+	case len(r.Match) == 0 && r.Label == "" && !r.NoEffect:
 		return fmt.Errorf("errno %d without a match", int(r.Errno))
 	case r.PathArg < 0 || r.PathArg > maxArgument+1:
 		return fmt.Errorf("path argument %d is not in 0 to %d", r.PathArg, maxArgument+1)

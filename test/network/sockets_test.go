@@ -37,9 +37,9 @@ var socketTricks = map[string]string{
 
 	"bind-to-lo:10.1.2.3": "refused", "bind-to-lo:93.184.215.14": "served", "bind-to-eth0:10.1.2.3": "ENODEV",
 	"mark": "EPERM", "priority": "EPERM", "transparent": "EPERM", "free-bind": "refused", "repair": "EPERM", "ulp": "EPERM",
-	"xfrm-policy": "EPERM", "multicast-router": "EOPNOTSUPP", "attach-bpf": "EPERM",
-	"source-route:via-allowed": "EPERM", "source-route:strict": "EPERM", "source-route:via-denied": "EPERM",
-	"routing-header:type-0": "blocked", "routing-header:segments": "blocked",
+	"xfrm-policy": "ENOPROTOOPT", "multicast-router": "ENOPROTOOPT", "attach-bpf": "EPERM",
+	"source-route:via-allowed": "ENOPROTOOPT", "source-route:strict": "ENOPROTOOPT", "source-route:via-denied": "ENOPROTOOPT",
+	"routing-header:type-0": "ENOPROTOOPT", "routing-header:segments": "ENOPROTOOPT",
 
 	"bind:resolver":  "EACCES",
 	"listen:0.0.0.0": "refused", "listen:93.184.215.14": "refused", "listen:10.1.2.3": "refused", "listen:198.18.0.1": "refused",

@@ -3,6 +3,7 @@ package playground
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -74,4 +75,17 @@ func testDialogs(t *testing.T, w *world) {
 	p.waitFor(`document.querySelector('#name-error').textContent !== '' && document.querySelector('#name-dialog').open`)
 	p.press(kb.Escape)
 	p.waitFor(`!document.querySelector('#name-dialog').open && document.activeElement.id === 'file-add'`)
+	for typed, path := range map[string]string{"util.ts": "src/util.ts", "data": "src/data.ts"} {
+		p.do(chromedp.Focus(chromedp.CSS("#file-add")))
+		p.press(kb.Enter)
+		p.waitFor(`document.querySelector('#name-dialog').open && document.activeElement.id === 'name-input'`)
+		p.press(typed) // replaces the name that is selected
+		p.press(kb.Enter)
+		p.waitFor(`[...document.querySelectorAll('[data-path]')].some((e) => e.dataset.path === ` + quote(path) + `)`)
+	}
+	p.do(chromedp.Focus(chromedp.CSS("#examples")))
+	p.press(kb.Enter)
+	p.waitFor(`document.querySelector('#examples-menu').contains(document.activeElement)`)
+	p.press(kb.Escape)
+	p.waitFor(`document.activeElement.id === 'examples'`)
 }

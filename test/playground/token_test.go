@@ -28,6 +28,9 @@ func testToken(t *testing.T, w *world) {
 	p.waitFor(ready)
 	p.click("#run")
 	p.waitFor(`document.querySelector('#token-dialog').open`)
+	if !eval[bool](p, `new Promise((done) => setTimeout(() => done(document.querySelector('#verdict-detail').textContent === 'Waiting for the token.'), 300))`) {
+		t.Error("the clock runs behind the dialog")
+	}
 	p.press(kb.Escape)
 	p.waitForState("failed")
 }

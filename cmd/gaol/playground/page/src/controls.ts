@@ -26,7 +26,11 @@ export function connectControls(app: App, theme: string): void {
       void app.run();
     }
   });
-  byId("examples-menu").addEventListener("beforetoggle", () => listExamples(app));
+  byId("examples-menu").addEventListener("beforetoggle", (event) => {
+    if ((event as ToggleEvent).newState === "open") { // on closing, the focus is still in the list
+      listExamples(app);
+    }
+  });
   connectMenu(byId("examples"), byId("examples-menu"));
   connectMenu(byId("settings"), byId("settings-menu"));
   connectDialogs();

@@ -1,5 +1,6 @@
 // The dialogs: a file's name, the token, a share link.
 import { byId } from "./dom.js";
+import { withEnding } from "./files.js";
 
 /** Asks for a line of text. It returns undefined if the person cancels. check returns the error of a text. */
 function ask(name: string, value: string, check: (text: string) => string | undefined): Promise<string | undefined> {
@@ -31,12 +32,12 @@ function ask(name: string, value: string, check: (text: string) => string | unde
     );
     dialog.showModal();
     input.focus();
-    input.setSelectionRange(value.lastIndexOf("/") + 1, value.includes(".") ? value.lastIndexOf(".") : value.length);
+    input.setSelectionRange(value.lastIndexOf("/") + 1, value.length); // with the ending, which people type, too
   });
 }
 
 /** Asks for the path of a file. */
-export function askPath(
+export async function askPath(
   title: string,
   action: string,
   value: string,
@@ -44,7 +45,8 @@ export function askPath(
 ): Promise<string | undefined> {
   byId("name-title").textContent = title;
   byId("name-ok").textContent = action;
-  return ask("name", value, check);
+  const path = await ask("name", value, (text) => check(withEnding(text, value)));
+  return path === undefined ? undefined : withEnding(path, value);
 }
 
 /** Asks for the token. */

@@ -23,6 +23,12 @@ export function pathError(path: string): string | undefined {
   return undefined;
 }
 
+/** Returns a path that a person typed, with the ending of the suggested one if it has none. */
+export function withEnding(path: string, suggested: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return name === "" || name.includes(".") ? path : path + (/\.\w+$/.exec(suggested)?.[0] ?? "");
+}
+
 /** Returns the error of a set of files, or undefined. */
 export function filesError(files: readonly File[]): string | undefined {
   const wrong = files.map((f) => pathError(f.path)).find((e) => e !== undefined);

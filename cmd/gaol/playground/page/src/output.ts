@@ -69,6 +69,12 @@ export class Output {
     this.#fill({ facts: {}, derived: {} }, new Set(), "The program is running.");
   }
 
+  /** Stops the clock while the person is asked for something. start begins again. */
+  pause(why: string): void {
+    clearInterval(this.#clock);
+    this.#say("running", why);
+  }
+
   /** Adds a line of output. */
   line(line: string): void {
     this.#buffer.push(line);

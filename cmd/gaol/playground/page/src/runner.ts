@@ -15,6 +15,7 @@ export class Runner {
   readonly #onToken: () => void;
   readonly #canAsk: boolean;
   #running: AbortController | undefined;
+  #began = 0;
 
   /** A page in a frame does not ask for a token: it could be drawn over. */
   constructor(output: Output, canAsk: boolean, onToken: () => void) {
@@ -35,14 +36,14 @@ export class Runner {
     }
     const controller = new AbortController();
     this.#setRunning(controller);
-    const began = performance.now();
+    this.#began = performance.now();
     this.#output.start();
     say("Running.");
     try {
       return await this.#attempt(program, controller.signal);
     } catch (error) {
       if (controller.signal.aborted) {
-        this.#output.abort("stopped", `After ${duration(performance.now() - began)}. Its output so far is kept.`);
+        this.#output.abort("stopped", `After ${duration(performance.now() - this.#began)}. Its output so far is kept.`);
         say("Stopped.");
       } else {
         const why = error instanceof ApiError ? error.message : `The page failed: ${String(error)}`;
@@ -67,11 +68,14 @@ export class Runner {
         if (!this.#canAsk) {
           throw new ApiError(401, `${error.message} Open it in the playground to enter one.`);
         }
+        this.#output.pause("Waiting for the token.");
         const token = await askToken(this.token !== "");
         if (token === undefined) {
           throw error;
         }
         this.token = token;
+        this.#began = performance.now();
+        this.#output.start();
         this.#onToken();
       }
     }

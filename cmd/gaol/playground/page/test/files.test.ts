@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filesError, filesOf, pathError } from "../src/files.js";
+import { filesError, filesOf, pathError, withEnding } from "../src/files.js";
 
 test("paths", () => {
   for (const path of ["src/main.ts", "a", "a.b-c_d/e.tsx", "x".repeat(128), ".env", "...", "a/.b"]) {
@@ -8,6 +8,12 @@ test("paths", () => {
   }
   for (const path of ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a b", "ä", "a\n", "x".repeat(129), "a\\b", "a:b"]) {
     assert.notEqual(pathError(path), undefined, path);
+  }
+});
+
+test("endings", () => {
+  for (const [typed, want] of [["src/util", "src/util.ts"], ["src/util.ts", "src/util.ts"], ["src/a.json", "src/a.json"], ["a/", "a/"], ["", ""]] as const) {
+    assert.equal(withEnding(typed, "src/module.ts"), want);
   }
 });
 

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import test, { after } from "node:test";
 import { Agent, run, setTracingDisabled, tool, Usage, type AgentInputItem, type Model, type ModelRequest, type ModelResponse } from "@openai/agents";
-import { generateText, isStepCount } from "ai";
+import * as ai7 from "ai";
 import { MockLanguageModelV4 } from "ai/test";
+import * as ai6 from "ai6";
+import { MockLanguageModelV3 } from "ai6/test";
 import { connect, Sandbox } from "gaol";
 import { agentsTools, aiSDKTools, codeTool } from "gaol/ai";
 import { sandboxTools } from "gaol/tools";
@@ -59,19 +61,21 @@ async function idle(): Promise<void> {
   while ((await Sandbox.list({ connection })).length > 0) await new Promise(setImmediate);
 }
 
-function aiModel(script: Script): Scripted<MockLanguageModelV4> {
+type Mock = MockLanguageModelV3 | MockLanguageModelV4;
+
+function aiModel<M extends Mock>(Model: new (o: never) => M, script: Script): Scripted<M> {
   let at = 0;
   const tokens = { total: 0, noCache: 0, cacheRead: 0, cacheWrite: 0 };
   const rest = { usage: { inputTokens: tokens, outputTokens: { total: 0, text: 0, reasoning: 0 } }, warnings: [] };
-  const model = new MockLanguageModelV4({
-    doGenerate: async ({ prompt }) => {
+  const model = new Model({
+    doGenerate: async ({ prompt }: { prompt: unknown[] }) => {
       if (at > 0) script[at - 1]?.sees?.(aiOutput(prompt.at(-1)));
       const call = script[at++]?.call ?? "done";
       if (typeof call === "string") return { content: [{ type: "text", text: call }], finishReason: { unified: "stop", raw: "stop" }, ...rest };
       const made = { type: "tool-call" as const, toolCallId: `call-${at}`, toolName: call.name, input: JSON.stringify(call.args) };
       return { content: [made], finishReason: { unified: "tool-calls", raw: "tool-calls" }, ...rest };
     },
-  });
+  } as never);
   return { model, steps: () => at };
 }
 
@@ -81,21 +85,30 @@ function aiOutput(message: unknown): Record<string, unknown> {
   return output.type === "json" ? (output.value as Record<string, unknown>) : { failure: output.value };
 }
 
-test("tools of the Vercel AI SDK", async () => {
-  const { model, steps } = aiModel(script);
-  const { text } = await generateText({ model, prompt: "Use all tools.", tools: aiSDKTools(tools), stopWhen: isStepCount(20) });
-  assert.deepEqual([text, steps()], ["done", script.length]);
-  const described = model.doGenerateCalls[0]?.tools?.[0];
-  assert.ok(described?.type === "function" && described.name === "run_code" && described.description?.endsWith("price of an item."));
-  assert.deepEqual((described.inputSchema as { required: unknown }).required, ["code"]);
-});
+/** Calls a model by a version of the Vercel AI SDK. */
+type Generate<M> = (model: M, prompt: string, tools: ReturnType<typeof aiSDKTools>, abortSignal?: AbortSignal) => PromiseLike<{ text: string }>;
 
-test("the Vercel AI SDK cancels a call", async () => {
-  const { tool, signal, script } = endless();
-  const { model } = aiModel(script);
-  await assert.rejects(generateText({ model, prompt: "Loop.", tools: aiSDKTools([tool]), abortSignal: signal, stopWhen: isStepCount(5) }), { name: "AbortError" });
-  await idle();
-});
+function testAISDK<M extends Mock>(version: number, Model: new (o: never) => M, generate: Generate<M>): void {
+  test(`tools of the Vercel AI SDK ${version}`, async () => {
+    const { model, steps } = aiModel(Model, script);
+    const { text } = await generate(model, "Use all tools.", aiSDKTools(tools));
+    assert.deepEqual([text, steps()], ["done", script.length]);
+    const described = model.doGenerateCalls[0]?.tools?.[0];
+    assert.ok(described?.type === "function" && described.name === "run_code" && described.description?.endsWith("price of an item."));
+    assert.deepEqual((described.inputSchema as { required: unknown }).required, ["code"]);
+  });
+
+  test(`the Vercel AI SDK ${version} cancels a call`, async () => {
+    const { tool, signal, script } = endless();
+    await assert.rejects(async () => generate(aiModel(Model, script).model, "Loop.", aiSDKTools([tool]), signal), { name: "AbortError" });
+    await idle();
+  });
+}
+
+testAISDK(6, MockLanguageModelV3, (model, prompt, tools, abortSignal) =>
+  ai6.generateText({ model, prompt, tools, stopWhen: ai6.stepCountIs(20), ...(abortSignal && { abortSignal }) }));
+testAISDK(7, MockLanguageModelV4, (model, prompt, tools, abortSignal) =>
+  ai7.generateText({ model, prompt, tools, stopWhen: ai7.stepCountIs(20), ...(abortSignal && { abortSignal }) }));
 
 function agentsModel(script: Script): Scripted<Model> {
   let at = 0;

@@ -15,7 +15,10 @@ test("the programs of the documentation compile", () => {
   let programs = 0;
   for (const page of pages) {
     const text = readFileSync(page, "utf8");
-    for (const [, code] of text.matchAll(/^```typescript\n(.*?)^```$/gms)) writeFileSync(path.join(folder, `${path.basename(page, ".md")}-${++programs}.mts`), code as string);
+    for (const [, code = ""] of text.matchAll(/^```typescript\n(.*?)^```$/gms)) {
+      const older = code.replace(' from "ai";', ' from "ai6";'); // both versions of the AI SDK
+      for (const version of new Set([code, older])) writeFileSync(path.join(folder, `${path.basename(page, ".md")}-${++programs}.mts`), version);
+    }
   }
   assert(programs >= 8);
   // The declarations of the AI SDK need those of browsers.

@@ -18,9 +18,9 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server/snippetservice"
-	"gaol/cmd/gaol/server/strictjson"
 	"gaol/cmd/gaol/source"
 	"gaol/cmd/gaol/terminal"
+	"gaol/internal/strictjson"
 	"gaol/runtime/snippets"
 )
 

@@ -102,7 +102,7 @@ func (s *Server) refuse(r *http.Request) (status int, why string) {
 		return http.StatusMisdirectedRequest, "the header Host does not name this server; its operator can add names"
 	case !s.isAllowedOrigin(r) && !s.isPlayground(r):
 		return http.StatusForbidden, "web pages of this origin may not use the server"
-	case !isJSON(r) && !api.IsPort(r):
+	case !api.IsPort(r) && !isJSON(r):
 		// A web page can send other types to any server, without asking it first.
 		return http.StatusUnsupportedMediaType, "want Content-Type: application/json"
 	}
@@ -144,14 +144,18 @@ func (s *Server) isAllowedOrigin(r *http.Request) bool {
 	return err == nil && u.Host == r.Host && u.Host != ""
 }
 
-// isJSON reports whether a request has no body, or one of JSON. Other bodies are for paths that say
-// so.
+// isJSON reports whether a request has no body, or one of JSON. Other bodies are for paths that accept them.
+// Types of any case mean the same (RFC 9110, 8.3.1), but not to huma.
 func isJSON(r *http.Request) bool {
 	if r.ContentLength == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPut {
 		return true
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
+	if err != nil || kind != "application/json" {
+		return false
+	}
+	r.Header.Set("Content-Type", kind)
+	return true
 }
 
 // identify returns the tenant of a request, or why there is none.

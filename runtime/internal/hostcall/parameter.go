@@ -16,7 +16,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"gaol/internal/strictjson"
 )
 
 // schemas has the schemas of types for which the library assumes another form than
@@ -84,14 +87,23 @@ func isScalar(t reflect.Type) bool {
 	return !p.Implements(reflect.TypeFor[json.Unmarshaler]()) && !p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
+// maxTree bounds the values of an argument: a small text can be a large tree of untyped values.
+const maxTree = 1 << 17
+
+// lenient accepts the strings with half of a surrogate pair that guests can send.
+var lenient = jsontext.AllowInvalidUTF8(true)
+
 // Decode decodes an argument. It decodes into the type first and validates the schema
-// afterwards, because a small text can be a large tree of untyped values.
+// afterwards.
 func (p Parameter[T]) Decode(text json.RawMessage) (v T, err error) {
 	if p.checked == nil {
 		if string(text) == "null" {
 			return v, &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[T]()}
 		}
 		err = json.Unmarshal(text, &v)
+		return v, err
+	}
+	if err := strictjson.Check(text, maxTree, lenient); err != nil {
 		return v, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))

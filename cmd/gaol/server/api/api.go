@@ -8,7 +8,7 @@ import (
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
-	"gaol/cmd/gaol/server/strictjson"
+	"gaol/internal/strictjson"
 )
 
 // API serves requests whose context has a tenant.

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -14,11 +13,15 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/strictjson"
 )
 
 const (
 	// maxBody bounds a request. Larger files are uploaded by the HTTP API.
 	maxBody = 16 << 20
+
+	// maxValues bounds the values of a request: the SDK keeps each of them.
+	maxValues = 1 << 16
 
 	// bodyTimeout is how long a request may take to arrive.
 	bodyTimeout = 30 * time.Second
@@ -80,8 +83,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 		return http.StatusRequestEntityTooLarge, "a request has at most 16 MiB; upload larger files by PUT on /v1"
 	case err != nil:
 		return http.StatusRequestTimeout, "the body did not arrive"
-	case !json.Valid(body): // it also refuses JSON that is nested more deeply than a parser can bear
-		return http.StatusBadRequest, "the body is not JSON, or nested too deeply"
+	}
+	if err := strictjson.Check(body, maxValues); err != nil {
+		return http.StatusBadRequest, "the body: " + err.Error()
 	}
 	_ = c.SetReadDeadline(time.Time{}) // it has worked above
 	r.Body = io.NopCloser(bytes.NewReader(body))

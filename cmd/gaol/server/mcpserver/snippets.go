@@ -15,7 +15,7 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
-	"gaol/cmd/gaol/server/strictjson"
+	"gaol/internal/strictjson"
 	"gaol/runtime/snippets"
 )
 

@@ -199,7 +199,7 @@ func world(cwd string, mounts []Mount) (w policy.World, err error) {
 }
 
 func parsePermissions(text json.RawMessage) (policy.Permissions, error) {
-	if len(text) == 0 {
+	if len(text) == 0 || string(text) == "null" {
 		return policy.Permissions{}, nil
 	}
 	p, err := policy.Parse(text)

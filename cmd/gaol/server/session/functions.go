@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/strictjson"
 	protocol "gaol/internal/session"
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/strictjson"
+	"gaol/internal/strictjson"
 )
 
 // A method gets the parameters of a request, and returns its result.
@@ -71,7 +71,7 @@ func add[Params any](m *methodSet, name string, do func(*task, Params) (any, err
 			return nil, service.Invalidf("%w", &invalidError{api.Details(checked.Errors)})
 		}
 		var p Params
-		if err := json.Unmarshal(text, &p); err != nil {
+		if err := strictjson.Unmarshal(text, &p); err != nil {
 			return nil, service.Invalidf("params: %w", err)
 		}
 		return do(t, p)

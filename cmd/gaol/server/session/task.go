@@ -15,8 +15,8 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/strictjson"
 	protocol "gaol/internal/session"
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 )
 

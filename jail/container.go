@@ -59,6 +59,9 @@ func (j *Jail) startContainer(top *cgroupFiles) error {
 	if err := j.openPid1(); err != nil {
 		return err
 	}
+	if err := j.allowLowPorts(); err != nil {
+		return step.Wrap("allow", "low ports", err)
+	}
 	if !j.spec.OCI.SystemdCgroup {
 		if err := j.moveToInitCgroup(top); err != nil {
 			return step.Wrap("move", "pid 1", err)

@@ -124,6 +124,9 @@ func (j *Jail) prepareNamespaces() error {
 	if err := j.mapIDs(j.pid1.PID()); err != nil {
 		return err
 	}
+	if err := j.allowLowPorts(); err != nil {
+		return step.Wrap("allow", "low ports", err)
+	}
 	return step.Wrap("hide", "/proc/net", procfs.HideNet(j.pid1.PID()))
 }
 

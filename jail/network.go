@@ -2,12 +2,37 @@ package jail
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/gateway"
+	"gaol/jail/kernfile"
 	"gaol/jail/step"
 )
+
+// allowLowPorts lets processes without capabilities listen on the ports below 1024 of the jail's
+// network namespace, as they may in a container of Docker.
+//
+// Preconditions: the goroutine is locked to its thread, and j.pidfd is open.
+func (j *Jail) allowLowPorts() (err error) {
+	if !j.spec.Loopback {
+		return nil
+	}
+	host, err := kernfile.Open("/proc/thread-self/ns/net", unix.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	if err := unix.Setns(int(j.pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	err = kernfile.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0") // of the thread's namespace, and for IPv6, too
+	return errors.Join(err, os.NewSyscallError("setns", unix.Setns(int(host.Fd()), unix.CLONE_NEWNET)))
+}
 
 // OpenGateway leads the connections of the jail's processes to the host. The jail must have
 // been created with Spec.Loopback. The caller closes the gateway before the jail. OpenGateway

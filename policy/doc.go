@@ -45,7 +45,8 @@
 // # Merging
 //
 // [Permissions.Over] merges by scope: a scope that is set is used as a whole, an omitted
-// one is taken from the base. If nothing is set, the result is [Default]. A run's
+// one is taken from the base. If nothing is set, the result is [Default]: all of the guest's
+// own world, with TCP and UDP on its own localhost. "deny" for network denies localhost, too. A run's
 // permissions are merged over its runtime's, and [Narrow] rejects those that allow more.
 //
 // # Enforcement, and what the guest sees

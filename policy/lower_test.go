@@ -136,7 +136,7 @@ func TestLowerFS(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		got, err := Lower(parse(t, `{"fs":`+tt.fs+`}`), world)
+		got, err := Lower(parse(t, `{"network":"deny","fs":`+tt.fs+`}`), world)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -151,17 +151,20 @@ func TestLowerOthers(t *testing.T) {
 	net := func(rules string) string {
 		return `{"network":{"rules":[{"mode":"allow","operations":["listen"],"patterns":["tcp://localhost:*"]}` + rules + `]}}`
 	}
+	own := Net{Inet: true, TCP: true, UDP: true, AnyPort: true}
 	tests := []struct {
 		text string
 		want Plan
 	}{
-		{`{}`, Plan{}},
-		{`{"process":"deny"}`, Plan{NoSignals: true, NoInspect: true}},
-		{`{"process":{"rules":[{"mode":"allow","operations":["signal"]}]}}`, Plan{NoInspect: true}},
-		{`{"childProcess":"deny"}`, Plan{Spawn: Spawn{Denied: true}}},
-		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/**"]}]}}`, Plan{}},
+		{`{}`, Plan{Net: own}},
+		{`{"network":"deny"}`, Plan{}},
+		{`{"network":{"rules":[{"mode":"deny","patterns":["udp://localhost:*"]}]}}`, Plan{}},
+		{`{"process":"deny"}`, Plan{Net: own, NoSignals: true, NoInspect: true}},
+		{`{"process":{"rules":[{"mode":"allow","operations":["signal"]}]}}`, Plan{Net: own, NoInspect: true}},
+		{`{"childProcess":"deny"}`, Plan{Net: own, Spawn: Spawn{Denied: true}}},
+		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/**"]}]}}`, Plan{Net: own}},
 		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/usr/bin/git","/opt/**"]}]}}`, Plan{
-			Restricts: true, Spawn: Spawn{Only: []Place{tree("/opt"), file("/usr/bin/git")}},
+			Net: own, Restricts: true, Spawn: Spawn{Only: []Place{tree("/opt"), file("/usr/bin/git")}},
 			Grants: []Grant{
 				{tree("/"), ops("read write readdir create_dir rm rename symlink truncate")},
 				{tree("/lib"), ops("execute")}, {tree("/opt"), ops("execute")}, {file("/usr/bin/git"), ops("execute")},

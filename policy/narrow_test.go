@@ -61,7 +61,7 @@ func TestNarrowChecksBoth(t *testing.T) {
 
 // In these the runtime hides a folder, makes another read-only, and allows everything
 // else.
-const runtimeFS = `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]},
+const runtimeFS = `{"network":"deny","fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]},
 	{"mode":"deny","operations":[` + writes + `],"paths":["/workspace/lib/**"]}]}}`
 
 func TestLowerRun(t *testing.T) {

@@ -5,11 +5,11 @@ import "slices"
 // writing are the fs operations that modify something.
 var writing = []Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}
 
-// Default returns the permissions of a runtime that requests none: no network, everything
-// else within the guest's own world.
+// Default returns the permissions of a runtime that requests none: everything within the
+// guest's own world, with its localhost, and no other host.
 func Default() Permissions {
 	p := uniform(Allow)
-	p.Network = Scope{Default: Deny}
+	p.Network = Loopback()
 	return p
 }
 
@@ -27,15 +27,11 @@ func Workspace(cwd string) Permissions {
 	return p
 }
 
-// Open is the widest set of permissions that can be enforced: [Default] with [Loopback].
-func Open() Permissions {
-	p := Default()
-	p.Network = Loopback()
-	return p
-}
+// Open is another name of [Default].
+func Open() Permissions { return Default() }
 
 // Loopback is a network scope that allows TCP and UDP to the guest's own servers, on any
-// port, and nothing else.
+// port, and nothing else. An omitted scope means the same; {Default: Deny} denies localhost, too.
 func Loopback() Scope {
 	return Scope{Default: Deny, Rules: []Rule{
 		{Mode: Allow, Operations: []Operation{"fetch", "connect", "listen"}, Patterns: []string{"tcp://localhost:*", "udp://localhost:*"}},
@@ -55,10 +51,10 @@ func Presets() []Preset {
 		return func(string) Permissions { return f() }
 	}
 	return []Preset{
-		{"strict", "nothing but compute", fixed(Strict)},
-		{"workspace", "write files below the working directory only; no network", Workspace},
-		{"default", "everything within the guest's own world; no network", fixed(Default)},
-		{"open", "as default, with servers and clients on localhost", fixed(Open)},
+		{"strict", "nothing but compute; no IP sockets", fixed(Strict)},
+		{"workspace", "write files below the working directory only; of the network localhost", Workspace},
+		{"default", "everything within the guest's own world; of the network localhost", fixed(Default)},
+		{"open", "the same as default", fixed(Open)},
 	}
 }
 

@@ -60,14 +60,14 @@
 // # Permissions
 //
 // Options.Permissions say what runs may do, in the language of package policy.
-// RunOptions.Permissions restrict a single run further. Omitted scopes use the default: no
-// network, and everything else inside the sandbox.
+// RunOptions.Permissions restrict a single run further. Omitted scopes use the default:
+// everything inside the sandbox, with its own localhost, and no other host.
 //
 //	scope         operations                         enforced by                    errno           kernel  not covered
 //	fs            read write readdir create_dir      hidden, read-only and noexec   EACCES, EROFS,  6.2     stat where another
 //	              rm rename symlink chmod truncate   mounts; Landlock; file owners; EXDEV, EPERM            operation is allowed
 //	              execute stat readlink              seccomp
-//	network       fetch connect listen dns           no sockets: seccomp; ports:    EACCES,         6.7 *   UDP by port; what
+//	network       fetch connect listen dns           no IP sockets: seccomp; ports: EACCES,         6.7 *   UDP by port; what
 //	                                                 Landlock; hosts: BPF, egress   EAI_AGAIN               TLS hides
 //	childProcess  spawn                              seccomp; a list of programs:   EPERM, EACCES   6.2 **  what a listed program
 //	                                                 Landlock and noexec mounts                             executes itself

@@ -166,7 +166,12 @@ func (r *activeRun) joinNetwork(c *sandbox.Command) {
 	}
 	client := n.all.Part(out, egress.Limits(r.task.network), egress.Observer{Event: r.observeEgress, Wait: r.waitForFeed})
 	r.network = &runNetwork{network: n, client: client}
-	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, rules.Plan.Net.NoLocalhost) }
+	local := func(port uint16) policy.Decision {
+		d := rules.Permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))
+		d.Allowed = d.Allowed || rules.Plan.Net.UDP // a connect does not say whether it is for UDP, which has any port
+		return d
+	}
+	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, local) }
 	c.OnOwner = func(id uint64) {
 		r.network.owner = id
 		n.add(id, client, rules != r.rt.rules)

@@ -9,7 +9,7 @@ import (
 )
 
 // Options are the options of [Create]. The zero value is a complete, safe sandbox: the
-// default image, the default limits, no network.
+// default image, the default limits, no network but its own localhost.
 type Options struct {
 	// Image is the image that the guest sees as its root, as `gaol image ls` prints it: a
 	// name, an ID, or a unique prefix of an ID. Empty: the default image, which Create builds
@@ -119,8 +119,8 @@ type Options struct {
 	// hierarchy. Empty: "/gaol".
 	CgroupParent string
 
-	// Permissions are what runs may do. An omitted scope uses [policy.Default]: no network,
-	// and everything else inside the sandbox. The kernel enforces each rule. Create refuses
+	// Permissions are what runs may do. An omitted scope uses [policy.Default]: everything
+	// inside the sandbox, with its own localhost, and no other host. The kernel enforces each rule. Create refuses
 	// rules that cannot be enforced (*policy.RuleError), or not by this kernel
 	// (*landlock.ABIError). Package policy documents the language and how each operation is
 	// enforced.

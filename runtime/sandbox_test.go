@@ -174,7 +174,7 @@ func TestRunInAnySandbox(t *testing.T) {
 		"timeout":       {RunOptions{Timeout: time.Millisecond}, (*fakeProcess).wait, Result{ExitCode: 137, Signal: "SIGKILL", Cause: CauseTimeout}},
 		"out of memory": {RunOptions{}, func(*fakeProcess) sandbox.Exit { return sandbox.Exit{Code: 1, Usage: sandbox.Usage{OOMKills: 1}} }, Result{ExitCode: 1, Cause: CauseMemory}},
 		"a signal":      {RunOptions{}, func(*fakeProcess) sandbox.Exit { return sandbox.Exit{Signal: unix.SIGSEGV} }, Result{ExitCode: 139, Signal: "SIGSEGV", Cause: CauseSignal}},
-		"a denial": {RunOptions{}, func(p *fakeProcess) sandbox.Exit {
+		"a denial": {RunOptions{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Deny}}}, func(p *fakeProcess) sandbox.Exit {
 			p.Denied(sandbox.Denial{Scope: policy.Network, Operation: "socket", Target: "AF_INET SOCK_STREAM", Source: sandbox.Seccomp})
 			return sandbox.Exit{}
 		}, Result{Denials: []Denial{{policy.Network, "socket", "AF_INET SOCK_STREAM", "network.default", 1, SourceSeccomp}}}},

@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.plan == nil || got.plan.Net.Inet {
+	if got.plan == nil || !got.plan.Net.Inet || got.plan.Net.Egress != nil {
 		t.Errorf("the plan is %+v", got.plan)
 	}
 	got.plan, got.proxy = nil, nil // tested in packages policy and egress

@@ -134,7 +134,8 @@ const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and r
 printed, its exit code and the value it passed to globalThis.__return.
 
 The kernel confines the guest: namespaces, cgroups, seccomp, a root file system of
-its own, no network. The guest sees nothing of the host.`
+its own, and a network that has nothing but its own localhost. The guest sees
+nothing of the host.`
 
 const rootExample = `  gaol doctor                                    check whether this machine can run gaol
   gaol run -e 'console.log(process.version)'     run a line of code

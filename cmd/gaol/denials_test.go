@@ -28,9 +28,9 @@ func TestDenied(t *testing.T) {
 		denial runtime.Denial
 		want   string // the line without "gaol: denied"
 	}{
-		{"tcp", nil, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times; allow with --allow-net 'tcp://localhost:*'"},
-		{"udp", nil, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
-		{"udp beside tcp", []string{"--allow-net", "tcp://localhost:*"}, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
+		{"tcp", []string{"--preset", "strict"}, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times; allow with --allow-net 'tcp://localhost:*'"},
+		{"udp", []string{"--preset", "strict"}, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
+		{"udp beside tcp", []string{"--preset", "strict", "--allow-net", "tcp://localhost:*"}, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
 		{"network in permissions", []string{"--permissions", `{"network":"deny"}`}, socket(tcp, 1),
 			": network socket AF_INET6 SOCK_STREAM (network.default); allow with a rule for tcp://localhost:* in network of --permissions"},
 		{"a port", []string{"--permissions", `{"network":{"rules":[{"mode":"allow","operations":["listen"],"patterns":["tcp://localhost:*"]}]}}`},

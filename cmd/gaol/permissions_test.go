@@ -25,6 +25,9 @@ func TestPermissionFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	strict, open := policy.Strict(), policy.Open()
+	added := func(patterns ...string) policy.Scope {
+		return policy.Scope{Default: policy.Deny, Rules: slices.Concat(policy.Default().Network.Rules, localhost(patterns...))}
+	}
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -39,15 +42,15 @@ func TestPermissionFlags(t *testing.T) {
 		{"preset of the cwd", []string{"--preset", "workspace", "--cwd", "/srv/a"}, policy.Workspace("/srv/a")},
 		{"over the preset", []string{"--preset", "strict", "--permissions", `{"env":"allow"}`},
 			policy.Permissions{Env: policy.Scope{Default: policy.Allow}}.Over(strict)},
-		{"network", []string{"--allow-net", "tcp://localhost:*"}, policy.Permissions{Network: policy.Scope{Rules: localhost("tcp://localhost:*")}}},
+		{"network", []string{"--allow-net", "tcp://localhost:*"}, policy.Permissions{Network: added("tcp://localhost:*")}},
 		{"network twice", []string{"--allow-net", "tcp://localhost:*", "--allow-net", "udp://localhost:*"},
-			policy.Permissions{Network: policy.Scope{Rules: localhost("tcp://localhost:*", "udp://localhost:*")}}},
+			policy.Permissions{Network: added("tcp://localhost:*", "udp://localhost:*")}},
 		{"network of a preset", []string{"--preset", "strict", "--allow-net", "tcp://localhost:*"},
 			policy.Permissions{Network: policy.Scope{Default: policy.Deny, Rules: localhost("tcp://localhost:*")}}.Over(strict)},
 		{"more network than a preset's", []string{"--preset", "open", "--allow-net", "tcp://localhost:*"},
 			policy.Permissions{Network: policy.Scope{Default: policy.Deny, Rules: slices.Concat(open.Network.Rules, localhost("tcp://localhost:*"))}}.Over(open)},
 		{"beside another scope", []string{"--permissions", `{"fs":"deny"}`, "--allow-net", "tcp://localhost:*"},
-			policy.Permissions{FS: strict.FS, Network: policy.Scope{Rules: localhost("tcp://localhost:*")}}},
+			policy.Permissions{FS: strict.FS, Network: added("tcp://localhost:*")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var f fake

@@ -22,7 +22,8 @@ func TestPolicyCheck(t *testing.T) {
 		want       []string // in standard output
 		says       string   // on standard error
 	}{
-		{"empty", `{}`, nil, true, []string{"fs.default ", "network.default ", "no sockets but those within the jail", "env.default "}, ""},
+		{"empty", `{}`, nil, true, []string{"fs.default ", "network.default ", "the loopback device only", "network.rules[0]", "env.default "}, ""},
+		{"no network", `{"network":"deny"}`, nil, true, []string{"no sockets but those within the jail"}, ""},
 		{"rules", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, nil, true,
 			[]string{"fs.rules[0]", "/workspace/secret/**: hidden by a mount"}, ""},
 		{"the working directory", `{"fs":{"default":"allow","rules":[{"mode":"deny","operations":["chmod"],"paths":["/srv/**"]}]}}`, []string{"--cwd", "/srv"}, false,
@@ -138,7 +139,7 @@ func useNPM(t *testing.T, text string) {
 func TestPresetNPM(t *testing.T) {
 	useNPM(t, "registry=https://user:sesame@npm.example.com:4873/\n@acme:registry=https://acme.example/\n//npm.example.com:4873/:_authToken=sesame\n")
 	want := policy.Default()
-	want.Network.Rules = localhost("tcp://acme.example:443", "tcp://npm.example.com:4873")
+	want.Network.Rules = append(want.Network.Rules, localhost("tcp://acme.example:443", "tcp://npm.example.com:4873")...)
 	var f fake
 	if got := f.call(t, "", "run", "--preset", "npm", "--command", "--", "npm", "install"); got.code != 0 || got.stderr != "" {
 		t.Fatalf("got %+v", got)

@@ -34,7 +34,7 @@ else is named. --format overrides all that. No tsconfig.json is read: see go doc
 gaol/runtime.RunOptions.
 
 FILE is read on the host. The program sees nothing else of the host: no files, no
-environment, no network.
+environment, and of the network its own localhost.
 
 --preset selects what the program may do. Scopes of --permissions replace those of the
 preset, and --allow-net adds to its network scope: see gaol policy. If a program fails and
@@ -71,7 +71,7 @@ const runExample = `  gaol run prog.mjs
   seq 10 | gaol run --stdin sum.mjs
   gaol run --timeout 5s --memory 512m --cpus 2 --env LANG=de_DE.UTF-8 prog.mjs
   gaol run --preset strict prog.mjs
-  gaol run --preset workspace --allow-net 'tcp://localhost:*' server.mjs
+  gaol run --preset workspace --allow-net api.example.com server.mjs
   gaol run --publish 8080:3000 --timeout 0 server.mjs
   gaol run --command -- npm --version
   gaol run --tty --command -- sh

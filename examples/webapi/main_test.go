@@ -26,7 +26,7 @@ func TestExample(t *testing.T) {
 		for _, q := range []struct{ path, body string }{
 			{"/run", `{"code": "console.log('hi'); __return({ sum: 1 + 2 })"}`},
 			{"/run", `{"code": "for (;;);", "timeoutMs": 300}`},
-			{"/run", `{"code": "await fetch('http://127.0.0.1:8080/run')"}`},
+			{"/run", `{"code": "await fetch('http://192.0.2.1/')"}`},
 			{"/run", `{"kode": "1"}`},
 			{"/stream", `{"code": "for await (const c of process.stdin) console.log('read', c.length); process.exit(3)", "stdin": "hello"}`},
 		} {

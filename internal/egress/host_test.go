@@ -72,12 +72,10 @@ func TestHostPortDenied(t *testing.T) {
 // A connect to a denied port of the host fails at once.
 func TestAllowsHostPort(t *testing.T) {
 	w := hostWorld(t, Config{}, `{"rules":[{"mode":"allow","operations":["fetch","connect"],"patterns":["tcp://localhost:3000","tcp://localhost:4000"]}]}`)
-	for to, want := range map[string]bool{"127.0.0.1:3000": true, "[::1]:3000": true, "0.0.0.0:3000": true, "127.0.0.1:3001": false, "0.0.0.0:3001": false, "127.0.0.1:4000": true} {
-		if got := w.server.Allows(w.client, netip.MustParseAddrPort(to), false); got != want {
+	for to, want := range map[string]bool{"127.0.0.1:3000": true, "[::1]:3000": true, "0.0.0.0:3000": true, "127.0.0.1:3001": false, "0.0.0.0:3001": false, "127.0.0.1:4000": true, "127.0.0.1:4001": false, "127.0.0.1:0": true} {
+		local := func(port uint16) policy.Decision { return policy.Decision{Allowed: port == 4000, Rule: -1} }
+		if got := w.server.Allows(w.client, netip.MustParseAddrPort(to), local); got != want {
 			t.Errorf("%s: %v", to, got)
-		}
-		if w.server.Allows(w.client, netip.MustParseAddrPort(to), true) {
-			t.Errorf("%s: allowed without localhost", to)
 		}
 	}
 }

@@ -125,19 +125,21 @@ func (s *Server) serve(guest *net.TCPConn) {
 
 // Allows decides about a connection that the client is about to make, and reports it if it is
 // denied. It allows what serve would refuse later, because that depends on the host's addresses.
-// The rules about ports of localhost are not known here: noLocalhost denies all.
-func (s *Server) Allows(c *Client, to netip.AddrPort, noLocalhost bool) bool {
+// Local decides about ports of the guest's own localhost.
+func (s *Server) Allows(c *Client, to netip.AddrPort, local func(port uint16) policy.Decision) bool {
 	a := to.Addr()
-	if a.IsLoopback() || a.IsUnspecified() {
-		d, isHost := c.rules.HostPort(to.Port())
-		allowed := !noLocalhost && (d.Allowed || !isHost)
-		if !allowed {
-			c.deny(Event{Operation: "connect", Host: localhost, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
-		}
-		return allowed
-	}
 	if to.Port() == 0 || a == s.config.Own { // programs connect UDP to port 0 to learn their own address
 		return true
+	}
+	if a.IsLoopback() || a.IsUnspecified() {
+		d, isHost := c.rules.HostPort(to.Port())
+		if !isHost {
+			d = local(to.Port())
+		}
+		if !d.Allowed {
+			c.deny(Event{Operation: "connect", Host: localhost, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
+		}
+		return d.Allowed
 	}
 	t, release, d := s.decide(c.rules, to)
 	defer release()

@@ -16,10 +16,13 @@ import (
 	"gaol/test/harness"
 )
 
+// noNetwork denies all IP sockets.
+var noNetwork = policy.Permissions{Network: policy.Scope{Default: policy.Deny}}
+
 // The queues of netlink sockets are charged to no cgroup, so a run gets only a few sockets
 // at a time.
 func TestEscapeNetlinkMemory(t *testing.T) {
-	for name, p := range map[string]policy.Permissions{"denied": {}, "localhost": policy.Open()} {
+	for name, p := range map[string]policy.Permissions{"denied": noNetwork, "localhost": {}} {
 		t.Run(name, func(t *testing.T) {
 			rt := harness.CreatePermitted(t, p)
 			hoard := harness.Install(t, rt, "hoard")
@@ -44,7 +47,7 @@ func TestNetworkInterfaces(t *testing.T) {
 		await Promise.all(Array.from({ length: 50 }, () => dns.lookup('localhost')));
 		const { stdout } = spawnSync(process.execPath, ['-p', 'Object.keys(os.networkInterfaces()).join()'], { encoding: 'utf8' });
 		__return([Object.keys(os.networkInterfaces()).join(), stdout.trim()])`
-	for want, p := range map[string]policy.Permissions{`["",""]`: {}, `["lo","lo"]`: policy.Open()} {
+	for want, p := range map[string]policy.Permissions{`["",""]`: noNetwork, `["lo","lo"]`: {}} {
 		if res := harness.Run(t, harness.CreatePermitted(t, p), code, runtime.RunOptions{}); string(res.Value) != want || len(res.Denials) > 0 {
 			t.Errorf("%s, %v, want %s: %s", res.Value, res.Denials, want, res.Stderr)
 		}
@@ -107,7 +110,7 @@ func TestNetworkInterfacesDespiteSignals(t *testing.T) {
 	})
 	defer senders.Wait()
 	defer close(stop)
-	res := harness.Run(t, harness.CreatePermitted(t, policy.Open()), `
+	res := harness.Run(t, harness.CreatePermitted(t, policy.Permissions{}), `
 		import os from 'node:os';
 		for (let i = 0; i < process.argv[2]; i++) os.networkInterfaces();
 		__return('done')`, runtime.RunOptions{Args: []string{"3000"}, Timeout: 5 * time.Minute})

@@ -114,17 +114,13 @@ func launchers() []runtime.Launcher {
 func SomeLaunchers() []runtime.Launcher { return Launchers[:Fewer(len(Launchers), 1)] }
 
 // Options completes the options of a test's runtime: its cgroup, and what the variables
-// choose. Without permissions it allows localhost, because that leaves a guest more to
-// attack than the default.
+// choose.
 func Options(o runtime.Options) runtime.Options {
 	o.CgroupParent = Parent
 	o.Store = cmp.Or(o.Store, os.Getenv(StoreVar))
 	o.Image = cmp.Or(o.Image, os.Getenv(ImageVar))
 	if o.Isolation == runtime.IsolationNative && o.OCI == (runtime.OCIOptions{}) {
 		o.Isolation, o.OCI = Isolation()
-	}
-	if o.Permissions.IsZero() {
-		o.Permissions.Network = policy.Loopback()
 	}
 	if len(Launchers) == 1 {
 		o.Launcher = Launchers[0]

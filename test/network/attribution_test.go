@@ -124,6 +124,31 @@ __return(got);`
 	})
 }
 
+// With rules for external hosts only, a connect to localhost fails at once with EACCES, and is a denial.
+func TestDeniedLocalhost(t *testing.T) {
+	serveInternet(t)
+	const code = `
+import net from 'node:net';
+const server = net.createServer().listen(3000, '127.0.0.1');
+const dial = host => new Promise(done => net.connect(3000, host, function () { this.destroy(); done('connected'); }).on('error', err => done(err.code)));
+const got = {};
+for (const host of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', '0.0.0.0']) got[host] = await dial(host);
+server.close();
+__return(got);`
+	eachLauncher(t, apiOnly, func(t *testing.T, rt *runtime.NodeRuntime) {
+		got, res := attempts(t, rt, code)
+		for host, outcome := range got {
+			if outcome != "EACCES" {
+				t.Errorf("%s: %s", host, outcome)
+			}
+		}
+		want := []runtime.Denial{{Scope: "network", Operation: "connect", Target: "tcp://localhost:3000", Rule: "network.default", Count: 5, Source: runtime.SourceEgress}}
+		if !slices.Equal(res.Denials, want) || len(got) != 5 {
+			t.Errorf("%v, denials %+v", got, res.Denials)
+		}
+	})
+}
+
 // A run's usage and events are its own, and its limits are.
 func TestUsageAndEvents(t *testing.T) {
 	serveInternet(t)

@@ -12,6 +12,9 @@ import (
 	"gaol/test/harness"
 )
 
+// noNetwork denies all IP sockets.
+var noNetwork = policy.Permissions{Network: denied}
+
 var tcpUse = []policy.Operation{"fetch", "connect"}
 
 // portsOnly connects by TCP to these ports, and listens on any.
@@ -29,7 +32,7 @@ func onlyProtocol(name string) policy.Permissions {
 // Without a network, a guest can create only sockets between its own processes: none of any
 // other family or type.
 func TestPermissionSockets(t *testing.T) {
-	none, loopback := harness.CreatePermitted(t, policy.Permissions{}), harness.CreatePermitted(t, policy.Open())
+	none, loopback := harness.CreatePermitted(t, noNetwork), harness.CreatePermitted(t, policy.Permissions{})
 	net := harness.Install(t, none, "net")
 	harness.Install(t, loopback, "net")
 	for _, line := range strings.Split(harness.Output(t, none, runtime.RunOptions{}, net, "sockets"), "\n") {
@@ -100,14 +103,14 @@ func TestPermissionNetworkOfNode(t *testing.T) {
 		await attempt('worker', () => once(new Worker("const s = require('net').connect(7100, '127.0.0.1'); const say = m => require('worker_threads').parentPort.postMessage(m); s.on('error', e => say(e.code)).on('connect', () => say('ok'))", { eval: true }), 'message').then(m => m[0]));
 		await attempt('unix', async () => { local.listen('/tmp/unix'); await once(local, 'listening'); await once(net.connect('/tmp/unix'), 'data') });
 		await attempt('abstract', async () => { const l = net.createServer(s => s.end('hi')).listen('\0gaol-permission'); await once(l, 'listening'); await once(net.connect('\0gaol-permission'), 'data') });`
-	got := attempts(t, harness.CreatePermitted(t, policy.Permissions{}), code, runtime.RunOptions{})
+	got := attempts(t, harness.CreatePermitted(t, noNetwork), code, runtime.RunOptions{})
 	wantSame(t, "denied", map[string]string{
 		"listen": "EACCES", "connect": "EACCES", "listen6": "EACCES", "udp4": "EACCES", "udp6": "EACCES", "serve": "EACCES",
 		"http": "EACCES", "fetch": "EACCES", "tls": "EACCES", "localhost": "ok", "lookup": "EAI_AGAIN", "resolve": "ECONNREFUSED",
 		"interfaces": "ok", "worker": "EACCES", "unix": "ok", "abstract": "ok",
 	}, got)
-	got = attempts(t, harness.CreatePermitted(t, policy.Open()), code, runtime.RunOptions{})
-	wantSame(t, "with Loopback", map[string]string{
+	got = attempts(t, harness.CreatePermitted(t, policy.Permissions{}), code, runtime.RunOptions{})
+	wantSame(t, "by default", map[string]string{
 		"listen": "ok", "connect": "ok", "listen6": "ok", "udp4": "ok", "udp6": "ok", "serve": "ok",
 		"http": "ok", "fetch": "ok", "tls": "ok", "localhost": "ok", "lookup": "EAI_AGAIN", "resolve": "ECONNREFUSED",
 		"interfaces": "ok", "worker": "ok", "unix": "ok", "abstract": "ok",
@@ -116,7 +119,7 @@ func TestPermissionNetworkOfNode(t *testing.T) {
 
 // Each runtime has its own loopback device, and no other.
 func TestPermissionLoopback(t *testing.T) {
-	a, b := harness.CreatePermitted(t, policy.Open()), harness.CreatePermitted(t, policy.Open())
+	a, b := harness.CreatePermitted(t, policy.Permissions{}), harness.CreatePermitted(t, policy.Permissions{})
 	net := harness.Install(t, a, "net")
 	harness.Install(t, b, "net")
 	all := map[string]string{"tcp4": "ok", "tcp6": "ok", "udp4": "ok", "udp6": "ok"}
@@ -147,7 +150,7 @@ var unseen = []string{"sendto", "sendmsg", "sendmmsg", "high"}
 
 // TCP connects to the listed ports, and to no other in any way.
 func TestPermissionPorts(t *testing.T) {
-	some, open := harness.CreatePermitted(t, portsOnly("tcp://localhost:7200")), harness.CreatePermitted(t, policy.Open())
+	some, open := harness.CreatePermitted(t, portsOnly("tcp://localhost:7200")), harness.CreatePermitted(t, policy.Permissions{})
 	net := harness.Install(t, some, "net")
 	harness.Install(t, open, "net")
 
@@ -240,7 +243,7 @@ func TestPermissionProtocols(t *testing.T) {
 // run passes to it. A run that may not create sockets can use one that it is passed:
 // communicating runs of a runtime share what they have.
 func TestPermissionPassedSocket(t *testing.T) {
-	rt := harness.CreatePermitted(t, policy.Open())
+	rt := harness.CreatePermitted(t, policy.Permissions{})
 	pass := harness.Install(t, rt, "pass")
 	for _, tc := range []struct {
 		name, want, seen string

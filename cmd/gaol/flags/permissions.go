@@ -44,24 +44,35 @@ func (f *Sandbox) allowed() policy.Permissions {
 	if f.permissions.preset.Make != nil {
 		p = p.Over(f.permissions.preset.Make(f.options.Cwd))
 	}
+	if more := f.networkRules(); more != nil {
+		if p.Network.IsZero() {
+			p.Network = policy.Default().Network
+		}
+		p.Network.Rules = append(p.Network.Rules, more...)
+	}
+	return p
+}
+
+// networkRules returns the rules of --allow-net, --publish and --host-port.
+func (f *Sandbox) networkRules() (rules []policy.Rule) {
 	if len(f.permissions.network) > 0 {
 		rule := policy.Rule{Mode: policy.Allow}
 		for _, value := range f.permissions.network {
 			rule.Patterns = append(rule.Patterns, networkPatterns(value)...)
 		}
-		p.Network.Rules = append(p.Network.Rules, rule)
+		rules = append(rules, rule)
 	}
 	if len(f.published) > 0 { // on any port, because the kernel cannot distinguish them
-		p.Network.Rules = append(p.Network.Rules, policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}})
+		rules = append(rules, policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}})
 	}
 	if ports := f.options.HostPorts; len(ports) > 0 {
 		rule := policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"fetch", "connect"}}
 		for _, port := range ports {
 			rule.Patterns = append(rule.Patterns, fmt.Sprintf("tcp://localhost:%d", port))
 		}
-		p.Network.Rules = append(p.Network.Rules, rule)
+		rules = append(rules, rule)
 	}
-	return p
+	return rules
 }
 
 // checkPermissions reads --permissions and rejects what no kernel can enforce. Create

@@ -47,7 +47,7 @@ func registries(p policy.Preset, project string) (policy.Preset, error) {
 	}
 	p.Make = func(string) policy.Permissions {
 		made := policy.Default()
-		made.Network.Rules = []policy.Rule{rule}
+		made.Network.Rules = append(made.Network.Rules, rule)
 		return made.Clone()
 	}
 	return p, nil

@@ -22,7 +22,7 @@ export interface PatternRule<Operation extends string> extends Rule<Operation> {
 /** A scope: one mode for all, or rules. Without `default`, what no rule matches is denied. */
 export type Scope<R> = Mode | { default?: Mode; rules: readonly R[] };
 
-/** What sandboxed programs may do. Omitted scopes use the default: no network, and everything else inside the sandbox. */
+/** What sandboxed programs may do. Omitted scopes use the default: everything inside the sandbox, with its own localhost, and no other host. */
 export interface Permissions {
   fs?: Scope<
     PathRule<"read" | "write" | "stat" | "readdir" | "create_dir" | "rm" | "rename" | "symlink" | "readlink" | "chmod" | "truncate" | "execute">

@@ -116,7 +116,11 @@ func (d *Denials) rule(n Denial) string {
 	case n.Scope == policy.FS || n.Scope == policy.ChildProcess:
 		target = absolute(target)
 	}
-	return RuleName(n.Scope, d.permissions.Decide(n.Scope, op, target).Rule)
+	decided := d.permissions.Decide(n.Scope, op, target)
+	if decided.Allowed { // the kernel refuses other protocols than TCP and UDP, whatever the rules
+		decided.Rule = -1
+	}
+	return RuleName(n.Scope, decided.Rule)
 }
 
 // RuleName returns the name of a scope's rule, or of its default if rule is -1.

@@ -28,7 +28,7 @@ type endpoint struct {
 
 const instructions = `gaol runs untrusted JavaScript and TypeScript in sandboxes on Linux, with Node.js.
 run_code without sandboxId uses a fresh sandbox that is deleted afterwards. To keep files between calls, create a sandbox with create_sandbox and pass its sandboxId. To keep variables, too, pass contextId "new" to run_code, and later the contextId of its result.
-By default code has no network, and only the folders of the sandbox. When something was denied, the result's denials say which permission of create_sandbox would allow it.`
+By default code has no network but the sandbox's own localhost, and only the folders of the sandbox. When something was denied, the result's denials say which permission of create_sandbox would allow it.`
 
 func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 	e := &endpoint{tenant: t, service: s.Service, server: s}

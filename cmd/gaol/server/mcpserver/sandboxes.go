@@ -17,7 +17,7 @@ type CreateArgs struct {
 	Image         string            `json:"image,omitempty" jsonschema:"The name of an image of the server; by default the one called default."`
 	Files         map[string]string `json:"files,omitempty" jsonschema:"Text files, by their absolute paths, or relative to /workspace."`
 	Env           map[string]string `json:"env,omitempty" jsonschema:"Environment variables of all runs."`
-	Permissions   map[string]any    `json:"permissions,omitempty" jsonschema:"What runs may do, by scope: fs, network, childProcess, process, env. Each is \"allow\", \"deny\", or an object with a default and rules, such as {\"network\": {\"default\": \"deny\", \"rules\": [{\"mode\": \"allow\", \"patterns\": [\"tcp://registry.npmjs.org:443\"]}]}}. By default no network, and everything else inside the sandbox."`
+	Permissions   map[string]any    `json:"permissions,omitempty" jsonschema:"What runs may do, by scope: fs, network, childProcess, process, env. Each is \"allow\", \"deny\", or an object with a default and rules, such as {\"network\": {\"default\": \"deny\", \"rules\": [{\"mode\": \"allow\", \"patterns\": [\"tcp://registry.npmjs.org:443\"]}]}}. By default everything inside the sandbox, with its own localhost, and no other host."`
 	MemoryBytes   int64             `json:"memoryBytes,omitempty" jsonschema:"Memory of a run; 256 MiB by default."`
 	CPUs          float64           `json:"cpus,omitempty" jsonschema:"Processors that a run keeps busy; 1 by default."`
 	DiskBytes     int64             `json:"diskBytes,omitempty" jsonschema:"Bytes of files; 64 MiB by default."`

@@ -173,8 +173,22 @@ func (s *Service) permissions(text json.RawMessage, cwd string, mounts []Mount) 
 	if _, err := policy.Narrow(most, asked, w); err != nil {
 		return asked, &Error{Code: Forbidden, Err: fmt.Errorf("more than the server allows: %w", err)}
 	}
-	base := policy.Permissions{Network: policy.Default().Network} // of the defaults only this one denies anything
+	base := policy.Permissions{Network: defaultNetwork(most)} // of the defaults only this one denies anything
 	return asked.Over(base.Over(most)), nil
+}
+
+// defaultNetwork returns the network of a request that omits it: the SDK's default, or the server's
+// if that allows less. It is none if each of them allows what the other denies.
+func defaultNetwork(most policy.Permissions) policy.Scope {
+	usual := policy.Default()
+	for _, s := range []policy.Scope{usual.Network, most.Network} {
+		p := policy.Permissions{Network: s}
+		_, err := policy.Narrow(policy.Permissions{Network: most.Network}, p, policy.World{})
+		if _, other := policy.Narrow(usual, p, policy.World{}); err == nil && other == nil {
+			return s
+		}
+	}
+	return policy.Scope{Default: policy.Deny}
 }
 
 // world describes the tree of a sandbox for package policy, as the SDK does.

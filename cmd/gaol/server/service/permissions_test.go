@@ -116,6 +116,26 @@ func mustParse(t *testing.T, text string) policy.Permissions {
 	return p
 }
 
+// A request without a network scope has the sandbox's own localhost, unless the server allows less.
+func TestDefaultNetwork(t *testing.T) {
+	const tcp = `{"network":{"rules":[{"mode":"allow","operations":["fetch","connect","listen"],"patterns":["tcp://localhost:*"]}]}}`
+	none := policy.Scope{Default: policy.Deny}
+	for ceiling, want := range map[string]policy.Scope{
+		`{}`: policy.Loopback(), `{"network":"allow"}`: policy.Loopback(), `{"network":"deny"}`: none, tcp: mustParse(t, tcp).Network,
+		`{"network":{"rules":[{"mode":"allow","patterns":["tcp://a.example:443"]}]}}`: none,
+	} {
+		s, created := newService(t, func(o *settings.Settings) { o.Permissions = mustParse(t, ceiling) })
+		if !ask(t, s, created, `{"fs":"deny"}`) {
+			t.Errorf("%s: refused", ceiling)
+			continue
+		}
+		got := (*created)[0].Permissions
+		if diff := cmp.Diff(want, got.Over(policy.Default()).Network); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", ceiling, diff)
+		}
+	}
+}
+
 // A request cannot allow what the ceiling denies, in any scope.
 func TestCeilingOfEachScope(t *testing.T) {
 	for _, c := range []struct{ ceiling, asked string }{
@@ -150,7 +170,7 @@ func TestCeilingOfEachScope(t *testing.T) {
 	}
 }
 
-// Scopes that a request omits have the server's rules, and no network.
+// Scopes that a request omits have the server's rules, and no network but localhost.
 func TestOmittedScopes(t *testing.T) {
 	for _, ceiling := range []string{`{}`, `{"childProcess":"deny"}`, `{"fs":"deny"}`, `{"process":"deny"}`, `{"env":"deny"}`, `{"network":"allow"}`} {
 		most := mustParse(t, ceiling)

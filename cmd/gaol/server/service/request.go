@@ -93,7 +93,7 @@ type EvaluateRequest struct {
 
 // SandboxRequest is a sandbox to create.
 type SandboxRequest struct {
-	Permissions   json.RawMessage   `json:"permissions,omitempty" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. By default no network, and everything else inside the sandbox."`
+	Permissions   json.RawMessage   `json:"permissions,omitempty" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. By default everything inside the sandbox, with its own localhost, and no other host."`
 	Env           map[string]string `json:"env,omitempty" doc:"Environment variables of all runs."`
 	Cwd           string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace."`
 	IdleTimeoutMs int64             `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long the sandbox lives without use. By default, and at most, what the server allows."`

@@ -46,7 +46,7 @@ export interface NodeRuntimeCreateOptions {
   env?: Record<string, string>;
   /** The working directory of programs. By default `/workspace`. */
   cwd?: string;
-  /** What programs may do. Omitted scopes have their default: no network, and everything else inside the sandbox. */
+  /** What programs may do. Omitted scopes have their default: everything inside the sandbox, with its own localhost, and no other host. */
   permissions?: Permissions;
   /** Files to write before programs run: paths in the sandbox with contents. */
   files?: Record<string, string | Uint8Array>;

@@ -31,8 +31,8 @@ export type FsPermissions = PermissionMode | RulePermissions<FsPermissionRule>;
 export type PatternPermissions = PermissionMode | RulePermissions<PatternPermissionRule>;
 
 /**
- * What programs may do. Omitted scopes have their default: no network, and everything else inside the
- * sandbox. The kernel enforces each rule, or `NodeRuntime.create` rejects it with the nearest that it can
+ * What programs may do. Omitted scopes have their default: everything inside the sandbox, with its own
+ * localhost, and no other host. The kernel enforces each rule, or `NodeRuntime.create` rejects it with the nearest that it can
  * enforce.
  */
 export interface Permissions {

@@ -67,7 +67,10 @@ func (j *Jail) startContainer(top *cgroupFiles) error {
 			return step.Wrap("move", "pid 1", err)
 		}
 	}
-	return step.Wrap("hide", "/proc/net", procfs.HideNet(pid1.PID()))
+	if err := procfs.HideNet(pid1.PID()); err != nil {
+		return step.Wrap("hide", "/proc/net", err)
+	}
+	return step.Wrap("mount", procfs.BootID, mounts.ReplaceBootID(pid1.PID()))
 }
 
 // containerCgroup returns the container's cgroup as the runtime's driver names it: the jail's, or a new

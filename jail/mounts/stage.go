@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/chroot"
+	"gaol/jail/kernfile"
 	"gaol/jail/procfs"
 	"gaol/jail/step"
 )
@@ -246,4 +247,25 @@ func (s *Stage) openProgram(path string, flags uint64) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// ReplaceBootID mounts the stage's file over the boot's id in the /proc of another process, for runtimes that mount nothing
+// there. It leaves the thread in that process's mount namespace.
+//
+// Preconditions: those of Stage.Mount, which has mounted the stage on this thread.
+func ReplaceBootID(pid int) error {
+	file, err := cloneMount(unix.AT_FDCWD, filepath.Join(Proc, procfs.BootID), 0, true)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	namespace, err := kernfile.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid), unix.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	return os.NewSyscallError("move_mount", unix.MoveMount(int(file.Fd()), "", unix.AT_FDCWD, "/proc/"+procfs.BootID, unix.MOVE_MOUNT_F_EMPTY_PATH))
 }

@@ -46,6 +46,7 @@ var Sysctls = []Entry{
 	{Name: "kernel/ngroups_max", Reason: "sysconf in glibc", Source: Copied},
 	{Name: "kernel/osrelease", Reason: "procps; uname(2) reports the same", Source: Copied},
 	{Name: "kernel/pid_max", Reason: "ps, top and htop, for the width of a column", Source: Copied},
+	{Name: "kernel/random/boot_id", Reason: "node-machine-id's fallback, systemd's tools; one for each sandbox: the kernel's identifies the machine", Source: Generated},
 	{Name: "kernel/random/uuid", Reason: "scripts; the kernel makes a new one for each reader"},
 	{Name: "net/core/somaxconn", Reason: "Go, Redis and netty, for listen(2); kernels before 6.2 do not show it in user namespaces", Source: Generated},
 	{Name: "vm/max_map_count", Reason: "Java, Elasticsearch", Source: Copied},

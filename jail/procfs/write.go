@@ -15,6 +15,9 @@ const (
 	EmptyFolder = "folder"
 )
 
+// BootID is the path below /proc of the boot's id. Of all entries, only this one identifies the machine.
+const BootID = "sys/kernel/random/boot_id"
+
 // Config is what the files report.
 type Config struct {
 	Hostname string
@@ -35,7 +38,8 @@ func Write(dir string, c Config) error {
 	stat, err1 := makeStat(processors)
 	meminfo, err2 := makeMeminfo(c.Memory)
 	cpuinfo, err3 := readCPUInfo()
-	err = errors.Join(err1, err2, err3, os.Mkdir(filepath.Join(dir, EmptyFolder), 0o555))
+	bootID, err4 := kernfile.ReadFile("/proc/sys/kernel/random/uuid") // the kernel makes a new one for each reader
+	err = errors.Join(err1, err2, err3, err4, os.Mkdir(filepath.Join(dir, EmptyFolder), 0o555))
 	if err != nil {
 		return err
 	}
@@ -43,6 +47,7 @@ func Write(dir string, c Config) error {
 		"cpuinfo": cutCPUInfo(cpuinfo, len(processors)), "meminfo": meminfo, "stat": stat, EmptyFile: "",
 		"sys/kernel/domainname":  "(none)\n",
 		"sys/kernel/hostname":    c.Hostname + "\n",
+		BootID:                   string(bootID),
 		"sys/net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
 	}
 	if err := addSysctls(files); err != nil {

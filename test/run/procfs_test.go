@@ -94,3 +94,26 @@ func TestProcInPrograms(t *testing.T) {
 		t.Errorf("the same uuid twice: %s", first)
 	}
 }
+
+// Programs take the boot's id for that of their machine: it is one per sandbox, and not the host's.
+func TestBootID(t *testing.T) {
+	host, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{strings.TrimSpace(string(host)): true}
+	for range 2 {
+		rt := harness.Create(t, runtime.Options{})
+		read := func() string {
+			return harness.Output(t, rt, runtime.RunOptions{}, "cat", "/proc/sys/kernel/random/boot_id")
+		}
+		id := read()
+		if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id) || seen[id] {
+			t.Errorf("%q, after %v", id, seen)
+		}
+		if again := read(); again != id {
+			t.Errorf("%q in one run, %q in the next", id, again)
+		}
+		seen[id] = true
+	}
+}

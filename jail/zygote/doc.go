@@ -48,7 +48,6 @@
 // other and below the libraries, where the kernel puts mappings: an address in one of them gives
 // away the others. That layout is random for each zygote. Children of one zygote have the same address space layout and the same seed of V8's hash
 // tables: a guest that finds out its own layout and seed knows those of the others. A [Pool] limits how many
-// share them. In the contexts that children create by vm.createContext, Math.random, which
-// is not a source of secrets, continues one common sequence. That of the main context and of
-// workers does not.
+// share them. Math.random is different in each child, in all contexts and workers: a child renews the generator
+// that gives contexts their seeds. The zygote must not use Math.random, which computes 64 numbers in advance.
 package zygote

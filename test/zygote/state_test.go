@@ -61,10 +61,11 @@ func TestForkedRandomness(t *testing.T) {
 	seen := map[string]bool{}
 	for range harness.Fewer(50, 15) {
 		res := harness.Run(t, rt, `
-			import { randomUUID } from 'node:crypto'; import { Worker } from 'node:worker_threads';
-			const worker = new Worker('require("worker_threads").parentPort.postMessage([Math.random(), require("crypto").randomUUID()])', { eval: true });
+			import { randomUUID } from 'node:crypto'; import vm from 'node:vm'; import { Worker } from 'node:worker_threads';
+			const worker = new Worker('require("worker_threads").parentPort.postMessage([Math.random(), require("crypto").randomUUID(), require("vm").runInNewContext("Math.random()")])', { eval: true });
 			const theirs = await new Promise(r => worker.on('message', r));
-			__return([Math.random(), randomUUID(), ...theirs].map(String))`, runtime.RunOptions{})
+			const inContexts = Array.from({ length: 3 }, () => vm.runInContext('Math.random()', vm.createContext()));
+			__return([Math.random(), randomUUID(), ...theirs, ...inContexts, vm.runInNewContext('Math.random()')].map(String))`, runtime.RunOptions{})
 		var values []string
 		if err := json.Unmarshal(res.Value, &values); err != nil {
 			t.Fatalf("%v: %s", err, res.Stderr)

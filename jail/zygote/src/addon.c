@@ -39,6 +39,8 @@ static const char *prepare(napi_env env, napi_callback_info info)
 
 	if (!error)
 		error = all_asleep() ? find_node_fds() : "a helper thread does not sleep";
+	if (!error)
+		error = find_generator();
 	if (error)
 		return error;
 	dl_iterate_phdr(enlarge_code, NULL);

@@ -160,6 +160,7 @@ static void reset_node(napi_env env)
 	if (napi_get_uv_event_loop(env, &loop) || uv_loop_fork(loop))
 		fail_invalid(STEP_LOOP);
 	forget_waiters();
+	renew_generator();
 	if (getpid() == zygote) /* with any other pid OpenSSL detects the fork and reseeds itself */
 		RAND_poll();
 }

@@ -4,7 +4,6 @@
 'use strict';
 
 const Module = require('node:module');
-const v8 = require('node:v8');
 const { begin } = require('./program.cjs');
 
 const entry = process.argv[1]; // the main module, for Node
@@ -24,14 +23,6 @@ function openLazily(name) {
   });
 }
 
-// Gives Math.random a seed of this child's own. Nothing may use Math.random before: it computes 64
-// numbers in advance.
-function reseed(pid) {
-  v8.setFlagsFromString(`--random-seed=${1 + (process.hrtime()[1] ^ pid)}`);
-  Math.random();
-  v8.setFlagsFromString('--random-seed=0'); // restores the flag, for new contexts with their own generator
-}
-
 // Starts the program. Rehearsals of the zygote call it, too, with the zygote's own pid and main module.
 function becomeRun(pid, args, program) {
   Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid });
@@ -44,5 +35,5 @@ function becomeRun(pid, args, program) {
   begin(program, entry);
 }
 
-module.exports = { becomeRun, entry, reseed };
+module.exports = { becomeRun, entry };
 delete require.cache[__filename];

@@ -31,7 +31,6 @@ if (isMainThread && process.argv[1] === ENTRY) {
   warmUp(child);
   const [pid, parked] = serve(exitInfo, milestones);
   if (parked) rehearse(child); // the pages that it writes are copied before the program arrives
-  child.reseed(pid);
   child.becomeRun(pid, receive(), readProgram());
 } else {
   require('./prelude.cjs');

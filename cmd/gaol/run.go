@@ -49,10 +49,11 @@ of its addresses. The program may then listen on localhost. A connection that co
 it listens waits for 10 seconds at most. A port has 256 connections at once.
 
 --server uses a server that root has started with gaol serve. Without root, gaol uses the server
-of this machine if its socket exists. The server's operator decides which images, permissions and isolations are allowed. What needs
-files of the host, or its ports, is not available on a server: --mount, --node-modules,
---publish, --save, --heap, --store, --launcher, --unix-sockets, --proxy, --proxy-names, --audit-denials
-and --allow-degraded. --timeout 0 is then the longest time that the server allows.
+of this machine if its socket exists. The server's operator decides which images, permissions
+and isolations are allowed. What needs files of the host, or its ports, is not available on a
+server: --mount, --node-modules, --publish, --save, --heap, --store, --launcher, --unix-sockets,
+--proxy, --proxy-names, --audit-denials and --allow-degraded. --timeout 0 is then the longest
+time that the server allows.
 
 With --tty the program has a terminal of its own, connected to this one: it gets all
 keys, and everything it prints, escape sequences included, appears here.

@@ -46,8 +46,22 @@ export class GaolError extends Error {
 
 /** There is no connection to a server, or it has ended. Sandboxes of the connection have ended, too. */
 export class ConnectionError extends GaolError {
-  constructor(code: "connection" | "version" | "no_server" | "protocol", message: string, details: ErrorDetails = {}) {
+  declare readonly code: "connection" | "version" | "no_server" | "protocol";
+
+  /**
+   * Whether the request may have begun: it was sent, and its result is lost, as when the server restarts during a run.
+   * What has not begun can be repeated without effects twice.
+   */
+  readonly began: boolean;
+
+  constructor(code: ConnectionError["code"], message: string, details: ErrorDetails & { began?: boolean } = {}) {
     super(code, message, details);
     this.name = "ConnectionError";
+    this.began = details.began ?? false;
+  }
+
+  /** Returns the error of a request that was sent. */
+  afterSending(): ConnectionError {
+    return new ConnectionError(this.code, this.message, { cause: this.cause, began: true });
   }
 }

@@ -133,6 +133,22 @@ test("the end of the connection rejects everything, and the next use connects ag
   assert.deepEqual(await again.request("list"), []);
 });
 
+test("a request that the end of the connection cuts off is told apart from one that never began", async (t) => {
+  const socket = await fakeServer(t, async (peer) => {
+    const { id } = await peer.next(1);
+    peer.send(20, id, '{"type":"log"}');
+    peer.socket.close(1001);
+  });
+  const s = await session(t, socket);
+  const limit = 256; // of requests without a result
+  const requests = Array.from({ length: limit + 1 }, () => s.request("run"));
+  const errors = (await Promise.allSettled(requests)).map((r) => (r as PromiseRejectedResult).reason as ConnectionError);
+  assert(errors.every((e) => e instanceof ConnectionError && e.code === "connection"));
+  assert.deepEqual(errors.map((e) => e.began), [...Array.from({ length: limit }, () => true), false]);
+  await assert.rejects(s.request("run"), { began: false });
+  await assert.rejects(connect({ socket: "/nowhere" }).session(), { code: "no_server", began: false });
+});
+
 test("a stopped server says so", async (t) => {
   const socket = await fakeServer(t, async (peer) => {
     await peer.next(1);

@@ -1,4 +1,4 @@
-import { GaolError, type InvalidField } from "../errors.js";
+import { GaolError, type ConnectionError, type InvalidField } from "../errors.js";
 import { newCredit, newDebt } from "./credit.js";
 import { newDeferred } from "./deferred.js";
 import { creditFrame, frame, maxChunk, parseCredit, parseJSON, parseObject, receive, send, stream, FrameError, type Frame } from "./frames.js";
@@ -90,6 +90,11 @@ export class Pending implements OpenRequest {
   }
 
   readonly #abort = (): void => this.abort(this.#options.signal?.reason);
+
+  /** Ends the request because the connection has ended. */
+  lose(error: ConnectionError): void {
+    this.fail(this.#state === "sent" ? error.afterSending() : error);
+  }
 
   /** Ends the request without a result. */
   fail(error: unknown): void {

@@ -194,6 +194,7 @@ class Connected implements Session {
   }
 
   #start(r: Pending, body: Uint8Array): void {
+    if (this.error !== undefined) return; // the end of others has freed the slot
     this.#send(frame(send.request, r.id, body));
     r.sent();
   }
@@ -256,7 +257,7 @@ class Connected implements Session {
     if (this.error !== undefined) return;
     this.error = this.#server?.describe(error) ?? error;
     this.#channel.close(code, code === 1000 ? "" : error.message);
-    for (const r of [...this.#requests.values()]) r.fail(this.error);
+    for (const r of [...this.#requests.values()]) r.lose(this.error);
     this.#calls.stop(this.error);
     this.#keepAlive(0);
   }

@@ -3,9 +3,10 @@
  *
  *     call NR,ARG,...  NR,ARG,...
  *
- * An argument is a number, or z for the address of 4096 zero bytes, or t for the
- * address of "/tmp". It prints one line for each call: its errno, 0 for success. The
- * words int80 and x32 call getpid with the ABI of another architecture.
+ * An argument is a number, or z for the address of 4096 zero bytes, t for the address of
+ * "/tmp", sTEXT for that of a text, iNUMBER for that of an int, or r for the result of the
+ * call before. It prints one line for each call: its errno, 0 for success. The words int80
+ * and x32 call getpid with the ABI of another architecture.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +16,20 @@
 
 static char zeros[4096] __attribute__((aligned(4096)));
 
+static long result;
+
 static long argument(const char *s)
 {
+	static int number;
+
 	switch (*s) {
+	case 'i':
+		number = atoi(s + 1);
+		return (long)&number;
+	case 'r':
+		return result;
+	case 's':
+		return (long)(s + 1);
 	case 'z':
 		return (long)zeros;
 	case 't':
@@ -53,7 +65,7 @@ int main(int argc, char **argv)
 			a[n++] = argument(s);
 		memset(zeros, 0, sizeof(zeros));
 		errno = 0;
-		syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+		result = syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
 		printf("%d\n", errno);
 		fflush(stdout);
 	}

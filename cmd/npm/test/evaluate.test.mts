@@ -50,9 +50,9 @@ test("limits", async () => {
 });
 
 test("what was denied is listed", async () => {
-  const r = await createSandbox({}, { connection }).execute("fetch('http://192.0.2.1/')");
+  const r = await createSandbox({}, { connection, permissions: { network: "deny" } }).execute("fetch('http://127.0.0.1:3000/')");
   assert.notEqual(r.error, undefined);
-  assert.deepEqual(r.denials.map((d) => [d.scope, d.rule]), [["network", "network.default"]]);
+  assert.deepEqual(r.denials.map((d) => [d.scope, d.operation]), [["network", "socket"]]);
 });
 
 test("executions share nothing", async () => {

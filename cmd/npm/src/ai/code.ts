@@ -24,7 +24,7 @@ export interface CodeInput {
 }
 
 const description =
-  "Runs JavaScript or TypeScript in a sandbox with Node.js, without network and without files of earlier calls. " +
+  "Runs JavaScript or TypeScript in a sandbox with Node.js, without network but its own localhost, and without files of earlier calls. " +
   "The value of the last expression is the result; what the code prints is in logs. It may use import, require and await.";
 
 const inputSchema = {

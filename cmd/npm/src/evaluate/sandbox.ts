@@ -21,7 +21,7 @@ export interface CodeSandboxOptions extends OnConnection {
   /** Calls of functions in one execution: at most 1,000, by default 50. */
   maxApiCalls?: number | undefined;
 
-  /** What the code may do. By default everything inside its sandbox, without network. */
+  /** What the code may do. By default everything inside its sandbox, without network but its own localhost. */
   permissions?: Permissions | undefined;
 
   /** What confines it: a name that the server allows, such as `native` or `runc`. By default the server's choice. */

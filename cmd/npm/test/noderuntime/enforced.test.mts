@@ -40,9 +40,12 @@ test("rules that the kernel cannot enforce are rejected with the nearest", async
   await assert.rejects(NodeRuntime.create({ permissions: { fs: { rules: [{ mode: "allow", paths: ["/workspace"] }] } } }), { message: /it is a folder.*nearest: \/workspace\/\*\*/s });
 });
 
-test("the network is denied by default", async () => {
-  await inRuntime({}, async (rt) => {
+test("the network is the runtime's own localhost by default, and nothing if it is denied", async () => {
+  await inRuntime({ permissions: { network: "deny" } }, async (rt) => {
     assert.match((await rt.exec(code(`await fetch("http://127.0.0.1:3999/")`))).stdout, /^(EACCES|EPERM)\n$/);
+  });
+  await inRuntime({}, async (rt) => {
+    assert.equal((await rt.exec(code(`await fetch("http://127.0.0.1:3999/")`))).stdout, "ECONNREFUSED\n");
     assert.doesNotMatch((await rt.exec(code(`await fetch("http://example.com/")`))).stdout, /allowed/);
   });
 });

@@ -7,7 +7,7 @@ import type { LogLine } from "./result.js";
 
 /** Limits of the runs of a sandbox, and of its files. Omitted ones have the default. */
 export interface Limits {
-  /** Memory of a run. By default 256 MiB. */
+  /** Memory of a run. By default 256 MiB. Rounded up to a multiple of 64 MiB, and above 512 MiB of 256 MiB. */
   memoryBytes?: number;
 
   /** Processors that a run keeps busy. By default 1. */

@@ -152,9 +152,15 @@ func (b *build) unpackNode(ctx context.Context) error {
 
 const npmFolder = "/usr/local/lib/node_modules/npm"
 
+// npmrc lets npm install -g write to a folder of the guest, whose bin is in PATH.
+const npmrc = "prefix=${HOME}/.local\n"
+
 func (b *build) unpackNPM(ctx context.Context) error {
 	err := b.unpack(ctx, b.plan.npm, func(name string) string { return path.Join(npmFolder, name) })
 	if err != nil {
+		return err
+	}
+	if err := b.tree.WriteText(path.Join(npmFolder, "npmrc"), npmrc); err != nil {
 		return err
 	}
 	for _, name := range []string{"npm", "npx"} {

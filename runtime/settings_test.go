@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 			Calls:             CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
 		},
 		env: map[string]string{
-			"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+			"PATH": "/usr/local/bin:/usr/bin:/bin:/home/node/.local/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
 		},
 		cwd:      "/workspace",
 		modules:  "/workspace/node_modules",

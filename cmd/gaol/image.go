@@ -53,7 +53,7 @@ certificates are Debian packages. apt-get downloads them from the sources that t
 machine has configured, and checks them; the first time that is 40 MB. Their versions and
 hashes are in the image's image.json. Nothing is installed on this machine, and no
 maintainer script is run. git lacks the commands that are written in Perl, such as
-send-email and svn. The other tools of the shell are busybox's.
+send-email and svn. ls is GNU's; the other tools of the shell are busybox's.
 
   default          Node, npm, and the programs above      193 MB
   --with python3   also Python with its standard library  216 MB

@@ -75,7 +75,7 @@ func (a *apt) unpack(ctx context.Context, t *tree.Tree, p Package) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = layer.EachEntry(ctx, out, debLimits, func(h *tar.Header, content io.Reader) error { return addEntry(t, h, content) })
+	err = layer.EachEntry(ctx, out, debLimits, func(h *tar.Header, content io.Reader) error { return addEntry(t, p.Name, h, content) })
 	_, _ = io.Copy(io.Discard, out) // after an error, dpkg-deb must not block on the pipe
 	if failed := cmd.Wait(); failed != nil && err == nil {
 		message, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
@@ -84,11 +84,11 @@ func (a *apt) unpack(ctx context.Context, t *tree.Tree, p Package) error {
 	return err
 }
 
-// addEntry adds one entry of a package. Of its mode, it keeps only whether a file is
+// addEntry adds one entry of the package name. Of its mode, it keeps only whether a file is
 // executable, so set-id bits are dropped.
-func addEntry(t *tree.Tree, h *tar.Header, content io.Reader) error {
+func addEntry(t *tree.Tree, name string, h *tar.Header, content io.Reader) error {
 	p, err := imagePath(h.Name)
-	if err != nil || p == "/" || isLeftOut(p) {
+	if err != nil || p == "/" || isLeftOut(name, p) {
 		return err
 	}
 	switch h.Typeflag {

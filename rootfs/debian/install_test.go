@@ -36,7 +36,7 @@ func TestHostileEntry(t *testing.T) {
 			must(t, err)
 			defer dir.Close()
 			for n := range entries {
-				err = addEntry(dir, &entries[n], strings.NewReader(""))
+				err = addEntry(dir, "test", &entries[n], strings.NewReader(""))
 				if last := n == len(entries)-1; last != (err != nil) {
 					t.Errorf("entry %d: error %v", n, err)
 				}

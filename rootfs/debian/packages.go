@@ -22,6 +22,7 @@ var Default = []string{
 	"libstdc++6", "libatomic1", // Node and native addons are linked to them
 	"libc-bin",     // getent, iconv, ldd, and the locale C.UTF-8
 	"ncurses-base", // bash's descriptions of terminals
+	"coreutils",    // see onlyFiles
 }
 
 // Optional maps the values of BuildOptions.With to the packages that they add.
@@ -39,6 +40,11 @@ var stubs = []struct{ name, why string }{
 	{"base-files", "the builder makes the base folders and files"},
 	{"debianutils", "bash: only its maintainer scripts use it"},
 	{"dpkg", "nothing is installed in an image"},
+}
+
+// onlyFiles lists the only file that images get of a package, besides its copyright.
+var onlyFiles = map[string]string{
+	"coreutils": "/usr/bin/ls", // busybox has the other programs; its ls prints letters above U+02FF as "?"
 }
 
 // leftOut lists the files of packages that images do not get. A folder ends in a slash.
@@ -88,10 +94,13 @@ var packageLinks = []struct{ path, target string }{
 	{"/usr/lib/ssl/cert.pem", "../../../etc/ssl/certs/ca-certificates.crt"}, // OpenSSL's default file
 }
 
-// isLeftOut reports whether images do not get the file or folder p.
-func isLeftOut(p string) bool {
+// isLeftOut reports whether images do not get the file or folder p of a package.
+func isLeftOut(name, p string) bool {
 	if strings.HasPrefix(p, "/usr/share/doc/") && strings.HasSuffix(p, "/copyright") {
 		return false
+	}
+	if only, listed := onlyFiles[name]; listed && p != only {
+		return true
 	}
 	for _, l := range leftOut {
 		if p == strings.TrimSuffix(l.path, "/") || strings.HasSuffix(l.path, "/") && strings.HasPrefix(p, l.path) {

@@ -92,7 +92,7 @@ func TestInside(t *testing.T) {
 		name      string
 		got, want any
 	}{
-		{"environment", s.Env, map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}},
+		{"environment", s.Env, map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin:/home/node/.local/bin", "HOME": "/home/node", "USER": "node", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}},
 		{"host name", s.Hostname + " " + s.Files["/proc/sys/kernel/hostname"], "secure-exec secure-exec\n"},
 		{"user", s.User, map[string]any{"uid": 1000., "gid": 1000., "username": "node", "homedir": "/home/node", "shell": "/bin/sh"}},
 		{"ids and groups", slices.Compact(s.IDs), []int{1000}},

@@ -75,9 +75,22 @@ func TestNpmInstall(t *testing.T) {
 	if res := harness.Run(t, rt, `import dep from 'dep'; __return(dep)`, runtime.RunOptions{}); string(res.Value) != `"postinstall"` {
 		t.Errorf("value %s, stderr %s", res.Value, res.Stderr)
 	}
+	if got := harness.Output(t, rt, runtime.RunOptions{Timeout: time.Minute}, "sh", "-c", "npm install -g ./dep-1.2.3.tgz --offline --silent >&2 && cd / && dep"); got != "cli of 1.2.3" {
+		t.Errorf("installed globally: %q", got)
+	}
 	res, err := rt.Command(t.Context(), "npx", []string{"--offline", "dep"}, runtime.RunOptions{Timeout: time.Minute})
 	if err != nil || string(res.Stdout) != "cli of 1.2.3\n" {
 		t.Errorf("npx: %v, %+v", err, res)
+	}
+}
+
+// ls shows names in all scripts.
+func TestListNames(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{})
+	const names = "grün\nДва\n日本語\n🙂"
+	got := harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", `mkdir names && cd names && printf '%s\n' "$1" | xargs touch && ls`, "sh", names)
+	if got != names {
+		t.Errorf("%q, want %q", got, names)
 	}
 }
 

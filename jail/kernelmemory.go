@@ -24,7 +24,7 @@ import (
 // that holds it only when it grows: reading /proc/locks blocks all other users of locks, and
 // sockets and descriptors are listed one by one.
 const (
-	maxLocks        = 16_384   // of a run, some 200 bytes each; SQLite takes three for a database
+	maxLocks        = 16_384   // of a run, some 200 bytes each, when they are counted: see lockGrowth; SQLite takes three for a database
 	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond what its runs are charged
 	maxSameDir      = 12       // descriptors of one folder of an overlay, of a run
 

@@ -38,7 +38,7 @@ var (
 	hidden = []string{ // empty, or does not exist
 		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/keys", "/proc/modules", "/proc/partitions",
 		"/proc/swaps", "/proc/timer_list", "/proc/cgroups", "/proc/config.gz", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
-		"/proc/sys/kernel/random/boot_id", "/proc/net/tcp6", "/proc/net/unix", "/proc/net/packet",
+		"/proc/net/tcp6", "/proc/net/unix", "/proc/net/packet",
 		"/proc/kmsg", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags",
 	}
 	refused = []string{ // EACCES, or does not exist

@@ -25,9 +25,9 @@ test("errors keep what has happened before", async () => {
   const thrown = await run({ source: "export const n = 1;\nconsole.log('begun');\nthrow new TypeError('no luck');" });
   assert.deepEqual([thrown.logs, thrown.facts, thrown.timedOut], [["[log] begun"], { n: 1 }, false]);
   assert.match(thrown.errors[0] ?? "", /TypeError: no luck/);
-  const endless = await run({ source: "export const n = 1; console.log('begun'); for (;;);", timeoutMs: 200 });
+  const endless = await run({ source: "export const n = 1; console.log('begun'); for (;;);", timeoutMs: 3000 });
   assert.deepEqual([endless.logs, endless.facts, endless.timedOut], [["[log] begun"], { n: 1 }, true]);
-  assert.deepEqual(endless.errors, ["wall-clock budget of 200ms elapsed"]);
+  assert.deepEqual(endless.errors, ["wall-clock budget of 3000ms elapsed"]);
   const { errors } = await run("\nlet n: = 3");
   assert.match(errors[0] ?? "", /^src\/main\.ts:2:\d+ — /);
 });

@@ -14,6 +14,9 @@ const (
 	// MaxFrame bounds a frame, in bytes.
 	MaxFrame = 32 << 20
 
+	// MaxFailure bounds the body of a failure, in bytes.
+	MaxFailure = 1 << 20
+
 	// MaxRequests bounds the requests that have no result yet.
 	MaxRequests = 256
 
@@ -80,6 +83,19 @@ type Frame struct {
 	Kind Kind
 	ID   uint32
 	Body []byte
+
+	// Refused is why [Socket.Receive] has dropped the body, nil if it has not.
+	Refused error
+
+	release func()
+}
+
+// Release ends the reservation of memory for the body of a received frame. Later calls have no effect.
+func (f *Frame) Release() {
+	if f.release != nil {
+		f.release()
+		f.release = nil
+	}
 }
 
 // Append appends a frame whose body is the concatenation of the parts.
@@ -97,15 +113,18 @@ func AppendCredit(to []byte, id uint32, s Stream, bytes uint32) []byte {
 	return Append(to, KindCredit, id, []byte{byte(s)}, binary.BigEndian.AppendUint32(nil, bytes))
 }
 
-// bodies are the lengths that bodies may have, by sender and kind.
-var bodies = [2]map[Kind]struct{ least, most int }{
+// bounds are the lengths that a body may have.
+type bounds struct{ least, most int }
+
+// bodies are the bounds of bodies, by sender and kind.
+var bodies = [2]map[Kind]bounds{
 	Client: {
 		KindRequest: {2, MaxFrame},
 		KindCancel:  {0, 0},
 		KindStdin:   {0, MaxChunk},
 		KindCredit:  {creditSize, creditSize},
 		KindAnswer:  {1, MaxFrame},
-		KindFailure: {2, MaxFrame},
+		KindFailure: {2, MaxFailure},
 	},
 	Server: {
 		KindResult:  {1, MaxFrame},
@@ -124,22 +143,40 @@ func Parse(from Side, message []byte) (Frame, error) {
 	if len(message) < headSize {
 		return Frame{}, fmt.Errorf("%w: %d bytes", ErrFrame, len(message))
 	}
-	f := Frame{Kind(message[0]), binary.BigEndian.Uint32(message[1:]), message[headSize:]}
+	f := Frame{Kind: Kind(message[0]), ID: binary.BigEndian.Uint32(message[1:]), Body: message[headSize:]}
+	size, err := f.size(from)
+	if err == nil {
+		err = f.check(from, size)
+	}
+	if err != nil {
+		return Frame{}, err
+	}
+	return f, nil
+}
+
+// size checks a frame's kind and id, and returns the bounds of its body.
+func (f Frame) size(from Side) (size bounds, err error) {
 	size, known := bodies[from][f.Kind]
 	switch {
 	case !known:
-		return Frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.Kind)
+		return size, fmt.Errorf("%w: kind %d", ErrFrame, f.Kind)
 	case f.ID == 0:
-		return Frame{}, fmt.Errorf("%w: kind %d with id 0", ErrFrame, f.Kind)
-	case len(f.Body) < size.least || len(f.Body) > size.most:
-		return Frame{}, fmt.Errorf("%w: kind %d with a body of %d bytes, want %d to %d", ErrFrame, f.Kind, len(f.Body), size.least, size.most)
+		return size, fmt.Errorf("%w: kind %d with id 0", ErrFrame, f.Kind)
+	}
+	return size, nil
+}
+
+// check checks a frame's body.
+func (f Frame) check(from Side, size bounds) error {
+	if len(f.Body) < size.least || len(f.Body) > size.most {
+		return fmt.Errorf("%w: kind %d with a body of %d bytes, want %d to %d", ErrFrame, f.Kind, len(f.Body), size.least, size.most)
 	}
 	if f.Kind == KindCredit {
 		if s := Stream(f.Body[0]); s >= Streams || (s == Stdin) != (from == Server) {
-			return Frame{}, fmt.Errorf("%w: credit for stream %d", ErrFrame, s)
+			return fmt.Errorf("%w: credit for stream %d", ErrFrame, s)
 		}
 	}
-	return f, nil
+	return nil
 }
 
 // Credit parses the body of a credit frame, which [Parse] has checked.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/coder/websocket"
@@ -22,6 +21,13 @@ type Socket struct {
 	// WriteTimeout is how long the other side may not read.
 	WriteTimeout time.Duration
 
+	// MessageTimeout is how long the other side may take to send a message. It gets a second longer for each 256 KiB of
+	// the message. Zero: without a limit.
+	MessageTimeout time.Duration
+
+	// Reserve reserves memory for the body of a message. The body is dropped if there is an error. Nil: no reservation.
+	Reserve func(bytes int) (release func(), err error)
+
 	// Failed ends the session, because a frame could not be written.
 	Failed func(error)
 
@@ -31,27 +37,6 @@ type Socket struct {
 // NewSocket returns a socket that receives the frames of peer. The caller sets the other fields.
 func NewSocket(c *websocket.Conn, peer Side) *Socket {
 	return &Socket{Conn: c, Peer: peer, writing: make(chan struct{}, 1)}
-}
-
-// Receive passes frames to handle until the first error, its or the connection's. It wraps [ErrFrame]
-// if the peer breaks the protocol.
-func (s *Socket) Receive(handle func(Frame) error) error {
-	for {
-		kind, message, err := s.Read(context.Background()) // until the socket is closed
-		if err != nil {
-			return err
-		}
-		if kind != websocket.MessageBinary {
-			return fmt.Errorf("%w: a text message", ErrFrame)
-		}
-		f, err := Parse(s.Peer, message)
-		if err != nil {
-			return err
-		}
-		if err := handle(f); err != nil {
-			return err
-		}
-	}
 }
 
 // Send writes a frame when it is its turn. The error is the cause of ctx, or of the session's end.

@@ -106,6 +106,10 @@ func answer(ctx context.Context, id uint32, do function, args json.RawMessage) [
 		failure.Code = coded.Code
 	}
 	text, err := json.Marshal(failure)
+	if len(text) > session.MaxFailure {
+		failure.Message = "the function failed, with a message that is too long"
+		text, err = json.Marshal(failure)
+	}
 	if err != nil {
 		panic(err) // it has two strings
 	}

@@ -197,6 +197,9 @@ func (a *Account) Enter(body int64) (leave func(), err error) {
 	return a.add(use{requests: 1, bodies: body})
 }
 
+// Hold reserves memory for a body until release is called, or returns an [*Exceeded].
+func (a *Account) Hold(body int64) (release func(), err error) { return a.add(use{bodies: body}) }
+
 // Reserve reserves a sandbox with a disk limit until release is called, or returns an
 // [*Exceeded].
 func (a *Account) Reserve(disk int64) (release func(), err error) {

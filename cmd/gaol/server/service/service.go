@@ -109,6 +109,12 @@ func (s *Service) Enter(t *tenant.Tenant, body int64) (leave func(), err error) 
 	return leave, convert(err)
 }
 
+// Hold reserves memory for a part of a request that is being received, until release is called.
+func (s *Service) Hold(t *tenant.Tenant, bytes int64) (release func(), err error) {
+	release, err = s.Account(t).Hold(bytes)
+	return release, convert(err)
+}
+
 // Usage returns what each tenant uses now.
 func (s *Service) Usage() []quota.Usage { return s.quotas.Usage() }
 

@@ -30,6 +30,9 @@ const (
 	// Credit makes that rare: a client can always read.
 	writeTimeout = 30 * time.Second
 
+	// messageTimeout is how long a client may take to send a message, see [protocol.Socket].
+	messageTimeout = 30 * time.Second
+
 	// maxBodies bounds the requests that have no result yet, in bytes.
 	maxBodies = 64 << 20
 )
@@ -68,6 +71,8 @@ func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.
 	if h.service.Settings().Trusted { // such a client may be stopped by a debugger
 		c.socket.WriteTimeout = math.MaxInt64
 	} else {
+		c.socket.MessageTimeout = messageTimeout
+		c.socket.Reserve = func(bytes int) (func(), error) { return c.service.Hold(t, int64(bytes)) }
 		c.work.Go(c.ping)
 	}
 	closed := make(chan struct{})
@@ -96,6 +101,8 @@ func (c *connection) close(err error) {
 		code, reason = websocket.StatusPolicyViolation, errManyRequests.Error()
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		code, reason = websocket.StatusMessageTooBig, fmt.Sprintf("more than %d bytes", protocol.MaxFrame)
+	case errors.Is(err, protocol.ErrSlow):
+		code, reason = websocket.StatusPolicyViolation, protocol.ErrSlow.Error()
 	case errors.Is(err, errShutdown):
 		code, reason = websocket.StatusGoingAway, "the server is being stopped"
 	}
@@ -123,8 +130,11 @@ func (c *connection) handle(f protocol.Frame) error {
 	case protocol.KindAnswer, protocol.KindFailure:
 		return c.calls.handle(f)
 	}
+	defer f.Release()
 	t := c.task(f.ID)
 	switch {
+	case f.Refused != nil: // no bodies of these kinds are reserved that long
+		return f.Refused
 	case t == nil:
 	case f.Kind == protocol.KindCancel:
 		t.cancel(errCanceled)
@@ -161,7 +171,10 @@ func (c *connection) begin(f protocol.Frame) error {
 	}
 	c.tasks[f.ID] = t
 	c.bodies += int64(len(f.Body))
-	c.work.Go(func() { t.run(f.Body) })
+	c.work.Go(func() {
+		defer f.Release()
+		t.run(f)
+	})
 	return nil
 }
 

@@ -36,6 +36,7 @@ type calls struct {
 type answer struct {
 	value json.RawMessage
 	err   error
+	frame protocol.Frame // which the receiver releases
 }
 
 func newCalls(c *connection) *calls {
@@ -57,13 +58,14 @@ func (c *calls) call(ctx context.Context, function uint32, args json.RawMessage)
 	}
 	defer c.bytes.Release(size)
 	id, answered := c.register()
-	defer c.forget(id)
+	defer c.forget(id, answered)
 	frame := protocol.Append(make([]byte, 0, 16+len(args)), protocol.KindCall, id, binary.BigEndian.AppendUint32(nil, function), args)
 	if err := c.connection.send(ctx, frame); err != nil {
 		return nil, err
 	}
 	select {
 	case a := <-answered:
+		a.frame.Release() // the runtime has its own bound for results
 		return a.value, a.err
 	case <-c.connection.ctx.Done():
 		return nil, &runtime.CallError{Code: CodeGone, Message: "the client of the function has gone"}
@@ -87,10 +89,15 @@ func (c *calls) register() (uint32, <-chan answer) {
 	return c.last, answered
 }
 
-func (c *calls) forget(id uint32) {
+func (c *calls) forget(id uint32, answered <-chan answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, id)
+	select {
+	case a := <-answered: // which nobody has received
+		a.frame.Release()
+	default:
+	}
 }
 
 // handle passes an answer to its call. One for a call that has ended is dropped.
@@ -99,19 +106,26 @@ func (c *calls) handle(f protocol.Frame) error {
 	if err != nil {
 		return err
 	}
+	a.frame = f
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if answered := c.waiting[f.ID]; answered != nil {
-		delete(c.waiting, f.ID)
-		answered <- a
+	answered := c.waiting[f.ID]
+	if answered == nil {
+		f.Release()
+		return nil
 	}
+	delete(c.waiting, f.ID)
+	answered <- a
 	return nil
 }
 
 func parseAnswer(f protocol.Frame) (answer, error) {
+	if f.Refused != nil {
+		return answer{err: f.Refused}, nil
+	}
 	if f.Kind == protocol.KindAnswer {
 		if !jsontext.Value(f.Body).IsValid() {
-			return answer{}, fmt.Errorf("%w: an answer that is no JSON", protocol.ErrFrame)
+			return answer{}, fmt.Errorf("%w: an answer that is not JSON", protocol.ErrFrame)
 		}
 		return answer{value: f.Body}, nil
 	}

@@ -29,7 +29,7 @@ func TestBadFrames(t *testing.T) {
 		"unknown failure": {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte(`{"message":"a","more":"b"}`))}, websocket.StatusProtocolError},
 		"deep answer":     {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindAnswer, 1, []byte(strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)))}, websocket.StatusProtocolError},
 		"bad failure":     {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindFailure, 1, []byte("[]"))}, websocket.StatusProtocolError},
-		"too long":        {websocket.MessageBinary, [][]byte{make([]byte, protocol.MaxFrame+1)}, websocket.StatusMessageTooBig},
+		"too long":        {websocket.MessageBinary, [][]byte{protocol.Append(nil, protocol.KindRequest, 1, make([]byte, protocol.MaxFrame))}, websocket.StatusMessageTooBig},
 	} {
 		c := dial(t, url)
 		for _, f := range tc.frames {

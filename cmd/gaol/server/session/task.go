@@ -52,8 +52,8 @@ func newTask(c *connection, id uint32) *task {
 }
 
 // run executes the request and sends its result.
-func (t *task) run(body []byte) {
-	result, err := t.executeSafely(body)
+func (t *task) run(f protocol.Frame) {
+	result, err := t.executeSafely(f)
 	t.cancel(nil)
 	t.stdin.Close(nil)
 	var frame []byte
@@ -63,33 +63,36 @@ func (t *task) run(body []byte) {
 	if err != nil {
 		frame = errorFrame(t.id, err)
 	}
-	t.end(t, len(body))
+	t.end(t, len(f.Body))
 	_ = t.send(t.connection.ctx, frame) // fails if the session has ended
 }
 
 // executeSafely is execute for which a panic is an error of this request: as in package net/http, it
 // must not end the sessions of other tenants.
-func (t *task) executeSafely(body []byte) (result any, err error) {
+func (t *task) executeSafely(f protocol.Frame) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.log.Error("a request panicked", "tenant", t.tenant.Name, "panic", p, "stack", string(debug.Stack()))
 			err = &service.Error{Code: service.Internal, Err: errors.New("the server failed; its log says why")}
 		}
 	}()
-	return t.execute(body)
+	return t.execute(f)
 }
 
-func (t *task) execute(body []byte) (any, error) {
+func (t *task) execute(f protocol.Frame) (any, error) {
+	if f.Refused != nil {
+		return nil, f.Refused
+	}
 	if err := t.service.Count(t.tenant); err != nil {
 		return nil, err
 	}
-	leave, err := t.service.Enter(t.tenant, int64(len(body)))
+	leave, err := t.service.Enter(t.tenant, 0) // the frame has reserved memory for its body
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var r protocol.Request
-	if err := strictjson.Decode(body, &r); err != nil {
+	if err := strictjson.Decode(f.Body, &r); err != nil {
 		return nil, service.Invalidf("the request: %w", err)
 	}
 	do := methods().byName[r.Method]

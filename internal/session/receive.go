@@ -1,0 +1,146 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// messageRate extends the time limit of a message by a second for each of these bytes.
+	messageRate = 256 << 10
+
+	firstBuffer = 4 << 10
+)
+
+// ErrSlow is the error of a message that did not arrive within the time limit.
+var ErrSlow = errors.New("a message did not arrive in time")
+
+// Receive passes frames to handle until the first error, its or the connection's. It wraps [ErrFrame]
+// if the peer breaks the protocol, and [ErrSlow] if a message takes too long. handle, or what it passes a frame to, calls
+// Release when it does not need the body any more.
+func (s *Socket) Receive(handle func(Frame) error) error {
+	for {
+		f, err := s.receive()
+		if err == nil {
+			err = handle(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive waits for a message without a limit, and reads it within bounds.
+func (s *Socket) receive() (f Frame, err error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	kind, r, err := s.Reader(ctx) // until the socket is closed
+	if err != nil {
+		return f, err
+	}
+	if kind != websocket.MessageBinary {
+		return f, fmt.Errorf("%w: a text message", ErrFrame)
+	}
+	m := message{Reader: r}
+	if s.MessageTimeout > 0 {
+		m.began, m.limit = time.Now(), s.MessageTimeout
+		m.timer = time.AfterFunc(m.limit, func() { cancel(ErrSlow) })
+		defer m.timer.Stop()
+	}
+	f, err = m.frame(s)
+	if err != nil {
+		f.Release()
+		if slow := context.Cause(ctx); slow != nil {
+			err = slow
+		}
+	}
+	return f, err
+}
+
+// message is a message that arrives.
+type message struct {
+	io.Reader
+	began    time.Time
+	limit    time.Duration
+	timer    *time.Timer // nil: without a limit
+	received int
+}
+
+// Read extends the time limit with the bytes that have arrived.
+func (m *message) Read(p []byte) (n int, err error) {
+	n, err = m.Reader.Read(p)
+	if before := m.received / messageRate; m.timer != nil && (m.received+n)/messageRate > before {
+		m.timer.Reset(time.Until(m.began.Add(m.limit + time.Duration((m.received+n)/messageRate)*time.Second)))
+	}
+	m.received += n
+	return n, err
+}
+
+// frame reads the message as a frame for s.
+func (m *message) frame(s *Socket) (f Frame, err error) {
+	var head [headSize]byte
+	if n, err := io.ReadFull(m, head[:]); err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = fmt.Errorf("%w: %d bytes", ErrFrame, n)
+		}
+		return f, err
+	}
+	f = Frame{Kind: Kind(head[0]), ID: binary.BigEndian.Uint32(head[1:])}
+	size, err := f.size(s.Peer)
+	if err != nil {
+		return f, err
+	}
+	if err := m.body(s, &f, size.most); err != nil {
+		return f, err
+	}
+	if f.Refused != nil {
+		return f, nil
+	}
+	return f, f.check(s.Peer, size)
+}
+
+// body reads at most max bytes. It reserves memory before it allocates some, and drops the body if there is none.
+func (m *message) body(s *Socket, f *Frame, most int) error {
+	first := min(most+1, firstBuffer)
+	reserves := s.Reserve != nil && most > MaxChunk // other kinds have their own bounds
+	if reserves {
+		f.reserve(s, first)
+	}
+	buf := make([]byte, 0, first)
+	for f.Refused == nil {
+		n, err := m.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF:
+			f.Body = buf
+			return nil
+		case err != nil:
+			return err
+		case len(buf) > most:
+			return fmt.Errorf("%w: kind %d with a body of more than %d bytes", ErrFrame, f.Kind, most)
+		case len(buf) < cap(buf):
+			continue
+		}
+		size := min(2*cap(buf), most+1)
+		if reserves {
+			f.reserve(s, size)
+		}
+		if f.Refused == nil {
+			buf = append(make([]byte, 0, size), buf...)
+		}
+	}
+	_, err := io.Copy(io.Discard, m)
+	return err
+}
+
+// reserve makes the frame's reservation one of some bytes. If that fails, it has none.
+func (f *Frame) reserve(s *Socket, size int) {
+	f.Release()
+	f.release, f.Refused = s.Reserve(size)
+}

@@ -23,6 +23,7 @@ type cells struct {
 	onLog   func(Log)   // may be nil
 	sources *stacktrace.Sources
 	bounds  guest.LogBounds // of the lines between two cells
+	ordered *ordered
 
 	mu      sync.Mutex
 	current *cell              // nil: idle
@@ -56,6 +57,7 @@ type cell struct {
 const (
 	maxFailure = 256 << 10
 	maxNoValue = 8 << 10
+	maxOutput  = 8 << 10
 )
 
 // maxFrame returns the maximum size of a frame about the cell; 0 refuses it.
@@ -101,6 +103,7 @@ var idleBounds = guest.LogBounds{Logs: defaultLogs, LogLength: defaultLogLength}
 func newCells(onLog func(Log), sources *stacktrace.Sources, onClose func(error)) *cells {
 	c := &cells{onClose: onClose, onLog: onLog, sources: sources, bounds: idleBounds}
 	c.idle = c.newIdleLogs()
+	c.ordered = newOrdered(idleBounds.LogLength, func(level LogLevel, text string) { c.add(fromConsole, level, text) })
 	c.lines = [lineSources]*logs{c.idle, c.idle, c.idle}
 	return c
 }
@@ -184,6 +187,8 @@ func (c *cells) maxFrame(kind wire.Kind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case kind == wire.KindOutput:
+		return maxOutput
 	case kind == wire.KindLog && c.current != nil && c.current.logs != nil:
 		return guest.MaxLogBytes(max(idleBounds.LogLength, c.current.logs.options.MaxLogLength)) + 1
 	case kind == wire.KindLog:
@@ -199,12 +204,11 @@ func (c *cells) maxFrame(kind wire.Kind) int64 {
 // receive handles a frame that maxFrame has accepted: unless it is a line, there is a
 // current cell.
 func (c *cells) receive(kind wire.Kind, body []byte) error {
-	if kind == wire.KindLog {
-		level, text, err := wire.ParseLog(body)
-		if err == nil {
-			c.add(fromConsole, logLevels[level], text)
-		}
-		return err
+	switch kind {
+	case wire.KindLog, wire.KindOutput:
+		return c.ordered.receive(kind, body)
+	case wire.KindDone:
+		c.ordered.flush(idleBounds.LogLength) // belongs to the cell
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,5 +239,7 @@ func (c *cells) finish(body []byte) error {
 
 // newLogs returns empty logs that begin now.
 func newLogs(sources *stacktrace.Sources, o EvaluateOptions) *logs {
-	return &logs{sources: sources, options: o, began: time.Now()}
+	l := &logs{sources: sources, options: o, began: time.Now()}
+	l.ordered = newOrdered(o.MaxLogLength, func(level LogLevel, text string) { l.add(level, text) })
+	return l
 }

@@ -115,6 +115,9 @@ func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*E
 	for _, s := range []stdio.Sink{c.streams.Stdout, c.streams.Stderr} {
 		s.(*stdio.Lines).SetMax(message.LogLength)
 	}
+	for _, l := range c.cells.ordered.lines {
+		l.SetMax(message.LogLength)
+	}
 	cause, err := c.exchange(ctx, cl, message, cl.logs.options.Timeout)
 	if err != nil {
 		return nil, err

@@ -31,8 +31,10 @@ func (c *control) maxFrame(kind wire.Kind) int64 {
 		return c.calls.MaxFrame()
 	case c.cells != nil:
 		return c.cells.maxFrame(kind)
-	case c.main.logs == nil && (kind == wire.KindLog || kind == wire.KindNoValue):
+	case c.main.logs == nil && (kind == wire.KindLog || kind == wire.KindNoValue || kind == wire.KindOutput):
 		return 0
+	case kind == wire.KindOutput:
+		return maxOutput
 	case kind == wire.KindLog:
 		return guest.MaxLogBytes(c.main.logs.options.MaxLogLength) + 1
 	}
@@ -70,10 +72,14 @@ func (c *control) read() {
 // frames.
 func (c *control) close(err error) {
 	if c.cells != nil {
+		c.cells.ordered.flush(0)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = nil
 		}
 		c.cells.onClose(err)
+	}
+	if c.main != nil && c.main.logs != nil {
+		c.main.logs.ordered.flush(0)
 	}
 	c.in.Close()
 	c.out.Close()
@@ -86,12 +92,8 @@ func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 		return c.receiveCall(kind, body)
 	case c.cells != nil:
 		return c.cells.receive(kind, body)
-	case kind == wire.KindLog:
-		level, text, err := wire.ParseLog(body)
-		if err == nil {
-			c.main.logs.add(logLevels[level], text)
-		}
-		return err
+	case kind == wire.KindLog, kind == wire.KindOutput:
+		return c.main.logs.ordered.receive(kind, body)
 	}
 	return c.main.receive(kind, body)
 }

@@ -47,11 +47,67 @@ type logs struct {
 	options EvaluateOptions
 	began   time.Time
 	feed    *feed // nil unless the evaluation is followed
+	ordered *ordered
 
 	mu     sync.Mutex
 	list   []Log
 	more   bool
 	closed bool
+}
+
+// ordered splits what a program writes to its standard streams into lines, in one order with
+// console's lines. Only the goroutine that reads the control channel uses it.
+type ordered struct {
+	add    func(LogLevel, string)
+	latest wire.Stream
+	lines  map[wire.Stream]*stdio.Lines
+}
+
+// newOrdered returns a splitter. Of a line it keeps so many characters.
+func newOrdered(characters int, add func(LogLevel, string)) *ordered {
+	o := &ordered{add: add, latest: wire.Stdout, lines: map[wire.Stream]*stdio.Lines{}}
+	for stream, level := range map[wire.Stream]LogLevel{wire.Stdout: LogStdout, wire.Stderr: LogStderr} {
+		o.lines[stream] = stdio.NewLines(characters, func(b []byte) { add(level, string(b)) })
+	}
+	return o
+}
+
+// begin ends an unfinished line of the other stream, which was written earlier.
+func (o *ordered) begin(stream wire.Stream) *stdio.Lines {
+	if stream != o.latest {
+		o.lines[o.latest].Flush()
+		o.latest = stream
+	}
+	return o.lines[stream]
+}
+
+// receive handles a frame of output or with a line of console, which continues an unfinished line.
+func (o *ordered) receive(kind wire.Kind, body []byte) error {
+	if kind == wire.KindOutput {
+		stream, b, err := wire.ParseOutput(body)
+		if err == nil {
+			o.begin(stream).Write(b)
+		}
+		return err
+	}
+	level, text, err := wire.ParseLog(body)
+	if err != nil {
+		return err
+	}
+	stream := wire.Stdout
+	if level >= wire.LevelWarn {
+		stream = wire.Stderr
+	}
+	o.add(logLevels[level], o.begin(stream).Take()+text)
+	return nil
+}
+
+// flush ends an unfinished line, and sets the maximum length of the lines that follow.
+func (o *ordered) flush(characters int) {
+	for _, l := range o.lines {
+		l.Flush()
+		l.SetMax(characters)
+	}
 }
 
 // sink returns a sink for one of the output streams.
@@ -79,7 +135,7 @@ func (l *logs) append(level LogLevel, text string) {
 		l.more = true
 		return
 	}
-	text = l.sources.Relocate(strings.ToValidUTF8(text, "\uFFFD"))
+	text = l.sources.Log(strings.ToValidUTF8(text, "\uFFFD"))
 	line := Log{level, truncate(text, l.options.MaxLogLength), time.Since(l.began)}
 	l.list = append(l.list, line)
 	if l.feed != nil {

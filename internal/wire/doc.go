@@ -12,6 +12,7 @@
 //	 5 done     u32 cell
 //	 6 ask      as call, but synchronous: the guest blocks until the answer arrives
 //	 7 no value text: why the value of the last expression has no JSON
+//	 8 output   u8 stream | bytes that the program has written to it, in one order with log
 //
 // Each is a frame: u32 n | u8 kind | n - 1 bytes. Integers are big-endian, text and JSON
 // are UTF-8. Both descriptors are pipes: a guest never gets a socket that is connected to

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,6 +29,7 @@ const (
 	KindDone    Kind = 5
 	KindAsk     Kind = 6
 	KindNoValue Kind = 7
+	KindOutput  Kind = 8
 
 	KindAnswer    Kind = 16
 	KindCell      Kind = 17
@@ -201,11 +203,12 @@ type Failure struct {
 	Code       string                     `json:"code,omitempty"`
 	Properties map[string]json.RawMessage `json:"properties,omitempty"`
 	Cause      *Failure                   `json:"cause,omitempty"`
+	Errors     []*Failure                 `json:"errors,omitempty"` // of an AggregateError or a SuppressedError
 }
 
 // Limits of a failure. The guest's half stays below them.
 const (
-	maxCauses     = 8
+	maxInner      = 64 // causes and errors
 	maxProperties = 64
 )
 
@@ -220,13 +223,35 @@ func ParseFailure(body []byte) (Failure, error) {
 	if err := d.Decode(&f); err != nil {
 		return Failure{}, fmt.Errorf("%w: a failure: %w", ErrFrame, err)
 	}
-	causes := 0
-	for at := &f; at != nil; at = at.Cause {
-		if causes++; causes > 1+maxCauses || len(at.Properties) > maxProperties {
-			return Failure{}, fmt.Errorf("%w: a failure with too many causes or properties", ErrFrame)
-		}
+	if left := 1 + maxInner; !f.isBounded(&left) {
+		return Failure{}, fmt.Errorf("%w: a failure with too many causes or properties", ErrFrame)
 	}
 	return f, nil
+}
+
+// isBounded reports whether a failure has no more than left failures, itself included.
+func (f *Failure) isBounded(left *int) bool {
+	if *left--; *left < 0 || len(f.Properties) > maxProperties || f.Cause != nil && !f.Cause.isBounded(left) {
+		return false
+	}
+	return !slices.ContainsFunc(f.Errors, func(e *Failure) bool { return e == nil || !e.isBounded(left) })
+}
+
+// Stream is a standard stream to which the program itself has written.
+type Stream byte
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// ParseOutput parses the body of an output frame: any bytes.
+func ParseOutput(body []byte) (Stream, []byte, error) {
+	if len(body) == 0 || Stream(body[0]) < Stdout || Stream(body[0]) > Stderr {
+		return 0, nil, fmt.Errorf("%w: output without a stream", ErrFrame)
+	}
+	return Stream(body[0]), body[1:], nil
 }
 
 // ParseNoValue returns the body of a no-value frame: the reason why there is no value.

@@ -86,7 +86,7 @@ func TestContextOptions(t *testing.T) {
 		"option Permissions: it is the context's":        {Permissions: policy.Strict()},
 		"option Globals: api.f is a function":            {Globals: map[string]any{"api": map[string]any{"f": func(context.Context, json.RawMessage) (any, error) { return nil, nil }}}},
 		`option Globals: "a-b" is no name of a variable`: {Globals: map[string]any{"a-b": 1}},
-		"option Form: there is no form 9":                {Form: 9},
+		`option Form: "9" is not a valid form`:           {Form: "9"},
 		"limit MaxLogs: -1 is not between 1 and 100000":  {MaxLogs: -1},
 	} {
 		if _, err := c.Evaluate(t.Context(), `1`, o); err == nil || !strings.Contains(err.Error(), text) {

@@ -40,14 +40,14 @@ func TestContextBetweenCells(t *testing.T) {
 			console = append(console, string(l.Level)+" "+text)
 		}
 	}
-	if diff := cmp.Diff([]string{"warn left over", "error Uncaught Error: unseen", "error Uncaught Error: thrown", "log own"}, console); diff != "" || !slices.Equal(raw, []string{"raw"}) {
+	if diff := cmp.Diff([]string{"warn left over", "error Uncaught (in cell-1.js) Error: unseen", "error Uncaught (in cell-1.js) Error: thrown", "log own"}, console); diff != "" || !slices.Equal(raw, []string{"raw"}) {
 		t.Errorf("(-want +got)\n%s\nby itself: %q", diff, raw)
 	}
 
 	// An error of an earlier cell is not reported by the running one.
 	want(t, c, `setTimeout(() => { throw new Error('late') }, 50); 2`, `2`)
 	e = cell(t, c, `await new Promise(r => setTimeout(r, 200)); 3`, runtime.EvaluateOptions{})
-	if string(e.Result) != `3` || e.Error != nil || len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught Error: late\n    at Timeout._onTimeout (cell-3.js:1:26)") {
+	if string(e.Result) != `3` || e.Error != nil || len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught (in cell-3.js) Error: late\n    at Timeout._onTimeout (cell-3.js:1:26)") {
 		t.Errorf("%s %v %v", e.Result, e.Error, e.Logs)
 	}
 }

@@ -6,6 +6,8 @@
 const Module = require('node:module');
 const { begin } = require('./program.cjs');
 
+const { defineProperty } = Object;
+
 const entry = process.argv[1]; // the main module, for Node
 const { HOME } = process.env;
 
@@ -16,7 +18,7 @@ function openLazily(name) {
   Object.defineProperty(process, name, {
     ...own,
     get() {
-      Object.defineProperty(process, name, own);
+      defineProperty(process, name, own);
       process[name]._handle.setBlocking(false);
       return process[name];
     },

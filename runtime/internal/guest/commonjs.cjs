@@ -5,9 +5,9 @@
 
 const Module = require('node:module');
 const { dirname } = require('node:path');
+const { Object, ownKeys, set } = require('./intrinsics.cjs');
 
-const { defineProperty, hasOwn } = Object;
-const { getOwnPropertyDescriptor, ownKeys, set } = Reflect;
+const { defineProperty, getOwnPropertyDescriptor, hasOwn } = Object;
 
 class Exports {
   #module;

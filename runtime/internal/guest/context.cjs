@@ -15,17 +15,21 @@
 // interrupt.cjs.
 'use strict';
 
-const { Session } = require('node:inspector');
+const { AsyncLocalStorage } = require('node:async_hooks');
 const { onInit } = require('node:v8').promiseHooks;
 const { Exports } = require('./commonjs.cjs');
 const { complete, saveNodeGetters } = require('./complete.cjs');
-const { captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
+const { captureConsole, failureFrame, refused, useInternals, valueFrame, writeAll } = require('./evaluate.cjs');
 const { ownVariables } = require('./inside.cjs');
 const { Interrupts } = require('./interrupt.cjs');
+const { Error, Object, Promise, Proxy, SafeSet, String, SyntaxError, TypeError, apply, method, parse, shift, slice, split, startsWith, stringify, textIncludes } = require('./intrinsics.cjs');
 const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
 
-const { parse, stringify } = JSON;
 const { defineProperty, hasOwn } = Object;
+const { setImmediate } = globalThis;
+const { listenerCount } = process;
+const enterWith = method(AsyncLocalStorage.prototype.enterWith);
+const storeOf = method(AsyncLocalStorage.prototype.getStore);
 const { captureStackTrace } = Error;
 const GROUP = 'cell'; // of the inspector's remote objects
 
@@ -37,17 +41,50 @@ function allowImports(internalBinding) {
 
 // Checks that a module has the names that a cell imports from it.
 function __named(module, specifier, ...names) {
-  for (const name of names) {
-    if (name in module) continue;
-    const err = new SyntaxError(`The requested module '${specifier}' does not provide an export named '${name}'`);
+  for (let i = 0; i < names.length; i++) {
+    if (names[i] in module) continue;
+    const err = new SyntaxError(`The requested module '${specifier}' does not provide an export named '${names[i]}'`);
     captureStackTrace(err, __named);
     throw err;
   }
   return module;
 }
 
+// Assignments to constants of cells become ones to members of this object: constants are variables
+// to V8, which can be declared again in any form.
+const constants = new Proxy({ __proto__: null }, {
+  __proto__: null,
+  set: function set() {
+    const err = new TypeError('Assignment to constant variable.');
+    captureStackTrace(err, set);
+    throw err;
+  },
+});
+
+// A session of the inspector protocol. Node's own class depends on what programs can replace.
+class Inspector {
+  #connection;
+  #last = 0;
+  #answer;
+
+  constructor({ Connection }) {
+    this.#connection = new Connection((text) => {
+      const message = parse(text);
+      if (message.id === this.#last) this.#answer = message.result;
+    });
+  }
+
+  // Returns the answer, or undefined if it comes later. params is JSON.
+  post(name, params = '{}') {
+    this.#answer = undefined;
+    this.#connection.dispatch(`{"id":${++this.#last},"method":"${name}","params":${params}}`);
+    return this.#answer;
+  }
+}
+
 class Context {
-  #session = new Session();
+  #inspector;
+  #cells = new AsyncLocalStorage(); // the cell whose code runs, or has caused what runs
   #calls;
   #defineGlobals;
   #setBounds;
@@ -57,7 +94,7 @@ class Context {
   #keepsLast; // globalThis._ is the value of the last cell
   #last;
   #interrupts;
-  #unsettled = new Set(); // promises of cells
+  #unsettled = new SafeSet(); // promises of cells
   #cell = null; // in progress
   #interrupted = 0; // number of the last cell that was interrupted
   #waiting = [];
@@ -68,15 +105,17 @@ class Context {
     saveNodeGetters();
     const { internalBinding } = ownVariables(['internalBinding']);
     allowImports(internalBinding);
+    useInternals(internalBinding);
+    this.#inspector = new Inspector(internalBinding('inspector'));
     this.#interrupts = new Interrupts(internalBinding, (err) => this.#interruptedAt(err));
     this.#calls = calls;
     this.#defineGlobals = defineGlobals;
     this.#idleBounds = bounds;
     this.#setBounds = captureConsole(bounds);
     this.#print = console.error;
-    this.#session.connect();
     this.#exported = new Exports(path);
     defineProperty(globalThis, '__named', { value: __named });
+    defineProperty(globalThis, '__const', { value: constants });
     process.on('uncaughtException', (err) => this.#uncaught(err));
     process.on('beforeExit', () => this.#fail(this.#cell, unsettled()));
     calls.receiveCells((frame) => this.#receive(frame));
@@ -84,17 +123,13 @@ class Context {
   }
 
   #defineLast() {
-    const set = (value) => defineProperty(globalThis, '_', { value, writable: true, enumerable: true, configurable: true });
+    const set = (value) => defineProperty(globalThis, '_', { __proto__: null, value, writable: true, enumerable: true, configurable: true });
     defineProperty(globalThis, '_', { get: () => this.#last, set, configurable: true });
-  }
-
-  #post(method, params, callback = () => {}) {
-    this.#session.post(method, params, callback);
   }
 
   #receive(frame) {
     if (frame.kind === CELL) {
-      this.#waiting.push(frame);
+      this.#waiting[this.#waiting.length] = frame;
       setImmediate(() => this.#begin()); // not during a call of a host function
       return;
     }
@@ -106,8 +141,8 @@ class Context {
   }
 
   #begin() {
-    const { cell: number, text } = this.#waiting.shift();
-    const cell = { number, synchronous: true, outcome: null, ...parse(text) };
+    const { cell: number, text } = shift(this.#waiting);
+    const cell = { __proto__: null, number, synchronous: true, outcome: null, ...parse(text) };
     this.#cell = cell;
     if (this.#interrupted === number) return this.#finish(cell);
     if (cell.complete !== undefined) return this.#complete(cell);
@@ -116,6 +151,7 @@ class Context {
     try {
       this.#exported.clear();
       this.#defineGlobalsOf(cell);
+      enterWith(this.#cells, cell); // until the end of this immediate
       this.#interrupts.run(() => this.#evaluate(cell));
     } catch (err) {
       this.#fail(cell, err);
@@ -129,8 +165,10 @@ class Context {
   #defineGlobalsOf(cell) {
     if (!cell.globals) return;
     const given = parse(cell.globals);
-    const hidden = this.#lexical().names.find((name) => hasOwn(given, name));
-    if (hidden) throw new TypeError(`the global ${hidden} can't be given: a cell has declared it by const, let, class or import`);
+    const { names } = this.#lexical();
+    for (let i = 0; i < names.length; i++) {
+      if (hasOwn(given, names[i])) throw new TypeError(`the global ${names[i]} can't be given: a cell has declared it by const, let, class or import`);
+    }
     this.#defineGlobals(cell);
   }
 
@@ -139,22 +177,33 @@ class Context {
   // collected before it is settled: #unsettled keeps it alive.
   #evaluate(cell) {
     const expression = `${cell.code}\n//# sourceURL=${cell.name}`;
-    let promise, refused;
+    let promise;
     const stop = onInit((made) => {
       promise ??= made;
       stop();
     });
-    this.#post('Runtime.evaluate', { expression, replMode: true, objectGroup: GROUP }, (err, answer) => (refused = answer?.exceptionDetails));
+    const answer = this.#inspector.post('Runtime.evaluate', `{"expression":${stringify(expression)},"replMode":true,"objectGroup":"${GROUP}"}`);
     stop();
-    if (!promise) throw syntaxError(refused, cell.name);
+    if (!promise) throw syntaxError(answer.exceptionDetails, cell.name);
+    defineProperty(promise, 'constructor', { __proto__: null, value: Promise }); // which await looks up
     this.#unsettled.add(promise);
-    const settle = (thrown, value) => {
-      this.#unsettled.delete(promise);
-      cell.outcome = { thrown, value };
-      if (!cell.synchronous) this.#conclude(cell);
-    };
-    promise.then((result) => this.#valueOf(result, cell)).then((value) => settle(false, value), (err) => settle(true, err));
+    this.#settle(promise, cell);
     this.#interrupts.finish();
+  }
+
+  // Waits for the value of a cell.
+  async #settle(promise, cell) {
+    let thrown = false;
+    let value;
+    try {
+      value = await this.#valueOf(await promise, cell);
+    } catch (err) {
+      thrown = true;
+      value = err;
+    }
+    this.#unsettled.delete(promise);
+    cell.outcome = { thrown, value };
+    if (!cell.synchronous) this.#conclude(cell);
   }
 
   // The value of a cell without a value is its exports.
@@ -208,19 +257,17 @@ class Context {
     this.#cell = null;
     this.#calls.waitForCells(true);
     this.#setBounds(this.#idleBounds);
-    this.#post('Runtime.releaseObjectGroup', { objectGroup: GROUP });
-    this.#post('Runtime.discardConsoleEntries');
+    this.#inspector.post('Runtime.releaseObjectGroup', `{"objectGroup":"${GROUP}"}`);
+    this.#inspector.post('Runtime.discardConsoleEntries');
     writeAll(encodeDone(cell.number));
   }
 
-  // An uncaught error belongs to the cell in progress, unless its stack names only earlier
-  // ones.
+  // An uncaught error belongs to the cell that has caused it.
   #uncaught(err) {
-    if (process.listenerCount('uncaughtException') > 1) return; // a cell has its own handler
-    const cell = this.#cell;
-    const named = String(err?.stack).match(/\bcell-\d+\.js\b/g);
-    if (cell && (!named || named.includes(cell.name))) this.#fail(cell, err);
-    else this.#print('Uncaught', err);
+    if (apply(listenerCount, process, ['uncaughtException']) > 1) return; // a cell has its own handler
+    const cause = storeOf(this.#cells) ?? this.#cell;
+    if (cause !== null && cause === this.#cell) this.#fail(cause, err);
+    else this.#print(cause === null ? 'Uncaught' : `Uncaught (in ${cause.name})`, err);
   }
 
   // Replies to a request for completions.
@@ -236,12 +283,11 @@ class Context {
 
   // Returns the names that cells have declared with const, let and class.
   #lexical() {
-    let names;
-    this.#post('Runtime.globalLexicalScopeNames', {}, (err, answer) => (names = answer.names));
+    const { names } = this.#inspector.post('Runtime.globalLexicalScopeNames');
     const read = (name) =>
       this.#interrupts.receive((self) => {
-        const expression = `${self}(${name})`; // throws if the variable is not initialized
-        this.#post('Runtime.evaluate', { expression, objectGroup: GROUP });
+        const expression = stringify(`${self}(${name})`); // throws if the variable is not initialized
+        this.#inspector.post('Runtime.evaluate', `{"expression":${expression},"objectGroup":"${GROUP}"}`);
       });
     return { names, read };
   }
@@ -249,20 +295,23 @@ class Context {
 
 // Returns V8's syntax error, with its position in the script.
 function syntaxError({ exception, lineNumber, columnNumber }, name) {
-  const [first] = exception.description.split('\n');
-  const err = new SyntaxError(first.replace(/^SyntaxError: /, ''));
+  const first = split(exception.description, '\n')[0];
+  const err = new SyntaxError(startsWith(first, 'SyntaxError: ') ? slice(first, 13) : first);
   err.stack = `${first}\n    at ${name}:${lineNumber + 1}:${columnNumber + 1}`;
   return err;
 }
 
 // Adds the position 0:0, which the host recognizes as the value of the cell.
 function placed(err, { name }) {
-  if (err instanceof Error && !String(err.stack).includes(name)) err.stack += `\n    at ${name}:0:0`;
+  if (err instanceof Error && !textIncludes(String(err.stack), name)) err.stack += `\n    at ${name}:0:0`;
   return err;
 }
 
 function unsettled() {
-  return Object.assign(new Error('the code awaits a promise that nothing settles'), { name: 'UnsettledError', stack: '' });
+  const err = new Error('the code awaits a promise that nothing settles');
+  const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true });
+  defineProperty(err, 'name', hidden('UnsettledError'));
+  return defineProperty(err, 'stack', hidden(''));
 }
 
 module.exports = { context: (...args) => new Context(...args) };

@@ -181,7 +181,7 @@ test('uncaught errors', (t) =>
     assert.deepEqual(await host.cell('Promise.reject(new Error("mine")); await new Promise(r => setTimeout(r, 1000))'), [['failure', 'Error', 'mine']]);
     assert.deepEqual(await host.cell('setTimeout(() => { throw new Error("late") }, 10); 1'), [['value', 1]]);
     const [[kind, text], ...rest] = await host.cell('await new Promise(r => setTimeout(r, 50)); 2');
-    assert.deepEqual([kind, text.split('\n')[0], rest], ['log', 'Uncaught Error: late', [['value', 2]]]);
+    assert.deepEqual([kind, text.split('\n')[0], rest], ['log', 'Uncaught (in cell-2.js) Error: late', [['value', 2]]]);
     assert.deepEqual(await host.cell('process.exit(3)'), [['exit', 3]]);
   }));
 

@@ -4,6 +4,7 @@
 'use strict';
 
 const { readSync, writeSync } = require('node:fs');
+const { Error, Object, Promise, RangeError, SafeMap, String, TypeError, concat, includes, join, method, shift, stringify } = require('./intrinsics.cjs');
 const { isRefusal, nameOfArguments, toJSON } = require('./values.cjs');
 const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeValue, fromHost } = require('./wire.cjs');
 
@@ -13,12 +14,8 @@ const MAX_IN_FLIGHT = 256; // asynchronous calls at the host; further ones are q
 const MAX_BYTES = 32 << 20; // of their arguments, not counting the last one
 const MAX_BATCH = 32 << 10; // bytes of calls that are batched until the end of a tick
 
-// The program can replace these functions, so they are saved before it runs. A program that
-// replaces others breaks only its own calls.
-const { Error, Promise, RangeError, TypeError } = globalThis;
-const { stringify } = JSON;
 const { captureStackTrace } = Error;
-const { defineProperty } = Object;
+const { defineProperty, entries, hasOwn } = Object;
 const { allocUnsafeSlow, byteLength } = Buffer;
 const { nextTick } = process;
 const wait = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
@@ -36,7 +33,7 @@ function writeAll(bytes, end = bytes.length) {
 
 function makeError(Kind, message, code) {
   const err = new Kind(message);
-  if (code) defineProperty(err, 'code', { __proto__: null, value: code, writable: true, enumerable: true, configurable: true });
+  if (code) define(err, 'code', code);
   return err;
 }
 
@@ -57,12 +54,14 @@ class Calls {
   #buffer = allocUnsafeSlow(64 << 10);
   #frames = new Frames(); // calls to send with the next tick, or before the next synchronous call
   #last = 0; // number of the last call
-  #results = new Map(); // number -> result of a synchronous call, null until it arrives
-  #pending = new Map(); // number -> asynchronous call at the host
+  #results = new SafeMap(); // number -> result of a synchronous call, null until it arrives
+  #pending = new SafeMap(); // number -> asynchronous call at the host
   #bytes = 0; // of their arguments
   #first = null; // queue of asynchronous calls that have no number yet, linked by next
   #latest = null;
   #socket = null; // created by the first asynchronous call
+  #ref; // methods of the socket
+  #unref;
   #referenced = false;
   #closed = false;
   #stopped = false; // the synchronous call must fail
@@ -161,21 +160,25 @@ class Calls {
     const needed = this.#pending.size > 0 || this.#waitsForCells;
     if (needed === this.#referenced) return;
     this.#referenced = needed;
-    if (needed) this.#socket.ref();
-    else this.#socket.unref();
+    if (needed) this.#ref(this.#socket);
+    else this.#unref(this.#socket);
   }
 
   #open() {
     const { Socket } = require('node:net');
+    const on = method(Socket.prototype.on);
+    this.#ref = method(Socket.prototype.ref);
+    this.#unref = method(Socket.prototype.unref);
     const callback = (n) => (this.#receive(n), true);
     this.#socket = new Socket({ fd: IN, readable: true, writable: false, onread: { buffer: this.#buffer, callback } });
-    this.#socket.on('error', () => this.#close()).on('close', () => this.#close());
+    on(this.#socket, 'error', () => this.#close());
+    on(this.#socket, 'close', () => this.#close());
     this.#referenced = true;
   }
 
   // Decodes and delivers n bytes of the buffer.
   #receive(n) {
-    const inbox = this.#inbox.concat(this.#decoder.push(this.#buffer, n));
+    const inbox = concat(this.#inbox, this.#decoder.push(this.#buffer, n));
     this.#unread = 0;
     this.#inbox = inbox;
     this.#deliver();
@@ -184,7 +187,7 @@ class Calls {
   // Reentrant: the program may make calls meanwhile, which deliver more frames.
   #deliver() {
     let settled = false;
-    for (let frame; (frame = this.#inbox.shift()) !== undefined; ) {
+    for (let frame; (frame = shift(this.#inbox)) !== undefined; ) {
       const call = frame.kind === ANSWER ? this.#pending.get(frame.call) : undefined;
       if (call !== undefined) {
         this.#pending.delete(frame.call);
@@ -215,11 +218,11 @@ class Calls {
   // Fails all calls: the host has closed the channel, or the program has.
   #close() {
     this.#closed = true;
-    const calls = [...this.#pending.values()];
-    for (let call = this.#first; call !== null; call = call.next) calls.push(call);
-    this.#pending.clear();
+    const failed = this.#first;
     this.#first = null;
-    for (const { reject } of calls) reject(closed());
+    this.#pending.forEach(({ reject }) => reject(closed()));
+    this.#pending.clear();
+    for (let call = failed; call !== null; call = call.next) call.reject(closed());
   }
 
   // Passes cells and their interruptions to onCell.
@@ -243,14 +246,17 @@ class Calls {
 let calls;
 const theCalls = () => (calls ??= new Calls());
 
+// Hides a toJSON of Array.prototype or Object.prototype, which would replace the list of arguments.
+const NO_TO_JSON = { __proto__: null, value: undefined };
+
 function argumentsOf(args, limit, caller) {
   let text;
   try {
+    if ('toJSON' in args) defineProperty(args, 'toJSON', NO_TO_JSON);
     text = toJSON(args, nameOfArguments);
   } catch (err) {
     throw refused(err, caller);
   }
-  if (text?.[0] !== '[') throw atCaller(new TypeError('the arguments are no array: Array.prototype.toJSON says so'), caller);
   const size = 3 * text.length > limit ? byteLength(text) : 0;
   if (size > limit) throw atCaller(new RangeError(`the arguments have ${size} bytes of JSON, the limit is ${limit}`), caller);
   return text;
@@ -291,28 +297,30 @@ function makeFunction(name, index, limit, isAsync) {
   return call;
 }
 
+const define = (object, name, value) => defineProperty(object, name, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+
 // Defines a function at its path, and creates missing objects.
 function defineAt(path, func) {
   let at = globalThis;
-  for (const name of path.slice(0, -1)) {
-    if (!Object.hasOwn(at, name)) defineProperty(at, name, { value: {}, writable: true, enumerable: true, configurable: true });
-    at = at[name];
+  for (let i = 0; i < path.length - 1; i++) {
+    if (!hasOwn(at, path[i])) define(at, path[i], {});
+    at = at[path[i]];
   }
-  defineProperty(at, path.at(-1), { value: func, writable: true, enumerable: true, configurable: true });
+  define(at, path[path.length - 1], func);
 }
 
 // Defines the globals of the program: the host's values, then its functions.
 function defineGlobals({ globals, functions = [], async = [], args }) {
-  for (const [name, value] of Object.entries(globals ? fromHost(globals) : {})) {
-    defineProperty(globalThis, name, { value, writable: true, enumerable: true, configurable: true });
-  }
-  const known = new Map();
-  functions.forEach((path, index) => {
-    const func = makeFunction(path.at(-1), index, args, async.includes(index));
-    known.set(path.join('.'), func);
+  const values = globals ? entries(fromHost(globals)) : [];
+  for (let i = 0; i < values.length; i++) define(globalThis, values[i][0], values[i][1]);
+  const known = new SafeMap();
+  for (let i = 0; i < functions.length; i++) {
+    const path = functions[i];
+    const func = makeFunction(path[path.length - 1], i, args, includes(async, i));
+    known.set(join(path, '.'), func);
     defineAt(path, func);
-  });
-  if (functions.length === 0 || Object.hasOwn(globalThis, 'callBinding')) return; // the host may have its own
+  }
+  if (functions.length === 0 || hasOwn(globalThis, 'callBinding')) return; // the host may have its own
   const find = (name) => {
     const func = known.get(String(name));
     if (func) return func;

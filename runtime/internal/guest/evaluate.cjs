@@ -5,21 +5,48 @@
 const { EventEmitter } = require('node:events');
 const { inspect, types } = require('node:util');
 const { Exports } = require('./commonjs.cjs');
-const { encodeLog, encodeNoValue, encodeValue } = require('./wire.cjs');
+const { Object, RangeError, String, apply, endsWith, method, slice, stringify, then } = require('./intrinsics.cjs');
+const { encodeLog, encodeNoValue, encodeOutput, encodeValue } = require('./wire.cjs');
 const control = require('./control.cjs');
-const { failureFrame, reportFatal } = require('./failure.cjs')(control);
+const { failureFrame, reportFatal, useInternals } = require('./failure.cjs')(control);
 
 const LEVEL = { debug: 1, log: 2, info: 3, warn: 4, error: 5 };
 
 const { isRefusal, refused, valueJSON, writeAll } = control;
-const { stringify } = JSON;
-const { defineProperty } = Object;
-const { byteLength } = Buffer;
+const { defineProperty, getOwnPropertyDescriptor } = Object;
+const { byteLength, from } = Buffer;
+const { isPromise } = types;
+const subarray = method(Uint8Array.prototype.subarray);
+const MAX_PIECE = 4096; // bytes of output in a frame
 
 // Returns a stream that is sufficient for console. Each write is a line.
 function lineStream(write) {
   const nothing = () => {};
-  return { write, on: nothing, once: nothing, removeListener: nothing, listenerCount: () => 1, writable: true };
+  return { __proto__: null, write, on: nothing, once: nothing, removeListener: nothing, listenerCount: () => 1, writable: true };
+}
+
+// Sends what the program writes to process.stdout or process.stderr to the host, in one order with
+// console's lines. The stream is created by its first use, as in plain Node.
+function captureStream(name, number) {
+  const own = getOwnPropertyDescriptor(process, name);
+  const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true });
+  const write = (chunk, encoding, done) => {
+    try {
+      const bytes = typeof chunk === 'string' ? from(chunk, encoding) : chunk;
+      for (let at = 0; at < bytes.length; at += MAX_PIECE) writeAll(encodeOutput(number, subarray(bytes, at, at + MAX_PIECE)));
+    } catch (err) {
+      return done(err);
+    }
+    done();
+  };
+  const get = () => {
+    defineProperty(process, name, own);
+    const stream = process[name];
+    defineProperty(stream, '_write', hidden(write));
+    defineProperty(stream, '_writev', hidden(null));
+    return stream;
+  };
+  defineProperty(process, name, { __proto__: null, ...own, get });
 }
 
 // Sends console's lines to the host, with the level of the method that was called. Groups,
@@ -31,12 +58,13 @@ function captureConsole(bounds) {
   const stream = (defaultLevel) =>
     lineStream((text) => {
       if (left-- <= 0) return true;
-      const line = text.endsWith('\n') ? text.slice(0, -1) : text;
-      writeAll(encodeLog(level ?? defaultLevel, line.slice(0, 2 * (bounds.logLength + 1)))); // the host counts characters
+      const line = endsWith(text, '\n') ? slice(text, 0, -1) : text;
+      writeAll(encodeLog(level ?? defaultLevel, slice(line, 0, 2 * (bounds.logLength + 1)))); // the host counts characters
       return true;
     });
-  for (const [name, defaultLevel] of [['_stdout', LEVEL.log], ['_stderr', LEVEL.error]]) {
-    defineProperty(console, name, { value: stream(defaultLevel), configurable: true, writable: true });
+  for (const [name, defaultLevel, number] of [['stdout', LEVEL.log, 1], ['stderr', LEVEL.error, 2]]) {
+    defineProperty(console, `_${name}`, { value: stream(defaultLevel), configurable: true, writable: true });
+    captureStream(name, number);
   }
   for (const name of ['debug', 'info', 'warn']) {
     const print = console[name];
@@ -44,7 +72,7 @@ function captureConsole(bounds) {
       const before = level;
       level = LEVEL[name];
       try {
-        print(...args);
+        apply(print, console, args);
       } finally {
         level = before;
       }
@@ -60,9 +88,9 @@ function captureConsole(bounds) {
 // Reports an uncaught error to the host, unless the program has its own handler. Node emits
 // the monitor event before it calls a handler.
 function reportUncaught() {
-  const { exit } = process;
+  const { exit, hasUncaughtExceptionCaptureCallback, listenerCount } = process;
   process.on('uncaughtExceptionMonitor', (err) => {
-    if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
+    if (apply(listenerCount, process, ['uncaughtException']) > 0 || hasUncaughtExceptionCaptureCallback()) return;
     writeAll(failureFrame(err));
     exit(1);
   });
@@ -71,7 +99,7 @@ function reportUncaught() {
 // Returns the JSON of a text, which it shortens until it fits.
 function fit(text, limit) {
   for (let length = text.length; length > 0; length >>= 1) {
-    const json = stringify(length === text.length ? text : `${text.slice(0, length)}…`);
+    const json = stringify(length === text.length ? text : `${slice(text, 0, length)}…`);
     if (byteLength(json) <= limit) return json;
   }
   throw new RangeError(`the value has no text of ${limit} bytes`);
@@ -90,7 +118,7 @@ function valueFrame(value, { value: limit, form, explicit }) {
     return encodeValue(valueJSON(value, limit));
   } catch (err) {
     if (explicit || !isRefusal(err)) throw err;
-    return encodeNoValue(String(err.message).slice(0, MAX_REASON));
+    return encodeNoValue(slice(String(err.message), 0, MAX_REASON));
   }
 }
 
@@ -113,12 +141,12 @@ function evaluate({ path, value: limit, evaluate: options }, makeInterruptible) 
   function __evaluated(value) {
     const explicit = options.explicit && value !== undefined; // exports may be functions
     if (value === undefined) value = exported.get();
-    if (types.isPromise(value)) value.then((result) => deliver(result, explicit)); // a rejection is an uncaught error
+    if (isPromise(value)) then(value, (result) => deliver(result, explicit)); // a rejection is an uncaught error
     else deliver(value, explicit);
   }
   defineProperty(globalThis, '__evaluated', { value: __evaluated });
   if (options.interruptible) makeInterruptible((value) => deliver(value, true), (err) => writeAll(failureFrame(err)));
 }
 
-module.exports = { captureConsole, evaluate, failureFrame, refused, reportFatal, valueFrame, writeAll };
+module.exports = { captureConsole, evaluate, failureFrame, refused, reportFatal, useInternals, valueFrame, writeAll };
 delete require.cache[__filename];

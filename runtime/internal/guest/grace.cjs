@@ -7,6 +7,7 @@
 'use strict';
 
 const { Interrupts } = require('./interrupt.cjs');
+const { apply } = require('./intrinsics.cjs');
 
 const SIGURG = 23; // which other programs ignore by default
 
@@ -25,7 +26,7 @@ function interruptible(internals, deliver, fail) {
     } catch (err) {
       fail(err);
     } finally {
-      reallyExit.call(process, 0);
+      apply(reallyExit, process, [0]);
     }
   };
   const interrupts = new Interrupts(internals.internalBinding, report);

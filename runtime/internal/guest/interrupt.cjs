@@ -7,14 +7,48 @@
 // immediates.
 'use strict';
 
+const { isNativeError } = require('node:util').types;
 const { Script } = require('node:vm');
+const { Object, SafeSet, apply, method } = require('./intrinsics.cjs');
 
-const { defineProperty } = Object;
+const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
+const SIGINT = 2;
 const CALLBACK = '__cell'; // global function through which evaluated code calls this module
 const HAS_TICK_SCHEDULED = 0; // index in tickInfo: the tick callback must run
 
 // Made by the zygote: it takes half a millisecond.
 const script = new Script(`${CALLBACK}()`, { filename: __filename });
+
+// The method that Script's runInThisContext calls. That one removes the listeners of SIGINT meanwhile.
+const runScript = method(getPrototypeOf(Script.prototype).runInContext);
+
+// Keeps SIGINT for the interruption of code. Listeners of the guest would make Node handle the
+// signal by itself: they are only called for a signal that the process sends to itself.
+function reserveSignal(internalBinding) {
+  const binding = internalBinding('signal_wrap');
+  const { Signal } = binding;
+  const { start, close } = Signal.prototype;
+  const { pid, _kill: kill } = process;
+  const listeners = new SafeSet();
+  const defer = setImmediate;
+  binding.Signal = class extends Signal {
+    start(number) {
+      if (number !== SIGINT) return apply(start, this, [number]);
+      listeners.add(this);
+      return 0;
+    }
+
+    close() {
+      listeners.delete(this);
+      apply(close, this, []);
+    }
+  };
+  process._kill = (to, number) => {
+    if (to !== pid || number !== SIGINT || listeners.size === 0) return kill(to, number);
+    defer(() => listeners.forEach((listener) => listener.onsignal(SIGINT)));
+    return 0;
+  };
+}
 
 class Interrupts {
   #step = () => {};
@@ -22,12 +56,15 @@ class Interrupts {
   #tickInfo;
   #clearAsyncIdStack; // removes the entries of a terminated script
   #onInterrupt;
+  #triggerUncaughtException;
 
   constructor(internalBinding, onInterrupt) {
     const { setTickCallback, tickInfo } = internalBinding('task_queue');
     this.#tickInfo = tickInfo;
     this.#clearAsyncIdStack = internalBinding('async_wrap').clearAsyncIdStack;
     this.#onInterrupt = onInterrupt;
+    this.#triggerUncaughtException = internalBinding('errors').triggerUncaughtException;
+    reserveSignal(internalBinding);
     defineProperty(globalThis, CALLBACK, { value: (value) => this.#step(value) });
     internalBinding('contextify').startSigintWatchdog(); // starts the thread
     setTickCallback(() => this.#runTickCallback());
@@ -50,7 +87,7 @@ class Interrupts {
       result = f();
     };
     try {
-      script.runInThisContext({ breakOnSigint: true, displayErrors: false });
+      runScript(script, null, -1, false, true, false); // no timeout, no arrow message; breakOnSigint
     } catch (err) {
       if (!isInterrupt(err)) throw err;
       this.#clearAsyncIdStack();
@@ -60,9 +97,15 @@ class Interrupts {
     return result;
   }
 
-  // Runs the code that is queued as ticks and microtasks.
+  // Runs the code that is queued as ticks and microtasks. Its errors are uncaught ones: Node also
+  // cleans up after them.
   finish() {
-    this.#tickCallback();
+    try {
+      this.#tickCallback();
+    } catch (err) {
+      if (isInterrupt(err)) throw err;
+      this.#triggerUncaughtException(err, false);
+    }
     this.#arm();
   }
 
@@ -92,7 +135,7 @@ class Interrupts {
   }
 }
 
-const isInterrupt = (err) => err?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED';
+const isInterrupt = (err) => isNativeError(err) && getOwnPropertyDescriptor(err, 'code')?.value === 'ERR_SCRIPT_EXECUTION_INTERRUPTED';
 
 module.exports = { Interrupts };
 delete require.cache[__filename];

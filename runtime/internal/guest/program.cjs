@@ -25,7 +25,7 @@ const { pathToFileURL } = require('node:url');
 const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
 const { control, defineGlobals, theCalls } = require('./control.cjs');
-const { evaluate, reportFatal } = require('./evaluate.cjs');
+const { evaluate, reportFatal, useInternals } = require('./evaluate.cjs');
 const { VERSION } = require('./wire.cjs');
 
 const PROGRAM_FD = 4;
@@ -120,6 +120,7 @@ function findInternals() {
   if (internals) return;
   const { internalBinding, require: internalRequire } = require('./inside.cjs').ownVariables(['internalBinding', 'require']);
   internals = { internalBinding, internalRequire };
+  useInternals(internalBinding);
 }
 
 let interruptible;
@@ -137,6 +138,7 @@ function begin(program, main) {
   if (program.mapped) followSourceMaps();
   serve(program, redirect(program, main));
   delete require.cache[__filename];
+  delete require.cache[`${__dirname}/intrinsics.cjs`];
   process.execArgv = []; // hides the flags from the program and from its forks
   if (!isMainThread) return;
   control(program);

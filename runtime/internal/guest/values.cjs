@@ -5,11 +5,7 @@
 
 const { types } = require('node:util');
 
-// The program can replace these functions, so they are saved before it runs.
-const method = (f) => Function.prototype.call.bind(f);
-const getter = (object, name) => method(Object.getOwnPropertyDescriptor(object, name).get);
-const { Error, Number, TypeError, WeakSet } = globalThis;
-const { stringify } = JSON;
+const { Error, Number, Object, SafeWeakSet, TypeError, apply, exec, getter, method, slice, stringify } = require('./intrinsics.cjs');
 const { from, isBuffer } = Buffer;
 const { isArray } = Array;
 const { getOwnPropertyDescriptor, getPrototypeOf, hasOwn, keys, prototype } = Object;
@@ -26,11 +22,9 @@ const tagOf = method(prototype.toString);
 const lookupGetter = method(prototype.__lookupGetter__);
 const eachOfMap = method(Map.prototype.forEach);
 const eachOfSet = method(Set.prototype.forEach);
-const slice = method(String.prototype.slice);
-const matches = method(RegExp.prototype.test);
-const refusals = new WeakSet();
-const isRefusal = method(WeakSet.prototype.has).bind(null, refusals);
-const addRefusal = method(WeakSet.prototype.add).bind(null, refusals);
+const matches = (pattern, text) => exec(pattern, text) !== null;
+const refusals = new SafeWeakSet();
+const isRefusal = (err) => refusals.has(err);
 
 const MAX_KEY = 100; // characters of a name in a path
 const MAX_STEPS = 20; // names in a path
@@ -60,7 +54,8 @@ class Entry {
   }
 
   path(names) {
-    let [path, steps] = ['', 0];
+    let path = '';
+    let steps = 0;
     for (let at = this; ; at = at.outer) {
       if (at.outer === null) return names.root + path;
       if (names.first && at.outer.outer === null) return names.first(at.key) + path;
@@ -102,7 +97,8 @@ const isBytes = (value) => isUint8Array(value) || isUint8ClampedArray(value) || 
 
 // Returns an object if all keys are strings, else an array of pairs.
 function fromMap(map) {
-  const [object, pairs] = [{ __proto__: null }, []];
+  const object = { __proto__: null };
+  const pairs = [];
   let named = true;
   let n = 0;
   eachOfMap(map, (value, key) => {
@@ -182,7 +178,7 @@ function convert(value, names, left) {
 
   const refuse = (entry, why) => {
     const err = new TypeError(`${entry.path(names)}: ${why}`);
-    addRefusal(err);
+    refusals.add(err);
     throw err;
   };
 
@@ -225,7 +221,7 @@ function convert(value, names, left) {
     if (isJSONOfBuffer(given) && isBuffer(this[key])) given = this[key];
     if (isBytes(given)) return base64(given);
     if (isRegExp(given)) return textOfRegExp(given);
-    if (isBigInt64Array(given) || isBigUint64Array(given) || isBigIntObject(given)) return visit.call(this, key, 1n);
+    if (isBigInt64Array(given) || isBigUint64Array(given) || isBigIntObject(given)) return apply(visit, this, [key, 1n]);
     if (isBoxedPrimitive(given) && !isSymbolObject(given)) return given;
     return enter(key, given);
   }

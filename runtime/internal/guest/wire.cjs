@@ -10,18 +10,15 @@ const FAILURE = 4;
 const DONE = 5;
 const ASK = 6;
 const NO_VALUE = 7;
+const OUTPUT = 8;
 const ANSWER = 16;
 const CELL = 17;
 const INTERRUPT = 18;
 const HEAD = 5; // u32 n | u8 kind
 
-// The program can replace these functions, so they are saved before it runs. method turns a
-// method into a function whose first argument is the object.
-const method = (f) => Function.prototype.call.bind(f);
-const { allocUnsafe, allocUnsafeSlow, byteLength } = Buffer;
-const { parse } = JSON;
+const { BigInt, Date, Error, Uint8Array, method, parse, textIncludes } = require('./intrinsics.cjs');
+const { allocUnsafe, allocUnsafeSlow, byteLength, from } = Buffer;
 const copy = method(Buffer.prototype.copy);
-const includes = method(String.prototype.includes);
 const read = method(Buffer.prototype.toString);
 const write = method(Buffer.prototype.write);
 
@@ -50,6 +47,16 @@ const encodeLog = (level, text) => encode(LOG, [level], text);
 const encodeFailure = (json) => encode(FAILURE, [], json);
 const encodeNoValue = (text) => encode(NO_VALUE, [], text);
 const encodeDone = (cell) => encode(DONE, [cell >>> 24, cell >>> 16, cell >>> 8, cell], '');
+
+// Returns a frame with bytes that the program has written to a standard stream.
+function encodeOutput(stream, bytes) {
+  const frame = allocUnsafe(HEAD + 1 + bytes.length);
+  putU32(frame, frame.length - 4, 0);
+  frame[4] = OUTPUT;
+  frame[HEAD] = stream;
+  copy(bytes, frame, HEAD + 1);
+  return frame;
+}
 
 const BUFFER_SIZE = 64 << 10; // bytes; the size of a pipe
 const SMALL = 1 << 10; // characters of a text whose size in UTF-8 is not computed in advance
@@ -86,7 +93,8 @@ class Frames {
 
   // Passes the buffer and the number of used bytes to write, and empties the queue.
   flush(write) {
-    const [bytes, end] = [this.#buffer, this.#end];
+    const bytes = this.#buffer;
+    const end = this.#end;
     this.#end = 0;
     if (bytes.length > BUFFER_SIZE) this.#buffer = allocUnsafeSlow(BUFFER_SIZE);
     write(bytes, end);
@@ -121,7 +129,7 @@ class Decoder {
     while (n - at >= HEAD) {
       const end = at + 4 + getU32(bytes, at);
       if (end > n) break;
-      frames.push(decode(bytes, at, end));
+      frames[frames.length] = decode(bytes, at, end);
       at = end;
     }
     if (at < n) {
@@ -153,7 +161,7 @@ class Decoder {
       const size = 4 + getU32(part, 0);
       if (size === part.length) {
         this.#part = null;
-        frames.push(decode(part, 0, size));
+        frames[frames.length] = decode(part, 0, size);
         return at;
       }
       this.#part = allocUnsafe(size); // only the head was buffered
@@ -165,19 +173,21 @@ class Decoder {
 // Values that JSON lacks are objects with one of these keys, which real data does not have.
 const BYTES = '\0bytes';
 const DATE = '\0date';
+const BIGINT = '\0bigint';
 
 function revive(_, value) {
   if (value !== null && typeof value === 'object') {
-    if (typeof value[BYTES] === 'string') return new Uint8Array(Buffer.from(value[BYTES], 'base64'));
+    if (typeof value[BYTES] === 'string') return new Uint8Array(from(value[BYTES], 'base64'));
     if (typeof value[DATE] === 'string') return new Date(value[DATE]);
+    if (typeof value[BIGINT] === 'string') return BigInt(value[BIGINT]);
   }
   return value;
 }
 
 // Parses a value from the host.
 function fromHost(json) {
-  return includes(json, '"\\u0000') ? parse(json, revive) : parse(json);
+  return textIncludes(json, '"\\u0000') ? parse(json, revive) : parse(json);
 }
 
-module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeValue, fromHost };
+module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeValue, fromHost };
 delete require.cache[__filename];

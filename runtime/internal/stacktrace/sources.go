@@ -183,6 +183,44 @@ func (s *Sources) Frame(stack string) string {
 	return ""
 }
 
+// Log relocates a text that the guest has printed, and removes gaol's frames from the stack traces in
+// it, with Node's frames around them.
+func (s *Sources) Log(text string) string {
+	if s == nil || !strings.Contains(text, s.gaolFiles) {
+		return s.Relocate(text)
+	}
+	var kept []string
+	first, ours := 0, false // the frames of Node and gaol at the end of kept, and whether one is gaol's
+	drop := func() {
+		if ours {
+			last := kept[len(kept)-1]
+			rest := last[1+strings.LastIndexAny(last, ")0123456789"):] // such as the brace before properties
+			if kept = kept[:first]; first > 0 {
+				kept[first-1] += rest
+			}
+		}
+		first, ours = len(kept), false
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		isOurs := strings.Contains(line, s.gaolFiles)
+		if !isFrame(line) || !isOurs && !isNodes(line) {
+			drop()
+			first++
+		} else {
+			ours = ours || isOurs
+		}
+		kept = append(kept, line)
+	}
+	drop()
+	return s.Relocate(strings.Join(kept, "\n"))
+}
+
+func isFrame(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "at ") }
+
+func isNodes(line string) bool {
+	return strings.Contains(line, "(node:") || strings.Contains(line, " node:")
+}
+
 // Stack relocates a stack trace, without the frames of Node and gaol.
 func (s *Sources) Stack(text string) string {
 	if s == nil {
@@ -191,8 +229,7 @@ func (s *Sources) Stack(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		isFrame := strings.HasPrefix(line, "    at ")
-		if isFrame && (strings.Contains(line, "(node:") || strings.Contains(line, " node:") || strings.Contains(line, s.gaolFiles) || strings.Contains(line, "__evaluated")) {
+		if isFrame(line) && (isNodes(line) || strings.Contains(line, s.gaolFiles) || strings.Contains(line, "__evaluated")) {
 			continue
 		}
 		kept = append(kept, s.Relocate(line))

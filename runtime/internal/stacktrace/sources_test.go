@@ -81,3 +81,22 @@ func TestSourcesForget(t *testing.T) {
 		t.Errorf("%d cells are stored", len(s.list))
 	}
 }
+
+// Frames of gaol, and those of Node around them, are not in logs.
+func TestSourcesLog(t *testing.T) {
+	s := New("", "/usr/libexec/gaol")
+	addCell(t, s, "cell-1.js", "const a = 1;\nthrow a;")
+	for text, want := range map[string]string{
+		"Error: a\n    at f (cell-1.js:2:1)\n    at Script.run (node:vm:1:1)\n    at I.run (/usr/libexec/gaol/interrupt.cjs:1:1)\n    at process.x (node:internal:1:1)": "Error: a\n    at f (cell-1.js:2:1)",
+		"Trace\n    at /usr/libexec/gaol/a.cjs:1:1 {\n  code: 1\n}\nmore":                                                                                               "Trace {\n  code: 1\n}\nmore",
+		"Error: a\n    at g (node:fs:1:1)\n    at f (cell-1.js:2:1)\n    at node:x:1:1\n    at /usr/libexec/gaol/a.cjs:1:1":                                             "Error: a\n    at g (node:fs:1:1)\n    at f (cell-1.js:2:1)",
+		"{ err: Error: a\n      at f (cell-1.js:2:1)\n      at run (/usr/libexec/gaol/a.cjs:1:1) }":                                                                     "{ err: Error: a\n      at f (cell-1.js:2:1) }",
+		"the folder /usr/libexec/gaol":                     "the folder /usr/libexec/gaol",
+		"    at g (node:fs:1:1)\n    at f (cell-1.js:2:1)": "    at g (node:fs:1:1)\n    at f (cell-1.js:2:1)",
+		"    at /usr/libexec/gaol/a.cjs:1:1":               "",
+	} {
+		if got := s.Log(text); got != want {
+			t.Errorf("%q became\n%q, want\n%q", text, got, want)
+		}
+	}
+}

@@ -134,6 +134,13 @@ func (l *Lines) Flush() {
 	}
 }
 
+// Take returns the unfinished line, and removes it.
+func (l *Lines) Take() string {
+	line := string(l.rest)
+	l.rest, l.open = l.rest[:0], false
+	return line
+}
+
 func (l *Lines) endLine() {
 	l.line(l.rest)
 	l.rest, l.open = l.rest[:0], false

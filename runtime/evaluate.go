@@ -142,16 +142,30 @@ type GuestError struct {
 	// path: at most 32, of 4 KiB each. Getters are not called.
 	Properties map[string]json.RawMessage
 
-	// Cause is its property cause, if that is an error: at most 4 of them, nested.
+	// Cause is its property cause: at most 4 of them, nested. One that is not an error has only
+	// a Message.
 	Cause *GuestError
+
+	// Errors are the first 8 errors of an AggregateError, or the two of a SuppressedError. A
+	// GuestError contains at most 16 others. None occurs twice.
+	Errors []*GuestError
+
+	// Denied is the rule that denied the connection or look-up that caused an evaluation's error,
+	// such as "network.default". It may be empty.
+	Denied string
 }
 
-// Error returns "Name: Message".
+// Error returns "Name: Message" with the messages of the causes, and with Denied, such as
+// "TypeError: fetch failed: connect EACCES 10.0.0.1:443, denied by network.default".
 func (e *GuestError) Error() string {
-	if e.Name == "" {
-		return e.Message
+	text := e.chain()
+	if e.Name != "" {
+		text = e.Name + ": " + text
 	}
-	return e.Name + ": " + e.Message
+	if e.Denied != "" {
+		text += ", denied by " + e.Denied
+	}
+	return text
 }
 
 // Limits of the texts of an error, in characters.
@@ -171,6 +185,9 @@ func newGuestError(f *wire.Failure, sources *stacktrace.Sources) *GuestError {
 	}
 	if f.Cause != nil { // package wire limits their number
 		e.Cause = newGuestError(f.Cause, sources)
+	}
+	for _, inner := range f.Errors {
+		e.Errors = append(e.Errors, newGuestError(inner, sources))
 	}
 	return e
 }

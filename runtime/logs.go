@@ -181,7 +181,9 @@ func (l *logs) conclude(res *Result, cl *cell) *Evaluation {
 	if e.Result == nil {
 		e.NoResult = truncate(cl.noValue, maxMessage)
 	}
-	e.Error = l.failure(res, cl.failure)
+	if e.Error = l.failure(res, cl.failure); e.Error != nil {
+		e.Error.Denied = e.Error.deniedBy(e.Denials)
+	}
 	return e
 }
 

@@ -46,7 +46,7 @@ func (g golden) bytes(t testing.TB) []byte {
 func anything(Kind) int64 { return 1 << 20 }
 
 func TestGolden(t *testing.T) {
-	kinds := map[string]Kind{"value": KindValue, "log": KindLog, "call": KindCall, "ask": KindAsk, "failure": KindFailure, "done": KindDone, "answer": KindAnswer, "cell": KindCell, "interrupt": KindInterrupt, "no value": KindNoValue}
+	kinds := map[string]Kind{"value": KindValue, "log": KindLog, "call": KindCall, "ask": KindAsk, "failure": KindFailure, "done": KindDone, "answer": KindAnswer, "cell": KindCell, "interrupt": KindInterrupt, "no value": KindNoValue, "output": KindOutput}
 	seen := map[Kind]bool{}
 	for _, g := range goldenFrames(t) {
 		frame := g.bytes(t)
@@ -89,6 +89,11 @@ func (g golden) check(t *testing.T, kind Kind, body, frame []byte) {
 			b, _ := json.Marshal(f)
 			got.JSON = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(b))
 		}
+	case KindOutput:
+		var s Stream
+		var b []byte
+		s, b, err = ParseOutput(body)
+		got.Level, got.Text = Level(s), string(b)
 	case KindNoValue:
 		got.Text = ParseNoValue(body)
 	case KindDone:
@@ -176,8 +181,10 @@ func TestParseRefuses(t *testing.T) {
 		"a failure with more":         second(ParseFailure([]byte(`{"name":"","extra":1}`))),
 		"a failure that is an array":  second(ParseFailure([]byte(`[]`))),
 		"a failure named by a number": second(ParseFailure([]byte(`{"name":1}`))),
-		"a failure of many causes":    second(ParseFailure([]byte(strings.Repeat(`{"cause":`, 10) + `{}` + strings.Repeat(`}`, 10)))),
+		"a failure of many causes":    second(ParseFailure([]byte(strings.Repeat(`{"cause":`, 70) + `{}` + strings.Repeat(`}`, 70)))),
 		"a failure's cause with more": second(ParseFailure([]byte(`{"cause":{"extra":1}}`))),
+		"a failure of many errors":    second(ParseFailure([]byte(`{"errors":[` + strings.Repeat(`{},`, 70) + `{}]}`))),
+		"a failure with no error":     second(ParseFailure([]byte(`{"errors":[null]}`))),
 		"a failure of many parts":     second(ParseFailure([]byte(`{"properties":{` + strings.Join(numbered(65), ",") + `}}`))),
 		"properties that are none":    second(ParseFailure([]byte(`{"properties":[1]}`))),
 		"a code that is none":         second(ParseFailure([]byte(`{"code":1}`))),

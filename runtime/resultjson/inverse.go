@@ -69,7 +69,10 @@ func (e *GuestError) guestError() *runtime.GuestError {
 	if e == nil {
 		return nil
 	}
-	converted := &runtime.GuestError{Name: e.Name, Message: e.Message, Stack: e.Stack, Code: e.Code, Properties: e.Properties, Cause: e.Cause.guestError()}
+	converted := &runtime.GuestError{Name: e.Name, Message: e.Message, Stack: e.Stack, Code: e.Code, Properties: e.Properties, Cause: e.Cause.guestError(), Denied: e.Denied}
+	for _, inner := range e.Errors {
+		converted.Errors = append(converted.Errors, inner.guestError())
+	}
 	if e.Frame != nil {
 		converted.Frame = *e.Frame
 	}

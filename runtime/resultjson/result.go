@@ -2,6 +2,7 @@ package resultjson
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -43,6 +44,12 @@ type GuestError struct {
 	Code       string                     `json:"code,omitempty"`
 	Properties map[string]json.RawMessage `json:"properties,omitempty"`
 	Cause      *GuestError                `json:"cause,omitempty"`
+	Errors     []*GuestError              `json:"errors,omitempty"` // of an AggregateError or a SuppressedError
+
+	// Text is the message with those of the causes and the rule that denied what failed; absent
+	// if it is "name: message".
+	Text   string `json:"text,omitempty"`
+	Denied string `json:"denied,omitempty"` // the rule
 }
 
 // newGuestError converts e and its causes. With a frame, the object has that key even if no
@@ -51,7 +58,16 @@ func newGuestError(e *runtime.GuestError, withFrame bool) *GuestError {
 	if e == nil {
 		return nil
 	}
-	converted := &GuestError{e.Name, e.Message, e.Stack, nil, e.Code, e.Properties, newGuestError(e.Cause, withFrame)}
+	converted := &GuestError{
+		Name: e.Name, Message: e.Message, Stack: e.Stack, Code: e.Code, Properties: e.Properties, Denied: e.Denied,
+		Cause: newGuestError(e.Cause, withFrame),
+	}
+	for _, inner := range e.Errors {
+		converted.Errors = append(converted.Errors, newGuestError(inner, withFrame))
+	}
+	if text := e.Error(); text != strings.TrimPrefix(e.Name+": "+e.Message, ": ") {
+		converted.Text = text
+	}
 	if withFrame {
 		converted.Frame = &e.Frame
 	}

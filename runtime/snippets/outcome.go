@@ -62,7 +62,7 @@ func (o outcome) head(e *runtime.GuestError) string {
 	if rest, ok := strings.CutPrefix(e.Message, "the code "); ok && e.Stack == "" && slices.Contains(ownErrors, e.Name) {
 		return "the snippet " + rest
 	}
-	text := o.program.locate(e.Error())
+	text := o.program.locate(strings.TrimPrefix(e.Name+": "+e.Message, ": "))
 	if e.Code != "" {
 		text += fmt.Sprintf(" [code: %s]", e.Code)
 	}
@@ -80,6 +80,9 @@ func (o outcome) describe(e *runtime.GuestError) string {
 	}
 	if e.Cause != nil {
 		b.WriteString("\nCause: " + o.describe(e.Cause))
+	}
+	for _, inner := range e.Errors {
+		b.WriteString("\nOne of its errors: " + o.describe(inner))
 	}
 	return b.String()
 }

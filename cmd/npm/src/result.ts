@@ -12,6 +12,15 @@ export interface GuestError {
   code?: string;
   properties?: Record<string, unknown>;
   cause?: GuestError;
+
+  /** The first errors of an AggregateError, or the two of a SuppressedError. */
+  errors?: GuestError[];
+
+  /** The message with those of the causes and the rule that denied what failed, unless it is "name: message". */
+  text?: string;
+
+  /** The rule that denied the connection or look-up that caused an evaluation's error. */
+  denied?: string;
 }
 
 /** What a run has used of the network. */

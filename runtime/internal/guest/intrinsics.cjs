@@ -6,7 +6,8 @@
 'use strict';
 
 // Turns a method into a function whose first argument is the object.
-const method = (f) => Function.prototype.call.bind(f);
+const { bind, call } = Function.prototype;
+const method = bind.bind(call);
 const getter = (object, name) => method(Object.getOwnPropertyDescriptor(object, name).get);
 
 // Returns a class like Map or Set whose methods can't be replaced.

@@ -33,13 +33,14 @@ test('encoded frames', () => {
     value: ({ json }) => wire.encodeValue(json),
     log: ({ level, text }) => wire.encodeLog(level, text),
     failure: ({ json }) => wire.encodeFailure(json),
+    output: ({ level, text }) => wire.encodeOutput(level, Buffer.from(text)),
     'no value': ({ text }) => wire.encodeNoValue(text),
     done: ({ cell }) => wire.encodeDone(cell),
     call: (call) => calls(call),
     ask: (call) => calls(call),
   };
   const all = framesOf(...Object.keys(encoders));
-  assert.equal(new Set(all.map(({ kind }) => kind)).size, 7);
+  assert.equal(new Set(all.map(({ kind }) => kind)).size, 8);
   for (const f of all) assert.deepEqual(encoders[f.kind](f), bytesOf(f), f.name);
   const both = framesOf('call', 'ask');
   assert.deepEqual(calls(...both), Buffer.concat(both.map(bytesOf)));

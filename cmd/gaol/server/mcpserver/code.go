@@ -64,7 +64,10 @@ func newCodeError(e *runtime.GuestError) *CodeError {
 	if e == nil {
 		return nil
 	}
-	c := &CodeError{e.Name, e.Message, e.Stack, e.Frame}
+	c := &CodeError{e.Name, strings.TrimPrefix(e.Error(), e.Name+": "), e.Stack, e.Frame}
+	if c.Stack != "" {
+		c.Stack = e.Trace()
+	}
 	for _, field := range []*string{&c.Name, &c.Message, &c.Stack, &c.Frame} {
 		*field, _ = cut(strings.ToValidUTF8(*field, "\uFFFD"), maxErrorText)
 	}

@@ -1,7 +1,10 @@
 import { GaolError } from "./errors.js";
 
-/** The names of the fields of O: `satisfies Names<O>` keeps a list of names in step with the type. */
-export type Names<O> = Readonly<Record<keyof O, true>>;
+/**
+ * The names of the fields of O: `satisfies Names<O>` keeps a list of names in step with the type. Fields that are
+ * objects, or lists of objects, can have the names of their fields.
+ */
+export type Names<O> = Readonly<Record<keyof O, true | object>>;
 
 /** The error about an invalid value at a place such as `permissions.fs.rules[0].mode`. */
 export function invalid(place: string, message: string, why: string, value?: unknown): GaolError {
@@ -13,23 +16,39 @@ export function checkOptions<O>(operation: string, options: O, names: object): O
   if (typeof options !== "object" || options === null) {
     throw invalid("", `gaol: ${operation}: the options are not an object`, "want an object", options);
   }
-  for (const [name, value] of Object.entries(options)) {
-    if (Object.hasOwn(names, name)) continue;
-    throw invalid(name, `gaol: ${operation}: unknown option ${JSON.stringify(name)}${advice(name, Object.keys(names))}`, "unknown", value);
-  }
+  checkFields(operation, options, names, "");
   return options;
 }
 
+function checkFields(operation: string, o: object, names: object, prefix: string): void {
+  for (const [name, value] of Object.entries(o) as [string, unknown][]) {
+    const place = prefix + name;
+    if (!Object.hasOwn(names, name)) {
+      throw invalid(place, `gaol: ${operation}: unknown option ${JSON.stringify(place)}${advice(name, Object.keys(names))}`, "unknown", value);
+    }
+    const inner = (names as Record<string, true | object>)[name];
+    if (typeof inner !== "object") continue;
+    if (!Array.isArray(value)) checkInner(operation, value, inner, place);
+    else value.forEach((v, i) => checkInner(operation, v, inner, `${place}[${i}]`));
+  }
+}
+
+/** Checks a field that may have fields. What is not an object is the server's to check. */
+function checkInner(operation: string, value: unknown, names: object, place: string): void {
+  if (typeof value === "object" && value !== null) checkFields(operation, value, names, `${place}.`);
+}
+
 /** Returns the fields with some names. */
-export function pick<O extends object, K extends keyof O & string>(o: O, names: Readonly<Record<K, true>>): Pick<O, K> {
+export function pick<O extends object, K extends keyof O & string>(o: O, names: Readonly<Record<K, true | object>>): Pick<O, K> {
   return Object.fromEntries(Object.keys(names).map((name) => [name, o[name as K]])) as Pick<O, K>;
 }
 
 /** Returns what helps after an unknown name: the nearest of the known ones, or all of them. */
 export function advice(name: string, known: readonly string[]): string {
-  const most = Math.max(2, Math.floor(name.length / 3)); // typing errors, and endings such as Ms
+  const most = Math.max(2, Math.floor(name.length / 3)); // typing errors
+  const [given, begins] = [name.toLowerCase(), name.length >= 3]; // units are easily forgotten, as in memory
   const [nearest] = known
-    .map((k) => ({ k, d: distance(name.toLowerCase(), k.toLowerCase(), most) }))
+    .map((k) => ({ k, d: begins && k.toLowerCase().startsWith(given) ? 0 : distance(given, k.toLowerCase(), most) }))
     .filter(({ d }) => d <= most)
     .sort((a, b) => a.d - b.d);
   return nearest === undefined ? `; want ${known.join(", ")}` : `; did you mean ${JSON.stringify(nearest.k)}?`;

@@ -18,7 +18,7 @@ export type RunOnceOptions = RunOptions & TreeOptions & OnConnection & { globals
 /** Options of {@link evaluate}: those of an evaluation, and of its sandbox. */
 export type EvaluateOnceOptions = EvaluateOptions & TreeOptions & OnConnection;
 
-const sandboxNames = { ...treeNames, ...connectionNames, permissions: true, signal: true } satisfies Names<TreeOptions & OnConnection & Pick<RunOptions, "permissions" | "signal">>;
+const sandboxNames = { ...treeNames, ...connectionNames, permissions: runNames.permissions, signal: true } satisfies Names<TreeOptions & OnConnection & Pick<RunOptions, "permissions" | "signal">>;
 const runOnceNames = { ...runNames, ...sandboxNames, globals: true, commands: true } satisfies Names<RunOnceOptions>;
 const evaluateOnceNames = { ...evaluateNames, ...sandboxNames } satisfies Names<EvaluateOnceOptions>;
 

@@ -60,10 +60,20 @@ test("functions refuse unknown options", async (t) => {
   ] as const) assert.deepEqual((await runInSandbox(input as never, options as never)).errors, [error]);
 });
 
-test("the server refuses unknown fields inside options", async () => {
-  for (const options of [{ limits: { memory: 1 } }, { permissions: { netwrok: "deny" } }, { calls: { timeout: 1 } }, { mounts: [{ source: "/tmp", target: "/x", mode: "ro" }] }]) {
-    await assert.rejects(Sandbox.create({ connection, ...options } as never), { code: "invalid" });
-  }
+test("unknown fields inside options are refused, too", async (t) => {
+  for (const [options, unknown] of [
+    [{ limits: { memory: 1 } }, '"limits.memory"; did you mean "memoryBytes"?'],
+    [{ permissions: { netwrok: "deny" } }, '"permissions.netwrok"; did you mean "network"?'],
+    [{ permissions: { fs: { rules: [{ mode: "allow" }, { mode: "deny", path: ["/x"] }] } } }, '"permissions.fs.rules[1].path"; did you mean "paths"?'],
+    [{ calls: { timeout: 1 } }, '"calls.timeout"; did you mean "timeoutMs"?'],
+    [{ mounts: [{ source: "/tmp", target: "/x", mode: "ro" }] }, '"mounts[0].mode"; want source, target, access'],
+    [{ nodeModules: { host: "/x" } }, '"nodeModules.host"; did you mean "hostPath"?'],
+  ] as const) await assert.rejects(Sandbox.create({ connection, ...options } as never), { code: "invalid", message: `gaol: Sandbox.create: unknown option ${unknown}` });
+  const s = await connection.session();
+  for (const params of [{ limits: { memory: 1 } }, { permissions: { netwrok: "deny" } }]) await assert.rejects(s.request("create", params), { code: "invalid" });
+  const sb = await sandbox(t, { permissions: { network: { rules: [{ mode: "allow", operations: ["listen"], patterns: ["tcp://localhost:*"] }] }, process: { default: "allow", rules: [{ mode: "allow" }] } } });
+  await assert.rejects(createSandbox({}, { connection, permissions: { net: "deny" } } as never).execute("1"), { code: "invalid" });
+  await assert.rejects(sb.spawn("sh", [], { terminal: { row: 1 } } as never), { code: "invalid" });
 });
 
 test("the nearest name", () => {

@@ -1,7 +1,7 @@
 import type { Globals } from "../functions.js";
 import { checkOptions, type Names } from "../names.js";
 import { evaluate } from "../once.js";
-import { connectionNames, signalNames } from "../optionnames.js";
+import { connectionNames, evaluateNames, signalNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
 import type { Permissions } from "../permissions.js";
 import type { Denial, FailedEvaluation, GuestError } from "../result.js";
@@ -55,7 +55,7 @@ export interface CodeSandbox {
 
 /** Names of the options of {@link createSandbox}. */
 export const codeSandboxNames = {
-  ...connectionNames, timeoutMs: true, maxOutputSize: true, maxApiCalls: true, permissions: true, isolation: true,
+  ...connectionNames, timeoutMs: true, maxOutputSize: true, maxApiCalls: true, permissions: evaluateNames.permissions, isolation: true,
 } satisfies Names<CodeSandboxOptions>;
 
 /** The most calls that results of evaluations list. */

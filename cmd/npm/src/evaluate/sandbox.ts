@@ -4,7 +4,7 @@ import { evaluate } from "../once.js";
 import { connectionNames, evaluateNames, signalNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
 import type { Permissions } from "../permissions.js";
-import type { Denial, FailedEvaluation, GuestError } from "../result.js";
+import type { Denial, GuestError } from "../result.js";
 import { timeLimit } from "../runs.js";
 
 /** Memory of one execution in MiB, with that of Node itself. The kernel enforces it. */
@@ -79,7 +79,7 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
       const e = await evaluate<T>(code, { globals, timeoutMs, maxOutput, maxCalls, permissions, isolation, connection, signal });
       return {
         result: e.result,
-        error: e.error === null ? undefined : errorText(e),
+        error: e.error === null ? undefined : errorText(e.error),
         logs: e.logs.map((line) => line.text),
         durationMs: e.durationMs,
         apiCallCount: Math.min(e.calls.length, maxCalls), // later ones were refused
@@ -95,13 +95,8 @@ function positive(name: string, value: number | undefined, most: number): number
   throw new RangeError(`gaol: createSandbox: ${name}: ${String(value)} is not a number from 1 to ${most}`);
 }
 
-/** The most denials that the text of an error has. */
-const mostDenials = 5;
-
-/** Describes an error with its causes, the lines of the code around it, and what was denied. */
-function errorText({ error, denials }: FailedEvaluation): string {
-  const messages: string[] = error.name === "" ? [] : [error.name];
-  for (let e: GuestError | undefined = error; e !== undefined; e = e.cause) if (e.message !== "") messages.push(e.message);
-  const denied = denials.slice(0, mostDenials).map((d) => `denied: ${d.scope} ${d.operation} ${d.target} (${d.rule})`);
-  return [messages.join(": "), error.frame?.trimEnd() ?? "", ...denied].filter((part) => part !== "").join("\n");
+/** Describes an error with its causes and what denied it, and the lines of the code around it. */
+function errorText({ name, message, text, frame }: GuestError): string {
+  const described = text ?? (name === "" ? message : `${name}: ${message}`);
+  return frame ? `${described}\n${frame}` : described;
 }

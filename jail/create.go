@@ -81,6 +81,7 @@ func (j *Jail) start() error {
 	if err := j.commands.open(stage.Commands()); err != nil {
 		return step.Wrap("open", "commands", err)
 	}
+	j.programs.dir = stage.Programs()
 	start := j.startPid1
 	if j.spec.OCI != nil {
 		start = j.startContainer
@@ -178,6 +179,7 @@ func (j *Jail) remove() error {
 	}
 	j.program.Close() // these may be nil
 	j.commands.close()
+	j.programs.close()
 	j.pidfd.Close()
 	if j.shared != nil {
 		j.shared.close()

@@ -26,6 +26,7 @@ type activeRun struct {
 	commands *runCommands         // nil without Options.Commands
 	reading  sync.WaitGroup
 
+	hasFile bool // the program is a file
 	process sandbox.Process
 	network *runNetwork // nil: the run has no way out
 	denials *enforce.Denials
@@ -63,6 +64,9 @@ func (r *activeRun) start(limit context.Context) (err error) {
 		if err := r.openControl(); err != nil {
 			return err
 		}
+	}
+	if err := r.addFile(); err != nil { // before Load, whose rules name the file
+		return err
 	}
 	if t.rules != nil {
 		if err := rt.sandbox.Load(t.rules); err != nil {
@@ -151,6 +155,7 @@ func (r *activeRun) stopCalls() {
 // close releases what a run holds.
 func (r *activeRun) close() {
 	r.network.end()
+	r.removeFile()
 	r.task.rules.Close()
 	r.stopCalls()
 	r.pipes.Close()

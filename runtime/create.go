@@ -86,6 +86,7 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 
 // newRuntime returns a runtime without a sandbox.
 func newRuntime(s settings) *NodeRuntime {
+	s.programs = &programs{}
 	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
 	rt.active.runs = map[*activeRun]struct{}{}
 	rt.commands.byName = maps.Clone(s.Commands)

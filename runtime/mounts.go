@@ -160,7 +160,7 @@ func (o Options) mounts(modules vfs.Path) ([]Mount, error) {
 
 // reservedForMounts are folders that every jail fills itself. /sys is not among them: a mount
 // may provide files in it that programs look for.
-var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir}
+var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir, sandbox.ProgramDir}
 
 // checkReserved returns an error if p is, or is inside, one of the folders.
 func checkReserved(p vfs.Path, folders []vfs.Path) error {

@@ -195,13 +195,16 @@ type RunOptions struct {
 	// rules can be enforced, see [policy.LowerRun].
 	Permissions policy.Permissions
 
-	// Name is the program's file name in stack traces and in import.meta: a name without a
-	// slash is in the working directory. An absolute path says another folder, in which imports
-	// of packages and relative files then begin; it need not exist. Its ending determines the language: .js, .mjs and
+	// Name is the program's file name. A name without a slash becomes a file in a folder of this
+	// run, below /run/gaol, which the guest can read and not change, until the run ends. Imports,
+	// require and __dirname begin in the working directory all the same; import.meta.dirname and
+	// processes that run the file begin in its folder, where node_modules leads to that of the
+	// working directory. With an absolute path no file is written, and imports begin in its
+	// folder; neither need exist. The ending determines the language: .js, .mjs and
 	// .cjs are JavaScript; .ts, .mts, .cts, .tsx and .jsx are TypeScript or JSX, see below. It
 	// may also determine the format: .mjs and .mts are ES modules, .cjs and .cts are
-	// CommonJS; for the others see Format. No such file is written. Empty: "main.mjs", or
-	// "main.cjs" for CommonJS. Command ignores it.
+	// CommonJS; for the others see Format. Empty: "main.mjs", or "main.cjs" for CommonJS. Command
+	// ignores it.
 	//
 	// esbuild translates TypeScript and JSX to JavaScript on the host: enum, namespaces,
 	// parameter properties and decorators work; types are not checked. A source map keeps the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"gaol/policy"
@@ -37,8 +38,14 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 // narrowed returns the rules of a run whose permissions are narrower than its runtime's. A run
 // has no mounts of its own, so only rules that need none can be narrower. The launcher and the
 // filter depend on the permissions of both together.
-func (s *settings) narrowed(p policy.Permissions) (*sandbox.Rules, error) {
+//
+// Of the folders of programs the run may read its own, and if the runtime restricts reading,
+// whose names no other run can guess.
+func (s *settings) narrowed(p policy.Permissions, folder string) (*sandbox.Rules, error) {
 	tree := s.tree()
+	if !s.plan.Restricts {
+		tree.Program = path.Join(sandbox.ProgramDir, folder)
+	}
 	plan, err := policy.LowerRun(s.Permissions, p, tree.World())
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"gaol/internal/snippet"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/node"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
@@ -103,11 +104,17 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 	if err != nil {
 		return err
 	}
-	if !path.IsAbs(p.Path) {
-		p.Path = string(t.dir.Join(p.Path))
+	base := string(t.dir.Join(p.Path))
+	switch {
+	case path.IsAbs(p.Path):
+		base = p.Path // the caller says where it is
+	case s.evaluate != nil || s.context != nil: // a snippet or cell is no file
+		p.Path = base
+	default:
+		p.Path, p.Base, p.Source = path.Join(sandbox.ProgramDir, t.folder, p.Path), base, code
 	}
-	if !utf8.ValidString(p.Path) {
-		return fmt.Errorf("the program's path %q is not UTF-8", p.Path)
+	if !utf8.ValidString(base) {
+		return fmt.Errorf("the program's path %q is not UTF-8", base)
 	}
 	if p.Globals, err = s.bindings.Values(); err != nil {
 		return err
@@ -122,8 +129,8 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 	t.program, t.functions, t.calls = p, s.bindings.Functions, s.Calls
 	c := &t.command
 	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
-	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, p.Path}, o.Args)
-	c.Script = len(c.Args) - len(o.Args) // counted from 1: the program's path
+	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
+	c.Script = len(c.Args) - len(o.Args)                                                                    // counted from 1: the program's path
 	return nil
 }
 

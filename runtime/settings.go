@@ -56,6 +56,8 @@ type settings struct {
 	packages     string   // name of a snapshot with packages
 	files        []sandbox.File
 
+	programs *programs // of the sandbox
+
 	bindings *hostcall.Bindings
 	heapMiB  int64           // of V8's old space
 	evaluate *guest.Evaluate // nil except for Evaluate
@@ -67,7 +69,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := o.checkIsolation(); err != nil {
 		return s, err
 	}
-	s = settings{Options: o, env: baseEnv(), packages: packagesOf(o.NodeModules)}
+	s = settings{Options: o, env: baseEnv(), programs: &programs{}, packages: packagesOf(o.NodeModules)}
 	s.Files, s.Folders, s.Bindings = nil, nil, nil
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)

@@ -33,6 +33,7 @@ type task struct {
 	grace time.Duration // as EvaluateOptions.Grace
 
 	// The following are for a Node program.
+	folder    string         // of the program, in sandbox.ProgramDir
 	program   *guest.Program // nil for a Command
 	functions []hostcall.Function
 	main      *cell  // what the program reports; nil in a context
@@ -65,6 +66,7 @@ func imageCommand(name string, args []string) lowering {
 // newTask lowers the options that all programs have.
 func (s settings) newTask(o RunOptions) (t *task, err error) {
 	t = &task{command: s.command(), launcher: s.Launcher, args: o.Args, network: o.Network, calls: s.Calls}
+	t.folder = s.programs.next(s.plan.Restricts)
 	if err := o.Network.validate(); err != nil {
 		return nil, optionError("Network", "%w", err)
 	}
@@ -83,7 +85,7 @@ func (s settings) newTask(o RunOptions) (t *task, err error) {
 		return nil, optionError("Env", "%w", err)
 	}
 	if !o.Permissions.IsZero() {
-		if t.rules, err = s.narrowed(o.Permissions); err != nil {
+		if t.rules, err = s.narrowed(o.Permissions, t.folder); err != nil {
 			return nil, optionError("Permissions", "%w", err)
 		}
 	}

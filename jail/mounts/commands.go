@@ -48,25 +48,33 @@ func (s *Stage) mountCommands() (err error) {
 		return err
 	}
 	options := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", 2*hostcommand.MaxSize, MaxCommands+4) // tmpfs counts names as inodes
-	if err := unix.Mount("tmpfs", commandDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return err
-	}
-	if s.commands, err = os.Open(commandDir); err != nil {
+	if s.commands, err = s.mountHostDir(commandDir, hostcommand.Dir, options); err != nil {
 		return err
 	}
 	program := filepath.Join(commandDir, hostcommand.Program)
-	err = errors.Join(os.WriteFile(program, text, 0o755), os.Lchown(program, s.rootID, s.rootID), os.Lchown(commandDir, s.rootID, s.rootID))
+	err = errors.Join(os.WriteFile(program, text, 0o755), os.Lchown(program, s.rootID, s.rootID))
 	for _, name := range s.tree.Commands {
 		err = errors.Join(err, AddCommand(s.commands, name))
 	}
+	return err
+}
+
+// mountHostDir makes a file system, mounts it read-only at a guest path in the overlay, and
+// returns its folder, in which the host can write. Only the host's root can change its files.
+func (s *Stage) mountHostDir(name, path, options string) (*os.File, error) {
+	if err := unix.Mount("tmpfs", name, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	at := filepath.Join(overlayDir, hostcommand.Dir)
-	if err := bind(commandDir, at); err != nil {
-		return err
+	at := filepath.Join(overlayDir, path)
+	err = errors.Join(os.Lchown(name, s.rootID, s.rootID), bind(name, at))
+	if err == nil {
+		err = setMountAttr(unix.AT_FDCWD, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}
-	return setMountAttr(unix.AT_FDCWD, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	return dir, err
 }
 
 // ErrNoCommands is wrapped by the error for an image without the program of commands.
@@ -89,10 +97,16 @@ func (s *Stage) readProgram(path string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// makeCommandDir makes the mount point in the layer.
-func (s *Stage) makeCommandDir() error {
-	if s.tree.Commands == nil {
-		return nil
+// makeHostDirs makes the mount points of the host's folders in the layer.
+func (s *Stage) makeHostDirs() error {
+	dirs := []string{ProgramDir}
+	if s.tree.Commands != nil {
+		dirs = append(dirs, hostcommand.Dir)
 	}
-	return mkdirAll(filepath.Join(layerDir, strings.TrimPrefix(hostcommand.Dir, "/")), 0o755, s.rootID)
+	for _, dir := range dirs {
+		if err := mkdirAll(filepath.Join(layerDir, strings.TrimPrefix(dir, "/")), 0o755, s.rootID); err != nil {
+			return err
+		}
+	}
+	return nil
 }

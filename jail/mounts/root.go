@@ -85,7 +85,8 @@ func (f filler) add(path string, info fs.FileInfo) error {
 }
 
 // addFolder makes a folder with the overlay's owner and mode, and adds its entries or mounts
-// the overlay's folder on it. An empty one, such as a guest folder, needs neither.
+// the overlay's folder on it. An empty one, such as a guest folder, needs neither, unless files
+// come later.
 func (f filler) addFolder(path string, info fs.FileInfo) error {
 	owner := info.Sys().(*syscall.Stat_t)
 	uid, gid := int(owner.Uid), int(owner.Gid)
@@ -97,7 +98,7 @@ func (f filler) addFolder(path string, info fs.FileInfo) error {
 	}
 	entries, err := os.ReadDir(filepath.Join(overlayDir, path))
 	switch {
-	case err != nil || len(entries) == 0:
+	case err != nil || len(entries) == 0 && path != ProgramDir:
 		return err
 	case f.open[path] && (len(entries) <= maxOpen || f.tree.hides(path)):
 		return f.fill(path, entries)

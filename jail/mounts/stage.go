@@ -32,6 +32,7 @@ const (
 	shownDir   = "kept"   // mounts of shown places, which are then mounted in hidden ones
 	sourcesDir = "copies" // the layers of overlays over host folders
 	commandDir = "commands"
+	programDir = "programs"
 
 	layers = "lowerdir=" + layerDir + ":" + imageDir // of an overlay
 )
@@ -42,7 +43,7 @@ type Stage struct {
 	rootID int // host id of the guest's root
 	clones *clones
 
-	commands *os.File // see Commands
+	commands, programs *os.File // see Commands and Programs
 }
 
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
@@ -56,10 +57,11 @@ func Prepare(t Tree, firstID int) *Stage {
 	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}
 }
 
-// Close closes the cloned mounts, and the folder of commands. What Mount mounted stays.
+// Close closes the cloned mounts, and the host's folders. What Mount mounted stays.
 func (s *Stage) Close() {
 	s.clones.close()
 	s.commands.Close() // nil if it was taken
+	s.programs.Close()
 }
 
 // Mount mounts the tree, without /proc, at Root below dir. It makes dir the thread's
@@ -72,11 +74,12 @@ func (s *Stage) Mount(dir string) error {
 	return run(openStage(dir), []action{
 		{"mount", s.tree.Image, s.clones.mountImage},
 		{"write", "layer", s.writeLayer},
-		{"make", "folder of commands", s.makeCommandDir},
+		{"make", "folders of the host", s.makeHostDirs},
 		{"make", "guest folders", s.makeGuestDirs},
 		{"make", "mount points", s.makeMountPoints},
 		{"mount", "overlay", func() error { return mountOverlay(overlayDir, 0, layers+",upperdir="+upperDir+",workdir="+workDir) }},
 		{"mount", "commands", s.mountCommands},
+		{"mount", ProgramDir, s.mountPrograms},
 		{"fill", "root", s.fillRoot},
 		{"mount", "/dev", s.mountDev},
 		{"write", "/proc", s.writeProc},
@@ -157,7 +160,7 @@ func (s *Stage) limitTmpfs() error {
 }
 
 func makeStageDirs() error {
-	for _, dir := range []string{Root, Proc, imageDir, layerDir, upperDir, workDir, overlayDir, hiddenDir, shownDir, sourcesDir, commandDir} {
+	for _, dir := range []string{Root, Proc, imageDir, layerDir, upperDir, workDir, overlayDir, hiddenDir, shownDir, sourcesDir, commandDir, programDir} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}

@@ -155,11 +155,11 @@ func TestBindingErrors(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{
-		"\necho(1n)":             "number\n    at file:///workspace/main.mjs:2:1\n",
-		"\nawait echo.async(1n)": "number\n    at file:///workspace/main.mjs:2:12\n",
-		"\necho({ toJSON() { throw new Error('own') } })": "Error: own\n    at Object.toJSON (file:///workspace/main.mjs:2:25)\n",
+		"\necho(1n)":             "number\n    at file:///run/gaol/N/main.mjs:2:1\n",
+		"\nawait echo.async(1n)": "number\n    at file:///run/gaol/N/main.mjs:2:12\n",
+		"\necho({ toJSON() { throw new Error('own') } })": "Error: own\n    at Object.toJSON (file:///run/gaol/N/main.mjs:2:25)\n",
 	} {
-		if res := harness.Run(t, rt, code, runtime.RunOptions{}); !strings.Contains(string(res.Stderr), want) {
+		if res := harness.Run(t, rt, code, runtime.RunOptions{}); !strings.Contains(harness.UnnumberPrograms(res.Stderr), want) {
 			t.Errorf("%s: %s", code, res.Stderr)
 		}
 	}
@@ -167,7 +167,7 @@ func TestBindingErrors(t *testing.T) {
 		t.Errorf("the call lists no reason: %+v", res.Calls)
 	}
 	res := harness.Run(t, rt, "\nfail()", runtime.RunOptions{})
-	if want := "Error: it failed\n    at file:///workspace/main.mjs:2:1\n"; res.ExitCode != 1 || !strings.Contains(string(res.Stderr), want) {
+	if want := "Error: it failed\n    at file:///run/gaol/N/main.mjs:2:1\n"; res.ExitCode != 1 || !strings.Contains(harness.UnnumberPrograms(res.Stderr), want) {
 		t.Errorf("uncaught: exit code %d, %s", res.ExitCode, res.Stderr)
 	}
 }

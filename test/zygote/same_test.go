@@ -132,7 +132,7 @@ var programs = []struct {
 	{name: "modules", code: `
 		import fs from 'node:fs'; import { createRequire } from 'node:module';
 		fs.writeFileSync('/tmp/d.json', '{"a":1}'); const { default: d } = await import('/tmp/d.json', { with: { type: 'json' } });
-		console.log(d, import.meta.url, import.meta.filename, import.meta.dirname, import.meta.resolve('./x'), import.meta.main, Object.keys(createRequire(import.meta.url).cache), typeof require, this)`, mentions: "file:///workspace/main.mjs"},
+		console.log(d, import.meta.url, import.meta.filename, import.meta.dirname, import.meta.resolve('./x'), import.meta.main, Object.keys(createRequire(import.meta.url).cache), typeof require, this)`, mentions: "/main.mjs"},
 	{name: "TypeScript", code: `interface A { a: number } const f = (x: A): number => x.a; console.log(f({ a: 4 })); throw new Error('in ts' as string)`, opts: runtime.RunOptions{Name: "t.ts"}, mentions: "in ts"},
 	{name: "source maps", code: `
 		import fs from 'node:fs';
@@ -202,7 +202,7 @@ var programs = []struct {
 	{name: "children of node:test that another module starts", code: nodeTest("'node:' + 'test'", "['flags', 'main', 'options']"), mentions: `1 1 {"flags":[],"main":true}`},
 	{name: "a module of NODE_OPTIONS before the program", code: `console.log(globalThis.before, import.meta.main, process.execArgv)`, opts: runtime.RunOptions{Env: map[string]string{"NODE_OPTIONS": "--import=data:text/javascript,globalThis.before=1", "NODE_PRESERVE_SYMLINKS_MAIN": "1"}}, mentions: "1 true []"},
 	{name: "code from strings", code: `console.log(eval('1 + 1'), new Function('return 2')(), new (await import('node:vm')).SourceTextModule?.name)`},
-	{name: "error's stack", code: `console.log(new Error('x').stack); Error.stackTraceLimit = 0; console.log(new Error('y').stack)`, mentions: "file:///workspace/main.mjs:1:13"},
+	{name: "error's stack", code: `console.log(new Error('x').stack); Error.stackTraceLimit = 0; console.log(new Error('y').stack)`, mentions: "/main.mjs:1:13"},
 }
 
 const colors = `

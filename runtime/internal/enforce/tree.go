@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
@@ -25,6 +26,7 @@ type Tree struct {
 	Writable    []string // targets of mounts that the guest may write to
 	UnixSockets bool     // runs may make unix sockets with names
 	HostPorts   []uint16
+	Program     string // folder of the run's program; "" means that of all programs
 }
 
 // NodePath returns the guest path of Node.
@@ -46,8 +48,11 @@ func (t Tree) World() policy.World {
 func (t Tree) needed() []policy.Need {
 	list := slices.Clone(needed)
 	for n := range list {
-		if list[n].Path == NodePath {
+		switch list[n].Path {
+		case NodePath:
 			list[n].Path = t.NodePath()
+		case sandbox.ProgramDir:
+			list[n].Path = cmp.Or(t.Program, sandbox.ProgramDir)
 		}
 		if slices.Contains(t.Libraries, list[n].Path) {
 			list[n] = policy.Need{Path: list[n].Path, Tree: true, Operations: load, Loader: true, Reason: "libraries of an image whose /usr is not merged"}
@@ -76,6 +81,7 @@ var (
 var needed = []policy.Need{
 	{Path: NodePath, Operations: load, Reason: "Node itself, which a launcher may have to execute"},
 	{Path: "/usr/libexec/gaol", Tree: true, Operations: read, Reason: "gaol's own JavaScript, which a worker's Node reads"},
+	{Path: sandbox.ProgramDir, Tree: true, Operations: read, Reason: "the run's program"},
 	{Path: "/lib", Operations: readLink, Reason: "programs name their loader by it"},
 	{Path: "/lib64", Operations: readLink, Reason: "as /lib"},
 	{Path: "/usr/lib", Tree: true, Operations: load, Loader: true, Reason: "libraries, and the loader on arm64"},

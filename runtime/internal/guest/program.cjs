@@ -3,7 +3,8 @@
 // nothing that confines the guest depends on it.
 //
 // Descriptor 4, a sealed memory file:   u32 n | n bytes of JSON | the program
-//     {"wire", "path", "format",          version of internal/wire; apparent path of the program; Node's name of its format
+//     {"wire", "path", "format",          version of internal/wire; path of the program; Node's name of its format
+//      "base",                            path from which the program imports; without it there may be no file at path
 //      "mapped",                          the program has a source map for stack traces
 //      "value",                           maximum bytes of a value; 0: no __return
 //      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; maximum bytes of a call's arguments
@@ -21,6 +22,7 @@
 
 const fs = require('node:fs');
 const Module = require('node:module');
+const nodePath = require('node:path');
 const { pathToFileURL } = require('node:url');
 const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
@@ -30,6 +32,8 @@ const { VERSION } = require('./wire.cjs');
 
 const PROGRAM_FD = 4;
 const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children
+
+const IMPORTS = ['import', 'createRequire', 'eval', 'Function']; // programs without these need no hooks, which take 0.1 ms
 
 // Reads at explicit positions, as workers read the same file.
 function readFile() {
@@ -60,10 +64,10 @@ function encodeProgram(head, code) {
 
 const readProgram = () => decodeProgram(readFile());
 
-// Serves the program as a module without a file, also under other names. The hooks are
+// Serves the program as a module without reading its file, also under other names. The hooks are
 // removed when it is loaded, or with a worker's first load, so that the program neither sees
 // them nor pays for them.
-function serve({ path, format, source }, names) {
+function serve({ path, base, format, source }, names) {
   const url = pathToFileURL(path).href;
   const hooks = Module.registerHooks({
     resolve(specifier, context, next) {
@@ -71,9 +75,49 @@ function serve({ path, format, source }, names) {
     },
     load(requested, context, next) {
       if (requested === url || !isMainThread) hooks.deregister();
+      if (requested === url && base && format === 'commonjs') moveModule(path, base);
       return requested === url ? { format, source, shortCircuit: true } : next(requested, context);
     },
   });
+}
+
+// Makes a CommonJS module that is about to be compiled require from base. Its __dirname, where
+// programs keep their data, is the folder of base, too.
+function moveModule(path, base) {
+  const { dirname } = nodePath;
+  const folder = dirname(base);
+  Object.assign(Module._cache[path], { filename: base, path: folder, paths: Module._nodeModulePaths(folder) });
+  nodePath.dirname = (asked) => { // called next with path
+    if (asked !== path) return dirname(asked);
+    nodePath.dirname = dirname;
+    return folder;
+  };
+}
+
+// Makes the program's imports, and what it creates with createRequire, begin at base. This costs
+// imports of other modules less than can be measured.
+function importFrom({ path, base }) {
+  const url = pathToFileURL(path).href;
+  const parentURL = pathToFileURL(base).href;
+  let require;
+  Module.registerHooks({
+    resolve(specifier, context, next) {
+      if (context.parentURL !== url) return next(specifier, context);
+      try {
+        if (!context.conditions.includes('require') || Module.isBuiltin(specifier)) return next(specifier, { ...context, parentURL });
+        require ??= Module.createRequire(base); // Node ignores another parentURL here
+        return { url: pathToFileURL(require.resolve(specifier)).href, shortCircuit: true };
+      } catch (err) {
+        hideFrames(err);
+        throw err;
+      }
+    },
+  });
+}
+
+// Removes the frames of this file from the stack of an error of Node.
+function hideFrames(err) {
+  err.stack = err.stack.replaceAll(/\n    at [^\n]*\/program\.cjs:\d+:\d+\)?(?=\n|$)/g, '');
 }
 
 // Makes Node run the program instead of the file at main: Node resolves its main module with
@@ -136,7 +180,9 @@ function begin(program, main) {
   if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals);
   if (program.evaluate?.interruptible) prepareInterruption();
   if (program.mapped) followSourceMaps();
+  if (program.base && IMPORTS.some((word) => program.source.includes(word))) importFrom(program);
   serve(program, redirect(program, main));
+  if (isMainThread) process.argv[1] = program.path;
   delete require.cache[__filename];
   delete require.cache[`${__dirname}/intrinsics.cjs`];
   process.execArgv = []; // hides the flags from the program and from its forks
@@ -150,7 +196,7 @@ function start() {
   const program = readProgram();
   if (isMainThread) resetHeapFlags();
   if (PASSES_FLAGS.test(program.source)) require('./inside.cjs').hideFlags(); // takes a few milliseconds
-  begin(program, program.path);
+  begin(program, isMainThread ? process.argv[1] : program.path);
 }
 
 module.exports = { begin, decodeProgram, encodeProgram, loadContext, prepareInterruption, readFile, readProgram, resetHeapFlags, start };

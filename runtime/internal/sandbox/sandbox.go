@@ -69,6 +69,12 @@ type Sandbox interface {
 	// sandbox must have been created with Tree.Commands.
 	AddCommand(name string) error
 
+	// AddProgram makes a folder in ProgramDir with a file of that name, which the guest can read
+	// and not change, and a link node_modules to packages. No folder of that name may exist.
+	// RemoveProgram removes it.
+	AddProgram(folder string, file File, packages string) error
+	RemoveProgram(folder, file string) error
+
 	// OpenGateway leads connections to hosts outside to the caller. Spec.Net must have Egress. It
 	// is called once, before Start. The caller closes the gateway before the sandbox.
 	OpenGateway() (*Gateway, error)

@@ -39,6 +39,9 @@ const MaxCommands = mounts.MaxCommands
 // CommandDir is the folder of the tree in which the commands are.
 const CommandDir = hostcommand.Dir
 
+// ProgramDir is the folder of the tree for programs. The guest can enter it, and not list it.
+const ProgramDir = mounts.ProgramDir
+
 // CommandCall is the host's end of a call of a command.
 type CommandCall = hostcommand.Call
 

@@ -134,6 +134,14 @@ func (s *Sandbox) Warm(ctx context.Context) error {
 // AddCommand implements sandbox.Sandbox.
 func (s *Sandbox) AddCommand(name string) error { return s.jail.AddCommand(name) }
 
+// AddProgram implements sandbox.Sandbox.
+func (s *Sandbox) AddProgram(folder string, file sandbox.File, packages string) error {
+	return s.jail.AddProgram(folder, file, packages)
+}
+
+// RemoveProgram implements sandbox.Sandbox.
+func (s *Sandbox) RemoveProgram(folder, file string) error { return s.jail.RemoveProgram(folder, file) }
+
 // Files implements sandbox.Sandbox.
 func (s *Sandbox) Files() (*hostfs.FS, error) {
 	root, err := s.jail.Root()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -230,4 +231,23 @@ func residentMemory(t testing.TB) (bytes int64) {
 		t.Fatal(err)
 	}
 	return resident * int64(os.Getpagesize())
+}
+
+// A program that exits right after a long output loses nothing, however slowly the host reads.
+func TestOutputBeforeExit(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: 8 << 20}})
+	const most = 5_000_000
+	for name, code := range map[string]string{
+		"exit":              `console.log("x".repeat(%d)); process.exit(0)`,
+		"standard error":    `console.error("x".repeat(%d)); process.exit(0)`,
+		"several writes":    `for (let i = 0; i < 5; i++) process.stdout.write("x".repeat(%d / 5)); process.exit(0)`,
+		"an uncaught error": `console.log("x".repeat(%d)); process.on('uncaughtException', () => process.exit(0)); null.x`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := harness.Run(t, rt, strings.ReplaceAll(code, "%d", strconv.Itoa(most)), runtime.RunOptions{})
+			if n := len(res.Stdout) + len(res.Stderr); n < most || res.ExitCode != 0 {
+				t.Errorf("%d of %d bytes, exit code %d", n, most, res.ExitCode)
+			}
+		})
+	}
 }

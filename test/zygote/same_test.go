@@ -228,7 +228,6 @@ var differences = map[string]string{
 	"the flags in a report, which are the zygote's":                 `console.log(process.report.getReport().header.commandLine)`,
 	"the libraries in a report, where the zygote's is":              `console.log(process.report.getReport().sharedObjects)`,
 	"standard streams before their use, which exist":                `const n = process.getActiveResourcesInfo(); console.log(n)`,
-	"the getter of standard output, which opens it on use":          `console.log(Object.getOwnPropertyDescriptor(process, 'stdout').get.name)`,
 	"SIGUSR1, which starts no debugger":                             `process.kill(process.pid, 'SIGUSR1'); await new Promise(r => setTimeout(r, 100)); const { url } = await import('node:inspector'); console.log(typeof url())`,
 	"threads, of which V8's helpers are there when they are needed": `import fs from 'node:fs'; console.log(fs.readdirSync('/proc/self/task').length)`,
 }

@@ -174,6 +174,20 @@ function prepareInterruption() {
 }
 const makeInterruptible = (...args) => interruptible(internals, ...args);
 
+// Makes an output stream, if it is a pipe, write synchronously from its first use on: with plain Node's
+// asynchronous pipes, process.exit and uncaught errors would discard what the host has not read yet.
+function writeSynchronously(name) {
+  const own = Object.getOwnPropertyDescriptor(process, name);
+  Object.defineProperty(process, name, {
+    ...own,
+    get() {
+      Object.defineProperty(process, name, own);
+      if (process[name]._type === 'pipe') process[name]._handle?.setBlocking(true);
+      return process[name];
+    },
+  });
+}
+
 // Runs the program instead of the main module at main.
 function begin(program, main) {
   // Before serve, whose hooks must not see their imports.
@@ -187,6 +201,8 @@ function begin(program, main) {
   delete require.cache[`${__dirname}/intrinsics.cjs`];
   process.execArgv = []; // hides the flags from the program and from its forks
   if (!isMainThread) return;
+  writeSynchronously('stdout');
+  writeSynchronously('stderr');
   control(program);
   if (program.evaluate) evaluate(program, makeInterruptible);
   else if (!program.context) reportFatal();

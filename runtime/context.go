@@ -121,7 +121,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	c.streams = &stdio.Pumped{Stdout: c.cells.sink(fromStdout, LogStdout), Stderr: c.cells.sink(fromStderr, LogStderr)}
 	start := &cell{done: make(chan struct{})}
 	c.cells.begin(start)
-	t, err := rt.opts.contextTask(o, c.cells)
+	t, err := rt.opts.contextTask(ctx, o, c.cells)
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +167,12 @@ func (o ContextOptions) resolve(l Limits) (ContextOptions, error) {
 }
 
 // contextTask lowers a context.
-func (s settings) contextTask(o ContextOptions, c *cells) (*task, error) {
+func (s settings) contextTask(ctx context.Context, o ContextOptions, c *cells) (*task, error) {
 	if err := s.overlay(o.Globals, o.Heap); err != nil {
 		return nil, err
 	}
 	s.context = &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
-	t, err := nodeProgram(contextCode, true)(s, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
+	t, err := nodeProgram(contextCode, true)(ctx, s, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 	if err != nil {
 		return nil, err
 	}

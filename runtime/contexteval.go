@@ -14,6 +14,7 @@ import (
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/stdio"
+	"gaol/runtime/internal/work"
 )
 
 // Evaluate evaluates a cell in the context, one after another. Later cells see its top-level
@@ -55,9 +56,16 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 	c.count++
 	name := fmt.Sprintf("cell-%d.js", c.count)
 	l := newLogs(c.sources, o)
-	p, err := snippet.Names{Meta: metaName, Named: namedName}.Cell(code)
-	if err != nil {
+	p, err := c.compile(ctx, code, o.Timeout)
+	switch _, invalid := errors.AsType[*snippet.SyntaxError](err); {
+	case invalid:
 		return &Evaluation{Error: syntaxError(err, name), Duration: time.Since(l.began)}, nil
+	case err != nil && ctx.Err() != nil:
+		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), contextError(ctx)
+	case errors.Is(err, ErrContextEnded):
+		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), c.err
+	case err != nil:
+		return nil, err
 	}
 	c.sources.Add(name, p, code)
 	message := guest.Cell{
@@ -65,6 +73,19 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		Evaluate: guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit},
 	}
 	return c.perform(ctx, c.newCell(o.MaxOutput, l), message)
+}
+
+// compile compiles a cell. The end of the context, and the cell's timeout, end it.
+func (c *Context) compile(ctx context.Context, code string, timeout time.Duration) (*snippet.Program, error) {
+	limit, stop := boundBy(ctx, timeout, c.done, ErrContextEnded)
+	defer stop()
+	p, err := c.rt.opts.work.Compile(limit, work.Source{
+		Code: []byte(code), Cell: true, Names: snippet.Names{Meta: metaName, Named: namedName},
+	})
+	if errors.Is(err, errTimeout) {
+		err = &snippet.SyntaxError{Message: "the code is too complex: compiling it takes longer than its timeout", Line: 1, Column: 1}
+	}
+	return p, err
 }
 
 // newCell returns the cell for the next frame.

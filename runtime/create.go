@@ -11,6 +11,7 @@ import (
 
 	"gaol/rootfs"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/work"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
@@ -87,6 +88,9 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 // newRuntime returns a runtime without a sandbox.
 func newRuntime(s settings) *NodeRuntime {
 	s.programs = &programs{}
+	if !s.WorkInProcess {
+		s.work = work.Open(s.CgroupParent) // release closes it
+	}
 	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
 	rt.active.runs = map[*activeRun]struct{}{}
 	rt.commands.byName = maps.Clone(s.Commands)
@@ -189,6 +193,7 @@ func (rt *NodeRuntime) Close() error {
 
 // release undoes what build has done, in reverse order.
 func (rt *NodeRuntime) release() error {
+	rt.opts.work.Close()
 	var failed error
 	if rt.files != nil {
 		failed = rt.files.Close()

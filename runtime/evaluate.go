@@ -14,6 +14,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/stacktrace"
+	"gaol/runtime/internal/work"
 )
 
 // EvaluateOptions are the options of an evaluation. A zero field takes its default; a
@@ -202,6 +203,9 @@ func newGuestError(f *wire.Failure, sources *stacktrace.Sources) *GuestError {
 // define require, module, exports, __filename and __dirname, as Evaluate does. If the last
 // expression sets a property of exports, __evaluated is called without a value, and
 // module.exports is the value.
+//
+// Normalize works in this process, where nothing bounds its time and memory: some code of a few hundred bytes
+// takes it years. Hostile code is for Evaluate.
 func Normalize(code string) (string, error) {
 	p, err := snippet.Module(code)
 	if err != nil {
@@ -211,7 +215,7 @@ func Normalize(code string) (string, error) {
 }
 
 // Unfinished reports whether code is incomplete: it has a syntax error that more lines could
-// fix, such as an open bracket.
+// fix, such as an open bracket. Like [Normalize], it is not for hostile code.
 func Unfinished(code string) bool { return snippet.Unfinished(code) }
 
 func syntaxError(err error, name string) *GuestError {
@@ -252,15 +256,25 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 		return nil, err
 	}
 	began := time.Now() // only for code that never runs: otherwise Duration is the run's
+	limit, stop := rt.bound(ctx, o.Timeout)
+	defer stop()
 	p := &snippet.Program{Code: code}
 	if !o.Module {
-		if p, err = snippet.Module(code); err != nil {
+		p, err = rt.opts.work.Compile(limit, work.Source{Code: []byte(code)})
+		if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
 			return &Evaluation{Error: syntaxError(err, stacktrace.Snippet), Duration: time.Since(began)}, nil
 		}
 	}
-	t, err := rt.opts.evaluateTask(p, o)
+	var t *task
+	if err == nil {
+		t, err = rt.opts.evaluateTask(limit, p, o)
+	}
 	if err != nil {
-		return nil, err
+		res, err := rt.notStarted(limit, &task{launcher: rt.opts.Launcher}, began, err)
+		if res == nil {
+			return nil, err
+		}
+		return newLogs(nil, o).conclude(res, &cell{}), err
 	}
 	sources := stacktrace.New("", guest.Dir) // keeps the positions of a module
 	if !o.Module {
@@ -296,13 +310,13 @@ func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
 }
 
 // evaluateTask lowers an evaluation.
-func (s settings) evaluateTask(p *snippet.Program, o EvaluateOptions) (*task, error) {
+func (s settings) evaluateTask(ctx context.Context, p *snippet.Program, o EvaluateOptions) (*task, error) {
 	if err := s.overlay(o.Globals, o.Heap); err != nil {
 		return nil, err
 	}
 	s.Calls.Calls, s.Limits.Value = o.MaxCalls, o.MaxOutput
 	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit, Interruptible: o.Grace > 0}
-	t, err := nodeProgram(p.Code, true)(s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
+	t, err := nodeProgram(p.Code, true)(ctx, s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 	if err == nil {
 		t.grace = o.Grace
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/sandbox/native"
+	"gaol/runtime/internal/work"
 )
 
 // Launcher is a way to start runs. Apart from speed, guests cannot distinguish the
@@ -134,8 +136,10 @@ func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
 }
 
 // CloseIdle stops the zygotes that no open runtime uses. Without it, one zygote of each
-// kind (see [LauncherZygote]) stays warm for the next runtime until the host process ends.
-func CloseIdle() error { return native.CloseIdle() }
+// kind (see [LauncherZygote]) stays warm for the next runtime until the host process ends. It also
+// ends the processes that have compiled code for such runtimes (see Options.WorkInProcess), which
+// otherwise end after half a minute.
+func CloseIdle() error { return errors.Join(native.CloseIdle(), work.CloseIdle()) }
 
 // zygoteEntry is the path of the main module that Node is started with. No such file
 // exists: the preload never returns to Node.

@@ -108,10 +108,10 @@ func TestNeedNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := nodeProgram("1", true)(s, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
+		if _, err := nodeProgram("1", true)(t.Context(), s, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("Node %q: %v", node, err)
 		}
-		if _, err := imageCommand("sh", nil)(s, RunOptions{}); err != nil {
+		if _, err := imageCommand("sh", nil)(t.Context(), s, RunOptions{}); err != nil {
 			t.Errorf("a command in an image with Node %q: %v", node, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestImagePlaces(t *testing.T) {
 	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[enforce.NodePath] {
 		t.Errorf("grants %+v", s.plan.Grants)
 	}
-	task, err := nodeProgram("1", true)(s, RunOptions{})
+	task, err := nodeProgram("1", true)(t.Context(), s, RunOptions{})
 	if err != nil || task.command.Path != m.NodePath {
 		t.Errorf("%v, task %+v", err, task)
 	}
@@ -164,7 +164,7 @@ func TestLauncherOfTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task, err := tc.lower(s, tc.options)
+		task, err := tc.lower(t.Context(), s, tc.options)
 		if err != nil {
 			t.Fatal(err)
 		}

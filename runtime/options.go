@@ -116,8 +116,16 @@ type Options struct {
 	ProxyNames bool
 
 	// CgroupParent is the cgroup in which jails are created, as an absolute path in the
-	// hierarchy. Empty: "/gaol".
+	// hierarchy. Empty: "/gaol". Runtimes with the same one are one trust domain: their
+	// code is compiled by the same processes, see WorkInProcess.
 	CgroupParent string
+
+	// WorkInProcess compiles code and checks values against schemas in this process. Hostile
+	// code can then use any amount of its time and memory, and end it. It is for programs that run
+	// their own user's code only. By default, confined processes in CgroupParent do that work: this
+	// program, executed again, of which only the initialization of packages runs; see
+	// the package comment.
+	WorkInProcess bool
 
 	// Permissions are what runs may do. An omitted scope uses [policy.Default]: everything
 	// inside the sandbox, with its own localhost, and no other host. The kernel enforces each rule. Create refuses
@@ -206,13 +214,13 @@ type RunOptions struct {
 	// CommonJS; for the others see Format. Empty: "main.mjs", or "main.cjs" for CommonJS. Command
 	// ignores it.
 	//
-	// esbuild translates TypeScript and JSX to JavaScript on the host: enum, namespaces,
+	// esbuild translates TypeScript and JSX to JavaScript, see Options.WorkInProcess: enum, namespaces,
 	// parameter properties and decorators work; types are not checked. A source map keeps the
 	// lines in stack traces. tsconfig.json is not read: imports stay unless they say type, and
 	// JSX becomes React.createElement unless a comment says @jsx or @jsxRuntime. In CommonJS,
-	// import and export declarations become require and exports. Code of more than 64 KiB, or
-	// too complex for the host, is passed to Node, which can only strip types; as .tsx or .jsx
-	// it throws a SyntaxError.
+	// import and export declarations become require and exports. Code of more than 256 KiB
+	// is passed to Node, which can only strip types; as .tsx or .jsx it throws a SyntaxError, as
+	// does code whose translation takes too long or too much memory.
 	Name string
 
 	// Format is the program's module format. A format that contradicts the ending of Name is

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -56,7 +58,7 @@ var endings = map[string]ModuleFormat{
 
 // nodeProgram lowers a Node program. With hasValue it can return one.
 func nodeProgram(code string, hasValue bool) lowering {
-	return func(s settings, o RunOptions) (*task, error) {
+	return func(ctx context.Context, s settings, o RunOptions) (*task, error) {
 		if s.noNode != nil {
 			return nil, fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
 		}
@@ -65,7 +67,7 @@ func nodeProgram(code string, hasValue bool) lowering {
 			err = s.chooseLauncher(t)
 		}
 		if err == nil {
-			err = s.addProgram(t, code, o)
+			err = s.addProgram(ctx, t, code, o)
 		}
 		if err != nil {
 			return nil, err
@@ -96,11 +98,11 @@ func (s settings) chooseLauncher(t *task) error {
 }
 
 // addProgram adds the code of a Node program to a task.
-func (s settings) addProgram(t *task, code string, o RunOptions) error {
+func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOptions) error {
 	if len(code) > maxProgram {
 		return fmt.Errorf("the program has %d bytes, the limit is %d", len(code), maxProgram)
 	}
-	p, err := newProgram(code, o.Name, o.Format, s.bindings.Has)
+	p, err := s.newProgram(ctx, code, o)
 	if err != nil {
 		return err
 	}
@@ -134,10 +136,10 @@ func (s settings) addProgram(t *task, code string, o RunOptions) error {
 	return nil
 }
 
-// newProgram translates a program's code to JavaScript and determines its format. isGlobal
-// reports whether the host defines a variable. given is the file name, a path, or empty; Path is
-// then the default name.
-func newProgram(code, given string, asked ModuleFormat, isGlobal func(string) bool) (*guest.Program, error) {
+// newProgram translates a program's code to JavaScript and determines its format. Path is o.Name, or
+// the default name if that is empty.
+func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*guest.Program, error) {
+	given, asked := o.Name, o.Format
 	dir, name := path.Split(cmp.Or(given, defaultName))
 	fixed, known := endings[path.Ext(name)]
 	if !known || !isFolderPath(dir) || strings.ContainsRune(name, 0) || len(name) > 255 {
@@ -155,8 +157,14 @@ func newProgram(code, given string, asked ModuleFormat, isGlobal func(string) bo
 	default:
 		asked = fixed
 	}
-	p := translate(name, code, asked == FormatCommonJS) // first, because import may only name types
-	format := formats[detect(p.Code, asked, isGlobal)]
+	p, err := s.translate(ctx, name, code, asked == FormatCommonJS) // first, because import may only name types
+	if err != nil {
+		return nil, err
+	}
+	if asked, err = s.detect(ctx, p.Code, asked); err != nil {
+		return nil, err
+	}
+	format := formats[asked]
 	if given == "" && format == formats[FormatCommonJS] {
 		p.Path = defaultCommonJS
 	}
@@ -177,34 +185,38 @@ func isFolderPath(dir string) bool {
 // translate turns TypeScript and JSX into JavaScript. Code that esbuild refuses becomes a
 // program that throws the error. Code that is too large for esbuild is left to Node, which
 // can strip types: Format then has the end of Node's name for it.
-func translate(name, code string, commonJS bool) *guest.Program {
+func (s settings) translate(ctx context.Context, name, code string, commonJS bool) (*guest.Program, error) {
 	p := &guest.Program{Path: name, Code: code}
 	if !snippet.Translates(name) {
-		return p
+		return p, nil
 	}
-	script, err := snippet.Translate(name, code, commonJS)
+	script, err := s.work.Translate(ctx, name, code, commonJS)
+	syntax, invalid := errors.AsType[*snippet.SyntaxError](err)
 	switch {
 	case err == nil:
 		p.Code, p.Mapped = script, true
-	case err.Limit && !strings.HasSuffix(name, "x"):
+	case !invalid:
+		return nil, err
+	case syntax.Limit && !strings.HasSuffix(name, "x"):
 		p.Format = "-typescript"
 	default:
-		p.Code, p.Mapped = err.Program(name), true
+		p.Code, p.Mapped = syntax.Program(name), true
 	}
-	return p
+	return p, nil
 }
 
 // detect decides between ES module and CommonJS.
-func detect(code string, asked ModuleFormat, isGlobal func(string) bool) ModuleFormat {
+func (s settings) detect(ctx context.Context, code string, asked ModuleFormat) (ModuleFormat, error) {
 	auto := asked == FormatAuto
 	if !auto && asked != FormatDetect {
-		return asked
+		return asked, nil
 	}
 	if auto && !snippet.MentionsCommonJS(code) { // most programs: they need not be parsed
-		return FormatESM
+		return FormatESM, nil
 	}
-	if s := snippet.SyntaxOf(code, isGlobal); s.Module || auto && !s.CommonJS {
-		return FormatESM
+	syntax, err := s.work.SyntaxOf(ctx, code, s.bindings.Has)
+	if syntax.Module || auto && !syntax.CommonJS {
+		return FormatESM, err
 	}
-	return FormatCommonJS
+	return FormatCommonJS, err
 }

@@ -61,9 +61,12 @@ func (rt *NodeRuntime) run(ctx context.Context, lower lowering, o RunOptions, f 
 	if isClosed(rt.closing) {
 		return nil, ErrClosed
 	}
-	t, err := lower(rt.opts, o)
+	began := time.Now()
+	limit, stop := rt.bound(ctx, o.Timeout)
+	defer stop()
+	t, err := lower(limit, rt.opts, o)
 	if err != nil {
-		return nil, err
+		return rt.notStarted(limit, &task{launcher: rt.opts.Launcher}, began, err)
 	}
 	t.feed = f
 	return rt.do(ctx, t, o)
@@ -139,6 +142,29 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 		timeout = DefaultTimeout
 	}
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
+}
+
+// bound returns a context for work on a run's code before it starts. It ends with the runtime,
+// too.
+func (rt *NodeRuntime) bound(ctx context.Context, timeout time.Duration) (limit context.Context, stop func()) {
+	return boundBy(ctx, timeout, rt.closing, ErrClosed)
+}
+
+// boundBy is bound for what ends when closed is closed, because of cause.
+func boundBy(ctx context.Context, timeout time.Duration, closed <-chan struct{}, cause error) (limit context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit, stopTimer := withTimeout(ctx, timeout)
+	go func() {
+		select {
+		case <-closed:
+			cancel(cause)
+		case <-limit.Done():
+		}
+	}()
+	return limit, func() {
+		stopTimer()
+		cancel(nil)
+	}
 }
 
 // endCause returns why the context of withTimeout ended. The caller's own deadline is a

@@ -19,15 +19,18 @@ import (
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/work"
 	"gaol/vfs"
 )
 
+// DefaultCgroupParent is the default of Options.CgroupParent.
+const DefaultCgroupParent = "/gaol"
+
 // Defaults of Options and RunOptions.
 const (
-	defaultHostname     = "secure-exec"
-	defaultCgroupParent = "/gaol"
-	defaultName         = "main.mjs"
-	defaultCommonJS     = "main.cjs"
+	defaultHostname = "secure-exec"
+	defaultName     = "main.mjs"
+	defaultCommonJS = "main.cjs"
 )
 
 const (
@@ -57,7 +60,7 @@ type settings struct {
 	files        []sandbox.File
 
 	programs *programs // of the sandbox
-
+	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
 	heapMiB  int64           // of V8's old space
 	evaluate *guest.Evaluate // nil except for Evaluate
@@ -69,11 +72,11 @@ func (o Options) resolve() (s settings, err error) {
 	if err := o.checkIsolation(); err != nil {
 		return s, err
 	}
-	s = settings{Options: o, env: baseEnv(), programs: &programs{}, packages: packagesOf(o.NodeModules)}
+	s = settings{Options: o, env: baseEnv(), programs: &programs{}, packages: packagesOf(o.NodeModules), work: work.InProcess}
 	s.Files, s.Folders, s.Bindings = nil, nil, nil
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
-	s.CgroupParent = cmp.Or(o.CgroupParent, defaultCgroupParent)
+	s.CgroupParent = cmp.Or(o.CgroupParent, DefaultCgroupParent)
 	s.Limits, s.Network = o.Limits.withDefaults(), o.Network.withDefaults()
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)

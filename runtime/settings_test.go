@@ -112,7 +112,7 @@ func TestResolveCopies(t *testing.T) {
 	if s.env["A"] != "1" || s.Permissions.PassesEnv("B") {
 		t.Error("the settings share memory with the caller's options")
 	}
-	if _, err := nodeProgram("", true)(s, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
+	if _, err := nodeProgram("", true)(t.Context(), s, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
 		t.Fatal(err)
 	}
 	if s.env["A"] != "1" {
@@ -125,7 +125,7 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := nodeProgram("1", true)(s, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
+	task, err := nodeProgram("1", true)(t.Context(), s, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestTasks(t *testing.T) {
 	if task.command.Path != enforce.NodePath || task.dir != vfs.Path("/tmp") {
 		t.Errorf("starts %s in %s", task.command.Path, task.dir)
 	}
-	task, err = imageCommand("npm", []string{"-v"})(s, RunOptions{})
+	task, err = imageCommand("npm", []string{"-v"})(t.Context(), s, RunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,17 +152,17 @@ func TestTasksRefused(t *testing.T) {
 		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
 		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
-		if _, err := nodeProgram("", true)(s, o); err == nil {
+		if _, err := nodeProgram("", true)(t.Context(), s, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	if _, err := nodeProgram(strings.Repeat(" ", maxProgram+1), true)(s, RunOptions{}); err == nil {
+	if _, err := nodeProgram(strings.Repeat(" ", maxProgram+1), true)(t.Context(), s, RunOptions{}); err == nil {
 		t.Error("a program over the limit is accepted")
 	}
-	if _, err := imageCommand("", nil)(s, RunOptions{}); err == nil {
+	if _, err := imageCommand("", nil)(t.Context(), s, RunOptions{}); err == nil {
 		t.Error("a command without a name is accepted")
 	}
-	if _, err := imageCommand("ls", nil)(s, RunOptions{Args: []string{"-l"}}); err == nil {
+	if _, err := imageCommand("ls", nil)(t.Context(), s, RunOptions{Args: []string{"-l"}}); err == nil {
 		t.Error("a command with arguments in two places is accepted")
 	}
 }

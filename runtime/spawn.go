@@ -87,9 +87,11 @@ func (rt *NodeRuntime) spawn(ctx context.Context, lower lowering, o SpawnOptions
 	if err != nil {
 		return nil, err
 	}
-	t, err := lower(rt.opts, o.runOptions())
+	limit, stop := rt.bound(ctx, 0)
+	defer stop()
+	t, err := lower(limit, rt.opts, o.runOptions())
 	if err != nil {
-		return nil, err
+		return nil, rt.startError(limit, err)
 	}
 	streams := &stdio.Interactive{}
 	if o.Terminal != nil {

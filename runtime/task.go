@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,12 +42,12 @@ type task struct {
 }
 
 // lowering makes the task of a run from its options. Whether the caller waits for the run,
-// follows it or spawns it does not matter for that.
-type lowering func(s settings, o RunOptions) (*task, error)
+// follows it or spawns it does not matter for that. ctx bounds the work on its code.
+type lowering func(ctx context.Context, s settings, o RunOptions) (*task, error)
 
 // imageCommand lowers any program of the image.
 func imageCommand(name string, args []string) lowering {
-	return func(s settings, o RunOptions) (*task, error) {
+	return func(_ context.Context, s settings, o RunOptions) (*task, error) {
 		if name == "" || strings.ContainsRune(name, 0) {
 			return nil, fmt.Errorf("command %q: no program's name", name)
 		}

@@ -2,7 +2,6 @@ package snippet
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -74,7 +73,7 @@ func (c *compiler) code(d draft) (parsed, bool) {
 	if p, ok := c.javascript(d); ok {
 		return p, true
 	}
-	if len(d.text) > maxTyped || c.conclusive {
+	if c.conclusive {
 		return parsed{}, false
 	}
 	if p, ok := c.typescript(d); ok || c.conclusive {
@@ -82,8 +81,6 @@ func (c *compiler) code(d draft) (parsed, bool) {
 	}
 	return c.parenthesized(d)
 }
-
-var typesTooLong = fmt.Sprintf("this is not JavaScript, and TypeScript or JSX must be shorter than %d bytes", maxTyped)
 
 // javascript accepts code unchanged if the parser and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
@@ -97,9 +94,6 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		}
 		fallthrough
 	case js.failed:
-		if len(d.text) > maxTyped { // no later attempt will report an error
-			return c.recordError(d.errorAt(js.tok.start, typesTooLong))
-		}
 		return parsed{}, false
 	}
 	if s := lastStatement(list); s != nil {
@@ -112,19 +106,10 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		p.wrapped = true
 		return p, ok
 	}
-	if !costly(d.text) {
-		if err := c.check(d); err != nil {
-			return c.recordError(err)
-		}
+	if err := c.check(d); err != nil {
+		return c.recordError(err)
 	}
 	return newParsed(d, js, list), true
-}
-
-// costly reports whether esbuild would take too long for JavaScript. Then only V8 checks
-// whether it is valid.
-func costly(code string) bool {
-	s := scan(code, false)
-	return s.refusal != "" || s.cost.ns > maxCost
 }
 
 // reinterpretLast reads the last statement as an expression: a block as an object, and an
@@ -175,7 +160,7 @@ func (c *compiler) typescript(d draft) (parsed, bool) {
 func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
 	s, err := d.scan(loader == api.LoaderTSX)
 	switch {
-	case err != nil && s.fenced && s.jsx: // TSX is the last language, and esbuild's errors would mislead
+	case err != nil && s.jsx: // TSX is the last language, and esbuild's errors would mislead
 		c.err, c.conclusive = err, true
 		return parsed{}, false
 	case err != nil:
@@ -192,28 +177,13 @@ func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
 	return p, ok
 }
 
-// scan rejects code for which esbuild could need too much time or stack, and Markdown.
+// scan rejects Markdown.
 func (d draft) scan(jsx bool) (*scanner, *SyntaxError) {
 	s := scan(d.text, jsx)
-	if err := d.refusal(s); err != nil {
-		return s, err
-	}
-	var e enums
-	if e.add(d.text); s.cost.ns > maxCost || e.explode() {
-		return s, d.errorAt(0, tooComplex)
+	if s.fenced {
+		return s, d.errorAt(s.pos, markdownInCode)
 	}
 	return s, nil
-}
-
-// refusal returns why the scanner did not scan all of the code.
-func (d draft) refusal(s *scanner) *SyntaxError {
-	switch {
-	case s.refusal != "":
-		return d.errorAt(s.pos, s.refusal)
-	case s.fenced:
-		return d.errorAt(s.pos, markdownInCode)
-	}
-	return nil
 }
 
 func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
@@ -225,7 +195,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	if js.failed {
 		return c.recordError(out.errorAt(js.tok.start, cmp.Or(js.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
 	}
-	if js.rebinds(list) && !js.topReturn && !costly(out.text) {
+	if js.rebinds(list) && !js.topReturn {
 		if err := c.check(out); err != nil {
 			return c.recordError(err)
 		}

@@ -63,15 +63,10 @@
 //
 // # Limits
 //
-// Parsers recurse, and Go ends a process whose stack is too large, without a way to
-// recover. So the parser limits how deep JavaScript nests before esbuild reads it, and the
-// scanner does so for other code. For all code, it estimates esbuild's time: parts of that
-// are quadratic or cubic in repetitions or nesting, above all messages about invalid code.
-// Beyond 0.4 s TypeScript is rejected, and JavaScript is not checked: then only V8 reports
-// whether it is valid. cost.go has the numbers. Enums are rejected if their values, which
-// esbuild computes, could fill the memory. [Estimate] does the same for files that are
-// bundled together, with a limit of 2 s, and bounds the time for matching imports and
-// exports.
+// The parser bounds how deep JavaScript nests, and code has at most [MaxCode] bytes. esbuild is
+// not bounded: some code of a few hundred bytes takes it years, or all memory, and too much recursion
+// ends a Go process without a way to recover. Only trusted code may be compiled in a process that has
+// other tasks: package gaol/runtime/internal/work compiles hostile code.
 //
 // # What it is not
 //
@@ -81,7 +76,5 @@
 // # What it does not protect against
 //
 // A snippet that cheats: it can declare globalThis, call Deliver, or use names that look
-// like generated ones. The value is only the guest's claim. esbuild runs in its own
-// goroutine, so that a panic in it ends the host. Each concurrent call needs this time and
-// memory: the caller must limit their number.
+// like generated ones. The value is only the guest's claim. Code that exhausts the process: see above.
 package snippet

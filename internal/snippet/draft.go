@@ -93,7 +93,7 @@ type piece struct {
 func (e edited) original(offset int) (int, bool) {
 	// of several pieces that start there, only the last one is not empty
 	i := sort.Search(len(e), func(i int) bool { return e[i].after > offset }) - 1
-	p := e[i]
+	p := e[max(i, 0)] // the first one starts at 0
 	if p.copied {
 		return p.before + offset - p.after, true
 	}

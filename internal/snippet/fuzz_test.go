@@ -20,7 +20,7 @@ func esbuild(name, code string) (string, bool) {
 
 // limited reports whether an error is about a limit of this package.
 func limited(err error) bool {
-	for _, limit := range []string{nestedTooDeeply, tooComplex, ambiguousSlash, "limit is", "must be shorter"} {
+	for _, limit := range []string{nestedTooDeeply, "limit is"} {
 		if strings.Contains(err.Error(), limit) {
 			return true
 		}

@@ -6,14 +6,10 @@ import "strings"
 type traits uint16
 
 const (
-	continues       traits = 1 << iota // does not start a statement after a line's end or a }
-	nests                              // is followed by nested code
-	opensScope                         // the nested code is a scope
-	contextual                         // may also be a name
-	listsNames                         // starts a list of names
-	caseClause                         // starts a clause of switch
-	namespaceHeader                    // the names after it nest
-	undiagnosed                        // causes no messages of esbuild
+	continues  traits = 1 << iota // does not start a statement after a line's end or a }
+	nests                         // is followed by an operand or a statement
+	contextual                    // may also be a name
+	caseClause                    // starts a clause of switch
 )
 
 // keywords are those of JavaScript and TypeScript.
@@ -21,14 +17,9 @@ var keywords = traitsOf(map[traits]string{
 	continues: "else catch finally while in of instanceof as satisfies is extends implements from",
 	nests: "typeof void delete new await yield throw return if else for while do with class extends function keyof " +
 		"readonly infer unique async declare abstract in instanceof case default export import enum try finally catch switch",
-	opensScope: "for class function",
 	contextual: "await yield keyof readonly infer unique async declare abstract of as is satisfies let static get set type " +
 		"asserts accessor using from namespace module interface implements public private protected override out global",
-	listsNames:      "let const var using enum import export class interface type function async declare abstract",
-	caseClause:      "case default",
-	namespaceHeader: "namespace module",
-	undiagnosed: "const let var if else for while do new this super await async class extends typeof void null true false " +
-		"throw try catch finally switch break default of instanceof",
+	caseClause: "case default",
 })
 
 // mayBeKeyword excludes most words without a map access, which takes longer than

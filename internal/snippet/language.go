@@ -24,10 +24,10 @@ func mayHaveJSX(code string) bool {
 	return strings.Contains(code, "/>") || strings.Contains(code, "</")
 }
 
-// parses reports whether a file is valid in a language, and within the limits of [Strip].
+// parses reports whether [Strip] accepts a file in a language.
 func parses(ext, code string) bool {
 	d, c := newDraft(code), compiler{file: "file" + ext}
-	if d.bearable(hasJSX(ext)) != nil {
+	if d.checkFile(hasJSX(ext)) != nil {
 		return false
 	}
 	return len(c.transform(d, api.TransformOptions{Loader: loaders[ext]}).Errors) == 0

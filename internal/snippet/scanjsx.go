@@ -2,20 +2,14 @@ package snippet
 
 import "strings"
 
-// scanLess starts a JSX tag where an operand is expected. Elsewhere, a < may start type
-// arguments, which esbuild looks for.
-func (s *scanner) scanLess(t token) {
+// scanLess starts a JSX tag where an operand is expected.
+func (s *scanner) scanLess() {
 	next := s.at(0)
 	generic := s.lastText == "class" || s.lastText == "function"
 	if s.jsx && !generic && s.preceding != operand && (next == '>' || isWordByte(next) && !isDigit(next)) && !s.isGeneric() {
 		s.push(bracket{kind: '<'})
 		return
 	}
-	b := s.top()
-	b.less++
-	b.lessAt += t.start
-	b.angles++
-	s.addNesting(false)
 	s.preceding = operator
 }
 
@@ -42,14 +36,12 @@ func (s *scanner) scanTag() (more bool) {
 	c := s.code[s.pos]
 	if isWordByte(c) {
 		s.lexer.word()
-		s.cost.addDiagnostic(s.pos - s.top().at) // for a duplicate attribute
 		return true
 	}
 	s.pos++
 	switch c {
 	case '"', '\'':
 		text, _, closed := strings.Cut(s.code[s.pos:], string(c))
-		s.countBrackets(text)
 		s.pos += len(text)
 		if closed {
 			s.pos++
@@ -63,9 +55,6 @@ func (s *scanner) scanTag() (more bool) {
 		}
 	case '>':
 		s.endTag(s.top().closing)
-	case '<', '(', '[': // < for type arguments, or an element as an attribute
-		s.uncertain++
-		s.checkDepth()
 	}
 	return true
 }
@@ -88,7 +77,6 @@ func (s *scanner) scanChildren() (more bool) {
 	if n < 0 || s.findFence(s.code[s.pos:s.pos+n]) {
 		return false
 	}
-	s.countBrackets(s.code[s.pos : s.pos+n])
 	s.pos += n + 1
 	if s.code[s.pos-1] == '{' {
 		s.push(bracket{kind: '{'})
@@ -113,19 +101,4 @@ func (s *scanner) findFence(text string) bool {
 		}
 	}
 	return false
-}
-
-// countBrackets counts brackets in apparent text.
-func (s *scanner) countBrackets(text string) {
-	s.checkNames(text)
-	s.uncertain += max(0, countAny(text, "([{")-countAny(text, ")]}"))
-	s.checkDepth()
-}
-
-// countAny returns how many bytes of text are in chars.
-func countAny(text, chars string) (n int) {
-	for _, c := range chars {
-		n += strings.Count(text, string(c))
-	}
-	return n
 }

@@ -2,10 +2,9 @@ package snippet
 
 import "strings"
 
-// A scanner reads the tokens of TypeScript or TSX, without its grammar, before esbuild
-// does. Like the parser for JavaScript, it determines how deep the code nests and how
-// expensive it is for esbuild. If it cannot distinguish two meanings, it assumes the more
-// expensive one.
+// A scanner reads the tokens of TypeScript or TSX, without its grammar, to find imports and fences of
+// Markdown before esbuild translates the code. If it cannot distinguish a division from a
+// regular expression, it assumes the more frequent one.
 type scanner struct {
 	lexer
 	jsx bool
@@ -13,18 +12,10 @@ type scanner struct {
 	open         []bracket
 	preceding    operandState
 	lastText     string // the last token
-	previousText string // the token before it
-	lastCounted  bool   // countDiagnostics counted the last word
 	slashUnclear bool   // the meaning of a slash in this line is unclear
-	uncertain    int    // brackets that may be open, depending on unclear slashes and text
-	cost         cost
 
-	seen         map[string]bool // words that may be names
-	mentions     *mentions       // instead of seen, unless nil
-	importStarts []int           // start of each import declaration
-	fenced       bool            // a line starts with ``` at pos, or with three tildes in JSX text
-	refusal      string          // why the code is rejected at pos
-	longName     int             // where the first name longer than maxName ends, or 0
+	importStarts []int // start of each import declaration
+	fenced       bool  // a line starts with ``` at pos, or with three tildes in JSX text
 }
 
 // operandState says what a slash after the last token means.
@@ -40,25 +31,12 @@ const (
 // the children between two tags.
 type bracket struct {
 	kind    byte
-	at      int  // its offset
 	control bool // the parentheses of if, for, while or with
-	object  bool // the braces of an object, whose commas separate members
-	list    bool // commas separate arguments or the elements of an array
 	closing bool // a closing tag, </a>
-
-	// About the current statement or list element:
-	chain  int  // levels nested to the right: !!!a, a => b => c, if (a) if (b)
-	scopes int  // those of chain that are scopes
-	angles int  // those of chain that are <, which no comma ends
-	header bool // in namespace a.b.c, where each dot nests
-	commas int
-	less   int // number of < so far
-	lessAt int // sum of their offsets
-	begun  bool
-	listed bool // a declaration or similar, whose commas separate names
+	begun   bool // a token of the current statement or list element was read
 }
 
-// scan scans the code, up to the place where it is rejected or is found to be Markdown.
+// scan scans the code, up to the place where it is found to be Markdown.
 func scan(code string, jsx bool) *scanner {
 	s := newScanner(code, jsx)
 	s.scan()
@@ -66,11 +44,11 @@ func scan(code string, jsx bool) *scanner {
 }
 
 func newScanner(code string, jsx bool) *scanner {
-	return &scanner{lexer: lexer{code: code}, jsx: jsx, open: []bracket{{kind: '{'}}, seen: make(map[string]bool)}
+	return &scanner{lexer: lexer{code: code}, jsx: jsx, open: []bracket{{kind: '{'}}}
 }
 
 func (s *scanner) scan() {
-	for more := true; more && s.refusal == "" && !s.fenced; {
+	for more := true; more && !s.fenced; {
 		switch s.top().kind {
 		case '<':
 			more = s.scanTag()
@@ -80,7 +58,6 @@ func (s *scanner) scan() {
 			more = s.scanToken()
 		}
 	}
-	s.endStatement()
 }
 
 // scanToken scans one token outside JSX tags and text.
@@ -96,58 +73,11 @@ func (s *scanner) scanToken() (more bool) {
 func (s *scanner) top() *bracket { return &s.open[len(s.open)-1] }
 
 func (s *scanner) push(b bracket) {
-	b.at = s.pos
 	s.open = append(s.open, b)
 	s.preceding = operator
-	s.cost.depth++
-	s.cost.scopes += b.scope()
-	s.checkDepth()
 }
 
-func (s *scanner) pop() {
-	s.endStatement()
-	s.cost.depth--
-	s.cost.scopes -= s.top().scope()
-	s.open = s.open[:len(s.open)-1]
-}
-
-// addNesting records that the code after the current token is nested in it, and whether
-// that is a scope.
-func (s *scanner) addNesting(scope bool) {
-	s.top().chain++
-	s.cost.depth++
-	if scope {
-		s.top().scopes++
-		s.cost.scopes++
-	}
-	s.checkDepth()
-}
-
-// scope returns 1 if names may be declared in the bracket, or 0.
-func (b bracket) scope() int {
-	if b.kind == '(' || b.kind == '{' {
-		return 1
-	}
-	return 0
-}
-
-func (s *scanner) checkDepth() {
-	if s.cost.depth+s.uncertain > maxNesting/2 {
-		s.refusal = nestedTooDeeply
-	}
-}
-
-// endStatement ends a statement or list element.
-func (s *scanner) endStatement() {
-	b := s.top()
-	s.cost.addComparison(b.less*s.pos - b.lessAt)
-	if !b.object && !b.list && !b.listed {
-		s.cost.addSequence(b.commas)
-	}
-	s.cost.depth -= b.chain
-	s.cost.scopes -= b.scopes
-	*b = bracket{kind: b.kind, at: b.at, control: b.control, object: b.object, list: b.list, closing: b.closing}
-}
+func (s *scanner) pop() { s.open = s.open[:len(s.open)-1] }
 
 func (s *scanner) token(t token) {
 	text := s.code[t.start:t.end]
@@ -159,12 +89,10 @@ func (s *scanner) token(t token) {
 		is = keywords[text]
 	}
 	if s.startsStatement(t, text, is) {
-		s.endStatement()
+		s.top().begun = false
 	}
-	s.countDiagnostics(t, text, is)
 	switch t.kind {
 	case word:
-		s.checkName(text)
 		s.word(t, text, is)
 	case template:
 		if fenceAt(s.code, t.start, "```") {
@@ -180,7 +108,7 @@ func (s *scanner) token(t token) {
 		s.preceding = operand
 	}
 	s.top().begun = true
-	s.previousText, s.lastText = s.lastText, text
+	s.lastText = text
 	if s.pos != t.end { // a regular expression, or the end of a template
 		s.lastText = ""
 	}
@@ -208,45 +136,18 @@ func (s *scanner) startsStatement(t token, text string, is traits) bool {
 	return is&caseClause != 0 && s.lastText != "." && s.lastText != "?." && s.top().kind == '{'
 }
 
-// checkName records where a name is too long.
-func (s *scanner) checkName(text string) {
-	if len(text) > maxName && s.longName == 0 {
-		s.longName = s.pos
-	}
-}
-
-// checkNames is checkName for text that may be code.
-func (s *scanner) checkNames(text string) {
-	for len(text) > maxName {
-		n := 0
-		for n < len(text) && isWordByte(text[n]) {
-			n++
-		}
-		s.checkName(text[:n])
-		text = text[min(n+1, len(text)):]
-	}
-}
-
 func (s *scanner) word(t token, text string, is traits) {
-	s.cost.addRename(s.uncertain)
 	s.preceding = operand
 	if s.lastText == "." || s.lastText == "?." {
 		return
 	}
-	if b := s.top(); !b.begun {
-		b.listed = is&listsNames != 0
-		if text == "import" && len(s.open) == 1 {
-			s.importStarts = append(s.importStarts, t.start)
-		}
+	if text == "import" && len(s.open) == 1 && !s.top().begun {
+		s.importStarts = append(s.importStarts, t.start)
 	}
 	switch {
 	case is&contextual != 0:
 		s.preceding = unsure
-		s.top().header = s.top().header || is&namespaceHeader != 0
 	case is&nests != 0:
 		s.preceding = operator
-	}
-	if is&nests != 0 {
-		s.addNesting(is&opensScope != 0)
 	}
 }

@@ -2,37 +2,22 @@ package snippet
 
 import "strings"
 
-// rightward are the operators for whose right side esbuild recurses.
-var rightward = setOf("!", "~", "+", "-", "++", "--", "?", ":", "=>", "**", "...", "=", "+=", "-=", "*=", "/=", "%=",
-	"&=", "|=", "^=", "&&=", "||=", "??=", "<<=", ">>=", ">>>=", "**=")
-
 func (s *scanner) punctuator(t token, text string) {
 	switch text {
 	case "(", "[", "{":
 		s.openBracket(text)
 	case ")", "]", "}":
 		s.closeBracket(t, text[0])
-	case ",":
-		s.comma()
 	case "/", "/=":
 		s.scanSlash(t)
 	case "<":
-		s.scanLess(t)
+		s.scanLess()
 	case "!", "++", "--":
 		s.prefixOrPostfix(t)
 	case ".":
-		if s.top().header {
-			s.addNesting(true)
-		}
-	case ">", ">>", ">>>":
-		s.closeAngles(len(text))
-	case ";":
-		s.preceding = operator
+	case ">", ">>", ">>>": // may end type arguments
+		s.preceding = unsure
 	default:
-		// + and - nest if no operand precedes them
-		if rightward[text] && (s.preceding != operand || len(text) > 1 || text == "?" || text == ":" || text == "=") {
-			s.addNesting(text == "=>")
-		}
 		s.preceding = operator
 	}
 }
@@ -42,44 +27,14 @@ func (s *scanner) prefixOrPostfix(t token) {
 	if s.preceding == operand && !t.newline {
 		return
 	}
-	s.addNesting(false)
 	if s.preceding != unsure {
 		s.preceding = operator
 	}
 }
 
-func (s *scanner) comma() {
-	b := s.top()
-	b.commas++
-	s.cost.depth -= b.chain - b.angles
-	s.cost.scopes -= b.scopes
-	b.chain, b.scopes = b.angles, 0
-	s.preceding = operator
-}
-
-// closeAngles ends type arguments, if any are open.
-func (s *scanner) closeAngles(n int) {
-	b := s.top()
-	n = min(n, b.angles)
-	b.angles -= n
-	b.chain -= n
-	s.cost.depth -= n
-	s.preceding = unsure
-}
-
 func (s *scanner) openBracket(text string) {
-	b := bracket{kind: text[0]}
-	switch text {
-	case "(":
-		b.control = s.lastText == "if" || s.lastText == "for" || s.lastText == "while" || s.lastText == "with"
-		b.list = s.preceding == operand
-	case "[":
-		b.list = s.preceding == operator
-	case "{":
-		b.object = s.lastText == "=" || s.lastText == "(" || s.lastText == "," || s.lastText == "[" || s.lastText == "return" ||
-			s.lastText == ":" && s.top().object
-	}
-	s.push(b)
+	control := s.lastText == "if" || s.lastText == "for" || s.lastText == "while" || s.lastText == "with"
+	s.push(bracket{kind: text[0], control: text == "(" && control})
 }
 
 func (b bracket) endsWith(c byte) bool {
@@ -117,10 +72,7 @@ func (s *scanner) scanSlash(t token) {
 			s.preceding = operator
 			return
 		}
-		if s.divergesBeyondLine(rest) {
-			s.refusal = ambiguousSlash
-			return
-		}
+		s.slashUnclear = true
 	}
 	if s.preceding == operand || s.preceding == unsure && s.lastText != "}" {
 		s.preceding = operator
@@ -128,19 +80,4 @@ func (s *scanner) scanSlash(t token) {
 	}
 	s.regex(t.start)
 	s.preceding = operand
-	s.countFlags(s.code[t.start:s.pos])
-}
-
-// divergesBeyondLine reports whether the two meanings of a slash may lead to different
-// tokens after the line. If not, the text of one meaning may be brackets in the other.
-func (s *scanner) divergesBeyondLine(rest string) bool {
-	if strings.Contains(rest, "`") || strings.Contains(rest, "/*") || strings.Contains(rest, "*/") ||
-		strings.HasSuffix(rest, `\`) || s.jsx && strings.ContainsAny(rest, "<>") {
-		return true
-	}
-	s.slashUnclear = true
-	s.checkNames(rest)
-	s.uncertain += countAny(rest, "([{}])")
-	s.checkDepth()
-	return false
 }

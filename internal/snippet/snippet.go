@@ -22,6 +22,7 @@ type Program struct {
 	Explicit bool
 
 	draft draft
+	load  func() []Stage // the draft's stages, for a program of another process; else nil
 }
 
 // Module compiles code to an ES module that calls [Deliver] once, at its end: with the
@@ -91,11 +92,15 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	if offset < 0 {
 		return 0, 0, false
 	}
-	before, known := p.draft.origin(offset)
+	d := p.draft
+	if p.load != nil {
+		d.stages = restore(p.load())
+	}
+	before, known := d.origin(offset)
 	if !known {
 		return 0, 0, false
 	}
-	l, c = positionOf(p.draft.snippet, before)
+	l, c = positionOf(d.snippet, min(before, len(d.snippet)))
 	return l, c, true
 }
 

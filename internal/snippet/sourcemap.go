@@ -13,7 +13,7 @@ func (m mapped) original(offset int) (int, bool) {
 	if err != nil {
 		return 0, false
 	}
-	line, column := positionOf(m.to, offset)
+	line, column := positionOf(m.to, min(offset, len(m.to)))
 	p, known := file.Original(line-1, column-1)
 	if p.Source != "" && p.Source != moduleName && p.Source != scriptName {
 		return 0, false // a comment in the code named another source

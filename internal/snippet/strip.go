@@ -1,6 +1,7 @@
 package snippet
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -19,8 +20,7 @@ type Stripped struct {
 }
 
 // Strip removes the types of a TypeScript file, and translates what JavaScript does not
-// have: JSX, enums, namespaces, decorators. [Language] says what the file is. Files may be
-// larger than those of [Translate].
+// have: JSX, enums, namespaces, decorators. [Language] says what the file is.
 func Strip(name, code string) (*Stripped, *SyntaxError) {
 	ext := Language(name, code)
 	loader, typed := loaders[ext]
@@ -28,8 +28,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 		loader = api.LoaderJS
 	}
 	d, c := newDraft(code), compiler{file: "file" + ext}
-	if err := d.bearable(hasJSX(ext)); err != nil {
-		err.Limit = true
+	if err := d.checkFile(hasJSX(ext)); err != nil {
 		return nil, err
 	}
 	result := c.transform(d, api.TransformOptions{
@@ -45,24 +44,32 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	return s, nil
 }
 
-// bearable is [Estimate.Add] for one file that is not bundled.
-func (d draft) bearable(jsx bool) *SyntaxError {
-	if len(d.text) > MaxCode || len(d.text) > maxTyped && countTokens(d.text) > maxTokens {
-		return d.errorAt(0, tooComplex)
-	}
-	if n := validLength(d.text); n < len(d.text) {
-		return d.errorAt(n, "the code is not UTF-8")
-	}
-	s, err := d.scan(jsx)
-	if err != nil {
+// checkFile checks what esbuild does not.
+func (d draft) checkFile(jsx bool) *SyntaxError {
+	n := validLength(d.text)
+	var err *SyntaxError
+	switch {
+	case len(d.text) > MaxCode:
+		err = d.errorAt(0, fmt.Sprintf("the file has %d bytes, the limit is %d", len(d.text), MaxCode))
+	case n < len(d.text):
+		err = d.errorAt(n, "the code is not UTF-8")
+	default:
+		_, err := d.scan(jsx)
 		return err
 	}
-	if s.longName > 0 {
-		return d.errorAt(s.longName-1, nameTooLong)
+	err.Limit = true
+	return err
+}
+
+// CheckFile checks what esbuild does not in a file to be bundled, in the language of an extension. For
+// import() with an expression as its path, esbuild would search folders.
+func CheckFile(code, ext string) *SyntaxError {
+	d := newDraft(code)
+	if err := d.checkFile(hasJSX(ext)); err != nil {
+		return err
 	}
-	var e enums
-	if e.add(d.text); e.explode() {
-		return d.errorAt(0, tooComplex)
+	if at := computedImport(code); at >= 0 {
+		return d.errorAt(at, "import() needs a string as its path")
 	}
 	return nil
 }

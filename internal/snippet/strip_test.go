@@ -59,11 +59,7 @@ func TestStripErrors(t *testing.T) {
 		{"a.ts", "let a: = 1", `1:8: Unexpected "="`, false},
 		{"a.js", "let a: A", `1:6: Expected ";" but found ":"`, false},
 		{"a.ts", "a\xff", "1:2: the code is not UTF-8", true},
-		{"a.ts", strings.Repeat("!", maxTokens+1), "1:1: " + tooComplex, true},
-		{"a.ts", strings.Repeat("[", 5000), "1:502: " + nestedTooDeeply, true},
-		{"a.ts", "enum A { a0 = 'xxxxxxxx', " + repeat(40, "a%[2]d = a%[1]d + a%[1]d, ") + "}", "1:1: " + tooComplex, true},
-		{"a.ts", "let " + strings.Repeat("a", 1000), "1:1004: " + nameTooLong, true},
-		{"a.ts", strings.Repeat(" ", MaxCode+1), "1:1: " + tooComplex, true},
+		{"a.ts", strings.Repeat(" ", MaxCode+1), "1:1: the file has 262145 bytes, the limit is 262144", true},
 	} {
 		if _, err := Strip(tc.name, tc.code); err == nil || err.Error() != tc.want || err.Limit != tc.limit {
 			t.Errorf("%.50q: %v, want %s", tc.code, err, tc.want)

@@ -64,11 +64,12 @@ func MentionsCommonJS(code string) bool {
 }
 
 // SyntaxOf detects the module format of JavaScript. Names for which given returns true are
-// globals of the program, not CommonJS's.
+// globals of the program, not CommonJS's. If the code declares names of CommonJS somewhere, only
+// esbuild knows in which scope: the Syntax is then preliminary, and Scopes determine it.
 //
-// If code cannot be parsed, only the part before the error counts. In that part, and in
-// code that esbuild would take too long for, a name counts even if it may be declared.
-func SyntaxOf(code string, given func(name string) bool) Syntax {
+// If code cannot be parsed, only the part before the error counts. In that part, a name counts
+// even if it may be declared.
+func SyntaxOf(code string, given func(name string) bool) (Syntax, *Scopes) {
 	if strings.HasPrefix(code, "#!") {
 		code = "//" + code[2:]
 	}
@@ -84,11 +85,26 @@ func SyntaxOf(code string, given func(name string) bool) Syntax {
 		}
 	}
 	s.CommonJS = names != 0
-	if p.bound != 0 && !p.failed && !costly(code) { // only esbuild knows in which scope a name is declared
-		s.CommonJS = s.CommonJS && usesFree(code, open)
-		s.Module = s.Module || slices.ContainsFunc(p.declared, isCommonJS) && redeclares(code)
+	if p.bound == 0 || p.failed {
+		return s, nil
 	}
-	return s
+	return s, &Scopes{[]byte(code), open, slices.ContainsFunc(p.declared, isCommonJS), s}
+}
+
+// Scopes is code whose Syntax depends on the scopes of names.
+type Scopes struct {
+	Code        []byte
+	Names       []string // that are CommonJS's unless the code declares them
+	Declared    bool     // the code declares one at its top level
+	Preliminary Syntax
+}
+
+// Syntax determines the format.
+func (s *Scopes) Syntax() Syntax {
+	code, found := string(s.Code), s.Preliminary
+	found.CommonJS = found.CommonJS && usesFree(code, s.Names)
+	found.Module = found.Module || s.Declared && redeclares(code)
+	return found
 }
 
 func isCommonJS(name string) bool { return slices.Contains(commonJS, name) }

@@ -58,20 +58,29 @@ func TestSyntaxOf(t *testing.T) {
 		`a.require('a'); const = 'module'`:                          {},
 		`const __free = require('a'), __free_ = 1`:                  {CommonJS: true},
 	} {
-		if got := SyntaxOf(code, none); got != want {
+		if got := syntaxOf(code, none); got != want {
 			t.Errorf("%s: %+v, want %+v", code, got, want)
 		}
 	}
+}
+
+// syntaxOf is SyntaxOf with the scopes.
+func syntaxOf(code string, given func(name string) bool) Syntax {
+	s, scopes := SyntaxOf(code, given)
+	if scopes != nil {
+		return scopes.Syntax()
+	}
+	return s
 }
 
 // checkSyntax compares SyntaxOf with esbuild.
 func checkSyntax(t *testing.T, code string) {
 	t.Helper()
 	r, _ := parse(code)
-	if r.failed || costly(r.code) || len(transformPlain(code, nil).Errors) > 0 {
+	if r.failed || len(transformPlain(code, nil).Errors) > 0 {
 		return
 	}
-	got := SyntaxOf(code, func(string) bool { return false })
+	got := syntaxOf(code, func(string) bool { return false })
 	if want := usesFree(code, commonJS); got.CommonJS != want {
 		t.Errorf("%.300s\nuses a name of CommonJS: %t, to esbuild %t", code, got.CommonJS, want)
 	}
@@ -95,10 +104,10 @@ func FuzzSyntaxOf(f *testing.F) {
 // A global that the host provides is not one of CommonJS's names.
 func TestSyntaxOfGlobals(t *testing.T) {
 	given := func(name string) bool { return name == "module" }
-	if got := SyntaxOf(`module.id`, given); got != (Syntax{}) {
+	if got := syntaxOf(`module.id`, given); got != (Syntax{}) {
 		t.Errorf("a given name: %+v", got)
 	}
-	if got := SyntaxOf(`module.id + require`, given); got != (Syntax{CommonJS: true}) {
+	if got := syntaxOf(`module.id + require`, given); got != (Syntax{CommonJS: true}) {
 		t.Errorf("another one: %+v", got)
 	}
 }
@@ -111,7 +120,7 @@ func BenchmarkSyntaxOf(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				SyntaxOf(code, none)
+				syntaxOf(code, none)
 			}
 		})
 	}

@@ -19,6 +19,12 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
+// Of returns the error for the code that it is about, after it was decoded.
+func (e *SyntaxError) Of(code string) *SyntaxError {
+	e.snippet = code
+	return e
+}
+
 // Frame returns the lines around the error.
 func (e *SyntaxError) Frame() string { return Frame(e.snippet, e.Line, e.Column) }
 

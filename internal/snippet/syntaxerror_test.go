@@ -77,22 +77,20 @@ func TestLimits(t *testing.T) {
 	}{
 		{"as much as may be", "1" + strings.Repeat(" ", MaxCode-1), ""},
 		{"too much", "1" + strings.Repeat(" ", MaxCode), fmt.Sprintf("the code has %d bytes, the limit is %d", MaxCode+1, MaxCode)},
-		{"as much TypeScript as may be", typed + strings.Repeat(" ", maxTyped-len(typed)), ""},
-		{"too much TypeScript", typed + strings.Repeat(" ", maxTyped), "this is not JavaScript, and TypeScript or JSX must be shorter than 65536 bytes"},
+		{"as much TypeScript as may be", typed + strings.Repeat(" ", MaxCode-len(typed)), ""},
 		{"as many blocks as may be", strings.Repeat(many, maxBlocks), ""},
 		{"too many blocks", strings.Repeat(many, maxBlocks+1), "there are 65 blocks of code, the limit is 64"},
 		{"as deep as may be", deep("[", "]", maxNesting/2), ""},
 		{"too deep", deep("[", "]", maxNesting), nestedTooDeeply},
 		{"too deep, to the right", deep("a=", "", maxNesting), nestedTooDeeply},
 		{"too deep, of statements", deep("if(a)", "", maxNesting), nestedTooDeeply},
-		{"too deep, after types", typed + deep("[", "]", maxNesting/2+1), nestedTooDeeply},
+		{"deep, after types", typed + deep("[", "]", maxNesting/2-1), ""},
 		{"a long chain", "[]" + strings.Repeat(".a", maxMembers-1), ""},
 		{"too long a chain", "[]" + strings.Repeat(".a", maxMembers+2), nestedTooDeeply},
 		{"a long sum", "1" + strings.Repeat("+1", MaxCode/4), ""},
 		{"many elements", "[" + strings.Repeat("1,", MaxCode/4) + "]", ""},
-		{"repetitive types", strings.Repeat("a;", maxTyped/2-20) + typed, tooComplex},
 		{"repetitive JavaScript", strings.Repeat("a;", MaxCode/2), ""},
-		{"a slash of two kinds", typed + "{}\n/`/.b /c", ambiguousSlash},
+		{"a slash of two kinds", typed + "{}\n/`/.b /c", ""},
 	} {
 		_, err := Module(tc.code)
 		got := ""

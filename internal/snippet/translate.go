@@ -26,8 +26,7 @@ func Translates(name string) bool { return loaders[path.Ext(name)] != 0 }
 func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	d, c := newDraft(code), compiler{file: url.PathEscape(name)}
 	loader := loaders[path.Ext(name)]
-	if err := d.bounded(loader != api.LoaderTS); err != nil {
-		err.Limit = true
+	if err := d.checkFile(loader != api.LoaderTS); err != nil {
 		return "", err
 	}
 	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline}
@@ -39,18 +38,6 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 		return "", c.syntaxError(d, result)
 	}
 	return string(result.Code), nil
-}
-
-// bounded rejects code for which esbuild could need too much time or stack.
-func (d draft) bounded(jsx bool) *SyntaxError {
-	if len(d.text) > maxTyped {
-		return d.errorAt(0, fmt.Sprintf("TypeScript or JSX may have %d bytes, this has %d", maxTyped, len(d.text)))
-	}
-	if n := validLength(d.text); n < len(d.text) {
-		return d.errorAt(n, "the code is not UTF-8")
-	}
-	_, err := d.scan(jsx)
-	return err
 }
 
 // Program returns JavaScript that throws the error. A source map gives it its position in

@@ -14,22 +14,8 @@ func Unfinished(code string) bool {
 		return true
 	case message == unterminated: // a template, or a string that cannot be closed any more
 		return syntaxErrorMessage(code+"\n`") != unterminated
-	case message == typesTooLong: // only our parser has read it
-		at := reach(code)
-		return at == len(code) || reach(code+"\n`") > at || reach(code+"\n*/") > at
 	}
 	return false
-}
-
-// reach returns how far the parser gets in code, read as a program or as an object.
-func reach(code string) int {
-	r, _ := parse(code)
-	if !r.failed || r.lastBlock < 0 {
-		return r.tok.start
-	}
-	object := newParser(code, r.lastBlock)
-	object.object()
-	return max(r.tok.start, object.tok.start)
 }
 
 // unterminated is esbuild's message for templates, too.

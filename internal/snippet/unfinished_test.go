@@ -26,12 +26,12 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// Code that is too long for TypeScript can be unfinished too.
+// Long code can be unfinished too.
 func TestUnfinishedLong(t *testing.T) {
-	rows := strings.Repeat("  [1, 'a'],\n", maxTyped/8)
+	rows := strings.Repeat("  [1, 'a'],\n", MaxCode/64)
 	for want, list := range map[bool][]string{
-		true:  {"const a = [\n" + rows, "f(`" + rows, "f(`${a}" + rows, "[" + rows + "/*", "{ \"a\": [\n" + rows, "[" + rows + "0] +"},
-		false: {"[" + rows + "'a", "[" + rows + "]", "[" + rows + "0)", "const a: any = [" + rows, "[" + rows + "]\n}", "[" + rows + "/a", "{ \"a\": [" + rows + "] }"},
+		true:  {"const a = [\n" + rows, "f(`" + rows, "const a: any = [" + rows, "f(`${a}" + rows, "[" + rows + "/*", "[" + rows + "0] +"},
+		false: {"[" + rows + "'a", "[" + rows + "]", "[" + rows + "0)", "[" + rows + "]\n}", "[" + rows + "/a", "{ \"a\": [" + rows + "] }"},
 	} {
 		for _, code := range list {
 			if got := Unfinished(code); got != want {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	goruntime "runtime"
@@ -34,6 +35,7 @@ type Spec struct {
 // Process is a running subprocess. It is safe for concurrent use.
 type Process struct {
 	role     *Role
+	limits   cgroup.Limits
 	identity *jail.Identity
 	group    *cgroup.Group
 	conn     *net.UnixConn
@@ -49,7 +51,7 @@ const startTimeout = 30 * time.Second // of a subprocess, on a busy machine
 
 // Start starts a subprocess in the role and returns when it is confined.
 func (r *Role) Start(ctx context.Context, s Spec) (*Process, error) {
-	p := &Process{role: r, done: make(chan struct{})}
+	p := &Process{role: r, limits: s.Limits, done: make(chan struct{})}
 	if err := p.start(ctx, &s); err != nil {
 		return nil, fmt.Errorf("start subprocess %s: %w", r.Name, err)
 	}
@@ -80,7 +82,7 @@ func (p *Process) start(ctx context.Context, s *Spec) (err error) {
 	if err := p.shakeHands(); err != nil {
 		_ = p.process.Kill()
 		<-p.done
-		return errors.Join(cmp.Or(ctx.Err(), err), p.exit, p.Close())
+		return errors.Join(cmp.Or(context.Cause(ctx), err), p.exit, p.Close())
 	}
 	return nil
 }
@@ -137,10 +139,14 @@ func (p *Process) execute(setup string, socket, output *os.File) (*os.Process, e
 	if err := limitCapabilities(); err != nil {
 		return nil, err
 	}
+	processors := min(goruntime.GOMAXPROCS(0), maxProcessors)
+	if p.limits.CPUs > 0 { // more threads than that would be throttled together
+		processors = min(processors, int(math.Ceil(p.limits.CPUs)))
+	}
 	attr := &os.ProcAttr{
 		Dir: "/",
 		// The number of processors is fixed: the runtime would keep a file of its cgroup open.
-		Env: []string{variable + "=" + setup, fmt.Sprintf("GOMAXPROCS=%d", min(goruntime.GOMAXPROCS(0), maxProcessors)),
+		Env: []string{variable + "=" + setup, fmt.Sprintf("GOMAXPROCS=%d", processors),
 			"GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"},
 		Files: []*os.File{null, output, output, socket},
 		Sys: &syscall.SysProcAttr{

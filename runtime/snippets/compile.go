@@ -48,12 +48,16 @@ func (r *Runner) names(ctx context.Context, module string) (names []string, err 
 // problems, which it adds to out.
 func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output) (*program, error) {
 	if r.lint {
-		r.check(files, out)
+		if err := r.check(ctx, files, out); err != nil {
+			return nil, err
+		}
 	}
 	if len(out.Errors) > 0 {
 		return nil, nil
 	}
-	p, problems, err := bundle.Bundle(ctx, files, bundle.Options{Entry: EntryPath, Packages: r.packages, Mount: packagesDir, Replace: w.replacements()})
+	p, problems, err := bundle.Bundle(ctx, files, bundle.Options{
+		Entry: EntryPath, Packages: r.packages, Mount: packagesDir, Replace: w.replacements(), Run: r.domain.Bundle,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -67,12 +71,17 @@ func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output
 }
 
 // check adds what the linter finds.
-func (r *Runner) check(files []File, out *Output) {
+func (r *Runner) check(ctx context.Context, files []File, out *Output) error {
 	for _, f := range files {
-		for _, p := range r.rules.Check(f.Path, f.Source) {
+		problems, err := r.domain.Lint(ctx, r.rules, f.Path, f.Source)
+		if err != nil {
+			return err
+		}
+		for _, p := range problems {
 			out.addProblem(Problem{Path: p.Path, Line: p.Line, Column: p.Column, Message: p.Message})
 		}
 	}
+	return nil
 }
 
 // rules returns the lint rules, if there are any.

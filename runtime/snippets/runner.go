@@ -11,6 +11,7 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/internal/work"
 	"gaol/runtime/snippets/bundle"
 	"gaol/runtime/snippets/lint"
 )
@@ -47,6 +48,9 @@ type Options struct {
 	// Image, Store and CgroupParent are as in runtime.Options.
 	Image, Store, CgroupParent string
 
+	// WorkInProcess is as in runtime.Options: it also lints and bundles in this process.
+	WorkInProcess bool
+
 	// Isolation and OCI are as in runtime.Options, and so is Zygote, which only IsolationNative
 	// has.
 	Isolation runtime.Isolation
@@ -64,6 +68,7 @@ type Runner struct {
 	packages  *bundle.Packages // nil: none
 	lint      bool             // by rules
 	rules     lint.Rules
+	domain    *work.Domain // lints and bundles
 	sandboxes sandboxes
 	turns     queue
 
@@ -87,11 +92,15 @@ func New(o Options) (*Runner, error) {
 	r.open, r.cancel = context.WithCancelCause(context.Background())
 	r.reader.turn = make(queue, 1)
 	r.rules, r.lint = o.rules()
+	if r.domain = work.InProcess; !o.WorkInProcess {
+		r.domain = work.Open(cmp.Or(o.CgroupParent, runtime.DefaultCgroupParent))
+	}
 	err := r.openPackages(o)
 	if err == nil {
 		err = r.sandboxes.init(o, r.packages)
 	}
 	if err != nil {
+		r.domain.Close()
 		return nil, fmt.Errorf("snippets: %w", err)
 	}
 	r.work.Go(func() { _, _ = r.wrapped(r.open) }) // Run repeats what fails
@@ -195,5 +204,6 @@ func (r *Runner) Close() error {
 	r.mu.Unlock()
 	r.cancel(runtime.ErrClosed)
 	r.work.Wait()
+	r.domain.Close()
 	return r.sandboxes.close()
 }

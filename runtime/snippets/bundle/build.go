@@ -4,33 +4,83 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	goruntime "runtime"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"gaol/internal/snippet"
 )
 
-// A build bundles the files of one snippet.
+// A Job is one run of esbuild for the files of a snippet.
+type Job struct {
+	Files       []File
+	Entry       string
+	Mount       string
+	Placeholder string            // of the folder of packages, see placeholder
+	Replace     map[string]string // as Options.Replace
+	Packages    bool              // may be imported
+	JSX         bool              // there is a package with the functions of JSX
+	Entries     map[string]Entry  // those that are known, by specifier
+}
+
+// Built is the result of a Job.
+type Built struct {
+	Problems  []Problem // in the files
+	Code      []byte
+	SourceMap []byte
+	Imported  []string // specifiers of packages, sorted
+}
+
+// A build is a Job with its state.
 type build struct {
-	Options
+	*Job
 	files        map[string]File   // by clean path
 	languages    map[string]string // the extension of the language of each
 	jsx, require bool              // the files may use them
 
 	mu       sync.Mutex
-	imported map[string]bool  // specifiers of packages in the last run
-	entries  map[string]entry // the known packages
+	imported map[string]bool
 }
 
-// result is what esbuild returns.
-type result struct {
-	code      string
-	sourceMap []byte
-	Errors    []api.Message
+// Run runs esbuild.
+func (j *Job) Run() Built {
+	b := &build{Job: j, files: map[string]File{}, languages: map[string]string{}, imported: map[string]bool{}}
+	for _, f := range j.Files {
+		ext := snippet.Language(f.Path, f.Source)
+		if p, bad := check(f, ext); bad {
+			return Built{Problems: []Problem{p}}
+		}
+		b.files[path.Clean(f.Path)], b.languages[path.Clean(f.Path)] = f, ext
+		b.require = b.require || strings.Contains(f.Source, "require") || strings.Contains(f.Source, `\u`)
+		b.jsx = b.jsx || ext == ".tsx" || ext == ".jsx"
+	}
+	r := api.Build(b.options())
+	out := Built{Problems: b.problems(r.Errors), Imported: slices.Sorted(maps.Keys(b.imported))}
+	for _, f := range r.OutputFiles {
+		if strings.HasSuffix(f.Path, ".map") {
+			out.SourceMap = f.Contents
+		} else {
+			out.Code = f.Contents
+		}
+	}
+	return out
+}
+
+// check checks what esbuild does not.
+func check(f File, ext string) (p Problem, bad bool) {
+	if ext == ".json" {
+		return checkJSON(f)
+	}
+	if err := snippet.CheckFile(f.Source, ext); err != nil {
+		return Problem{f.Path, err.Line, err.Column, err.Message}, true
+	}
+	return Problem{}, false
 }
 
 // placeholder replaces the folder of the set in paths while that is unknown. It is of the
@@ -44,61 +94,26 @@ var placeholder = func() string {
 // dirLength is the length of a set's Dir.
 const dirLength = 32
 
-// slots limits how many goroutines run esbuild for snippets. A goroutine keeps its slot
-// after a timeout, until esbuild returns.
-var slots = make(chan struct{}, max(2, goruntime.GOMAXPROCS(0)))
-
-var errTimeout = errors.New("bundle: esbuild took too long")
-
-// run runs esbuild once.
-func (b *build) run(ctx context.Context) (result, error) {
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return result{}, fmt.Errorf("bundle: %w", ctx.Err())
-	}
-	b.imported = make(map[string]bool)
-	r, err := rebuild(ctx, b.options(), b.Timeout, func() { <-slots })
-	return newResult(r), err
-}
-
-// rebuild runs esbuild, and then calls done. After a timeout, that happens later.
-func rebuild(ctx context.Context, o api.BuildOptions, timeout time.Duration, done func()) (api.BuildResult, error) {
+// rebuild runs esbuild with a timeout, for packages.
+func rebuild(ctx context.Context, o api.BuildOptions, timeout time.Duration) (api.BuildResult, error) {
 	c, failure := api.Context(o)
 	if failure != nil {
-		done()
 		return api.BuildResult{}, fmt.Errorf("bundle: %s", failure.Errors[0].Text)
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	results := make(chan api.BuildResult, 1)
 	go func() {
-		defer done()
 		results <- c.Rebuild()
 		c.Dispose()
 	}()
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	select {
 	case r := <-results:
 		return r, nil
-	case <-timer.C:
-		go c.Cancel() // waits for the build
-		return api.BuildResult{}, errTimeout
 	case <-ctx.Done():
-		go c.Cancel()
+		go c.Cancel() // waits for the build
 		return api.BuildResult{}, fmt.Errorf("bundle: %w", ctx.Err())
 	}
-}
-
-func newResult(r api.BuildResult) result {
-	out := result{Errors: r.Errors}
-	for _, f := range r.OutputFiles {
-		if strings.HasSuffix(f.Path, ".map") {
-			out.sourceMap = f.Contents
-		} else {
-			out.code = string(f.Contents)
-		}
-	}
-	return out
 }
 
 // options are esbuild's options for a snippet.
@@ -126,7 +141,7 @@ func (b *build) options() api.BuildOptions {
 		// folders. It takes time to copy esbuild's own definitions.
 		o.Define = map[string]string{"require": "globalThis.require"}
 	}
-	if b.jsx && b.Packages != nil && b.Packages.hasJSXRuntime() {
+	if b.jsx && b.JSX {
 		o.JSX = api.JSXAutomatic
 	}
 	return o

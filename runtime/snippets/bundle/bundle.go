@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
-
-	"gaol/internal/snippet"
+	"unicode/utf8"
 )
 
 // File is a file of a snippet.
@@ -45,13 +44,13 @@ type Options struct {
 	// takes the package's place. In it, the same specifier means the package.
 	Replace map[string]string
 
-	// Timeout is the time for esbuild. Zero: 5 s.
-	Timeout time.Duration
+	// Run runs esbuild for the files. Nil: [Job.Run], in this process, where no time and
+	// no memory is too much for hostile files.
+	Run func(context.Context, Job) (Built, error)
 }
 
 const (
-	defaultEntry   = "src/main.ts"
-	defaultTimeout = 5 * time.Second
+	defaultEntry = "src/main.ts"
 
 	// maxBytes bounds the files of a snippet together.
 	maxBytes = 256 << 10
@@ -63,56 +62,50 @@ func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, 
 	if o.Packages != nil && !validMount(o.Mount) {
 		return nil, nil, fmt.Errorf("bundle: mount %q: not a clean absolute path of letters, digits and . _ / -", o.Mount)
 	}
-	b, problems := newBuild(files, o)
+	if o.Run == nil {
+		o.Run = func(_ context.Context, j Job) (Built, error) { return j.Run(), nil }
+	}
+	j, problems := newJob(files, o)
 	if len(problems) > 0 {
 		return nil, problems, nil
 	}
-	return b.bundle(ctx)
+	return j.bundle(ctx, o)
 }
 
 var mountPath = regexp.MustCompile(`^(/[\w.-]+)+$`)
 
 func validMount(name string) bool { return mountPath.MatchString(name) && path.Clean(name) == name }
 
-// newBuild checks the files.
-func newBuild(files []File, o Options) (*build, []Problem) {
-	b := &build{Options: o, files: make(map[string]File, len(files)), languages: make(map[string]string, len(files))}
-	if b.Entry == "" {
-		b.Entry = defaultEntry
-	}
-	if b.Timeout == 0 {
-		b.Timeout = defaultTimeout
+// newJob checks the files as far as that takes no parser.
+func newJob(files []File, o Options) (Job, []Problem) {
+	j := Job{Files: files, Entry: cmp.Or(o.Entry, defaultEntry), Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
+	if j.Packages = o.Packages != nil; j.Packages {
+		j.JSX = o.Packages.hasJSXRuntime()
+		j.Entries = o.Packages.mentioned(j.texts())
 	}
 	total := 0
-	var estimate snippet.Estimate
+	found := false
 	for _, f := range files {
 		if total += len(f.Source); total > maxBytes {
-			return nil, []Problem{{f.Path, 1, 1, fmt.Sprintf("the files have more than %d bytes", maxBytes)}}
+			return j, []Problem{{f.Path, 1, 1, fmt.Sprintf("the files have more than %d bytes", maxBytes)}}
 		}
-		ext := snippet.Language(f.Path, f.Source)
-		if p, bad := check(&estimate, f, ext); bad {
-			return nil, []Problem{p}
+		if !utf8.ValidString(f.Source) {
+			return j, []Problem{{f.Path, 1, 1, "the file is not UTF-8"}}
 		}
-		b.files[path.Clean(f.Path)], b.languages[path.Clean(f.Path)] = f, ext
-		b.require = b.require || strings.Contains(f.Source, "require") || strings.Contains(f.Source, `\u`)
-		b.jsx = b.jsx || ext == ".tsx" || ext == ".jsx"
+		found = found || path.Clean(f.Path) == path.Clean(j.Entry)
 	}
-	if _, found := b.files[path.Clean(b.Entry)]; !found {
-		return nil, []Problem{{b.Entry, 1, 1, "this file is missing"}}
+	if !found {
+		return j, []Problem{{j.Entry, 1, 1, "this file is missing"}}
 	}
-	return b, nil
+	return j, nil
 }
 
-// check rejects files for which esbuild could take too much time or memory.
-func check(estimate *snippet.Estimate, f File, ext string) (p Problem, bad bool) {
-	if ext == ".json" {
-		return checkJSON(f)
+// texts returns the text of all modules.
+func (j *Job) texts() (list []string) {
+	for _, f := range j.Files {
+		list = append(list, f.Source)
 	}
-	err := estimate.Add(strings.TrimSuffix(f.Path, path.Ext(f.Path))+ext, f.Source)
-	if err == nil {
-		return Problem{}, false
-	}
-	return Problem{f.Path, err.Line, err.Column, err.Message}, true
+	return slices.AppendSeq(list, maps.Values(j.Replace))
 }
 
 // sourceMapComments are comments for which esbuild reads files of the host.
@@ -121,50 +114,50 @@ var sourceMapComments = regexp.MustCompile(`(/[/*][#@] sourceMapping)URL=`)
 // bundle runs esbuild. The names that packages export are usually known from earlier
 // snippets. If not, the first run shows which packages the files import, and the second
 // one checks the names.
-func (b *build) bundle(ctx context.Context) (*Program, []Problem, error) {
+func (j *Job) bundle(ctx context.Context, o Options) (*Program, []Problem, error) {
 	const attempts = 4 // more only if the packages keep changing
 	for range attempts {
-		result, err := b.run(ctx)
+		r, err := o.Run(ctx, *j)
 		if err != nil {
 			return nil, nil, err
 		}
-		set, err := b.set(ctx)
+		set, err := j.set(ctx, o.Packages, r.Imported)
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case !b.matches(set):
-			b.entries = maps.Clone(set.Entries)
+		case !j.matches(r.Imported, set):
+			j.Entries = maps.Clone(set.Entries)
 			continue
-		case len(result.Errors) > 0:
-			return nil, b.problems(result.Errors), nil
-		case set.Dir == "" && len(b.imported) > 0:
+		case len(r.Problems) > 0:
+			return nil, j.checked(r.Problems), nil
+		case set.Dir == "" && len(r.Imported) > 0:
 			return nil, nil, errors.New("bundle: esbuild ignored the problems of packages")
 		}
-		return b.program(result, set), nil, nil
+		return j.program(r, set), nil, nil
 	}
-	return nil, nil, fmt.Errorf("bundle: the packages in %s keep changing", b.Packages.folder)
+	return nil, nil, fmt.Errorf("bundle: the packages in %s keep changing", o.Packages.folder)
 }
 
+// maxImported bounds the specifiers in a reply: packages beyond maxImports are problems anyway.
+const maxImported = 1000
+
 // set returns the set of the packages that the last run imports.
-func (b *build) set(ctx context.Context) (*set, error) {
-	if b.Packages == nil || len(b.imported) == 0 {
+func (j *Job) set(ctx context.Context, p *Packages, imported []string) (*set, error) {
+	if p == nil || len(imported) == 0 {
 		return &set{}, nil
 	}
-	list := make([]string, 0, len(b.imported))
-	for specifier := range b.imported {
-		list = append(list, specifier)
-	}
+	list := slices.DeleteFunc(slices.Clone(imported[:min(len(imported), maxImported)]), func(s string) bool { return !validSpecifier(s) })
 	slices.Sort(list)
-	return b.Packages.set(ctx, list)
+	return p.set(ctx, slices.Compact(list))
 }
 
 // matches reports whether the last run used the packages of the set.
-func (b *build) matches(s *set) bool {
-	if b.Packages == nil {
+func (j *Job) matches(imported []string, s *set) bool {
+	if !j.Packages {
 		return true
 	}
-	for specifier := range b.imported {
-		used, ok := b.entries[specifier]
+	for _, specifier := range imported {
+		used, ok := j.Entries[specifier]
 		if !ok || !used.equal(s.Entries[specifier]) {
 			return false
 		}
@@ -172,8 +165,24 @@ func (b *build) matches(s *set) bool {
 	return true
 }
 
+// checked bounds problems, which another process has reported.
+func (j *Job) checked(list []Problem) []Problem {
+	list = list[:min(len(list), maxProblems)]
+	for i, p := range list {
+		if !slices.ContainsFunc(j.Files, func(f File) bool { return f.Path == p.Path }) {
+			p.Path, p.Line, p.Column = j.Entry, 1, 1
+		}
+		list[i] = Problem{p.Path, max(p.Line, 1), max(p.Column, 1), clip(p.Message)}
+	}
+	return list
+}
+
 // program returns the result of the last run.
-func (b *build) program(r result, s *set) *Program {
-	code := strings.ReplaceAll(r.code, b.Mount+"/"+placeholder, b.Mount+"/"+s.Dir)
-	return &Program{Code: code, sourceMap: r.sourceMap, files: b.files}
+func (j *Job) program(r Built, s *set) *Program {
+	code := strings.ReplaceAll(string(r.Code), j.Mount+"/"+placeholder, j.Mount+"/"+s.Dir)
+	p := &Program{Code: code, sourceMap: r.SourceMap, files: make(map[string]File, len(j.Files))}
+	for _, f := range j.Files {
+		p.files[path.Clean(f.Path)] = f
+	}
+	return p
 }

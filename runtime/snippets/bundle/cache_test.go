@@ -248,7 +248,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 * maxMemory {
-		p.remember(fmt.Sprint(i), &set{Entries: map[string]entry{fmt.Sprint("a", i): {}, fmt.Sprint("b", i): {}}, checked: time.Unix(int64(i), 0)})
+		p.remember(fmt.Sprint(i), &set{Entries: map[string]Entry{fmt.Sprint("a", i): {}, fmt.Sprint("b", i): {}}, checked: time.Unix(int64(i), 0)})
 	}
 	if len(p.sets) != maxMemory || p.sets["0"] != nil || p.sets[fmt.Sprint(3*maxMemory-1)] == nil {
 		t.Errorf("%d sets", len(p.sets))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// An entry is the module of a set for one specifier.
-type entry struct {
+// An Entry is the module of a set for one specifier.
+type Entry struct {
 	File  string   `json:"file"`            // in the set's folder
 	Names []string `json:"names,omitempty"` // the exports, sorted
 
@@ -20,13 +20,13 @@ type entry struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func (e entry) equal(o entry) bool {
+func (e Entry) equal(o Entry) bool {
 	return e.File == o.File && e.Dynamic == o.Dynamic && e.Problem == o.Problem && slices.Equal(e.Names, o.Names)
 }
 
 // stub returns a module for esbuild that exports what the entry in a folder exports.
 // Of an unknown or dynamic module, any name may be imported.
-func (e entry) stub(folder string) string {
+func (e Entry) stub(folder string) string {
 	file := strconv.Quote(folder + e.File)
 	if e.Dynamic || e.File == "" {
 		return fmt.Sprintf("import m from %s; module.exports = m", file)

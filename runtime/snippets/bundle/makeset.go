@@ -70,7 +70,7 @@ func (p *Packages) save(ctx context.Context, key string, built *built, s *set) e
 
 // makeBroken finds out which of the packages cannot be bundled, one by one.
 func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures []api.Message) (*set, error) {
-	s := &set{Entries: make(map[string]entry), checked: time.Now()}
+	s := &set{Entries: make(map[string]Entry), checked: time.Now()}
 	for _, specifier := range specifiers {
 		if len(specifiers) > 1 {
 			var err error
@@ -78,7 +78,7 @@ func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures
 				return nil, err
 			}
 		}
-		e := entry{}
+		e := Entry{}
 		if len(failures) > 0 {
 			e.Problem = packageProblem(specifier, failures[0])
 		}
@@ -121,7 +121,7 @@ func (p *Packages) wrap(ctx context.Context, folder string, built *built, s *set
 			continue
 		}
 		names = checkedNames(names)
-		e = entry{File: "names-" + e.File, Names: wrapped(names)}
+		e = Entry{File: "names-" + e.File, Names: wrapped(names)}
 		content := map[string][]byte{e.File: []byte(wrapper(s.Entries[specifier].File, names))}
 		if err := writeFiles(folder, content); err != nil {
 			return err
@@ -162,7 +162,7 @@ type metafile struct {
 // errors in them.
 func (p *Packages) esbuild(ctx context.Context, specifiers []string, namespaces map[string]bool) (b *built, failures []api.Message, err error) {
 	o := p.options(specifiers, namespaces)
-	r, err := rebuild(ctx, o, packagesTimeout, func() {})
+	r, err := rebuild(ctx, o, packagesTimeout)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -244,17 +244,17 @@ func fileOf(specifier string) string {
 }
 
 // entries returns the entries of the specifiers.
-func (b *built) entries(specifiers []string) map[string]entry {
-	list := make(map[string]entry)
+func (b *built) entries(specifiers []string) map[string]Entry {
+	list := make(map[string]Entry)
 	for _, specifier := range specifiers {
 		file := fileOf(specifier)
 		out := b.meta.Outputs[outputs+"/"+file]
-		e := entry{File: file, Names: slices.Sorted(slices.Values(out.Exports))}
+		e := Entry{File: file, Names: slices.Sorted(slices.Values(out.Exports))}
 		switch {
 		case b.escapes(out.EntryPoint):
-			e = entry{Problem: fmt.Sprintf(notFound, specifier) + ": it has files outside their folder"}
+			e = Entry{Problem: fmt.Sprintf(notFound, specifier) + ": it has files outside their folder"}
 		case b.meta.Inputs[out.EntryPoint].Format == "cjs", b.namespaces[specifier]:
-			e = entry{File: file, Dynamic: true}
+			e = Entry{File: file, Dynamic: true}
 		}
 		list[specifier] = e
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,7 +58,7 @@ type Packages struct {
 
 	mu    sync.Mutex
 	sets  map[string]*set  // by key
-	known map[string]entry // by specifier, of the last set that has it
+	known map[string]Entry // by specifier, of the last set that has it
 }
 
 // NewPackages returns the packages of a folder. It creates the cache folder.
@@ -74,7 +76,7 @@ func NewPackages(o PackagesOptions) (*Packages, error) {
 	}
 	return &Packages{
 		folder: folder, cache: c, names: o.Names, building: make(chan struct{}, 1),
-		sets: make(map[string]*set), known: make(map[string]entry),
+		sets: make(map[string]*set), known: make(map[string]Entry),
 	}, nil
 }
 
@@ -94,11 +96,24 @@ func realFolder(name string) (string, error) {
 func (p *Packages) Dir() string { return p.cache.sets }
 
 // lastKnown returns the last entry for a specifier.
-func (p *Packages) lastKnown(specifier string) (entry, bool) {
+func (p *Packages) lastKnown(specifier string) (Entry, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, ok := p.known[specifier]
 	return e, ok
+}
+
+// mentioned returns the known entries whose specifiers texts may import.
+func (p *Packages) mentioned(texts []string) map[string]Entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := map[string]Entry{}
+	for specifier, e := range p.known {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, specifier) }) {
+			found[specifier] = e
+		}
+	}
+	return found
 }
 
 // set returns the set of specifiers, which must be sorted. It is made if it does not exist
@@ -132,16 +147,16 @@ func (p *Packages) set(ctx context.Context, specifiers []string) (*set, error) {
 
 // incomplete returns a set with problems if packages are missing, without running esbuild.
 func (p *Packages) incomplete(specifiers []string) *set {
-	s := &set{Entries: make(map[string]entry)}
+	s := &set{Entries: make(map[string]Entry)}
 	bad := false
 	for i, specifier := range specifiers {
 		e, _ := p.lastKnown(specifier)
 		switch {
 		case !p.hasPackage(packageOf(specifier)):
-			e = entry{Problem: fmt.Sprintf(notFound, specifier)}
+			e = Entry{Problem: fmt.Sprintf(notFound, specifier)}
 			bad = true
 		case i >= maxImports:
-			e = entry{Problem: fmt.Sprintf("more than %d packages are imported", maxImports)}
+			e = Entry{Problem: fmt.Sprintf("more than %d packages are imported", maxImports)}
 			bad = true
 		}
 		s.Entries[specifier] = e

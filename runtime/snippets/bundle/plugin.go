@@ -58,7 +58,7 @@ func failed(format, name string) (api.OnResolveResult, error) {
 func (b *build) resolvePackage(a api.OnResolveArgs) (api.OnResolveResult, error) {
 	e, known := b.entry(a.Path)
 	switch {
-	case b.Packages == nil:
+	case !b.Packages:
 		return failed(notFound, a.Path)
 	case known && e.Problem != "":
 		return api.OnResolveResult{Errors: []api.Message{{Text: e.Problem}}}, nil
@@ -70,19 +70,11 @@ func (b *build) resolvePackage(a api.OnResolveArgs) (api.OnResolveResult, error)
 }
 
 // entry records that the snippet imports a package, and returns its entry, if it is known.
-func (b *build) entry(specifier string) (e entry, known bool) {
+func (b *build) entry(specifier string) (e Entry, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.imported[specifier] = true
-	if e, known = b.entries[specifier]; known || b.Packages == nil {
-		return e, known
-	}
-	if e, known = b.Packages.lastKnown(specifier); known {
-		if b.entries == nil {
-			b.entries = make(map[string]entry)
-		}
-		b.entries[specifier] = e
-	}
+	e, known = b.Entries[specifier]
 	return e, known
 }
 
@@ -107,7 +99,7 @@ func (b *build) loadReplaced(a api.OnLoadArgs) (api.OnLoadResult, error) {
 // loadPackage returns a module that exports what the module of a set exports.
 func (b *build) loadPackage(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	e, _ := b.entry(a.Path)
-	source := e.stub(b.Mount + "/" + placeholder + "/")
+	source := e.stub(b.Mount + "/" + b.Placeholder + "/")
 	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
 }
 

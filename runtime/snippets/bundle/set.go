@@ -15,7 +15,7 @@ import (
 // A set is a bundle of packages.
 type set struct {
 	Dir     string           `json:"dir"` // its folder in the cache; empty if an entry has a problem
-	Entries map[string]entry `json:"entries"`
+	Entries map[string]Entry `json:"entries"`
 	Files   map[string]stamp `json:"files"` // those that it was made of, and others that show changes
 
 	mu      sync.Mutex

@@ -1,11 +1,13 @@
-package bundle
+package work
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"gaol/runtime/snippets/bundle"
+	"gaol/runtime/snippets/lint"
 )
 
 // repeated repeats code with a number for # and the next number for $, up to a size.
@@ -54,44 +56,35 @@ var hostileFiles = []struct{ name, start, part, end string }{
 	{"numbers", "let x: any = 1", " + 1", ""},
 }
 
-// TestHostileFiles checks that no files take long. The bound is far above the actual second,
-// for busy machines.
+// TestHostileFiles is TestHostile for files that are bundled and linted together.
 func TestHostileFiles(t *testing.T) {
-	const bound = 30 * time.Second
 	sizes := []int{5000, 20_000, 60_000, 190_000}
 	if testing.Short() {
 		sizes = sizes[:1]
 	}
-	var worst time.Duration
-	var slowest string
+	var list [][]bundle.File
 	for _, h := range hostileFiles {
 		for _, count := range []int{1, 10} {
 			for _, size := range sizes {
 				if size*count > 200_000 {
 					continue
 				}
-				files := make([]File, 10) // what each file imports exists
+				files := make([]bundle.File, 10) // what each file imports exists
 				for i := range files {
-					files[i] = File{fmt.Sprintf("f%d.ts", i), h.start}
+					files[i] = bundle.File{Path: fmt.Sprintf("f%d.ts", i), Source: h.start}
 					if i < count {
 						files[i].Source += repeated(size, h.part) + h.end
 					}
 				}
-				before := cpuTime()
-				_, problems, err := Bundle(t.Context(), files, Options{Entry: "f0.ts", Timeout: bound})
-				took := cpuTime() - before
-				name := fmt.Sprintf("%s, %d × %d bytes in %v: %.100s %v", h.name, count, size, took, fmt.Sprint(problems), err)
-				if took > worst {
-					worst, slowest = took, name
-				}
-				if took > bound || err != nil {
-					t.Error(name)
-				}
-				if testing.Verbose() {
-					t.Log(name)
-				}
+				list = append(list, files)
 			}
 		}
 	}
-	t.Logf("the slowest: %s", slowest)
+	each(t, list, func(d *Domain, files []bundle.File) error {
+		if _, err := d.Lint(t.Context(), lint.Directive(), files[0].Path, files[0].Source); err != nil {
+			return err
+		}
+		_, _, err := bundle.Bundle(t.Context(), files, bundle.Options{Entry: "f0.ts", Run: d.Bundle})
+		return err
+	})
 }

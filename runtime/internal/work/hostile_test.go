@@ -1,12 +1,13 @@
-package snippet
+package work
 
 import (
-	"fmt"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"gaol/internal/snippet"
 )
 
 // hostile are parts that can be nested to any depth: the start, the innermost code and the
@@ -57,56 +58,71 @@ func hostileCode(open, within, shut string, depth, size int) string {
 	return strings.Repeat(one+";\n", max(1, size/(len(one)+2)))
 }
 
-// cpuTime returns the processor time of this process: wall-clock time would depend on what else
-// the machine does.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+// testLimit is the time limit of operations in these tests: shorter than the real one, for there are many.
+const testLimit = time.Second / 2
 
-// TestHostileCode checks that no code takes long, for any nesting and depth, as JavaScript and
-// as TypeScript after a return. The bound is far above the actual 0.3 s; a time that is quadratic in the size would be minutes.
-func TestHostileCode(t *testing.T) {
-	const bound = 4 * time.Second
-	var worst time.Duration
-	var slowest string
-	for _, h := range hostile {
-		for _, depth := range []int{40, 1 << 30} {
-			for _, form := range []struct {
-				prefix string
-				size   int
-			}{{"", MaxCode}, {"let t:any;if(t)return 1;\n", maxTyped}} {
-				code := form.prefix + hostileCode(h.open, h.within, h.shut, depth, form.size-len(form.prefix)-8)
-				start := cpuTime()
-				_, err := Module(code)
-				took := cpuTime() - start
-				name := fmt.Sprintf("%q%q%q to %d behind %q: %d bytes in %v: %.80v", h.open, h.within, h.shut, depth, form.prefix, len(code), took, err)
-				if took > worst {
-					worst, slowest = took, name
-				}
-				if took > bound {
-					t.Error(name)
+// each calls f for many hostile inputs, some at a time. f's operation must end by its limit, with
+// a result or an error about its input.
+func each[T any](t *testing.T, list []T, f func(d *Domain, in T) error) {
+	t.Helper()
+	d := open(t)
+	d.limit = testLimit
+	var turns sync.WaitGroup
+	inputs := make(chan T)
+	for range maxProcesses {
+		turns.Go(func() {
+			for in := range inputs {
+				if err := f(d, in); err != nil {
+					t.Errorf("%.200v: %v", in, err)
 				}
 			}
-		}
+		})
 	}
-	t.Logf("the slowest: %s", slowest)
+	for _, in := range list {
+		inputs <- in
+	}
+	close(inputs)
+	turns.Wait()
+	if _, err := d.Compile(t.Context(), Source{Code: []byte("1")}); err != nil {
+		t.Error(err)
+	}
 }
 
-// TestHostileFiles is TestHostileCode for files, and for the module format of programs that
-// declare names, so that esbuild must decide.
-func TestHostileFiles(t *testing.T) {
-	const bound = 12 * time.Second // esbuild may run three times
-	for _, h := range hostile {
-		for _, depth := range []int{40, 1 << 30} {
-			start := cpuTime()
-			SyntaxOf("var module;require;"+hostileCode(h.open, h.within, h.shut, depth, maxTyped), func(string) bool { return false })
-			middle := cpuTime()
-			_, _ = Translate("a.tsx", "enum A{}\n"+hostileCode(h.open, h.within, h.shut, depth, maxTyped-16), true)
-			if format, file := middle-start, cpuTime()-middle; format > bound || file > bound {
-				t.Errorf("%q%q%q to %d: format in %v, file in %v", h.open, h.within, h.shut, depth, format, file)
-			}
+// onlyInvalid drops errors about the code.
+func onlyInvalid(err error) error {
+	if _, ok := errors.AsType[*snippet.SyntaxError](err); ok {
+		return nil
+	}
+	return err
+}
+
+// TestHostile checks that all nesting and depth, as JavaScript, as TypeScript after a return and as
+// a file, takes at most its time and ends no more than its process.
+func TestHostile(t *testing.T) {
+	depths := []int{40, 1 << 30}
+	size, some := snippet.MaxCode, 1
+	if testing.Short() {
+		depths, size, some = depths[1:], 20_000, 8
+	}
+	var list []string
+	for i, h := range hostile {
+		if i%some != 0 {
+			continue
+		}
+		for _, depth := range depths {
+			list = append(list, hostileCode(h.open, h.within, h.shut, depth, size-100))
 		}
 	}
+	each(t, list, func(d *Domain, code string) error {
+		for _, prefix := range []string{"", "let t:any;if(t)return 1;\n"} {
+			if _, err := d.Compile(t.Context(), Source{Code: []byte(prefix + code)}); onlyInvalid(err) != nil {
+				return err
+			}
+		}
+		if _, err := d.SyntaxOf(t.Context(), "var module;require;"+code, func(string) bool { return false }); err != nil {
+			return err
+		}
+		_, err := d.Translate(t.Context(), "a.tsx", "enum A{}\n"+code, true)
+		return onlyInvalid(err)
+	})
 }

@@ -1,0 +1,66 @@
+package snippet
+
+import "sync"
+
+// A Stage is a change of a snippet in a form for another process.
+type Stage struct {
+	Pieces []Piece // of an edit; none for a translation
+
+	From, To []byte // the text before and after a translation
+	Map      []byte // its source map
+}
+
+// A Piece is a part of the text after an edit.
+type Piece struct {
+	After, Before int
+	Copied, Known bool
+}
+
+// Stages returns the changes that led to Code.
+func (p *Program) Stages() (list []Stage) {
+	for _, s := range p.draft.stages {
+		switch s := s.(type) {
+		case edited:
+			var pieces []Piece
+			for _, p := range s {
+				pieces = append(pieces, Piece{p.after, p.before, p.copied, p.known})
+			}
+			list = append(list, Stage{Pieces: pieces})
+		case mapped:
+			list = append(list, Stage{From: []byte(s.from), To: []byte(s.to), Map: s.sources()})
+		}
+	}
+	return list
+}
+
+// Decoded returns the program that another process has made of a snippet. load returns its Stages
+// when a position is first needed. The other process need not be trusted: its stages determine
+// positions only.
+func Decoded(snippet, code string, explicit bool, load func() []Stage) *Program {
+	return &Program{Code: code, Explicit: explicit, draft: newDraft(snippet), load: sync.OnceValue(load)}
+}
+
+// restore returns the stages. Numbers that cannot be right become 0.
+func restore(list []Stage) (stages []stage) {
+	for _, s := range list {
+		if len(s.Pieces) == 0 {
+			stages = append(stages, mapped{string(s.From), string(s.To), func() []byte { return s.Map }})
+			continue
+		}
+		pieces := make(edited, len(s.Pieces))
+		for i, p := range s.Pieces {
+			pieces[i] = piece{bounded(p.After), bounded(p.Before), p.Copied, p.Known}
+		}
+		stages = append(stages, pieces)
+	}
+	return stages
+}
+
+// bounded returns an offset of some text.
+func bounded(n int) int {
+	const most = 64 * MaxCode // of translated code
+	if n < 0 || n > most {
+		return 0
+	}
+	return n
+}

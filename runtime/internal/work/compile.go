@@ -1,0 +1,159 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"gaol/internal/snippet"
+)
+
+// Source is code of a snippet.
+type Source struct {
+	Code  []byte
+	Cell  bool          // snippet.Cell rather than snippet.Module
+	Names snippet.Names // of a cell
+}
+
+func (s *Source) compile() (*snippet.Program, error) {
+	if s.Cell {
+		return s.Names.Cell(string(s.Code))
+	}
+	return snippet.Module(string(s.Code))
+}
+
+// compiled is the reply to a Source.
+type compiled struct {
+	Code     []byte
+	Explicit bool
+	Err      *snippet.SyntaxError
+}
+
+var (
+	compileOperation = define("compile", func(s Source) compiled { return newCompiled(lastProgram.compile(s)) })
+	stagesOperation  = define("find positions", func(s Source) []snippet.Stage {
+		p, err := lastProgram.compile(s)
+		if err != nil {
+			return nil
+		}
+		return p.Stages()
+	})
+)
+
+func newCompiled(p *snippet.Program, err error) compiled {
+	if err != nil {
+		return compiled{Err: asSyntaxError(err)}
+	}
+	return compiled{Code: []byte(p.Code), Explicit: p.Explicit}
+}
+
+func asSyntaxError(err error) *snippet.SyntaxError {
+	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok {
+		return syntax
+	}
+	return &snippet.SyntaxError{Message: err.Error(), Line: 1, Column: 1}
+}
+
+// lastProgram is the last program that this process has compiled, because its positions are asked
+// for later. Only subprocesses use it, which perform one operation at a time.
+var lastProgram memory
+
+type memory struct {
+	key struct {
+		code  string
+		cell  bool
+		names snippet.Names
+	}
+	program *snippet.Program
+}
+
+func (m *memory) compile(s Source) (*snippet.Program, error) {
+	key := m.key
+	key.code, key.cell, key.names = string(s.Code), s.Cell, s.Names
+	if m.program != nil && m.key == key {
+		return m.program, nil
+	}
+	p, err := s.compile()
+	if err == nil {
+		m.key, m.program = key, p
+	}
+	return p, err
+}
+
+// Compile compiles a snippet. The error is a [*snippet.SyntaxError] for invalid code, and for code that
+// is too complex; otherwise as that of an operation.
+func (d *Domain) Compile(ctx context.Context, s Source) (*snippet.Program, error) {
+	if d.parent == "" {
+		var p *snippet.Program
+		var failed error
+		if err := abandonable(ctx, func() { p, failed = s.compile() }); err != nil {
+			return nil, err
+		}
+		return p, failed
+	}
+	c, err := compileOperation.do(ctx, d, s)
+	if err := invalid(c.Err, err, string(s.Code)); err != nil {
+		return nil, err
+	}
+	return snippet.Decoded(string(s.Code), string(c.Code), c.Explicit, func() []snippet.Stage { return d.stages(s) }), nil
+}
+
+// stages returns the stages of a program. If that fails, its positions are unknown.
+func (d *Domain) stages(s Source) []snippet.Stage {
+	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
+	defer cancel()
+	list, err := stagesOperation.do(ctx, d, s)
+	if err != nil {
+		return []snippet.Stage{{}} // maps nothing
+	}
+	return list
+}
+
+// file is a file to translate.
+type file struct {
+	Name     []byte
+	Code     []byte
+	CommonJS bool
+}
+
+var translateOperation = define("translate", func(f file) compiled {
+	code, err := snippet.Translate(string(f.Name), string(f.Code), f.CommonJS)
+	return compiled{Code: []byte(code), Err: err}
+})
+
+// Translate is [snippet.Translate]. Errors are as those of Compile.
+func (d *Domain) Translate(ctx context.Context, name, code string, commonJS bool) (string, error) {
+	c, err := translateOperation.do(ctx, d, file{[]byte(name), []byte(code), commonJS})
+	return string(c.Code), invalid(c.Err, err, code)
+}
+
+var scopesOperation = define("find scopes", func(s snippet.Scopes) snippet.Syntax { return s.Syntax() })
+
+// SyntaxOf is [snippet.SyntaxOf]. Code that is too complex has the syntax that its words indicate.
+func (d *Domain) SyntaxOf(ctx context.Context, code string, given func(name string) bool) (snippet.Syntax, error) {
+	s, open := snippet.SyntaxOf(code, given)
+	if open == nil {
+		return s, nil
+	}
+	found, err := scopesOperation.do(ctx, d, *open)
+	if _, bad := errors.AsType[*Failure](err); bad {
+		return s, nil
+	}
+	return found, err
+}
+
+const maxMessage = 4 << 10
+
+// invalid returns the error for code: that of its parser, or of the operation.
+func invalid(syntax *snippet.SyntaxError, err error, code string) error {
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		syntax, err = &snippet.SyntaxError{Message: "the code: " + failure.Reason, Line: 1, Column: 1}, nil
+	}
+	if err != nil || syntax == nil {
+		return err
+	}
+	if syntax.Message = strings.ToValidUTF8(syntax.Message, ""); len(syntax.Message) > maxMessage {
+		syntax.Message = syntax.Message[:maxMessage]
+	}
+	return syntax.Of(code)
+}

@@ -1,0 +1,18 @@
+// Package work parses hostile text in confined processes: it compiles, bundles and lints code and checks values
+// against JSON schemas.
+//
+//	Open ── Domain ── operation ── a free process, or a new one ── request ──> run ── reply
+//	                     └─ canceled, or too long ── the process is killed: only this operation fails
+//	Domain.Close ── idle processes end after a while, or by CloseIdle
+//
+// A [Domain] has the processes of one trust domain, which is a parent of cgroups: in the server one
+// for each tenant. A process performs one operation at a time, with one processor and limited
+// memory, charged to that parent. Package [gaol/jail/subprocess] confines it.
+//
+// A reply is a claim: the process may be in the hands of what it has parsed. Replies are bounded and
+// decoded strictly, and they contain nothing that the domain's own code could not contain: code for its
+// sandboxes, positions and messages.
+//
+// [InProcess] is the domain of programs that trust the text as themselves: operations run in this
+// process, without limits but the time that their caller waits.
+package work

@@ -1,0 +1,114 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// operations perform requests, by name. They panic only for a fault of the code that parses: the
+// process then ends.
+var operations = map[string]func(in json.RawMessage) (any, error){}
+
+// message is a request.
+type message struct {
+	Operation string
+	In        json.RawMessage
+}
+
+// An operation computes Out from In. Both have JSON, with text that may be any bytes as []byte.
+type operation[In, Out any] struct {
+	name string // as errors name it
+	run  func(In) Out
+}
+
+// define defines an operation. It must be called while this package's variables are initialized.
+func define[In, Out any](name string, run func(In) Out) operation[In, Out] {
+	operations[name] = func(text json.RawMessage) (any, error) {
+		var in In
+		if err := decode(text, &in); err != nil {
+			return nil, err
+		}
+		return run(in), nil
+	}
+	return operation[In, Out]{name, run}
+}
+
+// dispatch performs a request in the subprocess.
+func dispatch(request []byte) ([]byte, error) {
+	var m message
+	if err := decode(request, &m); err != nil {
+		return nil, err
+	}
+	run := operations[m.Operation]
+	if run == nil {
+		return nil, fmt.Errorf("%q is not a valid operation", m.Operation)
+	}
+	out, err := run(m.In)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
+// do performs the operation in the domain. The error is a [*Failure] if the input is to blame, the
+// cause of ctx if that is done, or an error of this machine.
+func (o operation[In, Out]) do(ctx context.Context, d *Domain, in In) (out Out, err error) {
+	if d.parent == "" {
+		var here Out
+		if err := abandonable(ctx, func() { here = o.run(in) }); err != nil {
+			return out, err
+		}
+		return here, nil
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return out, err
+	}
+	request, err := json.Marshal(message{o.name, text})
+	if err != nil {
+		return out, err
+	}
+	reply, err := d.perform(ctx, o.name, request)
+	if err != nil {
+		return out, err
+	}
+	if err := decode(reply, &out); err != nil {
+		return out, &Failure{Operation: o.name, Reason: "it has made the process reply with garbage", Err: err}
+	}
+	return out, nil
+}
+
+// abandonable calls f on a goroutine, and does not wait for it once ctx is done. f's results may be
+// read if there is no error.
+func abandonable(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var errTrailing = errors.New("data after the JSON")
+
+// decode decodes JSON strictly.
+func decode(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errTrailing
+	}
+	return nil
+}

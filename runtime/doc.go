@@ -51,6 +51,18 @@
 // A [Context] keeps the declarations of its cells, as a notebook does: it is one process that
 // lives until it is closed, or unused for some time.
 //
+// # Compiling code
+//
+// TypeScript, JSX and what Evaluate gets are compiled before they run, by confined processes that
+// are this program, executed again: they start with the first such code, and end after half a minute without
+// any. Runtimes with the same Options.CgroupParent share them. Code that exhausts such a process
+// is an error of its author. main does not run there, but Go has initialized some of the program's packages
+// before package runtime takes the process over: those that it imports, and others whose import
+// paths precede it. Their variables and init functions run as root with few capabilities, without arguments
+// and environment, and what they open is closed. So they should have no effects outside the process, such
+// as listening, and must not fail without a variable. Options.WorkInProcess compiles
+// in this process instead.
+//
 // # What confines the guest
 //
 // The kernel: user, pid, mount, network, ipc, uts and cgroup namespaces, no capabilities,

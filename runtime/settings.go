@@ -59,7 +59,7 @@ type settings struct {
 	packages     string   // name of a snapshot with packages
 	files        []sandbox.File
 
-	programs *programs // of the sandbox
+	programs *programs    // of the sandbox
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
 	heapMiB  int64           // of V8's old space

@@ -14,6 +14,7 @@ import (
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/work"
 	"gaol/vfs"
 )
 
@@ -45,13 +46,14 @@ func TestDefaults(t *testing.T) {
 		},
 		cwd:      "/workspace",
 		modules:  "/workspace/node_modules",
+		work:     work.InProcess,
 		bindings: &hostcall.Bindings{},
 		heapMiB:  168,
 	}
 	if DefaultLimits() != want.Limits {
 		t.Errorf("DefaultLimits returned %+v", DefaultLimits())
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, hostcall.Bindings{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{}, hostcall.Bindings{}), cmp.Comparer(func(a, b *work.Domain) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -190,6 +190,7 @@ func (a *app) openSnippets(ctx context.Context, server string, o snippets.Option
 	case server != "":
 		return dialSnippets(ctx, server, o)
 	}
+	o.WorkInProcess = true // the snippets are the user's own
 	r, err := snippets.New(o)
 	if err != nil {
 		return nil, err

@@ -200,10 +200,13 @@ func evaluate(ctx context.Context, rt *runtime.NodeRuntime, code string, onLog f
 // [runtime.CloseIdle].
 func (r *Runner) Close() error {
 	r.mu.Lock()
+	again := r.closed
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel(runtime.ErrClosed)
 	r.work.Wait()
-	r.domain.Close()
+	if !again {
+		r.domain.Close()
+	}
 	return r.sandboxes.close()
 }

@@ -41,6 +41,8 @@ func NewSandbox(cmd *cobra.Command) Sandbox {
 		options: runtime.Options{
 			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up
 			Limits:   runtime.DefaultLimits(),
+
+			WorkInProcess: true, // the code is the user's own, and a command ends with it
 		},
 	}
 }

@@ -27,8 +27,8 @@
 //
 // # Limits
 //
-// Snippets are hostile: see [gaol/internal/snippet.Estimate]. esbuild runs with a timeout,
-// and in a limited number of goroutines at once. It reads no files of the host for a snippet.
+// Snippets are hostile: run a [Job] in a process that may be killed, by Options.Run. esbuild has no
+// bounds for its time and memory. It reads no files of the host for a snippet.
 // Packages are the operator's and trusted: esbuild reads them without limits.
 //
 // # What it is not

@@ -36,7 +36,7 @@ var code = setOf(".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx")
 // Other files than code, such as .json, have no problems. Of invalid code, the syntax error is
 // the only problem.
 //
-// Check may be called with hostile code, by several goroutines at once.
+// Check may be called by several goroutines at once. Hostile code can take any time and memory.
 func (r Rules) Check(name, source string) []Problem {
 	if !code[path.Ext(name)] {
 		return nil

@@ -38,9 +38,9 @@
 //
 // # Hostile code
 //
-// Package internal/snippet rejects code for which esbuild would take too long, or too much
-// stack. The parser's depth is bounded as well; the number of tokens bounds the tree. A file
-// has at most 100 problems.
+// esbuild reads the code first, without bounds for its time and memory: check hostile code in a process
+// that may be killed. The parser's depth is bounded; the number of tokens bounds the tree. A
+// file has at most 100 problems.
 //
 // A file of 1.6 KB takes 1.5 ms (2026-11, 2 shared cores), of which esbuild takes two thirds.
 package lint

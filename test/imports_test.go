@@ -183,6 +183,10 @@ var jailImports = map[string]map[string]string{
 		module + "/jail/mounts":      "the types that describe a file tree",
 		module + "/jail/hostcommand": "the protocol of commands, which all sandboxes have",
 	},
+	module + "/runtime/internal/work": {
+		module + "/jail/subprocess": "confines processes of this program, whatever confines its sandboxes",
+		module + "/jail/cgroup":     "the limits of such processes",
+	},
 	module + "/runtime/sandboxtools": {
 		module + "/jail":        "the error of a start, which all sandboxes return",
 		module + "/jail/mounts": "it opens folders of the host without following links",

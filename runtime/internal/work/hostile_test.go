@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gaol/internal/snippet"
+	"gaol/runtime/snippets/lint"
 )
 
 // hostile are parts that can be nested to any depth: the start, the innermost code and the
@@ -46,6 +47,13 @@ var hostile = []struct{ open, within, shut string }{
 	// JSX.
 	{"<a>", "", "</a>"}, {"<a>", "", ""}, {"<>", "", "</>"}, {"<a>{", "1", "}</a>"}, {"<a b={", "1", "}/>"}, {"<a b=", "<a/>", "/>"}, {"<a>'(", "", "</a>"},
 	{"<a>{/", "a", "/}</a>"}, {"<a b='", "", "'/>"}, {"<a/>\n", "", ""}, {"<a.b c:d>", "", "</a.b>"}, {"<A<", "b", ">/>"},
+	// Code for the linter.
+	{"process;", "", ""}, {"a.process,", "a", ""}, {"a['con'+", "'x'", "]"}, {"", "a", "['con'+'structor']"}, {"", "a", ".constructor"},
+	{"'a'+", "'a'", ""}, {"x['a'+b+", "1", "];"}, {"`${", "a", "}`"}, {"(a=", "1", ")=>1"}, {"((a=", "1", ")=>1)"}, {"{let process;", "", "}"},
+	{"function f(){", "process", "}"}, {"class A{a=", "1", "}"}, {"a?.b", "", ""}, {"[", "process", "]"}, {"Object.a(", "'b'", ")"}, {"a||", "a", ""},
+	{"globalThis[", "a", "]"}, {"a?b:", "c", ""}, {"{process:", "1", "}"}, {"const{constructor:a=", "1", "}=b;"}, {"'a'", "", ".concat('b')"},
+	{"const a=1;{", "", "}"}, {"String(", "'constructor'", ")"}, {"import a from 'b';", "", ""}, {"😀", "", ""}, {"a['😀'];", "", ""},
+	{"enum A{process};", "", ""}, {"namespace N{export let process;[", "process", "]}"}, {"(function(){", "", "})()"},
 	// Markdown.
 	{"```\n", "", ""}, {"```js\n1\n```\n", "", ""}, {"~~~\n", "", ""}, {"````js\n", "", ""}, {"   ```\n   1\n   ```\n", "", ""}, {"```js\n```\n", "", ""}, {"> ", "", ""},
 	{"``` ", "", ""}, {"1. ", "```", ""}, {"> ", "```", ""}, {"> ```js\n> 1\n> ```\n", "", ""}, {" ```js\n- ```js\n", "", ""}, {"<a>\n```\n", "", "</a>"}, {"<a>```", "", "</a>"},
@@ -120,6 +128,9 @@ func TestHostile(t *testing.T) {
 			}
 		}
 		if _, err := d.SyntaxOf(t.Context(), "var module;require;"+code, func(string) bool { return false }); err != nil {
+			return err
+		}
+		if _, err := d.Lint(t.Context(), lint.Directive(), "a.ts", code); err != nil {
 			return err
 		}
 		_, err := d.Translate(t.Context(), "a.tsx", "enum A{}\n"+code, true)

@@ -107,7 +107,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"a.ts", "import a from 'b';\nwith (a) {}", "a.ts:2:1 — With statements cannot be used in an ECMAScript module"},
 		{"a.js", "export { process }", `a.js:1:10 — "process" is not declared in this file`},
 		{"a.ts", "\xff", "a.ts:1:1 — the code is not UTF-8"},
-		{"a.ts", strings.Repeat("(", 2000), "a.ts:1:502 — the code is nested too deeply"},
+		{"a.ts", strings.Repeat("(", 2000), "a.ts:1:2001 — Unexpected end of file"},
 	} {
 		list := Directive().Check(tc.path, tc.source)
 		if len(list) != 1 || list[0].String() != tc.want || list[0].Rule != Syntax {

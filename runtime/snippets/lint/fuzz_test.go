@@ -48,42 +48,6 @@ func checkPosition(t *testing.T, source string, p Problem) {
 	}
 }
 
-// TestHostileCode checks that the time is linear: the bound is far above what any of these
-// take, and quadratic time would be minutes.
-func TestHostileCode(t *testing.T) {
-	const size = 190_000
-	depths := []int{1, 100, 400, size}
-	if testing.Short() {
-		depths = depths[2:]
-	}
-	for _, unit := range []struct{ open, within, shut string }{
-		{"process;", "", ""}, {"a.process,", "a", ""}, {"a['con'+", "'x'", "]"}, {"", "a", "['con'+'structor']"}, {"", "a", ".constructor"},
-		{"'a'+", "'a'", ""}, {"x['a'+b+", "1", "];"}, {"`${", "a", "}`"}, {"(a=", "1", ")=>1"}, {"((a=", "1", ")=>1)"}, {"{let process;", "", "}"},
-		{"function f(){", "process", "}"}, {"class A{a=", "1", "}"}, {"a?.b", "", ""}, {"[", "process", "]"}, {"Object.a(", "'b'", ")"}, {"a||", "a", ""},
-		{"globalThis[", "a", "]"}, {"a?b:", "c", ""}, {"{process:", "1", "}"}, {"const{constructor:a=", "1", "}=b;"}, {"'a'", "", ".concat('b')"},
-		{"const a=1;{", "", "}"}, {"String(", "'constructor'", ")"}, {"import a from 'b';", "", ""}, {"😀", "", ""}, {"a['😀'];", "", ""},
-		{"enum A{process};", "", ""}, {"namespace N{export let process;[", "process", "]}"}, {"(function(){", "", "})()"},
-	} {
-		for _, depth := range depths {
-			one := strings.Repeat(unit.open, depth) + unit.within + strings.Repeat(unit.shut, depth) + "\n"
-			if depth == size {
-				n := size / (len(unit.open) + len(unit.shut))
-				one = strings.Repeat(unit.open, n) + unit.within + strings.Repeat(unit.shut, n)
-			}
-			source := strings.Repeat(one, max(1, size/len(one)))
-			for _, path := range []string{"a.ts", "a.js"} {
-				start := time.Now()
-				Directive().Check(path, source)
-				if took := time.Since(start); took > 10*time.Second {
-					t.Errorf("%s: %.100q to depth %d: %v", path, source, depth, took)
-				} else if took > time.Second/2 {
-					t.Logf("%s: %.100q to depth %d: %v", path, source, depth, took)
-				}
-			}
-		}
-	}
-}
-
 // TestConstants checks that constants which refer to each other are folded once.
 func TestConstants(t *testing.T) {
 	var b strings.Builder

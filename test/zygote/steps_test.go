@@ -111,7 +111,7 @@ func runOnce(t *testing.T, j *jail.Jail, c jail.Command, limit time.Duration) (j
 // of the same zygote works.
 func TestZygoteChildFailsAtEachStep(t *testing.T) {
 	f := &faulty{steps: []string{
-		"request", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp",
+		"request", "cgroup", "arguments", "namespaces", "descriptors", "session", "terminal", "limit", "user", "capabilities", "chdir", "no_new_privs", "seccomp", "event loop",
 	}}
 	image := harness.DefaultImage(t)
 	pool, j := zygoteOf(t, image, compileFaulty(t, f.source(t))), jailOf(t, image)

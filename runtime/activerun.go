@@ -3,9 +3,11 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"strings"
 	"sync"
 	"time"
 
+	"gaol/internal/wire"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/sandbox"
@@ -192,6 +194,9 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	}
 	// After the kernel's own reports: a hint that repeats one of them is dropped.
 	r.denials.AddHint(res.ExitCode, r.streams.StderrTail())
+	if c := r.control; c != nil && c.main != nil && c.main.logs != nil {
+		r.addErrorHint(c.main.failure)
+	}
 	r.addDenials(res, nil)
 	if res.Cause == CauseCanceled && (limit.Err() != nil || !isClosed(r.killed)) {
 		return res, r.rt.cancellation(limit)
@@ -219,6 +224,15 @@ func (r *activeRun) addCalls(res *Result) {
 		records, truncated := calls.Records()
 		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
 	}
+}
+
+// addErrorHint adds the denial that the error of a snippet hints at. Programs print theirs.
+func (r *activeRun) addErrorHint(f *wire.Failure) {
+	var text strings.Builder
+	for ; f != nil; f = f.Cause {
+		text.WriteString(f.Name + ": " + f.Message + "\n")
+	}
+	r.denials.AddError(text.String())
 }
 
 // addDenials adds the denials that are not in before.

@@ -211,15 +211,18 @@ func (r *activeRun) observeEgress(e egress.Event) {
 		}
 		return
 	}
-	target := "dns://" + e.Host
+	d := enforce.Denial{Operation: e.Operation, Target: "dns://" + e.Host}
 	if e.Operation == "connect" {
 		host := cmp.Or(e.Host, e.Address.Addr().String())
-		target = "tcp://" + net.JoinHostPort(host, strconv.Itoa(int(e.Port)))
+		d.Target = "tcp://" + net.JoinHostPort(host, strconv.Itoa(int(e.Port)))
 		if e.Why != "" {
-			target += ": " + e.Why
+			d.Target += ": " + e.Why
+		}
+		if e.Resolved {
+			d.Address = e.Address.Addr().String()
 		}
 	}
-	r.denials.AddEgress(e.Operation, target, e.Rule, e.Limit)
+	r.denials.AddEgress(d, e.Rule, e.Limit)
 }
 
 func newConnection(e egress.Event) Connection {

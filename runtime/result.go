@@ -160,9 +160,14 @@ type Denial struct {
 	// as a fork, or if the kernel did not report it. It has at most 256 bytes of valid UTF-8.
 	Target string `json:"target"`
 
+	// Address is set if the rules allow the name in Target and refuse the address that it
+	// resolves to, such as a private one, which a rule must name.
+	Address string `json:"address,omitempty"`
+
 	// Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands
 	// for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and
-	// similar for limits of the network.
+	// similar for limits of the network. "hostPorts" stands for a missing Options.HostPorts: the
+	// program failed because nothing in the sandbox listens on the port of localhost.
 	Rule string `json:"rule"`
 
 	Count  int64        `json:"count"` // how often
@@ -191,5 +196,5 @@ const (
 )
 
 func newDenial(d enforce.Denial) Denial {
-	return Denial{d.Scope, d.Operation, d.Target, d.Rule, d.Count, DenialSource(d.Source)}
+	return Denial{d.Scope, d.Operation, d.Target, d.Address, d.Rule, d.Count, DenialSource(d.Source)}
 }

@@ -177,7 +177,7 @@ func TestRunInAnySandbox(t *testing.T) {
 		"a denial": {RunOptions{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Deny}}}, func(p *fakeProcess) sandbox.Exit {
 			p.Denied(sandbox.Denial{Scope: policy.Network, Operation: "socket", Target: "AF_INET SOCK_STREAM", Source: sandbox.Seccomp})
 			return sandbox.Exit{}
-		}, Result{Denials: []Denial{{policy.Network, "socket", "AF_INET SOCK_STREAM", "network.default", 1, SourceSeccomp}}}},
+		}, Result{Denials: []Denial{{Scope: policy.Network, Operation: "socket", Target: "AF_INET SOCK_STREAM", Rule: "network.default", Count: 1, Source: SourceSeccomp}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, err := inSandbox(t, Options{}, tc.script).Run(t.Context(), "1", tc.options)

@@ -19,8 +19,13 @@ func file(op policy.Operation, target string) runtime.Denial {
 	return runtime.Denial{Scope: "fs", Operation: op, Target: target, Rule: "fs.default", Count: 1, Source: runtime.SourceStderr}
 }
 
+// network returns a denial of an operation of the network, as the program's error reports it.
+func network(op policy.Operation, target string) runtime.Denial {
+	return runtime.Denial{Scope: "network", Operation: op, Target: target, Rule: "network.default", Count: 1, Source: runtime.SourceStderr}
+}
+
 func TestDenied(t *testing.T) {
-	const tcp, udp = "AF_INET6 SOCK_STREAM", "AF_INET SOCK_DGRAM"
+	const tcp = "AF_INET6 SOCK_STREAM"
 	spawn := runtime.Denial{Scope: "childProcess", Operation: "spawn", Rule: "childProcess.default", Count: 1, Source: runtime.SourceSeccomp}
 	for _, tc := range []struct {
 		name   string
@@ -28,20 +33,34 @@ func TestDenied(t *testing.T) {
 		denial runtime.Denial
 		want   string // the line without "gaol: denied"
 	}{
-		{"tcp", []string{"--preset", "strict"}, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times; allow with --allow-net 'tcp://localhost:*'"},
-		{"udp", []string{"--preset", "strict"}, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
-		{"udp beside tcp", []string{"--preset", "strict", "--allow-net", "tcp://localhost:*"}, socket(udp, 1), ": network socket AF_INET SOCK_DGRAM (network.default); allow with --allow-net 'udp://localhost:*'"},
-		{"network in permissions", []string{"--permissions", `{"network":"deny"}`}, socket(tcp, 1),
-			": network socket AF_INET6 SOCK_STREAM (network.default); allow with a rule for tcp://localhost:* in network of --permissions"},
+		{"a socket, for whatever it was", []string{"--preset", "strict"}, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times"},
+		{"listen", []string{"--preset", "strict"}, network("listen", "tcp://localhost:80"),
+			", as the program says: network listen tcp://localhost:80 (network.default); allow with --allow-net 'tcp://localhost:*'"},
+		{"udp", []string{"--preset", "strict"}, network("listen", "udp://localhost:*"),
+			", as the program says: network listen udp://localhost:* (network.default); allow with --allow-net 'udp://localhost:*'"},
+		{"connect", []string{"--preset", "strict"}, network("connect", "tcp://127.0.0.1:3000"),
+			", as the program says: network connect tcp://127.0.0.1:3000 (network.default); allow with --allow-net 'tcp://localhost:*', or --host-port 3000 if this machine has the server"},
+		{"a port of the host", nil, runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[::1]:3000", Rule: "hostPorts", Count: 1, Source: runtime.SourceStderr},
+			", as the program says: network connect tcp://[::1]:3000 (hostPorts); allow with --host-port 3000 if this machine has the server"},
+		{"a name's private address", []string{"--allow-net", "api.test"},
+			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://api.test:80", Address: "10.0.0.5", Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
+			": network connect tcp://api.test:80 resolves to 10.0.0.5, a private address or one of the host's own (network.default); allow with --allow-net 10.0.0.5:80"},
+		{"a name's address that no rule opens", []string{"--allow-net", "api.test"},
+			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://api.test:80", Address: "127.0.0.1", Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
+			": network connect tcp://api.test:80 resolves to 127.0.0.1, a private address or one of the host's own (network.default)"},
+		{"a unix socket beside a mount", nil, runtime.Denial{Scope: "network", Operation: "socket", Target: "AF_UNIX SOCK_STREAM", Rule: "mounts", Count: 1, Source: runtime.SourceSeccomp},
+			": network socket AF_UNIX SOCK_STREAM (mounts); allow with --unix-sockets, or mount the folder copy-on-write (SOURCE:TARGET:cow)"},
+		{"network in permissions", []string{"--permissions", `{"network":"deny"}`}, network("dns", "dns://a.test"),
+			`, as the program says: network dns dns://a.test (network.default); allow with the rule {"mode":"allow","patterns":["tcp://a.test:*"]} at the end of network in --permissions`},
 		{"a port", []string{"--permissions", `{"network":{"rules":[{"mode":"allow","operations":["listen"],"patterns":["tcp://localhost:*"]}]}}`},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network connect tcp://[::1]:80 (network.default); allow with a rule for tcp://localhost:* in network of --permissions"},
+			", as the program says: network connect tcp://[::1]:80 (network.default); allow with the rule {\"mode\":\"allow\",\"patterns\":[\"tcp://localhost:*\"]} at the end of network in --permissions"},
 		{"a host outside", []string{"--allow-net", "udp://localhost:*"},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://1.1.1.1:80", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
 			", as the program says: network connect tcp://1.1.1.1:80 (network.default); allow with --allow-net 1.1.1.1:80"},
 		{"a private address", nil,
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[fd00::1]:80", Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
-			": network connect tcp://[fd00::1]:80 (network.default); allow with --allow-net [fd00::1]:80"},
+			": network connect tcp://[fd00::1]:80 (network.default); allow with --allow-net '[fd00::1]:80'"},
 		{"another server name", nil,
 			runtime.Denial{Scope: "network", Operation: "connect", Target: `tcp://a.test:443: server name "b.test"`, Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
 			`: network connect "tcp://a.test:443: server name \"b.test\"" (network.default)`},

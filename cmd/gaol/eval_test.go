@@ -97,12 +97,12 @@ func TestEvalOutput(t *testing.T) {
 	want = outcome{1, `{"result":[1],"error":{"name":"E","message":"m <","stack":"E: m <\n    at snippet.mjs:1:1","frame":"> 1 | x"},` +
 		`"logs":[{"level":"log","text":"l","ms":1.5},{"level":"warn","text":"w","ms":0},{"level":"stderr","text":"s","ms":0},{"level":"stdout","text":"o","ms":0}],` +
 		`"calls":[{"name":"api.get","ms":2,"argumentsBytes":3,"resultBytes":4,"error":""}],` +
-		`"durationMs":5,"cause":"","usage":{"cpuMs":1,"peakMemoryBytes":6,"pids":7}}` + "\n", ""}
+		`"durationMs":5,"cause":"","usage":{"cpuMs":1,"peakMemoryBytes":6,"pids":7},"denials":[],"truncated":{"logs":false,"calls":false,"denials":false}}` + "\n", ""}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	f = &fake{evaluation: runtime.Evaluation{}}
-	if got = f.call(t, "", "eval", "--json", "-e", "x"); got.stdout != `{"error":null,"logs":[],"calls":[],"durationMs":0,"cause":"","usage":{"cpuMs":0,"peakMemoryBytes":0,"pids":0}}`+"\n" {
+	if got = f.call(t, "", "eval", "--json", "-e", "x"); got.stdout != `{"error":null,"logs":[],"calls":[],"durationMs":0,"cause":"","usage":{"cpuMs":0,"peakMemoryBytes":0,"pids":0},"denials":[],"truncated":{"logs":false,"calls":false,"denials":false}}`+"\n" {
 		t.Errorf("nothing: %s", got.stdout)
 	}
 }

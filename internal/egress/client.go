@@ -244,6 +244,7 @@ type Event struct {
 	Rule      int              // of the network scope; -1 for its default
 	Limit     string           // the limit that refused it; "" for a rule
 	Why       string           // what else was wrong, such as another server name; or ""
+	Resolved  bool             // denied because Host resolves to Address
 
 	BytesIn, BytesOut int64
 	Duration          time.Duration

@@ -93,7 +93,7 @@ func (c *connection) notDialed(err error) Event {
 	var denied *deniedError
 	if errors.As(err, &denied) {
 		e := c.event(Denied)
-		e.Address, e.Rule = denied.addr, denied.rule
+		e.Address, e.Rule, e.Resolved = denied.addr, denied.rule, c.target.name != ""
 		return e
 	}
 	return c.event(outcomeOf(err))

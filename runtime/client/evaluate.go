@@ -95,11 +95,11 @@ func (c *Client) evaluate(ctx context.Context, method string, p snippetParams, o
 func (c *Client) followEvaluate(ctx context.Context, method string, p snippetParams, handle func(session.Frame)) (*runtime.Evaluation, error) {
 	var e *runtime.Evaluation
 	err := c.exchange(ctx, method, p, nil, handle, func(text json.RawMessage) error {
-		var evaluation resultjson.SessionEvaluation
-		if err := json.Unmarshal(text, &evaluation); err != nil || evaluation.Evaluation == nil {
+		var evaluation *resultjson.Evaluation
+		if err := json.Unmarshal(text, &evaluation); err != nil || evaluation == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
 		}
-		e = evaluation.Full()
+		e = evaluation.Evaluation()
 		return nil
 	})
 	return e, err

@@ -42,11 +42,15 @@ func original(text string, bytes []byte) []byte {
 	return []byte(text)
 }
 
-// Evaluation converts an evaluation back. Denials and Truncated are not part of it.
+// Evaluation converts an evaluation back.
 func (e *Evaluation) Evaluation() *runtime.Evaluation {
 	converted := &runtime.Evaluation{
 		Result: e.Result, NoResult: e.NoResult, Error: e.Error.guestError(),
 		Duration: fromMilliseconds(e.DurationMs), Cause: e.Cause, Usage: e.Usage.Usage(),
+		Truncated: struct{ Logs, Calls, Denials bool }(e.Truncated),
+	}
+	if len(e.Denials) > 0 {
+		converted.Denials = e.Denials
 	}
 	for _, l := range e.Logs {
 		converted.Logs = append(converted.Logs, l.log())

@@ -63,7 +63,7 @@ func TestEvaluationBack(t *testing.T) {
 		Calls: calls, Duration: time.Second, Cause: runtime.CauseTimeout, Usage: usage(), Denials: denials,
 	}
 	want.Truncated.Logs = true
-	if diff := cmp.Diff(want, transfer(t, NewSessionEvaluation(want)).Full()); diff != "" {
+	if diff := cmp.Diff(want, transfer(t, NewEvaluation(want)).Evaluation()); diff != "" {
 		t.Error(diff)
 	}
 }

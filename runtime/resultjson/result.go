@@ -150,6 +150,16 @@ type Evaluation struct {
 	DurationMs float64         `json:"durationMs"`
 	Cause      runtime.Cause   `json:"cause"`
 	Usage      Usage           `json:"usage"`
+
+	Denials   []runtime.Denial    `json:"denials"`
+	Truncated EvaluationTruncated `json:"truncated"`
+}
+
+// EvaluationTruncated says which lists are incomplete.
+type EvaluationTruncated struct {
+	Logs    bool `json:"logs"`
+	Calls   bool `json:"calls"`
+	Denials bool `json:"denials"`
 }
 
 // Log is a line of an evaluation.
@@ -173,6 +183,7 @@ func NewEvaluation(e *runtime.Evaluation) *Evaluation {
 	o := &Evaluation{
 		Result: e.Result, NoResult: e.NoResult, Error: newGuestError(e.Error, true), Logs: []Log{}, Calls: []Call{},
 		DurationMs: Milliseconds(e.Duration), Cause: e.Cause, Usage: newUsage(e.Usage),
+		Denials: append([]runtime.Denial{}, e.Denials...), Truncated: EvaluationTruncated(e.Truncated),
 	}
 	for _, l := range e.Logs {
 		o.Logs = append(o.Logs, NewLog(l))

@@ -41,35 +41,6 @@ func newCall(c runtime.Call) Call {
 	return Call{c.Name, Milliseconds(c.Duration), c.Arguments, c.Result, c.Error}
 }
 
-// SessionEvaluation is an evaluation as sessions have it: all of a [runtime.Evaluation].
-type SessionEvaluation struct {
-	*Evaluation
-	Denials   []runtime.Denial    `json:"denials"`
-	Truncated EvaluationTruncated `json:"truncated"`
-}
-
-// EvaluationTruncated says which lists are incomplete.
-type EvaluationTruncated struct {
-	Logs    bool `json:"logs"`
-	Calls   bool `json:"calls"`
-	Denials bool `json:"denials"`
-}
-
-// NewSessionEvaluation converts an evaluation.
-func NewSessionEvaluation(e *runtime.Evaluation) *SessionEvaluation {
-	return &SessionEvaluation{NewEvaluation(e), append([]runtime.Denial{}, e.Denials...), EvaluationTruncated(e.Truncated)}
-}
-
-// Full converts an evaluation back.
-func (e *SessionEvaluation) Full() *runtime.Evaluation {
-	converted := e.Evaluation.Evaluation()
-	if len(e.Denials) > 0 {
-		converted.Denials = e.Denials
-	}
-	converted.Truncated = struct{ Logs, Calls, Denials bool }(e.Truncated)
-	return converted
-}
-
 // SessionEvent is an event of a run as sessions have it. Output is not one: sessions send it as
 // bytes. Of the pointers, the one that the type names is not nil.
 type SessionEvent struct {

@@ -1,8 +1,8 @@
 package flags
 
 import (
+	"net"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,9 +16,10 @@ type Advice struct {
 	// Permissions are the run's.
 	Permissions policy.Permissions
 
-	// Argument names the flag or the argument that takes permissions, and AllowNet the flag that
-	// takes a pattern of the network, if there is one.
-	Argument, AllowNet string
+	// Argument names the flag or the argument that takes permissions. If they exist, AllowNet names the
+	// flag that takes a pattern of the network, HostPort the one that takes a port of the host, and
+	// UnixSockets what allows unix sockets beside a mount.
+	Argument, AllowNet, HostPort, UnixSockets string
 
 	// Accept reports whether permissions could be used. Advice that is refused would be worse
 	// than none.
@@ -29,19 +30,20 @@ type Advice struct {
 // none or it cannot be found.
 func (a Advice) For(list []runtime.Denial) []string {
 	advice := make([]string, len(list))
-	external := slices.ContainsFunc(list, isExternal)
 	for i, d := range list {
-		// Beside a denial of a host outside, a rule for localhost would not help.
-		if isExternal(d) || !external || d.Scope != policy.Network {
-			advice[i] = a.forOne(d)
-		}
+		advice[i] = a.forOne(d)
 	}
 	return advice
 }
 
 func (a Advice) forOne(d runtime.Denial) string {
-	if d.Scope == policy.Network {
-		return a.forSocket(d)
+	switch {
+	case d.Rule == "mounts":
+		return a.UnixSockets
+	case d.Rule == "hostPorts":
+		return a.forHostPort(d, "")
+	case d.Scope == policy.Network:
+		return a.forNetwork(d)
 	}
 	now := a.Permissions.Over(policy.Default())
 	scope := scopeOf(&now, d.Scope)
@@ -53,11 +55,7 @@ func (a Advice) forOne(d runtime.Denial) string {
 		s := scopeOf(&then, d.Scope)
 		s.Rules = append(s.Rules, rule)
 		if a.Accept(then) {
-			text, err := report.Line(rule)
-			if err != nil {
-				return ""
-			}
-			return "the rule " + strings.TrimSpace(text) + " at the end of " + d.Scope + " in " + a.Argument
+			return a.ruleText(d.Scope, rule)
 		}
 	}
 	if d.Scope == policy.FS {
@@ -70,44 +68,77 @@ func (a Advice) forOne(d runtime.Denial) string {
 	return strconv.Quote(d.Scope) + `: "allow" in ` + a.Argument
 }
 
-// forSocket is For for the network.
-func (a Advice) forSocket(d runtime.Denial) string {
+// ruleText is advice to add a rule to a scope.
+func (a Advice) ruleText(scope string, rule policy.Rule) string {
+	text, err := report.Line(rule)
+	if err != nil {
+		return ""
+	}
+	return "the rule " + strings.TrimSpace(text) + " at the end of " + scope + " in " + a.Argument
+}
+
+// forNetwork is For for the network.
+func (a Advice) forNetwork(d runtime.Denial) string {
 	pattern := networkPattern(d)
 	then := a.Permissions.Over(policy.Default())
 	if pattern == "" || then.Decide(policy.Network, "connect", strings.Replace(pattern, "*", "1", 1)).Allowed {
 		return ""
 	}
-	then.Network.Rules = append(then.Network.Rules, policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}})
+	rule := policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}}
+	then.Network.Rules = append(then.Network.Rules, rule)
 	switch {
 	case !a.Accept(then):
 		return ""
 	case a.AllowNet == "":
-		return "a rule for " + pattern + " in network of " + a.Argument
-	case isExternal(d):
-		return a.AllowNet + " " + strings.TrimSuffix(strings.TrimPrefix(pattern, "tcp://"), ":*")
+		return a.ruleText(d.Scope, rule)
+	case isLocal(d):
+		return a.forHostPort(d, a.AllowNet+" '"+pattern+"'")
 	}
-	return a.AllowNet + " '" + pattern + "'"
+	return a.AllowNet + " " + quoteBrackets(strings.TrimSuffix(strings.TrimPrefix(pattern, "tcp://"), ":*"))
 }
 
+// quoteBrackets quotes an IPv6 address, in which a shell would look for the names of files.
+func quoteBrackets(address string) string {
+	if strings.HasPrefix(address, "[") {
+		return "'" + address + "'"
+	}
+	return address
+}
+
+// forHostPort is advice to lead a port of localhost to the host, after other advice or alone, or "".
+func (a Advice) forHostPort(d runtime.Denial, other string) string {
+	if a.HostPort == "" || d.Operation != "connect" {
+		return other
+	}
+	if other != "" {
+		other += ", or "
+	}
+	return other + a.HostPort + " " + portOf(d.Target) + " if this machine has the server"
+}
+
+// portOf returns what follows the last colon.
+func portOf(target string) string { return target[strings.LastIndexByte(target, ':')+1:] }
+
 // networkPattern returns the pattern of a rule that allows a denied use of the network, or
-// "" if there is none: the reason may be a limit, or a name that the guest sent.
+// "" if there is none: the reason may be a limit, or a name that the guest sent. What a refused socket
+// was for is not known.
 func networkPattern(d runtime.Denial) string {
 	name, isName := strings.CutPrefix(d.Target, "dns://")
 	switch {
-	case strings.HasPrefix(d.Rule, "limits."):
+	case strings.HasPrefix(d.Rule, "limits."), d.Operation == "socket":
 		return ""
-	case d.Operation == "socket" && strings.HasSuffix(d.Target, "SOCK_STREAM"):
-		return "tcp://localhost:*"
-	case d.Operation == "socket" && strings.HasSuffix(d.Target, "SOCK_DGRAM"):
-		return "udp://localhost:*"
 	case d.Operation == "dns" && isName && policy.ValidName(name):
 		return "tcp://" + name + ":*"
+	case isLocal(d) && strings.HasPrefix(d.Target, "udp://"):
+		return "udp://localhost:*"
+	case isLocal(d):
+		return "tcp://localhost:*"
 	case d.Operation != "connect":
 		return ""
-	case isExternal(d):
-		return d.Target
+	case d.Address != "":
+		return "tcp://" + net.JoinHostPort(d.Address, portOf(d.Target))
 	}
-	return "tcp://localhost:*"
+	return d.Target
 }
 
 // scopeOf returns the scope that a denial names.

@@ -40,10 +40,10 @@ func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	return lines[:min(len(lines), MaxDenials)]
 }
 
-// isExternal reports whether a denial is about another host.
-func isExternal(d runtime.Denial) bool {
+// isLocal reports whether a denial is about localhost.
+func isLocal(d runtime.Denial) bool {
 	localhost := policy.Permissions{Network: policy.Loopback()}
-	return d.Scope == policy.Network && d.Operation != "socket" && !localhost.Decide(d.Scope, d.Operation, d.Target).Allowed
+	return d.Address == "" && localhost.Decide(d.Scope, d.Operation, d.Target).Allowed
 }
 
 // DenialText returns text such as "denied: fs read /etc/passwd (fs.default), 3 times".
@@ -55,6 +55,9 @@ func DenialText(d runtime.Denial) string {
 	text += ": " + d.Scope + " " + string(d.Operation)
 	if d.Target != "" {
 		text += " " + quoteUnsafe(d.Target)
+	}
+	if d.Address != "" {
+		text += " resolves to " + quoteUnsafe(d.Address) + ", a private address or one of the host's own"
 	}
 	text += " (" + d.Rule + ")"
 	if d.Count > 1 {
@@ -74,7 +77,10 @@ func quoteUnsafe(target string) string {
 
 // advice returns advice about the flags.
 func (f *Sandbox) advice() Advice {
-	a := Advice{Permissions: f.allowed(), Argument: "--permissions", Accept: f.canEnforce}
+	a := Advice{
+		Permissions: f.allowed(), Argument: "--permissions", Accept: f.canEnforce,
+		HostPort: "--host-port", UnixSockets: "--unix-sockets, or mount the folder copy-on-write (SOURCE:TARGET:cow)",
+	}
 	if f.permissions.parsed.Network.IsZero() {
 		a.AllowNet = "--allow-net"
 	}

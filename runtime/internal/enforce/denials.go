@@ -17,7 +17,8 @@ type Denial struct {
 	Scope     string
 	Operation policy.Operation
 	Target    string
-	Rule      string // "fs.rules[2]", "fs.default", or "mounts" for Options.UnixSockets
+	Address   string // of the way out: what the name in Target resolves to, if the rules refuse that
+	Rule      string // "fs.rules[2]", "fs.default", "mounts" for Options.UnixSockets, or HostPorts
 	Count     int64
 	Source    Source
 }
@@ -66,9 +67,9 @@ func (d *Denials) Observe(f func(Denial)) {
 }
 
 // AddEgress adds something that the way out refused, by a rule of the network scope, or by
-// a limit if its name is not empty.
-func (d *Denials) AddEgress(op policy.Operation, target string, rule int, limit string) {
-	n := Denial{Scope: policy.Network, Operation: op, Target: target, Rule: RuleName(policy.Network, rule), Source: Egress}
+// a limit if its name is not empty. Of n it reads Operation, Target and Address.
+func (d *Denials) AddEgress(n Denial, rule int, limit string) {
+	n.Scope, n.Rule, n.Source = policy.Network, RuleName(policy.Network, rule), Egress
 	if limit != "" {
 		n.Rule = "limits." + limit
 	}
@@ -86,7 +87,7 @@ func (d *Denials) add(n Denial) {
 	defer d.mu.Unlock()
 	for i := range d.list {
 		old := &d.list[i]
-		if old.Scope == n.Scope && old.Operation == n.Operation && old.Target == n.Target && old.Source == n.Source {
+		if old.Scope == n.Scope && old.Operation == n.Operation && old.Target == n.Target && old.Address == n.Address && old.Source == n.Source {
 			old.Count++
 			return
 		}
@@ -152,6 +153,13 @@ func sanitize(target string) string {
 // ended with an exit code.
 func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
 	if n, ok := d.hint(exitCode, stderrTail); ok && !d.isKnown(n) {
+		d.add(n)
+	}
+}
+
+// AddError adds the denial that an error of a snippet and its causes hint at.
+func (d *Denials) AddError(text string) {
+	if n, ok := d.nodeHint([]byte(text)); ok && !d.isKnown(n) {
 		d.add(n)
 	}
 }

@@ -2,6 +2,8 @@ package enforce
 
 import (
 	"bytes"
+	"cmp"
+	"net"
 	"path"
 	"regexp"
 	"slices"
@@ -14,8 +16,19 @@ import (
 var (
 	pathError = regexp.MustCompile(`(?m)^(?:\w*Error: )?(?:EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'(?: -> '([^'\n]+)')?`)
 	nameError = regexp.MustCompile(`\bgetaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([A-Za-z0-9._-]{1,253})`)
-	callError = regexp.MustCompile(`\bError: (connect|kill|spawn|spawnSync) (?:(\S+) )?(?:EACCES|EPERM|ENETUNREACH)\b(?: (\S+:\d+))?`)
+	callError = regexp.MustCompile(`\bError: (connect|listen|bind|kill|spawn|spawnSync) (?:(\S+) )?(EACCES|EPERM|ENETUNREACH|ECONNREFUSED)\b(?:: permission denied)?(?: (\S+:\d+))?`)
 )
+
+// What curl, git, ssh and wget print about a host that they do not find, and curl and git about one that
+// they do not reach.
+var (
+	unknownHost     = regexp.MustCompile(`(?:[Cc]ould not resolve host(?:name)?|bad address|unable to resolve host address):? ['‘"]?([A-Za-z0-9._-]{1,253})`)
+	unreachableHost = regexp.MustCompile(`Failed to connect to (\S+) port (\d+)`)
+)
+
+// HostPorts is the rule of a connect to a port of localhost on which nothing in the sandbox listens, if
+// the host may have the server. The permissions allow it; an option leads the port there.
+const HostPorts = "hostPorts"
 
 // operationsOf maps a call of Node's to the operations that it needs on its path, or on
 // the first of two paths.
@@ -37,21 +50,52 @@ func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
 		return Denial{}, false
 	}
 	// Node prints its version after an error, and npm begins its lines with "npm error".
-	if !bytes.Contains(tail, []byte("Node.js v")) && !bytes.Contains(tail, []byte("npm error ")) {
-		return Denial{}, false
+	if bytes.Contains(tail, []byte("Node.js v")) || bytes.Contains(tail, []byte("npm error ")) {
+		return d.nodeHint(tail)
 	}
-	if m := last(pathError, tail); m != nil {
-		return d.pathHint(m)
+	if m := last(unknownHost, tail); m != nil {
+		return d.nameHint(m[1])
 	}
-	if m := last(callError, tail); m != nil {
-		return d.callHint(m)
-	}
-	if m := last(nameError, tail); m != nil {
-		n := Denial{Scope: policy.Network, Operation: "dns", Target: "dns://" + m[1], Source: Stderr}
-		return n, !d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
+	if m := last(unreachableHost, tail); m != nil {
+		return d.connectHint(m[1]+":"+m[2], net.ParseIP(m[1]) == nil || isLoopback(m[1]))
 	}
 	return Denial{}, false
 }
+
+// nodeHint is hint for text with errors of Node.
+func (d *Denials) nodeHint(text []byte) (Denial, bool) {
+	if m := last(pathError, text); m != nil {
+		return d.pathHint(m)
+	}
+	if m := last(callError, text); m != nil {
+		return d.callHint(m)
+	}
+	if m := last(nameError, text); m != nil {
+		return d.nameHint(m[1])
+	}
+	return Denial{}, false
+}
+
+func (d *Denials) nameHint(name string) (Denial, bool) {
+	n := Denial{Scope: policy.Network, Operation: "dns", Target: "dns://" + strings.ToLower(name), Source: Stderr}
+	return n, !d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
+}
+
+// connectHint is about a connect to an address and port. If it was refused by the other side, it was
+// denied only if that is the host.
+func (d *Denials) connectHint(address string, refused bool) (Denial, bool) {
+	n := Denial{Scope: policy.Network, Operation: "connect", Target: "tcp://" + bracketed(address), Source: Stderr}
+	allowed := d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
+	if allowed && refused {
+		n.Rule = HostPorts
+		host, _, _ := net.SplitHostPort(bracketed(address))
+		return n, isLoopback(host)
+	}
+	return n, !allowed
+}
+
+// isLoopback reports whether a host is the addresses of localhost to which ports of the host lead.
+func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
 // last returns the last match and its groups, or nil. Earlier errors may have been handled; the
 // last one is what ended the program.
@@ -91,8 +135,11 @@ func (d *Denials) callHint(m []string) (Denial, bool) {
 	resource := ""
 	switch m[1] {
 	case "connect":
-		resource = "tcp://" + bracketed(m[3])
-		n.Scope, n.Operation, n.Target = policy.Network, "connect", resource
+		return d.connectHint(m[4], m[3] == "ECONNREFUSED")
+	case "listen", "bind":
+		port := cmp.Or(m[4][strings.LastIndexByte(m[4], ':')+1:], "*") // Node does not print port 0
+		resource = map[string]string{"listen": "tcp", "bind": "udp"}[m[1]] + "://localhost:" + port
+		n.Scope, n.Operation, n.Target = policy.Network, "listen", resource
 	case "kill":
 		n.Scope, n.Operation = policy.Process, "signal"
 	default:
@@ -113,16 +160,12 @@ func bracketed(s string) string {
 	return "[" + s[:i] + "]" + s[i:]
 }
 
-// isKnown reports whether the cause of a hint has already been reported: by the kernel, where
-// a refused socket explains a missing connection, or by the way out, which alone reports hosts
-// outside the sandbox.
+// isKnown reports whether the cause of a hint has already been reported by the kernel, or by the way out,
+// which reports all connects and look-ups. A socket that the kernel refused does not say what it was for.
 func (d *Denials) isKnown(n Denial) bool {
-	localhost := policy.Permissions{Network: policy.Loopback()}
-	outside := n.Scope == policy.Network && !localhost.Decide(n.Scope, n.Operation, n.Target).Allowed
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.ContainsFunc(d.list, func(old Denial) bool {
-		same := old.Scope == n.Scope && (old.Operation == n.Operation || n.Scope == policy.Network)
-		return same && (!outside || old.Source == Egress)
+		return old.Source != Stderr && old.Scope == n.Scope && (old.Operation == n.Operation || old.Source == Egress)
 	})
 }

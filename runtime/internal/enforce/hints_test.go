@@ -47,7 +47,12 @@ func TestHints(t *testing.T) {
 			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
 		{"Error: connect EACCES ::1:80 - Local (:::0)",
 			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: Stderr}}},
-		{"Error: connect ECONNREFUSED 127.0.0.1:80", nil},
+		{"Error: connect ECONNREFUSED 127.0.0.1:80", []Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"Error: listen EACCES: permission denied 0.0.0.0:80", nil}, // allowed here
+		{"Error: bind EACCES 0.0.0.0",
+			[]Denial{{Scope: "network", Operation: "listen", Target: "udp://localhost:*", Rule: "network.default", Count: 1, Source: Stderr}}},
+		{"Error: bind EACCES 127.0.0.1:53",
+			[]Denial{{Scope: "network", Operation: "listen", Target: "udp://localhost:53", Rule: "network.default", Count: 1, Source: Stderr}}},
 		{"Error: connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)",
 			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://192.0.2.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
 		{"  [cause]: Error: getaddrinfo EAI_AGAIN example.com",
@@ -64,6 +69,9 @@ func TestHints(t *testing.T) {
 			if diff := cmp.Diff(append([]Denial{}, tc.want...), append([]Denial{}, got...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			if strings.Contains(tc.text, "ECONNREFUSED") {
+				return // also with everything allowed: see TestHintsOfHostPorts
+			}
 			all := policy.Open()
 			all.Network = policy.Scope{Default: policy.Allow, Rules: []policy.Rule{ // including hosts outside
 				{Mode: policy.Allow, Patterns: []string{"tcp://192.0.2.0/24:*"}}}}
@@ -75,6 +83,44 @@ func TestHints(t *testing.T) {
 	}
 }
 
+// A connect that nothing in the sandbox accepts hints at a port of the host, if it is allowed.
+func TestHintsOfHostPorts(t *testing.T) {
+	for text, want := range map[string]string{
+		"Error: connect ECONNREFUSED 127.0.0.1:5432\n\nNode.js v24.0.0":                             "tcp://127.0.0.1:5432",
+		"[errors]: [\n Error: connect ECONNREFUSED ::1:5432\n  ]\nNode.js v24.0.0":                  "tcp://[::1]:5432",
+		"curl: (7) Failed to connect to localhost port 5432 after 0 ms: Couldn't connect to server": "tcp://localhost:5432",
+		"Error: connect ECONNREFUSED 127.0.0.2:5432\n\nNode.js v24.0.0":                             "",
+	} {
+		got := afterHint(NewDenials(policy.Default(), "/workspace"), text)
+		if want == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || got[0].Target != want || got[0].Rule != HostPorts {
+			t.Errorf("%q: %+v, want %q", text, got, want)
+		}
+	}
+}
+
+// Other programs print which host they miss.
+func TestHintsOfTools(t *testing.T) {
+	for text, want := range map[string]string{
+		"curl: (6) Could not resolve host: Example.com":                                           "dns dns://example.com",
+		"fatal: unable to access 'https://a.test/x/': Could not resolve host: a.test":             "dns dns://a.test",
+		"ssh: Could not resolve hostname a.test: Temporary failure in name resolution":            "dns dns://a.test",
+		"wget: bad address 'a.test'":                                                              "dns dns://a.test",
+		"curl: (7) Failed to connect to 192.0.2.1 port 80 after 0 ms: Couldn't connect to server": "connect tcp://192.0.2.1:80",
+		"curl: (22) The requested URL returned error: 404":                                        "",
+	} {
+		got := afterHint(NewDenials(policy.Default(), "/workspace"), text)
+		if want == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || string(got[0].Operation)+" "+got[0].Target != want || got[0].Rule != "network.default" {
+			t.Errorf("%q: %+v, want %q", text, got, want)
+		}
+	}
+}
+
 // A hint does not repeat a denial that the kernel has reported.
 func TestHintOnce(t *testing.T) {
 	outside := NewDenials(policy.Strict(), "/workspace")
@@ -83,7 +129,7 @@ func TestHintOnce(t *testing.T) {
 		t.Errorf("a host outside: got %+v", got)
 	}
 	reported := NewDenials(policy.Strict(), "/workspace")
-	reported.AddEgress("connect", "tcp://example.com:443", -1, "")
+	reported.AddEgress(Denial{Operation: "connect", Target: "tcp://example.com:443"}, -1, "")
 	if got := afterHint(reported, "Error: connect EACCES 198.18.0.1:443\nNode.js v24.21.0\n"); len(got) != 1 {
 		t.Errorf("a host outside that the way out has refused: got %+v", got)
 	}
@@ -94,7 +140,7 @@ func TestHintOnce(t *testing.T) {
 	} {
 		d := NewDenials(policy.Strict(), "/workspace")
 		d.add(Denial{Scope: "fs", Operation: "chmod", Target: "/tmp", Source: sandbox.Seccomp})
-		d.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_STREAM", Source: sandbox.Seccomp})
+		d.add(Denial{Scope: "network", Operation: "connect", Source: sandbox.Seccomp})
 		d.add(Denial{Scope: "childProcess", Operation: "spawn", Source: sandbox.Seccomp})
 		if got := afterHint(d, text+"\nNode.js v24.21.0\n"); len(got) != 3 {
 			t.Errorf("%s: got %+v", text, got)

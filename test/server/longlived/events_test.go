@@ -24,6 +24,7 @@ func TestEvents(t *testing.T) {
 		"each":         testEachRun,
 		"plain":        testAccept,
 		"denial":       testDenial,
+		"localhost":    testLocalhost,
 		"flood":        testRunFlood,
 		"stopped":      testSlowReader,
 		"refused":      testRunRefused,
@@ -105,6 +106,25 @@ func testAccept(t *testing.T, c client, sandbox string) {
 		var e resultjson.Evaluation
 		if want == "application/json" && (json.Unmarshal(res.Body, &e) != nil || string(e.Result) != "1") {
 			t.Errorf("Accept %q: %s", accept, res.Body)
+		}
+	}
+}
+
+// Without permissions code has the sandbox's own localhost, and no other host: the evaluation lists the denial.
+func testLocalhost(t *testing.T, c client, sandbox string) {
+	const serve = `const http = require('node:http'), { once } = require('node:events');
+		const server = http.createServer((q, r) => r.end('own')).listen(80, '127.0.0.1'); await once(server, 'listening');
+		const text = await (await fetch('http://127.0.0.1/')).text(); server.close(); text`
+	for _, path := range []string{"/v1/evaluate", sandbox + "/evaluate"} {
+		var own, other resultjson.Evaluation
+		c.send(t, "POST", path, object{"code": serve}, http.StatusOK, &own)
+		if string(own.Result) != `"own"` || own.Error != nil || len(own.Denials) > 0 {
+			t.Errorf("%s: %s, %+v, denials %+v", path, own.Result, own.Error, own.Denials)
+		}
+		c.send(t, "POST", path, object{"code": "await fetch('http://gaol.example/')"}, http.StatusOK, &other)
+		want := []runtime.Denial{{Scope: "network", Operation: "dns", Target: "dns://gaol.example", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}}
+		if !slices.Equal(other.Denials, want) {
+			t.Errorf("%s: denials %+v", path, other.Denials)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func (e *endpoint) newCodeResult(o *overflow, n *runtime.Evaluation) *CodeResult
 	forOutput, forValue := shares(output, value)
 	out := &CodeResult{
 		NoValue: n.NoResult, Error: newCodeError(n.Error), Truncated: n.Truncated.Logs,
-		runSummary: summary(n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, e.denials(o.sb.Permissions(), n.Denials, n.Error)),
+		runSummary: summary(n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, e.denials(o.sb.Permissions(), n.Denials)),
 	}
 	if n.Truncated.Logs {
 		o.notes = append(o.notes, fmt.Sprintf("[output: only the first %d lines were kept]", maxLines))

@@ -101,7 +101,7 @@ func (e *endpoint) newCommandResult(o *overflow, res *runtime.Result) *CommandRe
 	out := &CommandResult{
 		Stdout: o.fit("stdout.txt", "text/plain", stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", stderr, forStderr),
 		ExitCode: res.ExitCode, Signal: res.Signal,
-		runSummary: summary(res.Cause, resultjson.Milliseconds(res.Duration), res.Usage, e.denials(o.sb.Permissions(), res.Denials, nil)),
+		runSummary: summary(res.Cause, resultjson.Milliseconds(res.Duration), res.Usage, e.denials(o.sb.Permissions(), res.Denials)),
 	}
 	if res.Truncated.Stdout || res.Truncated.Stderr {
 		o.notes = append(o.notes, "[the command printed more than its sandbox keeps]")

@@ -192,7 +192,7 @@ func (e *endpoint) processResult(ctx context.Context, sb *service.Sandbox, p *se
 		status = "[ended: " + info.Failure + "]"
 		if out.Failure = info.Failure; info.Result != nil {
 			status = out.endedBy(info.Result)
-			out.Denials = e.denials(sb.Permissions(), info.Result.Denials, nil)
+			out.Denials = e.denials(sb.Permissions(), info.Result.Denials)
 		}
 	}
 	notes := []string{}

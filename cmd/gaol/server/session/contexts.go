@@ -145,7 +145,7 @@ func cell(t *task, p cellParams) (_ any, err error) {
 	if err = t.unlessCanceled(err, e != nil); err != nil {
 		return nil, sb.Failed("evaluate a cell", err)
 	}
-	return resultjson.NewSessionEvaluation(e), nil
+	return resultjson.NewEvaluation(e), nil
 }
 
 // completeParams are those of complete.

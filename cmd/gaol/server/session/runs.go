@@ -45,7 +45,7 @@ func evaluateOnce(t *task, p evaluateOnceParams) (_ any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return resultjson.NewSessionEvaluation(e), nil
+	return resultjson.NewEvaluation(e), nil
 }
 
 // onLog returns a function that sends lines of logs, or nil if they are not wanted.
@@ -269,7 +269,7 @@ func evaluate(t *task, p snippetParams) (_ any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return resultjson.NewSessionEvaluation(e), nil
+	return resultjson.NewEvaluation(e), nil
 }
 
 // recordSnippet adds a snippet to the audit log.

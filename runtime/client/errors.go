@@ -46,7 +46,7 @@ func (e *Error) Is(target error) bool {
 		return target == fs.ErrNotExist
 	case "forbidden":
 		return target == fs.ErrPermission
-	case "closed", "draining":
+	case "closed", "draining", "interrupted":
 		return target == runtime.ErrClosed
 	case "canceled":
 		return target == context.Canceled

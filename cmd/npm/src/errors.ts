@@ -20,7 +20,8 @@ export interface ErrorDetails {
 export class GaolError extends Error {
   /**
    * What has happened, for programs: `invalid`, `forbidden`, `not_found`, `conflict`, `quota`,
-   * `too_large`, `no_space`, `closed`, `draining`, `internal`, or `connection`, `version`,
+   * `too_large`, `no_space`, `closed`, `draining` (it has not begun), `interrupted` (it was
+   * cut off by the end of the server), `internal`, or `connection`, `version`,
    * `no_server` and `protocol` of a {@link ConnectionError}.
    */
   readonly code: string;

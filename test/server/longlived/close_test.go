@@ -31,7 +31,7 @@ func TestClose(t *testing.T) {
 	}
 	for name, e := range map[string]*events{"run": run, "cell": cell} {
 		all := e.rest(t)
-		if last := all[len(all)-1]; last.name != "error" || !strings.Contains(last.data, `"code":"closed"`) && !strings.Contains(last.data, `"code":"draining"`) {
+		if last := all[len(all)-1]; last.name != "error" || !strings.Contains(last.data, `"code":"closed"`) && !strings.Contains(last.data, `"code":"interrupted"`) {
 			t.Errorf("%s: %+v", name, last)
 		}
 	}

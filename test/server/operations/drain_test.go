@@ -57,7 +57,7 @@ func TestDrainEndsRuns(t *testing.T) {
 			if tc.second {
 				p.signal(syscall.SIGINT)
 			}
-			if a := <-result; a.status != http.StatusServiceUnavailable || !strings.Contains(a.text, `"code":"draining"`) {
+			if a := <-result; a.status != http.StatusServiceUnavailable || !strings.Contains(a.text, `"code":"interrupted"`) {
 				t.Errorf("the run: %+v", a)
 			}
 			if code := p.wait(); code != 0 {

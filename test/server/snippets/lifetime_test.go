@@ -44,7 +44,7 @@ func TestDrainEnds(t *testing.T) {
 	es.logged("[log] started")
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	if e := es.next(); e.name != "error" || !strings.Contains(e.data, `"code":"draining"`) {
+	if e := es.next(); e.name != "error" || !strings.Contains(e.data, `"code":"interrupted"`) {
 		t.Errorf("%+v", e)
 	}
 	if err := <-closed; err != nil {

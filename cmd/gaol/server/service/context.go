@@ -192,7 +192,7 @@ func (c *Context) evaluate(ctx context.Context, code string, o runtime.EvaluateO
 	e, err := c.context.Evaluate(ctx, code, o)
 	c.sandbox.service.recordEvaluation(ctx, KindCell, e, err)
 	if err != nil && (e == nil || !errors.Is(err, errInterrupted)) {
-		return nil, c.sandbox.fail("evaluate a cell", err)
+		return nil, begun(c.sandbox.fail("evaluate a cell", err))
 	}
 	return resultjson.NewEvaluation(e), nil
 }

@@ -27,8 +27,10 @@ const (
 	Exceeded  Code = "quota"    // with a time to retry, unless the request can never be served
 	TooLarge  Code = "too_large"
 	Closed    Code = "closed"   // the sandbox, context or process has ended
-	Draining  Code = "draining" // the server is being stopped
+	Draining  Code = "draining" // the server is being stopped, and has not begun
 	Internal  Code = "internal"
+
+	Interrupted Code = "interrupted" // the server was stopped after it had begun
 
 	NoSpace      Code = "no_space"      // the sandbox's disk is full
 	NotListening Code = "not_listening" // nothing listens on the guest's port
@@ -39,7 +41,7 @@ const (
 var statuses = map[Code]int{
 	Invalid: http.StatusUnprocessableEntity, Forbidden: http.StatusForbidden, NotFound: http.StatusNotFound, Conflict: http.StatusConflict,
 	Exceeded: http.StatusTooManyRequests, TooLarge: http.StatusRequestEntityTooLarge, Closed: http.StatusGone,
-	Draining: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+	Draining: http.StatusServiceUnavailable, Interrupted: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
 	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
 }
 

@@ -46,7 +46,7 @@ func (s *Service) Admit(ctx context.Context, t *tenant.Tenant, doing string, l r
 		return convert(err)
 	}
 	defer release()
-	return s.internal(doing, t, do(ctx))
+	return begun(s.internal(doing, t, do(ctx)))
 }
 
 // RecordEvaluation adds the end of a run to the audit log and the metrics. The evaluation is nil if

@@ -163,7 +163,7 @@ func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.C
 		return convert(err)
 	}
 	defer release()
-	return sb.service.internal(doing, &tenant.Tenant{Name: sb.owner}, do(ctx))
+	return begun(sb.service.internal(doing, &tenant.Tenant{Name: sb.owner}, do(ctx)))
 }
 
 // Evaluate evaluates a snippet.

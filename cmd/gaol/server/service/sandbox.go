@@ -145,6 +145,14 @@ func (s *Service) internal(doing string, t *tenant.Tenant, err error) error {
 	return err
 }
 
+// begun converts the error of work that has begun: the end of the server interrupts it.
+func begun(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining {
+		return refuse(Interrupted, "the server was stopped during the operation, which may have had effects")
+	}
+	return err
+}
+
 // add adds a sandbox to the list, and starts its timers.
 func (s *Service) add(sb *Sandbox) error {
 	s.mu.Lock()

@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/work"
 )
 
 // Function is a host function that guest code can call: a value of Options.Bindings or
@@ -42,9 +45,13 @@ type Function struct {
 	Async bool
 
 	// Description and Schema are for prompts: what the function does, and the JSON Schema of
-	// its arguments as an array. gaol does not use them.
+	// its arguments as an array. gaol does not use them, except for Schema if Strict is set.
 	Description string
 	Schema      json.RawMessage
+
+	// Strict refuses calls whose arguments do not match Schema, with CodeArguments. The schema may be
+	// hostile: it is used where code is compiled, see Options.WorkInProcess.
+	Strict bool
 }
 
 // CallError is an error that a guest sees with a code, like Node's own errors.
@@ -119,8 +126,56 @@ func newBindings(given map[string]any) (*hostcall.Bindings, error) {
 
 // classify separates functions from other values.
 var classify = hostcall.NewClassifier(func(f Function) hostcall.Function {
-	return hostcall.Function{Call: f.Call, Async: f.Async}
+	h := hostcall.Function{Call: f.Call, Async: f.Async}
+	if f.Strict {
+		h.Schema, h.Verified = f.Schema, new(atomic.Bool)
+	}
+	return h
 })
+
+// verifySchemas refuses functions whose Schema is not one. Each is verified once.
+func (s settings) verifySchemas(ctx context.Context) error {
+	for _, f := range s.bindings.Functions {
+		if f.Schema == nil || f.Verified.Load() {
+			continue
+		}
+		if err := s.work.CheckSchema(ctx, f.Schema); err != nil {
+			if _, ok := errors.AsType[*work.Failure](err); ok || errors.Is(err, work.ErrSchema) {
+				err = optionError("Bindings", "%s: the schema: %w", f.Name(), err)
+			}
+			return err
+		}
+		f.Verified.Store(true)
+	}
+	return nil
+}
+
+// checkedFunctions returns the functions that programs call: those with a Schema check their
+// arguments.
+func (s settings) checkedFunctions() []hostcall.Function {
+	list := slices.Clone(s.bindings.Functions)
+	for i, f := range list {
+		if f.Schema == nil {
+			continue
+		}
+		list[i].Call = func(ctx context.Context, args json.RawMessage) (any, error) {
+			err := s.work.Validate(ctx, f.Schema, args)
+			if err == nil {
+				return f.Call(ctx, args)
+			}
+			failure, failed := errors.AsType[*work.Failure](err)
+			mismatch, differs := errors.AsType[*work.MismatchError](err)
+			switch {
+			case failed:
+				err = &CallError{CodeArguments, "the arguments: " + failure.Reason}
+			case differs:
+				err = &CallError{CodeArguments, "the arguments: " + mismatch.Text}
+			}
+			return nil, err
+		}
+	}
+	return list
+}
 
 // NewFunction returns a Function for a typed one with a single argument. In must be a type
 // that encoding/json can decode. The argument is validated against In's JSON Schema, which

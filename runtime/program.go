@@ -102,6 +102,9 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 	if len(code) > maxProgram {
 		return fmt.Errorf("the program has %d bytes, the limit is %d", len(code), maxProgram)
 	}
+	if err := s.verifySchemas(ctx); err != nil {
+		return err
+	}
 	p, err := s.newProgram(ctx, code, o)
 	if err != nil {
 		return err
@@ -128,7 +131,7 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 		}
 	}
 	p.Args, p.Evaluate, p.Context = s.Calls.Arguments, s.evaluate, s.context
-	t.program, t.functions, t.calls = p, s.bindings.Functions, s.Calls
+	t.program, t.functions, t.calls = p, s.checkedFunctions(), s.Calls
 	c := &t.command
 	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
 	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Func is a host function that takes its arguments as a JSON array.
@@ -18,7 +19,11 @@ type Function struct {
 	Path  []string
 	Call  Func
 	Async bool // it returns a promise in the guest
-	name  string
+
+	Schema   json.RawMessage // that the arguments must match; nil: any
+	Verified *atomic.Bool    // whether Schema is known to be one; nil without Schema
+
+	name string
 }
 
 // Name returns the path as guest code writes it, such as "api.get".

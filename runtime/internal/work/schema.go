@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -50,8 +51,20 @@ func (d *Domain) CheckSchema(ctx context.Context, text []byte) error {
 	return d.Validate(ctx, text, nil)
 }
 
-// Validate returns why a value does not match a JSON schema.
+// MismatchError says where a value does not match a schema.
+type MismatchError struct{ Text string }
+
+func (e *MismatchError) Error() string { return e.Text }
+
+// maxCheckTime bounds a check: valid ones take milliseconds.
+const maxCheckTime = 2 * time.Second
+
+// Validate returns why a value does not match a JSON schema, as a [*MismatchError].
 func (d *Domain) Validate(ctx context.Context, schema, value []byte) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxCheckTime, &Failure{
+		Operation: schemaOperation.name, Reason: fmt.Sprintf("it is too complex: it took longer than %v", maxCheckTime),
+	})
+	defer cancel()
 	v, err := schemaOperation.do(ctx, d, check{schema, value})
 	switch {
 	case err != nil:
@@ -59,7 +72,7 @@ func (d *Domain) Validate(ctx context.Context, schema, value []byte) error {
 	case v.Schema != "":
 		return fmt.Errorf("%w: %s", ErrSchema, v.Schema[:min(len(v.Schema), maxMessage)])
 	case v.Value != "":
-		return errors.New(v.Value[:min(len(v.Value), maxMessage)])
+		return &MismatchError{v.Value[:min(len(v.Value), maxMessage)]}
 	}
 	return nil
 }

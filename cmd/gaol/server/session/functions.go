@@ -18,6 +18,8 @@ import (
 	"gaol/runtime"
 )
 
+const maxSchema = 16 << 10 // bytes of a function's schema
+
 // maxArguments bounds the arguments of all calls that the client has not answered, in bytes.
 const maxArguments = 64 << 20
 
@@ -146,14 +148,14 @@ func (c *calls) bind(values map[string]json.RawMessage, functions []protocol.Fun
 		bindings[name] = v
 	}
 	for i, f := range functions {
-		check, err := newArgumentCheck(f.Schema)
-		if err == nil {
-			err = insert(bindings, f.Path, runtime.Function{Async: f.Async, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
-				if err := check.validate(args); err != nil {
-					return nil, err
-				}
-				return c.call(ctx, f.ID, args)
-			}})
+		var err error
+		if len(f.Schema) > maxSchema {
+			err = fmt.Errorf("a schema of %d bytes, the limit is %d", len(f.Schema), maxSchema)
+		} else {
+			err = insert(bindings, f.Path, runtime.Function{
+				Async: f.Async, Schema: f.Schema, Strict: len(f.Schema) > 0,
+				Call: func(ctx context.Context, args json.RawMessage) (any, error) { return c.call(ctx, f.ID, args) },
+			})
 		}
 		if err != nil {
 			return nil, service.Invalidf("functions[%d]: %s: %w", i, strings.Join(f.Path, "."), err)

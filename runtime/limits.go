@@ -76,7 +76,7 @@ func (e *LimitError) Error() string {
 	}
 	text := func(f float64) string {
 		if slices.Contains(byteLimits, e.Limit) {
-			return formatBytes(int64(f))
+			return formatBytes(bytesOf(f))
 		}
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
@@ -97,6 +97,14 @@ func checkHeap(size int64, l Limits) error {
 		return nil
 	}
 	return checkLimit("Heap", size, minHeap, node.OldSpaceMiB(l.Memory)<<20)
+}
+
+// bytesOf returns a number of bytes as an integer. Floating-point numbers round the greatest ones up, beyond int64.
+func bytesOf(f float64) int64 {
+	if f >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(f)
 }
 
 // formatBytes writes a number of bytes in the largest unit that divides it. go-units rounds,

@@ -113,7 +113,7 @@ func (b *builder) openOwning(p Place, own func(path string) bool) (*os.File, err
 			return nil, err
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: p.Path, Err: err}
+			return nil, pathError(p.Path, &os.PathError{Op: "open", Path: p.Path, Err: err})
 		}
 		dir = next
 	}

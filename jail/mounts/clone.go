@@ -63,7 +63,7 @@ func cloneSources(protected []string, list []Mount, firstID int) (sources []*os.
 	defer maps.close()
 	for _, m := range list {
 		if err := checkTarget(m.Target, protected); err != nil {
-			return sources, err
+			return sources, pathError(m.Target, err)
 		}
 		f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)
 		if err == nil {

@@ -17,11 +17,11 @@ import (
 func (s *Stage) makeGuestDirs() error {
 	for _, d := range s.tree.Dirs {
 		if err := checkGuestDir(d, s.tree.Protected); err != nil {
-			return err
+			return pathError(d, err)
 		}
 		path := filepath.Join(upperDir, d)
 		if err := errors.Join(s.copyFolders(filepath.Dir(d)), mkdirAll(path, 0o755, s.rootID)); err != nil {
-			return err
+			return pathError(d, err)
 		}
 		if slices.Contains(s.tree.Sealed, d) {
 			continue
@@ -81,7 +81,7 @@ func (s *Stage) copyFolders(dir string) error {
 	}
 	info, err := os.Lstat(filepath.Join(imageDir, dir))
 	if errors.Is(err, os.ErrNotExist) {
-		return mkdirAll(path, 0o755, s.rootID)
+		return mkdirAs(path, 0o755, s.rootID, s.rootID) // the folders above it exist
 	}
 	if err != nil {
 		return err

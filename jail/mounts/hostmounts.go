@@ -22,7 +22,7 @@ func (s *Stage) mountSources() error {
 	for i := range s.tree.Mounts {
 		m := &s.tree.Mounts[i]
 		if err := b.mountSource(m, sources[i], i, asked); err != nil {
-			return &os.PathError{Op: "mount", Path: m.Target, Err: err}
+			return pathError(m.Target, &os.PathError{Op: "mount", Path: m.Target, Err: err})
 		}
 	}
 	return nil

@@ -300,3 +300,22 @@ func TestMountWithoutUserShowsOwnersFiles(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Targets that the image's tree cannot have are the caller's mistakes.
+func TestMountTargets(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{Settings: withMounts(sharedTree(t))})
+	c := s.Client(t, mallory)
+	for _, target := range []string{
+		"/bin", "/lib", "/bin/x", "/etc/passwd", "/etc/passwd/x", "/", "/proc", "/proc/1", "/dev", "/usr/libexec", "/workspace/" + strings.Repeat("a", 256),
+	} {
+		for _, access := range []string{"ro", "rw", "cow"} {
+			r := servertest.Send(t, c, "POST", "/v1/run", map[string]any{"code": "", "mounts": []any{map[string]string{"source": "own", "target": target, "access": access}}})
+			if r.Status != http.StatusUnprocessableEntity {
+				t.Errorf("%.40s, %s: %d %s", target, access, r.Status, r.Body)
+			}
+		}
+	}
+	if text := s.Log.String(); strings.Contains(text, "level=ERROR") {
+		t.Error(text)
+	}
+}

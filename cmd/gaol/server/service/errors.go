@@ -94,7 +94,8 @@ func isInvalid(err error) bool {
 	_, limit := errors.AsType[*runtime.LimitError](err)
 	_, rule := errors.AsType[*policy.RuleError](err)
 	_, format := errors.AsType[*policy.FormatError](err)
-	if option || limit || rule || format || isStart(err) {
+	_, path := errors.AsType[*mounts.PathError](err)
+	if option || limit || rule || format || path || isStart(err) {
 		return true
 	}
 	for _, asked := range []error{rootfs.ErrNotFound, jail.ErrNoIDMap, jail.ErrNotInMount, mounts.ErrProtected} {

@@ -242,6 +242,9 @@ func (a *Account) Create(ctx context.Context) (done func(), err error) {
 func (a *Account) add(u use) (release func(), err error) {
 	s := a.server
 	defer func() { s.observe(err) }()
+	if u.sandboxes+u.runs+u.connections > 0 && !spareDescriptors() {
+		return nil, &Exceeded{Limit: "of open files", Server: true, RetryAfter: retryAfter}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a = a.current()

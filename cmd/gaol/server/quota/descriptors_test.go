@@ -1,0 +1,64 @@
+package quota
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDescriptorReserve: before the process has no descriptors left, nothing starts that needs some, for any tenant, and
+// requests that need none still enter.
+func TestDescriptorReserve(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 256, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	server, tenant := DefaultLimits(16 << 30)
+	a := NewServer(server, tenant, nil).Account("token:a")
+	var files []*os.File
+	t.Cleanup(func() {
+		for _, f := range files {
+			f.Close()
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+		}
+	})
+	needs := map[string]func() (func(), error){
+		"sandbox":    func() (func(), error) { return a.Reserve(1) },
+		"run":        func() (func(), error) { return a.Admit(t.Context(), 1, 1) },
+		"connection": a.Connect,
+	}
+	for name, take := range needs {
+		release, err := take()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		release()
+	}
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files = append(files, f); f.Fd() > 230 {
+			break
+		}
+	}
+	for name, take := range needs {
+		_, err := take()
+		if e, ok := errors.AsType[*Exceeded](err); !ok || !e.Server || e.RetryAfter == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	leave, err := a.Enter(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+}

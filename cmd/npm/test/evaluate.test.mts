@@ -52,7 +52,7 @@ test("limits", async () => {
 test("causes are in the error, and what was denied is listed", async () => {
   const r = await createSandbox({}, { connection, permissions: { network: "deny" } }).execute("fetch('http://127.0.0.1:3000/')");
   assert.match(r.error ?? "", /^TypeError: fetch failed: .*(EACCES|EPERM).*, denied by network\.default\n.*fetch\('http/);
-  assert.deepEqual(r.denials.map((d) => [d.scope, d.operation]), [["network", "socket"]]);
+  assert(r.denials.length > 0 && r.denials.every((d) => d.scope === "network" && d.rule === "network.default"), JSON.stringify(r.denials));
 });
 
 test("executions share nothing", async () => {

@@ -22,7 +22,7 @@ type entryPoint struct {
 	cves   string // of 2022 to 2026, unless none of these is known
 	calls  []string
 	want   syscall.Errno // of the last call
-	docker string        // what the default seccomp profile of Docker Engine 29 and its default capabilities do
+	docker string        // effect of the default seccomp profile and capabilities of Docker Engine 29
 }
 
 const (

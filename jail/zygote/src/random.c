@@ -4,7 +4,7 @@
 /*
  * V8 gives each context, when it first uses Math.random, a seed from a generator of its isolate
  * (v8::base::RandomNumberGenerator). Children would inherit its state, so that all contexts
- * that they create would have the same numbers. V8 has no function that renews it.
+ * that they create would have the same numbers. V8 exports no function that renews it.
  */
 static struct generator { uint64_t seed, state[2]; } *generator;
 

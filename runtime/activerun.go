@@ -229,9 +229,18 @@ func (r *activeRun) addCalls(res *Result) {
 // addErrorHint adds the denial that the error of a snippet hints at. Programs print theirs.
 func (r *activeRun) addErrorHint(f *wire.Failure) {
 	var text strings.Builder
-	for ; f != nil; f = f.Cause {
+	write := func(*wire.Failure) {}
+	write = func(f *wire.Failure) {
+		if f == nil {
+			return
+		}
 		text.WriteString(f.Name + ": " + f.Message + "\n")
+		write(f.Cause)
+		for _, one := range f.Errors {
+			write(one)
+		}
 	}
+	write(f)
 	r.denials.AddError(text.String())
 }
 

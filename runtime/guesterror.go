@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gaol/policy"
+	"gaol/runtime/internal/enforce"
 )
 
 // maxListed is how many of an error's Errors its text lists.
@@ -57,7 +58,7 @@ func (e *GuestError) deniedBy(denials []Denial) string {
 	}
 	targets := e.targets()
 	for _, d := range denials {
-		if d.Scope == policy.Network && len(targets) > 0 && (d.Operation == "socket" || slices.Contains(targets, d.Target)) {
+		if d.Scope == policy.Network && d.Rule != enforce.HostPorts && len(targets) > 0 && (d.Operation == "socket" || slices.Contains(targets, d.Target)) {
 			return d.Rule
 		}
 	}

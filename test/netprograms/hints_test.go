@@ -65,7 +65,7 @@ func hintCases(dir, hostServer string) []hintCase {
 		{"UDP", run, nil, `{"network":"deny"}`, []string{"-e", echo}, []string{`the rule {"mode":"allow","patterns":["udp://localhost:*"]}`}},
 		{"localhost beside a rule for a host", run, nil, `{"network":{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:80"]}]}}`, []string{"-e", listenAndFetch}, []string{localRule}},
 		{"the host's localhost", run, nil, "", fetch(hostServer), []string{"--host-port " + port}},
-		{"the host's localhost, of a snippet", eval, nil, "", fetch(hostServer), []string{"--host-port " + port}},
+		{"the host's localhost, of a snippet", eval, nil, "", fetch("http://localhost:" + port), []string{"--host-port " + port}},
 		{"the host's localhost, of curl", run, nil, "", command("curl", "-sSf", hostServer), []string{"--host-port " + port}},
 		{"a unix socket beside a mount", run, []string{"--mount", dir + ":/data"}, "", []string{"-e", unixServer}, []string{"--unix-sockets"}},
 		{"a program", run, nil, `{"childProcess":"deny"}`, []string{"-e", "import { execFileSync } from 'node:child_process'; execFileSync('true')"}, []string{`"childProcess": "allow"`}},

@@ -278,13 +278,12 @@ const settle = 50 * time.Millisecond
 
 // add adds an event.
 func (o *output) add(event service.Event) error {
-	skip := o.at.bytes
 	switch data := event.Data.(type) {
 	case service.Gap:
-		o.lost, skip = true, 0
+		o.lost = true
 	case resultjson.Output:
-		text := data.Text[min(skip, len(data.Text)):]
-		shown, more := cut(text, maxText-o.text.Len())
+		skip := min(o.at.bytes, len(data.Text))
+		shown, more := cut(data.Text[skip:], maxText-o.text.Len())
 		o.text.WriteString(shown)
 		if more {
 			o.full = true

@@ -35,7 +35,7 @@ interface Definition {
 
 /** A function with a schema that sandboxed programs can call. {@link hostFunction} makes one. */
 export interface HostFunction {
-  /** Keywords of a JSON Schema that neither the server nor this package checks, such as `pattern`. The function must. */
+  /** Keywords of a JSON Schema that neither the server nor this package checks, such as `format`. The function must. */
   readonly unchecked: readonly string[];
   readonly [definition]: Definition;
 }

@@ -15,7 +15,7 @@ export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined }[] };
 
-/** A JSON Schema. Servers do not check `pattern`, `patternProperties`, `format`, and references without an end. */
+/** A JSON Schema. Servers check simple patterns, but not `patternProperties`, `format`, and references without an end. */
 export type JSONSchema = { readonly [keyword: string]: unknown };
 
 /** The schema of an input. */
@@ -32,7 +32,7 @@ export function isStandardSchema(schema: Schema): schema is StandardSchema {
  * none: then only this program validates.
  */
 export function serverSchema(schema: Schema): { schema?: JSONSchema; unchecked: string[] } {
-  if (!isStandardSchema(schema)) return simplify(schema);
+  if (!isStandardSchema(schema)) return simplify(schema, true);
   const converted = jsonSchema(schema);
   try {
     const simple = converted && simplify(converted).schema;

@@ -20,14 +20,18 @@ const schemas = ["items", "contains", "additionalProperties", "propertyNames", "
 const lists = ["prefixItems", "allOf", "anyOf", "oneOf"];
 const maps = ["properties", "dependentSchemas"];
 
-/** Keywords that the server does not have: the time of their checks has no useful bound, or they are not checked. */
+/** Keywords that are dropped: the server does not check them, or not as JavaScript does. */
 const dropped = ["pattern", "patternProperties", "format", "$dynamicRef"];
+
+/** What patterns of JavaScript can have and those of the server cannot: look-around, references, other escapes, and large counts. */
+const foreign = /\(\?(?!:)|\\[^dDwWbBnrt.\-/^$*+?()[\]{}|\\]|\{[^}]*\d{4}|\[\^?\]|\[[^\]]*\[/;
 
 /**
  * Returns a schema that accepts all that the given one does, with keywords of the server only: references inside the
  * schema are replaced by what they refer to, draft 7's lists become those of draft 2020-12, and annotations are dropped.
+ * With patterns, it keeps those that the server matches as JavaScript does.
  */
-export function simplify(root: JSONSchema): Simplified {
+export function simplify(root: JSONSchema, patterns = false): Simplified {
   const unchecked = new Set<string>();
   const open = new Set<object>(); // schemas around the current one: references to them have no end
   let count = 0;
@@ -57,7 +61,11 @@ export function simplify(root: JSONSchema): Simplified {
     for (const k of data) if (k in o) simple[k] = o[k];
     for (const k of lists) if (Array.isArray(o[k]) && k !== "oneOf") simple[k] = o[k].map(schema);
     for (const k of maps) if (isObject(o[k])) simple[k] = mapValues(o[k], schema);
-    for (const k of dropped) if (k in o) lose(k);
+    for (const k of dropped) {
+      if (!(k in o)) continue;
+      if (k === "pattern" && patterns && typeof o[k] === "string" && !foreign.test(o[k])) simple[k] = o[k];
+      else lose(k);
+    }
     for (const k of schemas) {
       if (!(k in o) || (k === "additionalProperties" && "patternProperties" in o)) continue; // it is about names without a pattern
       const [inner, lossy] = loses(() => schema(o[k]));

@@ -111,7 +111,7 @@ func TestParseSockets(t *testing.T) {
 		{"cut short", socket[:100], unix.IPPROTO_TCP, 0, 0, true, true},
 		{"no attributes", message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, diagMessageLen)...), unix.IPPROTO_TCP, 0, 0, false, false},
 	} {
-		var u socketUse
+		u := socketUse{firstID: 1}
 		done, err := sockdiag.Parse(test.part, func(s sockdiag.Socket) { u.add(s, test.protocol) })
 		u.subtractHosts()
 		if u.held != test.held || u.waiting() != test.waiting || done != test.done || (err != nil) != test.fails {

@@ -16,7 +16,10 @@ import (
 const maxListeners = 1024
 
 // Listeners lists the TCP sockets on which the jail's processes listen.
-type Listeners struct{ socket *os.File }
+type Listeners struct {
+	socket  *os.File
+	firstID int // of the jail's users
+}
 
 // OpenListeners opens a list. The jail must have been created with Spec.Loopback. The caller
 // closes the list before the jail, and the jail after OpenListeners has returned.
@@ -25,7 +28,7 @@ func (j *Jail) OpenListeners() (*Listeners, error) {
 	if err != nil {
 		return nil, step.Wrap("list", "sockets", err)
 	}
-	return &Listeners{s}, nil
+	return &Listeners{s, j.slot.firstHostID()}, nil
 }
 
 // List returns the addresses in order, at most 1,024. If port is not 0, it returns only those
@@ -35,7 +38,7 @@ func (l *Listeners) List(port uint16) ([]netip.AddrPort, error) {
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}
 		err := q.Each(l.socket, func(s sockdiag.Socket) {
-			if !isHosts(s) && len(found) < maxListeners {
+			if !isHosts(s, l.firstID) && len(found) < maxListeners {
 				found[s.Own()] = struct{}{}
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/lazy"
+	"gaol/jail/mounts"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/sockdiag"
 )
@@ -194,6 +195,8 @@ func (w *memoryWatch) checkStalled() {
 
 // socketUse is what the sockets of a network namespace hold.
 type socketUse struct {
+	firstID int // of the jail's users
+
 	held   int64                // bytes of the kernel's memory, as it counts
 	queues map[connection]queue // of TCP
 	hosts  []connection         // those of the host with the guest's servers, as the servers list them
@@ -241,6 +244,7 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 		return use, err
 	}
 	defer f.Close()
+	use.firstID, _ = j.HostIDs()
 	err = use.addAll(f)
 	return use, err
 }
@@ -294,7 +298,7 @@ func (u *socketUse) subtractHosts() {
 // add adds one socket. The buffers of the host's own are bounded, see package gateway, and no
 // run can free them.
 func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
-	if !isHosts(s) {
+	if !isHosts(s, u.firstID) {
 		u.held += socketMemory(s, protocol)
 	}
 	if isUnowned(s) {
@@ -305,7 +309,7 @@ func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
 	}
 	q := queue{s.Received(), s.Sent(), s.Arrived() - s.Received(), s.Acknowledged()}
 	switch peer := s.Peer(); {
-	case isHosts(s):
+	case isHosts(s, u.firstID):
 		q.sent = 0 // by the host
 		u.hosts = append(u.hosts, connection{own: peer, peer: s.Own()})
 	case !peer.Addr().IsLoopback() && !peer.Addr().IsUnspecified():
@@ -317,11 +321,12 @@ func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
 	u.queues[connection{s.Own(), s.Peer()}] = q
 }
 
-// isHosts reports whether a socket is one of the host's, which a gateway or Dial has opened:
-// all users of a jail have other ids on the host than root.
-func isHosts(s sockdiag.Socket) bool {
+// isHosts reports whether a socket is one of the host's, which a gateway or Dial has opened, or of a
+// subprocess that carries connections: all users of a jail, of which firstID is the first on the host,
+// have other ids.
+func isHosts(s sockdiag.Socket, firstID int) bool {
 	uid, owned := s.UID()
-	return uid == 0 && owned
+	return owned && (int(uid) < firstID || int(uid) >= firstID+mounts.IDsPerJail)
 }
 
 // isUnowned reports whether a socket is connected and no process has it, as before it is

@@ -175,7 +175,7 @@ func (c *resourceCount) addTCP(j *Jail) error {
 		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_TCP, States: 1<<unix.BPF_TCP_LISTEN | 1<<unix.BPF_TCP_ESTABLISHED}
 		err := q.Each(f, func(s sockdiag.Socket) {
 			switch {
-			case isHosts(s):
+			case isHosts(s, j.slot.firstHostID()):
 			case s.State() == unix.BPF_TCP_LISTEN:
 				c.Listeners++
 			default:

@@ -136,6 +136,17 @@ func validName(s string) bool {
 	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
 }
 
+// LowerName returns a host's name in lower case. Only ASCII has cases in names: U+017F and U+212A, which
+// Unicode folds to s and k, are in other names.
+func LowerName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, name)
+}
+
 // ValidName reports whether s is a host name in lower case, without a dot at its end, that
 // a rule could name. Underscores are allowed, as in _sip._tcp.example.com.
 func ValidName(s string) bool { return !strings.Contains(s, "*") && validName(s) }
@@ -200,6 +211,6 @@ func matchNet(pattern string, op Operation, resource string) bool {
 	if err != nil || !p.supports(op) {
 		return false
 	}
-	r, err := parseEndpoint(strings.ToLower(resource))
+	r, err := parseEndpoint(LowerName(resource))
 	return err == nil && p.matches(r)
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"path"
 	"slices"
-	"strings"
 )
 
 // Mode is [Allow] or [Deny].
@@ -124,7 +123,7 @@ func (p Permissions) Decide(scope string, op Operation, resource string) Decisio
 			return Decision{Rule: -1}
 		}
 	}
-	if r, err := parseEndpoint(strings.ToLower(resource)); scope == Network && err == nil && r.proto != "udp" && !r.isLocal() && op != "listen" {
+	if r, err := parseEndpoint(LowerName(resource)); scope == Network && err == nil && r.proto != "udp" && !r.isLocal() && op != "listen" {
 		if !r.supports(op) {
 			return Decision{Rule: -1}
 		}

@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"gaol/internal/egress"
+	"gaol/internal/egress/relay"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
@@ -22,24 +21,26 @@ import (
 // "limits.connections". A negative field is an error. The defaults are those of Options.Network.
 // In RunOptions.Network zero means that only those of the runtime hold.
 type NetworkLimits struct {
-	Connections       int   // at once; default 1,024, or an eighth of the files that this process may have open
+	Connections       int   // at once; default 1,024
 	ConnectionsPerSec int   // new ones; default 1,000
 	LookupsPerSec     int   // questions to the resolver; default 500
 	BytesIn           int64 // from servers, in all; default: no limit
 	BytesOut          int64 // to servers, in all; default: no limit
 }
 
-// withDefaults fills in defaults. A connection takes two descriptors of this process, and up to
-// 0.8 MB of memory while the other side does not read.
+// withDefaults fills in defaults.
 func (l NetworkLimits) withDefaults() NetworkLimits {
-	connections := 1024
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
-		connections = int(min(uint64(connections), files.Cur/8)) // leaves most descriptors to the rest
-	}
-	l.Connections = cmp.Or(l.Connections, connections)
+	l.Connections = cmp.Or(l.Connections, 1024)
 	l.ConnectionsPerSec, l.LookupsPerSec = cmp.Or(l.ConnectionsPerSec, 1000), cmp.Or(l.LookupsPerSec, 500)
 	return l
+}
+
+// egress returns the limits of a client.
+func (l NetworkLimits) egress() egress.Limits {
+	return egress.Limits{
+		Connections: l.Connections, ConnectionsPerSec: l.ConnectionsPerSec, LookupsPerSec: l.LookupsPerSec,
+		BytesIn: l.BytesIn, BytesOut: l.BytesOut,
+	}
 }
 
 func (l NetworkLimits) validate() error {
@@ -70,6 +71,13 @@ type network struct {
 // maxEnded is how many runs that have ended are kept, for what they have sent last.
 const maxEnded = 64
 
+// Connects and questions of a runtime that have no answer yet. More wait: they take descriptors of
+// this process.
+const (
+	maxDials   = 128
+	maxPending = 32
+)
+
 // Messages to the resolver that are read in a second: two for each look-up that is allowed, and not
 // less than minMessages. More wait: each takes the host some 0.1 ms, and with 5,000 the requests of
 // other runtimes took several times as long.
@@ -83,18 +91,27 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := egress.NewClient(rt.opts.plan.Net.Egress, egress.Limits(rt.opts.Network), egress.Observer{})
+	limits := rt.opts.Network.egress()
+	limits.Dials, limits.Pending = maxDials, maxPending
+	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
 		Identify: n.identify, Own: g.Resolver, Guest: g.Guest, Hostname: rt.opts.Hostname,
 		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
+		Connections: limits.Connections, Failed: n.failed,
+		Relay:          relay.Place{StateDir: sandbox.StateDir, CgroupParent: rt.opts.CgroupParent},
 		MessagesPerSec: max(messagesPerLookup*rt.opts.Network.LookupsPerSec, minMessages),
 	})
 	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
-	for _, l := range g.TCP {
-		n.serve(func() error { return n.server.ServeTCP(l) })
-	}
+	n.serve(func() error { return n.server.ServeTCP(g.TCP...) })
 	return n, nil
+}
+
+// failed notes why connections are not served.
+func (n *network) failed(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err = err // of the last attempt
 }
 
 func (n *network) serve(f func() error) {
@@ -164,7 +181,7 @@ func (r *activeRun) joinNetwork(c *sandbox.Command) {
 	if n == nil || out == nil {
 		return
 	}
-	client := n.all.Part(out, egress.Limits(r.task.network), egress.Observer{Event: r.observeEgress, Wait: r.waitForFeed})
+	client := n.all.Part(out, r.task.network.egress(), egress.Observer{Event: r.observeEgress, Wait: r.waitForFeed})
 	r.network = &runNetwork{network: n, client: client}
 	local := func(port uint16) policy.Decision {
 		d := rules.Permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))

@@ -3,7 +3,6 @@ package egress
 import (
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -17,6 +16,10 @@ type Limits struct {
 	ConnectionsPerSec int   // new ones, TCP
 	LookupsPerSec     int   // questions to the resolver
 	BytesIn, BytesOut int64 // in all connections so far; when exceeded, new connections are refused
+
+	// Dials and Pending bound the connects to servers, and the questions to the host's resolver, that
+	// have no answer yet. More wait.
+	Dials, Pending int
 }
 
 // Usage is what a client has used so far.
@@ -48,13 +51,12 @@ type Client struct {
 	observe Observer
 
 	connects, lookups *rate.Limiter
+	dials, pending    *turns
 
 	mu    sync.Mutex
 	open  map[*connection]struct{}
 	ended bool
-	usage Usage
-
-	in, out atomic.Int64
+	usage Usage // bytes without those of open connections
 }
 
 // NewClient returns a client.
@@ -62,6 +64,7 @@ func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
 	return &Client{
 		rules: rules, limits: l, observe: o,
 		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
+		dials: newTurns(l.Dials, ownDials), pending: newTurns(l.Pending, ownPending),
 		open: map[*connection]struct{}{},
 	}
 }
@@ -70,7 +73,7 @@ func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
 // hold. Both observers get its events.
 func (c *Client) Part(rules *policy.Egress, l Limits, o Observer) *Client {
 	part := NewClient(rules, l, o)
-	part.parent = c
+	part.parent, part.dials.parent, part.pending.parent = c, c.dials, c.pending
 	return part
 }
 
@@ -86,8 +89,18 @@ func limiter(n int) *rate.Limiter {
 func (c *Client) Usage() Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.total()
+}
+
+// total returns the usage with that of open connections.
+//
+// Preconditions: c.mu is held.
+func (c *Client) total() Usage {
 	u := c.usage
-	u.BytesIn, u.BytesOut = c.in.Load(), c.out.Load()
+	for conn := range c.open {
+		in, out := conn.bytes()
+		u.BytesIn, u.BytesOut = u.BytesIn+in, u.BytesOut+out
+	}
 	return u
 }
 
@@ -123,9 +136,9 @@ func (c *Client) connect(conn *connection) (limit string) {
 	switch l := c.limits; {
 	case l.Connections > 0 && len(c.open) >= l.Connections:
 		return "connections"
-	case l.BytesIn > 0 && c.in.Load() >= l.BytesIn:
+	case l.BytesIn > 0 && c.total().BytesIn >= l.BytesIn:
 		return "bytesIn"
-	case l.BytesOut > 0 && c.out.Load() >= l.BytesOut:
+	case l.BytesOut > 0 && c.total().BytesOut >= l.BytesOut:
 		return "bytesOut"
 	case !c.connects.Allow():
 		return "connectionsPerSec"
@@ -152,9 +165,8 @@ func (c *Client) wait() {
 	}
 }
 
-// Buffers of sockets are charged to the host, and a guest and a server can fill them
-// together. A single connection needs large ones for speed over long distances; many share
-// about the same memory.
+// A single connection needs large buffers for speed over long distances; many share about the
+// same memory, of which the relay has only some.
 const (
 	minBuffer    = 64 << 10
 	maxBuffer    = 4 << 20
@@ -182,6 +194,7 @@ func (c *Client) disconnect(conn *connection, e Event) {
 	if e.Outcome == Denied {
 		c.usage.Denied++
 	}
+	c.usage.BytesIn, c.usage.BytesOut = c.usage.BytesIn+e.BytesIn, c.usage.BytesOut+e.BytesOut
 	c.tell(e)
 }
 
@@ -208,18 +221,6 @@ func (c *Client) deny(e Event) {
 		c.parent.deny(e)
 	}
 	c.tell(e)
-}
-
-func (c *Client) countIn(n int64) {
-	for ; c != nil; c = c.parent {
-		c.in.Add(n)
-	}
-}
-
-func (c *Client) countOut(n int64) {
-	for ; c != nil; c = c.parent {
-		c.out.Add(n)
-	}
 }
 
 // Outcome says how a connection or a look-up ended.

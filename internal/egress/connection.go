@@ -3,95 +3,102 @@ package egress
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"net/netip"
 	"os"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/egress/relay"
 )
 
 // connection is one of the guest's.
 type connection struct {
-	server *Server
-	client *Client
-	guest  *net.TCPConn
-	target target
-	began  time.Time
+	session *session
+	id      uint32
+	client  *Client
+	target  target
+	began   time.Time
 
 	allowed bool // by the rules about its name and port
 	rule    int
 
-	address atomic.Pointer[netip.AddrPort] // the guest's destination, then the server's
-	in, out atomic.Int64
-	failed  atomic.Bool // it was reset
-	why     string      // what the guest sent that the rules deny
+	address  atomic.Pointer[netip.AddrPort] // the guest's destination, then the server's
+	messages chan relay.Message             // of the relay
 
-	greeted   chan struct{} // closed when the server has sent something, or ended
-	isNotHTTP atomic.Bool   // by the first bytes of the server
-
-	cancel context.CancelFunc // resets it
+	ctx    context.Context
+	cancel context.CancelFunc
 }
+
+// maxMessages is how many messages a relay has sent about a connection before they are handled.
+const maxMessages = 4
+
+// bytes returns how much has been passed on.
+func (c *connection) bytes() (in, out int64) { return c.session.process.Counters.Bytes(c.id) }
 
 // event describes the connection so far.
 func (c *connection) event(o Outcome) Event {
-	return Event{
+	e := Event{
 		Operation: "connect", Host: c.target.name, Address: *c.address.Load(), Port: c.target.port, Rule: c.rule,
-		BytesIn: c.in.Load(), BytesOut: c.out.Load(), Duration: time.Since(c.began), Outcome: o,
+		Duration: time.Since(c.began), Outcome: o,
 	}
+	e.BytesIn, e.BytesOut = c.bytes()
+	return e
 }
 
-// serve connects to the server and passes on bytes until both sides have ended. It returns how
-// that went.
-func (c *connection) serve(ctx context.Context) Event {
+// serve connects to the server and waits for the end. It returns how that went.
+func (c *connection) serve() Event {
 	if !c.allowed {
-		reset(c.guest)
 		return c.event(Denied)
 	}
-	upstream, err := c.server.dial(ctx, c.client, c.target)
-	if err != nil {
+	if err := c.dial(); err != nil {
 		return c.notDialed(err)
 	}
-	address := addrPort(upstream.RemoteAddr())
-	c.address.Store(&address)
-	c.run(ctx, upstream)
-	switch {
-	case c.why != "":
-		e := c.event(Denied)
-		e.Why = c.why
-		return e
-	case c.failed.Load():
-		return c.event(Failed)
-	}
-	return c.event(Closed)
-}
-
-// Bytes that a guest has sent before it ended, and that do not fit in the buffer of c.guest, are
-// memory of the kernel that no run is charged for. If the server reads none for stallTimeout, the
-// connection is reset. The server has lingerTimeout for the rest.
-const (
-	lingerTimeout = 10 * time.Second
-	stallTimeout  = 100 * time.Millisecond
-)
-
-// linger ends a connection whose guest has ended.
-func (c *connection) linger() {
-	time.AfterFunc(lingerTimeout, c.cancel)
-	sent := c.out.Load()
-	time.AfterFunc(stallTimeout, func() {
-		if c.out.Load() == sent && !hasEnded(c.guest) {
-			c.cancel()
+	for {
+		select {
+		case m := <-c.messages:
+			switch {
+			case m.Kind == relay.Ended:
+				return c.ended(m)
+			case m.Kind != relay.Redial:
+				relay.CloseAll(m.FDs)
+				c.session.process.Kill()
+			case c.dial() != nil:
+				c.send(relay.Message{Kind: relay.NoServer})
+			}
+		case <-c.session.gone:
+			return c.lost()
 		}
-	})
+	}
 }
 
-// notDialed resets a connection whose server could not be reached, or may not.
+// ended returns what the relay claims.
+func (c *connection) ended(m relay.Message) Event {
+	switch m.Outcome {
+	case relay.Regular:
+		return c.event(Closed)
+	case relay.Denied:
+		e := c.event(Denied)
+		e.Why = m.Text
+		return e
+	}
+	return c.event(Failed)
+}
+
+// lost returns the event of a connection that has ended with its relay.
+func (c *connection) lost() Event {
+	if c.session.outOfMemory() {
+		e := c.event(Denied)
+		e.Limit, e.Rule = "egressMemory", -1
+		return e
+	}
+	return c.event(Failed)
+}
+
+// notDialed describes a connection whose server could not be reached, or may not.
 func (c *connection) notDialed(err error) Event {
-	reset(c.guest)
-	var denied *deniedError
-	if errors.As(err, &denied) {
+	if denied, ok := errors.AsType[*deniedError](err); ok {
 		e := c.event(Denied)
 		e.Address, e.Rule, e.Resolved = denied.addr, denied.rule, c.target.name != ""
 		return e
@@ -99,215 +106,78 @@ func (c *connection) notDialed(err error) Event {
 	return c.event(outcomeOf(err))
 }
 
-// run passes on bytes until both sides have ended. It closes both connections.
-func (c *connection) run(ctx context.Context, upstream net.Conn) {
-	ctx, cancel := context.WithCancel(ctx)
+func (c *connection) send(m relay.Message) {
+	m.ID = c.id
+	c.session.send(m)
+}
+
+// linger tells the relay that the guest has ended. It does not block.
+func (c *connection) linger() { go c.send(relay.Message{Kind: relay.Linger}) }
+
+// dial connects a socket of the relay to the target, if the rules allow its address, and tells
+// the relay.
+func (c *connection) dial() error {
+	ctx, cancel := context.WithTimeout(c.ctx, dialTimeout)
 	defer cancel()
-	closeBoth := context.AfterFunc(ctx, func() {
-		reset(c.guest)
-		reset(upstream)
-	})
-	defer closeBoth()
-	defer func() { _, _ = upstream.Close(), c.guest.Close() }() // after the end of both, or a reset
-	if !c.client.rules.DistinguishesNames(c.target.port) || c.target.name == "" || c.target.isHost() {
-		c.splice(upstream)
-		return
-	}
-	c.check(ctx, upstream)
-}
-
-// splice copies in both directions.
-func (c *connection) splice(upstream net.Conn) {
-	var out sync.WaitGroup
-	out.Go(func() { c.copy(upstream, c.guest, c.countOut) })
-	c.copy(c.guest, upstream, c.countIn)
-	out.Wait()
-}
-
-// copy copies in one direction. If it fails, both connections are reset.
-func (c *connection) copy(to, from net.Conn, count func(int64)) {
-	err := pump(to, from, count)
-	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) { // serveHTTP takes over
-		return
-	}
-	if !errors.Is(err, net.ErrClosed) {
-		c.failed.Store(true)
-	}
-	reset(to)
-	reset(from)
-}
-
-func (c *connection) countIn(n int64) {
-	c.in.Add(n)
-	c.client.countIn(n)
-}
-
-func (c *connection) countOut(n int64) {
-	c.out.Add(n)
-	c.client.countOut(n)
-}
-
-// check copies only if what the guest says first agrees with the target's name. The
-// server's bytes pass meanwhile.
-func (c *connection) check(ctx context.Context, upstream net.Conn) {
-	c.greeted = make(chan struct{})
-	var back sync.WaitGroup
-	back.Go(func() {
-		c.greet(upstream)
-		c.copy(c.guest, upstream, c.countIn)
-	})
-	defer back.Wait()
-	head, p, err := sniff(c.guest)
+	release, err := c.client.dials.acquire(ctx)
 	if err != nil {
-		c.refuse(upstream, "")
-		return
+		return err
 	}
-	switch p {
-	case http1:
-		// Nothing has been read from a server that waits for a request.
-		_ = upstream.SetReadDeadline(time.Unix(1, 0)) // it fails only if upstream is closed
-		back.Wait()
-		if c.in.Load() > 0 {
-			c.refuse(upstream, "a request to a server that speaks first")
-			return
-		}
-		_ = upstream.SetReadDeadline(time.Time{})
-		c.serveHTTP(ctx, &prefixConn{c.guest, head}, upstream)
-		return
-	case tlsHello:
-		var why string
-		if head, why = c.checkHello(head); why != "" {
-			c.refuse(upstream, why)
-			return
-		}
-	default:
-		if head = c.checkOther(ctx, upstream, head); head == nil {
-			return
-		}
+	defer release()
+	address, err := c.session.server.dial(ctx, c)
+	if err != nil {
+		return err
 	}
-	if c.send(upstream, head) {
-		c.copy(upstream, c.guest, c.countOut)
+	c.address.Store(&address)
+	m := relay.Message{Kind: relay.Connected, To: netip.AddrPortFrom(netip.IPv6Unspecified(), c.target.port)}
+	if c.client.rules.DistinguishesNames(c.target.port) && !c.target.isHost() {
+		m.Text = c.target.name
 	}
+	c.send(m)
+	return nil
 }
 
-// hasGreeted waits until the server has sent something, and reports whether that is not HTTP.
-func (c *connection) hasGreeted(ctx context.Context) bool {
+var errNoSocket = errors.New("egress: no socket of the relay")
+
+// socket asks the relay for a socket. The caller closes its copy.
+func (c *connection) socket(ctx context.Context) (*os.File, error) {
+	c.send(relay.Message{Kind: relay.Need})
 	select {
-	case <-c.greeted:
-	case <-time.After(greetTimeout):
+	case m := <-c.messages:
+		if m.Kind == relay.Ended {
+			c.messages <- m // for serve; a relay sends nothing after it
+			return nil, context.Canceled
+		}
+		if m.Kind != relay.Socket || len(m.FDs) != 1 {
+			relay.CloseAll(m.FDs)
+			return nil, errNoSocket
+		}
+		f := os.NewFile(uintptr(m.FDs[0]), "connection to a server")
+		if err := prepareSocket(f, c.client.buffer()); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
 	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	return c.isNotHTTP.Load()
 }
 
-// greet passes on the first bytes of the server.
-func (c *connection) greet(upstream net.Conn) {
-	defer close(c.greeted)
-	first := make([]byte, 512)
-	n, err := upstream.Read(first)
-	if n == 0 {
-		return
-	}
-	if _, err = c.guest.Write(first[:n]); err == nil {
-		c.countIn(int64(n))
-	}
-	c.isNotHTTP.Store(!mayBeResponse(first[:n]))
-}
-
-// send sends bytes of the guest that have been read. It reports whether that worked, and resets
-// both connections otherwise.
-func (c *connection) send(upstream net.Conn, b []byte) bool {
-	n, err := upstream.Write(b)
-	c.countOut(int64(n))
+// prepareSocket refuses anything but a new TCP socket, and sets the size of its buffers, in bytes;
+// the kernel doubles it.
+func prepareSocket(f *os.File, size int) error {
+	raw, err := f.SyscallConn()
 	if err != nil {
-		c.refuse(upstream, "")
+		return err
 	}
-	return err == nil
-}
-
-// checkOther passes on bytes that begin with head until it is clear that the server does not take
-// them for HTTP: it has answered something else, or the protocol is known. Until then no line
-// may end, because a server that is more lenient than every parser could take it for a
-// request. It returns what remains to be passed on, or nil if the connection has been reset.
-func (c *connection) checkOther(ctx context.Context, upstream net.Conn, head []byte) []byte {
-	for sent := 0; ; {
-		if c.isNotHTTP.Load() || isKnown(head) {
-			return head[sent:]
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		protocol, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL)
+		info, noInfo := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO)
+		if failed = errors.Join(err, noInfo); failed == nil && (protocol != unix.IPPROTO_TCP || info.State != unix.BPF_TCP_CLOSE) {
+			failed = errNoSocket
 		}
-		if isText(head) && c.hasGreeted(ctx) {
-			continue
-		}
-		if isText(head) || len(head) > maxHead {
-			c.refuse(upstream, "neither TLS nor HTTP, nor a known protocol")
-			return nil
-		}
-		if !c.send(upstream, head[sent:]) {
-			return nil
-		}
-		sent = len(head)
-		more := make([]byte, 4<<10)
-		n, err := c.guest.Read(more)
-		head = append(head, more[:n]...)
-		if errors.Is(err, io.EOF) {
-			return head[sent:]
-		}
-		if err != nil {
-			c.refuse(upstream, "")
-			return nil
-		}
-	}
-}
-
-// checkHello reads the rest of a ClientHello that begins with head. It returns all that it
-// has read, and why the rules deny it, or "".
-func (c *connection) checkHello(head []byte) (read []byte, why string) {
-	rest := &prefixConn{c.guest, head}
-	serverName, read, err := readHello(rest)
-	read = append(read, rest.head...)
-	switch {
-	case err != nil:
-		return read, "a TLS handshake without a ClientHello"
-	case !sameName(serverName, c.target.name):
-		return read, "server name " + strconv.Quote(serverName)
-	}
-	return read, ""
-}
-
-// refuse resets both connections. If why is not empty, the rules are the reason.
-func (c *connection) refuse(upstream net.Conn, why string) {
-	if c.why = why; why == "" {
-		c.failed.Store(true)
-	}
-	reset(c.guest)
-	reset(upstream)
-}
-
-func (c *connection) serveHTTP(ctx context.Context, guest, upstream net.Conn) {
-	c.why = serveHTTP(ctx, guest, &countedConn{upstream, c}, c.target, func(ctx context.Context) (net.Conn, error) {
-		again, err := c.server.dial(ctx, c.client, c.target)
-		if err != nil {
-			return nil, err
-		}
-		return &countedConn{again, c}, nil
+		failed = errors.Join(failed, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size),
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, size))
 	})
+	return errors.Join(err, failed)
 }
-
-// countedConn counts the bytes read from and written to a server.
-type countedConn struct {
-	net.Conn
-	c *connection
-}
-
-func (c *countedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.c.countIn(int64(n))
-	return n, err
-}
-
-func (c *countedConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.c.countOut(int64(n))
-	return n, err
-}
-
-func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }

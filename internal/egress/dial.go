@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"syscall"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/gateway"
 	"gaol/policy"
 )
 
 // dialTimeout bounds a dial with all of its addresses. Linux gives up after two minutes.
 const dialTimeout = 30 * time.Second
+
+var errNoAddress = errors.New("no address")
 
 // target is the destination of one connection.
 type target struct {
@@ -39,42 +42,154 @@ type deniedError struct {
 
 func (e *deniedError) Error() string { return fmt.Sprintf("%s is denied", e.addr) }
 
-// dial connects to a target that the rules allow, if they allow its address, too.
-func (s *Server) dial(ctx context.Context, client *Client, t target) (net.Conn, error) {
-	rules := client.rules
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
+// route is how a target is reached.
+type route struct {
+	to     []netip.AddrPort // tried one after another
+	check  func(netip.AddrPort) error
+	tunnel func(f *os.File) error // through a proxy; may be nil
+}
+
+// dial connects a socket of the relay to a target that the rules allow, if they allow its address,
+// too. It returns the address.
+func (s *Server) dial(ctx context.Context, c *connection) (netip.AddrPort, error) {
+	r, err := s.route(ctx, c.client, c.target)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	f, to, err := r.connect(ctx, c.socket)
+	if err != nil {
+		return to, err
+	}
+	defer f.Close() // the relay has it
+	if r.tunnel == nil {
+		return to, nil
+	}
+	defer context.AfterFunc(ctx, func() { _ = f.SetDeadline(time.Unix(1, 0)) })()
+	return to, r.tunnel(f)
+}
+
+func (s *Server) route(ctx context.Context, client *Client, t target) (route, error) {
 	if t.isHost() {
-		return dialHost(ctx, client, t)
+		return hostRoute(t), nil
 	}
 	if s.config.Proxy != nil {
 		proxy, err := s.config.Proxy(t.host(), t.port)
 		if err != nil {
-			return nil, err
+			return route{}, err
 		}
 		if proxy != nil {
-			return s.dialProxy(ctx, proxy, client, t)
+			return s.proxyRoute(ctx, proxy, client, t)
 		}
 	}
-	d := net.Dialer{Resolver: s.config.Resolver, ControlContext: func(_ context.Context, _, address string, raw syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		return errors.Join(checkAddress(rules, to), limitBuffers(raw, client.buffer()))
-	}}
-	d.SetMultipathTCP(false) // whose sockets cannot be spliced
-	return d.DialContext(ctx, "tcp", net.JoinHostPort(t.absolute(), fmt.Sprint(t.port)))
+	list, err := s.lookUp(ctx, client, t)
+	return route{to: list, check: func(a netip.AddrPort) error { return checkAddress(client.rules, a) }}, err
 }
 
-// limitBuffers sets the size of a socket's buffers, in bytes; the kernel doubles it.
-func limitBuffers(raw syscall.RawConn, size int) error {
-	var set error
-	err := raw.Control(func(fd uintptr) {
-		set = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size),
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, size))
+// lookUp returns the addresses of a target.
+func (s *Server) lookUp(ctx context.Context, client *Client, t target) (to []netip.AddrPort, err error) {
+	if t.name == "" {
+		return []netip.AddrPort{netip.AddrPortFrom(t.addr, t.port)}, nil
+	}
+	release, err := client.pending.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	list, err := s.config.Resolver.LookupNetIP(ctx, "ip", t.absolute())
+	for _, a := range list {
+		to = append(to, netip.AddrPortFrom(a.Unmap(), t.port))
+	}
+	return to, err
+}
+
+// firstPatience is how long an address may take while there are others, as in RFC 8305. An address that
+// took longer is tried again, for longer.
+const firstPatience = 300 * time.Millisecond
+
+// connect connects a socket to the first address that the check allows and that accepts.
+func (r *route) connect(ctx context.Context, socket newSocket) (*os.File, netip.AddrPort, error) {
+	var failed error
+	list := r.to
+	for patience := firstPatience; len(list) > 0; patience *= 4 {
+		var slow []netip.AddrPort
+		for _, to := range list {
+			if len(list) == 1 {
+				patience = dialTimeout
+			}
+			f, err := r.try(ctx, socket, to, patience)
+			if err == nil {
+				return f, to, nil
+			}
+			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+				slow = append(slow, to)
+			}
+			if failed == nil {
+				failed = err
+			}
+			if ctx.Err() != nil {
+				return nil, to, failed
+			}
+		}
+		list = slow
+	}
+	if failed == nil {
+		failed = errNoAddress
+	}
+	return nil, netip.AddrPort{}, failed
+}
+
+// newSocket returns a new socket of the relay, instead of the one before: after an attempt to connect to
+// an IPv4 address, Linux does not connect the same socket to one of IPv6.
+type newSocket func(context.Context) (*os.File, error)
+
+// try connects a socket to an address.
+func (r *route) try(ctx context.Context, socket newSocket, to netip.AddrPort, most time.Duration) (*os.File, error) {
+	f, err := socket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	address, err := sockaddr(f, to)
+	if err == nil {
+		err = r.check(to)
+	}
+	if err == nil {
+		err = gateway.Connect(ctx, f, address)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// sockaddr returns the form of an address for the family of a socket.
+func sockaddr(f *os.File, to netip.AddrPort) (a unix.Sockaddr, err error) {
+	err = control(f, func(fd int) error {
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		switch {
+		case err != nil:
+			return os.NewSyscallError("getsockopt", err)
+		case domain == unix.AF_INET6:
+			a = &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port())}
+			return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0))
+		case !to.Addr().Is4():
+			return os.NewSyscallError("connect", unix.ENETUNREACH)
+		}
+		a = &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}
+		return nil
 	})
-	return errors.Join(err, set)
+	return a, err
+}
+
+func control(f *os.File, call func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = call(int(fd)) })
+	return errors.Join(err, failed)
 }
 
 // absolute returns the name with a dot at its end, so that the host's search domains do

@@ -25,8 +25,9 @@ const (
 	// maxLookups bounds the questions that are answered at the same time.
 	maxLookups = 256
 
-	// maxResolverConns bounds the connections to the resolver. More wait in the kernel.
-	maxResolverConns = 64
+	// maxResolverConns bounds the connections to the resolver, which take descriptors of this
+	// process. More wait in the kernel.
+	maxResolverConns = 4
 
 	// maxUDP is the maximum size of an answer by UDP to a client that accepts that much.
 	maxUDP = 1232
@@ -58,7 +59,7 @@ func (s *Server) ServeDNS(udp net.PacketConn, tcp net.Listener) error {
 	}
 	if tcp != nil {
 		n++
-		go serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), ReadTimeout: 10 * time.Second, MaxTCPQueries: 128})
+		go serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), ReadTimeout: 2 * time.Second, MaxTCPQueries: 128})
 	}
 	var all error
 	for range n {
@@ -126,7 +127,7 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 	if !ok {
 		return dns.RcodeNameError
 	}
-	if host == localhost || strings.HasSuffix(host, "."+localhost) || host == lower(s.config.Hostname) {
+	if host == localhost || strings.HasSuffix(host, "."+localhost) || host == policy.LowerName(s.config.Hostname) {
 		s.addAddresses(q, reply, loopback4, loopback6)
 		return dns.RcodeSuccess
 	}
@@ -150,13 +151,18 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, lookupTimeout)
 	defer cancel()
+	release, err := c.pending.acquire(ctx)
+	if err != nil {
+		return dns.RcodeServerFailure
+	}
+	defer release()
 	return s.resolve(ctx, host, q, reply)
 }
 
 // hostName returns the name of a question in lower case and without the dot at its end.
 // It returns false for names that are no host's: no rule could name them.
 func hostName(s string) (string, bool) {
-	s = lower(strings.TrimSuffix(s, "."))
+	s = policy.LowerName(strings.TrimSuffix(s, "."))
 	return s, policy.ValidName(s)
 }
 

@@ -1,14 +1,6 @@
 package egress
 
-import (
-	"context"
-	"errors"
-	"net"
-	"net/netip"
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "net/netip"
 
 const localhost = "localhost"
 
@@ -20,24 +12,15 @@ var (
 // isHost reports whether a target is localhost, where only ports of the host lead to the server.
 func (t target) isHost() bool { return t.addr == loopback4 || t.addr == loopback6 }
 
-// dialHost connects to a port of the host's localhost that the rules allow. If nothing listens on the
-// guest's address there, it tries the other one: many servers listen on one of them.
-func dialHost(ctx context.Context, client *Client, t target) (net.Conn, error) {
-	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error { return limitBuffers(raw, client.buffer()) }}
-	d.SetMultipathTCP(false) // whose sockets cannot be spliced
+// hostRoute leads to a port of the host's localhost that the rules allow. If nothing listens on the guest's
+// address there, the other one is tried: many servers listen on one of them.
+func hostRoute(t target) route {
 	other := loopback6
 	if t.addr == loopback6 {
 		other = loopback4
 	}
-	var failed error
-	for _, a := range []netip.Addr{t.addr, other} {
-		c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, t.port).String())
-		if err == nil {
-			return c, nil
-		}
-		if failed = errors.Join(failed, err); !errors.Is(err, unix.ECONNREFUSED) {
-			break
-		}
+	return route{
+		to:    []netip.AddrPort{netip.AddrPortFrom(t.addr, t.port), netip.AddrPortFrom(other, t.port)},
+		check: func(netip.AddrPort) error { return nil },
 	}
-	return nil, failed
 }

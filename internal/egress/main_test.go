@@ -149,15 +149,24 @@ func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) 
 	c.MessagesPerSec = messagesPerSec
 	w.server = NewServer(c)
 	t.Cleanup(w.server.Close)
+	var listeners []*net.TCPListener
 	for _, port := range ports {
-		listener := listenInGuest(t, port)
+		listeners = append(listeners, listenInGuest(t, port))
+	}
+	if len(listeners) > 0 {
 		var serving sync.WaitGroup
 		serving.Go(func() {
-			if err := w.server.ServeTCP(listener); err != nil {
+			if err := w.server.ServeTCP(listeners...); err != nil {
 				t.Error(err)
 			}
 		})
-		t.Cleanup(func() { listener.Close(); serving.Wait() })
+		t.Cleanup(func() {
+			w.server.Close()
+			for _, l := range listeners {
+				l.Close()
+			}
+			serving.Wait()
+		})
 	}
 	w.serveDNS()
 	return w

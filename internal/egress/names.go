@@ -22,7 +22,7 @@ const TTL = time.Minute
 // maxNames bounds the names that have an address at the same time.
 const maxNames = 16 << 10
 
-var errNoAddress = errors.New("all synthetic addresses are in use")
+var errNamesInUse = errors.New("all synthetic addresses are in use")
 
 // names maps names to synthetic addresses, and back. A name keeps its address for as long
 // as possible: programs may use one long after its TTL.
@@ -54,7 +54,7 @@ func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
 	e := n.byName[text]
 	if e == nil {
 		if len(n.byName) >= maxNames && !n.evict() {
-			return v4, v6, errNoAddress
+			return v4, v6, errNamesInUse
 		}
 		e = n.recent.PushFront(&name{text: text, host: n.free()})
 		n.byName[text] = e

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -11,11 +12,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"syscall"
+	"os"
+	"strconv"
 
 	"golang.org/x/net/http/httpproxy"
-
-	"gaol/policy"
 )
 
 // NewProxy returns a [Config] Proxy. Setting is the URL of an HTTP proxy; "" for the proxies of
@@ -44,40 +44,44 @@ func NewProxy(setting string) (func(host string, port uint16) (*url.URL, error),
 	}, nil
 }
 
-// dialProxy connects through an HTTP proxy. Unless ProxyNames is set, the proxy gets an
+// proxyRoute leads through an HTTP proxy. Unless ProxyNames is set, the proxy gets an
 // address that has passed the rules, and not the name, which it could resolve to another.
-func (s *Server) dialProxy(ctx context.Context, proxy *url.URL, client *Client, t target) (net.Conn, error) {
+func (s *Server) proxyRoute(ctx context.Context, proxy *url.URL, client *Client, t target) (route, error) {
+	if proxy.Scheme != "http" {
+		return route{}, fmt.Errorf("egress: proxy %s: only http:// is supported", proxy.Redacted())
+	}
 	to := net.JoinHostPort(t.host(), fmt.Sprint(t.port))
 	if t.name == "" || !s.config.ProxyNames {
-		a, err := s.resolveOne(ctx, client.rules, t)
+		a, err := s.resolveOne(ctx, client, t)
 		if err != nil {
-			return nil, err
+			return route{}, err
 		}
-		to = netip.AddrPortFrom(a, t.port).String()
+		to = a.String()
 	}
-	if proxy.Scheme != "http" {
-		return nil, fmt.Errorf("egress: proxy %s: only http:// is supported", proxy.Redacted())
-	}
-	address := proxy.Host
-	if proxy.Port() == "" {
-		address = net.JoinHostPort(proxy.Hostname(), "80")
-	}
-	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error { return limitBuffers(raw, client.buffer()) }}
-	d.SetMultipathTCP(false)
-	c, err := d.DialContext(ctx, "tcp", address)
+	port, err := strconv.ParseUint(cmp.Or(proxy.Port(), "80"), 10, 16)
 	if err != nil {
-		return nil, err
+		return route{}, fmt.Errorf("egress: proxy %s: %w", proxy.Redacted(), err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	if err := requestTunnel(c, proxy, to); err != nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("egress: proxy %s: %w", proxy.Redacted(), errors.Join(err, context.Cause(ctx)))
+	list, err := s.config.Resolver.LookupNetIP(ctx, "ip", proxy.Hostname())
+	r := route{
+		check: func(netip.AddrPort) error { return nil },
+		tunnel: func(f *os.File) error {
+			if err := requestTunnel(f, proxy, to); err != nil {
+				return fmt.Errorf("egress: proxy %s: %w", proxy.Redacted(), err)
+			}
+			return nil
+		},
 	}
-	return c, nil
+	for _, a := range list {
+		r.to = append(r.to, netip.AddrPortFrom(a.Unmap(), uint16(port)))
+	}
+	return r, err
 }
 
-func requestTunnel(c net.Conn, proxy *url.URL, to string) error {
+// maxResponse bounds the response of a proxy, in bytes.
+const maxResponse = 64 << 10
+
+func requestTunnel(c io.ReadWriter, proxy *url.URL, to string) error {
 	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: to}, Host: to, Header: http.Header{}}
 	if u := proxy.User; u != nil {
 		password, _ := u.Password()
@@ -87,7 +91,7 @@ func requestTunnel(c net.Conn, proxy *url.URL, to string) error {
 		return err
 	}
 	// The server may speak first, so that nothing may be read beyond the response.
-	resp, err := http.ReadResponse(bufio.NewReader(&oneByteReader{io.LimitReader(c, maxHead)}), req)
+	resp, err := http.ReadResponse(bufio.NewReader(&oneByteReader{io.LimitReader(c, maxResponse)}), req)
 	if err != nil {
 		return err
 	}
@@ -106,19 +110,16 @@ type oneByteReader struct{ io.Reader }
 func (r *oneByteReader) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
 // resolveOne returns the first address of a target that the rules allow.
-func (s *Server) resolveOne(ctx context.Context, rules *policy.Egress, t target) (netip.Addr, error) {
-	if t.name == "" {
-		return t.addr, checkAddress(rules, netip.AddrPortFrom(t.addr, t.port))
-	}
-	list, err := s.config.Resolver.LookupNetIP(ctx, "ip", t.absolute())
+func (s *Server) resolveOne(ctx context.Context, client *Client, t target) (netip.AddrPort, error) {
+	list, err := s.lookUp(ctx, client, t)
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.AddrPort{}, err
 	}
-	err = errors.New("no address")
+	err = errNoAddress
 	for _, a := range list {
-		if err = checkAddress(rules, netip.AddrPortFrom(a.Unmap(), t.port)); err == nil {
-			return a.Unmap(), nil
+		if err = checkAddress(client.rules, a); err == nil {
+			return a, nil
 		}
 	}
-	return netip.Addr{}, err
+	return netip.AddrPort{}, err
 }

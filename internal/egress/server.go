@@ -2,16 +2,13 @@ package egress
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"gaol/internal/egress/relay"
 	"gaol/policy"
 )
 
@@ -33,6 +30,12 @@ type Config struct {
 	// MessagesPerSec bounds the messages to the resolver that are read, also those that no
 	// limit of a client counts. More wait in the kernel. Zero: there is no limit.
 	MessagesPerSec int
+
+	// Connections bounds the connections of all clients together, as their limits should; zero: 16,384.
+	// Relay is where they are carried. Failed, which may be nil, is called when one cannot be started.
+	Connections int
+	Relay       relay.Place
+	Failed      func(error)
 
 	// Resolver looks up names; nil is the host's.
 	Resolver *net.Resolver
@@ -67,60 +70,10 @@ func NewServer(c Config) *Server {
 	return s
 }
 
-// Close ends all connections and waits until they are closed. The listeners given to the
-// server must be closed before.
+// Close ends all connections and waits until they are closed.
 func (s *Server) Close() {
 	s.cancel()
 	s.tasks.Wait()
-}
-
-// ServeTCP accepts the guest's connections until the listener is closed. The local address
-// of each is where the guest wants to connect to.
-func (s *Server) ServeTCP(l *net.TCPListener) error {
-	s.tasks.Add(1) // Close waits for this loop, too: it starts tasks
-	defer s.tasks.Done()
-	for {
-		c, err := l.AcceptTCP()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) || s.ctx.Err() != nil {
-				return nil
-			}
-			if isTemporary(err) {
-				time.Sleep(time.Millisecond)
-				continue
-			}
-			return err
-		}
-		s.tasks.Go(func() { s.serve(c) })
-	}
-}
-
-// isTemporary reports whether accept may succeed later: a connection was reset while it
-// waited, or this process has too many files.
-func isTemporary(err error) bool {
-	var t interface{ Temporary() bool }
-	return errors.As(err, &t) && t.Temporary()
-}
-
-// serve serves one connection.
-func (s *Server) serve(guest *net.TCPConn) {
-	from, to := addrPort(guest.RemoteAddr()), addrPort(guest.LocalAddr())
-	client := s.config.Identify("tcp", from, to)
-	t, release, d := s.decide(client.rules, to)
-	defer release()
-	ctx, cancel := context.WithCancel(s.ctx)
-	defer cancel()
-	c := &connection{server: s, client: client, guest: guest, target: t, began: time.Now(), allowed: d.Allowed, rule: d.Rule, cancel: cancel}
-	c.address.Store(&to)
-	if limit := client.connect(c); limit != "" {
-		e := c.event(Denied)
-		e.Limit, e.Rule = limit, -1
-		client.deny(e) // before the guest sees it, because its run may end then
-		reset(guest)
-		return
-	}
-	client.wait()
-	client.disconnect(c, c.serve(ctx))
 }
 
 // Allows decides about a connection that the client is about to make, and reports it if it is
@@ -169,14 +122,6 @@ func (s *Server) decide(rules *policy.Egress, to netip.AddrPort) (t target, rele
 	return t, release, rules.ConnectAddr(to.Addr(), to.Port())
 }
 
-// reset closes a connection so that the other side gets ECONNRESET.
-func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0) // the connection is closed in any case
-	}
-	_ = c.Close()
-}
-
 func addrPort(a net.Addr) netip.AddrPort {
 	t, ok := a.(interface{ AddrPort() netip.AddrPort })
 	if !ok {
@@ -184,64 +129,4 @@ func addrPort(a net.Addr) netip.AddrPort {
 	}
 	p := t.AddrPort()
 	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
-}
-
-// waitForData waits until a TCP connection has data to read, has ended or has failed. It returns
-// how many bytes to copy next: what a read gets without waiting, at least 1. For other connections
-// it returns copyChunk.
-func waitForData(c net.Conn) int64 {
-	t, ok := c.(*net.TCPConn)
-	if !ok {
-		return copyChunk
-	}
-	raw, err := t.SyscallConn()
-	if err != nil {
-		return copyChunk
-	}
-	n := 0
-	_ = raw.Read(func(fd uintptr) bool { // the copy that follows returns errors and the end
-		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ)
-		return err != unix.EAGAIN
-	})
-	return min(max(int64(n), 1), copyChunk)
-}
-
-// hasEnded reports whether all that the other side has sent has arrived, and its end.
-func hasEnded(c *net.TCPConn) bool {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return true
-	}
-	var info *unix.TCPInfo
-	_ = raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO) }) // it fails if c is closed
-	return err != nil || info == nil || info.State != unix.BPF_TCP_ESTABLISHED
-}
-
-// copyChunk is how much is copied before it is counted, and the most that a pipe of
-// splice(2) holds if the other side does not read.
-const copyChunk = 128 << 10
-
-// pump copies from one connection to another until the end, and then shuts down the other
-// one's sending side. It splices in the kernel if both are TCP. Whatever it has copied is counted
-// at once, not when a chunk is full.
-func pump(to, from net.Conn, count func(int64)) error {
-	for {
-		n, err := io.CopyN(to, from, waitForData(from))
-		count(n)
-		if err == io.EOF {
-			return closeWrite(to)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// closeWrite shuts down the sending side of a connection, if that is possible.
-func closeWrite(c net.Conn) error {
-	if t, ok := c.(interface{ CloseWrite() error }); ok {
-		return t.CloseWrite()
-	}
-	return nil
 }

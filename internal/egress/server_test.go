@@ -504,12 +504,10 @@ func TestOtherProtocols(t *testing.T) {
 
 // Names have cases in ASCII only.
 func TestNamesFoldInASCII(t *testing.T) {
-	for sent, want := range map[string]bool{"site.test": true, "SITE.test.": true, "\u017fite.test": false} {
-		if got := sameName(sent, "site.test"); got != want {
-			t.Errorf("%q: %v", sent, got)
-		}
-	}
 	if name, ok := hostName("\u212aite.test."); ok {
 		t.Errorf("%q is the name of a host", name)
+	}
+	if name, ok := hostName("KITE.test."); name != "kite.test" || !ok {
+		t.Errorf("%q, %v", name, ok)
 	}
 }

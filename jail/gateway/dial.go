@@ -111,13 +111,29 @@ func control(s *os.File, f func(fd int) error) error {
 
 // connect connects a socket. A guest that accepts no connections lets it wait until ctx ends.
 func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, error) {
-	raw, err := s.SyscallConn()
+	if err := Connect(ctx, s, sockaddr(to)); err != nil {
+		return nil, err
+	}
+	c, err := net.FileConn(s)
 	if err != nil {
 		return nil, err
 	}
+	return c.(*net.TCPConn), nil
+}
+
+// Connect connects a non-blocking socket. If ctx ends first, the error is its cause, and the socket
+// still connects.
+func Connect(ctx context.Context, s *os.File, to unix.Sockaddr) error {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := s.SetWriteDeadline(time.Time{}); err != nil {
+		return err
+	}
 	defer context.AfterFunc(ctx, func() { _ = s.SetWriteDeadline(time.Unix(1, 0)) })() // fails if s is closed
 	var failed error
-	step := func(fd int) error { return unix.Connect(fd, sockaddr(to)) }
+	step := func(fd int) error { return unix.Connect(fd, to) }
 	waited := raw.Write(func(fd uintptr) bool {
 		failed = step(int(fd))
 		step = connected
@@ -125,17 +141,11 @@ func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, 
 	})
 	switch {
 	case waited != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case waited != nil:
-		return nil, waited
-	case failed != nil:
-		return nil, os.NewSyscallError("connect", failed)
+		return waited
 	}
-	c, err := net.FileConn(s)
-	if err != nil {
-		return nil, err
-	}
-	return c.(*net.TCPConn), nil
+	return os.NewSyscallError("connect", failed)
 }
 
 // connected returns the result of a connect, or EINPROGRESS.

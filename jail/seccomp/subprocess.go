@@ -40,7 +40,7 @@ var GoRuntime = []Row{
 	{Calls: "getrandom", Reason: "seeds of maps"},
 	{Calls: "exit exit_group", Reason: "end of a thread or the process"},
 	{Calls: "read write close", Reason: "socket to the host, standard error"},
-	{Calls: "fcntl", Reason: "os.NewFile reads and sets the mode of a descriptor", Refuse: refuse(unix.EINVAL, isNot(1, unix.F_GETFL, unix.F_SETFL))},
+	{Calls: "fcntl", Reason: "os.NewFile reads and sets the mode of a descriptor, net.FileConn copies it", Refuse: refuse(unix.EINVAL, isNot(1, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD_CLOEXEC))},
 }
 
 // Egress are the further calls of a process that carries a sandbox's connections. It creates and
@@ -56,6 +56,7 @@ var Egress = []Row{
 	{Calls: "sendto", Reason: "data of connected sockets", Refuse: refuse(unix.EPERM, anyBit(4, allBits64))}, // no address: TCP fast open connects
 	{Calls: "recvfrom readv writev", Reason: "data of connections"},
 	{Calls: "splice pipe2", Reason: "data from one connection to the other"},
+	{Calls: "ioctl", Reason: "how much a connection has to read", Refuse: refuse(unix.ENOTTY, isNot(1, unix.SIOCINQ))},
 	{Calls: "shutdown getsockname getpeername getsockopt", Reason: "state of connections"},
 	{Calls: "setsockopt", Reason: "a few options of TCP", Refuse: slices.Concat(
 		refuse(unix.ENOPROTOOPT, isNot(1, unix.SOL_SOCKET, unix.SOL_TCP)),

@@ -1,4 +1,4 @@
-package egress
+package relay
 
 import (
 	"bufio"
@@ -27,17 +27,15 @@ type httpProxy struct {
 	guest  *guestConn
 	proxy  *httputil.ReverseProxy
 
-	mu      sync.Mutex
-	refused string // why the last refused request was
+	deny func(why string) // reports a refused request
 }
 
 // serveHTTP serves a connection. Upstream is the connection that is open already; if the
-// server closes it between two requests, redial opens another. It returns the reason if it
-// refused a request.
-func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial func(context.Context) (net.Conn, error)) (refused string) {
+// server closes it between two requests, redial opens another.
+func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, deny func(why string), redial func() (net.Conn, error)) {
 	served := newGuestConn(guest)
-	transport := newTransport(&upstreamConn{upstream, served}, func(ctx context.Context) (net.Conn, error) {
-		again, err := redial(ctx)
+	transport := newTransport(&upstreamConn{upstream, served}, func() (net.Conn, error) {
+		again, err := redial()
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +43,7 @@ func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial f
 	})
 	defer transport.CloseIdleConnections()
 	quiet := log.New(io.Discard, "", 0)
-	h := &httpProxy{target: t, guest: served, proxy: &httputil.ReverseProxy{
+	h := &httpProxy{target: t, guest: served, deny: deny, proxy: &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, t) },
@@ -64,9 +62,6 @@ func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, redial f
 	case <-ctx.Done():
 	}
 	_ = server.Close() // the connection is closed
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.refused
 }
 
 // requestBuffer holds a piece of a request's body as net/http copies it, 32 KiB, with the length
@@ -79,16 +74,16 @@ const requestBuffer = 36 << 10
 const idleTimeout = 5 * time.Second
 
 // newTransport returns one that uses the connection first, and then dials.
-func newTransport(first net.Conn, redial func(context.Context) (net.Conn, error)) *http.Transport {
+func newTransport(first net.Conn, redial func() (net.Conn, error)) *http.Transport {
 	conns := make(chan net.Conn, 1)
 	conns <- first
 	return &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			select {
 			case c := <-conns:
 				return c, nil
 			default:
-				return redial(ctx)
+				return redial()
 			}
 		},
 		DisableCompression:     true,
@@ -103,9 +98,7 @@ func newTransport(first net.Conn, redial func(context.Context) (net.Conn, error)
 // ServeHTTP passes a request on, or refuses it and closes the connection.
 func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := wrongRequest(r, h.target); why != "" {
-		h.mu.Lock()
-		h.refused = why
-		h.mu.Unlock()
+		h.deny(why) // before the guest sees it, because its run may end then
 		w.Header().Set("Connection", "close")
 		http.Error(w, "the sandbox's network rules deny this request: "+why, http.StatusForbidden)
 		return
@@ -216,8 +209,8 @@ func (l *oneConnListener) Accept() (net.Conn, error) {
 }
 
 var (
-	errNoMore      = errors.New("egress: one connection only")
-	errUnsolicited = errors.New("egress: a response without a request")
+	errNoMore      = errors.New("relay: one connection only")
+	errUnsolicited = errors.New("relay: a response without a request")
 )
 
 func (l *oneConnListener) Close() error   { return nil }

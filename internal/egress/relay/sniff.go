@@ -1,4 +1,4 @@
-package egress
+package relay
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"gaol/policy"
 )
 
 // protocol is what the first bytes of a connection look like.
@@ -176,7 +178,7 @@ func (c *prefixConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 var (
 	errHelloSeen = errors.New("seen")
-	errNoHello   = errors.New("egress: no TLS ClientHello")
+	errNoHello   = errors.New("relay: no TLS ClientHello")
 )
 
 // readHello reads a TLS ClientHello with crypto/tls. It returns the server name, "" if the
@@ -215,15 +217,4 @@ func (c *recordingConn) SetWriteDeadline(time.Time) error { return nil }
 
 // sameName reports whether a protocol's name for the server is the one looked up, which is
 // in lower case and has no dot at its end.
-func sameName(sent, name string) bool { return lower(strings.TrimSuffix(sent, ".")) == name }
-
-// lower returns a name in lower case. Only ASCII has cases in names: U+017F and U+212A, which
-// Unicode folds to s and k, are other names.
-func lower(name string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			r += 'a' - 'A'
-		}
-		return r
-	}, name)
-}
+func sameName(sent, name string) bool { return policy.LowerName(strings.TrimSuffix(sent, ".")) == name }

@@ -1,4 +1,4 @@
-package egress
+package relay
 
 import (
 	"bytes"

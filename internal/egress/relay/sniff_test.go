@@ -1,4 +1,4 @@
-package egress
+package relay
 
 import (
 	"bytes"
@@ -79,4 +79,13 @@ func (c *endlessConn) Read(p []byte) (int, error) {
 	p[0] = c.text[min(c.n, len(c.text)-1)]
 	c.n++
 	return 1, nil
+}
+
+// Names have cases in ASCII only.
+func TestSameName(t *testing.T) {
+	for sent, want := range map[string]bool{"site.test": true, "SITE.test.": true, "\u017fite.test": false} {
+		if got := sameName(sent, "site.test"); got != want {
+			t.Errorf("%q: %v", sent, got)
+		}
+	}
 }

@@ -1,0 +1,363 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// connection is one of the guest's.
+type connection struct {
+	relay   *relay
+	id      uint32
+	guest   *net.TCPConn
+	target  target
+	replies chan Message // of the host
+	count   *counter
+
+	ctx    context.Context
+	cancel context.CancelFunc // resets it
+
+	failed atomic.Bool // it was reset
+	ending sync.Once
+	denied atomic.Bool // the guest sent something that the rules deny
+
+	greeted   chan struct{} // closed when the server has sent something, or ended
+	isNotHTTP atomic.Bool   // by the first bytes of the server
+}
+
+// target is where the guest connects to.
+type target struct {
+	name string // "" if the bytes are not checked
+	port uint16
+}
+
+func newConnection(r *relay, id uint32, guest *net.TCPConn) *connection {
+	c := &connection{relay: r, id: id, guest: guest, replies: make(chan Message, 4), count: &r.counters.values[id], greeted: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(r.ctx)
+	return c
+}
+
+var errRefused = errors.New("relay: refused by the host")
+
+// serve asks the host for a connection to the server, passes on bytes until both sides have ended,
+// and reports that.
+func (c *connection) serve() {
+	defer c.cancel()
+	defer context.AfterFunc(c.ctx, func() { reset(c.guest) })()
+	upstream, err := c.dial(Message{Kind: Opened, From: addrPort(c.guest.RemoteAddr()), To: addrPort(c.guest.LocalAddr())})
+	if err != nil {
+		if !errors.Is(err, errRefused) {
+			c.end(Failed, "")
+		}
+		reset(c.guest)
+		return
+	}
+	c.run(upstream)
+	outcome := Regular
+	if c.failed.Load() {
+		outcome = Failed
+	}
+	c.end(outcome, "")
+	_ = c.guest.Close() // after the end of both sides, or a reset
+}
+
+// dial sends a request for a connection to the server, and creates its socket.
+func (c *connection) dial(request Message) (*net.TCPConn, error) {
+	c.send(request)
+	s := -1
+	for {
+		select {
+		case m := <-c.replies:
+			switch m.Kind {
+			case Need:
+				if s >= 0 { // an attempt to connect it has failed
+					_ = unix.Close(s)
+				}
+				var err error
+				if s, err = socket(); err != nil {
+					return nil, err
+				}
+				c.send(Message{Kind: Socket, FDs: []int{s}})
+			case Connected:
+				c.target = target{m.Text, m.To.Port()}
+				return tcpConn(s)
+			default:
+				if s >= 0 {
+					_ = unix.Close(s)
+				}
+				if m.Kind == Closed {
+					c.ending.Do(func() {})
+				}
+				return nil, errRefused
+			}
+		case <-c.ctx.Done():
+			if s >= 0 {
+				_ = unix.Close(s)
+			}
+			return nil, c.ctx.Err()
+		}
+	}
+}
+
+func (c *connection) send(m Message) {
+	m.ID = c.id
+	c.relay.send(m)
+}
+
+// end reports the end, and waits until the host has noted it: the run may end when the guest sees
+// it. It does nothing the second time.
+func (c *connection) end(o Outcome, why string) {
+	c.ending.Do(func() {
+		c.send(Message{Kind: Ended, Outcome: o, Text: why})
+		for {
+			select {
+			case m := <-c.replies:
+				if m.Kind == Closed {
+					return
+				}
+			case <-c.relay.done:
+				return
+			}
+		}
+	})
+}
+
+// Bytes that a guest has sent before it ended, and that do not fit in the buffer of c.guest, are
+// memory of the kernel that no run is charged for. If the server reads none for stallTimeout, the
+// connection is reset. The server has lingerTimeout for the rest.
+const (
+	lingerTimeout = 10 * time.Second
+	stallTimeout  = 100 * time.Millisecond
+)
+
+// linger ends a connection whose guest has ended.
+func (c *connection) linger() {
+	stopAll := time.AfterFunc(lingerTimeout, c.cancel)
+	sent := c.count.out.Load()
+	stopStalled := time.AfterFunc(stallTimeout, func() {
+		if c.count.out.Load() == sent && !hasEnded(c.guest) {
+			c.cancel()
+		}
+	})
+	context.AfterFunc(c.ctx, func() { stopAll.Stop(); stopStalled.Stop() })
+}
+
+// run passes on bytes until both sides have ended. It closes the connection to the server.
+func (c *connection) run(upstream *net.TCPConn) {
+	defer context.AfterFunc(c.ctx, func() { reset(upstream) })()
+	defer upstream.Close()
+	if c.target.name == "" {
+		c.splice(upstream)
+		return
+	}
+	c.check(upstream)
+}
+
+// splice copies in both directions.
+func (c *connection) splice(upstream net.Conn) {
+	var out sync.WaitGroup
+	out.Go(func() { c.copy(upstream, c.guest, c.countOut) })
+	c.copy(c.guest, upstream, c.countIn)
+	out.Wait()
+}
+
+// copy copies in one direction. If it fails, both connections are reset, the guest's only when
+// the host has noted why.
+func (c *connection) copy(to, from net.Conn, count func(int64)) {
+	err := pump(to, from, count)
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) { // serveHTTP takes over
+		return
+	}
+	if !errors.Is(err, net.ErrClosed) {
+		c.failed.Store(true)
+	}
+	for _, side := range []net.Conn{to, from} {
+		if side != c.guest || !c.denied.Load() {
+			reset(side)
+		}
+	}
+}
+
+func (c *connection) countIn(n int64)  { c.count.in.Add(n) }
+func (c *connection) countOut(n int64) { c.count.out.Add(n) }
+
+// check copies only if what the guest says first agrees with the target's name. The
+// server's bytes pass meanwhile.
+func (c *connection) check(upstream net.Conn) {
+	var back sync.WaitGroup
+	back.Go(func() {
+		c.greet(upstream)
+		c.copy(c.guest, upstream, c.countIn)
+	})
+	defer back.Wait()
+	head, p, err := sniff(c.guest)
+	if err != nil {
+		c.refuse(upstream, "")
+		return
+	}
+	switch p {
+	case http1:
+		// Nothing has been read from a server that waits for a request.
+		_ = upstream.SetReadDeadline(time.Unix(1, 0)) // it fails only if upstream is closed
+		back.Wait()
+		if c.count.in.Load() > 0 {
+			c.refuse(upstream, "a request to a server that speaks first")
+			return
+		}
+		_ = upstream.SetReadDeadline(time.Time{})
+		c.serveHTTP(&prefixConn{c.guest, head}, upstream)
+		return
+	case tlsHello:
+		var why string
+		if head, why = c.checkHello(head); why != "" {
+			c.refuse(upstream, why)
+			return
+		}
+	default:
+		if head = c.checkOther(upstream, head); head == nil {
+			return
+		}
+	}
+	if c.pass(upstream, head) {
+		c.copy(upstream, c.guest, c.countOut)
+	}
+}
+
+// hasGreeted waits until the server has sent something, and reports whether that is not HTTP.
+func (c *connection) hasGreeted() bool {
+	select {
+	case <-c.greeted:
+	case <-time.After(greetTimeout):
+	case <-c.ctx.Done():
+	}
+	return c.isNotHTTP.Load()
+}
+
+// greet passes on the first bytes of the server.
+func (c *connection) greet(upstream net.Conn) {
+	defer close(c.greeted)
+	first := make([]byte, 512)
+	n, err := upstream.Read(first)
+	if n == 0 {
+		return
+	}
+	if _, err = c.guest.Write(first[:n]); err == nil {
+		c.countIn(int64(n))
+	}
+	c.isNotHTTP.Store(!mayBeResponse(first[:n]))
+}
+
+// pass sends bytes of the guest that have been read. It reports whether that worked, and resets
+// both connections otherwise.
+func (c *connection) pass(upstream net.Conn, b []byte) bool {
+	n, err := upstream.Write(b)
+	c.countOut(int64(n))
+	if err != nil {
+		c.refuse(upstream, "")
+	}
+	return err == nil
+}
+
+// checkOther passes on bytes that begin with head until it is clear that the server does not take
+// them for HTTP: it has answered something else, or the protocol is known. Until then no line
+// may end, because a server that is more lenient than every parser could take it for a
+// request. It returns what remains to be passed on, or nil if the connection has been reset.
+func (c *connection) checkOther(upstream net.Conn, head []byte) []byte {
+	for sent := 0; ; {
+		if c.isNotHTTP.Load() || isKnown(head) {
+			return head[sent:]
+		}
+		if isText(head) && c.hasGreeted() {
+			continue
+		}
+		if isText(head) || len(head) > maxHead {
+			c.refuse(upstream, "neither TLS nor HTTP, nor a known protocol")
+			return nil
+		}
+		if !c.pass(upstream, head[sent:]) {
+			return nil
+		}
+		sent = len(head)
+		more := make([]byte, 4<<10)
+		n, err := c.guest.Read(more)
+		head = append(head, more[:n]...)
+		if errors.Is(err, io.EOF) {
+			return head[sent:]
+		}
+		if err != nil {
+			c.refuse(upstream, "")
+			return nil
+		}
+	}
+}
+
+// checkHello reads the rest of a ClientHello that begins with head. It returns all that it
+// has read, and why the rules deny it, or "".
+func (c *connection) checkHello(head []byte) (read []byte, why string) {
+	rest := &prefixConn{c.guest, head}
+	serverName, read, err := readHello(rest)
+	read = append(read, rest.head...)
+	switch {
+	case err != nil:
+		return read, "a TLS handshake without a ClientHello"
+	case !sameName(serverName, c.target.name):
+		return read, "server name " + strconv.Quote(serverName)
+	}
+	return read, ""
+}
+
+// refuse resets both connections. If why is not empty, the rules are the reason.
+func (c *connection) refuse(upstream net.Conn, why string) {
+	if why == "" {
+		c.failed.Store(true)
+	} else {
+		c.deny(why)
+	}
+	reset(c.guest)
+	reset(upstream)
+}
+
+// deny reports that the guest has sent something that the rules deny.
+func (c *connection) deny(why string) {
+	c.denied.Store(true)
+	c.end(Denied, why)
+}
+
+func (c *connection) serveHTTP(guest, upstream net.Conn) {
+	serveHTTP(c.ctx, guest, &countedConn{upstream, c}, c.target, c.deny, func() (net.Conn, error) {
+		again, err := c.dial(Message{Kind: Redial})
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{again, c}, nil
+	})
+}
+
+// countedConn counts the bytes read from and written to a server.
+type countedConn struct {
+	net.Conn
+	of *connection
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.of.countIn(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.of.countOut(int64(n))
+	return n, err
+}
+
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }

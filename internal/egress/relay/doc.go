@@ -1,0 +1,25 @@
+// Package relay carries the connections of one sandbox in a process of its own: it accepts those of the
+// guest, creates the sockets to servers, reads what the guest sends first, and copies. So the kernel
+// charges the sandbox for buffers, descriptors and processor time. Package egress is its host: it
+// decides about each connection, and connects the sockets, which the relay's filter forbids.
+//
+//	relay                                      host
+//	       <── Setup: counters, listeners ─────
+//	accept ─── Opened: from, to ──────────────> whose, allowed by rules and limits? name resolved
+//	       <── Need ────────────────────────── turn to dial
+//	socket ─── Socket: descriptor ────────────> address allowed? connect
+//	       <── Connected: name, port ────────── closes its copy
+//	sniff, copy; counters in shared memory
+//	       ─── Redial (HTTP) ─────────────────> as after Opened; NoServer if that fails
+//	       ─── Ended: outcome, reason ────────> event, usage
+//	       <── Closed ───────────────────────── the id is free. Instead of Connected: reset the guest
+//
+// A relay without connections ends, and the next connection starts another one.
+//
+// # What it does not protect against
+//
+// A relay that hostile bytes have taken over can pass any bytes on connections that the host has
+// allowed, so that the name in TLS or HTTP is not checked; lie about the counters, ends and
+// denials of its own sandbox; and read what its sandbox sends. Behind a proxy it can send requests
+// of its own to that proxy. It can connect to nothing that the rules deny by address.
+package relay

@@ -1,0 +1,213 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var errHostGone = errors.New("relay: the host has closed the socket")
+
+// relay is the process's half.
+type relay struct {
+	host     int // the socket
+	counters *Counters
+	ready    *Readiness // of the listeners
+	free     chan uint32
+
+	ctx     context.Context // of all connections
+	done    <-chan struct{} // closed when the host is gone
+	tasks   sync.WaitGroup
+	sending sync.Mutex
+	mu      sync.Mutex
+	open    map[uint32]*connection
+}
+
+// serve is the program. It returns when the host has closed the socket, or when there has been no
+// connection for some time.
+func serve(host int, idle time.Duration) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := &relay{host: host, open: map[uint32]*connection{}, ctx: ctx, done: ctx.Done()}
+	m, err := r.receive()
+	if err != nil {
+		return err
+	}
+	if m.Kind != Setup || len(m.FDs) < 2 || m.ID == 0 {
+		return errors.New("relay: no setup")
+	}
+	if r.counters, err = mapCounters(m.FDs[0], int(m.ID)); err != nil {
+		return err
+	}
+	_ = unix.Close(m.FDs[0])
+	r.free = make(chan uint32, m.ID)
+	for id := range m.ID {
+		r.free <- id
+	}
+	if r.ready, err = NewReadiness(m.FDs[1:]); err != nil {
+		return err
+	}
+	ended := make(chan error, 2)
+	accepting := make(chan struct{})
+	go func() { ended <- r.read() }()
+	go func() { defer close(accepting); ended <- r.accept(m.FDs[1:], idle) }()
+	err = <-ended
+	cancel()
+	_ = r.ready.Close()
+	<-accepting
+	r.tasks.Wait()
+	CloseAll(m.FDs[1:])
+	return errors.Join(err, r.counters.close())
+}
+
+// accept accepts connections until there has been none for the time idle. Nothing accepts meanwhile,
+// so that none is lost.
+func (r *relay) accept(listeners []int, idle time.Duration) error {
+	for {
+		switch err := r.ready.Wait(idle); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if len(r.free) == cap(r.free) {
+				return nil
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		for _, l := range listeners {
+			r.acceptFrom(l)
+		}
+	}
+}
+
+// acceptFrom accepts the connections that wait. Those without a free id wait in the kernel.
+func (r *relay) acceptFrom(listener int) {
+	for {
+		var id uint32
+		select {
+		case id = <-r.free:
+		case <-r.done:
+			return
+		}
+		fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		var guest *net.TCPConn
+		if err == nil {
+			guest, err = tcpConn(fd)
+		}
+		switch {
+		case err == nil:
+			r.start(id, guest)
+			continue
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
+			time.Sleep(10 * time.Millisecond) // the connection still waits
+		}
+		r.free <- id
+		if !errors.Is(err, unix.ECONNABORTED) && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// tcpConn takes over a descriptor.
+func tcpConn(fd int) (*net.TCPConn, error) {
+	f := os.NewFile(uintptr(fd), "connection")
+	defer f.Close() // net.FileConn copies it
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := c.(*net.TCPConn); ok {
+		return t, nil
+	}
+	return nil, errors.Join(errors.New("relay: not a TCP socket"), c.Close())
+}
+
+func (r *relay) start(id uint32, guest *net.TCPConn) {
+	c := newConnection(r, id, guest)
+	r.mu.Lock()
+	r.open[id] = c
+	r.mu.Unlock()
+	r.tasks.Go(func() {
+		c.serve()
+		r.mu.Lock()
+		delete(r.open, id)
+		r.mu.Unlock()
+		r.free <- id
+	})
+}
+
+// read passes on the host's messages.
+func (r *relay) read() error {
+	for {
+		m, err := r.receive()
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		c := r.open[m.ID]
+		r.mu.Unlock()
+		switch {
+		case c == nil: // Linger may cross with Ended
+		case m.Kind == Linger:
+			c.linger()
+		default:
+			select {
+			case c.replies <- m:
+			case <-r.done:
+				return nil
+			}
+		}
+	}
+}
+
+func (r *relay) receive() (Message, error) {
+	b, oob := make([]byte, fixed+maxText+1), make([]byte, unix.CmsgSpace(4*maxFiles))
+	for {
+		n, oobn, flags, _, err := unix.Recvmsg(r.host, b, oob, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return Message{}, os.NewSyscallError("recvmsg", err)
+		case n == 0:
+			return Message{}, errHostGone
+		}
+		m, err := decode(b[:n])
+		if err != nil {
+			return m, err
+		}
+		m.FDs, err = received(oob[:oobn], flags)
+		return m, err
+	}
+}
+
+// send sends a message. If that fails, the host is gone.
+func (r *relay) send(m Message) {
+	var oob []byte
+	if len(m.FDs) > 0 {
+		oob = unix.UnixRights(m.FDs...)
+	}
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	for unix.Sendmsg(r.host, m.encode(), oob, nil, 0) == unix.EINTR {
+	}
+}
+
+// socket creates a socket that the host connects. Those of IPv6 reach IPv4 as well.
+func socket() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	}
+	return fd, os.NewSyscallError("socket", err)
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	p := a.(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
+}

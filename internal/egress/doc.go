@@ -1,15 +1,22 @@
-// Package egress is the way out of a sandbox: it accepts the guest's connections and
-// look-ups, decides each by the rules of the network scope, and passes on what they allow.
-// It knows nothing of jails. It takes sockets, whose local addresses are the destinations
-// that the guest asked for.
+// Package egress decides what leaves a sandbox. It answers the guest's look-ups, decides about each
+// of its connections by the rules of the network scope, and connects those that they allow. It knows
+// nothing of jails. It takes sockets, whose local addresses are the destinations that the guest
+// asked for.
 //
 //	guest ── DNS ──> Server ── LookUp? ──> host's resolver
 //	  ▲                │
 //	  └── address ─────┘  one synthetic address for each name
 //
-//	guest ── TCP ──> Server ── Connect? ──> dial by name ── Resolved? ──> upstream
-//	                   │
-//	                   └─ the guest's first bytes: TLS, HTTP/1, or something else
+//	guest ── TCP ──> relay ── Opened ──> Server ── Connect? ──> look up by name ── Resolved? ─┐
+//	                   │  ▲                                                                   │
+//	                   │  └── the relay's socket, connected ─────────────────────────────────┘
+//	                   └── the guest's first bytes: TLS, HTTP/1, or something else ──> upstream
+//
+// The connections themselves are in package relay, a confined process for each server that is
+// started with the first connection and ends when there has been none for some time. So the kernel
+// charges the sandbox's cgroup for their buffers, and no descriptor of this process is open for
+// longer than a dial. Everything that a relay reports is checked and bounded: see its documentation
+// for what it could lie about.
 //
 // # Names
 //

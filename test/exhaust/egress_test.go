@@ -1,0 +1,124 @@
+package exhaust
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/test/harness"
+)
+
+// quietServer accepts connections of guests with small buffers, which nothing of the sandbox is
+// charged for, and passes each to serve until the test ends.
+func quietServer(t *testing.T, serve func(net.Conn)) (port int) {
+	t.Helper()
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, 4<<10)
+		})
+	}}
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+				serve(c)
+				<-ctx.Done()
+			})
+		}
+	})
+	t.Cleanup(func() { cancel(); l.Close(); serving.Wait() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// A thousand connections of a run hold no memory of the kernel that no cgroup is charged for: to a
+// server that does not read, and from one that sends more than the guest reads.
+func TestEgressMemory(t *testing.T) {
+	part := make([]byte, 64<<10)
+	for name, tc := range map[string]struct {
+		serve func(net.Conn)
+		guest string
+	}{
+		"egress to a server that does not read": {func(net.Conn) {}, `s.on('drain', send); function send() { while (s.write(part)); } send();`},
+		"egress from a server that is not read": {func(c net.Conn) {
+			for {
+				if _, err := c.Write(part); err != nil {
+					return
+				}
+			}
+		}, `s.pause();`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := quietServer(t, tc.serve)
+			p, err := policy.Parse(fmt.Appendf(nil, `{"network":{"rules":[{"mode":"allow","operations":["fetch","connect"],"patterns":["tcp://localhost:%d"]}]},"childProcess":"allow","fs":"allow","process":"allow"}`, port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rt := harness.CreateExact(t, harness.Options(runtime.Options{
+				Limits: runtime.Limits{Memory: exhaustMemory, Files: 4096}, HostPorts: []int{port}, Permissions: p,
+			}))
+			code := fmt.Sprintf(`
+import net from 'node:net';
+const part = Buffer.alloc(64 << 10);
+for (let i = 0; i < 1000; i++) {
+	const s = net.connect(%d, '127.0.0.1', () => { %s });
+	s.on('error', () => {});
+	if (i %% 50 === 0) await new Promise(done => setTimeout(done, 20));
+}
+setTimeout(() => process.exit(), 5000);`, port, tc.guest)
+			before := settled()
+			ended := make(chan *runtime.Result, 1)
+			go func() {
+				res, err := rt.Run(t.Context(), code, runtime.RunOptions{Timeout: time.Minute})
+				if err != nil {
+					t.Error(err)
+				}
+				ended <- res
+			}()
+			peak, least := kernelUse{}, []int64{0, 0, 0, 0} // a single reading may be wrong
+			var lost int64
+			for done := false; !done; {
+				select {
+				case res := <-ended:
+					done = true
+					if res != nil {
+						t.Logf("cause %q, usage %+v, denials %v", res.Cause, res.Usage, res.Denials)
+					}
+				case <-time.After(15 * time.Millisecond):
+				}
+				now := takeKernelUse().since(before)
+				least = append(least[1:], now.uncharged())
+				lost = max(lost, min(least[0], least[1], least[2], least[3]))
+				if now.all > peak.all {
+					peak = now
+				}
+			}
+			mib := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
+			row := fmt.Sprintf("| %s | 1000 | %s | %s | %s | %s | | |", name, mib(peak.slab), mib(peak.all-peak.others), mib(peak.ours+peak.programs), mib(lost))
+			if t.Log(row); os.Getenv(attackVar) != "" {
+				fmt.Println(row)
+			}
+			if lost > mostUnbounded {
+				t.Errorf("connections hold %s MiB that no limit bounds", mib(lost))
+			}
+		})
+	}
+}

@@ -88,7 +88,7 @@ func TestTypeScript(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const react = "const React = { createElement: (type: string, props: object | null, ...children: unknown[]) => ({ type, children }) };\n"
 	const throws = "interface A {\n  a: number\n}\n\nenum E { One = 1 }\n\nfunction f(a: A): never {\n  throw new RangeError('no ' + E.One)\n}\n"
-	long := throws + "// " + strings.Repeat("-", 80<<10) + "\n"
+	long := throws + "// " + strings.Repeat("-", 300<<10) + "\n"
 	for _, tc := range []struct {
 		name, file, code string
 		format           runtime.ModuleFormat
@@ -111,7 +111,7 @@ func TestTypeScript(t *testing.T) {
 		{name: "a syntax error", file: "a.ts", code: "enum E { One }\nconst a: number = = 2;\n", stderr: []string{"/run/gaol/N/a.ts:2\nconst a: number = = 2;\n                  ^\n", "SyntaxError: Unexpected \"=\"\n    at ", "/run/gaol/N/a.ts:2:19"}},
 		{name: "a syntax error of CommonJS", file: "a.cts", code: "\nconst a: number = = 2;\n", stderr: []string{"/run/gaol/N/a.cts:2\n", "/run/gaol/N/a.cts:2:19"}},
 		{name: "too long for the host", file: "a.ts", code: strings.Replace(long, "enum E { One = 1 }", "const E = { One: 1 }", 1) + "f({ a: 1 } as A)", stderr: []string{"RangeError: no 1", "a.ts:8:9"}},
-		{name: "with JSX", file: "a.tsx", code: long, stderr: []string{"SyntaxError: TypeScript or JSX may have 65536 bytes, this has 82039"}},
+		{name: "with JSX", file: "a.tsx", code: long, stderr: []string{"SyntaxError: the file has 307319 bytes, the limit is 262144"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			res := harness.Run(t, rt, tc.code, runtime.RunOptions{Name: tc.file, Format: tc.format})

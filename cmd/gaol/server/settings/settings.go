@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/quota"
+	"gaol/internal/strictjson"
 	"gaol/policy"
 )
 
@@ -150,7 +151,7 @@ func readFile(path string, s *Settings) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(s); err != nil {
-		return err
+		return strictjson.TypeError(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("text after the object")

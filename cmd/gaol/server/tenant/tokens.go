@@ -31,6 +31,8 @@ const (
 	maxToken     = 256 // characters
 )
 
+var errNoTokens = errors.New("no tokens")
+
 var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // ReadTokens reads a file with one token on each line: its name, the SHA-256 of the token in
@@ -83,7 +85,7 @@ func parseTokens(r io.Reader) (*Tokens, error) {
 		t.list = append(t.list, parsed)
 	}
 	if lines.Err() == nil && len(t.list) == 0 {
-		return nil, errors.New("no tokens")
+		return nil, errNoTokens
 	}
 	return t, lines.Err()
 }

@@ -64,6 +64,7 @@ const maxStack = maxMemory / 2
 // serve performs requests in the subprocess.
 func serve(host *os.File) error {
 	debug.SetMaxStack(maxStack)
+	debug.SetGCPercent(400) // the heap is small: by default each request or two would collect it
 	for {
 		request, err := readFrame(host)
 		if err == io.EOF {

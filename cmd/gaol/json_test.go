@@ -78,7 +78,7 @@ func TestHelp(t *testing.T) {
 		{"", "gaol doctor"},
 		{"--help", "Available Commands"},
 		{"run --help", "globalThis.__return"},
-		{"run --help", "gaol run [flags] FILE [-- ARG...]"},
+		{"run --help", "gaol run [flags] FILE|DIR [-- ARG...]"},
 		{"run --help", "(default 256m)"},
 		{"doctor --help", "sudo gaol doctor"},
 		{"image", "build"},

@@ -18,7 +18,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-const runUse = `run [flags] FILE [-- ARG...]
+const runUse = `run [flags] FILE|DIR [-- ARG...]
   gaol run [flags] -e CODE [-- ARG...]
   gaol run [flags] [-] [-- ARG...] < CODE
   gaol run [flags] --command -- PROG [ARG...]`
@@ -34,7 +34,9 @@ else is named. --format overrides all that. No tsconfig.json is read: see go doc
 gaol/runtime.RunOptions.
 
 FILE is read on the host. The program sees nothing else of the host: no files, no
-environment, and of the network its own localhost.
+environment, and of the network its own localhost. --with-folder shows it the folder of
+FILE, read-only. If FILE is a folder, that is shown, and the program is the main of its
+package.json, or index.
 
 --preset selects what the program may do. Scopes of --permissions replace those of the
 preset, and --allow-net adds to its network scope: see gaol policy. If a program fails and
@@ -51,8 +53,8 @@ it listens waits for 10 seconds at most. A port has 256 connections at once.
 --server uses a server that root has started with gaol serve. Without root, gaol uses the server
 of this machine if its socket exists. The server's operator decides which images, permissions
 and isolations are allowed. What needs files of the host, or its ports, is not available on a
-server: --mount, --node-modules, --publish, --save, --heap, --store, --launcher, --unix-sockets,
---proxy, --proxy-names, --audit-denials and --allow-degraded. --timeout 0 is then the longest
+server: --with-folder, --mount, --node-modules, --publish, --save, --heap, --store, --launcher,
+--unix-sockets, --proxy, --proxy-names, --audit-denials and --allow-degraded. --timeout 0 is then the longest
 time that the server allows.
 
 With --tty the program has a terminal of its own, connected to this one: it gets all
@@ -71,6 +73,7 @@ const runExample = `  gaol run prog.mjs
   echo 'console.log(1 + 1)' | gaol run
   seq 10 | gaol run --stdin sum.mjs
   gaol run --timeout 5s --memory 512m --cpus 2 --env LANG=de_DE.UTF-8 prog.mjs
+  gaol run --with-folder src/main.ts
   gaol run --preset strict prog.mjs
   gaol run --preset workspace --allow-net api.example.com server.mjs
   gaol run --publish 8080:3000 --timeout 0 server.mjs
@@ -82,7 +85,8 @@ const runExample = `  gaol run prog.mjs
 type runFlags struct {
 	flags.Sandbox
 	json, stdin, command, tty, interleave bool
-	code, save                            string
+	withFolder                            bool
+	file, code, save                      string
 	format                                runtime.ModuleFormat
 	maxOutput                             int64
 }
@@ -108,6 +112,7 @@ func (a *app) runCommand() *cobra.Command {
 	set.StringVarP(&f.code, "eval", "e", "", "run `CODE` instead of a file")
 	set.Var(flags.Format(&f.format), "format", "module format of the code: esm, cjs, or auto for what its name and syntax say")
 	set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, instead of code")
+	set.BoolVar(&f.withFolder, "with-folder", false, "show the folder of FILE, read-only, at "+folderDir+", which is the working directory unless --cwd names another")
 	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
 	set.BoolVar(&f.interleave, "interleave", false, "with --json, also list the output of both streams in the order in which it was read")
 	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
@@ -156,7 +161,7 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 func (a *app) reportRun(res *runtime.Result, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) error {
 	a.exit = report.Status(res)
 	if !f.json {
-		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res))...)
+		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res), f.folderNote(res))...)
 		return nil
 	}
 	object := resultjson.NewRun(res)

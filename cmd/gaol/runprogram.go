@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +16,7 @@ import (
 	"gaol/cmd/gaol/source"
 	"gaol/cmd/gaol/terminal"
 	"gaol/rootfs"
+	"gaol/runtime"
 )
 
 // program is what gaol run runs: code, or a command of the image.
@@ -48,10 +54,55 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 			err = report.UsageError(cmd.CommandPath(), f.checkWords(nil, rest))
 		}
 	default:
-		p.Program, err = source.ProgramFile(cmd.Context(), words[0], f.format)
+		p.Program, err = f.readFile(cmd.Context(), words[0])
 	}
 	return p, err
 }
+
+// folderDir is where --with-folder shows the folder of the program.
+const folderDir = "/app"
+
+// readFile reads the program at path, a file or a folder, and mounts its folder if the flags say
+// so.
+func (f *runFlags) readFile(ctx context.Context, path string) (p source.Program, err error) {
+	f.file = path
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		f.withFolder, dir = true, path
+		if f.file, err = source.MainFile(path); err != nil {
+			return p, err
+		}
+	}
+	if p, err = source.ProgramFile(ctx, f.file, f.format); err != nil || !f.withFolder {
+		return p, err
+	}
+	if f.Server != "" {
+		return p, report.Advise(errors.New("run: a server does not see the program's folder"), "run as root without --server")
+	}
+	if p, err = p.InFolder(f.file, dir, folderDir); err != nil {
+		return p, err
+	}
+	return p, f.MountFolder(dir, folderDir)
+}
+
+// folderNote returns a line for a program that failed because it imports a file beside its own.
+func (f *runFlags) folderNote(res *runtime.Result) []string {
+	if f.file == "" || f.withFolder || f.Server != "" || res.Error == nil {
+		return nil
+	}
+	name := source.MissingSibling(f.file, f.Options().Cwd, res.Error.Message)
+	if name == "" {
+		return nil
+	}
+	quoted := "'" + strings.ReplaceAll(f.file, "'", `'\''`) + "'"
+	if plainPath.MatchString(f.file) {
+		quoted = f.file
+	}
+	return []string{fmt.Sprintf("%s is a file of the host, which the program does not see; show it the folder, read-only, with: gaol run --with-folder %s", report.OneLine(name), report.OneLine(quoted))}
+}
+
+// plainPath matches paths that a shell takes as they are.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./@%+,:][A-Za-z0-9_./@%+,:=-]*$`)
 
 func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Reader) error {
 	if err := f.Check(cmd.Context(), "save"); err != nil {
@@ -75,6 +126,8 @@ func (f *runFlags) checkWords(words, rest []string) error {
 	switch {
 	case f.interleave && !f.json:
 		return errors.New("--interleave goes with --json: without it both streams are passed through at once")
+	case f.withFolder && (len(words) != 1 || words[0] == "-"):
+		return errors.New("--with-folder needs a FILE, whose folder it shows")
 	case f.command && code:
 		return errors.New("--command and -e exclude each other")
 	case f.command && len(words) > 0:

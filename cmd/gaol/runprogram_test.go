@@ -74,7 +74,7 @@ func TestRunRefuses(t *testing.T) {
 		{"run --command ls", "after --"},
 		{"run - --stdin", "exclude each other"},
 		{"run /nonexistent/x.mjs", "/nonexistent/x.mjs: no such file"},
-		{"run /", "is a directory"},
+		{"run /", "no main in package.json and no index"},
 		{"run " + big, "more than 16m"},
 		{"run --bogus", "--bogus"},
 		{"run -x", "-x"},

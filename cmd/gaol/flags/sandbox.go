@@ -155,6 +155,19 @@ func (f *Sandbox) Check(ctx context.Context, names ...string) error {
 	return f.checkPermissions(ctx)
 }
 
+// MountFolder shows a folder of the host, read-only, which becomes the working directory unless the
+// flags name another.
+func (f *Sandbox) MountFolder(dir, target string) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	f.options.Mounts = append(f.options.Mounts, runtime.Mount{Source: dir, Target: target})
+	if !f.Set.Changed("cwd") {
+		f.options.Cwd = target
+	}
+	return nil
+}
+
 // Options returns the options of the sandbox. Limits.Output is the caller's to set.
 func (f *Sandbox) Options() runtime.Options {
 	o := f.options

@@ -44,7 +44,7 @@ func FindServer() string {
 }
 
 // notOnServer are flags that servers do not have: they need files or ports of the host, or are the operator's to choose.
-var notOnServer = []string{"mount", "node-modules", "publish", "save", "store", "launcher", "unix-sockets", "allow-degraded", "audit-denials", "proxy", "proxy-names", "heap"}
+var notOnServer = []string{"with-folder", "mount", "node-modules", "publish", "save", "store", "launcher", "unix-sockets", "allow-degraded", "audit-denials", "proxy", "proxy-names", "heap"}
 
 // RejectOnServer rejects flags that servers lack.
 func RejectOnServer(set *pflag.FlagSet, names ...string) error {

@@ -3,8 +3,8 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -85,14 +85,9 @@ func packageFormat(path string) (format runtime.ModuleFormat, found bool, err er
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false, nil
 	}
-	file, err := os.Open(path)
-	if err != nil {
+	text, err := readAtMost(path, maxPackage)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
 		return 0, false, nil
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxPackage+1))
-	if err == nil && len(text) > maxPackage {
-		err = os.ErrInvalid
 	}
 	var description map[string]any
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gaol/internal/snippet"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/stacktrace"
@@ -47,9 +48,11 @@ const (
 
 	// metaName is the variable with import.meta of the main module, which cells use. The main
 	// module does nothing else.
-	metaName    = "__meta"
-	namedName   = "__named" // of internal/guest/context.cjs
-	contextCode = "Object.defineProperty(globalThis, '" + metaName + "', { value: import.meta })"
+	metaName  = "__meta"
+	namedName = "__named" // of internal/guest/context.cjs
+	// constantsName is another variable of internal/guest/context.cjs: see snippet.Names.
+	constantsName = "__const"
+	contextCode   = "Object.defineProperty(globalThis, '" + metaName + "', { value: import.meta })"
 
 	// eofGrace is how long a process may take to exit after it has closed its channel.
 	eofGrace = time.Second
@@ -92,10 +95,11 @@ type Context struct {
 	idle *time.Timer   // nil without IdleTimeout
 
 	// Protected by turn.
-	used   time.Time // when the last turn ended
-	count  int       // of cells
-	number uint32    // of the last frame
-	late   *cell     // a request for completions whose caller no longer waits; nil: none
+	used     time.Time                   // when the last turn ended
+	count    int                         // of cells
+	number   uint32                      // of the last frame
+	declared map[string]snippet.Declared // names of cells
+	late     *cell                       // a request for completions whose caller no longer waits; nil: none
 
 	mu     sync.Mutex
 	reason error // why we ended it; nil: we did not
@@ -115,7 +119,8 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	}
 	c := &Context{
 		rt: rt, options: o, sources: stacktrace.New("", guest.Dir), closed: make(chan error, 1),
-		turn: make(chan struct{}, 1), done: make(chan struct{}),
+		declared: map[string]snippet.Declared{},
+		turn:     make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	c.cells = newCells(o.OnLog, c.sources, func(err error) { c.closed <- err })
 	c.streams = &stdio.Pumped{Stdout: c.cells.sink(fromStdout, LogStdout), Stderr: c.cells.sink(fromStderr, LogStderr)}

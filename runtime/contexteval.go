@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +19,8 @@ import (
 )
 
 // Evaluate evaluates a cell in the context, one after another. Later cells see its top-level
-// declarations, including imports, even if the cell fails; const and let can be declared
-// again. The code may be as a model wrote it, as for [NodeRuntime.Evaluate]. await is allowed
+// declarations, including imports, even if the cell fails. A name can be declared again in any
+// way; functions of earlier cells see its new value. The code may be as a model wrote it, as for [NodeRuntime.Evaluate]. await is allowed
 // everywhere, and if the last expression is a promise, it is awaited. import.meta, require
 // and the other names of CommonJS are those of a module in the context's Cwd. Each cell
 // begins with an empty module.exports. In stack traces the nth cell is named cell-n.js.
@@ -31,8 +32,8 @@ import (
 // process has ended, and empty if it has not.
 //
 // All limits in o are the cell's: MaxCalls counts calls during the cell; between cells calls
-// are refused. An uncaught error belongs to the current cell, unless its stack names an
-// earlier one; then, and between cells, it becomes a line of Logs. Usage is what the process
+// are refused. An uncaught error belongs to the cell that caused it. If that has ended, the error
+// becomes a line of Logs. Usage is what the process
 // used during the cell, with the peak values of its life.
 //
 // Globals may contain only data. Heap, Permissions, Env and Cwd belong to the context and are
@@ -68,6 +69,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		return nil, err
 	}
 	c.sources.Add(name, p, code)
+	c.declare(p.Declares)
 	message := guest.Cell{
 		Code: p.Code, Name: name, Value: o.MaxOutput, Globals: globals,
 		Evaluate: guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit},
@@ -79,13 +81,34 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 func (c *Context) compile(ctx context.Context, code string, timeout time.Duration) (*snippet.Program, error) {
 	limit, stop := boundBy(ctx, timeout, c.done, ErrContextEnded)
 	defer stop()
+	declared := map[string]snippet.Declared{}
+	for name, d := range c.declared {
+		if strings.Contains(code, name) {
+			declared[name] = d
+		}
+	}
 	p, err := c.rt.opts.work.Compile(limit, work.Source{
-		Code: []byte(code), Cell: true, Names: snippet.Names{Meta: metaName, Named: namedName},
+		Code: []byte(code), Cell: true,
+		Names: snippet.Names{Meta: metaName, Named: namedName, Constants: constantsName, Declared: declared},
 	})
 	if errors.Is(err, errTimeout) {
 		err = &snippet.SyntaxError{Message: "the code is too complex: compiling it takes longer than its timeout", Line: 1, Column: 1}
 	}
 	return p, err
+}
+
+// maxDeclared is how many names of cells a context remembers. V8 may refuse to declare others again.
+const maxDeclared = 10_000
+
+// declare records the names that a cell declares.
+//
+// Preconditions: the caller has the turn.
+func (c *Context) declare(names map[string]snippet.Declared) {
+	for name, d := range names {
+		if _, known := c.declared[name]; len(name) <= maxName && (known || len(c.declared) < maxDeclared) {
+			c.declared[name] = d
+		}
+	}
 }
 
 // newCell returns the cell for the next frame.

@@ -4,7 +4,7 @@ import "strings"
 
 // cell returns the program as a script for V8's REPL mode. Static module syntax is
 // replaced, and the value of a branch is the script's completion value without changes.
-func (p parsed) cell(n Names) draft {
+func (p parsed) cell(n Names) (draft, map[string]Declared) {
 	f := &emitter{
 		parsed:    p,
 		prefix:    "await (",
@@ -12,6 +12,8 @@ func (p parsed) cell(n Names) draft {
 		noValue:   "void 0",
 		cell:      true,
 		checkName: n.Named,
+		declared:  n.Declared,
+		declares:  map[string]Declared{},
 	}
 	for _, at := range p.metas {
 		if n.Meta != "" {
@@ -22,15 +24,25 @@ func (p parsed) cell(n Names) draft {
 	for i := range p.list {
 		switch s := &p.list[i]; s.kind {
 		case importing:
-			f.edits = append(f.edits, f.hoist(s.span, f.dynamicImport(s))...)
+			names := make([]string, len(s.bindings))
+			for i, b := range s.bindings {
+				names[i] = b.local
+			}
+			assign := f.conflicts(names, Lexical|Constant)
+			if assign {
+				f.renew(names, Lexical)
+			}
+			f.edits = append(f.edits, f.hoist(s.span, f.dynamicImport(s, assign))...)
 		case exporting:
 			f.unexport(s)
 		case defaulting:
 			f.dropDefault(s, s == last)
 		}
 	}
+	f.redeclare()
+	f.guardConstants(n.Constants)
 	f.emit()
-	return p.edit(f.edits)
+	return p.edit(append(f.prologue(), f.edits...)), f.declares
 }
 
 func (f *emitter) unexport(s *statement) {
@@ -77,8 +89,8 @@ func (f *emitter) importCall(s *statement) string {
 }
 
 // dynamicImport returns code that binds the names of a static import, but not as live
-// bindings.
-func (f *emitter) dynamicImport(s *statement) string {
+// bindings. With assign, the names exist.
+func (f *emitter) dynamicImport(s *statement, assign bool) string {
 	module := f.importCall(s)
 	if len(s.bindings) == 0 {
 		return module
@@ -99,13 +111,17 @@ func (f *emitter) dynamicImport(s *statement) string {
 		}
 	}
 	list := "{" + strings.Join(names, ", ") + "}"
+	keyword, end := "let ", ""
+	if assign {
+		keyword, list, end = "", "("+list, ")"
+	}
 	switch {
 	case whole == "":
-		return "const " + list + " = " + module
+		return keyword + list + " = " + module + end
 	case len(names) == 0:
-		return "const " + whole + " = " + module
+		return keyword + whole + " = " + module
 	}
-	return "const " + whole + " = " + module + ", " + list + " = " + whole
+	return keyword + whole + " = " + module + ", " + list + " = " + whole + end
 }
 
 // importedNames returns the names that a statement imports as further arguments of a call.

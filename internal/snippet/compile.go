@@ -23,6 +23,7 @@ type parsed struct {
 	draft
 	list  []statement
 	metas []span // each import.meta
+	decls []declaration
 	// bound are names of CommonJS that the code declares somewhere.
 	bound nameSet
 	// wrapped: the code is the body of an async function, the expression of the only
@@ -204,7 +205,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 }
 
 func newParsed(d draft, js *parser, list []statement) parsed {
-	return parsed{draft: d, list: list, metas: js.metas, bound: js.bound}
+	return parsed{draft: d, list: list, metas: js.metas, decls: js.decls, bound: js.bound}
 }
 
 // rebinds reports whether an imported name may be declared again outside functions.

@@ -44,6 +44,8 @@ type edit struct {
 	// moved: text is equivalent to the original text at from.
 	moved bool
 	from  int
+	// copied: text is the original text from there on.
+	copied bool
 }
 
 func insert(at int, text string) edit { return edit{span: span{at, at}, text: text} }
@@ -69,7 +71,7 @@ func (d draft) edit(edits []edit) draft {
 			if !e.moved {
 				e.from = e.start
 			}
-			pieces = append(pieces, piece{b.Len(), e.from, false, e.moved})
+			pieces = append(pieces, piece{b.Len(), e.from, e.copied, e.moved})
 			b.WriteString(e.text)
 		}
 		last = e.end

@@ -15,6 +15,12 @@ type emitter struct {
 	checkName string
 
 	edits []edit
+
+	// Of cells: how earlier ones and this one declare names, what the start of the code declares
+	// or resets, and functions that move there.
+	declared, declares map[string]Declared
+	lets, vars, resets []string
+	moves              []move
 }
 
 func (f *emitter) insert(at int, text string) { f.edits = append(f.edits, insert(at, text)) }
@@ -22,7 +28,7 @@ func (f *emitter) insert(at int, text string) { f.edits = append(f.edits, insert
 // insertBefore inserts the start of a call around an expression. V8 reports many errors of
 // the expression there, such as an undefined name.
 func (f *emitter) insertBefore(value span, text string) {
-	f.edits = append(f.edits, edit{span{value.start, value.start}, text, true, value.start})
+	f.edits = append(f.edits, edit{span: span{value.start, value.start}, text: text, moved: true, from: value.start})
 }
 
 func (f *emitter) appendCode(text string) { f.insert(len(f.text), "\n;"+text) }

@@ -8,7 +8,9 @@ func (p *parser) functionFrom() (name string) {
 	if p.tok.kind == word {
 		name = p.bindingName()
 	}
+	nameEnd := p.last
 	p.body(context{async: async, generator: generator, function: true})
+	p.nameEnd = nameEnd
 	return name
 }
 

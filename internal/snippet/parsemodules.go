@@ -86,8 +86,10 @@ func (p *parser) exportStatement(s *statement) {
 		p.exportList(s)
 	default:
 		s.value.start = p.tok.start
+		p.exporting = true
 		inner := p.statement()
-		s.declares, s.name = inner.kind, inner.name
+		p.exporting = false
+		s.declares, s.name, s.nameEnd = inner.kind, inner.name, inner.nameEnd
 		s.value.end = p.last
 	}
 }
@@ -115,6 +117,7 @@ func (p *parser) exportDefault(s *statement) {
 	case p.is("function"), p.is("async") && !after.newline && next == "function":
 		s.declares, s.callable = function, true
 		s.name = p.functionFrom()
+		s.nameEnd = p.nameEnd
 		s.value.end = p.last
 	case p.is("class"):
 		s.declares = class

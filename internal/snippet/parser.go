@@ -23,6 +23,7 @@ type parser struct {
 	refusal string // why the code is rejected, if it is
 
 	lastBody    []statement // of the last function body
+	nameEnd     int         // of the last function with a name
 	topReturn   bool        // a return outside functions
 	lastBlock   int         // start of the last top-level statement that is a block, or -1
 	fenced      bool        // a line starts with ```
@@ -30,6 +31,9 @@ type parser struct {
 
 	declared []string // names outside functions, and all words of patterns
 	pattern  bool     // inside a pattern
+
+	decls     []declaration
+	exporting bool // reading an exported declaration
 
 	metas    []span // each import.meta
 	topAwait bool   // await is an operator outside functions

@@ -28,7 +28,8 @@ type statement struct {
 	// body is that of the function which is the value or is declared.
 	body []statement
 	// name is the name of the declared function or class.
-	name string
+	name    string
+	nameEnd int // of a function
 	// parts are the lists of statements one of which runs last.
 	parts [][]statement
 	// declares is the kind of the exported declaration.
@@ -165,6 +166,7 @@ func (p *parser) variables() {
 
 // declarations reads names or patterns and their initial values.
 func (p *parser) declarations(noIn bool) {
+	d := declaration{span{p.tok.start, p.tok.end}, p.text(), noIn, nil}
 	if p.accept("await") {
 		p.noteAwait()
 		p.expect("using")
@@ -172,13 +174,21 @@ func (p *parser) declarations(noIn bool) {
 		p.next()
 	}
 	for {
+		t := target{span: span{start: p.tok.start}}
 		p.bindingTarget()
+		t.end = p.last
 		if p.accept("=") {
 			p.assignment(noIn)
 		}
+		t.valueEnd = p.last
+		d.targets = append(d.targets, t)
 		if !p.accept(",") {
-			return
+			break
 		}
+	}
+	isTop := !noIn && (p.depth == 1 || p.exporting && p.depth == 2)
+	if !p.function && (d.keyword == "var" || isTop && (d.keyword == "let" || d.keyword == "const")) {
+		p.decls = append(p.decls, d)
 	}
 }
 
@@ -217,6 +227,7 @@ func (p *parser) block() []statement {
 func (p *parser) functionStatement(s *statement) {
 	s.kind = function
 	s.name = p.functionFrom()
+	s.nameEnd = p.nameEnd
 	s.body = p.lastBody
 	p.declare(s.name)
 }

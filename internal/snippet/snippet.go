@@ -21,6 +21,9 @@ type Program struct {
 	// written for its side effects.
 	Explicit bool
 
+	// Declares is how a cell declares names for later ones.
+	Declares map[string]Declared
+
 	draft draft
 	load  func() []Stage // the draft's stages, for a program of another process; else nil
 }
@@ -47,6 +50,13 @@ type Names struct {
 	// namespace and throws if it lacks one of the names. Without it, missing names are
 	// undefined.
 	Named string
+
+	// Constants is an object whose members cannot be assigned to. Assignments to constants become
+	// ones to its members. Without it, they succeed.
+	Constants string
+
+	// Declared is how earlier cells of the context have declared their names.
+	Declared map[string]Declared
 }
 
 // Cell compiles code to a script for V8's REPL mode. Its completion value is the value, or
@@ -65,7 +75,10 @@ func (n Names) Cell(code string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(p.cell(n), p), nil
+	d, declares := p.cell(n)
+	program := newProgram(d, p)
+	program.Declares = declares
+	return program, nil
 }
 
 func newProgram(d draft, p parsed) *Program {

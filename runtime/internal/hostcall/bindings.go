@@ -117,7 +117,7 @@ var forbidden = []string{"__return", "__evaluated", "globalThis", "global", "und
 // of objects may have these names.
 var required = strings.Fields(`Array ArrayBuffer BigInt Boolean Buffer Date Error Function JSON Map Math Number Object
 	Promise Proxy RangeError Reflect RegExp Set String Symbol SyntaxError TypeError Uint8Array WeakMap console process
-	setImmediate __cell __meta`)
+	setImmediate __cell __const __meta __named`)
 
 // reserved are the reserved words of modules and of strict mode.
 var reserved = strings.Fields(`arguments await break case catch class const continue debugger default delete do else enum

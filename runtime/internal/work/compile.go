@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 
 	"gaol/internal/snippet"
@@ -26,6 +27,7 @@ func (s *Source) compile() (*snippet.Program, error) {
 type compiled struct {
 	Code     []byte
 	Explicit bool
+	Declares map[string]snippet.Declared
 	Err      *snippet.SyntaxError
 }
 
@@ -44,7 +46,7 @@ func newCompiled(p *snippet.Program, err error) compiled {
 	if err != nil {
 		return compiled{Err: asSyntaxError(err)}
 	}
-	return compiled{Code: []byte(p.Code), Explicit: p.Explicit}
+	return compiled{Code: []byte(p.Code), Explicit: p.Explicit, Declares: p.Declares}
 }
 
 func asSyntaxError(err error) *snippet.SyntaxError {
@@ -59,23 +61,17 @@ func asSyntaxError(err error) *snippet.SyntaxError {
 var lastProgram memory
 
 type memory struct {
-	key struct {
-		code  string
-		cell  bool
-		names snippet.Names
-	}
+	source  Source
 	program *snippet.Program
 }
 
 func (m *memory) compile(s Source) (*snippet.Program, error) {
-	key := m.key
-	key.code, key.cell, key.names = string(s.Code), s.Cell, s.Names
-	if m.program != nil && m.key == key {
+	if m.program != nil && reflect.DeepEqual(m.source, s) {
 		return m.program, nil
 	}
 	p, err := s.compile()
 	if err == nil {
-		m.key, m.program = key, p
+		m.source, m.program = s, p
 	}
 	return p, err
 }
@@ -95,7 +91,9 @@ func (d *Domain) Compile(ctx context.Context, s Source) (*snippet.Program, error
 	if err := invalid(c.Err, err, string(s.Code)); err != nil {
 		return nil, err
 	}
-	return snippet.Decoded(string(s.Code), string(c.Code), c.Explicit, func() []snippet.Stage { return d.stages(s) }), nil
+	p := snippet.Decoded(string(s.Code), string(c.Code), c.Explicit, func() []snippet.Stage { return d.stages(s) })
+	p.Declares = c.Declares
+	return p, nil
 }
 
 // stages returns the stages of a program. If that fails, its positions are unknown.

@@ -26,8 +26,8 @@ const (
 // an empty object or array in their place.
 var opaque = map[string]bool{"globals": true, "permissions": true, "arguments": true, "schema": true}
 
-// parsing bounds how many texts above largeText are parsed at once.
-var parsing = make(chan struct{}, goruntime.NumCPU())
+// parsing bounds how many texts above largeText are parsed at once: half of the processors stay free of them.
+var parsing = make(chan struct{}, max(1, goruntime.NumCPU()/2))
 
 const largeText = 64 << 10
 

@@ -55,7 +55,7 @@ const (
 
 	// maxSplices bounds the pipes, because their content is charged to nobody. Other copies go
 	// through a buffer of smallChunk.
-	maxSplices = 64
+	maxSplices = 32
 	smallChunk = 8 << 10
 )
 

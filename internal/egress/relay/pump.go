@@ -107,3 +107,23 @@ func closeWrite(c net.Conn) error {
 	}
 	return nil
 }
+
+// countedConn counts the bytes read from and written to a server.
+type countedConn struct {
+	net.Conn
+	of *connection
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.of.countIn(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.of.countOut(int64(n))
+	return n, err
+}
+
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }

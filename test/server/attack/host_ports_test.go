@@ -34,7 +34,8 @@ func TestHostPorts(t *testing.T) {
 	}{
 		{"named", `"reached"`, http.StatusOK, map[string]any{"hostPorts": []int{port}, "permissions": allow(port)}},
 		{"not named", `"ECONNREFUSED"`, http.StatusOK, map[string]any{"permissions": map[string]any{"network": "allow"}}},
-		{"not permitted", "", http.StatusUnprocessableEntity, map[string]any{"hostPorts": []int{port}}},
+		{"named, without permissions", `"reached"`, http.StatusOK, map[string]any{"hostPorts": []int{port}}},
+		{"not permitted", "", http.StatusUnprocessableEntity, map[string]any{"hostPorts": []int{port}, "permissions": map[string]any{"network": "deny"}}},
 		{"not allowed", "", http.StatusForbidden, map[string]any{"hostPorts": []int{port, port ^ 1}, "permissions": map[string]any{"network": "allow"}}},
 	} {
 		try.body["code"] = code

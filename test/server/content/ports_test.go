@@ -52,7 +52,7 @@ func testListeners(t *testing.T, s *servertest.Server) {
 		b.send(t, "POST", "listeners/"+port+"/wait").Want(t, http.StatusUnprocessableEntity)
 	}
 	servertest.Send(t, b.Client, "POST", b.path("listeners/3000/wait"), map[string]any{"timeoutMs": 3_600_001}).Want(t, http.StatusUnprocessableEntity)
-	deaf := newBoxOf(t, b.server, b.Client, map[string]any{"permissions": map[string]any{}})
+	deaf := newBoxOf(t, b.server, b.Client, map[string]any{"permissions": map[string]any{"network": "deny"}})
 	if p := deaf.send(t, "POST", "listeners/3000/wait").Want(t, http.StatusForbidden); p.Code != "forbidden" {
 		t.Errorf("in a sandbox without a network: %+v", p)
 	}

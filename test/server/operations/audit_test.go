@@ -48,7 +48,7 @@ func TestAuditLog(t *testing.T) {
 	const secret = "e7d2c1b0-secret"
 	code := "/* " + secret + " */ import('node:net').then(n => n.connect(80, '127.0.0.1').on('error', () => process.exit(5)))"
 	ran := p.expect(http.StatusOK, "POST", "/v1/sandboxes/"+sandbox+"/run", map[string]any{
-		"code": code, "env": map[string]string{"SECRET": secret}, "args": []string{secret}, "stdin": secret, "permissions": map[string]any{"childProcess": "deny"},
+		"code": code, "env": map[string]string{"SECRET": secret}, "args": []string{secret}, "stdin": secret, "permissions": map[string]any{"network": "deny"},
 	})
 	p.expect(http.StatusOK, "POST", "/v1/sandboxes/"+sandbox+"/command", map[string]any{"command": "sh", "args": []string{"-c", "exit 7 # " + secret}})
 	p.expect(http.StatusOK, "POST", "/v1/evaluate", map[string]any{"code": "6 * 7 /* " + secret + " */"})
@@ -71,7 +71,7 @@ func TestAuditLog(t *testing.T) {
 	want := []audit.Entry{
 		of(audit.Entry{Action: "POST /v1/sandboxes", Sandbox: sandbox, Status: 201}),
 		of(audit.Entry{Action: "POST /v1/sandboxes/{id}/run", Sandbox: sandbox, Status: 200, Code: hash(code), Cause: &none, ExitCode: exit(5),
-			Permissions: json.RawMessage(`{"childProcess":"deny"}`)}),
+			Permissions: json.RawMessage(`{"network":"deny"}`)}),
 		of(audit.Entry{Action: "POST /v1/sandboxes/{id}/command", Sandbox: sandbox, Status: 200, Code: hash("sh\x00-c\x00exit 7 # " + secret + "\x00"), Cause: &none, ExitCode: exit(7)}),
 		of(audit.Entry{Action: "POST /v1/evaluate", Status: 200, Code: hash("6 * 7 /* " + secret + " */"), Cause: &none}),
 		of(audit.Entry{Action: "DELETE /v1/sandboxes/{id}", Sandbox: "nope", Status: 404}),

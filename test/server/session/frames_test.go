@@ -150,7 +150,7 @@ func TestNoCredit(t *testing.T) {
 // TestProcessEvents: a process with events has its denials as events.
 func TestProcessEvents(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
-	r.request(2, "spawn", `{"sandbox":"SB","code":"console.log('out'); fetch('http://192.0.2.1/').catch(() => {})","events":true}`)
+	r.request(2, "spawn", `{"sandbox":"SB","code":"console.log('out'); fetch('http://192.0.2.1/').catch(() => {})","events":true,"permissions":{"network":"deny"}}`)
 	if text := r.until(2, protocol.KindEvent); !strings.Contains(string(text), `"started"`) {
 		t.Errorf("%s", text)
 	}

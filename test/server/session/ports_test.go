@@ -70,7 +70,7 @@ func testListeners(t *testing.T, c *client.Client) {
 	if _, err := sb.Dial(soon(t), 3001); !isCode(err, "not_listening") {
 		t.Errorf("%v", err)
 	}
-	deaf := createIn(t, c, client.CreateOptions{})
+	deaf := createIn(t, c, client.CreateOptions{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Deny}}})
 	if err := deaf.WaitForListener(soon(t), 3000); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("without a network: %v", err)
 	}

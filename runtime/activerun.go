@@ -3,9 +3,13 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
 	"gaol/runtime/internal/enforce"
@@ -252,6 +256,46 @@ func (r *activeRun) addDenials(res *Result, before []enforce.Denial) {
 
 // cancel ends the run with CauseCanceled. It does not wait.
 func (r *activeRun) cancel() { r.kill.Do(func() { close(r.killed) }) }
+
+const lastSignal = 64 // SIGRTMAX
+
+// signal sends a signal to the run's first process, or its process group. SIGKILL is cancel.
+func (r *activeRun) signal(s syscall.Signal, group bool) error {
+	switch {
+	case r.hasEnded():
+		return os.ErrProcessDone
+	case s == unix.SIGKILL:
+		r.cancel()
+		return nil
+	}
+	return r.process.Signal(s, group)
+}
+
+// passSignals sends signals to the run until stop is called, which waits for the last one.
+func (r *activeRun) passSignals(signals <-chan syscall.Signal) (stop func()) {
+	if signals == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		for {
+			select {
+			case s, ok := <-signals:
+				if !ok {
+					return
+				}
+				_ = r.signal(s, false) // fails if the run has ended, or there is no such signal
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		passing.Wait()
+	}
+}
 
 func (r *activeRun) usage() (Usage, error) {
 	u, err := r.process.Usage()

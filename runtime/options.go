@@ -3,6 +3,7 @@ package runtime
 import (
 	"io"
 	"io/fs"
+	"syscall"
 	"time"
 
 	"gaol/policy"
@@ -240,6 +241,10 @@ type RunOptions struct {
 	// run's end does not wait for a blocked Read, whose data is dropped. If a Read fails
 	// during the run, the run's error wraps that error.
 	Stdin io.Reader
+
+	// Signals, if not nil, are sent to the run's first process, as [Process.Signal] does. The run
+	// receives from it from its start to its end. Signals that do not exist are dropped.
+	Signals <-chan syscall.Signal
 
 	// Timeout is the wall-clock time that the run may take, including its start but not the
 	// wait for its turn (Options.MaxConcurrentRuns); a context with a deadline bounds both.

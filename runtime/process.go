@@ -126,19 +126,11 @@ func (p *Process) Signal(s syscall.Signal) error { return p.signal(s, false) }
 // is mostly the shell's; the shell's foreground job gets signals by keys.
 func (p *Process) SignalGroup(s syscall.Signal) error { return p.signal(s, true) }
 
-const lastSignal = 64 // SIGRTMAX
-
 func (p *Process) signal(s syscall.Signal, group bool) (err error) {
-	switch {
-	case s < 1 || s > lastSignal:
+	if s < 1 || s > lastSignal {
 		return fmt.Errorf("gaol: signal %d: %w", int(s), unix.EINVAL)
-	case p.run.hasEnded():
-		err = os.ErrProcessDone
-	case s == unix.SIGKILL:
-		p.Kill()
-	default:
-		err = p.run.process.Signal(s, group)
 	}
+	err = p.run.signal(s, group)
 	wrap(&err, "signal")
 	return err
 }

@@ -103,7 +103,9 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	if err != nil {
 		return rt.notStarted(limit, t, began, err)
 	}
+	stopSignals := r.passSignals(o.Signals)
 	res, err := r.finish(limit, outputExceeded)
+	stopSignals()
 	if out, ok := stdout.(*stdio.Capture); ok && res != nil {
 		res.Stdout, res.Truncated.Stdout = out.Kept, out.Truncated
 		out = stderr.(*stdio.Capture)

@@ -32,7 +32,7 @@ type app struct {
 	// snippets makes the runner of gaol snippet. Nil: snippets.New.
 	snippets func(snippets.Options) (examplecheck.Runner, error)
 
-	takeSignals func() // lets a command handle signals itself
+	signals *signals // to this process; nil in tests
 
 	// server is the socket of a server for users without root, or "".
 	server string

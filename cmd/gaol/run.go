@@ -57,6 +57,10 @@ server: --with-folder, --mount, --node-modules, --publish, --save, --heap, --sto
 --unix-sockets, --proxy, --proxy-names, --audit-denials and --allow-degraded. --timeout 0 is then the longest
 time that the server allows.
 
+The first SIGINT or SIGTERM that gaol gets goes to the program, which has 5 seconds to end by
+itself; a second signal, or SIGHUP, kills it at once. The program's descendants do not get the
+signal, and end with it.
+
 With --tty the program has a terminal of its own, connected to this one: it gets all
 keys, and everything it prints, escape sequences included, appears here.
 
@@ -201,7 +205,9 @@ type runner interface {
 
 // runProgram runs p, and passes its output on as the flags say.
 func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
-	o := runtime.RunOptions{Timeout: f.Timeout()}
+	signals, done := a.signals.forProgram()
+	defer done()
+	o := runtime.RunOptions{Timeout: f.Timeout(), Signals: signals}
 	if f.stdin {
 		o.Stdin = a.stdin
 	}

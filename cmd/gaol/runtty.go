@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"syscall"
 
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/terminal"
@@ -14,6 +15,8 @@ import (
 type terminalProcess struct {
 	control interface {
 		Kill()
+		Signal(s syscall.Signal) error
+		Done() <-chan struct{}
 		Resize(rows, cols uint16) error
 		Wait(ctx context.Context) (*runtime.Result, error)
 	}
@@ -37,6 +40,15 @@ func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runF
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, proc.control.Kill)() // for Spawn, ctx bounds the start only
+	signals, done := a.signals.forProgram()
+	defer done()
+	go func() {
+		select {
+		case s := <-signals:
+			_ = proc.control.Signal(s) // fails if the program has ended
+		case <-proc.control.Done():
+		}
+	}()
 	restore, err := tty.MakeRaw()
 	if err != nil {
 		proc.control.Kill()

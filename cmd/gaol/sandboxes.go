@@ -89,7 +89,7 @@ func (a *app) stopCommand() *cobra.Command {
 }
 
 const execLong = `Run a program of the image in a sandbox on a gaol server. Its output is passed through as it
-prints it.
+prints it. Signals are passed on as gaol run does.
 
 Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
 memory; 125 if gaol itself failed.`
@@ -133,7 +133,9 @@ func (a *app) execCommand() *cobra.Command {
 func (a *app) exec(ctx context.Context, sb *client.Sandbox, command []string, f *execFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	o := runtime.RunOptions{Cwd: f.cwd, Timeout: f.timeout}
+	signals, done := a.signals.forProgram()
+	defer done()
+	o := runtime.RunOptions{Cwd: f.cwd, Timeout: f.timeout, Signals: signals}
 	if f.timeout == 0 {
 		o.Timeout = -1
 	}

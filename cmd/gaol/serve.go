@@ -174,7 +174,7 @@ var errStopped = errors.New("stopped")
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	o := f.Options
 	o.Server.SandboxTools = len(f.tools) > 0
-	o.Server.Version, o.TakeSignals = versionText(), a.takeSignals
+	o.Server.Version, o.TakeSignals = versionText(), a.signals.release
 	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
 	if err := daemon.Run(ctx, o); err != nil {
 		return fmt.Errorf("serve: %w", err)

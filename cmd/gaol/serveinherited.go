@@ -36,7 +36,7 @@ func (a *app) serveInherited(ctx context.Context, f *serveFlags) error {
 	err := daemon.RunInherited(ctx, daemon.InheritedOptions{
 		FD:          f.inherit,
 		Server:      server.SingleOptions{Store: f.Server.Store, Version: versionText(), Log: f.Server.Log},
-		TakeSignals: a.takeSignals,
+		TakeSignals: a.signals.release,
 	})
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)

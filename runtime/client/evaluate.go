@@ -94,7 +94,7 @@ func (c *Client) evaluate(ctx context.Context, method string, p snippetParams, o
 // followEvaluate evaluates a snippet, and passes its events to handle.
 func (c *Client) followEvaluate(ctx context.Context, method string, p snippetParams, handle func(session.Frame)) (*runtime.Evaluation, error) {
 	var e *runtime.Evaluation
-	err := c.exchange(ctx, method, p, nil, handle, func(text json.RawMessage) error {
+	err := c.exchange(ctx, method, p, runtime.RunOptions{}, handle, func(text json.RawMessage) error {
 		var evaluation *resultjson.Evaluation
 		if err := json.Unmarshal(text, &evaluation); err != nil || evaluation == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"gaol/internal/session"
+	"gaol/runtime"
 	"gaol/vfs/hostfs"
 )
 
@@ -215,7 +216,7 @@ func (c *Client) transfer(ctx context.Context, method string, params any, in io.
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var failed error
-	err := c.exchange(running, method, params, in, func(f session.Frame) {
+	err := c.exchange(running, method, params, runtime.RunOptions{Stdin: in}, func(f session.Frame) {
 		if f.Kind != session.KindStdout || failed != nil || out == nil {
 			return
 		}

@@ -206,6 +206,21 @@ type signalParams struct {
 	Group   bool   `json:"group,omitempty"`
 }
 
+// passSignals sends signals to the run of the request until ctx ends.
+func (r *request) passSignals(ctx context.Context, signals <-chan syscall.Signal) {
+	for {
+		select {
+		case s, ok := <-signals:
+			if !ok {
+				return
+			}
+			_ = r.c.do(ctx, "signal", signalParams{r.id, unix.SignalName(s), false}, nil) // fails if the run has ended
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (p *Process) signal(s syscall.Signal, group bool) error {
 	return p.control("signal", signalParams{p.request.id, unix.SignalName(s), group})
 }

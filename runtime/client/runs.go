@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"gaol/internal/session"
@@ -71,10 +70,10 @@ func (sb *Sandbox) Command(ctx context.Context, name string, args []string, o ru
 }
 
 // Run runs code in a sandbox of its own. The options are those of [Sandbox.Run], without Stdin,
-// OnStdout and OnStderr.
+// Signals, OnStdout and OnStderr.
 func (c *Client) Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
-	if o.Stdin != nil || o.OnStdout != nil || o.OnStderr != nil {
-		return nil, wrap("run", unsupported("Stdin, OnStdout or OnStderr"))
+	if o.Stdin != nil || o.Signals != nil || o.OnStdout != nil || o.OnStderr != nil {
+		return nil, wrap("run", unsupported("Stdin, Signals, OnStdout or OnStderr"))
 	}
 	if o.Timeout < 0 {
 		return nil, wrap("run", unsupported("Timeout"))
@@ -100,7 +99,7 @@ func (c *Client) run(ctx context.Context, method string, p runParams, o runtime.
 		return nil, wrap(method, err)
 	}
 	stdout, stderr := capture{limit: limit, call: o.OnStdout}, capture{limit: limit, call: o.OnStderr}
-	res, err := c.follow(ctx, method, p, o.Stdin, func(f session.Frame) {
+	res, err := c.follow(ctx, method, p, o, func(f session.Frame) {
 		switch f.Kind {
 		case session.KindStdout:
 			stdout.add(f.Body)
@@ -117,9 +116,9 @@ func (c *Client) run(ctx context.Context, method string, p runParams, o runtime.
 }
 
 // follow makes a run, and passes its output and events to handle.
-func (c *Client) follow(ctx context.Context, method string, p runParams, stdin io.Reader, handle func(session.Frame)) (*runtime.Result, error) {
+func (c *Client) follow(ctx context.Context, method string, p runParams, o runtime.RunOptions, handle func(session.Frame)) (*runtime.Result, error) {
 	var res *runtime.Result
-	err := c.exchange(ctx, method, p, stdin, handle, func(text json.RawMessage) error {
+	err := c.exchange(ctx, method, p, o, handle, func(text json.RawMessage) error {
 		var run resultjson.SessionRun
 		if err := json.Unmarshal(text, &run); err != nil || run.Run == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
@@ -130,9 +129,9 @@ func (c *Client) follow(ctx context.Context, method string, p runParams, stdin i
 	return res, err
 }
 
-// exchange makes a run with standard input, and decodes its result. If ctx or standard input ends the
+// exchange makes a run with the standard input and signals of o, and decodes its result. If ctx or standard input ends the
 // run, there are a result and an error.
-func (c *Client) exchange(ctx context.Context, method string, params any, stdin io.Reader, handle func(session.Frame), decode func(json.RawMessage) error) error {
+func (c *Client) exchange(ctx context.Context, method string, params any, o runtime.RunOptions, handle func(session.Frame), decode func(json.RawMessage) error) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r, end, err := c.start(running, method, params)
@@ -140,9 +139,12 @@ func (c *Client) exchange(ctx context.Context, method string, params any, stdin 
 		return wrap(method, err)
 	}
 	defer end()
-	if stdin != nil {
+	if o.Signals != nil {
+		go r.passSignals(running, o.Signals)
+	}
+	if o.Stdin != nil {
 		go func() { // not waited for: a Read may block
-			if err := r.feed(running, stdin); err != nil {
+			if err := r.feed(running, o.Stdin); err != nil {
 				stop(fmt.Errorf("stdin: %w", err))
 			}
 		}()

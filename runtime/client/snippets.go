@@ -72,7 +72,7 @@ func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOpt
 			in.OnLog(line)
 		}
 	}
-	err := c.exchange(ctx, "runSnippet", newSnippetRequest(in, o), nil, handle, func(text json.RawMessage) error {
+	err := c.exchange(ctx, "runSnippet", newSnippetRequest(in, o), runtime.RunOptions{}, handle, func(text json.RawMessage) error {
 		var r snippetResult
 		if err := json.Unmarshal(text, &r); err != nil || r.Output == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))

@@ -54,7 +54,7 @@ func (sb *Sandbox) followRun(ctx context.Context, method string, p runParams, o 
 		if err != nil {
 			return runtime.ExitEvent{Err: wrap(method, err)}
 		}
-		exit.Result, exit.Err = sb.c.follow(ctx, method, p, o.Stdin, handle)
+		exit.Result, exit.Err = sb.c.follow(ctx, method, p, o, handle)
 		return exit
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -118,7 +119,7 @@ func (t *task) copyOutput(kind protocol.Kind, from io.Reader) {
 	}
 }
 
-// ProcessParams name a process by the request that has spawned it.
+// ProcessParams name a process by the request that has spawned it, or runs it.
 type ProcessParams struct {
 	Process uint32 `json:"process" minimum:"1"`
 }
@@ -141,10 +142,52 @@ type signalParams struct {
 	Group  bool   `json:"group,omitempty" doc:"Signal the process group that the process leads."`
 }
 
+// runSignals are the signals of a run, which has no process yet while it waits for its turn.
+type runSignals struct {
+	pending chan syscall.Signal
+	ended   <-chan struct{}
+}
+
+// takeSignals lets other requests signal the run of this one.
+func (t *task) takeSignals() <-chan syscall.Signal {
+	t.started.Lock()
+	defer t.started.Unlock()
+	t.signals = &runSignals{make(chan syscall.Signal), t.ctx.Done()}
+	return t.signals.pending
+}
+
+// send waits until the run has started.
+func (r *runSignals) send(ctx context.Context, s syscall.Signal) error {
+	select {
+	case r.pending <- s:
+		return nil
+	case <-r.ended:
+		return os.ErrProcessDone
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t *task) runOf(id uint32) *runSignals {
+	other := t.task(id)
+	if other == nil {
+		return nil
+	}
+	other.started.Lock()
+	defer other.started.Unlock()
+	return other.signals
+}
+
 func signal(t *task, p signalParams) (any, error) {
 	number := unix.SignalNum(p.Signal)
 	if number == 0 {
 		return nil, service.Invalidf("signal %q: want a name such as SIGTERM", p.Signal)
+	}
+	if run := t.runOf(p.Process); run != nil {
+		if p.Group {
+			return nil, service.Invalidf("group: only for processes of spawn")
+		}
+		return nil, processError(run.send(t.ctx, number))
 	}
 	proc, err := t.processOf(p.Process)
 	if err != nil {

@@ -96,10 +96,11 @@ func run(t *task, p programParams) (_ any, err error) {
 	audit.Of(t.ctx).SetCode(p.Code)
 	return t.inSandbox(p.InSandbox, service.KindRun, p.Permissions, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
 		o, err := sb.ProgramOptions(p.Program, stdin)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case p.Events:
+		}
+		o.Signals = t.takeSignals()
+		if p.Events {
 			return t.follow(sb.NodeRuntime.FollowRun(ctx, p.Code, o))
 		}
 		return sb.NodeRuntime.Run(ctx, p.Code, o)
@@ -113,10 +114,11 @@ func exec(t *task, p programParams) (_ any, err error) {
 	audit.Of(t.ctx).SetCode(p.Code)
 	return t.inSandbox(p.InSandbox, service.KindExec, p.Permissions, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
 		o, err := sb.ProgramOptions(p.Program, stdin)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case p.Events:
+		}
+		o.Signals = t.takeSignals()
+		if p.Events {
 			return t.follow(sb.NodeRuntime.FollowExec(ctx, p.Code, o))
 		}
 		return sb.NodeRuntime.Exec(ctx, p.Code, o)
@@ -130,10 +132,11 @@ func command(t *task, p commandParams) (_ any, err error) {
 	audit.Of(t.ctx).SetCommand(p.Command.Command, p.Args)
 	return t.inSandbox(p.InSandbox, service.KindCommand, p.Permissions, func(ctx context.Context, sb *service.Sandbox, stdin io.Reader) (*runtime.Result, error) {
 		o, err := sb.CommandOptions(p.Command, stdin)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case p.Events:
+		}
+		o.Signals = t.takeSignals()
+		if p.Events {
 			return t.follow(sb.NodeRuntime.FollowCommand(ctx, p.Command.Command, p.Args, o))
 		}
 		return sb.NodeRuntime.Command(ctx, p.Command.Command, p.Args, o)

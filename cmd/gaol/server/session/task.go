@@ -33,6 +33,7 @@ type task struct {
 
 	started sync.Mutex // guards what other requests use
 	process *runtime.Process
+	signals *runSignals
 	context *runtime.Context
 }
 

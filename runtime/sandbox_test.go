@@ -50,6 +50,10 @@ func (s *fakeSandbox) Load(*sandbox.Rules) error { return nil }
 
 func (s *fakeSandbox) Alive() bool { return true }
 
+func (s *fakeSandbox) AddProgram(string, sandbox.File, string) error { return nil }
+
+func (s *fakeSandbox) RemoveProgram(string, string) error { return nil }
+
 func (s *fakeSandbox) KeepPreparing(*sandbox.Command, time.Duration) {}
 
 func (s *fakeSandbox) Files() (*hostfs.FS, error) {

@@ -25,6 +25,8 @@ func TestRunFlags(t *testing.T) {
 		Hostname: "secure-exec",
 		Launcher: runtime.LauncherExec,
 		Limits:   runtime.DefaultLimits(),
+
+		WorkInProcess: true, // the code is the user's own
 	}
 	defaults.Limits.Files, defaults.Limits.Output = 0, 1 // Files: as many as this process may have
 	for _, tc := range []struct {

@@ -121,7 +121,7 @@ func (f *emitter) redeclare() {
 			f.renew(names, form)
 			f.assignAll(d, form)
 		case d.keyword == "const":
-			f.edits = append(f.edits, replace(d.span, "let  "))
+			f.edits = append(f.edits, edit{span: d.span, text: "let  ", moved: true, from: d.start})
 		}
 		if form == Global {
 			f.resetEnums(names)

@@ -151,5 +151,6 @@ var machineRows = []Row{
 	row("Options.CgroupParent", by("the parent of the jail's cgroup"), by("the parent of the container's cgroup")),
 	row("Options.Isolation", by("the default"), by("`--isolation runc`, `crun` or `oci=/path`")),
 	row("Options.OCI, OCIOptions.Runtime, OCIOptions.SystemdCgroup", no("it has no OCI runtime"), by("the program that makes the container; with `--isolation runc+systemd` it uses its `systemd` driver")),
+	row("Options.WorkInProcess", by("without it, processes of the host's program that package subprocess confines"), same),
 	row("Options.Progress", by(onHost), same),
 }

@@ -57,14 +57,14 @@ func TestInvalidIsolations(t *testing.T) {
 		`{"isolation": "docker"}`:                   "not one of native, runc, crun",
 		`{"isolation": "oci=runc"}`:                 "not absolute",
 		`{"isolations": [""]}`:                      "is empty",
-		`{"isolations": "runc"}`:                    "cannot unmarshal",
+		`{"isolations": "runc"}`:                    "isolations: want an array, got a string",
 		`{"isolations": ["runc", "oci=DIR/runc"]}`:  "another one has the name runc",
 		`{"isolations": ["oci=DIR/native"]}`:        "and not native",
 		`{"isolations": ["oci=DIR/a b"]}`:           "want letters",
 		`{"isolations": ["oci=DIR/missing"]}`:       "no such file",
 		`{"isolations": ["oci=DIR/file"]}`:          "is no program",
 		`{"isolations": ["oci=DIR"]}`:               "is no program",
-		`{"isolations": [{"runc": "/usr/bin/id"}]}`: "cannot unmarshal",
+		`{"isolations": [{"runc": "/usr/bin/id"}]}`: "isolations: want a string, got an object",
 	} {
 		if _, err := readText(t, strings.ReplaceAll(text, "DIR", dir), Overrides{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -50,7 +50,7 @@ func (s *Server) ServeTCP(listeners ...*net.TCPListener) error {
 	if err != nil {
 		return err
 	}
-	defer ready.Close()
+	defer func() { _ = ready.Close() }()
 	defer context.AfterFunc(s.ctx, func() { _ = ready.Close() })()
 	for {
 		if err := ready.Wait(0); err != nil {

@@ -154,7 +154,7 @@ func (c *connection) linger() {
 // run passes on bytes until both sides have ended. It closes the connection to the server.
 func (c *connection) run(upstream *net.TCPConn) {
 	defer context.AfterFunc(c.ctx, func() { reset(upstream) })()
-	defer upstream.Close()
+	defer func() { _ = upstream.Close() }()
 	if c.target.name == "" {
 		c.splice(upstream)
 		return
@@ -246,11 +246,11 @@ func (c *connection) hasGreeted() bool {
 func (c *connection) greet(upstream net.Conn) {
 	defer close(c.greeted)
 	first := make([]byte, 512)
-	n, err := upstream.Read(first)
+	n, _ := upstream.Read(first) // the copy that follows gets an error, too
 	if n == 0 {
 		return
 	}
-	if _, err = c.guest.Write(first[:n]); err == nil {
+	if _, err := c.guest.Write(first[:n]); err == nil {
 		c.countIn(int64(n))
 	}
 	c.isNotHTTP.Store(!mayBeResponse(first[:n]))

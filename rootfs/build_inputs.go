@@ -18,7 +18,7 @@ const minNode = 22
 
 // builder is part of the name of every image. It must change whenever the same inputs would
 // make a different tree, so that the default image of an older gaol is not reused.
-const builder = "4"
+const builder = "5"
 
 // ErrUnsupported is the error for a processor, or a version of Node, that images cannot be
 // built for.

@@ -45,7 +45,4 @@ ID=gaol
 VERSION_ID=` + builder + `
 `},
 	{"/etc/timezone", "Etc/UTC\n"},
-	// Without a rule for the registry, a check for a newer npm would only delay commands,
-	// and two more attempts to reach it would take 70 seconds.
-	{"/usr/local/etc/npmrc", "update-notifier=false\nfetch-retries=0\n"},
 }

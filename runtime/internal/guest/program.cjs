@@ -28,7 +28,10 @@ const { setFlagsFromString } = require('node:v8');
 const { isMainThread } = require('node:worker_threads');
 const { control, defineGlobals, theCalls } = require('./control.cjs');
 const { evaluate, reportFatal, useInternals } = require('./evaluate.cjs');
+const { Object } = require('./intrinsics.cjs');
 const { VERSION } = require('./wire.cjs');
+
+const { defineProperty, getOwnPropertyDescriptor } = Object;
 
 const PROGRAM_FD = 4;
 const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children
@@ -177,11 +180,11 @@ const makeInterruptible = (...args) => interruptible(internals, ...args);
 // Makes an output stream, if it is a pipe, write synchronously from its first use on: with plain Node's
 // asynchronous pipes, process.exit and uncaught errors would discard what the host has not read yet.
 function writeSynchronously(name) {
-  const own = Object.getOwnPropertyDescriptor(process, name);
-  Object.defineProperty(process, name, {
+  const own = getOwnPropertyDescriptor(process, name);
+  defineProperty(process, name, {
     ...own,
     get() {
-      Object.defineProperty(process, name, own);
+      defineProperty(process, name, own);
       if (process[name]._type === 'pipe') process[name]._handle?.setBlocking(true);
       return process[name];
     },

@@ -129,8 +129,8 @@ func (n *network) close() error {
 	if n == nil {
 		return nil
 	}
+	n.server.Close() // first: it accepts connections until then
 	err := n.gateway.Close()
-	n.server.Close()
 	n.serving.Wait()
 	return errors.Join(err, n.err)
 }

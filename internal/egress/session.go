@@ -48,6 +48,9 @@ func (s *Server) ServeTCP(listeners ...*net.TCPListener) error {
 	defer s.tasks.Done()
 	ready, err := readinessOf(listeners)
 	if err != nil {
+		if s.ctx.Err() != nil { // the listeners may be closed
+			return nil
+		}
 		return err
 	}
 	defer func() { _ = ready.Close() }()

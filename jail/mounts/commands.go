@@ -48,7 +48,7 @@ func (s *Stage) mountCommands() (err error) {
 		return err
 	}
 	options := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", 2*hostcommand.MaxSize, MaxCommands+4) // tmpfs counts names as inodes
-	if s.commands, err = s.mountHostDir(commandDir, hostcommand.Dir, options); err != nil {
+	if s.commands, err = s.mountHostDir(commandDir, hostcommand.Dir, unix.MOUNT_ATTR_RDONLY, options); err != nil {
 		return err
 	}
 	program := filepath.Join(commandDir, hostcommand.Program)
@@ -59,9 +59,9 @@ func (s *Stage) mountCommands() (err error) {
 	return err
 }
 
-// mountHostDir makes a file system, mounts it read-only at a guest path in the overlay, and
+// mountHostDir makes a file system, mounts it with attributes at a guest path in the overlay, and
 // returns its folder, in which the host can write. Only the host's root can change its files.
-func (s *Stage) mountHostDir(name, path, options string) (*os.File, error) {
+func (s *Stage) mountHostDir(name, path string, attrs uint64, options string) (*os.File, error) {
 	if err := unix.Mount("tmpfs", name, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Stage) mountHostDir(name, path, options string) (*os.File, error) {
 	at := filepath.Join(overlayDir, path)
 	err = errors.Join(os.Lchown(name, s.rootID, s.rootID), bind(name, at))
 	if err == nil {
-		err = setMountAttr(unix.AT_FDCWD, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		err = setMountAttr(unix.AT_FDCWD, at, 0, unix.MountAttr{Attr_set: attrs})
 	}
 	return dir, err
 }

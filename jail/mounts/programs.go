@@ -2,6 +2,7 @@ package mounts
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +22,21 @@ func (s *Stage) Programs() *os.File {
 	return dir
 }
 
-// mountPrograms makes the folder of programs, a file system of its own: it counts neither
-// against the guest's disk, nor is it part of the guest's own tree.
+// Attributes of the guest's mount of the folder of programs, and the bounds of its file system: those of 64
+// runs at a time with the longest programs, or of thousands with short ones. A run has a folder, a file and a
+// link.
+const (
+	programAttrs = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC
+
+	maxProgramBytes  = 1 << 30
+	maxProgramInodes = 1 << 15
+)
+
+// mountPrograms makes the folder of programs, a separate file system: it counts neither
+// against the guest's disk, nor is it part of the guest's own tree. Nothing in it is executed.
 func (s *Stage) mountPrograms() (err error) {
-	s.programs, err = s.mountHostDir(programDir, ProgramDir, "mode=0711")
+	options := fmt.Sprintf("mode=0711,size=%d,nr_inodes=%d", maxProgramBytes, maxProgramInodes)
+	s.programs, err = s.mountHostDir(programDir, ProgramDir, programAttrs, options)
 	return err
 }
 

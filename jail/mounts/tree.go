@@ -213,7 +213,11 @@ func (t *Tree) setFlags(path string) error {
 	case isAmong(path, t.Writable, nil) && !isReadOnly: // which only the host may change
 		attr.Attr_clr |= unix.MOUNT_ATTR_RDONLY
 	}
-	return setMountAttr(unix.AT_FDCWD, filepath.Join(Root, path), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, attr)
+	err := setMountAttr(unix.AT_FDCWD, filepath.Join(Root, path), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, attr)
+	if err == nil && isIn(ProgramDir, path) { // whatever Exec and Writable say
+		err = setMountAttr(unix.AT_FDCWD, filepath.Join(Root, ProgramDir), 0, unix.MountAttr{Attr_set: programAttrs})
+	}
+	return err
 }
 
 // mountAt returns the innermost mount of a host folder that contains path, or nil.

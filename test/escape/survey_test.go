@@ -50,7 +50,7 @@ var (
 		"/proc/net/dev", "/proc/net/route", "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname",
 		"/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/etc/passwd",
 	}
-	folders   = []string{"/", "/dev", "/dev/pts", "/dev/shm", "/proc/acpi", "/proc/1/fd", "/proc/1/root", "/proc/1/cwd", "/sys", "/run", "/root", "/home", "/tmp", "/workspace"}
+	folders   = []string{"/", "/dev", "/dev/pts", "/dev/shm", "/proc/acpi", "/proc/1/fd", "/proc/1/root", "/proc/1/cwd", "/sys", "/run", programs, "/root", "/home", "/tmp", "/workspace"}
 	linkPaths = []string{"/proc/self/cwd", "/proc/self/root", "/proc/self/exe", "/proc/1/exe", "/proc/1/cwd", "/proc/1/root"}
 	spaces    = []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"}
 )
@@ -163,7 +163,7 @@ func checkNames(t *testing.T, s survey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{store, "/run/gaol", secret, "GAOL_", "upperdir=/", "lowerdir=/", "workdir=/"}
+	names := []string{store, programs + "/", secret, "GAOL_", "upperdir=/", "lowerdir=/", "workdir=/"}
 	for _, image := range harness.Glob(store + "/images/*") {
 		names = append(names, filepath.Base(image))
 	}
@@ -221,7 +221,7 @@ func checkFolders(t *testing.T, s survey) {
 	for path, want := range map[string]string{
 		"/":        "bin dev etc home lib lib64 opt proc root run sbin sys tmp usr var workspace",
 		"/dev":     "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero",
-		"/dev/pts": "ptmx", "/dev/shm": "", "/proc/acpi": "", "/sys": "fs", "/run": "", "/home": "node", "/tmp": "", "/workspace": "",
+		"/dev/pts": "ptmx", "/dev/shm": "", "/proc/acpi": "", "/sys": "fs", "/run": "gaol", programs: "EACCES", "/home": "node", "/tmp": "", "/workspace": "",
 		"/proc/1/fd": "EACCES", "/proc/1/root": "EACCES", "/proc/1/cwd": "EACCES",
 	} {
 		// core is a link to /proc/kcore, which not every kernel has.

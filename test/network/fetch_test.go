@@ -98,9 +98,14 @@ for (const port of [8000, 3000, 4000]) {
 got.outside = await (await fetch('http://api.example.com/')).text();
 __return(got);`
 	eachLauncher(t, `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:80,8000","tcp://localhost:3000-3999"]}]}`, func(t *testing.T, rt *runtime.NodeRuntime) {
-		got, _ := attempts(t, rt, code)
-		if got["8000"] != "ECONNREFUSED" || got["3000"] != "served by guest" || got["4000"] != "ECONNREFUSED" || !isServed(got["outside"]) {
+		got, res := attempts(t, rt, code)
+		if got["8000"] != "EACCES" || got["3000"] != "served by guest" || got["4000"] != "EACCES" || !isServed(got["outside"]) {
 			t.Errorf("got %v", got)
+		}
+		for _, port := range []string{"8000", "4000"} {
+			if !slices.ContainsFunc(res.Denials, func(d runtime.Denial) bool { return d.Target == "tcp://localhost:"+port && d.Operation == "connect" }) {
+				t.Errorf("port %s is missing in %+v", port, res.Denials)
+			}
 		}
 	})
 }

@@ -110,7 +110,7 @@ func TestCreateErrors(t *testing.T) {
 		"cwd":                 {runtime.Options{Cwd: "/proc/x"}, "/proc"},
 		"long cwd":            {runtime.Options{Cwd: "/" + strings.Repeat("x", 300)}, "file name too long"},
 		"cwd is the guard's":  {runtime.Options{Cwd: "/usr/libexec"}, "holds the program"},
-		"cwd is below a link": {runtime.Options{Cwd: "/bin/x"}, "make /bin: not a directory"},
+		"cwd is below a link": {runtime.Options{Cwd: "/bin/x"}, "/bin/x: not a directory"},
 		"cwd is no folder":    {runtime.Options{Cwd: "/etc/passwd"}, "/etc/passwd"},
 	} {
 		err := harness.CreateError(t, tc.opts)

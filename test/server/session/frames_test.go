@@ -99,6 +99,40 @@ func TestSchemaIsEnforced(t *testing.T) {
 	}
 }
 
+// TestInvalidSchema: functions whose schema is not valid are refused with the reason, and the session continues.
+func TestInvalidSchema(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
+	id := uint32(1)
+	for schema, reason := range map[string]string{
+		`7`:                                "f: the schema: invalid schema",
+		`{"type":1}`:                       "f: the schema: invalid schema",
+		`{"$ref":"https://example.com/a"}`: "f: the schema: invalid schema",
+		`{"prefixItems":[{"$ref":"#/$defs/missing"}]}`: "f: the schema: invalid schema",
+	} {
+		for method, params := range map[string]string{"create": ``, "evaluateOnce": `"code":"1",`} {
+			id++
+			r.request(id, method, `{`+params+`"functions":[{"id":1,"path":["f"],"schema":`+schema+`}]}`)
+			if text := string(r.until(id, protocol.KindError)); !strings.Contains(text, `"invalid"`) || !strings.Contains(text, reason) {
+				t.Errorf("%s: %s: %s", method, schema, text)
+			}
+		}
+	}
+}
+
+// TestEndlessSchema: a schema that refers to itself fails the calls, and nothing else.
+func TestEndlessSchema(t *testing.T) {
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{"functions":[{"id":9,"path":["f"],"schema":{"$ref":"#"}},{"id":8,"path":["g"],"schema":{"type":"array"}}]}`)
+	r.request(2, "run", `{"sandbox":"SB","code":"let code = ''; try { f(1) } catch (e) { code = e.code } __return([code, g(2)])"}`)
+	if number, args := (protocol.Frame{Body: r.until(1, protocol.KindCall)}).Call(); number != 8 || string(args) != "[2]" {
+		t.Errorf("function %d, %s", number, args)
+	}
+	r.send(protocol.Append(nil, protocol.KindAnswer, 1, []byte(`3`)))
+	var res struct{ Value json.RawMessage }
+	if err := json.Unmarshal(r.until(2, protocol.KindResult), &res); err != nil || string(res.Value) != `["ERR_ARGUMENTS",3]` {
+		t.Errorf("%v %s", err, res.Value)
+	}
+}
+
 // TestEvaluateOnceCalls: a snippet in a sandbox of its own can call functions of the client.
 func TestEvaluateOnceCalls(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)

@@ -163,7 +163,7 @@ static void find_areas(FILE *smaps)
 			to = end;
 			fits = !strcmp(rights, "rw-p") && (!name[0] || !strcmp(name, "[heap]") || strstr(name, "/node"));
 		} else if (sscanf(line, "Rss: %lu kB", &resident) == 1)
-			fits = fits && resident * 1024 >= (to - from) / 4 * 3;
+			fits = fits && resident * 1024 > (to - from) / 2; /* how much varies from start to start */
 		else if (fits && !strncmp(line, "VmFlags:", 8) && !strstr(line, " wf") && !strstr(line, " lo") && !strstr(line, " dc") && !strstr(line, " dd"))
 			add_area(from, to);
 	}

@@ -111,10 +111,10 @@ func (c *connection) send(m relay.Message) {
 	c.session.send(m)
 }
 
-// linger tells the relay that the guest has ended. It does not block.
+// linger informs the relay that the guest has ended. It does not block.
 func (c *connection) linger() { go c.send(relay.Message{Kind: relay.Linger}) }
 
-// dial connects a socket of the relay to the target, if the rules allow its address, and tells
+// dial connects a socket of the relay to the target, if the rules allow its address, and informs
 // the relay.
 func (c *connection) dial() error {
 	ctx, cancel := context.WithTimeout(c.ctx, dialTimeout)

@@ -78,7 +78,7 @@ func TypeError(err error) error {
 	return fmt.Errorf("%s: %w", e.Field, why)
 }
 
-// wholeNumbers returns the text with integers in place of numbers such as 1e3 and 1000.0.
+// wholeNumbers returns the text with integers instead of numbers such as 1e3 and 1000.0.
 func wholeNumbers(text []byte) (whole []byte, changed bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	copied := 0

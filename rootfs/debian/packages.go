@@ -42,7 +42,7 @@ var stubs = []struct{ name, why string }{
 	{"dpkg", "nothing is installed in an image"},
 }
 
-// onlyFiles lists the only file that images get of a package, besides its copyright.
+// onlyFiles lists the only file that images get of a package, in addition to its copyright.
 var onlyFiles = map[string]string{
 	"coreutils": "/usr/bin/ls", // busybox has the other programs; its ls prints letters above U+02FF as "?"
 }

@@ -42,7 +42,7 @@ func onSocket(socket, option string) []string {
 func oneCall(nr int, args string) []string { return []string{call(nr, args)} }
 
 // entryPoints is the table of docs/security.md. A call that could succeed has a descriptor or an address that is
-// not valid, if the filter can be told from the kernel all the same.
+// not valid, if the errnos of filter and kernel differ in that case, too.
 var entryPoints = []entryPoint{
 	{"`AF_ALG` sockets", "CVE-2026-31431", oneCall(unix.SYS_SOCKET, "38,5,0"), unix.EAFNOSUPPORT, "refused since 29.4.2"},
 	{"netlink sockets of IPsec (XFRM)", "CVE-2022-27666, CVE-2026-43284", oneCall(unix.SYS_SOCKET, "16,3,6"), unix.EPROTONOSUPPORT, privileged},

@@ -53,7 +53,7 @@ func TestInvalidSchema(t *testing.T) {
 	}
 }
 
-// A schema whose check takes long costs its caller an error, and nobody the result of theirs.
+// A schema whose check takes long costs its caller an error, and other callers nothing.
 func TestSlowSchema(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const schemas, items = 1000, 1000

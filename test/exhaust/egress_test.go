@@ -52,7 +52,7 @@ func quietServer(t *testing.T, serve func(net.Conn)) (port int) {
 // A thousand connections of a run hold no memory of the kernel that no cgroup is charged for: to a
 // server that does not read, and from one that sends more than the guest reads.
 func TestEgressMemory(t *testing.T) {
-	part := make([]byte, 4<<10) // what the server has sent is charged to nobody
+	part := make([]byte, 4<<10) // what the server has sent is charged to no cgroup
 	for name, tc := range map[string]struct {
 		serve func(net.Conn)
 		guest string

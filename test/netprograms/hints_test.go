@@ -36,7 +36,7 @@ type hintCase struct {
 	flags       []string
 	permissions string // --permissions; "" is none
 	program     []string
-	advice      []string // the beginnings of what is printed
+	advice      []string // the beginnings of the printed advice
 }
 
 func hintCases(dir, hostServer string) []hintCase {

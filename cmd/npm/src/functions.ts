@@ -16,8 +16,8 @@ export interface CallContext {
 export interface HostFunctionOptions<T> {
   /**
    * The schema of the input, the function's only argument. The server checks it before it calls the function, and
-   * this program checks it again, if it is a schema of a library such as zod. {@link HostFunction.unchecked} lists what
-   * nobody checks of a JSON Schema, as of an MCP server's tool.
+   * this program checks it again, if it is a schema of a library such as zod. {@link HostFunction.unchecked} lists the
+   * keywords of a JSON Schema, such as that of an MCP server's tool, that are not checked.
    */
   input?: Schema<T>;
 

@@ -33,7 +33,7 @@ function checkFields(operation: string, o: object, names: object, prefix: string
   }
 }
 
-/** Checks a field that may have fields. What is not an object is the server's to check. */
+/** Checks a field that may have fields. The server checks other values. */
 function checkInner(operation: string, value: unknown, names: object, place: string): void {
   if (typeof value === "object" && value !== null) checkFields(operation, value, names, `${place}.`);
 }

@@ -28,7 +28,7 @@ export function isStandardSchema(schema: Schema): schema is StandardSchema {
 }
 
 /**
- * Returns the JSON Schema for the server to check, and the keywords that nobody checks. Of a library's schema there may be
+ * Returns the JSON Schema for the server to check, and the keywords that are not checked. Of a library's schema there may be
  * none: then only this program validates.
  */
 export function serverSchema(schema: Schema): { schema?: JSONSchema; unchecked: string[] } {

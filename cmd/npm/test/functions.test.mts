@@ -23,7 +23,7 @@ test("schemas of libraries lose what the server does not have", () => {
   }
 });
 
-/** Schemas as MCP servers have them, with what the server checks of them, and what nobody does. */
+/** Schemas as MCP servers have them, with the part that the server checks, and the keywords that are not checked. */
 const simplified: [string, object, object, string[]][] = [
   ["annotations", { $schema: "http://json-schema.org/draft-07/schema#", $id: "x", title: "t", description: "d", default: 1, "x-order": 1, type: "number" }, { type: "number" }, []],
   ["names that are keywords", { type: "object", properties: { pattern: { type: "string" }, $ref: { const: "$ref" } }, required: ["pattern"], dependentRequired: { pattern: ["$ref"] } },

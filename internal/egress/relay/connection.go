@@ -270,7 +270,7 @@ func (c *connection) pass(upstream net.Conn, b []byte) bool {
 // checkOther passes on bytes that begin with head until it is clear that the server does not take
 // them for HTTP: it has answered something else, or the protocol is known. Until then no line
 // may end, because a server that is more lenient than every parser could take it for a
-// request. It returns what remains to be passed on, or nil if the connection has been reset.
+// request. It returns the rest to be passed on, or nil if the connection has been reset.
 func (c *connection) checkOther(upstream net.Conn, head []byte) []byte {
 	for sent := 0; ; {
 		if c.isNotHTTP.Load() || isKnown(head) {

@@ -59,7 +59,7 @@ func (c *bytesConn) Close() error                    { return nil }
 func (c *bytesConn) SetDeadline(time.Time) error     { return nil }
 func (c *bytesConn) SetReadDeadline(time.Time) error { return nil }
 
-// A message is decoded to what was encoded, and no bytes make decode fail otherwise than by an error.
+// A decoded message equals the encoded one, and no bytes make decode fail otherwise than by an error.
 func FuzzMessage(f *testing.F) {
 	m := Message{Kind: Ended, ID: 7, Outcome: Denied, Text: "host \"evil.test\""}
 	f.Add(m.encode())

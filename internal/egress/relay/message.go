@@ -24,7 +24,7 @@ const (
 const (
 	Setup     Kind = iota + 16 // the first one; FDs are the counters, for ID connections, and the listeners
 	Need                       // send a socket to connect
-	Connected                  // it is connected: To is the port of the target, Text its name if that is to be checked
+	Connected                  // it is connected: To is the port of the target, Text its name if the relay must check it
 	NoServer                   // Redial failed
 	Linger                     // the guest has ended
 	Closed                     // the connection is forgotten: reset it, and use the id again

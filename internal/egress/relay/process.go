@@ -20,7 +20,7 @@ const (
 	// idleTime is how long a relay without connections lives.
 	idleTime = 30 * time.Second
 
-	// maxMemory bounds a relay with the buffers of its sockets; cgroup v1 accounts these by themselves,
+	// maxMemory bounds a relay with the buffers of its sockets; cgroup v1 accounts these separately,
 	// with the same limit.
 	maxMemory = 96 << 20
 

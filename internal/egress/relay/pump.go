@@ -53,7 +53,7 @@ const (
 	// holds if the other side does not read.
 	copyChunk = 128 << 10
 
-	// maxSplices bounds the pipes, because their content is charged to nobody. Other copies go
+	// maxSplices bounds the pipes, because their content is charged to no cgroup. Other copies go
 	// through a buffer of smallChunk.
 	maxSplices = 32
 	smallChunk = 8 << 10

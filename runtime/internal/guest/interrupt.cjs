@@ -23,7 +23,7 @@ const script = new Script(`${CALLBACK}()`, { filename: __filename });
 const runScript = method(getPrototypeOf(Script.prototype).runInContext);
 
 // Keeps SIGINT for the interruption of code. Listeners of the guest would make Node handle the
-// signal by itself: they are only called for a signal that the process sends to itself.
+// signal: they are only called for a signal that the process sends to itself.
 function reserveSignal(internalBinding) {
   const binding = internalBinding('signal_wrap');
   const { Signal } = binding;

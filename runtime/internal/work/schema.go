@@ -16,7 +16,7 @@ type check struct {
 	Value  []byte
 }
 
-// verdict says what is wrong with a schema or value.
+// verdict has the fault of a schema or a value, or neither.
 type verdict struct{ Schema, Value string }
 
 var schemaOperation = define("check against a JSON schema", func(c check) verdict {

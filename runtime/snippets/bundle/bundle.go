@@ -76,7 +76,7 @@ var mountPath = regexp.MustCompile(`^(/[\w.-]+)+$`)
 
 func validMount(name string) bool { return mountPath.MatchString(name) && path.Clean(name) == name }
 
-// newJob checks the files as far as that takes no parser.
+// newJob checks the files where that takes no parser.
 func newJob(files []File, o Options) (Job, []Problem) {
 	j := Job{Files: files, Entry: cmp.Or(o.Entry, defaultEntry), Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {

@@ -15,7 +15,7 @@ import (
 )
 
 // A tenant sends code that takes a compiler years, to each operation that compiles. Each request ends, as
-// its caller's fault, the server can be closed meanwhile, and another tenant's requests go on.
+// its caller's fault, the server can be closed meanwhile, and another tenant's requests continue.
 func TestComplexCode(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	attacker, neighbour := s.Client(t, mallory), s.Client(t, alice)
@@ -33,7 +33,7 @@ func TestComplexCode(t *testing.T) {
 		slices.Sort(list)
 		return list[len(list)/2]
 	}
-	evaluate() // starts what stays warm
+	evaluate() // starts the processes that stay warm
 	alone := median()
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -49,7 +49,7 @@ func testProcess(t *testing.T, s *session) {
 	testLongProcess(t, s, id)
 }
 
-// testProcessEnds starts a process that ends by itself.
+// testProcessEnds starts a process that exits.
 func testProcessEnds(t *testing.T, s *session, id string) {
 	var p processResult
 	s.ok("start_process", args{"sandboxId": id, "command": "node", "args": []string{"-e", "setTimeout(() => process.exit(3), 10)"}, "waitMs": 30_000}, &p)

@@ -46,6 +46,16 @@ func ProcessesIn(groups []string) []string {
 	return pids
 }
 
+// JailProcesses lists the pids in jails. It leaves out the processes that work for sandboxes, which are this
+// program.
+func JailProcesses() []string {
+	own, err := os.Readlink("/proc/self/exe")
+	return slices.DeleteFunc(ProcessesIn(JailCgroups()), func(pid string) bool {
+		program, failed := os.Readlink("/proc/" + pid + "/exe")
+		return err == nil && failed == nil && program == own
+	})
+}
+
 // JailState lists the files in /run/gaol of jails whose claim names Parent.
 func JailState() []string {
 	var found []string

@@ -28,7 +28,7 @@ var tricks = []struct{ name, code, want string }{
 	{"process", `process.nextTick = process.binding = process.emit = () => {}; Atomics.wait = () => {}`, "fine"},
 	{"Promise", `Promise.prototype.then = Promise.prototype.catch = function () { return 'spoilt' }; Promise.resolve = Promise.all = () => 7`, ""},
 	{"Symbol.species", `for (const C of [Promise, Array, Map, ArrayBuffer]) Object.defineProperty(C, Symbol.species, { value: function () { throw new Error('spoilt') } })`, ""},
-	{"Array.prototype.toJSON", `Array.prototype.toJSON = () => ({ '0': 1 })`, "TypeError"},
+	{"Array.prototype.toJSON", `Array.prototype.toJSON = () => ({ '0': 1 })`, "Error"}, // arrays within arguments are the program's
 	{"Object.prototype.toJSON", `Object.prototype.toJSON = () => 1`, "TypeError"},
 	{"a toJSON that is undefined", `Object.prototype.toJSON = () => undefined`, "TypeError"},
 	{"a toJSON that is many", `Array.prototype.toJSON = function () { return [...this, 1, 2, 3] }`, "fine"},

@@ -38,7 +38,7 @@ func waitForNext(t *testing.T, rt *runtime.NodeRuntime) (pid int, waits bool) {
 
 // waiting reports whether a process waits: it is the only one, beside pid 1.
 func waiting() bool {
-	return len(harness.ProcessesIn(harness.JailCgroups())) == 2
+	return len(harness.JailProcesses()) == 2
 }
 
 func createParking(t *testing.T, wait time.Duration) *runtime.NodeRuntime {
@@ -98,7 +98,7 @@ func TestZygoteNextEnds(t *testing.T) {
 	for range 5 { // no process waits while another one runs
 		last := runPID(t, rt)
 		time.Sleep(10 * time.Millisecond)
-		if waiting := len(harness.ProcessesIn(harness.JailCgroups())); waiting > 2 {
+		if waiting := len(harness.JailProcesses()); waiting > 2 {
 			t.Fatalf("%d processes beside pid 1 and sleep, after pid %d", waiting-2, last)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func parkedPID(t *testing.T, rt *runtime.NodeRuntime) int {
 	t.Helper()
 	var found []int
-	for _, pid := range harness.ProcessesIn(harness.JailCgroups()) {
+	for _, pid := range harness.JailProcesses() {
 		if harness.Lines("/proc/" + pid + "/comm")[0] != "catatonit" {
 			var n int
 			if _, err := fmt.Sscan(pid, &n); err != nil {

@@ -61,7 +61,7 @@ type conn struct {
 	tenant *tenant.Tenant
 	err    error
 
-	// handled is set when the first handler starts: what is written from then on may be a guest's.
+	// handled is set when the first handler starts: later bytes may be a guest's.
 	handled atomic.Bool
 }
 

@@ -58,7 +58,7 @@ function walk(dir) {
   attack(dir)
   for (const entry of fs.readdirSync(dir, { withFileTypes: true })) {
     const file = path.join(dir, entry.name)
-    if (file === '/proc' || file === '/run/gaol') continue // which lets nobody list it
+    if (file === '/proc' || file === '/run/gaol') continue // which no guest may list
     if (entry.isDirectory() && fs.lstatSync(file).mode & 0o005) walk(file)
     else attack(file)
   }

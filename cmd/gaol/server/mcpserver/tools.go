@@ -48,7 +48,7 @@ func (e *endpoint) addTools() {
 	add(e, describe("close_sandbox", "Close a sandbox", "Deletes a sandbox with its files, and ends all that runs in it.", changes, false, false), e.closeSandbox)
 	add(e, describe("write_file", "Write a file", "Writes a file in a sandbox. An existing one is replaced.", changes, true, false), e.writeFile,
 		shortest("path", 1), longest("path", 4095), oneOf("encoding", "utf8", "base64"))
-	add(e, describe("edit_file", "Edit a file", "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless all occurrences are to be replaced.", changes, false, false), e.editFile,
+	add(e, describe("edit_file", "Edit a file", "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless replaceAll is set.", changes, false, false), e.editFile,
 		shortest("path", 1), longest("path", 4095), shortest("oldText", 1))
 	add(e, describe("read_file", "Read a file", "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.", reads, true, false), e.readFile,
 		shortest("path", 1), longest("path", 4095), atLeastZero("offset"))

@@ -96,7 +96,7 @@ func (c *calls) forget(id uint32, answered <-chan answer) {
 	defer c.mu.Unlock()
 	delete(c.waiting, id)
 	select {
-	case a := <-answered: // which nobody has received
+	case a := <-answered: // which no caller has received
 		a.frame.Release()
 	default:
 	}

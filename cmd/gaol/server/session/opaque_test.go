@@ -9,7 +9,7 @@ import (
 	"gaol/internal/strictjson"
 )
 
-// TestOpaqueMembers: what is not checked against a schema, because the tree does not have it, has no schema in any
+// TestOpaqueMembers: members that are not checked against a schema, because the tree lacks them, have no schema in any
 // request.
 func TestOpaqueMembers(t *testing.T) {
 	untyped := func(s *huma.Schema) bool { return s != nil && s.Type == "" && s.Ref == "" && len(s.OneOf) == 0 }

@@ -19,16 +19,22 @@ const (
 
 // FormatError reports text or a value that is not a valid policy.
 type FormatError struct {
-	Place string // fs.rules[1].paths[0]; "line 2, column 7" for text that is not JSON; "" for the whole
-	Why   string
+	Place   string // fs.rules[1].paths[0]; "line 2, column 7" for text that is not JSON; "" for the whole
+	Why     string
+	Nearest string // a valid pattern to use instead; may be ""
 }
 
-// Error returns the place and the reason.
+// Error returns the place, the reason, and the nearest valid pattern.
 func (e *FormatError) Error() string {
-	if e.Place == "" {
-		return "permissions: " + e.Why
+	text := "permissions: "
+	if e.Place != "" {
+		text += e.Place + ": "
 	}
-	return "permissions: " + e.Place + ": " + e.Why
+	text += e.Why
+	if e.Nearest != "" {
+		text += "; nearest: " + e.Nearest
+	}
+	return text
 }
 
 func formatError(place, format string, args ...any) error {
@@ -101,7 +107,11 @@ func (s *scopeInfo) checkRule(place string, r Rule) error {
 	}
 	for i, text := range r.entries() {
 		if err := cmp.Or(checkText(text), s.pattern(text)); err != nil {
-			return formatError(fmt.Sprintf("%s.%s[%d]", place, s.key, i), "%q: %v", truncate(text), err)
+			bad := &FormatError{Place: fmt.Sprintf("%s.%s[%d]", place, s.key, i), Why: fmt.Sprintf("%q: %v", truncate(text), err)}
+			if s.name == Network {
+				bad.Nearest = nearestEndpoint(text)
+			}
+			return bad
 		}
 	}
 	if s.name == Network {

@@ -227,7 +227,7 @@ func TestLowerRefuses(t *testing.T) {
 		{net(`{"mode":"allow","patterns":["tcp://localhost:1"]}`), "network.rules[0]", "listens without being bound", "tcp://localhost:*"},
 		{net(`{"mode":"allow","patterns":["tcp://localhost:*"]},{"mode":"deny","operations":["fetch","connect"],"patterns":["tcp://localhost:22"]}`),
 			"network.rules[1]", "cannot deny a port", "ports wanted"},
-		{net(`{"mode":"allow","patterns":["tcp://127.0.0.1:80"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "tcp://localhost:80"},
+		{net(`{"mode":"allow","patterns":["tcp://127.0.0.1:80"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "tcp://localhost:*"},
 		{net(`{"mode":"deny","patterns":["tcp://[::1]:80"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "tcp://localhost:80"},
 		{net(`{"mode":"allow","patterns":["udp://0.0.0.0:*"]}`), "network.rules[0].patterns[0]", "the kernel checks ports", "udp://localhost:*"},
 		{net(`{"mode":"allow","patterns":["udp://localhost:53"]}`), "network.rules[0]", "UDP can only be allowed or denied", "udp://localhost:*"},

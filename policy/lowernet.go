@@ -32,10 +32,14 @@ func (l *lowering) network() {
 func (l *lowering) checkHost(e entry, r Rule) {
 	end, _ := parseEndpoint(e.text)
 	port := e.text[strings.LastIndexByte(e.text, ':')+1:]
+	local := port
+	if r.Mode == Allow && (end.proto == "udp" || r.decides("listen")) {
+		local = "*" // see udp and tcp, which reject single ports
+	}
 	switch {
 	case end.proto == "dns" || end.host == localhost || end.host == "*":
 	case end.isLocal():
-		l.reject(entryError(e, "the kernel checks ports, not addresses of the loopback device", end.proto+"://localhost:"+port))
+		l.reject(entryError(e, "the kernel checks ports, not addresses of the loopback device", end.proto+"://localhost:"+local))
 	case r.Mode == Deny:
 	case end.proto == "udp":
 		l.reject(entryError(e, "UDP does not leave the sandbox", "tcp://"+end.host+":"+port))
@@ -44,7 +48,7 @@ func (l *lowering) checkHost(e entry, r Rule) {
 	case r.decides("fetch") != r.decides("connect"):
 		l.reject(entryError(e, "fetch and connect cannot be distinguished", "both in one rule"))
 	case !r.decides("connect"):
-		l.reject(entryError(e, "guests listen on localhost only", "tcp://localhost:"+port))
+		l.reject(entryError(e, "guests listen on localhost only", "tcp://localhost:"+local))
 	}
 }
 

@@ -212,7 +212,7 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.
 	var err error
 	o.Permissions, err = source.Policy(ctx, in, name)
 	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
-		c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why}}
+		c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why, Nearest: bad.Nearest}}
 		return c, report.Advise(fmt.Errorf("policy check: %w", err), "`gaol policy schema` has the language")
 	}
 	if err != nil {

@@ -30,6 +30,8 @@ func TestPolicyCheck(t *testing.T) {
 			[]string{`refused: fs.rules[0].paths[0] "/srv/**"`, "  why:     Landlock cannot restrict chmod"}, "refused; see above"},
 		{"several", `{"fs":{"rules":[{"mode":"allow","paths":["/a*/b","/c?"]}]},"network":{"rules":[{"mode":"allow","patterns":["udp://a.test:1"]}]}}`, nil, false,
 			[]string{`refused: fs.rules[0].paths[0] "/a*/b"` + "\n  why:     the kernel knows", `refused: fs.rules[0].paths[1] "/c?"`, "refused: network.rules[0].patterns[0] \"udp://a.test:1\"", "  nearest: /**\n"}, "refused; see above"},
+		{"a URL", `{"network":{"rules":[{"mode":"allow","patterns":["https://api.example.com/v1"]}]}}`, nil, false,
+			[]string{`refused: network.rules[0].patterns[0]`, "  nearest: tcp://api.example.com:443\n"}, "gaol policy schema"},
 		{"no JSON", "{\n\"fs\" 1}", nil, false, []string{"refused: line 2, column 6\n"}, "standard input: line 2, column 6: invalid character"},
 		{"unknown", `{"fs":{"rules":[{"mode":"allow","path":["/a"]}]}}`, nil, false, []string{"refused: fs.rules[0].path\n"}, "gaol policy schema"},
 		{"programs without Node", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, nil, false, []string{"is not among the programs"}, "refused"},

@@ -144,7 +144,11 @@ func checkPattern(pattern string) error {
 		return nil
 	}
 	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
-		return errors.New("--allow-net " + bad.Why) // which quotes the pattern
+		why := "--allow-net " + bad.Why // which quotes the pattern
+		if bad.Nearest != "" {
+			why += "; nearest: " + bad.Nearest
+		}
+		return errors.New(why)
 	}
 	if refused, ok := errors.AsType[*policy.RuleError](err); ok {
 		nearest := refused.Nearest

@@ -118,4 +118,7 @@ func TestCreateErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if err := runtime.CloseIdle(); err != nil { // a zygote that is starting in the background
+		t.Error(err)
+	}
 }

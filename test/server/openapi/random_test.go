@@ -34,7 +34,8 @@ func TestRandomRequests(t *testing.T) {
 		start := time.Now()
 		res := servertest.Do(t, c, r)
 		statuses[res.Status]++
-		if res.Status >= 500 {
+		noServer := res.Status == http.StatusBadGateway && bytes.Contains(res.Body, []byte(`"code":"not_listening"`)) // no guest listens on a port
+		if res.Status >= 500 && !noServer {
 			t.Errorf("%v: %d %s\n%s", op, res.Status, res.Body, body)
 		}
 		if took := time.Since(start); took > 30*time.Second {

@@ -34,7 +34,7 @@ func TestRootLooksLikeImage(t *testing.T) {
 		}
 	})
 	for _, tc := range []struct{ script, want string }{
-		{"ls /", "bin\ndev\netc\nfull\nmany\nproc\nrootfile\nsys\ntmp\nusr\nwork"},
+		{"ls /", "bin\ndev\netc\nfull\nmany\nproc\nrootfile\nrun\nsys\ntmp\nusr\nwork"},
 		{"ls /usr", "libexec\nown"},
 		{"ls /many | busybox wc -l", fmt.Sprint(manyFiles + 1)},
 		{"stat -c '%a %u %g' / /tmp /work /full /many/mine /usr/own /usr /bin", "755 0 0\n1777 0 0\n755 1000 1000\n755 1000 1000\n755 1000 1000\n755 1000 1000\n755 0 0\n755 0 0"},
@@ -70,6 +70,12 @@ func TestRootMounts(t *testing.T) {
 		root, at := fields[3], fields[4]
 		if want := strings.TrimSuffix("/root"+at, "/"); root != "/" && root != at && root != want && !strings.HasPrefix(at, "/proc/") {
 			t.Errorf("%s shows %s", at, root)
+		}
+		if at == ProgramDir { // the host writes to it, see AddProgram
+			if !strings.HasPrefix(fields[5], "ro,nosuid,nodev,noexec,") || !strings.Contains(line, "size=") || !strings.Contains(line, "nr_inodes=") {
+				t.Errorf("the folder of programs: %s", line)
+			}
+			continue
 		}
 		if at != "/" && !strings.HasPrefix(at, "/dev") && !strings.HasPrefix(at, "/proc") && !strings.Contains(line, " - overlay overlay ") {
 			t.Errorf("a mount of its own: %s", line)

@@ -26,7 +26,10 @@ func TestDefaults(t *testing.T) {
 	if got.plan == nil || !got.plan.Net.Inet || got.plan.Net.Egress != nil {
 		t.Errorf("the plan is %+v", got.plan)
 	}
-	got.plan, got.proxy = nil, nil // tested in packages policy and egress
+	if got.programs == nil {
+		t.Error("there is no namer of programs")
+	}
+	got.plan, got.proxy, got.programs = nil, nil, nil // plan and proxy are tested in packages policy and egress
 	want := settings{
 		Options: Options{
 			Permissions:  policy.Default(),

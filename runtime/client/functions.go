@@ -47,7 +47,7 @@ func (c *Client) bind(given map[string]any) (b bindings, release func(), err err
 	for _, f := range all.Functions {
 		c.nextFunc++
 		c.functions[c.nextFunc] = f.Call
-		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async})
+		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async, Schema: f.Schema})
 	}
 	return b, func() { c.release(b.ids()) }, nil
 }
@@ -62,7 +62,11 @@ func (c *Client) release(ids []uint32) {
 
 // classify separates functions from other values.
 var classify = hostcall.NewClassifier(func(f runtime.Function) hostcall.Function {
-	return hostcall.Function{Call: f.Call, Async: f.Async}
+	h := hostcall.Function{Call: f.Call, Async: f.Async}
+	if f.Strict { // the server checks the arguments
+		h.Schema = f.Schema
+	}
+	return h
 })
 
 // call starts a call that the server has sent.

@@ -51,6 +51,24 @@ func testFunctions(t *testing.T, c *client.Client) {
 	}
 }
 
+// testStrictFunction: calls whose arguments do not match the schema of a strict function do not reach the client.
+func testStrictFunction(t *testing.T, c *client.Client) {
+	var calls atomic.Int64
+	f := runtime.Function{
+		Schema: json.RawMessage(`{"prefixItems":[{"type":"string"}]}`),
+		Call:   func(context.Context, json.RawMessage) (any, error) { calls.Add(1); return "called", nil },
+	}
+	strict := f
+	strict.Strict = true
+	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{"any": f, "strict": strict}})
+	res, err := sb.Run(soon(t), `
+		const caught = f => { try { return f() } catch (e) { return e.code } };
+		__return([any(1), strict('a'), caught(() => strict(1))])`, runtime.RunOptions{})
+	if err != nil || string(res.Value) != `["called","called","ERR_ARGUMENTS"]` || calls.Load() != 2 {
+		t.Errorf("%v, %+v, %d calls", err, res, calls.Load())
+	}
+}
+
 // testAsyncFunctions: calls of functions that return promises overlap.
 func testAsyncFunctions(t *testing.T, c *client.Client) {
 	release := make(chan struct{})

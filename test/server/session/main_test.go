@@ -28,6 +28,7 @@ func TestClient(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	for name, test := range map[string]func(*testing.T, *client.Client){
 		"functions":             testFunctions,
+		"strict function":       testStrictFunction,
 		"async functions":       testAsyncFunctions,
 		"commands":              testCommands,
 		"functions of snippets": testFunctionsOfSnippets,

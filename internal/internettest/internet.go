@@ -88,6 +88,7 @@ type Names struct {
 	names   map[string][]netip.Addr
 	aliases map[string]string
 	asked   map[string]int
+	mute    string
 }
 
 // ServeNames starts the name server, with names and their addresses.
@@ -124,6 +125,13 @@ func (n *Names) Alias(name, target string) {
 	n.aliases[name] = target
 }
 
+// Mute stops replies to questions about names below a domain.
+func (n *Names) Mute(domain string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mute = domain
+}
+
 // Asked returns how many questions about a name have arrived.
 func (n *Names) Asked(name string) int {
 	n.mu.Lock()
@@ -138,6 +146,9 @@ func (n *Names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	question := q.Question[0]
 	name := strings.ToLower(strings.TrimSuffix(question.Name, "."))
 	n.asked[name]++
+	if n.mute != "" && strings.HasSuffix(name, "."+n.mute) {
+		return
+	}
 	reply := new(dns.Msg).SetReply(q)
 	name = n.follow(name, reply)
 	list, ok := n.names[name]

@@ -1,11 +1,9 @@
 package attack
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,36 +23,23 @@ func TestComplexCode(t *testing.T) {
 		res.Want(t, http.StatusOK)
 		return time.Since(began)
 	}
-	median := func() time.Duration {
+	measure := func() time.Duration {
 		var list []time.Duration
-		for range 15 {
+		for range samples {
 			list = append(list, evaluate())
 		}
-		slices.Sort(list)
-		return list[len(list)/2]
+		return median(list)
 	}
 	evaluate() // starts the processes that stay warm
-	alone := median()
+	alone := measure()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var requests sync.WaitGroup
-	for _, n := range []int{24, 60} {
-		code := "x=" + strings.Repeat("a?(b):c=>d?", n) + "1"
-		nested := "x=" + strings.Repeat("a?(b):c=>(", n) + "1" + strings.Repeat(")", n)
-		for _, request := range []struct {
-			path string
-			body map[string]any
-		}{
-			{"/v1/run", map[string]any{"code": code, "name": "x.ts"}},
-			{"/v1/evaluate", map[string]any{"code": code}},
-			{"/v1/evaluate", map[string]any{"code": nested}},
-			{"/api/sandbox", map[string]any{"files": []any{map[string]any{"path": "src/main.ts", "source": code}}}},
-		} {
-			requests.Go(func() { attack(ctx, t, attacker, request.path, request.body) })
-		}
+	for _, request := range complexCode() {
+		requests.Go(func() { attack(ctx, t, attacker, request.path, request.body) })
 	}
-	beside := median()
+	beside := measure()
 	t.Logf("median of a neighbour: %v alone, %v beside", alone, beside)
 	if beside > 3*alone+time.Second/10 {
 		t.Errorf("median of a neighbour: %v alone, %v beside", alone, beside)
@@ -75,6 +60,26 @@ func TestComplexCode(t *testing.T) {
 	requests.Wait()
 }
 
+// request is a request to a server.
+type request struct {
+	path string
+	body map[string]any
+}
+
+// complexCode are requests with code that takes a compiler minutes, or years.
+func complexCode() (all []request) {
+	for _, n := range []int{24, 60} {
+		code := "x=" + strings.Repeat("a?(b):c=>d?", n) + "1"
+		nested := "x=" + strings.Repeat("a?(b):c=>(", n) + "1" + strings.Repeat(")", n)
+		all = append(all,
+			request{"/v1/run", map[string]any{"code": code, "name": "x.ts"}},
+			request{"/v1/evaluate", map[string]any{"code": code}},
+			request{"/v1/evaluate", map[string]any{"code": nested}},
+			request{"/api/sandbox", map[string]any{"files": []any{map[string]any{"path": "src/main.ts", "source": code}}}})
+	}
+	return all
+}
+
 // attack sends a request, which must not be answered as the server's fault.
 func attack(ctx context.Context, t *testing.T, c *http.Client, path string, body any) {
 	text, err := json.Marshal(body)
@@ -82,18 +87,8 @@ func attack(ctx context.Context, t *testing.T, c *http.Client, path string, body
 		t.Error(err)
 		return
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gaol"+path, bytes.NewReader(text))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	r.Header.Set("Content-Type", "application/json")
-	res, err := c.Do(r)
-	if err != nil {
-		return // the server or the client has ended the connection
-	}
-	defer res.Body.Close()
-	if res.StatusCode == http.StatusInternalServerError {
-		t.Errorf("%s: %s", path, res.Status)
+	status, reply, err := post(ctx, c, path, string(text))
+	if err == nil && isServersFault(status, reply) { // without a response, the server or the client has ended the connection
+		t.Errorf("%s: %d %s", path, status, reply)
 	}
 }

@@ -1,9 +1,11 @@
 package attack
 
 import (
+	"os"
 	"testing"
 
+	"gaol/internal/internettest"
 	"gaol/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { os.Exit(internettest.Main(func() int { return harness.RunTests(m) })) }

@@ -48,20 +48,26 @@ func Token(name string) string { return "0123456789abcdef0123456789abcdef-" + na
 // Tokens are tokens of tenants with these names.
 func Tokens(t testing.TB, names ...string) *tenant.Tokens {
 	t.Helper()
+	tokens, err := tenant.ReadTokens(TokenFile(t, names...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}
+
+// TokenFile writes a file of tokens of tenants with these names.
+func TokenFile(t testing.TB, names ...string) (path string) {
+	t.Helper()
 	var text []byte
 	for _, name := range names {
 		hash := sha256.Sum256([]byte(Token(name)))
 		text = fmt.Appendf(text, "%s %s\n", name, hex.EncodeToString(hash[:]))
 	}
-	path := filepath.Join(t.TempDir(), "tokens")
+	path = filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := tenant.ReadTokens(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokens
+	return path
 }
 
 // DialTCP connects to the server's TCP port, with TLS if config is not nil.

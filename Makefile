@@ -87,6 +87,9 @@ LATE := examples test/build test/docs test/exhaust test/isolation test/lifecycle
 	test/packaging test/playground test/server/attack test/server/inherited test/server/longlived \
 	test/server/openapi test/server/operations test/zygote
 
+# JUDGES are tests that only make attack runs: they compare times, which other tests disturb.
+JUDGES := TestNeighbour
+
 # $(call PATTERN,NAMES) matches tests by name, and $(call PACKAGES,NAMES) lists the folders with such tests.
 space    := $(empty) $(empty)
 ALTERNATIVES = $(subst $(space),|,$(strip $(1)))
@@ -193,7 +196,7 @@ attack: image ## run all attacks of snippets, try the entry points of public exp
 
 soak: image ## run what make test leaves out, repeat tests with the other launcher, kill hosts, and look for leaks after many runs
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short -skip '$(ONE_LAUNCHER)|$(call PATTERN,$(SOAK) $(LEAKS))' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
-	$(ROOT) $(GO_TEST) -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED))' $(LATE:%=./%/...)
+	$(ROOT) $(GO_TEST) -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED) $(JUDGES))' $(LATE:%=./%/...)
 	$(ROOT) $(GO_TEST) -short -run '$(call PATTERN,$(SLOW))' $(call PACKAGES,$(SLOW))
 	$(ROOT) $(GO_TEST) -run '$(call PATTERN,$(SOAK) $(REPEATED))' -skip '$(call PATTERN,$(LEAKS))' $(call PACKAGES,$(SOAK) $(REPEATED))
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening

@@ -42,7 +42,7 @@ func anyTest(known map[string]bool, name string, isPrefix bool) bool {
 }
 
 // Lists of the Makefile: names of tests, and of folders.
-var makeList = regexp.MustCompile(`(?m)^(SOAK|LEAKS|REPEATED|SLOW|LATE) := ((?:.*\\\n)*.*)$`)
+var makeList = regexp.MustCompile(`(?m)^(SOAK|LEAKS|REPEATED|SLOW|LATE|JUDGES) := ((?:.*\\\n)*.*)$`)
 
 // Every test that make test leaves out exists, so that make soak runs it.
 func TestMakefileNamesTests(t *testing.T) {
@@ -51,8 +51,8 @@ func TestMakefileNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	lists := makeList.FindAllStringSubmatch(string(text), -1)
-	if len(lists) != 5 {
-		t.Fatalf("%d lists, want 5", len(lists))
+	if len(lists) != 6 {
+		t.Fatalf("%d lists, want 6", len(lists))
 	}
 	known := testFunctions(t)
 	for _, list := range lists {

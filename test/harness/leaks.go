@@ -120,7 +120,7 @@ func leftRuns() (left []string) {
 	if runs := LiveRuns(); runs > 0 {
 		left = append(left, fmt.Sprintf("%d runs have a cgroup", runs))
 	}
-	for _, pid := range ProcessesIn(JailCgroups()) {
+	for _, pid := range JailProcesses() {
 		if name := Lines("/proc/" + pid + "/comm")[0]; name != "catatonit" && name != "" {
 			left = append(left, fmt.Sprintf("process %s, %s, is left", pid, name))
 		}

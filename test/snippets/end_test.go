@@ -176,6 +176,9 @@ func TestClose(t *testing.T) {
 		if out, err := r.Run(t.Context(), snippets.Input{Source: "1"}); !errors.Is(err, runtime.ErrClosed) || out != nil {
 			t.Errorf("shared %v: after Close: %+v, %v", shared, out, err)
 		}
+		if err := runtime.CloseIdle(); err != nil { // the process that has compiled the snippets
+			t.Error(err)
+		}
 		harness.CheckNoRuns(t)
 	}
 	if jails := harness.JailState(); len(jails) > 0 {

@@ -128,7 +128,12 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(hostVariable); dir != "" {
 		beHost(dir)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := cgroup.Remove(context.Background(), cgroupParent); err != nil && os.Geteuid() == 0 {
+		fmt.Println(err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // beHost starts a subprocess and reports its pid, cgroup and the error of an order.

@@ -32,6 +32,10 @@ func open(tb testing.TB) *Domain {
 			if left, _ := filepath.Glob(fmt.Sprintf(pattern, d.parent)); len(left) > 0 {
 				tb.Errorf("left behind: %v", left)
 			}
+			parents, _ := filepath.Glob(strings.TrimSuffix(fmt.Sprintf(pattern, d.parent), "/j*"))
+			for _, dir := range parents {
+				_ = os.Remove(dir) // fails if groups are left, which is an error already, or another test uses it
+			}
 		}
 	})
 	return d

@@ -21,7 +21,7 @@ import (
 // forgedResponse is an error of net/http, which a client would take for the response to its next request.
 const forgedResponse = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
 
-// forgeResponses has a guest write responses to a file, a port and its output, on a connection on which
+// forgeResponses makes a guest write responses to a file, a port and its output, on a connection on which
 // the next request is another tenant's.
 func forgeResponses(ctx context.Context, t *testing.T, w *world, begun func()) {
 	text := strings.Repeat("x", 32847-len(forgedResponse)) + forgedResponse

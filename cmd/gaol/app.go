@@ -40,7 +40,7 @@ type app struct {
 	exit int // status of a command that succeeded: usually 0, or the guest's
 }
 
-// sandbox is what the commands need of a sandbox of this process or of a server.
+// sandbox is a sandbox of this process or of a server, with the methods that the commands use.
 type sandbox interface {
 	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
 	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)

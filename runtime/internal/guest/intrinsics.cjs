@@ -19,12 +19,12 @@ function safe(Base) {
   return Object.setPrototypeOf(Safe.prototype, null).constructor;
 }
 
-const { Array, BigInt, Date, Error, Map, Number, Object, Promise, Proxy, RangeError, RegExp, Set, String, SyntaxError, TypeError, Uint8Array, WeakSet } = globalThis;
+const { Array, Date, Error, Map, Number, Object, Promise, Proxy, RangeError, RegExp, Set, String, SyntaxError, TypeError, Uint8Array, WeakSet } = globalThis;
 const { prototype: array } = Array;
 const { prototype: string } = String;
 
 module.exports = {
-  BigInt, Date, Error, Number, Object, Promise, Proxy, RangeError, String, SyntaxError, TypeError, Uint8Array,
+  Date, Error, Number, Object, Promise, Proxy, RangeError, String, SyntaxError, TypeError, Uint8Array,
   SafeMap: safe(Map), SafeSet: safe(Set), SafeWeakSet: safe(WeakSet),
   getter, method,
   apply: Reflect.apply, ownKeys: Reflect.ownKeys, set: Reflect.set,

@@ -102,7 +102,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build build-arm64 image run serve install deb test test-runc test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint bench clean npm npm-test bench-npm bench-snippets
+.PHONY: help deps build build-arm64 image run serve install deb test test-runc test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -282,6 +282,9 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
 	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/page/node_modules,test/packages/snippets/node_modules}/**' .
+
+lines: deps ## count the product's lines, files and packages by folder
+	@$(GO) run ./test/count
 
 bench: image ## measure jails beside bare node
 	$(ROOT) bin/gaol bench

@@ -22,7 +22,6 @@
 //	sharedlib              finds the shared libraries of a program
 //	download               HTTP transport, hash checks and progress of downloads
 //	oci, layer             reads existing images · unpacks their layers
-//	tartest                makes tar archives for tests
 //
 // # Sources of a build
 //

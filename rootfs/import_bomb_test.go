@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 const claimed = 40 << 30 // the size in bytes that a bomb claims

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"gaol/rootfs/layer"
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 // TestImportFailures checks that each failure has the right error, and leaves nothing behind.

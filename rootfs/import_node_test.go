@@ -13,7 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/sharedlib"
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 // TestImportOwn checks that importing the folder of an image that gaol built gives the same,

@@ -20,7 +20,7 @@ import (
 
 	"gaol/rootfs/npm"
 	"gaol/rootfs/programs"
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 const childVar = "GAOL_ROOTFS_TEST_STORE"

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"gaol/internal/internettest"
 	"gaol/policy"
+	"gaol/test/internettest"
 )
 
 // The tests run on an internet of their own. The guest is in another network namespace, in

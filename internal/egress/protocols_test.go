@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"gaol/internal/internettest"
+	"gaol/test/internettest"
 )
 
 // A server that is as lenient as one can be, and takes whatever arrives for a request, gets none

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"gaol/internal/internettest"
+	"gaol/test/internettest"
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"gaol/rootfs/layer"
-	"gaol/rootfs/tartest"
 	"gaol/rootfs/tree"
+	"gaol/test/tartest"
 )
 
 type entry = tartest.Entry

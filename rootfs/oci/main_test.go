@@ -11,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"go.uber.org/goleak"
 
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,7 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/layer"
-	"gaol/rootfs/tartest"
+	"gaol/test/tartest"
 )
 
 func on(platform string, d v1.Descriptor) v1.Descriptor {

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/policy"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 const (

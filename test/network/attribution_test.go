@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 // A run with fewer rights runs beside one with more, and each has its own: hosts, denials,

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 // What a guest says to a server must agree with the name that it looked up.

@@ -16,10 +16,10 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"gaol/internal/internettest"
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 // hostMode selects what this test binary does instead of running tests.

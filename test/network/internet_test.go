@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 // internet has servers for HTTP and HTTPS on every address, which record the addresses that are

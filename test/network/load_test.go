@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 // A runtime can use a thousand connections at once.

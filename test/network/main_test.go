@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 func TestMain(m *testing.M) { os.Exit(internettest.Main(func() int { return harness.RunTests(m) })) }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"gaol/internal/internettest"
+	"gaol/test/internettest"
 )
 
 // host is the name of all servers, and address its address.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"gaol/internal/internettest"
 	"gaol/rootfs"
+	"gaol/test/internettest"
 )
 
 // settings are the flags and arguments.

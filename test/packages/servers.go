@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"gaol/internal/internettest"
+	"gaol/test/internettest"
 )
 
 const password = "sesame" // of both servers

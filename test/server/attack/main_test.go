@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"gaol/internal/internettest"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 func TestMain(m *testing.M) { os.Exit(internettest.Main(func() int { return harness.RunTests(m) })) }

@@ -19,9 +19,9 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/sys/unix"
 
-	"gaol/internal/internettest"
 	protocol "gaol/internal/session"
 	"gaol/test/harness"
+	"gaol/test/internettest"
 	"gaol/test/server/servertest"
 )
 

@@ -1,3 +1,3 @@
 // Package tartest makes tar archives, valid and hostile ones, for tests of the packages that
-// read them. Only tests import it.
+// read them.
 package tartest

@@ -89,7 +89,7 @@ func (in *inputs) nodeVersion(text string) (string, error) {
 		return "", fmt.Errorf("images for %s: %w", goruntime.GOARCH, ErrUnsupported)
 	}
 	version := strings.TrimPrefix(cmp.Or(text, in.node), "v")
-	if !npm.VersionForm.MatchString(version) {
+	if !npm.VersionForm().MatchString(version) {
 		return "", fmt.Errorf("node version %q: want a form like 24, 24.21 or 24.21.0", text)
 	}
 	major, _, _ := strings.Cut(version, ".")

@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 
+	"gaol/internal/lazyregexp"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/npm"
 	"gaol/rootfs/sharedlib"
@@ -103,7 +103,7 @@ func (m *importer) loaderOf(f *os.File) (loader string, ok bool) {
 const unknownVersion = "unknown"
 
 // releaseForm matches process.release.headersUrl, which Node's official builds contain.
-var releaseForm = regexp.MustCompile(`/download/[a-z]+/v([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})/node-v`)
+var releaseForm = lazyregexp.New(`/download/[a-z]+/v([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})/node-v`)
 
 // nodeVersion finds the version in the program, or else in the image's environment.
 // Both can be forged: a launcher that depends on the version must trust the image.
@@ -112,7 +112,7 @@ func nodeVersion(f *os.File, env []string) (string, error) {
 	chunk := make([]byte, 1<<20)
 	for kept := 0; ; {
 		n, err := io.ReadFull(f, chunk[kept:])
-		if found := releaseForm.FindSubmatch(chunk[:kept+n]); found != nil {
+		if found := releaseForm().FindSubmatch(chunk[:kept+n]); found != nil {
 			return string(found[1]), nil
 		}
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -123,7 +123,7 @@ func nodeVersion(f *os.File, env []string) (string, error) {
 		}
 		kept = copy(chunk, chunk[len(chunk)-overlap:])
 	}
-	if v := variable(env, "NODE_VERSION"); npm.VersionForm.MatchString(v) && strings.Count(v, ".") == 2 {
+	if v := variable(env, "NODE_VERSION"); npm.VersionForm().MatchString(v) && strings.Count(v, ".") == 2 {
 		return v, nil
 	}
 	return unknownVersion, nil

@@ -55,7 +55,7 @@ func (s *Store) Lookup(ref string) (*Image, error) {
 }
 
 func (s *Store) byPrefix(prefix string) (*Image, error) {
-	if !digitsForm.MatchString(prefix) {
+	if !digitsForm().MatchString(prefix) {
 		return nil, s.kind.notFound
 	}
 	entries, err := os.ReadDir(s.images())

@@ -6,25 +6,26 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+
+	"gaol/internal/lazyregexp"
 )
 
 // A name is a symbolic link in the folder names to the folder of an image. Looking it up
 // takes one system call, and changing it is atomic.
 
 var (
-	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
-	builtForm  = regexp.MustCompile(`^node[0-9.]+-[0-9a-f]{12}$`) // the first name of a plan
-	digitsForm = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
+	nameForm   = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+	builtForm  = lazyregexp.New(`^node[0-9.]+-[0-9a-f]{12}$`) // the first name of a plan
+	digitsForm = lazyregexp.New(`^[0-9a-f]{1,64}$`)
 )
 
 // CheckName returns an error if name cannot name an image or a snapshot, or looks like an
 // id.
 func CheckName(name string) error {
-	if !nameForm.MatchString(name) {
+	if !nameForm().MatchString(name) {
 		return fmt.Errorf("name %q: want 1 to 128 characters of a-z, 0-9 and, not at the start, ._-", name)
 	}
-	if len(name) == 64 && digitsForm.MatchString(name) {
+	if len(name) == 64 && digitsForm().MatchString(name) {
 		return fmt.Errorf("name %q: it looks like an id", name)
 	}
 	return nil
@@ -69,7 +70,7 @@ func (s *Store) setNames(names []string, digits string) (failed error) {
 
 // named returns the hex digits of the image that name points at, or "".
 func (s *Store) named(name string) (string, error) {
-	if !nameForm.MatchString(name) {
+	if !nameForm().MatchString(name) {
 		return "", nil
 	}
 	target, err := os.Readlink(filepath.Join(s.names(), name))

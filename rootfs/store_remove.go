@@ -85,7 +85,7 @@ func (s *Store) moveToTrash(ref string, allow func(*Image) error, trash *tempDir
 // the inputs of a build does not count.
 func (i *Image) hasOther(ref string) bool {
 	return slices.Contains(i.Names, ref) && slices.ContainsFunc(i.Names, func(name string) bool {
-		return name != ref && !builtForm.MatchString(name)
+		return name != ref && !builtForm().MatchString(name)
 	})
 }
 

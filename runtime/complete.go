@@ -3,11 +3,11 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"gaol/internal/lazyregexp"
 	"gaol/runtime/internal/hostcall"
 )
 
@@ -67,20 +67,20 @@ func (cl *cell) names(prefix string) []string {
 		return nil
 	}
 	all = slices.DeleteFunc(all, func(name string) bool {
-		return !strings.HasPrefix(name, prefix) || !hostcall.Identifier.MatchString(name)
+		return !strings.HasPrefix(name, prefix) || !hostcall.Identifier().MatchString(name)
 	})
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
 // lastPath matches the dotted path at the end of a line, and the character before it.
-var lastPath = regexp.MustCompile(`(?:^|\.\.\.|[^\p{L}\p{Nd}_$.)\]}'"` + "`" + `?])((?:[\p{L}_$][\p{L}\p{Nd}_$]*\s*\??\.\s*)*)([\p{L}_$][\p{L}\p{Nd}_$]*)?$`)
+var lastPath = lazyregexp.New(`(?:^|\.\.\.|[^\p{L}\p{Nd}_$.)\]}'"` + "`" + `?])((?:[\p{L}_$][\p{L}\p{Nd}_$]*\s*\??\.\s*)*)([\p{L}_$][\p{L}\p{Nd}_$]*)?$`)
 
 func parseCompletion(line string) (c completion, ok bool) {
 	if len(line) > maxCompleteLine {
 		return c, false
 	}
-	found := lastPath.FindStringSubmatch(line)
+	found := lastPath().FindStringSubmatch(line)
 	if found == nil {
 		return c, false
 	}

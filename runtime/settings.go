@@ -9,11 +9,11 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gaol/internal/egress"
+	"gaol/internal/lazyregexp"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
@@ -142,19 +142,19 @@ func (s *settings) overlay(globals map[string]any, heap int64) error {
 	return nil
 }
 
-var hostnamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+var hostnamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 func checkHostname(name string) error {
-	if len(name) > maxHostname || !hostnamePattern.MatchString(name) {
+	if len(name) > maxHostname || !hostnamePattern().MatchString(name) {
 		return optionError("Hostname", "%q is no host name of at most %d letters, digits, dots and hyphens", name, maxHostname)
 	}
 	return nil
 }
 
-var cgroupPattern = regexp.MustCompile(`^(/[A-Za-z0-9_@:.\\-]+)+$`)
+var cgroupPattern = lazyregexp.New(`^(/[A-Za-z0-9_@:.\\-]+)+$`)
 
 func checkCgroup(p string) error {
-	if !cgroupPattern.MatchString(p) || path.Clean(p) != p {
+	if !cgroupPattern().MatchString(p) || path.Clean(p) != p {
 		return optionError("CgroupParent", "%q is no absolute, clean path of a cgroup", p)
 	}
 	return nil

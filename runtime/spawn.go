@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"time"
 
+	"gaol/internal/lazyregexp"
 	"gaol/policy"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
@@ -165,13 +165,13 @@ func (o SpawnOptions) validate() (size sandbox.TerminalSize, err error) {
 	}
 	size = sandbox.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
 	size = cmp.Or(size, sandbox.TerminalSize{Rows: defaultRows, Cols: defaultCols})
-	if term := o.Terminal.Term; term != "" && !termPattern.MatchString(term) {
+	if term := o.Terminal.Term; term != "" && !termPattern().MatchString(term) {
 		return size, optionError("Terminal", "%q is no kind of terminal", term)
 	}
 	return size, checkSize(size)
 }
 
-var termPattern = regexp.MustCompile(`^[A-Za-z0-9+._-]{1,64}$`)
+var termPattern = lazyregexp.New(`^[A-Za-z0-9+._-]{1,64}$`)
 
 func checkSize(s sandbox.TerminalSize) error {
 	if s.Rows == 0 || s.Cols == 0 {

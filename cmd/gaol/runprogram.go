@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/source"
 	"gaol/cmd/gaol/terminal"
+	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
@@ -95,14 +95,14 @@ func (f *runFlags) folderNote(res *runtime.Result) []string {
 		return nil
 	}
 	quoted := "'" + strings.ReplaceAll(f.file, "'", `'\''`) + "'"
-	if plainPath.MatchString(f.file) {
+	if plainPath().MatchString(f.file) {
 		quoted = f.file
 	}
 	return []string{fmt.Sprintf("%s is a file of the host, which the program does not see; show it the folder, read-only, with: gaol run --with-folder %s", report.OneLine(name), report.OneLine(quoted))}
 }
 
 // plainPath matches paths that a shell takes as they are.
-var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./@%+,:][A-Za-z0-9_./@%+,:=-]*$`)
+var plainPath = lazyregexp.New(`^[A-Za-z0-9_./@%+,:][A-Za-z0-9_./@%+,:=-]*$`)
 
 func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Reader) error {
 	if err := f.Check(cmd.Context(), "save"); err != nil {

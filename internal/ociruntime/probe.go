@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go/features"
 	"golang.org/x/mod/semver"
 	"golang.org/x/sys/unix"
+
+	"gaol/internal/lazyregexp"
 )
 
 const (
@@ -113,10 +114,10 @@ func probe(ctx context.Context, path string) (Info, error) {
 
 // versionLine is the first line of what runc and crun print. What follows the numbers varies: crun
 // 1.21 between releases is 1.21.0.0.0.5-1b1d.
-var versionLine = regexp.MustCompile(`^([\w.-]+) version (\d+\.\d+(?:\.\d+)?)`)
+var versionLine = lazyregexp.New(`^([\w.-]+) version (\d+\.\d+(?:\.\d+)?)`)
 
 func parseVersion(text []byte) (info Info) {
-	found := versionLine.FindSubmatch(text)
+	found := versionLine().FindSubmatch(text)
 	if found == nil {
 		return Info{}
 	}

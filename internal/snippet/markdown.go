@@ -2,9 +2,10 @@ package snippet
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"gaol/internal/lazyregexp"
 )
 
 // maxBlocks is the maximum number of code blocks in Markdown.
@@ -211,7 +212,7 @@ func parseFence(line string) (fence, bool) {
 	if !strings.Contains(line, "```") && !strings.Contains(line, "~~~") {
 		return fence{}, false // most lines, without the cost of a regular expression
 	}
-	prefix := fencePrefix.FindString(line)
+	prefix := fencePrefix().FindString(line)
 	rest := line[len(prefix):]
 	if !strings.HasPrefix(rest, "```") && !strings.HasPrefix(rest, "~~~") {
 		return fence{}, false
@@ -236,7 +237,7 @@ func parseFence(line string) (fence, bool) {
 
 // fencePrefix is the text that may precede a fence: spaces and the markers of block quotes
 // and list items. An asterisk is not accepted, because lines of comments start with it.
-var fencePrefix = regexp.MustCompile(`^(?:[ \t>]|[-+] |[0-9]{1,9}[.)] )*`)
+var fencePrefix = lazyregexp.New(`^(?:[ \t>]|[-+] |[0-9]{1,9}[.)] )*`)
 
 // fenceAt reports whether the mark at an offset is a fence: whether it starts a line.
 func fenceAt(code string, at int, mark string) bool {
@@ -247,7 +248,7 @@ func fenceAt(code string, at int, mark string) bool {
 	if start > 0 && code[start-1] != '\n' {
 		return false
 	}
-	return fencePrefix.FindString(code[start:at]) == code[start:at]
+	return fencePrefix().FindString(code[start:at]) == code[start:at]
 }
 
 // singleLineBlock returns the code of ```js 1 + 1```, if that is the whole text.

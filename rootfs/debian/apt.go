@@ -13,12 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"gaol/internal/lazyregexp"
 	"gaol/rootfs/download"
 )
 
@@ -157,10 +157,10 @@ func (a *apt) resolve(ctx context.Context) ([]Package, error) {
 }
 
 // packageForm matches a line of apt-get --print-uris: address, file name, size and hash.
-var packageForm = regexp.MustCompile(`^'[^']*' (([a-z0-9][a-z0-9+.-]*)_([A-Za-z0-9.+~%-]+)_([a-z0-9]+)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})\s*$`)
+var packageForm = lazyregexp.New(`^'[^']*' (([a-z0-9][a-z0-9+.-]*)_([A-Za-z0-9.+~%-]+)_([a-z0-9]+)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})\s*$`)
 
 func parsePackage(line string) (Package, error) {
-	m := packageForm.FindStringSubmatch(line)
+	m := packageForm().FindStringSubmatch(line)
 	if m == nil {
 		return Package{}, fmt.Errorf("apt-get: unexpected line %.200q", line)
 	}

@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Package is one version of a package. The name of an image is a hash over its packages as
@@ -22,7 +23,7 @@ func (p Package) String() string { return p.Name + "@" + p.Version }
 
 // VersionForm matches a version of Node, or its first one or two numbers. It does not match
 // pre-releases.
-var VersionForm = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
+var VersionForm = lazyregexp.New(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
 
 // Pins maps "name@version" to an integrity text that is known without the registry.
 type Pins map[string]string

@@ -109,7 +109,7 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 	}
 	var newest release
 	for v, r := range all.Versions {
-		if v == r.Version && VersionForm.MatchString(v) && strings.HasPrefix(v+".", version+".") &&
+		if v == r.Version && VersionForm().MatchString(v) && strings.HasPrefix(v+".", version+".") &&
 			(newest.Version == "" || semver.Compare("v"+v, "v"+newest.Version) > 0) {
 			newest = r
 		}

@@ -8,14 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"gaol/internal/lazyregexp"
 )
 
 // patterns are the patterns that rules name. They accept an empty text, for arguments that
 // can be omitted.
-var patterns = map[string]*regexp.Regexp{
-	"name": regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
-	"root": regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?$`),
-	"env":  regexp.MustCompile(`(?s)^[^=]+=`),
+var patterns = map[string]func() *regexp.Regexp{
+	"name": lazyregexp.New(`^([A-Za-z0-9][A-Za-z0-9_.-]*)?$`),
+	"root": lazyregexp.New(`^([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?$`),
+	"env":  lazyregexp.New(`(?s)^[^=]+=`),
 }
 
 // field describes an argument of a tool, or a field of a result.
@@ -102,7 +104,7 @@ func newField(s reflect.StructField) (f field) {
 		case key == "enum":
 			f.enum = strings.Split(value, "|")
 		case key == "pattern":
-			f.pattern = patterns[value]
+			f.pattern = patterns[value]()
 		default:
 			panic("sandboxtools: unknown rule " + key)
 		}

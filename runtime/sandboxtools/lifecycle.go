@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"gaol/internal/lazyregexp"
 	"gaol/runtime"
 	"gaol/vfs"
 )
@@ -46,7 +46,7 @@ func (t *Toolbox) Init(ctx context.Context, a InitArgs) (InitResult, error) {
 func (t *Toolbox) create(ctx context.Context, s *sandbox, a InitArgs) (*runtime.NodeRuntime, InitResult, error) {
 	o := t.o.Create
 	o.Cwd, o.Hostname = string(s.root), a.ContainerName
-	if !hostNamePattern.MatchString(o.Hostname) {
+	if !hostNamePattern().MatchString(o.Hostname) {
 		o.Hostname = "secure-exec" // the default of package runtime
 	}
 	result := InitResult{
@@ -118,7 +118,7 @@ func parseRoot(rootPath string) (vfs.Path, error) {
 	return root, nil
 }
 
-var hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+var hostNamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 // Destroy implements sandbox_destroy. It returns when the sandbox is closed.
 func (t *Toolbox) Destroy(ctx context.Context, a DestroyArgs) (DestroyResult, error) {

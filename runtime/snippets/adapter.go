@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"gaol/internal/lazyregexp"
 	"gaol/runtime"
 )
 
@@ -62,17 +62,17 @@ func quote(text string) string {
 
 // The adapter is the operator's, but mistakes in it must not become code.
 var (
-	validName      = regexp.MustCompile(`^[A-Za-z_$][\w$]{0,99}$`)
-	validSpecifier = regexp.MustCompile(`^[\w@./:-]{1,200}$`)
+	validName      = lazyregexp.New(`^[A-Za-z_$][\w$]{0,99}$`)
+	validSpecifier = lazyregexp.New(`^[\w@./:-]{1,200}$`)
 )
 
 func (w wraps) validate() error {
 	for specifier, names := range w {
-		if !validSpecifier.MatchString(specifier) {
+		if !validSpecifier().MatchString(specifier) {
 			return fmt.Errorf("wrap: %.200q is no specifier of a module", specifier)
 		}
 		for _, name := range names {
-			if !validName.MatchString(name) {
+			if !validName().MatchString(name) {
 				return fmt.Errorf("wrap: %.100q is no name of an export", name)
 			}
 		}

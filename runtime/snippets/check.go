@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"time"
 	"unicode/utf8"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Limits of an [Input].
@@ -22,7 +23,7 @@ const (
 	EntryPath = "src/main.ts"
 )
 
-var validPath = regexp.MustCompile(`^[\w./-]{1,128}$`)
+var validPath = lazyregexp.New(`^[\w./-]{1,128}$`)
 
 // check returns the files and the timeout of an input that keeps the rules.
 func (in Input) check() ([]File, time.Duration, error) {
@@ -73,7 +74,7 @@ func checkFiles(files []File) error {
 
 func checkFile(f File) error {
 	switch {
-	case !validPath.MatchString(f.Path):
+	case !validPath().MatchString(f.Path):
 		return invalid("path %.128q: a path has 1 to 128 letters, digits, and _ . / -", f.Path)
 	case !isLocal(f.Path):
 		return invalid("path %s: it leads out of the snippet's folder, or is not in its shortest form", f.Path)

@@ -2,9 +2,10 @@ package snippets
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"gaol/internal/lazyregexp"
 )
 
 // program is a snippet as one ES module.
@@ -16,13 +17,13 @@ type program struct {
 }
 
 // inMain matches places in the module, as V8 prints them.
-var inMain = regexp.MustCompile(`(?:file://)?/workspace/src/main\.mjs(?::(\d{1,9}):(\d{1,9}))?`)
+var inMain = lazyregexp.New(`(?:file://)?/workspace/src/main\.mjs(?::(\d{1,9}):(\d{1,9}))?`)
 
 // ofGaol matches names that mean nothing to the authors of snippets.
-var ofGaol = regexp.MustCompile(`(?:file://)?(?:/workspace/(?:snippet|\.adapter|\.exports)\.mjs|/usr/libexec/gaol/\w+\.cjs|` + packagesDir + `/[\w./-]+)(?::\d+)*`)
+var ofGaol = lazyregexp.New(`(?:file://)?(?:/workspace/(?:snippet|\.adapter|\.exports)\.mjs|/usr/libexec/gaol/\w+\.cjs|` + packagesDir + `/[\w./-]+)(?::\d+)*`)
 
 // foreignFrames matches lines of a stack trace that have no place in the snippet's files.
-var foreignFrames = regexp.MustCompile(`(?m)\n {4}at (?:[^\n(]*\(|async )?(?:node:|(?:file://)?(?:/usr/libexec/gaol/|` + packagesDir + `/|/workspace/(?:snippet|\.adapter|\.exports)\.mjs))[^\n]*$`)
+var foreignFrames = lazyregexp.New(`(?m)\n {4}at (?:[^\n(]*\(|async )?(?:node:|(?:file://)?(?:/usr/libexec/gaol/|` + packagesDir + `/|/workspace/(?:snippet|\.adapter|\.exports)\.mjs))[^\n]*$`)
 
 // original returns the place of a match of inMain in the snippet's files.
 func (p *program) original(found []string) (Problem, bool) {
@@ -36,18 +37,18 @@ func (p *program) original(found []string) (Problem, bool) {
 // lines of stack traces.
 func (p *program) locate(text string) string {
 	if strings.Contains(text, "\n    at ") {
-		text = foreignFrames.ReplaceAllString(text, "")
+		text = foreignFrames().ReplaceAllString(text, "")
 	}
 	if !strings.Contains(text, "js") { // true of most texts
 		return text
 	}
-	text = inMain.ReplaceAllStringFunc(text, func(found string) string {
-		if at, ok := p.original(inMain.FindStringSubmatch(found)); ok {
+	text = inMain().ReplaceAllStringFunc(text, func(found string) string {
+		if at, ok := p.original(inMain().FindStringSubmatch(found)); ok {
 			return fmt.Sprintf("%s:%d:%d", at.Path, at.Line, at.Column)
 		}
 		return EntryPath
 	})
-	return ofGaol.ReplaceAllString(text, "gaol")
+	return ofGaol().ReplaceAllString(text, "gaol")
 }
 
 // frames returns the lines of a stack trace that have places in the snippet's files.
@@ -56,7 +57,7 @@ func (p *program) frames(stack string, most int) (kept []string) {
 		if len(kept) == most {
 			break
 		}
-		found := inMain.FindStringSubmatch(line)
+		found := inMain().FindStringSubmatch(line)
 		if found == nil || !strings.HasPrefix(line, "    at ") {
 			continue
 		}
@@ -69,7 +70,7 @@ func (p *program) frames(stack string, most int) (kept []string) {
 
 // first returns the first place of a stack trace in the snippet's files.
 func (p *program) first(stack string) (Problem, bool) {
-	for _, found := range inMain.FindAllStringSubmatch(stack, 32) {
+	for _, found := range inMain().FindAllStringSubmatch(stack, 32) {
 		if at, ok := p.original(found); ok {
 			return at, true
 		}

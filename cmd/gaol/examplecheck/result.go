@@ -1,12 +1,12 @@
 package examplecheck
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"gaol/cmd/gaol/examples"
+	"gaol/internal/lazyregexp"
 	"gaol/runtime/snippets"
 )
 
@@ -73,7 +73,7 @@ func (r *Report) count() {
 }
 
 // position matches a position in a file of a snippet.
-var position = regexp.MustCompile(`([\w./-]{1,128}):(\d{1,9}):(\d{1,9})`)
+var position = lazyregexp.New(`([\w./-]{1,128}):(\d{1,9}):(\d{1,9})`)
 
 // Locate returns an error of an example with positions in the files that contain the example.
 func Locate(e *examples.Example, text string) string { return locate(e, text).Text }
@@ -83,8 +83,8 @@ func Locate(e *examples.Example, text string) string { return locate(e, text).Te
 func locate(e *examples.Example, text string) Message {
 	m := Message{File: e.File, Line: e.Line}
 	found := false
-	m.Text = position.ReplaceAllStringFunc(text, func(place string) string {
-		parts := position.FindStringSubmatch(place)
+	m.Text = position().ReplaceAllStringFunc(text, func(place string) string {
+		parts := position().FindStringSubmatch(place)
 		line, _ := strconv.Atoi(parts[2]) // digits
 		column, _ := strconv.Atoi(parts[3])
 		file, line, column, ok := e.Position(parts[1], line, column)

@@ -13,11 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gaol/cmd/gaol/source"
+	"gaol/internal/lazyregexp"
 )
 
 // maxFile is the most bytes of a file that are read.
@@ -116,11 +116,11 @@ func unquote(value string) string {
 	return value
 }
 
-var reference = regexp.MustCompile(`\$\{[^${}]+\}`)
+var reference = lazyregexp.New(`\$\{[^${}]+\}`)
 
 // expand replaces ${NAME} by a variable of the environment, if that is set.
 func expand(text string) string {
-	return reference.ReplaceAllStringFunc(text, func(ref string) string {
+	return reference().ReplaceAllStringFunc(text, func(ref string) string {
 		value, ok := os.LookupEnv(ref[2 : len(ref)-1])
 		if !ok {
 			return ref

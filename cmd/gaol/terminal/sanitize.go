@@ -2,14 +2,15 @@ package terminal
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gaol/internal/lazyregexp"
 )
 
 // colorSequence matches an escape sequence that changes colors and fonts, and nothing else.
-var colorSequence = regexp.MustCompile(`^\x1b\[[0-9;]{0,32}m`)
+var colorSequence = lazyregexp.New(`^\x1b\[[0-9;]{0,32}m`)
 
 const resetColors = "\x1b[0m"
 
@@ -20,7 +21,7 @@ func Sanitize(text string, colors bool) string {
 	var b strings.Builder
 	colored := false
 	for len(text) > 0 {
-		if found := colorSequence.FindString(text); colors && found != "" {
+		if found := colorSequence().FindString(text); colors && found != "" {
 			b.WriteString(found)
 			text, colored = text[len(found):], true
 			continue

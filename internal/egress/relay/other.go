@@ -2,8 +2,9 @@ package relay
 
 import (
 	"bytes"
-	"regexp"
 	"time"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Protocols that are neither TLS nor HTTP name no host that is checked. So bytes pass as one of
@@ -18,12 +19,12 @@ import (
 const greetTimeout = 5 * time.Second
 
 // redis is a command in RESP.
-var redis = regexp.MustCompile(`^\*[0-9]{1,4}\r\n\$[0-9]{1,4}\r\n`)
+var redis = lazyregexp.New(`^\*[0-9]{1,4}\r\n\$[0-9]{1,4}\r\n`)
 
 // isKnown reports whether bytes begin a protocol in which the guest speaks first, and often ends
 // a line: those of Redis, MongoDB and MQTT.
 func isKnown(b []byte) bool {
-	return redis.Match(b) || isMongo(b) || isMQTT(b)
+	return redis().Match(b) || isMongo(b) || isMQTT(b)
 }
 
 // isMongo recognizes the header of a message: a length, two ids of which the second is zero, and

@@ -9,21 +9,22 @@ import (
 	"slices"
 	"strings"
 
+	"gaol/internal/lazyregexp"
 	"gaol/policy"
 )
 
 // The beginnings of Node's error messages, which name the call and its target.
 var (
-	pathError = regexp.MustCompile(`(?m)^(?:\w*Error: )?(?:EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'(?: -> '([^'\n]+)')?`)
-	nameError = regexp.MustCompile(`\bgetaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([A-Za-z0-9._-]{1,253})`)
-	callError = regexp.MustCompile(`\bError: (connect|listen|bind|kill|spawn|spawnSync) (?:(\S+) )?(EACCES|EPERM|ENETUNREACH|ECONNREFUSED)\b(?:: permission denied)?(?: (\S+:\d+))?`)
+	pathError = lazyregexp.New(`(?m)^(?:\w*Error: )?(?:EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'(?: -> '([^'\n]+)')?`)
+	nameError = lazyregexp.New(`\bgetaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([A-Za-z0-9._-]{1,253})`)
+	callError = lazyregexp.New(`\bError: (connect|listen|bind|kill|spawn|spawnSync) (?:(\S+) )?(EACCES|EPERM|ENETUNREACH|ECONNREFUSED)\b(?:: permission denied)?(?: (\S+:\d+))?`)
 )
 
 // What curl, git, ssh and wget print about a host that they do not find, and curl and git about one that
 // they do not reach.
 var (
-	unknownHost     = regexp.MustCompile(`(?:[Cc]ould not resolve host(?:name)?|bad address|unable to resolve host address):? ['‘"]?([A-Za-z0-9._-]{1,253})`)
-	unreachableHost = regexp.MustCompile(`Failed to connect to (\S+) port (\d+)`)
+	unknownHost     = lazyregexp.New(`(?:[Cc]ould not resolve host(?:name)?|bad address|unable to resolve host address):? ['‘"]?([A-Za-z0-9._-]{1,253})`)
+	unreachableHost = lazyregexp.New(`Failed to connect to (\S+) port (\d+)`)
 )
 
 // HostPorts is the rule of a connect to a port of localhost on which nothing in the sandbox listens, if
@@ -53,10 +54,10 @@ func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
 	if bytes.Contains(tail, []byte("Node.js v")) || bytes.Contains(tail, []byte("npm error ")) {
 		return d.nodeHint(tail)
 	}
-	if m := last(unknownHost, tail); m != nil {
+	if m := last(unknownHost(), tail); m != nil {
 		return d.nameHint(m[1])
 	}
-	if m := last(unreachableHost, tail); m != nil {
+	if m := last(unreachableHost(), tail); m != nil {
 		return d.connectHint(m[1]+":"+m[2], net.ParseIP(m[1]) == nil || isLoopback(m[1]))
 	}
 	return Denial{}, false
@@ -64,13 +65,13 @@ func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
 
 // nodeHint is hint for text with errors of Node.
 func (d *Denials) nodeHint(text []byte) (Denial, bool) {
-	if m := last(pathError, text); m != nil {
+	if m := last(pathError(), text); m != nil {
 		return d.pathHint(m)
 	}
-	if m := last(callError, text); m != nil {
+	if m := last(callError(), text); m != nil {
 		return d.callHint(m)
 	}
-	if m := last(nameError, text); m != nil {
+	if m := last(nameError(), text); m != nil {
 		return d.nameHint(m[1])
 	}
 	return Denial{}, false

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Func is a host function that takes its arguments as a JSON array.
@@ -108,7 +109,7 @@ func (b *Bindings) Values() (string, error) {
 }
 
 // Identifier matches the names of JavaScript's variables, reserved words included.
-var Identifier = regexp.MustCompile(`^[\p{L}_$][\p{L}\p{Nd}_$]*$`)
+var Identifier = lazyregexp.New(`^[\p{L}_$][\p{L}\p{Nd}_$]*$`)
 
 // forbidden are names with a meaning of their own, for gaol or in every object.
 var forbidden = []string{"__return", "__evaluated", "globalThis", "global", "undefined", "NaN", "Infinity", "__proto__", "constructor", "prototype"}
@@ -133,7 +134,7 @@ func checkName(path []string) error {
 		return fmt.Errorf("%q is a word of JavaScript: give it another name, or put it into an object", name)
 	case len(path) > maxDepth:
 		return fmt.Errorf("%s: deeper than %d", strings.Join(path, "."), maxDepth)
-	case !Identifier.MatchString(name):
+	case !Identifier().MatchString(name):
 		return fmt.Errorf("%q is no name of a variable", strings.Join(path, "."))
 	case slices.Contains(forbidden, name):
 		return fmt.Errorf("%q can't be given", strings.Join(path, "."))

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"gaol/internal/lazyregexp"
 	"gaol/internal/strictjson"
 )
 
@@ -167,20 +167,20 @@ func wanted(t reflect.Type) string {
 
 // The library's error texts for a value that does not match its schema.
 var (
-	atSchema   = regexp.MustCompile(`^(?:validating root: )?(?:validating (\S+): )*`)
-	wrongType  = regexp.MustCompile(`(?s)^type: .* has type "(\w+)", want (?:one of )?(.+)$`)
-	missing    = regexp.MustCompile(`^required: missing properties: `)
-	additional = regexp.MustCompile(`^unexpected additional properties `)
+	atSchema   = lazyregexp.New(`^(?:validating root: )?(?:validating (\S+): )*`)
+	wrongType  = lazyregexp.New(`(?s)^type: .* has type "(\w+)", want (?:one of )?(.+)$`)
+	missing    = lazyregexp.New(`^required: missing properties: `)
+	additional = lazyregexp.New(`^unexpected additional properties `)
 )
 
 func schemaMismatch(text string) (path, why string) {
-	at := atSchema.FindStringSubmatch(text)
+	at := atSchema().FindStringSubmatch(text)
 	why = text[len(at[0]):]
-	if m := wrongType.FindStringSubmatch(why); m != nil {
+	if m := wrongType().FindStringSubmatch(why); m != nil {
 		why = "want " + strings.ReplaceAll(m[2], `"`, "") + ", got " + m[1]
 	}
-	why = missing.ReplaceAllString(why, "missing ")
-	why = additional.ReplaceAllString(why, "unknown ")
+	why = missing().ReplaceAllString(why, "missing ")
+	why = additional().ReplaceAllString(why, "unknown ")
 	return schemaPath(at[1]), why
 }
 

@@ -3,12 +3,12 @@ package stacktrace
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf16"
 
+	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
 )
 
@@ -65,7 +65,7 @@ func (s source) size() int {
 
 // position matches a position as V8 prints it: a snippet has a file URL, a cell only its
 // name.
-var position = regexp.MustCompile(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
+var position = lazyregexp.New(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
 
 // isSnippet reports whether a URL's path is the snippet's. The guest may have files of that
 // name elsewhere.
@@ -152,8 +152,8 @@ func (s *Sources) Relocate(text string) string {
 	if s == nil || !strings.Contains(text, "js:") { // true of nearly all texts
 		return text
 	}
-	return position.ReplaceAllStringFunc(text, func(found string) string {
-		parts := position.FindStringSubmatch(found)
+	return position().ReplaceAllStringFunc(text, func(found string) string {
+		parts := position().FindStringSubmatch(found)
 		if p, ok := s.original(parts); ok {
 			return fmt.Sprintf("%s%s:%d:%d", parts[2], p.name, p.line, p.column)
 		}
@@ -175,7 +175,7 @@ func (s *Sources) Frame(stack string) string {
 	if s == nil {
 		return ""
 	}
-	for _, found := range position.FindAllStringSubmatch(stack, maxPositions) {
+	for _, found := range position().FindAllStringSubmatch(stack, maxPositions) {
 		if p, ok := s.original(found); ok {
 			return snippet.Frame(p.code, p.line, p.column)
 		}

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"gaol/internal/lazyregexp"
 )
 
 // File is a file of a snippet.
@@ -72,9 +73,9 @@ func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, 
 	return j.bundle(ctx, o)
 }
 
-var mountPath = regexp.MustCompile(`^(/[\w.-]+)+$`)
+var mountPath = lazyregexp.New(`^(/[\w.-]+)+$`)
 
-func validMount(name string) bool { return mountPath.MatchString(name) && path.Clean(name) == name }
+func validMount(name string) bool { return mountPath().MatchString(name) && path.Clean(name) == name }
 
 // newJob checks the files where that takes no parser.
 func newJob(files []File, o Options) (Job, []Problem) {
@@ -109,7 +110,7 @@ func (j *Job) texts() (list []string) {
 }
 
 // sourceMapComments are comments for which esbuild reads files of the host.
-var sourceMapComments = regexp.MustCompile(`(/[/*][#@] sourceMapping)URL=`)
+var sourceMapComments = lazyregexp.New(`(/[/*][#@] sourceMapping)URL=`)
 
 // bundle runs esbuild. The names that packages export are usually known from earlier
 // snippets. If not, the first run shows which packages the files import, and the second

@@ -11,12 +11,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"gaol/internal/lazyregexp"
 )
 
 // outputs is the folder of esbuild's results, relative to that of the packages. It is never
@@ -87,7 +88,7 @@ func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures
 	return s, nil
 }
 
-var unresolved = regexp.MustCompile(`^Could not resolve "(.*)"$`)
+var unresolved = lazyregexp.New(`^Could not resolve "(.*)"$`)
 
 // packageProblem says why a package cannot be bundled.
 func packageProblem(specifier string, m api.Message) string {
@@ -95,7 +96,7 @@ func packageProblem(specifier string, m api.Message) string {
 	if m.Location != nil && m.Location.File != "" {
 		by = fmt.Sprintf(", which %s imports", m.Location.File)
 	}
-	if name := unresolved.FindStringSubmatch(m.Text); name != nil {
+	if name := unresolved().FindStringSubmatch(m.Text); name != nil {
 		return clip(fmt.Sprintf(notFound, name[1]) + by)
 	}
 	if m.Location != nil {
@@ -234,12 +235,12 @@ func (p *Packages) setUp(b api.PluginBuild, specifiers map[string]string, namesp
 	})
 }
 
-var notInNames = regexp.MustCompile(`[^\w.-]+`)
+var notInNames = lazyregexp.New(`[^\w.-]+`)
 
 // fileOf returns the name of the module for a specifier.
 func fileOf(specifier string) string {
 	hash := sha256.Sum256([]byte(specifier))
-	readable := strings.Trim(notInNames.ReplaceAllString(specifier, "-"), "-.")
+	readable := strings.Trim(notInNames().ReplaceAllString(specifier, "-"), "-.")
 	return readable[:min(len(readable), 80)] + "-" + hex.EncodeToString(hash[:4]) + ".js"
 }
 

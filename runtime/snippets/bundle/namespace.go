@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"gaol/internal/lazyregexp"
 )
 
 // nsNamespace is the namespace of modules whose default export is an object with the exports
@@ -14,7 +15,7 @@ import (
 // finds those names only when it runs.
 const nsNamespace = "namespace"
 
-var exportStar = regexp.MustCompile(`\bexport\s*\*\s*from\s*["']([^"'\n]+)["']`)
+var exportStar = lazyregexp.New(`\bexport\s*\*\s*from\s*["']([^"'\n]+)["']`)
 
 // namespaceModule returns such a module. Like a module in CommonJS that was an ES module
 // before, its object has a property __esModule.
@@ -53,7 +54,7 @@ func (b *built) exportsUnknown(module string, seen map[string]bool) bool {
 		return false
 	}
 	stars := make(map[string]bool)
-	for _, m := range exportStar.FindAllSubmatch(text, -1) {
+	for _, m := range exportStar().FindAllSubmatch(text, -1) {
 		stars[string(m[1])] = true
 	}
 	for _, i := range b.meta.Inputs[module].Imports {

@@ -86,7 +86,7 @@ func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	}
 	source := f.Source
 	if strings.Contains(source, "sourceMappingURL=") {
-		source = sourceMapComments.ReplaceAllString(source, "${1}Url=")
+		source = sourceMapComments().ReplaceAllString(source, "${1}Url=")
 	}
 	return api.OnLoadResult{Contents: &source, Loader: loader}, nil
 }

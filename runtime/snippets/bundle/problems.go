@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"gaol/internal/lazyregexp"
 )
 
 const (
@@ -35,16 +36,16 @@ func (b *build) problems(messages []api.Message) []Problem {
 }
 
 var (
-	missingExport = regexp.MustCompile(`^No matching export in "(?:[a-z]+:)?(.*)" for import "(.*)"$`)
-	namespaces    = regexp.MustCompile(`"(?:` + nsFile + `|` + nsReplaced + `|` + nsPackage + `):`)
+	missingExport = lazyregexp.New(`^No matching export in "(?:[a-z]+:)?(.*)" for import "(.*)"$`)
+	namespaces    = lazyregexp.New(`"(?:` + nsFile + `|` + nsReplaced + `|` + nsPackage + `):`)
 )
 
 // messageText returns esbuild's text without the names of our namespaces.
 func messageText(text string) string {
-	if m := missingExport.FindStringSubmatch(text); m != nil {
+	if m := missingExport().FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%q is not exported by %q", clip(m[2]), clip(m[1]))
 	}
-	return clip(namespaces.ReplaceAllString(text, `"`))
+	return clip(namespaces().ReplaceAllString(text, `"`))
 }
 
 // clip shortens a text that may be as long as the snippet.

@@ -2,10 +2,11 @@ package bundle
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"gaol/internal/lazyregexp"
 )
 
 // loaders are esbuild's loaders by extension.
@@ -65,12 +66,12 @@ func (b *build) has(name string) bool {
 }
 
 // specifiers are names of packages with an optional path in them.
-var specifiers = regexp.MustCompile(`^(@[\w.~-]+/)?[\w~-][\w.~-]*(/[\w.~+@-]+)*$`)
+var specifiers = lazyregexp.New(`^(@[\w.~-]+/)?[\w~-][\w.~-]*(/[\w.~+@-]+)*$`)
 
 const maxSpecifier = 200
 
 func validSpecifier(text string) bool {
-	return len(text) <= maxSpecifier && specifiers.MatchString(text) && path.Clean(text) == text
+	return len(text) <= maxSpecifier && specifiers().MatchString(text) && path.Clean(text) == text
 }
 
 // packageOf returns the package's name of a specifier.

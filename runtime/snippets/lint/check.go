@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 
+	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
 )
 
@@ -158,10 +158,10 @@ func (c *checker) checkMember(n, parent *node) {
 func (c *checker) generated(n *node) bool {
 	object, known := c.file.Origin(n.start)
 	name, _ := c.file.Origin(n.at)
-	return known && (object >= name || n.kids[0].kind == ident && keyword.MatchString(c.source[object:min(object+20, len(c.source))]))
+	return known && (object >= name || n.kids[0].kind == ident && keyword().MatchString(c.source[object:min(object+20, len(c.source))]))
 }
 
-var keyword = regexp.MustCompile(`^(export|function|class|async\s+function)[\s{(*/]`)
+var keyword = lazyregexp.New(`^(export|function|class|async\s+function)[\s{(*/]`)
 
 // checkKey checks the key in a[key] or {[key]: b} = a.
 func (c *checker) checkKey(key, of *node) {

@@ -3,17 +3,18 @@ package lint
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"gaol/internal/lazyregexp"
 )
 
 // importSource matches the comment that makes a bundler import a package for JSX.
-var importSource = regexp.MustCompile(`@jsxImportSource\s+(\S+)`)
+var importSource = lazyregexp.New(`@jsxImportSource\s+(\S+)`)
 
 // checkImportSources checks these comments.
 func (c *checker) checkImportSources() {
-	for _, m := range importSource.FindAllStringSubmatchIndex(c.source, maxProblems) {
+	for _, m := range importSource().FindAllStringSubmatchIndex(c.source, maxProblems) {
 		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
 			c.reportAt(m[2], rule, message)
 		}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -26,7 +26,7 @@ const traceEnd = 5 * time.Second
 
 // wantsTraces reports whether the environment asks for traces.
 func wantsTraces() bool {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
 	for _, name := range traceVariables {
@@ -42,7 +42,11 @@ func startTraces(ctx context.Context) (end func(*slog.Logger), err error) {
 	if !wantsTraces() {
 		return func(*slog.Logger) {}, nil
 	}
-	exporter, err := autoexport.NewSpanExporter(ctx)
+	client, err := newCollector()
+	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}

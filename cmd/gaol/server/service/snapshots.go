@@ -6,7 +6,6 @@ import (
 	"io/fs"
 
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/vfs/hostfs"
@@ -31,7 +31,7 @@ type SnapshotRequest struct {
 	Name string `json:"name" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"A name that no other snapshot of yours has."`
 }
 
-var snapshotForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var snapshotForm = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 const (
 	allSnapshots = "tenant-" // begins the names of all tenants' snapshots
@@ -89,7 +89,7 @@ func (s *Service) snapshotError(t *tenant.Tenant, err error) error {
 
 func (s *Service) checkSnapshotName(t *tenant.Tenant, name string) error {
 	switch {
-	case !snapshotForm.MatchString(name):
+	case !snapshotForm().MatchString(name):
 		return refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
 	case !s.isOwnSnapshot(s.snapshotPrefix(t) + name):
 		return refuse(Invalid, "snapshot %q: names that begin with %s are those of a server's tenants", name, allSnapshots)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"gaol/internal/lazyregexp"
 	"gaol/runtime"
 )
 
@@ -81,7 +81,7 @@ func (s *Settings) listIsolations() (all []Isolation, err error) {
 				i.Name += "+systemd"
 			}
 		}
-		if !programName.MatchString(i.Name) || i.Name == isNative && i.Kind != runtime.IsolationNative {
+		if !programName().MatchString(i.Name) || i.Name == isNative && i.Kind != runtime.IsolationNative {
 			return nil, fmt.Errorf("isolation %q: requests call it by the file's name: want letters, digits and ._-, and not native", text)
 		}
 		same := slices.IndexFunc(all, func(other Isolation) bool { return other.Name == i.Name })
@@ -96,7 +96,7 @@ func (s *Settings) listIsolations() (all []Isolation, err error) {
 }
 
 // programName is the form of the name of an OCI runtime.
-var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(\+systemd)?$`)
+var programName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(\+systemd)?$`)
 
 // parseIsolation parses a name of the command line.
 func parseIsolation(text string) (i Isolation, err error) {

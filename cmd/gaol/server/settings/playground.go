@@ -2,7 +2,8 @@ package settings
 
 import (
 	"fmt"
-	"regexp"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Playground are the settings of the page for people.
@@ -17,11 +18,11 @@ type Playground struct {
 
 // frameAncestor is the form of an origin that is safe in a header: characters such as ; would begin
 // another directive.
-var frameAncestor = regexp.MustCompile(`^https?://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+var frameAncestor = lazyregexp.New(`^https?://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 
 func (s *Settings) checkPlayground() error {
 	for _, origin := range s.Playground.FrameAncestors {
-		if !frameAncestor.MatchString(origin) {
+		if !frameAncestor().MatchString(origin) {
 			return fmt.Errorf("playground: frameAncestors: %q: want http:// or https:// and a host in lower case", origin)
 		}
 	}

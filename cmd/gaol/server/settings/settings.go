@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/quota"
+	"gaol/internal/lazyregexp"
 	"gaol/internal/strictjson"
 	"gaol/policy"
 )
@@ -236,13 +236,13 @@ func checkOrigins(origins []string) error {
 }
 
 // domain is the form of a host name in lower case that is no IP address.
-var domain = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var domain = lazyregexp.New(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // maxDomain leaves room for the label of a port, in the 253 characters of a name.
 const maxDomain = 180
 
 func (s *Settings) checkPreviewHost() error {
-	if s.PreviewHost != "" && (len(s.PreviewHost) > maxDomain || !domain.MatchString(s.PreviewHost)) {
+	if s.PreviewHost != "" && (len(s.PreviewHost) > maxDomain || !domain().MatchString(s.PreviewHost)) {
 		return fmt.Errorf("previewHost %q: want the name of a host in lower case, without a port", s.PreviewHost)
 	}
 	return nil

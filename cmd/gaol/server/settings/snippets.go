@@ -10,13 +10,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/quota"
+	"gaol/internal/lazyregexp"
 	"gaol/policy"
 	"gaol/runtime/snippets"
 	"gaol/runtime/snippets/lint"
@@ -174,7 +174,7 @@ func checkFolder(path string) error {
 }
 
 // adapterName is the form of the name of an operator's adapter.
-var adapterName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var adapterName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // readAdapter reads the adapter if it is a file.
 func (s *Snippets) readAdapter() error {
@@ -186,7 +186,7 @@ func (s *Snippets) readAdapter() error {
 	if !ok || !filepath.IsAbs(s.Adapter) {
 		return errors.New("want none, directive, or the absolute path of a .mjs file")
 	}
-	if !adapterName.MatchString(name) || name == snippets.None.Name || name == snippets.Directive.Name {
+	if !adapterName().MatchString(name) || name == snippets.None.Name || name == snippets.Directive.Name {
 		return errors.New("the file's name names the adapter: want lower-case letters, digits and ._-, and neither none nor directive")
 	}
 	code, err := readAtMost(s.Adapter, maxAdapter)

@@ -22,7 +22,7 @@ func CreateToken(path, name string, admin bool) (secret string, err error) {
 			err = fmt.Errorf("tokens: %s: %w", path, err)
 		}
 	}()
-	if !tokenName.MatchString(name) {
+	if !tokenName().MatchString(name) {
 		return "", fmt.Errorf("%q is not a valid name: want lower-case letters, digits and ._-", name)
 	}
 	dir, err := os.Open(filepath.Dir(path))

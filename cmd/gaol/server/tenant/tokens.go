@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Tokens are the bearer tokens that a server accepts.
@@ -33,7 +34,7 @@ const (
 
 var errNoTokens = errors.New("no tokens")
 
-var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var tokenName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // ReadTokens reads a file with one token on each line: its name, the SHA-256 of the token in
 // hexadecimal, and "admin" for one that may read metrics. Empty lines and lines that begin with #
@@ -99,7 +100,7 @@ func parseToken(line string) (t token, err error) {
 		return t, errors.New("want NAME SHA256 [admin]")
 	}
 	t.name = fields[0]
-	if !tokenName.MatchString(t.name) {
+	if !tokenName().MatchString(t.name) {
 		return t, fmt.Errorf("name %q: want lower-case letters, digits and ._-", t.name)
 	}
 	hash, err := hex.DecodeString(fields[1])

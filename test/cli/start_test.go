@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gaol/test/harness"
+)
+
+// maxInit bounds an initializer of a package, which every process of gaol executes before main.
+const maxInit = 200 * time.Microsecond
+
+// No initializer of a package takes long. A busy machine slows a start down, so the fastest of many counts.
+func TestInitializers(t *testing.T) {
+	bin := harness.Gaol(t)
+	fastest := map[string]time.Duration{}
+	slow := func() []string {
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(fastest)), func(name string) bool { return fastest[name] <= maxInit })
+	}
+	for range 100 {
+		for name, took := range initializers(t, bin) {
+			if before, seen := fastest[name]; !seen || took < before {
+				fastest[name] = took
+			}
+		}
+		if len(slow()) == 0 {
+			break
+		}
+	}
+	if len(fastest) < 50 {
+		t.Fatalf("%d initializers", len(fastest))
+	}
+	for _, name := range slow() {
+		t.Errorf("%s: its variables and init functions take %s, want %s: compute them on first use", name, fastest[name], maxInit)
+	}
+}
+
+// initializers returns how long those of each package take in a start of gaol.
+func initializers(t *testing.T, bin string) map[string]time.Duration {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var trace strings.Builder
+	cmd.Stderr = &trace
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &trace)
+	}
+	took := map[string]time.Duration{}
+	for line := range strings.Lines(trace.String()) {
+		// init internal/bytealg @0.008 ms, 0 ms clock, 0 bytes, 0 allocs
+		fields := strings.Fields(line)
+		if len(fields) < 7 || fields[0] != "init" {
+			continue
+		}
+		d, err := time.ParseDuration(fields[4] + fields[5])
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		took[fields[1]] = d
+	}
+	return took
+}

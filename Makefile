@@ -286,8 +286,8 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 lines: deps ## count the product's lines, files and packages by folder
 	@$(GO) run ./test/count
 
-bench: image ## measure jails beside bare node
-	$(ROOT) bin/gaol bench
+bench: image ## measure jails beside bare node, with bars
+	$(ROOT) $(GO) run ./test/bench
 
 clean: ## remove what was built; images stay (gaol image rm)
 	rm -rf bin coverage.out

@@ -20,44 +20,41 @@ const benchLong = `Measure what jails cost on this machine, beside bare node: th
 started on the host with the same program, in the same minutes. Bare node and the
 launchers take turns, so that other load on the machine slows down all of them.
 
-Each figure is printed on one line: its value for each launcher, which is a median unless
-the name says otherwise, the ratios to bare node, and, if gaol has set a bar for the
-launcher zygote, or for both, that bar and whether it is met: "ok" or "OVER". Missing a bar
-is no failure: the exit status is 0 if everything could be measured.
+Each figure is printed on one line for each launcher: its value, which is a median unless
+the name says otherwise, and the ratio to bare node.
 
 --json prints one object instead: environment, and figures with id, name, unit, values
-and ratio by launcher, against, bar, goal and met. With atLeast, more is better; with
-ofValue, the bar is for the zygote's value and not for its ratio; with both, it is for exec
-as well.
+and ratio by launcher, and against.
 
---isolation compares isolations instead of launchers, by some figures: "all" means native,
-runc and crun, without those that do not work on this machine, which standard error names.
-Each isolation and figure is on one line, with the ratio to bare node, and the bar if
-there is one for runc. With --json, values and ratio are by isolation, for is the isolation
-of the bar, and leftOut has the missing ones and why.
+--isolation compares isolations instead of launchers: "all" means native, runc and crun,
+without those that do not work on this machine, which standard error names, and leftOut of
+--json. Each uses its fastest launcher.
 
-Without --isolation it takes some five minutes and up to 1,000 jails at once. Quote
-figures from a quiet machine only: a ratio cancels what slows down all sides alike, and
+Quote figures from a quiet machine only: a ratio cancels what slows down all sides alike, and
 nothing else.`
 
 func (a *app) benchCommand() *cobra.Command {
 	launchers := map[string][]bench.Side{"exec": {bench.Exec}, "zygote": {bench.Zygote}, "both": {bench.Exec, bench.Zygote}}
-	o := bench.Options{Samples: 200, Jailed: launchers["both"]}
+	o := bench.Options{Samples: 200, Figures: bench.Figures(), Jailed: launchers["both"]}
 	var isolations string
+	var only []string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure what jails cost, beside bare node",
 		Long:  benchLong,
 		Example: `  sudo gaol bench --launcher zygote --samples 50
-  sudo gaol bench --only call,calls,normalize
+  sudo gaol bench --only create-run-close
   sudo gaol bench --isolation native,runc
-  sudo gaol bench --json | jq '.figures[] | select(.met == false) | .name'`,
+  sudo gaol bench --json | jq '.figures[] | {name, ratio}'`,
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := flags.CheckNotEmpty(cmd.Flags(), "image", "store")
 			if err == nil && cmd.Flags().Changed("isolation") {
 				err = checkIsolations(cmd.Flags(), &o, isolations)
+			}
+			if err == nil && only != nil {
+				o.Figures, err = bench.Choose(o.Figures, only)
 			}
 			if err != nil {
 				return report.UsageError(cmd.CommandPath(), err)
@@ -68,35 +65,25 @@ func (a *app) benchCommand() *cobra.Command {
 				return err
 			}
 			for _, left := range measured.LeftOut {
-				report.Notes(a.stderr, report.OneLine(fmt.Sprintf("bench: leave out isolation %s: %s", left.Isolation, left.Reason)))
+				report.Notes(a.stderr, report.OneLine(fmt.Sprintf("bench: leave out isolation %s: %s", left.Side, left.Reason)))
 			}
-			return a.printEither(asJSON, measured, measured.Table())
+			return a.printEither(asJSON, measured, measured.Table(nil))
 		},
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.BoolVar(&asJSON, "json", false, "print one JSON object and nothing else")
-	set.Var(flags.List(&o.Only, "ID", parseFigures), "only", "measure only the figures with these ids, which --json prints: call,normalize")
+	ids := bench.IDs(o.Figures)
+	set.StringSliceVar(&only, "only", nil, "measure only the figures with these `ids`: "+strings.Join(ids, ","))
 	set.Var(flags.Choice(&o.Jailed, "NAME", "both", "want exec, zygote or both", launchers), "launcher", "exec, zygote, or both side by side")
 	set.StringVar(&isolations, "isolation", "", "`NAMES` of isolations to compare instead of launchers: all, or some like native,runc,crun,oci=/path")
 	set.VarP(flags.Count(&o.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
-	set.BoolVar(&o.Quick, "quick", false, "do less work: to see that everything works, not for figures to quote")
 	flags.AddImage(cmd, &o.Create.Image)
 	flags.AddStore(cmd, &o.Create.Store)
-	flags.Complete(cmd, "only", cobra.FixedCompletions(bench.IDs(), cobra.ShellCompDirectiveNoFileComp))
+	flags.Complete(cmd, "only", cobra.FixedCompletions(ids, cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "isolation", cobra.FixedCompletions([]string{"all", "native", "runc", "crun", "oci=/"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-func parseFigures(s string) ([]string, error) {
-	ids := strings.Split(s, ",")
-	for _, id := range ids {
-		if !slices.Contains(bench.IDs(), id) {
-			return nil, fmt.Errorf("there is no figure %q, but %s", id, strings.Join(bench.IDs(), ", "))
-		}
-	}
-	return ids, nil
 }
 
 // checkIsolations chooses isolations to measure, by their names or "all".
@@ -104,24 +91,18 @@ func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
 	if set.Changed("launcher") {
 		return errors.New("--isolation excludes --launcher: each isolation has its fastest")
 	}
-	for _, id := range o.Only {
-		if !slices.Contains(bench.IsolationIDs(), id) {
-			return fmt.Errorf("--only %s: with --isolation there are only %s", id, strings.Join(bench.IsolationIDs(), ", "))
-		}
+	if o.LeaveOut = list == "all"; o.LeaveOut {
+		list = "native,runc,crun"
 	}
 	o.Jailed = nil
-	if list == "all" {
-		o.Isolations, o.LeaveOut = bench.Isolations(), true
-		return nil
-	}
 	for name := range strings.SplitSeq(list, ",") {
 		if _, _, err := flags.ParseIsolation(name); err != nil {
 			return err
 		}
-		if slices.Contains(o.Isolations, bench.Side(name)) {
+		if slices.Contains(o.Jailed, bench.Side(name)) {
 			return fmt.Errorf("--isolation names %s twice", name)
 		}
-		o.Isolations = append(o.Isolations, bench.Side(name))
+		o.Jailed = append(o.Jailed, bench.Side(name))
 	}
 	return nil
 }

@@ -33,25 +33,31 @@ func fakeBench(ctx context.Context, failure error, args ...string) (bench.Option
 
 func TestBenchFlags(t *testing.T) {
 	both := []bench.Side{bench.Exec, bench.Zygote}
+	all := bench.IDs(bench.Figures())
 	for _, tc := range []struct {
 		args string
+		ids  []string
 		want bench.Options
 	}{
-		{"", bench.Options{Samples: 200, Jailed: both}},
-		{"-n 7 --quick", bench.Options{Samples: 7, Quick: true, Jailed: both}},
-		{"--launcher both", bench.Options{Samples: 200, Jailed: both}},
-		{"--launcher exec", bench.Options{Samples: 200, Jailed: both[:1]}},
-		{"--launcher both --launcher zygote --samples 1", bench.Options{Samples: 1, Jailed: both[1:]}},
-		{"--only call,normalize --only run-p50", bench.Options{Samples: 200, Jailed: both, Only: []string{"call", "normalize", "run-p50"}}},
-		{"--isolation all", bench.Options{Samples: 200, Isolations: []bench.Side{"native", "runc", "crun"}, LeaveOut: true}},
-		{"--isolation runc,oci=/a/b --only run-p99", bench.Options{Samples: 200, Isolations: []bench.Side{"runc", "oci=/a/b"}, Only: []string{"run-p99"}}},
-		{"--image i --store s", bench.Options{Samples: 200, Jailed: both, Create: runtime.Options{Image: "i", Store: "s"}}},
+		{"", all, bench.Options{Samples: 200, Jailed: both}},
+		{"-n 7", all, bench.Options{Samples: 7, Jailed: both}},
+		{"--launcher both", all, bench.Options{Samples: 200, Jailed: both}},
+		{"--launcher exec", all, bench.Options{Samples: 200, Jailed: both[:1]}},
+		{"--launcher both --launcher zygote --samples 1", all, bench.Options{Samples: 1, Jailed: both[1:]}},
+		{"--only create-run-close,run-p99 --only run-p50", []string{"run-p50", "run-p99", "create-run-close"}, bench.Options{Samples: 200, Jailed: both}},
+		{"--isolation all", all, bench.Options{Samples: 200, Jailed: []bench.Side{"native", "runc", "crun"}, LeaveOut: true}},
+		{"--isolation runc,oci=/a/b --only run-p99", []string{"run-p99"}, bench.Options{Samples: 200, Jailed: []bench.Side{"runc", "oci=/a/b"}}},
+		{"--image i --store s", all, bench.Options{Samples: 200, Jailed: both, Create: runtime.Options{Image: "i", Store: "s"}}},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			asked, got := fakeBench(t.Context(), nil, strings.Fields(tc.args)...)
-			if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "figure ") {
+			if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "side ") {
 				t.Errorf("got %+v", got)
 			}
+			if diff := cmp.Diff(tc.ids, bench.IDs(asked.Figures)); diff != "" {
+				t.Errorf("figures (-want +got):\n%s", diff)
+			}
+			asked.Figures = nil
 			if diff := cmp.Diff(tc.want, asked); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
@@ -61,18 +67,16 @@ func TestBenchFlags(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	for args, text := range map[string]string{
-		"--launcher fork":                      "want exec, zygote or both; see gaol bench --help",
-		"-n 0":                                 "--samples",
-		"--only call,fast":                     `there is no figure "fast", but run-p50, `,
-		"--only=":                              `there is no figure ""`,
-		"--samples many":                       "--samples",
-		"--image=":                             "--image is empty",
-		"--isolation=":                         "--isolation is empty",
-		"--isolation all,runc":                 `isolation "all": not one of native, runc, crun and oci=/path; see gaol bench --help`,
-		"--isolation runc,native,runc":         "--isolation names runc twice",
-		"--isolation runc --launcher exec":     "--isolation excludes --launcher",
-		"--isolation runc --only run-p50,call": "--only call: with --isolation there are only run-p50, run-p99, throughput-4, create-run-close",
-		"fast":                                 `unexpected argument "fast"`,
+		"--launcher fork":                  "want exec, zygote or both; see gaol bench --help",
+		"-n 0":                             "--samples",
+		"--only run-p50,fast":              `--only: "fast" is not a valid figure, want some of run-p50, `,
+		"--samples many":                   "--samples",
+		"--image=":                         "--image is empty",
+		"--isolation=":                     "--isolation is empty",
+		"--isolation all,runc":             `isolation "all": not one of native, runc, crun and oci=/path; see gaol bench --help`,
+		"--isolation runc,native,runc":     "--isolation names runc twice",
+		"--isolation runc --launcher exec": "--isolation excludes --launcher",
+		"fast":                             `unexpected argument "fast"`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			_, got := fakeBench(t.Context(), nil, strings.Fields(args)...)
@@ -95,7 +99,7 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || got.stderr != "" {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	for _, key := range []string{"kernel", "arch", "cpus", "node", "image", "heap", "samples", "quick"} {
+	for _, key := range []string{"kernel", "arch", "cpus", "node", "image", "heap", "samples", "sides"} {
 		if _, ok := object.Environment[key]; !ok {
 			t.Errorf("no %s in %v", key, object.Environment)
 		}
@@ -108,7 +112,7 @@ func TestBenchJSON(t *testing.T) {
 func TestBenchNamesLeftOut(t *testing.T) {
 	var stdout, stderr strings.Builder
 	a := &app{stdout: &stdout, stderr: &stderr, measure: func(context.Context, bench.Options) (*bench.Report, error) {
-		return &bench.Report{LeftOut: []bench.LeftOut{{Isolation: "crun", Reason: "no such\nprogram"}}}, nil
+		return &bench.Report{LeftOut: []bench.LeftOut{{Side: "crun", Reason: "no such\nprogram"}}}, nil
 	}}
 	code := a.main(t.Context(), []string{"bench", "--isolation", "all"})
 	if want := "gaol: bench: leave out isolation crun: no such program\n"; code != 0 || stderr.String() != want {

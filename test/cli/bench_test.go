@@ -22,8 +22,8 @@ func TestBenchIsolations(t *testing.T) {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
 	var object struct {
-		Environment struct{ Isolations []string }
-		LeftOut     []struct{ Isolation, Reason string }
+		Environment struct{ Sides []string }
+		LeftOut     []struct{ Side, Reason string }
 		Figures     []struct {
 			ID            string
 			Values, Ratio map[string]float64
@@ -32,10 +32,10 @@ func TestBenchIsolations(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout.String()), &object); err != nil {
 		t.Fatalf("%v: %s", err, &stdout)
 	}
-	if diff := cmp.Diff([]string{"native", "runc"}, object.Environment.Isolations); diff != "" {
-		t.Errorf("isolations (-want +got):\n%s\n%s", diff, &stderr)
+	if diff := cmp.Diff([]string{"native", "runc"}, object.Environment.Sides); diff != "" {
+		t.Errorf("sides (-want +got):\n%s\n%s", diff, &stderr)
 	}
-	if left := object.LeftOut; len(left) != 1 || left[0].Isolation != "crun" ||
+	if left := object.LeftOut; len(left) != 1 || left[0].Side != "crun" ||
 		stderr.String() != "gaol: bench: leave out isolation crun: "+left[0].Reason+"\n" {
 		t.Errorf("left out: %+v, standard error: %s", left, &stderr)
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,19 +17,16 @@ import (
 	"gaol/rootfs/sharedlib"
 )
 
-// bareNode starts the image's Node on the host, without any jail.
-type bareNode struct {
+// BareNode starts the image's Node on the host, without any jail.
+type BareNode struct {
 	dir  string   // the working directory, which has the programs
 	args []string // the command line without the program
 }
 
-// newBareNode writes the programs into dir, which must outlive the bareNode.
-func newBareNode(dir string, image *rootfs.Image) (*bareNode, error) {
+// newBareNode returns the Node of an image. The programs' files are written into dir, which must outlive it.
+func newBareNode(dir string, image *rootfs.Image) (*BareNode, error) {
 	if image.Imported != nil { // its programs and links are not trusted
 		return nil, fmt.Errorf("image %s is imported, and its Node must not run outside of jails: %w", image.ID, rootfs.ErrUnsupported)
-	}
-	if err := os.CopyFS(dir, programs); err != nil {
-		return nil, err
 	}
 	root := image.Root()
 	node := filepath.Join(root, "usr/local/bin/node")
@@ -41,22 +40,32 @@ func newBareNode(dir string, image *rootfs.Image) (*bareNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bareNode{dir, []string{
+	return &BareNode{dir, []string{
 		filepath.Join(root, sharedlib.Loader(program)), "--library-path", strings.Join(libraries, ":"), node,
 	}}, nil
 }
 
-func (n *bareNode) command(ctx context.Context, p program) *exec.Cmd {
-	args := slices.Concat(n.args[1:], []string{filepath.Join(n.dir, p.file())}, p.args())
+// Command returns the command that runs a program. The first one also writes its file.
+func (n *BareNode) Command(ctx context.Context, p Program) (*exec.Cmd, error) {
+	file := filepath.Join(n.dir, p.File())
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(file, []byte(p.Code), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	args := slices.Concat(n.args[1:], []string{file}, p.Args)
 	c := exec.CommandContext(ctx, n.args[0], args...)
 	c.Dir = n.dir
 	c.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent", "LANG=C.UTF-8"}
-	return c
+	return c, nil
 }
 
-// output runs a program and returns what it printed.
-func (n *bareNode) output(ctx context.Context, p program) ([]byte, error) {
-	c := n.command(ctx, p)
+// Output runs a program and returns what it printed.
+func (n *BareNode) Output(ctx context.Context, p Program) ([]byte, error) {
+	c, err := n.Command(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	var stdout, stderr bytes.Buffer // not files, so that pipes capture the output, as a jail's
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {

@@ -18,10 +18,7 @@ type Environment struct {
 	Image   string `json:"image"`
 	Heap    int    `json:"heap"` // bytes of this process's heap that are in use throughout
 	Samples int    `json:"samples"`
-	Quick   bool   `json:"quick"`
-
-	// Isolations are those that were measured, in the order of the table. Nil: launchers.
-	Isolations []Side `json:"isolations,omitempty"`
+	Sides   []Side `json:"sides"` // the jailed ones, in the order of the table
 }
 
 // line returns the conditions as a line of text.
@@ -35,14 +32,10 @@ func environment(o Options, image *rootfs.Image) (Environment, error) {
 	if err := unix.Uname(&name); err != nil {
 		return Environment{}, err
 	}
-	e := Environment{
+	return Environment{
 		Kernel: unix.ByteSliceToString(name.Release[:]), Arch: goruntime.GOARCH, CPUs: goruntime.NumCPU(),
-		Node: image.Node, Image: image.ID, Heap: hostHeap, Samples: o.Samples, Quick: o.Quick,
-	}
-	if o.Isolations != nil {
-		e.Isolations = o.Jailed
-	}
-	return e, nil
+		Node: image.Node, Image: image.ID, Heap: hostHeap, Samples: o.Samples, Sides: o.Jailed,
+	}, nil
 }
 
 // hostHeap is the heap that a small server has in use. This process would use 2 MB, and

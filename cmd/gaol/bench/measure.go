@@ -1,12 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	goruntime "runtime"
-	"slices"
+	"strings"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -19,79 +20,39 @@ type Options struct {
 	// proportion.
 	Samples int
 
-	// Only lists the ids of the figures to measure. Nil: all, or, with Isolations, those of
-	// IsolationIDs, which then are the only ones that may be listed.
-	Only []string
+	// Figures are the figures to measure.
+	Figures []Figure
 
-	// Jailed are the launchers to measure side by side.
+	// Jailed are the launchers or isolations to measure side by side: Exec, Zygote, and names
+	// that runtime.ParseIsolation accepts. An isolation uses its fastest launcher.
 	Jailed []Side
 
-	// Isolations are the isolations to measure side by side instead of launchers, each with
-	// its fastest launcher: names that runtime.ParseIsolation accepts.
-	Isolations []Side
-
-	// LeaveOut leaves out isolations that do not work on this machine, unless none does.
+	// LeaveOut leaves out sides that do not work on this machine, unless none does.
 	// Otherwise Measure fails.
 	LeaveOut bool
 
-	// Quick reduces the work to a small part of what the figures' names say: to see that
-	// everything works, not for figures to quote.
-	Quick bool
-
 	// Create is the options of the measured runtimes, except the launcher or
-	// isolation, and the limits of programs that take long. Bare node uses the same image.
+	// isolation, and the limits of programs that take long. Bare Node uses the same image.
 	// Its Progress also receives a line for each figure, unless it is nil.
 	Create runtime.Options
 }
 
-// fewer returns how often to measure something that takes n times as long as a run.
-func (o Options) fewer(n int) int { return max(3, o.Samples/n) }
+// Fewer returns how often to measure something that takes n times as long as a run.
+func (o Options) Fewer(n int) int { return max(3, o.Samples/n) }
 
-// quickPart is the part of the work that Options.Quick leaves.
-const quickPart = 32
-
-// figures returns the figures to measure.
-func (o Options) figures() (list []Figure) {
-	for _, f := range figures {
-		only := o.Only
-		if o.Isolations != nil {
-			f.Bar = isolationBars[f.ID]
-			if only == nil {
-				only = IsolationIDs()
-			}
-		}
-		if only == nil || slices.Contains(only, f.ID) {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// work returns how much of the work n to do.
-func (o Options) work(n int) int {
-	if o.Quick {
-		return max(1, n/quickPart)
-	}
-	return n
-}
-
-// Measure measures. By default it takes some five minutes. The zygotes that it starts
-// stay until runtime.CloseIdle; it leaves nothing else behind, even if it fails or
-// ctx is canceled.
+// Measure measures. The zygotes that it starts stay until runtime.CloseIdle; it leaves nothing
+// else behind, even if it fails or ctx is canceled.
 func Measure(ctx context.Context, o Options) (*Report, error) {
-	m := &measurer{options: o}
-	if o.Isolations != nil {
-		if err := m.chooseIsolations(ctx); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-	}
+	m := &Measurer{Options: o}
 	heap := make([]byte, hostHeap)
-	// The runtimes are first: their errors explain best why a machine or an image does
-	// not work.
-	err := m.withRuntimes(ctx, func(*runtime.Options) {}, func(all runtimes) error {
-		m.lasting = all
-		return errors.Join(m.measureAll(ctx), m.close())
-	})
+	// Jails are tried first: their errors explain best why a machine or an image does not work.
+	err := m.chooseSides(ctx)
+	if err == nil {
+		err = m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {
+			m.Lasting = all
+			return errors.Join(m.measureAll(ctx), m.close())
+		})
+	}
 	goruntime.KeepAlive(heap)
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
@@ -99,77 +60,101 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	return &m.report, nil
 }
 
-// measurer fills in a report.
-type measurer struct {
-	options  Options
-	lasting  runtimes // for runs in an existing runtime
-	dir      string   // of bare node's programs
-	bare     *bareNode
-	warm     Samples           // of runs
-	snapshot *runtime.Snapshot // of many small files; nil until a figure needs it
-	report   Report
+// Measurer fills in a report.
+type Measurer struct {
+	Options Options
+	Lasting Runtimes // for runs in an existing runtime
+	Bare    *BareNode
+
+	dir    string  // of bare Node's programs
+	warm   Samples // of runs
+	report Report
+}
+
+// chooseSides keeps the sides of the options that work.
+func (m *Measurer) chooseSides(ctx context.Context) error {
+	wanted := m.Options.Jailed
+	m.Options.Jailed = nil
+	var first error
+	for _, side := range wanted {
+		err := m.oneRun(ctx, side)
+		switch {
+		case err == nil:
+			m.Options.Jailed = append(m.Options.Jailed, side)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !m.Options.LeaveOut:
+			return fmt.Errorf("%s: %w", side, err)
+		default:
+			m.report.LeftOut = append(m.report.LeftOut, LeftOut{side, strings.TrimPrefix(err.Error(), "gaol: ")})
+			first = cmp.Or(first, err)
+		}
+	}
+	if len(m.Options.Jailed) == 0 {
+		return first
+	}
+	return nil
 }
 
 // open prepares what all figures need.
-func (m *measurer) open(ctx context.Context) error {
-	store, err := rootfs.Open(m.options.Create.Store)
+func (m *Measurer) open(ctx context.Context) error {
+	store, err := rootfs.Open(m.Options.Create.Store)
 	if err != nil {
 		return err
 	}
-	image, err := store.Ensure(ctx, m.options.Create.Image, rootfs.BuildOptions{})
+	image, err := store.Ensure(ctx, m.Options.Create.Image, rootfs.BuildOptions{})
 	if err != nil {
 		return err
 	}
 	if m.dir, err = os.MkdirTemp(memoryFolder(), "gaol-bench-"); err != nil {
 		return err
 	}
-	if m.bare, err = newBareNode(m.dir, image); err != nil {
+	if m.Bare, err = newBareNode(m.dir, image); err != nil {
 		return err
 	}
-	m.report.Environment, err = environment(m.options, image)
+	m.report.Environment, err = environment(m.Options, image)
 	return err
 }
 
-func (m *measurer) close() error {
-	err := m.removeSnapshot()
-	if m.dir != "" {
-		err = errors.Join(err, os.RemoveAll(m.dir))
+func (m *Measurer) close() error {
+	if m.dir == "" {
+		return nil
 	}
-	return err
+	return os.RemoveAll(m.dir)
 }
 
-func (m *measurer) measureAll(ctx context.Context) error {
+func (m *Measurer) measureAll(ctx context.Context) error {
 	if err := m.open(ctx); err != nil {
 		return err
 	}
 	const rounds = 3 // fill the page cache and start the zygotes
-	if err := turns(ctx, rounds, m.sides(), func(side Side) error { return m.runOn(ctx, m.lasting, side, hello) }); err != nil {
+	if err := Turns(ctx, rounds, m.Sides(), func(side Side) error { return m.RunOn(ctx, m.Lasting, side, Hello) }); err != nil {
 		return err
 	}
-	for _, f := range m.options.figures() {
-		if w := m.options.Create.Progress; w != nil {
+	for _, f := range m.Options.Figures {
+		if w := m.Options.Create.Progress; w != nil {
 			fmt.Fprintf(w, "gaol: bench: %s\n", f.Name)
 		}
-		s, base, err := f.measure(m, ctx)
+		s, base, err := f.Measure(ctx, m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.ID, err)
 		}
-		m.report.Figures = append(m.report.Figures, f.measured(s, base))
+		m.report.Figures = append(m.report.Figures, f.Measured(s, base))
 	}
 	return nil
 }
 
-// sides returns all sides, bare node first.
-func (m *measurer) sides() []Side { return append([]Side{Bare}, m.options.Jailed...) }
+// Sides returns all sides, bare Node first.
+func (m *Measurer) Sides() []Side { return append([]Side{Bare}, m.Options.Jailed...) }
 
-// runtimes holds a runtime for each jailed side.
-type runtimes map[Side]*runtime.NodeRuntime
+// Runtimes holds a runtime for each jailed side.
+type Runtimes map[Side]*runtime.NodeRuntime
 
-// withRuntimes calls use with a new runtime for each jailed side, and closes them.
-func (m *measurer) withRuntimes(ctx context.Context, change func(*runtime.Options), use func(runtimes) error) (failed error) {
-	all := runtimes{}
-	for _, side := range m.options.Jailed {
-		o := m.create(side)
+// WithRuntimes calls use with a new runtime for each jailed side, and closes them.
+func (m *Measurer) WithRuntimes(ctx context.Context, change func(*runtime.Options), use func(Runtimes) error) (failed error) {
+	all := Runtimes{}
+	for _, side := range m.Options.Jailed {
+		o := m.Create(side)
 		change(&o)
 		rt, err := runtime.Create(ctx, o)
 		if err != nil {
@@ -181,10 +166,10 @@ func (m *measurer) withRuntimes(ctx context.Context, change func(*runtime.Option
 	return use(all)
 }
 
-// create returns the options of one side's runtimes: all defaults, which are what a user
-// gets, but for what the measurement is about.
-func (m *measurer) create(side Side) runtime.Options {
-	o := m.options.Create
+// Create returns the options of one side's runtimes: all defaults, which are what a user
+// gets, except for what the measurement is about.
+func (m *Measurer) Create(side Side) runtime.Options {
+	o := m.Options.Create
 	switch side {
 	case Exec:
 		o.Launcher = runtime.LauncherExec
@@ -193,16 +178,8 @@ func (m *measurer) create(side Side) runtime.Options {
 	default:
 		var err error
 		if o.Isolation, o.OCI, err = runtime.ParseIsolation(string(side)); err != nil {
-			panic(err) // Options.Isolations says which names there may be
+			panic(err) // Options.Jailed documents the names
 		}
 	}
 	return o
-}
-
-// raiseLimits raises limits so that they do not affect the measurement: Node's helper
-// threads are as free as bare node's.
-func raiseLimits(o *runtime.Options) {
-	o.Limits.CPUs = float64(max(2, goruntime.NumCPU()))
-	o.Limits.Memory = 1 << 30
-	o.Limits.Disk = 256 << 20
 }

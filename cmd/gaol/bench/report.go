@@ -2,9 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 )
 
 // Report has the results. As JSON it is what gaol bench --json prints.
@@ -14,85 +14,40 @@ type Report struct {
 	Figures     []Figure    `json:"figures"`
 }
 
-// sides returns the sides that have a value in the report, bare node first.
-func (r *Report) sides() []Side {
-	return slices.DeleteFunc(append([]Side{Bare, Exec, Zygote}, r.Environment.Isolations...), func(side Side) bool {
-		return !slices.ContainsFunc(r.Figures, func(f Figure) bool { _, ok := f.Values[side]; return ok })
-	})
+// LeftOut is a side that does not work on this machine.
+type LeftOut struct {
+	Side   Side   `json:"side"`
+	Reason string `json:"reason"`
 }
 
-const tableNotes = `
-A ratio is to bare node, or to what the figure's name says. A bar is for the zygote's
-ratio, or for its value if the bar has a unit; both: for exec's as well. OVER: the bar
-is not met.%s
-`
-
-// Table returns the report for people.
-func (r *Report) Table() string {
-	if r.Environment.Isolations != nil {
-		return r.isolationTable()
-	}
-	sides := r.sides()
-	// row returns a row with a value of each side and a ratio of each jailed side.
-	row := func(name, unit string, value, ratio func(Side) string, bar ...string) []string {
-		cells := []string{name, unit}
-		for _, side := range sides {
-			cells = append(cells, value(side))
-		}
-		for _, side := range sides {
-			if side != Bare {
-				cells = append(cells, ratio(side))
+// Table returns the report for people: a row for each side and figure. Note returns the last column
+// of a jailed side, and may be nil.
+func (r *Report) Table(note func(Figure, Side) string) string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "side\tfigure\tunit\tvalue\tratio\t")
+	for _, side := range append([]Side{Bare}, r.Environment.Sides...) {
+		for _, f := range r.Figures {
+			value, measured := f.Values[side]
+			if !measured {
+				continue
 			}
-		}
-		return append(cells, bar...)
-	}
-	side := func(s Side) string { return string(s) }
-	rows := [][]string{row("figure", "unit", side, func(s Side) string { return side(s) + " ratio" }, "bar", "goal", "")}
-	for _, f := range r.Figures {
-		rows = append(rows, row(f.Name, f.Unit, f.Values.cell, f.Ratio.cell, f.barCells()...))
-	}
-	quick := ""
-	if r.Environment.Quick {
-		quick = fmt.Sprintf("\nQuick: programs did 1/%d of the work that a figure's name says.", quickPart)
-	}
-	return alignColumns(rows, 1) + fmt.Sprintf(tableNotes, quick) + r.Environment.line()
-}
-
-// barCells returns the bar, with the unit if it limits the value, and with "both" if it is
-// for both launchers; the goal; and whether the bar is met, as a word.
-func (f Figure) barCells() []string {
-	if f.Bar == nil {
-		return []string{"", "", ""}
-	}
-	bar, result := "<= "+short(f.Limit), ""
-	if f.AtLeast {
-		bar = ">= " + short(f.Limit)
-	}
-	if f.OfValue {
-		bar += " " + f.Unit
-	}
-	if f.Both {
-		bar += " both"
-	}
-	if f.Met != nil {
-		result = "OVER"
-		if *f.Met {
-			result = "ok"
+			ratio, last := "", ""
+			if got, ok := f.Ratio[side]; ok {
+				ratio = Short(got)
+			}
+			if note != nil && side != Bare {
+				last = note(f, side)
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%6s\t%5s\t%s\n", side, f.Name, f.Unit, Short(value), ratio, last)
 		}
 	}
-	return []string{bar, short(f.Goal), result}
+	_ = table.Flush() // a Builder takes everything
+	return text.String() + "\nA ratio is to bare node, or to what the figure's name says.\n" + r.Environment.line()
 }
 
-func (v Values) cell(side Side) string {
-	value, ok := v[side]
-	if !ok {
-		return ""
-	}
-	return short(value)
-}
-
-// short formats a number with three significant digits.
-func short(f float64) string {
+// Short formats a number with three significant digits.
+func Short(f float64) string {
 	decimals := 2
 	switch {
 	case f >= 100:
@@ -101,27 +56,4 @@ func short(f float64) string {
 		decimals = 1
 	}
 	return strconv.FormatFloat(f, 'f', decimals, 64)
-}
-
-// alignColumns aligns the first columns on the left and the others, numbers, on the right.
-func alignColumns(rows [][]string, first int) string {
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len(cell))
-		}
-	}
-	var text strings.Builder
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			if i < first {
-				line += fmt.Sprintf("%-*s  ", width[i], cell)
-			} else {
-				line += fmt.Sprintf("%*s  ", width[i], cell)
-			}
-		}
-		text.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return text.String()
 }

@@ -1,56 +1,74 @@
 package bench
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func testReport() *Report {
-	return &Report{
-		Environment: Environment{Kernel: "6.18", Arch: "amd64", CPUs: 2, Node: "24.21.0", Heap: 16 << 20, Samples: 7},
-		Figures: []Figure{
-			figure("run-p50", Values{Bare: 25, Exec: 43, Zygote: 10}, nil),
-			figure("throughput-4", Values{Bare: 45.25, Exec: 30, Zygote: 452.5}, nil),
-			figure("idle-memory", Values{Exec: 0.2, Zygote: 0.21}, nil),
-			figure("project-snapshot", Values{Bare: 800, Exec: 960, Zygote: 840}, nil),
-			figure("files-snapshot", Values{Bare: 25, Exec: 26, Zygote: 27}, nil),
-		},
+	r := &Report{
+		Environment: Environment{Kernel: "6.18", Arch: "amd64", CPUs: 2, Node: "24.21.0", Heap: 16 << 20, Samples: 7, Sides: []Side{"native", "runc"}},
+		LeftOut:     []LeftOut{{"crun", "no such program"}},
 	}
+	list, err := Choose(Figures(), []string{"create-run-close", "run-p50"})
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range list {
+		r.Figures = append(r.Figures, f.Measured(Samples{Bare: {25}, "native": {5}, "runc": {1234}}, nil))
+	}
+	r.Figures[1].Values = Values{"runc": 3}
+	return r
 }
 
 func TestTable(t *testing.T) {
-	const want = `figure                                  unit  bare  exec  zygote  exec ratio  zygote ratio           bar  goal
-warm run, p50                             ms  25.0  43.0    10.0        1.72          0.40       <= 0.12  0.10  OVER
-throughput, clients: 4                runs/s  45.2  30.0     452        0.66          10.0       >= 6.00  8.00    ok
-memory of an idle runtime, PSS            MB        0.20    0.21                              <= 1.00 MB  0.30    ok
-a project's file work, on a snapshot      ms   800   960     840        1.20          1.05  <= 1.15 both  1.02  OVER
-file calls alone, on a snapshot           ms  25.0  26.0    27.0        1.04          1.08
+	const want = `side    figure                unit  value   ratio
+bare    warm run, p50         ms      25.0
+native  warm run, p50         ms      5.00   0.20
+runc    warm run, p50         ms      1234   49.4  slow
+runc    Create + Run + Close  ms      3.00   49.4  slow
 `
-	got, notes, _ := strings.Cut(testReport().Table(), "\n\n")
-	if got+"\n" != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	got, notes, _ := strings.Cut(testReport().Table(func(_ Figure, side Side) string {
+		if side == "runc" {
+			return "slow"
+		}
+		return ""
+	}), "\n\n")
+	var lines strings.Builder
+	for line := range strings.Lines(got + "\n") {
+		lines.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	if strings.Contains(notes, "Quick") {
-		t.Errorf("a whole benchmark is called quick: %q", notes)
+	if diff := cmp.Diff(want, lines.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, note := range []string{"OVER: ", "Node 24.21.0, kernel 6.18, amd64, processors: 2, heap of the host: 16 MiB, samples: 7\n"} {
-		if !strings.Contains(notes, note) {
-			t.Errorf("no %q in %q", note, notes)
+	const conditions = "Node 24.21.0, kernel 6.18, amd64, processors: 2, heap of the host: 16 MiB, samples: 7\n"
+	if !strings.HasSuffix(notes, conditions) {
+		t.Errorf("no %q in %q", conditions, notes)
+	}
+}
+
+func TestReportJSON(t *testing.T) {
+	got, err := json.Marshal(testReport())
+	for _, want := range []string{
+		`"sides":["native","runc"]`,
+		`"leftOut":[{"side":"crun","reason":"no such program"}]`,
+		`{"id":"run-p50","name":"warm run, p50","unit":"ms","values":{"bare":25,"native":5,"runc":1234},"ratio":{"native":0.2,"runc":49.36},"against":"bare node"}`,
+	} {
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%v: no %s in %s", err, want, got)
 		}
 	}
 }
 
-func TestTableOfOneLauncher(t *testing.T) {
-	r := &Report{Figures: []Figure{figure("run-p50", Values{Bare: 25, Exec: 43}, nil)}}
-	if head, _, _ := strings.Cut(r.Table(), "\n"); strings.Contains(head, "zygote") {
-		t.Errorf("a column for what was not measured: %s", head)
+func TestChoose(t *testing.T) {
+	if want := []string{"run-p50", "run-p99", "throughput-4", "create-run-close"}; !slices.Equal(IDs(Figures()), want) {
+		t.Errorf("got %q, want %q", IDs(Figures()), want)
 	}
-}
-
-func TestTableOfQuickBenchmark(t *testing.T) {
-	r := testReport()
-	r.Environment.Quick = true
-	if table := r.Table(); !strings.Contains(table, "Quick: programs did 1/32 of the work") {
-		t.Errorf("the table does not say that less was done:\n%s", table)
+	if _, err := Choose(Figures(), []string{"fast"}); err == nil {
+		t.Error("an unknown figure is accepted")
 	}
 }

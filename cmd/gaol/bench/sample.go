@@ -21,8 +21,8 @@ const (
 // Samples has the samples of each side, in the unit of the figure.
 type Samples map[Side][]float64
 
-// add takes a sample of a side.
-func (s Samples) add(side Side, take sampler) error {
+// Add takes a sample of a side.
+func (s Samples) Add(side Side, take Sampler) error {
 	value, err := take(side)
 	if err == nil {
 		s[side] = append(s[side], value)
@@ -41,38 +41,39 @@ func (s Samples) percentiles(p int) Values {
 	return v
 }
 
-// sampler takes one sample of a side.
-type sampler func(Side) (float64, error)
+// Sampler takes one sample of a side.
+type Sampler func(Side) (float64, error)
 
-// timed returns a sampler of the milliseconds that do takes.
-func timed(do func(Side) error) sampler {
+// Timed returns a Sampler of the milliseconds that do takes.
+func Timed(do func(Side) error) Sampler {
 	return func(side Side) (float64, error) {
 		began := time.Now()
 		err := do(side)
-		return milliseconds(time.Since(began)), err
+		return Milliseconds(time.Since(began)), err
 	}
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Milliseconds returns a time in milliseconds.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// sample takes n samples of each side. If compare is not nil, it takes as many of that,
+// Sample takes n samples of each side. If compare is not nil, it takes as many of that,
 // in turns with the others.
-func sample(ctx context.Context, n int, sides []Side, take, compare sampler) (s, base Samples, err error) {
+func Sample(ctx context.Context, n int, sides []Side, take, compare Sampler) (s, base Samples, err error) {
 	s, base = Samples{}, Samples{}
-	err = turns(ctx, n, sides, func(side Side) error {
+	err = Turns(ctx, n, sides, func(side Side) error {
 		if compare != nil {
-			if err := base.add(side, compare); err != nil {
+			if err := base.Add(side, compare); err != nil {
 				return err
 			}
 		}
-		return s.add(side, take)
+		return s.Add(side, take)
 	})
 	return s, base, err
 }
 
-// turns calls do n times for each side, in turns, so that drift of the machine
+// Turns calls do n times for each side, in turns, so that drift of the machine
 // affects all sides.
-func turns(ctx context.Context, n int, sides []Side, do func(Side) error) error {
+func Turns(ctx context.Context, n int, sides []Side, do func(Side) error) error {
 	for range n {
 		for _, side := range sides {
 			if err := context.Cause(ctx); err != nil {

@@ -1,30 +1,32 @@
-package bench
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
 )
 
 // idleMemory measures the processes of a new runtime that stay after a program has run. One
 // sample is enough: memory does not depend on the load of the machine.
-func (m *measurer) idleMemory(ctx context.Context) (s, base Samples, err error) {
-	return sample(ctx, 1, m.options.Jailed, func(side Side) (_ float64, failed error) {
+func (x *fixtures) idleMemory(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
+	return bench.Sample(ctx, 1, m.Options.Jailed, func(side bench.Side) (_ float64, failed error) {
 		before := descendants()
-		rt, err := runtime.Create(ctx, m.create(side))
+		rt, err := runtime.Create(ctx, m.Create(side))
 		if err != nil {
 			return 0, err
 		}
 		defer func() { failed = errors.Join(failed, rt.Close()) }()
-		if err := run(ctx, rt, hello); err != nil {
+		if err := bench.Run(ctx, rt, bench.Hello); err != nil {
 			return 0, err
 		}
 		return newMemory(before, "Pss")
@@ -33,17 +35,17 @@ func (m *measurer) idleMemory(ctx context.Context) (s, base Samples, err error) 
 
 // programMemory measures the second of two equal programs that run: its private pages,
 // which no other process has. It shares others, such as the text of Node, with the first.
-func (m *measurer) programMemory(ctx context.Context) (s, base Samples, err error) {
-	return sample(ctx, 1, m.sides(), func(side Side) (float64, error) {
+func (x *fixtures) programMemory(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
+	return bench.Sample(ctx, 1, m.Sides(), func(side bench.Side) (float64, error) {
 		ctx, stop := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer stop()
-		if err := m.park(ctx, side, &running); err != nil {
+		if err := park(ctx, m, side, &running); err != nil {
 			return 0, err
 		}
 		before := descendants()
-		if err := m.park(ctx, side, &running); err != nil {
+		if err := park(ctx, m, side, &running); err != nil {
 			return 0, err
 		}
 		return newMemory(before, "Private_Clean", "Private_Dirty")
@@ -52,19 +54,21 @@ func (m *measurer) programMemory(ctx context.Context) (s, base Samples, err erro
 
 // park starts the program and returns when it has printed its line. The program is
 // counted in running until ctx is canceled.
-func (m *measurer) park(ctx context.Context, side Side, running *sync.WaitGroup) error {
+func park(ctx context.Context, m *bench.Measurer, side bench.Side, running *sync.WaitGroup) error {
 	first := make(chan error, 2) // nil for the line
 	line := sync.OnceFunc(func() { first <- nil })
 	running.Go(func() {
 		var err error
-		if side == Bare {
-			c := m.bare.command(ctx, parked)
-			c.Stdout = writerFunc(func([]byte) { line() })
-			err = c.Run()
+		if side == bench.Bare {
+			var c *exec.Cmd
+			if c, err = m.Bare.Command(ctx, parked); err == nil {
+				c.Stdout = writerFunc(func([]byte) { line() })
+				err = c.Run()
+			}
 		} else {
-			_, err = parked.run(ctx, m.lasting[side], func([]byte) { line() })
+			_, err = parked.Run(ctx, m.Lasting[side], func([]byte) { line() })
 		}
-		first <- errors.Join(fmt.Errorf("%s ended too early", parked.file()), err, context.Cause(ctx))
+		first <- errors.Join(fmt.Errorf("%s ended too early", parked.File()), err, context.Cause(ctx))
 	})
 	return <-first
 }

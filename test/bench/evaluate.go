@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -6,37 +6,38 @@ import (
 	"fmt"
 	"strings"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
 )
 
 // evaluations compares Evaluate to Run of the same code.
-func (m *measurer) evaluations(ctx context.Context) (s, base Samples, err error) {
+func (x *fixtures) evaluations(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
 	const code = "const list = Array.from({ length: 1000 }, (_, i) => i * i);\nconsole.log(list.length);\n"
-	evaluate := func(side Side) error {
-		e, err := m.lasting[side].Evaluate(ctx, code+"list.at(-1)", runtime.EvaluateOptions{})
+	evaluate := func(side bench.Side) error {
+		e, err := m.Lasting[side].Evaluate(ctx, code+"list.at(-1)", runtime.EvaluateOptions{})
 		if err == nil && string(e.Result) != "998001" {
 			err = fmt.Errorf("evaluate: the result is %s: %w", e.Result, errors.Join(e.Decode(new(any))))
 		}
 		return err
 	}
-	plain := func(side Side) error {
-		res, err := m.lasting[side].Run(ctx, code+"__return(list.at(-1))", runtime.RunOptions{})
+	plain := func(side bench.Side) error {
+		res, err := m.Lasting[side].Run(ctx, code+"__return(list.at(-1))", runtime.RunOptions{})
 		if err == nil && string(res.Value) != "998001" {
 			err = fmt.Errorf("run: %s: %.300s", res.Value, res.Stderr)
 		}
 		return err
 	}
-	if err := turns(ctx, 1, m.options.Jailed, evaluate); err != nil { // not measured: its limit of the heap takes a Node of its own
+	if err := bench.Turns(ctx, 1, m.Options.Jailed, evaluate); err != nil { // not measured: its limit of the heap takes a Node of its own
 		return nil, nil, err
 	}
-	return sample(ctx, m.options.Samples, m.options.Jailed, timed(evaluate), timed(plain))
+	return bench.Sample(ctx, m.Options.Samples, m.Options.Jailed, bench.Timed(evaluate), bench.Timed(plain))
 }
 
 // normalizations measures how long it takes to turn a snippet of TypeScript into a program.
 // The host does that before it starts a process: no launcher takes part.
-func (m *measurer) normalizations(ctx context.Context) (s, base Samples, err error) {
+func (x *fixtures) normalizations(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
 	code := typedSnippet(20 << 10)
-	return sample(ctx, m.options.fewer(2), m.options.Jailed, timed(func(Side) error {
+	return bench.Sample(ctx, m.Options.Fewer(2), m.Options.Jailed, bench.Timed(func(bench.Side) error {
 		_, err := runtime.Normalize(code)
 		return err
 	}), nil)

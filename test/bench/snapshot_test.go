@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
 )
 
@@ -26,17 +27,18 @@ func TestSnapshotsDiffer(t *testing.T) {
 	})
 	var ids []string
 	for range 2 {
-		m := &measurer{options: Options{Jailed: []Side{Exec}, Quick: true, Create: runtime.Options{CgroupParent: parent}}}
-		id, err := m.snapshotOfFiles(t.Context())
+		x := &fixtures{quick: true}
+		m := &bench.Measurer{Options: bench.Options{Jailed: []bench.Side{bench.Exec}, Create: runtime.Options{CgroupParent: parent}}}
+		id, err := x.snapshotOfFiles(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := m.removeSnapshot(); err != nil {
+			if err := x.removeSnapshot(""); err != nil {
 				t.Error(err)
 			}
 		}()
-		if again, err := m.snapshotOfFiles(t.Context()); err != nil || again != id {
+		if again, err := x.snapshotOfFiles(t.Context(), m); err != nil || again != id {
 			t.Errorf("another snapshot for the same benchmark: %s, %s, %v", id, again, err)
 		}
 		ids = append(ids, id)

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -7,19 +7,20 @@ import (
 	"fmt"
 	"time"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
 
 // createOnSnapshot compares Create with a snapshot of many small files to Create without.
-func (m *measurer) createOnSnapshot(ctx context.Context) (s, base Samples, err error) {
-	id, err := m.snapshotOfFiles(ctx)
+func (x *fixtures) createOnSnapshot(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
+	id, err := x.snapshotOfFiles(ctx, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	create := func(snapshot string) sampler {
-		return func(side Side) (float64, error) {
-			o := m.create(side)
+	create := func(snapshot string) bench.Sampler {
+		return func(side bench.Side) (float64, error) {
+			o := m.Create(side)
 			o.Snapshot = snapshot
 			began := time.Now()
 			rt, err := runtime.Create(ctx, o)
@@ -27,21 +28,21 @@ func (m *measurer) createOnSnapshot(ctx context.Context) (s, base Samples, err e
 				return 0, err
 			}
 			took := time.Since(began)
-			return milliseconds(took), rt.Close()
+			return bench.Milliseconds(took), rt.Close()
 		}
 	}
-	return sample(ctx, m.options.fewer(4), m.options.Jailed, create(id), create(""))
+	return bench.Sample(ctx, m.Options.Fewer(4), m.Options.Jailed, create(id), create(""))
 }
 
 // snapshotOfFiles returns the id of a snapshot of many small files, in folders of a
 // hundred. The first call takes it. A random file makes it different from other
 // benchmarks': a shared snapshot could not be removed.
-func (m *measurer) snapshotOfFiles(ctx context.Context) (id string, failed error) {
-	if m.snapshot != nil {
-		return m.snapshot.ID, nil
+func (x *fixtures) snapshotOfFiles(ctx context.Context, m *bench.Measurer) (id string, failed error) {
+	if x.snapshot != nil {
+		return x.snapshot.ID, nil
 	}
-	files := m.options.work(30_000)
-	o := m.create(m.options.Jailed[0])
+	files := x.work(30_000)
+	o := m.Create(m.Options.Jailed[0])
 	o.Limits.Disk, o.Limits.Inodes = 1<<30, int64(2*files)
 	rt, err := runtime.Create(ctx, o)
 	if err != nil {
@@ -58,22 +59,22 @@ func (m *measurer) snapshotOfFiles(ctx context.Context) (id string, failed error
 	if res.ExitCode != 0 {
 		return "", fmt.Errorf("%d files: %.300s", files, res.Stderr)
 	}
-	if m.snapshot, err = rt.Snapshot(ctx, runtime.SnapshotOptions{}); err != nil {
+	if x.snapshot, err = rt.Snapshot(ctx, runtime.SnapshotOptions{}); err != nil {
 		return "", err
 	}
-	return m.snapshot.ID, nil
+	return x.snapshot.ID, nil
 }
 
-func (m *measurer) removeSnapshot() error {
-	if m.snapshot == nil {
+func (x *fixtures) removeSnapshot(name string) error {
+	if x.snapshot == nil {
 		return nil
 	}
-	store, err := rootfs.Open(m.options.Create.Store)
+	store, err := rootfs.Open(name)
 	if err == nil {
 		store, err = store.Snapshots()
 	}
 	if err != nil {
 		return err
 	}
-	return store.Remove(m.snapshot.ID)
+	return store.Remove(x.snapshot.ID)
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,11 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"gaol/cmd/gaol/bench"
+	"gaol/runtime"
 )
 
-// realBench runs gaol bench in jails below a cgroup of the test's own, and checks that
-// it leaves nothing behind.
-func realBench(ctx context.Context, t *testing.T, args ...string) outcome {
+// realBench measures in jails below a cgroup of the test's own, and checks that nothing is left behind.
+func realBench(ctx context.Context, t *testing.T, args ...string) (stdout []byte, failed error) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make jails")
@@ -30,12 +29,8 @@ func realBench(ctx context.Context, t *testing.T, args ...string) outcome {
 	goroutines := goleak.IgnoreCurrent()
 	parent := fmt.Sprintf("/gaol-bench-test-%d", os.Getpid())
 	before := leftovers(parent)
-	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, measure: func(ctx context.Context, o bench.Options) (*bench.Report, error) {
-		o.Create.CgroupParent = parent
-		return measure(ctx, o)
-	}}
-	code := a.main(ctx, append([]string{"bench"}, args...))
+	var out bytes.Buffer
+	failed = run(ctx, &out, args, runtime.Options{CgroupParent: parent})
 	var left []string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		left = slices.DeleteFunc(leftovers(parent), func(s string) bool { return slices.Contains(before, s) })
@@ -54,7 +49,7 @@ func realBench(ctx context.Context, t *testing.T, args ...string) outcome {
 	if err := goleak.Find(goroutines); err != nil {
 		t.Error(err)
 	}
-	return outcome{code, stdout.String(), stderr.String()}
+	return out.Bytes(), failed
 }
 
 // leftovers returns the cgroups below parent, their registered jails, this process's
@@ -83,80 +78,84 @@ func glob(pattern string) []string {
 
 // TestBenchForReal runs the whole benchmark with few samples. It does not check speeds.
 func TestBenchForReal(t *testing.T) {
-	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json")
-	if got.code != 0 || got.stderr != "" {
-		t.Fatalf("exit status %d: %s", got.code, got.stderr)
+	text, err := realBench(t.Context(), t, "-samples", "3", "-quick", "-json")
+	if err != nil {
+		t.Fatal(err)
 	}
 	var object struct {
 		Environment struct {
 			Node, Kernel string
 			Samples      int
-			Quick        bool
+			Sides        []string
 		}
 		Figures []struct {
 			ID, Name, Unit string
 			Values, Ratio  map[string]float64
-			Bar, Goal      *float64
-			Met            *bool
+		}
+		Verdicts []struct {
+			Figure, Side string
+			Bar, Goal    float64
+			Met          *bool
 		}
 	}
-	d := json.NewDecoder(strings.NewReader(got.stdout))
-	if err := d.Decode(&object); err != nil || d.More() {
-		t.Fatalf("%v: want one object: %s", err, got.stdout)
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatalf("%v: %s", err, text)
 	}
-	if e := object.Environment; e.Node == "" || e.Kernel == "" || e.Samples != 3 || !e.Quick {
+	if e := object.Environment; e.Node == "" || e.Kernel == "" || e.Samples != 3 || len(e.Sides) != 2 {
 		t.Errorf("environment: %+v", e)
 	}
-	barred := strings.Fields(`run-p50 run-p99 run-consecutive throughput-4 create-run-close pool-get-run idle-memory program-memory
-		compute json garbage files stream-callback run-strict create-snapshot project-snapshot call calls evaluate normalize live-many`)
-	want := append(slices.Clone(barred), "files-snapshot", "overtime")
-	if diff := cmp.Diff(want, bench.IDs()); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
-	if len(object.Figures) != len(want) {
-		t.Errorf("%d figures, want %d", len(object.Figures), len(want))
-	}
-	for i, f := range object.Figures {
-		if i < len(want) && f.ID != want[i] {
-			t.Errorf("figure %d is %q, want %q", i, f.ID, want[i])
-		}
+	var ids []string
+	for _, f := range object.Figures {
+		ids = append(ids, f.ID)
 		if f.Name == "" || f.Unit == "" || f.Values["exec"] <= 0 || f.Values["zygote"] <= 0 {
 			t.Errorf("%s: %+v", f.ID, f)
 		}
-		if hasBar := i < len(barred); (f.Bar != nil) != hasBar || (f.Goal != nil) != hasBar || (f.Met != nil) != hasBar {
-			t.Errorf("%s: want bar, goal and met together: %+v", f.ID, f)
-		}
 		if bare, ok := f.Values["bare"]; ok && (bare <= 0 || f.Ratio["exec"] <= 0 || f.Ratio["zygote"] <= 0) {
 			t.Errorf("%s: no ratio to bare node: %+v", f.ID, f)
+		}
+	}
+	if diff := cmp.Diff(bench.IDs(new(fixtures).figures()), ids); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+	if want := len(bars[bench.Zygote]) + len(bars[bench.Exec]); len(object.Verdicts) != want {
+		t.Errorf("%d verdicts, want %d", len(object.Verdicts), want)
+	}
+	for _, v := range object.Verdicts {
+		if v.Met == nil || v.Bar <= 0 || v.Goal <= 0 {
+			t.Errorf("%+v", v)
 		}
 	}
 }
 
 // TestBenchOnly measures a part, which takes no longer than that part.
 func TestBenchOnly(t *testing.T) {
-	got := realBench(t.Context(), t, "--samples", "3", "--quick", "--json", "--only", "run-p99,normalize")
-	var object struct{ Figures []struct{ ID string } }
-	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || got.code != 0 {
-		t.Fatalf("%+v, %v", got, err)
+	text, err := realBench(t.Context(), t, "-samples", "3", "-quick", "-only", "run-p99,normalize", "-sides", "exec")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if f := object.Figures; len(f) != 2 || f[0].ID != "run-p99" || f[1].ID != "normalize" {
-		t.Errorf("%+v", f)
+	for _, line := range []string{"exec  warm run, p99 against p99", "exec  Normalize of 20 KB", "OVER: "} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("no %q in\n%s", line, text)
+		}
+	}
+	for _, args := range [][]string{{"-only", "fast"}, {"-sides", "fork"}, {"-n", "3"}} {
+		if err := run(t.Context(), &bytes.Buffer{}, args, runtime.Options{}); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
 	}
 }
 
 // TestBenchStopped interrupts a benchmark at different steps.
 func TestBenchStopped(t *testing.T) {
+	interrupted := errors.New("interrupted")
 	for _, after := range []time.Duration{50 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			interrupt := time.AfterFunc(after, func() { cancel(signalError{syscall.SIGINT}) })
+			interrupt := time.AfterFunc(after, func() { cancel(interrupted) })
 			defer interrupt.Stop()
-			got := realBench(ctx, t, "--samples", "3", "--quick", "--json")
-			if want := (outcome{code: 130}); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
-			if !errors.Is(context.Cause(ctx), signalError{syscall.SIGINT}) {
-				t.Error("the benchmark ended before it was interrupted")
+			text, err := realBench(ctx, t, "-samples", "3", "-quick", "-json")
+			if err == nil || len(text) > 0 || context.Cause(ctx) != interrupted {
+				t.Errorf("got %v and %s", err, text)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -6,7 +6,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
 )
 
@@ -19,19 +22,19 @@ type callTimes struct {
 // called returns a measurement of calls of a host function, beside what a program without
 // them would use: HTTP to a server in this process, by bare node, over persistent
 // connections.
-func called(value func(callTimes) float64) measurement {
-	return func(m *measurer, ctx context.Context) (s, _ Samples, err error) {
+func (x *fixtures) called(value func(callTimes) float64) bench.Measurement {
+	return func(ctx context.Context, m *bench.Measurer) (s, _ bench.Samples, err error) {
 		server, address, err := serveAdd()
 		if err != nil {
 			return nil, nil, err
 		}
-		p := program{name: "calls", rounds: m.options.work(1000)}
-		err = m.withRuntimes(ctx, func(o *runtime.Options) {
+		p := newProgram("calls", strconv.Itoa(x.work(1000)))
+		err = m.WithRuntimes(ctx, func(o *runtime.Options) {
 			raiseLimits(o)
 			o.Bindings = map[string]any{"add": runtime.NewFunction2("adds", add)}
-		}, func(all runtimes) error {
-			s, _, err = sample(ctx, m.options.fewer(10), m.sides(), func(side Side) (float64, error) {
-				t, err := m.callsOn(ctx, p, all[side], address)
+		}, func(all bench.Runtimes) error {
+			s, _, err = bench.Sample(ctx, m.Options.Fewer(10), m.Sides(), func(side bench.Side) (float64, error) {
+				t, err := callsOn(ctx, m, p, all[side], address)
 				return value(t), err
 			}, nil)
 			return err
@@ -41,14 +44,14 @@ func called(value func(callTimes) float64) measurement {
 }
 
 // callsOn runs the program once: in rt, or on bare node if rt is nil.
-func (m *measurer) callsOn(ctx context.Context, p program, rt *runtime.NodeRuntime, address string) (t callTimes, err error) {
+func callsOn(ctx context.Context, m *bench.Measurer, p bench.Program, rt *runtime.NodeRuntime, address string) (t callTimes, err error) {
 	var printed []byte
 	if rt == nil {
-		p.address = address
-		printed, err = m.bare.output(ctx, p)
+		p.Args = append(slices.Clone(p.Args), address)
+		printed, err = m.Bare.Output(ctx, p)
 	} else {
 		var res *runtime.Result
-		if res, err = p.run(ctx, rt, nil); err == nil {
+		if res, err = p.Run(ctx, rt, nil); err == nil {
 			printed = res.Stdout
 		}
 	}

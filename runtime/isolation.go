@@ -114,7 +114,7 @@ func (o Options) launcher() Launcher {
 // native one.
 func (o Options) explainIsolation(plan *policy.Plan) {
 	for i, n := range plan.Notes {
-		for _, text := range isolation.Explain(isolation.Name(o.Isolation.String()), n.Scope, n.Operations) {
+		if text := isolation.Explain(isolation.Name(o.Isolation.String()), n.Scope); text != "" {
 			plan.Notes[i].Text += "; isolation " + o.isolationName() + ": " + text
 		}
 	}

@@ -1,14 +1,12 @@
-// Package isolation is a table of what each isolation of a sandbox supports, and how: see
-// runtime.Options.Isolation.
+// Package isolation lists the features that an isolation of a sandbox lacks, and which mechanisms
+// differ from those of the native one: see runtime.Options.Isolation. docs/isolation.md describes
+// all mechanisms.
 //
-//	table ──> Groups ── docs/isolation.md, which a test keeps equal
-//	   └────> Check, CheckPermissions ── runtime.Create refuses, *UnsupportedError
-//	                                     tests expect that refusal
+//	missing ──> Check, CheckPermissions ── runtime.Create refuses, *UnsupportedError
+//	                                       tests expect that refusal
 //
 // A feature is named as in the SDK: an operation such as fs.read, a field such as
-// Limits.Memory, a constant such as CauseTimeout, a method such as NodeRuntime.Dial. Other
-// features have names in lower case. Tests compare the table with the packages policy and
-// runtime, so that nothing is added there without a row here.
+// Options.OCI, a constant such as LauncherZygote.
 //
 // # What it does not do
 //

@@ -2,7 +2,6 @@ package isolation
 
 import (
 	"errors"
-	"slices"
 
 	"gaol/policy"
 )
@@ -35,40 +34,24 @@ func Permission(scope string, op policy.Operation) Feature {
 	return Feature(scope + "." + string(op))
 }
 
-// Support describes how an isolation supports a feature, or why it does not. One of its fields
-// is set.
-type Support struct {
-	How  string // the mechanism
-	Same bool   // the mechanism is that of Native
-	Why  string // the reason why the feature is missing
+// missing are the features that an isolation lacks, with the reason. What is not listed is supported.
+var missing = map[Name]map[Feature]string{
+	Native: {OCIRuntime: "it has no OCI runtime"},
+	OCI: {
+		Zygote: "each run is started by the OCI runtime, with a new Node",
+		Park:   "no process can wait in the container for its program, because each run is started by the OCI runtime",
+	},
 }
 
-// Row is the table's entry for features that are supported by the same mechanisms.
-type Row struct {
-	Features []Feature
-	Native   Support
-	OCI      Support
-}
+// mechanisms describe how an isolation enforces a scope, where that differs from Native.
+var mechanisms = map[Name]map[string]string{OCI: {
+	policy.FS:           inContainer,
+	policy.ChildProcess: inContainer,
+	policy.Network:      "the same filter and ruleset; BPF and egress in the network namespace that the runtime makes",
+	policy.Process:      "the same ruleset and filter, loaded by the entry program over the runtime's filter; the runtime mounts `/proc` with `hidepid`",
+}}
 
-// In returns a row's entry for an isolation, with the text of Native where it is the same.
-func (r Row) In(n Name) Support {
-	switch {
-	case n == Native || n == OCI && r.OCI.Same:
-		return r.Native
-	case n == OCI:
-		return r.OCI
-	}
-	return Support{Why: "there is no such isolation"}
-}
-
-// Group is a part of the table.
-type Group struct {
-	Title string
-	Rows  []Row
-}
-
-// Groups returns the whole table.
-func Groups() []Group { return slices.Clone(table) }
+const inContainer = "the same, in the container's root; the entry program loads the ruleset and the filter, over the runtime's filter"
 
 // UnsupportedError says that an isolation lacks a feature. It wraps errors.ErrUnsupported.
 type UnsupportedError struct {
@@ -91,64 +74,25 @@ func (e *UnsupportedError) Error() string {
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // Check returns an *[UnsupportedError] if an isolation does not support a feature.
-func Check(n Name, f Feature) error { return features.check(n, f) }
+func Check(n Name, f Feature) error {
+	why, lacks := missing[n][f]
+	if !lacks {
+		return nil
+	}
+	e := &UnsupportedError{n, f, why, ""}
+	for _, other := range Names() {
+		if _, lacks := missing[other][f]; !lacks && e.Instead == "" {
+			e.Instead = other
+		}
+	}
+	return e
+}
 
 // CheckPermissions returns a *[policy.RuleError] for each rule that an isolation cannot
 // enforce. They wrap *[UnsupportedError]; several are joined.
-func CheckPermissions(n Name, p policy.Permissions) error { return features.checkPermissions(n, p) }
-
-// Explain describes how an isolation enforces operations of a scope, where that differs from
-// Native: once for each mechanism.
-func Explain(n Name, scope string, ops []policy.Operation) (texts []string) {
-	for _, op := range ops {
-		row := features[Permission(scope, op)]
-		if text := row.In(n).How; text != row.Native.How && !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
-	}
-	return texts
+func CheckPermissions(n Name, p policy.Permissions) error {
+	return p.RefuseOperations(func(scope string, op policy.Operation) error { return Check(n, Permission(scope, op)) })
 }
 
-// index has the rows of a table by feature.
-type index map[Feature]Row
-
-var features = newIndex(table)
-
-func newIndex(table []Group) index {
-	all := index{}
-	for _, g := range table {
-		for _, r := range g.Rows {
-			for _, f := range r.Features {
-				all[f] = r
-			}
-		}
-	}
-	return all
-}
-
-func (i index) check(n Name, f Feature) error {
-	row, ok := i[f]
-	if !ok {
-		return &UnsupportedError{n, f, "the table of isolations does not list it", ""}
-	}
-	if s := row.In(n); s.Why != "" {
-		return &UnsupportedError{n, f, s.Why, row.instead()}
-	}
-	return nil
-}
-
-// instead returns an isolation that supports the features of a row.
-func (r Row) instead() Name {
-	for _, n := range Names() {
-		if r.In(n).Why == "" {
-			return n
-		}
-	}
-	return ""
-}
-
-func (i index) checkPermissions(n Name, p policy.Permissions) error {
-	return p.RefuseOperations(func(scope string, op policy.Operation) error {
-		return i.check(n, Permission(scope, op))
-	})
-}
+// Explain describes how an isolation enforces a scope, where that differs from Native; otherwise "".
+func Explain(n Name, scope string) string { return mechanisms[n][scope] }

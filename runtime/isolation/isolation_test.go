@@ -2,7 +2,6 @@ package isolation
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +21,6 @@ func TestCheck(t *testing.T) {
 		{OCI, Zygote, []string{"isolation oci does not support LauncherZygote", "with a new Node", "use isolation native"}},
 		{OCI, Park, []string{"PoolOptions.Park", "use isolation native"}},
 		{OCI, Permission(policy.FS, "chmod"), nil},
-		{"vm", Zygote, []string{"isolation vm", "there is no such isolation", "use isolation native"}},
-		{Native, "Options.Magic", []string{"does not list it"}},
 	} {
 		err := Check(tt.name, tt.feature)
 		if (err == nil) != (tt.says == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -39,41 +36,34 @@ func TestCheck(t *testing.T) {
 
 // An isolation that lacks an operation refuses the rules that restrict it, and no others.
 func TestCheckPermissions(t *testing.T) {
-	weak := newIndex([]Group{{"", []Row{
-		row("fs.read, fs.write", by("a"), same),
-		row("fs.chmod", by("a"), no("it has no owners")),
-	}}})
+	if err := CheckPermissions(OCI, policy.Strict()); err != nil {
+		t.Error(err)
+	}
+	missing[OCI][Permission(policy.FS, "chmod")] = "it has no owners"
+	defer delete(missing[OCI], Permission(policy.FS, "chmod"))
 	deny := func(op policy.Operation) policy.Permissions {
 		return policy.Permissions{
 			FS:      policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{Mode: policy.Deny, Operations: []policy.Operation{op}, Paths: []string{"/a"}}}},
 			Network: policy.Scope{Default: policy.Allow},
 		}
 	}
-	if err := errors.Join(weak.checkPermissions(OCI, deny("write")), weak.checkPermissions(Native, deny("chmod"))); err != nil {
+	if err := errors.Join(CheckPermissions(OCI, deny("write")), CheckPermissions(Native, deny("chmod"))); err != nil {
 		t.Error(err)
 	}
-	err := weak.checkPermissions(OCI, deny("chmod"))
+	err := CheckPermissions(OCI, deny("chmod"))
 	rule, ok := errors.AsType[*policy.RuleError](err)
 	if !ok || rule.Place != "fs.rules[0]" || !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "fs.chmod: it has no owners; use isolation native") {
 		t.Errorf("%v", err)
 	}
-	if err := CheckPermissions(OCI, policy.Strict()); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestExplain(t *testing.T) {
-	all := policy.Operations(policy.FS)
-	if texts := Explain(Native, policy.FS, all); texts != nil {
-		t.Errorf("native: %q", texts)
-	}
-	if texts := Explain(OCI, policy.FS, all); !slices.Equal(texts, []string{inContainer}) {
-		t.Errorf("oci: %q", texts)
-	}
-	if texts := Explain(OCI, policy.Process, policy.Operations(policy.Process)); len(texts) != 2 {
-		t.Errorf("oci: %q", texts)
-	}
-	if texts := Explain(OCI, policy.Env, policy.Operations(policy.Env)); texts != nil {
-		t.Errorf("the same in both: %q", texts)
+	for _, scope := range policy.Scopes() {
+		if text := Explain(Native, scope); text != "" {
+			t.Errorf("native, %s: %q", scope, text)
+		}
+		if text := Explain(OCI, scope); (text == "") != (scope == policy.Env) {
+			t.Errorf("oci, %s: %q", scope, text)
+		}
 	}
 }

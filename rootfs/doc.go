@@ -21,7 +21,7 @@
 //	programs               the programs that start a jail, and busybox: prebuilt or made
 //	sharedlib              finds the shared libraries of a program
 //	download               HTTP transport, hash checks and progress of downloads
-//	oci, layer             reads existing images · unpacks their layers
+//	oci, layer, registry   reads existing images · unpacks their layers · finds images in registries
 //
 // # Sources of a build
 //

@@ -10,8 +10,6 @@ import (
 	goruntime "runtime"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/oci"
@@ -45,8 +43,9 @@ type ImportOptions struct {
 	// Limits bound the content of the image.
 	Limits layer.Limits
 
-	// Keychain finds the credentials for a registry. Nil: the ones that `docker login` saved.
-	Keychain authn.Keychain
+	// Registry opens images in registries. Nil: only the host's files can be imported. Use
+	// [gaol/rootfs/registry.Client], which most programs need not link.
+	Registry oci.Registry
 
 	// TrustNode lets the image's Node run outside of jails as root: as the zygote that
 	// forked runs come from. A malicious image then controls the whole host. Without
@@ -74,7 +73,8 @@ func (e *ImportError) Error() string {
 func (e *ImportError) Unwrap() error { return e.Err }
 
 // Import makes an image from an existing one: an image of a registry
-// ("registry.example/app:1", also with the prefix "docker://"), an OCI layout (a folder
+// ("registry.example/app:1", also with the prefix "docker://"; it needs
+// [ImportOptions].Registry), an OCI layout (a folder
 // or a tar), an archive of `docker save`, or a root file system (a folder or a tar). Archives
 // may be compressed with gzip or zstd. If source is an existing path, it means that file or
 // folder.
@@ -157,7 +157,7 @@ func (m *importer) open(ctx context.Context) (err error) {
 	m.report.Line("open %s", m.name)
 	m.source, err = oci.Open(ctx, m.name, oci.Options{
 		Platform: m.options.Platform,
-		Keychain: m.options.Keychain,
+		Registry: m.options.Registry,
 		Temp:     func() (*os.File, error) { return os.Create(m.temp.path("archive")) },
 		MaxTemp:  m.options.Limits.Bytes,
 		Stall:    m.store.in.stall,

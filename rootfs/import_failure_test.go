@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"gaol/rootfs/layer"
+	registryclient "gaol/rootfs/registry"
 	"gaol/test/tartest"
 )
 
@@ -264,19 +265,19 @@ func TestImportCredentials(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
 	t.Setenv("HOME", dir)
-	if _, err := s.Import(t.Context(), ref, ImportOptions{}); !errors.Is(err, ErrUnauthorized) {
+	if _, err := s.Import(t.Context(), ref, ImportOptions{Registry: registryclient.Client{}}); !errors.Is(err, ErrUnauthorized) {
 		t.Errorf("without credentials: %v", err)
 	}
 	write := func(auth string) {
 		must(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"auths":{"`+h.host+`":{"auth":"`+auth+`"}}}`), 0o600))
 	}
 	write("bWU6d3Jvbmc=") // me:wrong
-	_, err := s.Import(t.Context(), ref, ImportOptions{})
+	_, err := s.Import(t.Context(), ref, ImportOptions{Registry: registryclient.Client{}})
 	if !errors.Is(err, ErrUnauthorized) || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("with wrong credentials: %v", err)
 	}
 	checkNothing(t, s)
 	write("bWU6c2VjcmV0") // me:secret
-	_, err = s.Import(t.Context(), ref, ImportOptions{})
+	_, err = s.Import(t.Context(), ref, ImportOptions{Registry: registryclient.Client{}})
 	must(t, err)
 }

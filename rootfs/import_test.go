@@ -26,6 +26,7 @@ import (
 
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
+	registryclient "gaol/rootfs/registry"
 	"gaol/rootfs/tree"
 )
 
@@ -100,7 +101,7 @@ func (h *hub) push(t *testing.T, repo string, i v1.Image) string {
 }
 
 // anonymous does not use the credentials of the user who runs the tests.
-var anonymous = ImportOptions{Keychain: authn.NewMultiKeychain()}
+var anonymous = ImportOptions{Registry: registryclient.Client{Keychain: authn.NewMultiKeychain()}}
 
 func named(n string) ImportOptions {
 	o := anonymous

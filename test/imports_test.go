@@ -44,6 +44,27 @@ var forbidden = map[string]string{
 	"plugin":                         "it would load code into the process that holds the jails",
 }
 
+// unlinked lists what programs do not link, by the package whose dependencies are checked, with the reason.
+var unlinked = map[string]map[string]string{
+	module + "/runtime": {
+		"github.com/docker/cli":                                "only imports from registries need it: rootfs/registry",
+		"github.com/google/go-containerregistry/pkg/authn":     "only imports from registries need it: rootfs/registry",
+		"github.com/google/go-containerregistry/pkg/v1/remote": "only imports from registries need it: rootfs/registry",
+		"github.com/spf13":                                     "the SDK has no command line",
+		"go.opentelemetry.io":                                  "only the server is observed",
+		"github.com/prometheus":                                "only the server is observed",
+	},
+	module + "/cmd/gaol": {
+		"google.golang.org/grpc":          "traces are sent by HTTP",
+		"github.com/russross/blackfriday": "manual pages are written without Markdown",
+		"github.com/schollz/progressbar":  "it takes a dozen lines",
+	},
+}
+
+// maxLinked bounds how many packages a program links, of which Go's own are some 230. Each takes a part of the time to build
+// gaol and to start it.
+var maxLinked = map[string]int{module + "/runtime": 395, module + "/cmd/gaol": 590}
+
 // emptyNames are names of packages and files that do not say what these contain.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "lib"}
 
@@ -240,6 +261,27 @@ func TestForbiddenImports(t *testing.T) {
 			for bad, reason := range forbidden {
 				if path == bad || strings.HasPrefix(path, bad+"/") {
 					t.Errorf("%s imports %s: %s", p.ImportPath, path, reason)
+				}
+			}
+		}
+	}
+}
+
+func TestLinkedPackages(t *testing.T) {
+	for program, bad := range unlinked {
+		cmd := exec.Command("go", "list", "-deps", program)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		linked := strings.Fields(string(out))
+		if n := len(linked); n > maxLinked[program] {
+			t.Errorf("%s links %d packages, at most %d", program, n, maxLinked[program])
+		}
+		for _, path := range linked {
+			for above, reason := range bad {
+				if isIn(path, above) {
+					t.Errorf("%s links %s: %s", program, path, reason)
 				}
 			}
 		}

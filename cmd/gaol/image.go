@@ -15,6 +15,7 @@ import (
 	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
 	"gaol/rootfs/layer"
+	"gaol/rootfs/registry"
 )
 
 const imageLong = `An image is the root file system that guests see read-only: Node, npm, a shell
@@ -114,7 +115,7 @@ The image's programs run in jails only. For --launcher zygote its Node would run
 as root: --trust-node allows that.`
 
 func (a *app) imageImport() *cobra.Command {
-	o := rootfs.ImportOptions{Progress: a.stderr, Limits: layer.Limits{Bytes: layer.DefaultBytes, Entries: layer.DefaultEntries}}
+	o := rootfs.ImportOptions{Registry: registry.Client{}, Progress: a.stderr, Limits: layer.Limits{Bytes: layer.DefaultBytes, Entries: layer.DefaultEntries}}
 	cmd := &cobra.Command{
 		Use:   "import SOURCE",
 		Short: "Import a container image, a folder or a tar",

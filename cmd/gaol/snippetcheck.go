@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/examplecheck"
@@ -110,16 +108,16 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 	if err := a.findImage(ctx, &f.snippetFlags); err != nil {
 		return err
 	}
-	bar := newCheckBar(a.progress(), len(set.Examples))
+	show, clearBar := progressOf(a.progress(), len(set.Examples))
 	o := examplecheck.Options{
 		Open:    func() (examplecheck.Runner, error) { return a.openChecked(ctx, f) },
-		Timeout: f.timeout, Workers: checkWorkers(), Update: f.update, Progress: bar.set,
+		Timeout: f.timeout, Workers: checkWorkers(), Update: f.update, Progress: show,
 	}
 	if o.Cache, err = a.checkCache(f); err != nil {
 		return err
 	}
 	checked, err := examplecheck.Check(ctx, set.Examples, o)
-	bar.clear()
+	clearBar()
 	if err != nil {
 		return err
 	}
@@ -188,35 +186,13 @@ func (a *app) printCheck(r *examplecheck.Report, f *checkFlags) error {
 	return a.print(text)
 }
 
-// checkBar shows how many examples are finished. It is nil without a terminal.
-type checkBar struct{ bar *progressbar.ProgressBar }
-
-func newCheckBar(w io.Writer, examples int) *checkBar {
+// progressOf returns functions that show on a terminal how many examples are finished, and that remove the text. W is
+// nil without a terminal.
+func progressOf(w io.Writer, examples int) (show func(finished int), remove func()) {
 	if w == nil {
-		return nil
+		return nil, func() {}
 	}
-	return &checkBar{progressbar.NewOptions(examples,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription("examples"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetSpinnerChangeInterval(0), // its goroutine would outlive a failed check
-		progressbar.OptionUseANSICodes(true),
-	)}
-}
-
-// set shows a number of finished examples. An error of the terminal does not fail a check.
-func (b *checkBar) set(n int) {
-	if b != nil {
-		_ = b.bar.Set(n)
-	}
-}
-
-// clear removes the bar.
-func (b *checkBar) clear() {
-	if b != nil {
-		_ = b.bar.Clear()
-		_ = b.bar.Exit()
-	}
+	const clearLine = "\r\x1b[K"
+	show = func(finished int) { fmt.Fprintf(w, clearLine+"examples %d/%d", finished, examples) }
+	return show, func() { _, _ = io.WriteString(w, clearLine) }
 }

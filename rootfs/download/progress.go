@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -33,10 +32,17 @@ func (r *Reporter) Line(format string, args ...any) {
 
 // Bar shows how much of a download has arrived. Each byte written to it counts as arrived.
 type Bar struct {
-	report *Reporter
-	label  string
-	bar    *progressbar.ProgressBar // nil without a terminal
+	report     *Reporter
+	label      string
+	size, done int64
+	shown      time.Time
 }
+
+// barPause is the least time between two states of a bar.
+const barPause = 100 * time.Millisecond
+
+// clearLine moves a terminal's cursor to the start of its line, and clears it.
+const clearLine = "\r\x1b[K"
 
 // Bar starts a bar for a download of size bytes, -1 if unknown. Without a terminal it
 // writes a single line.
@@ -46,24 +52,23 @@ func (r *Reporter) Bar(label string, size int64) *Bar {
 			label = fmt.Sprintf("%s (%.1f MB)", label, float64(size)/1e6)
 		}
 		r.Line("%s", label)
-		return &Bar{}
 	}
-	return &Bar{r, label, progressbar.NewOptions64(size,
-		progressbar.OptionSetWriter(r.w),
-		progressbar.OptionSetDescription(label),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetSpinnerChangeInterval(0), // its goroutine would outlive a failed download
-		progressbar.OptionUseANSICodes(true),
-	)}
+	return &Bar{report: r, label: label, size: size}
 }
 
 // Add counts n more bytes. An error of the terminal does not fail a download.
 func (b *Bar) Add(n int64) {
-	if b.bar != nil {
-		_ = b.bar.Add64(n)
+	b.done += n
+	now := time.Now()
+	if complete := b.done == b.size; !b.report.terminal || !complete && now.Sub(b.shown) < barPause {
+		return
 	}
+	b.shown = now
+	text := fmt.Sprintf("%s %.1f MB", b.label, float64(b.done)/1e6)
+	if b.size > 0 && b.done <= b.size {
+		text = fmt.Sprintf("%s %3d%% of %.1f MB", b.label, b.done*100/b.size, float64(b.size)/1e6)
+	}
+	_, _ = io.WriteString(b.report.w, clearLine+text)
 }
 
 // Write counts len(p) more bytes. It never fails.
@@ -74,10 +79,7 @@ func (b *Bar) Write(p []byte) (int, error) {
 
 // Close replaces the bar by a line with its label.
 func (b *Bar) Close() {
-	if b.bar == nil {
-		return
+	if b.report.terminal {
+		b.report.Line(clearLine+"%s", b.label)
 	}
-	_ = b.bar.Clear()
-	_ = b.bar.Exit()
-	b.report.Line("%s", b.label)
 }

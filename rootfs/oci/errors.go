@@ -1,13 +1,6 @@
 package oci
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
-
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-)
+import "errors"
 
 // Errors of Open and of reading a layer, to be matched with errors.Is.
 var (
@@ -32,19 +25,3 @@ var (
 	// ErrInsecure is the error for a registry that needs plain http.
 	ErrInsecure = errors.New("plain http is for the loopback interface only")
 )
-
-// remoteError wraps an error of the registry's answer in the matching error above.
-func remoteError(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if answer, ok := errors.AsType[*transport.Error](err); ok {
-		switch answer.StatusCode {
-		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("%w: %w", ErrUnauthorized, err)
-		case http.StatusNotFound:
-			return fmt.Errorf("%w: %w", ErrNoImage, err)
-		}
-	}
-	return err
-}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/download"
@@ -20,7 +19,7 @@ import (
 
 // Bounds of the documents of an image.
 const (
-	maxDocument = 8 << 20 // bytes of a manifest, an index or a config; registries take 4 MiB
+	MaxDocument = 8 << 20 // bytes of a manifest, an index or a config; registries take 4 MiB
 	maxLayers   = 128     // the maximum of overlayfs, and so of docker build
 	maxIndexes  = 4       // nested in each other
 	maxArchive  = 100_000 // entries of an archive with an image's parts
@@ -32,8 +31,8 @@ type Options struct {
 	// images must be for that platform.
 	Platform string
 
-	// Keychain finds credentials. Nil: those of the Docker config.
-	Keychain authn.Keychain
+	// Registry opens images in registries. Nil: only the host's files can be opened.
+	Registry Registry
 
 	// Temp makes a new file for a decompressed archive. Image.Close closes it, and the
 	// caller removes it. MaxTemp bounds it in bytes.
@@ -144,17 +143,17 @@ func (l *Layer) Archive(r io.Reader) (io.ReadCloser, error) {
 	if err != nil || l.DiffID.Hex == "" {
 		return plain, err
 	}
-	return verified(plain, l.DiffID)
+	return Verified(plain, l.DiffID)
 }
 
-// verifiedReader fails at its end unless the content has the digest want.
 type verifiedReader struct {
 	io.ReadCloser
 	sum  hash.Hash
 	want v1.Hash
 }
 
-func verified(r io.ReadCloser, want v1.Hash) (io.ReadCloser, error) {
+// Verified returns a reader of r that fails at its end unless the content has the digest want.
+func Verified(r io.ReadCloser, want v1.Hash) (io.ReadCloser, error) {
 	sum, err := newHash(want)
 	if err != nil {
 		return nil, errors.Join(err, r.Close())

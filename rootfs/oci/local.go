@@ -27,12 +27,12 @@ func Open(ctx context.Context, source string, o Options) (*Image, error) {
 	}
 	want := *platform
 	if strings.HasPrefix(source, registryScheme) {
-		return openRegistry(ctx, source, o, want)
+		return openRemote(ctx, source, o, want)
 	}
 	info, err := os.Stat(source)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(source, "/") && !strings.HasPrefix(source, "."):
-		return openRegistry(ctx, source, o, want)
+		return openRemote(ctx, source, o, want)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %w", ErrNoImage, err)
 	case err != nil:
@@ -137,13 +137,13 @@ func (l layout) layer(d v1.Descriptor) (Layer, error) {
 	return Layer{Digest: d.Digest, Size: d.Size, Open: inFile(r)}, err
 }
 
-// readPart reads a document of at most maxDocument bytes.
+// readPart reads a document of at most MaxDocument bytes.
 func readPart(open opener, name string) ([]byte, error) {
 	r, err := open(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	if r.Size() > maxDocument {
+	if r.Size() > MaxDocument {
 		return nil, errDocument
 	}
 	return io.ReadAll(r)

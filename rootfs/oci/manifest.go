@@ -12,18 +12,18 @@ import (
 
 // blobs is a source of an image's parts: a registry's repository, or files.
 type blobs interface {
-	// manifest returns a document of at most maxDocument bytes after checking its digest.
+	// manifest returns a document of at most MaxDocument bytes after checking its digest.
 	manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
 
 	// layer returns a blob, without a DiffID.
 	layer(d v1.Descriptor) (Layer, error)
 }
 
-var errDocument = fmt.Errorf("%w: a document of more than %d bytes", ErrMalformed, maxDocument)
+var errDocument = fmt.Errorf("%w: a document of more than %d bytes", ErrMalformed, MaxDocument)
 
-// readBlob reads a document of at most maxDocument bytes, and checks its digest.
+// readBlob reads a document of at most MaxDocument bytes, and checks its digest.
 func readBlob(ctx context.Context, from blobs, d v1.Descriptor) ([]byte, error) {
-	if d.Size > maxDocument {
+	if d.Size > MaxDocument {
 		return nil, errDocument
 	}
 	l, err := from.layer(d)

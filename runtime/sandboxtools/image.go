@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gaol/rootfs"
+	"gaol/rootfs/registry"
 )
 
 // image finds the image with a name. A source that Options.Images lists is imported if the
@@ -121,7 +122,7 @@ func (t *Toolbox) importOnce(ctx context.Context, store *rootfs.Store, source st
 	}
 	image, err = store.Lookup(name)
 	if errors.Is(err, rootfs.ErrNotFound) {
-		image, err = store.Import(ctx, source, rootfs.ImportOptions{Name: name})
+		image, err = store.Import(ctx, source, rootfs.ImportOptions{Name: name, Registry: registry.Client{}})
 	}
 	return image, err
 }

@@ -1,4 +1,4 @@
-package oci
+package registry
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"gaol/rootfs/download"
+	"gaol/rootfs/oci"
 )
 
 // registryTransport sends the requests to a registry, and to the servers that the registry refers
@@ -38,16 +39,16 @@ func isLoopback(host string) bool {
 func (t *registryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	toLoopback := isLoopback(req.URL.Hostname())
 	if toLoopback && !t.loopback || req.URL.Scheme != "https" && !toLoopback {
-		return nil, fmt.Errorf("%s://%s: %w", req.URL.Scheme, req.URL.Host, ErrInsecure)
+		return nil, fmt.Errorf("%s://%s: %w", req.URL.Scheme, req.URL.Host, oci.ErrInsecure)
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil || isBlob(req) { // a blob has a known size, which its reader checks
 		return resp, err
 	}
-	resp.Body = &boundedBody{resp.Body, maxDocument + 1}
+	resp.Body = &boundedBody{resp.Body, oci.MaxDocument + 1}
 	if want, named := manifestDigest(req); named && resp.StatusCode == http.StatusOK {
 		// The library checks it too, but callers cannot recognize its error.
-		if resp.Body, err = verified(resp.Body, want); err != nil {
+		if resp.Body, err = oci.Verified(resp.Body, want); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +82,7 @@ type boundedBody struct {
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("%w: a response of more than %d bytes", ErrMalformed, maxDocument)
+		return 0, fmt.Errorf("%w: a response of more than %d bytes", oci.ErrMalformed, oci.MaxDocument)
 	}
 	return n, err
 }
